@@ -1,0 +1,90 @@
+"""The errors of navsense: what, the value, what is allowed, where, and how to repair.
+
+Every error that a user can cause is a `NavsenseError`; the command line prints it on one line and ends with exit code 2.
+One class a layer, so that a caller can tell a wrong file from a full disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Where:
+    """A place in a file; `line` counts from 1 and is 0 where the whole file is meant."""
+
+    path: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        """Return `path:line`, or `path` alone for a whole file."""
+        return f"{self.path}:{self.line}" if self.line else self.path
+
+
+def show(value: object) -> str:
+    """Return a value as an error prints it: numbers and short texts whole, long ones cut."""
+    text = value if isinstance(value, str) else repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+class NavsenseError(Exception):
+    """What is wrong, with its value, what is allowed, where it stands, and the remedy.
+
+    Printed as `where what: value; allowed; remedy`, leaving out what is not given, for example
+    `dive.sdf:118 <noise><stddev>: -0.2; must be >= 0`.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        value: object = None,
+        *,
+        allowed: str = "",
+        where: Where | None = None,
+        remedy: str = "",
+    ) -> None:
+        """Keep the parts; `str()` joins them."""
+        self.what = what
+        self.value = value
+        self.allowed = allowed
+        self.where = where
+        self.remedy = remedy
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        """Join the parts on one line."""
+        head = f"{self.where} {self.what}" if self.where else self.what
+        if self.value is not None:
+            head += f": {show(self.value)}"
+        return "; ".join(part for part in (head, self.allowed, self.remedy) if part)
+
+
+class SdfError(NavsenseError):
+    """A world file that cannot be read or does not hold together.
+
+    `problems` are all that were found in the file, the first of them being this error.
+    """
+
+    problems: Sequence[NavsenseError] = ()
+
+
+class MotionError(NavsenseError):
+    """A trajectory or log that is no motion, or is asked for a time outside its own."""
+
+
+class SensorError(NavsenseError):
+    """A sensor, its noise or its own registration is not possible."""
+
+
+class ClockError(NavsenseError):
+    """A clock or a stamp that is not possible."""
+
+
+class SimulationError(NavsenseError):
+    """A run that was asked for cannot be made: duration, seed, memory, names."""
+
+
+class SinkError(NavsenseError):
+    """A recording that cannot be written or read."""

@@ -1,0 +1,43 @@
+"""What a motion is: a function of time that gives the truth of one frame.
+
+Symbols: world frame w, moving frame b. `rotation_wb` takes coordinates of b to coordinates of w.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from navsense.typing import Quaternions, Times, Vectors
+
+
+@dataclass(frozen=True)
+class MotionBlock:
+    """Truth of one frame at n instants, one row an instant.
+
+    position_w (n, 3) m; rotation_wb (n, 4) w x y z; velocity_w (n, 3) m/s; angular_velocity_b (n, 3) rad/s;
+    acceleration_w (n, 3) m/s^2 (of the frame's origin, gravity not included); angular_acceleration_b (n, 3) rad/s^2.
+    """
+
+    position_w: Vectors
+    rotation_wb: Quaternions
+    velocity_w: Vectors
+    angular_velocity_b: Vectors
+    acceleration_w: Vectors
+    angular_acceleration_b: Vectors
+
+
+class Motion(Protocol):
+    """A source of truth for one frame."""
+
+    @property
+    def end(self) -> float:
+        """Last instant (s) at which the motion is defined; `math.inf` where it never ends."""
+        ...
+
+    def at(self, time: Times) -> MotionBlock:
+        """Return the truth at the instants `time` (n,) s, in any order. A row depends on its own instant alone.
+
+        Raises `MotionError` for an instant below 0 or past `end`.
+        """
+        ...

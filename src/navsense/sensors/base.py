@@ -1,0 +1,117 @@
+"""The law of a sensor: what every sensor is, here and in a user's own module.
+
+    processes(spec)                            -> its random processes, draws of each per tick
+    init(spec, draws)                          -> state          once for each serial number
+    ideal(spec, motion, environment, ticks)    -> what a perfect instrument would read, one row a tick
+    measure(spec, state, ticks, ideal, draws)  -> (state, reading)   pure, one row a tick
+
+The spec is the sensor's own frozen dataclass, so the four are its methods. Nothing here owns a random generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+
+from navsense.environment.base import Environment
+from navsense.motion.base import Motion
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
+
+
+@dataclass(frozen=True)
+class Process:
+    """One random process: its channel and name key its stream; draws at init and at each tick are fixed numbers.
+
+    `kind` is "normal" (standard normals) or "uniform" (on [0, 1)); a process has one kind.
+    """
+
+    channel: str
+    name: str
+    initial: int = 0
+    per_tick: int = 1
+    kind: Literal["normal", "uniform"] = "normal"
+
+
+@dataclass(frozen=True)
+class Output:
+    """One array of a reading: name, axes a row, unit, and how it turns when the whole world is turned by a rotation.
+
+    `turns`: "invariant" (sensor coordinates), "orientation" (a quaternion sensor to reference) or "vertical" (a scalar
+    along the world's vertical, unchanged by turns about it).
+    """
+
+    name: str
+    axes: int
+    unit: str
+    turns: Literal["invariant", "orientation", "vertical"] = "invariant"
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """Sample instants of one sensor: `index` (n,) increasing integers, `rate` in Hz; t = index / rate, never accumulated."""
+
+    index: IntArray
+    rate: float
+
+    @property
+    def time(self) -> Times:
+        """Return the instants (n,) in seconds since the run's start."""
+        return self.index / self.rate
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return int(self.index.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What `measure` gives for n ticks: arrays and hidden slow errors by name, (n, axes) each; validity (n,)."""
+
+    arrays: Mapping[str, AnyArray]
+    errors: Mapping[str, AnyArray]
+    valid: BoolArray | None = None
+    emitted: BoolArray | None = None
+
+
+class Sensor(Protocol):
+    """One kind of sensor with its data sheet: a frozen dataclass whose fields are the sheet."""
+
+    type: ClassVar[str]
+    group: ClassVar[Literal["all", "vertical"]]
+    tolerance: ClassVar[float]
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """Return the arrays of a reading, in order."""
+        ...
+
+    def processes(self) -> tuple[Process, ...]:
+        """Return the random processes, in the order in which `init` and `measure` take their draws."""
+        ...
+
+    def init(self, draws: FloatArray) -> Any:
+        """Return this serial number's state; `draws` (m,) holds each process's initial draws in order."""
+        ...
+
+    def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
+        """Return what a perfect instrument would read, (n, axes) by name, and all that its errors depend on."""
+        ...
+
+    def measure(
+        self, state: Any, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> tuple[Any, Measured]:
+        """Return the new state and the readings; `draws` (d, n) holds a row for each draw per tick, in order."""
+        ...
+
+    @classmethod
+    def witness(cls) -> Sensor:
+        """Return a spec in which every field is active, for the law that no parameter is dead."""
+        ...
+
+
+def all_true(count: int) -> BoolArray:
+    """Return (count,) of True."""
+    return np.ones(count, dtype=np.bool_)

@@ -1,0 +1,113 @@
+"""What a run gives back: named arrays with unit, frame and time.
+
+Times are float64 seconds since the run's start. A stamp, the integer nanoseconds that a message carries, is formed
+only when asked for: ``stamp = epoch 10^9 + round((time + clock_error) 10^9)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
+
+NANOSECONDS = 1e9
+
+
+def nanoseconds(epoch: int, seconds: FloatArray) -> IntArray:
+    """Return integer nanoseconds of `seconds` (any shape, s) after the integer second `epoch`, to the nearest."""
+    return epoch * 1_000_000_000 + np.rint(seconds * NANOSECONDS).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Ground truth of one link: arrays (time, axis), with a leading run axis never: truth is the same in every run.
+
+    position (m), orientation (w x y z, body to world), velocity (m/s), acceleration (m/s^2) in the world frame;
+    angular_velocity (rad/s), angular_acceleration (rad/s^2) in the link's own frame. Read-only.
+    """
+
+    name: str
+    time: Times
+    position: FloatArray
+    orientation: FloatArray
+    velocity: FloatArray
+    angular_velocity: FloatArray
+    acceleration: FloatArray
+    angular_acceleration: FloatArray
+    epoch: int = 0
+
+    @property
+    def stamp(self) -> IntArray:
+        """Return the true time of each row in integer nanoseconds."""
+        return nanoseconds(self.epoch, self.time)
+
+
+TRUTH_ARRAYS = (
+    "position",
+    "orientation",
+    "velocity",
+    "angular_velocity",
+    "acceleration",
+    "angular_acceleration",
+)
+"""The arrays of a `Truth`, in order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading(Mapping[str, AnyArray]):
+    """The readings of one sensor: `reading["field"]`, `reading.truth["field"]`, `reading.errors["field"]`.
+
+    `arrays[name]` (*runs, time, axis) is what the instrument says, `truth[name]` (time, axis) what a perfect one would
+    have said, `errors[name]` (*runs, time, axis) the hidden slow error in force (turn-on bias and drift), with
+    `errors[name + "_turn_on"]` its constant part. `time` (time,) s is true time, `clock_error` (*runs, time) s what the
+    sensor's clock is off by, `valid` (*runs, time) false where the instrument gave no number, `emitted` (*runs, time)
+    false where it gave no reading at all.
+    """
+
+    name: str
+    type: str
+    frame: str
+    unit: Mapping[str, str]
+    time: Times
+    clock_error: FloatArray
+    arrays: Mapping[str, AnyArray]
+    truth: Mapping[str, AnyArray]
+    errors: Mapping[str, AnyArray]
+    valid: BoolArray
+    emitted: BoolArray
+    epoch: int = 0
+
+    def __getitem__(self, name: str) -> AnyArray:
+        """Return one array by its name."""
+        return self.arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the arrays."""
+        return iter(self.arrays)
+
+    def __len__(self) -> int:
+        """Return how many arrays there are."""
+        return len(self.arrays)
+
+    @property
+    def stamp(self) -> IntArray:
+        """Return what the sensor's clock showed at each row, in integer nanoseconds."""
+        return nanoseconds(self.epoch, self.time + self.clock_error)
+
+    @property
+    def true_stamp(self) -> IntArray:
+        """Return the true time of each row in integer nanoseconds."""
+        return nanoseconds(self.epoch, self.time)
+
+
+@dataclass(frozen=True, eq=False)
+class Slab:
+    """All that happened in one span of simulated time, `start` <= t < `end` (s): what a sink is handed at a time."""
+
+    start: float
+    end: float
+    readings: Mapping[str, Reading] = field(default_factory=dict)
+    truth: Mapping[str, Truth] = field(default_factory=dict)

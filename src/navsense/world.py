@@ -1,0 +1,102 @@
+"""A world as the rest of navsense sees it: models with links, sensors and clocks, all frozen.
+
+Built by `sdf`, or by hand. Names are world-relative paths joined by `::` (`outer::inner::link::sensor`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from navsense.clock import Clock
+from navsense.environment.base import Environment
+from navsense.errors import Where
+from navsense.motion.base import Motion
+from navsense.pose import Pose
+from navsense.sensors.base import Sensor
+
+
+@dataclass(frozen=True)
+class Link:
+    """One link: full name, and its pose in the frame of the top-level model that carries it."""
+
+    name: str
+    pose: Pose = Pose()
+
+
+@dataclass(frozen=True)
+class Model:
+    """One top-level model: it moves as one rigid body; links of nested models are among its links.
+
+    `pose` is the model frame's initial pose in the world; `canonical_link` the full name of the link whose motion is
+    the model's; `motion` gives that link's truth in the world, None where the model stands still.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    canonical_link: str
+    pose: Pose = Pose()
+    static: bool = False
+    motion: Motion | None = None
+
+    def link(self, name: str) -> Link:
+        """Return a link by its full name; KeyError where there is none."""
+        for link in self.links:
+            if link.name == name:
+                return link
+        raise KeyError(name)
+
+
+@dataclass(frozen=True)
+class MountedSensor:
+    """One sensor on a link: spec, mounting, rate, names.
+
+    `rate` in Hz is resolved (0 in a file has become 1 / max_step_size); `clock` is a clock's full name or None for
+    global time; `frame` is the frame that a message carries (`<frame_id>`, else the sensor's full name).
+    """
+
+    name: str
+    spec: Sensor
+    model: str
+    link: str
+    rate: float
+    pose: Pose = Pose()
+    topic: str = ""
+    frame: str = ""
+    clock: str | None = None
+    where: Where | None = None
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something a reader of the file should know: an unsupported element with its reason, or a warning."""
+
+    kind: str
+    what: str
+    reason: str
+    where: Where | None = None
+
+    def __str__(self) -> str:
+        """Return one line."""
+        place = f"{self.where} " if self.where else ""
+        return f"{place}{self.what}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class World:
+    """One world, validated: every name in it resolves."""
+
+    name: str
+    models: tuple[Model, ...] = ()
+    sensors: tuple[MountedSensor, ...] = ()
+    clocks: tuple[Clock, ...] = ()
+    environment: Environment = field(default_factory=Environment)
+    max_step_size: float = 0.001
+    path: str = ""
+    notes: tuple[Note, ...] = ()
+
+    def model(self, name: str) -> Model:
+        """Return a top-level model by name; KeyError where there is none."""
+        for model in self.models:
+            if model.name == name:
+                return model
+        raise KeyError(name)
