@@ -1,0 +1,42 @@
+"""navsense: navigation sensors with true errors, honest clocks and one seed.
+
+    import navsense as ns
+    world = ns.load("robot.sdf")
+    run = ns.simulate(world, duration=60.0, seed=7)
+    run["robot::base_link::imu"]["angular_velocity"]
+
+Names are imported when first used, so that `import navsense` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from navsense import sensors, testing
+    from navsense.stepping import live
+    from navsense.sdf import load
+    from navsense.simulation import record, simulate
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "load": "navsense.sdf",
+    "simulate": "navsense.simulation",
+    "record": "navsense.simulation",
+    "live": "navsense.stepping",
+}
+
+_MODULES = ("sensors", "testing")
+
+__all__ = ["live", "load", "record", "sensors", "simulate", "testing"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for."""
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"navsense.{name}")
+    raise AttributeError(f"module 'navsense' has no attribute {name!r}")

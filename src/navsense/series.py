@@ -7,7 +7,7 @@ only when asked for: ``stamp = epoch 10^9 + round((time + clock_error) 10^9)``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,6 +44,11 @@ class Truth:
         """Return the true time of each row in integer nanoseconds."""
         return nanoseconds(self.epoch, self.time)
 
+    def between(self, first: int, stop: int) -> Truth:
+        """Return rows first to stop - 1, as views."""
+        arrays = {name: getattr(self, name)[first:stop] for name in TRUTH_ARRAYS}
+        return Truth(self.name, self.time[first:stop], **arrays, epoch=self.epoch)
+
 
 TRUTH_ARRAYS = (
     "position",
@@ -61,8 +66,7 @@ class Reading(Mapping[str, AnyArray]):
     """The readings of one sensor: `reading["field"]`, `reading.truth["field"]`, `reading.errors["field"]`.
 
     `arrays[name]` (*runs, time, axis) is what the instrument says, `truth[name]` (time, axis) what a perfect one would
-    have said, `errors[name]` (*runs, time, axis) the hidden slow error in force (turn-on bias and drift), with
-    `errors[name + "_turn_on"]` its constant part. `time` (time,) s is true time, `clock_error` (*runs, time) s what the
+    have said, `errors[name]` (*runs, time, axis) the hidden slow error in force (turn-on bias plus drift). `time` (time,) s is true time, `clock_error` (*runs, time) s what the
     sensor's clock is off by, `valid` (*runs, time) false where the instrument gave no number, `emitted` (*runs, time)
     false where it gave no reading at all.
     """
@@ -101,6 +105,21 @@ class Reading(Mapping[str, AnyArray]):
     def true_stamp(self) -> IntArray:
         """Return the true time of each row in integer nanoseconds."""
         return nanoseconds(self.epoch, self.time)
+
+    def between(self, first: int, stop: int) -> Reading:
+        """Return rows first to stop - 1 of time, as views."""
+        lead = self.clock_error.ndim - 1
+        in_runs = (slice(None),) * lead + (slice(first, stop),)
+        return replace(
+            self,
+            time=self.time[first:stop],
+            clock_error=self.clock_error[in_runs],
+            arrays={name: array[in_runs] for name, array in self.arrays.items()},
+            truth={name: array[first:stop] for name, array in self.truth.items()},
+            errors={name: array[in_runs] for name, array in self.errors.items()},
+            valid=self.valid[in_runs],
+            emitted=self.emitted[in_runs],
+        )
 
 
 @dataclass(frozen=True, eq=False)

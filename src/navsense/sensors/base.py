@@ -14,25 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
-import numpy as np
-
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
-from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
-
-
-@dataclass(frozen=True)
-class Process:
-    """One random process: its channel and name key its stream; draws at init and at each tick are fixed numbers.
-
-    `kind` is "normal" (standard normals) or "uniform" (on [0, 1)); a process has one kind.
-    """
-
-    channel: str
-    name: str
-    initial: int = 0
-    per_tick: int = 1
-    kind: Literal["normal", "uniform"] = "normal"
+from navsense.noise.channel import Noise
+from navsense.streams import Process
+from navsense.ticks import Ticks
+from navsense.typing import AnyArray, BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
@@ -47,23 +34,6 @@ class Output:
     axes: int
     unit: str
     turns: Literal["invariant", "orientation", "vertical"] = "invariant"
-
-
-@dataclass(frozen=True)
-class Ticks:
-    """Sample instants of one sensor: `index` (n,) increasing integers, `rate` in Hz; t = index / rate, never accumulated."""
-
-    index: IntArray
-    rate: float
-
-    @property
-    def time(self) -> Times:
-        """Return the instants (n,) in seconds since the run's start."""
-        return self.index / self.rate
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return int(self.index.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +58,10 @@ class Sensor(Protocol):
         """Return the arrays of a reading, in order."""
         ...
 
+    def noise(self) -> Mapping[str, tuple[Noise, ...]]:
+        """Return the noise of each axis of each array that has some: for covariances and descriptions."""
+        ...
+
     def processes(self) -> tuple[Process, ...]:
         """Return the random processes, in the order in which `init` and `measure` take their draws."""
         ...
@@ -106,12 +80,11 @@ class Sensor(Protocol):
         """Return the new state and the readings; `draws` (d, n) holds a row for each draw per tick, in order."""
         ...
 
+    def neutral(self) -> Sensor:
+        """Return the same sheet with every error field neutral."""
+        ...
+
     @classmethod
     def witness(cls) -> Sensor:
         """Return a spec in which every field is active, for the law that no parameter is dead."""
         ...
-
-
-def all_true(count: int) -> BoolArray:
-    """Return (count,) of True."""
-    return np.ones(count, dtype=np.bool_)

@@ -1,0 +1,31 @@
+"""Recordings: what a run is written to, one format a suffix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from navsense.errors import SinkError, Where
+from navsense.sinks.base import Opener, Recording, Sink
+from navsense.sinks.mcap import McapSink
+
+__all__ = ["SINKS", "Recording", "Sink", "open"]
+
+SINKS: Mapping[str, Opener] = {".mcap": McapSink}
+"""Suffix -> what opens such a recording."""
+
+
+def open(path: str | os.PathLike[str], recording: Recording) -> Sink:
+    """Return a sink that writes to `path`, by its suffix. Raise `SinkError` where there is none or it cannot be opened."""
+    target = Path(path)
+    opener = SINKS.get(target.suffix.lower())
+    if opener is None:
+        raise SinkError(
+            "no recording has this suffix",
+            target.suffix or target.name,
+            allowed="known are " + ", ".join(SINKS),
+            where=Where(str(target)),
+            remedy="name the file with one of them",
+        )
+    return opener(target, recording)

@@ -1,0 +1,42 @@
+"""Fidelity: `physical` (the default) or `classic`, which repeats exactly the listed habits of older simulators."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from navsense.errors import SimulationError
+from navsense.noise.channel import Noise
+from navsense.world import World
+
+FIDELITIES = ("physical", "classic")
+
+
+def checked(fidelity: str) -> str:
+    """Return the fidelity; raise `SimulationError` unless it is one of `FIDELITIES`."""
+    if fidelity not in FIDELITIES:
+        raise SimulationError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")
+    return fidelity
+
+
+def of_spec(spec: Any, *, classic: bool) -> Any:
+    """Return a spec in which every `Noise` is classic or not."""
+    if isinstance(spec, Noise):
+        return replace(spec, classic=classic)
+    if not is_dataclass(spec) or isinstance(spec, type):
+        return spec
+    old = {field.name: getattr(spec, field.name) for field in fields(spec) if field.init}
+    new = {name: of_spec(value, classic=classic) for name, value in old.items()}
+    return spec if new == old else replace(spec, **new)
+
+
+def applied(world: World, fidelity: str | None) -> World:
+    """Return the world with one fidelity for all its sensors and clocks; None leaves each its own."""
+    if fidelity is None:
+        return world
+    classic = checked(fidelity) == "classic"
+    return replace(
+        world,
+        sensors=tuple(replace(s, spec=of_spec(s.spec, classic=classic)) for s in world.sensors),
+        clocks=tuple(replace(c, noise=replace(c.noise, classic=classic)) for c in world.clocks),
+    )

@@ -1,0 +1,203 @@
+"""CDR, little-endian, of messages whose strings and array lengths are fixed: every message of a channel is one size.
+
+A `Layout` is worked out once from the message's definition; after that a block of n messages is n copies of its
+template with numbers written at known places, column by column. Alignment counts from behind the 4-byte
+encapsulation header, as in XCDR1 (OMG DDSI-RTPS 2.3, section 10).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from navsense.errors import SinkError
+from navsense.messages.schemas import DEFINITIONS, fields, text
+from navsense.typing import AnyArray, ByteArray, IntArray
+
+ENCAPSULATION = b"\x00\x01\x00\x00"
+"""CDR, little-endian, no options."""
+
+PRIMITIVES: Mapping[str, str] = {
+    "bool": "u1",
+    "byte": "u1",
+    "char": "u1",
+    "int8": "i1",
+    "uint8": "u1",
+    "int16": "<i2",
+    "uint16": "<u2",
+    "int32": "<i4",
+    "uint32": "<u4",
+    "int64": "<i8",
+    "uint64": "<u8",
+    "float32": "<f4",
+    "float64": "<f8",
+}
+"""ROS type -> NumPy type."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one field lies: NumPy type, number of elements (0: one scalar), offset in bytes from the message's start."""
+
+    code: str
+    count: int
+    offset: int
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """One message type with its strings filled in: `template` is the whole message, numbers zero; `places` by path.
+
+    Paths are dotted (`header.stamp.sec`, `transforms.0.transform.rotation`). A part made of float64 alone has a place
+    of its own beside its members: `orientation` is (4,) x y z w, `orientation.w` a scalar.
+    """
+
+    template: bytes
+    places: Mapping[str, Place]
+
+    def dtype(self, before: int = 0, extra: Mapping[str, Place] | None = None) -> np.dtype[np.void]:
+        """Return the row type: the message behind `before` bytes, in which the places `extra` may lie."""
+        places = {name: Place(p.code, p.count, p.offset + before) for name, p in self.places.items()}
+        places.update(extra or {})
+        return np.dtype(
+            {
+                "names": list(places),
+                "formats": [(p.code, (p.count,)) if p.count else p.code for p in places.values()],
+                "offsets": [p.offset for p in places.values()],
+                "itemsize": before + len(self.template),
+            }
+        )
+
+
+@dataclass
+class _Build:
+    """The walk through a definition, writing zeros and strings and noting places."""
+
+    definitions: Mapping[str, str]
+    texts: Mapping[str, str]
+    lengths: Mapping[str, int]
+    data: bytearray = field(default_factory=bytearray)
+    places: dict[str, Place] = field(default_factory=dict)
+
+    def align(self, size: int) -> None:
+        """Pad to a multiple of `size`."""
+        self.data.extend(b"\0" * (-len(self.data) % size))
+
+    def numbers(self, path: str, kind: str, count: int) -> None:
+        """Lay down one number (`count` 0) or a run of them."""
+        code = PRIMITIVES[kind]
+        size = np.dtype(code).itemsize
+        self.align(size)
+        self.places[path] = Place(code, count, len(ENCAPSULATION) + len(self.data))
+        self.data.extend(b"\0" * size * max(count, 1))
+
+    def string(self, path: str) -> None:
+        """Lay down a string with its length and closing zero."""
+        raw = self.texts.get(path, "").encode() + b"\0"
+        self.align(4)
+        self.data.extend(struct.pack("<I", len(raw)) + raw)
+
+    def value(self, path: str, kind: str) -> None:
+        """Lay down one value of any type."""
+        if kind == "string":
+            self.string(path)
+        elif kind in PRIMITIVES:
+            self.numbers(path, kind, 0)
+        else:
+            self.message(path + ".", kind)
+
+    def message(self, prefix: str, kind: str) -> None:
+        """Lay down the fields of a message."""
+        parts = fields(self.definitions[kind])
+        for part in parts:
+            path = prefix + part.name
+            if part.length is None:
+                self.value(path, part.type)
+                continue
+            length = part.length
+            if length < 0:
+                length = self.lengths.get(path, 0)
+                self.align(4)
+                self.data.extend(struct.pack("<I", length))
+            if part.type in PRIMITIVES:
+                if length:
+                    self.numbers(path, part.type, length)
+            else:
+                for i in range(length):
+                    self.value(f"{path}.{i}", part.type)
+        if prefix and all(part.type == "float64" and part.length is None for part in parts):
+            first = self.places[prefix + parts[0].name]
+            self.places[prefix[:-1]] = Place(first.code, len(parts), first.offset)
+
+
+def layout(
+    kind: str,
+    texts: Mapping[str, str] | None = None,
+    lengths: Mapping[str, int] | None = None,
+    definitions: Mapping[str, str] = DEFINITIONS,
+) -> Layout:
+    """Return the layout of the full type name `kind`; `texts` are its strings and `lengths` its array lengths, by path."""
+    build = _Build(definitions, texts or {}, lengths or {})
+    build.message("", kind)
+    return Layout(ENCAPSULATION + bytes(build.data), build.places)
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """How one channel's messages are made: full type name, `ros2msg` schema, layout, and what writes the numbers.
+
+    `fill(rows, stamp, arrays)` gets n rows that hold the template, stamps (n,) in integer nanoseconds, and the arrays
+    by name, time first. It raises `SinkError` for a stamp that does not fit into the message.
+    """
+
+    type: str
+    layout: Layout
+    fill: Callable[[AnyArray, IntArray, Mapping[str, AnyArray]], None]
+    schema: str = ""
+
+    def __post_init__(self) -> None:
+        """Take the schema of the type where none is given."""
+        if not self.schema:
+            object.__setattr__(self, "schema", text(self.type))
+
+
+def encode(message: Message, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> ByteArray:
+    """Return n messages (n, size) as bytes, a row each; `stamp` (n,) in nanoseconds, `arrays` by name, time first."""
+    out = np.empty((stamp.shape[0], len(message.layout.template)), dtype=np.uint8)
+    out[:] = np.frombuffer(message.layout.template, dtype=np.uint8)
+    message.fill(out.view(message.layout.dtype())[:, 0], stamp, arrays)
+    return out
+
+
+SECOND = 1_000_000_000
+"""Nanoseconds in a second."""
+
+SEC_MIN, SEC_MAX = -(2**31), 2**31 - 1
+"""What the seconds of a ROS 2 stamp can hold."""
+
+
+def set_stamp(rows: AnyArray, stamp: IntArray, clock: str, path: str = "header.stamp") -> None:
+    """Write stamps (n,) nanoseconds at `path`, rounded towards the past so that the nanoseconds are never negative.
+
+    Raises `SinkError` that names `clock` where the seconds do not fit into 32 bits.
+    """
+    seconds = np.floor_divide(stamp, SECOND)
+    if seconds.size and (seconds.min() < SEC_MIN or seconds.max() > SEC_MAX):
+        worst = seconds.min() if seconds.min() < SEC_MIN else seconds.max()
+        raise SinkError(
+            f"stamp of clock {clock!r}, in seconds",
+            int(worst),
+            allowed=f"a message holds {SEC_MIN} to {SEC_MAX}",
+            remedy="choose another --epoch, or a smaller clock error",
+        )
+    rows[path + ".sec"] = seconds
+    rows[path + ".nanosec"] = stamp - seconds * SECOND
+
+
+def set_quaternion(rows: AnyArray, path: str, orientation: AnyArray) -> None:
+    """Write quaternions (n, 4), w x y z, in the border's order x y z w."""
+    for axis, letter in enumerate("wxyz"):
+        rows[f"{path}.{letter}"] = orientation[:, axis]

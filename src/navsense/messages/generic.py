@@ -1,0 +1,48 @@
+"""Readings of a sensor that has no ROS message of its own: one is made from the names of its outputs.
+
+A sensor type `salinity` becomes `navsense_msgs/msg/Salinity`: a header, then one fixed array of float64 an output.
+Recordings carry the definition, so any program that reads the schema reads the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from navsense.messages import schemas
+from navsense.messages.base import Part, clock_of, frame_of
+from navsense.messages.cdr import Message, layout, set_stamp
+from navsense.typing import AnyArray, IntArray
+from navsense.world import MountedSensor
+
+
+def type_name(sensor_type: str) -> str:
+    """Return the full type name that a sensor type gets: words joined and capitalised."""
+    words = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in sensor_type).split()
+    return "navsense_msgs/msg/" + ("".join(word[:1].upper() + word[1:] for word in words) or "Reading")
+
+
+def message(sensor: MountedSensor, part: Part) -> Message:
+    """Return how the readings, the truth or the hidden errors of any sensor become messages; SI as the sensor has them.
+
+    What is missing in a series (a flag has no truth) stays NaN.
+    """
+    outputs = sensor.spec.outputs
+    kind = type_name(sensor.spec.type)
+    lines = ["std_msgs/Header header", *(f"float64[{output.axes}] {output.name}" for output in outputs)]
+    definitions = {**schemas.DEFINITIONS, kind: "\n".join(lines)}
+    clock = clock_of(sensor)
+
+    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+        set_stamp(rows, stamp, clock)
+        for output in outputs:
+            if output.name in arrays:
+                rows[output.name] = arrays[output.name].reshape(stamp.shape[0], output.axes)
+            else:
+                rows[output.name] = float("nan")
+
+    return Message(
+        kind,
+        layout(kind, {"header.frame_id": frame_of(sensor)}, definitions=definitions),
+        fill,
+        schemas.text(kind, definitions),
+    )

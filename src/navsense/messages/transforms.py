@@ -1,0 +1,31 @@
+"""Poses between frames as `tf2_msgs/msg/TFMessage`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from navsense.messages.base import GLOBAL_TIME
+from navsense.messages.cdr import Message, layout, set_quaternion, set_stamp
+from navsense.typing import AnyArray, IntArray
+
+TYPE = "tf2_msgs/msg/TFMessage"
+
+
+def message(frames: Sequence[tuple[str, str]]) -> Message:
+    """Return how k transforms, `frames` as (parent, child), become one message an instant.
+
+    Its arrays are `position` (n, k, 3) m and `orientation` (n, k, 4) w x y z, each of the child in its parent.
+    """
+    texts = {}
+    for i, (parent, child) in enumerate(frames):
+        texts[f"transforms.{i}.header.frame_id"] = parent
+        texts[f"transforms.{i}.child_frame_id"] = child
+
+    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+        for i in range(len(frames)):
+            path = f"transforms.{i}"
+            set_stamp(rows, stamp, GLOBAL_TIME, path + ".header.stamp")
+            rows[path + ".transform.translation"] = arrays["position"][:, i]
+            set_quaternion(rows, path + ".transform.rotation", arrays["orientation"][:, i])
+
+    return Message(TYPE, layout(TYPE, texts, {"transforms": len(frames)}), fill)

@@ -1,0 +1,61 @@
+"""Ground truth of a link as `nav_msgs/msg/Odometry` and `geometry_msgs/msg/AccelStamped`.
+
+World frame w, link frame b:: ``velocity_b = rotation_wb^-1 velocity_w``, and the same for the acceleration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from navsense.messages.base import GLOBAL_TIME
+from navsense.messages.cdr import Message, layout, set_quaternion, set_stamp
+from navsense.typing import AnyArray, IntArray, Quaternions, Vectors
+
+ODOMETRY = "nav_msgs/msg/Odometry"
+ACCEL = "geometry_msgs/msg/AccelStamped"
+WORLD = "world"
+"""The name of the world frame."""
+
+
+def to_link(orientation: Quaternions, vector_w: Vectors) -> Vectors:
+    """Return vectors (n, 3) of the world frame in the link's own; `orientation` (n, 4) w x y z, link to world."""
+    w, x, y, z = (orientation[:, i] for i in range(4))
+    vx, vy, vz = (vector_w[:, i] for i in range(3))
+    # The conjugate turns back, hence the signs.
+    tx = 2.0 * (z * vy - y * vz)
+    ty = 2.0 * (x * vz - z * vx)
+    tz = 2.0 * (y * vx - x * vy)
+    out = np.empty_like(vector_w)
+    out[:, 0] = vx + w * tx + (z * ty - y * tz)
+    out[:, 1] = vy + w * ty + (x * tz - z * tx)
+    out[:, 2] = vz + w * tz + (y * tx - x * ty)
+    return out
+
+
+def _odometry(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    set_stamp(rows, stamp, GLOBAL_TIME)
+    rows["pose.pose.position"] = arrays["position"]
+    set_quaternion(rows, "pose.pose.orientation", arrays["orientation"])
+    rows["twist.twist.linear"] = to_link(arrays["orientation"], arrays["velocity"])
+    rows["twist.twist.angular"] = arrays["angular_velocity"]
+
+
+def odometry(link: str) -> Message:
+    """Return how truth becomes odometry: pose of `link` in the world, twist (m/s, rad/s) in the link's own frame.
+
+    Its arrays are those of a `Truth`. Covariances are zero.
+    """
+    return Message(ODOMETRY, layout(ODOMETRY, {"header.frame_id": WORLD, "child_frame_id": link}), _odometry)
+
+
+def _accel(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    set_stamp(rows, stamp, GLOBAL_TIME)
+    rows["accel.linear"] = to_link(arrays["orientation"], arrays["acceleration"])
+    rows["accel.angular"] = arrays["angular_acceleration"]
+
+
+def accel(link: str) -> Message:
+    """Return how truth becomes acceleration (m/s^2, rad/s^2) of `link`, in the link's own frame; gravity not included."""
+    return Message(ACCEL, layout(ACCEL, {"header.frame_id": link}), _accel)

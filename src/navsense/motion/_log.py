@@ -1,0 +1,138 @@
+"""Reading of motion logs: text in, arrays out, and every error with its line.
+
+NumPy reads the numbers of a sound file at once; only where it refuses are the lines looked at one by one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from navsense.errors import MotionError, Where
+from navsense.typing import FloatArray
+
+HEADER = ("time", "x", "y", "z", "qw", "qx", "qy", "qz")
+TUM_COLUMNS = ("t", "x", "y", "z", "qx", "qy", "qz", "qw")
+TUM_ORDER = (0, 1, 2, 3, 7, 4, 5, 6)
+"""Where the columns of `HEADER` stand in a TUM row."""
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """The rows of a log: `values` (n, 8) in the order of `HEADER` (s, m, quaternion), and where each row stands."""
+
+    values: FloatArray
+    place: Callable[[int], Where]
+
+
+def read(path: str | os.PathLike[str]) -> Log:
+    """Read a CSV or TUM log: by its suffix .csv, .tum or .txt, else CSV where the first row has a comma.
+
+    Raises `MotionError` with file and line for a file that cannot be opened, is no text or holds no rows, and for a row
+    that is not eight numbers.
+    """
+    name = os.fspath(path)
+    lines = _text(name).split("\n")
+    comma = _is_csv(name, lines)
+    rows = _rows(lines, comma)
+    if comma:
+        _check_header(name, next(rows, None))
+    first = next(rows, None)
+    if first is None:
+        raise MotionError("log without rows", where=Where(name), allowed=f"must hold rows of {_columns(comma)}")
+    start = first[0]
+
+    def place(row: int) -> Where:
+        numbers = (number for number, _ in _rows(lines, comma) if number >= start)
+        return Where(name, next(number for index, number in enumerate(numbers) if index == row))
+
+    body = [line for line in lines[start - 1 :] if _holds_row(line, comma)]
+    try:
+        values = np.loadtxt(body, delimiter="," if comma else None, comments=None, ndmin=2)
+    except ValueError as error:
+        _refuse(name, lines, start, comma)
+        allowed = f"must hold rows of {_columns(comma)}"
+        raise MotionError("log", str(error), where=Where(name), allowed=allowed) from error
+    if values.shape[1] != len(HEADER):
+        _refuse(name, lines, start, comma)
+    return Log(values if comma else values[:, TUM_ORDER], place)
+
+
+def _text(name: str) -> str:
+    """Return the text of the file with line ends as newlines. Raise MotionError where there is none."""
+    try:
+        text = Path(name).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise MotionError("log cannot be read", error.strerror or str(error), where=Where(name)) from error
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise MotionError("log is not text", where=Where(name), allowed="must be a CSV or TUM file in UTF-8")
+    return text
+
+
+def _is_csv(name: str, lines: list[str]) -> bool:
+    """Return whether the log is CSV: its suffix says so, or, where the suffix says nothing, its first row."""
+    suffix = Path(name).suffix.lower()
+    if suffix in {".csv", ".tum", ".txt"}:
+        return suffix == ".csv"
+    return "," in next((line for _, line in _rows(lines, comma=False)), "")
+
+
+def _holds_row(line: str, comma: bool) -> bool:
+    """Return whether the line is one of the table: not blank and, in TUM, no comment."""
+    return bool(line) and not line.isspace() and (comma or not line.lstrip().startswith("#"))
+
+
+def _rows(lines: list[str], comma: bool) -> Iterator[tuple[int, str]]:
+    """Yield number and text of each line of the table, the header included."""
+    return ((number, line) for number, line in enumerate(lines, 1) if _holds_row(line, comma))
+
+
+def _columns(comma: bool) -> str:
+    """Return the columns of a row as the format writes them."""
+    return ",".join(HEADER) if comma else " ".join(TUM_COLUMNS)
+
+
+def _check_header(name: str, header: tuple[int, str] | None) -> None:
+    """Raise MotionError where the first line of a CSV log is not its header."""
+    number, line = header or (1, "")
+    if tuple(part.strip() for part in line.split(",")) != HEADER:
+        raise MotionError(
+            "header of the log",
+            line.strip(),
+            allowed=f"must be {','.join(HEADER)}",
+            where=Where(name, number),
+            remedy="a TUM log is a .tum or .txt file",
+        )
+
+
+def _refuse(name: str, lines: list[str], start: int, comma: bool) -> None:
+    """Raise MotionError for the first row from line `start` that is not eight numbers."""
+    for number, line in _rows(lines, comma):
+        if number < start:
+            continue
+        parts = line.split(",") if comma else line.split()
+        if len(parts) != len(HEADER):
+            raise MotionError(
+                "number of columns",
+                len(parts),
+                allowed=f"must be {len(HEADER)}: {_columns(comma)}",
+                where=Where(name, number),
+            )
+        for part, column in zip(parts, HEADER if comma else TUM_COLUMNS, strict=True):
+            if not _is_number(part):
+                raise MotionError(column, part.strip(), allowed="must be a number", where=Where(name, number))
+
+
+def _is_number(text: str) -> bool:
+    """Return whether NumPy's reader takes the text as a number; Python's own also takes underscores."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text

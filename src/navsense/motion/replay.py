@@ -1,0 +1,236 @@
+"""Replay of a motion log: a spline through its rows, or a smooth one near them, and the noise that it brings.
+
+The rows are measured. Their position noise sigma (m, white, even spacing h) gives the acceleration of the spline the
+mean square over time
+
+    a^2 = sigma^2 / h^4 * mean over theta in [-pi, pi] of e / (1 + kappa e)^2
+    e(theta) = 12 (1 - cos theta)^2 / (2 + cos theta),   kappa = (2 pi bandwidth h)^-4
+
+where sigma^2 e / h^4 is the spectrum of the interpolating spline's acceleration (kappa = 0), and 1 / (1 + kappa e) the
+smoothing spline's gain at theta = 2 pi f h. So a = 3.78864 sigma / h^2 without smoothing, exactly
+sqrt(12 (3 sqrt 3 - 4)), and a = sigma w^2 sqrt(0.0883883 h w), with w = 2 pi bandwidth, far below the log's rate:
+0.0883883 = sqrt(2) / 16 is the integral of u^4 / (1 + u^4)^2 over the real line, pi sqrt(2) / 8, divided by 2 pi.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from navsense.errors import MotionError, Where
+from navsense.motion._log import HEADER, read
+from navsense.motion._spline import in_one_hemisphere, interpolating, smoothing
+from navsense.motion.base import MotionBlock
+from navsense.motion.trajectory import Trajectory
+from navsense.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
+
+LEAST_SHARE = 1e-3
+"""Least 2 pi bandwidth times spacing: below, rounding in the smoothing spline reaches micrometres to millimetres."""
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """The motion of a log, from its first row, t = 0, to its last.
+
+    `trajectory` is the spline; `bandwidth` (Hz) the frequency whose amplitude smoothing halves, None where the spline
+    goes through the rows. `position_noise` (m, rms an axis) is what the rows themselves show, and `acceleration_noise`
+    (m/s^2, rms an axis) what it puts into the true acceleration; both are NaN for a log of fewer than five rows. Real
+    motion faster than the rows can follow counts as noise.
+    """
+
+    trajectory: Trajectory
+    bandwidth: float | None
+    position_noise: float
+    acceleration_noise: float
+
+    @property
+    def end(self) -> float:
+        """Last instant (s): that of the last row."""
+        return self.trajectory.end
+
+    def at(self, time: Times) -> MotionBlock:
+        """Return the truth at the instants `time` (n,) s, in any order.
+
+        Raises `MotionError` for an instant below 0, past `end` or not finite.
+        """
+        return self.trajectory.at(time)
+
+
+def load(path: str | os.PathLike[str], *, bandwidth: float | None = None) -> Replay:
+    """Read a motion log and return its motion.
+
+    CSV has the header ``time,x,y,z,qw,qx,qy,qz`` (s, m, world frame, of the model's canonical link) and no comments;
+    TUM has rows ``t x y z qx qy qz qw`` and `#` comments. The suffix .csv, .tum or .txt decides, else the first row.
+    Times count from the first row. `bandwidth` as in `from_arrays`.
+
+    Raises `MotionError`, with file and line, for what cannot be read or is no motion.
+    """
+    log = read(path)
+    try:
+        return _replay(log.values[:, 0], log.values[:, 1:4], log.values[:, 4:], bandwidth, log.place)
+    except MotionError as error:
+        if error.where is None:
+            error.where = Where(os.fspath(path))
+        raise
+
+
+def from_arrays(time: Times, position: Vectors, rotation: Quaternions, *, bandwidth: float | None = None) -> Replay:
+    """Return the motion through rows `time` (n,) s, `position` (n, 3) m (world) and `rotation` (n, 4) w x y z.
+
+    Times count from the first row; quaternions are brought to unit length. Without `bandwidth` the motion is the cubic
+    C2 spline through the rows; with it (Hz) the smoothing spline that halves the amplitude at that frequency,
+    ``1 / (1 + (f / bandwidth)^4)`` at f, of position and quaternion.
+
+    Raises `MotionError` for wrong shapes, fewer than two rows, numbers that are not finite, times that do not increase,
+    quaternions of zero length, successive attitudes more than 120 degrees apart, and a bandwidth that the rows cannot
+    have.
+    """
+    try:
+        arrays = [np.array(array, dtype=np.float64) for array in (time, position, rotation)]
+    except (TypeError, ValueError) as error:
+        raise MotionError("time, position and rotation", str(error), allowed="must be arrays of numbers") from error
+    shapes = tuple(array.shape for array in arrays)
+    count = arrays[0].size
+    if shapes != ((count,), (count, 3), (count, 4)):
+        raise MotionError("shapes of time, position and rotation", shapes, allowed="must be (n,), (n, 3) and (n, 4)")
+    return _replay(arrays[0], arrays[1], arrays[2], bandwidth, _nowhere)
+
+
+def _replay(
+    time: Times,
+    position: Vectors,
+    rotation: Quaternions,
+    bandwidth: float | None,
+    place: Callable[[int], Where | None],
+) -> Replay:
+    """Check the rows and return their motion; `place` tells where a row stands."""
+    if time.shape[0] < 2:
+        raise MotionError("number of rows", time.shape[0], allowed="must be >= 2")
+    _check_rows(time, position, rotation, place)
+    time = time - time[0]
+    values = np.empty((time.shape[0], 7))
+    values[:, :3] = position
+    values[:, 3:] = _continuous(rotation, place)
+    spacing = float(np.median(np.diff(time)))
+    # An overflow shows as coefficients that are not finite, which the trajectory refuses.
+    with np.errstate(all="ignore"):
+        if bandwidth is None:
+            coefficients = interpolating(time, values, "not-a-knot")
+        else:
+            _check_bandwidth(bandwidth, spacing, time.shape[0])
+            coefficients = smoothing(time, values, bandwidth)
+        noise = position_noise(time, position)
+    time.setflags(write=False)
+    coefficients.setflags(write=False)
+    return Replay(Trajectory(time, coefficients), bandwidth, noise, acceleration_noise(noise, spacing, bandwidth))
+
+
+def _check_rows(time: Times, position: Vectors, rotation: Quaternions, place: Callable[[int], Where | None]) -> None:
+    """Raise MotionError for the first row that is not finite, has no attitude, or does not come after its former."""
+    table = np.column_stack((time, position, rotation))
+    bad = ~np.isfinite(table)
+    row = _first(np.any(bad, axis=1))
+    if row >= 0:
+        column = _first(bad[row])
+        raise MotionError(
+            f"{HEADER[column]} of row {row}", float(table[row, column]), allowed="must be finite", where=place(row)
+        )
+    row = _first(np.concatenate(([False], time[1:] <= time[:-1])))
+    if row >= 0:
+        raise MotionError(
+            f"time of row {row} (s)",
+            float(time[row]),
+            allowed=f"must be past that of the row before, {float(time[row - 1])!r}",
+            where=place(row),
+            remedy="put the rows in order and leave out repeats",
+        )
+    row = _first(~np.any(rotation, axis=1))
+    if row >= 0:
+        raise MotionError(f"quaternion of row {row}", "0 0 0 0", allowed="must have a length", where=place(row))
+
+
+def _continuous(rotation: Quaternions, place: Callable[[int], Where | None]) -> Quaternions:
+    """Return the quaternions at unit length and of continuous sign. Raise MotionError where one turns too far."""
+    unit = rotation / np.abs(rotation).max(axis=1, keepdims=True)
+    unit /= np.sqrt((unit * unit).sum(axis=1, keepdims=True))
+    unit, far = in_one_hemisphere(unit)
+    if far:
+        cosine = min(abs(float(np.dot(unit[far], unit[far - 1]))), 1.0)
+        raise MotionError(
+            f"turn from row {far - 1} to {far} (degrees)",
+            round(math.degrees(2.0 * math.acos(cosine)), 6),
+            allowed="must be <= 120",
+            where=place(far),
+            remedy="log at a higher rate",
+        )
+    return unit
+
+
+def _check_bandwidth(bandwidth: float, spacing: float, count: int) -> None:
+    """Raise MotionError where rows `spacing` s apart cannot be smoothed to `bandwidth` Hz."""
+    if count < 5:
+        raise MotionError("number of rows", count, allowed="must be >= 5 to smooth", remedy="leave out bandwidth")
+    least, most = LEAST_SHARE / (2.0 * math.pi * spacing), 0.5 / spacing
+    if not least <= bandwidth < most:
+        raise MotionError(
+            "bandwidth (Hz)",
+            bandwidth,
+            allowed=f"must be >= {least:.6g} and below {most:.6g}, half the log's rate",
+            remedy="thin out the log" if bandwidth < least else "leave it out to go through the rows",
+        )
+
+
+def position_noise(time: Times, position: Vectors) -> float:
+    """Return the rms (m, an axis) of white noise in the rows `position` (n, 3) m at `time` (n,) s; NaN for n < 5.
+
+    From fourth divided differences, which no cubic passes, each scaled to the variance of one row: for even spacing
+    ``(p0 - 4 p1 + 6 p2 - 4 p3 + p4) / sqrt(70)``.
+    """
+    count = time.shape[0] - 4
+    if count < 1:
+        return math.nan
+    times = [time[k : k + count] for k in range(5)]
+    span = times[4] - times[0]
+    weights: list[FloatArray] = []
+    for k in range(5):
+        product = np.ones(count)
+        for other in range(5):
+            if other != k:
+                product *= (times[k] - times[other]) / span
+        weights.append(1.0 / product)
+    scale = np.sqrt(sum((weight * weight for weight in weights), np.zeros(count)))
+    difference: AnyArray = np.zeros((count, 3))
+    for k in range(5):
+        difference += (weights[k] / scale)[:, None] * (position[k : k + count] - position[2 : 2 + count])
+    return float(np.sqrt(np.mean(difference * difference)))
+
+
+def acceleration_noise(noise: float, spacing: float, bandwidth: float | None) -> float:
+    """Return the rms acceleration (m/s^2, an axis) that white position noise of rms `noise` (m) gives the spline.
+
+    Rows are `spacing` s apart; the formula heads this file. With theta = 2 atan z, e = 48 z^4 / ((1 + z^2)(3 + z^2));
+    the mean is taken by the midpoint rule over phi in z = b tan(phi / 2), where b is of the order of the pass band.
+    """
+    kappa, band = 0.0, 1.0
+    if bandwidth is not None:
+        share = 2.0 * math.pi * bandwidth * spacing
+        kappa, band = share**-4, min(share / 2.0, 1.0)
+    points = 4096
+    tangent = np.tan((np.arange(points) + 0.5) * (math.pi / points) - math.pi / 2.0)
+    z2 = (band * tangent) ** 2
+    energy = 48.0 * z2 * z2 / ((1.0 + z2) * (3.0 + z2))
+    mean = float(np.mean(energy / (1.0 + kappa * energy) ** 2 * band * (1.0 + tangent * tangent) / (1.0 + z2)))
+    return noise / spacing**2 * math.sqrt(mean)
+
+
+def _nowhere(_row: int) -> None:
+    """Return the place of a row that comes from no file."""
+
+
+def _first(flags: AnyArray) -> int:
+    """Return the index of the first true flag, -1 where there is none."""
+    return int(np.argmax(flags)) if bool(flags.any()) else -1

@@ -1,0 +1,27 @@
+"""Quantisation: the nearest multiple of the precision, halves away from zero, however small the precision.
+
+    y = precision * sign(x) * floor(|x / precision| + 1/2)
+
+The half is compared after the fraction is taken, which is exact, so 0.49999999999999994 is not rounded up. Where
+|x / precision| is 2^52 or more, a double has no finer digits than the precision and x stays as it is.
+"""
+
+from __future__ import annotations
+
+import math
+
+from navsense.compiled import kernel
+
+_WHOLE = 4503599627370496.0
+
+
+@kernel
+def quantise(x: float, precision: float) -> float:
+    """Return x rounded to `precision` (same unit, > 0)."""
+    steps = abs(x / precision)
+    if not steps < _WHOLE:
+        return x
+    whole = math.floor(steps)
+    if steps - whole >= 0.5:
+        whole += 1.0
+    return math.copysign(whole * precision, x)

@@ -1,0 +1,180 @@
+"""XML with line numbers, by expat, within bounds on size, depth and number of elements.
+
+No namespace processing: files of Gazebo use prefixes that they never declare. A document type is refused before it can
+declare an entity.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+from xml.parsers import expat
+
+from navsense.errors import SdfError, Where
+
+URI = "https://navsense.org/sdf"
+"""The namespace of navsense's own elements."""
+
+PREFIX = "navsense:"
+"""How they are written, and how `read` spells them whatever prefix a file binds to the namespace."""
+
+DEEPEST = 200
+"""Elements inside elements."""
+
+LARGEST = 64 * 1024 * 1024
+"""Bytes in a file."""
+
+MOST_ELEMENTS = 1_000_000
+
+_REGULAR = "must be a readable file of SDF"
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """One element: tag and attributes as written, its own text, children in order, and its line in the file `path`."""
+
+    tag: str
+    attributes: Mapping[str, str]
+    line: int
+    path: str
+    text: str = ""
+    children: list[Element] = field(default_factory=list)
+
+    @property
+    def where(self) -> Where:
+        """Return the file and line."""
+        return Where(self.path, self.line)
+
+    def all(self, *tags: str) -> Iterator[Element]:
+        """Yield the children that have one of the tags, in order."""
+        return (child for child in self.children if child.tag in tags)
+
+    def first(self, *tags: str) -> Element | None:
+        """Return the first child that has one of the tags; None where there is none."""
+        return next(self.all(*tags), None)
+
+    def attribute(self, name: str) -> str | None:
+        """Return an attribute without blanks around it; None where it is absent or empty."""
+        return self.attributes.get(name, "").strip() or None
+
+
+def read(path: str | os.PathLike[str]) -> Element:
+    """Return the root element of a file.
+
+    Raises `SdfError` for a file that cannot be read, is no XML, declares a document type or exceeds the bounds.
+    """
+    name = os.fspath(path)
+    return parse(_content(name), name)
+
+
+def parse(content: bytes, path: str) -> Element:
+    """Return the root element of a file's content; `path` is what errors call it. Raises `SdfError` as `read` does."""
+    if not content.strip():
+        raise SdfError("file", "empty", where=Where(path), allowed=_REGULAR)
+    builder = _Builder(path)
+    try:
+        builder.parser.Parse(content, True)
+    except expat.ExpatError as error:
+        what = expat.ErrorString(error.code) or "not well-formed"
+        where = Where(path, error.lineno)
+        raise SdfError("XML", what, where=where, allowed="must be well-formed XML", remedy="repair it here") from error
+    except (ValueError, LookupError) as error:
+        raise SdfError("XML encoding", str(error), where=Where(path), allowed="must be UTF-8 or named rightly") from error
+    return builder.root()
+
+
+def _content(name: str) -> bytes:
+    where = Where(str(name))
+    try:
+        mode = os.stat(name).st_mode
+        if stat.S_ISDIR(mode):
+            raise SdfError("file", "is a folder", where=where, allowed=_REGULAR, remedy="name the file in it")
+        if not stat.S_ISREG(mode):
+            raise SdfError("file", "is a device or a pipe", where=where, allowed=_REGULAR)
+        with Path(name).open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except FileNotFoundError as error:
+        raise SdfError("file", "does not exist", where=where, allowed=_REGULAR, remedy="check the path") from error
+    except OSError as error:
+        raise SdfError("file", error.strerror or str(error), where=where, allowed=_REGULAR) from error
+    except ValueError as error:  # a null character in the name
+        raise SdfError("file", str(error), where=where, allowed=_REGULAR) from error
+    if len(content) > LARGEST:
+        raise SdfError("file", "too large", where=where, allowed=f"must be at most {LARGEST // 2**20} MiB")
+    return content
+
+
+class _Builder:
+    """Expat's handlers: they build the tree without recursion and stop at a bound."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._open: list[Element] = []
+        self._texts: list[list[str]] = []
+        self._count = 0
+        self._root: Element | None = None
+        self._prefixes: set[str] = set()
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+        self.parser.StartDoctypeDeclHandler = self._doctype
+
+    def root(self) -> Element:
+        """Return the finished root element."""
+        if self._root is None:
+            raise SdfError("XML", "no element", where=Where(self._path), allowed="must hold one <sdf> element")
+        return self._root
+
+    def _refuse(self, what: str, value: object, allowed: str, remedy: str = "") -> NoReturn:
+        where = Where(self._path, self.parser.CurrentLineNumber)
+        raise SdfError(what, value, where=where, allowed=allowed, remedy=remedy)
+
+    def _doctype(self, name: str, *_declaration: object) -> None:
+        self._refuse(
+            "<!DOCTYPE>", name, "a world file declares no document type and no entities", "remove the declaration"
+        )
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._count += 1
+        if self._count > MOST_ELEMENTS:
+            self._refuse("number of elements", self._count, f"must be at most {MOST_ELEMENTS}")
+        if len(self._open) >= DEEPEST:
+            self._refuse(f"<{tag[:80]}>", f"{DEEPEST + 1} deep", f"elements may be nested {DEEPEST} deep")
+        if attributes:
+            self._bind(attributes)
+            if self._prefixes:
+                attributes = {self._spelt(name): value for name, value in attributes.items()}
+        element = Element(self._spelt(tag), attributes, self.parser.CurrentLineNumber, self._path)
+        if self._open:
+            self._open[-1].children.append(element)
+        else:
+            self._root = element
+        self._open.append(element)
+        self._texts.append([])
+
+    def _bind(self, attributes: Mapping[str, str]) -> None:
+        """Note the prefixes that stand for our namespace; refuse ours standing for another."""
+        for name, value in attributes.items():
+            if name.startswith("xmlns:"):
+                prefix = name.removeprefix("xmlns:") + ":"
+                if value == URI and prefix != PREFIX:
+                    self._prefixes.add(prefix)
+                elif value != URI and prefix == PREFIX:
+                    self._refuse(name, value, f"must be {URI}")
+
+    def _spelt(self, name: str) -> str:
+        prefix, colon, local = name.partition(":")
+        return PREFIX + local if colon and prefix + colon in self._prefixes else name
+
+    def _end(self, _tag: str) -> None:
+        self._open.pop().text = "".join(self._texts.pop()).strip()
+
+    def _text(self, text: str) -> None:
+        if self._texts:
+            self._texts[-1].append(text)

@@ -1,0 +1,165 @@
+"""One prepared run: who moves how, which stations there are, and time cut into windows that fit the cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from navsense.errors import SimulationError
+from navsense.motion.base import Motion
+from navsense.sensors.base import Measured
+from navsense.series import TRUTH_ARRAYS, Reading, Slab, Truth
+from navsense.station import (
+    Motions,
+    Station,
+    check_duration,
+    ideal_of,
+    link_motion,
+    motions_of,
+    reading,
+    sensor_motion,
+    stations,
+)
+from navsense.streams import BLOCK, checked_seed
+from navsense.ticks import Ticks, checked_rate, span
+from navsense.typing import AnyArray
+from navsense.world import World
+
+LONGEST_WINDOW = 10.0
+"""Longest span (s) of simulated time that is handed on at once."""
+
+TRUTH_RATE = 100.0
+"""Rate (Hz) of the ground truth of links, unless asked otherwise."""
+
+
+def checked_duration(duration: float) -> float:
+    """Return the duration (s); raise `SimulationError` unless it is finite and above 0."""
+    if not (isinstance(duration, int | float | np.number) and math.isfinite(duration) and duration > 0.0):
+        raise SimulationError("duration", duration, allowed="must be a finite number of seconds > 0")
+    return float(duration)
+
+
+def checked_epoch(epoch: int) -> int:
+    """Return the epoch (s); raise `SimulationError` unless it is an integer from 0 to 2^31 - 1."""
+    if isinstance(epoch, bool) or not isinstance(epoch, int | np.integer) or not 0 <= epoch < 2**31:
+        raise SimulationError("epoch", epoch, allowed=f"must be an integer of seconds from 0 to {2**31 - 1}")
+    return int(epoch)
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """A world with its motions resolved and all stations drawn."""
+
+    world: World
+    duration: float
+    seed: int
+    runs: Sequence[int]
+    epoch: int
+    truth_rate: float
+    motions: Motions
+    places: Mapping[str, Motion]
+    links: Mapping[str, Motion]
+    stations: Mapping[str, tuple[Station, ...]]
+
+    def windows(self) -> Iterator[tuple[float, float]]:
+        """Yield the spans [start, end) s: at most `BLOCK` samples of the fastest sensor and `LONGEST_WINDOW` each."""
+        fastest = max([self.truth_rate, *(sensor.rate for sensor in self.world.sensors)])
+        length = min(BLOCK / fastest, LONGEST_WINDOW)
+        count = max(math.ceil(self.duration / length), 1)
+        for n in range(count):
+            end = self.duration if n == count - 1 else (n + 1) * length
+            if n * length < end:
+                yield n * length, end
+
+    def truth(self, start: float, end: float) -> dict[str, Truth]:
+        """Return the ground truth of every link for start <= t < end (s)."""
+        ticks = span(start, end, self.truth_rate)
+        return {name: truth_of(name, motion, ticks, self.epoch) for name, motion in self.links.items()}
+
+    def readings(self, start: float, end: float) -> dict[str, Reading]:
+        """Return the readings of every sensor for start <= t < end (s), of the first run; goes forwards only."""
+        found: dict[str, Reading] = {}
+        for sensor in self.world.sensors:
+            ticks = span(start, end, sensor.rate)
+            if len(ticks):
+                ideal = ideal_of(sensor, self.places[sensor.name], self.world.environment, ticks)
+                block = self.stations[sensor.name][0].measure(ticks, ideal)
+                found[sensor.name] = reading(sensor, ticks, ideal, block, self.epoch)
+        return found
+
+    def slabs(self) -> Iterator[Slab]:
+        """Yield the whole run of one robot, window after window."""
+        for start, end in self.windows():
+            yield Slab(start, end, self.readings(start, end), self.truth(start, end))
+
+
+def truth_of(name: str, motion: Motion, ticks: Ticks, epoch: int) -> Truth:
+    """Return a motion as the truth of the link `name`, read-only."""
+    block = motion.at(ticks.time)
+    arrays = (
+        block.position_w,
+        block.rotation_wb,
+        block.velocity_w,
+        block.angular_velocity_b,
+        block.acceleration_w,
+        block.angular_acceleration_b,
+    )
+    for array in arrays:
+        array.flags.writeable = False
+    return Truth(name, ticks.time, **dict(zip(TRUTH_ARRAYS, arrays, strict=True)), epoch=epoch)
+
+
+def longest(world: World, motions: Motions) -> float:
+    """Return how long (s) the motions of the world last; raise `SimulationError` where all go on for ever."""
+    carriers = {sensor.model for sensor in world.sensors}
+    end = min((motion.end for name, motion in motions.items() if name in carriers), default=math.inf)
+    if math.isinf(end):
+        raise SimulationError("duration", None, allowed="must be given: every motion of this world goes on for ever")
+    return end
+
+
+def prepare(
+    world: World,
+    duration: float | None,
+    *,
+    seed: int,
+    runs: Sequence[int] = (0,),
+    motions: Mapping[str, Motion] | None = None,
+    epoch: int = 0,
+    truth_rate: float = TRUTH_RATE,
+    ahead: int = 0,
+    live: bool = False,
+) -> Session:
+    """Return a session, everything checked before the first sample; a live one has no end of its own."""
+    moving = motions_of(world, motions or {})
+    if live:
+        seconds = math.inf
+    else:
+        seconds = checked_duration(longest(world, moving) if duration is None else duration)
+        check_duration(world, moving, seconds)
+    return Session(
+        world=world,
+        duration=seconds,
+        seed=checked_seed(seed),
+        runs=runs,
+        epoch=checked_epoch(epoch),
+        truth_rate=checked_rate(truth_rate),
+        motions=moving,
+        places={sensor.name: sensor_motion(world, sensor, moving) for sensor in world.sensors},
+        links={
+            link.name: link_motion(model, link, moving) for model in world.models for link in model.links
+        },
+        stations=stations(world, seed, runs, ahead=ahead),
+    )
+
+
+def rows(measured: Measured, count: int) -> dict[str, AnyArray]:
+    """Return validity and emission (count,) of a block, all true where the sensor says nothing."""
+    everything = np.broadcast_to(np.True_, (count,))
+    return {
+        "valid": everything if measured.valid is None else measured.valid,
+        "emitted": everything if measured.emitted is None else measured.emitted,
+    }

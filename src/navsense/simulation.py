@@ -1,0 +1,199 @@
+"""The wiring: a world, moved and measured, kept in memory or streamed to a file. No physics, no units."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from navsense import fidelity as fidelities
+from navsense import sinks
+from navsense.errors import SimulationError
+from navsense.motion import replay
+from navsense.motion.base import Motion
+from navsense.series import Reading, Slab, Truth
+from navsense.session import TRUTH_RATE, Session, prepare
+from navsense.station import ideal_of
+from navsense.store import Store, check_memory
+from navsense.ticks import span
+from navsense.world import World
+
+MotionGiven = Motion | str | os.PathLike[str]
+"""A motion, or the path of a motion log."""
+
+Progress = Callable[[float], None]
+"""Called with the simulated time (s) that is done."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run(Mapping[str, Reading]):
+    """A run in memory: full sensor name -> Reading, with the truth of every link in `truth`."""
+
+    session: Session
+    readings: Mapping[str, Reading]
+    truth: Mapping[str, Truth]
+
+    def __getitem__(self, name: str) -> Reading:
+        """Return one sensor's reading by its full name."""
+        try:
+            return self.readings[name]
+        except KeyError:
+            allowed = f"must be one of {', '.join(self.readings) or 'none: the world has no sensor'}"
+            raise SimulationError("sensor", name, allowed=allowed) from None
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether there is such a sensor."""
+        return name in self.readings
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the full names of the sensors."""
+        return iter(self.readings)
+
+    def __len__(self) -> int:
+        """Return how many sensors there are."""
+        return len(self.readings)
+
+    def slabs(self) -> Iterator[Slab]:
+        """Yield the run window after window, as a sink takes it."""
+        for start, end in self.session.windows():
+            readings = {name: cut(reading, start, end) for name, reading in self.readings.items()}
+            truth = {name: cut(truth, start, end) for name, truth in self.truth.items()}
+            yield Slab(start, end, readings, truth)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the run to a file, by its suffix. Raises `SinkError`."""
+        with sinks.open(path, sinks.recording(self.session)) as sink:
+            for slab in self.slabs():
+                sink.write(slab)
+
+
+def cut(series: Reading | Truth, start: float, end: float) -> Reading | Truth:
+    """Return the rows of a series with start <= t < end (s), as views."""
+    first, stop = np.searchsorted(series.time, (start, end))
+    return series.between(int(first), int(stop))
+
+
+def resolve(world: World, motion: MotionGiven | Mapping[str, MotionGiven] | None) -> dict[str, Motion]:
+    """Return the motions given by the caller, logs read, by the name of the model they move."""
+    if motion is None:
+        return {}
+    if not isinstance(motion, Mapping):
+        movable = [model.name for model in world.models if not model.static]
+        if len(movable) != 1:
+            raise SimulationError(
+                "motion",
+                motion,
+                allowed=f"must name its model: the world has {len(movable)} that can move",
+                remedy=f"write MODEL=FILE, MODEL one of {', '.join(movable)}" if movable else "",
+            )
+        motion = {movable[0]: motion}
+    return {name: replay.load(m) if isinstance(m, str | os.PathLike) else m for name, m in motion.items()}
+
+
+def simulate(
+    world: World,
+    duration: float | None = None,
+    *,
+    seed: int = 0,
+    runs: int | Sequence[int] | None = None,
+    motion: MotionGiven | Mapping[str, MotionGiven] | None = None,
+    fidelity: str | None = None,
+    epoch: int = 0,
+    truth_rate: float = TRUTH_RATE,
+    progress: Progress | None = None,
+) -> Run:
+    """Return a whole run in memory.
+
+    duration (s): None takes the motion's own length. runs: None for one run without a run axis; a number or a sequence
+    of run numbers for arrays with a leading run axis, in which run i equals the single run i to the last bit.
+    motion: a motion or the path of a log, or a mapping from model names. fidelity: "physical" or "classic" for the
+    whole run; None leaves each sensor's own. epoch: integer seconds added to stamps. truth_rate (Hz): of the links.
+
+    Raises `SimulationError`, `MotionError`; refuses a run that would take more than half of the free memory.
+    """
+    numbers = run_numbers(runs)
+    world = fidelities.applied(world, fidelity)
+    session = prepare(
+        world,
+        duration,
+        seed=seed,
+        runs=numbers,
+        motions=resolve(world, motion),
+        epoch=epoch,
+        truth_rate=truth_rate,
+    )
+    check_memory(session)
+    kept = Store(session, lead=() if runs is None else (len(numbers),))
+    for start, end in session.windows():
+        for sensor in world.sensors:
+            ticks = span(start, end, sensor.rate)
+            if not len(ticks):
+                continue
+            ideal = ideal_of(sensor, session.places[sensor.name], world.environment, ticks)
+            kept.ideal(sensor, ticks, ideal)
+            for number, station in enumerate(session.stations[sensor.name]):
+                kept.block(sensor, ticks, number, station.measure(ticks, ideal))
+        kept.truth(session.truth(start, end))
+        if progress:
+            progress(end)
+    return Run(session, kept.readings(), kept.truths())
+
+
+def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
+    """Return the run numbers asked for; raise `SimulationError` for none, negative or repeated ones."""
+    if runs is None:
+        return (0,)
+    numbers = tuple(range(runs)) if isinstance(runs, int | np.integer) else tuple(int(number) for number in runs)
+    if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
+        raise SimulationError("runs", runs, allowed="must be a number >= 1 or different run numbers >= 0")
+    return numbers
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a recording holds: path, duration (s), and samples by sensor."""
+
+    path: Path
+    duration: float
+    samples: Mapping[str, int]
+
+
+def record(
+    world: World,
+    path: str | os.PathLike[str],
+    duration: float | None = None,
+    *,
+    seed: int = 0,
+    run: int = 0,
+    motion: MotionGiven | Mapping[str, MotionGiven] | None = None,
+    fidelity: str | None = None,
+    epoch: int = 0,
+    truth_rate: float = TRUTH_RATE,
+    progress: Progress | None = None,
+) -> Summary:
+    """Stream a run into a file, by its suffix, in bounded memory; the same numbers as `simulate(...).save(path)`.
+
+    Arguments as for `simulate`; `run` is the run's number. Raises `SinkError` beside the errors of `simulate`.
+    """
+    world = fidelities.applied(world, fidelity)
+    session = prepare(
+        world,
+        duration,
+        seed=seed,
+        runs=run_numbers((run,)),
+        motions=resolve(world, motion),
+        epoch=epoch,
+        truth_rate=truth_rate,
+    )
+    samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
+    with sinks.open(path, sinks.recording(session)) as sink:
+        for slab in session.slabs():
+            sink.write(slab)
+            for name, reading in slab.readings.items():
+                samples[name] += reading.time.size
+            if progress:
+                progress(slab.end)
+    return Summary(Path(path), session.duration, samples)

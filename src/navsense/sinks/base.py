@@ -1,0 +1,88 @@
+"""What a sink is, what it must know before the first reading, and the errors of files."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from navsense.errors import SinkError, Where
+from navsense.series import Slab
+from navsense.world import World
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """The head of a recording: the world, the run, and what to keep.
+
+    `epoch` is the integer second of t = 0, `duration` in seconds, `runs` the run numbers where readings carry a leading
+    run axis and None for a single run. `truth` false leaves out ideal values, hidden errors and the truth of links.
+    """
+
+    world: World
+    epoch: int = 0
+    seed: int = 0
+    duration: float = 0.0
+    runs: range | None = None
+    truth: bool = True
+
+
+class Sink(Protocol):
+    """Where slabs go, in order of time."""
+
+    def write(self, slab: Slab) -> None:
+        """Take one slab. Raise `SinkError` where it cannot be kept."""
+        ...
+
+    def close(self) -> None:
+        """Finish the recording; nothing may be written afterwards. Raise `SinkError` where it cannot be finished."""
+        ...
+
+    def abort(self) -> None:
+        """End after an error, keeping what the format can keep; never raises."""
+        ...
+
+
+Opener: TypeAlias = Callable[[Path, Recording], Sink]
+
+
+def version() -> str:
+    """Return the version of navsense, "0" where it is not installed."""
+    try:
+        return metadata.version("navsense")
+    except metadata.PackageNotFoundError:
+        return "0"
+
+
+def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
+    """Return an operating-system error as one of ours, with its remedy."""
+    remedies = {
+        errno.ENOSPC: "free some space or choose another disk",
+        errno.EDQUOT: "free some of the quota or choose another disk",
+        errno.EFBIG: "raise the limit on file sizes or record a shorter time",
+        errno.EACCES: "choose a place that you may write to" if doing == "write" else "ask for the right to read it",
+        errno.EPERM: "choose a place that you may write to" if doing == "write" else "ask for the right to read it",
+        errno.EROFS: "choose a disk that is not read-only",
+        errno.ENOENT: "create the directory first" if doing == "write" else "check the name",
+        errno.ENOTDIR: "a part of the path is a file: choose another",
+        errno.EISDIR: "name a file, not a directory",
+        errno.ENAMETOOLONG: "choose a shorter name",
+    }
+    what = f"cannot {doing}: {(error.strerror or str(error)).lower()}"
+    return SinkError(what, where=Where(str(path)), remedy=remedies.get(error.errno or 0, ""))
+
+
+def check_target(path: Path) -> None:
+    """Raise `SinkError` where `path` can be no new file: it is a directory, or its directory does not exist."""
+    try:
+        if path.is_dir():
+            raise SinkError("is a directory", where=Where(str(path)), remedy="name a file, such as run.mcap")
+        if not path.parent.is_dir():
+            raise SinkError(
+                "the directory does not exist", str(path.parent), where=Where(str(path)), remedy="create it first"
+            )
+    except (OSError, ValueError) as error:
+        raise SinkError(f"no possible file name: {error}", where=Where(str(path))) from error

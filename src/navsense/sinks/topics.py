@@ -1,0 +1,48 @@
+"""The topics of a recording: one for each series of each sensor and each link, no two the same."""
+
+from __future__ import annotations
+
+from navsense.messages.base import Part
+from navsense.world import World
+
+
+class Topics:
+    """Names for the sensors and links of one world; what is taken gets `_` behind it."""
+
+    def __init__(self, world: World) -> None:
+        """Hand out the sensors' topics in order, so that the first to ask for a topic has it."""
+        self._taken = {"/clock", "/tf", "/tf_static"}
+        self._sensors: dict[tuple[str, Part], str] = {}
+        self._truth: dict[str, tuple[str, str]] = {}
+        self._canonical = {model.canonical_link: model.name for model in world.models}
+        for sensor in world.sensors:
+            topic = "/" + sensor.topic.strip("/")
+            if topic == "/" or topic in self._taken:
+                topic = "/" + slashed(sensor.name)
+            self._sensors[sensor.name, "reading"] = self._take(topic)
+        for sensor in world.sensors:
+            for part in ("ideal", "bias"):
+                self._sensors[sensor.name, part] = self._take(f"{self._sensors[sensor.name, 'reading']}/{part}")
+
+    def _take(self, topic: str) -> str:
+        """Return the topic, changed until it is free."""
+        while topic in self._taken:
+            topic += "_"
+        self._taken.add(topic)
+        return topic
+
+    def sensor(self, name: str, part: Part) -> str:
+        """Return the topic of one of a sensor's series."""
+        return self._sensors[name, part]
+
+    def truth(self, link: str) -> tuple[str, str]:
+        """Return the topics of a link's pose and acceleration; a model's canonical link goes by the model's name."""
+        if link not in self._truth:
+            topic = self._take("/truth/" + slashed(self._canonical.get(link, link)))
+            self._truth[link] = (topic, self._take(topic + "/accel"))
+        return self._truth[link]
+
+
+def slashed(name: str) -> str:
+    """Return a full name as a topic has it."""
+    return name.replace("::", "/")

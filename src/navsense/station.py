@@ -1,0 +1,140 @@
+"""One mounted sensor in one run: its draws, its state and its stamps, advanced block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from navsense.clock import Clock, Stamps
+from navsense.environment.base import Environment
+from navsense.errors import MotionError, SimulationError
+from navsense.motion.base import Motion
+from navsense.motion.mounted import mounted
+from navsense.motion.still import Still
+from navsense.pose import Pose
+from navsense.sensors.base import Measured
+from navsense.series import Reading
+from navsense.streams import Draws
+from navsense.ticks import Ticks
+from navsense.typing import AnyArray, FloatArray
+from navsense.world import Link, Model, MountedSensor, World
+
+Motions = Mapping[str, Motion]
+"""Top-level model name -> motion of its canonical link in the world."""
+
+
+def motions_of(world: World, given: Mapping[str, Motion]) -> Motions:
+    """Return what moves each model: what was given, else its own motion, else it stands still where the file put it."""
+    known = {model.name for model in world.models}
+    for name in given:
+        if name not in known:
+            allowed = f"must be a model of the world: {', '.join(sorted(known)) or 'it has none'}"
+            raise SimulationError("motion of model", name, allowed=allowed)
+    found: dict[str, Motion] = {}
+    for model in world.models:
+        if model.static and model.name in given:
+            raise SimulationError("motion of model", model.name, allowed="is static and cannot move")
+        still = Still(model.pose @ model.link(model.canonical_link).pose) if model.links else Still(model.pose)
+        found[model.name] = given.get(model.name) or model.motion or still
+    return found
+
+
+def link_motion(model: Model, link: Link, motions: Motions) -> Motion:
+    """Return the truth of one link of a model that moves as one rigid body."""
+    canonical = model.link(model.canonical_link).pose
+    return mounted(motions[model.name], canonical.inverse() @ link.pose)
+
+
+def sensor_motion(world: World, sensor: MountedSensor, motions: Motions) -> Motion:
+    """Return the truth of a sensor's own frame, lever arm included."""
+    model = world.model(sensor.model)
+    canonical, link = model.link(model.canonical_link).pose, model.link(sensor.link).pose
+    place: Pose = canonical.inverse() @ link @ sensor.pose
+    return mounted(motions[model.name], place)
+
+
+def check_duration(world: World, motions: Motions, duration: float) -> None:
+    """Raise `MotionError` where a model that carries a sensor stops moving before `duration` (s)."""
+    carriers = {sensor.model for sensor in world.sensors}
+    for name, motion in motions.items():
+        if name in carriers and motion.end < duration:
+            raise MotionError(
+                f"duration of the run against the motion of {name!r}",
+                duration,
+                allowed=f"must be at most {motion.end!r} s, where that motion ends",
+                remedy="ask for a shorter duration or give a longer motion",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """What one sensor gives for a block of ticks in one run."""
+
+    measured: Measured
+    clock_error: FloatArray
+
+
+class Station:
+    """One mounted sensor in one run. `ideal` is the same in every run; `measure` advances this one."""
+
+    def __init__(
+        self, sensor: MountedSensor, clock: Clock | None, seed: int, run: int, *, ahead: int = 0
+    ) -> None:
+        """Draw the serial number: streams are keyed (run, sensor name, channel, process)."""
+        self.sensor = sensor
+        self._draws = Draws(sensor.spec.processes(), seed, (run, sensor.name), ahead=ahead)
+        self.state = sensor.spec.init(self._draws.initial)
+        self._stamps = Stamps(clock, sensor.name, seed, run, ahead=ahead)
+
+    def measure(self, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> Block:
+        """Return the next block; ticks go on from the last call's."""
+        draws = self._draws.take(len(ticks))
+        self.state, measured = self.sensor.spec.measure(self.state, ticks, ideal, draws)
+        return Block(measured, self._stamps.errors(ticks.time))
+
+
+def ideal_of(sensor: MountedSensor, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
+    """Return the sensor's ideal values, read-only: truth cannot be changed by what measures it."""
+    ideal = sensor.spec.ideal(motion, environment, ticks)
+    for array in ideal.values():
+        array.flags.writeable = False
+    return ideal
+
+
+def reading(sensor: MountedSensor, ticks: Ticks, ideal: Mapping[str, AnyArray], block: Block, epoch: int) -> Reading:
+    """Return a block as a reading."""
+    measured = block.measured
+    everything = np.broadcast_to(np.True_, (len(ticks),))
+    outputs = sensor.spec.outputs
+    return Reading(
+        name=sensor.name,
+        type=sensor.spec.type,
+        frame=sensor.frame,
+        unit={output.name: output.unit for output in outputs},
+        time=ticks.time,
+        clock_error=block.clock_error,
+        arrays=measured.arrays,
+        truth={output.name: ideal[output.name] for output in outputs if output.name in ideal},
+        errors=measured.errors,
+        valid=everything if measured.valid is None else measured.valid,
+        emitted=everything if measured.emitted is None else measured.emitted,
+        epoch=epoch,
+    )
+
+
+def clocks_of(world: World) -> Mapping[str, Clock]:
+    """Return the world's clocks by full name."""
+    return {clock.name: clock for clock in world.clocks}
+
+
+def stations(world: World, seed: int, runs: Sequence[int], *, ahead: int = 0) -> dict[str, tuple[Station, ...]]:
+    """Return every sensor's stations, one for each run, by the sensor's full name."""
+    clocks = clocks_of(world)
+    return {
+        sensor.name: tuple(
+            Station(sensor, clocks[sensor.clock] if sensor.clock else None, seed, run, ahead=ahead) for run in runs
+        )
+        for sensor in world.sensors
+    }

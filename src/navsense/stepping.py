@@ -1,0 +1,211 @@
+"""A world stepped live: bitwise the batch run, one step of `max_step_size` at a time.
+
+    sim = navsense.live(world, seed=7)
+    for step in sim:                      # step.time (s), step.readings: what was released since the last step
+        ...
+
+Step n ends at t = n * max_step_size; it releases every reading whose sample instant is in (t_(n-1), t_n], so the first
+step, n = 0, releases the samples at t = 0. A caller in the loop gives each model's state at the end of the step:
+``sim.step({"robot": State(Pose(...), velocity)})``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from navsense import clock as clocks
+from navsense import fidelity as fidelities
+from navsense.clock import Clock
+from navsense.errors import SimulationError
+from navsense.motion.base import Motion
+from navsense.motion.driven import Driven, State
+from navsense.pose import Pose
+from navsense.series import Reading
+from navsense.session import Session, prepare
+from navsense.simulation import MotionGiven, resolve
+from navsense.station import Station, ideal_of, reading
+from navsense.ticks import Ticks, rate_of_step
+from navsense.typing import FloatArray
+from navsense.world import MountedSensor, World
+
+AHEAD = 256
+"""Draws taken in advance for each process: the numbers are the same, the calls fewer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One finished step: its end (s) and the readings released in it, by full sensor name."""
+
+    time: float
+    readings: Mapping[str, Reading]
+
+
+class LiveSensor:
+    """One sensor of a live run: its latest reading and what the documents' accessors give."""
+
+    def __init__(self, sensor: MountedSensor, station: Station, motion: Motion, session: Session) -> None:
+        """Start before the first sample."""
+        self.mounted = sensor
+        self.reading: Reading | None = None
+        self._station, self._motion, self._session = station, motion, session
+        self._next = 0
+
+    @property
+    def name(self) -> str:
+        """Return the full name."""
+        return self.mounted.name
+
+    @property
+    def clock_time(self) -> float:
+        """Return what the sensor's clock showed at its latest reading, s; raise `SimulationError` before the first."""
+        if self.reading is None:
+            raise SimulationError("clock time of sensor", self.name, allowed="is known after its first reading")
+        return float(self.reading.time[-1] + self.reading.clock_error[-1])
+
+    def due(self, end: float) -> Reading | None:
+        """Return the samples up to and including t = `end` (s), None where there are none."""
+        rate, first = self.mounted.rate, self._next
+        stop = first
+        while stop / rate <= end:
+            stop += 1
+        if stop == first:
+            return None
+        self._next = stop
+        ticks = Ticks(np.arange(first, stop, dtype=np.int64), rate)
+        ideal = ideal_of(self.mounted, self._motion, self._session.world.environment, ticks)
+        block = self._station.measure(ticks, ideal)
+        self.reading = reading(self.mounted, ticks, ideal, block, self._session.epoch)
+        return self.reading
+
+
+class Live:
+    """A run in progress. Iterate over it for ever, or call `step`; `close` ends it."""
+
+    def __init__(self, session: Session, driven: Mapping[str, Driven]) -> None:
+        """Stand before the first step."""
+        self._session, self._driven = session, driven
+        self._rate = rate_of_step(session.world.max_step_size)
+        self._count = 0
+        self._closed = False
+        self._sensors = {
+            sensor.name: LiveSensor(
+                sensor, session.stations[sensor.name][0], session.places[sensor.name], session
+            )
+            for sensor in session.world.sensors
+        }
+        self._clocks = {clock.name: clock for clock in session.world.clocks}
+
+    @property
+    def world(self) -> World:
+        """Return the world: `sim.world.environment.magnetic_field` is its field."""
+        return self._session.world
+
+    @property
+    def time(self) -> float:
+        """Return the end (s) of the last finished step; 0 before the first."""
+        return max(self._count - 1, 0) / self._rate
+
+    def step(self, states: Mapping[str, State] | None = None) -> Step:
+        """Finish one step and return it; `states` are the driven models' at its end. Raises `SimulationError`."""
+        if self._closed:
+            raise SimulationError("live run", allowed="is closed")
+        end = self._count / self._rate
+        self._drive(end, states or {})
+        self._count += 1
+        found: dict[str, Reading] = {}
+        for name, sensor in self._sensors.items():
+            new = sensor.due(end)
+            if new is not None:
+                found[name] = new
+        return Step(end, found)
+
+    def _drive(self, end: float, states: Mapping[str, State]) -> None:
+        if states.keys() != self._driven.keys():
+            raise SimulationError(
+                "states of a step",
+                sorted(states),
+                allowed=f"must be those of the driven models: {', '.join(sorted(self._driven)) or 'there is none'}",
+                remedy="name the driven models when the run is opened: navsense.live(world, driven=[...])",
+            )
+        for name, state in states.items():
+            self._driven[name].push(end, state)
+
+    def __iter__(self) -> Iterator[Step]:
+        """Step for ever, until closed or until a motion ends."""
+        ends = min((motion.end for motion in self._session.places.values()), default=math.inf)
+        while not self._closed and self._count / self._rate <= ends:
+            yield self.step()
+
+    def sensor(self, name: str) -> LiveSensor:
+        """Return a sensor by its full name; raise `SimulationError` where there is none."""
+        if name not in self._sensors:
+            raise SimulationError("sensor", name, allowed=f"must be one of {', '.join(self._sensors)}")
+        return self._sensors[name]
+
+    def clock(self, name: str) -> LiveClock:
+        """Return a clock by its full name; raise `SimulationError` where there is none."""
+        if name not in self._clocks:
+            raise SimulationError("clock", name, allowed=f"must be one of {', '.join(self._clocks)}")
+        return LiveClock(self._clocks[name], self._session.seed, self._session.runs[0])
+
+    def close(self) -> None:
+        """End the run; further steps are refused."""
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        """Return the run itself."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the run."""
+        self.close()
+
+
+@dataclass(frozen=True)
+class LiveClock:
+    """One clock of a live run: a function of time, whoever reads it."""
+
+    clock: Clock
+    seed: int
+    run: int
+
+    def error(self, time: FloatArray) -> FloatArray:
+        """Return the clock's own error (n,) s, turn-on and drift, at non-decreasing instants `time` (n,) s."""
+        return clocks.error(self.clock, time, seed=self.seed, run=self.run)
+
+
+def live(
+    world: World,
+    *,
+    seed: int = 0,
+    run: int = 0,
+    motion: MotionGiven | Mapping[str, MotionGiven] | None = None,
+    driven: Mapping[str, State] | list[str] | None = None,
+    fidelity: str | None = None,
+    epoch: int = 0,
+) -> Live:
+    """Open a live run; without caller input it equals `simulate` with the same arguments to the last bit.
+
+    driven: the models whose state the caller gives at each step, as names or with their states at t = 0.
+    Other arguments as for `simulate`. Raises `SimulationError`, `MotionError`.
+    """
+    world = fidelities.applied(world, fidelity)
+    wanted = driven if isinstance(driven, Mapping) else dict.fromkeys(driven or ())
+    moved = {name: Driven(state or State(initial_pose(world, name))) for name, state in wanted.items()}
+    motions = {**resolve(world, motion), **moved}
+    session = prepare(world, None, seed=seed, runs=(run,), motions=motions, epoch=epoch, ahead=AHEAD, live=True)
+    return Live(session, moved)
+
+
+def initial_pose(world: World, name: str) -> Pose:
+    """Return where the file puts a model's canonical link; raise `SimulationError` for an unknown model."""
+    for model in world.models:
+        if model.name == name:
+            return model.pose @ model.link(model.canonical_link).pose
+    raise SimulationError("driven model", name, allowed=f"must be one of {', '.join(m.name for m in world.models)}")

@@ -1,0 +1,166 @@
+"""A run kept in memory: every array allocated once, filled window by window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from navsense.errors import SimulationError
+from navsense.series import TRUTH_ARRAYS, Reading, Truth
+from navsense.session import Session, rows
+from navsense.station import Block
+from navsense.ticks import Ticks, count
+from navsense.typing import AnyArray
+from navsense.world import MountedSensor
+
+SHARE_OF_FREE_MEMORY = 0.5
+"""A run above this share of the free memory is refused, with a pointer to `record`."""
+
+
+def free_memory() -> float:
+    """Return the memory (bytes) that can be had without swapping; infinite where the system does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return float(line.split()[1]) * 1024.0
+    except OSError:
+        pass
+    return float("inf")
+
+
+def needed_memory(session: Session) -> float:
+    """Return the memory (bytes) of all arrays of a run: values and errors for each run, truth once."""
+    total = count(session.duration, session.truth_rate) * 160.0 * len(session.links)
+    for sensor in session.world.sensors:
+        axes = sum(output.axes for output in sensor.spec.outputs)
+        row = 8.0 * (1 + axes) + len(session.runs) * 8.0 * (1 + 2 * axes)
+        total += count(session.duration, sensor.rate) * row
+    return total
+
+
+def check_memory(session: Session) -> None:
+    """Raise `SimulationError` for a run that would take more than half of the free memory."""
+    needed, free = needed_memory(session), free_memory()
+    if needed > SHARE_OF_FREE_MEMORY * free:
+        raise SimulationError(
+            "memory of the run",
+            f"{needed / 2**30:.1f} GiB",
+            allowed=f"must be at most half of the free {free / 2**30:.1f} GiB",
+            remedy="stream it to a file: navsense.record(world, path, duration=...), or navsense run ... -o FILE",
+        )
+
+
+class Series:
+    """The arrays of one sensor, growing in place along time."""
+
+    def __init__(self, sensor: MountedSensor, length: int, lead: tuple[int, ...]) -> None:
+        """Note the shapes; arrays are made when the first block shows their axes."""
+        self.sensor, self.lead = sensor, lead
+        self.time = np.empty(length)
+        self.clock_error = np.empty((*lead, length))
+        self.arrays: dict[str, dict[str, AnyArray]] = {"truth": {}, "arrays": {}, "errors": {}}
+        self.flags: dict[str, AnyArray] = {}
+
+    def put(self, group: str, name: str, number: int | None, first: int, values: AnyArray) -> None:
+        """Copy a block of rows into place; `number` is the run's place on the run axis, None for truth."""
+        kept = self.arrays[group]
+        if name not in kept:
+            lead = () if number is None else self.lead
+            kept[name] = np.empty((*lead, self.time.size, *values.shape[1:]), dtype=values.dtype)
+        target = kept[name] if number is None or not self.lead else kept[name][number]
+        target[first : first + values.shape[0]] = values
+
+    def put_flags(self, number: int, first: int, flags: Mapping[str, AnyArray]) -> None:
+        """Copy validity and emission; nothing is stored while all are true."""
+        for name, values in flags.items():
+            if name not in self.flags:
+                if values.all():
+                    continue
+                self.flags[name] = np.ones(self.clock_error.shape, dtype=np.bool_)
+            target = self.flags[name][number] if self.lead else self.flags[name]
+            target[first : first + values.shape[0]] = values
+
+
+class Store:
+    """All series of a run."""
+
+    def __init__(self, session: Session, lead: tuple[int, ...]) -> None:
+        """Allocate what is known before the first block."""
+        self._session = session
+        self._series = {
+            sensor.name: Series(sensor, count(session.duration, sensor.rate), lead)
+            for sensor in session.world.sensors
+        }
+        length = count(session.duration, session.truth_rate)
+        self._truth_time = np.empty(length)
+        self._truth = {
+            name: {array: np.empty((length, 4 if array == "orientation" else 3)) for array in TRUTH_ARRAYS}
+            for name in session.links
+        }
+        self._truth_rows = 0
+
+    def ideal(self, sensor: MountedSensor, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> None:
+        """Keep the times and the ideal values of a block."""
+        series, first = self._series[sensor.name], int(ticks.index[0])
+        series.time[first : first + len(ticks)] = ticks.time
+        for output in sensor.spec.outputs:
+            if output.name in ideal:
+                series.put("truth", output.name, None, first, ideal[output.name])
+
+    def block(self, sensor: MountedSensor, ticks: Ticks, number: int, block: Block) -> None:
+        """Keep what one run of a sensor gave for a block."""
+        series, first = self._series[sensor.name], int(ticks.index[0])
+        target = series.clock_error[number] if series.lead else series.clock_error
+        target[first : first + len(ticks)] = block.clock_error
+        for name, values in block.measured.arrays.items():
+            series.put("arrays", name, number, first, values)
+        for name, values in block.measured.errors.items():
+            series.put("errors", name, number, first, values)
+        series.put_flags(number, first, rows(block.measured, len(ticks)))
+
+    def truth(self, truths: Mapping[str, Truth]) -> None:
+        """Keep the truth of all links for a window."""
+        first = self._truth_rows
+        for name, truth in truths.items():
+            stop = first + truth.time.size
+            self._truth_time[first:stop] = truth.time
+            for array in TRUTH_ARRAYS:
+                self._truth[name][array][first:stop] = getattr(truth, array)
+            self._truth_rows = stop
+
+    def readings(self) -> dict[str, Reading]:
+        """Return every sensor's reading; truth is read-only."""
+        return {name: self._reading(series) for name, series in self._series.items()}
+
+    def _reading(self, series: Series) -> Reading:
+        sensor = series.sensor
+        for array in (series.time, *series.arrays["truth"].values()):
+            array.flags.writeable = False
+        everything = np.broadcast_to(np.True_, series.clock_error.shape)
+        return Reading(
+            name=sensor.name,
+            type=sensor.spec.type,
+            frame=sensor.frame,
+            unit={output.name: output.unit for output in sensor.spec.outputs},
+            time=series.time,
+            clock_error=series.clock_error,
+            arrays=series.arrays["arrays"],
+            truth=series.arrays["truth"],
+            errors=series.arrays["errors"],
+            valid=series.flags.get("valid", everything),
+            emitted=series.flags.get("emitted", everything),
+            epoch=self._session.epoch,
+        )
+
+    def truths(self) -> dict[str, Truth]:
+        """Return the truth of every link, read-only."""
+        for arrays in self._truth.values():
+            for array in arrays.values():
+                array.flags.writeable = False
+        self._truth_time.flags.writeable = False
+        return {
+            name: Truth(name, self._truth_time, **arrays, epoch=self._session.epoch)
+            for name, arrays in self._truth.items()
+        }

@@ -1,0 +1,233 @@
+"""Named random streams: one for each process, keyed by names, never by the order in which things are built.
+
+A stream's seed is ``SeedSequence(seed, spawn_key = BLAKE2b-128 of the length-prefixed key)`` and its generator is
+SFC64, whose state is four words; normals come from the 256-level ziggurat. The numbers are, to the last bit, those of
+``numpy.random.Generator(numpy.random.SFC64(...)).standard_normal()`` and ``.random()``. The kernel is our own because
+the state then is a plain row of an array: all processes of a sensor are drawn in one compiled call, a live step pays no
+hand-over of a generator, and a stream can be copied, saved and compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numba
+import numpy as np
+
+from navsense._ziggurat import ACCEPT, HEIGHT, INVERSE_TAIL, TAIL, WIDTH
+from navsense.compiled import kernel
+from navsense.errors import SimulationError
+from navsense.typing import FloatArray, IntArray, WordArray
+
+Key = tuple[str | int, ...]
+
+LARGEST_SEED = 2**64 - 1
+
+INTERPRETED = bool(numba.config.DISABLE_JIT)
+
+
+def spawn_key(key: Key) -> tuple[int, ...]:
+    """Return the four 32-bit words that stand for a key: BLAKE2b-128 of its parts, each with its kind and length."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in key:
+        text = str(part).encode()
+        digest.update(b"i" if isinstance(part, int) else b"s")
+        digest.update(len(text).to_bytes(8, "little"))
+        digest.update(text)
+    return tuple(int(word) for word in np.frombuffer(digest.digest(), dtype="<u4"))
+
+
+def checked_seed(seed: int) -> int:
+    """Return the seed; raise `SimulationError` unless it is an integer from 0 to 2^64 - 1."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= LARGEST_SEED:
+        raise SimulationError("seed", seed, allowed=f"must be an integer from 0 to {LARGEST_SEED}")
+    return int(seed)
+
+
+def generator(seed: int, key: Key) -> np.random.Generator:
+    """Return NumPy's generator of the stream `key`: the independent statement of what `first_state` starts."""
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=spawn_key(key))))
+
+
+def first_state(seed: int, key: Key) -> WordArray:
+    """Return the four state words with which the stream `key` starts."""
+    bits = np.random.SFC64(np.random.SeedSequence(seed, spawn_key=spawn_key(key)))
+    state: WordArray = bits.state["state"]["state"].astype(np.uint64)
+    return state
+
+
+_11, _24, _40, _1, _8, _3 = (np.uint64(n) for n in (11, 24, 40, 1, 8, 3))
+_BYTE = np.uint64(0xFF)
+_MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
+_UNIT = 1.0 / 9007199254740992.0
+
+
+@kernel
+def _next(
+    a: np.uint64, b: np.uint64, c: np.uint64, w: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
+    """Return SFC64's next word and state."""
+    word = a + b + w
+    return word, b ^ (b >> _11), c + (c << _3), ((c << _24) | (c >> _40)) + word, w + _1
+
+
+@kernel
+def _fill_normal(state: WordArray, out: FloatArray) -> None:
+    """Fill out (n,) with standard normals and advance the state (4,)."""
+    a, b, c, w = state[0], state[1], state[2], state[3]
+    for i in range(out.shape[0]):
+        while True:
+            word, a, b, c, w = _next(a, b, c, w)
+            level = word & _BYTE
+            word = word >> _8
+            magnitude = (word >> _1) & _MANTISSA
+            x = np.int64(magnitude) * WIDTH[level]
+            if word & _1:
+                x = -x
+            if magnitude < ACCEPT[level]:
+                out[i] = x
+                break
+            if level == 0:
+                while True:
+                    word, a, b, c, w = _next(a, b, c, w)
+                    xx = -INVERSE_TAIL * math.log1p(-(np.float64(word >> _11) * _UNIT))
+                    word, a, b, c, w = _next(a, b, c, w)
+                    yy = -math.log1p(-(np.float64(word >> _11) * _UNIT))
+                    if yy + yy > xx * xx:
+                        break
+                out[i] = -(TAIL + xx) if (magnitude >> _8) & _1 else TAIL + xx
+                break
+            word, a, b, c, w = _next(a, b, c, w)
+            height = (HEIGHT[level - _1] - HEIGHT[level]) * (np.float64(word >> _11) * _UNIT) + HEIGHT[level]
+            if height < math.exp(-0.5 * x * x):
+                out[i] = x
+                break
+    state[0], state[1], state[2], state[3] = a, b, c, w
+
+
+@kernel
+def _fill_uniform(state: WordArray, out: FloatArray) -> None:
+    """Fill out (n,) with uniforms on [0, 1) and advance the state (4,)."""
+    a, b, c, w = state[0], state[1], state[2], state[3]
+    for i in range(out.shape[0]):
+        word, a, b, c, w = _next(a, b, c, w)
+        out[i] = np.float64(word >> _11) * _UNIT
+    state[0], state[1], state[2], state[3] = a, b, c, w
+
+
+@kernel
+def _fill_rows(states: WordArray, uniform: IntArray, first: IntArray, depth: IntArray, out: FloatArray) -> None:
+    """Fill out (rows, n): process p fills rows first[p] to first[p] + depth[p] - 1, tick after tick."""
+    count = out.shape[1]
+    for p in range(states.shape[0]):
+        if depth[p] == 1:
+            row = out[first[p]]
+        else:
+            row = np.empty(depth[p] * count)
+        if uniform[p]:
+            _fill_uniform(states[p], row)
+        else:
+            _fill_normal(states[p], row)
+        if depth[p] != 1:
+            for i in range(count):
+                for j in range(depth[p]):
+                    out[first[p] + j, i] = row[i * depth[p] + j]
+
+
+def _fill_rows_interpreted(
+    states: WordArray, uniform: IntArray, first: IntArray, depth: IntArray, out: FloatArray
+) -> None:
+    """Fill as `_fill_rows` does, by NumPy's own generator; for runs without compiled code."""
+    bits = np.random.SFC64()
+    draw = np.random.Generator(bits)
+    for p in range(states.shape[0]):
+        bits.state = {
+            "bit_generator": "SFC64",
+            "state": {"state": states[p]},
+            "has_uint32": 0,
+            "uinteger": 0,
+        }
+        count = int(depth[p]) * out.shape[1]
+        values = draw.random(count) if uniform[p] else draw.standard_normal(count)
+        out[first[p] : first[p] + depth[p]] = values.reshape(out.shape[1], int(depth[p])).T
+        states[p] = bits.state["state"]["state"]
+
+
+fill_rows = _fill_rows_interpreted if INTERPRETED else _fill_rows
+
+@dataclass(frozen=True)
+class Process:
+    """One random process: its channel and name key its stream; draws at init and at each tick are fixed numbers.
+
+    `kind` is "normal" (standard normals) or "uniform" (on [0, 1)); a process has one kind.
+    """
+
+    channel: str
+    name: str
+    initial: int = 0
+    per_tick: int = 1
+    kind: Literal["normal", "uniform"] = "normal"
+
+
+BLOCK = 4096
+"""Samples drawn at a time: large enough to hide the calls, small enough to stay in the cache."""
+
+
+class Draws:
+    """The draws of one sensor in one run: initial ones once, then a block of rows for each block of ticks.
+
+    Rows follow `processes` in order, `per_tick` rows each. Blocks of any size give the same numbers: a stream is only
+    ever read forwards. With `ahead` > 1, single ticks are served from that many drawn in advance.
+    """
+
+    def __init__(self, processes: Sequence[Process], seed: int, key: Key, *, ahead: int = 0) -> None:
+        """Open the streams (*key, channel, process) of all `processes` and take their initial draws."""
+        self._states = np.empty((len(processes), 4), dtype=np.uint64)
+        self._uniform = np.array([process.kind == "uniform" for process in processes], dtype=np.int64)
+        self._depth = np.array([process.per_tick for process in processes], dtype=np.int64)
+        self._first = np.concatenate(([0], np.cumsum(self._depth)))[:-1].astype(np.int64)
+        self.rows = int(self._depth.sum())
+        for p, process in enumerate(processes):
+            self._states[p] = first_state(seed, (*key, process.channel, process.name))
+        self.initial = self._take_initial(processes)
+        self._active = self._depth > 0
+        if not self._active.all():
+            self._states, self._uniform = self._states[self._active], self._uniform[self._active]
+            self._first, self._depth = self._first[self._active], self._depth[self._active]
+        self._buffer = np.empty((self.rows, ahead))
+        self._used = ahead
+
+    def _take_initial(self, processes: Sequence[Process]) -> FloatArray:
+        counts = np.array([process.initial for process in processes], dtype=np.int64)
+        out = np.empty((int(counts.sum()), 1))
+        first = np.concatenate(([0], np.cumsum(counts)))[:-1].astype(np.int64)
+        some = counts > 0
+        states = np.ascontiguousarray(self._states[some])
+        fill_rows(states, self._uniform[some], first[some], counts[some], out)
+        self._states[some] = states
+        return out[:, 0]
+
+    def take(self, count: int) -> FloatArray:
+        """Return the next `count` ticks' draws (rows, count): fresh, or a view that the next call overwrites."""
+        ahead = self._buffer.shape[1]
+        if ahead and count == 1:
+            if self._used == ahead:
+                fill_rows(self._states, self._uniform, self._first, self._depth, self._buffer)
+                self._used = 0
+            self._used += 1
+            return self._buffer[:, self._used - 1 : self._used]
+        out = np.empty((self.rows, count))
+        start = min(ahead - self._used, count)
+        if start > 0:
+            out[:, :start] = self._buffer[:, self._used : self._used + start]
+            self._used += start
+        if start < count:
+            rest = np.empty((self.rows, count - start)) if start else out
+            fill_rows(self._states, self._uniform, self._first, self._depth, rest)
+            if start:
+                out[:, start:] = rest
+        return out

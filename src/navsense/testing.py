@@ -1,0 +1,382 @@
+"""The laws of a sensor and of a noise, as functions that raise: for the sensors here and for a user's own.
+
+    from navsense.testing import check_sensor
+    check_sensor(MySensor)
+
+`check_sensor(kind)` holds `kind.witness()` to: cut, batch (and live), ideal, no dead parameter, equivariance,
+independence. `check_noise(noise)` holds one channel's noise to: cut, ideal, no dead parameter, and the declared
+deviation at the first sample and later, at two rates. Each law is a function of its own and can be called alone; a
+broken one raises `LawBroken`, which says which and where.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from navsense import pose as poses
+from navsense.clock import Clock
+from navsense.environment.base import Environment
+from navsense.motion.base import Motion, MotionBlock
+from navsense.motion.trajectory import waypoints
+from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.channels import Channels
+from navsense.pose import Pose, from_rpy
+from navsense.sensors.base import Sensor
+from navsense.simulation import simulate
+from navsense.stepping import live
+from navsense.streams import Draws
+from navsense.ticks import Ticks
+from navsense.typing import AnyArray, Quaternion, Times
+from navsense.world import Link, Model, MountedSensor, World
+
+RATE = 200.0
+COUNT = 400
+FALSE_ALARM = 1e-6
+
+
+class LawBroken(AssertionError):
+    """A sensor or a noise does not keep one of the laws."""
+
+
+def demand(holds: bool, law: str, why: str) -> None:  # noqa: FBT001 - reads as a sentence at every call
+    """Raise `LawBroken` unless the law holds."""
+    if not holds:
+        raise LawBroken(f"law of {law}: {why}")
+
+
+def witness_motion() -> Motion:
+    """Return a motion with every kind of acceleration, that goes on for ever."""
+    path = [
+        Pose((0.0, 0.0, 1.0), from_rpy(0.1, -0.2, 0.0)),
+        Pose((2.0, 1.0, 1.5), from_rpy(-0.3, 0.2, 0.8)),
+        Pose((3.0, -1.0, 2.5), from_rpy(0.4, 0.3, 1.6)),
+        Pose((0.5, -2.0, 0.7), from_rpy(0.2, -0.4, 0.9)),
+        Pose((0.0, 0.0, 1.0), from_rpy(0.1, -0.2, 0.0)),
+    ]
+    return waypoints((0.0, 0.7, 1.3, 2.1, 3.0), path, loop=True)
+
+
+def witness_world(*named: tuple[str, Sensor]) -> World:
+    """Return a robot on which all named sensors sit off the link's origin, on one drifting clock."""
+    clock_noise = Noise(
+        mean=1e-6,
+        stddev=1e-6,
+        bias_stddev=1e-3,
+        dynamic_bias_stddev=1e-5,
+        dynamic_bias_correlation_time=50.0,
+        precision=1e-7,
+    )
+    clock = Clock("robot::base::clock", clock_noise)
+    mounting = Pose((0.3, -0.2, 0.1), from_rpy(0.5, 0.1, -0.7))
+    sensors = tuple(
+        MountedSensor(
+            name=f"robot::arm::{name}",
+            spec=spec,
+            model="robot",
+            link="robot::arm",
+            rate=RATE,
+            pose=mounting,
+            topic=f"/{name}",
+            frame=name,
+            clock=clock.name,
+        )
+        for name, spec in named
+    )
+    arm = Link("robot::arm", Pose((0.0, 0.4, 0.0), from_rpy(0.0, 0.3, 0.0)))
+    model = Model("robot", (Link("robot::base"), arm), "robot::base", motion=witness_motion())
+    return World("laws", (model,), sensors, (clock,))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Tell whether two states, arrays or mappings are equal to the last bit, NaN equal to NaN."""
+    if isinstance(one, np.ndarray):
+        if one.dtype.kind == "f":
+            return one.shape == other.shape and one.tobytes() == other.tobytes()
+        return bool(np.array_equal(one, other))
+    if isinstance(one, Mapping):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if is_dataclass(one) and not isinstance(one, type):
+        return all(same(getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+    return bool(one == other) or (one != one and other != other)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A sensor with all that its law takes: motion, surroundings, ticks, ideal values and draws."""
+
+    spec: Sensor
+    ticks: Ticks
+    ideal: Mapping[str, AnyArray]
+    initial: AnyArray
+    draws: AnyArray
+
+
+def bench(spec: Sensor, *, seed: int = 1, count: int = COUNT) -> Bench:
+    """Return a sensor on the witness motion with `count` ticks drawn."""
+    ticks = Ticks(np.arange(count, dtype=np.int64), RATE)
+    source = Draws(spec.processes(), seed, (0, "law"))
+    ideal = spec.ideal(witness_motion(), Environment(), ticks)
+    return Bench(spec, ticks, ideal, source.initial, source.take(count))
+
+
+def measured(on: Bench) -> tuple[Any, Any]:
+    """Return the end state and everything measured, in one piece."""
+    return on.spec.measure(on.spec.init(on.initial), on.ticks, on.ideal, on.draws)
+
+
+def check_cut(spec: Sensor) -> None:
+    """Law 1: a record cut anywhere gives bitwise the same readings and end state."""
+    on = bench(spec)
+    whole_state, whole = measured(on)
+    for cuts in ((1,), (COUNT - 1,), (7, 8, 200), tuple(range(1, 40))):
+        state, parts = on.spec.init(on.initial), []
+        for first, stop in zip((0, *cuts), (*cuts, COUNT), strict=True):
+            ticks = Ticks(on.ticks.index[first:stop], RATE)
+            ideal = spec.ideal(witness_motion(), Environment(), ticks)
+            for name, values in ideal.items():
+                demand(same(values, on.ideal[name][first:stop]), "cut", f"ideal {name} depends on where the block begins")
+            state, part = spec.measure(state, ticks, ideal, np.ascontiguousarray(on.draws[:, first:stop]))
+            parts.append(part)
+        demand(same(state, whole_state), "cut", f"the end state differs, cut at {cuts[:5]}")
+        for group in ("arrays", "errors"):
+            for name, values in getattr(whole, group).items():
+                joined = np.concatenate([getattr(part, group)[name] for part in parts])
+                demand(same(joined, values), "cut", f"{group}[{name!r}] differ, cut at {cuts[:5]}")
+
+
+def check_batch(spec: Sensor, *, duration: float = 1.0) -> None:
+    """Law 2: row i of a batch equals the single run bitwise, and live equals batch bitwise."""
+    world = witness_world(("one", spec))
+    name = "robot::arm::one"
+    batch = simulate(world, duration, seed=3, runs=(0, 1, 5))[name]
+    for row, run in enumerate((0, 1, 5)):
+        alone = simulate(world, duration, seed=3, runs=(run,))[name]
+        for array in alone:
+            demand(same(batch[array][row], alone[array][0]), "batch", f"{array} of run {run} differs")
+        demand(same(batch.clock_error[row], alone.clock_error[0]), "batch", f"clock error of run {run} differs")
+    single = simulate(world, duration, seed=3)[name]
+    for array in single:
+        demand(same(batch[array][0], single[array]), "batch", f"{array} differs without a run axis")
+    stepped = [step.readings[name] for step in live_steps(world, duration) if name in step.readings]
+    for array in single:
+        joined = np.concatenate([reading[array] for reading in stepped])
+        demand(same(joined, single[array]), "batch", f"{array} differs when stepped live")
+    clock_error = np.concatenate([reading.clock_error for reading in stepped])
+    demand(same(clock_error, single.clock_error), "batch", "the clock error differs when stepped live")
+
+
+def live_steps(world: World, duration: float) -> Iterator[Any]:
+    """Yield the steps of a live run of `duration` (s)."""
+    for step in live(world, seed=3):
+        if step.time >= duration:
+            return
+        yield step
+
+
+def check_ideal(spec: Sensor) -> None:
+    """Law 3: all error fields neutral and all draws zero gives the ideal value."""
+    neutral = spec.neutral()
+    on = bench(neutral)
+    _, result = neutral.measure(neutral.init(on.initial * 0.0), on.ticks, on.ideal, on.draws * 0.0)
+    for output in neutral.outputs:
+        if output.name in on.ideal:
+            demand(same(result.arrays[output.name], on.ideal[output.name]), "ideal", f"{output.name} differs")
+
+
+def variants(spec: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the spec with one leaf field changed at a time, with the path of the field."""
+    for field in fields(spec):
+        if not field.init:
+            continue
+        value, name = getattr(spec, field.name), f"{path}{field.name}"
+        if is_dataclass(value) and not isinstance(value, type):
+            for inner, changed in variants(value, f"{name}."):
+                yield inner, replace(spec, **{field.name: changed})
+        else:
+            yield name, replace(spec, **{field.name: changed_value(value, name)})
+
+
+def changed_value(value: Any, name: str) -> Any:
+    """Return another value of the same kind."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value * 0.75 if value else 1.0
+    if isinstance(value, tuple) and len(value) == 4:
+        return poses.normalised((value[0] + 0.3, *value[1:]))
+    if isinstance(value, tuple) and all(isinstance(part, int | float) for part in value):
+        return tuple(part * 0.75 + 0.1 for part in value)
+    raise LawBroken(f"law of no dead parameter: no way is known to change {name} = {value!r}")
+
+
+def check_parameters(spec: Sensor) -> None:
+    """Law 4: each field, changed from the witness in which all are active, changes the output."""
+    _, reference = measured(bench(spec))
+    for name, changed in variants(spec):
+        _, other = measured(bench(changed))
+        alike = same(other.arrays, reference.arrays)
+        demand(not alike, "no dead parameter", f"{name} changes nothing in the readings")
+
+
+@dataclass(frozen=True)
+class Turned:
+    """A motion in a world turned by `rotation`."""
+
+    base: Motion
+    rotation: Quaternion
+
+    @property
+    def end(self) -> float:
+        """Last instant (s) of the base."""
+        return self.base.end
+
+    def at(self, time: Times) -> MotionBlock:
+        """Return the truth of the base, turned."""
+        block = self.base.at(time)
+        turn = self.rotation
+
+        def vectors(rows: AnyArray) -> AnyArray:
+            return np.array([poses.rotate(turn, (row[0], row[1], row[2])) for row in rows.tolist()])
+
+        attitude = [poses.multiply(turn, (q[0], q[1], q[2], q[3])) for q in block.rotation_wb.tolist()]
+        return replace(
+            block,
+            position_w=vectors(block.position_w),
+            rotation_wb=np.array(attitude),
+            velocity_w=vectors(block.velocity_w),
+            acceleration_w=vectors(block.acceleration_w),
+        )
+
+
+def turns(group: str) -> Iterator[Quaternion]:
+    """Yield rotations of a group: about the vertical, or any."""
+    for yaw in (0.4, 2.0, math.pi):
+        yield from_rpy(0.0, 0.0, yaw)
+    if group == "all":
+        yield from_rpy(1.0, -0.6, 0.3)
+        yield from_rpy(math.pi, 0.2, -2.0)
+
+
+def check_equivariance(spec: Sensor) -> None:
+    """Law 5: turning the whole world by the sensor's group leaves what it reads, to its stated tolerance."""
+    ticks = Ticks(np.arange(60, dtype=np.int64), RATE)
+    motion, surroundings = witness_motion(), Environment()
+    reference = spec.ideal(motion, surroundings, ticks)
+    for turn in turns(spec.group):
+        other = spec.ideal(Turned(motion, turn), surroundings.turned(turn), ticks)
+        for output in spec.outputs:
+            if output.name not in reference:
+                continue
+            one, two = reference[output.name], other[output.name]
+            if output.turns == "orientation":
+                one, two = relative_turns(one), relative_turns(two)
+            scale = max(float(np.abs(one).max()), 1e-300)
+            off = float(np.abs(one - two).max()) / scale
+            demand(off <= spec.tolerance, "equivariance", f"{output.name} differs by {off:.1e} of its size, turned by {turn}")
+
+
+def relative_turns(orientation: AnyArray) -> AnyArray:
+    """Return each attitude relative to the first (n, 4): free of the reference frame."""
+    rows = [(q[0], q[1], q[2], q[3]) for q in orientation.tolist()]
+    back = poses.conjugate(rows[0])
+    return np.array([poses.multiply(back, row) for row in rows])
+
+
+def check_independence(spec: Sensor) -> None:
+    """Law 6: adding, removing or reordering other sensors leaves this one's readings and stamps bitwise equal."""
+    name = "robot::arm::one"
+    alone = simulate(witness_world(("one", spec)), 1.0, seed=5)[name]
+    for company in ((("one", spec), ("two", spec)), (("a", spec), ("one", spec), ("z", spec))):
+        among = simulate(witness_world(*company), 1.0, seed=5)[name]
+        for array in alone:
+            demand(same(among[array], alone[array]), "independence", f"{array} differs beside other sensors")
+        demand(same(among.clock_error, alone.clock_error), "independence", "stamps differ beside other sensors")
+
+
+SENSOR_LAWS = (check_cut, check_batch, check_ideal, check_parameters, check_equivariance, check_independence)
+"""The six laws of a sensor, in order."""
+
+
+def check_sensor(kind: type[Sensor]) -> None:
+    """Hold a kind of sensor to the six laws, by its witness. Raises `LawBroken`."""
+    for law in SENSOR_LAWS:
+        law(kind.witness())
+
+
+def check_noise(noise: Noise) -> None:
+    """Hold one channel's noise to its laws: cut, ideal, no dead parameter, declared deviation. Raises `LawBroken`."""
+    check_noise_cut(noise)
+    check_noise_ideal(noise)
+    check_noise_parameters(noise)
+    check_noise_deviation(noise)
+
+
+def through(noise: Noise, rate: float = RATE, serial: int = 0, values: AnyArray | None = None) -> tuple[AnyArray, AnyArray]:
+    """Return the noisy values and slow errors (n,) of one serial number over `values` (n,), a slow wave by default."""
+    wave = np.array([math.sin(0.05 * k) for k in range(COUNT)]) if values is None else values
+    channel = Channels(("law",), (noise,))
+    source = Draws(channel.processes, 11, (serial, "law"))
+    index = np.arange(wave.size, dtype=np.int64)
+    draws = source.take(wave.size)
+    _, out, slow = channel.apply(channel.init(source.initial), index, rate, wave[:, None], draws)
+    return out[:, 0], slow[:, 0]
+
+
+def check_noise_cut(noise: Noise) -> None:
+    """Cut anywhere, the values and the end state are bitwise the same."""
+    channel = Channels(("law",), (noise,))
+    source = Draws(channel.processes, 11, (0, "law"))
+    index, wave = np.arange(COUNT, dtype=np.int64), np.array([[math.sin(0.05 * k)] for k in range(COUNT)])
+    draws, start = source.take(COUNT), channel.init(source.initial)
+    end, whole, _ = channel.apply(start, index, RATE, wave, draws)
+    for cut in (1, 17, COUNT - 1):
+        middle, first, _ = channel.apply(start, index[:cut], RATE, wave[:cut], np.ascontiguousarray(draws[:, :cut]))
+        last, second, _ = channel.apply(middle, index[cut:], RATE, wave[cut:], np.ascontiguousarray(draws[:, cut:]))
+        demand(same(np.concatenate((first, second)), whole), "cut", f"values differ, cut at {cut}")
+        demand(same(last, end), "cut", f"the end state differs, cut at {cut}")
+
+
+def check_noise_ideal(noise: Noise) -> None:
+    """Neutral noise leaves every value as it is."""
+    wave = np.array([math.sin(0.05 * k) for k in range(COUNT)])
+    out, _ = through(Noise(classic=noise.classic), values=wave)
+    demand(same(out, wave), "ideal", "neutral noise changes the value")
+
+
+def check_noise_parameters(noise: Noise) -> None:
+    """Each field that acts (differs from neutral) changes the output when it changes."""
+    reference, _ = through(noise)
+    for field in fields(noise):
+        name, value = field.name, getattr(noise, field.name)
+        if value == getattr(NEUTRAL, name):
+            continue
+        changed = replace(noise, **{name: changed_value(value, name)})
+        demand(not same(through(changed)[0], reference), "no dead parameter", f"{name} changes nothing")
+
+
+def check_noise_deviation(noise: Noise, *, serials: int = 2000) -> None:
+    """Over many serial numbers the slow error has the declared variance, at the first sample and later, at two rates.
+
+    The bounds are those of a chi-squared variance (normal approximation, 5 % skew allowance) at a false-alarm rate of
+    1e-6 a comparison. Classic noise, whose turn-on is the drift's start, is held at its first sample only.
+    """
+    drift = noise.dynamic_bias_stddev**2 * noise.dynamic_bias_correlation_time / 2.0
+    declared = noise.bias_stddev**2 + (0.0 if noise.classic else drift)
+    if declared == 0.0:
+        return
+    bound = 4.9 * math.sqrt(2.0 / serials) * 1.05
+    for rate in (1.0, 1000.0):
+        slow = np.array([through(noise, rate, serial, np.zeros(30))[1] for serial in range(serials)])
+        for row in (0,) if noise.classic else (0, 29):
+            centre = 0.0 if noise.classic else noise.bias_mean
+            second = float(np.mean((slow[:, row] - centre) ** 2))
+            expected = declared + (noise.bias_mean**2 if noise.classic else 0.0)
+            off = second / expected - 1.0
+            demand(abs(off) <= bound, "declared deviation", f"variance off by {off:+.3f} at {rate} Hz, sample {row}")

@@ -1,0 +1,66 @@
+"""Sample instants as integers: sample k of a sensor is at k / rate, never accumulated, never truncated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from navsense.errors import SimulationError
+from navsense.typing import IntArray, Times
+
+SLOWEST, FASTEST = 0.001, 1e7
+"""Rates (Hz) that a sensor can have."""
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """Sample instants of one sensor: `index` (n,) increasing integers, `rate` in Hz; t = index / rate."""
+
+    index: IntArray
+    rate: float
+
+    @property
+    def time(self) -> Times:
+        """Return the instants (n,) in seconds since the run's start."""
+        return self.index / self.rate
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return int(self.index.size)
+
+
+def checked_rate(rate: float) -> float:
+    """Return the rate (Hz); raise `SimulationError` outside 0.001 Hz to 10 MHz."""
+    if not SLOWEST <= rate <= FASTEST:
+        raise SimulationError("rate", rate, allowed=f"must be from {SLOWEST} to {FASTEST:.0f} Hz")
+    return float(rate)
+
+
+def rate_of_step(step: float) -> float:
+    """Return the rate (Hz) of a sensor that samples at every step (s): 1 / step, whole where it is one but for rounding."""
+    rate = 1.0 / step
+    whole = round(rate)
+    return float(whole) if whole and abs(rate - whole) <= 1e-9 * rate else rate
+
+
+def first_at_or_after(time: float, rate: float) -> int:
+    """Return the first tick k >= 0 with k / rate >= time (s)."""
+    k = max(math.ceil(time * rate) - 1, 0)
+    while k > 0 and (k - 1) / rate >= time:
+        k -= 1
+    while k / rate < time:
+        k += 1
+    return k
+
+
+def span(start: float, end: float, rate: float) -> Ticks:
+    """Return the ticks with start <= k / rate < end (s): k = 0 ... ceil(end rate) - 1 where start is 0."""
+    first, stop = first_at_or_after(start, rate), first_at_or_after(end, rate)
+    return Ticks(np.arange(first, stop, dtype=np.int64), rate)
+
+
+def count(duration: float, rate: float) -> int:
+    """Return how many samples a run of `duration` (s) has."""
+    return first_at_or_after(duration, rate)

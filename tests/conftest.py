@@ -1,0 +1,38 @@
+"""What all tests share: other people's data, the marker of requirements, the settings of Hypothesis."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+ROWS = pytest.StashKey[frozenset[str]]()
+
+# Timing is no property of the code. Random search by hand, the same search every time where a failure stops others.
+settings.register_profile("person", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+settings.load_profile("ci" if os.environ.get("CI") else "person")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the requirement rows that the collected tests name, for the test that holds them against the table."""
+    marks = (mark for item in items for mark in item.iter_markers("requirement"))
+    config.stash[ROWS] = frozenset(str(row) for mark in marks for row in mark.args)
+
+
+@pytest.fixture(scope="session")
+def collected_rows(pytestconfig: pytest.Config) -> frozenset[str]:
+    """Return the rows that the tests of this session name."""
+    return pytestconfig.stash[ROWS]
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Return the folder of other people's files, which stands beside the repository; skip where it does not."""
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("needs ../shared/data, real files of other projects that are not part of this one")
+    return folder

@@ -1,0 +1,241 @@
+"""Still and mounted frames: constant truth, and the exact lever arm."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from navsense.errors import MotionError
+from navsense.motion import Motion, MotionBlock, Mounted, Still, Trajectory, mounted, waypoints
+from navsense.motion.mounted import _carry
+from navsense.pose import IDENTITY, Pose, from_rpy, normalised
+
+Array = NDArray[np.float64]
+
+numbers = st.floats(-50.0, 50.0, allow_subnormal=False)
+vectors = st.tuples(numbers, numbers, numbers)
+rotations = st.tuples(numbers, numbers, numbers, numbers).filter(lambda q: max(map(abs, q)) > 0.1).map(normalised)
+poses = st.builds(Pose, vectors, rotations)
+
+
+def wander() -> Trajectory:
+    """Return a motion that moves and turns about all axes."""
+    turns = [(0.0, 0.0, 0.0), (0.4, -0.2, 0.9), (-0.3, 0.5, 1.8), (0.2, 0.1, 2.9), (0.7, -0.6, 3.5)]
+    places = [(0.0, 0.0, 0.0), (1.0, 2.0, -0.5), (3.0, 1.0, 0.5), (4.0, -1.0, 1.0), (2.0, 0.0, 0.0)]
+    return waypoints(
+        [0.0, 1.0, 2.3, 3.1, 4.5], [Pose(p, from_rpy(*r)) for p, r in zip(places, turns, strict=True)]
+    )
+
+
+def assert_equal(found: MotionBlock, expected: MotionBlock) -> None:
+    """Assert that two blocks agree to the last bit."""
+    for name, value in vars(expected).items():
+        np.testing.assert_array_equal(vars(found)[name], value, err_msg=name)
+
+
+class Spin:
+    """A rod's hub: about z with angle a t + b t^2 / 2, where it stands; its truth in closed form."""
+
+    end = math.inf
+
+    def __init__(self, rate: float, growth: float) -> None:
+        self.rate, self.growth = rate, growth
+
+    def at(self, time: Array) -> MotionBlock:
+        zero = np.zeros_like(time)
+        half = (self.rate * time + self.growth * time**2 / 2.0) / 2.0
+        return MotionBlock(
+            position_w=np.zeros((time.size, 3)),
+            rotation_wb=np.column_stack((np.cos(half), zero, zero, np.sin(half))),
+            velocity_w=np.zeros((time.size, 3)),
+            angular_velocity_b=np.column_stack((zero, zero, self.rate + self.growth * time)),
+            acceleration_w=np.zeros((time.size, 3)),
+            angular_acceleration_b=np.column_stack((zero, zero, zero + self.growth)),
+        )
+
+
+def test_still_is_its_pose_and_zeros() -> None:
+    pose = Pose((1.0, -2.0, 3.0), from_rpy(0.1, 0.2, 0.3))
+    block = Still(pose).at(np.array([0.0, 7.0, 1e9]))
+    np.testing.assert_array_equal(block.position_w, [pose.position] * 3)
+    np.testing.assert_array_equal(block.rotation_wb, [pose.rotation] * 3)
+    for name in ("velocity_w", "angular_velocity_b", "acceleration_w", "angular_acceleration_b"):
+        np.testing.assert_array_equal(vars(block)[name], np.zeros((3, 3)))
+    assert Still(pose).end == math.inf
+    assert Still(pose) == Still(pose)
+    assert Still() == Still(IDENTITY)
+
+
+def test_blocks_are_the_callers_own() -> None:
+    for motion in (Still(), mounted(wander(), Pose((1.0, 0.0, 0.0))), wander()):
+        first = motion.at(np.array([1.0]))
+        first.position_w[:] = 99.0
+        assert not np.any(motion.at(np.array([1.0])).position_w == 99.0)
+
+
+@pytest.mark.parametrize("motion", [Still(), mounted(wander(), Pose((1.0, 0.0, 0.0))), wander()])
+def test_no_instants_give_an_empty_block(motion: Motion) -> None:
+    block = motion.at(np.empty(0))
+    assert block.position_w.shape == (0, 3)
+    assert block.rotation_wb.shape == (0, 4)
+
+
+@pytest.mark.parametrize("bad", [-1.0, -5e-324, math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("motion", [Still(), wander(), Mounted(wander(), Pose((1.0, 0.0, 0.0)))])
+def test_an_instant_outside_names_itself(motion: Motion, bad: float) -> None:
+    with pytest.raises(MotionError, match=r"instant 1 \(s\)") as caught:
+        motion.at(np.array([0.5, bad]))
+    assert repr(caught.value.value) == repr(bad)
+
+
+@pytest.mark.parametrize("time", [np.zeros((2, 2)), np.float64(1.0)])
+def test_instants_are_one_row(time: Array) -> None:
+    with pytest.raises(MotionError, match=r"must be \(n,\)"):
+        Still().at(time)
+
+
+@pytest.mark.parametrize(
+    ("pose", "message"),
+    [
+        (Pose((math.nan, 0.0, 0.0)), "finite"),
+        (Pose((math.inf, 0.0, 0.0)), "finite"),
+        (Pose(rotation=(1.0, math.nan, 0.0, 0.0)), "finite"),
+        (Pose(rotation=(2.0, 0.0, 0.0, 0.0)), "must be 1"),
+        (Pose(rotation=(0.0, 0.0, 0.0, 0.0)), "must be 1"),
+    ],
+)
+def test_a_pose_that_is_none_is_refused(pose: Pose, message: str) -> None:
+    for build in (Still, lambda given: Mounted(Still(), given), lambda given: mounted(wander(), given)):
+        with pytest.raises(MotionError, match=message):
+            build(pose)
+
+
+@pytest.mark.requirement("IMU-2")
+@given(rate=st.floats(-20.0, 20.0), growth=st.floats(-5.0, 5.0), length=st.floats(0.01, 10.0))
+def test_a_rotating_rod_feels_centripetal_and_tangential_acceleration(
+    rate: float, growth: float, length: float
+) -> None:
+    time = np.linspace(0.0, 3.0, 31)
+    block = Mounted(Spin(rate, growth), Pose((length, 0.0, 0.0))).at(time)
+    angle, omega = rate * time + growth * time**2 / 2.0, rate + growth * time
+    zero = np.zeros_like(time)
+    radial = np.column_stack((np.cos(angle), np.sin(angle), zero))
+    tangential = np.column_stack((-np.sin(angle), np.cos(angle), zero))
+    speed, size = length * omega[:, None], length * (np.abs(omega).max() + 1.0) ** 2
+    np.testing.assert_allclose(block.position_w, length * radial, atol=1e-14 * length)
+    np.testing.assert_allclose(block.velocity_w, speed * tangential, atol=1e-14 * size)
+    expected = -length * (omega**2)[:, None] * radial + length * growth * tangential
+    np.testing.assert_allclose(block.acceleration_w, expected, atol=1e-13 * size)
+
+
+@pytest.mark.requirement("IMU-2")
+@given(pose=poses)
+def test_the_lever_arm_is_the_formula_in_rotation_matrices(pose: Pose) -> None:
+    base = wander()
+    time = np.linspace(0.0, base.end, 23)
+    body, block = base.at(time), Mounted(base, pose).at(time)
+    turn, r = Rotation.from_quat(body.rotation_wb, scalar_first=True), np.array(pose.position)
+    mount = Rotation.from_quat(pose.rotation, scalar_first=True)
+    omega, alpha = body.angular_velocity_b, body.angular_acceleration_b
+    size = 100.0 * (1.0 + float(np.abs(omega).max()) ** 2 + float(np.abs(alpha).max()))
+    swing = np.cross(omega, np.cross(omega, r)) + np.cross(alpha, r)
+    expected = replace(
+        body,
+        position_w=body.position_w + turn.apply(r),
+        velocity_w=body.velocity_w + turn.apply(np.cross(omega, r)),
+        acceleration_w=body.acceleration_w + turn.apply(swing),
+        angular_velocity_b=mount.inv().apply(omega),
+        angular_acceleration_b=mount.inv().apply(alpha),
+    )
+    for name in set(vars(expected)) - {"rotation_wb"}:
+        np.testing.assert_allclose(vars(block)[name], vars(expected)[name], atol=1e-14 * size, err_msg=name)
+    found = Rotation.from_quat(block.rotation_wb, scalar_first=True)
+    assert float((found.inv() * turn * mount).magnitude().max()) < 1e-14 * 10
+    np.testing.assert_allclose(np.linalg.norm(block.rotation_wb, axis=1), 1.0, atol=2e-15)
+
+
+@pytest.mark.requirement("IMU-2", "TRU-1")
+def test_the_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
+    motion = Mounted(wander(), Pose((2.0, -1.0, 0.5), from_rpy(0.3, -0.8, 2.0)))
+    # Off the knots: across one the third derivative jumps, and the formula below is no longer of fourth order.
+    time = np.linspace(0.05, 0.95, 40)
+    h = 1e-3
+    before, after = motion.at(time - h), motion.at(time + h)
+    far_before, far_after = motion.at(time - 2 * h), motion.at(time + 2 * h)
+    block = motion.at(time)
+    pairs = [("position_w", "velocity_w"), ("velocity_w", "acceleration_w")]
+    for whole, rate in [*pairs, ("angular_velocity_b", "angular_acceleration_b")]:
+        near = vars(after)[whole] - vars(before)[whole]
+        far = vars(far_after)[whole] - vars(far_before)[whole]
+        # Fourth order: h^4 / 30 times the fifth derivative, below 1e3, and rounding of some 1e-15 / h.
+        np.testing.assert_allclose((8.0 * near - far) / (12.0 * h), vars(block)[rate], atol=2e-10, err_msg=rate)
+
+
+@given(inner=poses, outer=poses)
+def test_mounting_twice_is_mounting_the_composed_pose(inner: Pose, outer: Pose) -> None:
+    base = wander()
+    time = np.linspace(0.0, base.end, 7)
+    twice, once = Mounted(Mounted(base, outer), inner).at(time), Mounted(base, outer @ inner).at(time)
+    for name in set(vars(once)) - {"rotation_wb"}:
+        np.testing.assert_allclose(vars(twice)[name], vars(once)[name], atol=1e-10, err_msg=name)
+    signs = np.sign((twice.rotation_wb * once.rotation_wb).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(twice.rotation_wb * signs, once.rotation_wb, atol=1e-14)
+
+
+@given(base=poses, pose=poses)
+def test_a_mount_on_a_still_frame_is_still(base: Pose, pose: Pose) -> None:
+    motion = mounted(Still(base), pose)
+    assert motion == Still(base @ pose)
+    time = np.array([0.0, 1.0])
+    found, expected = motion.at(time), Mounted(Still(base), pose).at(time)
+    np.testing.assert_allclose(found.position_w, expected.position_w, atol=1e-13)
+    np.testing.assert_allclose(found.rotation_wb, expected.rotation_wb, atol=1e-15)
+
+
+def test_the_identity_gives_the_base() -> None:
+    base = wander()
+    assert mounted(base, IDENTITY) is base
+    time = np.linspace(0.0, base.end, 5)
+    assert_equal(Mounted(base, IDENTITY).at(time), base.at(time))
+    assert isinstance(mounted(base, Pose((1.0, 0.0, 0.0))), Mounted)
+
+
+def test_a_mount_ends_with_its_base() -> None:
+    base = wander()
+    motion = Mounted(base, Pose((1.0, 0.0, 0.0)))
+    assert motion.end == base.end
+    motion.at(np.array([base.end]))
+    with pytest.raises(MotionError, match="the end of the motion"):
+        motion.at(np.array([np.nextafter(base.end, 9.0)]))
+
+
+@given(cuts=st.lists(st.integers(0, 60), max_size=5), pose=poses)
+def test_any_split_gives_the_same_bits(cuts: list[int], pose: Pose) -> None:
+    motion = Mounted(wander(), pose)
+    time = np.linspace(0.0, motion.end, 60)
+    parts = [motion.at(part) for part in np.split(time, sorted(cuts))]
+    joined = MotionBlock(*(np.concatenate(columns) for columns in zip(*map(astuple, parts), strict=True)))
+    assert_equal(joined, motion.at(time))
+
+
+@given(
+    pose=arrays(np.float64, 7, elements=numbers),
+    body=arrays(np.float64, (3, 19), elements=numbers),
+)
+def test_compiled_and_interpreted_agree_to_the_last_bit(pose: Array, body: Array) -> None:
+    columns = (3, 4, 3, 3, 3, 3)
+    inputs = [np.ascontiguousarray(part) for part in np.split(body, np.cumsum(columns)[:-1], axis=1)]
+    compiled = [np.empty((3, width)) for width in columns]
+    interpreted = [np.empty((3, width)) for width in columns]
+    _carry(pose, *inputs, *compiled)
+    getattr(_carry, "py_func", _carry)(pose, *inputs, *interpreted)
+    for found, expected in zip(compiled, interpreted, strict=True):
+        np.testing.assert_array_equal(found, expected)

@@ -1,0 +1,380 @@
+"""The shape of the code: sizes, annotations, docstrings, layers, and what bitwise reproducible code may call.
+
+An exemption is a line in a table below, by name, with its reason; one that is no longer needed fails.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src"
+PACKAGE = "navsense"
+
+FILE_LINES = 600
+BODY_LINES = 60
+
+LONG_FILES: dict[str, str] = {}
+"""Files over the limit: module -> why it reads better whole."""
+
+LONG_BODIES: dict[str, str] = {}
+"""Functions over the limit, tables and kernels that are one formula: module.qualified_name -> why."""
+
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors", "typing"),
+    ("_ziggurat", "compiled"),
+    ("geodesy", "pose", "rotation"),
+    ("series", "streams", "ticks"),
+    ("noise",),
+    ("clock",),
+    ("environment",),
+    ("motion",),
+    ("sensors",),
+    ("world",),
+    ("fidelity", "messages", "station"),
+    ("sinks",),
+    ("sdf",),
+    ("session",),
+    ("store",),
+    ("simulate",),
+    ("live",),
+    ("analysis", "calibration", "factors", "testing"),
+    ("",),  # the package itself: the public doors
+    ("__main__", "cli"),
+)
+"""Files and folders from the definitions upwards; each imports from its own line and the lines above it only."""
+
+BITWISE = ("noise", "sensors", "clock", "environment")
+"""Where a row must come out the same whatever the rows beside it: NumPy's vector loops differ from its scalar ones."""
+
+PRODUCTS = frozenset("cross dot einsum inner kron linalg matmul outer tensordot vdot convolve correlate".split())
+TRANSCENDENTAL = frozenset(
+    (
+        "sin cos tan arcsin arccos arctan arctan2 asin acos atan atan2 sinh cosh tanh arcsinh arccosh arctanh asinh"
+        " acosh atanh exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2 power pow float_power hypot cbrt sinc"
+    ).split()
+)
+MATRIX_PRODUCTS: dict[str, str] = {}
+"""Files of the bitwise layers where `@` is no matrix product: module -> what it is."""
+
+FOREIGN_WORDS = {
+    "an issue's number": r"\bissues?\s+#?\d|\bissue\s*#",
+    "a path of one machine": r"(?<![\w.])/(?:work|tmp|root|home)/",
+    "a note that is not in the repository": r"\bfacts/\w+\.md|\bDESIGN\.md|\bSTYLE\.md|\bseeds/",
+}
+REGISTRY = r"pypi\.org|pythonhosted|index-url|find-links|/simple\b|artifactory"
+
+
+class Module(NamedTuple):
+    """One source file: dotted name below the package ("" for the package), its text and tree."""
+
+    name: str
+    path: Path
+    text: str
+    tree: ast.Module
+    package: bool
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    found = []
+    for path in sorted((SOURCE / PACKAGE).rglob("*.py")):
+        parts = list(path.relative_to(SOURCE / PACKAGE).with_suffix("").parts)
+        package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if package else parts)
+        text = path.read_text(encoding="utf-8")
+        found.append(Module(name, path, text, ast.parse(text, filename=str(path)), package))
+    return tuple(found)
+
+
+def functions(module: Module) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Yield the qualified name and node of every function, methods and inner functions among them."""
+
+    def visit(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{prefix}{child.name}", child
+                yield from visit(child, f"{prefix}{child.name}.")
+            elif isinstance(child, ast.ClassDef):
+                yield from visit(child, f"{prefix}{child.name}.")
+            else:
+                yield from visit(child, prefix)
+
+    return visit(module.tree, f"{module.name}.")
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the lines of a function's body, its docstring left out."""
+    body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
+    return (body[-1].end_lineno or body[-1].lineno) - body[0].lineno + 1 if body else 0
+
+
+def imports(module: Module) -> Iterator[tuple[str, int]]:
+    """Yield (dotted name below the package, line) of all that a file imports of it, inside functions too."""
+    names = {other.name for other in modules()}
+    here = module.name.split(".") if module.name else []
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == PACKAGE:
+                    yield alias.name.removeprefix(PACKAGE).removeprefix("."), node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                base = here[: len(here) - node.level + module.package]
+                origin = ".".join([*base, *(node.module.split(".") if node.module else [])])
+            elif (node.module or "").split(".")[0] == PACKAGE:
+                origin = (node.module or "").removeprefix(PACKAGE).removeprefix(".")
+            else:
+                continue
+            for alias in node.names:
+                inner = f"{origin}.{alias.name}".removeprefix(".")
+                yield (inner if inner in names else origin), node.lineno
+
+
+def layer(name: str) -> int | None:
+    """Return the place of a module's file or folder in `LAYERS`."""
+    head = name.split(".")[0]
+    return next((rank for rank, heads in enumerate(LAYERS) if head in heads), None)
+
+
+def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Return the cycles that a walk in depth meets, each from its first member on."""
+    found: list[list[str]] = []
+    done: set[str] = set()
+
+    def visit(name: str, path: list[str]) -> None:
+        if name in path:
+            found.append([*path[path.index(name) :], name])
+            return
+        if name in done:
+            return
+        for following in sorted(graph.get(name, ())):
+            visit(following, [*path, name])
+        done.add(name)
+
+    for name in sorted(graph):
+        visit(name, [])
+    return found
+
+
+def top_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Yield the statements that run when a file is imported; what only type checkers see left out."""
+    queue: list[ast.stmt] = list(tree.body)
+    while queue:
+        statement = queue.pop()
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(statement, ast.If) and "TYPE_CHECKING" in ast.unparse(statement.test):
+            queue.extend(statement.orelse)
+            continue
+        yield statement
+        queue.extend(child for child in ast.walk(statement) if isinstance(child, ast.stmt) and child is not statement)
+
+
+def unrepeatable(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield (line, what) for products and transcendental functions of arrays."""
+    aliases = {"numpy"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            aliases |= {a.asname or a.name for a in node.names if a.name == "numpy"}
+            yield from ((node.lineno, a.name) for a in node.names if a.name in ("numpy.linalg", "scipy.linalg"))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("numpy", "scipy")):
+            for alias in node.names:
+                if "linalg" in (node.module or "") or alias.name in PRODUCTS | TRANSCENDENTAL:
+                    yield node.lineno, f"{node.module}.{alias.name}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
+            yield node.lineno, "@"
+        elif isinstance(node, ast.Attribute):
+            of_numpy = isinstance(node.value, ast.Name) and node.value.id in aliases
+            if of_numpy and node.attr in PRODUCTS | TRANSCENDENTAL:
+                yield node.lineno, f"numpy.{node.attr}"
+            elif not of_numpy and node.attr == "dot":
+                yield node.lineno, ".dot"
+
+
+def project_files() -> list[Path]:
+    """Return the files that are, or are about to be, the repository's."""
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("needs the repository, to tell its files from others")
+    listing = [git, "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listing, capture_output=True, check=True, text=True).stdout.split("\0")
+    return [ROOT / name for name in sorted(set(names)) if name and (ROOT / name).is_file()]
+
+
+def text_of(path: Path) -> str:
+    """Return a file's text, empty where it is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return ""
+
+
+def report(problems: list[str]) -> str:
+    return "\n" + "\n".join(problems)
+
+
+def test_the_sources_are_found() -> None:
+    assert {"", "errors", "pose"} <= {module.name for module in modules()}
+
+
+def test_no_file_is_too_long() -> None:
+    long = {module.name: module.text.count("\n") for module in modules() if module.text.count("\n") > FILE_LINES}
+    problems = [f"{name}: {count} lines" for name, count in long.items() if name not in LONG_FILES]
+    problems += [f"{name}: exempt without need" for name in LONG_FILES if name not in long]
+    assert not problems, report(problems)
+
+
+def test_no_body_is_too_long() -> None:
+    lengths = {name: body_lines(node) for module in modules() for name, node in functions(module)}
+    long = {name for name, count in lengths.items() if count > BODY_LINES}
+    problems = [f"{name}: {lengths[name]} lines" for name in sorted(long - set(LONG_BODIES))]
+    problems += [f"{name}: exempt without need" for name in sorted(set(LONG_BODIES) - long)]
+    assert not problems, report(problems)
+
+
+def test_annotations_are_complete() -> None:
+    problems = []
+    for module in modules():
+        for name, node in functions(module):
+            given = node.args
+            named = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+            rest = [argument for argument in (given.vararg, given.kwarg) if argument is not None]
+            bare = [a.arg for a in [*named, *rest] if a.annotation is None and a.arg not in ("self", "cls")]
+            if bare or node.returns is None:
+                problems.append(f"{name} line {node.lineno}: {', '.join(bare) or 'the return value'}")
+    assert not problems, report(problems)
+
+
+def test_all_that_is_public_has_a_docstring() -> None:
+    problems = []
+    for module in modules():
+        if module.text.strip() and ast.get_docstring(module.tree) is None:
+            problems.append(f"{module.path.name} of {module.name or PACKAGE}")
+        queue: list[tuple[str, ast.stmt]] = [(module.name, statement) for statement in module.tree.body]
+        while queue:
+            prefix, node = queue.pop()
+            if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if node.name.startswith("_") and not node.name.endswith("__"):
+                continue
+            if ast.get_docstring(node) is None:
+                problems.append(f"{prefix}.{node.name} line {node.lineno}")
+            if isinstance(node, ast.ClassDef):
+                queue.extend((f"{prefix}.{node.name}", inner) for inner in node.body)
+    assert not problems, report(problems)
+
+
+def test_imports_point_towards_the_definitions() -> None:
+    problems = []
+    for module in modules():
+        own = layer(module.name)
+        if own is None:
+            problems.append(f"{module.name} has no place in LAYERS")
+            continue
+        for name, line in imports(module):
+            other = layer(name)
+            if other is None or other > own:
+                problems.append(f"{module.name or PACKAGE} line {line} imports {name or PACKAGE} from above")
+    assert not problems, report(problems)
+
+
+def test_imports_make_no_cycle() -> None:
+    graph = {module.name: {name for name, _ in imports(module)} for module in modules()}
+    assert not cycles(graph), report([" -> ".join(cycle) for cycle in cycles(graph)])
+
+
+def test_cycles_are_found() -> None:
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c", "a"]]
+    assert not cycles({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+
+
+def test_reproducible_layers_call_nothing_unrepeatable() -> None:
+    problems = []
+    for module in modules():
+        if module.name.split(".")[0] not in BITWISE:
+            continue
+        for line, what in unrepeatable(module.tree):
+            if what == "@" and module.name in MATRIX_PRODUCTS:
+                continue
+            problems.append(f"{module.name} line {line}: {what}; write a scalar loop with math.*")
+    assert not problems, report(problems)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import numpy as np\nnp.exp(x)",
+        "import numpy\nnumpy.linalg.inv(x)",
+        "from numpy import einsum",
+        "from numpy.linalg import inv",
+        "import numpy.linalg",
+        "a @ b",
+        "a @= b",
+        "a.dot(b)",
+    ],
+)
+def test_what_is_unrepeatable_is_seen(text: str) -> None:
+    assert list(unrepeatable(ast.parse(text)))
+
+
+def test_what_is_exact_is_let_through() -> None:
+    assert not list(unrepeatable(ast.parse("import numpy as np\nimport math\nnp.sqrt(x) + math.sin(y) * np.abs(z)")))
+
+
+def test_heavy_libraries_are_imported_where_they_are_used() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    heavy = tuple(settings["tool"]["ruff"]["lint"]["flake8-tidy-imports"]["banned-module-level-imports"])
+    problems = []
+    for module in modules():
+        for statement in top_level(module.tree):
+            names = [alias.name for alias in statement.names] if isinstance(statement, ast.Import) else []
+            if isinstance(statement, ast.ImportFrom) and not statement.level:
+                names = [statement.module or ""]
+            problems += [
+                f"{module.name} line {statement.lineno}: {name}"
+                for name in names
+                if any(name == banned or name.startswith(f"{banned}.") for banned in heavy)
+            ]
+    assert not problems, report(problems)
+
+
+def test_no_file_speaks_of_where_it_was_written() -> None:
+    problems = []
+    for path in project_files():
+        if path == Path(__file__).resolve():
+            continue
+        for number, line in enumerate(text_of(path).splitlines(), 1):
+            problems += [
+                f"{path.relative_to(ROOT)}:{number} {what}: {line.strip()[:80]}"
+                for what, pattern in FOREIGN_WORDS.items()
+                if re.search(pattern, line)
+            ]
+    assert not problems, report(problems)
+
+
+def test_no_registry_is_named() -> None:
+    problems = []
+    for path in project_files():
+        if path.suffix == ".md" or path.name in ("constraints.txt", "pyproject.toml", "Makefile", "run"):
+            problems += [str(path.relative_to(ROOT))] if re.search(REGISTRY, text_of(path)) else []
+    assert not problems, report(problems)
+
+
+def test_constraints_are_versions_and_nothing_else() -> None:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = [line for line in lines if not line.startswith("#")]
+    names = [line.partition("==")[0] for line in pinned]
+    assert names == sorted(set(names))
+    assert all(re.fullmatch(r"[a-z0-9-]+==[0-9][0-9A-Za-z.]*", line) for line in pinned)

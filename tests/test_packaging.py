@@ -1,0 +1,141 @@
+"""What is installed is what the project says: metadata, types, command, extras; and what `make` says without venv."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import navsense
+
+ROOT = Path(__file__).resolve().parent.parent
+APT_LINE = "apt-get install python3-venv"
+
+
+def settings() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def installed() -> metadata.Distribution:
+    try:
+        return metadata.distribution("navsense")
+    except metadata.PackageNotFoundError:
+        pytest.skip("navsense is not installed here: its sources alone are on the path")
+
+
+def base_name(requirement: str) -> str:
+    return re.split(r"[\[<>=!~; ]", requirement, maxsplit=1)[0]
+
+
+def test_the_version_is_one() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+)?", navsense.__version__)
+    assert installed().version == navsense.__version__
+
+
+def test_the_changelog_knows_the_version_or_is_ahead() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(r"^## (\d+\.\d+\.\d+)", text, flags=re.MULTILINE)
+    assert "## Unreleased" in text or navsense.__version__ in released
+
+
+def test_the_types_are_shipped() -> None:
+    assert (Path(navsense.__file__).parent / "py.typed").is_file()
+
+
+def test_the_command_is_installed() -> None:
+    (entry,) = installed().entry_points.select(group="console_scripts", name="navsense")
+    assert entry.value == "navsense.cli:main"
+    assert callable(entry.load())
+
+
+def test_the_metadata_says_what_the_project_says() -> None:
+    project = settings()["project"]
+    head = installed().metadata
+    assert head["Requires-Python"] == project["requires-python"]
+    assert head["License-Expression"] == "Apache-2.0"
+    wanted = {base_name(requirement) for requirement in project["dependencies"]}
+    given = {base_name(line) for line in installed().requires or () if "extra ==" not in line}
+    assert given == wanted
+
+
+def test_no_extra_is_needed_at_the_core() -> None:
+    project = settings()["project"]
+    core = {base_name(requirement) for requirement in project["dependencies"]}
+    extras = {base_name(line) for lines in project["optional-dependencies"].values() for line in lines}
+    assert not core & extras
+
+
+def test_every_core_dependency_is_pinned_for_tests() -> None:
+    pinned = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()}
+    project = settings()["project"]
+    named = (
+        project["dependencies"] + project["optional-dependencies"]["test"] + project["optional-dependencies"]["lint"]
+    )
+    assert {base_name(requirement) for requirement in named} <= pinned
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    heavy = settings()["tool"]["ruff"]["lint"]["flake8-tidy-imports"]["banned-module-level-imports"]
+    script = f"import sys, navsense; print(*[name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=with_source())
+    assert done.stdout.split() == []
+
+
+def with_source() -> dict[str, str]:
+    """Return the surroundings of a child that finds the package as this process does."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+@pytest.fixture
+def unable(tmp_path: Path) -> Path:
+    """Return a copy of what `make` needs, beside a folder `bin` for stand-ins of python3."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "empty").mkdir()
+    return tmp_path
+
+
+def make_with(folder: Path, python3: str, target: str) -> subprocess.CompletedProcess[str]:
+    """Run make with a stand-in for python3, in a home that holds nothing."""
+    make = shutil.which("make")
+    if make is None:
+        pytest.skip("needs make")
+    stand_in = folder / "bin" / "python3"
+    stand_in.write_text(python3, encoding="utf-8")
+    stand_in.chmod(0o755)
+    surroundings = {"PATH": f"{folder / 'bin'}:/usr/bin:/bin", "HOME": str(folder / "empty"), "LC_ALL": "C"}
+    return subprocess.run(
+        [make, target], cwd=folder, env=surroundings, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+WITHOUT_ENSUREPIP = """#!/bin/sh
+case "$*" in *ensurepip*) exit 1 ;; *"-m venv"*) mkdir -p .venv/bin; exit 1 ;; esac
+"""
+
+VENV_FAILS = """#!/bin/sh
+case "$*" in *"-m venv"*) mkdir -p .venv/bin; exit 1 ;; esac
+"""
+
+TOO_OLD = """#!/bin/sh
+case "$*" in *version_info*) exit 1 ;; esac
+"""
+
+
+@pytest.mark.parametrize("target", ["demo", "test", "lint"])
+@pytest.mark.parametrize("python3", [WITHOUT_ENSUREPIP, VENV_FAILS, TOO_OLD], ids=["no-ensurepip", "venv-fails", "old"])
+def test_make_says_what_to_install_where_it_cannot_make_an_environment(unable: Path, python3: str, target: str) -> None:
+    done = make_with(unable, python3, target)
+    assert done.returncode == 2
+    told = [line for line in done.stderr.splitlines() if APT_LINE in line]
+    assert len(told) == 1
+    assert not (unable / ".venv").exists()

@@ -1,0 +1,56 @@
+"""Write constraints.txt: the versions, in the environment that runs this, of what navsense and its tests need.
+
+Usage: python tools/constraints.py    (in an environment in which the whole suite has just passed)
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parent.parent
+HEAD = "# The versions that the suite passed with. Written by tools/constraints.py; wider bounds stand in pyproject.toml.\n"
+
+
+def normal(name: str) -> str:
+    """Return a distribution's name as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def needed(roots: list[str]) -> dict[str, str]:
+    """Return name and version of each requirement in `roots` and of all that these need, here."""
+    found: dict[str, str] = {}
+    queue = [Requirement(root) for root in roots]
+    while queue:
+        requirement = queue.pop()
+        extras = ["", *requirement.extras]
+        if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in extras):
+            continue
+        name = normal(requirement.name)
+        if name in found:
+            continue
+        distribution = metadata.distribution(requirement.name)
+        found[name] = distribution.version
+        for line in distribution.requires or ():
+            inner = Requirement(line)
+            if inner.marker is None or any(inner.marker.evaluate({"extra": extra}) for extra in extras):
+                inner.marker = None
+                queue.append(inner)
+    return found
+
+
+def main() -> None:
+    """Write the file."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    roots = project["dependencies"] + extras["test"] + extras["lint"]
+    lines = [f"{name}=={version}\n" for name, version in sorted(needed(roots).items())]
+    (ROOT / "constraints.txt").write_text(HEAD + "".join(lines))
+
+
+if __name__ == "__main__":
+    main()
