@@ -46,9 +46,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sdf",),
     ("session",),
     ("store",),
-    ("simulate",),
-    ("live",),
-    ("analysis", "calibration", "factors", "testing"),
+    ("simulation",),
+    ("stepping",),
+    ("analysis", "calibration", "describe", "factors", "testing"),
     ("",),  # the package itself: the public doors
     ("__main__", "cli"),
 )
@@ -59,10 +59,11 @@ BITWISE = ("noise", "sensors", "clock", "environment")
 
 PRODUCTS = frozenset("cross dot einsum inner kron linalg matmul outer tensordot vdot convolve correlate".split())
 TRANSCENDENTAL = frozenset(
-    (
-        "sin cos tan arcsin arccos arctan arctan2 asin acos atan atan2 sinh cosh tanh arcsinh arccosh arctanh asinh"
-        " acosh atanh exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2 power pow float_power hypot cbrt sinc"
-    ).split()
+    """
+    sin cos tan sinc sinh cosh tanh asin acos atan atan2 asinh acosh atanh
+    arcsin arccos arctan arctan2 arcsinh arccosh arctanh hypot cbrt power pow float_power
+    exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2
+    """.split()
 )
 MATRIX_PRODUCTS: dict[str, str] = {}
 """Files of the bitwise layers where `@` is no matrix product: module -> what it is."""
@@ -143,7 +144,7 @@ def imports(module: Module) -> Iterator[tuple[str, int]]:
 
 def layer(name: str) -> int | None:
     """Return the place of a module's file or folder in `LAYERS`."""
-    head = name.split(".")[0]
+    head = name.partition(".")[0]
     return next((rank for rank, heads in enumerate(LAYERS) if head in heads), None)
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
-HEAD = "# The versions that the suite passed with. Written by tools/constraints.py; wider bounds stand in pyproject.toml.\n"
+HEAD = (
+    "# The versions that the suite passed with. Written by tools/constraints.py; the bounds stand in pyproject.toml.\n"
+)
 
 
 def normal(name: str) -> str:

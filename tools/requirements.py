@@ -1,7 +1,7 @@
 """Write docs/requirements.md: every row of docs/requirements.toml, with the tests that name it.
 
-A test names rows by `@pytest.mark.requirement("MAG-1", "DVW-5:course_gnd")`, on a function, a class, a parameter set or,
-as `pytestmark`, a whole file. The tests are read, not run: the arguments are plain strings.
+A test names rows by `@pytest.mark.requirement("MAG-1", "DVW-5:course_gnd")`: on a function, a class, a parameter set
+or, as `pytestmark`, on a whole file. The tests are read, not run, so the rows are plain strings.
 
 Usage: python tools/requirements.py [--check]      --check writes nothing; exit code 1 where the page is out of date
 """

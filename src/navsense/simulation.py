@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,8 +25,10 @@ from navsense.world import World
 MotionGiven = Motion | str | os.PathLike[str]
 """A motion, or the path of a motion log."""
 
-Progress = Callable[[float], None]
-"""Called with the simulated time (s) that is done."""
+Progress = Callable[[float, float], None]
+"""Called with the simulated time (s) that is done, and that will be."""
+
+PathGiven = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +141,7 @@ def simulate(
                 kept.block(sensor, ticks, number, station.measure(ticks, ideal))
         kept.truth(session.truth(start, end))
         if progress:
-            progress(end)
+            progress(end, session.duration)
     return Run(session, kept.readings(), kept.truths())
 
 
@@ -154,16 +157,16 @@ def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a recording holds: path, duration (s), and samples by sensor."""
+    """What was recorded: the files, the duration (s), and samples by sensor."""
 
-    path: Path
+    paths: tuple[Path, ...]
     duration: float
     samples: Mapping[str, int]
 
 
 def record(
     world: World,
-    path: str | os.PathLike[str],
+    path: PathGiven | Sequence[PathGiven],
     duration: float | None = None,
     *,
     seed: int = 0,
@@ -174,10 +177,16 @@ def record(
     truth_rate: float = TRUTH_RATE,
     progress: Progress | None = None,
 ) -> Summary:
-    """Stream a run into a file, by its suffix, in bounded memory; the same numbers as `simulate(...).save(path)`.
+    """Stream a run into a file, or into several at once, by their suffixes, in bounded memory.
 
-    Arguments as for `simulate`; `run` is the run's number. Raises `SinkError` beside the errors of `simulate`.
+    The numbers are those of `simulate(...).save(path)`. Arguments as for `simulate`; `run` is the run's number. An
+    interrupt closes the files with what was simulated so far, then goes on. Raises `SinkError` beside the errors of
+    `simulate`.
     """
+    paths = (path,) if isinstance(path, str | os.PathLike) else tuple(path)
+    targets = tuple(Path(given) for given in paths)
+    if len({target.resolve() for target in targets}) < len(targets):
+        raise SimulationError("recordings", ", ".join(map(str, targets)), allowed="must be different files")
     world = fidelities.applied(world, fidelity)
     session = prepare(
         world,
@@ -189,11 +198,19 @@ def record(
         truth_rate=truth_rate,
     )
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
-    with sinks.open(path, sinks.recording(session)) as sink:
-        for slab in session.slabs():
-            sink.write(slab)
-            for name, reading in slab.readings.items():
-                samples[name] += reading.time.size
-            if progress:
-                progress(slab.end)
-    return Summary(Path(path), session.duration, samples)
+    interrupted = False
+    with ExitStack() as stack:
+        opened = [stack.enter_context(sinks.open(target, sinks.recording(session))) for target in targets]
+        try:
+            for slab in session.slabs():
+                for sink in opened:
+                    sink.write(slab)
+                for name, reading in slab.readings.items():
+                    samples[name] += reading.time.size
+                if progress:
+                    progress(slab.end, session.duration)
+        except KeyboardInterrupt:
+            interrupted = True
+    if interrupted:
+        raise KeyboardInterrupt
+    return Summary(targets, session.duration, samples)

@@ -36,7 +36,8 @@ from navsense.world import Link, Model, MountedSensor, World
 
 RATE = 200.0
 COUNT = 400
-FALSE_ALARM = 1e-6
+SIZES = frozenset(("mean", "stddev", "bias_mean", "bias_stddev", "precision", "minimum", "maximum"))
+"""Fields of a noise that are in the channel's unit."""
 
 
 class LawBroken(AssertionError):
@@ -320,7 +321,7 @@ def check_noise(noise: Noise) -> None:
 
 def through(noise: Noise, rate: float = RATE, serial: int = 0, values: AnyArray | None = None) -> tuple[AnyArray, AnyArray]:
     """Return the noisy values and slow errors (n,) of one serial number over `values` (n,), a slow wave by default."""
-    wave = np.array([math.sin(0.05 * k) for k in range(COUNT)]) if values is None else values
+    wave = wave_for(noise) if values is None else values
     channel = Channels(("law",), (noise,))
     source = Draws(channel.processes, 11, (serial, "law"))
     index = np.arange(wave.size, dtype=np.int64)
@@ -329,11 +330,18 @@ def through(noise: Noise, rate: float = RATE, serial: int = 0, values: AnyArray 
     return out[:, 0], slow[:, 0]
 
 
+def wave_for(noise: Noise) -> AnyArray:
+    """Return a slow wave (n,) some times as large as the noise, so that every parameter shows in it."""
+    sizes = [abs(getattr(noise, field.name)) for field in fields(noise) if field.name in SIZES]
+    amplitude = 3.0 * max((size for size in sizes if math.isfinite(size)), default=0.0) or 1.0
+    return np.array([amplitude * math.sin(0.05 * k) for k in range(COUNT)])
+
+
 def check_noise_cut(noise: Noise) -> None:
     """Cut anywhere, the values and the end state are bitwise the same."""
     channel = Channels(("law",), (noise,))
     source = Draws(channel.processes, 11, (0, "law"))
-    index, wave = np.arange(COUNT, dtype=np.int64), np.array([[math.sin(0.05 * k)] for k in range(COUNT)])
+    index, wave = np.arange(COUNT, dtype=np.int64), wave_for(noise)[:, None]
     draws, start = source.take(COUNT), channel.init(source.initial)
     end, whole, _ = channel.apply(start, index, RATE, wave, draws)
     for cut in (1, 17, COUNT - 1):
@@ -345,7 +353,7 @@ def check_noise_cut(noise: Noise) -> None:
 
 def check_noise_ideal(noise: Noise) -> None:
     """Neutral noise leaves every value as it is."""
-    wave = np.array([math.sin(0.05 * k) for k in range(COUNT)])
+    wave = wave_for(noise)
     out, _ = through(Noise(classic=noise.classic), values=wave)
     demand(same(out, wave), "ideal", "neutral noise changes the value")
 
@@ -355,7 +363,7 @@ def check_noise_parameters(noise: Noise) -> None:
     reference, _ = through(noise)
     for field in fields(noise):
         name, value = field.name, getattr(noise, field.name)
-        if value == getattr(NEUTRAL, name):
+        if value == getattr(NEUTRAL, name) or (name == "classic" and not noise.starts):
             continue
         changed = replace(noise, **{name: changed_value(value, name)})
         demand(not same(through(changed)[0], reference), "no dead parameter", f"{name} changes nothing")

@@ -17,5 +17,5 @@ ENCODERS: Mapping[str, Callable[[MountedSensor, Part], Message]] = {
 
 
 def for_sensor(sensor: MountedSensor, part: Part = "reading") -> Message:
-    """Return how one of a sensor's three series becomes messages. Raise `SinkError` where its sheet is of a wrong kind."""
+    """Return how one of a sensor's series becomes messages. Raise `SinkError` for a sheet of a wrong kind."""
     return ENCODERS.get(sensor.spec.type, generic.message)(sensor, part)

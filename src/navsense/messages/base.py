@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+import numpy as np
+
+from navsense.errors import SinkError
+from navsense.series import Reading
+from navsense.typing import IntArray
 from navsense.world import MountedSensor
 
 Part: TypeAlias = Literal["reading", "ideal", "bias"]
@@ -21,6 +26,35 @@ def frame_of(sensor: MountedSensor) -> str:
 def clock_of(sensor: MountedSensor) -> str:
     """Return the name of the clock that stamps the sensor's messages."""
     return sensor.clock or GLOBAL_TIME
+
+
+SECOND = 1_000_000_000
+"""Nanoseconds in a second."""
+
+SEC_MIN, SEC_MAX = -(2**31), 2**31 - 1
+"""What the seconds of a ROS stamp can hold."""
+
+
+def stamp_error(clock: str, seconds: float) -> SinkError:
+    """Return the error of a stamp that no message can hold."""
+    return SinkError(
+        f"stamp of clock {clock!r}, in seconds",
+        seconds,
+        allowed=f"a message holds {SEC_MIN} to {SEC_MAX}",
+        remedy="choose another --epoch, or a smaller clock error",
+    )
+
+
+def stamps(reading: Reading, clock: str) -> IntArray:
+    """Return what the sensor's clock showed at each row, in integer nanoseconds.
+
+    Raise `SinkError` that names `clock` where that is not finite or beyond all formats.
+    """
+    shown = reading.time + reading.clock_error
+    far = ~(np.abs(shown) <= 2.0 * SEC_MAX)
+    if far.any():
+        raise stamp_error(clock, float(shown[far][0]))
+    return reading.stamp
 
 
 def variances(part: Part, *deviations: float) -> tuple[float, ...]:

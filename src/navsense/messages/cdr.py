@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.messages.base import SEC_MAX, SEC_MIN, SECOND, stamp_error
 from navsense.messages.schemas import DEFINITIONS, fields, text
 from navsense.typing import AnyArray, ByteArray, IntArray
 
@@ -40,7 +40,7 @@ PRIMITIVES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Place:
-    """Where one field lies: NumPy type, number of elements (0: one scalar), offset in bytes from the message's start."""
+    """Where one field lies: NumPy type, number of elements (0: one scalar), offset in bytes in the message."""
 
     code: str
     count: int
@@ -139,7 +139,7 @@ def layout(
     lengths: Mapping[str, int] | None = None,
     definitions: Mapping[str, str] = DEFINITIONS,
 ) -> Layout:
-    """Return the layout of the full type name `kind`; `texts` are its strings and `lengths` its array lengths, by path."""
+    """Return the layout of the type `kind` (full name); `texts` its strings, `lengths` its array lengths, by path."""
     build = _Build(definitions, texts or {}, lengths or {})
     build.message("", kind)
     return Layout(ENCAPSULATION + bytes(build.data), build.places)
@@ -172,13 +172,6 @@ def encode(message: Message, stamp: IntArray, arrays: Mapping[str, AnyArray]) ->
     return out
 
 
-SECOND = 1_000_000_000
-"""Nanoseconds in a second."""
-
-SEC_MIN, SEC_MAX = -(2**31), 2**31 - 1
-"""What the seconds of a ROS 2 stamp can hold."""
-
-
 def set_stamp(rows: AnyArray, stamp: IntArray, clock: str, path: str = "header.stamp") -> None:
     """Write stamps (n,) nanoseconds at `path`, rounded towards the past so that the nanoseconds are never negative.
 
@@ -187,12 +180,7 @@ def set_stamp(rows: AnyArray, stamp: IntArray, clock: str, path: str = "header.s
     seconds = np.floor_divide(stamp, SECOND)
     if seconds.size and (seconds.min() < SEC_MIN or seconds.max() > SEC_MAX):
         worst = seconds.min() if seconds.min() < SEC_MIN else seconds.max()
-        raise SinkError(
-            f"stamp of clock {clock!r}, in seconds",
-            int(worst),
-            allowed=f"a message holds {SEC_MIN} to {SEC_MAX}",
-            remedy="choose another --epoch, or a smaller clock error",
-        )
+        raise stamp_error(clock, int(worst))
     rows[path + ".sec"] = seconds
     rows[path + ".nanosec"] = stamp - seconds * SECOND
 

@@ -11,7 +11,7 @@ from navsense.typing import AnyArray, IntArray
 TYPE = "rosgraph_msgs/msg/Clock"
 
 
-def _fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+def _fill(rows: AnyArray, stamp: IntArray, _arrays: Mapping[str, AnyArray]) -> None:
     set_stamp(rows, stamp, GLOBAL_TIME, "clock")
 
 

@@ -21,7 +21,7 @@ def type_name(sensor_type: str) -> str:
     return "navsense_msgs/msg/" + ("".join(word[:1].upper() + word[1:] for word in words) or "Reading")
 
 
-def message(sensor: MountedSensor, part: Part) -> Message:
+def message(sensor: MountedSensor, _part: Part) -> Message:
     """Return how the readings, the truth or the hidden errors of any sensor become messages; SI as the sensor has them.
 
     What is missing in a series (a flag has no truth) stays NaN.

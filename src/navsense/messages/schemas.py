@@ -84,7 +84,5 @@ def text(name: str, definitions: Mapping[str, str] = DEFINITIONS) -> str:
                 collect(field.type)
 
     collect(name)
-    parts = [definitions[name]]
-    for kind in needed:
-        parts.append(f"{SEPARATOR}\nMSG: {kind.replace('/msg/', '/')}\n{definitions[kind]}")
-    return "\n".join(parts) + "\n"
+    parts = [f"{SEPARATOR}\nMSG: {kind.replace('/msg/', '/')}\n{definitions[kind]}" for kind in needed]
+    return "\n".join([definitions[name], *parts]) + "\n"

@@ -57,5 +57,5 @@ def _accel(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> N
 
 
 def accel(link: str) -> Message:
-    """Return how truth becomes acceleration (m/s^2, rad/s^2) of `link`, in the link's own frame; gravity not included."""
+    """Return how truth becomes acceleration (m/s^2, rad/s^2) of `link` in its own frame; gravity not included."""
     return Message(ACCEL, layout(ACCEL, {"header.frame_id": link}), _accel)

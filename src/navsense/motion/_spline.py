@@ -138,11 +138,19 @@ def interpolating(time: Times, values: FloatArray, ends: str) -> FloatArray:
     """Return the coefficients (n - 1, 4, 7) of the cubic C2 spline through `values` (n, 7) at `time` (n,) s.
 
     `ends` is SciPy's boundary condition: "clamped" (at rest), "periodic" or "not-a-knot".
+
+    Raises `MotionError` where the numbers overflow.
     """
     from scipy.interpolate import CubicSpline  # heavy, and only needed here
 
-    with np.errstate(all="ignore"):  # an overflow shows as coefficients that are not finite, which the caller refuses
-        return np.ascontiguousarray(CubicSpline(time, values, bc_type=ends).c.transpose(1, 0, 2))
+    try:
+        # An overflow either stops SciPy or shows as coefficients that are not finite, which the trajectory refuses.
+        with np.errstate(all="ignore"):
+            return np.ascontiguousarray(CubicSpline(time, values, bc_type=ends).c.transpose(1, 0, 2))
+    except (ValueError, np.linalg.LinAlgError) as error:
+        raise MotionError(
+            "no finite spline goes through the positions", remedy="move the times apart or the positions nearer"
+        ) from error
 
 
 def smoothing(time: Times, values: FloatArray, bandwidth: float) -> FloatArray:

@@ -224,7 +224,7 @@ def acceleration_noise(noise: float, spacing: float, bandwidth: float | None) ->
     z2 = (band * tangent) ** 2
     energy = 48.0 * z2 * z2 / ((1.0 + z2) * (3.0 + z2))
     mean = float(np.mean(energy / (1.0 + kappa * energy) ** 2 * band * (1.0 + tangent * tangent) / (1.0 + z2)))
-    return noise / spacing**2 * math.sqrt(mean)
+    return noise / spacing / spacing * math.sqrt(mean)
 
 
 def _nowhere(_row: int) -> None:

@@ -63,6 +63,11 @@ class Noise:
             )
 
     @property
+    def starts(self) -> bool:
+        """True where there is a turn-on bias."""
+        return self.bias_mean != 0.0 or self.bias_stddev > 0.0
+
+    @property
     def drifts(self) -> bool:
         """True where the dynamic bias acts."""
         return self.dynamic_bias_stddev > 0.0

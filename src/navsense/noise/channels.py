@@ -90,7 +90,7 @@ class Channels:
         for name, noise in zip(self.names, self.noises, strict=True):
             if noise.bias_stddev > 0.0:
                 found.append(Process(name, "turn_on", initial=1, per_tick=0))
-            if noise.classic and (noise.bias_mean != 0.0 or noise.bias_stddev > 0.0):
+            if noise.classic and noise.starts:
                 found.append(Process(name, "sign", initial=1, per_tick=0, kind="uniform"))
             if noise.drifts:
                 found.append(Process(name, "drift", initial=0 if noise.classic else 1))

@@ -34,16 +34,22 @@ class Place:
 
 @dataclass
 class Context:
-    """One file while it is read: `minor` is the y of SDF version 1.y, `fidelity` what the caller asked for."""
+    """One file while it is read: `minor` is the y of SDF version 1.y, `fidelity` what the caller asked for.
+
+    `found` counts the problems; `incomplete` is true where names may stand in a file that is not included.
+    """
 
     path: str
     minor: int = 0
     fidelity: str | None = None
     problems: list[NavsenseError] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    found: int = 0
+    incomplete: bool = False
 
     def problem(self, error: NavsenseError) -> None:
-        """Keep a problem."""
+        """Count a problem, and keep it while there are not too many."""
+        self.found += 1
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(error)
 

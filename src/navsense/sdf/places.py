@@ -156,10 +156,12 @@ POSE = Place(
 )
 
 OTHER_SENSORS = frozenset(
-    """air_pressure air_speed altimeter boundingbox boundingbox_camera camera contact custom depth depth_camera dsros_dvl
-    dvl force_torque gps gpu_lidar gpu_ray lidar logical_camera multicamera navsat ray rfid rfidtag rgbd rgbd_camera
-    segmentation segmentation_camera sonar thermal thermal_camera transceiver wide_angle_camera wireless_receiver
-    wireless_transmitter""".split()
+    """
+    air_pressure air_speed altimeter boundingbox boundingbox_camera camera contact custom depth depth_camera
+    dsros_dvl dvl force_torque gps gpu_lidar gpu_ray lidar logical_camera multicamera navsat ray rfid rfidtag
+    rgbd rgbd_camera segmentation segmentation_camera sonar thermal thermal_camera transceiver
+    wide_angle_camera wireless_receiver wireless_transmitter
+    """.split()
 )
 """Types of sensor that exist in SDF or in plug-ins and that navsense lists but does not simulate."""
 
@@ -199,21 +201,6 @@ AXES = Place(read=_AXES)
 AXIS = Place(read=frozenset(("noise",)))
 LEAF = Place()
 
-IMU = Place(
-    read=frozenset(("orientation_reference_frame", "enable_orientation", "angular_velocity", "linear_acceleration")),
-    unsupported={"topic": "stands in <sensor> since SDF 1.7; move it there"},
-    refused={"noise": "stands in each axis since SDF 1.6: <angular_velocity><x><noise> and so on"},
-)
-
-ORIENTATION_REFERENCE_FRAME = Place(
-    read=frozenset(("localization", "custom_rpy")),
-    unsupported={"grav_dir_x": "acts with GRAV_UP and GRAV_DOWN only, which are not supported"},
-)
-
-CUSTOM_RPY = Place(attributes=frozenset(("parent_frame",)))
-
-MAGNETOMETER = Place(read=_AXES)
-
 NOISE = Place(
     read=frozenset(
         (
@@ -238,6 +225,3 @@ MOTION = Place(
 )
 
 WAYPOINT = Place(attributes=frozenset(("time", "degrees", "rotation_format")))
-
-SIMULATED = {kind: sensor_place(kind) for kind in ("imu", "magnetometer")}
-"""Types of sensor that are simulated, with what may stand in them."""

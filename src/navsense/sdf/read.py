@@ -83,14 +83,15 @@ def parse(content: bytes, path: str) -> Element:
         where = Where(path, error.lineno)
         raise SdfError("XML", what, where=where, allowed="must be well-formed XML", remedy="repair it here") from error
     except (ValueError, LookupError) as error:
-        raise SdfError("XML encoding", str(error), where=Where(path), allowed="must be UTF-8 or named rightly") from error
+        allowed = "must be UTF-8 or named rightly"
+        raise SdfError("XML encoding", str(error), where=Where(path), allowed=allowed) from error
     return builder.root()
 
 
 def _content(name: str) -> bytes:
     where = Where(str(name))
     try:
-        mode = os.stat(name).st_mode
+        mode = Path(name).stat().st_mode
         if stat.S_ISDIR(mode):
             raise SdfError("file", "is a folder", where=where, allowed=_REGULAR, remedy="name the file in it")
         if not stat.S_ISREG(mode):

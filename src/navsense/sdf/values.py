@@ -100,7 +100,7 @@ def vector(element: Element, *, parent: str = "") -> Vector:
 
 
 def pose(element: Element, *, parent: str = "", degrees: bool = False) -> Pose:
-    """Return an element's pose: x y z (m) and roll pitch yaw (rad, or degrees where `degrees` or its attribute says so).
+    """Return an element's pose: x y z (m) and roll pitch yaw (rad; degrees where `degrees` or its attribute says so).
 
     With `rotation_format="quat_xyzw"` the last four numbers are a quaternion x y z w of any length but zero. An empty
     element is the identity, as SDF has it.

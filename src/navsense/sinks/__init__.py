@@ -7,17 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from navsense.errors import SinkError, Where
-from navsense.sinks.base import Opener, Recording, Sink
+from navsense.sinks.base import Opener, Recording, Sink, recording
 from navsense.sinks.mcap import McapSink
+from navsense.sinks.npz import NpzSink
 
-__all__ = ["SINKS", "Recording", "Sink", "open"]
+__all__ = ["SINKS", "Recording", "Sink", "open", "recording"]
 
-SINKS: Mapping[str, Opener] = {".mcap": McapSink}
+SINKS: Mapping[str, Opener] = {".mcap": McapSink, ".npz": NpzSink}
 """Suffix -> what opens such a recording."""
 
 
-def open(path: str | os.PathLike[str], recording: Recording) -> Sink:
-    """Return a sink that writes to `path`, by its suffix. Raise `SinkError` where there is none or it cannot be opened."""
+def open(path: str | os.PathLike[str], head: Recording) -> Sink:  # noqa: A001 - read as sinks.open
+    """Return a sink that writes to `path`, by its suffix. Raise `SinkError` where it cannot be opened."""
     target = Path(path)
     opener = SINKS.get(target.suffix.lower())
     if opener is None:
@@ -28,4 +29,4 @@ def open(path: str | os.PathLike[str], recording: Recording) -> Sink:
             where=Where(str(target)),
             remedy="name the file with one of them",
         )
-    return opener(target, recording)
+    return opener(target, head)

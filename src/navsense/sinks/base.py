@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 from navsense.errors import SinkError, Where
 from navsense.series import Slab
@@ -18,20 +18,62 @@ from navsense.world import World
 class Recording:
     """The head of a recording: the world, the run, and what to keep.
 
-    `epoch` is the integer second of t = 0, `duration` in seconds, `runs` the run numbers where readings carry a leading
-    run axis and None for a single run. `truth` false leaves out ideal values, hidden errors and the truth of links.
+    `epoch` is the integer second of t = 0, `duration` in seconds, `runs` the numbers of the runs, one or those along
+    the leading axis of the readings. `truth` false leaves out ideal values, hidden errors and the truth of links.
     """
 
     world: World
     epoch: int = 0
     seed: int = 0
     duration: float = 0.0
-    runs: range | None = None
+    runs: Sequence[int] = (0,)
     truth: bool = True
 
 
+class Run(Protocol):
+    """What `recording` reads of a run that is about to be made."""
+
+    @property
+    def world(self) -> World:
+        """Return the world."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """Return the integer second of t = 0."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """Return the seed."""
+        ...
+
+    @property
+    def duration(self) -> float:
+        """Return the duration in s, infinite for a live run."""
+        ...
+
+    @property
+    def runs(self) -> Sequence[int]:
+        """Return the numbers of the runs."""
+        ...
+
+
+def recording(run: Run, *, truth: bool = True) -> Recording:
+    """Return the head of the recording of a run; `truth` false leaves out what no robot could know."""
+    return Recording(run.world, run.epoch, run.seed, run.duration, tuple(run.runs), truth)
+
+
 class Sink(Protocol):
-    """Where slabs go, in order of time."""
+    """Where slabs go, in order of time; a context that closes it, or ends it after an error."""
+
+    def __enter__(self) -> Self:
+        """Return this sink."""
+        ...
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Close, or end after an error."""
+        ...
 
     def write(self, slab: Slab) -> None:
         """Take one slab. Raise `SinkError` where it cannot be kept."""

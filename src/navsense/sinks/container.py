@@ -19,7 +19,7 @@ import zstandard
 from navsense.errors import SinkError, Where
 from navsense.sinks import records
 from navsense.sinks.base import check_target, os_error
-from navsense.typing import ByteArray, WordArray
+from navsense.typing import WordArray
 
 Compression: TypeAlias = Literal["zstd", ""]
 """How chunks are compressed; empty for not at all."""
@@ -30,7 +30,7 @@ LEVEL = -3
 WORKERS = 2
 """Chunks compressed at a time."""
 
-Buffer: TypeAlias = bytes | bytearray | memoryview | ByteArray
+Buffer: TypeAlias = bytes | memoryview
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Entries:
 
 
 class Container:
-    """Writes one MCAP file. After any failure the file is cut back to its last whole chunk, so that it can be recovered."""
+    """Writes one MCAP file. After a failure it is cut back to its last whole chunk, so that it can be recovered."""
 
     def __init__(self, path: Path, profile: str = "ros2", compression: Compression = "zstd") -> None:
         """Open `path` for writing and write its head. Raise `SinkError` where that cannot be."""
@@ -82,10 +82,10 @@ class Container:
         crc, size = self._crc, self._size
         try:
             for part in parts:
-                view = memoryview(part).cast("B")
+                view = memoryview(part)
                 crc = zlib.crc32(view, crc)
                 size += len(view)
-                while len(view):
+                while view:
                     view = view[self._file.write(view) :]
         except BaseException as error:
             self._failed = True
@@ -131,7 +131,7 @@ class Container:
             )
         )
 
-    def write_chunks(self, chunks: Iterable[tuple[ByteArray, Sequence[Entries]]]) -> None:
+    def write_chunks(self, chunks: Iterable[tuple[Buffer, Sequence[Entries]]]) -> None:
         """Write chunks, each whole records and the index of its messages; all are with the system on return.
 
         While one is compressed the next is made: both release the interpreter.
@@ -141,7 +141,7 @@ class Container:
             for i, (data, entries) in enumerate(chunks):
                 if len(waiting) == WORKERS:
                     self._write_first(waiting)
-                waiting.append((self._workers.submit(self._pack, data, i % WORKERS), data.size, entries))
+                waiting.append((self._workers.submit(self._pack, data, i % WORKERS), len(data), entries))
             while waiting:
                 self._write_first(waiting)
         finally:
@@ -154,11 +154,10 @@ class Container:
         packed, crc = future.result()
         self.write_packed(packed, self._compression, size, crc, entries)
 
-    def _pack(self, data: ByteArray, worker: int) -> tuple[Buffer, int]:
+    def _pack(self, data: Buffer, worker: int) -> tuple[Buffer, int]:
         """Return a chunk's records compressed, and their CRC."""
-        view = memoryview(data)
-        packed: Buffer = self._compressors[worker].compress(view) if self._compression == "zstd" else view
-        return packed, zlib.crc32(view)
+        packed = self._compressors[worker].compress(data) if self._compression == "zstd" else data
+        return packed, zlib.crc32(data)
 
     def write_packed(self, packed: Buffer, compression: str, size: int, crc: int, entries: Sequence[Entries]) -> None:
         """Write one chunk that is already compressed: `size` bytes and their `crc` when unpacked."""

@@ -33,9 +33,8 @@ def fixed(world: World) -> list[Frame]:
         root = model.link(model.canonical_link).pose
         if not moves(model):
             out.append(Frame(WORLD, model.canonical_link, model.pose @ root))
-        for link in model.links:
-            if link.name != model.canonical_link:
-                out.append(Frame(model.canonical_link, link.name, root.inverse() @ link.pose))
+        others = (link for link in model.links if link.name != model.canonical_link)
+        out += [Frame(model.canonical_link, link.name, root.inverse() @ link.pose) for link in others]
     known = {WORLD, *(frame.child for frame in out), *(model.canonical_link for model in world.models)}
     for sensor in world.sensors:
         if sensor.name not in known:

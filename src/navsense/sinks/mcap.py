@@ -1,11 +1,12 @@
 """Recordings as MCAP, ROS 2 profile: CDR messages in chunks, written in blocks rather than message by message.
 
 log_time is the true time of arrival, publish_time the true time of the sample, header.stamp what the sensor's clock
-showed. A chunk holds one span of time of all channels, at most 4 MB before compression.
+showed. A chunk holds one span of time of all channels, at most 2 MB before compression.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +17,17 @@ import numpy as np
 from navsense import messages
 from navsense.errors import SinkError, Where
 from navsense.messages import clock, transforms, truth
-from navsense.messages.base import GLOBAL_TIME
-from navsense.messages.cdr import SEC_MAX, Message, Place
+from navsense.messages.base import GLOBAL_TIME, SEC_MAX, Part, clock_of, stamps
+from navsense.messages.cdr import Message, Place
 from navsense.series import Reading, Slab, Truth, nanoseconds
 from navsense.sinks import frames, records
 from navsense.sinks.base import Recording, version
 from navsense.sinks.container import Compression, Container, Entries
 from navsense.sinks.topics import Topics
-from navsense.typing import AnyArray, ByteArray, IntArray, WordArray
+from navsense.typing import AnyArray, IntArray, WordArray
 
-CHUNK_BYTES = 4_000_000
-"""A chunk's size before compression is at most this, unless one instant alone is larger."""
+CHUNK_BYTES = 2_000_000
+"""A chunk is at most this before compression, unless one instant alone is larger."""
 
 LATCHED = (
     "- history: 1\n  depth: 1\n  reliability: 1\n  durability: 1\n"
@@ -113,11 +114,12 @@ class McapSink:
     def _refuse(self, path: Path) -> None:
         """Raise where the format cannot hold the recording."""
         recording, where = self._recording, Where(str(path))
-        if recording.runs is not None:
+        if len(recording.runs) != 1:
             raise SinkError(
                 "an MCAP file holds one run", len(recording.runs), where=where, remedy="write many runs to .npz"
             )
-        last = recording.epoch + recording.duration
+        # A live run has no end of its own; its stamps are checked as they come.
+        last = recording.epoch + (recording.duration if math.isfinite(recording.duration) else 0.0)
         if recording.epoch < 0 or last > SEC_MAX:
             raise SinkError(
                 f"{GLOBAL_TIME} at the {'start' if recording.epoch < 0 else 'end'}, in seconds",
@@ -134,6 +136,7 @@ class McapSink:
             "world": self._world.name,
             "seed": str(recording.seed),
             "epoch": str(recording.epoch),
+            "run": str(recording.runs[0]),
             "duration": repr(recording.duration),
             "version": version(),
         }
@@ -186,10 +189,8 @@ class McapSink:
         self._channels[topic + key] = channel
         return channel
 
-    def _sensor_channel(self, name: str, part: messages.Part) -> Channel:
+    def _sensor_channel(self, name: str, part: Part) -> Channel:
         """Return the channel of one of a sensor's series."""
-        if name not in self._sensors:
-            raise SinkError("a reading of a sensor that the world does not have", name)
         topic = self._topics.sensor(name, part)
         if topic in self._channels:
             return self._channels[topic]
@@ -209,15 +210,17 @@ class McapSink:
 
     def _reading_blocks(self, name: str, reading: Reading) -> list[Block]:
         """Return the messages of one sensor: what it says, what is true, and its hidden errors."""
+        if name not in self._sensors:
+            raise SinkError("a reading of a sensor that the world does not have", name)
         if reading.clock_error.ndim != 1:
             raise SinkError(f"readings of {name!r} carry a run axis", remedy="write many runs to .npz")
         rows = None if reading.emitted.all() else np.flatnonzero(reading.emitted)
-        series: dict[messages.Part, Mapping[str, AnyArray]] = {"reading": reading.arrays}
+        series: dict[Part, Mapping[str, AnyArray]] = {"reading": reading.arrays}
         if self._recording.truth:
             series["ideal"] = reading.truth
             if any(key in reading.errors for key in reading.arrays):
                 series["bias"] = {key: value for key, value in reading.errors.items() if key in reading.arrays}
-        time, stamp = reading.true_stamp.astype(np.uint64), reading.stamp
+        time, stamp = reading.true_stamp.astype(np.uint64), stamps(reading, clock_of(self._sensors[name]))
         blocks = []
         for part, arrays in series.items():
             channel = self._sensor_channel(name, part)
@@ -285,10 +288,11 @@ class McapSink:
             yield blocks
             return
         places = [int(np.searchsorted(block.time, cut)) for block in blocks]
-        yield from self._spans([b.part(0, at) for b, at in zip(blocks, places, strict=True) if at])
-        yield from self._spans([b.part(at, b.time.size) for b, at in zip(blocks, places, strict=True) if at < b.time.size])
+        halves = [(b.part(0, at), b.part(at, b.time.size)) for b, at in zip(blocks, places, strict=True)]
+        yield from self._spans([early for early, _ in halves if early.time.size])
+        yield from self._spans([late for _, late in halves if late.time.size])
 
-    def _encoded(self, blocks: list[Block]) -> tuple[ByteArray, list[Entries]]:
+    def _encoded(self, blocks: list[Block]) -> tuple[memoryview, list[Entries]]:
         """Return one chunk's records: definitions that are new, then each channel's messages."""
         definitions = b"".join(self._pending)
         self._pending.clear()
@@ -308,7 +312,7 @@ class McapSink:
             channel.sequence += count
             entries.append(Entries(channel.number, block.time, at + width * np.arange(count, dtype=np.uint64)))
             at += block.bytes
-        return data, entries
+        return data.data, entries
 
     def close(self) -> None:
         """Write the summary; the file is then whole."""

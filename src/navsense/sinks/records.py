@@ -182,7 +182,7 @@ def _decompressed(chunk: Chunk) -> bytes:
 
 
 def inner(data: bytes | memoryview) -> Iterator[tuple[int, int, memoryview]]:
-    """Yield kind, offset and body of each record in a chunk's uncompressed bytes. Raise `DamagedError` at a broken one."""
+    """Yield kind, offset and body of each record in a chunk's bytes. Raise `DamagedError` at a broken one."""
     view = memoryview(data)
     offset = 0
     while offset < len(view):

@@ -1,0 +1,163 @@
+"""How long a sample takes: each noise model and each sensor, beside the draws alone that it cannot do without."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from navsense.clock import Clock, Stamps
+from navsense.environment.base import Environment
+from navsense.motion.still import Still
+from navsense.noise.channel import Noise
+from navsense.noise.channels import Channels
+from navsense.pose import Pose
+from navsense.sensors import SENSORS
+from navsense.sensors.base import Sensor
+from navsense.sensors.imu import Imu
+from navsense.sensors.magnetometer import Magnetometer
+from navsense.streams import BLOCK, Draws, Process
+from navsense.ticks import Ticks
+
+RATE = 1000.0
+
+STANDARD = Noise(
+    stddev=3e-3,
+    bias_mean=1e-3,
+    bias_stddev=8e-3,
+    dynamic_bias_stddev=4e-5,
+    dynamic_bias_correlation_time=1000.0,
+    precision=1e-4,
+)
+"""Standard noise: white, drift, turn-on and quantisation together."""
+
+NOISES = {
+    "none": Noise(),
+    "gaussian": Noise(stddev=3e-3),
+    "gaussian, turn-on bias": Noise(stddev=3e-3, bias_stddev=8e-3),
+    "gaussian, dynamic bias": Noise(stddev=3e-3, dynamic_bias_stddev=4e-5, dynamic_bias_correlation_time=1000.0),
+    "gaussian_quantized": Noise(stddev=3e-3, precision=1e-4),
+    "gaussian, saturated": Noise(stddev=3e-3, minimum=-4e-3, maximum=4e-3),
+    "all of them": STANDARD,
+}
+"""The noise models of SDF, one by one and together."""
+
+CLOCKS = {
+    "clock, gaussian": Noise(stddev=1e-6),
+    "clock, dynamic bias": Noise(stddev=1e-6, dynamic_bias_stddev=1e-6, dynamic_bias_correlation_time=100.0),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: nanoseconds a sample, and of its draws alone."""
+
+    name: str
+    nanoseconds: float
+    draws: float
+
+    @property
+    def ratio(self) -> float:
+        """Return the share of the time that is the draws' own: 1 is the limit."""
+        return self.draws / self.nanoseconds
+
+
+def best_time(work: Callable[[], object], *, seconds: float = 0.15, rounds: int = 5) -> float:
+    """Return the seconds of one call of `work`: the best of some rounds, after one call that compiles."""
+    work()
+    began = time.perf_counter()
+    work()
+    calls = max(1, int(seconds / rounds / max(time.perf_counter() - began, 1e-9)))
+    best = float("inf")
+    for _ in range(rounds):
+        began = time.perf_counter()
+        for _ in range(calls):
+            work()
+        best = min(best, (time.perf_counter() - began) / calls)
+    return best
+
+
+def draws_alone(processes: tuple[Process, ...]) -> float:
+    """Return the nanoseconds a sample that the draws of `processes` take by themselves."""
+    if not any(process.per_tick for process in processes):
+        return 0.0
+    source = Draws(processes, 1, (0, "bench"))
+    return best_time(lambda: source.take(BLOCK)) / BLOCK * 1e9
+
+
+class Counter:
+    """Blocks of ticks, one after the other."""
+
+    def __init__(self) -> None:
+        """Stand at tick 0."""
+        self.first = 0
+
+    def block(self) -> Ticks:
+        """Return the next block."""
+        first, self.first = self.first, self.first + BLOCK
+        return Ticks(np.arange(first, first + BLOCK, dtype=np.int64), RATE)
+
+
+def noise_row(name: str, noise: Noise) -> Row:
+    """Return the cost of one channel's noise, draws included."""
+    channel, counter = Channels(("bench",), (noise,)), Counter()
+    source = Draws(channel.processes, 1, (0, "bench"))
+    state, ideal = [channel.init(source.initial)], np.zeros((BLOCK, 1))
+
+    def work() -> None:
+        ticks = counter.block()
+        state[0], _, _ = channel.apply(state[0], ticks.index, RATE, ideal, source.take(BLOCK))
+
+    return Row(name, best_time(work) / BLOCK * 1e9, draws_alone(channel.processes))
+
+
+def clock_row(name: str, noise: Noise) -> Row:
+    """Return the cost of a stamp."""
+    stamps, counter = Stamps(Clock("bench", noise), "bench", 1, 0), Counter()
+    return Row(
+        name,
+        best_time(lambda: stamps.errors(counter.block().time)) / BLOCK * 1e9,
+        draws_alone((Process("clock", "jitter"),)),
+    )
+
+
+def standard(kind: type[Sensor]) -> Sensor:
+    """Return a sensor with standard noise on every channel; a user's own as its witness."""
+    if kind is Imu:
+        return Imu(*(STANDARD,) * 6)
+    if kind is Magnetometer:
+        return Magnetometer(*(STANDARD,) * 3)
+    return kind.witness()
+
+
+def sensor_row(spec: Sensor, *, measured_only: bool = False) -> Row:
+    """Return the cost of a sensor standing still: ideal values, noise and a Gaussian clock, in blocks.
+
+    With `measured_only` the ideal values are made once and only measuring is timed.
+    """
+    motion, surroundings, counter = Still(Pose()), Environment(), Counter()
+    source = Draws(spec.processes(), 1, (0, "bench"))
+    stamps = Stamps(Clock("bench", CLOCKS["clock, gaussian"]), "bench", 1, 0)
+    state = [spec.init(source.initial)]
+    kept = spec.ideal(motion, surroundings, Counter().block())
+
+    def work() -> None:
+        ticks = counter.block()
+        ideal = kept if measured_only else spec.ideal(motion, surroundings, ticks)
+        state[0], _ = spec.measure(state[0], ticks, ideal, source.take(BLOCK))
+        stamps.errors(ticks.time)
+
+    processes = (*spec.processes(), Process("clock", "jitter"))
+    return Row(f"{spec.type}, standard noise and clock", best_time(work) / BLOCK * 1e9, draws_alone(processes))
+
+
+def table() -> Iterator[Row]:
+    """Yield the rows of `navsense bench`."""
+    for name, noise in NOISES.items():
+        yield noise_row(f"noise: {name}", noise)
+    for name, noise in CLOCKS.items():
+        yield clock_row(name, noise)
+    for kind in SENSORS:
+        yield sensor_row(standard(kind))

@@ -1,0 +1,215 @@
+"""The command line: run, check, describe, info, recover, bench. Errors go to standard error, exit code 2."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from navsense.errors import NavsenseError, SdfError, SimulationError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from navsense.world import World
+
+
+def console_table(*columns: str) -> Table:
+    """Return an empty table; numbers are right-aligned where the column's name ends in a unit or count."""
+    from rich.table import Table  # noqa: PLC0415 - rich is slow to import
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        right = column in NUMERIC
+        table.add_column(column, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    return table
+
+
+NUMERIC = frozenset(("rate (Hz)", "samples", "messages", "ns/sample", "draws alone", "ratio", "rows", "size"))
+
+
+def show(table: Table) -> None:
+    """Print a table as wide as it needs to be where the output is no terminal."""
+    from rich.console import Console  # noqa: PLC0415 - rich is slow to import
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
+    console.print(table)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="navsense")
+def cli() -> None:
+    """Simulate navigation sensors from SDF worlds, with true errors and honest clocks."""
+
+
+def motion_argument(given: tuple[str, ...]) -> str | dict[str, str] | None:
+    """Return what `--motion` names: one log, or a log for each model (MODEL=FILE)."""
+    if not given:
+        return None
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
+    pairs: dict[str, str] = {}
+    for text in given:
+        model, separator, path = text.partition("=")
+        if not separator or not model or not path:
+            raise SimulationError("--motion", text, allowed="must be FILE for a world of one model, or MODEL=FILE")
+        if model in pairs:
+            raise SimulationError("--motion", text, allowed="names a model that has its motion already")
+        pairs[model] = path
+    return pairs
+
+
+@cli.command()
+@click.argument("world_file", metavar="WORLD")
+@click.option("--duration", type=float, help="Seconds; without it, as long as the motion lasts.")
+@click.option("--seed", type=int, default=0, show_default=True, help="One seed for everything random.")
+@click.option("--run", "number", type=int, default=0, show_default=True, help="Number of the run: another serial number.")
+@click.option("--motion", multiple=True, metavar="FILE|MODEL=FILE", help="Motion log (CSV or TUM) of a model.")
+@click.option("--fidelity", help="physical or classic, for every sensor; without it, as the file says.")
+@click.option("--epoch", type=int, default=0, show_default=True, help="Integer seconds added to every stamp.")
+@click.option("--truth-rate", type=float, default=100.0, show_default=True, help="Rate (Hz) of the truth of links.")
+@click.option("-o", "--output", multiple=True, metavar="OUT", help="Recording, by suffix: .mcap, .npz. Repeatable.")
+def run(
+    world_file: str,
+    duration: float | None,
+    seed: int,
+    number: int,
+    motion: tuple[str, ...],
+    fidelity: str | None,
+    epoch: int,
+    truth_rate: float,
+    output: tuple[str, ...],
+) -> None:
+    """Simulate WORLD and record it; prints what was recorded."""
+    from rich.console import Console  # noqa: PLC0415 - rich is slow to import
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - the same
+
+    from navsense.sdf import load  # noqa: PLC0415 - so that --help is quick
+    from navsense.simulation import record  # noqa: PLC0415 - so that --help is quick
+
+    world = load(world_file)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.1f} of {task.total:.1f} s"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("simulated", total=duration)
+        summary = record(
+            world,
+            output,
+            duration,
+            seed=seed,
+            run=number,
+            motion=motion_argument(motion),
+            fidelity=fidelity,
+            epoch=epoch,
+            truth_rate=truth_rate,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    table = console_table("sensor", "type", "rate (Hz)", "samples", "clock", "topic")
+    for sensor in world.sensors:
+        samples = str(summary.samples[sensor.name])
+        rate = f"{sensor.rate:g}"
+        table.add_row(sensor.name, sensor.spec.type, rate, samples, sensor.clock or "global time", sensor.topic)
+    show(table)
+    for path in summary.paths:
+        click.echo(f"wrote {path}: {summary.duration:g} s simulated, {path.stat().st_size / 1e6:.1f} MB")
+    if not summary.paths:
+        click.echo(f"{summary.duration:g} s simulated; nothing was written: name a recording with -o OUT")
+
+
+@cli.command()
+@click.argument("world_file", metavar="WORLD")
+def check(world_file: str) -> None:
+    """Validate WORLD: one line a problem, exit code 2; nothing and 0 where it is sound."""
+    from navsense.sdf import load  # noqa: PLC0415 - so that --help is quick
+
+    try:
+        world = load(world_file)
+    except SdfError as error:
+        for problem in error.problems or (error,):
+            click.echo(str(problem))
+        sys.exit(2)
+    for note in world.notes:
+        if note.kind == "warning":
+            click.echo(f"warning: {note}")
+    click.echo(f"{world_file}: {len(world.models)} models, {len(world.sensors)} sensors, {len(world.clocks)} clocks: sound")
+
+
+@cli.command()
+@click.argument("world_file", metavar="WORLD")
+@click.option("--kalibr", metavar="FILE", help="Write the IMU's noise as YAML for a filter.")
+@click.option("--sensor", "name", help="Which IMU --kalibr means, where there are several.")
+def describe(world_file: str, kalibr: str | None, name: str | None) -> None:
+    """Say what WORLD holds: sensors, rates, clocks, topics, noise, and what is not supported and why."""
+    from navsense.describe import describe as lines_of  # noqa: PLC0415 - so that --help is quick
+    from navsense.describe import write_kalibr  # noqa: PLC0415 - so that --help is quick
+    from navsense.sdf import load  # noqa: PLC0415 - so that --help is quick
+
+    world: World = load(world_file)
+    for line in lines_of(world):
+        click.echo(line)
+    if kalibr:
+        click.echo(f"wrote {write_kalibr(world, kalibr, name)}")
+
+
+@cli.command()
+@click.argument("file")
+def info(file: str) -> None:
+    """Say what the recording FILE holds."""
+    from navsense.sinks.info import info as look  # noqa: PLC0415 - so that --help is quick
+
+    found = look(file)
+    table = console_table("topic", "type", "messages")
+    for entry in found.entries:
+        table.add_row(entry.name, entry.type, str(entry.count))
+    show(table)
+    click.echo(found.headline)
+
+
+@cli.command()
+@click.argument("file")
+@click.option("-o", "--output", metavar="OUT", help="Where to write; FILE with -recovered by default.")
+def recover(file: str, output: str | None) -> None:
+    """Make a whole recording of what a crash left of FILE."""
+    from navsense.sinks.recover import recover as save  # noqa: PLC0415 - so that --help is quick
+    from navsense.sinks.recover import recovered_name  # noqa: PLC0415 - so that --help is quick
+
+    target = output or recovered_name(file)
+    summary = save(file, target)
+    click.echo(f"wrote {target}: {summary.messages} messages in {summary.chunks} chunks; {summary.lost}")
+
+
+@cli.command()
+def bench() -> None:
+    """Measure this machine: nanoseconds a sample of each noise model and each sensor, beside their draws alone."""
+    from navsense.analysis.bench import table as rows  # noqa: PLC0415 - so that --help is quick
+
+    table = console_table("what", "ns/sample", "draws alone", "ratio")
+    for row in rows():
+        draws = f"{row.draws:.1f}" if row.draws else "-"
+        ratio = f"{row.ratio:.2f}" if row.draws else "-"
+        table.add_row(row.name, f"{row.nanoseconds:.1f}", draws, ratio)
+    show(table)
+
+
+def main() -> None:
+    """Run the command line; a `NavsenseError` ends in one line on standard error and exit code 2."""
+    try:
+        cli(standalone_mode=False)
+    except NavsenseError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except click.exceptions.Abort:
+        click.echo("stopped; what was recorded until then is kept", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.exit(0)

@@ -1,0 +1,90 @@
+"""A world in words: who moves how, what is measured when, on which clock, with which noise, and what is left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+from navsense.errors import SimulationError, SinkError, Where
+from navsense.motion.still import Still
+from navsense.noise.channel import NEUTRAL, Noise
+from navsense.sensors.imu import Imu
+from navsense.sensors.kalibr import kalibr
+from navsense.world import Model, MountedSensor, World
+
+AXES = "xyz"
+
+
+def noise_words(noise: Noise) -> str:
+    """Return the fields of a noise that differ from neutral, in the channel's unit."""
+    parts = [
+        f"{field.name} {getattr(noise, field.name):g}"
+        for field in fields(noise)
+        if field.name != "classic" and getattr(noise, field.name) != getattr(NEUTRAL, field.name)
+    ]
+    if noise.drifts:
+        deviation = noise.dynamic_bias_stddev * math.sqrt(noise.dynamic_bias_correlation_time / 2.0)
+        parts.append(f"(stationary deviation of the drift {deviation:.3g})")
+    if noise.classic:
+        parts.append("(classic)")
+    return ", ".join(parts) or "none"
+
+
+def model_words(model: Model) -> str:
+    """Return what moves a model."""
+    if model.static:
+        return "static"
+    if model.motion is None or isinstance(model.motion, Still):
+        return "stands still (no navsense:motion; give one with --motion)"
+    end = "for ever" if math.isinf(model.motion.end) else f"until {model.motion.end:g} s"
+    return f"moved by its navsense:motion, {end}"
+
+
+def sensor_lines(sensor: MountedSensor) -> Iterator[str]:
+    """Yield the lines of one sensor."""
+    yield f"  {sensor.name}"
+    yield f"    {sensor.spec.type} at {sensor.rate:g} Hz on {sensor.clock or 'global time'}, topic {sensor.topic}"
+    yield f"    frame {sensor.frame}"
+    for output, noises in sensor.spec.noise().items():
+        if len(set(noises)) == 1:
+            yield f"    {output}: {noise_words(noises[0])}"
+            continue
+        for axis, noise in zip(AXES, noises, strict=False):
+            yield f"    {output}.{axis}: {noise_words(noise)}"
+
+
+def describe(world: World) -> Iterator[str]:
+    """Yield the description of a world, line by line."""
+    yield f"world {world.name}, max_step_size {world.max_step_size:g} s"
+    yield "models"
+    for model in world.models:
+        yield f"  {model.name}: {model_words(model)}, {len(model.links)} links, canonical link {model.canonical_link}"
+    yield "sensors" if world.sensors else "no sensors"
+    for sensor in world.sensors:
+        yield from sensor_lines(sensor)
+    for clock in world.clocks:
+        yield f"clock {clock.name} (s): {noise_words(clock.noise)}"
+    for kind, title in (("warning", "warnings"), ("unsupported", "not supported"), ("foreign", "of other programs")):
+        notes = [note for note in world.notes if note.kind == kind]
+        if notes:
+            yield title
+            yield from (f"  {note}" for note in notes)
+
+
+def write_kalibr(world: World, path: str, name: str | None) -> Path:
+    """Write one IMU's sheet as Kalibr YAML; raise `SimulationError` where it is not clear which, or there is none."""
+    found = [s for s in world.sensors if isinstance(s.spec, Imu) and name in (None, s.name)]
+    if len(found) != 1:
+        names = [s.name for s in world.sensors if isinstance(s.spec, Imu)]
+        allowed = f"must be one IMU of {', '.join(names) or 'this world, which has none'}"
+        raise SimulationError("--kalibr for sensor", name or "(not named)", allowed=allowed, remedy="name it with --sensor")
+    spec = found[0].spec
+    assert isinstance(spec, Imu)  # noqa: S101 - chosen above; tells the type checker
+    target = Path(path)
+    try:
+        target.write_text(kalibr(spec, found[0].rate, found[0].topic), encoding="utf-8")
+    except OSError as error:
+        raise SinkError("cannot write", error.strerror, where=Where(path)) from error
+    return target

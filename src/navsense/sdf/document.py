@@ -1,0 +1,96 @@
+"""A whole file: one world, or one model without a world."""
+
+from __future__ import annotations
+
+import os
+
+from navsense.errors import SdfError, Where
+from navsense.sdf.context import Context
+from navsense.sdf.fill.clock import Clocks
+from navsense.sdf.fill.model import Filled, model
+from navsense.sdf.fill.sensor import Sensors
+from navsense.sdf.fill.world import FIDELITIES, classic_of, environment, max_step_size
+from navsense.sdf.frames import Poses, Scope
+from navsense.sdf.graph import model_scope, world_scope
+from navsense.sdf.names import checked_name, version_of
+from navsense.sdf.places import SDF
+from navsense.sdf.read import Element, read
+from navsense.sdf.values import refusal
+from navsense.world import World
+
+
+def load(path: str | os.PathLike[str], *, fidelity: str | None = None) -> World:
+    """Return the world of an SDF file (1.6 to 1.12), or its one model in a world of SDF's defaults.
+
+    `fidelity`, "physical" or "classic", overrides what the file says for every noise in it. What is not supported is
+    listed in the world's `notes`.
+
+    Raises `SdfError` for a file that cannot be read or does not hold together; its `problems` are all that were found.
+    """
+    if fidelity is not None and fidelity not in FIDELITIES:
+        raise SdfError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")
+    name = os.fspath(path)
+    try:
+        root = read(name)
+        _check_root(root)
+        context = Context(name, version_of(root), fidelity)
+    except SdfError as error:
+        error.problems = (error,)
+        raise
+    world = _world(context, root)
+    context.raise_problems()
+    if world is None:  # a problem was kept for every way to get here
+        raise SdfError("file", "no world", where=Where(name))
+    return world
+
+
+def _check_root(root: Element) -> None:
+    if root.tag == "sdf":
+        return
+    remedy = "URDF is not supported yet; convert it to SDF" if root.tag == "robot" else ""
+    raise SdfError(f"<{root.tag[:80]}>", where=root.where, allowed="the outermost element must be <sdf>", remedy=remedy)
+
+
+def _world(context: Context, root: Element) -> World | None:
+    context.check(root, SDF)
+    roots = [child for child in root.children if child.tag in ("world", "model")]
+    if len(roots) != 1:
+        at = roots[1] if roots else root
+        shown = f"{len(roots)} worlds and models" if roots else "empty"
+        context.problem(refusal(at, shown, "a file must hold one <world>, or one <model>"))
+        return None
+    with context.collecting():
+        name = checked_name(roots[0])
+        if roots[0].tag == "world":
+            return _filled(context, name, world_scope(context, roots[0]))
+        return _filled(context, name, model_scope(context, roots[0]))
+    return None
+
+
+def _filled(context: Context, name: str, scope: Scope) -> World:
+    """Return the world of a connected scope."""
+    element = scope.element
+    classic = classic_of(context, element, default=False)
+    surroundings, step = environment(context, element), max_step_size(context, element)
+    in_world = Poses(scope.node)
+    models = [filled for nested in scope.nested.values() if (filled := model(context, nested, in_world)) is not None]
+    clocks = Clocks()
+    for filled in models:
+        _declare_clocks(context, clocks, filled, classic=classic)
+    reader = Sensors(context, name, classic, surroundings.heading, step, clocks)
+    sensors = tuple(sensor for filled in models for sensor in reader.of(filled))
+    return World(
+        name=name,
+        models=tuple(filled.model for filled in models),
+        sensors=sensors,
+        clocks=clocks.all,
+        environment=surroundings,
+        max_step_size=step,
+        path=context.path,
+        notes=tuple(sorted(context.notes, key=lambda note: note.where.line if note.where else 0)),
+    )
+
+
+def _declare_clocks(context: Context, clocks: Clocks, filled: Filled, *, classic: bool) -> None:
+    for scope, link in filled.links():
+        clocks.declare(context, link, scope, classic=classic)

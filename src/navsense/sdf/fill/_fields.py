@@ -1,0 +1,55 @@
+"""Values of children that may be absent: a default where they are, a problem of the file where they are wrong."""
+
+from __future__ import annotations
+
+import math
+
+from navsense.sdf import values
+from navsense.sdf.context import Context
+from navsense.sdf.places import LEAF
+from navsense.sdf.read import Element
+from navsense.typing import Vector
+
+
+def number_of(
+    context: Context, element: Element, tag: str, default: float, *, least: float = -math.inf, above: float = -math.inf
+) -> float:
+    """Return the finite number of the child `tag`, which must be >= `least` and > `above`."""
+    child = element.first(tag)
+    if child is not None:
+        context.check(child, LEAF)
+        with context.collecting():
+            return values.number(child, parent=element.tag, least=least, above=above)
+    return default
+
+
+def flag_of(context: Context, element: Element, tag: str, *, default: bool) -> bool:
+    """Return the truth value of the child `tag`."""
+    child = element.first(tag)
+    if child is not None:
+        context.check(child, LEAF)
+        with context.collecting():
+            return values.flag(child, parent=element.tag)
+    return default
+
+
+def vector_of(context: Context, element: Element, tag: str, default: Vector) -> Vector:
+    """Return the vector of the child `tag`."""
+    child = element.first(tag)
+    if child is not None:
+        context.check(child, LEAF)
+        with context.collecting():
+            return values.vector(child, parent=element.tag)
+    return default
+
+
+def word_of(context: Context, element: Element, tag: str, default: str, allowed: tuple[str, ...]) -> str:
+    """Return the text of the child `tag`, which must be one of `allowed`."""
+    child = element.first(tag)
+    if child is not None:
+        context.check(child, LEAF)
+        if child.text in allowed:
+            return child.text
+        choice = f"must be one of {', '.join(allowed)}"
+        context.problem(values.refusal(child, child.text or "empty", choice, parent=element.tag))
+    return default

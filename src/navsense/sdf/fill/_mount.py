@@ -1,0 +1,21 @@
+"""What a sensor's data sheet may depend on besides its own element: where it stands, and by which rules it errs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from navsense.typing import Quaternion
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One sensor's place: `classic` rules of noise, the world's `heading` (rad), and how it stands at the start.
+
+    `rotation_ws` (w x y z) takes sensor coordinates to world coordinates as the file poses the model; `moved` is true
+    where the model's motion may put it elsewhere.
+    """
+
+    classic: bool
+    heading: float
+    rotation_ws: Quaternion
+    moved: bool

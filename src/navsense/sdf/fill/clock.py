@@ -1,0 +1,114 @@
+"""`<clock name="...">` in a link, and `<clock>NAME</clock>` in a sensor.
+
+A name is looked up in the sensor's own model, then in the models around it; there `clock`, `link::clock` and
+`inner::link::clock` are names, and everywhere the full `model::link::clock`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from navsense.clock import Clock
+from navsense.errors import SdfError
+from navsense.noise.channel import NEUTRAL
+from navsense.sdf.context import Context
+from navsense.sdf.fill.noise import noise_of
+from navsense.sdf.frames import Node, Scope
+from navsense.sdf.names import checked_name, full_name
+from navsense.sdf.places import CLOCK, LEAF
+from navsense.sdf.read import Element
+from navsense.sdf.values import refusal
+
+GLOBAL = "none"
+"""The name of perfect, global time."""
+
+TAGS = ("clock", "navsense:clock")
+
+
+@dataclass
+class Clocks:
+    """The clocks of a file: by full name, and by model and plain name."""
+
+    by_name: dict[str, Clock] = field(default_factory=dict)
+    by_model: dict[str, dict[str, list[Clock]]] = field(default_factory=dict)
+
+    @property
+    def all(self) -> tuple[Clock, ...]:
+        """Return the clocks in the order of the file."""
+        return tuple(self.by_name.values())
+
+    def declare(self, context: Context, link: Node, scope: Scope, *, classic: bool) -> None:
+        """Read the clocks of a link of the model `scope`."""
+        for element in link.element.all(*TAGS):
+            with context.collecting():
+                self._declare(context, element, link, scope, classic=classic)
+
+    def _declare(self, context: Context, element: Element, link: Node, scope: Scope, *, classic: bool) -> None:
+        context.check(element, CLOCK)
+        name = checked_name(element)
+        if name == GLOBAL:
+            raise refusal(element, name, "is reserved for global time", attribute="name", remedy="choose another name")
+        full = full_name(element, link.name, name)
+        before = self.by_name.get(full)
+        if before is not None:
+            allowed = "must be unique among the clocks of its link"
+            remedy = f"first on line {before.where.line if before.where else 0}; rename one"
+            raise refusal(element, name, allowed, attribute="name", remedy=remedy)
+        if element.first("noise") is None:
+            context.note("warning", f"<clock>: {full}", "has no <noise>: it shows global time", element.where)
+        clock = Clock(full, noise_of(context, element, classic=classic) if element.children else NEUTRAL, element.where)
+        self.by_name[full] = clock
+        same = self.by_model.setdefault(scope.node.name, {}).setdefault(name, [])
+        if same:
+            reason = f"has the name of {same[0].name}: sensors must write {_in_model(full, scope)}"
+            context.note("warning", f"<clock>: {full}", reason, element.where)
+        same.append(clock)
+
+    def named_by(self, context: Context, sensor: Element, full_name: str, scope: Scope) -> str | None:
+        """Return the full name of the clock that a sensor names; None for global time."""
+        elements = list(sensor.all(*TAGS))
+        if not elements:
+            return None
+        if len(elements) > 1:
+            context.problem(refusal(elements[1], elements[1].text, "a sensor has one clock", parent="sensor"))
+        element = elements[0]
+        context.check(element, LEAF)
+        if element.text == GLOBAL:
+            return None
+        with context.collecting():
+            return self._resolved(element, full_name, scope).name
+        return None
+
+    def _resolved(self, element: Element, sensor: str, scope: Scope) -> Clock:
+        name = element.text
+        at: Scope | None = scope
+        while at is not None and not at.is_world:
+            same = self.by_model.get(at.node.name, {}).get(name, [])
+            if len(same) == 1:
+                return same[0]
+            if same:
+                shown = " or ".join(_in_model(clock.name, at) for clock in same[:4])
+                raise _refusal(element, sensor, "is the name of several clocks", f"write {shown}")
+            clock = self.by_name.get(f"{at.node.name}::{name}") if "::" in name else None
+            if clock is not None:
+                return clock
+            at = at.parent
+        clock = self.by_name.get(name)
+        if clock is None:
+            raise _refusal(element, sensor, "must name a clock of its model, or none", self._hint(scope))
+        return clock
+
+    def _hint(self, scope: Scope) -> str:
+        names = list(self.by_model.get(scope.node.name, {}))[:5]
+        if names:
+            return f"its model has {', '.join(names)}"
+        return 'its model has no clock: declare <clock name="..."> in a link'
+
+
+def _in_model(full: str, scope: Scope) -> str:
+    return full.removeprefix(f"{scope.node.name}::")
+
+
+def _refusal(element: Element, sensor: str, allowed: str, remedy: str) -> SdfError:
+    what = f"<clock> of sensor {sensor!r}"
+    return SdfError(what, element.text or "empty", where=element.where, allowed=allowed, remedy=remedy)

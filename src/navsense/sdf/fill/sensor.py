@@ -1,0 +1,162 @@
+"""`<sensor>`: mounting, rate, topic, frame and clock, whatever its type; the block of its type goes to its own file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from navsense.pose import Pose, multiply, normalised
+from navsense.sdf.context import Context, Place
+from navsense.sdf.fill._fields import number_of
+from navsense.sdf.fill._mount import Mount
+from navsense.sdf.fill.clock import Clocks
+from navsense.sdf.fill.imu import imu
+from navsense.sdf.fill.magnetometer import magnetometer
+from navsense.sdf.fill.model import Filled
+from navsense.sdf.fill.world import classic_of
+from navsense.sdf.frames import Node, Scope
+from navsense.sdf.graph import place_pose
+from navsense.sdf.names import checked_name, default_topic, full_name, valid_topic
+from navsense.sdf.places import LEAF, NOT_SIMULATED, OTHER_SENSORS, sensor_place
+from navsense.sdf.read import Element
+from navsense.sdf.values import refusal
+from navsense.sensors.base import Sensor
+from navsense.ticks import FASTEST, SLOWEST, rate_of_step
+from navsense.world import MountedSensor
+
+FILLS: dict[str, Callable[[Context, Element | None, Mount], Sensor]] = {"imu": imu, "magnetometer": magnetometer}
+"""What reads the block of each type of sensor that is simulated."""
+
+PLACES: dict[str, Place] = {kind: sensor_place(kind) for kind in FILLS}
+
+_FRAME_TAGS = ("frame_id", "gz_frame_id", "ignition_frame_id")
+
+
+@dataclass
+class Sensors:
+    """Reader of the sensors of one world: what they share, and the topics that are taken."""
+
+    context: Context
+    world: str
+    classic: bool
+    heading: float
+    max_step_size: float
+    clocks: Clocks
+    topics: dict[str, str] = field(default_factory=dict)
+
+    def of(self, filled: Filled) -> Iterator[MountedSensor]:
+        """Yield the sensors of a model that are simulated; list the others."""
+        for scope, link in filled.links():
+            seen: dict[str, Element] = {}
+            for element in link.element.all("sensor"):
+                made = None
+                with self.context.collecting():
+                    _check_unique(element, seen)
+                    made = self._sensor(filled, scope, link, element)
+                if made is not None:
+                    yield made
+
+    def _sensor(self, filled: Filled, scope: Scope, link: Node, element: Element) -> MountedSensor | None:
+        name, kind = full_name(element, link.name, checked_name(element)), _kind(element)
+        if kind in OTHER_SENSORS:
+            self.context.note("unsupported", f'<sensor type="{kind}">: {name}', NOT_SIMULATED, element.where)
+            return None
+        self.context.check(element, PLACES[kind])
+        pose = self._pose(filled, scope, link, element)
+        rotation_wl = multiply(filled.model.pose.rotation, filled.poses.of(link).rotation)
+        mount = Mount(
+            classic=classic_of(self.context, element, default=self.classic),
+            heading=self.heading,
+            rotation_ws=normalised(multiply(rotation_wl, pose.rotation)),
+            moved=filled.model.motion is not None,
+        )
+        return MountedSensor(
+            name=name,
+            spec=FILLS[kind](self.context, element.first(kind), mount),
+            model=filled.model.name,
+            link=link.name,
+            rate=self._rate(element),
+            pose=pose,
+            topic=self._topic(element, link, name, kind),
+            frame=self._frame(element) or name,
+            clock=self.clocks.named_by(self.context, element, name, scope),
+            where=element.where,
+        )
+
+    def _pose(self, filled: Filled, scope: Scope, link: Node, element: Element) -> Pose:
+        """Return the sensor's pose in its link."""
+        child = element.first("pose")
+        if child is None:
+            return Pose()
+        node = Node("sensor", "", element, base=link)
+        place_pose(self.context, scope, node, child)
+        if node.base is link:
+            return node.pose
+        return filled.poses.of(link).inverse() @ filled.poses.of(node)
+
+    def _rate(self, element: Element) -> float:
+        """Return the rate (Hz), which where the file has 0 is that of the physics."""
+        child = element.first("update_rate")
+        rate = number_of(self.context, element, "update_rate", 0.0, least=0.0)
+        resolved = rate or rate_of_step(self.max_step_size)
+        if not SLOWEST <= resolved <= FASTEST:
+            at = child if child is not None else element
+            allowed = f"must be from {SLOWEST:g} to {FASTEST:.0f} Hz"
+            remedy = "" if rate else "without update_rate a sensor samples every max_step_size; give one"
+            self.context.problem(refusal(at, f"{resolved:g} Hz", allowed, parent="sensor", remedy=remedy))
+        return resolved
+
+    def _topic(self, element: Element, link: Node, name: str, kind: str) -> str:
+        """Return the given topic, or where there is none or it is taken the default one."""
+        models = tuple(link.name.split("::")[:-1])
+        sensor = name.rpartition("::")[2]
+        default = valid_topic(
+            default_topic(self.world, models, sensor=sensor, link=link.name.rpartition("::")[2], kind=kind)
+        )
+        child = element.first("topic")
+        given = None
+        if child is not None:
+            self.context.check(child, LEAF)
+            if child.text and child.text != "__default__":
+                given = valid_topic(child.text)
+                if given is None:
+                    raise refusal(child, child.text, "must hold more than @ ~ // and :=", parent="sensor")
+        if given in self.topics and child is not None:
+            reason = f"is taken by {self.topics[given]}; the default {default} is used"
+            self.context.note("warning", f"<topic>: {given}", reason, child.where)
+            given = None
+        topic = given or default
+        if topic is None or topic in self.topics:
+            taken = f"is taken by {self.topics[topic]}" if topic else "is no topic"
+            raise refusal(element, topic or name, taken, remedy="give the sensor a <topic> of its own")
+        self.topics[topic] = name
+        return topic
+
+    def _frame(self, element: Element) -> str:
+        """Return the frame that messages carry, empty where the file gives none."""
+        found = ""
+        for tag in _FRAME_TAGS:
+            child = element.first(tag)
+            if child is None:
+                continue
+            self.context.check(child, LEAF)
+            found = found or child.text
+            if tag != "frame_id":
+                self.context.note("warning", f"<sensor><{tag}>", "is read as frame_id of SDF 1.12", child.where)
+        return found
+
+
+def _check_unique(element: Element, seen: dict[str, Element]) -> None:
+    name = checked_name(element)
+    before = seen.setdefault(name, element)
+    if before is not element:
+        allowed = "must be unique among the sensors of its link"
+        raise refusal(element, name, allowed, attribute="name", remedy=f"first on line {before.line}; rename one")
+
+
+def _kind(element: Element) -> str:
+    kind = element.attribute("type")
+    if kind is not None and (kind in FILLS or kind in OTHER_SENSORS):
+        return kind
+    allowed = f"must be one of {', '.join(FILLS)} (simulated), or a type of SDF (listed)"
+    raise refusal(element, kind or "missing", allowed, attribute="type")

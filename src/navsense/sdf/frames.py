@@ -1,0 +1,167 @@
+"""The graph of poses of a file: every named frame, what its pose is relative to, and where that puts it.
+
+    pose of f in r  =  pose(f_1) pose(f_2) ... pose(f)      along the chain r <- f_1 <- ... <- f of `relative_to`
+
+By default the base of a link, nested model or frame is the frame of its model (or world); of a frame with
+`attached_to` that frame; of a joint its child. Names are looked up in the scope where they stand, scopes joined by
+`::`. Source: SDF's frame semantics (1.7 and newer).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from navsense.errors import SdfError
+from navsense.pose import IDENTITY, Pose
+from navsense.sdf.read import Element
+from navsense.sdf.values import refusal
+
+Kind = Literal["world", "model", "link", "joint", "frame", "sensor"]
+
+MODEL_FRAME = "__model__"
+WORLD_FRAME = "world"
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One frame: full name, the element that declares it, its pose in `base`, and what it is attached to."""
+
+    kind: Kind
+    name: str
+    element: Element
+    pose: Pose = IDENTITY
+    base: Node | None = None
+    attached: Node | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """A world or model: its own frame, and the names declared in it; `nested` holds the scopes of its models."""
+
+    node: Node
+    parent: Scope | None = None
+    names: dict[str, Node] = field(default_factory=dict)
+    nested: dict[str, Scope] = field(default_factory=dict)
+    canonical: Node | None = None
+
+    @property
+    def is_world(self) -> bool:
+        """True for the world's own scope."""
+        return self.node.kind == "world"
+
+    @property
+    def element(self) -> Element:
+        """Return the world's or model's element."""
+        return self.node.element
+
+    def of(self, kind: Kind) -> list[Node]:
+        """Return the frames of one kind declared here, in order."""
+        return [node for node in self.names.values() if node.kind == kind]
+
+
+def find(scope: Scope, name: str) -> Node | None:
+    """Return the frame that `name` means in a scope; None where there is none."""
+    *path, last = name.split("::")
+    for part in path:
+        inner = scope.nested.get(part)
+        if inner is None:
+            return None
+        scope = inner
+    if last == MODEL_FRAME:
+        return None if scope.is_world else scope.node
+    if last == WORLD_FRAME:
+        return scope.node if scope.is_world and not path else None
+    return scope.names.get(last)
+
+
+def unknown(scope: Scope, name: str, element: Element, attribute: str = "") -> SdfError:
+    """Return the error of an element that names a frame which is not there."""
+    place = "the world" if scope.is_world else f"model {scope.node.name!r}"
+    remedy = "a pose in a model cannot refer to the world" if name == WORLD_FRAME else ""
+    allowed = f"must name a link, joint, frame or model in {place}"
+    return refusal(element, name, allowed, attribute=attribute, remedy=remedy)
+
+
+class Poses:
+    """Poses of frames in one root frame, each worked out once."""
+
+    def __init__(self, root: Node) -> None:
+        """Begin with the root, whose pose in itself is the identity."""
+        self._known: dict[Node, Pose] = {root: IDENTITY}
+
+    def of(self, node: Node) -> Pose:
+        """Return the pose of a frame below the root in the root.
+
+        Raises `SdfError` for a circle, which it then opens, and for poses that add up to no finite number, which it
+        then takes back: a second call does not raise again.
+        """
+        chain, root = self._climb(node)
+        pose = IDENTITY if root is None else self._known[root]
+        for inner in reversed(chain):
+            outer, pose = pose, pose @ inner.pose
+            if not all(math.isfinite(part) for part in pose.position):
+                inner.pose = IDENTITY
+                self._known[inner] = outer
+                allowed = "poses along a chain must add up to finite numbers"
+                raise refusal(_pose_element(inner), pose.position, allowed)
+            self._known[inner] = pose
+        return pose
+
+    def _climb(self, node: Node) -> tuple[list[Node], Node | None]:
+        """Return the frames from `node` to the first known one, and that one."""
+        chain: list[Node] = []
+        on_chain: set[Node] = set()
+        at: Node | None = node
+        while at is not None and at not in self._known:
+            if at in on_chain:
+                at.base = None
+                raise _cycle(chain[chain.index(at) :], "relative_to")
+            chain.append(at)
+            on_chain.add(at)
+            at = at.base
+        return chain, at
+
+
+def check_attachments(nodes: list[Node]) -> list[SdfError]:
+    """Return an error for each circle of `attached_to` (a joint is attached to its child)."""
+    done: set[Node] = set()
+    errors: list[SdfError] = []
+    for node in nodes:
+        chain: list[Node] = []
+        on_chain: set[Node] = set()
+        at: Node | None = node
+        while at is not None and at not in done:
+            if at in on_chain:
+                ring = chain[chain.index(at) :]
+                errors.append(_cycle(ring, "attached_to"))
+                for inner in ring:
+                    inner.base = None if inner.base is inner.attached else inner.base
+                break
+            chain.append(at)
+            on_chain.add(at)
+            at = at.attached
+        done |= on_chain
+    return errors
+
+
+def _pose_element(node: Node) -> Element:
+    return node.element.first("pose") or node.element
+
+
+def _cycle(ring: list[Node], attribute: str) -> SdfError:
+    """Return the error of frames that depend on each other in a circle, at the first of them in the file."""
+
+    def order(index: int) -> tuple[bool, int]:
+        pose = ring[index].element.first("pose")
+        refers = attribute == "attached_to" or (pose is not None and "relative_to" in pose.attributes)
+        return (not refers, ring[index].element.line)
+
+    start = min(range(len(ring)), key=order)
+    ring = ring[start:] + ring[:start]
+    shown = [node.name.rpartition("::")[2] for node in ring]
+    names = " -> ".join((*shown, shown[0]) if len(ring) < 8 else (*shown[:3], f"... {len(ring)} frames", shown[0]))
+    element = _pose_element(ring[0]) if attribute == "relative_to" else ring[0].element
+    allowed = "frames must not depend on each other in a circle"
+    return refusal(element, names, allowed, attribute=attribute, remedy="make one of them relative to its model")

@@ -1,0 +1,87 @@
+"""Names and topics: what may be one, and how Gazebo makes one valid."""
+
+from __future__ import annotations
+
+from navsense.sdf.read import Element
+from navsense.sdf.values import refusal
+
+
+def checked_name(element: Element) -> str:
+    """Return an element's name; raise `SdfError` where it has none or one that SDF keeps for itself."""
+    name = element.attribute("name")
+    if name is None:
+        raise refusal(
+            element,
+            "missing" if "name" not in element.attributes else "empty",
+            "must be given",
+            attribute="name",
+            remedy='write name="..."',
+        )
+    if any(ord(letter) < 32 or ord(letter) == 127 for letter in name):
+        raise refusal(element, name, "must not contain control characters", attribute="name")
+    if "::" in name:
+        raise refusal(element, name, 'must not contain "::", which joins names', attribute="name")
+    if name == "world" or (name.startswith("__") and name.endswith("__")):
+        raise refusal(element, name, "is reserved by SDF", attribute="name", remedy="choose another name")
+    return name
+
+
+def full_name(element: Element, around: str, name: str) -> str:
+    """Return a name with that of what it stands in; raise `SdfError` where the two are too long."""
+    full = f"{around}::{name}" if around else name
+    if len(full) > LONGEST:
+        allowed = f"must be at most {LONGEST} characters with the names around it"
+        raise refusal(element, name, allowed, attribute="name")
+    return full
+
+
+def valid_topic(text: str) -> str | None:
+    """Return a topic by Gazebo's rules, with a leading slash; None where nothing valid is left of it.
+
+    Blanks become underscores; `@`, `~`, `//` and `:=` go. Source: gz-transport, `TopicUtils::AsValidTopic`.
+    """
+    if not text.isprintable():
+        return None
+    topic = text.replace(" ", "_")
+    out: list[str] = []
+    at = 0
+    while at < len(topic):
+        if topic[at] in "@~":
+            at += 1
+        elif topic.startswith(("//", ":="), at):
+            at += 2
+        else:
+            out.append(topic[at])
+            at += 1
+    topic = "".join(out)
+    if not topic or topic == "/" or "//" in topic or ":=" in topic or len(topic) > 65535:
+        return None
+    return topic if topic.startswith("/") else "/" + topic
+
+
+def default_topic(world: str, models: tuple[str, ...], link: str, sensor: str, kind: str) -> str:
+    """Return Gazebo's topic of a sensor: `/world/W/model/M/link/L/sensor/S/<type>`, a `model/` for each nesting."""
+    parts = ("world", world, *(part for model in models for part in ("model", model)))
+    return "/" + "/".join((*parts, "link", link, "sensor", sensor, kind))
+
+
+def version_of(root: Element) -> int:
+    """Return y of a root element's `version="1.y"`; raise `SdfError` outside 1.6 to 1.12."""
+    text = root.attribute("version")
+    allowed = "must be 1.6 to 1.12"
+    if text is None:
+        raise refusal(root, "missing", allowed, attribute="version", remedy='write <sdf version="1.12">')
+    whole, dot, part = text.partition(".")
+    digits = part.isascii() and part.isdigit() and len(part) <= 4
+    if not (whole == "1" and dot and digits and OLDEST <= int(part) <= NEWEST):
+        older = whole in ("0", "1") and digits and int(part) < OLDEST
+        remedy = "older versions are not supported yet; bring the file to 1.6 or newer" if older else ""
+        raise refusal(root, text, allowed, attribute="version", remedy=remedy)
+    return int(part)
+
+
+LONGEST = 1000
+"""Characters of a world-relative name: without a limit a file of some megabytes could fill the memory."""
+
+OLDEST, NEWEST = 6, 12
+"""Versions 1.y of SDF that are read."""

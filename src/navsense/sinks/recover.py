@@ -1,0 +1,197 @@
+"""What can be saved of an MCAP file whose writing was cut off: all whole chunks, in a new whole file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from navsense.errors import SinkError, Where
+from navsense.sinks import records
+from navsense.sinks.base import check_target, os_error
+from navsense.sinks.container import Container, Entries
+
+LOOSE_BYTES = 2_000_000
+"""Messages that stand outside chunks are gathered into chunks of about this size."""
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What was saved: messages by topic and in all; `complete` says that nothing was missing."""
+
+    path: str
+    messages: int
+    chunks: int
+    damaged_chunks: int
+    complete: bool
+    topics: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def lost(self) -> str:
+        """Return what was missing, in words."""
+        if self.complete:
+            return "nothing was missing"
+        damaged = f"{self.damaged_chunks} damaged and " if self.damaged_chunks else ""
+        return f"{damaged}what was not yet written is lost"
+
+
+def recovered_name(path: str | os.PathLike[str]) -> Path:
+    """Return where a recovered recording goes by default: beside the old one, `-recovered` behind its name."""
+    old = Path(path)
+    return old.with_name(f"{old.stem}-recovered{old.suffix}")
+
+
+@dataclass
+class _Index:
+    """The messages of one chunk as they are found: log times and offsets by channel."""
+
+    times: dict[int, list[int]] = field(default_factory=dict)
+    offsets: dict[int, list[int]] = field(default_factory=dict)
+
+    def add(self, channel: int, time: int, offset: int) -> None:
+        """Note one message."""
+        self.times.setdefault(channel, []).append(time)
+        self.offsets.setdefault(channel, []).append(offset)
+
+    def entries(self) -> list[Entries]:
+        """Return the index as a container takes it."""
+        return [
+            Entries(channel, np.array(times, dtype=np.uint64), np.array(self.offsets[channel], dtype=np.uint64))
+            for channel, times in self.times.items()
+        ]
+
+
+class _Rescue:
+    """The walk through the old file, writing the new one."""
+
+    def __init__(self, out: Container) -> None:
+        """Start with nothing."""
+        self.out = out
+        self.topics: dict[int, str] = {}
+        self.chunks = 0
+        self.damaged = 0
+        self.complete = False
+        self._loose = bytearray()
+
+    def run(self, file: BinaryIO, start: int, end: int) -> None:
+        """Copy all whole records between two offsets."""
+        for raw in records.walk(file, start, end):
+            try:
+                if raw.kind == records.DATA_END:
+                    self.complete = self.damaged == 0
+                    break
+                self._take(raw)
+            except (records.DamagedError, struct.error):
+                self.damaged += 1
+        self._flush()
+
+    def _take(self, raw: records.Raw) -> None:
+        """Copy one record of the data section."""
+        if raw.kind == records.CHUNK:
+            self._flush()
+            chunk = records.parse_chunk(raw.body)
+            entries = self._scan(records.unpack(chunk))
+            self.out.write_packed(chunk.data, chunk.compression, chunk.size, chunk.crc, entries)
+            self.chunks += 1
+        elif raw.kind in (records.SCHEMA, records.CHANNEL, records.MESSAGE):
+            self._loose += records.record(raw.kind, raw.body)
+            if len(self._loose) >= LOOSE_BYTES:
+                self._flush()
+        elif raw.kind == records.METADATA:
+            name = records.Reader(raw.body).text()
+            self._flush()
+            self.out.add_metadata(records.record(raw.kind, raw.body), name)
+        elif raw.kind == records.ATTACHMENT:
+            self._flush()
+            self.out.add_attachment(raw.body)
+
+    def _flush(self) -> None:
+        """Write the messages that stood outside chunks."""
+        if self._loose:
+            data = bytes(self._loose)
+            self._loose.clear()
+            self.out.write_chunks([(data, self._scan(data))])
+            self.chunks += 1
+
+    def _scan(self, data: bytes) -> list[Entries]:
+        """Return the index of a chunk's records; note its schemas and channels once all of it is known to be whole."""
+        index = _Index()
+        schemas: dict[int, bytes] = {}
+        channels: dict[int, tuple[str, bytes]] = {}
+        for kind, offset, body in records.inner(data):
+            if kind == records.MESSAGE:
+                channel, _, time = struct.unpack_from("<HIQ", body)
+                if channel not in self.topics and channel not in channels:
+                    raise records.DamagedError("a message of a channel that is not known")
+                index.add(channel, time, offset)
+            elif kind == records.SCHEMA:
+                schemas[records.Reader(body).number(2)] = records.record(kind, bytes(body))
+            elif kind == records.CHANNEL:
+                reader = records.Reader(body)
+                number, schema = reader.number(2), reader.number(2)
+                if schema and schema not in self.out.schemas and schema not in schemas:
+                    raise records.DamagedError("a channel of a schema that is not known")
+                channels[number] = (reader.text(), records.record(kind, bytes(body)))
+        self.out.schemas.update(schemas)
+        for number, (topic, whole) in channels.items():
+            self.topics[number] = topic
+            self.out.channels[number] = whole
+            self.out.counts.setdefault(number, 0)
+        return index.entries()
+
+
+def profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
+    """Return an MCAP file's profile and the offset behind its head. Raise `SinkError` where it is no MCAP file."""
+    where = Where(str(path))
+    file.seek(0)
+    if file.read(len(records.MAGIC)) != records.MAGIC:
+        raise SinkError("is not an MCAP file", where=where)
+    head = next(records.walk(file, len(records.MAGIC), end), None)
+    if head is None or head.kind != records.HEADER:
+        raise SinkError("the file ends inside its head; it holds nothing", where=where)
+    try:
+        name = records.Reader(head.body).text()
+    except records.DamagedError as error:
+        raise SinkError(f"the file's head is damaged: {error}", where=where) from error
+    return name, head.offset + records.PREFIX.size + len(head.body)
+
+
+def recover(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> Recovered:
+    """Write all whole chunks of the MCAP file `path` to `out`, which appears only when it is whole.
+
+    Raise `SinkError` where `path` is no MCAP file or cannot be read, or `out` cannot be written or is `path` itself.
+    """
+    path, out = Path(path), Path(out)
+    check_target(out)
+    part = out.with_name(out.name + ".part")
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise os_error(path, error, "read") from error
+    with file:
+        try:
+            if out.exists() and path.samefile(out):
+                raise SinkError("a recording cannot be recovered onto itself", str(out), remedy="name another output")
+            end = file.seek(0, 2)
+            name, start = profile(file, path, end)
+            rescue = _Rescue(Container(part, name))
+            try:
+                rescue.run(file, start, end)
+                rescue.out.finish()
+                part.replace(out)
+            except BaseException:
+                rescue.out.release()
+                with contextlib.suppress(OSError):
+                    part.unlink()
+                raise
+        except OSError as error:
+            raise os_error(path, error, "read") from error
+    counts: dict[str, int] = {}
+    for number, topic in rescue.topics.items():
+        counts[topic] = counts.get(topic, 0) + rescue.out.counts[number]
+    return Recovered(str(out), sum(counts.values()), rescue.chunks, rescue.damaged, rescue.complete, counts)

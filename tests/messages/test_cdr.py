@@ -1,0 +1,248 @@
+"""ROS 2 messages, held against the encoder, the decoder and the definitions of rosbags."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys.base import Nodetype
+
+from navsense import messages
+from navsense.errors import SinkError
+from navsense.messages import cdr, clock, schemas, transforms, truth
+from navsense.messages.base import stamp_error
+from navsense.noise.channel import Noise
+from navsense.sensors.base import Output
+from navsense.sensors.imu import Imu
+from navsense.sensors.magnetometer import Magnetometer
+from navsense.world import MountedSensor
+
+STORE = get_typestore(Stores.ROS2_HUMBLE)
+T = STORE.types
+
+doubles = st.floats(width=64)
+stamps = st.integers(-(2**31) * 10**9, 2**31 * 10**9 - 1)
+words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
+
+
+def vectors(size: int) -> st.SearchStrategy[list[float]]:
+    return st.lists(doubles, min_size=size, max_size=size)
+
+
+def time(stamp: int) -> Any:
+    return T["builtin_interfaces/msg/Time"](sec=stamp // 10**9, nanosec=stamp % 10**9)
+
+
+def header(stamp: int, frame: str) -> Any:
+    return T["std_msgs/msg/Header"](stamp=time(stamp), frame_id=frame)
+
+
+def vector(values: list[float]) -> Any:
+    return T["geometry_msgs/msg/Vector3"](*values)
+
+
+def quaternion(wxyz: list[float]) -> Any:
+    w, x, y, z = wxyz
+    return T["geometry_msgs/msg/Quaternion"](x=x, y=y, z=z, w=w)
+
+
+def encoded(message: cdr.Message, stamp: int, **arrays: list[Any]) -> bytes:
+    """Return one message, taken from the middle of three so that rows are seen to keep apart."""
+    columns = {}
+    for name, value in arrays.items():
+        row = np.array(value, dtype=np.float64)
+        columns[name] = np.stack([row + 1.0, row, row - 1.0])
+    with np.errstate(all="ignore"):
+        return cdr.encode(message, np.array([0, stamp, 1]), columns)[1].tobytes()
+
+
+def expected(value: Any, kind: str) -> bytes:
+    return bytes(STORE.serialize_cdr(value, kind))
+
+
+def mounted(spec: Any, frame: str = "f", clock_name: str | None = None) -> MountedSensor:
+    return MountedSensor("m::l::s", spec, "m", "l", 100.0, frame=frame, clock=clock_name)
+
+
+def noisy(stddev: float) -> Noise:
+    return Noise(stddev=stddev)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@given(stamps, words, vectors(4), vectors(3), vectors(3), st.floats(0, 1e6), st.booleans())
+def test_imu(
+    stamp: int, frame: str, turn: list[float], rate: list[float], force: list[float], stddev: float, oriented: bool
+) -> None:
+    spec = Imu(noisy(stddev), linear_acceleration_z=noisy(2.0), orientation=oriented)
+    for part in ("reading", "ideal", "bias"):
+        message = messages.for_sensor(mounted(spec, frame), part)
+        arrays = {"angular_velocity": rate, "linear_acceleration": force} | ({"orientation": turn} if oriented else {})
+        known = oriented and part != "bias"
+        rates, forces, turns = np.zeros(9), np.zeros(9), np.zeros(9)
+        if part == "reading":
+            rates[0], forces[8] = stddev * stddev, 4.0
+        turns[0] = 0.0 if known else -1.0
+        value = T["sensor_msgs/msg/Imu"](
+            header=header(stamp, frame or "m::l::s"),
+            orientation=quaternion(turn if known else [1.0, 0.0, 0.0, 0.0]),
+            orientation_covariance=turns,
+            angular_velocity=vector(rate),
+            angular_velocity_covariance=rates,
+            linear_acceleration=vector(force),
+            linear_acceleration_covariance=forces,
+        )
+        assert encoded(message, stamp, **arrays) == expected(value, "sensor_msgs/msg/Imu")
+
+
+@pytest.mark.requirement("MAG-5")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@given(stamps, words, vectors(3), st.floats(0, 1e6))
+def test_magnetic_field(stamp: int, frame: str, field: list[float], stddev: float) -> None:
+    message = messages.for_sensor(mounted(Magnetometer(y=noisy(stddev)), frame))
+    covariance = np.zeros(9)
+    covariance[4] = stddev * stddev
+    value = T["sensor_msgs/msg/MagneticField"](
+        header=header(stamp, frame or "m::l::s"), magnetic_field=vector(field), magnetic_field_covariance=covariance
+    )
+    raw = encoded(message, stamp, field=field)
+    assert raw == expected(value, "sensor_msgs/msg/MagneticField")
+    back: Any = STORE.deserialize_cdr(raw, "sensor_msgs/msg/MagneticField")
+    got = np.array([back.magnetic_field.x, back.magnetic_field.y, back.magnetic_field.z])
+    assert got.tobytes() == np.array(field).tobytes()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@given(stamps, words, st.lists(st.tuples(words, words, vectors(3), vectors(4)), min_size=1, max_size=3))
+def test_transforms(stamp: int, _: str, frames: list[tuple[str, str, list[float], list[float]]]) -> None:
+    message = transforms.message([(parent, child) for parent, child, _, _ in frames])
+    parts = [
+        T["geometry_msgs/msg/TransformStamped"](
+            header=header(stamp, parent),
+            child_frame_id=child,
+            transform=T["geometry_msgs/msg/Transform"](translation=vector(place), rotation=quaternion(turn)),
+        )
+        for parent, child, place, turn in frames
+    ]
+    raw = encoded(message, stamp, position=[f[2] for f in frames], orientation=[f[3] for f in frames])
+    assert raw == expected(T["tf2_msgs/msg/TFMessage"](transforms=parts), "tf2_msgs/msg/TFMessage")
+
+
+@given(stamps)
+def test_clock(stamp: int) -> None:
+    value = T["rosgraph_msgs/msg/Clock"](clock=time(stamp))
+    assert encoded(clock.message(), stamp) == expected(value, "rosgraph_msgs/msg/Clock")
+
+
+@pytest.mark.requirement("TRU-1")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@given(stamps, words, vectors(4), vectors(3), vectors(3), vectors(3))
+def test_truth(
+    stamp: int, link: str, turn: list[float], place: list[float], speed: list[float], rate: list[float]
+) -> None:
+    with np.errstate(all="ignore"):
+        own = truth.to_link(np.array([turn]), np.array([speed]))[0].tolist()
+    zeros = np.zeros(36)
+    point = T["geometry_msgs/msg/Point"](*place)
+    pose = T["geometry_msgs/msg/Pose"](position=point, orientation=quaternion(turn))
+    twist = T["geometry_msgs/msg/Twist"](linear=vector(own), angular=vector(rate))
+    value = T["nav_msgs/msg/Odometry"](
+        header=header(stamp, "world"),
+        child_frame_id=link,
+        pose=T["geometry_msgs/msg/PoseWithCovariance"](pose=pose, covariance=zeros),
+        twist=T["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=zeros),
+    )
+    raw = encoded(
+        truth.odometry(link), stamp, position=place, orientation=turn, velocity=speed, angular_velocity=rate
+    )
+    assert_same_but_for_nan_payloads(raw, expected(value, "nav_msgs/msg/Odometry"))
+    accel = T["geometry_msgs/msg/Accel"](linear=vector(own), angular=vector(rate))
+    value = T["geometry_msgs/msg/AccelStamped"](header=header(stamp, link), accel=accel)
+    raw = encoded(truth.accel(link), stamp, orientation=turn, acceleration=speed, angular_acceleration=rate)
+    assert_same_but_for_nan_payloads(raw, expected(value, "geometry_msgs/msg/AccelStamped"))
+
+
+def assert_same_but_for_nan_payloads(got: bytes, wanted: bytes) -> None:
+    """Hold two messages equal; arithmetic may give another NaN in a row of three than in a row of one."""
+    assert len(got) == len(wanted)
+    if got != wanted:
+        places = [i for i in range(4, len(got) - 7, 4) if got[i : i + 8] != wanted[i : i + 8]]
+        assert any(math.isnan(np.frombuffer(got[i : i + 8], "<f8")[0]) for i in places)
+
+
+def test_velocity_is_turned_into_the_link() -> None:
+    half = math.sqrt(0.5)
+    yaw = np.array([[half, 0.0, 0.0, half]])  # the link looks along the world's y
+    got = truth.to_link(yaw, np.array([[0.0, 2.0, 1.0]]))[0]
+    assert np.allclose(got, [2.0, 0.0, 1.0], atol=1e-15)
+    rng = np.random.default_rng(0)
+    turns = rng.standard_normal((50, 4))
+    turns /= np.linalg.norm(turns, axis=1, keepdims=True)
+    moves = rng.standard_normal((50, 3))
+    for (w, x, y, z), move, own in zip(turns, moves, truth.to_link(turns, moves), strict=True):
+        matrix = [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+        assert np.allclose(np.array(matrix) @ own, move, atol=1e-14)
+
+
+@pytest.mark.requirement("CLK-5")
+@pytest.mark.parametrize("seconds", [2**31, -(2**31) - 1])
+def test_a_stamp_out_of_range_names_the_clock_and_the_option(seconds: int) -> None:
+    message = messages.for_sensor(mounted(Magnetometer(), clock_name="m::l::quartz"))
+    with pytest.raises(SinkError, match=rf"m::l::quartz.*{seconds}.*--epoch"):
+        cdr.encode(message, np.array([0, seconds * 10**9]), {"field": np.zeros((2, 3))})
+    assert "--epoch" in str(stamp_error("c", 1.0))
+
+
+@pytest.mark.parametrize("kind", list(schemas.DEFINITIONS))
+def test_definitions_are_those_of_ros(kind: str) -> None:
+    parsed = get_types_from_msg(schemas.text(kind), kind)
+    assert kind in parsed
+    for name, definition in parsed.items():
+        assert definition[1] == STORE.fielddefs[name][1], name
+    needed = {f.type for name in parsed for f in schemas.fields(schemas.DEFINITIONS[name]) if "/" in f.type}
+    assert set(parsed) == {kind, *needed}
+    assert Nodetype.BASE is not None
+
+
+@dataclass(frozen=True)
+class Salinity:
+    """A sensor that somebody else has made."""
+
+    type: ClassVar[str] = "conductivity probe"
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        return (Output("salinity", 1, "g/kg"), Output("matrix", 9, "1"))
+
+
+def test_a_sensor_without_a_message_gets_one_of_its_outputs() -> None:
+    store = get_typestore(Stores.ROS2_HUMBLE)
+    message = messages.for_sensor(mounted(Salinity(), "probe"))
+    assert message.type == "navsense_msgs/msg/ConductivityProbe"
+    store.register(get_types_from_msg(message.schema, message.type))
+    arrays = {"salinity": np.array([35.0, math.nan]), "matrix": np.arange(18.0).reshape(2, 3, 3)}
+    raw = cdr.encode(message, np.array([5, -1]), arrays)
+    values: list[Any] = [store.deserialize_cdr(row.tobytes(), message.type) for row in raw]
+    assert values[0].salinity.tolist() == [35.0]
+    assert math.isnan(values[1].salinity[0])
+    assert values[1].matrix.tolist() == list(range(9, 18))
+    assert (values[1].header.stamp.sec, values[1].header.stamp.nanosec) == (-1, 999_999_999)
+    assert values[1].header.frame_id == "probe"
+    raw = cdr.encode(messages.for_sensor(mounted(Salinity()), "ideal"), np.array([5]), {"matrix": np.zeros((1, 9))})
+    assert math.isnan(store.deserialize_cdr(raw[0].tobytes(), message.type).salinity[0])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("encoder", [messages.ENCODERS["imu"], messages.ENCODERS["magnetometer"]])
+def test_a_sheet_of_another_kind_is_refused(encoder: Callable[..., Any]) -> None:
+    with pytest.raises(SinkError, match=r"m::l::s.*Salinity"):
+        encoder(mounted(Salinity()), "reading")

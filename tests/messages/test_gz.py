@@ -1,0 +1,170 @@
+"""Gazebo's messages, read by Google's own decoder from definitions that are written down here."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from hypothesis import given
+from hypothesis import strategies as st
+
+from navsense.errors import SinkError
+from navsense.messages import gz
+from navsense.noise.channel import Noise
+from navsense.sensors.imu import Imu
+from navsense.sensors.magnetometer import Magnetometer
+from navsense.series import Reading
+from navsense.world import MountedSensor
+
+Kind = descriptor_pb2.FieldDescriptorProto
+TYPES = {
+    "double": Kind.TYPE_DOUBLE,
+    "float": Kind.TYPE_FLOAT,
+    "int32": Kind.TYPE_INT32,
+    "int64": Kind.TYPE_INT64,
+    "string": Kind.TYPE_STRING,
+}
+
+GZ = {
+    "Time": "sec=1 int64, nsec=2 int32",
+    "Map": "key=1 string, value=2 repeated string",
+    "Header": "stamp=1 Time, data=2 repeated Map",
+    "Vector3d": "header=1 Header, x=2 double, y=3 double, z=4 double",
+    "Quaternion": "header=1 Header, x=2 double, y=3 double, z=4 double, w=5 double",
+    "Float_V": "header=1 Header, data=2 repeated float",
+    "Magnetometer": "header=1 Header, field_tesla=2 Vector3d",
+    "IMU": "header=1 Header, entity_name=2 string, orientation=3 Quaternion, orientation_covariance=4 Float_V, "
+    "angular_velocity=5 Vector3d, angular_velocity_covariance=6 Float_V, linear_acceleration=7 Vector3d, "
+    "linear_acceleration_covariance=8 Float_V",
+}
+CLASSIC = {
+    "Time": "sec=1 required int32, nsec=2 required int32",
+    "Vector3d": "x=1 required double, y=2 required double, z=3 required double",
+    "Magnetometer": "time=1 required Time, entity_name=2 required string, field_tesla=3 required Vector3d",
+}
+LABELS = {"required": Kind.LABEL_REQUIRED, "repeated": Kind.LABEL_REPEATED, "optional": Kind.LABEL_OPTIONAL}
+
+
+def classes(package: str, syntax: str, definitions: dict[str, str]) -> dict[str, Any]:
+    """Return message classes by name."""
+    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax=syntax)
+    for name, text in definitions.items():
+        message = file.message_type.add(name=name)
+        for part in text.split(", "):
+            left, *label, kind = part.split()
+            field, _, number = left.partition("=")
+            added = message.field.add(name=field, number=int(number), label=LABELS[label[0] if label else "optional"])
+            if kind in TYPES:
+                added.type = TYPES[kind]
+            else:
+                added.type, added.type_name = Kind.TYPE_MESSAGE, f".{package}.{kind}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in definitions
+    }
+
+
+NEW = classes("gz.msgs", "proto3", GZ)
+OLD = classes("gazebo.msgs", "proto2", CLASSIC)
+
+doubles = st.floats(width=64)
+stamps = st.integers(-(2**62), 2**62)
+threes = st.lists(doubles, min_size=3, max_size=3)
+
+
+def bits(values: list[float]) -> bytes:
+    return struct.pack(f"<{len(values)}d", *values)
+
+
+def check_header(header: Any, stamp: int, frame: str, sequence: int) -> None:
+    assert header.stamp.sec * 10**9 + header.stamp.nsec == stamp
+    assert 0 <= header.stamp.nsec < 10**9
+    assert [(item.key, list(item.value)) for item in header.data] == [("frame_id", [frame]), ("seq", [str(sequence)])]
+
+
+@pytest.mark.requirement("MAG-5")
+@given(stamps, st.text(max_size=9), st.integers(0, 2**40), threes)
+def test_magnetometer(stamp: int, frame: str, sequence: int, field: list[float]) -> None:
+    raw = gz.magnetometer(stamp, frame, sequence, field)
+    value = NEW["Magnetometer"].FromString(raw)
+    check_header(value.header, stamp, frame, sequence)
+    assert bits([value.field_tesla.x, value.field_tesla.y, value.field_tesla.z]) == bits(field)
+    assert value.HasField("field_tesla")
+    assert value.SerializeToString(deterministic=True) == raw
+
+
+@pytest.mark.requirement("MAG-5")
+@given(st.integers(-(2**31) * 10**9, 2**31 * 10**9 - 1), st.text(max_size=9), threes)
+def test_the_first_design(stamp: int, entity: str, field: list[float]) -> None:
+    raw = gz.classic_magnetometer(stamp, entity, field)
+    value = OLD["Magnetometer"].FromString(raw)
+    assert value.IsInitialized()
+    assert value.time.sec * 10**9 + value.time.nsec == stamp
+    assert value.entity_name == entity
+    assert bits([value.field_tesla.x, value.field_tesla.y, value.field_tesla.z]) == bits(field)
+    assert value.SerializeToString(deterministic=True) == raw
+
+
+@given(stamps, st.text(max_size=9), st.none() | st.lists(doubles, min_size=4, max_size=4), threes, threes)
+def test_imu(stamp: int, name: str, turn: list[float] | None, rate: list[float], force: list[float]) -> None:
+    covariances = ([float(i) for i in range(9)], [0.5] * 9)
+    raw = gz.imu(stamp, "frame", 3, name, turn, rate, force, covariances)
+    value = NEW["IMU"].FromString(raw)
+    check_header(value.header, stamp, "frame", 3)
+    assert value.entity_name == name
+    assert value.HasField("orientation") == (turn is not None)
+    if turn is not None:
+        q = value.orientation
+        assert bits([q.w, q.x, q.y, q.z]) == bits(turn)
+    for got, wanted in ((value.angular_velocity, rate), (value.linear_acceleration, force)):
+        assert bits([got.x, got.y, got.z]) == bits(wanted)
+    assert list(value.angular_velocity_covariance.data) == covariances[0]
+    assert list(value.linear_acceleration_covariance.data) == covariances[1]
+    assert value.SerializeToString(deterministic=True) == raw
+
+
+def reading(kind: str, arrays: dict[str, Any]) -> Reading:
+    flags = np.ones(4, dtype=np.bool_)
+    emitted = np.array([True, False, True, True])
+    time, off = np.arange(4) / 10.0, np.array([0.0, 0.0, -0.5, 0.25])
+    return Reading("m::l::s", kind, "f", {}, time, off, arrays, {}, {}, flags, emitted, 0)
+
+
+@pytest.mark.requirement("MAG-5", "CLK-5")
+def test_readings_become_messages_stamped_by_their_clock() -> None:
+    field = np.arange(12.0).reshape(4, 3)
+    mag = MountedSensor("m::l::s", Magnetometer(), "m", "l", 10.0, frame="f", clock="m::l::c")
+    values = [NEW["Magnetometer"].FromString(raw) for raw in gz.magnetometers(mag, reading("magnetometer", {"field": field}), 7)]
+    assert [value.field_tesla.x for value in values] == [0.0, 6.0, 9.0]
+    for value, stamp, sequence in zip(values, (0, -300_000_000, 550_000_000), (7, 8, 9), strict=True):
+        check_header(value.header, stamp, "f", sequence)
+    old = [OLD["Magnetometer"].FromString(raw) for raw in gz.classic_magnetometers(mag, reading("magnetometer", {"field": field}))]
+    assert [(value.time.sec, value.time.nsec) for value in old] == [(0, 0), (-1, 700_000_000), (0, 550_000_000)]
+    assert {value.entity_name for value in old} == {"m::l::s"}
+    arrays = {"orientation": np.ones((4, 4)), "angular_velocity": field, "linear_acceleration": -field}
+    for oriented in (True, False):
+        imu = MountedSensor("m::l::s", Imu(Noise(stddev=0.5), orientation=oriented), "m", "l", 10.0)
+        values = [NEW["IMU"].FromString(raw) for raw in gz.ENCODERS["imu"](imu, reading("imu", arrays), 0)]
+        assert [value.linear_acceleration.z for value in values] == [-2.0, -8.0, -11.0]
+        assert values[0].angular_velocity_covariance.data[0] == 0.25
+        assert values[0].HasField("orientation") is oriented
+
+
+def test_what_cannot_be_a_message_is_refused() -> None:
+    mag = MountedSensor("m::l::s", Magnetometer(), "m", "l", 10.0, clock="m::l::c")
+    far = reading("magnetometer", {"field": np.zeros((4, 3))})
+    far.clock_error[2] = math.nan
+    with pytest.raises(SinkError, match=r"m::l::c.*--epoch"):
+        gz.magnetometers(mag, far)
+    with pytest.raises(SinkError, match=r"m::l::s.*--epoch"):
+        gz.classic_magnetometer(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
+    with pytest.raises(SinkError, match="Magnetometer"):
+        gz.imus(mag, far)
+    runs = Reading("s", "m", "f", {}, np.zeros(1), np.zeros((2, 1)), {"field": np.zeros((2, 1, 3))}, {}, {}, *2 * [np.ones((2, 1), np.bool_)])
+    with pytest.raises(SinkError, match="run axis"):
+        gz.magnetometers(mag, runs)

@@ -1,0 +1,169 @@
+"""Motion logs as files: both formats, and every fault with its line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import pytest
+
+from navsense.errors import MotionError
+from navsense.motion import Replay, from_arrays, load
+
+HEADER = "time,x,y,z,qw,qx,qy,qz\n"
+TIME = np.array([0.0, 0.1, 0.25, 0.3])
+POSITION = np.array([[0.0, 1.0, 2.0], [0.5, 1.1, 2.0], [0.7, 1.5, 1.9], [0.1, 1.25, 2.5]])
+ROTATION = np.array([[1.0, 0.0, 0.1, 0.2], [1.0, 0.1, 0.1, 0.3], [0.9, 0.1, 0.2, 0.3], [0.8, 0.0, 0.2, 0.3]])
+
+
+def csv(time: np.ndarray = TIME, end: str = "\n") -> str:
+    """Return the rows as CSV."""
+    rows = np.column_stack((time, POSITION, ROTATION)).tolist()
+    return HEADER.strip() + end + "".join(",".join(map(repr, row)) + end for row in rows)
+
+
+def tum(time: np.ndarray = TIME) -> str:
+    """Return the rows as TUM."""
+    rows = np.column_stack((time, POSITION, ROTATION[:, 1:], ROTATION[:, :1])).tolist()
+    return "# a comment, with a comma\n\n" + "".join("  ".join(map(repr, row)) + "\n  # between\n" for row in rows)
+
+
+def assert_equal(found: Replay, expected: Replay) -> None:
+    """Assert that two replays agree to the last bit."""
+    np.testing.assert_array_equal(found.trajectory.knots, expected.trajectory.knots)
+    np.testing.assert_array_equal(found.trajectory.coefficients, expected.trajectory.coefficients)
+    np.testing.assert_array_equal(found.acceleration_noise, expected.acceleration_noise)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", csv()),
+        ("a.CSV", csv()),
+        ("a.log", csv()),
+        ("crlf.csv", csv(end="\r\n")),
+        ("mark.csv", "\ufeff" + csv()),
+        ("blank.csv", "\n" + csv().replace("\n", "\n  \n") + "\n\n"),
+        ("open.csv", csv().rstrip("\n")),
+        ("spaces.csv", csv().replace(",", " , ")),
+        ("a.tum", tum()),
+        ("a.txt", tum()),
+        ("a.poses", tum()),
+        ("tabs.tum", tum().replace("  ", "\t")),
+    ],
+)
+def test_both_formats_in_all_their_dress(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(text.encode())
+    assert_equal(load(path), from_arrays(TIME, POSITION, ROTATION))
+    assert_equal(load(str(path)), load(path))
+
+
+@pytest.mark.parametrize(("name", "write"), [("a.csv", csv), ("a.tum", tum)])
+def test_the_first_row_is_time_zero(tmp_path: Path, name: str, write: object) -> None:
+    assert callable(write)
+    stamps = TIME + 1.6e9
+    path = tmp_path / name
+    path.write_text(write(stamps), encoding="utf-8")
+    replay = load(path)
+    assert_equal(replay, from_arrays(stamps, POSITION, ROTATION))
+    assert replay.end == stamps[-1] - stamps[0]
+
+
+def test_a_bandwidth_smooths(tmp_path: Path) -> None:
+    time = np.arange(50) * 0.1
+    values = np.random.default_rng(1).normal(0.0, 0.1, (50, 3))
+    path = tmp_path / "log.csv"
+    path.write_text(
+        HEADER
+        + "".join(
+            f"{t!r},{x!r},{y!r},{z!r},1,0,0,0\n" for t, (x, y, z) in zip(time.tolist(), values.tolist(), strict=True)
+        ),
+        encoding="utf-8",
+    )
+    replay = load(path, bandwidth=0.5)
+    assert_equal(replay, from_arrays(time, values, np.tile([1.0, 0.0, 0.0, 0.0], (50, 1)), bandwidth=0.5))
+    assert replay.bandwidth == 0.5
+    with pytest.raises(MotionError, match=r"log.csv bandwidth \(Hz\): 99.0"):
+        load(path, bandwidth=99.0)
+
+
+GOOD = "0,0,0,0,1,0,0,0\n1,0,0,0,1,0,0,0\n"
+GOOD_TUM = "0 0 0 0 0 0 0 1\n1 0 0 0 0 0 0 1\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "message"),
+    [
+        ("a.csv", "", 1, "header of the log: ; must be time,x,y,z,qw,qx,qy,qz"),
+        ("a.csv", GOOD, 1, "header of the log: 0,0,0,0,1,0,0,0; must be time,x,y,z,qw,qx,qy,qz; a TUM log"),
+        ("a.csv", "\nt,x,y,z,qw,qx,qy,qz\n" + GOOD, 2, "header of the log"),
+        ("a.csv", "time,x,y,z,qx,qy,qz,qw\n" + GOOD, 1, "header of the log"),
+        ("a.csv", HEADER.strip() + ",speed\n" + GOOD, 1, "header of the log"),
+        ("a.csv", HEADER, 0, "log without rows; must hold rows of time,x,y,z,qw,qx,qy,qz"),
+        ("a.tum", "# nothing\n", 0, "log without rows; must hold rows of t x y z qx qy qz qw"),
+        ("a.dat", "", 0, "log without rows"),
+        ("a.csv", HEADER + GOOD + "2,0,0,0,1,0,0,0,7\n", 4, "number of columns: 9; must be 8: time,x"),
+        ("a.csv", HEADER + "0,0,0,0,1,0,0\n1,0,0,0,1,0,0\n", 2, "number of columns: 7; must be 8"),
+        ("a.csv", HEADER + GOOD + "\n# comment\n", 5, "number of columns: 1; must be 8"),
+        ("a.csv", HEADER + GOOD + "2,0,0,,1,0,0,0\n", 4, "z: ; must be a number"),
+        ("a.csv", HEADER + GOOD + "2,0,0,zero,1,0,0,0\n", 4, "z: zero; must be a number"),
+        ("a.csv", HEADER + GOOD + "2_0,0,0,0,1,0,0,0\n", 4, "time: 2_0; must be a number"),
+        ("a.csv", HEADER + GOOD + "2,0,nan,0,1,0,0,0\n", 4, "y of row 2: nan; must be finite"),
+        ("a.csv", HEADER + GOOD + "2,1e999,0,0,1,0,0,0\n", 4, "x of row 2: inf; must be finite"),
+        ("a.csv", HEADER + GOOD + "\n\n2,0,0,0,1,0,-inf,0\n", 6, "qy of row 2: -inf; must be finite"),
+        (
+            "a.csv",
+            HEADER + GOOD + "1,0,0,0,1,0,0,0\n",
+            4,
+            r"time of row 2 \(s\): 1.0; must be past .* 1.0; put the rows",
+        ),
+        ("a.csv", HEADER + GOOD + "0.5,0,0,0,1,0,0,0\n", 4, r"time of row 2 \(s\): 0.5"),
+        ("a.csv", HEADER + GOOD + "2,0,0,0,0,0,-0,0\n", 4, "quaternion of row 2: 0 0 0 0; must have a length"),
+        ("a.csv", HEADER + GOOD + "2,0,0,0,0,1,0,0\n", 4, r"turn from row 1 to 2 \(degrees\): 180.0"),
+        ("a.csv", HEADER + GOOD[:16], 0, "number of rows: 1; must be >= 2"),
+        ("a.tum", GOOD_TUM + "# c\n2 0 0 0 0 0 0\n", 4, "number of columns: 7; must be 8: t x y z qx qy qz qw"),
+        ("a.tum", GOOD_TUM + "2 0 0 0 0 0 x 1\n", 3, "qz: x; must be a number"),
+        ("a.tum", GOOD_TUM + "# c\n\n2 0 0 0 0 0 nan 1\n", 5, "qz of row 2: nan"),
+        ("a.tum", GOOD_TUM + "2 0 0 0 0 0 0 1 # c\n", 3, "number of columns: 10"),
+        ("a.txt", GOOD_TUM + "2 0 0 0 0 0 0 0\n", 3, "quaternion of row 2"),
+        (
+            "a.csv",
+            HEADER + "".join(f"{k}e-200,{k % 2},0,0,1,0,0,0\n" for k in range(6)),
+            0,
+            "no finite spline|coefficients of segment 0",
+        ),
+    ],
+)
+def test_a_fault_carries_file_and_line(tmp_path: Path, name: str, text: str, line: int, message: str) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(MotionError, match=message) as caught:
+        load(path)
+    assert caught.value.where is not None
+    assert (caught.value.where.path, caught.value.where.line) == (str(path), line)
+    assert str(caught.value).startswith(f"{path}:{line} " if line else f"{path} ")
+
+
+@pytest.mark.parametrize("content", [b"time,x\x00\x00", b"\xff\xfe\x00a", b"\x89HDF\r\n\x1a\n", b"\x80abc"])
+def test_a_binary_file_is_no_log(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(content)
+    with pytest.raises(MotionError, match="log is not text; must be a CSV or TUM file in UTF-8"):
+        load(path)
+
+
+def test_a_file_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MotionError, match=r"none.csv log cannot be read: No such file or directory"):
+        load(tmp_path / "none.csv")
+    with pytest.raises(MotionError, match=r"log cannot be read: Is a directory"):
+        load(tmp_path)
+
+    def closed(*_args: object, **_kwargs: object) -> NoReturn:
+        raise PermissionError(13, os.strerror(13))
+
+    monkeypatch.setattr(Path, "read_text", closed)
+    with pytest.raises(MotionError, match=r"log cannot be read: Permission denied"):
+        load(tmp_path / "a.csv")

@@ -1,0 +1,278 @@
+"""Replay of arrays: through the rows, near them, and what their noise does to the acceleration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline, make_smoothing_spline
+
+from navsense.errors import MotionError
+from navsense.motion import from_arrays
+from navsense.motion._spline import smoothing
+from navsense.motion.replay import acceleration_noise, position_noise
+
+Array = NDArray[np.float64]
+
+
+def level(count: int) -> Array:
+    """Return quaternions (count, 4) that do not turn."""
+    return np.tile([1.0, 0.0, 0.0, 0.0], (count, 1))
+
+
+def uneven(seed: int, count: int, spacing: float) -> Array:
+    """Return times from 0, `spacing` s apart, give or take half."""
+    gaps = np.random.default_rng(seed).uniform(0.5, 1.5, count - 1) * spacing
+    return np.concatenate(([0.0], np.cumsum(gaps)))
+
+
+@pytest.mark.requirement("TRU-1")
+@pytest.mark.parametrize("count", [2, 3, 4, 50])
+def test_without_bandwidth_the_motion_is_scipys_spline_through_the_rows(count: int) -> None:
+    rng = np.random.default_rng(count)
+    time, position = uneven(1, count, 0.1), rng.normal(0.0, 1.0, (count, 3))
+    rotation = level(count) * 3.0 + rng.normal(0.0, 0.3, (count, 4))
+    replay = from_arrays(time + 1000.0, position, rotation)
+    time = (time + 1000.0) - 1000.0
+    oracle = CubicSpline(time, position)
+    instants = np.linspace(0.0, replay.end, 301)
+    block = replay.at(instants)
+    np.testing.assert_allclose(block.position_w, oracle(instants), atol=1e-11)
+    np.testing.assert_allclose(block.velocity_w, oracle(instants, 1), atol=1e-9)
+    np.testing.assert_allclose(block.acceleration_w, oracle(instants, 2), atol=1e-7)
+    unit = rotation / np.linalg.norm(rotation, axis=1, keepdims=True)
+    np.testing.assert_allclose(replay.at(time).rotation_wb, unit, atol=1e-13)
+    assert replay.bandwidth is None
+    assert replay.end == time[-1]
+    assert math.isnan(replay.position_noise) == math.isnan(replay.acceleration_noise) == (count < 5)
+
+
+@pytest.mark.parametrize(("count", "spacing", "bandwidth"), [(5, 0.1, 1.0), (6, 0.1, 1.0), (200, 0.01, 2.0)])
+def test_with_bandwidth_it_is_scipys_smoothing_spline(count: int, spacing: float, bandwidth: float) -> None:
+    time = uneven(2, count, spacing)
+    position = np.random.default_rng(3).normal(0.0, 1.0, (count, 3))
+    gaps = np.diff(time)
+    weights = np.concatenate((gaps[:1], gaps[1:] + gaps[:-1], gaps[-1:])) / 2.0
+    replay = from_arrays(time, position, level(count), bandwidth=bandwidth)
+    instants = np.linspace(0.0, replay.end, 301)
+    block = replay.at(instants)
+    for axis in range(3):
+        lam = (2.0 * math.pi * bandwidth) ** -4
+        oracle = make_smoothing_spline(time, position[:, axis], w=weights, lam=lam)
+        np.testing.assert_allclose(block.position_w[:, axis], oracle(instants), atol=1e-9)
+        np.testing.assert_allclose(block.velocity_w[:, axis], oracle(instants, 1), atol=1e-8)
+        np.testing.assert_allclose(block.acceleration_w[:, axis], oracle(instants, 2), atol=1e-6)
+
+
+def exact_smoothing(time: Array, values: Array, bandwidth: float) -> Array:
+    """Return the smoothing spline at its knots, by Gauss elimination of its normal equations with 60 digits."""
+    with localcontext() as context:
+        context.prec = 60
+        t, y = ([Decimal(float(v)) for v in array] for array in (time, values))
+        count, lam = len(t), Decimal((2.0 * math.pi * bandwidth) ** -4)
+        h = [b - a for a, b in pairwise(t)]
+        share = [2 * lam / gap for gap in (h[0], *(a + b for a, b in pairwise(h)), h[-1])]
+        rows = [(1 / h[j], -1 / h[j] - 1 / h[j + 1], 1 / h[j + 1]) for j in range(count - 2)]
+        bend = [[Decimal(0)] * 4 for _ in rows]  # the diagonal, two beside it, the right side
+        for j, row in enumerate(rows):
+            for k in range(j, min(j + 3, count - 2)):
+                pairs = range(k, j + 3)
+                bend[j][k - j] = sum((share[i] * row[i - j] * rows[k][i - k] for i in pairs), Decimal(0))
+            bend[j][0] += (h[j] + h[j + 1]) / 3
+            bend[j][1] += h[j + 1] / 6
+            bend[j][3] = sum((row[i] * y[j + i] for i in range(3)), Decimal(0))
+        for j in range(len(rows)):
+            for k in range(j + 1, min(j + 3, len(rows))):
+                factor = bend[j][k - j] / bend[j][0]
+                for m in range(k, min(j + 3, len(rows))):
+                    bend[k][m - k] -= factor * bend[j][m - j]
+                bend[k][3] -= factor * bend[j][3]
+        solved = [Decimal(0)] * (len(rows) + 2)
+        for j in reversed(range(len(rows))):
+            solved[j] = (bend[j][3] - bend[j][1] * solved[j + 1] - bend[j][2] * solved[j + 2]) / bend[j][0]
+        for j, row in enumerate(rows):
+            for i in range(3):
+                y[j + i] -= share[j + i] * row[i] * solved[j]
+        return np.array([float(v) for v in y])
+
+
+@pytest.mark.parametrize(("rate", "bandwidth", "tolerance"), [(100.0, 2.0, 1e-12), (1000.0, 0.5, 1e-5)])
+def test_smoothing_stays_exact_far_below_the_logs_rate(rate: float, bandwidth: float, tolerance: float) -> None:
+    """Rounding grows with (rate / bandwidth)^4: in the second case SciPy's own spline is off by more than 1e-6."""
+    time = uneven(4, 1500, 1.0 / rate)
+    values = 5.0 * np.sin(time) + np.random.default_rng(5).normal(0.0, 0.01, time.size)
+    found = smoothing(time, np.repeat(values[:, None], 7, axis=1), bandwidth)[:, 3, 0]
+    np.testing.assert_allclose(found, exact_smoothing(time, values, bandwidth)[:-1], atol=tolerance)
+
+
+@pytest.mark.parametrize("rate", [50.0, 400.0])
+@pytest.mark.parametrize("ratio", [0.25, 1.0, 3.0])
+def test_bandwidth_is_the_frequency_of_half_amplitude_whatever_the_rate(rate: float, ratio: float) -> None:
+    bandwidth, reach = 1.6, 0.01
+    frequency = ratio * bandwidth
+    time = np.arange(int(40.0 * rate)) / rate
+    wave = np.sin(2.0 * math.pi * frequency * time)
+    position = np.column_stack((wave, 2.0 * wave, 0.0 * wave))
+    half = reach * wave / 2.0
+    rotation = np.column_stack((np.cos(half), 0.0 * half, 0.0 * half, np.sin(half)))
+    replay = from_arrays(time, position, rotation, bandwidth=bandwidth)
+    middle = time[(time > 10.0) & (time < 30.0)]
+    block = replay.at(middle)
+    base = np.column_stack((np.sin(2.0 * math.pi * frequency * middle), np.cos(2.0 * math.pi * frequency * middle)))
+    gain = 1.0 / (1.0 + ratio**4)
+
+    def amplitude(values: Array) -> Array:
+        return np.linalg.lstsq(base, values, rcond=None)[0]
+
+    # theta = 2 pi f / rate is at most 0.6: the row grid changes the exponent's term by theta^4 / 720, in the last case
+    # most, and so the gain by less than 2e-4 of itself; the angle's own curvature is reach^2 / 24.
+    np.testing.assert_allclose(amplitude(block.position_w[:, 0]), [gain, 0.0], atol=3e-4 * gain)
+    np.testing.assert_allclose(amplitude(block.position_w[:, 1]), [2.0 * gain, 0.0], atol=6e-4 * gain)
+    angle = 2.0 * np.arctan2(block.rotation_wb[:, 3], block.rotation_wb[:, 0])
+    np.testing.assert_allclose(amplitude(angle) / reach, [gain, 0.0], atol=3e-4 * gain)
+    # At its knots a spline bends by 6 (1 - cos theta) / (2 + cos theta) / h^2, a little more than the wave's omega^2.
+    cosine = math.cos(2.0 * math.pi * frequency / rate)
+    swing = 6.0 * (1.0 - cosine) / (2.0 + cosine) * rate**2 * gain
+    np.testing.assert_allclose(amplitude(block.acceleration_w[:, 0]), [-swing, 0.0], atol=3e-4 * swing)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("ratio", [None, 0.01, 0.1, 0.4])
+def test_acceleration_noise_is_what_white_rows_give(ratio: float | None) -> None:
+    """Monte Carlo; false alarm below 1e-6: five standard deviations of the mean square, from the spectrum F itself."""
+    count, spacing, sigma = 20_000, 0.02, 0.003
+    bandwidth = None if ratio is None else ratio / spacing
+    position = np.random.default_rng(6).normal(0.0, sigma, (count, 3))
+    replay = from_arrays(np.arange(count) * spacing, position, level(count), bandwidth=bandwidth)
+    instants = np.linspace(0.02 * replay.end, 0.98 * replay.end, 20 * count)
+    found = float(np.sqrt(np.mean(replay.at(instants).acceleration_w ** 2)))
+    expected = acceleration_noise(sigma, spacing, bandwidth)
+
+    cosine = np.cos((np.arange(20_000) + 0.5) * math.pi / 20_000)
+    energy = 12.0 * (1.0 - cosine) ** 2 / (2.0 + cosine)
+    kappa = 0.0 if ratio is None else (2.0 * math.pi * ratio) ** -4
+    spectrum = energy / (1.0 + kappa * energy) ** 2
+    spread = math.sqrt(2.0 * np.mean(spectrum**2) / np.mean(spectrum) ** 2 / (0.96 * 3 * count))
+    assert found == pytest.approx(expected, rel=5.0 * spread / 2.0)
+    assert expected == pytest.approx(sigma / spacing**2 * math.sqrt(np.mean(spectrum)), rel=1e-6)
+    assert replay.acceleration_noise == pytest.approx(expected * replay.position_noise / sigma, rel=1e-12)
+
+
+def test_acceleration_noise_at_its_two_ends() -> None:
+    assert acceleration_noise(2.0, 0.1, None) == pytest.approx(200.0 * math.sqrt(12.0 * (3.0 * math.sqrt(3.0) - 4.0)))
+    assert acceleration_noise(1.0, 1.0, None) == pytest.approx(3.78864, abs=5e-6)
+    for bandwidth in (1e-3, 0.1):
+        omega = 2.0 * math.pi * bandwidth
+        expected = 0.01 * omega**2 * math.sqrt(math.sqrt(2.0) / 16.0 * 0.02 * omega)
+        assert acceleration_noise(0.01, 0.02, bandwidth) == pytest.approx(expected, rel=1e-6)
+    assert math.sqrt(2.0) / 16.0 == pytest.approx(0.0883883, abs=5e-8)
+
+
+@pytest.mark.parametrize("gaps", [lambda n: np.arange(n) * 0.01, lambda n: uneven(7, n, 0.01)])
+def test_position_noise_is_that_of_the_rows(gaps: Callable[[int], Array]) -> None:
+    """Fourth differences of white noise correlate as 70 -56 28 -8 1: the mean square spreads by 2 * 2.63 / (3 n)."""
+    count, sigma = 10_000, 0.004
+    time = gaps(count)
+    smooth = np.column_stack((np.sin(time), time**3, 5.0 - time))
+    position = smooth + np.random.default_rng(8).normal(0.0, sigma, (count, 3))
+    spread = 0.5 * math.sqrt(2.0 * 2.63 / (3 * count))
+    # Uneven weights correlate a little more: a tenth on top of five standard deviations.
+    assert position_noise(time, position) == pytest.approx(sigma, rel=5.5 * spread)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_a_cubic_has_no_noise(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    time = uneven(seed, 40, 0.1)
+    position = np.stack([np.polynomial.Polynomial(rng.uniform(-1.0, 1.0, 4))(time) for _ in range(3)], axis=1)
+    assert position_noise(time, position) < 1e-13
+
+
+def test_rows_are_not_kept() -> None:
+    time, position, rotation = np.arange(5) * 1.0, np.zeros((5, 3)), level(5)
+    replay = from_arrays(time, position, rotation)
+    position[:], time[:], rotation[:] = 7.0, -1.0, 0.0
+    assert replay.at(np.array([2.5])).position_w[0, 0] == 0.0
+
+
+def test_lists_and_signs_of_quaternions_are_taken() -> None:
+    position = [[0, 0, 0], [1, 0, 0], [4, 0, 0]]
+    plain: Any = from_arrays([5, 6, 7], position, [[1, 0, 0, 0]] * 3)
+    turned: Any = from_arrays([5, 6, 7], position, [[1, 0, 0, 0], [-2, 0, 0, 0], [0.5, 0, 0, 0]])
+    time = np.array([0.5, 1.5])
+    np.testing.assert_array_equal(plain.at(time).rotation_wb, turned.at(time).rotation_wb)
+    np.testing.assert_allclose(plain.at(time).acceleration_w[:, 0], 2.0, rtol=1e-12)
+
+
+def rows(count: int = 6) -> list[Any]:
+    """Return time, position and rotation of a motion that is sound."""
+    return [np.arange(count) * 0.1, np.zeros((count, 3)), level(count)]
+
+
+def spoiled(which: int, row: int, value: object) -> list[Any]:
+    """Return sound rows but for one."""
+    arrays = rows()
+    arrays[which][row] = value
+    return arrays
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (rows(1), r"number of rows: 1; must be >= 2"),
+        (rows(0), r"number of rows: 0"),
+        ([np.zeros((2, 2)), np.zeros((4, 3)), level(4)], r"shapes of time, position and rotation"),
+        ([np.arange(3.0), np.zeros((3, 2)), level(3)], r"\(3, 2\).*must be \(n,\), \(n, 3\) and \(n, 4\)"),
+        ([np.arange(3.0), np.zeros((3, 3)), np.zeros((3, 3))], r"shapes of time"),
+        ([["a", "b"], np.zeros((2, 3)), level(2)], r"must be arrays of numbers"),
+        ([None, np.zeros((2, 3)), level(2)], r"shapes of time"),
+        (spoiled(0, 2, math.nan), r"time of row 2: nan; must be finite"),
+        (spoiled(1, 3, (0.0, math.inf, 0.0)), r"y of row 3: inf; must be finite"),
+        (spoiled(2, 4, (1.0, 0.0, 0.0, -math.inf)), r"qz of row 4: -inf"),
+        (spoiled(0, 2, 0.1), r"time of row 2 \(s\): 0.1; must be past that of the row before, 0.1; put the rows"),
+        (spoiled(0, 5, 0.0), r"time of row 5 \(s\): 0.0"),
+        (spoiled(2, 1, (0.0, 0.0, 0.0, 0.0)), r"quaternion of row 1: 0 0 0 0; must have a length"),
+        (spoiled(2, 1, (0.0, 0.0, 0.0, 1.0)), r"turn from row 0 to 1 \(degrees\): 180.0; must be <= 120; log at"),
+        (spoiled(1, 1, (1e300, -1e308, 1e308)), r"no finite spline|coefficients of segment \d, from .* must be finite"),
+    ],
+)
+@pytest.mark.parametrize("bandwidth", [None, 1.0])
+def test_rows_that_are_no_motion(arrays: list[Any], message: str, bandwidth: float | None) -> None:
+    with pytest.raises(MotionError, match=message) as caught:
+        from_arrays(*arrays, bandwidth=bandwidth)
+    assert caught.value.where is None
+
+
+@pytest.mark.parametrize("bandwidth", [0.0, -1.0, math.nan, math.inf, 5.0, 1e-4])
+def test_a_bandwidth_that_the_rows_cannot_have(bandwidth: float) -> None:
+    with pytest.raises(MotionError, match=r"bandwidth \(Hz\).*must be >= 0.00159155 and below 5, half the log's rate"):
+        from_arrays(*rows(), bandwidth=bandwidth)
+
+
+def test_four_rows_are_too_few_to_smooth() -> None:
+    with pytest.raises(MotionError, match="number of rows: 4; must be >= 5 to smooth; leave out bandwidth"):
+        from_arrays(*rows(4), bandwidth=1.0)
+
+
+def test_rows_almost_on_one_another_cannot_be_smoothed() -> None:
+    time = np.sort(np.concatenate((np.arange(50) * 0.01, np.arange(50) * 0.01 + 1e-9)))
+    position = np.random.default_rng(9).normal(0.0, 1.0, (100, 3))
+    time = np.concatenate((time, 1.0 + np.arange(300) * 0.01))
+    position = np.concatenate((position, np.zeros((300, 3))))
+    with pytest.raises(MotionError, match=r"too uneven to smooth: .*leave out rows that nearly repeat"):
+        from_arrays(time, position, level(400), bandwidth=1.0)
+
+
+def test_running_past_the_log_is_an_error() -> None:
+    replay = from_arrays(*rows())
+    replay.at(np.array([0.0, replay.end]))
+    with pytest.raises(MotionError, match=r"must be from 0 to 0\.5 s, the end of the motion; shorten the run"):
+        replay.at(np.array([0.6]))

@@ -1,0 +1,72 @@
+"""Texts of worlds, loaded from a file of their own; and what a wrong one is refused with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from navsense import sdf
+from navsense.errors import SdfError
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+
+FILE = "dive.sdf"
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    """Return a function that loads a world from its text."""
+
+    def from_text(text: str, **options: str) -> World:
+        path = tmp_path / FILE
+        path.write_text(text, encoding="utf-8")
+        return sdf.load(path, **options)
+
+    return from_text
+
+
+@pytest.fixture
+def refused(load: Load, tmp_path: Path) -> Refused:
+    """Return a function that gives the problems of a text, one line each, without the folder of the file."""
+
+    def problems(text: str, **options: str) -> list[str]:
+        with pytest.raises(SdfError) as caught:
+            load(text, **options)
+        assert caught.value.problems[0] is caught.value
+        return [str(problem).replace(f"{tmp_path}/", "") for problem in caught.value.problems]
+
+    return problems
+
+
+@pytest.fixture
+def in_world() -> Callable[..., str]:
+    """Return a function that puts elements into a world; the first of them is on line 3."""
+
+    def text(body: str, version: str = "1.12") -> str:
+        return f'<sdf version="{version}">\n<world name="ocean">\n{body}\n</world>\n</sdf>\n'
+
+    return text
+
+
+@pytest.fixture
+def in_link(in_world: Callable[..., str]) -> Callable[..., str]:
+    """Return a function that puts elements into the one link `auv::base`; the first of them is on line 5."""
+
+    def text(body: str, version: str = "1.12") -> str:
+        return in_world(f'<model name="auv">\n<link name="base">\n{body}\n</link>\n</model>', version)
+
+    return text
+
+
+@pytest.fixture
+def with_noise(in_link: Callable[..., str]) -> Callable[[str], str]:
+    """Return a function that puts a `<noise>` element into the x axis of a magnetometer, on line 5."""
+
+    def text(noise: str) -> str:
+        return in_link(f'<sensor name="mag" type="magnetometer"><magnetometer><x>{noise}</x></magnetometer></sensor>')
+
+    return text

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from navsense import sdf
+from navsense.errors import SdfError
+from navsense.sdf.read import DEEPEST, MOST_ELEMENTS, URI, parse, read
+
+
+def refusal(content: bytes) -> str:
+    with pytest.raises(SdfError) as caught:
+        parse(content, "dive.sdf")
+    return str(caught.value)
+
+
+def test_tree_with_lines() -> None:
+    root = parse(b'<sdf version="1.9">\n <world name="w">\n  <gravity> 0 0\n -1 </gravity><a/></world></sdf>', "w.sdf")
+    world = root.children[0]
+    assert (root.tag, root.line, root.attributes) == ("sdf", 1, {"version": "1.9"})
+    assert (world.tag, world.line, world.attribute("name")) == ("world", 2, "w")
+    assert [(child.tag, child.line) for child in world.children] == [("gravity", 3), ("a", 4)]
+    assert world.children[0].text.split() == ["0", "0", "-1"]
+    assert str(world.children[0].where) == "w.sdf:3"
+
+
+def test_text_is_joined_around_comments_and_sections() -> None:
+    assert parse(b"<a>1<!-- x -->2<![CDATA[3]]></a>", "w.sdf").text == "123"
+
+
+def test_undeclared_prefixes_are_kept() -> None:
+    assert parse(b'<gz:a gz:b="1"/>', "w.sdf").tag == "gz:a"
+
+
+def test_another_prefix_bound_to_our_namespace() -> None:
+    root = parse(f'<a xmlns:n="{URI}"><n:motion n:file="x"/><m:motion/></a>'.encode(), "w.sdf")
+    assert [child.tag for child in root.children] == ["navsense:motion", "m:motion"]
+    assert root.children[0].attributes == {"navsense:file": "x"}
+
+
+def test_our_prefix_bound_to_another_namespace() -> None:
+    assert "xmlns:navsense" in refusal(b'<a xmlns:navsense="https://example.org"/>')
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"<sdf>",
+        b"<sdf></world></sdf>",
+        b"not XML",
+        b"\x00\x01\x02\xff\xfe",
+        b"\x7fELF\x02\x01\x01" + bytes(64),
+        b"<sdf/><sdf/>",
+        b'<sdf a="1" a="2"/>',
+        b"<!-- only a comment -->",
+        b"<sdf>&unknown;</sdf>",
+        b"<sdf>\xff</sdf>",
+        b'<?xml version="1.0" encoding="no-such-thing"?><sdf/>',
+        b'<?xml version="1.0" encoding="utf-16"?><sdf/>',
+        b'<?xml version="1.0" encoding="rot13"?><sdf/>',
+        b'<?xml version="1.0" encoding="utf-7"?><sdf/>',
+    ],
+)
+def test_what_is_no_xml(content: bytes) -> None:
+    assert refusal(content).startswith("dive.sdf")
+
+
+@pytest.mark.parametrize("content", [b"", b" \n\t "])
+def test_empty_file(content: bytes) -> None:
+    assert "empty" in refusal(content)
+
+
+def test_entity_bomb() -> None:
+    levels = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 12))
+    bomb = f'<?xml version="1.0"?>\n<!DOCTYPE sdf [<!ENTITY e0 "boom">{levels}]>\n<sdf>&e11;</sdf>'
+    assert refusal(bomb.encode()).startswith("dive.sdf:2 <!DOCTYPE>: sdf; a world file declares no document type")
+
+
+def test_external_entity() -> None:
+    assert "<!DOCTYPE>" in refusal(b'<!DOCTYPE a SYSTEM "file:///etc/hostname"><a/>')
+
+
+def test_deep_nesting() -> None:
+    assert "nested 200 deep" in refusal(b"<a>" * 100_000)
+    assert "nested 200 deep" in refusal(b"<a>\n" * 100_000 + b"</a>" * 100_000)
+    deepest = parse(b"<a>" * DEEPEST + b"</a>" * DEEPEST, "w.sdf")
+    assert deepest.children[0].tag == "a"
+
+
+def test_too_many_elements() -> None:
+    assert str(MOST_ELEMENTS) in refusal(b"<a>" + b"<b/>" * (MOST_ELEMENTS + 1) + b"</a>")
+
+
+def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("navsense.sdf.read.LARGEST", 1024)
+    path = tmp_path / "large.sdf"
+    path.write_text("<sdf>" + " " * 1024 + "</sdf>", encoding="utf-8")
+    with pytest.raises(SdfError, match="too large"):
+        read(path)
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(SdfError, match="does not exist") as caught:
+        sdf.load(tmp_path / "none.sdf")
+    assert str(caught.value).startswith(f"{tmp_path}/none.sdf file: does not exist")
+    assert list(caught.value.problems) == [caught.value]
+
+
+def test_folder(tmp_path: Path) -> None:
+    with pytest.raises(SdfError, match="file") as caught:
+        sdf.load(tmp_path)
+    assert "is a folder" in str(caught.value)
+
+
+def test_name_that_no_file_can_have() -> None:
+    with pytest.raises(SdfError):
+        sdf.load("a\0b.sdf")
+
+
+def test_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.sdf"
+    os.mkfifo(pipe)
+    with pytest.raises(SdfError) as caught:
+        sdf.load(pipe)
+    assert "a device or a pipe" in str(caught.value)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+def test_no_permission(tmp_path: Path) -> None:
+    path = tmp_path / "closed.sdf"
+    path.write_text("<sdf/>", encoding="utf-8")
+    path.chmod(0)
+    with pytest.raises(SdfError, match="file") as caught:
+        sdf.load(path)
+    assert "ermission" in str(caught.value)

@@ -1,0 +1,96 @@
+"""One sensor's errors onto one's own arrays."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from navsense.errors import SensorError
+from navsense.noise.channel import Noise
+from navsense.sensors import Imu, Magnetometer
+from navsense.sensors.kalibr import kalibr
+
+TIME = np.arange(1000) / 200.0
+ZEROS = np.zeros((1000, 3))
+
+
+@pytest.mark.requirement("DOO-1")
+def test_errors_go_onto_own_arrays_and_truth_stays_as_it_was() -> None:
+    gyro = Noise(stddev=1e-3, bias_mean=0.01, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=10.0)
+    sheet = Imu(gyro, gyro, gyro)
+    rate, force = np.full((1000, 3), 0.5), np.full((1000, 3), 9.8)
+    reading = sheet.apply(TIME, rate, force, seed=7)
+    assert np.array_equal(rate, np.full((1000, 3), 0.5))
+    assert np.array_equal(reading.truth["angular_velocity"], rate)
+    assert np.array_equal(reading["linear_acceleration"], force)
+    white = reading["angular_velocity"] - rate - reading.errors["angular_velocity"]
+    assert abs(white.std() / 1e-3 - 1.0) < 4.892 / math.sqrt(2.0 * white.size)
+    again = sheet.apply(TIME, rate, force, seed=7)
+    assert again["angular_velocity"].tobytes() == reading["angular_velocity"].tobytes()
+
+
+@pytest.mark.requirement("DOO-1", "NOI-3")
+def test_the_drift_is_exact_for_uneven_steps() -> None:
+    """Over many serial numbers the drift has its stationary variance after uneven steps, and their correlation."""
+    noise = Noise(dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=2.0)
+    time = np.array([3.0, 3.001, 4.5, 5.0])
+    serials = 3000
+    rows = np.array(
+        [Magnetometer(noise).apply(time, np.zeros((4, 3)), seed=1, run=run)["field"][:, 0] for run in range(serials)]
+    )
+    declared = 0.3**2 * 2.0 / 2.0
+    assert np.abs(rows.var(axis=0) / declared - 1.0).max() < 5.2 * math.sqrt(2.0 / serials)
+    for first, second in ((0, 1), (1, 2), (2, 3), (0, 3)):
+        expected = math.exp(-(time[second] - time[first]) / 2.0)
+        r = float(np.corrcoef(rows[:, first], rows[:, second])[0, 1])
+        assert abs(math.atanh(r) - math.atanh(expected)) < 5.2 / math.sqrt(serials - 3)
+
+
+@pytest.mark.requirement("DOO-1")
+@pytest.mark.parametrize(
+    ("time", "field", "message"),
+    [
+        ([0.0, 1.0, 0.5], np.zeros((3, 3)), "time of row 2: 0.5; must be after 1.0 s"),
+        ([0.0, 0.0], np.zeros((2, 3)), "time of row 1"),
+        ([0.0, math.nan], np.zeros((2, 3)), "must be finite"),
+        ([0.0, 1.0], np.zeros((3, 3)), r"shape \(3, 3\); must be \(2, 3\)"),
+        ([0.0, 1.0], np.zeros(2), r"must be \(2, 3\)"),
+        ([], np.zeros((0, 3)), r"must be \(n,\) with n >= 1"),
+    ],
+)
+def test_wrong_arrays_are_refused(time: list[float], field: np.ndarray, message: str) -> None:
+    with pytest.raises(SensorError, match=message):
+        Magnetometer().apply(np.array(time), field, seed=1)
+
+
+@pytest.mark.requirement("DOO-1")
+def test_one_sheet_serves_simulator_and_filter() -> None:
+    """ADIS16448 as Kalibr's users have it: density 1.6968e-4 and 2.0e-3 at 200 Hz."""
+    gyro = Noise(stddev=1.6968e-4 * math.sqrt(200.0), dynamic_bias_stddev=1.9393e-5, dynamic_bias_correlation_time=1000.0)
+    accelerometer = Noise(stddev=2.0e-3 * math.sqrt(200.0), dynamic_bias_stddev=3.0e-3, dynamic_bias_correlation_time=300.0)
+    text = kalibr(Imu(gyro, gyro, gyro, accelerometer, accelerometer, accelerometer), 200.0, "/imu0")
+    values = dict(line.split(": ") for line in text.splitlines() if not line.startswith("#"))
+    assert float(values["gyroscope_noise_density"]) == pytest.approx(1.6968e-4)
+    assert float(values["gyroscope_random_walk"]) == pytest.approx(1.9393e-5)
+    assert float(values["accelerometer_noise_density"]) == pytest.approx(2.0e-3)
+    assert float(values["accelerometer_random_walk"]) == pytest.approx(3.0e-3)
+    assert values["rostopic"] == "/imu0"
+    assert float(values["update_rate"]) == 200.0
+
+
+@pytest.mark.requirement("NOI-1")
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"stddev": -0.2}, "stddev: -0.2; must be >= 0"),
+        ({"mean": math.nan}, "mean: nan; must be a finite number"),
+        ({"bias_stddev": math.inf}, "bias_stddev: inf; must be a finite number"),
+        ({"minimum": 1.0, "maximum": 0.0}, "minimum: 1.0; must be below the maximum 0.0"),
+        ({"dynamic_bias_stddev": 1.0}, "dynamic_bias_correlation_time: 0.0; must be > 0"),
+    ],
+)
+def test_impossible_noise_is_refused(fields: dict[str, float], message: str) -> None:
+    with pytest.raises(SensorError, match=message):
+        Noise(**fields)  # type: ignore[arg-type]  # floats all

@@ -1,0 +1,145 @@
+"""IMU against closed forms and the figures of Gazebo's library."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from navsense.environment.base import Environment, Uniform
+from navsense.motion.base import MotionBlock
+from navsense.motion.mounted import mounted
+from navsense.motion.still import Still
+from navsense.pose import Pose, from_rpy
+from navsense.sensors import Imu
+from navsense.testing import witness_motion
+from navsense.ticks import Ticks
+from navsense.typing import Times, Vector
+
+RATE = 100.0
+TICKS = Ticks(np.arange(300), RATE)
+G5 = Environment(gravity=Uniform((0.0, 0.0, -5.0)))
+
+
+class Spinning:
+    """Turns about the world's z axis at omega + alpha t from attitude `tilt`, the origin at rest."""
+
+    end = math.inf
+
+    def __init__(self, omega: float, alpha: float) -> None:
+        self.omega, self.alpha = omega, alpha
+
+    def at(self, time: Times) -> MotionBlock:
+        n = time.size
+        angle = self.omega * time + self.alpha * time**2 / 2.0
+        z = np.zeros((n, 3))
+        rotation = np.stack([np.cos(angle / 2), 0 * time, 0 * time, np.sin(angle / 2)], axis=1)
+        rate, turn = z.copy(), z.copy()
+        rate[:, 2] = self.omega + self.alpha * time
+        turn[:, 2] = self.alpha
+        return MotionBlock(z.copy(), rotation, z.copy(), rate, z.copy(), turn)
+
+
+@pytest.mark.requirement("IMU-1")
+@pytest.mark.parametrize("rpy", [(0.0, 0.0, 0.0), (0.0, 3.14, 0.0), (math.pi / 2, 0.0, math.pi), (0.3, -0.4, 1.0)])
+def test_at_rest_it_reads_gravity_upwards(rpy: Vector) -> None:
+    ideal = Imu().ideal(Still(Pose(rotation=from_rpy(*rpy))), G5, TICKS)
+    expected = Rotation.from_euler("xyz", rpy).inv().apply([0.0, 0.0, 5.0])
+    assert np.allclose(ideal["linear_acceleration"], expected, atol=1e-14)
+    assert not ideal["angular_velocity"].any()
+    assert np.allclose(ideal["orientation"], [1.0, 0.0, 0.0, 0.0], atol=1e-15)
+
+
+@pytest.mark.requirement("IMU-1")
+def test_in_free_fall_it_reads_nothing() -> None:
+    class Falling:
+        end = math.inf
+
+        def at(self, time: Times) -> MotionBlock:
+            block = Still(Pose()).at(time)
+            block.acceleration_w[:, 2] = -5.0
+            return block
+
+    assert not Imu().ideal(Falling(), G5, TICKS)["linear_acceleration"].any()
+
+
+@pytest.mark.requirement("IMU-2")
+@pytest.mark.parametrize("radius", [0.0, 0.25, 3.0])
+def test_off_the_origin_it_feels_centripetal_and_tangential_acceleration(radius: float) -> None:
+    """A turntable: -omega^2 r along the arm, alpha r across it, 5 upwards."""
+    omega, alpha = 3.0, 0.7
+    ideal = Imu().ideal(mounted(Spinning(omega, alpha), Pose((radius, 0.0, 0.0))), G5, TICKS)
+    rate = omega + alpha * TICKS.time
+    expected = np.stack([-(rate**2) * radius, np.full(300, alpha * radius), np.full(300, 5.0)], axis=1)
+    assert np.allclose(ideal["linear_acceleration"], expected, atol=1e-10)
+    assert np.allclose(ideal["angular_velocity"], np.stack([0 * rate, 0 * rate, rate], axis=1))
+
+
+@pytest.mark.requirement("IMU-2")
+def test_a_turned_mounting_turns_what_it_reads() -> None:
+    arm = Pose((0.2, -0.1, 0.4), from_rpy(0.4, -1.0, 2.0))
+    straight = Imu().ideal(mounted(witness_motion(), Pose(arm.position)), G5, TICKS)
+    turned = Imu().ideal(mounted(witness_motion(), arm), G5, TICKS)
+    back = Rotation.from_euler("xyz", (0.4, -1.0, 2.0)).inv()
+    for name in ("angular_velocity", "linear_acceleration"):
+        assert np.allclose(turned[name], back.apply(straight[name]), atol=1e-12)
+
+
+@pytest.mark.requirement("IMU-1")
+def test_integrated_readings_give_the_motion_back() -> None:
+    """Dead reckoning by SciPy from the ideal readings: the whole model, gravity and frames included."""
+    rate, count = 2000.0, 4000
+    ticks = Ticks(np.arange(count), rate)
+    truth = witness_motion().at(ticks.time)
+    ideal = Imu(reference=(1.0, 0.0, 0.0, 0.0)).ideal(witness_motion(), Environment(), ticks)
+    omega, force = ideal["angular_velocity"], ideal["linear_acceleration"]
+    attitude = Rotation.from_quat(truth.rotation_wb[0], scalar_first=True)
+    velocity, position = truth.velocity_w[0].copy(), truth.position_w[0].copy()
+    accelerations = []
+    attitudes = []
+    for k in range(count):
+        attitudes.append(attitude.as_quat(scalar_first=True))
+        accelerations.append(attitude.apply(force[k]) + [0.0, 0.0, -9.8])
+        if k + 1 < count:
+            attitude = attitude * Rotation.from_rotvec((omega[k] + omega[k + 1]) / (2.0 * rate))
+    a = np.array(accelerations)
+    for k in range(count - 1):
+        position = position + velocity / rate + (2.0 * a[k] + a[k + 1]) / (6.0 * rate**2)
+        velocity = velocity + (a[k] + a[k + 1]) / (2.0 * rate)
+    assert np.allclose(velocity, truth.velocity_w[-1], atol=2e-4)
+    assert np.allclose(position, truth.position_w[-1], atol=2e-4)
+    alignment = np.abs(np.sum(np.array(attitudes) * ideal["orientation"], axis=1))
+    assert alignment.min() > 1.0 - 1e-8
+
+
+@pytest.mark.requirement("IMU-1")
+def test_the_orientation_is_relative_to_its_reference() -> None:
+    """gz-sensors: q = q_ref^-1 q_world; with a reference yaw of 1.57 an unturned sensor reads yaw -1.57."""
+    ideal = Imu(reference=from_rpy(0.0, 0.0, 1.57)).ideal(Still(Pose()), G5, TICKS)
+    assert np.allclose(ideal["orientation"], from_rpy(0.0, 0.0, -1.57), atol=1e-15)
+
+
+@pytest.mark.requirement("IMU-1")
+def test_without_a_reference_the_sensor_starts_level() -> None:
+    ideal = Imu().ideal(witness_motion(), G5, TICKS)["orientation"]
+    assert np.allclose(ideal[0], [1.0, 0.0, 0.0, 0.0], atol=1e-15)
+    world = witness_motion().at(TICKS.time).rotation_wb
+    first = Rotation.from_quat(world[0], scalar_first=True)
+    expected = first.inv() * Rotation.from_quat(world, scalar_first=True)
+    assert np.allclose((expected.inv() * Rotation.from_quat(ideal, scalar_first=True)).magnitude(), 0.0, atol=1e-7)
+
+
+@pytest.mark.requirement("IMU-1")
+def test_each_axis_has_its_own_noise() -> None:
+    sheet = Imu.witness()
+    assert len({process.channel for process in sheet.processes()}) == 6
+    names = [(process.channel, process.name) for process in sheet.processes()]
+    assert len(names) == len(set(names)) == 18
+
+
+def test_without_orientation_there_is_none() -> None:
+    sheet = Imu(orientation=False)
+    assert "orientation" not in sheet.ideal(Still(Pose()), G5, TICKS)
+    assert [output.name for output in sheet.outputs] == ["angular_velocity", "linear_acceleration"]

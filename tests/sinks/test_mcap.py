@@ -1,0 +1,281 @@
+"""MCAP recordings, read back by two programs that nobody here wrote."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
+from rosbags.highlevel import AnyReader
+
+from navsense import sinks
+from navsense.errors import SinkError
+from navsense.sinks import mcap
+from navsense.sinks.mcap import McapSink
+
+EPOCH = 1_700_000_000
+SECONDS = 3
+
+
+@pytest.fixture(scope="module")
+def recorded(made: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("mcap") / "run.mcap"
+    with sinks.open(path, sinks.Recording(made.world(), epoch=EPOCH, seed=7, duration=float(SECONDS))) as sink:
+        for second in range(SECONDS):
+            sink.write(made.slab(second, EPOCH))
+    return path
+
+
+def decoded(path: Path) -> dict[str, list[tuple[Any, Any, Any]]]:
+    """Return (channel, message, decoded) by topic, as the mcap packages read a file, checksums and all."""
+    found: dict[str, list[tuple[Any, Any, Any]]] = {}
+    with path.open("rb") as file:
+        reader = make_reader(file, decoder_factories=[DecoderFactory()], validate_crcs=True)
+        for _, channel, message, value in reader.iter_decoded_messages():
+            found.setdefault(channel.topic, []).append((channel, message, value))
+    return found
+
+
+def xyz(part: Any) -> list[float]:
+    return [part.x, part.y, part.z]
+
+
+def wxyz(part: Any) -> list[float]:
+    return [part.w, part.x, part.y, part.z]
+
+
+def nanoseconds(stamp: Any) -> int:
+    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
+
+
+def slabs(made: ModuleType) -> list[Any]:
+    return [made.slab(second, EPOCH) for second in range(SECONDS)]
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_every_topic_has_all_its_messages(made: ModuleType, recorded: Path) -> None:
+    counts = Counter({topic: len(rows) for topic, rows in decoded(recorded).items()})
+    poses = ("/truth/rov", "/truth/rov/accel", "/truth/rov/arm/tip", "/truth/rov/arm/tip/accel", "/clock", "/tf")
+    expected = {topic: 50 * SECONDS for topic in poses}
+    expected |= {topic: 100 * SECONDS for topic in ("/imu", "/imu/ideal", "/imu/bias")}
+    expected |= {topic: 10 * SECONDS for topic in ("/mag", "/mag/ideal", "/mag/bias")}
+    assert counts == expected | {"/tf_static": 1}
+    with AnyReader([recorded]) as reader:
+        assert Counter(connection.topic for connection, _, _ in reader.messages()) == counts
+
+
+@pytest.mark.requirement("CLK-5")
+@pytest.mark.parametrize("by_rosbags", [False, True])
+def test_both_times_are_recorded_with_every_reading(made: ModuleType, recorded: Path, by_rosbags: bool) -> None:
+    stamps: dict[str, list[int]] = {}
+    if by_rosbags:
+        with AnyReader([recorded]) as reader:
+            for connection, _, raw in reader.messages():
+                value = reader.deserialize(raw, connection.msgtype)
+                if hasattr(value, "header"):
+                    stamps.setdefault(connection.topic, []).append(nanoseconds(value.header.stamp))
+    else:
+        for topic, rows in decoded(recorded).items():
+            if hasattr(rows[0][2], "header"):
+                stamps[topic] = [nanoseconds(value.header.stamp) for _, _, value in rows]
+    for name, topic in ((made.IMU, "/imu"), (made.MAG, "/mag")):
+        expected = np.concatenate([slab.readings[name].stamp for slab in slabs(made)])
+        for part in ("", "/ideal", "/bias"):
+            assert stamps[topic + part] == expected.tolist()
+        true = np.concatenate([slab.readings[name].true_stamp for slab in slabs(made)]).tolist()
+        messages = [message for _, message, _ in decoded(recorded)[topic]]
+        assert [message.publish_time for message in messages] == true
+        assert [message.log_time for message in messages] == true
+        assert true != expected.tolist()
+        assert [message.sequence for message in messages] == list(range(len(true)))
+    for link in ("/truth/rov", "/truth/rov/arm/tip/accel"):
+        assert stamps[link] == np.concatenate([s.truth[made.LINKS[0]].stamp for s in slabs(made)]).tolist()
+
+
+@pytest.mark.requirement("TRU-1", "MAG-5")
+@pytest.mark.parametrize("part", ["reading", "ideal", "bias"])
+def test_readings_truth_and_hidden_errors_come_back_bit_for_bit(made: ModuleType, recorded: Path, part: str) -> None:
+    topics = decoded(recorded)
+    suffix = "" if part == "reading" else "/" + part
+    attribute = {"reading": "arrays", "ideal": "truth", "bias": "errors"}[part]
+
+    def expected(name: str, key: str) -> list[list[float]]:
+        rows = [getattr(slab.readings[name], attribute)[key] for slab in slabs(made)]
+        return np.concatenate(rows).tolist()  # type: ignore[no-any-return]
+
+    imu = [value for _, _, value in topics["/imu" + suffix]]
+    assert [xyz(v.angular_velocity) for v in imu] == expected(made.IMU, "angular_velocity")
+    assert [xyz(v.linear_acceleration) for v in imu] == expected(made.IMU, "linear_acceleration")
+    if part == "bias":
+        assert all(wxyz(v.orientation) == [1.0, 0.0, 0.0, 0.0] for v in imu)
+        assert all(v.orientation_covariance[0] == -1.0 for v in imu)
+    else:
+        assert [wxyz(v.orientation) for v in imu] == expected(made.IMU, "orientation")
+        assert all(not any(v.orientation_covariance) for v in imu)
+    field = [value for _, _, value in topics["/mag" + suffix]]
+    assert [xyz(v.magnetic_field) for v in field] == expected(made.MAG, "field")
+    assert {v.header.frame_id for v in field} == {"mag_frame"}
+    assert {v.header.frame_id for v in imu} == {made.IMU}
+    diagonal = list(imu[0].angular_velocity_covariance)[::4] + list(imu[0].linear_acceleration_covariance)[::4]
+    assert diagonal == ([0.0625, 0.0625, 0.0625, 0.25, 0.0, 0.0] if part == "reading" else [0.0] * 6)
+    assert list(field[0].magnetic_field_covariance) == [0.0625 if part == "reading" else 0.0] + [0.0] * 8
+
+
+@pytest.mark.requirement("TRU-1")
+def test_truth_of_every_link_comes_back_in_the_frames_that_ros_names(made: ModuleType, recorded: Path) -> None:
+    topics = decoded(recorded)
+    for link, topic in zip(made.LINKS, ("/truth/rov", "/truth/rov/arm/tip"), strict=True):
+        parts = [slab.truth[link] for slab in slabs(made)]
+        poses = [value for _, _, value in topics[topic]]
+        assert [xyz(v.pose.pose.position) for v in poses] == np.concatenate([p.position for p in parts]).tolist()
+        assert [wxyz(v.pose.pose.orientation) for v in poses] == np.concatenate([p.orientation for p in parts]).tolist()
+        rates = np.concatenate([p.angular_velocity for p in parts]).tolist()
+        assert [xyz(v.twist.twist.angular) for v in poses] == rates
+        assert {(v.header.frame_id, v.child_frame_id) for v in poses} == {("world", link)}
+        accels = [value for _, _, value in topics[topic + "/accel"]]
+        assert {v.header.frame_id for v in accels} == {link}
+        turns = np.concatenate([p.angular_acceleration for p in parts]).tolist()
+        assert [xyz(v.accel.angular) for v in accels] == turns
+
+
+@pytest.mark.requirement("DVU-6")
+def test_transforms_of_every_link_and_sensor(made: ModuleType, recorded: Path) -> None:
+    topics = decoded(recorded)
+    channel, _, value = topics["/tf_static"][0]
+    assert "durability: 1" in channel.metadata["offered_qos_profiles"]
+    static = {t.child_frame_id: (t.header.frame_id, xyz(t.transform.translation)) for t in value.transforms}
+    assert static == {
+        "rov::arm::tip": ("rov::base", [0.9, 2.0, 2.8]),
+        "dock::pier": ("world", [5.0, 6.0, 7.0]),
+        made.IMU: ("rov::base", [0.0, 0.0, 0.1]),
+        made.MAG: ("rov::base", [0.0, 0.0, 0.0]),
+        "mag_frame": ("rov::base", [0.0, 0.0, 0.0]),
+    }
+    truth = [slab.truth["rov::base"] for slab in slabs(made)]
+    moving = [v.transforms[0] for _, _, v in topics["/tf"]]
+    assert {(t.header.frame_id, t.child_frame_id) for t in moving} == {("world", "rov::base")}
+    assert [xyz(t.transform.translation) for t in moving] == np.concatenate([t.position for t in truth]).tolist()
+    assert [wxyz(t.transform.rotation) for t in moving] == np.concatenate([t.orientation for t in truth]).tolist()
+    times = np.concatenate([t.stamp for t in truth]).tolist()
+    assert [nanoseconds(t.header.stamp) for t in moving] == times
+    assert [nanoseconds(v.clock) for _, _, v in topics["/clock"]] == times
+
+
+def test_what_was_dropped_is_no_message_and_what_is_invalid_is_nan(made: ModuleType, tmp_path: Path) -> None:
+    slab = made.slab(0)
+    reading = slab.readings[made.MAG]
+    reading.emitted[[0, 4, 9]] = False
+    reading.valid[5] = False
+    reading.arrays["field"][5] = np.nan
+    path = tmp_path / "run.mcap"
+    with sinks.open(path, sinks.Recording(made.world(), duration=1.0)) as sink:
+        sink.write(slab)
+    topics = decoded(path)
+    kept = [1, 2, 3, 5, 6, 7, 8]
+    for suffix in ("", "/ideal", "/bias"):
+        assert [m.publish_time for _, m, _ in topics["/mag" + suffix]] == reading.true_stamp[kept].tolist()
+    got = np.array([xyz(v.magnetic_field) for _, _, v in topics["/mag"]])
+    assert got.tobytes() == reading.arrays["field"][kept].tobytes()
+
+
+def test_without_truth_only_readings_clock_and_transforms_are_kept(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    with sinks.open(path, sinks.Recording(made.world(), duration=1.0, truth=False)) as sink:
+        sink.write(made.slab(0))
+    assert set(decoded(path)) == {"/imu", "/mag", "/clock", "/tf", "/tf_static"}
+
+
+@pytest.mark.parametrize("compression", ["zstd", ""])
+def test_chunks_are_bounded_and_follow_one_another_in_time(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: Any
+) -> None:
+    monkeypatch.setattr(mcap, "CHUNK_BYTES", 20_000)
+    path = tmp_path / "run.mcap"
+    with McapSink(path, sinks.Recording(made.world(), duration=3.0), compression) as sink:
+        for second in range(3):
+            sink.write(made.slab(second))
+    with path.open("rb") as file:
+        chunks = make_reader(file, validate_crcs=True).get_summary().chunk_indexes  # type: ignore[union-attr]
+    assert len(chunks) > 10
+    assert {chunk.compression for chunk in chunks} == {compression}
+    assert all(chunk.uncompressed_size <= 20_000 for chunk in chunks[2:])
+    assert all(a.message_end_time < b.message_start_time for a, b in zip(chunks[1:], chunks[2:], strict=False))
+    assert len(decoded(path)["/imu"]) == 300
+
+
+def test_models_whose_truth_has_other_instants_and_topics_that_are_taken(made: ModuleType, tmp_path: Path) -> None:
+    world = made.world()
+    other = dataclasses.replace(world.models[1], static=False, motion=made.Somewhere())
+    sensors = tuple(dataclasses.replace(sensor, topic="/same") for sensor in world.sensors)
+    world = dataclasses.replace(world, models=(world.models[0], other), sensors=sensors)
+    slab = made.slab(0)
+    slab = dataclasses.replace(slab, truth={**slab.truth, "dock::pier": made.truth("dock::pier", 0, 20)})
+    path = tmp_path / "run.mcap"
+    with sinks.open(path, sinks.Recording(world, duration=1.0)) as sink:
+        sink.write(slab)
+    topics = decoded(path)
+    frames = Counter(t.child_frame_id for _, _, value in topics["/tf"] for t in value.transforms)
+    assert frames == {"rov::base": 50, "dock::pier": 20}
+    assert len(topics["/clock"]) == 50
+    assert len(topics["/same"]) == 100
+    assert len(topics["/rov/base/mag"]) == 10
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epoch": -1}, ("global time", "--epoch")),
+        ({"epoch": 2**31 - 2, "duration": 3.0}, ("global time", "--epoch")),
+        ({"runs": range(4)}, ("one run", ".npz")),
+    ],
+)
+def test_what_the_format_cannot_hold_is_refused(
+    made: ModuleType, tmp_path: Path, change: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    with pytest.raises(SinkError) as error:
+        sinks.open(tmp_path / "run.mcap", sinks.Recording(made.world(), **change))
+    assert all(word in str(error.value) for word in words)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_stamp_that_does_not_fit_names_the_clock_and_leaves_a_whole_file(made: ModuleType, tmp_path: Path) -> None:
+    slab = made.slab(1)
+    slab.readings[made.IMU].clock_error[3] = 1e10
+    path = tmp_path / "run.mcap"
+    with (
+        pytest.raises(SinkError, match=r"rov::base::clock.*--epoch"),
+        sinks.open(path, sinks.Recording(made.world())) as sink,
+    ):
+        sink.write(made.slab(0))
+        sink.write(slab)
+    assert len(decoded(path)["/imu"]) == 100
+
+
+@pytest.mark.parametrize("name", ["run.txt", "run", "run.bag2"])
+def test_an_unknown_suffix_lists_those_that_are_known(made: ModuleType, tmp_path: Path, name: str) -> None:
+    with pytest.raises(SinkError, match=r"\.mcap, \.npz"):
+        sinks.open(tmp_path / name, sinks.Recording(made.world()))
+
+
+@pytest.mark.parametrize("suffix", [".mcap", ".npz"])
+def test_places_that_cannot_be_written(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+    recording = sinks.Recording(made.world())
+    (tmp_path / f"dir{suffix}").mkdir()
+    with pytest.raises(SinkError, match=r"is a directory.*name a file"):
+        sinks.open(tmp_path / f"dir{suffix}", recording)
+    with pytest.raises(SinkError, match=r"does not exist.*create it"):
+        sinks.open(tmp_path / "none" / f"run{suffix}", recording)
+    with pytest.raises(SinkError):
+        sinks.open(tmp_path / ("x" * 300 + suffix), recording)
+    if os.geteuid() != 0:
+        locked = tmp_path / "locked"
+        locked.mkdir(mode=0o500)
+        with pytest.raises(SinkError, match="permission"):
+            sinks.open(locked / f"run{suffix}", recording)

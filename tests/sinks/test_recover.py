@@ -1,0 +1,239 @@
+"""What is left of a recording that was cut off, by a kill, a full disk or anything else."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from mcap.reader import make_reader
+from mcap.writer import CompressionType, Writer
+
+from navsense import sinks
+from navsense.errors import NavsenseError, SinkError
+from navsense.sinks import mcap, records
+from navsense.sinks.info import info
+from navsense.sinks.recover import recover, recovered_name
+
+
+def contents(path: Path) -> list[tuple[str, str, int, int, int, bytes]]:
+    """Return all messages in the order of the file's index, as the mcap package reads them."""
+    with path.open("rb") as file:
+        reader = make_reader(file, validate_crcs=True)
+        return [
+            (channel.topic, schema.name if schema else "", m.sequence, m.log_time, m.publish_time, m.data)
+            for schema, channel, m in reader.iter_messages(log_time_order=False)
+        ]
+
+
+@pytest.fixture(scope="module")
+def small(made: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("small") / "run.mcap"
+    with sinks.open(path, sinks.Recording(made.world(), seed=7, duration=3.0)) as sink:
+        for second in range(3):
+            sink.write(made.slab(second))
+    return path
+
+
+def chunk_ends(path: Path) -> list[int]:
+    """Return the offset behind each chunk."""
+    with path.open("rb") as file:
+        found = records.walk(file, len(records.MAGIC), path.stat().st_size)
+        return [raw.offset + records.PREFIX.size + len(raw.body) for raw in found if raw.kind == records.CHUNK]
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_a_whole_recording_is_recovered_whole(small: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.mcap"
+    summary = recover(small, out)
+    assert summary.complete
+    assert summary.lost == "nothing was missing"
+    assert contents(out) == contents(small)
+    assert summary.messages == len(contents(small)) == sum(summary.topics.values())
+    old, new = info(small), info(out)
+    assert (old.entries, old.start, old.end, old.meta) == (new.entries, new.start, new.end, new.meta)
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_cut_anywhere_all_whole_chunks_are_recovered(small: Path, tmp_path: Path) -> None:
+    raw, ends = small.read_bytes(), chunk_ends(small)
+    whole = contents(small)
+    by_chunk = {0: 0}
+    for count, end in enumerate(ends, 1):
+        by_chunk[count] = sum(1 for m in whole if m[0] == "/imu" and m[3] < (count - 1) * 10**9)
+        assert end
+    cut, out = tmp_path / "cut.mcap", tmp_path / "out.mcap"
+    rng = random.Random(20)
+    places = {*range(120), *(rng.randrange(len(raw)) for _ in range(150))}
+    places |= {end + shift for end in ends for shift in (-1, 0, 1)} | set(range(len(raw) - 40, len(raw)))
+    for place in sorted(places):
+        cut.write_bytes(raw[:place])
+        count = sum(end <= place for end in ends)
+        try:
+            summary = recover(cut, out)
+        except NavsenseError:
+            assert count == 0
+            continue
+        got = contents(out)
+        assert summary.chunks == count
+        assert got == whole[: len(got)]
+        assert sum(1 for m in got if m[0] == "/imu") == by_chunk[count]
+        assert summary.messages == len(got)
+        with pytest.raises(SinkError, match="navsense recover"):
+            info(cut)
+
+
+def test_bytes_that_rot_never_raise_anything_else(small: Path, tmp_path: Path) -> None:
+    raw = small.read_bytes()
+    rng = random.Random(3)
+    bad, out = tmp_path / "bad.mcap", tmp_path / "out.mcap"
+    for _ in range(200):
+        broken = bytearray(raw)
+        for _ in range(rng.randrange(1, 4)):
+            broken[rng.randrange(len(raw))] = rng.randrange(256)
+        bad.write_bytes(broken)
+        for look in (lambda: recover(bad, out), lambda: info(bad)):
+            try:
+                look()
+            except NavsenseError as error:
+                assert str(bad) in str(error)
+
+
+CHILD = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {here!r})
+import made
+from navsense import sinks
+sink = sinks.open(Path({path!r}), sinks.Recording(made.world(), duration=1e6))
+for second in range(10**6):
+    sink.write(made.slab(second))
+    print(second, flush=True)
+"""
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_killed_while_it_writes_all_but_the_last_chunk_is_kept(made: ModuleType, tmp_path: Path) -> None:
+    path, out = tmp_path / "run.mcap", tmp_path / "out.mcap"
+    program = CHILD.format(here=str(Path(__file__).parent), path=str(path))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            if int(line) >= 5:
+                break
+        time.sleep(0.01)
+        child.send_signal(signal.SIGKILL)
+        seconds = 1 + max(int(line) for line in [line, *child.stdout])
+    summary = recover(path, out)
+    assert not summary.complete
+    imu = [m for m in contents(out) if m[0] == "/imu"]
+    assert len(imu) in (100 * seconds, 100 * (seconds + 1))
+    assert [m[2] for m in imu] == list(range(len(imu)))
+    assert summary.topics["/imu"] == len(imu)
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_a_full_disk_is_a_clear_error_and_leaves_all_whole_chunks(made: ModuleType, tmp_path: Path) -> None:
+    path, out = tmp_path / "run.mcap", tmp_path / "out.mcap"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    sink = sinks.open(path, sinks.Recording(made.world(), duration=1e4))
+    written = 0
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limits[1]))
+        with pytest.raises(SinkError, match=r"too large.*navsense recover"):
+            while True:
+                sink.write(made.slab(written))
+                written += 1
+        with pytest.raises(SinkError):
+            sink.write(made.slab(written))
+        sink.abort()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert 2 < written
+    assert recover(path, out).topics["/imu"] == 100 * written
+    with pytest.raises(SinkError, match="navsense recover"):
+        info(path)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_disk_without_space_names_the_remedy(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    path.symlink_to("/dev/full")
+    with pytest.raises(SinkError, match=r"no space.*free some space"):
+        sinks.open(path, sinks.Recording(made.world()))
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+@pytest.mark.parametrize("compression", list(CompressionType))
+def test_recordings_of_other_programs_are_recovered(tmp_path: Path, chunked: bool, compression: Any) -> None:
+    path, cut, out = tmp_path / "other.mcap", tmp_path / "cut.mcap", tmp_path / "out.mcap"
+    with path.open("wb") as file:
+        writer = Writer(file, chunk_size=2000, compression=compression, use_chunking=chunked)
+        writer.start("", "other")
+        schema = writer.register_schema("T", "jsonschema", b"{}")
+        topics = [writer.register_channel(name, "json", schema) for name in ("/a", "/b")]
+        for i in range(500):
+            writer.add_message(topics[i % 2], i, b'{"n": %d}' % i, i, i)
+            if i == 250:
+                writer.add_attachment(i, i, "note", "text/plain", b"hello")
+                writer.add_metadata("word", {"key": "value"})
+        writer.finish()
+    assert recover(path, out).complete
+    assert contents(out) == contents(path)
+    with out.open("rb") as file:
+        reader = make_reader(file)
+        assert [attachment.data for attachment in reader.iter_attachments()] == [b"hello"]
+        assert [record.metadata for record in reader.iter_metadata()] == [{"key": "value"}]
+    assert [(entry.name, entry.count) for entry in info(path).entries] == [("/a", 250), ("/b", 250)]
+    cut.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    summary = recover(cut, out)
+    assert not summary.complete
+    assert contents(out) == contents(path)[: summary.messages]
+    assert summary.messages > 100
+
+
+def test_what_is_no_recording_is_refused(small: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.mcap"
+    text.write_text("hello")
+    for path, words in ((text, "not an MCAP"), (tmp_path / "none.mcap", "check the name"), (tmp_path, "directory")):
+        with pytest.raises(SinkError, match=words):
+            recover(path, tmp_path / "out.mcap")
+    with pytest.raises(SinkError, match="onto itself"):
+        recover(small, small)
+    with pytest.raises(SinkError, match="create it"):
+        recover(small, tmp_path / "none" / "out.mcap")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["text.mcap"]
+    assert recovered_name("a/run.mcap") == Path("a/run-recovered.mcap")
+
+
+def test_info_says_what_a_recording_holds(made: ModuleType, small: Path) -> None:
+    found = info(small)
+    counts = {entry.name: (entry.type, entry.count) for entry in found.entries}
+    assert counts["/imu"] == ("sensor_msgs/msg/Imu", 300)
+    assert counts["/tf"] == ("tf2_msgs/msg/TFMessage", 150)
+    assert (found.start, found.end) == (0.0, 2.99)
+    assert found.meta["world"] == "sea"
+    assert found.meta["seed"] == "7"
+    assert found.size == small.stat().st_size
+    assert "mcap" in found.headline
+    assert str(len(contents(small))) in found.headline
+    with pytest.raises(SinkError, match=r"\.mcap, \.npz"):
+        info(small.with_suffix(".bag"))
+    with pytest.raises(SinkError, match="check the name"):
+        info(small.with_name("none.mcap"))
+
+
+def test_an_empty_recording_is_whole(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    sinks.open(path, sinks.Recording(made.world())).close()
+    assert [entry.count for entry in info(path).entries] == [0, 0, 1]
+    assert mcap.CHUNK_BYTES <= 4_000_000

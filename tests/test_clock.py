@@ -1,0 +1,132 @@
+"""Clocks: functions of run, clock and time, the same for every sensor that reads them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from navsense.clock import Clock, Curve, Stamps, error
+from navsense.errors import ClockError
+from navsense.noise.channel import Noise
+from navsense.sensors import Imu, Magnetometer
+from navsense.simulation import simulate
+from navsense.streams import generator
+from navsense.testing import witness_world
+from navsense.world import World
+
+Z = 4.892
+"""Two-sided normal quantile of a false-alarm rate of 1e-6."""
+
+DRIFTING = Clock(
+    "robot::base::clock", Noise(bias_stddev=1e-3, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=5.0)
+)
+
+
+def world_on(clock: Clock | None, **rates: float) -> World:
+    world = witness_world(*((name, Imu()) for name in rates))
+    sensors = tuple(
+        replace(sensor, rate=rate, clock=clock.name if clock else None)
+        for sensor, rate in zip(world.sensors, rates.values(), strict=True)
+    )
+    return replace(world, sensors=sensors, clocks=(clock,) if clock else ())
+
+
+@pytest.mark.requirement("CLK-4")
+def test_without_a_clock_stamps_are_true_time_exactly() -> None:
+    reading = simulate(world_on(None, imu=300.0), 3.0, seed=1, epoch=5)["robot::arm::imu"]
+    assert not reading.clock_error.any()
+    assert np.array_equal(reading.stamp, reading.true_stamp)
+    assert reading.stamp[1] == 5_003_333_333
+
+
+@pytest.mark.requirement("CLK-6", "CLK-2", "CLK-5")
+def test_gaussian_clock_noise_perturbs_imu_stamps_as_configured() -> None:
+    clock = Clock("robot::base::clock", Noise(mean=2e-3, stddev=5e-4))
+    reading = simulate(world_on(clock, imu=1000.0), 20.0, seed=1)["robot::arm::imu"]
+    count = reading.time.size
+    assert np.array_equal(reading.time, np.arange(count) / 1000.0), "still triggered along global time"
+    off = (reading.stamp - reading.true_stamp) / 1e9
+    assert abs(off.mean() - 2e-3) < Z * 5e-4 / math.sqrt(count)
+    assert abs(off.var() / 25e-8 - 1.0) < Z * math.sqrt(2.0 / count)
+    assert np.allclose(off, reading.clock_error, atol=1e-9)
+
+
+@pytest.mark.requirement("CLK-10")
+def test_sensors_of_different_rates_on_one_clock_lie_on_one_curve() -> None:
+    run = simulate(world_on(DRIFTING, a=1000.0, b=70.0, c=3.0), 4.0, seed=9)
+    instants = np.linspace(0.0, 4.0, 40001)
+    curve = error(DRIFTING, instants, seed=9)
+    for name in "abc":
+        reading = run[f"robot::arm::{name}"]
+        assert np.allclose(np.interp(reading.time, instants, curve), reading.clock_error, rtol=0.0, atol=1e-15)
+    assert np.ptp(curve) > 1e-5, "the curve is no constant"
+
+
+@pytest.mark.requirement("CLK-10")
+def test_common_instants_have_bitwise_one_error() -> None:
+    run = simulate(world_on(DRIFTING, a=1000.0, b=100.0), 4.0, seed=9)
+    a, b = run["robot::arm::a"], run["robot::arm::b"]
+    assert a.clock_error[::10].tobytes() == b.clock_error.tobytes()
+
+
+@pytest.mark.requirement("CLK-10")
+def test_the_drift_is_a_gauss_markov_process_on_its_nodes() -> None:
+    """Against the formula, node by node, with NumPy's own generator."""
+    noise = DRIFTING.noise
+    draws = {name: generator(4, (2, DRIFTING.name, "clock", name)) for name in ("turn_on", "drift")}
+    tau, sigma = noise.dynamic_bias_correlation_time, noise.dynamic_bias_stddev
+    node = sigma * math.sqrt(tau / 2.0) * draws["drift"].standard_normal()
+    turn_on = noise.bias_stddev * draws["turn_on"].standard_normal()
+    nodes = [node]
+    for v in draws["drift"].standard_normal(5000):
+        node = math.exp(-1e-3 / tau) * node + sigma * math.sqrt(tau / 2.0 * -math.expm1(-2e-3 / tau)) * v
+        nodes.append(node)
+    ours = error(DRIFTING, np.arange(5000) / 1000.0, seed=4, run=2)
+    assert np.allclose(ours, turn_on + np.array(nodes[:5000]), rtol=1e-9, atol=0.0)
+    between = error(DRIFTING, np.array([0.00125]), seed=4, run=2)[0]
+    assert between == pytest.approx(turn_on + 0.75 * nodes[1] + 0.25 * nodes[2], rel=1e-12)
+
+
+@pytest.mark.requirement("CLK-10")
+def test_a_curve_read_in_any_pieces_is_the_same() -> None:
+    instants = np.cumsum(np.abs(generator(1, ("gaps",)).standard_normal(3000)) * 0.01)
+    whole = Curve(DRIFTING, 3, 0).drift(instants)
+    pieces = Curve(DRIFTING, 3, 0)
+    parts = [pieces.drift(part) for part in np.split(instants, [1, 2, 3, 700, 701, 2500])]
+    assert np.concatenate(parts).tobytes() == whole.tobytes()
+
+
+def test_a_curve_is_not_read_backwards() -> None:
+    curve = Curve(DRIFTING, 3, 0)
+    curve.drift(np.array([1.0]))
+    with pytest.raises(ClockError, match="must not go back"):
+        curve.drift(np.array([0.5]))
+
+
+@pytest.mark.requirement("CLK-2")
+def test_a_clock_with_precision_shows_multiples_of_it() -> None:
+    clock = Clock("c", Noise(bias_mean=0.4e-3, stddev=1e-4, precision=1e-3))
+    time = np.arange(1000) / 400.0
+    shown = (time + Stamps(clock, "imu", 1, 0).errors(time)) / 1e-3
+    assert np.allclose(shown, np.rint(shown), atol=1e-9)
+    assert np.ptp(shown - time / 1e-3) > 0.5
+
+
+@pytest.mark.requirement("CLK-5")
+def test_every_sensor_type_is_stamped_through_its_clock() -> None:
+    world = witness_world(("imu", Imu.witness()), ("mag", Magnetometer.witness()))
+    run = simulate(world, 2.0, seed=2)
+    for reading in run.values():
+        assert not np.array_equal(reading.stamp, reading.true_stamp)
+        stamps = np.rint((reading.time + reading.clock_error) * 1e9).astype(np.int64)
+        assert np.array_equal(reading.stamp, stamps)
+
+
+def test_runs_have_different_clocks_and_runs_repeat() -> None:
+    time = np.arange(100) / 10.0
+    curves = [error(DRIFTING, time, seed=1, run=run) for run in (0, 1, 0)]
+    assert np.array_equal(curves[0], curves[2])
+    assert not np.allclose(curves[0], curves[1], atol=1e-6)

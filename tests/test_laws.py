@@ -1,0 +1,105 @@
+"""The laws over every registered sensor and noise; and a check that the checkers can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense.analysis.bench import NOISES
+from navsense.noise.channel import Noise
+from navsense.sensors import SENSORS, Imu, Magnetometer
+from navsense.sensors.base import Measured, Sensor
+from navsense.testing import SENSOR_LAWS, LawBroken, check_noise, check_sensor, variants
+from navsense.ticks import Ticks
+
+
+@pytest.mark.requirement("NOI-2", "LIV-1", "BAT-1")
+@pytest.mark.parametrize("law", SENSOR_LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.__name__)
+def test_every_sensor_keeps_every_law(kind: type[Sensor], law: Callable[[Sensor], None]) -> None:
+    law(kind.witness())
+
+
+@pytest.mark.requirement("IMU-1")
+def test_an_imu_without_orientation_keeps_the_laws_too() -> None:
+    for law in SENSOR_LAWS[:3]:
+        law(replace(Imu.witness(), orientation=False))
+        law(replace(Imu.witness(), reference=None))
+
+
+@pytest.mark.requirement("NOI-3")
+@pytest.mark.parametrize("classic", [False, True])
+@pytest.mark.parametrize("name", NOISES)
+def test_every_noise_keeps_its_laws(name: str, classic: bool) -> None:
+    check_noise(replace(NOISES[name], classic=classic))
+
+
+@pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.__name__)
+def test_witnesses_are_sound(kind: type[Sensor]) -> None:
+    names = [name for name, _ in variants(kind.witness())]
+    assert len(names) == len(set(names)) > 20
+
+
+@dataclass(frozen=True)
+class Broken(Magnetometer):
+    """A magnetometer with one law broken at a time."""
+
+    fault: str = ""
+
+    def neutral(self) -> Broken:
+        return Broken(fault=self.fault)
+
+    @classmethod
+    def witness(cls) -> Broken:
+        good = Magnetometer.witness()
+        return cls(good.x, good.y, good.z)
+
+    def measure(self, state: Any, ticks: Ticks, ideal: Mapping[str, Any], draws: Any) -> tuple[Any, Measured]:
+        state, result = super().measure(state, ticks, ideal, draws)
+        field = result.arrays["field"].copy()
+        if self.fault == "cut":
+            field[0] += 1e-9
+        if self.fault == "ideal":
+            field *= 1.0 + 1e-15
+        return state, Measured({"field": field}, result.errors)
+
+    def ideal(self, motion: Any, environment: Any, ticks: Ticks) -> Mapping[str, Any]:
+        field = np.array(super().ideal(motion, environment, ticks)["field"])
+        if self.fault == "equivariance":
+            field += environment.magnetic_field.value_w
+        return {"field": field}
+
+
+@pytest.mark.parametrize("fault", ["cut", "ideal", "equivariance"])
+def test_a_broken_law_is_found(fault: str) -> None:
+    broken = replace(Broken.witness(), fault=fault)
+    law = {law.__name__: law for law in SENSOR_LAWS}[f"check_{fault}"]
+    law(Broken.witness())
+    with pytest.raises(LawBroken, match=f"law of {fault}"):
+        law(broken)
+
+
+def test_a_dead_parameter_is_found() -> None:
+    @dataclass(frozen=True)
+    class Dead(Magnetometer):
+        gain: float = 2.0
+
+        @classmethod
+        def witness(cls) -> Dead:
+            good = Magnetometer.witness()
+            return cls(good.x, good.y, good.z)
+
+    with pytest.raises(LawBroken, match="gain changes nothing"):
+        check_sensor(Dead)
+
+
+def test_a_wrong_deviation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from navsense.noise import channels
+
+    monkeypatch.setattr(channels, "stationary", lambda sigma, tau: 0.7 * sigma * tau)
+    with pytest.raises(LawBroken, match="declared deviation"):
+        check_noise(Noise(dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=8.0))

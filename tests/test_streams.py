@@ -1,0 +1,91 @@
+"""Streams: the numbers are NumPy's, keyed by name, whatever the size of the blocks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from navsense.errors import SimulationError
+from navsense.streams import INTERPRETED, Draws, Process, checked_seed, first_state, generator, spawn_key
+
+COUNT = 20_000 if INTERPRETED else 1_000_000
+PROCESSES = (
+    Process("x", "white"),
+    Process("x", "drift", initial=1),
+    Process("x", "sign", initial=1, per_tick=0, kind="uniform"),
+    Process("y", "triple", per_tick=3),
+    Process("y", "chance", kind="uniform"),
+)
+
+
+@pytest.mark.requirement("NOI-2")
+def test_normals_and_uniforms_are_those_of_numpy() -> None:
+    draws = Draws(PROCESSES, 7, (0, "robot::imu"))
+    rows = draws.take(COUNT)
+    drift = generator(7, (0, "robot::imu", "x", "drift"))
+    assert draws.initial[0] == drift.standard_normal()
+    assert np.array_equal(rows[0], generator(7, (0, "robot::imu", "x", "white")).standard_normal(COUNT))
+    assert np.array_equal(rows[1], drift.standard_normal(COUNT))
+    assert draws.initial[1] == generator(7, (0, "robot::imu", "x", "sign")).random()
+    assert np.array_equal(rows[2:5].T, generator(7, (0, "robot::imu", "y", "triple")).standard_normal((COUNT, 3)))
+    assert np.array_equal(rows[5], generator(7, (0, "robot::imu", "y", "chance")).random(COUNT))
+
+
+@pytest.mark.skipif(INTERPRETED, reason="a hundred million draws by the interpreter take an hour")
+def test_the_tail_of_the_ziggurat_is_numpys_too() -> None:
+    reference = generator(3, (0, "tail", "x", "white"))
+    draws = Draws((Process("x", "white"),), 3, (0, "tail"))
+    beyond = 0
+    for _ in range(4):
+        ours, theirs = draws.take(COUNT)[0], reference.standard_normal(COUNT)
+        assert np.array_equal(ours, theirs)
+        beyond += int((np.abs(theirs) > 3.6541528853610088).sum())
+    assert beyond > 500
+
+
+@pytest.mark.parametrize("ahead", [0, 64])
+def test_blocks_of_any_size_give_the_same_numbers(ahead: int) -> None:
+    whole = Draws(PROCESSES, 7, (2, "s")).take(1000).copy()
+    source = Draws(PROCESSES, 7, (2, "s"), ahead=ahead)
+    sizes = [1] * 100 + [37, 1, 1, 300, 0] + [1] * 61 + [500]
+    parts = [source.take(size).copy() for size in sizes]
+    assert np.array_equal(np.concatenate(parts, axis=1), whole)
+
+
+def test_keys_are_length_prefixed_and_typed() -> None:
+    keys = [("ab", "c"), ("a", "bc"), ("abc",), ("", "abc"), (1, "a"), ("1", "a"), (11,), (1, 1)]
+    assert len({spawn_key(key) for key in keys}) == len(keys)
+
+
+def test_keys_never_change() -> None:
+    """A recording made from a seed can be made again by a later version: these words are fixed."""
+    assert spawn_key((0, "robot::base::imu", "angular_velocity.x", "white")) == (
+        432293824,
+        3115335934,
+        304078686,
+        3006041030,
+    )
+
+
+@pytest.mark.requirement("NOI-2")
+def test_streams_of_different_processes_are_uncorrelated() -> None:
+    """Twelve streams, all pairs: |r| < z / sqrt(n), z for a false-alarm rate of 1e-6 over 66 pairs."""
+    names = [f"c{i}" for i in range(12)]
+    count = 20_000
+    rows = Draws([Process(name, "white") for name in names], 1, (0, "s")).take(count)
+    correlation = np.corrcoef(rows) - np.eye(12)
+    assert np.abs(correlation).max() < 5.7 / math.sqrt(count)
+
+
+def test_first_states_differ_by_seed_run_and_name() -> None:
+    keys = [(0, "s", "x", "white"), (1, "s", "x", "white"), (0, "t", "x", "white"), (0, "s", "x", "drift")]
+    states = {tuple(first_state(seed, key)) for seed in (0, 1, 2**63) for key in keys}
+    assert len(states) == 12
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.5, True, None, "7"])
+def test_a_seed_that_is_none_is_refused(seed: object) -> None:
+    with pytest.raises(SimulationError, match="seed.*must be an integer from 0"):
+        checked_seed(seed)  # type: ignore[arg-type]  # what a user may hand over
