@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from navsense.compiled import INTERPRETED
 from navsense.errors import SimulationError
-from navsense.streams import INTERPRETED, Draws, Process, checked_seed, first_state, generator, spawn_key
+from navsense.streams import Draws, Process, checked_seed, first_state, generator, spawn_key
 
 COUNT = 20_000 if INTERPRETED else 1_000_000
 PROCESSES = (

@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from navsense import sensors, testing
+    from navsense.errors import NavsenseError
+    from navsense.motion.driven import State
+    from navsense.noise.channel import Noise
+    from navsense.pose import Pose
     from navsense.stepping import live
     from navsense.sdf import load
     from navsense.simulation import record, simulate
@@ -22,15 +26,34 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "load": "navsense.sdf",
-    "simulate": "navsense.simulation",
-    "record": "navsense.simulation",
+    "NavsenseError": "navsense.errors",
+    "Noise": "navsense.noise.channel",
+    "Pose": "navsense.pose",
+    "Reading": "navsense.series",
+    "State": "navsense.motion.driven",
+    "Truth": "navsense.series",
     "live": "navsense.stepping",
+    "load": "navsense.sdf",
+    "record": "navsense.simulation",
+    "simulate": "navsense.simulation",
 }
 
 _MODULES = ("sensors", "testing")
 
-__all__ = ["live", "load", "record", "sensors", "simulate", "testing"]
+__all__ = [
+    "NavsenseError",
+    "Noise",
+    "Pose",
+    "Reading",
+    "State",
+    "Truth",
+    "live",
+    "load",
+    "record",
+    "sensors",
+    "simulate",
+    "testing",
+]
 
 
 def __getattr__(name: str) -> Any:

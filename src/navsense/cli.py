@@ -98,7 +98,7 @@ def run(
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("simulated", total=duration)
+        task = bar.add_task("simulated", total=duration or 0.0)
         summary = record(
             world,
             output,

@@ -2,19 +2,51 @@
 
 Kernels are scalar loops with `math.*`: IEEE arithmetic in the order written, no fused or reordered sums, division by
 zero as NumPy has it. So the compiled kernel and the same function run by the interpreter agree to the last bit.
+
+Numba is imported, and a kernel handed to it, when the first kernel is called: reading and checking a file needs none.
 """
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar
 
-import numba
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+"""True where kernels are run by the interpreter, as Numba itself reads the setting."""
 
 
-def kernel(function: Kernel) -> Kernel:
-    """Compile a scalar loop: cached on disk, `error_model="numpy"`, no fastmath, the interpreter's lock released."""
-    compiled = numba.njit(cache=True, error_model="numpy", fastmath=False, nogil=True)(function)
-    return cast("Kernel", compiled)
+class Kernel(Generic[Parameters, Result]):
+    """A kernel that is handed to Numba at its first call; `py_func` is the function as written."""
+
+    def __init__(self, function: Callable[Parameters, Result]) -> None:
+        """Keep the function."""
+        self.py_func = function
+        self._compiled: Callable[Parameters, Result] | None = None
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        """Run the compiled kernel."""
+        return (self._compiled or self.compiled())(*args, **kwargs)
+
+    def compiled(self) -> Callable[Parameters, Result]:
+        """Return Numba's dispatcher; the kernels that this one calls are put in its module in their compiled form."""
+        if self._compiled is None:
+            from numba import njit  # noqa: PLC0415 - the one place where Numba is imported
+
+            names: dict[str, Any] = self.py_func.__globals__
+            for name in self.py_func.__code__.co_names:
+                called = names.get(name)
+                if isinstance(called, Kernel):
+                    names[name] = called.compiled()
+            self._compiled = njit(cache=True, error_model="numpy", fastmath=False, nogil=True)(self.py_func)
+        return self._compiled
+
+
+def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Mark a scalar loop as a kernel: compiled at its first call, cached on disk, the interpreter's lock released."""
+    return function if INTERPRETED else Kernel(function)

@@ -15,19 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numba
 import numpy as np
 
 from navsense._ziggurat import ACCEPT, HEIGHT, INVERSE_TAIL, TAIL, WIDTH
-from navsense.compiled import kernel
+from navsense.compiled import INTERPRETED, kernel
 from navsense.errors import SimulationError
 from navsense.typing import FloatArray, IntArray, WordArray
 
 Key = tuple[str | int, ...]
 
 LARGEST_SEED = 2**64 - 1
-
-INTERPRETED = bool(numba.config.DISABLE_JIT)
 
 
 def spawn_key(key: Key) -> tuple[int, ...]:

@@ -119,8 +119,8 @@ def test_magnetic_field(stamp: int, frame: str, field: list[float], stddev: floa
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@given(stamps, words, st.lists(st.tuples(words, words, vectors(3), vectors(4)), min_size=1, max_size=3))
-def test_transforms(stamp: int, _: str, frames: list[tuple[str, str, list[float], list[float]]]) -> None:
+@given(stamps, st.lists(st.tuples(words, words, vectors(3), vectors(4)), min_size=1, max_size=3))
+def test_transforms(stamp: int, frames: list[tuple[str, str, list[float], list[float]]]) -> None:
     message = transforms.message([(parent, child) for parent, child, _, _ in frames])
     parts = [
         T["geometry_msgs/msg/TransformStamped"](
@@ -158,9 +158,7 @@ def test_truth(
         pose=T["geometry_msgs/msg/PoseWithCovariance"](pose=pose, covariance=zeros),
         twist=T["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=zeros),
     )
-    raw = encoded(
-        truth.odometry(link), stamp, position=place, orientation=turn, velocity=speed, angular_velocity=rate
-    )
+    raw = encoded(truth.odometry(link), stamp, position=place, orientation=turn, velocity=speed, angular_velocity=rate)
     assert_same_but_for_nan_payloads(raw, expected(value, "nav_msgs/msg/Odometry"))
     accel = T["geometry_msgs/msg/Accel"](linear=vector(own), angular=vector(rate))
     value = T["geometry_msgs/msg/AccelStamped"](header=header(stamp, link), accel=accel)

@@ -139,11 +139,17 @@ def reading(kind: str, arrays: dict[str, Any]) -> Reading:
 def test_readings_become_messages_stamped_by_their_clock() -> None:
     field = np.arange(12.0).reshape(4, 3)
     mag = MountedSensor("m::l::s", Magnetometer(), "m", "l", 10.0, frame="f", clock="m::l::c")
-    values = [NEW["Magnetometer"].FromString(raw) for raw in gz.magnetometers(mag, reading("magnetometer", {"field": field}), 7)]
+    values = [
+        NEW["Magnetometer"].FromString(raw)
+        for raw in gz.magnetometers(mag, reading("magnetometer", {"field": field}), 7)
+    ]
     assert [value.field_tesla.x for value in values] == [0.0, 6.0, 9.0]
     for value, stamp, sequence in zip(values, (0, -300_000_000, 550_000_000), (7, 8, 9), strict=True):
         check_header(value.header, stamp, "f", sequence)
-    old = [OLD["Magnetometer"].FromString(raw) for raw in gz.classic_magnetometers(mag, reading("magnetometer", {"field": field}))]
+    old = [
+        OLD["Magnetometer"].FromString(raw)
+        for raw in gz.classic_magnetometers(mag, reading("magnetometer", {"field": field}))
+    ]
     assert [(value.time.sec, value.time.nsec) for value in old] == [(0, 0), (-1, 700_000_000), (0, 550_000_000)]
     assert {value.entity_name for value in old} == {"m::l::s"}
     arrays = {"orientation": np.ones((4, 4)), "angular_velocity": field, "linear_acceleration": -field}
@@ -165,6 +171,17 @@ def test_what_cannot_be_a_message_is_refused() -> None:
         gz.classic_magnetometer(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
     with pytest.raises(SinkError, match="Magnetometer"):
         gz.imus(mag, far)
-    runs = Reading("s", "m", "f", {}, np.zeros(1), np.zeros((2, 1)), {"field": np.zeros((2, 1, 3))}, {}, {}, *2 * [np.ones((2, 1), np.bool_)])
+    runs = Reading(
+        "s",
+        "m",
+        "f",
+        {},
+        np.zeros(1),
+        np.zeros((2, 1)),
+        {"field": np.zeros((2, 1, 3))},
+        {},
+        {},
+        *2 * [np.ones((2, 1), np.bool_)],
+    )
     with pytest.raises(SinkError, match="run axis"):
         gz.magnetometers(mag, runs)

@@ -182,7 +182,8 @@ def test_a_loop_is_taken_modulo_its_period_exactly() -> None:
     poses = [Pose(), Pose((1.0, 2.0, 0.0)), Pose((0.0, 1.0, 5.0)), Pose()]
     trajectory = waypoints(time, poses, loop=True)
     instants = np.array([0.0, 0.5, 1.0, 3.75])
-    assert_equal(trajectory.at(instants + 4.0 * 2.0**40), trajectory.at(instants))
+    for rounds in (1.0, 2.0, 2.0**40):
+        assert_equal(trajectory.at(instants + 4.0 * rounds), trajectory.at(instants))
 
 
 def test_two_equal_waypoints_in_a_loop_stand_still() -> None:
@@ -266,6 +267,12 @@ def test_a_turn_of_120_degrees_is_taken_the_short_way(angle: float) -> None:
     block = waypoints([0.0, 2.0], [Pose(), Pose(rotation=from_rpy(0.0, 0.0, -turn))]).at(np.array([1.0, 2.0]))
     found = Rotation.from_quat(block.rotation_wb, scalar_first=True).as_rotvec()
     np.testing.assert_allclose(found[:, 2], [-turn / 2.0, -turn], atol=1e-12)
+
+
+@pytest.mark.parametrize("angle", [120.001, 180.0, 239.999])
+def test_a_turn_beyond_120_degrees_is_refused(angle: float) -> None:
+    with pytest.raises(MotionError, match=rf"degrees\): {min(angle, 360.0 - angle)!r}\d*; must be <= 120"):
+        waypoints([0.0, 2.0], [Pose(), Pose(rotation=from_rpy(math.radians(angle), 0.0, 0.0))])
 
 
 POSES = [Pose(), Pose((1.0, 0.0, 0.0))]

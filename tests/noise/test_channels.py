@@ -8,9 +8,10 @@ import allantools
 import numpy as np
 import pytest
 
+from navsense.compiled import INTERPRETED
 from navsense.noise.channel import Noise
 from navsense.noise.channels import Channels
-from navsense.streams import INTERPRETED, Draws, generator
+from navsense.streams import Draws, generator
 from navsense.testing import through
 from navsense.typing import FloatArray
 

@@ -37,7 +37,10 @@ def world() -> World:
     """Return a moving robot of two links with an IMU and a magnetometer, and a still dock."""
     rov = Model(
         "rov",
-        (Link("rov::base", Pose((0.1, 0.0, 0.2))), Link("rov::arm::tip", Pose((1.0, 2.0, 3.0), from_rpy(0.1, 0.2, 0.3)))),
+        (
+            Link("rov::base", Pose((0.1, 0.0, 0.2))),
+            Link("rov::arm::tip", Pose((1.0, 2.0, 3.0), from_rpy(0.1, 0.2, 0.3))),
+        ),
         "rov::base",
         motion=Somewhere(),
     )

@@ -95,6 +95,7 @@ def test_bytes_that_rot_never_raise_anything_else(small: Path, tmp_path: Path) -
     raw = small.read_bytes()
     rng = random.Random(3)
     bad, out = tmp_path / "bad.mcap", tmp_path / "out.mcap"
+    said: list[str] = []
     for _ in range(200):
         broken = bytearray(raw)
         for _ in range(rng.randrange(1, 4)):
@@ -104,7 +105,9 @@ def test_bytes_that_rot_never_raise_anything_else(small: Path, tmp_path: Path) -
             try:
                 look()
             except NavsenseError as error:
-                assert str(bad) in str(error)
+                said.append(str(error))
+    assert len(said) > 20
+    assert all(str(bad) in text for text in said)
 
 
 CHILD = """
@@ -149,7 +152,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_all_whole_chunks(made: ModuleTy
     written = 0
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limits[1]))
-        with pytest.raises(SinkError, match=r"too large.*navsense recover"):
+        with pytest.raises(SinkError, match=r"too large.*navsense recover"):  # noqa: PT012 - which write fails is open
             while True:
                 sink.write(made.slab(written))
                 written += 1
@@ -158,7 +161,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_all_whole_chunks(made: ModuleTy
         sink.abort()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert 2 < written
+    assert written > 2
     assert recover(path, out).topics["/imu"] == 100 * written
     with pytest.raises(SinkError, match="navsense recover"):
         info(path)

@@ -68,5 +68,3 @@ def variances(part: Part, *deviations: float) -> tuple[float, ...]:
         for axis, deviation in enumerate(deviations):
             out[axis * (size + 1)] = deviation * deviation
     return tuple(out)
-
-

@@ -37,8 +37,7 @@ DEFINITIONS: Mapping[str, str] = {
         "geometry_msgs/Vector3 linear_acceleration\nfloat64[9] linear_acceleration_covariance"
     ),
     "sensor_msgs/msg/MagneticField": (
-        "std_msgs/Header header\n"
-        "geometry_msgs/Vector3 magnetic_field\nfloat64[9] magnetic_field_covariance"
+        "std_msgs/Header header\ngeometry_msgs/Vector3 magnetic_field\nfloat64[9] magnetic_field_covariance"
     ),
 }
 """Full type name -> one `type name` a line."""

@@ -61,14 +61,18 @@ class Container:
         self._start: int | None = None
         self._end = 0
         self._size = 0
-        self._crc = 0
         self._failed = False
         try:
             # Unbuffered: what was written is with the system at once, and survives the death of this process.
             self._file = path.open("wb", buffering=0)
         except OSError as error:
             raise os_error(path, error) from error
-        self._append(records.MAGIC, records.record(records.HEADER, records.text(profile), records.text("navsense")))
+        try:
+            head = records.record(records.HEADER, records.text(profile), records.text("navsense"))
+            self._append(records.MAGIC, head)
+        except BaseException:
+            self.release()
+            raise
 
     @property
     def size(self) -> int:
@@ -79,11 +83,10 @@ class Container:
         """Write all parts, or none of them."""
         if self._failed:
             raise SinkError("the recording has already failed", where=Where(str(self.path)))
-        crc, size = self._crc, self._size
+        size = self._size
         try:
             for part in parts:
                 view = memoryview(part)
-                crc = zlib.crc32(view, crc)
                 size += len(view)
                 while view:
                     view = view[self._file.write(view) :]
@@ -96,7 +99,7 @@ class Container:
                 failure.remedy = failure.remedy.removeprefix("; ")
                 raise failure from error
             raise
-        self._crc, self._size = crc, size
+        self._size = size
 
     def _cut(self) -> None:
         """Take the file back to the last whole chunk."""
@@ -200,7 +203,8 @@ class Container:
     def finish(self) -> None:
         """Write the summary and close the file."""
         try:
-            self._append(records.record(records.DATA_END, struct.pack("<I", self._crc)))
+            # Zero: no checksum of the whole, for each chunk has its own.
+            self._append(records.record(records.DATA_END, struct.pack("<I", 0)))
             self._append(self._summary(), records.MAGIC)
         finally:
             self.release()

@@ -150,9 +150,7 @@ class McapSink:
         fixed = frames.fixed(self._world)
         latched: list[Block] = []
         if fixed:
-            channel = self._channel(
-                "/tf_static", transforms.message([(f.parent, f.child) for f in fixed]), LATCHED
-            )
+            channel = self._channel("/tf_static", transforms.message([(f.parent, f.child) for f in fixed]), LATCHED)
             stamp = nanoseconds(self._recording.epoch, np.zeros(1))
             arrays = {
                 "position": np.array([[f.pose.position for f in fixed]]),

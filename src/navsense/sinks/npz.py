@@ -217,5 +217,3 @@ def is_constant(key: str, array: AnyArray, errors: Mapping[str, AnyArray]) -> bo
 def entry(key: str) -> zipfile.ZipInfo:
     """Return the archive's entry of a key; its date is fixed, so that the same run gives the same bytes."""
     return zipfile.ZipInfo(key + ".npy")
-
-

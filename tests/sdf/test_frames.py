@@ -1,0 +1,318 @@
+"""Poses against 4 x 4 matrices multiplied here, and against values worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from navsense import sdf
+from navsense.pose import Pose, rotate
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+Matrix = NDArray[np.float64]
+
+
+def matrix(x: float, y: float, z: float, roll: float, pitch: float, yaw: float) -> Matrix:
+    """Return SDF's pose as a matrix: Rz(yaw) Ry(pitch) Rx(roll), written out."""
+    cr, sr, cp, sp, cy, sy = np.cos(roll), np.sin(roll), np.cos(pitch), np.sin(pitch), np.cos(yaw), np.sin(yaw)
+    rx = np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]])
+    ry = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]])
+    rz = np.array([[cy, -sy, 0], [sy, cy, 0], [0, 0, 1]])
+    out = np.eye(4)
+    out[:3, :3] = rz @ ry @ rx
+    out[:3, 3] = x, y, z
+    return out
+
+
+def as_matrix(pose: Pose) -> Matrix:
+    out = np.eye(4)
+    out[:3, :3] = np.transpose([rotate(pose.rotation, axis) for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))])
+    out[:3, 3] = pose.position
+    return out
+
+
+def assert_pose(pose: Pose, expected: Matrix) -> None:
+    np.testing.assert_allclose(as_matrix(pose), expected, atol=1e-12 * max(1.0, np.abs(expected).max()))
+
+
+def poses_of(world: World) -> dict[str, Pose]:
+    return {link.name: link.pose for model in world.models for link in model.links}
+
+
+def write(rows: dict[str, tuple[float, ...]], name: str) -> str:
+    return " ".join(repr(part) for part in rows[name])
+
+
+P = {
+    "model": (1.0, -2.0, 3.0, 0.1, 0.2, 0.3),
+    "base": (0.5, 0.0, -0.25, -0.4, 1.1, 2.0),
+    "arm": (0.0, 1.0, 0.0, 3.0, -0.6, 0.9),
+    "hand": (0.3, 0.2, 0.1, 0.01, 1.5, -2.2),
+    "frame": (-1.0, 0.0, 2.0, 0.7, 0.0, 0.0),
+    "joint": (0.0, 0.0, 0.4, 0.0, 0.0, -1.0),
+    "inner": (4.0, 0.0, 0.0, 0.0, 0.3, 0.0),
+    "tip": (0.0, 0.7, 0.0, 1.0, 1.0, 1.0),
+    "sensor": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
+    "place": (10.0, 20.0, 30.0, 0.0, 0.0, 1.5),
+}
+M = {name: matrix(*values) for name, values in P.items()}
+
+MIXED = f"""
+<frame name="place"><pose>{write(P, "place")}</pose></frame>
+<model name="robot" canonical_link="inner::tip"><pose relative_to="place">{write(P, "model")}</pose>
+  <link name="hand"><pose relative_to="joint">{write(P, "hand")}</pose>
+    <sensor name="default" type="imu"><pose>{write(P, "sensor")}</pose></sensor>
+    <sensor name="elsewhere" type="imu"><pose relative_to="inner::tip">{write(P, "sensor")}</pose></sensor>
+    <sensor name="model" type="imu"><pose relative_to="__model__">{write(P, "sensor")}</pose></sensor>
+    <sensor name="bare" type="imu"/>
+  </link>
+  <link name="base"><pose>{write(P, "base")}</pose></link>
+  <link name="arm"><pose relative_to="frame">{write(P, "arm")}</pose></link>
+  <frame name="frame" attached_to="base"><pose>{write(P, "frame")}</pose></frame>
+  <joint name="joint" type="fixed"><parent>base</parent><child>arm</child><pose>{write(P, "joint")}</pose></joint>
+  <model name="inner"><pose relative_to="base">{write(P, "inner")}</pose>
+    <link name="tip"><pose>{write(P, "tip")}</pose></link>
+    <link name="other"><pose relative_to="__model__"/></link>
+  </model>
+</model>
+"""
+
+
+def test_every_kind_of_base(load: Load, in_world: Text) -> None:
+    world = load(in_world(MIXED))
+    arm = M["base"] @ M["frame"] @ M["arm"]
+    hand = arm @ M["joint"] @ M["hand"]
+    tip = M["base"] @ M["inner"] @ M["tip"]
+    expected = {
+        "robot::hand": hand,
+        "robot::base": M["base"],
+        "robot::arm": arm,
+        "robot::inner::tip": tip,
+        "robot::inner::other": M["base"] @ M["inner"],
+    }
+    model = world.model("robot")
+    assert [link.name for link in model.links] == list(expected)
+    assert model.canonical_link == "robot::inner::tip"
+    assert_pose(model.pose, M["place"] @ M["model"])
+    for name, pose in poses_of(world).items():
+        assert_pose(pose, expected[name])
+    sensors = {sensor.name.rpartition("::")[2]: sensor.pose for sensor in world.sensors}
+    assert_pose(sensors["default"], M["sensor"])
+    assert_pose(sensors["elsewhere"], np.linalg.inv(hand) @ tip @ M["sensor"])
+    assert_pose(sensors["model"], np.linalg.inv(hand) @ M["sensor"])
+    assert sensors["bare"] == Pose()
+
+
+def test_a_link_keeps_its_numbers_wherever_its_model_stands(load: Load, in_world: Text) -> None:
+    text = '<model name="m"><pose>1e6 7 3 1 2 3</pose><link name="a"><pose>0.05 0.1 0.2 0 0 0</pose></link></model>'
+    assert load(in_world(text)).models[0].links[0].pose.position == (0.05, 0.1, 0.2)
+
+
+numbers = st.floats(-10.0, 10.0)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> list[tuple[int, tuple[float, ...]]]:
+    """Draw frames: each relative to one of those before it (-1: the model), in any order in the file."""
+    count = draw(st.integers(1, 12))
+    return [(draw(st.integers(-1, i - 1)), tuple(draw(numbers) for _ in range(6))) for i in range(count)]
+
+
+@given(trees(), st.randoms(use_true_random=False))
+def test_any_tree_in_any_order(tmp_path_factory: pytest.TempPathFactory, tree: list, random: object) -> None:
+    expected: list[Matrix] = []
+    texts = []
+    for i, (base, values) in enumerate(tree):
+        expected.append((np.eye(4) if base < 0 else expected[base]) @ matrix(*values))
+        name = "__model__" if base < 0 else f"l{base}"
+        numbers = " ".join(map(repr, values))
+        texts.append(f'<link name="l{i}"><pose relative_to="{name}">{numbers}</pose></link>')
+    random.shuffle(texts)
+    path = tmp_path_factory.mktemp("tree") / "tree.sdf"
+    path.write_text(f'<sdf version="1.7"><model name="m">{"".join(texts)}</model></sdf>', encoding="utf-8")
+    for name, pose in poses_of(sdf.load(path)).items():
+        assert_pose(pose, expected[int(name.removeprefix("m::l"))])
+
+
+def test_degrees_and_quaternions(load: Load, in_world: Text) -> None:
+    turn = np.pi / 2
+    poses = {
+        '<pose degrees="true">1 2 3 90 0 0</pose>': matrix(1, 2, 3, turn, 0, 0),
+        '<pose degrees="1">1 2 3 0 90 0</pose>': matrix(1, 2, 3, 0, turn, 0),
+        '<pose degrees="false" rotation_format="euler_rpy">1 2 3 0 0 1</pose>': matrix(1, 2, 3, 0, 0, 1),
+        '<pose rotation_format="quat_xyzw">1 2 3 0 0 7 7</pose>': matrix(1, 2, 3, 0, 0, turn),
+        '<pose rotation_format="quat_xyzw">1 2 3 1e-300 0 0 0</pose>': matrix(1, 2, 3, np.pi, 0, 0),
+        '<pose rotation_format="quat_xyzw"/>': np.eye(4),
+        "<pose/>": np.eye(4),
+    }
+    links = "".join(f'<link name="l{i}">{pose}</link>' for i, pose in enumerate(poses))
+    found = poses_of(load(in_world(f'<model name="m">{links}</model>')))
+    for i, expected in enumerate(poses.values()):
+        assert_pose(found[f"m::l{i}"], expected)
+
+
+@pytest.mark.parametrize(
+    ("pose", "allowed"),
+    [
+        ("<pose>1 2 3</pose>", "must be 6 finite numbers"),
+        ("<pose>1 2 3 4 5 6 7</pose>", "must be 6 finite numbers"),
+        ("<pose>1 2 3 4 5 nan</pose>", "must be 6 finite numbers"),
+        ("<pose>1 2 3 4 5 1e400</pose>", "must be 6 finite numbers"),
+        ('<pose rotation_format="quat_xyzw">0 0 0 0 0 0 0</pose>', "must not be of length zero"),
+        ('<pose rotation_format="quat_xyzw">0 0 0 0 0 0</pose>', "must be 7 finite numbers"),
+        ('<pose rotation_format="quat_wxyz">0 0 0 1 0 0 0</pose>', "must be euler_rpy or quat_xyzw"),
+        ('<pose rotation_format="quat_xyzw" degrees="true">0 0 0 1 0 0 0</pose>', "no degrees"),
+        ('<pose degrees="yes">0 0 0 0 0 0</pose>', "must be true, false, 1 or 0"),
+        ('<pose frame="x">0 0 0 0 0 0</pose>', "use relative_to"),
+        ('<pose relativ_to="x">0 0 0 0 0 0</pose>', "did you mean relative_to?"),
+        ('<pose relative_to="x">0 0 0 0 0 0</pose>', "must name a link, joint, frame or model in model 'auv'"),
+        ('<pose relative_to="world">0 0 0 0 0 0</pose>', "a pose in a model cannot refer to the world"),
+        ('<pose relative_to="auv">0 0 0 0 0 0</pose>', "must name a link"),
+        ('<pose relative_to="base">0 0 0 0 0 0</pose>', "in a circle"),
+        ("<pose><x/></pose>", "unknown here"),
+    ],
+)
+def test_poses_that_are_none(refused: Refused, in_link: Text, pose: str, allowed: str) -> None:
+    problems = refused(in_link("\n" + pose))
+    assert problems[0].startswith("dive.sdf:6 <")
+    assert allowed in problems[0]
+
+
+def test_circles(refused: Refused, in_world: Text) -> None:
+    ring = "".join(f'<link name="l{i}"><pose relative_to="l{(i + 1) % 3}"/></link>\n' for i in range(3))
+    (line,) = refused(in_world(f'<model name="m">\n{ring}</model>'))
+    assert line.startswith("dive.sdf:4 <pose relative_to>: l0 -> l1 -> l2 -> l0; frames must not depend")
+    frames = '<link name="l"/>\n<frame name="f" attached_to="g"/><frame name="g" attached_to="f"/>'
+    (line,) = refused(in_world(f'<model name="m">\n{frames}</model>'))
+    assert line.startswith("dive.sdf:5 <frame attached_to>: f -> g -> f; frames must not depend")
+    joint = '<link name="l"/><frame name="f" attached_to="j"/>\n<joint name="j" type="fixed"><parent>l</parent><child>f</child></joint>'
+    assert any("in a circle" in line for line in refused(in_world(f'<model name="m">\n{joint}</model>')))
+    own = '<model name="m"><pose relative_to="m::l"/>\n<link name="l"/></model>'
+    (line,) = refused(in_world(own))
+    assert "m -> " in line or "l -> " in line
+    assert line.startswith("dive.sdf:3 <pose relative_to>")
+
+
+def test_a_long_chain(load: Load, refused: Refused, in_world: Text) -> None:
+    def chain(first: str) -> str:
+        links = "".join(f'<link name="l{i}"><pose relative_to="l{i - 1}">1 0 0 0 0 0</pose></link>' for i in range(1, 20000))
+        return in_world(f'<model name="m">{links}<link name="l0">{first}</link></model>')
+
+    assert poses_of(load(chain("")))["m::l19999"].position == (19999.0, 0.0, 0.0)
+    (line,) = refused(chain('<pose relative_to="l19999"/>'))
+    assert "... 20000 frames" in line
+
+
+def test_poses_that_add_up_to_no_number(refused: Refused, in_world: Text) -> None:
+    far = "<pose>1e308 0 0 0 0 0</pose>"
+    (line,) = refused(in_world(f'<model name="m">{far}<link name="a">\n{far}</link></model>'))
+    assert line.startswith("dive.sdf:4 <pose>: (inf")
+
+
+@pytest.mark.parametrize("tag", ["link", "joint", "frame", "model"])
+def test_names_are_unique_among_all_kinds(refused: Refused, in_world: Text, tag: str) -> None:
+    inside = {"joint": "<parent>world</parent><child>l</child>", "model": '<link name="l"/>'}.get(tag, "")
+    kind = ' type="fixed"' if tag == "joint" else ""
+    (line,) = refused(in_world(f'<model name="m"><link name="l"/>\n<{tag} name="l"{kind}>{inside}</{tag}></model>'))
+    assert line.startswith(f"dive.sdf:4 <{tag} name>: l; must be unique among the links, joints, frames and models")
+    assert "first as <link> on line 3" in line
+
+
+def test_names_that_nothing_can_have(refused: Refused, in_world: Text) -> None:
+    for name in ("world", "__model__", "__x__", "a::b", "", "x" * 1001):
+        for line in refused(in_world(f'<model name="m"><link name="a"/>\n<link name="{name}"/></model>')):
+            assert line.startswith("dive.sdf:4 <link name>: ")
+    assert refused(in_world("<model><link/></model>"))[0].startswith("dive.sdf:3 <model name>: missing")
+
+
+def test_joints(load: Load, refused: Refused, in_world: Text) -> None:
+    def text(inside: str, kind: str = "fixed") -> str:
+        return in_world(f'<model name="m"><link name="a"/><link name="b"/>\n<joint name="j" type="{kind}">{inside}</joint></model>')
+
+    good = "<parent>a</parent><child>b</child>"
+    assert load(text(good)).notes == ()
+    (note,) = load(text(good, "revolute")).notes
+    assert (note.kind, note.what) == ("unsupported", '<joint name="j" type="revolute">')
+    assert refused(text(good, "hinge"))[0].startswith("dive.sdf:4 <joint type>: hinge; must be one of ball")
+    assert refused(text("<parent>a</parent>")) == ["dive.sdf:4 <joint><child>: missing; must be given"]
+    assert "must name a link" in refused(text("<parent>x</parent><child>b</child>"))[0]
+    assert "must name a link" in refused(text("<parent>a</parent><child>x</child>"))[0]
+    assert "cannot be a joint's child" in refused(text("<parent>a</parent><child>world</child>"))[0]
+    assert "parent and child must differ" in refused(text("<parent>a</parent><child>a</child>"))[0]
+    old = good + "<axis><use_parent_model_frame>1</use_parent_model_frame></axis>"
+    assert "<axis><use_parent_model_frame>: 1; is not supported" in refused(text(old))[0]
+
+
+def test_canonical_link(load: Load, refused: Refused, in_world: Text) -> None:
+    nested = '<model name="n"><link name="c"/><link name="d"/></model>'
+    links = '<link name="a"/><link name="b"/>'
+    for attribute, inside, expected in (
+        ("", links, "m::a"),
+        ("", nested + links, "m::a"),
+        ("", nested, "m::n::c"),
+        ('canonical_link="b"', links, "m::b"),
+        ('canonical_link="n::d"', nested + links, "m::n::d"),
+    ):
+        assert load(in_world(f'<model name="m" {attribute}>{inside}</model>')).models[0].canonical_link == expected
+    for name in ("x", "n", "__model__"):
+        (line,) = refused(in_world(f'<model name="m" canonical_link="{name}">{links}{nested}</model>'))
+        assert line == f"dive.sdf:3 <model canonical_link>: {name}; must name a link in model 'm'"
+
+
+def test_models_without_links(load: Load, refused: Refused, in_world: Text) -> None:
+    assert refused(in_world('<model name="m"/>')) == ["dive.sdf:3 <model name>: m; a model must have at least one link"]
+    world = load(in_world('<model name="m"><static>1</static></model>'))
+    assert world.models == ()
+    assert [note.kind for note in world.notes] == ["unsupported"]
+
+
+def test_what_a_version_lacks(load: Load, refused: Refused, in_world: Text) -> None:
+    model = '<model name="m"{}><link name="a"/>{}</model>'
+    for version, attribute, inside, what in (
+        (7, "", '<link name="b"><pose relative_to="a"/></link>', "<pose relative_to>"),
+        (7, "", '<frame name="b" attached_to="a"/>', "<frame attached_to>"),
+        (7, ' canonical_link="a"', "", "<model canonical_link>"),
+        (9, "", '<link name="b"><pose degrees="true"/></link>', "<pose degrees>"),
+        (9, "", '<link name="b"><pose rotation_format="quat_xyzw"/></link>', "<pose rotation_format>"),
+    ):
+        body = model.format(attribute, inside)
+        load(in_world(body, f"1.{version}"))
+        (line,) = refused(in_world(body, f"1.{version - 1}"))
+        assert line.startswith(f"dive.sdf:3 {what}: in SDF 1.{version - 1}; exists since SDF 1.{version}")
+
+
+def test_what_is_not_supported_yet(refused: Refused, in_world: Text) -> None:
+    include = "<include><uri>model://x</uri></include>"
+    assert refused(in_world(include)) == [
+        "dive.sdf:3 <include> in <world>; including files is not supported yet; paste the model into this file"
+    ]
+    (line,) = refused(in_world(f'<model name="m">{include}<link name="a"><pose relative_to="x"/></link></model>'))
+    assert "<include> in <model>" in line
+    (line,) = refused(in_world('<model name="m" placement_frame="a"><link name="a"/></model>'))
+    assert "<model placement_frame>: a; placement_frame is not supported yet" in line
+
+
+def test_nested_references(shared_data: Path) -> None:
+    """Positions worked out on paper from the file: M1 is turned a quarter about y, CM1 in it a quarter about x."""
+    world = sdf.load(shared_data / "sdformat-frames" / "model_relative_to_nested_reference.sdf")
+    expected = {
+        "M2": (1, 0, -2),
+        "M3": (1, 1, -3),
+        "M4": (2, 0, -4),
+        "M5": (2, 0, -6),
+        "M6": (1, 1, -6),
+        "M7": (1, -6, -1),
+    }
+    found = poses_of(world)
+    for name, position in expected.items():
+        np.testing.assert_allclose(found[f"parent_model::{name}::L"].position, position, atol=1e-12)
+    np.testing.assert_allclose(as_matrix(found["parent_model::M2::L"])[:3, 0], (0, 0, -1), atol=1e-12)

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from navsense import sdf
+from navsense.noise.channel import NEUTRAL, Noise
+from navsense.pose import conjugate, multiply
+from navsense.sensors import Imu
+from navsense.typing import Quaternion
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+HALF = math.sqrt(0.5)
+
+
+def imu(body: str, extra: str = "") -> str:
+    return f'<sensor name="imu" type="imu">{extra}<imu>\n{body}</imu></sensor>'
+
+
+def reference(localization: str, custom: str = "") -> str:
+    return imu(
+        f"<orientation_reference_frame><localization>{localization}</localization>{custom}</orientation_reference_frame>"
+    )
+
+
+def spec_of(world: World) -> Imu:
+    (sensor,) = world.sensors
+    assert isinstance(sensor.spec, Imu)
+    return sensor.spec
+
+
+def same_rotation(q: Quaternion | None, p: tuple[float, ...], tolerance: float = 1e-12) -> bool:
+    return q is not None and abs(abs(float(np.dot(q, p))) - 1.0) < tolerance
+
+
+@pytest.mark.requirement("IMU-1")
+def test_each_axis_has_its_own_noise(load: Load, in_link: Text) -> None:
+    def block(tag: str, start: int) -> str:
+        axes = (f'<{a}><noise type="gaussian"><stddev>{start + i}</stddev></noise></{a}>' for i, a in enumerate("xyz"))
+        return f"<{tag}>{''.join(axes)}</{tag}>"
+
+    spec = spec_of(load(in_link(imu(block("angular_velocity", 1) + block("linear_acceleration", 4)))))
+    names = [f"{tag}_{axis}" for tag in ("angular_velocity", "linear_acceleration") for axis in "xyz"]
+    assert [getattr(spec, name) for name in names] == [Noise(stddev=float(i)) for i in range(1, 7)]
+    assert spec.orientation
+    assert spec.reference is None
+
+
+def test_without_a_block(load: Load, in_link: Text) -> None:
+    assert spec_of(load(in_link('<sensor name="imu" type="imu"/>'))) == Imu()
+
+
+def test_some_axes(load: Load, in_link: Text) -> None:
+    text = '<angular_velocity><y><noise type="gaussian"><mean>1</mean></noise></y><z/></angular_velocity>'
+    spec = spec_of(load(in_link(imu(text))))
+    assert (spec.angular_velocity_x, spec.angular_velocity_y) == (NEUTRAL, Noise(mean=1.0))
+
+
+@pytest.mark.parametrize(("text", "expected"), [("false", False), ("0", False), ("TRUE", True), ("1", True)])
+def test_enable_orientation(load: Load, in_link: Text, text: str, expected: bool) -> None:
+    world = load(in_link(imu(f"<enable_orientation>{text}</enable_orientation>")))
+    assert spec_of(world).orientation is expected
+
+
+def test_problems(refused: Refused, in_link: Text) -> None:
+    for body, problem in (
+        ("<enable_orientation>no</enable_orientation>", "<imu><enable_orientation>: no; must be true, false, 1 or 0"),
+        ('<noise type="gaussian"/>', "<noise type=\"gaussian\"> in <imu>; stands in each axis since SDF 1.6"),
+        ("<angular_velocity><w/></angular_velocity>", "<angular_velocity><w>; is unknown here"),
+        ("<linear_acceleration><x><mean>1</mean></x></linear_acceleration>", "<x><mean>; is unknown here"),
+        ("<angular_velocty/>", "<imu><angular_velocty>; is unknown here; did you mean angular_velocity?"),
+    ):
+        assert refused(in_link(imu(body)))[0].startswith(f"dive.sdf:6 {problem}")
+
+
+@pytest.mark.parametrize("text", ["GRAV_UP", "GRAV_DOWN", "enu", "XYZ", ""])
+def test_localizations_that_are_none(refused: Refused, in_link: Text, text: str) -> None:
+    (line,) = refused(in_link(reference(text)))
+    assert line.startswith("dive.sdf:6 <orientation_reference_frame><localization>")
+    assert "must be one of CUSTOM, ENU, NED, NWU" in line
+    assert ("is not supported" in line) == text.startswith("GRAV")
+
+
+@pytest.mark.requirement("IMU-1")
+@pytest.mark.parametrize(
+    ("localization", "heading", "axes"),
+    [
+        ("ENU", 0.0, "east north up"),
+        ("NED", 0.0, "north east down"),
+        ("NWU", 0.0, "north west up"),
+        ("ENU", 30.0, "east north up"),
+        ("NED", 30.0, "north east down"),
+        ("NWU", -100.0, "north west up"),
+    ],
+)
+def test_axes_of_the_reference(load: Load, in_world: Text, localization: str, heading: float, axes: str) -> None:
+    """The columns of the rotation are the reference's axes in the world, worked out from their names.
+
+    Gazebo turns ENU by the heading, counter-clockwise: its east is at that angle in the world.
+    """
+    h = math.radians(heading)
+    east, north, up = np.array([math.cos(h), math.sin(h), 0]), np.array([-math.sin(h), math.cos(h), 0]), np.array([0, 0, 1])
+    direction = {"east": east, "north": north, "up": up, "west": -east, "down": -up}
+    world = load(
+        in_world(
+            f"<spherical_coordinates><heading_deg>{heading}</heading_deg></spherical_coordinates>"
+            f'<model name="m"><link name="l">{reference(localization)}</link></model>'
+        )
+    )
+    q = spec_of(world).reference
+    assert q is not None
+    w, x, y, z = q
+    rotation = np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+    np.testing.assert_allclose(rotation.T, [direction[name] for name in axes.split()], atol=1e-12)
+    assert world.environment.heading == pytest.approx(h)
+
+
+def test_custom_in_the_world(load: Load, in_link: Text) -> None:
+    text = reference("CUSTOM", f'<custom_rpy parent_frame="world">{math.pi / 2} 0 0</custom_rpy>')
+    assert same_rotation(spec_of(load(in_link(text))).reference, (HALF, HALF, 0.0, 0.0))
+
+
+def test_custom_of_the_sensor_itself(load: Load, refused: Refused, in_world: Text) -> None:
+    def text(rpy: str, motion: str = "") -> str:
+        sensor = reference("CUSTOM", f"<custom_rpy>{rpy}</custom_rpy>").replace("<imu>", "<pose>0 0 0 1 0 0</pose><imu>")
+        link = f'<link name="l"><pose>0 0 0 0 0 {math.pi / 2}</pose>{sensor}</link>'
+        return in_world(f'<model name="m"><pose>5 5 5 0 0 {math.pi / 2}</pose>{motion}{link}</model>')
+
+    assert spec_of(load(text("0 0 0"))).reference is None
+    world = load(text(f"{-1.0} 0 0"))
+    assert same_rotation(spec_of(world).reference, (0.0, 0.0, 0.0, 1.0))  # the roll of the sensor is taken back
+    assert any("custom_rpy" in note.what for note in world.notes)
+    motion = (
+        '<navsense:motion><navsense:waypoint time="0">0 0 0 0 0 0</navsense:waypoint>'
+        '<navsense:waypoint time="1">1 0 0 0 0 0</navsense:waypoint></navsense:motion>'
+    )
+    assert spec_of(load(text("0 0 0", motion))).reference is None
+    (line,) = refused(text("0 0 1", motion))
+    assert "navsense:motion" in line
+
+
+def test_custom_elsewhere(refused: Refused, in_link: Text) -> None:
+    (line,) = refused(in_link(reference("CUSTOM", '<custom_rpy parent_frame="base">0 0 0</custom_rpy>')))
+    assert line.startswith('dive.sdf:6 <custom_rpy parent_frame>: base; must be "world"')
+    (line,) = refused(in_link(reference("CUSTOM", '<custom_rpy parent_frame="world">0 0</custom_rpy>')))
+    assert "must be 3 finite numbers" in line
+
+
+def test_elements_that_act_with_another_localization(load: Load, in_link: Text) -> None:
+    world = load(in_link(reference("NED", "<custom_rpy>1 0 0</custom_rpy><grav_dir_x>1 0 0</grav_dir_x>")))
+    assert sorted(note.kind for note in world.notes) == ["unsupported", "warning"]
+
+
+@pytest.mark.requirement("IMU-1")
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        (
+            "imu_named_frame.sdf",
+            {"ENU": (0, 0, 1, 0), "NED": (-HALF, HALF, 0, 0), "NWU": (0, 0, HALF, HALF), "CUSTOM": (0, HALF, HALF, 0)},
+        ),
+        (
+            "imu_heading_deg.sdf",
+            {"ENU": (0, 0, HALF, HALF), "NED": (-1, 0, 0, 0), "NWU": (0, 0, 0, 1), "CUSTOM": (-0.5, 0.5, 0.5, 0.5)},
+        ),
+    ],
+)
+def test_orientations_of_gazebo(shared_data: Path, file: str, expected: dict[str, tuple[float, ...]]) -> None:
+    """Orientation x y z w of the resting model as gz-sim's own test of each world expects it, within its 1e-2."""
+    world = sdf.load(shared_data / "gz-sim" / file)
+    found = {sensor.name.rpartition("_")[2]: sensor for sensor in world.sensors}
+    assert isinstance(found["DEFAULT"].spec, Imu)
+    assert found["DEFAULT"].spec.reference is None
+    rotation = world.model("imu_model").pose.rotation
+    for name, (x, y, z, w) in expected.items():
+        spec = found[name].spec
+        assert isinstance(spec, Imu)
+        assert spec.reference is not None
+        orientation = multiply(conjugate(spec.reference), rotation)
+        assert same_rotation(orientation, (w, x, y, z), 1e-4), name

@@ -1,0 +1,90 @@
+"""Other projects' files: each loads, or is refused for the reason given here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from navsense import sdf
+from navsense.errors import SdfError
+
+INCLUDE = "including files is not supported yet"
+
+FILES: dict[str, int | str] = {
+    "gz-sim/air_pressure.sdf": 0,
+    "gz-sim/altimeter.sdf": 0,
+    "gz-sim/altimeter_with_pose.sdf": 0,
+    "gz-sim/dvl_world.sdf": INCLUDE,
+    "gz-sim/flat_seabed.sdf": INCLUDE,
+    "gz-sim/imu.sdf": 1,
+    "gz-sim/imu_heading_deg.sdf": 5,
+    "gz-sim/imu_named_frame.sdf": 5,
+    "gz-sim/magnetometer.sdf": 1,
+    "gz-sim/navsat.sdf": 0,
+    "gz-sim/non_rendering_sensors.sdf": 2,
+    "gz-sim/reset_sensors.sdf": 0,
+    "gz-sim/sensors.sdf": 2,
+    "sdformat-frames/include_with_interface_api_frame_semantics.sdf": INCLUDE,
+    "sdformat-frames/joint_child_frame.sdf": 0,
+    "sdformat-frames/joint_nested_parent_child.sdf": 0,
+    "sdformat-frames/joint_parent_model_frame.sdf": 0,
+    "sdformat-frames/model_frame_attached_to.sdf": 0,
+    "sdformat-frames/model_frame_attached_to_nested_model.sdf": 0,
+    "sdformat-frames/model_frame_invalid_attached_to_cycle.sdf": "F1 -> F2 -> F1; frames must not depend",
+    "sdformat-frames/model_frame_relative_to_joint.sdf": 0,
+    "sdformat-frames/model_invalid_frame_relative_to.sdf": "cycle -> cycle; frames must not depend",
+    "sdformat-frames/model_invalid_placement_frame.sdf": "placement_frame is not supported yet",
+    "sdformat-frames/model_multi_nested_model.sdf": 0,
+    "sdformat-frames/model_nested_model_relative_to.sdf": 0,
+    "sdformat-frames/model_relative_to_nested_reference.sdf": 0,
+    "sdformat-frames/nested_canonical_link.sdf": 0,
+    "sdformat-frames/nested_model.sdf": 0,
+    "sdformat-frames/nested_multiple_elements_error_world.sdf": "must be well-formed XML",
+    "sdformat-frames/placement_frame.sdf": INCLUDE,
+    "sdformat-frames/world_frame_attached_to.sdf": 0,
+    "sdformat-frames/world_frame_invalid_attached_to_scope.sdf": "M2::M1::L1; must name a link",
+    "sdformat-frames/world_frame_relative_to.sdf": 0,
+    "sdformat-frames/world_joint_parent_frame.sdf": 0,
+    "sdformat-frames/world_model_frame_same_name_1_6.sdf": 0,
+    "sdformat-frames/world_nested_frame_attached_to.sdf": 0,
+    "sdformat-frames/world_relative_to_nested_reference.sdf": 0,
+}
+"""File: how many simulated sensors it has, or a part of a problem that it is refused with."""
+
+
+def test_the_list_is_complete(shared_data: Path) -> None:
+    found = {f"{folder}/{path.name}" for folder in ("gz-sim", "sdformat-frames") for path in (shared_data / folder).glob("*.sdf")}
+    assert found == set(FILES)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_file(shared_data: Path, file: str) -> None:
+    expected = FILES[file]
+    path = shared_data / file
+    if isinstance(expected, int):
+        world = sdf.load(path)
+        assert len(world.sensors) == expected
+        assert world.models
+        assert all(note.reason and note.where is not None for note in world.notes)
+        return
+    with pytest.raises(SdfError) as caught:
+        sdf.load(path)
+    assert any(expected in str(problem) for problem in caught.value.problems)
+    assert all(problem.where is not None and problem.where.path == str(path) for problem in caught.value.problems)
+
+
+@pytest.mark.requirement("MAG-3", "MAG-4")
+def test_magnetometer_world(shared_data: Path) -> None:
+    world = sdf.load(shared_data / "gz-sim" / "magnetometer.sdf")
+    (sensor,) = world.sensors
+    assert world.environment.magnetic_field.value_w == (0.94, 0.76, -0.12)
+    assert sensor.name == "magnetometer_model::link::magnetometer_sensor"
+    assert sensor.rate > 0.0
+
+
+@pytest.mark.requirement("NOI-1", "IMU-1")
+def test_noise_of_a_real_imu(shared_data: Path) -> None:
+    world = sdf.load(shared_data / "gz-sim" / "non_rendering_sensors.sdf")
+    imu = next(sensor for sensor in world.sensors if sensor.spec.type == "imu")
+    assert imu.spec.angular_velocity_x.dynamic_bias_stddev > 0.0 or imu.spec.linear_acceleration_x.stddev > 0.0

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from navsense.noise.channel import NEUTRAL, Noise
+from navsense.pose import from_rpy
+from navsense.sdf.names import valid_topic
+from navsense.sdf.places import OTHER_SENSORS
+from navsense.sensors import Magnetometer
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+
+def sensor(body: str = "", name: str = "mag", kind: str = "magnetometer") -> str:
+    return f'<sensor name="{name}" type="{kind}">{body}</sensor>\n'
+
+
+@pytest.mark.requirement("MAG-3")
+def test_magnetometer_axes(load: Load, in_link: Text) -> None:
+    axes = "".join(f'<{a}><noise type="gaussian"><stddev>{i}e-8</stddev></noise></{a}>' for i, a in enumerate("xyz", 1))
+    (found,) = load(in_link(sensor(f"<magnetometer>{axes}</magnetometer>"))).sensors
+    assert found.spec == Magnetometer(Noise(stddev=1e-8), Noise(stddev=2e-8), Noise(stddev=3e-8))
+    (found,) = load(in_link(sensor("<magnetometer><y/></magnetometer>"))).sensors
+    assert found.spec == Magnetometer(NEUTRAL, NEUTRAL, NEUTRAL)
+    (found,) = load(in_link(sensor())).sensors
+    assert found.spec == Magnetometer()
+
+
+def test_mounting(load: Load, in_link: Text) -> None:
+    world = load(in_link(sensor("<pose>1 2 3 0 0 0.5</pose><update_rate>50</update_rate>")))
+    (found,) = world.sensors
+    assert (found.name, found.model, found.link) == ("auv::base::mag", "auv", "auv::base")
+    assert found.pose.position == (1.0, 2.0, 3.0)
+    assert found.pose.rotation == from_rpy(0.0, 0.0, 0.5)
+    assert (found.rate, found.clock) == (50.0, None)
+    assert found.topic == "/world/ocean/model/auv/link/base/sensor/mag/magnetometer"
+    assert found.frame == "auv::base::mag"
+    assert str(found.where).endswith("dive.sdf:5")
+
+
+def test_names_of_nested_models(load: Load, in_world: Text) -> None:
+    text = '<model name="a"><model name="b"><link name="l">' + sensor(kind="imu") + "</link></model></model>"
+    (found,) = load(in_world(text)).sensors
+    assert (found.name, found.model, found.link) == ("a::b::l::mag", "a", "a::b::l")
+    assert found.topic == "/world/ocean/model/a/model/b/link/l/sensor/mag/imu"
+
+
+@pytest.mark.parametrize(
+    ("step", "rate", "expected"),
+    [
+        (None, None, 1000.0),
+        ("0.001", "0", 1000.0),
+        ("0.003", "0", 1 / 0.003),
+        ("0.004", None, 250.0),
+        ("1e-7", None, 1e7),
+        ("1e-6", None, 1e6),
+        ("0.3", "30", 30.0),
+        ("0.3", "0.001", 0.001),
+        ("0.3", "1e7", 1e7),
+    ],
+)
+def test_rate(load: Load, in_link: Text, step: str | None, rate: str | None, expected: float) -> None:
+    text = in_link(sensor("" if rate is None else f"<update_rate>{rate}</update_rate>"))
+    physics = "" if step is None else f"<physics><max_step_size>{step}</max_step_size></physics>"
+    (found,) = load(text.replace("<model", physics + "<model", 1)).sensors
+    assert found.rate == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize("rate", ["1e12", "10000001", "1e-9", "0.00099"])
+def test_rates_out_of_bounds(refused: Refused, in_link: Text, rate: str) -> None:
+    (line,) = refused(in_link(sensor(f"\n<update_rate>{rate}</update_rate>")))
+    assert line == f"dive.sdf:6 <sensor><update_rate>: {float(rate):g} Hz; must be from 0.001 to 10000000 Hz"
+
+
+@pytest.mark.parametrize("rate", ["-1", "nan", "fast"])
+def test_rates_that_are_none(refused: Refused, in_link: Text, rate: str) -> None:
+    assert refused(in_link(sensor(f"<update_rate>{rate}</update_rate>")))[0].startswith("dive.sdf:5 <sensor><update_r")
+
+
+def test_a_step_that_gives_no_rate(refused: Refused, in_link: Text) -> None:
+    text = in_link(sensor()).replace("<model", "<physics><max_step_size>1e-9</max_step_size></physics><model", 1)
+    (line,) = refused(text)
+    assert line.startswith("dive.sdf:5 <sensor><sensor>: 1e+09 Hz") or "without update_rate" in line
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("/topic with spaces/@~characters//", "/topic_with_spaces/characters"),
+        ("a//b", "/ab"),
+        ("~/foo", "/foo"),
+        (" ", "/_"),
+        ("mag", "/mag"),
+        ("/mag", "/mag"),
+        ("a:=b", "/ab"),
+        ("a///b", "/a/b"),
+        ("@@@", None),
+        ("/", None),
+        ("//", None),
+        (":~=", None),
+        ("a\tb", None),
+    ],
+)
+def test_valid_topic(given: str, expected: str | None) -> None:
+    """Measured with gz-transport's `AsValidTopic`, but for the leading slash."""
+    assert valid_topic(given) == expected
+
+
+def test_topics(load: Load, refused: Refused, in_link: Text) -> None:
+    (found,) = load(in_link(sensor("<topic>a b</topic>"))).sensors
+    assert found.topic == "/a_b"
+    (found,) = load(in_link(sensor("<topic/>"))).sensors
+    assert found.topic.endswith("/magnetometer")
+    (line,) = refused(in_link(sensor("<topic>@@@</topic>")))
+    assert line.startswith("dive.sdf:5 <sensor><topic>: @@@; must hold more")
+
+
+def test_a_taken_topic_falls_back(load: Load, refused: Refused, in_link: Text) -> None:
+    world = load(in_link(sensor("<topic>x</topic>", "a") + sensor("<topic>/x</topic>", "b")))
+    assert [found.topic for found in world.sensors] == ["/x", "/world/ocean/model/auv/link/base/sensor/b/magnetometer"]
+    (note,) = world.notes
+    assert (note.kind, note.what) == ("warning", "<topic>: /x")
+    assert "taken by auv::base::a" in note.reason
+    default = world.sensors[1].topic
+    (line,) = refused(in_link(sensor(f"<topic>{default}</topic>", "a") + sensor("", "b")))
+    assert line.startswith("dive.sdf:6 <sensor>: /world/ocean")
+
+
+def test_frame(load: Load, in_link: Text) -> None:
+    (found,) = load(in_link(sensor("<frame_id>imu_frd</frame_id>"))).sensors
+    assert found.frame == "imu_frd"
+    (found,) = load(in_link(sensor("<gz_frame_id>old</gz_frame_id>"))).sensors
+    assert found.frame == "old"
+    (found,) = load(in_link(sensor("<gz_frame_id>old</gz_frame_id><frame_id>new</frame_id>"))).sensors
+    assert found.frame == "new"
+
+
+@pytest.mark.parametrize("kind", sorted(OTHER_SENSORS))
+def test_other_types_are_listed(load: Load, in_link: Text, kind: str) -> None:
+    world = load(in_link(sensor("<whatever/>", "s", kind)))
+    assert world.sensors == ()
+    (note,) = world.notes
+    assert (note.kind, note.what, note.reason) == (
+        "unsupported",
+        f'<sensor type="{kind}">: auv::base::s',
+        "not simulated yet",
+    )
+
+
+def test_problems(refused: Refused, in_link: Text) -> None:
+    for text, problem in (
+        (sensor(kind="magnetometr"), "<sensor type>: magnetometr; must be one of imu, magnetometer"),
+        (sensor(kind=""), "<sensor type>: missing; must be one of"),
+        (sensor(name=""), "<sensor name>: empty; must be given"),
+        (sensor(name="a::b"), '<sensor name>: a::b; must not contain "::"'),
+        (sensor("<update_rat>1</update_rat>"), "<sensor><update_rat>; is unknown here; did you mean update_rate?"),
+        (sensor("<navsense:flux>1</navsense:flux>"), "<sensor><navsense:flux>; is unknown here"),
+        (sensor("<update_rate hz='1'>1</update_rate>"), "<update_rate hz>; is unknown here"),
+        (sensor("<update_rate>1<a/></update_rate>"), "<update_rate><a>; is unknown here"),
+    ):
+        assert refused(in_link(text))[0].startswith(f"dive.sdf:5 {problem}")
+    (line,) = refused(in_link(sensor() + sensor()))
+    assert line.startswith("dive.sdf:6 <sensor name>: mag; must be unique among the sensors of its link; first on")
+
+
+def test_what_is_listed(load: Load, in_link: Text) -> None:
+    listed = "<always_on>1</always_on><visualize>1</visualize><enable_metrics>1</enable_metrics><imu/>"
+    plugin = '<plugin filename="libx.so" name="x"><navsense:y/></plugin>'
+    foreign = "<gz:a/><ignition:b><c/></ignition:b>"
+    world = load(in_link(sensor(listed + plugin + foreign)))
+    assert [(note.kind, note.what) for note in world.notes] == [
+        ("unsupported", "<sensor><always_on>"),
+        ("unsupported", "<sensor><visualize>"),
+        ("unsupported", "<sensor><enable_metrics>"),
+        ("unsupported", "<sensor><imu>"),
+        ("unsupported", '<sensor><plugin name="x" filename="libx.so">'),
+        ("foreign", "<sensor><gz:a>"),
+        ("foreign", "<sensor><ignition:b>"),
+    ]
+    assert all(note.reason and note.where is not None for note in world.notes)
+
+
+def test_sensors_in_joints_are_listed(load: Load, in_world: Text) -> None:
+    joint = f'<joint name="j" type="fixed"><parent>world</parent><child>l</child>{sensor()}</joint>'
+    world = load(in_world(f'<model name="m"><link name="l"/>{joint}</model>'))
+    assert world.sensors == ()
+    assert "move other sensors into a link" in world.notes[0].reason
+
+
+def test_degrees(load: Load, in_link: Text) -> None:
+    (found,) = load(in_link(sensor('<pose degrees="true">0 0 0 0 0 90</pose>'))).sensors
+    assert found.pose.rotation == pytest.approx((math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)))

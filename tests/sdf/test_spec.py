@@ -1,0 +1,77 @@
+"""The specification as the standard publishes it: every element is read, listed with a reason, or refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from navsense.sdf import places
+from navsense.sdf.context import Place
+from navsense.sdf.fill import imu
+from navsense.sdf.fill.sensor import FILLS, PLACES
+
+Spec = ElementTree.Element
+
+KNOWN: list[tuple[str, str, Place]] = [
+    ("root", "", places.SDF),
+    ("world", "", places.WORLD),
+    ("physics", "", places.PHYSICS),
+    ("spherical_coordinates", "", places.SPHERICAL_COORDINATES),
+    ("model", "", places.MODEL),
+    ("link", "", places.LINK),
+    ("joint", "", places.JOINT),
+    ("frame", "", places.FRAME),
+    ("pose", "", places.POSE),
+    *(("sensor", "", PLACES[kind]) for kind in FILLS),
+    ("imu", "", imu.IMU),
+    ("imu", "orientation_reference_frame", imu.ORIENTATION_REFERENCE_FRAME),
+    ("imu", "orientation_reference_frame/custom_rpy", imu.CUSTOM_RPY),
+    *(("imu", f"{tag}", places.AXES) for tag in ("angular_velocity", "linear_acceleration")),
+    *(("imu", f"{tag}/{axis}", places.AXIS) for tag in ("angular_velocity", "linear_acceleration") for axis in "xyz"),
+    ("magnetometer", "", places.AXES),
+    *(("magnetometer", axis, places.AXIS) for axis in "xyz"),
+    ("noise", "", places.NOISE),
+]
+"""Specification file, path of an element in it, and what navsense knows of that element."""
+
+
+def element(folder: Path, file: str, path: str) -> Spec:
+    found = ElementTree.parse(folder / f"{file}.sdf").getroot()  # noqa: S314 - the standard's own file
+    for tag in filter(None, path.split("/")):
+        found = next(child for child in found if child.tag == "element" and child.get("name") == tag)
+    return found
+
+
+def children(folder: Path, spec: Spec) -> set[str]:
+    own = {child.get("name", "") for child in spec if child.tag == "element"}
+    files = [child.get("filename", "") for child in spec if child.tag == "include"]
+    return own | {element(folder, file.removesuffix(".sdf"), "").get("name", "") for file in files}
+
+
+@pytest.mark.parametrize(("file", "path", "place"), KNOWN, ids=[f"{file}/{path}" for file, path, _ in KNOWN])
+def test_nothing_is_passed_over(shared_data: Path, file: str, path: str, place: Place) -> None:
+    folder = shared_data / "sdformat-spec"
+    spec = element(folder, file, path)
+    assert children(folder, spec) <= place.read | set(place.unsupported) | set(place.refused)
+    attributes = {child.get("name", "") for child in spec if child.tag == "attribute"}
+    assert attributes <= place.attributes | set(place.ignored) | set(place.refused)
+
+
+@pytest.mark.parametrize("place", [place for _, _, place in KNOWN])
+def test_tables(place: Place) -> None:
+    for reasons in (place.unsupported, place.refused, place.ignored):
+        assert all(len(reason) > 10 for reason in reasons.values())
+        assert not set(reasons) & (place.read | place.attributes)
+    assert place.several <= place.read
+
+
+def test_types_of_sensors(shared_data: Path) -> None:
+    """Each type that the specification's text names is simulated or listed."""
+    spec = element(shared_data / "sdformat-spec", "sensor", "")
+    (text,) = (child.findtext("description") or "" for child in spec if child.get("name") == "type")
+    named = {word.strip(" .,\n") for word in text.replace("\n", ",").split(",")}
+    types = {word for word in named if word and " " not in word}
+    assert {"imu", "magnetometer", "altimeter", "camera"} <= types
+    assert types <= set(FILLS) | places.OTHER_SENSORS

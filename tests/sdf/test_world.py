@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from navsense.environment.base import DEFAULT_GRAVITY, DEFAULT_MAGNETIC_FIELD, Uniform
+from navsense.errors import SdfError
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+
+def test_empty_world(load: Load, in_world: Text) -> None:
+    world = load(in_world(""))
+    assert (world.name, world.models, world.sensors, world.clocks, world.notes) == ("ocean", (), (), (), ())
+    assert world.max_step_size == 0.001
+    assert world.environment.gravity == Uniform(DEFAULT_GRAVITY)
+    assert world.environment.heading == 0.0
+    assert world.path.endswith("dive.sdf")
+
+
+@pytest.mark.requirement("MAG-4")
+def test_magnetic_field(load: Load, refused: Refused, in_world: Text) -> None:
+    assert load(in_world("")).environment.magnetic_field == Uniform(DEFAULT_MAGNETIC_FIELD)
+    assert DEFAULT_MAGNETIC_FIELD == (5.5645e-6, 22.8758e-6, -42.3884e-6)
+    given = load(in_world("<magnetic_field>1e-6\n2e-6 -3e-6</magnetic_field>"))
+    assert given.environment.magnetic_field == Uniform((1e-6, 2e-6, -3e-6))
+    for text in ("1 2", "1 2 3 4", "a b c", "nan 0 0", "1e400 0 0", ""):
+        (line,) = refused(in_world(f"<magnetic_field>{text}</magnetic_field>"))
+        assert line.startswith("dive.sdf:3 <world><magnetic_field>: ")
+    (line,) = refused(in_world("<physics><magnetic_field>1 2 3</magnetic_field></physics>"))
+    assert line == "dive.sdf:3 <magnetic_field> in <physics>; stands in <world> since SDF 1.6; move it there"
+
+
+def test_gravity_and_heading(load: Load, refused: Refused, in_world: Text) -> None:
+    place = "<spherical_coordinates><heading_deg>{}</heading_deg><latitude_deg>3</latitude_deg></spherical_coordinates>"
+    world = load(in_world("<gravity>0 0 -1.62</gravity>" + place.format(-90)))
+    assert world.environment.gravity == Uniform((0.0, 0.0, -1.62))
+    assert world.environment.heading == -math.pi / 2
+    assert [(note.kind, note.what) for note in world.notes] == [("unsupported", "<spherical_coordinates><latitude_deg>")]
+    assert len(refused(in_world(place.format("east")))) == 1
+    orientation = "<spherical_coordinates><world_frame_orientation>NED</world_frame_orientation></spherical_coordinates>"
+    assert "must be one of ENU" in refused(in_world(orientation))[0]
+
+
+def test_physics(load: Load, refused: Refused, in_world: Text) -> None:
+    def physics(step: str, attributes: str = "") -> str:
+        return f"<physics {attributes}><max_step_size>{step}</max_step_size></physics>"
+
+    assert load(in_world(physics("0.004"))).max_step_size == 0.004
+    assert load(in_world("<physics/>")).max_step_size == 0.001
+    assert load(in_world(physics("0.1") + physics("0.2"))).max_step_size == 0.1
+    two = load(in_world(physics("0.1") + "\n" + physics("0.2", 'default="true"')))
+    assert two.max_step_size == 0.2
+    assert "the one on line 4 counts" in two.notes[0].reason
+    for step in ("0", "-0.001", "nan", "inf", "1e-400"):
+        (line,) = refused(in_world(physics(step)))
+        assert line.startswith(f"dive.sdf:3 <physics><max_step_size>: {step}; must be ")
+
+
+def test_model_without_a_world(load: Load) -> None:
+    world = load('<sdf version="1.6"><model name="auv"><link name="l"><sensor name="s" type="imu"/></link></model></sdf>')
+    assert (world.name, [model.name for model in world.models]) == ("auv", ["auv"])
+    assert world.sensors[0].topic == "/world/auv/model/auv/link/l/sensor/s/imu"
+    assert world.environment.magnetic_field == Uniform(DEFAULT_MAGNETIC_FIELD)
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("", "dive.sdf:1 <sdf>: empty; a file must hold one <world>"),
+        ('<world name="a"/>\n<world name="b"/>', "dive.sdf:2 <world>: 2 worlds and models; a file must hold"),
+        ('<world name="a"/>\n<model name="b"/>', "dive.sdf:2 <model>: 2 worlds and models"),
+        ('<model name="a"/>\n<model name="b"/>', "dive.sdf:2 <model>: 2 worlds and models"),
+        ("<world/>", "dive.sdf:1 <world name>: missing; must be given"),
+        ('<world name="world"/>', "dive.sdf:1 <world name>: world; is reserved"),
+        ('<wrld name="a"/>', "dive.sdf:1 <sdf><wrld>; is unknown here; did you mean world?"),
+    ],
+)
+def test_what_a_file_holds(refused: Refused, body: str, line: str) -> None:
+    assert any(problem.startswith(line) for problem in refused(f'<sdf version="1.9">{body}</sdf>'))
+
+
+@pytest.mark.parametrize("version", range(6, 13))
+def test_versions(load: Load, in_world: Text, version: int) -> None:
+    assert load(in_world("", f"1.{version}")).name == "ocean"
+
+
+@pytest.mark.parametrize("version", ["1.5", "1.4", "1.13", "2.0", "1", "1.x", "", "1.60", "1.²", "1." + "9" * 5000])
+def test_versions_that_are_none(refused: Refused, in_world: Text, version: str) -> None:
+    (line,) = refused(in_world("", version))
+    assert line.startswith("dive.sdf:1 <sdf version>: ")
+    assert "must be 1.6 to 1.12" in line
+
+
+def test_root_elements(refused: Refused) -> None:
+    assert "must be <sdf>" in refused("<world/>")[0]
+    assert "URDF is not supported yet" in refused('<robot name="a"/>')[0]
+    assert refused("<sdf/>")[0].startswith("dive.sdf:1 <sdf version>: missing")
+
+
+def test_fidelity_that_is_none(load: Load, in_world: Text) -> None:
+    with pytest.raises(SdfError, match="fidelity"):
+        load(in_world(""), fidelity="exact")
+
+
+def test_unknown_elements(refused: Refused, in_world: Text) -> None:
+    assert refused(in_world("<gravty>0 0 0</gravty>")) == [
+        "dive.sdf:3 <world><gravty>; is unknown here; did you mean gravity?"
+    ]
+    assert refused(in_world("<navsense:wave/>"))[0].startswith("dive.sdf:3 <world><navsense:wave>; is unknown here")
+    assert refused(in_world("<zzzzzzzz/>"))[0].endswith("remove it")
+    assert refused(in_world('<model nam="m" name="m"><link name="l"/></model>'))[0].endswith("did you mean name?")
+
+
+def test_foreign_elements_are_listed(load: Load, in_world: Text) -> None:
+    world = load(in_world('<gz:policies gz:a="1"><b/></gz:policies><model name="m" gz:c="2"><link name="l"/></model>'))
+    assert [(note.kind, note.what) for note in world.notes] == [
+        ("foreign", "<world><gz:policies>"),
+        ("foreign", "<model gz:c>"),
+    ]
+
+
+def test_many_problems_stay_bounded(refused: Refused, in_world: Text) -> None:
+    assert len(refused(in_world("<gravty/>" * 5000))) == 1000
+
+
+def test_static_and_nested(load: Load, in_world: Text) -> None:
+    world = load(
+        in_world(
+            '<model name="a"><static>true</static><link name="l"/></model>'
+            '<model name="b"><link name="l"/><model name="c"><static>1</static><link name="l"/></model></model>'
+        )
+    )
+    assert [(model.name, model.static) for model in world.models] == [("a", True), ("b", False)]
+    assert [note.what for note in world.notes] == ["<static> of b::c"]

@@ -1,0 +1,111 @@
+"""The command line as a person types it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+QUADROTOR = ROOT / "examples" / "quadrotor.sdf"
+
+
+def navsense(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "navsense", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONWARNINGS": "error"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False, timeout=110)
+
+
+def test_run_info_and_describe(tmp_path: Path) -> None:
+    out = tmp_path / "quadrotor.mcap"
+    ran = navsense("run", QUADROTOR, "--duration", 2, "--seed", 3, "-o", out, "-o", tmp_path / "quadrotor.npz")
+    assert ran.returncode == 0, ran.stderr
+    assert "quadrotor::base_link::imu" in ran.stdout
+    assert "2000" in ran.stdout
+    assert "2.0 of 2.0 s" in ran.stderr
+    looked = navsense("info", out)
+    assert looked.returncode == 0
+    assert "sensor_msgs/msg/Imu" in looked.stdout
+    kalibr = tmp_path / "imu.yaml"
+    described = navsense("describe", QUADROTOR, "--kalibr", kalibr)
+    assert described.returncode == 0
+    assert "moved by its navsense:motion" in described.stdout
+    assert "gyroscope_noise_density" in kalibr.read_text()
+    with np.load(tmp_path / "quadrotor.npz") as arrays:
+        assert arrays["quadrotor::base_link::imu/angular_velocity"].shape == (2000, 3)
+
+
+def test_recover(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole.mcap", tmp_path / "cut.mcap"
+    assert navsense("run", QUADROTOR, "--duration", 20, "-o", whole).returncode == 0
+    data = whole.read_bytes()
+    cut.write_bytes(data[: len(data) * 2 // 3])
+    refused = navsense("info", cut)
+    assert refused.returncode == 2
+    assert "navsense recover" in refused.stderr
+    saved = navsense("recover", cut)
+    assert saved.returncode == 0, saved.stderr
+    assert navsense("info", tmp_path / "cut-recovered.mcap").returncode == 0
+
+
+def test_check_says_one_line_a_problem(tmp_path: Path) -> None:
+    assert navsense("check", QUADROTOR).returncode == 0
+    bad = tmp_path / "bad.sdf"
+    text = QUADROTOR.read_text().replace("<stddev>", "<stddev>-")
+    bad.write_text(text)
+    checked = navsense("check", bad)
+    assert checked.returncode == 2
+    lines = checked.stdout.strip().splitlines()
+    assert len(lines) == text.count("<stddev>-")
+    assert all(line.startswith(f"{bad}:") and "<stddev>: -" in line and "must be >= 0" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "missing.sdf"], "missing.sdf"),
+        (["check", "missing.sdf"], "missing.sdf"),
+        (["run", QUADROTOR, "--duration", "-1"], "duration: -1.0; must be a finite number"),
+        (["run", QUADROTOR], "every motion of this world goes on for ever"),
+        (["run", QUADROTOR, "--duration", "1", "-o", "out.xyz"], "xyz"),
+        (["run", QUADROTOR, "--duration", "1", "-o", "no/such/place/out.mcap"], "create"),
+        (["run", QUADROTOR, "--duration", "1", "--motion", "none.csv"], "none.csv"),
+        (["run", QUADROTOR, "--duration", "1", "--motion", "boat=none.csv"], "none.csv"),
+        (["run", QUADROTOR, "--duration", "1", "--fidelity", "real"], "fidelity: real"),
+        (["run", QUADROTOR, "--duration", "1", "--epoch", "-4"], "epoch: -4"),
+        (["run", QUADROTOR, "--duration", "x"], "not a valid float"),
+        (["info", QUADROTOR], ".sdf"),
+        (["recover", QUADROTOR], "quadrotor.sdf"),
+        (["nonsense"], "No such command"),
+    ],
+)
+def test_mistakes_end_in_one_line_and_exit_code_2(arguments: list[object], message: str, tmp_path: Path) -> None:
+    ended = navsense(*arguments, cwd=tmp_path)
+    assert ended.returncode == 2, ended.stderr
+    assert message in ended.stderr + ended.stdout
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_full_disk_is_an_error_and_what_was_written_stays(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    target = tmp_path / "full.mcap"
+    target.symlink_to("/dev/full")
+    ended = navsense("run", QUADROTOR, "--duration", 5, "-o", target)
+    assert ended.returncode == 2
+    assert "no space left" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, navsense.cli\n"
+        "heavy = {'numba', 'numpy', 'scipy', 'rich', 'rosbags', 'zstandard'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr

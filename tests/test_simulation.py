@@ -1,0 +1,201 @@
+"""Runs: in memory, in batches, saved and streamed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense import store
+from navsense.errors import MotionError, SimulationError, SinkError
+from navsense.motion.trajectory import waypoints
+from navsense.noise.channel import Noise
+from navsense.pose import Pose, from_rpy
+from navsense.sensors import Imu, Magnetometer
+from navsense.simulation import Run, record, simulate
+from navsense.sinks.load import load
+from navsense.testing import same, witness_world
+from navsense.world import World
+
+IMU, MAG = "robot::arm::imu", "robot::arm::mag"
+
+
+def world() -> World:
+    return witness_world(("imu", Imu.witness()), ("mag", Magnetometer.witness()))
+
+
+def equal(one: Run, other: Run) -> bool:
+    return one.keys() == other.keys() and all(
+        same(one[name].arrays, other[name].arrays)
+        and same(one[name].errors, other[name].errors)
+        and same(one[name].clock_error, other[name].clock_error)
+        for name in one
+    )
+
+
+def test_one_seed_gives_one_run_and_another_another() -> None:
+    first, again, other = simulate(world(), 2.0, seed=1), simulate(world(), 2.0, seed=1), simulate(world(), 2.0, seed=2)
+    assert equal(first, again)
+    assert not same(first[IMU].arrays, other[IMU].arrays)
+
+
+@pytest.mark.requirement("BAT-1")
+def test_runs_lead_and_run_zero_is_the_single_run() -> None:
+    batch, single = simulate(world(), 1.0, seed=3, runs=4), simulate(world(), 1.0, seed=3)
+    assert batch[IMU]["angular_velocity"].shape == (4, 200, 3)
+    assert batch[IMU].clock_error.shape == batch[IMU].valid.shape == (4, 200)
+    assert batch[IMU].time.shape == (200,)
+    assert batch[IMU].truth["angular_velocity"].shape == (200, 3)
+    assert batch[IMU]["angular_velocity"][0].tobytes() == single[IMU]["angular_velocity"].tobytes()
+    later = simulate(world(), 1.0, seed=3, runs=range(2, 4))
+    assert later[MAG]["field"].tobytes() == batch[MAG]["field"][2:].tobytes()
+    spread = batch[IMU].errors["angular_velocity"][:, 0, 0]
+    assert len(set(spread.tolist())) == 4
+
+
+@pytest.mark.requirement("TRU-1")
+def test_truth_of_every_link_is_there_and_exact() -> None:
+    run = simulate(world(), 1.0, seed=3)
+    assert set(run.truth) == {"robot::base", "robot::arm"}
+    arm, base = run.truth["robot::arm"], run.truth["robot::base"]
+    motion = world().models[0].motion
+    assert motion is not None
+    assert np.array_equal(base.position, motion.at(base.time).position_w)
+    assert np.allclose(np.linalg.norm(arm.position - base.position, axis=1), 0.4, atol=1e-12)
+    for array in (arm.position, arm.orientation, run[IMU].truth["linear_acceleration"], run[IMU].time):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0.0
+
+
+@pytest.mark.requirement("TRU-1")
+def test_a_reading_is_truth_plus_slow_error_plus_white_noise() -> None:
+    noise = Noise(stddev=1e-3, bias_stddev=0.5, dynamic_bias_stddev=0.01, dynamic_bias_correlation_time=10.0)
+    reading = simulate(witness_world(("imu", Imu(noise, noise, noise))), 20.0, seed=3)[IMU]
+    white = reading["angular_velocity"] - reading.truth["angular_velocity"] - reading.errors["angular_velocity"]
+    assert abs(white.std() / 1e-3 - 1.0) < 4.892 / np.sqrt(2.0 * white.size)
+    assert np.abs(reading.errors["angular_velocity"]).max() > 0.01
+
+
+@pytest.mark.requirement("REC-1:npz", "REC-1:mcap")
+def test_saved_streamed_and_kept_runs_are_equal(tmp_path: Path) -> None:
+    run = simulate(world(), 12.5, seed=4)
+    run.save(tmp_path / "saved.npz")
+    run.save(tmp_path / "saved.mcap")
+    summary = record(world(), [tmp_path / "streamed.npz", tmp_path / "streamed.mcap"], 12.5, seed=4)
+    assert summary.samples == {IMU: 2500, MAG: 2500}
+    for name in ("saved", "streamed"):
+        loaded = load(tmp_path / f"{name}.npz")
+        for sensor in run:
+            assert same(loaded[sensor].arrays, run[sensor].arrays)
+            assert same(loaded[sensor].truth, run[sensor].truth)
+            assert same(loaded[sensor].errors, run[sensor].errors)
+            assert same(loaded[sensor].clock_error, run[sensor].clock_error)
+    assert (tmp_path / "saved.mcap").read_bytes() == (tmp_path / "streamed.mcap").read_bytes()
+
+
+def test_a_run_above_half_of_the_memory_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "free_memory", lambda: 1e6)
+    with pytest.raises(SimulationError, match=r"memory of the run: .* GiB; must be at most half .*navsense.record"):
+        simulate(world(), 100.0)
+
+
+def test_the_estimate_of_memory_is_what_a_run_takes() -> None:
+    run = simulate(world(), 30.0, runs=3)
+    taken = sum(
+        array.nbytes
+        for reading in run.values()
+        for array in (*reading.arrays.values(), *reading.errors.values(), *reading.truth.values())
+    )
+    taken += sum(reading.time.nbytes + reading.clock_error.nbytes for reading in run.values())
+    taken += sum(truth.position.nbytes // 3 * 19 for truth in run.truth.values())
+    assert taken <= store.needed_memory(run.session) <= 1.25 * taken
+
+
+def moving_for(end: float) -> World:
+    motion = waypoints((0.0, end), [Pose(), Pose((1.0, 0.0, 0.0), from_rpy(0.0, 0.0, 1.0))])
+    model = replace(world().models[0], motion=motion)
+    return replace(world(), models=(model,))
+
+
+def test_without_a_duration_a_run_lasts_as_long_as_its_motion() -> None:
+    assert simulate(moving_for(1.5))[IMU].time.size == 300
+
+
+def test_a_run_past_the_end_of_its_motion_is_refused_at_once() -> None:
+    with pytest.raises(MotionError, match=r"'robot': 2.0; must be at most 1.5 s"):
+        simulate(moving_for(1.5), 2.0)
+
+
+def test_a_motion_log_moves_the_model(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    rows = [f"{t / 10},{t / 10},0,2,1,0,0,0" for t in range(21)]
+    log.write_text("time,x,y,z,qw,qx,qy,qz\n" + "\n".join(rows) + "\n")
+    for given in (log, {"robot": str(log)}):
+        truth = simulate(world(), 2.0, motion=given).truth["robot::base"]
+        assert np.allclose(truth.velocity, [1.0, 0.0, 0.0], atol=1e-9)
+        assert np.allclose(truth.position[:, 2], 2.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"duration": 0.0}, "duration: 0.0; must be a finite number of seconds > 0"),
+        ({"duration": float("nan")}, "duration: nan"),
+        ({"duration": float("inf")}, "duration: inf"),
+        ({"duration": None}, "every motion of this world goes on for ever"),
+        ({"runs": 0}, "runs: 0; must be a number >= 1"),
+        ({"runs": [1, 1]}, r"runs: \[1, 1\]"),
+        ({"runs": [-1]}, "runs: "),
+        ({"fidelity": "real"}, "fidelity: real; must be one of physical, classic"),
+        ({"epoch": -1}, "epoch: -1; must be an integer of seconds"),
+        ({"epoch": 1.5}, "epoch: 1.5"),
+        ({"truth_rate": 0.0}, "rate: 0.0; must be from"),
+        ({"seed": -3}, "seed: -3"),
+        ({"motion": {"boat": "x.csv"}}, "motion of model|x.csv"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ns.NavsenseError, match=message):
+        simulate(world(), **{"duration": 1.0, **arguments})  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_an_unknown_sensor_is_named_with_those_there_are() -> None:
+    with pytest.raises(SimulationError, match="sensor: nose; must be one of robot::arm::imu, robot::arm::mag"):
+        simulate(world(), 0.1)["nose"]
+
+
+def test_one_file_twice_or_an_unknown_suffix_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SimulationError, match="must be different files"):
+        record(world(), [tmp_path / "a.npz", tmp_path / "." / "a.npz"], 0.1)
+    with pytest.raises(SinkError, match="xyz"):
+        record(world(), tmp_path / "a.xyz", 0.1)
+
+
+@pytest.mark.requirement("NOI-4")
+def test_fidelity_for_a_run_wins_over_the_sensors_own() -> None:
+    noise = Noise(bias_mean=1.0)
+    biased = witness_world(("imu", Imu(noise, noise, noise)))
+    signs = {
+        fidelity: {
+            float(np.sign(value))
+            for value in simulate(biased, 0.01, runs=30, fidelity=fidelity)[IMU].errors["angular_velocity"].ravel()
+        }
+        for fidelity in ("physical", "classic")
+    }
+    assert signs == {"physical": {1.0}, "classic": {-1.0, 1.0}}
+
+
+def test_an_interrupt_keeps_what_was_recorded(tmp_path: Path) -> None:
+    def stop(done: float, total: float) -> None:
+        if done > total / 2.0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        record(world(), tmp_path / "half.npz", 100.0, seed=4, progress=stop)
+    kept = load(tmp_path / "half.npz")
+    assert 50.0 <= kept[IMU].time[-1] < 75.0
+    whole = simulate(world(), 100.0, seed=4)
+    assert same(kept[IMU]["angular_velocity"], whole[IMU]["angular_velocity"][: kept[IMU].time.size])

@@ -1,0 +1,117 @@
+"""Live runs: what a step releases, and a caller in the loop."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense.errors import MotionError, SimulationError
+from navsense.motion.driven import State
+from navsense.noise.channel import Noise
+from navsense.pose import Pose, from_rpy
+from navsense.sensors import Imu, Magnetometer
+from navsense.testing import witness_world
+from navsense.world import World
+
+IMU, MAG = "robot::arm::imu", "robot::arm::mag"
+
+
+def world(step: float = 0.001, **rates: float) -> World:
+    base = witness_world(("imu", Imu.witness()), ("mag", Magnetometer.witness()))
+    sensors = tuple(replace(sensor, rate=rates.get(sensor.name[-3:], sensor.rate)) for sensor in base.sensors)
+    return replace(base, sensors=sensors, max_step_size=step)
+
+
+@pytest.mark.requirement("LIV-1")
+@pytest.mark.parametrize("step", [0.001, 0.004, 0.0333, 0.25])
+def test_any_step_releases_the_batch_runs_samples(step: float) -> None:
+    rates = {"imu": 333.0, "mag": 7.0}
+    batch = ns.simulate(world(step, **rates), 2.0, seed=6)
+    released: dict[str, list[ns.Reading]] = {IMU: [], MAG: []}
+    with ns.live(world(step, **rates), seed=6) as sim:
+        while sim.time < 2.0 + step:
+            for name, reading in sim.step().readings.items():
+                assert sim.time - step - 1e-9 < reading.time[0] <= reading.time[-1] <= sim.time
+                released[name].append(reading)
+    for name, parts in released.items():
+        count = batch[name].time.size
+        for array in batch[name]:
+            joined = np.concatenate([part[array] for part in parts])[:count]
+            assert joined.tobytes() == batch[name][array].tobytes()
+        errors = np.concatenate([part.clock_error for part in parts])[:count]
+        assert errors.tobytes() == batch[name].clock_error.tobytes()
+
+
+@pytest.mark.requirement("LIV-1")
+def test_the_documents_accessors_on_live_sensors() -> None:
+    sim = ns.live(world(), seed=1)
+    field = sim.world.environment.magnetic_field.at(np.zeros((1, 3)), np.zeros(1))[0]
+    assert field.tolist() == [5.5645e-6, 22.8758e-6, -42.3884e-6]
+    with pytest.raises(SimulationError, match="after its first reading"):
+        _ = sim.sensor(IMU).clock_time
+    step = sim.step()
+    assert step.time == 0.0
+    assert set(step.readings) == {IMU, MAG}
+    reading = step.readings[IMU]
+    assert sim.sensor(IMU).reading is reading
+    assert sim.sensor(IMU).clock_time == reading.time[0] + reading.clock_error[0]
+    assert sim.clock("robot::base::clock").error(np.array([0.0, 1.0])).shape == (2,)
+    with pytest.raises(SimulationError, match="sensor: nose"):
+        sim.sensor("nose")
+    with pytest.raises(SimulationError, match="clock: sundial"):
+        sim.clock("sundial")
+    sim.close()
+    with pytest.raises(SimulationError, match="is closed"):
+        sim.step()
+    assert list(sim) == []
+
+
+def circling(time: float) -> State:
+    """Two metres around the origin at 0.5 rad/s, facing along the path."""
+    angle = 0.5 * time
+    pose = Pose((2.0 * math.cos(angle), 2.0 * math.sin(angle), 1.0), from_rpy(0.0, 0.0, angle + math.pi / 2))
+    return State(pose, (-math.sin(angle), math.cos(angle), 0.0))
+
+
+@pytest.mark.requirement("LIV-1")
+@pytest.mark.parametrize("step", [0.01, 0.001])
+def test_a_caller_in_the_loop_drives_the_robot(step: float) -> None:
+    """A circle given state by state: v^2 / r = 0.5 towards the centre, to the stated order of the step."""
+    base = witness_world(("imu", Imu()))
+    sensor = replace(base.sensors[0], link="robot::base", pose=Pose(), rate=100.0)
+    driven = replace(base, sensors=(sensor,), max_step_size=step)
+    sim = ns.live(driven, driven={"robot": circling(0.0)})
+    for n in range(int(1.0 / step) + 1):
+        reading = sim.step({"robot": circling(n * step)}).readings.get(IMU)
+        if reading is not None and n:
+            force, rate = reading["linear_acceleration"][-1], reading["angular_velocity"][-1]
+            assert np.allclose(force, [0.0, 0.5, 9.8], atol=0.5 * 0.5 * step + 1e-12)
+            assert np.allclose(rate, [0.0, 0.0, 0.5], atol=1e-12)
+            heading = 2.0 * math.atan2(reading["orientation"][-1][3], reading["orientation"][-1][0])
+            assert heading == pytest.approx(0.5 * n * step, abs=1e-9)
+
+
+def test_driven_models_are_driven_each_step() -> None:
+    sim = ns.live(world(), driven=["robot"])
+    with pytest.raises(SimulationError, match=r"states of a step: \[\]; must be those of the driven models: robot"):
+        sim.step()
+    sim.step({"robot": circling(0.0)})
+    with pytest.raises(MotionError, match="must be finite"):
+        sim.step({"robot": State(Pose((math.nan, 0.0, 0.0)))})
+    with pytest.raises(SimulationError, match="driven model|model: boat"):
+        ns.live(world(), driven=["boat"])
+
+
+def test_a_still_world_steps_for_ever() -> None:
+    noise = Noise(stddev=1e-3)
+    base = witness_world(("imu", Imu(noise, noise, noise)))
+    still = replace(base, models=(replace(base.models[0], motion=None),))
+    sim = ns.live(still)
+    for count, step in enumerate(sim):
+        if count == 500:
+            break
+    assert step.time == 0.5
