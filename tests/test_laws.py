@@ -13,7 +13,7 @@ from navsense.analysis.bench import NOISES
 from navsense.noise.channel import Noise
 from navsense.sensors import SENSORS, Imu, Magnetometer
 from navsense.sensors.base import Measured, Sensor
-from navsense.testing import SENSOR_LAWS, LawBroken, check_noise, check_sensor, variants
+from navsense.testing import SENSOR_LAWS, LawBrokenError, check_noise, check_sensor, variants
 from navsense.ticks import Ticks
 
 
@@ -79,7 +79,7 @@ def test_a_broken_law_is_found(fault: str) -> None:
     broken = replace(Broken.witness(), fault=fault)
     law = {law.__name__: law for law in SENSOR_LAWS}[f"check_{fault}"]
     law(Broken.witness())
-    with pytest.raises(LawBroken, match=f"law of {fault}"):
+    with pytest.raises(LawBrokenError, match=f"law of {fault}"):
         law(broken)
 
 
@@ -93,7 +93,7 @@ def test_a_dead_parameter_is_found() -> None:
             good = Magnetometer.witness()
             return cls(good.x, good.y, good.z)
 
-    with pytest.raises(LawBroken, match="gain changes nothing"):
+    with pytest.raises(LawBrokenError, match="gain changes nothing"):
         check_sensor(Dead)
 
 
@@ -101,5 +101,5 @@ def test_a_wrong_deviation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     from navsense.noise import channels
 
     monkeypatch.setattr(channels, "stationary", lambda sigma, tau: 0.7 * sigma * tau)
-    with pytest.raises(LawBroken, match="declared deviation"):
+    with pytest.raises(LawBrokenError, match="declared deviation"):
         check_noise(Noise(dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=8.0))

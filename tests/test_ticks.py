@@ -15,7 +15,15 @@ from navsense.ticks import checked_rate, count, first_at_or_after, rate_of_step,
 
 @pytest.mark.parametrize(
     ("duration", "rate", "samples"),
-    [(1.1, 10.0, 11), (0.7, 10.0, 7), (60.0, 1000.0, 60000), (0.1, 30.0, 3), (1.0, 3.0, 3), (1e-9, 1.0, 1), (0.3, 10.0, 3)],
+    [
+        (1.1, 10.0, 11),
+        (0.7, 10.0, 7),
+        (60.0, 1000.0, 60000),
+        (0.1, 30.0, 3),
+        (1.0, 3.0, 3),
+        (1e-9, 1.0, 1),
+        (0.3, 10.0, 3),
+    ],
 )
 def test_counts_that_floats_get_wrong(duration: float, rate: float, samples: int) -> None:
     assert count(duration, rate) == samples

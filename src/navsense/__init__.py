@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from navsense.motion.driven import State
     from navsense.noise.channel import Noise
     from navsense.pose import Pose
-    from navsense.stepping import live
     from navsense.sdf import load
     from navsense.simulation import record, simulate
+    from navsense.stepping import live
 
 __version__ = "0.1.0"
 

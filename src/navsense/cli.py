@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def console_table(*columns: str) -> Table:
     """Return an empty table; numbers are right-aligned where the column's name ends in a unit or count."""
-    from rich.table import Table  # noqa: PLC0415 - rich is slow to import
+    from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
@@ -31,7 +31,7 @@ NUMERIC = frozenset(("rate (Hz)", "samples", "messages", "ns/sample", "draws alo
 
 def show(table: Table) -> None:
     """Print a table as wide as it needs to be where the output is no terminal."""
-    from rich.console import Console  # noqa: PLC0415 - rich is slow to import
+    from rich.console import Console
 
     console = Console()
     if not console.is_terminal:
@@ -66,7 +66,9 @@ def motion_argument(given: tuple[str, ...]) -> str | dict[str, str] | None:
 @click.argument("world_file", metavar="WORLD")
 @click.option("--duration", type=float, help="Seconds; without it, as long as the motion lasts.")
 @click.option("--seed", type=int, default=0, show_default=True, help="One seed for everything random.")
-@click.option("--run", "number", type=int, default=0, show_default=True, help="Number of the run: another serial number.")
+@click.option(
+    "--run", "number", type=int, default=0, show_default=True, help="Number of the run: another serial number."
+)
 @click.option("--motion", multiple=True, metavar="FILE|MODEL=FILE", help="Motion log (CSV or TUM) of a model.")
 @click.option("--fidelity", help="physical or classic, for every sensor; without it, as the file says.")
 @click.option("--epoch", type=int, default=0, show_default=True, help="Integer seconds added to every stamp.")
@@ -84,11 +86,11 @@ def run(
     output: tuple[str, ...],
 ) -> None:
     """Simulate WORLD and record it; prints what was recorded."""
-    from rich.console import Console  # noqa: PLC0415 - rich is slow to import
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - the same
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from navsense.sdf import load  # noqa: PLC0415 - so that --help is quick
-    from navsense.simulation import record  # noqa: PLC0415 - so that --help is quick
+    from navsense.sdf import load
+    from navsense.simulation import record
 
     world = load(world_file)
     columns = (
@@ -127,7 +129,7 @@ def run(
 @click.argument("world_file", metavar="WORLD")
 def check(world_file: str) -> None:
     """Validate WORLD: one line a problem, exit code 2; nothing and 0 where it is sound."""
-    from navsense.sdf import load  # noqa: PLC0415 - so that --help is quick
+    from navsense.sdf import load
 
     try:
         world = load(world_file)
@@ -138,7 +140,9 @@ def check(world_file: str) -> None:
     for note in world.notes:
         if note.kind == "warning":
             click.echo(f"warning: {note}")
-    click.echo(f"{world_file}: {len(world.models)} models, {len(world.sensors)} sensors, {len(world.clocks)} clocks: sound")
+    click.echo(
+        f"{world_file}: {len(world.models)} models, {len(world.sensors)} sensors, {len(world.clocks)} clocks: sound"
+    )
 
 
 @cli.command()
@@ -147,9 +151,9 @@ def check(world_file: str) -> None:
 @click.option("--sensor", "name", help="Which IMU --kalibr means, where there are several.")
 def describe(world_file: str, kalibr: str | None, name: str | None) -> None:
     """Say what WORLD holds: sensors, rates, clocks, topics, noise, and what is not supported and why."""
-    from navsense.describe import describe as lines_of  # noqa: PLC0415 - so that --help is quick
-    from navsense.describe import write_kalibr  # noqa: PLC0415 - so that --help is quick
-    from navsense.sdf import load  # noqa: PLC0415 - so that --help is quick
+    from navsense.describe import describe as lines_of
+    from navsense.describe import write_kalibr
+    from navsense.sdf import load
 
     world: World = load(world_file)
     for line in lines_of(world):
@@ -162,7 +166,7 @@ def describe(world_file: str, kalibr: str | None, name: str | None) -> None:
 @click.argument("file")
 def info(file: str) -> None:
     """Say what the recording FILE holds."""
-    from navsense.sinks.info import info as look  # noqa: PLC0415 - so that --help is quick
+    from navsense.sinks.info import info as look
 
     found = look(file)
     table = console_table("topic", "type", "messages")
@@ -177,8 +181,8 @@ def info(file: str) -> None:
 @click.option("-o", "--output", metavar="OUT", help="Where to write; FILE with -recovered by default.")
 def recover(file: str, output: str | None) -> None:
     """Make a whole recording of what a crash left of FILE."""
-    from navsense.sinks.recover import recover as save  # noqa: PLC0415 - so that --help is quick
-    from navsense.sinks.recover import recovered_name  # noqa: PLC0415 - so that --help is quick
+    from navsense.sinks.recover import recover as save
+    from navsense.sinks.recover import recovered_name
 
     target = output or recovered_name(file)
     summary = save(file, target)
@@ -188,7 +192,7 @@ def recover(file: str, output: str | None) -> None:
 @cli.command()
 def bench() -> None:
     """Measure this machine: nanoseconds a sample of each noise model and each sensor, beside their draws alone."""
-    from navsense.analysis.bench import table as rows  # noqa: PLC0415 - so that --help is quick
+    from navsense.analysis.bench import table as rows
 
     table = console_table("what", "ns/sample", "draws alone", "ratio")
     for row in rows():

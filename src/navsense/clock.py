@@ -52,7 +52,8 @@ def _follow(
 
     node = [index of the left node, draws used]; ends = [drift at the left node, drift at the right node].
     """
-    for i in range(start, time.shape[0]):
+    count: int = time.shape[0]
+    for i in range(start, count):
         place = time[i] * NODES_PER_SECOND
         left = math.floor(place)
         while node[0] < left:
@@ -63,7 +64,7 @@ def _follow(
             node[0] += 1
             node[1] += 1
         out[i] = ends[0] + (place - left) * (ends[1] - ends[0])
-    return time.shape[0]
+    return count
 
 
 @kernel

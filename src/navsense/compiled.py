@@ -36,14 +36,17 @@ class Kernel(Generic[Parameters, Result]):
     def compiled(self) -> Callable[Parameters, Result]:
         """Return Numba's dispatcher; the kernels that this one calls are put in its module in their compiled form."""
         if self._compiled is None:
-            from numba import njit  # noqa: PLC0415 - the one place where Numba is imported
+            from numba import njit
 
+            # Names in the kernel's own module are exchanged for what Numba made, so that later calls go straight there.
             names: dict[str, Any] = self.py_func.__globals__
             for name in self.py_func.__code__.co_names:
                 called = names.get(name)
                 if isinstance(called, Kernel):
                     names[name] = called.compiled()
             self._compiled = njit(cache=True, error_model="numpy", fastmath=False, nogil=True)(self.py_func)
+            if names.get(self.py_func.__name__) is self:
+                names[self.py_func.__name__] = self._compiled
         return self._compiled
 
 

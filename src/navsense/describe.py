@@ -79,7 +79,9 @@ def write_kalibr(world: World, path: str, name: str | None) -> Path:
     if len(found) != 1:
         names = [s.name for s in world.sensors if isinstance(s.spec, Imu)]
         allowed = f"must be one IMU of {', '.join(names) or 'this world, which has none'}"
-        raise SimulationError("--kalibr for sensor", name or "(not named)", allowed=allowed, remedy="name it with --sensor")
+        raise SimulationError(
+            "--kalibr for sensor", name or "(not named)", allowed=allowed, remedy="name it with --sensor"
+        )
     spec = found[0].spec
     assert isinstance(spec, Imu)  # noqa: S101 - chosen above; tells the type checker
     target = Path(path)

@@ -1,6 +1,6 @@
 """The errors of navsense: what, the value, what is allowed, where, and how to repair.
 
-Every error that a user can cause is a `NavsenseError`; the command line prints it on one line and ends with exit code 2.
+Every error that a user can cause is a `NavsenseError`; the command line prints it on one line and exits with 2.
 One class a layer, so that a caller can tell a wrong file from a full disk.
 """
 

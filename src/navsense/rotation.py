@@ -9,9 +9,7 @@ from navsense.compiled import kernel
 
 
 @kernel
-def rotate(
-    w: float, x: float, y: float, z: float, vx: float, vy: float, vz: float
-) -> tuple[float, float, float]:
+def rotate(w: float, x: float, y: float, z: float, vx: float, vy: float, vz: float) -> tuple[float, float, float]:
     """Return v_a = rotation_ab v_b for one vector (any unit)."""
     tx = 2.0 * (y * vz - z * vy)
     ty = 2.0 * (z * vx - x * vz)
@@ -37,8 +35,6 @@ def multiply(
 
 
 @kernel
-def cross(
-    ax: float, ay: float, az: float, bx: float, by: float, bz: float
-) -> tuple[float, float, float]:
+def cross(ax: float, ay: float, az: float, bx: float, by: float, bz: float) -> tuple[float, float, float]:
     """Return the vector product a x b."""
     return (ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx)

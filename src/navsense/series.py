@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
 
 NANOSECONDS = 1e9
+
+
+@lru_cache(maxsize=64)
+def all_true(shape: tuple[int, ...]) -> BoolArray:
+    """Return a read-only array of True that takes no memory."""
+    return np.broadcast_to(np.True_, shape)
+
 
 
 def nanoseconds(epoch: int, seconds: FloatArray) -> IntArray:
@@ -66,9 +74,9 @@ class Reading(Mapping[str, AnyArray]):
     """The readings of one sensor: `reading["field"]`, `reading.truth["field"]`, `reading.errors["field"]`.
 
     `arrays[name]` (*runs, time, axis) is what the instrument says, `truth[name]` (time, axis) what a perfect one would
-    have said, `errors[name]` (*runs, time, axis) the hidden slow error in force (turn-on bias plus drift). `time` (time,) s is true time, `clock_error` (*runs, time) s what the
-    sensor's clock is off by, `valid` (*runs, time) false where the instrument gave no number, `emitted` (*runs, time)
-    false where it gave no reading at all.
+    have said, `errors[name]` (*runs, time, axis) the hidden slow error in force (turn-on bias plus drift). `time`
+    (time,) s is true time, `clock_error` (*runs, time) s what the sensor's clock is off by, `valid` (*runs, time) false
+    where the instrument gave no number, `emitted` (*runs, time) false where it gave no reading at all.
     """
 
     name: str

@@ -11,7 +11,7 @@ import numpy as np
 from navsense.errors import SimulationError
 from navsense.motion.base import Motion
 from navsense.sensors.base import Measured
-from navsense.series import TRUTH_ARRAYS, Reading, Slab, Truth
+from navsense.series import TRUTH_ARRAYS, Reading, Slab, Truth, all_true
 from navsense.station import (
     Motions,
     Station,
@@ -149,16 +149,14 @@ def prepare(
         truth_rate=checked_rate(truth_rate),
         motions=moving,
         places={sensor.name: sensor_motion(world, sensor, moving) for sensor in world.sensors},
-        links={
-            link.name: link_motion(model, link, moving) for model in world.models for link in model.links
-        },
+        links={link.name: link_motion(model, link, moving) for model in world.models for link in model.links},
         stations=stations(world, seed, runs, ahead=ahead),
     )
 
 
 def rows(measured: Measured, count: int) -> dict[str, AnyArray]:
     """Return validity and emission (count,) of a block, all true where the sensor says nothing."""
-    everything = np.broadcast_to(np.True_, (count,))
+    everything = all_true((count,))
     return {
         "valid": everything if measured.valid is None else measured.valid,
         "emitted": everything if measured.emitted is None else measured.emitted,

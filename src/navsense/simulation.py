@@ -20,6 +20,7 @@ from navsense.session import TRUTH_RATE, Session, prepare
 from navsense.station import ideal_of
 from navsense.store import Store, check_memory
 from navsense.ticks import span
+from navsense.typing import Times
 from navsense.world import World
 
 MotionGiven = Motion | str | os.PathLike[str]
@@ -62,8 +63,8 @@ class Run(Mapping[str, Reading]):
     def slabs(self) -> Iterator[Slab]:
         """Yield the run window after window, as a sink takes it."""
         for start, end in self.session.windows():
-            readings = {name: cut(reading, start, end) for name, reading in self.readings.items()}
-            truth = {name: cut(truth, start, end) for name, truth in self.truth.items()}
+            readings = {name: r.between(*rows(r.time, start, end)) for name, r in self.readings.items()}
+            truth = {name: t.between(*rows(t.time, start, end)) for name, t in self.truth.items()}
             yield Slab(start, end, readings, truth)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -73,10 +74,10 @@ class Run(Mapping[str, Reading]):
                 sink.write(slab)
 
 
-def cut(series: Reading | Truth, start: float, end: float) -> Reading | Truth:
-    """Return the rows of a series with start <= t < end (s), as views."""
-    first, stop = np.searchsorted(series.time, (start, end))
-    return series.between(int(first), int(stop))
+def rows(time: Times, start: float, end: float) -> tuple[int, int]:
+    """Return which rows have start <= t < end (s): first, and one past the last."""
+    first, stop = np.searchsorted(time, (start, end))
+    return int(first), int(stop)
 
 
 def resolve(world: World, motion: MotionGiven | Mapping[str, MotionGiven] | None) -> dict[str, Motion]:

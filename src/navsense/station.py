@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from navsense.clock import Clock, Stamps
 from navsense.environment.base import Environment
 from navsense.errors import MotionError, SimulationError
@@ -15,7 +13,7 @@ from navsense.motion.mounted import mounted
 from navsense.motion.still import Still
 from navsense.pose import Pose
 from navsense.sensors.base import Measured
-from navsense.series import Reading
+from navsense.series import Reading, all_true
 from navsense.streams import Draws
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
@@ -79,9 +77,7 @@ class Block:
 class Station:
     """One mounted sensor in one run. `ideal` is the same in every run; `measure` advances this one."""
 
-    def __init__(
-        self, sensor: MountedSensor, clock: Clock | None, seed: int, run: int, *, ahead: int = 0
-    ) -> None:
+    def __init__(self, sensor: MountedSensor, clock: Clock | None, seed: int, run: int, *, ahead: int = 0) -> None:
         """Draw the serial number: streams are keyed (run, sensor name, channel, process)."""
         self.sensor = sensor
         self._draws = Draws(sensor.spec.processes(), seed, (run, sensor.name), ahead=ahead)
@@ -106,7 +102,7 @@ def ideal_of(sensor: MountedSensor, motion: Motion, environment: Environment, ti
 def reading(sensor: MountedSensor, ticks: Ticks, ideal: Mapping[str, AnyArray], block: Block, epoch: int) -> Reading:
     """Return a block as a reading."""
     measured = block.measured
-    everything = np.broadcast_to(np.True_, (len(ticks),))
+    everything = all_true((len(ticks),))
     outputs = sensor.spec.outputs
     return Reading(
         name=sensor.name,

@@ -12,7 +12,6 @@ step, n = 0, releases the samples at t = 0. A caller in the loop gives each mode
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -94,9 +93,7 @@ class Live:
         self._count = 0
         self._closed = False
         self._sensors = {
-            sensor.name: LiveSensor(
-                sensor, session.stations[sensor.name][0], session.places[sensor.name], session
-            )
+            sensor.name: LiveSensor(sensor, session.stations[sensor.name][0], session.places[sensor.name], session)
             for sensor in session.world.sensors
         }
         self._clocks = {clock.name: clock for clock in session.world.clocks}

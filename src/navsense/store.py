@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 
 from navsense.errors import SimulationError
-from navsense.series import TRUTH_ARRAYS, Reading, Truth
+from navsense.series import TRUTH_ARRAYS, Reading, Truth, all_true
 from navsense.session import Session, rows
 from navsense.station import Block
 from navsense.ticks import Ticks, count
@@ -21,7 +22,7 @@ SHARE_OF_FREE_MEMORY = 0.5
 def free_memory() -> float:
     """Return the memory (bytes) that can be had without swapping; infinite where the system does not say."""
     try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
+        with Path("/proc/meminfo").open(encoding="ascii") as lines:
             for line in lines:
                 if line.startswith("MemAvailable:"):
                     return float(line.split()[1]) * 1024.0
@@ -90,8 +91,7 @@ class Store:
         """Allocate what is known before the first block."""
         self._session = session
         self._series = {
-            sensor.name: Series(sensor, count(session.duration, sensor.rate), lead)
-            for sensor in session.world.sensors
+            sensor.name: Series(sensor, count(session.duration, sensor.rate), lead) for sensor in session.world.sensors
         }
         length = count(session.duration, session.truth_rate)
         self._truth_time = np.empty(length)
@@ -138,7 +138,7 @@ class Store:
         sensor = series.sensor
         for array in (series.time, *series.arrays["truth"].values()):
             array.flags.writeable = False
-        everything = np.broadcast_to(np.True_, series.clock_error.shape)
+        everything = all_true(series.clock_error.shape)
         return Reading(
             name=sensor.name,
             type=sensor.spec.type,

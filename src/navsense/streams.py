@@ -156,6 +156,7 @@ def _fill_rows_interpreted(
 
 fill_rows = _fill_rows_interpreted if INTERPRETED else _fill_rows
 
+
 @dataclass(frozen=True)
 class Process:
     """One random process: its channel and name key its stream; draws at init and at each tick are fixed numbers.

@@ -6,7 +6,7 @@
 `check_sensor(kind)` holds `kind.witness()` to: cut, batch (and live), ideal, no dead parameter, equivariance,
 independence. `check_noise(noise)` holds one channel's noise to: cut, ideal, no dead parameter, and the declared
 deviation at the first sample and later, at two rates. Each law is a function of its own and can be called alone; a
-broken one raises `LawBroken`, which says which and where.
+broken one raises `LawBrokenError`, which says which and where.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ SIZES = frozenset(("mean", "stddev", "bias_mean", "bias_stddev", "precision", "m
 """Fields of a noise that are in the channel's unit."""
 
 
-class LawBroken(AssertionError):
+class LawBrokenError(AssertionError):
     """A sensor or a noise does not keep one of the laws."""
 
 
-def demand(holds: bool, law: str, why: str) -> None:  # noqa: FBT001 - reads as a sentence at every call
-    """Raise `LawBroken` unless the law holds."""
+def demand(holds: bool, law: str, why: str) -> None:
+    """Raise `LawBrokenError` unless the law holds."""
     if not holds:
-        raise LawBroken(f"law of {law}: {why}")
+        raise LawBrokenError(f"law of {law}: {why}")
 
 
 def witness_motion() -> Motion:
@@ -97,7 +97,7 @@ def same(one: Any, other: Any) -> bool:
     """Tell whether two states, arrays or mappings are equal to the last bit, NaN equal to NaN."""
     if isinstance(one, np.ndarray):
         if one.dtype.kind == "f":
-            return one.shape == other.shape and one.tobytes() == other.tobytes()
+            return bool(one.shape == other.shape and one.tobytes() == other.tobytes())
         return bool(np.array_equal(one, other))
     if isinstance(one, Mapping):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
@@ -142,7 +142,9 @@ def check_cut(spec: Sensor) -> None:
             ticks = Ticks(on.ticks.index[first:stop], RATE)
             ideal = spec.ideal(witness_motion(), Environment(), ticks)
             for name, values in ideal.items():
-                demand(same(values, on.ideal[name][first:stop]), "cut", f"ideal {name} depends on where the block begins")
+                demand(
+                    same(values, on.ideal[name][first:stop]), "cut", f"ideal {name} depends on where the block begins"
+                )
             state, part = spec.measure(state, ticks, ideal, np.ascontiguousarray(on.draws[:, first:stop]))
             parts.append(part)
         demand(same(state, whole_state), "cut", f"the end state differs, cut at {cuts[:5]}")
@@ -214,7 +216,7 @@ def changed_value(value: Any, name: str) -> Any:
         return poses.normalised((value[0] + 0.3, *value[1:]))
     if isinstance(value, tuple) and all(isinstance(part, int | float) for part in value):
         return tuple(part * 0.75 + 0.1 for part in value)
-    raise LawBroken(f"law of no dead parameter: no way is known to change {name} = {value!r}")
+    raise LawBrokenError(f"law of no dead parameter: no way is known to change {name} = {value!r}")
 
 
 def check_parameters(spec: Sensor) -> None:
@@ -280,7 +282,11 @@ def check_equivariance(spec: Sensor) -> None:
                 one, two = relative_turns(one), relative_turns(two)
             scale = max(float(np.abs(one).max()), 1e-300)
             off = float(np.abs(one - two).max()) / scale
-            demand(off <= spec.tolerance, "equivariance", f"{output.name} differs by {off:.1e} of its size, turned by {turn}")
+            demand(
+                off <= spec.tolerance,
+                "equivariance",
+                f"{output.name} differs by {off:.1e} of its size, turned by {turn}",
+            )
 
 
 def relative_turns(orientation: AnyArray) -> AnyArray:
@@ -306,20 +312,22 @@ SENSOR_LAWS = (check_cut, check_batch, check_ideal, check_parameters, check_equi
 
 
 def check_sensor(kind: type[Sensor]) -> None:
-    """Hold a kind of sensor to the six laws, by its witness. Raises `LawBroken`."""
+    """Hold a kind of sensor to the six laws, by its witness. Raises `LawBrokenError`."""
     for law in SENSOR_LAWS:
         law(kind.witness())
 
 
 def check_noise(noise: Noise) -> None:
-    """Hold one channel's noise to its laws: cut, ideal, no dead parameter, declared deviation. Raises `LawBroken`."""
+    """Hold one channel's noise to cut, ideal, no dead parameter and declared deviation; raise `LawBrokenError`."""
     check_noise_cut(noise)
     check_noise_ideal(noise)
     check_noise_parameters(noise)
     check_noise_deviation(noise)
 
 
-def through(noise: Noise, rate: float = RATE, serial: int = 0, values: AnyArray | None = None) -> tuple[AnyArray, AnyArray]:
+def through(
+    noise: Noise, rate: float = RATE, serial: int = 0, values: AnyArray | None = None
+) -> tuple[AnyArray, AnyArray]:
     """Return the noisy values and slow errors (n,) of one serial number over `values` (n,), a slow wave by default."""
     wave = wave_for(noise) if values is None else values
     channel = Channels(("law",), (noise,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -21,7 +22,7 @@ class Ticks:
     index: IntArray
     rate: float
 
-    @property
+    @cached_property
     def time(self) -> Times:
         """Return the instants (n,) in seconds since the run's start."""
         return self.index / self.rate
@@ -39,7 +40,7 @@ def checked_rate(rate: float) -> float:
 
 
 def rate_of_step(step: float) -> float:
-    """Return the rate (Hz) of a sensor that samples at every step (s): 1 / step, whole where it is one but for rounding."""
+    """Return the rate (Hz) of sampling at every step (s): 1 / step, made whole where it is but for rounding."""
     rate = 1.0 / step
     whole = round(rate)
     return float(whole) if whole and abs(rate - whole) <= 1e-9 * rate else rate

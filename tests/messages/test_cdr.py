@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
-from rosbags.typesys.base import Nodetype
 
 from navsense import messages
 from navsense.errors import SinkError
@@ -34,6 +33,11 @@ words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 
 def vectors(size: int) -> st.SearchStrategy[list[float]]:
     return st.lists(doubles, min_size=size, max_size=size)
+
+
+def finite(size: int) -> st.SearchStrategy[list[float]]:
+    """Return numbers whose products do not overflow: nobody promises which NaN arithmetic gives."""
+    return st.lists(st.floats(-1e9, 1e9), min_size=size, max_size=size)
 
 
 def time(stamp: int) -> Any:
@@ -60,7 +64,8 @@ def encoded(message: cdr.Message, stamp: int, **arrays: list[Any]) -> bytes:
         row = np.array(value, dtype=np.float64)
         columns[name] = np.stack([row + 1.0, row, row - 1.0])
     with np.errstate(all="ignore"):
-        return cdr.encode(message, np.array([0, stamp, 1]), columns)[1].tobytes()
+        rows = cdr.encode(message, np.array([0, stamp, 1]), columns)
+    return bytes(rows[1])
 
 
 def expected(value: Any, kind: str) -> bytes:
@@ -142,7 +147,7 @@ def test_clock(stamp: int) -> None:
 
 @pytest.mark.requirement("TRU-1")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@given(stamps, words, vectors(4), vectors(3), vectors(3), vectors(3))
+@given(stamps, words, finite(4), vectors(3), finite(3), vectors(3))
 def test_truth(
     stamp: int, link: str, turn: list[float], place: list[float], speed: list[float], rate: list[float]
 ) -> None:
@@ -159,19 +164,11 @@ def test_truth(
         twist=T["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=zeros),
     )
     raw = encoded(truth.odometry(link), stamp, position=place, orientation=turn, velocity=speed, angular_velocity=rate)
-    assert_same_but_for_nan_payloads(raw, expected(value, "nav_msgs/msg/Odometry"))
+    assert raw == expected(value, "nav_msgs/msg/Odometry")
     accel = T["geometry_msgs/msg/Accel"](linear=vector(own), angular=vector(rate))
     value = T["geometry_msgs/msg/AccelStamped"](header=header(stamp, link), accel=accel)
     raw = encoded(truth.accel(link), stamp, orientation=turn, acceleration=speed, angular_acceleration=rate)
-    assert_same_but_for_nan_payloads(raw, expected(value, "geometry_msgs/msg/AccelStamped"))
-
-
-def assert_same_but_for_nan_payloads(got: bytes, wanted: bytes) -> None:
-    """Hold two messages equal; arithmetic may give another NaN in a row of three than in a row of one."""
-    assert len(got) == len(wanted)
-    if got != wanted:
-        places = [i for i in range(4, len(got) - 7, 4) if got[i : i + 8] != wanted[i : i + 8]]
-        assert any(math.isnan(np.frombuffer(got[i : i + 8], "<f8")[0]) for i in places)
+    assert raw == expected(value, "geometry_msgs/msg/AccelStamped")
 
 
 def test_velocity_is_turned_into_the_link() -> None:
@@ -209,7 +206,6 @@ def test_definitions_are_those_of_ros(kind: str) -> None:
         assert definition[1] == STORE.fielddefs[name][1], name
     needed = {f.type for name in parsed for f in schemas.fields(schemas.DEFINITIONS[name]) if "/" in f.type}
     assert set(parsed) == {kind, *needed}
-    assert Nodetype.BASE is not None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import struct
 from typing import Any
@@ -171,17 +172,6 @@ def test_what_cannot_be_a_message_is_refused() -> None:
         gz.classic_magnetometer(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
     with pytest.raises(SinkError, match="Magnetometer"):
         gz.imus(mag, far)
-    runs = Reading(
-        "s",
-        "m",
-        "f",
-        {},
-        np.zeros(1),
-        np.zeros((2, 1)),
-        {"field": np.zeros((2, 1, 3))},
-        {},
-        {},
-        *2 * [np.ones((2, 1), np.bool_)],
-    )
+    two = dataclasses.replace(far, clock_error=np.zeros((2, 4)))
     with pytest.raises(SinkError, match="run axis"):
-        gz.magnetometers(mag, runs)
+        gz.magnetometers(mag, two)

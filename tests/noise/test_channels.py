@@ -156,9 +156,7 @@ def test_declared_densities_are_read_back_by_an_allan_tool(rate: float) -> None:
     The overlapping Allan deviation of each span is averaged over serial numbers; the bound is Z of its own spread.
     """
     density, sigma, tau = 2e-3, 4e-3, 5.0
-    noise = Noise(
-        stddev=density * math.sqrt(rate), dynamic_bias_stddev=sigma, dynamic_bias_correlation_time=tau
-    )
+    noise = Noise(stddev=density * math.sqrt(rate), dynamic_bias_stddev=sigma, dynamic_bias_correlation_time=tau)
     spans = [0.5, 2.0, 10.0, 30.0]
     serials = 30
     variances = []

@@ -73,7 +73,7 @@ def test_enable_orientation(load: Load, in_link: Text, text: str, expected: bool
 def test_problems(refused: Refused, in_link: Text) -> None:
     for body, problem in (
         ("<enable_orientation>no</enable_orientation>", "<imu><enable_orientation>: no; must be true, false, 1 or 0"),
-        ('<noise type="gaussian"/>', "<noise type=\"gaussian\"> in <imu>; stands in each axis since SDF 1.6"),
+        ('<noise type="gaussian"/>', '<noise type="gaussian"> in <imu>; stands in each axis since SDF 1.6'),
         ("<angular_velocity><w/></angular_velocity>", "<angular_velocity><w>; is unknown here"),
         ("<linear_acceleration><x><mean>1</mean></x></linear_acceleration>", "<x><mean>; is unknown here"),
         ("<angular_velocty/>", "<imu><angular_velocty>; is unknown here; did you mean angular_velocity?"),
@@ -107,7 +107,11 @@ def test_axes_of_the_reference(load: Load, in_world: Text, localization: str, he
     Gazebo turns ENU by the heading, counter-clockwise: its east is at that angle in the world.
     """
     h = math.radians(heading)
-    east, north, up = np.array([math.cos(h), math.sin(h), 0]), np.array([-math.sin(h), math.cos(h), 0]), np.array([0, 0, 1])
+    east, north, up = (
+        np.array([math.cos(h), math.sin(h), 0]),
+        np.array([-math.sin(h), math.cos(h), 0]),
+        np.array([0, 0, 1]),
+    )
     direction = {"east": east, "north": north, "up": up, "west": -east, "down": -up}
     world = load(
         in_world(
@@ -136,7 +140,9 @@ def test_custom_in_the_world(load: Load, in_link: Text) -> None:
 
 def test_custom_of_the_sensor_itself(load: Load, refused: Refused, in_world: Text) -> None:
     def text(rpy: str, motion: str = "") -> str:
-        sensor = reference("CUSTOM", f"<custom_rpy>{rpy}</custom_rpy>").replace("<imu>", "<pose>0 0 0 1 0 0</pose><imu>")
+        sensor = reference("CUSTOM", f"<custom_rpy>{rpy}</custom_rpy>").replace(
+            "<imu>", "<pose>0 0 0 1 0 0</pose><imu>"
+        )
         link = f'<link name="l"><pose>0 0 0 0 0 {math.pi / 2}</pose>{sensor}</link>'
         return in_world(f'<model name="m"><pose>5 5 5 0 0 {math.pi / 2}</pose>{motion}{link}</model>')
 

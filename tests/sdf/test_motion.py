@@ -73,7 +73,7 @@ def test_log_beside_the_file(load: Load, moving: Text, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("inside", "attributes", "line"),
     [
-        ("", "", 'dive.sdf:4 <navsense:motion>: 0 waypoints; must hold at least 2 waypoints, or file='),
+        ("", "", "dive.sdf:4 <navsense:motion>: 0 waypoints; must hold at least 2 waypoints, or file="),
         (TWO.splitlines()[1], "", "dive.sdf:4 <navsense:motion>: 1 waypoints"),
         (TWO.replace('"0"', '"1"'), "", "dive.sdf:5 <navsense:waypoint time>: 1; must be 0"),
         (TWO.replace('"2"', '"0"'), "", "dive.sdf:6 <navsense:waypoint time>: 0; must be after"),

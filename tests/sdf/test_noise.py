@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sensors import Magnetometer
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
 
 FIELDS = {
     "mean": 1e-8,
@@ -18,7 +25,7 @@ ALL = "".join(f"<{name}>{value!r}</{name}>" for name, value in FIELDS.items())
 
 
 @pytest.fixture
-def noise(load, with_noise):
+def noise(load: Load, with_noise: Text) -> Callable[..., Noise]:
     def read(text: str, **options: str) -> Noise:
         world = load(with_noise(text), **options)
         spec = world.sensors[0].spec
@@ -31,12 +38,12 @@ def noise(load, with_noise):
 
 @pytest.mark.requirement("NOI-1")
 @pytest.mark.parametrize("kind", ["gaussian_quantized", "GAUSSIAN_QUANTIZED", "Gaussian_Quantized"])
-def test_every_field(noise, kind: str) -> None:
+def test_every_field(noise: Callable[..., Noise], kind: str) -> None:
     assert noise(f'<noise type="{kind}">{ALL}</noise>') == Noise(**FIELDS)
 
 
 @pytest.mark.requirement("NOI-1")
-def test_precision_acts_when_quantised_only(load, with_noise) -> None:
+def test_precision_acts_when_quantised_only(load: Load, with_noise: Text) -> None:
     world = load(with_noise(f'<noise type="gaussian">{ALL}</noise>'))
     assert world.sensors[0].spec.x == Noise(**{**FIELDS, "precision": 0.0})
     assert [str(note.where).rpartition(":")[2] for note in world.notes if note.kind == "warning"] == ["5"]
@@ -44,18 +51,20 @@ def test_precision_acts_when_quantised_only(load, with_noise) -> None:
 
 
 @pytest.mark.requirement("NOI-1")
-def test_none_is_neutral_and_says_what_it_leaves_out(load, with_noise) -> None:
+def test_none_is_neutral_and_says_what_it_leaves_out(load: Load, with_noise: Text) -> None:
     world = load(with_noise('<noise type="None"><mean>0</mean><stddev>0.5</stddev></noise>'))
     assert world.sensors[0].spec.x == NEUTRAL
     assert [(note.kind, note.what) for note in world.notes] == [("warning", "<noise><stddev>: 0.5")]
 
 
-def test_saturation(noise) -> None:
-    text = '<noise type="gaussian"><navsense:minimum>-2</navsense:minimum><navsense:maximum>3</navsense:maximum></noise>'
+def test_saturation(noise: Callable[..., Noise]) -> None:
+    text = (
+        '<noise type="gaussian"><navsense:minimum>-2</navsense:minimum><navsense:maximum>3</navsense:maximum></noise>'
+    )
     assert noise(text) == Noise(minimum=-2.0, maximum=3.0)
 
 
-def test_classic(noise, load, in_world, with_noise) -> None:
+def test_classic(noise: Callable[..., Noise], load: Load, in_world: Text, with_noise: Text) -> None:
     text = '<noise type="gaussian"><bias_mean>1</bias_mean></noise>'
     assert noise(text) == Noise(bias_mean=1.0)
     assert noise(text, fidelity="classic") == Noise(bias_mean=1.0, classic=True)
@@ -69,7 +78,7 @@ def test_classic(noise, load, in_world, with_noise) -> None:
     assert not load(both).sensors[0].spec.x.classic
 
 
-def test_fidelity_that_is_none(refused, load, with_noise) -> None:
+def test_fidelity_that_is_none(refused: Refused, load: Load, with_noise: Text) -> None:
     text = with_noise("").replace("</sensor>", "<navsense:fidelity>exact</navsense:fidelity></sensor>")
     assert refused(text) == ["dive.sdf:5 <sensor><navsense:fidelity>: exact; must be one of physical, classic"]
 
@@ -83,37 +92,39 @@ def test_fidelity_that_is_none(refused, load, with_noise) -> None:
         ("<noise><type>gaussian</type></noise>", "<noise type>: missing; must be one of"),
     ],
 )
-def test_type(refused, with_noise, noise: str, problem: str) -> None:
+def test_type(refused: Refused, with_noise: Text, noise: str, problem: str) -> None:
     assert any(line.startswith(f"dive.sdf:5 {problem}") for line in refused(with_noise(noise)))
 
 
 @pytest.mark.parametrize("field", ["stddev", "bias_stddev", "dynamic_bias_stddev", "precision"])
 @pytest.mark.parametrize("kind", ["none", "gaussian", "gaussian_quantized"])
-def test_negative(refused, with_noise, kind: str, field: str) -> None:
+def test_negative(refused: Refused, with_noise: Text, kind: str, field: str) -> None:
     text = with_noise(f'<noise type="{kind}">\n\n<{field}>-0.2</{field}></noise>')
     assert refused(text) == [f"dive.sdf:7 <noise><{field}>: -0.2; must be >= 0"]
 
 
-@pytest.mark.parametrize("value", ["nan", "NaN", "inf", "-inf", "1e999", "infinity", "1_0", "0x1p3", "1,5", "one", "", "1 2"])
+@pytest.mark.parametrize(
+    "value", ["nan", "NaN", "inf", "-inf", "1e999", "infinity", "1_0", "0x1p3", "1,5", "one", "", "1 2"]
+)
 @pytest.mark.parametrize("field", [*FIELDS, "navsense:minimum", "navsense:maximum"])
-def test_no_finite_number(refused, with_noise, field: str, value: str) -> None:
+def test_no_finite_number(refused: Refused, with_noise: Text, field: str, value: str) -> None:
     (problem,) = refused(with_noise(f'<noise type="gaussian">\n<{field}>{value}</{field}></noise>'))
     assert problem.startswith(f"dive.sdf:6 <noise><{field}>: ")
     assert problem.endswith("must be a finite number")
 
 
-def test_all_problems_at_once(refused, with_noise) -> None:
+def test_all_problems_at_once(refused: Refused, with_noise: Text) -> None:
     text = with_noise('<noise type="pink">\n<stddev>-1</stddev>\n<mean>x</mean>\n<sdev>1</sdev></noise>')
     assert [line.split(":")[1].split(" ")[0] for line in refused(text)] == ["5", "6", "7", "8"]
     assert refused(text)[3] == "dive.sdf:8 <noise><sdev>; is unknown here; did you mean stddev?"
 
 
-def test_given_twice(refused, with_noise) -> None:
+def test_given_twice(refused: Refused, with_noise: Text) -> None:
     text = with_noise('<noise type="gaussian"><stddev>1</stddev>\n<stddev>2</stddev></noise>')
     assert refused(text) == ["dive.sdf:6 <noise><stddev>: given twice; first on line 5"]
 
 
-def test_fields_that_depend_on_each_other(refused, with_noise) -> None:
+def test_fields_that_depend_on_each_other(refused: Refused, with_noise: Text) -> None:
     (line,) = refused(with_noise('<noise type="gaussian"><dynamic_bias_stddev>1</dynamic_bias_stddev></noise>'))
     assert "dynamic_bias_correlation_time > 0" in line
     limits = "<navsense:minimum>3</navsense:minimum><navsense:maximum>3</navsense:maximum>"

@@ -54,7 +54,11 @@ FILES: dict[str, int | str] = {
 
 
 def test_the_list_is_complete(shared_data: Path) -> None:
-    found = {f"{folder}/{path.name}" for folder in ("gz-sim", "sdformat-frames") for path in (shared_data / folder).glob("*.sdf")}
+    found = {
+        f"{folder}/{path.name}"
+        for folder in ("gz-sim", "sdformat-frames")
+        for path in (shared_data / folder).glob("*.sdf")
+    }
     assert found == set(FILES)
 
 

@@ -41,9 +41,13 @@ def test_gravity_and_heading(load: Load, refused: Refused, in_world: Text) -> No
     world = load(in_world("<gravity>0 0 -1.62</gravity>" + place.format(-90)))
     assert world.environment.gravity == Uniform((0.0, 0.0, -1.62))
     assert world.environment.heading == -math.pi / 2
-    assert [(note.kind, note.what) for note in world.notes] == [("unsupported", "<spherical_coordinates><latitude_deg>")]
+    assert [(note.kind, note.what) for note in world.notes] == [
+        ("unsupported", "<spherical_coordinates><latitude_deg>")
+    ]
     assert len(refused(in_world(place.format("east")))) == 1
-    orientation = "<spherical_coordinates><world_frame_orientation>NED</world_frame_orientation></spherical_coordinates>"
+    orientation = (
+        "<spherical_coordinates><world_frame_orientation>NED</world_frame_orientation></spherical_coordinates>"
+    )
     assert "must be one of ENU" in refused(in_world(orientation))[0]
 
 
@@ -63,7 +67,9 @@ def test_physics(load: Load, refused: Refused, in_world: Text) -> None:
 
 
 def test_model_without_a_world(load: Load) -> None:
-    world = load('<sdf version="1.6"><model name="auv"><link name="l"><sensor name="s" type="imu"/></link></model></sdf>')
+    world = load(
+        '<sdf version="1.6"><model name="auv"><link name="l"><sensor name="s" type="imu"/></link></model></sdf>'
+    )
     assert (world.name, [model.name for model in world.models]) == ("auv", ["auv"])
     assert world.sensors[0].topic == "/world/auv/model/auv/link/l/sensor/s/imu"
     assert world.environment.magnetic_field == Uniform(DEFAULT_MAGNETIC_FIELD)

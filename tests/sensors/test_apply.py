@@ -68,8 +68,12 @@ def test_wrong_arrays_are_refused(time: list[float], field: np.ndarray, message:
 @pytest.mark.requirement("DOO-1")
 def test_one_sheet_serves_simulator_and_filter() -> None:
     """ADIS16448 as Kalibr's users have it: density 1.6968e-4 and 2.0e-3 at 200 Hz."""
-    gyro = Noise(stddev=1.6968e-4 * math.sqrt(200.0), dynamic_bias_stddev=1.9393e-5, dynamic_bias_correlation_time=1000.0)
-    accelerometer = Noise(stddev=2.0e-3 * math.sqrt(200.0), dynamic_bias_stddev=3.0e-3, dynamic_bias_correlation_time=300.0)
+    gyro = Noise(
+        stddev=1.6968e-4 * math.sqrt(200.0), dynamic_bias_stddev=1.9393e-5, dynamic_bias_correlation_time=1000.0
+    )
+    accelerometer = Noise(
+        stddev=2.0e-3 * math.sqrt(200.0), dynamic_bias_stddev=3.0e-3, dynamic_bias_correlation_time=300.0
+    )
     text = kalibr(Imu(gyro, gyro, gyro, accelerometer, accelerometer, accelerometer), 200.0, "/imu0")
     values = dict(line.split(": ") for line in text.splitlines() if not line.startswith("#"))
     assert float(values["gyroscope_noise_density"]) == pytest.approx(1.6968e-4)

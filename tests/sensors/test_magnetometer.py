@@ -73,4 +73,6 @@ def test_axes_with_one_sheet_draw_apart() -> None:
 
 @pytest.mark.requirement("MAG-4")
 def test_the_world_supplies_the_field() -> None:
-    assert Environment().magnetic_field.at(np.zeros((1, 3)), np.zeros(1)).tolist() == [[5.5645e-6, 22.8758e-6, -42.3884e-6]]
+    assert Environment().magnetic_field.at(np.zeros((1, 3)), np.zeros(1)).tolist() == [
+        [5.5645e-6, 22.8758e-6, -42.3884e-6]
+    ]

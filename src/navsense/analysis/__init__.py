@@ -1,0 +1,1 @@
+"""Measuring: what was simulated, and how long it took."""

@@ -1,0 +1,1 @@
+"""The fields around the robot: functions of position and time."""

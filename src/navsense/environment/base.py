@@ -57,6 +57,4 @@ class Environment:
 
     def turned(self, rotation: Quaternion) -> Environment:
         """Return the same surroundings in a world turned by `rotation`."""
-        return replace(
-            self, gravity=self.gravity.turned(rotation), magnetic_field=self.magnetic_field.turned(rotation)
-        )
+        return replace(self, gravity=self.gravity.turned(rotation), magnetic_field=self.magnetic_field.turned(rotation))

@@ -1,0 +1,1 @@
+"""Noise: one process a file, and the noise of a channel put together from them."""

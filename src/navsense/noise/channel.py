@@ -19,7 +19,8 @@ class Noise:
         drift_0   = s v_0,        s = dynamic_bias_stddev sqrt(tau / 2)             stationary from the first sample
         drift_k   = exp(-dt / tau) drift_(k-1) + s sqrt(1 - exp(-2 dt / tau)) v_k   exact for any step
         tau       = dynamic_bias_correlation_time
-        saturate(x) = min(max(x, minimum), maximum),   quantise(x) = precision * round(x / precision), halves away from 0
+        saturate(x) = min(max(x, minimum), maximum)
+        quantise(x) = precision * round(x / precision), halves away from zero
 
     Under `classic` the turn-on value has a random sign and is where the drift starts, as in Gazebo:
     ``drift_0 = sign * (bias_mean + bias_stddev u)`` and no constant beside it (constant where there is no drift).
@@ -73,9 +74,7 @@ class Noise:
         return self.dynamic_bias_stddev > 0.0
 
 
-NOT_NEGATIVE = frozenset(
-    ("stddev", "bias_stddev", "dynamic_bias_stddev", "dynamic_bias_correlation_time", "precision")
-)
+NOT_NEGATIVE = frozenset(("stddev", "bias_stddev", "dynamic_bias_stddev", "dynamic_bias_correlation_time", "precision"))
 """Fields of `Noise` that are deviations, times or steps."""
 
 NEUTRAL = Noise()

@@ -21,7 +21,7 @@ def quantise(x: float, precision: float) -> float:
     steps = abs(x / precision)
     if not steps < _WHOLE:
         return x
-    whole = math.floor(steps)
+    whole = float(math.floor(steps))
     if steps - whole >= 0.5:
         whole += 1.0
     return math.copysign(whole * precision, x)

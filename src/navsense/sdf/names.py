@@ -17,6 +17,8 @@ def checked_name(element: Element) -> str:
             attribute="name",
             remedy='write name="..."',
         )
+    if len(name) > LONGEST:
+        raise refusal(element, name, f"must be at most {LONGEST} characters", attribute="name")
     if any(ord(letter) < 32 or ord(letter) == 127 for letter in name):
         raise refusal(element, name, "must not contain control characters", attribute="name")
     if "::" in name:

@@ -16,6 +16,7 @@ _PLUGIN = "plug-ins of other programs are not run"
 _PLACE = "the place on earth is not used yet; magnetic_field is taken as given"
 _INCLUDE = "including files is not supported yet; paste the model into this file"
 _PLACEMENT = "placement_frame is not supported yet; give the model's own pose instead"
+_STATE = "a stored state is not restored; the poses of the models count"
 _NO_SOUND = "sound is not simulated"
 _JOINTS = "joints do not move yet: the links of a model are held as posed"
 _NAMESPACE = "namespaces of topics are not supported; give <topic>"
@@ -53,7 +54,7 @@ WORLD = Place(
         "actor": _LOOKS,
         "road": _LOOKS,
         "plugin": _PLUGIN,
-        "state": "a stored state is not restored; the poses of the models count",
+        "state": _STATE,
         "population": "populations are not expanded; write the models out",
     },
     refused={"include": _INCLUDE},
@@ -96,6 +97,7 @@ MODEL = Place(
         "allow_auto_disable": _DYNAMICS,
         "enable_wind": _DYNAMICS,
         "gripper": _DYNAMICS,
+        "model_state": _STATE,
         "plugin": _PLUGIN,
     },
     refused={"include": _INCLUDE, "placement_frame": _PLACEMENT},

@@ -9,7 +9,7 @@ import numpy as np
 from navsense.clock import Clock, Stamps
 from navsense.errors import SensorError
 from navsense.sensors.base import Sensor
-from navsense.series import Reading
+from navsense.series import Reading, all_true
 from navsense.streams import Draws, checked_seed
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
@@ -28,7 +28,9 @@ def checked_time(time: FloatArray) -> FloatArray:
     back = np.nonzero(np.diff(np.rint((seconds - seconds[0]) * TICK_RATE)) <= 0.0)[0]
     if back.size:
         row = int(back[0]) + 1
-        raise SensorError(f"time of row {row}", float(seconds[row]), allowed=f"must be after {float(seconds[row - 1])!r} s")
+        raise SensorError(
+            f"time of row {row}", float(seconds[row]), allowed=f"must be after {float(seconds[row - 1])!r} s"
+        )
     return seconds
 
 
@@ -68,7 +70,7 @@ def apply(
     since = seconds - seconds[0]
     ticks = Ticks(np.rint(since * TICK_RATE).astype(np.int64), TICK_RATE)
     _, measured = spec.measure(spec.init(draws.initial), ticks, given, draws.take(seconds.size))
-    everything = np.broadcast_to(np.True_, seconds.shape)
+    everything = all_true(seconds.shape)
     return Reading(
         name=name,
         type=spec.type,

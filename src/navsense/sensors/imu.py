@@ -83,7 +83,7 @@ class Imu:
     group: ClassVar[Literal["all", "vertical"]] = "all"
     tolerance: ClassVar[float] = 1e-12
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[Output, ...]:
         """Return the arrays of a reading: orientation (n, 4), angular_velocity (n, 3), linear_acceleration (n, 3)."""
         triads = (Output("angular_velocity", 3, "rad/s"), Output("linear_acceleration", 3, "m/s^2"))

@@ -50,7 +50,7 @@ class Magnetometer:
     group: ClassVar[Literal["all", "vertical"]] = "all"
     tolerance: ClassVar[float] = 1e-12
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[Output, ...]:
         """Return the one array of a reading: field (n, 3) T in the sensor's frame."""
         return (Output("field", 3, "T"),)
@@ -96,7 +96,10 @@ class Magnetometer:
         name: str | None = None,
         clock: Clock | None = None,
     ) -> Reading:
-        """Return this sheet's errors on one's own field (n, 3) T in the sensor's frame, time (n,) s. Raises `SensorError`."""
+        """Return this sheet's errors on one's own field (n, 3) T in the sensor's frame, time (n,) s.
+
+        Raises `SensorError`.
+        """
         return apply(self, time, {"field": field}, seed=seed, run=run, name=name, clock=clock)
 
     def neutral(self) -> Magnetometer:

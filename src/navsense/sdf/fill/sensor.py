@@ -62,7 +62,9 @@ class Sensors:
             self.context.note("unsupported", f'<sensor type="{kind}">: {name}', NOT_SIMULATED, element.where)
             return None
         self.context.check(element, PLACES[kind])
-        pose = self._pose(filled, scope, link, element)
+        pose = Pose()
+        with self.context.collecting():
+            pose = self._pose(filled, scope, link, element)
         rotation_wl = multiply(filled.model.pose.rotation, filled.poses.of(link).rotation)
         mount = Mount(
             classic=classic_of(self.context, element, default=self.classic),
@@ -120,7 +122,8 @@ class Sensors:
             if child.text and child.text != "__default__":
                 given = valid_topic(child.text)
                 if given is None:
-                    raise refusal(child, child.text, "must hold more than @ ~ // and :=", parent="sensor")
+                    allowed = "must hold more than @ ~ // and :="
+                    self.context.problem(refusal(child, child.text, allowed, parent="sensor"))
         if given in self.topics and child is not None:
             reason = f"is taken by {self.topics[given]}; the default {default} is used"
             self.context.note("warning", f"<topic>: {given}", reason, child.where)
@@ -128,7 +131,9 @@ class Sensors:
         topic = given or default
         if topic is None or topic in self.topics:
             taken = f"is taken by {self.topics[topic]}" if topic else "is no topic"
-            raise refusal(element, topic or name, taken, remedy="give the sensor a <topic> of its own")
+            remedy = "give the sensor a <topic> of its own"
+            self.context.problem(refusal(element, topic or name, taken, remedy=remedy))
+            return ""
         self.topics[topic] = name
         return topic
 
