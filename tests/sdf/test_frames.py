@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +51,7 @@ def poses_of(world: World) -> dict[str, Pose]:
     return {link.name: link.pose for model in world.models for link in model.links}
 
 
-def write(rows: dict[str, tuple[float, ...]], name: str) -> str:
+def write(rows: Mapping[str, tuple[float, ...]], name: str) -> str:
     return " ".join(repr(part) for part in rows[name])
 
 
@@ -326,3 +326,13 @@ def test_nested_references(shared_data: Path) -> None:
     for name, position in expected.items():
         np.testing.assert_allclose(found[f"parent_model::{name}::L"].position, position, atol=1e-12)
     np.testing.assert_allclose(as_matrix(found["parent_model::M2::L"])[:3, 0], (0, 0, -1), atol=1e-12)
+
+
+def test_models_relative_to_models(load: Load, in_world: Text) -> None:
+    """A model placed in a nested frame of another, and a joint between two models, which holds nothing."""
+    other = f'<pose relative_to="robot::inner::tip">{write(P, "arm")}</pose><link name="l"/>'
+    joint = '<joint name="j" type="fixed"><parent>robot::base</parent><child>other::l</child></joint>'
+    world = load(in_world(f'<model name="other">{other}</model>{MIXED}{joint}'))
+    robot = M["place"] @ M["model"]
+    assert_pose(world.model("other").pose, robot @ M["base"] @ M["inner"] @ M["tip"] @ M["arm"])
+    assert [note.what for note in world.notes] == ['<world><joint name="j">']

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ Load = Callable[..., World]
 Refused = Callable[..., list[str]]
 Text = Callable[..., str]
 
-FIELDS = {
+FIELDS: dict[str, Any] = {
     "mean": 1e-8,
     "stddev": 2e-8,
     "bias_mean": 3e-8,
@@ -22,6 +23,12 @@ FIELDS = {
     "precision": 1e-9,
 }
 ALL = "".join(f"<{name}>{value!r}</{name}>" for name, value in FIELDS.items())
+
+
+def x_of(world: World) -> Noise:
+    spec = world.sensors[0].spec
+    assert isinstance(spec, Magnetometer)
+    return spec.x
 
 
 @pytest.fixture
@@ -45,7 +52,7 @@ def test_every_field(noise: Callable[..., Noise], kind: str) -> None:
 @pytest.mark.requirement("NOI-1")
 def test_precision_acts_when_quantised_only(load: Load, with_noise: Text) -> None:
     world = load(with_noise(f'<noise type="gaussian">{ALL}</noise>'))
-    assert world.sensors[0].spec.x == Noise(**{**FIELDS, "precision": 0.0})
+    assert x_of(world) == Noise(**{**FIELDS, "precision": 0.0})
     assert [str(note.where).rpartition(":")[2] for note in world.notes if note.kind == "warning"] == ["5"]
     assert "gaussian_quantized only" in world.notes[0].reason
 
@@ -53,7 +60,7 @@ def test_precision_acts_when_quantised_only(load: Load, with_noise: Text) -> Non
 @pytest.mark.requirement("NOI-1")
 def test_none_is_neutral_and_says_what_it_leaves_out(load: Load, with_noise: Text) -> None:
     world = load(with_noise('<noise type="None"><mean>0</mean><stddev>0.5</stddev></noise>'))
-    assert world.sensors[0].spec.x == NEUTRAL
+    assert x_of(world) == NEUTRAL
     assert [(note.kind, note.what) for note in world.notes] == [("warning", "<noise><stddev>: 0.5")]
 
 
@@ -70,12 +77,12 @@ def test_classic(noise: Callable[..., Noise], load: Load, in_world: Text, with_n
     assert noise(text, fidelity="classic") == Noise(bias_mean=1.0, classic=True)
     inside = "<navsense:fidelity>classic</navsense:fidelity>"
     in_sensor = with_noise(text).replace("</sensor>", inside + "</sensor>")
-    assert load(in_sensor).sensors[0].spec.x.classic
-    assert not load(in_sensor, fidelity="physical").sensors[0].spec.x.classic
+    assert x_of(load(in_sensor)).classic
+    assert not x_of(load(in_sensor, fidelity="physical")).classic
     in_the_world = with_noise(text).replace('<world name="ocean">', '<world name="ocean">' + inside)
-    assert load(in_the_world).sensors[0].spec.x.classic
+    assert x_of(load(in_the_world)).classic
     both = in_the_world.replace("</sensor>", inside.replace("classic", "physical") + "</sensor>")
-    assert not load(both).sensors[0].spec.x.classic
+    assert not x_of(load(both)).classic
 
 
 def test_fidelity_that_is_none(refused: Refused, load: Load, with_noise: Text) -> None:

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from navsense import sdf
+from navsense.environment.base import Uniform
 from navsense.errors import SdfError
+from navsense.noise.channel import Noise
+from navsense.sensors import Imu
 
 INCLUDE = "including files is not supported yet"
 
@@ -82,13 +85,20 @@ def test_file(shared_data: Path, file: str) -> None:
 def test_magnetometer_world(shared_data: Path) -> None:
     world = sdf.load(shared_data / "gz-sim" / "magnetometer.sdf")
     (sensor,) = world.sensors
-    assert world.environment.magnetic_field.value_w == (0.94, 0.76, -0.12)
+    assert world.environment.magnetic_field == Uniform((0.94, 0.76, -0.12))
     assert sensor.name == "magnetometer_model::link::magnetometer_sensor"
-    assert sensor.rate > 0.0
+    assert sensor.rate == 10.0
 
 
 @pytest.mark.requirement("NOI-1", "IMU-1")
 def test_noise_of_a_real_imu(shared_data: Path) -> None:
     world = sdf.load(shared_data / "gz-sim" / "non_rendering_sensors.sdf")
-    imu = next(sensor for sensor in world.sensors if sensor.spec.type == "imu")
-    assert imu.spec.angular_velocity_x.dynamic_bias_stddev > 0.0 or imu.spec.linear_acceleration_x.stddev > 0.0
+    (imu,) = (sensor.spec for sensor in world.sensors if isinstance(sensor.spec, Imu))
+
+    def gaussian(mean: float, stddev: float, drift: float, time: float) -> Noise:
+        return Noise(mean=mean, stddev=stddev, dynamic_bias_stddev=drift, dynamic_bias_correlation_time=time)
+
+    force = (imu.linear_acceleration_x, imu.linear_acceleration_y, imu.linear_acceleration_z)
+    assert force == (gaussian(0, 0.1, 0.2, 1), gaussian(1, 1.1, 1.2, 2), gaussian(2, 2.1, 2.2, 3))
+    rate = (imu.angular_velocity_x, imu.angular_velocity_y, imu.angular_velocity_z)
+    assert rate == (gaussian(3, 3.1, 4.2, 4), gaussian(4, 4.1, 5.2, 5), gaussian(5, 5.1, 6.2, 6))

@@ -137,6 +137,10 @@ def _connect_joint(context: Context, scope: Scope, node: Node) -> None:
     element = node.element
     if scope.is_world:
         context.since(element, 10, "<joint> in <world>")
+        reason = "joints between models do not hold them together: each moves by its own motion"
+        context.note(
+            "unsupported", f'<world><joint name="{element.attributes.get("name", "")}">', reason, element.where
+        )
     with context.collecting():
         _check_joint_type(context, element)
     ends: dict[str, Node | None] = {}

@@ -102,10 +102,10 @@ class Sensors:
         rate = number_of(self.context, element, "update_rate", 0.0, least=0.0)
         resolved = rate or rate_of_step(self.max_step_size)
         if not SLOWEST <= resolved <= FASTEST:
-            at = child if child is not None else element
+            at, parent = (element, "link") if child is None else (child, "sensor")
             allowed = f"must be from {SLOWEST:g} to {FASTEST:.0f} Hz"
             remedy = "" if rate else "without update_rate a sensor samples every max_step_size; give one"
-            self.context.problem(refusal(at, f"{resolved:g} Hz", allowed, parent="sensor", remedy=remedy))
+            self.context.problem(refusal(at, f"{resolved:g} Hz", allowed, parent=parent, remedy=remedy))
         return resolved
 
     def _topic(self, element: Element, link: Node, name: str, kind: str) -> str:

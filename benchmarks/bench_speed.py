@@ -1,0 +1,196 @@
+"""Speed as ratios, measured in one run on one machine: each row beside its limit or its peer.
+
+    make bench            or            python benchmarks/bench_speed.py
+
+Limits: the draws alone (the same normals, nothing else). Peers: a loop over NumPy's own generators for the draws,
+rosbags for messages. Figures of gz-sensors' C++ are quoted from a measurement on another machine and are marked so.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import navsense as ns
+from navsense.analysis.bench import CLOCKS, STANDARD, best_time, sensor_row, standard
+from navsense.clock import Clock
+from navsense.sensors import Imu, Magnetometer
+from navsense.sensors.base import Sensor
+from navsense.streams import Draws
+from navsense.world import Link, Model, MountedSensor, World
+
+QUADROTOR = Path(__file__).resolve().parent.parent / "examples" / "quadrotor.sdf"
+GAZEBO_NANOSECONDS = {"imu": 846.0, "magnetometer": 639.0}
+"""gz-sensors (C++, with noise, no subscriber), a sample, measured on another machine."""
+
+
+def still_world(*specs: Sensor, rate: float = 1000.0) -> World:
+    """Return sensors on one still link with a Gaussian clock."""
+    clock = Clock("robot::base::clock", CLOCKS["clock, gaussian"])
+    sensors = tuple(
+        MountedSensor(f"robot::base::s{i}", spec, "robot", "robot::base", rate, topic=f"/s{i}", clock=clock.name)
+        for i, spec in enumerate(specs)
+    )
+    sensors = tuple(replace(sensor, frame=sensor.name) for sensor in sensors)
+    return World("bench", (Model("robot", (Link("robot::base"),), "robot::base"),), sensors, (clock,))
+
+
+def line(what: str, ours: str, beside: str, ratio: str) -> str:
+    """Return one row of the table."""
+    return f"{what:58s} {ours:>16s}   {beside:46s} {ratio:>8s}"
+
+
+def blocks() -> Iterator[str]:
+    """IMU with standard noise and clock in blocks, beside its draws alone."""
+    for kind in (Imu, Magnetometer):
+        row = sensor_row(standard(kind), measured_only=True)
+        rate = 1e3 / row.nanoseconds
+        limit = f"draws alone {1e3 / row.draws:.1f} M/s"
+        yield line(f"{row.name}, blocks, measured", f"{rate:.1f} M/s", limit, f"{row.ratio:.2f}")
+        row = sensor_row(standard(kind))
+        limit = f"gz-sensors {GAZEBO_NANOSECONDS[kind.type]:.0f} ns (elsewhere)"
+        ratio = GAZEBO_NANOSECONDS[kind.type] / row.nanoseconds
+        yield line(f"{row.name}, blocks, ideal and measured", f"{row.nanoseconds:.0f} ns", limit, f"{ratio:.1f}x")
+
+
+def numpy_draws() -> Iterator[str]:
+    """Our draws beside NumPy's own, the same numbers."""
+    spec = standard(Imu)
+    source = Draws(spec.processes(), 1, (0, "bench"))
+    rows, out = source.rows, np.empty(4096)
+    generators = [np.random.Generator(np.random.SFC64(i)) for i in range(rows)]
+    ours = best_time(lambda: source.take(4096))
+    theirs = best_time(lambda: [draw.standard_normal(out=out) for draw in generators])
+    count = rows * 4096 / 1e6
+    yield line("standard normals", f"{count / ours:.0f} M/s", f"NumPy {count / theirs:.0f} M/s", f"{theirs / ours:.1f}x")
+
+
+def in_memory() -> Iterator[str]:
+    """A run kept in memory, beside the draws alone."""
+    world = still_world(standard(Imu))
+    seconds = best_time(lambda: ns.simulate(world, 1000.0, truth_rate=1.0), rounds=3)
+    row = sensor_row(standard(Imu), measured_only=True)
+    limit = f"draws alone {1e3 / row.draws:.1f} M/s"
+    yield line("imu through ns.simulate, all kept", f"{1.0 / seconds:.1f} M/s", limit, f"{row.draws / (seconds * 1e3):.2f}")
+
+
+def live() -> Iterator[str]:
+    """A live step of five sensors, and its motion alone."""
+    world = still_world(*[standard(Imu)] * 3, *[standard(Magnetometer)] * 2)
+    steps = iter(ns.live(world))
+    whole = best_time(lambda: next(steps), rounds=7)
+    places = ns.live(world)._session.places.values()  # noqa: SLF001 - the motion's share alone
+    instant = np.array([1.0])
+    motion = best_time(lambda: [place.at(instant) for place in places], rounds=7)
+    yield line("live step, five sensors", f"{whole * 1e6:.1f} us", f"of it motion {motion * 1e6:.1f} us", "")
+
+
+def messages(folder: Path) -> Iterator[str]:
+    """Imu messages into MCAP, beside rosbags writing the same type."""
+    world = still_world(standard(Imu))
+    run = ns.simulate(world, 200.0, truth_rate=1.0)
+    path = folder / "bench.mcap"
+    seconds = best_time(lambda: run.save(path), rounds=3)
+    count = 3 * 200_000
+    theirs = rosbags_rate(folder, 20_000)
+    ours = count / seconds / 1e6
+    yield line("sensor_msgs/Imu into MCAP", f"{ours:.2f} M/s", f"rosbags {theirs:.3f} M/s", f"{ours / theirs:.0f}x")
+
+
+def rosbags_rate(folder: Path, count: int) -> float:
+    """Return how many million Imu messages a second rosbags writes."""
+    from rosbags.rosbag2 import StoragePlugin, Writer
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS2_HUMBLE)
+    types = store.types
+    imu, header, stamp = types["sensor_msgs/msg/Imu"], types["std_msgs/msg/Header"], types["builtin_interfaces/msg/Time"]
+    vector, quaternion = types["geometry_msgs/msg/Vector3"], types["geometry_msgs/msg/Quaternion"]
+    covariance = np.zeros(9)
+    target = folder / f"rosbags{time.monotonic_ns()}"
+    began = time.perf_counter()
+    with Writer(target, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        connection = writer.add_connection("/imu", imu.__msgtype__, typestore=store)
+        for n in range(count):
+            message = imu(
+                header=header(stamp=stamp(sec=n // 1000, nanosec=n % 1000 * 1_000_000), frame_id="imu"),
+                orientation=quaternion(x=0.0, y=0.0, z=0.0, w=1.0),
+                orientation_covariance=covariance,
+                angular_velocity=vector(x=0.1, y=0.2, z=0.3),
+                angular_velocity_covariance=covariance,
+                linear_acceleration=vector(x=0.1, y=0.2, z=9.8),
+                linear_acceleration_covariance=covariance,
+            )
+            writer.write(connection, n * 1_000_000, store.serialize_cdr(message, imu.__msgtype__))
+    return count / (time.perf_counter() - began) / 1e6
+
+
+def timed(*command: str, environment: dict[str, str] | None = None) -> float:
+    """Return the seconds of one command."""
+    began = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, **(environment or {})})
+    return time.perf_counter() - began
+
+
+def starts(folder: Path) -> Iterator[str]:
+    """How long a person waits: help, check, the first run with an empty cache of compiled code, the second."""
+    navsense = (sys.executable, "-m", "navsense")
+    bare = min(timed(sys.executable, "-c", "pass") for _ in range(3))
+    small = folder / "small.sdf"
+    small.write_text('<sdf version="1.9"><world name="w"><model name="m"><link name="l"/></model></world></sdf>')
+    rows = {
+        "navsense --help": min(timed(*navsense, "--help") for _ in range(3)),
+        "navsense check, a small file": min(timed(*navsense, "check", str(small)) for _ in range(3)),
+    }
+    cache = {"NUMBA_CACHE_DIR": str(folder / "cache")}
+    run = (*navsense, "run", str(QUADROTOR), "--duration", "10", "-o", str(folder / "q.mcap"))
+    rows["navsense run, 10 s of the example, nothing compiled"] = timed(*run, environment=cache)
+    rows["the same again"] = timed(*run, environment=cache)
+    goals = ("0.3 s", "0.5 s", "15 s", "2 s")
+    for (what, seconds), goal in zip(rows.items(), goals, strict=True):
+        yield line(what, f"{seconds:.2f} s", f"bare python {bare:.2f} s; goal {goal}", "")
+
+
+def memory(folder: Path) -> Iterator[str]:
+    """Peak memory of recording a minute and an hour of the same robot."""
+    code = (
+        "import sys, resource, navsense as ns\n"
+        "world = ns.load(sys.argv[1])\n"
+        "ns.record(world, sys.argv[2], float(sys.argv[3]), truth_rate=10.0)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    peaks = []
+    for duration in (60.0, 1200.0):
+        command = (sys.executable, "-c", code, str(QUADROTOR), str(folder / "m.mcap"), str(duration))
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        peaks.append(float(done.stdout) / 1024.0)
+    yield line(
+        "peak memory of recording 20 minutes to MCAP", f"{peaks[1]:.0f} MiB", f"one minute {peaks[0]:.0f} MiB", f"{peaks[1] / peaks[0]:.2f}x"
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    print(line("what", "ours", "beside", "ratio"))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for rows in (blocks(), numpy_draws(), in_memory(), live(), messages(folder), starts(folder), memory(folder)):
+            for row in rows:
+                print(row, flush=True)
+            gc.collect()
+    print(f"peak memory of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+
+
+if __name__ == "__main__":
+    assert STANDARD.stddev > 0.0
+    main()
