@@ -72,20 +72,24 @@ def numpy_draws() -> Iterator[str]:
     ours = best_time(lambda: source.take(4096))
     theirs = best_time(lambda: [draw.standard_normal(out=out) for draw in generators])
     count = rows * 4096 / 1e6
-    yield line("standard normals", f"{count / ours:.0f} M/s", f"NumPy {count / theirs:.0f} M/s", f"{theirs / ours:.1f}x")
+    yield line(
+        "standard normals", f"{count / ours:.0f} M/s", f"NumPy {count / theirs:.0f} M/s", f"{theirs / ours:.1f}x"
+    )
 
 
 def in_memory() -> Iterator[str]:
-    """A run kept in memory, beside the draws alone."""
+    """Run in memory and keep everything, beside the draws alone."""
     world = still_world(standard(Imu))
     seconds = best_time(lambda: ns.simulate(world, 1000.0, truth_rate=1.0), rounds=3)
     row = sensor_row(standard(Imu), measured_only=True)
     limit = f"draws alone {1e3 / row.draws:.1f} M/s"
-    yield line("imu through ns.simulate, all kept", f"{1.0 / seconds:.1f} M/s", limit, f"{row.draws / (seconds * 1e3):.2f}")
+    yield line(
+        "imu through ns.simulate, all kept", f"{1.0 / seconds:.1f} M/s", limit, f"{row.draws / (seconds * 1e3):.2f}"
+    )
 
 
 def live() -> Iterator[str]:
-    """A live step of five sensors, and its motion alone."""
+    """Step five sensors live, beside their motion alone."""
     world = still_world(*[standard(Imu)] * 3, *[standard(Magnetometer)] * 2)
     steps = iter(ns.live(world))
     whole = best_time(lambda: next(steps), rounds=7)
@@ -114,7 +118,11 @@ def rosbags_rate(folder: Path, count: int) -> float:
 
     store = get_typestore(Stores.ROS2_HUMBLE)
     types = store.types
-    imu, header, stamp = types["sensor_msgs/msg/Imu"], types["std_msgs/msg/Header"], types["builtin_interfaces/msg/Time"]
+    imu, header, stamp = (
+        types["sensor_msgs/msg/Imu"],
+        types["std_msgs/msg/Header"],
+        types["builtin_interfaces/msg/Time"],
+    )
     vector, quaternion = types["geometry_msgs/msg/Vector3"], types["geometry_msgs/msg/Quaternion"]
     covariance = np.zeros(9)
     target = folder / f"rosbags{time.monotonic_ns()}"
@@ -175,7 +183,10 @@ def memory(folder: Path) -> Iterator[str]:
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         peaks.append(float(done.stdout) / 1024.0)
     yield line(
-        "peak memory of recording 20 minutes to MCAP", f"{peaks[1]:.0f} MiB", f"one minute {peaks[0]:.0f} MiB", f"{peaks[1] / peaks[0]:.2f}x"
+        "peak memory of recording 20 minutes to MCAP",
+        f"{peaks[1]:.0f} MiB",
+        f"one minute {peaks[0]:.0f} MiB",
+        f"{peaks[1] / peaks[0]:.2f}x",
     )
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -36,3 +39,20 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("needs ../shared/data, real files of other projects that are not part of this one")
     return folder
+
+
+def plain(kernel: Any) -> Callable[..., Any]:
+    """Return the Python function of a kernel, the kernels that it calls replaced by theirs."""
+    function = getattr(kernel, "py_func", kernel)
+    names = {
+        name: plain(function.__globals__[name])
+        for name in function.__code__.co_names
+        if hasattr(function.__globals__.get(name), "py_func")
+    }
+    return FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__)
+
+
+@pytest.fixture(scope="session")
+def interpreted() -> Callable[[Any], Callable[..., Any]]:
+    """Return what turns a kernel into the same code without any compilation."""
+    return plain

@@ -56,5 +56,5 @@ def test_the_rate_of_a_step_is_whole_where_it_is_meant_to_be() -> None:
 
 @pytest.mark.parametrize("rate", [0.0009, 1.1e7, 1e12, 0.0, -1.0, float("nan"), float("inf")])
 def test_rates_outside_the_range_are_refused(rate: float) -> None:
-    with pytest.raises(SimulationError, match="rate: .*must be from 0.001"):
+    with pytest.raises(SimulationError, match=r"rate: .*must be from 0.001"):
         checked_rate(rate)

@@ -23,7 +23,6 @@ def all_true(shape: tuple[int, ...]) -> BoolArray:
     return np.broadcast_to(np.True_, shape)
 
 
-
 def nanoseconds(epoch: int, seconds: FloatArray) -> IntArray:
     """Return integer nanoseconds of `seconds` (any shape, s) after the integer second `epoch`, to the nearest."""
     return epoch * 1_000_000_000 + np.rint(seconds * NANOSECONDS).astype(np.int64)

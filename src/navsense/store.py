@@ -53,6 +53,13 @@ def check_memory(session: Session) -> None:
         )
 
 
+def empty_like_block(values: AnyArray, lead: tuple[int, ...], length: int) -> AnyArray:
+    """Return an empty array (*lead, length, ...), its axes in memory as the block has them: copying then streams."""
+    if values.ndim == 2 and values.flags.f_contiguous and not values.flags.c_contiguous:
+        return np.empty((*lead, values.shape[1], length), dtype=values.dtype).swapaxes(-1, -2)
+    return np.empty((*lead, length, *values.shape[1:]), dtype=values.dtype)
+
+
 class Series:
     """The arrays of one sensor, growing in place along time."""
 
@@ -69,7 +76,7 @@ class Series:
         kept = self.arrays[group]
         if name not in kept:
             lead = () if number is None else self.lead
-            kept[name] = np.empty((*lead, self.time.size, *values.shape[1:]), dtype=values.dtype)
+            kept[name] = empty_like_block(values, lead, self.time.size)
         target = kept[name] if number is None or not self.lead else kept[name][number]
         target[first : first + values.shape[0]] = values
 

@@ -196,7 +196,8 @@ class Draws:
         if not self._active.all():
             self._states, self._uniform = self._states[self._active], self._uniform[self._active]
             self._first, self._depth = self._first[self._active], self._depth[self._active]
-        self._buffer = np.empty((self.rows, ahead))
+        self._scratch = np.empty(0)
+        self._buffer = np.empty((ahead, self.rows))
         self._used = ahead
 
     def _take_initial(self, processes: Sequence[Process]) -> FloatArray:
@@ -210,22 +211,24 @@ class Draws:
         return out[:, 0]
 
     def take(self, count: int) -> FloatArray:
-        """Return the next `count` ticks' draws (rows, count): fresh, or a view that the next call overwrites."""
-        ahead = self._buffer.shape[1]
+        """Return the next `count` ticks' draws (rows, count), contiguous: a view that the next call overwrites."""
+        ahead = self._buffer.shape[0]
         if ahead and count == 1:
             if self._used == ahead:
-                fill_rows(self._states, self._uniform, self._first, self._depth, self._buffer)
+                self._buffer = np.ascontiguousarray(self._fresh(ahead).T)
                 self._used = 0
             self._used += 1
-            return self._buffer[:, self._used - 1 : self._used]
-        out = np.empty((self.rows, count))
-        start = min(ahead - self._used, count)
-        if start > 0:
-            out[:, :start] = self._buffer[:, self._used : self._used + start]
-            self._used += start
-        if start < count:
-            rest = np.empty((self.rows, count - start)) if start else out
-            fill_rows(self._states, self._uniform, self._first, self._depth, rest)
-            if start:
-                out[:, start:] = rest
+            column: FloatArray = self._buffer[self._used - 1][:, None]
+            return column
+        kept = self._buffer[self._used : self._used + count]
+        self._used += kept.shape[0]
+        fresh = self._fresh(count - kept.shape[0])
+        return fresh if not kept.size else np.concatenate((kept.T, fresh), axis=1)
+
+    def _fresh(self, count: int) -> FloatArray:
+        """Return the streams' next `count` ticks (rows, count); the same memory each time while it is large enough."""
+        if self._scratch.size < self.rows * count:
+            self._scratch = np.empty(self.rows * count)
+        out: FloatArray = self._scratch[: self.rows * count].reshape(self.rows, count)
+        fill_rows(self._states, self._uniform, self._first, self._depth, out)
         return out

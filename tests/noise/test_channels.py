@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import allantools
 import numpy as np
 import pytest
 
 from navsense.compiled import INTERPRETED
+from navsense.noise import channels
 from navsense.noise.channel import Noise
 from navsense.noise.channels import Channels
 from navsense.streams import Draws, generator
@@ -172,18 +176,20 @@ def test_declared_densities_are_read_back_by_an_allan_tool(rate: float) -> None:
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
-def test_compiled_and_interpreted_kernels_agree_to_the_last_bit() -> None:
-    from navsense.noise import channels
-
-    channel = Channels(("law",), (FULL,))
-    draws = Draws(channel.processes, 1, (0, "law"))
-    state = channel.init(draws.initial)
-    count = 2000
-    index, ideal, rows = np.arange(count), np.linspace(-2.0, 2.0, count)[:, None], draws.take(count).copy()
-    results = []
-    for kernel in (channels._apply, channels._apply.py_func):
-        out, error, drift = np.empty_like(ideal), np.empty_like(ideal), state.drift.copy()
-        kernel(ideal, index, 100.0, channel._sheet, channel._rows, rows, 0, state.turn_on, drift, out, error)
-        results.append((out, error, drift))
-    for compiled, interpreted in zip(*results, strict=True):
-        assert compiled.tobytes() == interpreted.tobytes()
+def test_compiled_and_interpreted_kernels_agree_to_the_last_bit(
+    interpreted: Callable[[Any], Callable[..., Any]],
+) -> None:
+    channel = Channels(("x", "y", "z", "alone"), (FULL,) * 4)
+    triad = Channels(("x", "y", "z"), (FULL, replace(FULL, stddev=0.0), FULL))
+    for group in (channel, triad):
+        draws = Draws(group.processes, 1, (0, "law"))
+        state, count = group.init(draws.initial), 2000
+        index = np.cumsum(1 + (np.arange(count) % 50 == 3))
+        ideal, rows = np.tile(np.linspace(-2.0, 2.0, count), (len(group.names), 1)), draws.take(count).copy()
+        results = []
+        for kernel in (channels._apply, interpreted(channels._apply)):
+            out, error, drift = np.empty_like(ideal), np.empty_like(ideal), state.drift.copy()
+            kernel(ideal, index, 100.0, group._sheet, group._rows, rows, 0, state.turn_on, drift, out, error)
+            results.append((out, error, drift))
+        for compiled, plain in zip(*results, strict=True):
+            assert compiled.tobytes() == plain.tobytes()

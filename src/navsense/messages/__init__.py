@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 
-from navsense.messages import generic, imu, magnetometer
+from navsense.messages import generic
 from navsense.messages.base import Part
 from navsense.messages.cdr import Message
+from navsense.sensors import SENSORS
 from navsense.world import MountedSensor
 
 ENCODERS: Mapping[str, Callable[[MountedSensor, Part], Message]] = {
-    "imu": imu.message,
-    "magnetometer": magnetometer.message,
+    kind.type: import_module(f"navsense.messages.{kind.type}").message for kind in SENSORS
 }
-"""Sensor type -> what makes its messages; a type that is not here is written by `generic`."""
+"""Sensor type -> `message` of the file named after it; a type that is not here is written by `generic`."""
 
 
 def for_sensor(sensor: MountedSensor, part: Part = "reading") -> Message:

@@ -6,6 +6,7 @@ block of ideal values, in one compiled loop. Every formula is that of `Noise`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +26,89 @@ _MEAN, _STDDEV, _SIGMA, _TAU, _PRECISION, _MINIMUM, _MAXIMUM = range(7)
 
 
 @kernel
+def _drift_one(phi: float, q: float, draws: FloatArray, slow: float, constant: float, error: FloatArray) -> float:
+    """Write constant + drift (n,) of one channel; return the drift at the last tick."""
+    for i in range(draws.shape[0]):
+        slow = step(slow, phi, q, draws[i])
+        error[i] = constant + slow
+    return slow
+
+
+@kernel
+def _drift_three(
+    phi: FloatArray,
+    q: FloatArray,
+    x: FloatArray,
+    y: FloatArray,
+    z: FloatArray,
+    slow: FloatArray,
+    constant: FloatArray,
+    error: FloatArray,
+) -> None:
+    """Write constant + drift (3, n) of three channels side by side: their recursions do not wait for each other."""
+    a, b, c = slow[0], slow[1], slow[2]
+    for i in range(x.shape[0]):
+        a = step(a, phi[0], q[0], x[i])
+        b = step(b, phi[1], q[1], y[i])
+        c = step(c, phi[2], q[2], z[i])
+        error[0, i] = constant[0] + a
+        error[1, i] = constant[1] + b
+        error[2, i] = constant[2] + c
+    slow[0], slow[1], slow[2] = a, b, c
+
+
+@kernel
+def _drift_span(
+    gap: float,
+    sheet: FloatArray,
+    rows: IntArray,
+    draws: FloatArray,
+    constant: FloatArray,
+    slow: FloatArray,
+    error: FloatArray,
+) -> None:
+    """Write the slow errors (channels, n) of ticks that are `gap` (s) apart; `slow` is left at the last tick."""
+    channels = sheet.shape[0]
+    phi, q = np.ones(channels), np.zeros(channels)
+    together = channels == 3
+    for c in range(channels):
+        together = together and rows[c, 1] >= 0
+        if rows[c, 1] >= 0:
+            phi[c], q[c] = decay(gap, sheet[c, _TAU]), drive(gap, sheet[c, _SIGMA], sheet[c, _TAU])
+    if together:
+        _drift_three(phi, q, draws[rows[0, 1]], draws[rows[1, 1]], draws[rows[2, 1]], slow, constant, error)
+        return
+    for c in range(channels):
+        if rows[c, 1] >= 0:
+            slow[c] = _drift_one(phi[c], q[c], draws[rows[c, 1]], slow[c], constant[c], error[c])
+        else:
+            error[c, :] = constant[c] + slow[c]
+
+
+@kernel
+def _emit(
+    sheet: FloatArray, draws: FloatArray, row: int, ideal: FloatArray, error: FloatArray, out: FloatArray
+) -> None:
+    """Write the readings (n,) of one channel: one plain pass for each part, done several values at a time."""
+    count = out.shape[0]
+    mean, stddev, precision = sheet[_MEAN], sheet[_STDDEV], sheet[_PRECISION]
+    minimum, maximum = sheet[_MINIMUM], sheet[_MAXIMUM]
+    if row >= 0:
+        drawn = draws[row]
+        for i in range(count):
+            out[i] = (ideal[i] + error[i]) + white(mean, stddev, drawn[i])
+    else:
+        for i in range(count):
+            out[i] = (ideal[i] + error[i]) + mean
+    if minimum > -math.inf or maximum < math.inf:
+        for i in range(count):
+            out[i] = saturate(out[i], minimum, maximum)
+    if precision > 0.0:
+        for i in range(count):
+            out[i] = quantise(out[i], precision)
+
+
+@kernel
 def _apply(
     ideal: FloatArray,
     index: IntArray,
@@ -34,37 +118,20 @@ def _apply(
     draws: FloatArray,
     last: int,
     constant: FloatArray,
-    drift: FloatArray,
+    slow: FloatArray,
     out: FloatArray,
     error: FloatArray,
 ) -> None:
-    """Write the noisy values and the slow errors (n, channels); `drift` (channels,) is left at the last tick."""
+    """Write the noisy values and the slow errors (channels, n); `slow` (channels,) is left at the last tick."""
+    count, first, before = index.shape[0], 0, last
+    while first < count:
+        gap, stop = index[first] - before, first + 1
+        while stop < count and index[stop] - index[stop - 1] == gap:
+            stop += 1
+        _drift_span(gap / rate, sheet, rows, draws[:, first:stop], constant, slow, error[:, first:stop])
+        before, first = index[stop - 1], stop
     for c in range(sheet.shape[0]):
-        mean, stddev, sigma, tau = sheet[c, _MEAN], sheet[c, _STDDEV], sheet[c, _SIGMA], sheet[c, _TAU]
-        precision, minimum, maximum = sheet[c, _PRECISION], sheet[c, _MINIMUM], sheet[c, _MAXIMUM]
-        white_row, drift_row = rows[c, 0], rows[c, 1]
-        bias, slow = constant[c], drift[c]
-        before, gap, phi, q = last, np.int64(-1), 1.0, 0.0
-        for i in range(index.shape[0]):
-            if drift_row >= 0:
-                if index[i] - before != gap:
-                    gap = index[i] - before
-                    phi = decay(gap / rate, tau)
-                    q = drive(gap / rate, sigma, tau)
-                before = index[i]
-                slow = step(slow, phi, q, draws[drift_row, i])
-            hidden = bias + slow
-            error[i, c] = hidden
-            value = ideal[i, c] + hidden
-            if white_row >= 0:
-                value += white(mean, stddev, draws[white_row, i])
-            else:
-                value += mean
-            value = saturate(value, minimum, maximum)
-            if precision > 0.0:
-                value = quantise(value, precision)
-            out[i, c] = value
-        drift[c] = slow
+        _emit(sheet[c], draws, rows[c, 0], ideal[c], error[c], out[c])
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,10 +213,12 @@ class Channels:
     ) -> tuple[ChannelState, FloatArray, FloatArray]:
         """Return the new state, the noisy values and the slow errors, (n, channels) each.
 
-        `index` (n,) ticks, `ideal` (n, channels), `draws` (depth, n) in the order of `processes`.
+        `index` (n,) ticks, `ideal` (n, channels), `draws` (depth, n) in the order of `processes`. Inside, and in what
+        is returned, a channel's values lie side by side in memory (Fortran order).
         """
-        out, error = np.empty(ideal.shape), np.empty(ideal.shape)
+        columns = np.ascontiguousarray(ideal.T)
+        out, error = np.empty(columns.shape), np.empty(columns.shape)
         drift = state.drift.copy()
-        _apply(ideal, index, rate, self._sheet, self._rows, draws, state.last, state.turn_on, drift, out, error)
+        _apply(columns, index, rate, self._sheet, self._rows, draws, state.last, state.turn_on, drift, out, error)
         last = int(index[-1]) if index.size else state.last
-        return ChannelState(state.turn_on, drift, last), out, error
+        return ChannelState(state.turn_on, drift, last), out.T, error.T

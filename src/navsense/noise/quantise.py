@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from navsense.compiled import kernel
 
 _WHOLE = 4503599627370496.0
@@ -19,9 +21,6 @@ _WHOLE = 4503599627370496.0
 def quantise(x: float, precision: float) -> float:
     """Return x rounded to `precision` (same unit, > 0)."""
     steps = abs(x / precision)
-    if not steps < _WHOLE:
-        return x
-    whole = float(math.floor(steps))
-    if steps - whole >= 0.5:
-        whole += 1.0
-    return math.copysign(whole * precision, x)
+    whole = np.floor(steps)  # stays a float, so that a loop over it is done several values at a time
+    whole = whole + 1.0 if steps - whole >= 0.5 else whole
+    return math.copysign(whole * precision, x) if steps < _WHOLE else x

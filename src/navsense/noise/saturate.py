@@ -8,8 +8,5 @@ from navsense.compiled import kernel
 @kernel
 def saturate(x: float, minimum: float, maximum: float) -> float:
     """Return x clipped to [minimum, maximum]; NaN stays NaN."""
-    if x < minimum:
-        return minimum
-    if x > maximum:
-        return maximum
-    return x
+    x = minimum if x < minimum else x  # noqa: FURB136 - max() would lose NaN
+    return maximum if x > maximum else x  # noqa: FURB136 - min() would lose NaN

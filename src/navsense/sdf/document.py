@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.metadata import entry_points
 
 from navsense.errors import SdfError, Where
 from navsense.sdf.context import Context
 from navsense.sdf.fill.clock import Clocks
 from navsense.sdf.fill.model import Filled, model
-from navsense.sdf.fill.sensor import Sensors
+from navsense.sdf.fill.sensor import FILLS, Fill, OwnSensor, Sensors
 from navsense.sdf.fill.world import FIDELITIES, classic_of, environment, max_step_size
 from navsense.sdf.frames import Poses, Scope
 from navsense.sdf.graph import model_scope, world_scope
@@ -19,8 +22,13 @@ from navsense.sdf.values import refusal
 from navsense.world import World
 
 
-def load(path: str | os.PathLike[str], *, fidelity: str | None = None) -> World:
+def load(
+    path: str | os.PathLike[str], *, fidelity: str | None = None, sensors: Sequence[type[OwnSensor]] = ()
+) -> World:
     """Return the world of an SDF file (1.6 to 1.12), or its one model in a world of SDF's defaults.
+
+    `sensors` are one's own kinds of sensor, known for this file beside navsense's and those that installed packages
+    announce under the entry point `navsense.sensors`; a type named again replaces the one before.
 
     `fidelity`, "physical" or "classic", overrides what the file says for every noise in it. What is not supported is
     listed in the world's `notes`.
@@ -37,7 +45,8 @@ def load(path: str | os.PathLike[str], *, fidelity: str | None = None) -> World:
     except SdfError as error:
         error.problems = (error,)
         raise
-    world = _world(context, root)
+    fills = {**FILLS, **{kind.type: kind.fill for kind in (*_installed(), *sensors)}}
+    world = _world(context, root, fills)
     context.raise_problems()
     if world is None:  # a problem was kept for every way to get here
         raise SdfError("file", "no world", where=Where(name))
@@ -51,7 +60,13 @@ def _check_root(root: Element) -> None:
     raise SdfError(f"<{root.tag[:80]}>", where=root.where, allowed="the outermost element must be <sdf>", remedy=remedy)
 
 
-def _world(context: Context, root: Element) -> World | None:
+@cache
+def _installed() -> tuple[type[OwnSensor], ...]:
+    """Return the kinds of sensor that installed packages announce."""
+    return tuple(found.load() for found in entry_points(group="navsense.sensors"))
+
+
+def _world(context: Context, root: Element, fills: Mapping[str, Fill]) -> World | None:
     context.check(root, SDF)
     roots = [child for child in root.children if child.tag in ("world", "model")]
     if len(roots) != 1:
@@ -62,12 +77,12 @@ def _world(context: Context, root: Element) -> World | None:
     with context.collecting():
         name = checked_name(roots[0])
         if roots[0].tag == "world":
-            return _filled(context, name, world_scope(context, roots[0]))
-        return _filled(context, name, model_scope(context, roots[0]))
+            return _filled(context, name, world_scope(context, roots[0]), fills)
+        return _filled(context, name, model_scope(context, roots[0]), fills)
     return None
 
 
-def _filled(context: Context, name: str, scope: Scope) -> World:
+def _filled(context: Context, name: str, scope: Scope, fills: Mapping[str, Fill]) -> World:
     """Return the world of a connected scope."""
     element = scope.element
     classic = classic_of(context, element, default=False)
@@ -77,7 +92,7 @@ def _filled(context: Context, name: str, scope: Scope) -> World:
     clocks = Clocks()
     for filled in models:
         _declare_clocks(context, clocks, filled, classic=classic)
-    reader = Sensors(context, name, classic, surroundings.heading, step, clocks)
+    reader = Sensors(context, name, classic, surroundings.heading, step, clocks, fills)
     sensors = tuple(sensor for filled in models for sensor in reader.of(filled))
     return World(
         name=name,

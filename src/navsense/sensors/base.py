@@ -47,7 +47,11 @@ class Measured:
 
 
 class Sensor(Protocol):
-    """One kind of sensor with its data sheet: a frozen dataclass whose fields are the sheet."""
+    """One kind of sensor with its data sheet: a frozen dataclass whose fields are the sheet.
+
+    `type` is the SDF type that it answers to, `group` the rotations of the whole world that leave its readings, to the
+    relative `tolerance`.
+    """
 
     type: ClassVar[str]
     group: ClassVar[Literal["all", "vertical"]]

@@ -34,14 +34,26 @@ from navsense.typing import AnyArray, FloatArray, Quaternion, Quaternions, Vecto
 
 
 @kernel
-def _specific_force(rotation_ws: Quaternions, acceleration_w: Vectors, gravity_w: Vectors, out: Vectors) -> None:
-    """Write rotation_ws^-1 (acceleration_w - gravity_w) (n, 3) m/s^2."""
-    for i in range(out.shape[0]):
+def _perfect(
+    rotation_ws: Quaternions,
+    acceleration_w: Vectors,
+    gravity_w: Vectors,
+    angular_velocity_s: Vectors,
+    force: Vectors,
+    rate: Vectors,
+) -> None:
+    """Write rotation_ws^-1 (acceleration_w - gravity_w) (n, 3) m/s^2, and the angular velocity (n, 3) rad/s."""
+    for i in range(force.shape[0]):
         w, x, y, z = rotation_ws[i, 0], -rotation_ws[i, 1], -rotation_ws[i, 2], -rotation_ws[i, 3]
         fx = acceleration_w[i, 0] - gravity_w[i, 0]
         fy = acceleration_w[i, 1] - gravity_w[i, 1]
         fz = acceleration_w[i, 2] - gravity_w[i, 2]
-        out[i, 0], out[i, 1], out[i, 2] = rotate(w, x, y, z, fx, fy, fz)
+        force[i, 0], force[i, 1], force[i, 2] = rotate(w, x, y, z, fx, fy, fz)
+        rate[i, 0], rate[i, 1], rate[i, 2] = (
+            angular_velocity_s[i, 0],
+            angular_velocity_s[i, 1],
+            angular_velocity_s[i, 2],
+        )
 
 
 @kernel
@@ -116,10 +128,13 @@ class Imu:
         """Return orientation (n, 4), angular velocity (n, 3) rad/s and specific force (n, 3) m/s^2 without errors."""
         time = ticks.time
         truth = motion.at(time)
-        force = np.empty((len(ticks), 3))
+        force, rate = (
+            np.empty((3, len(ticks))).T,
+            np.empty((3, len(ticks))).T,
+        )  # an axis side by side, as noise takes it
         gravity_w = environment.gravity.at(truth.position_w, time)
-        _specific_force(truth.rotation_wb, truth.acceleration_w, gravity_w, force)
-        triads = {"angular_velocity": truth.angular_velocity_b, "linear_acceleration": force}
+        _perfect(truth.rotation_wb, truth.acceleration_w, gravity_w, truth.angular_velocity_b, force, rate)
+        triads = {"angular_velocity": rate, "linear_acceleration": force}
         if not self.orientation:
             return triads
         reference = np.array(self.reference) if self.reference else motion.at(np.zeros(1)).rotation_wb[0]

@@ -75,7 +75,7 @@ class Magnetometer:
         """Return the field (n, 3) T at the sensor, in its frame."""
         time = ticks.time
         truth = motion.at(time)
-        field = np.empty((len(ticks), 3))
+        field = np.empty((3, len(ticks))).T  # an axis side by side, as noise takes it
         _into_sensor(truth.rotation_wb, environment.magnetic_field.at(truth.position_w, time), field)
         return {"field": field}
 

@@ -45,7 +45,7 @@ TO_ENU: dict[str, Quaternion] = {
 """Rotation that takes coordinates of a localization to ENU coordinates."""
 
 
-def imu(context: Context, block: Element | None, mount: Mount) -> Imu:
+def fill(context: Context, block: Element | None, mount: Mount) -> Imu:
     """Return the data sheet that an `<imu>` block describes; without a block one without errors."""
     if block is None:
         return Imu()

@@ -9,7 +9,7 @@ from navsense.sdf.read import Element
 from navsense.sensors.magnetometer import Magnetometer
 
 
-def magnetometer(context: Context, block: Element | None, mount: Mount) -> Magnetometer:
+def fill(context: Context, block: Element | None, mount: Mount) -> Magnetometer:
     """Return the data sheet that a `<magnetometer>` block describes; without a block one without errors."""
     x, y, z = axes_of(context, block, classic=mount.classic)
     return Magnetometer(x, y, z)

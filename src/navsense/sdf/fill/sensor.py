@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Protocol
 
 from navsense.pose import Pose, multiply, normalised
 from navsense.sdf.context import Context, Place
 from navsense.sdf.fill._fields import number_of
 from navsense.sdf.fill._mount import Mount
 from navsense.sdf.fill.clock import Clocks
-from navsense.sdf.fill.imu import imu
-from navsense.sdf.fill.magnetometer import magnetometer
 from navsense.sdf.fill.model import Filled
 from navsense.sdf.fill.world import classic_of
 from navsense.sdf.frames import Node, Scope
@@ -20,14 +20,28 @@ from navsense.sdf.names import checked_name, default_topic, full_name, valid_top
 from navsense.sdf.places import LEAF, NOT_SIMULATED, OTHER_SENSORS, sensor_place
 from navsense.sdf.read import Element
 from navsense.sdf.values import refusal
+from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
 from navsense.ticks import FASTEST, SLOWEST, rate_of_step
 from navsense.world import MountedSensor
 
-FILLS: dict[str, Callable[[Context, Element | None, Mount], Sensor]] = {"imu": imu, "magnetometer": magnetometer}
-"""What reads the block of each type of sensor that is simulated."""
+Fill = Callable[[Context, Element | None, Mount], Sensor]
+"""What makes a data sheet of the block of a sensor's type: (context, block or None, mount)."""
 
-PLACES: dict[str, Place] = {kind: sensor_place(kind) for kind in FILLS}
+
+class OwnSensor(Sensor, Protocol):
+    """A sensor of a user's own: it brings its `fill` with it."""
+
+    @staticmethod
+    def fill(context: Context, block: Element | None, mount: Mount) -> Sensor:
+        """Return the data sheet that the block of this sensor's type describes."""
+        ...
+
+
+FILLS: Mapping[str, Fill] = {kind.type: import_module(f"navsense.sdf.fill.{kind.type}").fill for kind in SENSORS}
+"""Sensor type -> `fill` of the file named after it."""
+
+PLACES: Mapping[str, Place] = {kind: sensor_place(kind) for kind in FILLS}
 
 _FRAME_TAGS = ("frame_id", "gz_frame_id", "ignition_frame_id")
 
@@ -42,6 +56,7 @@ class Sensors:
     heading: float
     max_step_size: float
     clocks: Clocks
+    fills: Mapping[str, Fill] = field(default_factory=lambda: FILLS)
     topics: dict[str, str] = field(default_factory=dict)
 
     def of(self, filled: Filled) -> Iterator[MountedSensor]:
@@ -57,11 +72,11 @@ class Sensors:
                     yield made
 
     def _sensor(self, filled: Filled, scope: Scope, link: Node, element: Element) -> MountedSensor | None:
-        name, kind = full_name(element, link.name, checked_name(element)), _kind(element)
-        if kind in OTHER_SENSORS:
+        name, kind = full_name(element, link.name, checked_name(element)), self._kind(element)
+        if kind not in self.fills:
             self.context.note("unsupported", f'<sensor type="{kind}">: {name}', NOT_SIMULATED, element.where)
             return None
-        self.context.check(element, PLACES[kind])
+        self.context.check(element, PLACES.get(kind) or sensor_place(kind))
         pose = Pose()
         with self.context.collecting():
             pose = self._pose(filled, scope, link, element)
@@ -74,7 +89,7 @@ class Sensors:
         )
         return MountedSensor(
             name=name,
-            spec=FILLS[kind](self.context, element.first(kind), mount),
+            spec=self.fills[kind](self.context, element.first(kind), mount),
             model=filled.model.name,
             link=link.name,
             rate=self._rate(element),
@@ -84,6 +99,17 @@ class Sensors:
             clock=self.clocks.named_by(self.context, element, name, scope),
             where=element.where,
         )
+
+    def _kind(self, element: Element) -> str:
+        """Return the sensor's type; for a custom one the type that Gazebo's attribute gives, where it is known."""
+        kind = element.attribute("type")
+        if kind == "custom":
+            own = element.attribute("gz:type") or element.attribute("ignition:type")
+            kind = own if own in self.fills else kind
+        if kind is not None and (kind in self.fills or kind in OTHER_SENSORS):
+            return kind
+        allowed = f"must be one of {', '.join(self.fills)} (simulated), or a type of SDF (listed)"
+        raise refusal(element, kind or "missing", allowed, attribute="type")
 
     def _pose(self, filled: Filled, scope: Scope, link: Node, element: Element) -> Pose:
         """Return the sensor's pose in its link."""
@@ -157,11 +183,3 @@ def _check_unique(element: Element, seen: dict[str, Element]) -> None:
     if before is not element:
         allowed = "must be unique among the sensors of its link"
         raise refusal(element, name, allowed, attribute="name", remedy=f"first on line {before.line}; rename one")
-
-
-def _kind(element: Element) -> str:
-    kind = element.attribute("type")
-    if kind is not None and (kind in FILLS or kind in OTHER_SENSORS):
-        return kind
-    allowed = f"must be one of {', '.join(FILLS)} (simulated), or a type of SDF (listed)"
-    raise refusal(element, kind or "missing", allowed, attribute="type")

@@ -1,0 +1,43 @@
+"""A controller in the loop: it reads the simulated gyro and turns the robot to a heading, step by step.
+
+python examples/closed_loop.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import navsense as ns
+from navsense.pose import from_rpy
+from navsense.stepping import Live
+
+WORLD = Path(__file__).resolve().parent / "quadrotor.sdf"
+
+
+def main() -> None:
+    """Turn a hovering quadrotor by one radian, on what its own IMU says."""
+    world = ns.load(WORLD)
+    sim = ns.live(world, seed=7, driven=["quadrotor"])
+    step = world.max_step_size
+    heading = rate = believed = 0.0
+    for _ in range(8000):
+        believed += rate_read(sim) * step
+        acceleration = 4.0 * (1.0 - believed) - 4.0 * rate_read(sim)
+        rate += acceleration * step
+        heading += rate * step
+        sim.step({"quadrotor": ns.State(ns.Pose((0.0, 0.0, 2.0), from_rpy(0.0, 0.0, heading)))})
+    off = believed - heading
+    print(f"turned to {heading:.3f} rad, believes {believed:.3f} rad: the gyro's bias over 8 s is {off:+.3f} rad")
+    bias = sim.sensor("quadrotor::base_link::imu").reading.errors["angular_velocity"][-1, 2]  # type: ignore[union-attr]
+    assert abs(believed - 1.0) < 0.05
+    assert abs(off - 8.0 * bias) < 0.02
+
+
+def rate_read(sim: Live) -> float:
+    """Return the turn rate that the gyro shows; 0 before its first reading."""
+    reading = sim.sensor("quadrotor::base_link::imu").reading
+    return float(reading["angular_velocity"][-1, 2]) if reading else 0.0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""One IMU's errors onto one's own arrays: no SDF, no world.
+
+python examples/own_arrays.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import navsense as ns
+
+
+def main() -> None:
+    """Take a turntable's true rate and specific force, and read them with a small robot's IMU."""
+    rate = 200.0
+    gyro = ns.Noise(stddev=2.4e-3, bias_stddev=8.7e-3, dynamic_bias_stddev=1.9e-5, dynamic_bias_correlation_time=1000.0)
+    accelerometer = ns.Noise(
+        stddev=2.8e-2, bias_stddev=0.2, dynamic_bias_stddev=3e-3, dynamic_bias_correlation_time=300.0
+    )
+    imu = ns.sensors.Imu(gyro, gyro, gyro, accelerometer, accelerometer, accelerometer)
+
+    time = np.arange(60 * int(rate)) / rate
+    turning = np.tile([0.0, 0.0, 0.5], (time.size, 1))
+    force = np.tile([-(0.5**2) * 0.3, 0.0, 9.80665], (time.size, 1))
+    reading = imu.apply(time, turning, force, seed=7)
+
+    hidden = reading.errors["angular_velocity"]
+    white = reading["angular_velocity"] - turning - hidden
+    print(f"hidden gyro bias {hidden[0]} rad/s, white noise {white.std():.2e} rad/s")
+    assert abs(white.std() / 2.4e-3 - 1.0) < 0.02
+    assert np.array_equal(reading["angular_velocity"], imu.apply(time, turning, force, seed=7)["angular_velocity"])
+
+
+if __name__ == "__main__":
+    main()
