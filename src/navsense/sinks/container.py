@@ -25,7 +25,7 @@ Compression: TypeAlias = Literal["zstd", ""]
 """How chunks are compressed; empty for not at all."""
 
 LEVEL = -3
-"""Level of zstd: on sensor data twice as fast as level 1, for files that are 5 % larger."""
+"""Level of zstd: on sensor data 1.8 times as fast as level 1, for files that are 1.5 % larger."""
 
 WORKERS = 2
 """Chunks compressed at a time."""
