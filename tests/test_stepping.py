@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import navsense as ns
+from navsense import stepping
 from navsense.errors import MotionError, SimulationError
 from navsense.motion.driven import State
+from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
 from navsense.sensors import Imu, Magnetometer
@@ -44,6 +46,27 @@ def test_any_step_releases_the_batch_runs_samples(step: float) -> None:
             assert joined.tobytes() == batch[name][array].tobytes()
         errors = np.concatenate([part.clock_error for part in parts])[:count]
         assert errors.tobytes() == batch[name].clock_error.tobytes()
+
+
+@pytest.mark.requirement("LIV-1")
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_how_far_ahead_is_measured_changes_no_bit(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sample at a time is how a driven robot is stepped."""
+    batch = ns.simulate(world(0.007, imu=500.0), 1.0, seed=6)[IMU]
+    monkeypatch.setattr(stepping, "AHEAD", ahead)
+    parts = [step.readings[IMU] for step, _ in zip(ns.live(world(0.007, imu=500.0), seed=6), range(144), strict=False)]
+    for array in batch:
+        joined = np.concatenate([part[array] for part in parts])[: batch.time.size]
+        assert joined.tobytes() == batch[array].tobytes()
+
+
+def test_a_live_run_stops_with_its_motion() -> None:
+    motion = waypoints((0.0, 0.5), [Pose(), Pose((1.0, 0.0, 0.0))])
+    base = world(0.01, imu=100.0)
+    ending = replace(base, models=(replace(base.models[0], motion=motion),))
+    steps = list(ns.live(ending))
+    assert steps[-1].time == 0.5
+    assert sum(step.readings[IMU].time.size for step in steps) == 51
 
 
 @pytest.mark.requirement("LIV-1")

@@ -7,7 +7,7 @@ only when asked for: ``stamp = epoch 10^9 + round((time + clock_error) 10^9)``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -115,17 +115,21 @@ class Reading(Mapping[str, AnyArray]):
 
     def between(self, first: int, stop: int) -> Reading:
         """Return rows first to stop - 1 of time, as views."""
-        lead = self.clock_error.ndim - 1
-        in_runs = (slice(None),) * lead + (slice(first, stop),)
-        return replace(
-            self,
-            time=self.time[first:stop],
-            clock_error=self.clock_error[in_runs],
-            arrays={name: array[in_runs] for name, array in self.arrays.items()},
-            truth={name: array[first:stop] for name, array in self.truth.items()},
-            errors={name: array[in_runs] for name, array in self.errors.items()},
-            valid=self.valid[in_runs],
-            emitted=self.emitted[in_runs],
+        rows = slice(first, stop)
+        in_runs = (*(slice(None),) * (self.clock_error.ndim - 1), rows)
+        return Reading(
+            self.name,
+            self.type,
+            self.frame,
+            self.unit,
+            self.time[rows],
+            self.clock_error[in_runs],
+            {name: array[in_runs] for name, array in self.arrays.items()},
+            {name: array[rows] for name, array in self.truth.items()},
+            {name: array[in_runs] for name, array in self.errors.items()},
+            self.valid[in_runs],
+            self.emitted[in_runs],
+            self.epoch,
         )
 
 

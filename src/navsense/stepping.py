@@ -12,8 +12,8 @@ step, n = 0, releases the samples at t = 0. A caller in the loop gives each mode
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -30,11 +30,11 @@ from navsense.session import Session, prepare
 from navsense.simulation import MotionGiven, resolve
 from navsense.station import Station, ideal_of, reading
 from navsense.ticks import Ticks, rate_of_step
-from navsense.typing import FloatArray
+from navsense.typing import AnyArray, FloatArray
 from navsense.world import MountedSensor, World
 
-AHEAD = 256
-"""Draws taken in advance for each process: the numbers are the same, the calls fewer."""
+AHEAD = 64
+"""Samples measured in advance where no caller drives the model: the bits are the same, the calls fewer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +45,38 @@ class Step:
     readings: Mapping[str, Reading]
 
 
+def joined(parts: list[Reading]) -> Reading:
+    """Return readings of one sensor that follow one another as one."""
+
+    def along(pick: Callable[[Reading], Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
+        return {name: np.concatenate([pick(part)[name] for part in parts]) for name in pick(parts[0])}
+
+    return replace(
+        parts[0],
+        time=np.concatenate([part.time for part in parts]),
+        clock_error=np.concatenate([part.clock_error for part in parts]),
+        arrays=along(lambda part: part.arrays),
+        truth=along(lambda part: part.truth),
+        errors=along(lambda part: part.errors),
+        valid=np.concatenate([part.valid for part in parts]),
+        emitted=np.concatenate([part.emitted for part in parts]),
+    )
+
+
 class LiveSensor:
     """One sensor of a live run: its latest reading and what the documents' accessors give."""
 
-    def __init__(self, sensor: MountedSensor, station: Station, motion: Motion, session: Session) -> None:
+    def __init__(
+        self, sensor: MountedSensor, station: Station, motion: Motion, session: Session, *, driven: bool
+    ) -> None:
         """Start before the first sample."""
         self.mounted = sensor
         self.reading: Reading | None = None
         self._station, self._motion, self._session = station, motion, session
+        self._ahead = 1 if driven else AHEAD
         self._next = 0
+        self._block: Reading | None = None
+        self._first = 0
 
     @property
     def name(self) -> str:
@@ -76,11 +99,26 @@ class LiveSensor:
         if stop == first:
             return None
         self._next = stop
+        if self._block is None or first == self._first + self._block.time.size:
+            self._block, self._first = self._measured(first, stop), first
+        begin, end_of_block = first - self._first, self._first + self._block.time.size
+        if stop <= end_of_block:
+            self.reading = self._block.between(begin, stop - self._first)
+            return self.reading
+        parts = [self._block.between(begin, self._block.time.size)]
+        self._block, self._first = self._measured(end_of_block, stop), end_of_block
+        parts.append(self._block.between(0, stop - end_of_block))
+        self.reading = joined(parts)
+        return self.reading
+
+    def _measured(self, first: int, stop: int) -> Reading:
+        """Return the samples from `first` on: up to `stop`, or as many more as are measured ahead."""
+        rate, stop = self.mounted.rate, max(stop, first + self._ahead)
+        while (stop - 1) / rate > self._motion.end:
+            stop -= 1
         ticks = Ticks(np.arange(first, stop, dtype=np.int64), rate)
         ideal = ideal_of(self.mounted, self._motion, self._session.world.environment, ticks)
-        block = self._station.measure(ticks, ideal)
-        self.reading = reading(self.mounted, ticks, ideal, block, self._session.epoch)
-        return self.reading
+        return reading(self.mounted, ticks, ideal, self._station.measure(ticks, ideal), self._session.epoch)
 
 
 class Live:
@@ -93,7 +131,13 @@ class Live:
         self._count = 0
         self._closed = False
         self._sensors = {
-            sensor.name: LiveSensor(sensor, session.stations[sensor.name][0], session.places[sensor.name], session)
+            sensor.name: LiveSensor(
+                sensor,
+                session.stations[sensor.name][0],
+                session.places[sensor.name],
+                session,
+                driven=sensor.model in driven,
+            )
             for sensor in session.world.sensors
         }
         self._clocks = {clock.name: clock for clock in session.world.clocks}

@@ -21,6 +21,7 @@ _WHOLE = 4503599627370496.0
 def quantise(x: float, precision: float) -> float:
     """Return x rounded to `precision` (same unit, > 0)."""
     steps = abs(x / precision)
-    whole = np.floor(steps)  # stays a float, so that a loop over it is done several values at a time
-    whole = whole + 1.0 if steps - whole >= 0.5 else whole
+    coarse = steps if steps < _WHOLE else 0.0
+    whole = np.floor(coarse)  # stays a float, so that a loop over it is done several values at a time
+    whole = whole + 1.0 if coarse - whole >= 0.5 else whole
     return math.copysign(whole * precision, x) if steps < _WHOLE else x

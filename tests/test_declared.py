@@ -1,0 +1,69 @@
+"""Declared against measured: densities written into SDF come back by an Allan tool that nobody here wrote."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import allantools
+import numpy as np
+import pytest
+
+import navsense as ns
+
+pytestmark = pytest.mark.compiled
+
+SERIALS = 24
+STUDENT = 6.6
+"""Two-sided quantile of Student's t with 23 degrees of freedom, for a false-alarm rate of 1e-6 a comparison."""
+
+TAU = 8.0
+
+WORLD = """<sdf version="1.9"><world name="table"><model name="robot"><link name="link">
+  <sensor name="imu" type="imu"><update_rate>{rate}</update_rate><imu>
+    <angular_velocity><x>{gyro}</x></angular_velocity>
+    <linear_acceleration><z>{force}</z></linear_acceleration>
+  </imu></sensor>
+  <sensor name="mag" type="magnetometer"><update_rate>{rate}</update_rate>
+    <magnetometer><y>{field}</y></magnetometer></sensor>
+</link></model></world></sdf>"""
+
+DENSITIES = {"angular_velocity": 2e-4, "linear_acceleration": 2e-3, "field": 1e-8}
+"""White density, unit per root hertz."""
+
+DRIVES = {"angular_velocity": 1e-4, "linear_acceleration": 1.5e-3, "field": 4e-9}
+"""Driving density of the drift, unit per root second."""
+
+
+def noise(name: str, rate: float) -> str:
+    return (
+        f'<noise type="gaussian"><stddev>{DENSITIES[name] * math.sqrt(rate)!r}</stddev>'
+        f"<dynamic_bias_stddev>{DRIVES[name]}</dynamic_bias_stddev>"
+        f"<dynamic_bias_correlation_time>{TAU}</dynamic_bias_correlation_time></noise>"
+    )
+
+
+def declared_variance(name: str, span: float) -> float:
+    """White noise plus Gauss-Markov drift, averaged over `span` (IEEE 952-1997, annex C)."""
+    q = DRIVES[name]
+    bracket = 3.0 - 4.0 * math.exp(-span / TAU) + math.exp(-2.0 * span / TAU)
+    return DENSITIES[name] ** 2 / span + (q * TAU) ** 2 / span * (1.0 - TAU / (2.0 * span) * bracket)
+
+
+@pytest.mark.requirement("NOI-3", "NOI-1", "IMU-1", "MAG-2")
+@pytest.mark.parametrize("rate", [25.0, 200.0])
+def test_densities_of_both_sensors_are_read_back(rate: float, tmp_path: Path) -> None:
+    path = tmp_path / "table.sdf"
+    blocks = {"gyro": "angular_velocity", "force": "linear_acceleration", "field": "field"}
+    path.write_text(WORLD.format(rate=rate, **{key: noise(name, rate) for key, name in blocks.items()}))
+    run = ns.simulate(ns.load(path), 900.0, seed=3, runs=SERIALS, truth_rate=0.01)
+    spans = [0.4, 2.0, 10.0, 40.0]
+    for sensor, name, axis in (("imu", "angular_velocity", 0), ("imu", "linear_acceleration", 2), ("mag", "field", 1)):
+        values = run[f"robot::link::{sensor}"][name][..., axis]
+        variances = []
+        for row in values:
+            _, deviation, _, _ = allantools.oadev(row, rate=rate, data_type="freq", taus=spans)
+            variances.append(deviation**2)
+        mean, spread = np.mean(variances, axis=0), np.std(variances, axis=0, ddof=1) / math.sqrt(SERIALS)
+        for i, span in enumerate(spans):
+            assert abs(mean[i] - declared_variance(name, span)) < STUDENT * spread[i], f"{name}, {span} s"
