@@ -73,36 +73,42 @@ def _next(
 
 
 @kernel
+def _rarely(
+    a: np.uint64, b: np.uint64, c: np.uint64, w: np.uint64, level: np.uint64, magnitude: np.uint64, x: float
+) -> tuple[bool, float, np.uint64, np.uint64, np.uint64, np.uint64]:
+    """Return whether a normal came of a word outside its rectangle (one in a hundred), the normal, and the state."""
+    if level == 0:
+        while True:
+            word, a, b, c, w = _next(a, b, c, w)
+            xx = -INVERSE_TAIL * math.log1p(-(np.float64(word >> _11) * _UNIT))
+            word, a, b, c, w = _next(a, b, c, w)
+            yy = -math.log1p(-(np.float64(word >> _11) * _UNIT))
+            if yy + yy > xx * xx:
+                break
+        return True, -(TAIL + xx) if (magnitude >> _8) & _1 else TAIL + xx, a, b, c, w
+    word, a, b, c, w = _next(a, b, c, w)
+    height = (HEIGHT[level - _1] - HEIGHT[level]) * (np.float64(word >> _11) * _UNIT) + HEIGHT[level]
+    return height < math.exp(-0.5 * x * x), x, a, b, c, w
+
+
+@kernel
 def _fill_normal(state: WordArray, out: FloatArray) -> None:
     """Fill out (n,) with standard normals and advance the state (4,)."""
     a, b, c, w = state[0], state[1], state[2], state[3]
-    for i in range(out.shape[0]):
-        while True:
-            word, a, b, c, w = _next(a, b, c, w)
-            level = word & _BYTE
-            word = word >> _8
-            magnitude = (word >> _1) & _MANTISSA
-            x = np.int64(magnitude) * WIDTH[level]
-            if word & _1:
-                x = -x
-            if magnitude < ACCEPT[level]:
-                out[i] = x
-                break
-            if level == 0:
-                while True:
-                    word, a, b, c, w = _next(a, b, c, w)
-                    xx = -INVERSE_TAIL * math.log1p(-(np.float64(word >> _11) * _UNIT))
-                    word, a, b, c, w = _next(a, b, c, w)
-                    yy = -math.log1p(-(np.float64(word >> _11) * _UNIT))
-                    if yy + yy > xx * xx:
-                        break
-                out[i] = -(TAIL + xx) if (magnitude >> _8) & _1 else TAIL + xx
-                break
-            word, a, b, c, w = _next(a, b, c, w)
-            height = (HEIGHT[level - _1] - HEIGHT[level]) * (np.float64(word >> _11) * _UNIT) + HEIGHT[level]
-            if height < math.exp(-0.5 * x * x):
-                out[i] = x
-                break
+    i = 0
+    while i < out.shape[0]:
+        word, a, b, c, w = _next(a, b, c, w)
+        level = word & _BYTE
+        word = word >> _8
+        magnitude = (word >> _1) & _MANTISSA
+        # The sign is a factor, not a branch: it is a coin toss, which no processor foresees.
+        x = np.float64(np.int64(magnitude)) * WIDTH[level] * (1.0 - 2.0 * np.float64(np.int64(word & _1)))
+        found = magnitude < ACCEPT[level]
+        if not found:
+            found, x, a, b, c, w = _rarely(a, b, c, w, level, magnitude, x)
+        out[i] = x
+        if found:
+            i += 1
     state[0], state[1], state[2], state[3] = a, b, c, w
 
 

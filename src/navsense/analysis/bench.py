@@ -45,8 +45,8 @@ NOISES = {
 """The noise models of SDF, one by one and together."""
 
 CLOCKS = {
-    "clock, gaussian": Noise(stddev=1e-6),
-    "clock, dynamic bias": Noise(stddev=1e-6, dynamic_bias_stddev=1e-6, dynamic_bias_correlation_time=100.0),
+    "gaussian": Noise(stddev=1e-6),
+    "gaussian, dynamic bias": Noise(stddev=1e-6, dynamic_bias_stddev=1e-6, dynamic_bias_correlation_time=100.0),
 }
 
 
@@ -139,7 +139,7 @@ def sensor_row(spec: Sensor, *, measured_only: bool = False) -> Row:
     """
     motion, surroundings, counter = Still(Pose()), Environment(), Counter()
     source = Draws(spec.processes(), 1, (0, "bench"))
-    stamps = Stamps(Clock("bench", CLOCKS["clock, gaussian"]), "bench", 1, 0)
+    stamps = Stamps(Clock("bench", CLOCKS["gaussian"]), "bench", 1, 0)
     state = [spec.init(source.initial)]
     kept = spec.ideal(motion, surroundings, Counter().block())
 
@@ -158,6 +158,6 @@ def table() -> Iterator[Row]:
     for name, noise in NOISES.items():
         yield noise_row(f"noise: {name}", noise)
     for name, noise in CLOCKS.items():
-        yield clock_row(name, noise)
+        yield clock_row(f"clock: {name}", noise)
     for kind in SENSORS:
         yield sensor_row(standard(kind))

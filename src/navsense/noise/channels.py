@@ -22,6 +22,9 @@ from navsense.noise.white import white
 from navsense.streams import Process
 from navsense.typing import FloatArray, IntArray
 
+_TILE = 1024
+"""Ticks that all passes are made over before the next are: small enough for the first-level cache."""
+
 _MEAN, _STDDEV, _SIGMA, _TAU, _PRECISION, _MINIMUM, _MAXIMUM = range(7)
 
 
@@ -126,12 +129,19 @@ def _apply(
     count, first, before = index.shape[0], 0, last
     while first < count:
         gap, stop = index[first] - before, first + 1
-        while stop < count and index[stop] - index[stop - 1] == gap:
+        while stop < count and stop - first < _TILE and index[stop] - index[stop - 1] == gap:
             stop += 1
         _drift_span(gap / rate, sheet, rows, draws[:, first:stop], constant, slow, error[:, first:stop])
+        for c in range(sheet.shape[0]):
+            _emit(
+                sheet[c],
+                draws[:, first:stop],
+                rows[c, 0],
+                ideal[c, first:stop],
+                error[c, first:stop],
+                out[c, first:stop],
+            )
         before, first = index[stop - 1], stop
-    for c in range(sheet.shape[0]):
-        _emit(sheet[c], draws, rows[c, 0], ideal[c], error[c], out[c])
 
 
 @dataclass(frozen=True, eq=False)
