@@ -76,7 +76,7 @@ def test_common_instants_have_bitwise_one_error() -> None:
 def test_the_drift_is_a_gauss_markov_process_on_its_nodes() -> None:
     """Against the formula, node by node, with NumPy's own generator."""
     noise = DRIFTING.noise
-    draws = {name: generator(4, (2, DRIFTING.name, "clock", name)) for name in ("turn_on", "drift")}
+    draws = {name: generator(4, (2, "clock", DRIFTING.name, "clock", name)) for name in ("turn_on", "drift")}
     tau, sigma = noise.dynamic_bias_correlation_time, noise.dynamic_bias_stddev
     node = sigma * math.sqrt(tau / 2.0) * draws["drift"].standard_normal()
     turn_on = noise.bias_stddev * draws["turn_on"].standard_normal()

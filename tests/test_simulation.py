@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
 
 import navsense as ns
 from navsense import store
-from navsense.errors import MotionError, SimulationError, SinkError
+from navsense.errors import MotionError, SimulationError, SinkError, UnknownNameError
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
@@ -18,7 +20,7 @@ from navsense.sensors import Imu, Magnetometer
 from navsense.simulation import Run, record, simulate
 from navsense.sinks.load import load
 from navsense.testing import same, witness_world
-from navsense.world import World
+from navsense.world import Link, Model, World
 
 IMU, MAG = "robot::arm::imu", "robot::arm::mag"
 
@@ -124,6 +126,38 @@ def test_without_a_duration_a_run_lasts_as_long_as_its_motion() -> None:
     assert simulate(moving_for(1.5))[IMU].time.size == 300
 
 
+def test_every_model_counts_in_how_long_a_run_can_be() -> None:
+    """A model without a sensor has its truth in the run too."""
+    boat = Model(
+        "boat", (Link("boat::hull"),), "boat::hull", motion=waypoints((0.0, 1.0), [Pose(), Pose((1.0, 0.0, 0.0))])
+    )
+    both = replace(world(), models=(*world().models, boat))
+    with pytest.raises(MotionError, match=r"motion of 'boat': 3.0; must be at most 1.0 s"):
+        simulate(both, 3.0)
+    assert simulate(both).truth["boat::hull"].time[-1] < 1.0
+
+
+@pytest.mark.requirement("DVU-6", "TRU-1")
+def test_a_given_motion_shows_in_transforms_and_truth_alike(tmp_path: Path) -> None:
+    still = replace(world(), models=(replace(world().models[0], motion=None),))
+    moving = waypoints((0.0, 2.0), [Pose(), Pose((3.0, 0.0, 0.0), from_rpy(0.0, 0.0, 1.0))])
+    record(still, tmp_path / "moved.mcap", 2.0, motion=moving)
+    places: dict[str, list[tuple[float, ...]]] = {"/tf": [], "/truth/robot": []}
+    with (tmp_path / "moved.mcap").open("rb") as file:
+        for _, channel, _, message in make_reader(file, decoder_factories=[DecoderFactory()]).iter_decoded_messages():
+            if channel.topic == "/tf":
+                (transform,) = message.transforms
+                assert (transform.header.frame_id, transform.child_frame_id) == ("world", "robot::base")
+                p, q = transform.transform.translation, transform.transform.rotation
+                places["/tf"].append((p.x, p.y, p.z, q.x, q.y, q.z, q.w))
+            elif channel.topic == "/truth/robot":
+                p, q = message.pose.pose.position, message.pose.pose.orientation
+                places["/truth/robot"].append((p.x, p.y, p.z, q.x, q.y, q.z, q.w))
+    assert places["/tf"] == places["/truth/robot"]
+    truth = moving.at(np.arange(200) / 100.0)
+    assert np.array_equal(np.array(places["/tf"])[:, :3], truth.position_w)
+
+
 def test_a_run_past_the_end_of_its_motion_is_refused_at_once() -> None:
     with pytest.raises(MotionError, match=r"'robot': 2.0; must be at most 1.5 s"):
         simulate(moving_for(1.5), 2.0)
@@ -146,7 +180,7 @@ def test_a_motion_log_moves_the_model(tmp_path: Path) -> None:
         ({"duration": float("nan")}, "duration: nan"),
         ({"duration": float("inf")}, "duration: inf"),
         ({"duration": None}, "every motion of this world goes on for ever"),
-        ({"runs": 0}, "runs: 0; must be a number >= 1"),
+        ({"runs": 0}, "runs: range.0, 0.; must be a number >= 1"),
         ({"runs": [1, 1]}, r"runs: \[1, 1\]"),
         ({"runs": [-1]}, "runs: "),
         ({"fidelity": "real"}, "fidelity: real; must be one of physical, classic"),
@@ -163,7 +197,7 @@ def test_what_cannot_be_asked_for_is_refused(arguments: dict[str, object], messa
 
 
 def test_an_unknown_sensor_is_named_with_those_there_are() -> None:
-    with pytest.raises(SimulationError, match="sensor: nose; must be one of robot::arm::imu, robot::arm::mag"):
+    with pytest.raises(UnknownNameError, match="sensor: nose; must be one of robot::arm::imu, robot::arm::mag"):
         simulate(world(), 0.1)["nose"]
 
 

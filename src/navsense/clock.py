@@ -87,7 +87,7 @@ class Curve:
         noise = clock.noise
         channel = Channels((_CHANNEL,), (noise,))
         own = tuple(process for process in channel.processes if process.name != "white")
-        self._draws = Draws(own, seed, (run, clock.name))
+        self._draws = Draws(own, seed, (run, "clock", clock.name))
         state = channel.init(self._draws.initial)
         self.constant = float(state.turn_on[0])
         self._drifts = noise.drifts
@@ -123,7 +123,7 @@ class Stamps:
         self._curve = Curve(clock, seed, run) if clock else None
         noise = clock.noise if clock else Noise()
         jitter = (Process(_CHANNEL, "jitter"),) if noise.stddev > 0.0 else ()
-        self._draws = Draws(jitter, seed, (run, sensor), ahead=ahead if jitter else 0)
+        self._draws = Draws(jitter, seed, (run, "stamp", sensor), ahead=ahead if jitter else 0)
         self._sheet = np.array([noise.mean, noise.stddev, noise.minimum, noise.maximum, noise.precision])
         self._jitters = bool(jitter)
 

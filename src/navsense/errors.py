@@ -82,6 +82,10 @@ class ClockError(NavsenseError):
     """A clock or a stamp that is not possible."""
 
 
+class UnknownNameError(NavsenseError, KeyError):
+    """A name that a mapping does not hold: also a `KeyError`."""
+
+
 class SimulationError(NavsenseError):
     """A run that was asked for cannot be made: duration, seed, memory, names."""
 

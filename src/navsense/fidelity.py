@@ -23,6 +23,9 @@ def of_spec(spec: Any, *, classic: bool) -> Any:
     """Return a spec in which every `Noise` is classic or not."""
     if isinstance(spec, Noise):
         return replace(spec, classic=classic)
+    if isinstance(spec, tuple):
+        changed = tuple(of_spec(part, classic=classic) for part in spec)
+        return changed if changed != spec else spec
     if not is_dataclass(spec) or isinstance(spec, type):
         return spec
     old = {field.name: getattr(spec, field.name) for field in fields(spec) if field.init}

@@ -12,9 +12,19 @@ from functools import lru_cache
 
 import numpy as np
 
+from navsense.errors import UnknownNameError
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
 
 NANOSECONDS = 1e9
+
+
+def frozen(array: AnyArray) -> AnyArray:
+    """Return the array, read-only for good: so are the arrays that it is a view of."""
+    base: object = array
+    while isinstance(base, np.ndarray):
+        base.flags.writeable = False
+        base = base.base
+    return array
 
 
 @lru_cache(maxsize=64)
@@ -92,8 +102,11 @@ class Reading(Mapping[str, AnyArray]):
     epoch: int = 0
 
     def __getitem__(self, name: str) -> AnyArray:
-        """Return one array by its name."""
-        return self.arrays[name]
+        """Return one array by its name. Raises `UnknownNameError`."""
+        try:
+            return self.arrays[name]
+        except KeyError:
+            raise UnknownNameError("array", name, allowed=f"must be one of {', '.join(self.arrays)}") from None
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of the arrays."""

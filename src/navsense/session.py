@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from navsense.errors import SimulationError
 from navsense.motion.base import Motion
 from navsense.sensors.base import Measured
-from navsense.series import TRUTH_ARRAYS, Reading, Slab, Truth, all_true
+from navsense.series import TRUTH_ARRAYS, Reading, Slab, Truth, all_true, frozen
 from navsense.station import (
     Motions,
     Station,
@@ -59,10 +59,12 @@ class Session:
     runs: Sequence[int]
     epoch: int
     truth_rate: float
-    motions: Motions
     places: Mapping[str, Motion]
     links: Mapping[str, Motion]
-    stations: Mapping[str, tuple[Station, ...]]
+
+    def stations(self, *, ahead: int = 0) -> dict[str, tuple[Station, ...]]:
+        """Draw and return every sensor's stations, one for each run, by the sensor's full name."""
+        return stations(self.world, self.seed, self.runs, ahead=ahead)
 
     def windows(self) -> Iterator[tuple[float, float]]:
         """Yield the spans [start, end) s: at most `BLOCK` samples of the fastest sensor and `LONGEST_WINDOW` each."""
@@ -79,21 +81,22 @@ class Session:
         ticks = span(start, end, self.truth_rate)
         return {name: truth_of(name, motion, ticks, self.epoch) for name, motion in self.links.items()}
 
-    def readings(self, start: float, end: float) -> dict[str, Reading]:
-        """Return the readings of every sensor for start <= t < end (s), of the first run; goes forwards only."""
+    def readings(self, start: float, end: float, drawn: Mapping[str, tuple[Station, ...]]) -> dict[str, Reading]:
+        """Return what the first stations drawn read for start <= t < end (s), sensor by sensor; forwards only."""
         found: dict[str, Reading] = {}
         for sensor in self.world.sensors:
             ticks = span(start, end, sensor.rate)
             if len(ticks):
                 ideal = ideal_of(sensor, self.places[sensor.name], self.world.environment, ticks)
-                block = self.stations[sensor.name][0].measure(ticks, ideal)
+                block = drawn[sensor.name][0].measure(ticks, ideal)
                 found[sensor.name] = reading(sensor, ticks, ideal, block, self.epoch)
         return found
 
     def slabs(self) -> Iterator[Slab]:
         """Yield the whole run of one robot, window after window."""
+        drawn = self.stations()
         for start, end in self.windows():
-            yield Slab(start, end, self.readings(start, end), self.truth(start, end))
+            yield Slab(start, end, self.readings(start, end, drawn), self.truth(start, end))
 
 
 def truth_of(name: str, motion: Motion, ticks: Ticks, epoch: int) -> Truth:
@@ -107,15 +110,14 @@ def truth_of(name: str, motion: Motion, ticks: Ticks, epoch: int) -> Truth:
         block.acceleration_w,
         block.angular_acceleration_b,
     )
-    for array in arrays:
-        array.flags.writeable = False
+    for array in (ticks.time, *arrays):
+        frozen(array)
     return Truth(name, ticks.time, **dict(zip(TRUTH_ARRAYS, arrays, strict=True)), epoch=epoch)
 
 
-def longest(world: World, motions: Motions) -> float:
+def longest(motions: Motions) -> float:
     """Return how long (s) the motions of the world last; raise `SimulationError` where all go on for ever."""
-    carriers = {sensor.model for sensor in world.sensors}
-    end = min((motion.end for name, motion in motions.items() if name in carriers), default=math.inf)
+    end = min((motion.end for motion in motions.values()), default=math.inf)
     if math.isinf(end):
         raise SimulationError("duration", None, allowed="must be given: every motion of this world goes on for ever")
     return end
@@ -130,16 +132,20 @@ def prepare(
     motions: Mapping[str, Motion] | None = None,
     epoch: int = 0,
     truth_rate: float = TRUTH_RATE,
-    ahead: int = 0,
     live: bool = False,
 ) -> Session:
-    """Return a session, everything checked before the first sample; a live one has no end of its own."""
-    moving = motions_of(world, motions or {})
+    """Return a session, everything checked before the first sample; a live one has no end of its own.
+
+    The session's world is the one given with the motions in force, so that whoever writes it down says what moved.
+    """
+    given = motions or {}
+    moving = motions_of(world, given)
+    world = replace(world, models=tuple(replace(m, motion=given.get(m.name, m.motion)) for m in world.models))
     if live:
         seconds = math.inf
     else:
-        seconds = checked_duration(longest(world, moving) if duration is None else duration)
-        check_duration(world, moving, seconds)
+        seconds = checked_duration(longest(moving) if duration is None else duration)
+        check_duration(moving, seconds)
     return Session(
         world=world,
         duration=seconds,
@@ -147,10 +153,8 @@ def prepare(
         runs=runs,
         epoch=checked_epoch(epoch),
         truth_rate=checked_rate(truth_rate),
-        motions=moving,
         places={sensor.name: sensor_motion(world, sensor, moving) for sensor in world.sensors},
         links={link.name: link_motion(model, link, moving) for model in world.models for link in model.links},
-        stations=stations(world, seed, runs, ahead=ahead),
     )
 
 

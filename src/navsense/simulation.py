@@ -12,7 +12,7 @@ import numpy as np
 
 from navsense import fidelity as fidelities
 from navsense import sinks
-from navsense.errors import SimulationError
+from navsense.errors import SimulationError, UnknownNameError
 from navsense.motion import replay
 from navsense.motion.base import Motion
 from navsense.series import Reading, Slab, Truth
@@ -41,12 +41,12 @@ class Run(Mapping[str, Reading]):
     truth: Mapping[str, Truth]
 
     def __getitem__(self, name: str) -> Reading:
-        """Return one sensor's reading by its full name."""
+        """Return one sensor's reading by its full name. Raises `UnknownNameError`."""
         try:
             return self.readings[name]
         except KeyError:
             allowed = f"must be one of {', '.join(self.readings) or 'none: the world has no sensor'}"
-            raise SimulationError("sensor", name, allowed=allowed) from None
+            raise UnknownNameError("sensor", name, allowed=allowed) from None
 
     def __contains__(self, name: object) -> bool:
         """Tell whether there is such a sensor."""
@@ -130,6 +130,7 @@ def simulate(
         truth_rate=truth_rate,
     )
     check_memory(session)
+    stations = session.stations()
     kept = Store(session, lead=() if runs is None else (len(numbers),))
     for start, end in session.windows():
         for sensor in world.sensors:
@@ -138,7 +139,7 @@ def simulate(
                 continue
             ideal = ideal_of(sensor, session.places[sensor.name], world.environment, ticks)
             kept.ideal(sensor, ticks, ideal)
-            for number, station in enumerate(session.stations[sensor.name]):
+            for number, station in enumerate(stations[sensor.name]):
                 kept.block(sensor, ticks, number, station.measure(ticks, ideal))
         kept.truth(session.truth(start, end))
         if progress:
@@ -150,8 +151,13 @@ def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
     """Return the run numbers asked for; raise `SimulationError` for none, negative or repeated ones."""
     if runs is None:
         return (0,)
-    numbers = tuple(range(runs)) if isinstance(runs, int | np.integer) else tuple(int(number) for number in runs)
-    if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
+    if isinstance(runs, int | np.integer):
+        runs = range(runs)
+    numbers: Sequence[int] = runs if isinstance(runs, range) else tuple(int(number) for number in runs)
+    sound = len(numbers) > 0 and min(numbers[0], numbers[-1]) >= 0
+    if sound and not isinstance(numbers, range):
+        sound = min(numbers) >= 0 and len(set(numbers)) == len(numbers)
+    if not sound:
         raise SimulationError("runs", runs, allowed="must be a number >= 1 or different run numbers >= 0")
     return numbers
 

@@ -13,7 +13,7 @@ from navsense.motion.mounted import mounted
 from navsense.motion.still import Still
 from navsense.pose import Pose
 from navsense.sensors.base import Measured
-from navsense.series import Reading, all_true
+from navsense.series import Reading, all_true, frozen
 from navsense.streams import Draws
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
@@ -35,7 +35,8 @@ def motions_of(world: World, given: Mapping[str, Motion]) -> Motions:
         if model.static and model.name in given:
             raise SimulationError("motion of model", model.name, allowed="is static and cannot move")
         still = Still(model.pose @ model.link(model.canonical_link).pose) if model.links else Still(model.pose)
-        found[model.name] = given.get(model.name) or model.motion or still
+        own = still if model.motion is None else model.motion
+        found[model.name] = given.get(model.name, own)
     return found
 
 
@@ -53,11 +54,10 @@ def sensor_motion(world: World, sensor: MountedSensor, motions: Motions) -> Moti
     return mounted(motions[model.name], place)
 
 
-def check_duration(world: World, motions: Motions, duration: float) -> None:
-    """Raise `MotionError` where a model that carries a sensor stops moving before `duration` (s)."""
-    carriers = {sensor.model for sensor in world.sensors}
+def check_duration(motions: Motions, duration: float) -> None:
+    """Raise `MotionError` where a motion ends before `duration` (s)."""
     for name, motion in motions.items():
-        if name in carriers and motion.end < duration:
+        if motion.end < duration:
             raise MotionError(
                 f"duration of the run against the motion of {name!r}",
                 duration,
@@ -78,9 +78,9 @@ class Station:
     """One mounted sensor in one run. `ideal` is the same in every run; `measure` advances this one."""
 
     def __init__(self, sensor: MountedSensor, clock: Clock | None, seed: int, run: int, *, ahead: int = 0) -> None:
-        """Draw the serial number: streams are keyed (run, sensor name, channel, process)."""
+        """Draw the serial number: streams are keyed (run, "sensor", name, channel, process)."""
         self.sensor = sensor
-        self._draws = Draws(sensor.spec.processes(), seed, (run, sensor.name), ahead=ahead)
+        self._draws = Draws(sensor.spec.processes(), seed, (run, "sensor", sensor.name), ahead=ahead)
         self.state = sensor.spec.init(self._draws.initial)
         self._stamps = Stamps(clock, sensor.name, seed, run, ahead=ahead)
 
@@ -95,7 +95,7 @@ def ideal_of(sensor: MountedSensor, motion: Motion, environment: Environment, ti
     """Return the sensor's ideal values, read-only: truth cannot be changed by what measures it."""
     ideal = sensor.spec.ideal(motion, environment, ticks)
     for array in ideal.values():
-        array.flags.writeable = False
+        frozen(array)
     return ideal
 
 
@@ -109,7 +109,7 @@ def reading(sensor: MountedSensor, ticks: Ticks, ideal: Mapping[str, AnyArray], 
         type=sensor.spec.type,
         frame=sensor.frame,
         unit={output.name: output.unit for output in outputs},
-        time=ticks.time,
+        time=frozen(ticks.time),
         clock_error=block.clock_error,
         arrays=measured.arrays,
         truth={output.name: ideal[output.name] for output in outputs if output.name in ideal},

@@ -18,23 +18,24 @@ from typing import Self
 
 import numpy as np
 
-from navsense import clock as clocks
 from navsense import fidelity as fidelities
-from navsense.clock import Clock
-from navsense.errors import SimulationError
+from navsense.clock import Clock, Curve
+from navsense.errors import SimulationError, UnknownNameError
 from navsense.motion.base import Motion
 from navsense.motion.driven import Driven, State
+from navsense.motion.foreseen import is_foreseen
 from navsense.pose import Pose
-from navsense.series import Reading
+from navsense.series import Reading, frozen
 from navsense.session import Session, prepare
 from navsense.simulation import MotionGiven, resolve
 from navsense.station import Station, ideal_of, reading
-from navsense.ticks import Ticks, rate_of_step
+from navsense.streams import BLOCK
+from navsense.ticks import Ticks, first_at_or_after, rate_of_step
 from navsense.typing import AnyArray, FloatArray
 from navsense.world import MountedSensor, World
 
 AHEAD = 64
-"""Samples measured in advance where no caller drives the model: the bits are the same, the calls fewer."""
+"""Samples measured ahead of their time where the motion is known beforehand: the same bits, fewer calls."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +54,10 @@ def joined(parts: list[Reading]) -> Reading:
 
     return replace(
         parts[0],
-        time=np.concatenate([part.time for part in parts]),
+        time=frozen(np.concatenate([part.time for part in parts])),
         clock_error=np.concatenate([part.clock_error for part in parts]),
         arrays=along(lambda part: part.arrays),
-        truth=along(lambda part: part.truth),
+        truth={name: frozen(array) for name, array in along(lambda part: part.truth).items()},
         errors=along(lambda part: part.errors),
         valid=np.concatenate([part.valid for part in parts]),
         emitted=np.concatenate([part.emitted for part in parts]),
@@ -67,16 +68,15 @@ class LiveSensor:
     """One sensor of a live run: its latest reading and what the documents' accessors give."""
 
     def __init__(
-        self, sensor: MountedSensor, station: Station, motion: Motion, session: Session, *, driven: bool
+        self, sensor: MountedSensor, station: Station, motion: Motion, session: Session, *, foreseen: bool
     ) -> None:
         """Start before the first sample."""
         self.mounted = sensor
         self.reading: Reading | None = None
         self._station, self._motion, self._session = station, motion, session
-        self._ahead = 1 if driven else AHEAD
-        self._next = 0
-        self._block: Reading | None = None
-        self._first = 0
+        self._ahead = AHEAD if foreseen else 1
+        self._block: Reading
+        self._first = self._measured = self._next = 0
 
     @property
     def name(self) -> str:
@@ -92,33 +92,30 @@ class LiveSensor:
 
     def due(self, end: float) -> Reading | None:
         """Return the samples up to and including t = `end` (s), None where there are none."""
-        rate, first = self.mounted.rate, self._next
-        stop = first
-        while stop / rate <= end:
-            stop += 1
-        if stop == first:
+        first = self._next
+        stop = first_at_or_after(math.nextafter(end, math.inf), self.mounted.rate)
+        if stop <= first:
             return None
-        self._next = stop
-        if self._block is None or first == self._first + self._block.time.size:
-            self._block, self._first = self._measured(first, stop), first
-        begin, end_of_block = first - self._first, self._first + self._block.time.size
-        if stop <= end_of_block:
-            self.reading = self._block.between(begin, stop - self._first)
-            return self.reading
-        parts = [self._block.between(begin, self._block.time.size)]
-        self._block, self._first = self._measured(end_of_block, stop), end_of_block
-        parts.append(self._block.between(0, stop - end_of_block))
-        self.reading = joined(parts)
+        parts: list[Reading] = []
+        while self._next < stop:
+            if self._next == self._measured:
+                self._measure(stop)
+            done = min(stop, self._measured)
+            parts.append(self._block.between(self._next - self._first, done - self._first))
+            self._next = done
+        self.reading = parts[0] if len(parts) == 1 else joined(parts)
         return self.reading
 
-    def _measured(self, first: int, stop: int) -> Reading:
-        """Return the samples from `first` on: up to `stop`, or as many more as are measured ahead."""
-        rate, stop = self.mounted.rate, max(stop, first + self._ahead)
-        while (stop - 1) / rate > self._motion.end:
-            stop -= 1
-        ticks = Ticks(np.arange(first, stop, dtype=np.int64), rate)
+    def _measure(self, stop: int) -> None:
+        """Measure the next block: up to `stop`, or as many more samples as may be measured ahead of their time."""
+        rate, first = self.mounted.rate, self._measured
+        end = max(min(stop, first + BLOCK), first + self._ahead)
+        while end > stop and (end - 1) / rate > self._motion.end:
+            end -= 1
+        ticks = Ticks(np.arange(first, end, dtype=np.int64), rate)
         ideal = ideal_of(self.mounted, self._motion, self._session.world.environment, ticks)
-        return reading(self.mounted, ticks, ideal, self._station.measure(ticks, ideal), self._session.epoch)
+        self._block = reading(self.mounted, ticks, ideal, self._station.measure(ticks, ideal), self._session.epoch)
+        self._first, self._measured = first, end
 
 
 class Live:
@@ -130,17 +127,18 @@ class Live:
         self._rate = rate_of_step(session.world.max_step_size)
         self._count = 0
         self._closed = False
+        drawn = session.stations(ahead=AHEAD)
         self._sensors = {
             sensor.name: LiveSensor(
                 sensor,
-                session.stations[sensor.name][0],
+                drawn[sensor.name][0],
                 session.places[sensor.name],
                 session,
-                driven=sensor.model in driven,
+                foreseen=not driven and is_foreseen(session.places[sensor.name]),
             )
             for sensor in session.world.sensors
         }
-        self._clocks = {clock.name: clock for clock in session.world.clocks}
+        self._clocks = {clock.name: LiveClock(clock, session.seed, session.runs[0]) for clock in session.world.clocks}
 
     @property
     def world(self) -> World:
@@ -158,12 +156,12 @@ class Live:
             raise SimulationError("live run", allowed="is closed")
         end = self._count / self._rate
         self._drive(end, states or {})
-        self._count += 1
         found: dict[str, Reading] = {}
         for name, sensor in self._sensors.items():
             new = sensor.due(end)
             if new is not None:
                 found[name] = new
+        self._count += 1
         return Step(end, found)
 
     def _drive(self, end: float, states: Mapping[str, State]) -> None:
@@ -184,16 +182,16 @@ class Live:
             yield self.step()
 
     def sensor(self, name: str) -> LiveSensor:
-        """Return a sensor by its full name; raise `SimulationError` where there is none."""
+        """Return a sensor by its full name; raise `UnknownNameError` where there is none."""
         if name not in self._sensors:
-            raise SimulationError("sensor", name, allowed=f"must be one of {', '.join(self._sensors)}")
+            raise UnknownNameError("sensor", name, allowed=f"must be one of {', '.join(self._sensors)}")
         return self._sensors[name]
 
     def clock(self, name: str) -> LiveClock:
-        """Return a clock by its full name; raise `SimulationError` where there is none."""
+        """Return a clock by its full name; raise `UnknownNameError` where there is none."""
         if name not in self._clocks:
-            raise SimulationError("clock", name, allowed=f"must be one of {', '.join(self._clocks)}")
-        return LiveClock(self._clocks[name], self._session.seed, self._session.runs[0])
+            raise UnknownNameError("clock", name, allowed=f"must be one of {', '.join(self._clocks)}")
+        return self._clocks[name]
 
     def close(self) -> None:
         """End the run; further steps are refused."""
@@ -208,17 +206,25 @@ class Live:
         self.close()
 
 
-@dataclass(frozen=True)
 class LiveClock:
     """One clock of a live run: a function of time, whoever reads it."""
 
-    clock: Clock
-    seed: int
-    run: int
+    def __init__(self, clock: Clock, seed: int, run: int) -> None:
+        """Draw nothing yet."""
+        self.clock, self._seed, self._run = clock, seed, run
+        self._curve: Curve | None = None
+        self._last = 0.0
 
     def error(self, time: FloatArray) -> FloatArray:
-        """Return the clock's own error (n,) s, turn-on and drift, at non-decreasing instants `time` (n,) s."""
-        return clocks.error(self.clock, time, seed=self.seed, run=self.run)
+        """Return the clock's own error (n,) s, turn-on and drift, at non-decreasing instants `time` (n,) s.
+
+        Reading on from the last instant is quick; an earlier one starts again from t = 0.
+        """
+        if self._curve is None or (time.size and time[0] < self._last):
+            self._curve = Curve(self.clock, self._seed, self._run)
+        if time.size:
+            self._last = float(time[-1])
+        return self._curve.constant + self._curve.drift(time)
 
 
 def live(
@@ -240,7 +246,7 @@ def live(
     wanted = driven if isinstance(driven, Mapping) else dict.fromkeys(driven or ())
     moved = {name: Driven(state or State(initial_pose(world, name))) for name, state in wanted.items()}
     motions = {**resolve(world, motion), **moved}
-    session = prepare(world, None, seed=seed, runs=(run,), motions=motions, epoch=epoch, ahead=AHEAD, live=True)
+    session = prepare(world, None, seed=seed, runs=(run,), motions=motions, epoch=epoch, live=True)
     return Live(session, moved)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from navsense.errors import SimulationError
-from navsense.series import TRUTH_ARRAYS, Reading, Truth, all_true
+from navsense.series import TRUTH_ARRAYS, Reading, Truth, all_true, frozen
 from navsense.session import Session, rows
 from navsense.station import Block
 from navsense.ticks import Ticks, count
@@ -144,7 +144,7 @@ class Store:
     def _reading(self, series: Series) -> Reading:
         sensor = series.sensor
         for array in (series.time, *series.arrays["truth"].values()):
-            array.flags.writeable = False
+            frozen(array)
         everything = all_true(series.clock_error.shape)
         return Reading(
             name=sensor.name,
@@ -165,8 +165,8 @@ class Store:
         """Return the truth of every link, read-only."""
         for arrays in self._truth.values():
             for array in arrays.values():
-                array.flags.writeable = False
-        self._truth_time.flags.writeable = False
+                frozen(array)
+        frozen(self._truth_time)
         return {
             name: Truth(name, self._truth_time, **arrays, epoch=self._session.epoch)
             for name, arrays in self._truth.items()

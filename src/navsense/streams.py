@@ -19,7 +19,7 @@ import numpy as np
 
 from navsense._ziggurat import ACCEPT, HEIGHT, INVERSE_TAIL, TAIL, WIDTH
 from navsense.compiled import INTERPRETED, kernel
-from navsense.errors import SimulationError
+from navsense.errors import SensorError, SimulationError
 from navsense.typing import FloatArray, IntArray, WordArray
 
 Key = tuple[str | int, ...]
@@ -190,6 +190,10 @@ class Draws:
 
     def __init__(self, processes: Sequence[Process], seed: int, key: Key, *, ahead: int = 0) -> None:
         """Open the streams (*key, channel, process) of all `processes` and take their initial draws."""
+        names = [(process.channel, process.name) for process in processes]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise SensorError("processes", twice, allowed="must differ in channel or name: no two share a stream")
         self._states = np.empty((len(processes), 4), dtype=np.uint64)
         self._uniform = np.array([process.kind == "uniform" for process in processes], dtype=np.int64)
         self._depth = np.array([process.per_tick for process in processes], dtype=np.int64)

@@ -104,12 +104,12 @@ def test_localizations_that_are_none(refused: Refused, in_link: Text, text: str)
 def test_axes_of_the_reference(load: Load, in_world: Text, localization: str, heading: float, axes: str) -> None:
     """The columns of the rotation are the reference's axes in the world, worked out from their names.
 
-    Gazebo turns ENU by the heading, counter-clockwise: its east is at that angle in the world.
+    The world's x axis points `heading` from east towards north, so seen from the world east is that far clockwise.
     """
     h = math.radians(heading)
     east, north, up = (
-        np.array([math.cos(h), math.sin(h), 0]),
-        np.array([-math.sin(h), math.cos(h), 0]),
+        np.array([math.cos(h), -math.sin(h), 0]),
+        np.array([math.sin(h), math.cos(h), 0]),
         np.array([0, 0, 1]),
     )
     direction = {"east": east, "north": north, "up": up, "west": -east, "down": -up}
@@ -179,9 +179,13 @@ def test_elements_that_act_with_another_localization(load: Load, in_link: Text) 
             "imu_named_frame.sdf",
             {"ENU": (0, 0, 1, 0), "NED": (-HALF, HALF, 0, 0), "NWU": (0, 0, HALF, HALF), "CUSTOM": (0, HALF, HALF, 0)},
         ),
-        (
+        pytest.param(
             "imu_heading_deg.sdf",
             {"ENU": (0, 0, HALF, HALF), "NED": (-1, 0, 0, 0), "NWU": (0, 0, 0, 1), "CUSTOM": (-0.5, 0.5, 0.5, 0.5)},
+            marks=pytest.mark.xfail(
+                strict=True,
+                reason="Gazebo's IMU turns its references by +heading, its own NavSat the world by it: design note 10",
+            ),
         ),
     ],
 )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.errors import MotionError
+from navsense.motion._checks import pose_row
 from navsense.motion.base import MotionBlock
 from navsense.pose import Pose, conjugate, multiply, normalised
 from navsense.typing import Quaternion, Times, Vector
@@ -43,11 +44,20 @@ def exponential(v: Vector) -> Quaternion:
     return normalised((math.cos(0.5 * angle), scale * v[0], scale * v[1], scale * v[2]))
 
 
+def checked(state: State) -> State:
+    """Return the state; raise `MotionError` unless all is finite and the quaternion of unit length."""
+    pose_row(state.pose)
+    if len(state.velocity) != 3 or not all(map(math.isfinite, state.velocity)):
+        raise MotionError("velocity of a driven model", state.velocity, allowed="must be 3 finite numbers")
+    return state
+
+
 class Driven:
     """The caller's motion: `push(time, state)` ends a step; instants inside the last step can be asked for."""
 
     def __init__(self, state: State) -> None:
-        """Stand in `state` at t = 0."""
+        """Stand in `state` at t = 0. Raises `MotionError` for a state that is none."""
+        checked(state)
         self._first = state
         self._states = (state, state)
         self._times = (0.0, 0.0)
@@ -59,9 +69,7 @@ class Driven:
 
     def push(self, time: float, state: State) -> None:
         """End the step at `time` (s) in `state`. Raises `MotionError` where time does not advance or a value is bad."""
-        numbers = (*state.pose.position, *state.pose.rotation, *state.velocity)
-        if not all(map(math.isfinite, numbers)):
-            raise MotionError("state of a driven model", state, allowed="must be finite numbers")
+        checked(state)
         if time == 0.0:
             self._first = state
             self._states = (state, state)

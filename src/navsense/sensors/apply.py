@@ -66,7 +66,7 @@ def apply(
             raise SensorError("array", output.name, allowed="must be given")
         given[output.name] = checked_rows(output.name, ideal[output.name], seconds.size, output.axes)
     name = name or spec.type
-    draws = Draws(spec.processes(), checked_seed(seed), (run, name))
+    draws = Draws(spec.processes(), checked_seed(seed), (run, "sensor", name))
     since = seconds - seconds[0]
     ticks = Ticks(np.rint(since * TICK_RATE).astype(np.int64), TICK_RATE)
     _, measured = spec.measure(spec.init(draws.initial), ticks, given, draws.take(seconds.size))

@@ -11,6 +11,7 @@ the orientation. Source: gz-sensors' ImuSensor, SDF 1.12 `imu.sdf`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +22,7 @@ import numpy as np
 from navsense.clock import Clock
 from navsense.compiled import kernel
 from navsense.environment.base import Environment
+from navsense.errors import SensorError
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import Channels, ChannelState
@@ -31,6 +33,9 @@ from navsense.series import Reading
 from navsense.streams import Process
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray, Quaternion, Quaternions, Vectors
+
+UNIT_TOLERANCE = 1e-6
+"""How far the length of a quaternion may be from 1."""
 
 
 @kernel
@@ -66,6 +71,16 @@ def _relative(reference: FloatArray, rotation_ws: Quaternions, out: Quaternions)
         )
 
 
+def unit_rows(orientation: Quaternions) -> Quaternions:
+    """Return the quaternions (n, 4); raise `SensorError` where a row is not of unit length."""
+    rows = np.asarray(orientation, dtype=np.float64)
+    lengths = np.sqrt(np.sum(rows * rows, axis=-1))
+    off = np.nonzero(~(np.abs(lengths - 1.0) <= UNIT_TOLERANCE))[0]
+    if off.size:
+        raise SensorError(f"orientation of row {int(off[0])}", rows[off[0]].tolist(), allowed="must be of length 1")
+    return rows
+
+
 @dataclass(frozen=True, eq=False)
 class ImuState:
     """This serial number now: the channels of each triad."""
@@ -90,6 +105,14 @@ class Imu:
     linear_acceleration_z: Noise = NEUTRAL
     orientation: bool = True
     reference: Quaternion | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a reference that is no rotation."""
+        if self.reference is not None:
+            length = math.hypot(*self.reference)
+            if len(self.reference) != 4 or not abs(length - 1.0) <= UNIT_TOLERANCE:
+                allowed = "must be four numbers w x y z of length 1"
+                raise SensorError("reference", self.reference, allowed=allowed, remedy="use navsense.pose.normalised")
 
     type: ClassVar[str] = "imu"
     group: ClassVar[Literal["all", "vertical"]] = "all"
@@ -178,7 +201,7 @@ class Imu:
         """
         given = {"angular_velocity": angular_velocity, "linear_acceleration": linear_acceleration}
         if orientation is not None:
-            given["orientation"] = orientation
+            given["orientation"] = unit_rows(orientation)
         spec = replace(self, orientation=orientation is not None)
         return apply(spec, time, given, seed=seed, run=run, name=name, clock=clock)
 

@@ -1,10 +1,11 @@
 """`<sensor type="imu">`: the noise of six axes, and what its orientation refers to.
 
-    q_ref = yaw(heading) T            ENU: T = 1;  NED: T = rpy(pi, 0, pi/2);  NWU: T = rpy(0, 0, pi/2)
-    q_ref = yaw(heading) custom_rpy   CUSTOM in parent_frame "world"
+    q_ref = yaw(-heading) T           ENU: T = 1;  NED: T = rpy(pi, 0, pi/2);  NWU: T = rpy(0, 0, pi/2)
+    q_ref = custom_rpy                CUSTOM in parent_frame "world"
     q_ref = q_initial custom_rpy      CUSTOM otherwise: the sensor's own orientation at the start
 
-q_ref takes coordinates of the reference frame to world coordinates; the world is ENU turned by heading.
+q_ref takes coordinates of the reference frame to world coordinates. The world's x axis points `heading` from east
+towards north, so east in the world is yaw(-heading) of it; Gazebo's IMU turns the other way than its own NavSat does.
 Source: SDF 1.12 `imu.sdf`; gz-sensors' `ImuSensor`.
 """
 
@@ -68,10 +69,10 @@ def _reference(context: Context, element: Element | None, mount: Mount) -> Quate
     if child is not None:
         context.check(child, LEAF)
     localization = child.text if child is not None else "CUSTOM"
-    yaw = from_rpy(0.0, 0.0, mount.heading)
+    yaw = from_rpy(0.0, 0.0, -mount.heading)
     custom = element.first("custom_rpy")
     if localization == "CUSTOM":
-        return None if custom is None else _custom(context, custom, yaw, mount)
+        return None if custom is None else _custom(context, custom, mount)
     if localization in TO_ENU:
         if custom is not None:
             reason = f"acts with the localization CUSTOM only, not with {localization}"
@@ -83,13 +84,13 @@ def _reference(context: Context, element: Element | None, mount: Mount) -> Quate
     raise refusal(child or element, localization, allowed, parent=element.tag)
 
 
-def _custom(context: Context, element: Element, yaw: Quaternion, mount: Mount) -> Quaternion | None:
+def _custom(context: Context, element: Element, mount: Mount) -> Quaternion | None:
     context.check(element, CUSTOM_RPY)
     roll, pitch, turn = values.vector(element, parent="orientation_reference_frame")
     custom = from_rpy(roll, pitch, turn)
     parent = element.attribute("parent_frame")
     if parent == "world":
-        return normalised(multiply(yaw, custom))
+        return custom
     if parent is not None:
         allowed = 'must be "world", or absent for the sensor\'s own orientation at the start'
         raise refusal(element, parent, allowed, attribute="parent_frame")
