@@ -19,6 +19,7 @@ from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channels import Channels, ChannelState
 from navsense.sdf.context import Context, Place
+from navsense.sdf.fill.fields import number_of
 from navsense.sdf.fill.noise import noise_of
 from navsense.sdf.read import Element
 from navsense.sensors import Measured, Output
@@ -102,9 +103,8 @@ class Thermometer:
         if block is None:
             return Thermometer()
         context.check(block, BLOCK)
-        gradient = block.first("gradient")
-        noise = noise_of(context, block, classic=mount.classic)
-        return Thermometer(float(gradient.text) if gradient else -0.0065, noise)
+        gradient = number_of(context, block, "gradient", -0.0065)
+        return Thermometer(gradient, noise_of(context, block, classic=mount.classic))
 
 
 WORLD = """<sdf version="1.9"><world name="hill"><model name="balloon">

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +101,48 @@ def test_a_full_disk_is_an_error_and_what_was_written_stays(tmp_path: Path) -> N
     assert ended.returncode == 2
     assert "no space left" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_names_are_printed_as_they_are(tmp_path: Path) -> None:
+    world = tmp_path / "odd.sdf"
+    sensor = '<sensor name="x[bold]y[/]" type="magnetometer"><update_rate>10</update_rate></sensor>'
+    other = '<sensor name="height" type="altimeter"/>'
+    world.write_text(
+        f'<sdf version="1.9"><world name="w"><model name="m"><link name="l">{sensor}{other}</link></model>'
+        "</world></sdf>"
+    )
+    ran = navsense("run", world, "--duration", 1)
+    assert ran.returncode == 0, ran.stderr
+    assert "m::l::x[bold]y[/]" in ran.stdout
+    assert "altimeter" in ran.stderr, "what is not simulated is said"
+
+
+def test_a_full_standard_output_is_an_error() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "navsense", "check", str(QUADROTOR)]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_leaves_whole_recordings(number: signal.Signals, tmp_path: Path) -> None:
+    outputs = [tmp_path / "stopped.mcap", tmp_path / "stopped.npz"]
+    command = [sys.executable, "-m", "navsense", "run", str(QUADROTOR), "--duration", "100000"]
+    command += [part for output in outputs for part in ("-o", str(output))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        for _ in range(600):
+            time.sleep(0.1)
+            if outputs[0].exists() and outputs[0].stat().st_size > 1_000_000:
+                break
+        running.send_signal(number)
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 130, said
+    assert "what was recorded until then is kept" in said
+    for output in outputs:
+        assert navsense("info", output).returncode == 0
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -125,6 +125,44 @@ def test_every_sensor_type_is_stamped_through_its_clock() -> None:
         assert np.array_equal(reading.stamp, stamps)
 
 
+@pytest.mark.parametrize(
+    ("instants", "message"),
+    [
+        ([-0.0005], "instant .s.: -0.0005; must be from 0"),
+        ([math.nan], "instant .s.: nan"),
+        ([math.inf], "instant .s.: inf"),
+        ([5.0, 1.0], "must not go back"),
+        ([[1.0]], "must be .n,."),
+    ],
+)
+def test_instants_that_a_clock_does_not_know_are_refused(instants: list[float], message: str) -> None:
+    with pytest.raises(ClockError, match=message):
+        error(DRIFTING, np.array(instants), seed=1)
+
+
+def test_a_drift_faster_than_its_nodes_is_refused() -> None:
+    with pytest.raises(ClockError, match=r"dynamic_bias_correlation_time of clock c: 0.01; must be at least 0.1 s"):
+        Clock("c", Noise(dynamic_bias_stddev=1e-6, dynamic_bias_correlation_time=0.01))
+
+
+@pytest.mark.requirement("CLK-10")
+@pytest.mark.parametrize("place", [0.0, 0.0005])
+def test_the_drift_has_its_variance_at_nodes_and_between(place: float) -> None:
+    """At the shortest correlation time allowed: at nodes exactly, half-way 0.5 percent less by linear interpolation."""
+    tau, sigma, serials = 0.1, 1e-4, 4000
+    clock = Clock("c", Noise(dynamic_bias_stddev=sigma, dynamic_bias_correlation_time=tau))
+    values = np.array([error(clock, np.array([0.2 + place]), seed=run)[0] for run in range(serials)])
+    declared = sigma**2 * tau / 2.0 * (1.0 if place == 0.0 else (1.0 + math.exp(-1e-3 / tau)) / 2.0)
+    assert abs(np.mean(values**2) / declared - 1.0) < 4.892 * math.sqrt(2.0 / serials)
+
+
+def test_a_stamp_beyond_64_bits_is_an_error() -> None:
+    clock = Clock("robot::base::clock", Noise(bias_mean=1e11))
+    reading = simulate(world_on(clock, imu=10.0), 1.0)["robot::arm::imu"]
+    with pytest.raises(ClockError, match="time of a stamp"):
+        _ = reading.stamp
+
+
 def test_runs_have_different_clocks_and_runs_repeat() -> None:
     time = np.arange(100) / 10.0
     curves = [error(DRIFTING, time, seed=1, run=run) for run in (0, 1, 0)]

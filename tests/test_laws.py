@@ -65,6 +65,10 @@ class Broken(Magnetometer):
             field[0] += 1e-9
         if self.fault == "ideal":
             field *= 1.0 + 1e-15
+        if self.fault == "batch" and len(ticks) > 100:
+            field *= 1.0 + 1e-15
+        if self.fault == "independence" and len(ticks) < 100:
+            field *= 1.0 + 1e-15
         return state, Measured({"field": field}, result.errors)
 
     def ideal(self, motion: Any, environment: Any, ticks: Ticks) -> Mapping[str, Any]:
@@ -74,7 +78,7 @@ class Broken(Magnetometer):
         return {"field": field}
 
 
-@pytest.mark.parametrize("fault", ["cut", "ideal", "equivariance"])
+@pytest.mark.parametrize("fault", ["cut", "ideal", "equivariance", "batch", "independence"])
 def test_a_broken_law_is_found(fault: str) -> None:
     broken = replace(Broken.witness(), fault=fault)
     law = {law.__name__: law for law in SENSOR_LAWS}[f"check_{fault}"]

@@ -182,7 +182,7 @@ def test_a_motion_log_moves_the_model(tmp_path: Path) -> None:
         ({"duration": None}, "every motion of this world goes on for ever"),
         ({"runs": 0}, "runs: range.0, 0.; must be a number >= 1"),
         ({"runs": [1, 1]}, r"runs: \[1, 1\]"),
-        ({"runs": [-1]}, "runs: "),
+        ({"runs": [-1]}, "run: -1; must be an integer"),
         ({"fidelity": "real"}, "fidelity: real; must be one of physical, classic"),
         ({"epoch": -1}, "epoch: -1; must be an integer of seconds"),
         ({"epoch": 1.5}, "epoch: 1.5"),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +15,8 @@ from navsense.errors import NavsenseError, SdfError, SimulationError
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    Progress = Callable[[float, float], None]
 
     from navsense.world import World
 
@@ -26,7 +32,14 @@ def console_table(*columns: str) -> Table:
     return table
 
 
-NUMERIC = frozenset(("rate (Hz)", "samples", "messages", "ns/sample", "draws alone", "ratio", "rows", "size"))
+def add_row(table: Table, *cells: str) -> None:
+    """Add a row of plain text: a name may hold what rich takes for markup."""
+    from rich.text import Text
+
+    table.add_row(*(Text(cell) for cell in cells))
+
+
+NUMERIC = frozenset(("rate (Hz)", "samples", "messages", "ns/sample", "draws alone", "draws/total", "rows", "size"))
 
 
 def show(table: Table) -> None:
@@ -62,6 +75,58 @@ def motion_argument(given: tuple[str, ...]) -> str | dict[str, str] | None:
     return pairs
 
 
+def warn(world: World, *, err: bool) -> None:
+    """Print the warnings of a world and the sensors in it that are not simulated."""
+    for note in world.notes:
+        if note.kind == "warning" or note.what.startswith("<sensor type="):
+            click.echo(f"warning: {note}", err=err)
+
+
+def progress_bar(stack: ExitStack) -> Progress:
+    """Return what shows the simulated time that is done; the bar appears when the first is."""
+    shown: list[Callable[[float, float], None]] = []
+
+    def advance(done: float, total: float) -> None:
+        if not shown:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            seconds = TextColumn("{task.completed:.1f} of {task.total:.1f} s")
+            columns = (TextColumn("{task.description}"), BarColumn(), seconds, TimeRemainingColumn())
+            bar = stack.enter_context(Progress(*columns, console=Console(stderr=True)))
+            task = bar.add_task("simulated", total=total)
+            shown.append(lambda done, total: bar.update(task, completed=done, total=total))
+        shown[0](done, total)
+
+    return advance
+
+
+@contextmanager
+def interruptible(advance: Progress) -> Iterator[Progress]:
+    """Yield a progress that ends the run after an interrupt or a request to terminate, between two slabs.
+
+    A signal that arrives inside compiled code's own callbacks would be lost there; a second one ends at once.
+    """
+    asked: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    def watched(done: float, total: float) -> None:
+        advance(done, total)
+        if asked:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield watched
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 @cli.command()
 @click.argument("world_file", metavar="WORLD")
 @click.option("--duration", type=float, help="Seconds; without it, as long as the motion lasts.")
@@ -86,21 +151,13 @@ def run(
     output: tuple[str, ...],
 ) -> None:
     """Simulate WORLD and record it; prints what was recorded."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
     from navsense.sdf import load
     from navsense.simulation import record
 
     world = load(world_file)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:.1f} of {task.total:.1f} s"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("simulated", total=duration or 0.0)
+    warn(world, err=True)
+    with ExitStack() as stack:
+        advance = stack.enter_context(interruptible(progress_bar(stack)))
         summary = record(
             world,
             output,
@@ -111,13 +168,13 @@ def run(
             fidelity=fidelity,
             epoch=epoch,
             truth_rate=truth_rate,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            progress=advance,
         )
     table = console_table("sensor", "type", "rate (Hz)", "samples", "clock", "topic")
     for sensor in world.sensors:
         samples = str(summary.samples[sensor.name])
         rate = f"{sensor.rate:g}"
-        table.add_row(sensor.name, sensor.spec.type, rate, samples, sensor.clock or "global time", sensor.topic)
+        add_row(table, sensor.name, sensor.spec.type, rate, samples, sensor.clock or "global time", sensor.topic)
     show(table)
     for path in summary.paths:
         click.echo(f"wrote {path}: {summary.duration:g} s simulated, {path.stat().st_size / 1e6:.1f} MB")
@@ -137,9 +194,7 @@ def check(world_file: str) -> None:
         for problem in error.problems or (error,):
             click.echo(str(problem))
         sys.exit(2)
-    for note in world.notes:
-        if note.kind == "warning":
-            click.echo(f"warning: {note}")
+    warn(world, err=False)
     click.echo(
         f"{world_file}: {len(world.models)} models, {len(world.sensors)} sensors, {len(world.clocks)} clocks: sound"
     )
@@ -171,7 +226,7 @@ def info(file: str) -> None:
     found = look(file)
     table = console_table("topic", "type", "messages")
     for entry in found.entries:
-        table.add_row(entry.name, entry.type, str(entry.count))
+        add_row(table, entry.name, entry.type, str(entry.count))
     show(table)
     click.echo(found.headline)
 
@@ -194,16 +249,18 @@ def bench() -> None:
     """Measure this machine: nanoseconds a sample of each noise model and each sensor, beside their draws alone."""
     from navsense.analysis.bench import table as rows
 
-    table = console_table("what", "ns/sample", "draws alone", "ratio")
+    table = console_table("what", "ns/sample", "draws alone", "draws/total")
     for row in rows():
         draws = f"{row.draws:.1f}" if row.draws else "-"
         ratio = f"{row.ratio:.2f}" if row.draws else "-"
-        table.add_row(row.name, f"{row.nanoseconds:.1f}", draws, ratio)
+        add_row(table, row.name, f"{row.nanoseconds:.1f}", draws, ratio)
     show(table)
 
 
 def main() -> None:
     """Run the command line; a `NavsenseError` ends in one line on standard error and exit code 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         cli(standalone_mode=False)
     except NavsenseError as error:
@@ -212,8 +269,14 @@ def main() -> None:
     except click.exceptions.Abort:
         click.echo("stopped; what was recorded until then is kept", err=True)
         sys.exit(130)
+    except KeyboardInterrupt:
+        click.echo("stopped", err=True)
+        sys.exit(130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except BrokenPipeError:
         sys.exit(0)
+    except OSError as error:
+        click.echo(f"error: cannot write the output: {error.strerror or error}", err=True)
+        sys.exit(2)

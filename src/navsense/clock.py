@@ -26,11 +26,15 @@ from navsense.noise.gauss_markov import decay, drive, step
 from navsense.noise.quantise import quantise
 from navsense.noise.saturate import saturate
 from navsense.noise.white import white
+from navsense.series import LONGEST_TIME
 from navsense.streams import BLOCK, Draws, Process
 from navsense.typing import FloatArray, IntArray, Times
 
 NODES_PER_SECOND = 1000.0
 """Nodes of a clock's drift: 1 ms apart, whatever the sensors' rates."""
+
+SHORTEST_CORRELATION = 0.1
+"""Seconds: from here on the drift between nodes has its variance to half a percent."""
 
 _CHANNEL = "clock"
 
@@ -42,6 +46,18 @@ class Clock:
     name: str
     noise: Noise
     where: Where | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a drift that is gone before its next node."""
+        tau = self.noise.dynamic_bias_correlation_time
+        if self.noise.drifts and tau < SHORTEST_CORRELATION:
+            raise ClockError(
+                f"dynamic_bias_correlation_time of clock {self.name}",
+                tau,
+                allowed=f"must be at least {SHORTEST_CORRELATION} s: a clock's drift lives on nodes 1 ms apart",
+                remedy="what is faster is jitter: give it as stddev",
+                where=self.where,
+            )
 
 
 @kernel
@@ -138,6 +154,23 @@ class Stamps:
 
 
 def error(clock: Clock, time: Times, *, seed: int, run: int = 0) -> FloatArray:
-    """Return a clock's own error (n,) s at non-decreasing instants `time` (n,) s: turn-on and drift, no jitter."""
+    """Return a clock's own error (n,) s at non-decreasing instants `time` (n,) s: turn-on and drift, no jitter.
+
+    Raises `ClockError` for instants that are negative, not finite or go back.
+    """
     curve = Curve(clock, seed, run)
-    return curve.constant + curve.drift(np.asarray(time, dtype=np.float64))
+    return curve.constant + curve.drift(checked_instants(time))
+
+
+def checked_instants(time: Times) -> Times:
+    """Return instants (n,) s; raise `ClockError` unless they are finite, not negative, and never go back."""
+    instants: Times = np.asarray(time, dtype=np.float64)
+    if instants.ndim != 1:
+        raise ClockError("instants", f"shape {instants.shape}", allowed="must be (n,)")
+    sound = np.isfinite(instants) & (instants >= 0.0) & (instants < LONGEST_TIME)
+    if not sound.all():
+        allowed = f"must be from 0 to {LONGEST_TIME:g} s"
+        raise ClockError("instant (s)", float(instants[~sound][0]), allowed=allowed)
+    if (np.diff(instants) < 0.0).any():
+        raise ClockError("instants", "go back", allowed="must not go back")
+    return instants

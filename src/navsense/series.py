@@ -12,14 +12,17 @@ from functools import lru_cache
 
 import numpy as np
 
-from navsense.errors import UnknownNameError
+from navsense.errors import ClockError, UnknownNameError
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
 
 NANOSECONDS = 1e9
 
+LONGEST_TIME = 6e9
+"""Seconds that a stamp can be away from the run's start."""
+
 
 def frozen(array: AnyArray) -> AnyArray:
-    """Return the array, read-only for good: so are the arrays that it is a view of."""
+    """Return the array, read-only with all that it is a view of."""
     base: object = array
     while isinstance(base, np.ndarray):
         base.flags.writeable = False
@@ -34,7 +37,13 @@ def all_true(shape: tuple[int, ...]) -> BoolArray:
 
 
 def nanoseconds(epoch: int, seconds: FloatArray) -> IntArray:
-    """Return integer nanoseconds of `seconds` (any shape, s) after the integer second `epoch`, to the nearest."""
+    """Return integer nanoseconds of `seconds` (any shape, s) after the integer second `epoch`, to the nearest.
+
+    Raises `ClockError` where 64 bits do not hold them: beyond some 200 years.
+    """
+    if seconds.size and not np.abs(seconds).max() < LONGEST_TIME:
+        worst = float(seconds.flat[int(np.argmax(~(np.abs(seconds) < LONGEST_TIME)))])
+        raise ClockError("time of a stamp (s)", worst, allowed=f"must be of a size below {LONGEST_TIME:g} s")
     return epoch * 1_000_000_000 + np.rint(seconds * NANOSECONDS).astype(np.int64)
 
 
@@ -100,6 +109,10 @@ class Reading(Mapping[str, AnyArray]):
     valid: BoolArray
     emitted: BoolArray
     epoch: int = 0
+
+    def __repr__(self) -> str:
+        """Return what it is in a line, not its numbers."""
+        return f"<Reading {self.name}: {', '.join(self.arrays)}; {self.time.size} samples>"
 
     def __getitem__(self, name: str) -> AnyArray:
         """Return one array by its name. Raises `UnknownNameError`."""

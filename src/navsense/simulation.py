@@ -19,6 +19,7 @@ from navsense.series import Reading, Slab, Truth
 from navsense.session import TRUTH_RATE, Session, prepare
 from navsense.station import ideal_of
 from navsense.store import Store, check_memory
+from navsense.streams import checked_run
 from navsense.ticks import span
 from navsense.typing import Times
 from navsense.world import World
@@ -39,6 +40,10 @@ class Run(Mapping[str, Reading]):
     session: Session
     readings: Mapping[str, Reading]
     truth: Mapping[str, Truth]
+
+    def __repr__(self) -> str:
+        """Return what it is in a line, not its numbers."""
+        return f"<Run of {self.session.duration:g} s: {', '.join(self.readings) or 'no sensor'}>"
 
     def __getitem__(self, name: str) -> Reading:
         """Return one sensor's reading by its full name. Raises `UnknownNameError`."""
@@ -151,15 +156,19 @@ def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
     """Return the run numbers asked for; raise `SimulationError` for none, negative or repeated ones."""
     if runs is None:
         return (0,)
-    if isinstance(runs, int | np.integer):
+    if isinstance(runs, int | np.integer) and not isinstance(runs, bool):
         runs = range(runs)
-    numbers: Sequence[int] = runs if isinstance(runs, range) else tuple(int(number) for number in runs)
-    sound = len(numbers) > 0 and min(numbers[0], numbers[-1]) >= 0
-    if sound and not isinstance(numbers, range):
-        sound = min(numbers) >= 0 and len(set(numbers)) == len(numbers)
-    if not sound:
-        raise SimulationError("runs", runs, allowed="must be a number >= 1 or different run numbers >= 0")
+    if isinstance(runs, str) or not isinstance(runs, Sequence | np.ndarray):
+        raise SimulationError("runs", runs, allowed=RUNS)
+    if isinstance(runs, range) and runs and min(runs[0], runs[-1]) >= 0:
+        return runs
+    numbers = tuple(checked_run(run) for run in runs)
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise SimulationError("runs", runs, allowed=RUNS)
     return numbers
+
+
+RUNS = "must be a number >= 1, or different run numbers >= 0"
 
 
 @dataclass(frozen=True)
@@ -199,7 +208,7 @@ def record(
         world,
         duration,
         seed=seed,
-        runs=run_numbers((run,)),
+        runs=(checked_run(run),),
         motions=resolve(world, motion),
         epoch=epoch,
         truth_rate=truth_rate,

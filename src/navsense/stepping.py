@@ -19,20 +19,23 @@ from typing import Self
 import numpy as np
 
 from navsense import fidelity as fidelities
-from navsense.clock import Clock, Curve
+from navsense.clock import Clock, Curve, checked_instants
 from navsense.errors import SimulationError, UnknownNameError
 from navsense.motion.base import Motion
-from navsense.motion.driven import Driven, State
+from navsense.motion.driven import Driven, State, checked
 from navsense.motion.foreseen import is_foreseen
 from navsense.pose import Pose
 from navsense.series import Reading, frozen
 from navsense.session import Session, prepare
 from navsense.simulation import MotionGiven, resolve
 from navsense.station import Station, ideal_of, reading
-from navsense.streams import BLOCK
+from navsense.streams import BLOCK, checked_run
 from navsense.ticks import Ticks, first_at_or_after, rate_of_step
 from navsense.typing import AnyArray, FloatArray
 from navsense.world import MountedSensor, World
+
+MOST_AT_ONCE = 1_000_000
+"""Samples of one sensor that one step may release."""
 
 AHEAD = 64
 """Samples measured ahead of their time where the motion is known beforehand: the same bits, fewer calls."""
@@ -96,6 +99,13 @@ class LiveSensor:
         stop = first_at_or_after(math.nextafter(end, math.inf), self.mounted.rate)
         if stop <= first:
             return None
+        if stop - first > MOST_AT_ONCE:
+            raise SimulationError(
+                f"samples of {self.name} in one step",
+                stop - first,
+                allowed=f"must be at most {MOST_AT_ONCE}",
+                remedy="give the world a smaller <max_step_size> or the sensor a lower rate",
+            )
         parts: list[Reading] = []
         while self._next < stop:
             if self._next == self._measured:
@@ -172,6 +182,8 @@ class Live:
                 allowed=f"must be those of the driven models: {', '.join(sorted(self._driven)) or 'there is none'}",
                 remedy="name the driven models when the run is opened: navsense.live(world, driven=[...])",
             )
+        for state in states.values():
+            checked(state)
         for name, state in states.items():
             self._driven[name].push(end, state)
 
@@ -220,6 +232,7 @@ class LiveClock:
 
         Reading on from the last instant is quick; an earlier one starts again from t = 0.
         """
+        time = checked_instants(time)
         if self._curve is None or (time.size and time[0] < self._last):
             self._curve = Curve(self.clock, self._seed, self._run)
         if time.size:
@@ -246,7 +259,7 @@ def live(
     wanted = driven if isinstance(driven, Mapping) else dict.fromkeys(driven or ())
     moved = {name: Driven(state or State(initial_pose(world, name))) for name, state in wanted.items()}
     motions = {**resolve(world, motion), **moved}
-    session = prepare(world, None, seed=seed, runs=(run,), motions=motions, epoch=epoch, live=True)
+    session = prepare(world, None, seed=seed, runs=(checked_run(run),), motions=motions, epoch=epoch, live=True)
     return Live(session, moved)
 
 

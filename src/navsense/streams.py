@@ -32,7 +32,7 @@ def spawn_key(key: Key) -> tuple[int, ...]:
     digest = hashlib.blake2b(digest_size=16)
     for part in key:
         text = str(part).encode()
-        digest.update(b"i" if isinstance(part, int) else b"s")
+        digest.update(b"i" if isinstance(part, int | np.integer) else b"s")
         digest.update(len(text).to_bytes(8, "little"))
         digest.update(text)
     return tuple(int(word) for word in np.frombuffer(digest.digest(), dtype="<u4"))
@@ -43,6 +43,13 @@ def checked_seed(seed: int) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= LARGEST_SEED:
         raise SimulationError("seed", seed, allowed=f"must be an integer from 0 to {LARGEST_SEED}")
     return int(seed)
+
+
+def checked_run(run: int) -> int:
+    """Return a run's number; raise `SimulationError` unless it is an integer from 0 to 2^63 - 1."""
+    if isinstance(run, bool) or not isinstance(run, int | np.integer) or not 0 <= run < 2**63:
+        raise SimulationError("run", run, allowed="must be an integer from 0 to 2^63 - 1")
+    return int(run)
 
 
 def generator(seed: int, key: Key) -> np.random.Generator:

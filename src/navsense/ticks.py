@@ -14,6 +14,9 @@ from navsense.typing import IntArray, Times
 SLOWEST, FASTEST = 0.001, 1e7
 """Rates (Hz) that a sensor can have."""
 
+MOST_TICKS = 2.0**52
+"""Ticks beyond which a double no longer tells one from the next."""
+
 
 @dataclass(frozen=True)
 class Ticks:
@@ -48,6 +51,8 @@ def rate_of_step(step: float) -> float:
 
 def first_at_or_after(time: float, rate: float) -> int:
     """Return the first tick k >= 0 with k / rate >= time (s)."""
+    if not time * rate < MOST_TICKS:
+        raise SimulationError("time (s)", time, allowed=f"must be below {MOST_TICKS / rate:g} s at {rate:g} Hz")
     k = max(math.ceil(time * rate) - 1, 0)
     while k > 0 and (k - 1) / rate >= time:
         k -= 1

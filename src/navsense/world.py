@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 from navsense.clock import Clock
 from navsense.environment.base import Environment
-from navsense.errors import Where
+from navsense.errors import SimulationError, Where
 from navsense.motion.base import Motion
 from navsense.pose import Pose
 from navsense.sensors.base import Sensor
+from navsense.ticks import FASTEST, SLOWEST, checked_rate
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,15 @@ class Note:
         return f"{place}{self.what}: {self.reason}"
 
 
+_AMONG_LINKS = "must be a link of its model, by its full name"
+
+
+def _unique(what: str, names: list[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise SimulationError(f"name of a {what}", twice, allowed=f"must be unique among the {what}s of a world")
+
+
 @dataclass(frozen=True)
 class World:
     """One world, validated: every name in it resolves."""
@@ -93,6 +103,28 @@ class World:
     max_step_size: float = 0.001
     path: str = ""
     notes: tuple[Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a world whose names do not resolve or whose rates no sensor has."""
+        _unique("model", [model.name for model in self.models])
+        _unique("sensor", [sensor.name for sensor in self.sensors])
+        _unique("clock", [clock.name for clock in self.clocks])
+        _unique("link", [link.name for model in self.models for link in model.links])
+        clocks = {clock.name for clock in self.clocks}
+        links = {(model.name, link.name) for model in self.models for link in model.links}
+        for model in self.models:
+            if model.links and (model.name, model.canonical_link) not in links:
+                raise SimulationError(f"canonical link of {model.name}", model.canonical_link, allowed=_AMONG_LINKS)
+        for sensor in self.sensors:
+            checked_rate(sensor.rate)
+            if (sensor.model, sensor.link) not in links:
+                raise SimulationError(f"link of sensor {sensor.name}", sensor.link, allowed=_AMONG_LINKS)
+            if sensor.clock is not None and sensor.clock not in clocks:
+                allowed = f"must be one of {', '.join(sorted(clocks)) or 'none: the world has no clock'}"
+                raise SimulationError(f"clock of sensor {sensor.name}", sensor.clock, allowed=allowed)
+        if not 1.0 / FASTEST <= self.max_step_size <= 1.0 / SLOWEST:
+            allowed = f"must be from {1.0 / FASTEST:g} to {1.0 / SLOWEST:g} s"
+            raise SimulationError("max_step_size", self.max_step_size, allowed=allowed)
 
     def model(self, name: str) -> Model:
         """Return a top-level model by name; KeyError where there is none."""

@@ -76,9 +76,9 @@ def test_two_steps_of_the_drift_are_one(dt: float, tau: float, sigma: float) -> 
     phi, q = decay(dt, tau), drive(dt, sigma, tau)
     assert decay(2.0 * dt, tau) == pytest.approx(phi * phi, rel=1e-12, abs=1e-300)
     assert drive(2.0 * dt, sigma, tau) ** 2 == pytest.approx(q * q * (1.0 + phi * phi), rel=1e-12)
-    assert stationary(sigma, tau) ** 2 * (1.0 - phi * phi) == pytest.approx(
-        q * q, rel=1e-6, abs=1e-12 * q * q + 1e-300
-    ) or (phi > 1.0 - 1e-9)
+    exact = Decimal(-2) * Decimal(dt) / Decimal(tau)
+    declared = Decimal(stationary(sigma, tau)) ** 2 * (1 - exact.exp())
+    assert q * q == pytest.approx(float(declared), rel=1e-12)
 
 
 @pytest.mark.requirement("NOI-3")

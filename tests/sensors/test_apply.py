@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from navsense.errors import SensorError
+from navsense.clock import Clock, error
+from navsense.errors import SensorError, SimulationError
 from navsense.noise.channel import Noise
 from navsense.sensors import Imu, Magnetometer
 from navsense.sensors.kalibr import kalibr
@@ -58,11 +59,59 @@ def test_the_drift_is_exact_for_uneven_steps() -> None:
         ([0.0, 1.0], np.zeros((3, 3)), r"shape \(3, 3\); must be \(2, 3\)"),
         ([0.0, 1.0], np.zeros(2), r"must be \(2, 3\)"),
         ([], np.zeros((0, 3)), r"must be \(n,\) with n >= 1"),
+        ([0.0, 1e10], np.zeros((2, 3)), "must span at most 6e.09 s"),
+        ([0.0, 1.0], np.zeros((2, 3), dtype=complex), "must be an array of real numbers"),
+        (["a", "b"], np.zeros((2, 3)), "must be an array of real numbers"),
+        ([[0.0], [0.0, 1.0]], np.zeros((2, 3)), "time: "),
     ],
 )
 def test_wrong_arrays_are_refused(time: list[float], field: np.ndarray, message: str) -> None:
     with pytest.raises(SensorError, match=message):
-        Magnetometer().apply(np.array(time), field, seed=1)
+        Magnetometer().apply(time, field, seed=1)  # type: ignore[arg-type]  # wrong on purpose
+
+
+@pytest.mark.requirement("DOO-1", "CLK-5")
+def test_own_arrays_are_stamped_by_a_clock() -> None:
+    clock = Clock(
+        "bench::clock", Noise(mean=1e-3, stddev=1e-5, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=5.0)
+    )
+    reading = Magnetometer().apply(TIME, ZEROS, seed=3, run=2, clock=clock)
+    jitter = reading.clock_error - error(clock, TIME, seed=3, run=2) - 1e-3
+    assert abs(jitter.std() / 1e-5 - 1.0) < 4.892 / math.sqrt(2.0 * TIME.size)
+    assert np.array_equal(
+        reading.stamp - reading.true_stamp, np.rint((TIME + reading.clock_error) * 1e9) - np.rint(TIME * 1e9)
+    )
+
+
+@pytest.mark.requirement("DOO-1")
+def test_an_orientation_goes_through_an_imu_as_it_is() -> None:
+    attitude = np.tile([0.5, 0.5, -0.5, 0.5], (1000, 1))
+    reading = Imu.witness().apply(TIME, ZEROS, ZEROS, attitude, seed=1)
+    assert np.array_equal(reading["orientation"], attitude)
+    attitude[7] = 0.0
+    with pytest.raises(SensorError, match="orientation of row 7"):
+        Imu.witness().apply(TIME, ZEROS, ZEROS, attitude, seed=1)
+    with pytest.raises(SensorError, match="reference"):
+        Imu(reference=(0.0, 0.0, 0.0, 0.0))
+
+
+def test_the_reading_keeps_its_own_times() -> None:
+    time = TIME.copy()
+    reading = Magnetometer().apply(time, ZEROS, seed=1)
+    time[:] = 0.0
+    assert np.array_equal(reading.time, TIME)
+
+
+@pytest.mark.parametrize("run", [-1, 1.5, "1", True, None, 2**63])
+def test_a_run_that_is_none_is_refused(run: object) -> None:
+    with pytest.raises(SimulationError, match="run"):
+        Magnetometer().apply(TIME, ZEROS, seed=1, run=run)  # type: ignore[arg-type]  # what a user may hand over
+
+
+def test_an_integer_of_numpy_is_an_integer() -> None:
+    noise = Noise(stddev=1.0)
+    one, other = (Magnetometer(noise).apply(TIME, ZEROS, seed=1, run=run)["field"] for run in (3, np.int64(3)))
+    assert np.array_equal(one, other)
 
 
 @pytest.mark.requirement("DOO-1")
@@ -89,6 +138,7 @@ def test_one_sheet_serves_simulator_and_filter() -> None:
     ("fields", "message"),
     [
         ({"stddev": -0.2}, "stddev: -0.2; must be >= 0"),
+        ({"stddev": 1e300}, "stddev: 1e.300; must be of a size below 1e.100"),
         ({"mean": math.nan}, "mean: nan; must be a finite number"),
         ({"bias_stddev": math.inf}, "bias_stddev: inf; must be a finite number"),
         ({"minimum": 1.0, "maximum": 0.0}, "minimum: 1.0; must be below the maximum 0.0"),

@@ -51,6 +51,8 @@ class Noise:
                 continue
             if math.isnan(value) or (math.isinf(value) and field.name not in ("minimum", "maximum")):
                 raise SensorError(field.name, value, allowed="must be a finite number")
+            if LARGEST < abs(value) < math.inf:
+                raise SensorError(field.name, value, allowed=f"must be of a size below {LARGEST:g}")
             if value < 0.0 and field.name in NOT_NEGATIVE:
                 raise SensorError(field.name, value, allowed="must be >= 0")
         if not self.minimum < self.maximum:
@@ -73,6 +75,9 @@ class Noise:
         """True where the dynamic bias acts."""
         return self.dynamic_bias_stddev > 0.0
 
+
+LARGEST = 1e100
+"""Above this size products of parameters leave the range of doubles."""
 
 NOT_NEGATIVE = frozenset(("stddev", "bias_stddev", "dynamic_bias_stddev", "dynamic_bias_correlation_time", "precision"))
 """Fields of `Noise` that are deviations, times or steps."""

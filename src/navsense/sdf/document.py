@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 
-from navsense.errors import SdfError, Where
+from navsense.errors import SdfError, SensorError, SimulationError, Where
 from navsense.sdf.context import Context
 from navsense.sdf.fill.clock import Clocks
 from navsense.sdf.fill.model import Filled, model
@@ -19,6 +19,7 @@ from navsense.sdf.names import checked_name, version_of
 from navsense.sdf.places import SDF
 from navsense.sdf.read import Element, read
 from navsense.sdf.values import refusal
+from navsense.sensors import SENSORS
 from navsense.world import World
 
 
@@ -45,8 +46,13 @@ def load(
     except SdfError as error:
         error.problems = (error,)
         raise
-    fills = {**FILLS, **{kind.type: kind.fill for kind in (*_installed(), *sensors)}}
-    world = _world(context, root, fills)
+    own = [kind for kind in (*_installed(), *sensors) if kind not in SENSORS]
+    fills = {**FILLS, **{kind.type: kind.fill for kind in own}}
+    try:
+        world = _world(context, root, fills)
+    except SimulationError:
+        context.raise_problems()  # where the file has told what is wrong, the world's own refusal adds nothing
+        raise
     context.raise_problems()
     if world is None:  # a problem was kept for every way to get here
         raise SdfError("file", "no world", where=Where(name))
@@ -63,7 +69,19 @@ def _check_root(root: Element) -> None:
 @cache
 def _installed() -> tuple[type[OwnSensor], ...]:
     """Return the kinds of sensor that installed packages announce."""
-    return tuple(found.load() for found in entry_points(group="navsense.sensors"))
+    kinds = []
+    for found in entry_points(group="navsense.sensors"):
+        try:
+            kinds.append(found.load())
+        except Exception as error:  # whatever the package does when it is imported
+            package = found.dist.name if found.dist else found.value
+            raise SensorError(
+                f"sensor {found.name!r} of package {package}",
+                str(error),
+                allowed="must be a class that can be imported",
+                remedy=f"mend or remove {package}",
+            ) from error
+    return tuple(kinds)
 
 
 def _world(context: Context, root: Element, fills: Mapping[str, Fill]) -> World | None:

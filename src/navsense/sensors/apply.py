@@ -9,8 +9,8 @@ import numpy as np
 from navsense.clock import Clock, Stamps
 from navsense.errors import SensorError
 from navsense.sensors.base import Sensor
-from navsense.series import Reading, all_true
-from navsense.streams import Draws, checked_seed
+from navsense.series import LONGEST_TIME, Reading, all_true, frozen
+from navsense.streams import Draws, checked_run, checked_seed
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
 
@@ -18,13 +18,26 @@ TICK_RATE = 1e9
 """Own arrays are timed in whole nanoseconds since their first row."""
 
 
+def real(name: str, array: AnyArray) -> AnyArray:
+    """Return what is given as an array; raise `SensorError` unless it holds real numbers, row by row."""
+    try:
+        given = np.asarray(array)
+    except (ValueError, TypeError) as error:
+        raise SensorError(name, str(error), allowed="must be an array of numbers") from error
+    if given.dtype.kind not in "fiu":
+        raise SensorError(name, f"of type {given.dtype}", allowed="must be an array of real numbers")
+    return given
+
+
 def checked_time(time: FloatArray) -> FloatArray:
     """Return the times (n,) s; raise `SensorError` unless finite and increasing by at least a nanosecond."""
-    seconds = np.asarray(time, dtype=np.float64)
+    seconds = frozen(np.array(real("time", time), dtype=np.float64))
     if seconds.ndim != 1 or not seconds.size:
         raise SensorError("time", f"shape {seconds.shape}", allowed="must be (n,) with n >= 1")
     if not np.isfinite(seconds).all():
         raise SensorError("time", "not finite", allowed="must be finite seconds")
+    if seconds[-1] - seconds[0] > LONGEST_TIME:
+        raise SensorError("time", float(seconds[-1] - seconds[0]), allowed=f"must span at most {LONGEST_TIME:g} s")
     back = np.nonzero(np.diff(np.rint((seconds - seconds[0]) * TICK_RATE)) <= 0.0)[0]
     if back.size:
         row = int(back[0]) + 1
@@ -36,7 +49,7 @@ def checked_time(time: FloatArray) -> FloatArray:
 
 def checked_rows(name: str, array: FloatArray, rows: int, axes: int) -> FloatArray:
     """Return one given array as a contiguous, read-only copy (rows, axes); raise `SensorError` for another shape."""
-    given = np.array(array, dtype=np.float64, order="C")
+    given = np.array(real(name, array), dtype=np.float64, order="C")
     if given.shape != (rows, axes):
         raise SensorError(name, f"shape {given.shape}", allowed=f"must be ({rows}, {axes})")
     given.flags.writeable = False
@@ -66,7 +79,7 @@ def apply(
             raise SensorError("array", output.name, allowed="must be given")
         given[output.name] = checked_rows(output.name, ideal[output.name], seconds.size, output.axes)
     name = name or spec.type
-    draws = Draws(spec.processes(), checked_seed(seed), (run, "sensor", name))
+    draws = Draws(spec.processes(), checked_seed(seed), (checked_run(run), "sensor", name))
     since = seconds - seconds[0]
     ticks = Ticks(np.rint(since * TICK_RATE).astype(np.int64), TICK_RATE)
     _, measured = spec.measure(spec.init(draws.initial), ticks, given, draws.take(seconds.size))

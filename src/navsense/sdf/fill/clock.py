@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from navsense.clock import Clock
-from navsense.errors import SdfError
+from navsense.errors import ClockError, SdfError
 from navsense.noise.channel import NEUTRAL
 from navsense.sdf.context import Context
 from navsense.sdf.fill.noise import noise_of
@@ -56,7 +56,17 @@ class Clocks:
             raise refusal(element, name, allowed, attribute="name", remedy=remedy)
         if element.first("noise") is None:
             context.note("warning", f"<clock>: {full}", "has no <noise>: it shows global time", element.where)
-        clock = Clock(full, noise_of(context, element, classic=classic) if element.children else NEUTRAL, element.where)
+        noise = noise_of(context, element, classic=classic) if element.children else NEUTRAL
+        try:
+            clock = Clock(full, noise, element.where)
+        except ClockError as error:
+            raise SdfError(
+                "<clock><noise><dynamic_bias_correlation_time>",
+                error.value,
+                where=element.where,
+                allowed=error.allowed,
+                remedy=error.remedy,
+            ) from error
         self.by_name[full] = clock
         same = self.by_model.setdefault(scope.node.name, {}).setdefault(name, [])
         if same:

@@ -16,8 +16,8 @@ import math
 from navsense.pose import from_rpy, multiply, normalised
 from navsense.sdf import values
 from navsense.sdf.context import Context, Place
-from navsense.sdf.fill._fields import flag_of
 from navsense.sdf.fill._mount import Mount
+from navsense.sdf.fill.fields import flag_of
 from navsense.sdf.fill.noise import axes_of
 from navsense.sdf.places import LEAF
 from navsense.sdf.read import Element

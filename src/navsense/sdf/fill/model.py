@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from navsense.sdf.context import Context
-from navsense.sdf.fill._fields import flag_of
+from navsense.sdf.fill.fields import flag_of
 from navsense.sdf.fill.motion import motion_of, refuse_nested
 from navsense.sdf.frames import Node, Poses, Scope
 from navsense.sdf.graph import below

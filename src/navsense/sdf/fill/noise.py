@@ -6,7 +6,7 @@ import math
 
 from navsense.noise.channel import NEUTRAL, NOT_NEGATIVE, Noise
 from navsense.sdf.context import Context
-from navsense.sdf.fill._fields import number_of
+from navsense.sdf.fill.fields import number_of
 from navsense.sdf.places import AXES, AXIS, NOISE
 from navsense.sdf.read import Element
 from navsense.sdf.values import decimal, refusal

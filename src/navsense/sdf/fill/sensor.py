@@ -9,11 +9,11 @@ from typing import Protocol
 
 from navsense.pose import Pose, multiply, normalised
 from navsense.sdf.context import Context, Place
-from navsense.sdf.fill._fields import number_of
 from navsense.sdf.fill._mount import Mount
 from navsense.sdf.fill.clock import Clocks
+from navsense.sdf.fill.fields import number_of
 from navsense.sdf.fill.model import Filled
-from navsense.sdf.fill.world import classic_of
+from navsense.sdf.fill.world import DEFAULT_STEP, classic_of
 from navsense.sdf.frames import Node, Scope
 from navsense.sdf.graph import place_pose
 from navsense.sdf.names import checked_name, default_topic, full_name, valid_topic
@@ -128,10 +128,9 @@ class Sensors:
         rate = number_of(self.context, element, "update_rate", 0.0, least=0.0)
         resolved = rate or rate_of_step(self.max_step_size)
         if not SLOWEST <= resolved <= FASTEST:
-            at, parent = (element, "link") if child is None else (child, "sensor")
             allowed = f"must be from {SLOWEST:g} to {FASTEST:.0f} Hz"
-            remedy = "" if rate else "without update_rate a sensor samples every max_step_size; give one"
-            self.context.problem(refusal(at, f"{resolved:g} Hz", allowed, parent=parent, remedy=remedy))
+            self.context.problem(refusal(child or element, f"{resolved:g} Hz", allowed, parent="sensor"))
+            return rate_of_step(DEFAULT_STEP)
         return resolved
 
     def _topic(self, element: Element, link: Node, name: str, kind: str) -> str:

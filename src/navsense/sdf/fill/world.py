@@ -6,12 +6,16 @@ import math
 
 from navsense.environment.base import DEFAULT_GRAVITY, DEFAULT_MAGNETIC_FIELD, Environment, Uniform
 from navsense.sdf.context import Context
-from navsense.sdf.fill._fields import number_of, vector_of, word_of
+from navsense.sdf.fill.fields import number_of, vector_of, word_of
 from navsense.sdf.places import PHYSICS, SPHERICAL_COORDINATES
 from navsense.sdf.read import Element
-from navsense.sdf.values import attribute_flag
+from navsense.sdf.values import attribute_flag, refusal
+from navsense.ticks import FASTEST, SLOWEST
 
 FIDELITIES = ("physical", "classic")
+
+SHORTEST_STEP, LONGEST_STEP = 1.0 / FASTEST, 1.0 / SLOWEST
+"""Seconds: the periods of the fastest and the slowest sensor."""
 
 DEFAULT_STEP = 0.001
 """Seconds: the default of SDF's `<max_step_size>` (SDF 1.12, `physics.sdf`)."""
@@ -42,7 +46,12 @@ def max_step_size(context: Context, world: Element) -> float:
         if element is not chosen:
             reason = f"is one of several; the one on line {chosen.line} counts"
             context.note("unsupported", "<world><physics>", reason, element.where)
-    return number_of(context, chosen, "max_step_size", DEFAULT_STEP, above=0.0)
+    step = number_of(context, chosen, "max_step_size", DEFAULT_STEP, above=0.0)
+    if not SHORTEST_STEP <= step <= LONGEST_STEP:
+        allowed = f"must be from {SHORTEST_STEP:g} to {LONGEST_STEP:g} s"
+        context.problem(refusal(chosen.first("max_step_size") or chosen, f"{step:g}", allowed, parent="physics"))
+        return DEFAULT_STEP
+    return step
 
 
 def classic_of(context: Context, element: Element, *, default: bool) -> bool:
