@@ -23,6 +23,9 @@ ASKED := pyproject.toml constraints.txt Makefile
 # Pip's many lines cut down to the ones that show that it moves.
 PROGRESS := { grep --line-buffered -E '^ *(Downloading|Installing collected|Successfully installed)|^(ERROR|error)' || true; } | cut -c 1-100
 
+# A compiled kernel is cached by its own file, not by the files of what it calls: one cache for each state of src.
+CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba-$$($(BIN)/python tools/source_hash.py src)"
+
 help:
 	@echo 'make demo | test | lint | format | types | bench | requirements | clean'
 
@@ -58,17 +61,15 @@ $(STAMPS)/lint: $(STAMPS)/run
 demo: $(STAMPS)/run
 	@mkdir -p $(OUT)
 	@echo '==> navsense run examples/quadrotor.sdf --duration 30 -o $(OUT)/quadrotor.mcap'
-	@$(BIN)/navsense run examples/quadrotor.sdf --duration 30 -o $(OUT)/quadrotor.mcap
+	@$(CACHE) $(BIN)/navsense run examples/quadrotor.sdf --duration 30 -o $(OUT)/quadrotor.mcap
 	@echo '==> navsense info $(OUT)/quadrotor.mcap'
 	@$(BIN)/navsense info $(OUT)/quadrotor.mcap
 
 test: test-compiled test-interpreted
 
-# A compiled kernel is cached by its own file, not by the files of what it calls: one cache for each state of src.
 test-compiled: $(STAMPS)/test
 	@echo '==> pytest, compiled'
-	@NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba-$$($(BIN)/python tools/source_hash.py src)" \
-	    $(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	@$(CACHE) $(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
 # The same tests without the compiler: what is compiled and what the interpreter runs are held to be equal.
 test-interpreted: $(STAMPS)/test test-compiled
@@ -91,7 +92,7 @@ types: $(STAMPS)/lint
 bench: $(STAMPS)/test
 	@for script in benchmarks/bench_*.py; do \
 	    [ -e "$$script" ] || { echo 'no benchmarks/bench_*.py yet'; break; }; \
-	    echo "==> $$script"; $(BIN)/python "$$script" $(ARGS); \
+	    echo "==> $$script"; $(CACHE) $(BIN)/python "$$script" $(ARGS); \
 	done
 
 requirements: $(STAMPS)/run

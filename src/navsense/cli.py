@@ -151,11 +151,15 @@ def run(
     output: tuple[str, ...],
 ) -> None:
     """Simulate WORLD and record it; prints what was recorded."""
+    from navsense.describe import log_words
     from navsense.sdf import load
-    from navsense.simulation import record
+    from navsense.simulation import record, resolve
 
     world = load(world_file)
     warn(world, err=True)
+    moved = resolve(world, motion_argument(motion))
+    for model, given in moved.items():
+        click.echo(f"{model}: moved by the motion given{log_words(given)}", err=True)
     with ExitStack() as stack:
         advance = stack.enter_context(interruptible(progress_bar(stack)))
         summary = record(
@@ -164,7 +168,7 @@ def run(
             duration,
             seed=seed,
             run=number,
-            motion=motion_argument(motion),
+            motion=moved,
             fidelity=fidelity,
             epoch=epoch,
             truth_rate=truth_rate,

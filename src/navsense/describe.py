@@ -8,10 +8,12 @@ from dataclasses import fields
 from pathlib import Path
 
 from navsense.errors import SimulationError, SinkError, Where
+from navsense.messages.kalibr import kalibr
+from navsense.motion.base import Motion
+from navsense.motion.replay import Replay
 from navsense.motion.still import Still
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sensors.imu import Imu
-from navsense.sensors.kalibr import kalibr
 from navsense.world import Model, MountedSensor, World
 
 AXES = "xyz"
@@ -39,7 +41,16 @@ def model_words(model: Model) -> str:
     if model.motion is None or isinstance(model.motion, Still):
         return "stands still (no navsense:motion; give one with --motion)"
     end = "for ever" if math.isinf(model.motion.end) else f"until {model.motion.end:g} s"
-    return f"moved by its navsense:motion, {end}"
+    return f"moved by its navsense:motion, {end}{log_words(model.motion)}"
+
+
+def log_words(motion: Motion) -> str:
+    """Return what the noise of a motion log does to the acceleration; nothing for another motion."""
+    if not isinstance(motion, Replay):
+        return ""
+    smoothed = "not smoothed" if motion.bandwidth is None else f"smoothed at {motion.bandwidth:g} Hz"
+    noise = f"{motion.position_noise:.2g} m of noise in position"
+    return f" (log {smoothed}: {noise}, which is {motion.acceleration_noise:.2g} m/s^2 in acceleration)"
 
 
 def sensor_lines(sensor: MountedSensor) -> Iterator[str]:

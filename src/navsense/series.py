@@ -92,9 +92,10 @@ class Reading(Mapping[str, AnyArray]):
     """The readings of one sensor: `reading["field"]`, `reading.truth["field"]`, `reading.errors["field"]`.
 
     `arrays[name]` (*runs, time, axis) is what the instrument says, `truth[name]` (time, axis) what a perfect one would
-    have said, `errors[name]` (*runs, time, axis) the hidden slow error in force (turn-on bias plus drift). `time`
-    (time,) s is true time, `clock_error` (*runs, time) s what the sensor's clock is off by, `valid` (*runs, time) false
-    where the instrument gave no number, `emitted` (*runs, time) false where it gave no reading at all.
+    have said, `errors[name]` (*runs, time, axis) the hidden slow error in force (turn-on bias plus drift), and
+    `errors[name + "_turn_on"]` its constant part; what is left is the drift. `time` (time,) s is true time,
+    `clock_error` (*runs, time) s what the sensor's clock is off by, `valid` (*runs, time) false where the instrument
+    gave no number, `emitted` (*runs, time) false where it gave no reading at all.
     """
 
     name: str

@@ -215,6 +215,8 @@ def record(
     )
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     interrupted = False
+    for target in targets:
+        sinks.check(target)
     with ExitStack() as stack:
         opened = [stack.enter_context(sinks.open(target, sinks.recording(session))) for target in targets]
         try:

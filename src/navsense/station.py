@@ -12,7 +12,7 @@ from navsense.motion.base import Motion
 from navsense.motion.mounted import mounted
 from navsense.motion.still import Still
 from navsense.pose import Pose
-from navsense.sensors.base import Measured
+from navsense.sensors.base import Measured, errors_of
 from navsense.series import Reading, all_true, frozen
 from navsense.streams import Draws
 from navsense.ticks import Ticks
@@ -113,7 +113,7 @@ def reading(sensor: MountedSensor, ticks: Ticks, ideal: Mapping[str, AnyArray], 
         clock_error=block.clock_error,
         arrays=measured.arrays,
         truth={output.name: ideal[output.name] for output in outputs if output.name in ideal},
-        errors=measured.errors,
+        errors=errors_of(measured, len(ticks)),
         valid=everything if measured.valid is None else measured.valid,
         emitted=everything if measured.emitted is None else measured.emitted,
         epoch=epoch,

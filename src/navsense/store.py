@@ -70,6 +70,7 @@ class Series:
         self.clock_error = np.empty((*lead, length))
         self.arrays: dict[str, dict[str, AnyArray]] = {"truth": {}, "arrays": {}, "errors": {}}
         self.flags: dict[str, AnyArray] = {}
+        self.turn_on: dict[str, AnyArray] = {}
 
     def put(self, group: str, name: str, number: int | None, first: int, values: AnyArray) -> None:
         """Copy a block of rows into place; `number` is the run's place on the run axis, None for truth."""
@@ -79,6 +80,21 @@ class Series:
             kept[name] = empty_like_block(values, lead, self.time.size)
         target = kept[name] if number is None or not self.lead else kept[name][number]
         target[first : first + values.shape[0]] = values
+
+    def put_turn_on(self, number: int, turn_on: Mapping[str, AnyArray]) -> None:
+        """Keep the constant part of a run's errors, once."""
+        for name, row in turn_on.items():
+            kept = self.turn_on.setdefault(f"{name}_turn_on", np.empty((*self.lead, *row.shape)))
+            kept[(number,) if self.lead else ()] = row
+
+    def errors(self) -> dict[str, AnyArray]:
+        """Return the hidden errors by name, the constant ones as views (*runs, time, axis) that take no memory."""
+        shape = (*self.lead, self.time.size)
+        constant = {
+            name: np.broadcast_to(np.expand_dims(rows, -2), (*shape, rows.shape[-1]))
+            for name, rows in self.turn_on.items()
+        }
+        return {**self.arrays["errors"], **constant}
 
     def put_flags(self, number: int, first: int, flags: Mapping[str, AnyArray]) -> None:
         """Copy validity and emission; nothing is stored while all are true."""
@@ -125,6 +141,7 @@ class Store:
             series.put("arrays", name, number, first, values)
         for name, values in block.measured.errors.items():
             series.put("errors", name, number, first, values)
+        series.put_turn_on(number, block.measured.turn_on)
         series.put_flags(number, first, rows(block.measured, len(ticks)))
 
     def truth(self, truths: Mapping[str, Truth]) -> None:
@@ -155,7 +172,7 @@ class Store:
             clock_error=series.clock_error,
             arrays=series.arrays["arrays"],
             truth=series.arrays["truth"],
-            errors=series.arrays["errors"],
+            errors=series.errors(),
             valid=series.flags.get("valid", everything),
             emitted=series.flags.get("emitted", everything),
             epoch=self._session.epoch,

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from scipy.spatial.transform import Rotation
 
 from navsense import messages
 from navsense.errors import SinkError
@@ -40,6 +41,14 @@ def finite(size: int) -> st.SearchStrategy[list[float]]:
     return st.lists(st.floats(-1e9, 1e9), min_size=size, max_size=size)
 
 
+def unit(values: list[float]) -> list[float]:
+    """Return a quaternion made of any four numbers, not all of them tiny."""
+    return [float(value) for value in np.array(values) / math.hypot(*values)]
+
+
+units = finite(4).filter(lambda values: math.hypot(*values) > 1e-3).map(unit)
+
+
 def time(stamp: int) -> Any:
     return T["builtin_interfaces/msg/Time"](sec=stamp // 10**9, nanosec=stamp % 10**9)
 
@@ -66,6 +75,15 @@ def encoded(message: cdr.Message, stamp: int, **arrays: list[Any]) -> bytes:
     with np.errstate(all="ignore"):
         rows = cdr.encode(message, np.array([0, stamp, 1]), columns)
     return bytes(rows[1])
+
+
+def turned_back(wxyz: list[float], world: list[float], got: Any) -> list[float]:
+    """Return what a decoder made of a world vector in the link's frame, once it is seen to be right to rounding."""
+    w, x, y, z = wxyz
+    own = Rotation.from_quat([x, y, z, w]).inv().apply(world)
+    out = [got.x, got.y, got.z]
+    assert np.allclose(out, own, rtol=0.0, atol=1e-14 * max(map(abs, world)) + 1e-300)
+    return out
 
 
 def expected(value: Any, kind: str) -> bytes:
@@ -147,12 +165,13 @@ def test_clock(stamp: int) -> None:
 
 @pytest.mark.requirement("TRU-1")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@given(stamps, words, finite(4), vectors(3), finite(3), vectors(3))
+@given(stamps, words, units, vectors(3), finite(3), vectors(3))
 def test_truth(
     stamp: int, link: str, turn: list[float], place: list[float], speed: list[float], rate: list[float]
 ) -> None:
-    with np.errstate(all="ignore"):
-        own = truth.to_link(np.array([turn]), np.array([speed]))[0].tolist()
+    raw = encoded(truth.odometry(link), stamp, position=place, orientation=turn, velocity=speed, angular_velocity=rate)
+    back: Any = STORE.deserialize_cdr(raw, "nav_msgs/msg/Odometry")
+    own = turned_back(turn, speed, back.twist.twist.linear)
     zeros = np.zeros(36)
     point = T["geometry_msgs/msg/Point"](*place)
     pose = T["geometry_msgs/msg/Pose"](position=point, orientation=quaternion(turn))
@@ -163,11 +182,12 @@ def test_truth(
         pose=T["geometry_msgs/msg/PoseWithCovariance"](pose=pose, covariance=zeros),
         twist=T["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=zeros),
     )
-    raw = encoded(truth.odometry(link), stamp, position=place, orientation=turn, velocity=speed, angular_velocity=rate)
     assert raw == expected(value, "nav_msgs/msg/Odometry")
+    raw = encoded(truth.accel(link), stamp, orientation=turn, acceleration=speed, angular_acceleration=rate)
+    back = STORE.deserialize_cdr(raw, "geometry_msgs/msg/AccelStamped")
+    own = turned_back(turn, speed, back.accel.linear)
     accel = T["geometry_msgs/msg/Accel"](linear=vector(own), angular=vector(rate))
     value = T["geometry_msgs/msg/AccelStamped"](header=header(stamp, link), accel=accel)
-    raw = encoded(truth.accel(link), stamp, orientation=turn, acceleration=speed, angular_acceleration=rate)
     assert raw == expected(value, "geometry_msgs/msg/AccelStamped")
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from navsense.clock import Clock, error
 from navsense.errors import SensorError, SimulationError
+from navsense.messages.kalibr import kalibr
 from navsense.noise.channel import Noise
 from navsense.sensors import Imu, Magnetometer
-from navsense.sensors.kalibr import kalibr
 
 TIME = np.arange(1000) / 200.0
 ZEROS = np.zeros((1000, 3))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from navsense.clock import Clock
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
@@ -54,6 +55,7 @@ def world() -> World:
             MountedSensor(IMU, imu, "rov", "rov::base", 100.0, Pose((0.0, 0.0, 0.1)), "/imu", clock="rov::base::clock"),
             MountedSensor(MAG, Magnetometer(quiet), "rov", "rov::base", 10.0, topic="/mag", frame="mag_frame"),
         ),
+        (Clock("rov::base::clock", Noise(bias_stddev=0.01)),),
     )
 
 
@@ -68,7 +70,6 @@ def reading(name: str, start: int, count: int, epoch: int = 0, seed: int = 1, ru
     arrays: dict[str, Any] = {key: rng.standard_normal((*runs, count, n)) for key, n in axes.items()}
     slow = {key: n for key, n in axes.items() if key != "orientation"}
     errors: dict[str, Any] = {key: rng.standard_normal((*runs, count, n)) for key, n in slow.items()}
-    errors |= {key + "_turn_on": rng.standard_normal((*runs, count, n)) for key, n in slow.items()}
     return Reading(
         name=name,
         type="imu" if is_imu else "magnetometer",

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import dataclasses
+import io
 import json
+import os
+import random
 import resource
 import tracemalloc
-from contextlib import suppress
+import warnings
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
 from navsense import sinks
 from navsense.errors import SinkError
+from navsense.sensors.base import Sensor
+from navsense.sensors.imu import Imu
+from navsense.sensors.magnetometer import Magnetometer
 from navsense.series import TRUTH_ARRAYS, Reading, Slab
 from navsense.sinks import npz
 from navsense.sinks.info import info
 from navsense.sinks.load import load
+from navsense.world import World
 
 
 def write(made: ModuleType, path: Path, runs: tuple[int, ...] = (), seconds: int = 3) -> list[Slab]:
@@ -94,16 +105,6 @@ def assert_same(got: Reading, expected: Reading) -> None:
             assert new[key].tobytes() == old[key].tobytes()
 
 
-def test_a_turn_on_bias_without_a_time_axis_is_kept_once(made: ModuleType, tmp_path: Path) -> None:
-    path = tmp_path / "run.npz"
-    with sinks.open(path, sinks.Recording(made.world(), duration=3.0)) as sink:
-        for second in range(3):
-            slab = made.slab(second)
-            slab.readings[made.MAG].errors["field_turn_on"] = np.array([1.0, 2.0, 3.0])
-            sink.write(slab)
-    assert load(path)[made.MAG].errors["field_turn_on"].tolist() == [1.0, 2.0, 3.0]
-
-
 def test_same_run_same_bytes(made: ModuleType, tmp_path: Path) -> None:
     write(made, tmp_path / "a.npz")
     write(made, tmp_path / "b.npz")
@@ -111,13 +112,116 @@ def test_same_run_same_bytes(made: ModuleType, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:npz")
-def test_an_interrupted_recording_leaves_nothing_half_done(made: ModuleType, tmp_path: Path) -> None:
+def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     path.write_text("the old one")
-    with suppress(RuntimeError), sinks.open(path, sinks.Recording(made.world(), duration=3.0)) as sink:
+    recording = sinks.Recording(made.world(), duration=3.0)
+    with pytest.raises(RuntimeError, match="elsewhere"), sinks.open(path, recording):
+        raise RuntimeError("elsewhere")
+    assert path.read_text() == "the old one"  # nothing was given, so nothing is kept
+    with pytest.raises(RuntimeError, match="elsewhere"), sinks.open(path, recording) as sink:  # noqa: PT012 - it is raised around the sink
         sink.write(made.slab(0))
-        raise RuntimeError
-    assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("run.npz", "the old one")]
+        sink.write(made.slab(1))
+        raise RuntimeError("elsewhere")
+    assert_same(load(path)[made.MAG].between(0, 10), made.slab(0).readings[made.MAG])
+    assert load(path)[made.IMU].time.size == 200
+    assert load(path).meta["duration_asked"] == 3.0
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_an_error_of_another_sink_keeps_what_this_one_has(made: ModuleType, tmp_path: Path) -> None:
+    recording = sinks.Recording(made.world(), duration=3.0)
+    slab = made.slab(1)
+    slab.readings[made.IMU].clock_error[3] = 1e10  # no ROS message can hold it
+    with (  # noqa: PT012 - one sink fails inside another
+        pytest.raises(SinkError, match="--epoch"),
+        sinks.open(tmp_path / "run.npz", recording) as npz_sink,
+        sinks.open(tmp_path / "run.mcap", recording) as mcap_sink,
+    ):
+        for part in (made.slab(0), slab):
+            mcap_sink.write(part)
+            npz_sink.write(part)
+    assert load(tmp_path / "run.npz")[made.IMU].time.size == 100
+    assert {entry.name for entry in tmp_path.iterdir()} == {"run.npz", "run.mcap"}
+
+
+def test_an_error_while_finishing_does_not_hide_the_one_before(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "run.npz"
+    recording = sinks.Recording(made.world())
+    with pytest.raises(RuntimeError, match="elsewhere"), sinks.open(path, recording) as sink:  # noqa: PT012 - it is raised around the sink
+        sink.write(made.slab(0))
+        monkeypatch.setattr(npz.Column, "write", full)
+        raise RuntimeError("elsewhere")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupt_inside_a_slab_leaves_the_slabs_before_it(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.npz"
+    append, calls = npz.Column.append, []
+
+    def interrupted(column: npz.Column, array: np.ndarray) -> None:
+        append(column, array)
+        calls.append(column)
+        if len(calls) == 50:
+            raise KeyboardInterrupt
+
+    sink = sinks.open(path, sinks.Recording(made.world(), duration=3.0))
+    sink.write(made.slab(0))
+    monkeypatch.setattr(npz.Column, "append", interrupted)
+    with pytest.raises(KeyboardInterrupt), sink:  # noqa: PT012 - which write is interrupted is open
+        for second in range(1, 9):
+            sink.write(made.slab(second))
+    found = load(path)
+    assert found[made.IMU].time.size % 100 == 0
+    assert found[made.IMU].time.size == 10 * found[made.MAG].time.size == 2 * found.truth["rov::base"].time.size
+    assert_same(found[made.MAG].between(10, 20), made.slab(1).readings[made.MAG])
+
+
+def renamed(made: ModuleType, name: str, new: str, spec: Sensor | None = None) -> World:
+    """Return the world with one of its sensors under another name, or of another kind."""
+    world = made.world()
+    sensors = [
+        dataclasses.replace(sensor, name=new, spec=spec or sensor.spec) if sensor.name == name else sensor
+        for sensor in world.sensors
+    ]
+    return dataclasses.replace(world, sensors=tuple(sensors))
+
+
+@pytest.mark.parametrize("new", ["rov::base::imu/truth", "rov::base::imu/errors", "truth/rov::base"])
+def test_names_whose_keys_are_one_are_refused_at_once(made: ModuleType, tmp_path: Path, new: str) -> None:
+    spec = Imu() if "imu" in new else Magnetometer()
+    world = renamed(made, made.MAG, new, spec)
+    with pytest.raises(SinkError, match=rf"{new}.*rename the sensor.*\.mcap"):
+        sinks.open(tmp_path / "run.npz", sinks.Recording(world))
+    assert not list(tmp_path.iterdir())
+    sinks.open(tmp_path / "run.mcap", sinks.Recording(world)).close()
+    sinks.open(tmp_path / "run.npz", sinks.Recording(world, truth=False)).close()
+
+
+def test_a_name_with_a_slash_whose_keys_are_free_is_kept(made: ModuleType, tmp_path: Path) -> None:
+    world, name = renamed(made, made.MAG, made.IMU + "/truth"), made.IMU + "/truth"
+    slab = made.slab(0)
+    slab.readings[name] = dataclasses.replace(slab.readings.pop(made.MAG), name=name)
+    with sinks.open(tmp_path / "run.npz", sinks.Recording(world)) as sink:
+        sink.write(slab)
+    assert_same(load(tmp_path / "run.npz")[name], slab.readings[name])
+
+
+def test_keys_that_nobody_announced_and_that_are_one_are_refused(made: ModuleType, tmp_path: Path) -> None:
+    slab = made.slab(0)
+    slab.readings[made.MAG].arrays["truth/field"] = np.zeros((10, 3))
+    sink = sinks.open(tmp_path / "run.npz", sinks.Recording(made.world()))
+    with pytest.raises(SinkError, match="truth/field"):
+        sink.write(slab)
+    with pytest.raises(SinkError, match="already failed"):
+        sink.write(made.slab(1))
 
 
 def test_a_full_disk_is_a_clear_error(made: ModuleType, tmp_path: Path) -> None:
@@ -142,12 +246,148 @@ def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> No
     for place in range(0, len(raw), max(1, len(raw) // 60)):
         bad.write_bytes(raw[:place])
         for look in (load, info):
-            with pytest.raises(SinkError, match=r"bad\.npz"):
+            with pytest.raises(SinkError, match=r"bad\.npz.*cannot be recovered; an \.mcap can"):
                 look(bad)
     for name in ("other.npz", "none.npz"):
         for look in (load, info):
             with pytest.raises(SinkError, match=name):
                 look(tmp_path / name)
+
+
+def test_an_mcap_cannot_be_loaded_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "run.mcap").write_bytes(b"\x89MCAP0\r\n")
+    with pytest.raises(SinkError, match=r"run\.mcap.*only \.npz recordings can be loaded"):
+        load(tmp_path / "run.mcap")
+
+
+def rewritten(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """Write an archive anew with its arrays changed; bytes instead of an array stand as they are."""
+    with np.load(path) as archive:
+        arrays: dict[str, Any] = dict(archive)
+    change(arrays)
+    out = path.with_name("changed.npz")
+    with zipfile.ZipFile(out, "w") as archive:
+        for key, value in arrays.items():
+            raw = io.BytesIO()
+            if not isinstance(value, bytes):
+                np.lib.format.write_array(raw, value)
+            archive.writestr(key + ".npy", value if isinstance(value, bytes) else raw.getvalue())
+    return out
+
+
+def head_alone(shape: str) -> bytes:
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+TIME = "rov::base::mag/time"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (TIME, head_alone("(1000000000000000,)")),
+        (TIME, head_alone("(10000000000000000000000000000000,)")),
+        (TIME, head_alone("(-3,)")),
+        (TIME, head_alone("(3")),
+        (TIME, b""),
+        (TIME, b"no array"),
+        (TIME, np.zeros((30, 1))),
+        (TIME, np.full(30, np.nan)),
+        (TIME, np.zeros(30, dtype="U3")),
+        ("meta", np.array("[" * 100_000)),
+        ("meta", np.array("{")),
+        ("meta", np.array('{"program": "navsense"}')),
+        ("meta", np.array('{"program": "navsense", "epoch": 1e3, "sensors": {}, "links": []}')),
+        ("meta", np.array('{"program": "navsense", "epoch": 1, "sensors": [1], "links": []}')),
+        ("meta", np.array('{"program": "other"}')),
+    ],
+)
+def test_damaged_arrays_are_a_clear_error(made: ModuleType, tmp_path: Path, key: str, value: Any) -> None:
+    write(made, tmp_path / "run.npz")
+    bad = rewritten(tmp_path / "run.npz", lambda arrays: arrays.update({key: value}))
+    found = []
+    for look in (load, info):
+        try:
+            look(bad)
+        except SinkError as error:
+            found.append(str(error))
+    # The times of a file are no concern of `load` as long as they are numbers.
+    assert len(found) == 2 or (isinstance(value, np.ndarray) and np.isnan(value).all())
+    assert all("changed.npz is no recording of navsense" in text and "pickle" not in text for text in found)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("clock_error", np.zeros(29)),
+        ("clock_error", np.zeros(())),
+        ("clock_error", np.zeros(30, dtype=np.int64)),
+        ("valid", np.ones((30, 2), dtype=np.bool_)),
+        ("valid", np.ones(30)),
+        ("emitted", np.ones(31, dtype=np.bool_)),
+        ("field", np.zeros((29, 3))),
+        ("truth/field", np.zeros((31, 3))),
+        ("errors/field", np.zeros((2, 30, 3))),
+    ],
+)
+def test_arrays_that_do_not_fit_together_are_refused(
+    made: ModuleType, tmp_path: Path, key: str, value: np.ndarray
+) -> None:
+    write(made, tmp_path / "run.npz")
+    bad = rewritten(tmp_path / "run.npz", lambda arrays: arrays.update({f"{made.MAG}/{key}": value}))
+    with pytest.raises(SinkError, match=rf"damaged: array {made.MAG}/{key}"):
+        load(bad)
+    bad = rewritten(
+        tmp_path / "run.npz", lambda arrays: arrays.update({"truth/rov::base/orientation": np.ones((150, 3))})
+    )
+    with pytest.raises(SinkError, match="damaged: array truth/rov::base/orientation"):
+        load(bad)
+
+
+def test_bytes_that_rot_never_raise_anything_else(made: ModuleType, tmp_path: Path) -> None:
+    path, bad = tmp_path / "run.npz", tmp_path / "bad.npz"
+    write(made, path, seconds=1)
+    raw = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        heads = [member.header_offset for member in archive.infolist()]
+    rng, said = random.Random(5), []
+    for _ in range(600):
+        broken = bytearray(raw)
+        for _ in range(rng.randrange(1, 4)):
+            start = rng.choice((*heads, len(raw) - 4000))  # heads and the index, where most is said
+            broken[rng.randrange(start, min(len(raw), start + rng.choice((60, 250, 4000))))] = rng.randrange(256)
+        bad.write_bytes(broken)
+        for look in (load, info):
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    look(bad)
+            except SinkError as error:
+                said.append(str(error))
+    assert len(said) > 300
+    assert all("bad.npz" in text and "pickle" not in text for text in said)
+
+
+@pytest.mark.parametrize("suffix", [".mcap", ".npz"])
+def test_pipes_are_refused_before_they_are_opened(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+    pipe = tmp_path / f"pipe{suffix}"
+    os.mkfifo(pipe)
+    with pytest.raises(SinkError, match="is a pipe"):
+        sinks.open(pipe, sinks.Recording(made.world()))
+    with pytest.raises(SinkError, match="is a pipe"):
+        info(pipe)
+    if suffix == ".npz":
+        with pytest.raises(SinkError, match="is a pipe"):
+            load(pipe)
+
+
+def test_a_run_without_an_end_of_its_own_says_none(made: ModuleType, tmp_path: Path) -> None:
+    for suffix in (".mcap", ".npz"):
+        path = tmp_path / f"run{suffix}"
+        sinks.open(path, sinks.Recording(made.world(), duration=float("inf"))).close()
+        assert "duration_asked" not in info(path).meta
+        assert info(path).start is info(path).end is (None if suffix == ".npz" else 0)
 
 
 def test_an_array_that_changes_its_shape_or_has_a_taken_name_is_refused(made: ModuleType, tmp_path: Path) -> None:
@@ -176,9 +416,11 @@ def test_info_says_what_an_archive_holds(made: ModuleType, tmp_path: Path) -> No
         "truth/rov::base": ("truth", 150),
         "truth/rov::arm::tip": ("truth", 150),
     }
-    assert (found.start, found.end) == (100.0, 102.99)
+    assert (found.start, found.end) == (100_000_000_000, 102_990_000_000)
     assert found.meta["world"] == "sea"
-    assert "npz" in found.headline
+    assert "from 100 s to 102.99 s" in found.headline
+    assert "run 10, " in found.headline
+    assert found.headline.endswith("asked for 3 s")
 
 
 @pytest.mark.requirement("REC-1:npz", "REC-1:mcap")

@@ -20,7 +20,8 @@ from mcap.writer import CompressionType, Writer
 from navsense import sinks
 from navsense.errors import NavsenseError, SinkError
 from navsense.sinks import mcap, records
-from navsense.sinks.info import info
+from navsense.sinks.info import info, seconds
+from navsense.sinks.info import words as headline_words
 from navsense.sinks.recover import recover, recovered_name
 
 
@@ -217,6 +218,95 @@ def test_what_is_no_recording_is_refused(small: Path, tmp_path: Path) -> None:
         recover(small, tmp_path / "none" / "out.mcap")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["text.mcap"]
     assert recovered_name("a/run.mcap") == Path("a/run-recovered.mcap")
+    assert recovered_name("a/run.part") == Path("a/run.part-recovered.mcap")
+
+
+def test_recovering_touches_no_file_but_its_output(small: Path, tmp_path: Path) -> None:
+    out, part, other = tmp_path / "out.mcap", tmp_path / "out.mcap.part", tmp_path / "out.part"
+    part.write_bytes(small.read_bytes())
+    other.write_text("somebody's")
+    assert recover(part, out).complete
+    assert contents(out) == contents(small)
+    assert part.read_bytes() == small.read_bytes()
+    assert other.read_text() == "somebody's"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.mcap", "out.mcap.part", "out.part"]
+    plain = tmp_path / "plain"
+    plain.touch()
+    assert out.stat().st_mode == plain.stat().st_mode
+
+
+def test_recovering_onto_a_full_disk_leaves_nothing_and_advises_nothing_that_is_gone(
+    small: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.mcap"
+    out.write_text("the old one")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for limit in (0, 20_000):
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
+            with pytest.raises(SinkError, match=r"/out\.mcap cannot write.*too large") as error:
+                recover(small, out)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert "navsense recover" not in str(error.value)
+        assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.mcap", "the old one")]
+
+
+@pytest.mark.parametrize("name", ["out.npz", "out.txt", "out"])
+def test_what_is_recovered_goes_to_an_mcap_only(small: Path, tmp_path: Path, name: str) -> None:
+    with pytest.raises(SinkError, match=r"must end in \.mcap; name it out\.mcap"):
+        recover(small, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_archive_cannot_be_recovered_and_says_so(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    with sinks.open(path, sinks.Recording(made.world(), duration=1.0)) as sink:
+        sink.write(made.slab(0))
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(SinkError, match=r"cannot be recovered; an \.mcap can"):
+        recover(path, recovered_name(path))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_a_pipe_is_no_recording(small: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.mcap"
+    os.mkfifo(pipe)
+    with pytest.raises(SinkError, match="is a pipe"):
+        recover(pipe, tmp_path / "out.mcap")
+    with pytest.raises(SinkError, match="is a pipe"):
+        recover(small, pipe)
+
+
+@pytest.mark.parametrize(
+    ("stamp", "text"),
+    [
+        (1_700_000_001_995_000_000, "1700000001.995"),
+        (1_700_000_001_000_000_001, "1700000001.000000001"),
+        (20_000_000_000, "20"),
+        (0, "0"),
+        (-1_500_000_000, "-1.5"),
+    ],
+)
+def test_times_are_said_exactly(stamp: int, text: str) -> None:
+    assert seconds(stamp) == text
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("duration_asked", "3000.0", "asked for 3000 s"),
+        ("duration_asked", "0.25", "asked for 0.25 s"),
+        ("runs", "[7]", "run 7"),
+        ("runs", "[3, 4, 5]", "runs 3 to 5"),
+        ("runs", "[3, 5]", "2 runs"),
+        ("runs", "what", "runs what"),
+        ("runs", "5", "runs 5"),
+        ("seed", "7", "seed 7"),
+    ],
+)
+def test_the_headline_is_in_words(key: str, value: str, text: str) -> None:
+    assert headline_words(key, value) == text
 
 
 def test_info_says_what_a_recording_holds(made: ModuleType, small: Path) -> None:
@@ -224,9 +314,13 @@ def test_info_says_what_a_recording_holds(made: ModuleType, small: Path) -> None
     counts = {entry.name: (entry.type, entry.count) for entry in found.entries}
     assert counts["/imu"] == ("sensor_msgs/msg/Imu", 300)
     assert counts["/tf"] == ("tf2_msgs/msg/TFMessage", 150)
-    assert (found.start, found.end) == (0.0, 2.99)
+    assert (found.start, found.end) == (0, 2_990_000_000)
     assert found.meta["world"] == "sea"
     assert found.meta["seed"] == "7"
+    assert (found.meta["runs"], found.meta["duration_asked"]) == ("[0]", "3.0")
+    assert "from 0 s to 2.99 s" in found.headline
+    assert "run 0, " in found.headline
+    assert "asked for 3 s" in found.headline
     assert found.size == small.stat().st_size
     assert "mcap" in found.headline
     assert str(len(contents(small))) in found.headline

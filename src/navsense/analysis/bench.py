@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 
 import numpy as np
 
@@ -16,8 +16,6 @@ from navsense.noise.channels import Channels
 from navsense.pose import Pose
 from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
-from navsense.sensors.imu import Imu
-from navsense.sensors.magnetometer import Magnetometer
 from navsense.streams import BLOCK, Draws, Process
 from navsense.ticks import Ticks
 
@@ -124,12 +122,16 @@ def clock_row(name: str, noise: Noise) -> Row:
 
 
 def standard(kind: type[Sensor]) -> Sensor:
-    """Return a sensor with standard noise on every channel; a user's own as its witness."""
-    if kind is Imu:
-        return Imu(*(STANDARD,) * 6)
-    if kind is Magnetometer:
-        return Magnetometer(*(STANDARD,) * 3)
-    return kind.witness()
+    """Return a sensor with standard noise on every channel: its witness, each noise exchanged."""
+    return with_noise(kind.witness(), STANDARD)
+
+
+def with_noise(spec: Sensor, noise: Noise) -> Sensor:
+    """Return a sheet in which every field that is a noise is the one given."""
+    if not is_dataclass(spec) or isinstance(spec, type):
+        return spec
+    changed = {field.name: noise for field in fields(spec) if isinstance(getattr(spec, field.name), Noise)}
+    return replace(spec, **changed)
 
 
 def sensor_row(spec: Sensor, *, measured_only: bool = False) -> Row:

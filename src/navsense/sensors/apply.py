@@ -8,7 +8,7 @@ import numpy as np
 
 from navsense.clock import Clock, Stamps
 from navsense.errors import SensorError
-from navsense.sensors.base import Sensor
+from navsense.sensors.base import Sensor, errors_of
 from navsense.series import LONGEST_TIME, Reading, all_true, frozen
 from navsense.streams import Draws, checked_run, checked_seed
 from navsense.ticks import Ticks
@@ -93,7 +93,7 @@ def apply(
         clock_error=Stamps(clock, name, seed, run).errors(since),
         arrays=measured.arrays,
         truth=given,
-        errors=measured.errors,
+        errors=errors_of(measured, seconds.size),
         valid=everything if measured.valid is None else measured.valid,
         emitted=everything if measured.emitted is None else measured.emitted,
     )

@@ -11,8 +11,10 @@ The spec is the sensor's own frozen dataclass, so the four are its methods. Noth
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
 
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
@@ -38,12 +40,22 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What `measure` gives for n ticks: arrays and hidden slow errors by name, (n, axes) each; validity (n,)."""
+    """What `measure` gives for n ticks: arrays and hidden slow errors by name, (n, axes) each; validity (n,).
+
+    `turn_on` is the constant part of the errors in this serial number, (axes,) by the same names.
+    """
 
     arrays: Mapping[str, AnyArray]
     errors: Mapping[str, AnyArray]
     valid: BoolArray | None = None
     emitted: BoolArray | None = None
+    turn_on: Mapping[str, FloatArray] = field(default_factory=dict)
+
+
+def errors_of(measured: Measured, count: int) -> dict[str, AnyArray]:
+    """Return the hidden errors (n, axes) of `count` ticks by name, with the constant part as `NAME_turn_on`."""
+    constant = {f"{name}_turn_on": np.broadcast_to(row, (count, *row.shape)) for name, row in measured.turn_on.items()}
+    return {**measured.errors, **constant}
 
 
 class Sensor(Protocol):

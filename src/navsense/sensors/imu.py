@@ -181,7 +181,8 @@ class Imu:
         if self.orientation:
             arrays = {"orientation": ideal["orientation"], **arrays}
         slow = {"angular_velocity": omega_slow, "linear_acceleration": force_slow}
-        return ImuState(gyro, accelerometer), Measured(arrays, slow)
+        turn_on = {"angular_velocity": gyro.turn_on, "linear_acceleration": accelerometer.turn_on}
+        return ImuState(gyro, accelerometer), Measured(arrays, slow, turn_on=turn_on)
 
     def apply(
         self,

@@ -84,7 +84,7 @@ class Magnetometer:
     ) -> tuple[ChannelState, Measured]:
         """Return the new state and the noisy field (n, 3) T with its slow error."""
         state, field, slow = self._field.apply(state, ticks.index, ticks.rate, ideal["field"], draws)
-        return state, Measured({"field": field}, {"field": slow})
+        return state, Measured({"field": field}, {"field": slow}, turn_on={"field": state.turn_on})
 
     def apply(
         self,

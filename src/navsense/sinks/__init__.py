@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from navsense.errors import SinkError, Where
-from navsense.sinks.base import Opener, Recording, Sink, recording
+from navsense.sinks.base import Opener, Recording, Sink, check_target, recording
 from navsense.sinks.mcap import McapSink
 from navsense.sinks.npz import NpzSink
 
-__all__ = ["SINKS", "Recording", "Sink", "open", "recording"]
+__all__ = ["SINKS", "Recording", "Sink", "check", "open", "recording"]
 
 SINKS: Mapping[str, Opener] = {".mcap": McapSink, ".npz": NpzSink}
 """Suffix -> what opens such a recording."""
 
 
-def open(path: str | os.PathLike[str], head: Recording) -> Sink:  # noqa: A001 - read as sinks.open
-    """Return a sink that writes to `path`, by its suffix. Raise `SinkError` where it cannot be opened."""
+def check(path: str | os.PathLike[str]) -> Opener:
+    """Return what writes to `path`, by its suffix; raise `SinkError` where nothing can. Touches no file."""
     target = Path(path)
     opener = SINKS.get(target.suffix.lower())
     if opener is None:
@@ -29,4 +29,10 @@ def open(path: str | os.PathLike[str], head: Recording) -> Sink:  # noqa: A001 -
             where=Where(str(target)),
             remedy="name the file with one of them",
         )
-    return opener(target, head)
+    check_target(target)
+    return opener
+
+
+def open(path: str | os.PathLike[str], head: Recording) -> Sink:  # noqa: A001 - read as sinks.open
+    """Return a sink that writes to `path`, by its suffix. Raise `SinkError` where it cannot be opened."""
+    return check(path)(Path(path), head)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
+import math
+import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Protocol, Self, TypeAlias
+from typing import BinaryIO, Protocol, Self, TypeAlias
 
 from navsense.errors import SinkError, Where
 from navsense.series import Slab
@@ -18,8 +21,9 @@ from navsense.world import World
 class Recording:
     """The head of a recording: the world, the run, and what to keep.
 
-    `epoch` is the integer second of t = 0, `duration` in seconds, `runs` the numbers of the runs, one or those along
-    the leading axis of the readings. `truth` false leaves out ideal values, hidden errors and the truth of links.
+    `epoch` is the integer second of t = 0, `duration` the seconds that were asked for: a run may end before. `runs` are
+    the numbers of the runs, one or those along the leading axis of the readings. `truth` false leaves out ideal values,
+    hidden errors and the truth of links.
     """
 
     world: World
@@ -99,6 +103,16 @@ def version() -> str:
         return "0"
 
 
+def asked(recording: Recording) -> float | None:
+    """Return the duration (s) that was asked for; None for a run without an end of its own."""
+    return recording.duration if math.isfinite(recording.duration) else None
+
+
+def numbers(recording: Recording) -> str:
+    """Return the numbers of the runs as a JSON list."""
+    return json.dumps([int(run) for run in recording.runs])
+
+
 def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
     """Return an operating-system error as one of ours, with its remedy."""
     remedies = {
@@ -118,13 +132,33 @@ def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
 
 
 def check_target(path: Path) -> None:
-    """Raise `SinkError` where `path` can be no new file: it is a directory, or its directory does not exist."""
+    """Raise `SinkError` where `path` can be no new file: it is a directory or a pipe, or it has no directory."""
     try:
         if path.is_dir():
             raise SinkError("is a directory", where=Where(str(path)), remedy="name a file, such as run.mcap")
+        if path.is_fifo() or path.is_socket():
+            raise SinkError(
+                "is a pipe; a recording is written to a file", where=Where(str(path)), remedy="choose another name"
+            )
         if not path.parent.is_dir():
             raise SinkError(
                 "the directory does not exist", str(path.parent), where=Where(str(path)), remedy="create it first"
             )
     except (OSError, ValueError) as error:
+        raise SinkError(f"no possible file name: {error}", where=Where(str(path))) from error
+
+
+def opened(path: Path) -> BinaryIO:
+    """Return a file opened for reading. Raise `SinkError` where that cannot be, or it is a pipe or a device."""
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            # Asked before opening: a pipe that nobody writes to is never open.
+            raise SinkError(
+                "is a pipe or a device, not a file", where=Where(str(path)), remedy="copy what it gives into a file"
+            )
+        return path.open("rb")
+    except OSError as error:
+        raise os_error(path, error, "read") from error
+    except ValueError as error:
         raise SinkError(f"no possible file name: {error}", where=Where(str(path))) from error

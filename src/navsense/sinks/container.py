@@ -45,10 +45,17 @@ class Entries:
 class Container:
     """Writes one MCAP file. After a failure it is cut back to its last whole chunk, so that it can be recovered."""
 
-    def __init__(self, path: Path, profile: str = "ros2", compression: Compression = "zstd") -> None:
-        """Open `path` for writing and write its head. Raise `SinkError` where that cannot be."""
+    def __init__(
+        self, path: Path, profile: str = "ros2", compression: Compression = "zstd", final: Path | None = None
+    ) -> None:
+        """Open `path` for writing and write its head. Raise `SinkError` where that cannot be.
+
+        `final` is the name that the caller will give the file when it is whole: then `path` must be new, errors speak
+        of `final`, and what is left after one is nobody's.
+        """
         check_target(path)
         self.path = path
+        self._final = final
         self.schemas: dict[int, bytes] = {}
         self.channels: dict[int, bytes] = {}
         self.counts: dict[int, int] = {}
@@ -64,14 +71,17 @@ class Container:
         self._failed = False
         try:
             # Unbuffered: what was written is with the system at once, and survives the death of this process.
-            self._file = path.open("wb", buffering=0)
+            self._file = path.open("wb" if final is None else "xb", buffering=0)
         except OSError as error:
-            raise os_error(path, error) from error
+            raise os_error(final or path, error) from error
         try:
             head = records.record(records.HEADER, records.text(profile), records.text("navsense"))
             self._append(records.MAGIC, head)
         except BaseException:
-            self.release()
+            if final is None:
+                self.release()
+            else:
+                self.discard()
             raise
 
     @property
@@ -82,7 +92,7 @@ class Container:
     def _append(self, *parts: Buffer) -> None:
         """Write all parts, or none of them."""
         if self._failed:
-            raise SinkError("the recording has already failed", where=Where(str(self.path)))
+            raise SinkError("the recording has already failed", where=Where(str(self._final or self.path)))
         size = self._size
         try:
             for part in parts:
@@ -94,12 +104,18 @@ class Container:
             self._failed = True
             self._cut()
             if isinstance(error, OSError):
-                failure = os_error(self.path, error)
-                failure.remedy += f"; what was written stays readable by: navsense recover {self.path}"
-                failure.remedy = failure.remedy.removeprefix("; ")
-                raise failure from error
+                raise self._failure(error) from error
             raise
         self._size = size
+
+    def _failure(self, error: OSError) -> SinkError:
+        """Return the error of a write that failed, with what can still be done."""
+        if self._final is not None:
+            return os_error(self._final, error)
+        failure = os_error(self.path, error)
+        failure.remedy += f"; what was written stays readable by: navsense recover {self.path}"
+        failure.remedy = failure.remedy.removeprefix("; ")
+        return failure
 
     def _cut(self) -> None:
         """Take the file back to the last whole chunk."""
@@ -215,6 +231,12 @@ class Container:
         self._workers.shutdown()
         with contextlib.suppress(OSError):
             self._file.close()
+
+    def discard(self) -> None:
+        """Close the file and take it away; never raises."""
+        self.release()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
 
     def _summary(self) -> bytes:
         """Return all from the summary's first byte to the footer's last."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
+import json
 import os
 import struct
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +13,10 @@ from typing import BinaryIO
 import numpy as np
 
 from navsense.errors import SinkError, Where
+from navsense.series import nanoseconds
 from navsense.sinks import records
-from navsense.sinks.base import os_error
-from navsense.sinks.load import meta_of
+from navsense.sinks.base import opened, os_error
+from navsense.sinks.load import archive_of, meta_of, time_of
 from navsense.sinks.recover import profile
 
 
@@ -31,13 +31,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Info:
-    """What a recording holds. `start` and `end` are s since the epoch of its stamps, NaN where there is no message."""
+    """What a recording holds. `start` and `end` are true time in integer nanoseconds, None where there is no message.
+
+    `meta` is what the recording says of its run: texts, `runs` a JSON list, `duration_asked` in s.
+    """
 
     path: str
     format: str
     size: int
-    start: float
-    end: float
+    start: int | None
+    end: int | None
     entries: tuple[Entry, ...]
     meta: Mapping[str, str] = field(default_factory=dict)
 
@@ -46,9 +49,35 @@ class Info:
         """Return the whole in one line."""
         count = sum(entry.count for entry in self.entries)
         noun = "messages" if self.format == "mcap" else "rows"
-        span = "" if math.isnan(self.start) else f" from {self.start:.9f} s to {self.end:.9f} s"
-        made = "".join(f", {key} {value}" for key, value in self.meta.items())
+        span = ""
+        if self.start is not None and self.end is not None:
+            span = f" from {seconds(self.start)} s to {seconds(self.end)} s"
+        made = "".join(f", {words(key, value)}" for key, value in self.meta.items())
         return f"{self.path}: {self.format}, {self.size} bytes, {count} {noun}{span}{made}"
+
+
+def seconds(stamp: int) -> str:
+    """Return integer nanoseconds as exact seconds, without zeros at the end."""
+    whole, part = divmod(abs(stamp), 1_000_000_000)
+    text = f"{whole}.{part:09d}".rstrip("0").rstrip(".")
+    return f"-{text}" if stamp < 0 else text
+
+
+def words(key: str, value: str) -> str:
+    """Return one item of a recording's metadata as the headline has it; what is not understood stays as it is."""
+    if key == "duration_asked":
+        return f"asked for {value.removesuffix('.0')} s"
+    if key == "runs":
+        try:
+            runs = [int(run) for run in json.loads(value)]
+        except (ValueError, TypeError, OverflowError, RecursionError):
+            return f"runs {value}"
+        if len(runs) == 1:
+            return f"run {runs[0]}"
+        if len(runs) > 1 and runs == list(range(runs[0], runs[0] + len(runs))):
+            return f"runs {runs[0]} to {runs[-1]}"
+        return f"{len(runs)} runs"
+    return f"{key} {value}"
 
 
 def info(path: str | os.PathLike[str]) -> Info:
@@ -108,8 +137,8 @@ class _Contents:
 
 def _mcap(path: Path) -> Info:
     """Return what an MCAP file holds, from its summary, else by reading all of it."""
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
+    with opened(path) as file:
+        size = file.seek(0, os.SEEK_END)
         _, start = profile(file, path, size)
         contents = _Contents()
         tail = records.PREFIX.size + records.FOOTER_BODY.size + len(records.MAGIC)
@@ -127,17 +156,14 @@ def _mcap(path: Path) -> Info:
                 _summary(file, summary, size - tail, contents)
             else:
                 _scan(file, start, size - tail, contents)
-        except (records.DamagedError, struct.error, ValueError) as error:
+        except (records.DamagedError, struct.error, ValueError, OverflowError, MemoryError) as error:
             raise SinkError(
                 f"the recording is damaged: {error}",
                 where=Where(str(path)),
                 remedy=f"save what it holds with: navsense recover {path}",
             ) from error
-    empty = contents.first is None
-    first = math.nan if contents.first is None else contents.first / 1e9
-    return Info(
-        str(path), "mcap", size, first, math.nan if empty else contents.last / 1e9, contents.entries(), contents.meta
-    )
+    last = None if contents.first is None else contents.last
+    return Info(str(path), "mcap", size, contents.first, last, contents.entries(), contents.meta)
 
 
 def _summary(file: BinaryIO, start: int, end: int, contents: _Contents) -> None:
@@ -158,6 +184,8 @@ def _summary(file: BinaryIO, start: int, end: int, contents: _Contents) -> None:
         elif raw.kind == records.METADATA_INDEX:
             places.append(struct.unpack_from("<QQ", raw.body))
     for offset, length in places:
+        if offset + length > end:
+            raise records.DamagedError("its index points outside the file")
         for raw in records.walk(file, offset, offset + length):
             _metadata(raw, contents)
 
@@ -184,31 +212,27 @@ def _scan(file: BinaryIO, start: int, end: int, contents: _Contents) -> None:
                 contents.define(kind, body)
 
 
+META = ("world", "seed", "epoch", "runs", "version", "duration_asked")
+"""What `info` says of an archive's metadata, in order."""
+
+
 def _npz(path: Path) -> Info:
     """Return what a NumPy archive holds; only the arrays' heads and the times are read."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            meta = meta_of(archive)
-            entries, spans = [], []
-            for name, head in meta["sensors"].items():
-                time = archive[f"{name}/time"]
-                entries.append(Entry(name, head["type"], int(time.size)))
-                spans += [time[:1], time[-1:]]
-            for name in meta["links"]:
-                time = archive[f"truth/{name}/time"]
-                entries.append(Entry(f"truth/{name}", "truth", int(time.size)))
-                spans += [time[:1], time[-1:]]
-            times = np.concatenate(spans) if spans else np.empty(0)
-            epoch = float(meta["epoch"])
-            keys = ("world", "seed", "epoch", "duration", "version", "runs")
-            return Info(
-                str(path),
-                "npz",
-                path.stat().st_size,
-                epoch + float(times.min()) if times.size else math.nan,
-                epoch + float(times.max()) if times.size else math.nan,
-                tuple(entries),
-                {key: str(meta[key]) for key in keys if meta.get(key) is not None},
-            )
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise SinkError(f"is no recording of navsense: {error}", where=Where(str(path))) from error
+    with archive_of(path) as archive:
+        meta = meta_of(archive)
+        entries, spans = [], [np.empty(0)]
+        named = [(name, name, str(head["type"])) for name, head in meta["sensors"].items()]
+        for key, name, kind in named + [(f"truth/{name}",) * 2 + ("truth",) for name in meta["links"]]:
+            time = time_of(archive, key)
+            entries.append(Entry(name, kind, int(time.size)))
+            spans += [time[:1], time[-1:]]
+        times = nanoseconds(meta["epoch"], np.concatenate(spans))
+        size = path.stat().st_size
+    said = {key: _said(meta[key]) for key in META if meta.get(key) is not None}
+    first, last = (int(times.min()), int(times.max())) if times.size else (None, None)
+    return Info(str(path), "npz", size, first, last, tuple(entries), said)
+
+
+def _said(value: object) -> str:
+    """Return a value of the metadata as text, lists as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)

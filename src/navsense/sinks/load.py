@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from navsense.errors import SinkError, Where
 from navsense.series import TRUTH_ARRAYS, Reading, Truth
-from navsense.sinks.base import os_error
-from navsense.typing import AnyArray
+from navsense.sinks.base import opened, os_error
+from navsense.sinks.records import DamagedError
+from navsense.sinks.recover import NO_RESCUE
+from navsense.typing import AnyArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,44 +46,130 @@ class Loaded(Mapping[str, Reading]):
 def load(path: str | os.PathLike[str]) -> Loaded:
     """Return the readings and truth of a `.npz` recording, bit for bit. Raise `SinkError` where it is none."""
     path = Path(path)
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return _loaded(archive)
-    except OSError as error:
-        raise os_error(path, error, "read") from error
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise SinkError(f"is no recording of navsense: {error}", where=Where(str(path))) from error
+    if path.suffix.lower() == ".mcap":
+        raise SinkError(
+            "cannot be loaded",
+            path.suffix,
+            allowed="only .npz recordings can be loaded",
+            where=Where(str(path)),
+            remedy="record to .npz as well, or read the file with any MCAP reader",
+        )
+    with archive_of(path) as archive:
+        return _loaded(archive)
+
+
+@contextmanager
+def archive_of(path: Path) -> Iterator[Mapping[str, AnyArray]]:
+    """Yield the arrays of an archive; whatever a damaged one makes NumPy raise becomes a `SinkError`."""
+    with opened(path) as file:
+        try:
+            _check_archive(file)
+            with np.load(file, allow_pickle=False) as archive:
+                yield archive
+        except SinkError:
+            raise
+        except Exception as error:
+            raise _damage(path, error) from error
+
+
+def _check_archive(file: BinaryIO) -> None:
+    """Raise where a file does not begin as an archive does: NumPy would take it for something else."""
+    if file.read(4) != b"PK\x03\x04":
+        raise zipfile.BadZipFile
+    file.seek(0)
+
+
+def _damage(path: Path, error: Exception) -> SinkError:
+    """Return what is wrong with an archive in our words: those of NumPy are for other files."""
+    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+        return os_error(path, error, "read")
+    remedy = ""
+    if isinstance(error, zipfile.BadZipFile):
+        why, remedy = "it is no NumPy archive, or was cut off or damaged", NO_RESCUE
+    elif isinstance(error, DamagedError):
+        why = str(error)
+    elif isinstance(error, KeyError) and error.args:
+        why = f"something is missing: {error.args[0]}"
+    elif isinstance(error, MemoryError | OverflowError):
+        why = "damaged: an array says that it is larger than the memory"
+    else:
+        why = f"damaged: its contents cannot be read ({type(error).__name__})"
+    return SinkError(f"is no recording of navsense: {why}", where=Where(str(path)), remedy=remedy)
 
 
 def meta_of(archive: Mapping[str, AnyArray]) -> dict[str, Any]:
     """Return what an archive says of itself."""
     meta = json.loads(str(archive["meta"]))
     if not isinstance(meta, dict) or meta.get("program") != "navsense":
-        raise ValueError("its meta is of another program")
+        raise DamagedError("its meta is of another program")
+    if type(meta["epoch"]) is not int:
+        raise DamagedError("damaged: its epoch is no integer")
     return meta
+
+
+def time_of(archive: Mapping[str, AnyArray], name: str) -> FloatArray:
+    """Return the times of a sensor or of a link's truth."""
+    time = archive[f"{name}/time"]
+    _check(f"{name}/time", time, (time.size,), "f")
+    if time.ndim != 1:
+        raise DamagedError(f"damaged: array {name}/time has {time.ndim} axes")
+    return time
+
+
+def _check(key: str, array: AnyArray, shape: tuple[int, ...], kinds: str = "fiub") -> None:
+    """Raise where an array's first axes are not those of `shape`, or its numbers of another kind."""
+    if array.shape[: len(shape)] != shape or array.dtype.kind not in kinds:
+        raise DamagedError(f"damaged: array {key} is {array.dtype} {array.shape}, which does not fit its times")
+
+
+def _arrays(archive: Mapping[str, AnyArray], prefix: str, keys: Any, shape: tuple[int, ...]) -> dict[str, AnyArray]:
+    """Return arrays by their keys behind `prefix`; their first axes must be `shape`."""
+    out = {}
+    for key in keys:
+        out[key] = archive[prefix + key]
+        _check(prefix + key, out[key], shape)
+    return out
+
+
+def _reading(archive: Mapping[str, AnyArray], name: str, head: Mapping[str, Any]) -> Reading:
+    """Return what an archive holds of one sensor."""
+    time = time_of(archive, name)
+    clock_error = archive[f"{name}/clock_error"]
+    shape = (*clock_error.shape[:-1], time.size)
+    _check(f"{name}/clock_error", clock_error, shape, "f")
+    flags = {key: archive[f"{name}/{key}"] for key in ("valid", "emitted")}
+    for key, flag in flags.items():
+        _check(f"{name}/{key}", flag, shape, "b")
+        if flag.ndim != len(shape):
+            raise DamagedError(f"damaged: array {name}/{key} has too many axes")
+    return Reading(
+        name=name,
+        type=head["type"],
+        frame=head["frame"],
+        unit=head["unit"],
+        time=time,
+        clock_error=clock_error,
+        arrays=_arrays(archive, f"{name}/", head["arrays"], shape),
+        truth=_arrays(archive, f"{name}/truth/", head["truth"], time.shape),
+        errors=_arrays(archive, f"{name}/errors/", head["errors"], shape),
+        epoch=head["epoch"],
+        **flags,
+    )
+
+
+def _truth(archive: Mapping[str, AnyArray], name: str, epoch: int) -> Truth:
+    """Return what an archive holds of one link."""
+    time = time_of(archive, f"truth/{name}")
+    arrays = _arrays(archive, f"truth/{name}/", TRUTH_ARRAYS, time.shape)
+    for key, array in arrays.items():
+        if array.ndim != 2 or array.shape[1] != (4 if key == "orientation" else 3):
+            raise DamagedError(f"damaged: array truth/{name}/{key} is {array.shape}")
+    return Truth(name=name, time=time, epoch=epoch, **arrays)
 
 
 def _loaded(archive: Mapping[str, AnyArray]) -> Loaded:
     """Return an archive's contents."""
     meta = meta_of(archive)
-    readings = {}
-    for name, head in meta["sensors"].items():
-        readings[name] = Reading(
-            name=name,
-            type=head["type"],
-            frame=head["frame"],
-            unit=head["unit"],
-            time=archive[f"{name}/time"],
-            clock_error=archive[f"{name}/clock_error"],
-            arrays={key: archive[f"{name}/{key}"] for key in head["arrays"]},
-            truth={key: archive[f"{name}/truth/{key}"] for key in head["truth"]},
-            errors={key: archive[f"{name}/errors/{key}"] for key in head["errors"]},
-            valid=archive[f"{name}/valid"],
-            emitted=archive[f"{name}/emitted"],
-            epoch=head["epoch"],
-        )
-    truth = {}
-    for name in meta["links"]:
-        arrays = {key: archive[f"truth/{name}/{key}"] for key in ("time", *TRUTH_ARRAYS)}
-        truth[name] = Truth(name=name, epoch=meta["epoch"], **arrays)
+    readings = {name: _reading(archive, name, head) for name, head in meta["sensors"].items()}
+    truth = {name: _truth(archive, name, meta["epoch"]) for name in meta["links"]}
     return Loaded(readings, truth, meta)

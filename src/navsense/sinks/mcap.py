@@ -21,7 +21,7 @@ from navsense.messages.base import GLOBAL_TIME, SEC_MAX, Part, clock_of, stamps
 from navsense.messages.cdr import Message, Place
 from navsense.series import Reading, Slab, Truth, nanoseconds
 from navsense.sinks import frames, records
-from navsense.sinks.base import Recording, version
+from navsense.sinks.base import Recording, asked, numbers, version
 from navsense.sinks.container import Compression, Container, Entries
 from navsense.sinks.topics import Topics
 from navsense.typing import AnyArray, IntArray, WordArray
@@ -136,10 +136,12 @@ class McapSink:
             "world": self._world.name,
             "seed": str(recording.seed),
             "epoch": str(recording.epoch),
-            "run": str(recording.runs[0]),
-            "duration": repr(recording.duration),
+            "runs": numbers(recording),
             "version": version(),
         }
+        duration = asked(recording)
+        if duration is not None:
+            values["duration_asked"] = repr(duration)
         body = (records.text("navsense"), records.mapping(values))
         self._container.add_metadata(records.record(records.METADATA, *body), "navsense")
 

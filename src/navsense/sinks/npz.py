@@ -2,25 +2,28 @@
 
 Keys are `SENSOR/NAME`, `SENSOR/truth/NAME`, `SENSOR/errors/NAME`, `SENSOR/time`, `SENSOR/clock_error`, `SENSOR/valid`,
 `SENSOR/emitted`, `truth/LINK/NAME`, and `meta`, a JSON text with units, frames and the run. Slabs are appended to files
-in a directory beside the target, so memory is bounded by a slab; the archive appears under its name when it is whole.
+in a hidden directory beside the target, so memory is bounded by a slab; the archive appears under its name when it is
+whole, after an error elsewhere with the slabs that came before.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import SinkError, Where
 from navsense.series import TRUTH_ARRAYS, Reading, Slab, Truth
-from navsense.sinks.base import Recording, check_target, os_error, version
+from navsense.sinks.base import Recording, asked, check_target, os_error, version
 from navsense.typing import AnyArray
 
 BLOCK_BYTES = 1 << 22
@@ -32,8 +35,9 @@ FORMAT = 1
 
 @dataclass(eq=False)
 class Column:
-    """One array on disk, time first: element type, shape of a row, number of leading run axes, rows so far."""
+    """One array on disk, time first: whose it is, element type, shape of a row, number of leading run axes, rows."""
 
+    owner: str
     path: Path
     dtype: np.dtype[Any]
     row: tuple[int, ...]
@@ -49,6 +53,11 @@ class Column:
         with self.path.open("ab") as file:
             file.write(np.ascontiguousarray(moved).data)
         self.count += moved.shape[0]
+
+    def cut(self, count: int) -> None:
+        """Take away all rows behind the first `count`."""
+        os.truncate(self.path, count * self.dtype.itemsize * int(np.prod(self.row)))
+        self.count = count
 
     def write(self, target: IO[bytes]) -> None:
         """Write the whole array in NumPy's own format, run axes in front again."""
@@ -74,12 +83,13 @@ class NpzSink:
     def __init__(self, path: Path, recording: Recording) -> None:
         """Make the working directory beside `path`. Raise `SinkError` where that cannot be."""
         check_target(path)
+        check_keys(path, recording)
         self._path = path
         self._recording = recording
         self._columns: dict[str, Column] = {}
-        self._constants: dict[str, AnyArray] = {}
         self._sensors: dict[str, dict[str, Any]] = {}
         self._links: list[str] = []
+        self._files = 0
         self._closed = False
         try:
             self._directory = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
@@ -91,14 +101,22 @@ class NpzSink:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close, or end after an error."""
+        """Close; after an error elsewhere keep the slabs that came before it, if there are any."""
         if kind is None:
             self.close()
-        else:
+        elif not self._columns:
             self.abort()
+        else:
+            # The error that ended the run is the one to be seen.
+            with contextlib.suppress(Exception):
+                self.close()
 
     def write(self, slab: Slab) -> None:
-        """Append a slab to the arrays."""
+        """Append a slab to the arrays; one that is interrupted leaves the slabs before it."""
+        if self._closed:
+            raise SinkError("the recording is closed, or has already failed", where=Where(str(self._path)))
+        counts = {key: column.count for key, column in self._columns.items()}
+        sensors, links = dict(self._sensors), list(self._links)
         try:
             for name, reading in slab.readings.items():
                 self._write_reading(name, reading)
@@ -108,30 +126,41 @@ class NpzSink:
         except OSError as error:
             self.abort()
             raise os_error(self._path, error) from error
-        except BaseException:
+        except Exception:
             self.abort()
             raise
+        except BaseException:
+            self._sensors, self._links = sensors, links
+            self._cut(counts)
+            raise
+
+    def _cut(self, counts: Mapping[str, int]) -> None:
+        """Take the arrays back to these numbers of rows."""
+        self._columns = {key: column for key, column in self._columns.items() if key in counts}
+        try:
+            for key, column in self._columns.items():
+                column.cut(counts[key])
+        except OSError:
+            self.abort()
 
     def _write_reading(self, name: str, reading: Reading) -> None:
         """Append one sensor's rows."""
         runs = reading.clock_error.ndim - 1
-        self._append(f"{name}/time", reading.time, 0)
-        self._append(f"{name}/clock_error", reading.clock_error, runs)
-        self._append(f"{name}/valid", reading.valid, runs)
-        self._append(f"{name}/emitted", reading.emitted, runs)
+        owner = f"sensor {name!r}"
+        self._append(f"{name}/time", owner, reading.time, 0)
+        self._append(f"{name}/clock_error", owner, reading.clock_error, runs)
+        self._append(f"{name}/valid", owner, reading.valid, runs)
+        self._append(f"{name}/emitted", owner, reading.emitted, runs)
         for key, array in reading.arrays.items():
             if key in RESERVED:
                 raise SinkError(f"sensor {name!r} has an array of a name that is taken", key)
-            self._append(f"{name}/{key}", array, runs)
+            self._append(f"{name}/{key}", owner, array, runs)
         kept: Mapping[str, AnyArray] = reading.truth if self._recording.truth else {}
         hidden: Mapping[str, AnyArray] = reading.errors if self._recording.truth else {}
         for key, array in kept.items():
-            self._append(f"{name}/truth/{key}", array, 0)
+            self._append(f"{name}/truth/{key}", f"the truth of {owner}", array, 0)
         for key, array in hidden.items():
-            if is_constant(key, array, hidden):
-                self._constants.setdefault(f"{name}/errors/{key}", array.copy())
-            else:
-                self._append(f"{name}/errors/{key}", array, runs)
+            self._append(f"{name}/errors/{key}", f"the errors of {owner}", array, runs)
         self._sensors.setdefault(
             name,
             {
@@ -148,17 +177,20 @@ class NpzSink:
     def _write_truth(self, name: str, truth: Truth) -> None:
         """Append one link's rows."""
         for key in ("time", *TRUTH_ARRAYS):
-            self._append(f"truth/{name}/{key}", getattr(truth, key), 0)
+            self._append(f"truth/{name}/{key}", f"the truth of link {name!r}", getattr(truth, key), 0)
         if name not in self._links:
             self._links.append(name)
 
-    def _append(self, key: str, array: AnyArray, runs: int) -> None:
+    def _append(self, key: str, owner: str, array: AnyArray, runs: int) -> None:
         """Append rows to one array, which its first rows define."""
         column = self._columns.get(key)
         if column is None:
-            path = self._directory / f"{len(self._columns)}.raw"
+            path = self._directory / f"{self._files}.raw"
+            self._files += 1
             row = (*array.shape[:runs], *array.shape[runs + 1 :])
-            column = self._columns[key] = Column(path, array.dtype, row, runs)
+            column = self._columns[key] = Column(owner, path, array.dtype, row, runs)
+        if column.owner != owner:
+            raise collision(self._path, key, owner, column.owner)
         column.append(array)
 
     def _meta(self) -> str:
@@ -172,7 +204,7 @@ class NpzSink:
                 "world": recording.world.name,
                 "seed": recording.seed,
                 "epoch": recording.epoch,
-                "duration": recording.duration,
+                "duration_asked": asked(recording),
                 "runs": [int(run) for run in recording.runs],
                 "sensors": self._sensors,
                 "links": self._links,
@@ -189,9 +221,8 @@ class NpzSink:
                 for key, column in self._columns.items():
                     with archive.open(entry(key), "w", force_zip64=True) as target:
                         column.write(target)
-                for key, array in {**self._constants, "meta": np.array(self._meta())}.items():
-                    with archive.open(entry(key), "w", force_zip64=True) as target:
-                        np.lib.format.write_array(target, np.asarray(array), allow_pickle=False)
+                with archive.open(entry("meta"), "w", force_zip64=True) as target:
+                    np.lib.format.write_array(target, np.array(self._meta()), allow_pickle=False)
             whole.replace(self._path)
         except OSError as error:
             raise os_error(self._path, error) from error
@@ -208,10 +239,39 @@ RESERVED = frozenset(("time", "clock_error", "valid", "emitted", "truth", "error
 """Names that a sensor's own array cannot have in an archive."""
 
 
-def is_constant(key: str, array: AnyArray, errors: Mapping[str, AnyArray]) -> bool:
-    """Return whether a hidden error is one value for the run: a turn-on bias without a time axis."""
-    base = errors.get(key.removesuffix("_turn_on"))
-    return key.endswith("_turn_on") and base is not None and array.ndim == base.ndim - 1
+def planned(recording: Recording) -> Iterator[tuple[str, str]]:
+    """Yield the key of each array that a recording's world will have, and whose it is."""
+    world = recording.world
+    for sensor in world.sensors:
+        owner = f"sensor {sensor.name!r}"
+        outputs = [output.name for output in sensor.spec.outputs]
+        for key in ("time", "clock_error", "valid", "emitted", *outputs):
+            yield f"{sensor.name}/{key}", owner
+        for key in outputs if recording.truth else ():
+            yield f"{sensor.name}/truth/{key}", f"the truth of {owner}"
+            yield f"{sensor.name}/errors/{key}", f"the errors of {owner}"
+    for link in (link for model in world.models for link in model.links if recording.truth):
+        for key in ("time", *TRUTH_ARRAYS):
+            yield f"truth/{link.name}/{key}", f"the truth of link {link.name!r}"
+
+
+def check_keys(path: Path, recording: Recording) -> None:
+    """Raise `SinkError` where two arrays of a recording would have one key: a name may hold a slash."""
+    owners: dict[str, str] = {}
+    for key, owner in planned(recording):
+        other = owners.setdefault(key, owner)
+        if other != owner:
+            raise collision(path, key, owner, other)
+
+
+def collision(path: Path, key: str, owner: str, other: str) -> SinkError:
+    """Return the error of a key that two arrays would have."""
+    return SinkError(
+        f"{owner} and {other} would have one key",
+        key,
+        where=Where(str(path)),
+        remedy="rename the sensor without a slash, or write .mcap",
+    )
 
 
 def entry(key: str) -> zipfile.ZipInfo:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import secrets
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +13,14 @@ import numpy as np
 
 from navsense.errors import SinkError, Where
 from navsense.sinks import records
-from navsense.sinks.base import check_target, os_error
+from navsense.sinks.base import check_target, opened, os_error
 from navsense.sinks.container import Container, Entries
+
+SUFFIX = ".mcap"
+"""What can be recovered, and what comes of it."""
+
+NO_RESCUE = "an .npz that was killed while it was written cannot be recovered; an .mcap can: record long runs to .mcap"
+"""What to say of a NumPy archive that is not whole."""
 
 LOOSE_BYTES = 2_000_000
 """Messages that stand outside chunks are gathered into chunks of about this size."""
@@ -41,9 +47,10 @@ class Recovered:
 
 
 def recovered_name(path: str | os.PathLike[str]) -> Path:
-    """Return where a recovered recording goes by default: beside the old one, `-recovered` behind its name."""
+    """Return where a recovered recording goes by default: beside the old one, `-recovered.mcap` behind its name."""
     old = Path(path)
-    return old.with_name(f"{old.stem}-recovered{old.suffix}")
+    stem = old.stem if old.suffix.lower() == SUFFIX else old.name
+    return old.with_name(f"{stem}-recovered{SUFFIX}")
 
 
 @dataclass
@@ -83,12 +90,13 @@ class _Rescue:
         for raw in records.walk(file, start, end):
             try:
                 if raw.kind == records.DATA_END:
-                    self.complete = self.damaged == 0
+                    self.complete = True
                     break
                 self._take(raw)
             except (records.DamagedError, struct.error):
                 self.damaged += 1
         self._flush()
+        self.complete = self.complete and self.damaged == 0
 
     def _take(self, raw: records.Raw) -> None:
         """Copy one record of the data section."""
@@ -111,12 +119,18 @@ class _Rescue:
             self.out.add_attachment(raw.body)
 
     def _flush(self) -> None:
-        """Write the messages that stood outside chunks."""
-        if self._loose:
-            data = bytes(self._loose)
-            self._loose.clear()
-            self.out.write_chunks([(data, self._scan(data))])
-            self.chunks += 1
+        """Write the messages that stood outside chunks; damage among them is no damage of what comes next."""
+        if not self._loose:
+            return
+        data = bytes(self._loose)
+        self._loose.clear()
+        try:
+            entries = self._scan(data)
+        except (records.DamagedError, struct.error):
+            self.damaged += 1
+            return
+        self.out.write_chunks([(data, entries)])
+        self.chunks += 1
 
     def _scan(self, data: bytes) -> list[Entries]:
         """Return the index of a chunk's records; note its schemas and channels once all of it is known to be whole."""
@@ -149,8 +163,10 @@ def profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
     """Return an MCAP file's profile and the offset behind its head. Raise `SinkError` where it is no MCAP file."""
     where = Where(str(path))
     file.seek(0)
-    if file.read(len(records.MAGIC)) != records.MAGIC:
-        raise SinkError("is not an MCAP file", where=where)
+    magic = file.read(len(records.MAGIC))
+    if magic != records.MAGIC:
+        archive = path.suffix.lower() == ".npz" or magic.startswith(b"PK")
+        raise SinkError("is not an MCAP file", where=where, remedy=NO_RESCUE if archive else "")
     head = next(records.walk(file, len(records.MAGIC), end), None)
     if head is None or head.kind != records.HEADER:
         raise SinkError("the file ends inside its head; it holds nothing", where=where)
@@ -164,34 +180,57 @@ def profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
 def recover(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> Recovered:
     """Write all whole chunks of the MCAP file `path` to `out`, which appears only when it is whole.
 
-    Raise `SinkError` where `path` is no MCAP file or cannot be read, or `out` cannot be written or is `path` itself.
+    Raise `SinkError` where `path` is no MCAP file or cannot be read, or `out` cannot be written, is no `.mcap`, or is
+    `path` itself.
     """
     path, out = Path(path), Path(out)
-    check_target(out)
-    part = out.with_name(out.name + ".part")
     try:
-        file = path.open("rb")
+        with opened(path) as file:
+            end = file.seek(0, os.SEEK_END)
+            name, start = profile(file, path, end)
+            _check_output(path, out)
+            rescue = _rescued(file, (start, end), name, out)
     except OSError as error:
         raise os_error(path, error, "read") from error
-    with file:
-        try:
-            if out.exists() and path.samefile(out):
-                raise SinkError("a recording cannot be recovered onto itself", str(out), remedy="name another output")
-            end = file.seek(0, 2)
-            name, start = profile(file, path, end)
-            rescue = _Rescue(Container(part, name))
-            try:
-                rescue.run(file, start, end)
-                rescue.out.finish()
-                part.replace(out)
-            except BaseException:
-                rescue.out.release()
-                with contextlib.suppress(OSError):
-                    part.unlink()
-                raise
-        except OSError as error:
-            raise os_error(path, error, "read") from error
     counts: dict[str, int] = {}
     for number, topic in rescue.topics.items():
         counts[topic] = counts.get(topic, 0) + rescue.out.counts[number]
     return Recovered(str(out), sum(counts.values()), rescue.chunks, rescue.damaged, rescue.complete, counts)
+
+
+def _check_output(path: Path, out: Path) -> None:
+    """Raise where what is recovered of `path` cannot go to `out`."""
+    check_target(out)
+    if out.suffix.lower() != SUFFIX:
+        raise SinkError(
+            "what is recovered is an MCAP file",
+            out.suffix or out.name,
+            allowed=f"its name must end in {SUFFIX}",
+            where=Where(str(out)),
+            remedy=f"name it {out.with_suffix(SUFFIX).name}",
+        )
+    if out.exists() and path.samefile(out):
+        raise SinkError("a recording cannot be recovered onto itself", str(out), remedy="name another output")
+
+
+def _rescued(file: BinaryIO, span: tuple[int, int], name: str, out: Path) -> _Rescue:
+    """Return the walk through a span of the old file, its result at `out`; nothing stays of one that fails."""
+    part = out.with_name(f".{out.name[:40]}.{secrets.token_hex(6)}.part")
+    container = Container(part, name, final=out)
+    try:
+        rescue = _Rescue(container)
+        rescue.run(file, *span)
+        container.finish()
+        _rename(part, out)
+    except BaseException:
+        container.discard()
+        raise
+    return rescue
+
+
+def _rename(part: Path, out: Path) -> None:
+    """Give the finished file its name."""
+    try:
+        part.replace(out)
+    except OSError as error:
+        raise os_error(out, error) from error
