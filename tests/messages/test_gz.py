@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from navsense.errors import SinkError
-from navsense.messages import gz
+from navsense.messages import GZ_ENCODERS, magnetometer
+from navsense.messages import imu as imu_messages
 from navsense.noise.channel import Noise
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
@@ -91,7 +92,7 @@ def check_header(header: Any, stamp: int, frame: str, sequence: int) -> None:
 @pytest.mark.requirement("MAG-5")
 @given(stamps, st.text(max_size=9), st.integers(0, 2**40), threes)
 def test_magnetometer(stamp: int, frame: str, sequence: int, field: list[float]) -> None:
-    raw = gz.magnetometer(stamp, frame, sequence, field)
+    raw = magnetometer.gz_message(stamp, frame, sequence, field)
     value = NEW["Magnetometer"].FromString(raw)
     check_header(value.header, stamp, frame, sequence)
     assert bits([value.field_tesla.x, value.field_tesla.y, value.field_tesla.z]) == bits(field)
@@ -102,7 +103,7 @@ def test_magnetometer(stamp: int, frame: str, sequence: int, field: list[float])
 @pytest.mark.requirement("MAG-5")
 @given(st.integers(-(2**31) * 10**9, 2**31 * 10**9 - 1), st.text(max_size=9), threes)
 def test_the_first_design(stamp: int, entity: str, field: list[float]) -> None:
-    raw = gz.classic_magnetometer(stamp, entity, field)
+    raw = magnetometer.classic_message(stamp, entity, field)
     value = OLD["Magnetometer"].FromString(raw)
     assert value.IsInitialized()
     assert value.time.sec * 10**9 + value.time.nsec == stamp
@@ -114,7 +115,7 @@ def test_the_first_design(stamp: int, entity: str, field: list[float]) -> None:
 @given(stamps, st.text(max_size=9), st.none() | st.lists(doubles, min_size=4, max_size=4), threes, threes)
 def test_imu(stamp: int, name: str, turn: list[float] | None, rate: list[float], force: list[float]) -> None:
     covariances = ([float(i) for i in range(9)], [0.5] * 9)
-    raw = gz.imu(stamp, "frame", 3, name, turn, rate, force, covariances)
+    raw = imu_messages.gz_message(stamp, "frame", 3, name, turn, rate, force, covariances)
     value = NEW["IMU"].FromString(raw)
     check_header(value.header, stamp, "frame", 3)
     assert value.entity_name == name
@@ -142,21 +143,21 @@ def test_readings_become_messages_stamped_by_their_clock() -> None:
     mag = MountedSensor("m::l::s", Magnetometer(), "m", "l", 10.0, frame="f", clock="m::l::c")
     values = [
         NEW["Magnetometer"].FromString(raw)
-        for raw in gz.magnetometers(mag, reading("magnetometer", {"field": field}), 7)
+        for raw in magnetometer.gz_messages(mag, reading("magnetometer", {"field": field}), 7)
     ]
     assert [value.field_tesla.x for value in values] == [0.0, 6.0, 9.0]
     for value, stamp, sequence in zip(values, (0, -300_000_000, 550_000_000), (7, 8, 9), strict=True):
         check_header(value.header, stamp, "f", sequence)
     old = [
         OLD["Magnetometer"].FromString(raw)
-        for raw in gz.classic_magnetometers(mag, reading("magnetometer", {"field": field}))
+        for raw in magnetometer.classic_messages(mag, reading("magnetometer", {"field": field}))
     ]
     assert [(value.time.sec, value.time.nsec) for value in old] == [(0, 0), (-1, 700_000_000), (0, 550_000_000)]
     assert {value.entity_name for value in old} == {"m::l::s"}
     arrays = {"orientation": np.ones((4, 4)), "angular_velocity": field, "linear_acceleration": -field}
     for oriented in (True, False):
         imu = MountedSensor("m::l::s", Imu(Noise(stddev=0.5), orientation=oriented), "m", "l", 10.0)
-        values = [NEW["IMU"].FromString(raw) for raw in gz.ENCODERS["imu"](imu, reading("imu", arrays), 0)]
+        values = [NEW["IMU"].FromString(raw) for raw in GZ_ENCODERS["imu"](imu, reading("imu", arrays), 0)]
         assert [value.linear_acceleration.z for value in values] == [-2.0, -8.0, -11.0]
         assert values[0].angular_velocity_covariance.data[0] == 0.25
         assert values[0].HasField("orientation") is oriented
@@ -167,11 +168,11 @@ def test_what_cannot_be_a_message_is_refused() -> None:
     far = reading("magnetometer", {"field": np.zeros((4, 3))})
     far.clock_error[2] = math.nan
     with pytest.raises(SinkError, match=r"m::l::c.*--epoch"):
-        gz.magnetometers(mag, far)
+        magnetometer.gz_messages(mag, far)
     with pytest.raises(SinkError, match=r"m::l::s.*--epoch"):
-        gz.classic_magnetometer(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
+        magnetometer.classic_message(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
     with pytest.raises(SinkError, match="Magnetometer"):
-        gz.imus(mag, far)
+        imu_messages.gz_messages(mag, far)
     two = dataclasses.replace(far, clock_error=np.zeros((2, 4)))
     with pytest.raises(SinkError, match="run axis"):
-        gz.magnetometers(mag, two)
+        magnetometer.gz_messages(mag, two)

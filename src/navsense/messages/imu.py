@@ -1,13 +1,15 @@
-"""IMU readings as `sensor_msgs/msg/Imu`."""
+"""IMU readings as `sensor_msgs/msg/Imu` and `gz.msgs.IMU`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from navsense.errors import SinkError
-from navsense.messages.base import Part, clock_of, frame_of, variances
+from navsense.messages.base import Part, clock_of, frame_of, stamps, variances
 from navsense.messages.cdr import Message, layout, set_quaternion, set_stamp
+from navsense.messages.gz import doubles, float_v, header, nested, rows_of
 from navsense.sensors.imu import Imu
+from navsense.series import Reading
 from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
@@ -20,17 +22,10 @@ def message(sensor: MountedSensor, part: Part) -> Message:
     The covariances are the white noise of one sample on the diagonal; the first element of the orientation's is -1
     where there is no orientation, as ROS has it. The hidden errors have none. `SinkError` for a sheet of another kind.
     """
-    spec = sensor.spec
-    if not isinstance(spec, Imu):
-        raise SinkError(f"sensor {sensor.name!r} says that it is an imu", type(spec).__name__, allowed="must be an Imu")
+    spec = sheet_of(sensor)
     clock = clock_of(sensor)
     oriented = spec.orientation and part != "bias"
-    rates = variances(
-        part, spec.angular_velocity_x.stddev, spec.angular_velocity_y.stddev, spec.angular_velocity_z.stddev
-    )
-    forces = variances(
-        part, spec.linear_acceleration_x.stddev, spec.linear_acceleration_y.stddev, spec.linear_acceleration_z.stddev
-    )
+    rates, forces = covariances_of(spec, part)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         set_stamp(rows, stamp, clock)
@@ -47,3 +42,60 @@ def message(sensor: MountedSensor, part: Part) -> Message:
             rows["linear_acceleration_covariance"] = forces
 
     return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}), fill)
+
+
+def sheet_of(sensor: MountedSensor) -> Imu:
+    """Return the sensor's sheet. Raise `SinkError` where it is no IMU's."""
+    if not isinstance(sensor.spec, Imu):
+        kind = type(sensor.spec).__name__
+        raise SinkError(f"sensor {sensor.name!r} says that it is an imu", kind, allowed="must be an Imu")
+    return sensor.spec
+
+
+def gz_message(
+    stamp: int,
+    frame: str,
+    sequence: int,
+    entity: str,
+    orientation: Sequence[float] | None,
+    angular_velocity: Sequence[float],
+    linear_acceleration: Sequence[float],
+    covariances: tuple[Sequence[float], Sequence[float]],
+) -> bytes:
+    """Return `gz.msgs.IMU`: orientation w x y z or None, rad/s, m/s^2, covariances (9,) of the two vectors."""
+    out = nested(1, header(stamp, frame, sequence)) + (nested(2, entity.encode()) if entity else b"")
+    if orientation is not None:
+        w, x, y, z = orientation
+        out += nested(3, doubles(2, (x, y, z, w)))
+        out += nested(4, float_v((0.0,) * 9))
+    out += nested(5, doubles(2, angular_velocity)) + nested(6, float_v(covariances[0]))
+    return out + nested(7, doubles(2, linear_acceleration)) + nested(8, float_v(covariances[1]))
+
+
+def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
+    """Return the `gz.msgs.IMU` messages of a reading, numbered from `sequence` on; dropouts have none."""
+    spec = sheet_of(sensor)
+    shown = stamps(reading, clock_of(sensor)).tolist()
+    orientation = reading["orientation"].tolist() if spec.orientation else None
+    rates, forces = reading["angular_velocity"].tolist(), reading["linear_acceleration"].tolist()
+    covariances = covariances_of(spec, "reading")
+    return [
+        gz_message(
+            shown[k],
+            frame_of(sensor),
+            sequence + i,
+            sensor.name,
+            None if orientation is None else orientation[k],
+            rates[k],
+            forces[k],
+            covariances,
+        )
+        for i, k in enumerate(rows_of(reading))
+    ]
+
+
+def covariances_of(spec: Imu, part: Part) -> tuple[Sequence[float], Sequence[float]]:
+    """Return the covariances (9,) of angular velocity ((rad/s)^2) and linear acceleration ((m/s^2)^2)."""
+    rates = (spec.angular_velocity_x, spec.angular_velocity_y, spec.angular_velocity_z)
+    forces = (spec.linear_acceleration_x, spec.linear_acceleration_y, spec.linear_acceleration_z)
+    return variances(part, *(n.stddev for n in rates)), variances(part, *(n.stddev for n in forces))

@@ -1,13 +1,15 @@
-"""Magnetometer readings as `sensor_msgs/msg/MagneticField`."""
+"""Magnetometer readings as `sensor_msgs/msg/MagneticField`, `gz.msgs.Magnetometer`, `gazebo.msgs.Magnetometer`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from navsense.errors import SinkError
-from navsense.messages.base import Part, clock_of, frame_of, variances
+from navsense.messages.base import SEC_MAX, SEC_MIN, SECOND, Part, clock_of, frame_of, stamp_error, stamps, variances
 from navsense.messages.cdr import Message, layout, set_stamp
+from navsense.messages.gz import doubles, header, integer, nested, rows_of
 from navsense.sensors.magnetometer import Magnetometer
+from navsense.series import Reading
 from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
@@ -36,3 +38,33 @@ def message(sensor: MountedSensor, part: Part) -> Message:
             rows["magnetic_field_covariance"] = covariance
 
     return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}), fill)
+
+
+def gz_message(stamp: int, frame: str, sequence: int, field: Sequence[float]) -> bytes:
+    """Return `gz.msgs.Magnetometer` of a stamp (ns) and a field (3,) in tesla."""
+    return nested(1, header(stamp, frame, sequence)) + nested(2, doubles(2, field))
+
+
+def classic_message(stamp: int, entity: str, field: Sequence[float]) -> bytes:
+    """Return the design's `gazebo.msgs.Magnetometer` of a stamp (ns) and a field (3,) in tesla.
+
+    Raise `SinkError` where the seconds do not fit into 32 bits.
+    """
+    seconds, rest = divmod(stamp, SECOND)
+    if not SEC_MIN <= seconds <= SEC_MAX:
+        raise stamp_error(f"of {entity}", seconds)
+    time = integer(1, seconds, required=True) + integer(2, rest, required=True)
+    return nested(1, time) + nested(2, entity.encode()) + nested(3, doubles(1, field, required=True))
+
+
+def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
+    """Return the `gz.msgs.Magnetometer` messages of a reading, numbered from `sequence` on; dropouts have none."""
+    shown, field = stamps(reading, clock_of(sensor)).tolist(), reading["field"].tolist()
+    frame = frame_of(sensor)
+    return [gz_message(shown[k], frame, sequence + i, field[k]) for i, k in enumerate(rows_of(reading))]
+
+
+def classic_messages(sensor: MountedSensor, reading: Reading) -> list[bytes]:
+    """Return the `gazebo.msgs.Magnetometer` messages of a reading; they carry no number."""
+    shown, field = stamps(reading, clock_of(sensor)).tolist(), reading["field"].tolist()
+    return [classic_message(shown[k], sensor.name, field[k]) for k in rows_of(reading)]
