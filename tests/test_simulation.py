@@ -203,7 +203,7 @@ def test_a_motion_log_moves_the_model(tmp_path: Path) -> None:
         ({"fidelity": "real"}, "fidelity: real; must be one of physical, classic"),
         ({"epoch": -1}, "epoch: -1; must be an integer of seconds"),
         ({"epoch": 1.5}, "epoch: 1.5"),
-        ({"truth_rate": 0.0}, "rate: 0.0; must be from"),
+        ({"truth_rate": 0.0}, "truth_rate: 0.0; must be from"),
         ({"seed": -3}, "seed: -3"),
         ({"motion": {"boat": "x.csv"}}, "motion of model|x.csv"),
     ],

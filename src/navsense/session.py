@@ -152,7 +152,7 @@ def prepare(
         seed=checked_seed(seed),
         runs=runs,
         epoch=checked_epoch(epoch),
-        truth_rate=checked_rate(truth_rate),
+        truth_rate=checked_rate(truth_rate, "truth_rate"),
         places={sensor.name: sensor_motion(world, sensor, moving) for sensor in world.sensors},
         links={link.name: link_motion(model, link, moving) for model in world.models for link in model.links},
     )

@@ -35,10 +35,10 @@ class Ticks:
         return int(self.index.size)
 
 
-def checked_rate(rate: float) -> float:
-    """Return the rate (Hz); raise `SimulationError` outside 0.001 Hz to 10 MHz."""
-    if not SLOWEST <= rate <= FASTEST:
-        raise SimulationError("rate", rate, allowed=f"must be from {SLOWEST} to {FASTEST:.0f} Hz")
+def checked_rate(rate: float, what: str = "rate") -> float:
+    """Return the rate (Hz); raise `SimulationError` outside 0.001 Hz to 10 MHz, or where it is no number."""
+    if not isinstance(rate, int | float | np.number) or not SLOWEST <= rate <= FASTEST:
+        raise SimulationError(what, rate, allowed=f"must be from {SLOWEST} to {FASTEST:.0f} Hz")
     return float(rate)
 
 

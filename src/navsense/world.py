@@ -116,7 +116,7 @@ class World:
             if model.links and (model.name, model.canonical_link) not in links:
                 raise SimulationError(f"canonical link of {model.name}", model.canonical_link, allowed=_AMONG_LINKS)
         for sensor in self.sensors:
-            checked_rate(sensor.rate)
+            checked_rate(sensor.rate, f"rate of sensor {sensor.name}")
             if (sensor.model, sensor.link) not in links:
                 raise SimulationError(f"link of sensor {sensor.name}", sensor.link, allowed=_AMONG_LINKS)
             if sensor.clock is not None and sensor.clock not in clocks:

@@ -192,7 +192,7 @@ def sensor_place(kind: str) -> Place:
             "plugin": _PLUGIN,
             **{block: _OTHER_BLOCK for block in SENSOR_BLOCKS if block != kind},
         },
-        attributes=frozenset(("name", "type")),
+        attributes=frozenset(("name", "type", "gz:type", "ignition:type")),
     )
 
 
