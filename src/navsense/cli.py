@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -261,6 +262,12 @@ def bench() -> None:
     show(table)
 
 
+def drop_output() -> None:
+    """Send what is left of the standard output nowhere: the interpreter would fail on it once more when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+
+
 def main() -> None:
     """Run the command line; a `NavsenseError` ends in one line on standard error and exit code 2."""
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -280,7 +287,9 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except BrokenPipeError:
+        drop_output()
         sys.exit(0)
     except OSError as error:
+        drop_output()
         click.echo(f"error: cannot write the output: {error.strerror or error}", err=True)
         sys.exit(2)
