@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from navsense import pose
+from navsense.compiled import kernel
 from navsense.typing import Quaternion, Times, Vector, Vectors
 
 
@@ -23,6 +24,13 @@ class VectorField(Protocol):
         ...
 
 
+@kernel
+def _everywhere(x: float, y: float, z: float, out: Vectors) -> None:
+    """Write one vector into every row."""
+    for i in range(out.shape[0]):
+        out[i, 0], out[i, 1], out[i, 2] = x, y, z
+
+
 @dataclass(frozen=True)
 class Uniform:
     """A field that is the same everywhere and always."""
@@ -32,7 +40,8 @@ class Uniform:
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the field (n, 3)."""
         out = np.empty((time.shape[0], 3))
-        out[:, 0], out[:, 1], out[:, 2] = self.value_w
+        x, y, z = self.value_w
+        _everywhere(float(x), float(y), float(z), out)
         return out
 
     def turned(self, rotation: Quaternion) -> Uniform:

@@ -10,10 +10,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from navsense.compiled import kernel
 from navsense.motion._checks import instants, pose_row
 from navsense.motion.base import MotionBlock
 from navsense.pose import IDENTITY, Pose
-from navsense.typing import FloatArray, Times
+from navsense.typing import FloatArray, Quaternions, Times, Vectors
+
+
+@kernel
+def _stand(row: FloatArray, position: Vectors, rotation: Quaternions) -> None:
+    """Write the pose x y z w x y z (7,) into every row."""
+    for i in range(position.shape[0]):
+        for axis in range(3):
+            position[i, axis] = row[axis]
+        for part in range(4):
+            rotation[i, part] = row[3 + part]
 
 
 @dataclass(frozen=True)
@@ -43,8 +54,7 @@ class Still:
         count = instants(time, math.inf).shape[0]
         position = np.empty((count, 3))
         rotation = np.empty((count, 4))
-        position[:] = self._row[:3]
-        rotation[:] = self._row[3:]
+        _stand(self._row, position, rotation)
         return MotionBlock(
             position_w=position,
             rotation_wb=rotation,
