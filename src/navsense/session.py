@@ -10,8 +10,7 @@ import numpy as np
 
 from navsense.errors import SimulationError
 from navsense.motion.base import Motion
-from navsense.sensors.base import Measured
-from navsense.series import TRUTH_ARRAYS, Reading, Slab, Truth, all_true, frozen
+from navsense.series import TRUTH_ARRAYS, Reading, Slab, Truth, frozen
 from navsense.station import (
     Motions,
     Station,
@@ -25,7 +24,6 @@ from navsense.station import (
 )
 from navsense.streams import BLOCK, checked_seed
 from navsense.ticks import Ticks, checked_rate, span
-from navsense.typing import AnyArray
 from navsense.world import World
 
 LONGEST_WINDOW = 10.0
@@ -102,17 +100,9 @@ class Session:
 def truth_of(name: str, motion: Motion, ticks: Ticks, epoch: int) -> Truth:
     """Return a motion as the truth of the link `name`, read-only."""
     block = motion.at(ticks.time)
-    arrays = (
-        block.position_w,
-        block.rotation_wb,
-        block.velocity_w,
-        block.angular_velocity_b,
-        block.acceleration_w,
-        block.angular_acceleration_b,
-    )
-    for array in (ticks.time, *arrays):
+    for array in (ticks.time, *block.arrays):
         frozen(array)
-    return Truth(name, ticks.time, **dict(zip(TRUTH_ARRAYS, arrays, strict=True)), epoch=epoch)
+    return Truth(name, ticks.time, **dict(zip(TRUTH_ARRAYS, block.arrays, strict=True)), epoch=epoch)
 
 
 def longest(motions: Motions) -> float:
@@ -156,12 +146,3 @@ def prepare(
         places={sensor.name: sensor_motion(world, sensor, moving) for sensor in world.sensors},
         links={link.name: link_motion(model, link, moving) for model in world.models for link in model.links},
     )
-
-
-def rows(measured: Measured, count: int) -> dict[str, AnyArray]:
-    """Return validity and emission (count,) of a block, all true where the sensor says nothing."""
-    everything = all_true((count,))
-    return {
-        "valid": everything if measured.valid is None else measured.valid,
-        "emitted": everything if measured.emitted is None else measured.emitted,
-    }

@@ -12,8 +12,8 @@ from navsense.motion.base import Motion
 from navsense.motion.mounted import mounted
 from navsense.motion.still import Still
 from navsense.pose import Pose
-from navsense.sensors.base import Measured, errors_of
-from navsense.series import Reading, all_true, frozen
+from navsense.sensors.base import Measured, errors_of, flags_of
+from navsense.series import Reading, frozen
 from navsense.streams import Draws
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
@@ -102,7 +102,6 @@ def ideal_of(sensor: MountedSensor, motion: Motion, environment: Environment, ti
 def reading(sensor: MountedSensor, ticks: Ticks, ideal: Mapping[str, AnyArray], block: Block, epoch: int) -> Reading:
     """Return a block as a reading."""
     measured = block.measured
-    everything = all_true((len(ticks),))
     outputs = sensor.spec.outputs
     return Reading(
         name=sensor.name,
@@ -114,8 +113,7 @@ def reading(sensor: MountedSensor, ticks: Ticks, ideal: Mapping[str, AnyArray], 
         arrays=measured.arrays,
         truth={output.name: ideal[output.name] for output in outputs if output.name in ideal},
         errors=errors_of(measured, len(ticks)),
-        valid=everything if measured.valid is None else measured.valid,
-        emitted=everything if measured.emitted is None else measured.emitted,
+        **flags_of(measured, len(ticks)),
         epoch=epoch,
     )
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from navsense.errors import SimulationError
+from navsense.sensors.base import flags_of
 from navsense.series import TRUTH_ARRAYS, Reading, Truth, all_true, frozen
-from navsense.session import Session, rows
+from navsense.session import Session
 from navsense.station import Block
 from navsense.ticks import Ticks, count
 from navsense.typing import AnyArray
@@ -142,7 +143,7 @@ class Store:
         for name, values in block.measured.errors.items():
             series.put("errors", name, number, first, values)
         series.put_turn_on(number, block.measured.turn_on)
-        series.put_flags(number, first, rows(block.measured, len(ticks)))
+        series.put_flags(number, first, flags_of(block.measured, len(ticks)))
 
     def truth(self, truths: Mapping[str, Truth]) -> None:
         """Keep the truth of all links for a window."""

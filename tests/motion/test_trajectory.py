@@ -345,3 +345,12 @@ def test_the_motion_ends_with_its_last_waypoint() -> None:
     with pytest.raises(MotionError, match=r"instant 0 \(s\): 1.5000000000000002; must be from 0 to 1.5 s") as caught:
         trajectory.at(np.array([np.nextafter(1.5, 2.0)]))
     assert "give a longer motion" in str(caught.value)
+
+
+def test_repeated_waypoints_let_the_swing_before_a_turn_die_out() -> None:
+    """By 2 + sqrt(3) at each, as of every cubic spline: what the page on worlds advises for rest."""
+    path = [Pose((0.0, 0.0, 0.2))] * 6 + [Pose((5.0, 0.0, 0.2)), Pose((5.0, 10.0, 0.2))]
+    trajectory = waypoints((0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0), path)
+    swing = [np.abs(trajectory.at(np.linspace(k, k + 1, 201)).position_w[:, 0]).max() for k in range(1, 5)]
+    ratios = np.array(swing[1:]) / np.array(swing[:-1])
+    assert np.allclose(ratios, 2.0 + math.sqrt(3.0), rtol=0.03)

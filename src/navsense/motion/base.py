@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from navsense.typing import Quaternions, Times, Vectors
 
 
@@ -25,6 +27,23 @@ class MotionBlock:
     angular_velocity_b: Vectors
     acceleration_w: Vectors
     angular_acceleration_b: Vectors
+
+    @property
+    def arrays(self) -> tuple[Vectors, Quaternions, Vectors, Vectors, Vectors, Vectors]:
+        """Return the six arrays, in the order of the fields."""
+        return (
+            self.position_w,
+            self.rotation_wb,
+            self.velocity_w,
+            self.angular_velocity_b,
+            self.acceleration_w,
+            self.angular_acceleration_b,
+        )
+
+
+def empty_block(count: int) -> MotionBlock:
+    """Return a block of `count` rows to be filled."""
+    return MotionBlock(*(np.empty((count, axes)) for axes in (3, 4, 3, 3, 3, 3)))
 
 
 class Motion(Protocol):

@@ -15,11 +15,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from navsense.compiled import kernel
 from navsense.motion._checks import pose_row
-from navsense.motion.base import Motion, MotionBlock
+from navsense.motion.base import Motion, MotionBlock, empty_block
 from navsense.motion.still import Still
 from navsense.pose import IDENTITY, Pose
 from navsense.rotation import cross, multiply, rotate
@@ -105,29 +103,11 @@ class Mounted:
         body = self.base.at(time)
         if self.pose == IDENTITY:
             return body
-        count = body.position_w.shape[0]
-        block = MotionBlock(
-            position_w=np.empty((count, 3)),
-            rotation_wb=np.empty((count, 4)),
-            velocity_w=np.empty((count, 3)),
-            angular_velocity_b=np.empty((count, 3)),
-            acceleration_w=np.empty((count, 3)),
-            angular_acceleration_b=np.empty((count, 3)),
-        )
+        block = empty_block(body.position_w.shape[0])
         _carry(
             self._row,
-            body.position_w,
-            body.rotation_wb,
-            body.velocity_w,
-            body.angular_velocity_b,
-            body.acceleration_w,
-            body.angular_acceleration_b,
-            block.position_w,
-            block.rotation_wb,
-            block.velocity_w,
-            block.angular_velocity_b,
-            block.acceleration_w,
-            block.angular_acceleration_b,
+            *body.arrays,
+            *block.arrays,
         )
         return block
 

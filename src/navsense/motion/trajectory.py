@@ -20,7 +20,7 @@ import numpy as np
 from navsense.errors import MotionError
 from navsense.motion._checks import frozen, instants, pose_row
 from navsense.motion._spline import evaluate, in_one_hemisphere, interpolating, thinnest
-from navsense.motion.base import MotionBlock
+from navsense.motion.base import MotionBlock, empty_block
 from navsense.pose import Pose
 from navsense.typing import FloatArray, Times
 
@@ -84,26 +84,13 @@ class Trajectory:
         Raises `MotionError` for an instant below 0, past `end` or not finite.
         """
         time = instants(time, self.end)
-        count = time.shape[0]
-        block = MotionBlock(
-            position_w=np.empty((count, 3)),
-            rotation_wb=np.empty((count, 4)),
-            velocity_w=np.empty((count, 3)),
-            angular_velocity_b=np.empty((count, 3)),
-            acceleration_w=np.empty((count, 3)),
-            angular_acceleration_b=np.empty((count, 3)),
-        )
+        block = empty_block(time.shape[0])
         evaluate(
             self.knots,
             self.coefficients,
             float(self.knots[-1]) if self.loop else math.inf,
             time,
-            block.position_w,
-            block.rotation_wb,
-            block.velocity_w,
-            block.angular_velocity_b,
-            block.acceleration_w,
-            block.angular_acceleration_b,
+            *block.arrays,
         )
         return block
 

@@ -8,11 +8,12 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from navsense.errors import SdfError, SensorError, SimulationError, Where
+from navsense.fidelity import FIDELITIES
 from navsense.sdf.context import Context
 from navsense.sdf.fill.clock import Clocks
 from navsense.sdf.fill.model import Filled, model
 from navsense.sdf.fill.sensor import FILLS, Fill, OwnSensor, Sensors
-from navsense.sdf.fill.world import FIDELITIES, classic_of, environment, max_step_size
+from navsense.sdf.fill.world import classic_of, environment, max_step_size
 from navsense.sdf.frames import Poses, Scope
 from navsense.sdf.graph import model_scope, world_scope
 from navsense.sdf.names import checked_name, version_of

@@ -8,8 +8,8 @@ import numpy as np
 
 from navsense.clock import Clock, Stamps
 from navsense.errors import SensorError
-from navsense.sensors.base import Sensor, errors_of
-from navsense.series import LONGEST_TIME, Reading, all_true, frozen
+from navsense.sensors.base import Sensor, errors_of, flags_of
+from navsense.series import LONGEST_TIME, Reading, frozen
 from navsense.streams import Draws, checked_run, checked_seed
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
@@ -83,7 +83,6 @@ def apply(
     since = seconds - seconds[0]
     ticks = Ticks(np.rint(since * TICK_RATE).astype(np.int64), TICK_RATE)
     _, measured = spec.measure(spec.init(draws.initial), ticks, given, draws.take(seconds.size))
-    everything = all_true(seconds.shape)
     return Reading(
         name=name,
         type=spec.type,
@@ -94,6 +93,6 @@ def apply(
         arrays=measured.arrays,
         truth=given,
         errors=errors_of(measured, seconds.size),
-        valid=everything if measured.valid is None else measured.valid,
-        emitted=everything if measured.emitted is None else measured.emitted,
+        **flags_of(measured, seconds.size),
+        epoch=0,
     )

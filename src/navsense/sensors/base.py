@@ -19,6 +19,7 @@ import numpy as np
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channel import Noise
+from navsense.series import all_true
 from navsense.streams import Process
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, BoolArray, FloatArray
@@ -56,6 +57,15 @@ def errors_of(measured: Measured, count: int) -> dict[str, AnyArray]:
     """Return the hidden errors (n, axes) of `count` ticks by name, with the constant part as `NAME_turn_on`."""
     constant = {f"{name}_turn_on": np.broadcast_to(row, (count, *row.shape)) for name, row in measured.turn_on.items()}
     return {**measured.errors, **constant}
+
+
+def flags_of(measured: Measured, count: int) -> dict[str, BoolArray]:
+    """Return `valid` and `emitted` (n,) of `count` ticks, all true where the sensor says nothing."""
+    everything = all_true((count,))
+    return {
+        "valid": everything if measured.valid is None else measured.valid,
+        "emitted": everything if measured.emitted is None else measured.emitted,
+    }
 
 
 class Sensor(Protocol):

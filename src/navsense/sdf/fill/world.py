@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 
 from navsense.environment.base import DEFAULT_GRAVITY, DEFAULT_MAGNETIC_FIELD, Environment, Uniform
+from navsense.fidelity import FIDELITIES
 from navsense.sdf.context import Context
 from navsense.sdf.fill.fields import number_of, vector_of, word_of
 from navsense.sdf.places import PHYSICS, SPHERICAL_COORDINATES
 from navsense.sdf.read import Element
 from navsense.sdf.values import attribute_flag, refusal
 from navsense.ticks import FASTEST, SLOWEST
-
-FIDELITIES = ("physical", "classic")
 
 SHORTEST_STEP, LONGEST_STEP = 1.0 / FASTEST, 1.0 / SLOWEST
 """Seconds: the periods of the fastest and the slowest sensor."""
