@@ -3,7 +3,7 @@
     make bench            or            python benchmarks/bench_speed.py
 
 Limits: the draws alone (the same normals, nothing else). Peers: a loop over NumPy's own generators for the draws,
-rosbags for messages. Figures of gz-sensors' C++ are quoted from a measurement on another machine and are marked so.
+rosbags for messages. Gazebo's sensors are the peer of `bench_gazebo.py`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ from navsense.streams import Draws
 from navsense.world import Link, Model, MountedSensor, World
 
 QUADROTOR = Path(__file__).resolve().parent.parent / "examples" / "quadrotor.sdf"
-GAZEBO_NANOSECONDS = {"imu": 846.0, "magnetometer": 639.0}
-"""gz-sensors (C++, with noise, no subscriber), a sample, measured on another machine."""
 
 
 def still_world(*specs: Sensor, rate: float = 1000.0) -> World:
@@ -51,16 +49,12 @@ def line(what: str, ours: str, beside: str, ratio: str) -> str:
 
 
 def blocks() -> Iterator[str]:
-    """IMU with standard noise and clock in blocks, beside its draws alone."""
+    """Sensors with standard noise and clock in blocks, beside their draws alone."""
     for kind in (Imu, Magnetometer):
-        row = sensor_row(standard(kind), measured_only=True)
-        rate = 1e3 / row.nanoseconds
-        limit = f"draws alone {1e3 / row.draws:.1f} M/s"
-        yield line(f"{row.name}, blocks, measured", f"{rate:.1f} M/s", limit, f"{row.ratio:.2f}")
-        row = sensor_row(standard(kind))
-        limit = f"gz-sensors {GAZEBO_NANOSECONDS[kind.type]:.0f} ns (elsewhere)"
-        ratio = GAZEBO_NANOSECONDS[kind.type] / row.nanoseconds
-        yield line(f"{row.name}, blocks, ideal and measured", f"{row.nanoseconds:.0f} ns", limit, f"{ratio:.1f}x")
+        for what, measured_only in (("measured", True), ("ideal and measured", False)):
+            row = sensor_row(standard(kind), measured_only=measured_only)
+            rate, limit = 1e3 / row.nanoseconds, f"draws alone {1e3 / row.draws:.1f} M/s"
+            yield line(f"{row.name}, blocks, {what}", f"{rate:.1f} M/s", limit, f"{row.ratio:.2f}")
 
 
 def numpy_draws() -> Iterator[str]:

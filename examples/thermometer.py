@@ -74,7 +74,7 @@ class Thermometer:
         self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, Any], draws: Any
     ) -> tuple[ChannelState, Measured]:
         """Return the new state and the noisy temperature with its slow error."""
-        state, values, slow = self._channels.apply(state, ticks.index, ticks.rate, ideal["temperature"], draws)
+        state, values, slow = self._channels.apply(state, ticks, draws, ideal["temperature"])
         return state, Measured({"temperature": values}, {"temperature": slow})
 
     def neutral(self) -> Thermometer:

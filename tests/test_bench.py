@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -15,6 +21,9 @@ from navsense.sensors import SENSORS, Imu
 from navsense.world import Link, Model, MountedSensor, World
 
 pytestmark = pytest.mark.compiled
+
+BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+in_repository = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks/ is in the repository only")
 
 
 @pytest.mark.requirement("NOI-7")
@@ -48,3 +57,40 @@ def test_an_imu_at_1000_khz_with_gaussian_clock_noise() -> None:
     off = reading.clock_error
     assert abs(off.mean() - 1e-6) < 4.892 * 2e-7 / math.sqrt(off.size)
     assert abs(off.std() / 2e-7 - 1.0) < 4.892 / math.sqrt(2.0 * off.size)
+
+
+def bench_gazebo() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("bench_gazebo", BENCHMARKS / "bench_gazebo.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@in_repository
+@pytest.mark.requirement("NOI-7")
+def test_gazebo_is_measured_with_the_noise_that_ours_is_measured_with(tmp_path: Path) -> None:
+    """The one file that both read gives our sheets standard noise on every channel."""
+    bench_gazebo().write_model(tmp_path / "model.sdf")
+    specs = [sensor.spec for sensor in ns.load(tmp_path / "model.sdf").sensors]
+    assert [spec.type for spec in specs] == ["imu", "magnetometer", "altimeter"]
+    noises = [noise for spec in specs for axes in spec.noise().values() for noise in axes]
+    assert noises == [bench.STANDARD] * (6 + 3 + 2)
+
+
+@in_repository
+@pytest.mark.requirement("NOI-7")
+def test_without_gazebos_library_one_line_says_what_to_install(tmp_path: Path) -> None:
+    none = {"PKG_CONFIG_PATH": str(tmp_path), "PKG_CONFIG_LIBDIR": str(tmp_path)}
+    ended = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "bench_gazebo.py")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **none},
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    (line,) = ended.stdout.splitlines()
+    assert line.startswith("not compared with gz-sensors: no ")
+    assert "apt-get install" in line

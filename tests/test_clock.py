@@ -54,6 +54,18 @@ def test_gaussian_clock_noise_perturbs_imu_stamps_as_configured() -> None:
     assert np.allclose(off, reading.clock_error, atol=1e-9)
 
 
+@pytest.mark.requirement("CLK-6")
+@pytest.mark.parametrize("ahead", [0, 64])
+def test_gaussian_stamps_are_their_formula_bit_by_bit(ahead: int) -> None:
+    """Turn-on + (mean + stddev w) with NumPy's own normals, in blocks of any size."""
+    clock = Clock("robot::base::clock", Noise(mean=2e-3, stddev=5e-4, bias_stddev=1e-2))
+    time, stamps = np.arange(6000) / 1e5, Stamps(clock, "imu", 4, 1, ahead=ahead)
+    found = np.concatenate([stamps.errors(part) for part in np.split(time, [1, 2, 65, 66, 5000])])
+    turn_on = 1e-2 * generator(4, (1, "clock", clock.name, "clock", "turn_on")).standard_normal()
+    w = generator(4, (1, "stamp", "imu", "clock", "jitter")).standard_normal(6000)
+    assert found.tobytes() == (turn_on + (2e-3 + 5e-4 * w)).tobytes()
+
+
 @pytest.mark.requirement("CLK-10")
 def test_sensors_of_different_rates_on_one_clock_lie_on_one_curve() -> None:
     run = simulate(world_on(DRIFTING, a=1000.0, b=70.0, c=3.0), 4.0, seed=9)

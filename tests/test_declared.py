@@ -7,6 +7,7 @@ from pathlib import Path
 
 import allantools
 import numpy as np
+import pymap3d
 import pytest
 
 import navsense as ns
@@ -64,6 +65,48 @@ def test_densities_of_both_sensors_are_read_back(rate: float, tmp_path: Path) ->
         for row in values:
             _, deviation, _, _ = allantools.oadev(row, rate=rate, data_type="freq", taus=spans)
             variances.append(deviation**2)
+        mean, spread = np.mean(variances, axis=0), np.std(variances, axis=0, ddof=1) / math.sqrt(SERIALS)
+        for i, span in enumerate(spans):
+            assert abs(mean[i] - declared_variance(name, span)) < STUDENT * spread[i], f"{name}, {span} s"
+
+
+HEIGHTS = """<sdf version="1.9"><world name="field">
+<spherical_coordinates><latitude_deg>60</latitude_deg><longitude_deg>25</longitude_deg></spherical_coordinates>
+<model name="robot"><link name="link">
+  <sensor name="alt" type="altimeter"><update_rate>10</update_rate><altimeter>
+    <vertical_position>{vertical_position}</vertical_position>
+    <vertical_velocity>{vertical_velocity}</vertical_velocity>
+  </altimeter></sensor>
+  <sensor name="baro" type="air_pressure"><update_rate>10</update_rate>
+    <air_pressure><pressure>{pressure}</pressure></air_pressure></sensor>
+  <sensor name="gps" type="navsat"><update_rate>10</update_rate><navsat>
+    <position_sensing><horizontal>{latitude}</horizontal><vertical>{altitude}</vertical></position_sensing>
+  </navsat></sensor>
+</link></model></world></sdf>"""
+
+ARRAYS = {
+    "vertical_position": "alt",
+    "vertical_velocity": "alt",
+    "pressure": "baro",
+    "latitude": "gps",
+    "altitude": "gps",
+}
+DENSITIES |= {"vertical_position": 0.1, "vertical_velocity": 0.03, "pressure": 1.5, "latitude": 0.5, "altitude": 0.9}
+DRIVES |= {"vertical_position": 0.05, "vertical_velocity": 0.02, "pressure": 0.8, "latitude": 0.3, "altitude": 0.4}
+
+
+@pytest.mark.requirement("NOI-3", "ALT-3", "PRS-1", "NAV-1")
+def test_densities_of_heights_pressures_and_places_are_read_back(tmp_path: Path) -> None:
+    """Latitudes as metres, by pymap3d's radius of the meridian: a metre is a metre at 60 degrees too."""
+    path = tmp_path / "field.sdf"
+    path.write_text(HEIGHTS.format(**{name: noise(name, 10.0) for name in ARRAYS}))
+    run = ns.simulate(ns.load(path), 900.0, seed=3, runs=SERIALS, truth_rate=0.01)
+    metres = {"latitude": pymap3d.rcurve.meridian(60.0)}
+    spans = [0.4, 2.0, 10.0, 40.0]
+    for name, sensor in ARRAYS.items():
+        reading = run[f"robot::link::{sensor}"]
+        values = (reading[name] - reading.truth[name]) * metres.get(name, 1.0)
+        variances = [allantools.oadev(row, rate=10.0, data_type="freq", taus=spans)[1] ** 2 for row in values]
         mean, spread = np.mean(variances, axis=0), np.std(variances, axis=0, ddof=1) / math.sqrt(SERIALS)
         for i, span in enumerate(spans):
             assert abs(mean[i] - declared_variance(name, span)) < STUDENT * spread[i], f"{name}, {span} s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,14 @@ from scipy.spatial.transform import Rotation
 
 import navsense as ns
 from navsense.environment.base import Environment, Uniform
+from navsense.motion.base import MotionBlock
 from navsense.motion.still import Still
-from navsense.pose import from_rpy
-from navsense.sensors import Imu
+from navsense.noise.channel import Noise
+from navsense.pose import Pose, from_rpy
+from navsense.sensors import AirPressure, Altimeter, Imu
 from navsense.ticks import Ticks
+from navsense.typing import Times
+from navsense.world import World
 
 NAMED = {
     "DEFAULT": (0.0, 0.0, 0.0, 1.0),
@@ -74,3 +79,131 @@ def test_a_real_world_with_every_kind_of_noise_runs_under_both_fidelities(shared
             assert abs(off[:, axis].mean() - mean) < 4.892 * stddev / math.sqrt(count)
             assert abs(off[:, axis].std() / stddev - 1.0) < 4.892 / math.sqrt(2.0 * count)
         assert reading.errors["angular_velocity"].std() > 1.0
+
+
+ALTIMETER = "altimeter_model::link::altimeter_sensor"
+
+
+@dataclass(frozen=True)
+class Falling:
+    """A link that is let go at `height` (m) and comes to rest at `ground`: what the physics of those worlds does."""
+
+    pose: Pose
+    ground: float
+    gravity: float = 9.8
+    end: float = math.inf
+
+    def at(self, time: Times) -> MotionBlock:
+        height = self.pose.position[2]
+        landed = time > math.sqrt(2.0 * (height - self.ground) / self.gravity)
+        block = Still(self.pose).at(time)
+        position, velocity = block.position_w.copy(), np.zeros((time.size, 3))
+        position[:, 2] = np.where(landed, self.ground, height - 0.5 * self.gravity * time**2)
+        velocity[:, 2] = np.where(landed, 0.0, -self.gravity * time)
+        return replace(block, position_w=position, velocity_w=velocity)
+
+
+def falling(world: World, name: str, ground: float) -> dict[str, Falling]:
+    """Return the fall of a model from where the file puts it."""
+    model = world.model(name)
+    return {name: Falling(model.pose @ model.link(model.canonical_link).pose, ground)}
+
+
+@pytest.mark.requirement("ALT-1", "ALT-2", "ALT-6")
+def test_the_altimeter_world(shared_data: Path) -> None:
+    """Let go at 3.05 m; at rest at 0.05: below -3.0 + 1e-2 of where it was, and still."""
+    world = ns.load(shared_data / "gz-sim" / "altimeter.sdf", fidelity="classic")
+    sim = ns.live(world, motion=falling(world, "altimeter_model", 0.05))
+    found = []
+    for step in sim:
+        found += [step.readings[ALTIMETER]] if ALTIMETER in step.readings else []
+        if step.time >= 0.1:
+            break
+    assert sum(reading.time.size for reading in found) == 4  # floor(30 T + 1)
+    run = ns.simulate(world, 2.0, motion=falling(world, "altimeter_model", 0.05))[ALTIMETER]
+    assert np.allclose(run["vertical_reference"], 3.05, rtol=0.0, atol=1e-12)
+    assert run["vertical_position"][0] == run["vertical_velocity"][0] == 0.0
+    fall = run.time < math.sqrt(2.0 * 3.0 / 9.8)
+    assert (run["vertical_position"][fall][1:] < 0.0).all()
+    assert np.allclose(run["vertical_velocity"][fall], -9.8 * run.time[fall], rtol=1e-14)
+    assert abs(run["vertical_position"][-1] + 3.0) < 1e-2
+    assert abs(run["vertical_velocity"][-1]) < 1e-3
+    physical = ns.simulate(world, 0.1, fidelity="physical")[ALTIMETER]
+    assert np.allclose(physical["vertical_position"], 3.05, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.requirement("ALT-1", "ALT-2")
+def test_the_altimeter_world_with_a_pose(shared_data: Path) -> None:
+    world = ns.load(shared_data / "gz-sim" / "altimeter_with_pose.sdf", fidelity="classic")
+    reading = ns.simulate(world, 1.0)[ALTIMETER]
+    assert np.allclose(reading["vertical_reference"], 3.35, rtol=0.0, atol=1e-12)
+    assert not reading["vertical_position"].any()
+
+
+@pytest.mark.requirement("ALT-1", "ALT-2")
+def test_the_altimeter_of_gazebo_classic() -> None:
+    """At z = 10 it says reference 10, height 0, velocity 0; ten steps of 1 ms later it falls with g dt 10, exactly."""
+    motion = Falling(Pose((0.0, 0.0, 10.0)), 0.0)
+    ticks = Ticks(np.arange(11, dtype=np.int64), 1000.0)
+    found = Altimeter(classic=True).ideal(motion, Environment(), ticks)
+    assert [found[name][0] for name in ("vertical_reference", "vertical_position", "vertical_velocity")] == [10, 0, 0]
+    assert found["vertical_velocity"][10] == pytest.approx(-9.8 * 0.001 * 10, rel=4e-16)
+
+
+@pytest.mark.requirement("PRS-1")
+@pytest.mark.parametrize(("z", "expected"), [(100.0, 100129.46), (80.390198, 100362.99)])
+def test_the_air_pressures_of_the_world_that_is_reset(shared_data: Path, z: float, expected: float) -> None:
+    """Equal as single-precision numbers printed to a hundredth."""
+    world = ns.load(shared_data / "gz-sim" / "reset_sensors.sdf")
+    (sensor,) = world.sensors
+    run = ns.simulate(world, 0.1, motion={"box": Still(Pose((0.0, 0.0, z)))})
+    assert np.allclose(run[sensor.name]["pressure"], expected, rtol=0.0, atol=5e-3)
+
+
+@pytest.mark.requirement("PRS-1")
+def test_the_air_pressure_world_stands_as_high_as_its_file_says(shared_data: Path) -> None:
+    """reference_altitude 123, link at 3.05: the standard atmosphere at 126.05 m.
+
+    Gazebo says 101325 Pa: it reads neither the file's altitude nor, the model being static, its height.
+    """
+    world = ns.load(shared_data / "gz-sim" / "air_pressure.sdf")
+    found = ns.simulate(world, 0.1)["air_pressure_model::link::air_pressure_sensor"]["pressure"]
+    geopotential = 6356766.0 * 126.05 / (6356766.0 + 126.05)
+    standard = 101325.0 * (1.0 - 0.0065 * geopotential / 288.15) ** (9.80665 * 28.9644 / (8314.32 * 0.0065))
+    assert np.allclose(found, standard, rtol=1e-13)
+
+
+@pytest.mark.requirement("NAV-1")
+def test_the_navsat_world(shared_data: Path) -> None:
+    """At -22.9, -43.2, at rest and then falling: altitude and upward velocity below zero, the place as it was."""
+    world = ns.load(shared_data / "gz-sim" / "navsat.sdf")
+    name = "navsat_model::link::navsat_sensor"
+    (sensor,) = world.sensors
+    assert (sensor.name, sensor.frame, sensor.rate) == (name, name, 30.0)
+    run = ns.simulate(world, 1.0, motion=falling(world, "navsat_model", -100.0))[name]
+    assert np.allclose(np.degrees(run["latitude"]), -22.9, rtol=0.0, atol=1e-12)
+    assert np.allclose(np.degrees(run["longitude"]), -43.2, rtol=0.0, atol=1e-12)
+    assert np.allclose(run["velocity"][:, :2], 0.0, rtol=0.0, atol=1e-13)
+    assert (run["velocity"][1:, 2] < 0.0).all()
+    assert np.allclose(run["altitude"], -4.9 * run.time**2, rtol=0.0, atol=2e-9)
+    assert abs(run["altitude"][0]) < 2e-9
+
+
+@pytest.mark.requirement("ALT-3", "PRS-1")
+def test_heights_and_pressures_of_a_real_world_have_its_noise(shared_data: Path) -> None:
+    world = ns.load(shared_data / "gz-sim" / "non_rendering_sensors.sdf")
+    sheets = {sensor.name: sensor.spec for sensor in world.sensors}
+    assert sheets["model::link::altimeter_sensor"] == Altimeter(
+        Noise(mean=0.1, stddev=0.2), Noise(mean=2.3, stddev=4.5)
+    )
+    assert sheets["model::link::air_pressure_sensor"] == AirPressure(Noise(mean=3.4, stddev=5.6), 123.4)
+    run = ns.simulate(world, 5.0, seed=2)
+    for sensor, array, mean, stddev in (
+        ("altimeter_sensor", "vertical_position", 0.1, 0.2),
+        ("altimeter_sensor", "vertical_velocity", 2.3, 4.5),
+        ("air_pressure_sensor", "pressure", 3.4, 5.6),
+    ):
+        reading = run[f"model::link::{sensor}"]
+        off = reading[array] - reading.truth[array]
+        assert abs(off.mean() - mean) < 4.892 * stddev / math.sqrt(off.size)
+        assert abs(off.std() / stddev - 1.0) < 4.892 / math.sqrt(2.0 * off.size)

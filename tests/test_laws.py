@@ -41,7 +41,7 @@ def test_every_noise_keeps_its_laws(name: str, classic: bool) -> None:
 @pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.__name__)
 def test_witnesses_are_sound(kind: type[Sensor]) -> None:
     names = [name for name, _ in variants(kind.witness())]
-    assert len(names) == len(set(names)) > 20
+    assert len(names) == len(set(names)) > 10
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,11 @@ class Broken(Magnetometer):
         return state, Measured({"field": field}, result.errors)
 
     def ideal(self, motion: Any, environment: Any, ticks: Ticks) -> Mapping[str, Any]:
-        field = np.array(super().ideal(motion, environment, ticks)["field"])
+        found = super().ideal(motion, environment, ticks)
+        field = np.array(found["field"])
         if self.fault == "equivariance":
             field += environment.magnetic_field.value_w
-        return {"field": field}
+        return {**found, "field": field}
 
 
 @pytest.mark.parametrize("fault", ["cut", "ideal", "equivariance", "batch", "independence"])

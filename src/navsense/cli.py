@@ -128,8 +128,14 @@ def interruptible(advance: Progress) -> Iterator[Progress]:
             signal.signal(number, handler)
 
 
+path_option = click.option(
+    "--path", multiple=True, metavar="FOLDER", help="Folder of models that WORLD includes. Repeatable."
+)
+
+
 @cli.command()
 @click.argument("world_file", metavar="WORLD")
+@path_option
 @click.option("--duration", type=float, help="Seconds; without it, as long as the motion lasts.")
 @click.option("--seed", type=int, default=0, show_default=True, help="One seed for everything random.")
 @click.option(
@@ -142,6 +148,7 @@ def interruptible(advance: Progress) -> Iterator[Progress]:
 @click.option("-o", "--output", multiple=True, metavar="OUT", help="Recording, by suffix: .mcap, .npz. Repeatable.")
 def run(
     world_file: str,
+    path: tuple[str, ...],
     duration: float | None,
     seed: int,
     number: int,
@@ -156,7 +163,7 @@ def run(
     from navsense.sdf import load
     from navsense.simulation import record, resolve
 
-    world = load(world_file)
+    world = load(world_file, path=path)
     warn(world, err=True)
     moved = resolve(world, motion_argument(motion))
     for model, given in moved.items():
@@ -181,20 +188,21 @@ def run(
         rate = f"{sensor.rate:g}"
         add_row(table, sensor.name, sensor.spec.type, rate, samples, sensor.clock or "global time", sensor.topic)
     show(table)
-    for path in summary.paths:
-        click.echo(f"wrote {path}: {summary.duration:g} s simulated, {path.stat().st_size / 1e6:.1f} MB")
+    for written in summary.paths:
+        click.echo(f"wrote {written}: {summary.duration:g} s simulated, {written.stat().st_size / 1e6:.1f} MB")
     if not summary.paths:
         click.echo(f"{summary.duration:g} s simulated; nothing was written: name a recording with -o OUT")
 
 
 @cli.command()
 @click.argument("world_file", metavar="WORLD")
-def check(world_file: str) -> None:
+@path_option
+def check(world_file: str, path: tuple[str, ...]) -> None:
     """Validate WORLD: one line a problem, exit code 2; nothing and 0 where it is sound."""
     from navsense.sdf import load
 
     try:
-        world = load(world_file)
+        world = load(world_file, path=path)
     except SdfError as error:
         for problem in error.problems or (error,):
             click.echo(str(problem))
@@ -207,15 +215,16 @@ def check(world_file: str) -> None:
 
 @cli.command()
 @click.argument("world_file", metavar="WORLD")
+@path_option
 @click.option("--kalibr", metavar="FILE", help="Write the IMU's noise as YAML for a filter.")
 @click.option("--sensor", "name", help="Which IMU --kalibr means, where there are several.")
-def describe(world_file: str, kalibr: str | None, name: str | None) -> None:
+def describe(world_file: str, path: tuple[str, ...], kalibr: str | None, name: str | None) -> None:
     """Say what WORLD holds: sensors, rates, clocks, topics, noise, and what is not supported and why."""
     from navsense.describe import describe as lines_of
     from navsense.describe import write_kalibr
     from navsense.sdf import load
 
-    world: World = load(world_file)
+    world: World = load(world_file, path=path)
     for line in lines_of(world):
         click.echo(line)
     if kalibr:

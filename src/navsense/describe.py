@@ -13,7 +13,7 @@ from navsense.motion.base import Motion
 from navsense.motion.replay import Replay
 from navsense.motion.still import Still
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.sensors.imu import Imu
+from navsense.sensors import AirPressure, Altimeter, Imu, Zeroed
 from navsense.world import Model, MountedSensor, World
 
 AXES = "xyz"
@@ -64,6 +64,11 @@ def sensor_lines(sensor: MountedSensor) -> Iterator[str]:
             continue
         for axis, noise in zip(AXES, noises, strict=False):
             yield f"    {output}.{axis}: {noise_words(noise)}"
+    if isinstance(sensor.spec, Altimeter):
+        reference = sensor.spec.reference_in_force
+        yield f"    reference: {reference if isinstance(reference, Zeroed) else f'{reference:g} m'}"
+    if isinstance(sensor.spec, AirPressure):
+        yield f"    reference_altitude: {sensor.spec.reference_altitude:g} m"
 
 
 def describe(world: World) -> Iterator[str]:

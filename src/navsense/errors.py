@@ -70,6 +70,10 @@ class SdfError(NavsenseError):
     problems: Sequence[NavsenseError] = ()
 
 
+class FieldError(NavsenseError):
+    """A place on earth, a field, an atmosphere or a named input that is not possible, or is asked for out of reach."""
+
+
 class MotionError(NavsenseError):
     """A trajectory or log that is no motion, or is asked for a time outside its own."""
 
@@ -92,3 +96,7 @@ class SimulationError(NavsenseError):
 
 class SinkError(NavsenseError):
     """A recording that cannot be written or read."""
+
+
+class AnalysisError(NavsenseError):
+    """A record that cannot be analysed: its shape, gaps or length, or what is asked of it."""

@@ -6,7 +6,6 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from navsense.errors import SimulationError
-from navsense.noise.channel import Noise
 from navsense.world import World
 
 FIDELITIES = ("physical", "classic")
@@ -20,16 +19,14 @@ def checked(fidelity: str) -> str:
 
 
 def of_spec(spec: Any, *, classic: bool) -> Any:
-    """Return a spec in which every `Noise` is classic or not."""
-    if isinstance(spec, Noise):
-        return replace(spec, classic=classic)
+    """Return a spec in which every field named `classic`, its own or of a part such as a `Noise`, has this value."""
     if isinstance(spec, tuple):
         changed = tuple(of_spec(part, classic=classic) for part in spec)
         return changed if changed != spec else spec
     if not is_dataclass(spec) or isinstance(spec, type):
         return spec
     old = {field.name: getattr(spec, field.name) for field in fields(spec) if field.init}
-    new = {name: of_spec(value, classic=classic) for name, value in old.items()}
+    new = {name: classic if name == "classic" else of_spec(value, classic=classic) for name, value in old.items()}
     return spec if new == old else replace(spec, **new)
 
 

@@ -9,19 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from navsense.rotation import product, turned
 from navsense.typing import Quaternion, Vector
 
 
 def multiply(q: Quaternion, p: Quaternion) -> Quaternion:
     """Return the Hamilton product q p of two quaternions w x y z."""
-    qw, qx, qy, qz = q
-    pw, px, py, pz = p
-    return (
-        qw * pw - qx * px - qy * py - qz * pz,
-        qw * px + qx * pw + qy * pz - qz * py,
-        qw * py - qx * pz + qy * pw + qz * px,
-        qw * pz + qx * py - qy * px + qz * pw,
-    )
+    return product(*q, *p)
 
 
 def conjugate(q: Quaternion) -> Quaternion:
@@ -31,15 +25,7 @@ def conjugate(q: Quaternion) -> Quaternion:
 
 def rotate(q: Quaternion, v: Vector) -> Vector:
     """Return the vector v (any unit) turned by the unit quaternion q: q v q*."""
-    w, x, y, z = q
-    tx = 2.0 * (y * v[2] - z * v[1])
-    ty = 2.0 * (z * v[0] - x * v[2])
-    tz = 2.0 * (x * v[1] - y * v[0])
-    return (
-        v[0] + w * tx + (y * tz - z * ty),
-        v[1] + w * ty + (z * tx - x * tz),
-        v[2] + w * tz + (x * ty - y * tx),
-    )
+    return turned(*q, *v)
 
 
 def normalised(q: Quaternion) -> Quaternion:

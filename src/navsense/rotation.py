@@ -1,6 +1,7 @@
-"""Quaternion kernels: unit Hamilton quaternions w x y z, scalar in and tuple out, for use inside compiled loops.
+"""Quaternions in scalars: unit Hamilton quaternions w x y z, scalars in and a tuple out.
 
-``rotation_ab`` takes coordinates of frame b to coordinates of frame a.
+``rotation_ab`` takes coordinates of frame b to coordinates of frame a. Each formula is a plain function (`turned`,
+`product`) for single poses and a kernel of it (`rotate`, `multiply`) for use inside compiled loops.
 """
 
 from __future__ import annotations
@@ -8,8 +9,7 @@ from __future__ import annotations
 from navsense.compiled import kernel
 
 
-@kernel
-def rotate(w: float, x: float, y: float, z: float, vx: float, vy: float, vz: float) -> tuple[float, float, float]:
+def turned(w: float, x: float, y: float, z: float, vx: float, vy: float, vz: float) -> tuple[float, float, float]:
     """Return v_a = rotation_ab v_b for one vector (any unit)."""
     tx = 2.0 * (y * vz - z * vy)
     ty = 2.0 * (z * vx - x * vz)
@@ -21,8 +21,10 @@ def rotate(w: float, x: float, y: float, z: float, vx: float, vy: float, vz: flo
     )
 
 
-@kernel
-def multiply(
+rotate = kernel(turned)
+
+
+def product(
     qw: float, qx: float, qy: float, qz: float, pw: float, px: float, py: float, pz: float
 ) -> tuple[float, float, float, float]:
     """Return the Hamilton product q p."""
@@ -32,6 +34,9 @@ def multiply(
         qw * py - qx * pz + qy * pw + qz * px,
         qw * pz + qx * py - qy * px + qz * pw,
     )
+
+
+multiply = kernel(product)
 
 
 @kernel

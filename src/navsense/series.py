@@ -25,7 +25,7 @@ def frozen(array: AnyArray) -> AnyArray:
     """Return the array, read-only with all that it is a view of."""
     base: object = array
     while isinstance(base, np.ndarray):
-        base.flags.writeable = False
+        base.setflags(write=False)
         base = base.base
     return array
 
@@ -87,6 +87,28 @@ TRUTH_ARRAYS = (
 """The arrays of a `Truth`, in order."""
 
 
+class Rows(Mapping[str, AnyArray]):
+    """Arrays by name of which only some rows are seen: views, made when they are asked for."""
+
+    __slots__ = ("_arrays", "_rows")
+
+    def __init__(self, arrays: Mapping[str, AnyArray], rows: tuple[slice, ...]) -> None:
+        """Note the rows."""
+        self._arrays, self._rows = arrays, rows
+
+    def __getitem__(self, name: str) -> AnyArray:
+        """Return the rows of one array. Raises KeyError."""
+        return self._arrays[name][self._rows]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        """Return how many arrays there are."""
+        return len(self._arrays)
+
+
 @dataclass(frozen=True, eq=False)
 class Reading(Mapping[str, AnyArray]):
     """The readings of one sensor: `reading["field"]`, `reading.truth["field"]`, `reading.errors["field"]`.
@@ -95,7 +117,8 @@ class Reading(Mapping[str, AnyArray]):
     have said, `errors[name]` (*runs, time, axis) the hidden slow error in force (turn-on bias plus drift), and
     `errors[name + "_turn_on"]` its constant part; what is left is the drift. `time` (time,) s is true time,
     `clock_error` (*runs, time) s what the sensor's clock is off by, `valid` (*runs, time) false where the instrument
-    gave no number, `emitted` (*runs, time) false where it gave no reading at all.
+    gave no number, `emitted` (*runs, time) false where it gave no reading at all. `arrival` (*runs, time) s is when it
+    reaches whoever listens, in true time.
     """
 
     name: str
@@ -110,6 +133,7 @@ class Reading(Mapping[str, AnyArray]):
     valid: BoolArray
     emitted: BoolArray
     epoch: int = 0
+    arrivals: FloatArray | None = None
 
     def __repr__(self) -> str:
         """Return what it is in a line, not its numbers."""
@@ -131,6 +155,11 @@ class Reading(Mapping[str, AnyArray]):
         return len(self.arrays)
 
     @property
+    def arrival(self) -> FloatArray:
+        """Return the true time (*runs, time) s at which each row arrives: its own instant where there is no latency."""
+        return np.broadcast_to(self.time, self.clock_error.shape) if self.arrivals is None else self.arrivals
+
+    @property
     def stamp(self) -> IntArray:
         """Return what the sensor's clock showed at each row, in integer nanoseconds."""
         return nanoseconds(self.epoch, self.time + self.clock_error)
@@ -144,20 +173,19 @@ class Reading(Mapping[str, AnyArray]):
         """Return rows first to stop - 1 of time, as views."""
         rows = slice(first, stop)
         in_runs = (*(slice(None),) * (self.clock_error.ndim - 1), rows)
-        return Reading(
-            self.name,
-            self.type,
-            self.frame,
-            self.unit,
-            self.time[rows],
-            self.clock_error[in_runs],
-            {name: array[in_runs] for name, array in self.arrays.items()},
-            {name: array[rows] for name, array in self.truth.items()},
-            {name: array[in_runs] for name, array in self.errors.items()},
-            self.valid[in_runs],
-            self.emitted[in_runs],
-            self.epoch,
+        part = object.__new__(Reading)  # a live step makes one a sensor: what is the same is not gone through again
+        part.__dict__.update(
+            self.__dict__,
+            time=self.time[rows],
+            clock_error=self.clock_error[in_runs],
+            arrays=Rows(self.arrays, in_runs),
+            truth=Rows(self.truth, (rows,)),
+            errors=Rows(self.errors, in_runs),
+            valid=self.valid[in_runs],
+            emitted=self.emitted[in_runs],
+            arrivals=None if self.arrivals is None else self.arrivals[in_runs],
         )
+        return part
 
 
 @dataclass(frozen=True, eq=False)

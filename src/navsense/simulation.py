@@ -18,7 +18,7 @@ from navsense.motion.base import Motion
 from navsense.series import Reading, Slab, Truth
 from navsense.session import TRUTH_RATE, Session, prepare
 from navsense.station import ideal_of
-from navsense.store import Store, check_memory
+from navsense.store import Beside, Store, check_memory
 from navsense.streams import checked_run
 from navsense.ticks import span
 from navsense.typing import Times
@@ -137,18 +137,19 @@ def simulate(
     check_memory(session)
     stations = session.stations()
     kept = Store(session, lead=() if runs is None else (len(numbers),))
-    for start, end in session.windows():
-        for sensor in world.sensors:
-            ticks = span(start, end, sensor.rate)
-            if not len(ticks):
-                continue
-            ideal = ideal_of(sensor, session.places[sensor.name], world.environment, ticks)
-            kept.ideal(sensor, ticks, ideal)
-            for number, station in enumerate(stations[sensor.name]):
-                kept.block(sensor, ticks, number, station.measure(ticks, ideal))
-        kept.truth(session.truth(start, end))
-        if progress:
-            progress(end, session.duration)
+    with Beside() as beside:
+        for start, end in session.windows():
+            for sensor in world.sensors:
+                ticks = span(start, end, sensor.rate)
+                if not len(ticks):
+                    continue
+                ideal = ideal_of(sensor, session.places[sensor.name], world.environment, ticks)
+                beside.do(kept.ideal, sensor, ticks, ideal)
+                for number, station in enumerate(stations[sensor.name]):
+                    beside.do(kept.block, sensor, ticks, number, station.measure(ticks, ideal))
+            beside.do(kept.truth, session.truth(start, end))
+            if progress:
+                progress(end, session.duration)
     return Run(session, kept.readings(), kept.truths())
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from navsense.clock import Clock, Stamps
+from navsense.clock import Arrivals, Clock, Stamps
 from navsense.environment.base import Environment
 from navsense.errors import MotionError, SimulationError
 from navsense.motion.base import Motion
 from navsense.motion.mounted import mounted
 from navsense.motion.still import Still
+from navsense.noise.faults import begin, strike
 from navsense.pose import Pose
 from navsense.sensors.base import Measured, errors_of, flags_of
 from navsense.series import Reading, frozen
@@ -66,12 +67,17 @@ def check_duration(motions: Motions, duration: float) -> None:
             )
 
 
+_VALID = "valid"
+"""Goes through the faults with the arrays: what is stuck is as valid as it was."""
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
-    """What one sensor gives for a block of ticks in one run."""
+    """What one sensor gives for a block of ticks in one run; `arrival` (n,) s is None without latency."""
 
     measured: Measured
     clock_error: FloatArray
+    arrival: FloatArray | None = None
 
 
 class Station:
@@ -83,12 +89,27 @@ class Station:
         self._draws = Draws(sensor.spec.processes(), seed, (run, "sensor", sensor.name), ahead=ahead)
         self.state = sensor.spec.init(self._draws.initial)
         self._stamps = Stamps(clock, sensor.name, seed, run, ahead=ahead)
+        self._arrivals = Arrivals(sensor.latency, sensor.name, seed, run, ahead=ahead) if sensor.latency else None
+        self._fault_draws = Draws(sensor.faults.processes(), seed, (run, "fault", sensor.name), ahead=ahead)
+        self._faults = begin(sensor.faults, self._fault_draws.initial)
 
     def measure(self, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> Block:
         """Return the next block; ticks go on from the last call's."""
         draws = self._draws.take(len(ticks))
         self.state, measured = self.sensor.spec.measure(self.state, ticks, ideal, draws)
-        return Block(measured, self._stamps.errors(ticks.time))
+        if self.sensor.faults.kinds:
+            measured = self._struck(ticks, measured)
+        arrival = self._arrivals.of(ticks.time) if self._arrivals else None
+        return Block(measured, self._stamps.errors(ticks.time), arrival)
+
+    def _struck(self, ticks: Ticks, measured: Measured) -> Measured:
+        """Return what the faults leave of a block."""
+        flags, draws = flags_of(measured, len(ticks)), self._fault_draws.take(len(ticks))
+        shown = {**measured.arrays, _VALID: flags["valid"]}
+        self._faults, arrays, says = strike(self.sensor.faults, self._faults, ticks, draws, shown)
+        valid = arrays[_VALID] & says
+        arrays = {name: array for name, array in arrays.items() if name != _VALID}
+        return measured._replace(arrays=arrays, valid=valid, emitted=flags["emitted"] & says)
 
 
 def ideal_of(sensor: MountedSensor, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -115,6 +136,7 @@ def reading(sensor: MountedSensor, ticks: Ticks, ideal: Mapping[str, AnyArray], 
         errors=errors_of(measured, len(ticks)),
         **flags_of(measured, len(ticks)),
         epoch=epoch,
+        arrivals=block.arrival,
     )
 
 

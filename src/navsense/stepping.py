@@ -4,9 +4,9 @@
     for step in sim:                      # step.time (s), step.readings: what was released since the last step
         ...
 
-Step n ends at t = n * max_step_size; it releases every reading whose sample instant is in (t_(n-1), t_n], so the first
-step, n = 0, releases the samples at t = 0. A caller in the loop gives each model's state at the end of the step:
-``sim.step({"robot": State(Pose(...), velocity)})``.
+Step n ends at t = n * max_step_size; it releases every reading that arrives in (t_(n-1), t_n], which without latency is
+its sample instant, so the first step, n = 0, releases the samples at t = 0. A caller in the loop gives each model's
+state at the end of the step: ``sim.step({"robot": State(Pose(...), velocity)})``.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from navsense import fidelity as fidelities
 from navsense.clock import Clock, Curve, checked_instants
 from navsense.errors import SimulationError, UnknownNameError
 from navsense.motion.base import Motion
-from navsense.motion.driven import Driven, State, checked
+from navsense.motion.driven import Driven, State, checked_row
 from navsense.motion.foreseen import is_foreseen
+from navsense.motion.recalled import Recalled
 from navsense.pose import Pose
+from navsense.sensors.base import Adjustable
 from navsense.series import Reading, frozen
 from navsense.session import Session, prepare
 from navsense.simulation import MotionGiven, resolve
@@ -59,6 +61,7 @@ def joined(parts: list[Reading]) -> Reading:
         parts[0],
         time=frozen(np.concatenate([part.time for part in parts])),
         clock_error=np.concatenate([part.clock_error for part in parts]),
+        arrivals=None if parts[0].arrivals is None else np.concatenate([part.arrival for part in parts]),
         arrays=along(lambda part: part.arrays),
         truth={name: frozen(array) for name, array in along(lambda part: part.truth).items()},
         errors=along(lambda part: part.errors),
@@ -77,14 +80,37 @@ class LiveSensor:
         self.mounted = sensor
         self.reading: Reading | None = None
         self._station, self._motion, self._session = station, motion, session
-        self._ahead = AHEAD if foreseen else 1
+        self._ahead = AHEAD if foreseen and not isinstance(sensor.spec, Adjustable) else 1
         self._block: Reading
+        self._waiting: Reading | None = None
         self._first = self._measured = self._next = 0
 
     @property
     def name(self) -> str:
         """Return the full name."""
         return self.mounted.name
+
+    def get(self, name: str) -> AnyArray:
+        """Return the latest value of one array, in its unit: a number, or a row where the array has axes.
+
+        Raises `SimulationError` before the first reading, `UnknownNameError` for an array that there is none of.
+        """
+        if self.reading is None:
+            raise SimulationError(f"array {name!r} of {self.name}", allowed="is known after its first reading")
+        latest: AnyArray = self.reading[name][-1]
+        return latest
+
+    def set(self, name: str, value: float) -> None:
+        """Set what can be set, such as an altimeter's "vertical_reference"; it acts from the next sample.
+
+        Raises `SimulationError` for a sensor of which nothing can be set, `SensorError` for another array or a value.
+        """
+        spec = self.mounted.spec
+        if not isinstance(spec, Adjustable):
+            what, allowed = f"array {name!r} of {self.name}", f"cannot be set: nothing of a sensor {spec.type} can"
+            raise SimulationError(what, value, allowed=allowed)
+        self.mounted = replace(self.mounted, spec=spec.adjusted(name, value))
+        self._station.sensor = self.mounted
 
     @property
     def clock_time(self) -> float:
@@ -94,11 +120,31 @@ class LiveSensor:
         return float(self.reading.time[-1] + self.reading.clock_error[-1])
 
     def due(self, end: float) -> Reading | None:
-        """Return the samples up to and including t = `end` (s), None where there are none."""
-        first = self._next
-        stop = first_at_or_after(math.nextafter(end, math.inf), self.mounted.rate)
-        if stop <= first:
+        """Return the samples that have arrived up to and including t = `end` (s), None where there are none."""
+        taken = self._taken(end)
+        if self.mounted.latency is not None:
+            taken = self._arrived(taken, end)
+        self.reading = taken or self.reading
+        return taken
+
+    def _arrived(self, taken: Reading | None, end: float) -> Reading | None:
+        """Put what was taken at the end of the queue; return what has arrived by `end` (s) from its front."""
+        waiting = [part for part in (self._waiting, taken) if part is not None]
+        if not waiting:
             return None
+        queue = waiting[0] if len(waiting) == 1 else joined(waiting)
+        count = int(np.searchsorted(queue.arrival, end, side="right"))
+        self._waiting = queue.between(count, queue.time.size) if count < queue.time.size else None
+        return queue.between(0, count) if count else None
+
+    def _taken(self, end: float) -> Reading | None:
+        """Return the samples whose instant is up to and including t = `end` (s), None where there are none."""
+        first, rate = self._next, self.mounted.rate
+        if first / rate > end:
+            return None
+        stop = first + 1
+        if stop / rate <= end:
+            stop = first_at_or_after(math.nextafter(end, math.inf), rate)
         if stop - first > MOST_AT_ONCE:
             raise SimulationError(
                 f"samples of {self.name} in one step",
@@ -113,8 +159,7 @@ class LiveSensor:
             done = min(stop, self._measured)
             parts.append(self._block.between(self._next - self._first, done - self._first))
             self._next = done
-        self.reading = parts[0] if len(parts) == 1 else joined(parts)
-        return self.reading
+        return parts[0] if len(parts) == 1 else joined(parts)
 
     def _measure(self, stop: int) -> None:
         """Measure the next block: up to `stop`, or as many more samples as may be measured ahead of their time."""
@@ -126,6 +171,11 @@ class LiveSensor:
         ideal = ideal_of(self.mounted, self._motion, self._session.world.environment, ticks)
         self._block = reading(self.mounted, ticks, ideal, self._station.measure(ticks, ideal), self._session.epoch)
         self._first, self._measured = first, end
+
+
+def kept(motion: Motion) -> Motion:
+    """Return the motion; one that may forget what is past remembers what the sensor goes by."""
+    return motion if is_foreseen(motion) else Recalled(motion)
 
 
 class Live:
@@ -142,7 +192,7 @@ class Live:
             sensor.name: LiveSensor(
                 sensor,
                 drawn[sensor.name][0],
-                session.places[sensor.name],
+                kept(session.places[sensor.name]),
                 session,
                 foreseen=not driven and is_foreseen(session.places[sensor.name]),
             )
@@ -183,7 +233,7 @@ class Live:
                 remedy="name the driven models when the run is opened: navsense.live(world, driven=[...])",
             )
         for state in states.values():
-            checked(state)
+            checked_row(state)
         for name, state in states.items():
             self._driven[name].push(end, state)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import ParamSpec, Self
 
 import numpy as np
 
@@ -15,6 +18,8 @@ from navsense.station import Block
 from navsense.ticks import Ticks, count
 from navsense.typing import AnyArray
 from navsense.world import MountedSensor
+
+Arguments = ParamSpec("Arguments")
 
 SHARE_OF_FREE_MEMORY = 0.5
 """A run above this share of the free memory is refused, with a pointer to `record`."""
@@ -36,7 +41,7 @@ def needed_memory(session: Session) -> float:
     """Return the memory (bytes) of all arrays of a run: values and errors for each run, truth once."""
     total = count(session.duration, session.truth_rate) * 160.0 * len(session.links)
     for sensor in session.world.sensors:
-        axes = sum(output.axes for output in sensor.spec.outputs)
+        axes = sum(output.axes or 1 for output in sensor.spec.outputs)
         row = 8.0 * (1 + axes) + len(session.runs) * 8.0 * (1 + 2 * axes)
         total += count(session.duration, sensor.rate) * row
     return total
@@ -61,6 +66,33 @@ def empty_like_block(values: AnyArray, lead: tuple[int, ...], length: int) -> An
     return np.empty((*lead, length, *values.shape[1:]), dtype=values.dtype)
 
 
+class Beside:
+    """A second thread that does things in order, a few behind: copying into new memory costs as much as measuring."""
+
+    MOST = 16
+
+    def __init__(self) -> None:
+        """Start the thread."""
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._open: deque[Future[None]] = deque()
+
+    def do(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        """Hand over one piece of work; raise what an earlier one raised."""
+        self._open.append(self._thread.submit(work, *args, **kwargs))
+        while len(self._open) > self.MOST:
+            self._open.popleft().result()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: object, *rest: object) -> None:
+        """Wait for the last piece, and raise what it raised unless something else is on its way."""
+        self._thread.shutdown(wait=True, cancel_futures=kind is not None)
+        while kind is None and self._open:
+            self._open.popleft().result()
+
+
 class Series:
     """The arrays of one sensor, growing in place along time."""
 
@@ -69,6 +101,7 @@ class Series:
         self.sensor, self.lead = sensor, lead
         self.time = np.empty(length)
         self.clock_error = np.empty((*lead, length))
+        self.arrivals = np.empty((*lead, length)) if sensor.latency else None
         self.arrays: dict[str, dict[str, AnyArray]] = {"truth": {}, "arrays": {}, "errors": {}}
         self.flags: dict[str, AnyArray] = {}
         self.turn_on: dict[str, AnyArray] = {}
@@ -90,9 +123,9 @@ class Series:
 
     def errors(self) -> dict[str, AnyArray]:
         """Return the hidden errors by name, the constant ones as views (*runs, time, axis) that take no memory."""
-        shape = (*self.lead, self.time.size)
+        shape, runs = (*self.lead, self.time.size), len(self.lead)
         constant = {
-            name: np.broadcast_to(np.expand_dims(rows, -2), (*shape, rows.shape[-1]))
+            name: np.broadcast_to(np.expand_dims(rows, runs), (*shape, *rows.shape[runs:]))
             for name, rows in self.turn_on.items()
         }
         return {**self.arrays["errors"], **constant}
@@ -138,6 +171,9 @@ class Store:
         series, first = self._series[sensor.name], int(ticks.index[0])
         target = series.clock_error[number] if series.lead else series.clock_error
         target[first : first + len(ticks)] = block.clock_error
+        if series.arrivals is not None and block.arrival is not None:
+            target = series.arrivals[number] if series.lead else series.arrivals
+            target[first : first + len(ticks)] = block.arrival
         for name, values in block.measured.arrays.items():
             series.put("arrays", name, number, first, values)
         for name, values in block.measured.errors.items():
@@ -177,6 +213,7 @@ class Store:
             valid=series.flags.get("valid", everything),
             emitted=series.flags.get("emitted", everything),
             epoch=self._session.epoch,
+            arrivals=series.arrivals,
         )
 
     def truths(self) -> dict[str, Truth]:

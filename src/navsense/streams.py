@@ -99,8 +99,11 @@ def _rarely(
 
 
 @kernel
-def _fill_normal(state: WordArray, out: FloatArray) -> None:
-    """Fill out (n,) with standard normals and advance the state (4,)."""
+def _fill_normal(state: WordArray, out: FloatArray, sheet: tuple[float, float, float] | None) -> None:
+    """Fill out (n,) with standard normals w and advance the state (4,).
+
+    Or with constant + (mean + stddev w), where `sheet` gives these three: compiled apart, the other case left out.
+    """
     a, b, c, w = state[0], state[1], state[2], state[3]
     i = 0
     while i < out.shape[0]:
@@ -113,7 +116,10 @@ def _fill_normal(state: WordArray, out: FloatArray) -> None:
         found = magnitude < ACCEPT[level]
         if not found:
             found, x, a, b, c, w = _rarely(a, b, c, w, level, magnitude, x)
-        out[i] = x
+        if sheet is None:
+            out[i] = x
+        else:
+            out[i] = sheet[0] + (sheet[1] + sheet[2] * x)
         if found:
             i += 1
     state[0], state[1], state[2], state[3] = a, b, c, w
@@ -141,7 +147,7 @@ def _fill_rows(states: WordArray, uniform: IntArray, first: IntArray, depth: Int
         if uniform[p]:
             _fill_uniform(states[p], row)
         else:
-            _fill_normal(states[p], row)
+            _fill_normal(states[p], row, None)
         if depth[p] != 1:
             for i in range(count):
                 for j in range(depth[p]):
@@ -184,8 +190,9 @@ class Process:
     kind: Literal["normal", "uniform"] = "normal"
 
 
-BLOCK = 4096
-"""Samples drawn at a time: large enough to hide the calls, small enough to stay in the cache."""
+BLOCK = 4088
+"""Samples drawn at a time: large enough to hide the calls, small enough to stay in the cache, and no power of two:
+rows of that length would all fall on the same lines of it."""
 
 
 class Draws:
@@ -241,6 +248,17 @@ class Draws:
         self._used += kept.shape[0]
         fresh = self._fresh(count - kept.shape[0])
         return fresh if not kept.size else np.concatenate((kept.T, fresh), axis=1)
+
+    def shifted(self, count: int, constant: float, mean: float, stddev: float) -> FloatArray:
+        """Return constant + (mean + stddev w) (count,) for the normals w of one process's next ticks: a new array."""
+        if count == 1:
+            return np.array([constant + (mean + stddev * float(self.take(1)[0, 0]))])
+        if INTERPRETED or self._buffer.shape[0]:
+            drawn: FloatArray = constant + (mean + stddev * self.take(count)[0])
+            return drawn
+        out = np.empty(count)
+        _fill_normal(self._states[0], out, (constant, mean, stddev))
+        return out
 
     def _fresh(self, count: int) -> FloatArray:
         """Return the streams' next `count` ticks (rows, count); the same memory each time while it is large enough."""

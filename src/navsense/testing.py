@@ -21,11 +21,14 @@ import numpy as np
 from navsense import pose as poses
 from navsense.clock import Clock
 from navsense.environment.base import Environment
+from navsense.environment.signal import Signal
 from navsense.errors import NavsenseError
+from navsense.geodesy import Origin
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.noise.channels import Channels
+from navsense.noise.channels import FLICKER_BAND, Channels, ChannelState
+from navsense.noise.flicker import components
 from navsense.pose import Pose, from_rpy
 from navsense.sensors.base import Sensor
 from navsense.sensors.magnetometer import Magnetometer
@@ -38,8 +41,17 @@ from navsense.typing import AnyArray, Quaternion, Times
 from navsense.world import Link, Model, MountedSensor, World
 
 RATE = 200.0
+SURROUNDINGS = Environment(
+    origin=Origin(0.8, 0.3, 120.0, 0.5),
+    signals={
+        "temperature": Signal((0.0, 1.0, 3.0), (285.0, 305.0, 300.0)),
+        "motor_current": Signal((0.0, 2.0), (1.0, 9.0)),
+    },
+)
+"""Where the laws are held: a world with a place on earth, a heading, and inputs that change."""
+
 COUNT = 400
-SIZES = frozenset(("mean", "stddev", "bias_mean", "bias_stddev", "precision", "minimum", "maximum"))
+SIZES = frozenset("mean stddev bias_mean bias_stddev precision minimum maximum bias_instability outlier_stddev".split())
 """Fields of a noise that are in the channel's unit."""
 
 
@@ -93,7 +105,7 @@ def witness_world(*named: tuple[str, Sensor]) -> World:
     )
     arm = Link("robot::arm", Pose((0.0, 0.4, 0.0), from_rpy(0.0, 0.3, 0.0)))
     model = Model("robot", (Link("robot::base"), arm), "robot::base", motion=witness_motion())
-    return World("laws", (model,), sensors, (clock,))
+    return World("laws", (model,), sensors, (clock,), SURROUNDINGS)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -126,7 +138,7 @@ def bench(spec: Sensor, *, seed: int = 1, count: int = COUNT) -> Bench:
     """Return a sensor on the witness motion with `count` ticks drawn."""
     ticks = Ticks(np.arange(count, dtype=np.int64), RATE)
     source = Draws(spec.processes(), seed, (0, "law"))
-    ideal = spec.ideal(witness_motion(), Environment(), ticks)
+    ideal = spec.ideal(witness_motion(), SURROUNDINGS, ticks)
     return Bench(spec, ticks, ideal, source.initial, source.take(count))
 
 
@@ -143,7 +155,7 @@ def check_cut(spec: Sensor) -> None:
         state, parts = on.spec.init(on.initial), []
         for first, stop in zip((0, *cuts), (*cuts, COUNT), strict=True):
             ticks = Ticks(on.ticks.index[first:stop], RATE)
-            ideal = spec.ideal(witness_motion(), Environment(), ticks)
+            ideal = spec.ideal(witness_motion(), SURROUNDINGS, ticks)
             for name, values in ideal.items():
                 demand(
                     same(values, on.ideal[name][first:stop]), "cut", f"ideal {name} depends on where the block begins"
@@ -164,7 +176,7 @@ def demand_same_reading(law: str, one: Reading, other: Reading, when: str) -> No
         demand(left.keys() == right.keys(), law, f"{group} have other names {when}")
         for name in left:
             demand(same(left[name], right[name]), law, f"{group}[{name!r}] differ {when}")
-    for name in ("time", "clock_error", "valid", "emitted"):
+    for name in ("time", "clock_error", "arrival", "valid", "emitted"):
         demand(same(getattr(one, name), getattr(other, name)), law, f"{name} differs {when}")
 
 
@@ -175,6 +187,7 @@ def row_of(reading: Reading, row: int) -> Reading:
         clock_error=reading.clock_error[row],
         arrays={name: array[row] for name, array in reading.arrays.items()},
         errors={name: array[row] for name, array in reading.errors.items()},
+        arrivals=None if reading.arrivals is None else reading.arrivals[row],
         valid=reading.valid[row],
         emitted=reading.emitted[row],
     )
@@ -213,16 +226,28 @@ def check_ideal(spec: Sensor) -> None:
 
 
 def variants(spec: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the spec with one leaf field changed at a time, with the path of the field."""
+    """Yield the spec with one leaf field changed at a time, with the path of the field.
+
+    Of a `Noise` the terms that act: that each of them acts where it is declared is a law of the noise itself.
+    """
     for field in fields(spec):
         if not field.init:
             continue
         value, name = getattr(spec, field.name), f"{path}{field.name}"
+        if isinstance(spec, Noise) and not _acts(spec, field.name):
+            continue
         if is_dataclass(value) and not isinstance(value, type):
             for inner, variant in variants(value, f"{name}."):
                 yield inner, replace(spec, **{field.name: variant})
         else:
             yield name, changed(spec, field.name, name)
+
+
+def _acts(noise: Noise, field: str) -> bool:
+    """Tell whether a term of a noise acts."""
+    if field == "reference_temperature":
+        return noise.warms
+    return field == "classic" or bool(getattr(noise, field) != getattr(NEUTRAL, field))
 
 
 def changed(spec: Any, field: str, name: str) -> Any:
@@ -299,7 +324,9 @@ def turns(group: str) -> Iterator[Quaternion]:
 def check_equivariance(spec: Sensor) -> None:
     """Law 5: turning the whole world by the sensor's group leaves what it reads, to its stated tolerance."""
     ticks = Ticks(np.arange(60, dtype=np.int64), RATE)
-    motion, surroundings = witness_motion(), Environment()
+    motion, surroundings = witness_motion(), SURROUNDINGS
+    if spec.group == "all":
+        surroundings = replace(surroundings, origin=None)  # the earth stays upright
     reference = spec.ideal(motion, surroundings, ticks)
     for turn in turns(spec.group):
         other = spec.ideal(Turned(motion, turn), surroundings.turned(turn), ticks)
@@ -375,10 +402,15 @@ def through(
     wave = wave_for(noise) if values is None else values
     channel = Channels(("law",), (noise,))
     source = Draws(channel.processes, 11, (serial, "law"))
-    index = np.arange(wave.size, dtype=np.int64)
-    draws = source.take(wave.size)
-    _, out, slow = channel.apply(channel.init(source.initial), index, rate, wave[:, None], draws)
+    ticks, draws = Ticks(np.arange(wave.size, dtype=np.int64), rate), source.take(wave.size)
+    warm = warming(wave.size)
+    _, out, slow = channel.apply(channel.init(source.initial), ticks, draws, wave, temperature=warm)
     return out[:, 0], slow[:, 0]
+
+
+def warming(count: int) -> AnyArray:
+    """Return a temperature (count,) K that rises."""
+    return 290.0 + 0.05 * np.arange(count)
 
 
 def wave_for(noise: Noise) -> AnyArray:
@@ -392,12 +424,17 @@ def check_noise_cut(noise: Noise) -> None:
     """Cut anywhere, the values and the end state are bitwise the same."""
     channel = Channels(("law",), (noise,))
     source = Draws(channel.processes, 11, (0, "law"))
-    index, wave = np.arange(COUNT, dtype=np.int64), wave_for(noise)[:, None]
+    index, wave, warmth = np.arange(COUNT, dtype=np.int64), wave_for(noise), warming(COUNT)
     draws, start = source.take(COUNT), channel.init(source.initial)
-    end, whole, _ = channel.apply(start, index, RATE, wave, draws)
+
+    def piece(state: ChannelState, first: int, stop: int) -> tuple[ChannelState, AnyArray, AnyArray]:
+        ticks, drawn = Ticks(index[first:stop], RATE), np.ascontiguousarray(draws[:, first:stop])
+        return channel.apply(state, ticks, drawn, wave[first:stop], temperature=warmth[first:stop])
+
+    end, whole, _ = piece(start, 0, COUNT)
     for cut in (1, 17, COUNT - 1):
-        middle, first, _ = channel.apply(start, index[:cut], RATE, wave[:cut], np.ascontiguousarray(draws[:, :cut]))
-        last, second, _ = channel.apply(middle, index[cut:], RATE, wave[cut:], np.ascontiguousarray(draws[:, cut:]))
+        middle, first, _ = piece(start, 0, cut)
+        last, second, _ = piece(middle, cut, COUNT)
         demand(same(np.concatenate((first, second)), whole), "cut", f"values differ, cut at {cut}")
         demand(same(last, end), "cut", f"the end state differs, cut at {cut}")
 
@@ -428,15 +465,18 @@ def check_noise_deviation(noise: Noise, *, serials: int = 2000) -> None:
     1e-6 a comparison. Classic noise, whose turn-on is the drift's start, is held at its first sample only.
     """
     drift = noise.dynamic_bias_stddev**2 * noise.dynamic_bias_correlation_time / 2.0
-    declared = noise.bias_stddev**2 + (0.0 if noise.classic else drift)
-    if declared == 0.0:
+    flicker = float(np.sum(components(noise.bias_instability, *FLICKER_BAND)[1] ** 2))
+    if noise.bias_stddev + drift + flicker + noise.random_walk == 0.0 or noise.warms:
         return
+    declared = noise.bias_stddev**2 + flicker + (0.0 if noise.classic else drift)
     bound = 4.9 * math.sqrt(2.0 / serials) * 1.05
     for rate in (1.0, 1000.0):
         slow = np.array([through(noise, rate, serial, np.zeros(30))[1] for serial in range(serials)])
         for row in (0,) if noise.classic else (0, 29):
             centre = 0.0 if noise.classic else noise.bias_mean
             second = float(np.mean((slow[:, row] - centre) ** 2))
-            expected = declared + (noise.bias_mean**2 if noise.classic else 0.0)
+            expected = declared + noise.random_walk**2 * row / rate + (noise.bias_mean**2 if noise.classic else 0.0)
+            if expected == 0.0:
+                continue
             off = second / expected - 1.0
             demand(abs(off) <= bound, "declared deviation", f"variance off by {off:+.3f} at {rate} Hz, sample {row}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,15 +19,20 @@ MOST_TICKS = 2.0**52
 
 @dataclass(frozen=True)
 class Ticks:
-    """Sample instants of one sensor: `index` (n,) increasing integers, `rate` in Hz; t = index / rate."""
+    """Sample instants of one sensor: `index` (n,) increasing integers, `rate` in Hz; t = index / rate.
+
+    `spacing` (ticks) is what stands for the step before the first sample: the usual one.
+    """
 
     index: IntArray
     rate: float
+    spacing: int = 1
+    time: Times = field(init=False, repr=False, compare=False)
+    """The instants (n,) in seconds since the run's start."""
 
-    @cached_property
-    def time(self) -> Times:
-        """Return the instants (n,) in seconds since the run's start."""
-        return self.index / self.rate
+    def __post_init__(self) -> None:
+        """Work out the instants."""
+        object.__setattr__(self, "time", self.index / self.rate)
 
     def __len__(self) -> int:
         """Return how many there are."""

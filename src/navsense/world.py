@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from navsense.clock import Clock
+from navsense.clock import Clock, Latency
 from navsense.environment.base import Environment
 from navsense.errors import SimulationError, Where
 from navsense.motion.base import Motion
+from navsense.noise.faults import Faults
 from navsense.pose import Pose
 from navsense.sensors.base import Sensor
 from navsense.ticks import FASTEST, SLOWEST, checked_rate
@@ -64,6 +65,8 @@ class MountedSensor:
     topic: str = ""
     frame: str = ""
     clock: str | None = None
+    latency: Latency | None = None
+    faults: Faults = Faults()
     where: Where | None = None
 
 

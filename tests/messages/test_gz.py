@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from navsense.errors import SinkError
-from navsense.messages import GZ_ENCODERS, magnetometer
+from navsense.messages import GZ_ENCODERS, air_pressure, altimeter, magnetometer, navsat
 from navsense.messages import imu as imu_messages
 from navsense.noise.channel import Noise
+from navsense.sensors import AirPressure, Altimeter, NavSat
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.series import Reading
@@ -42,11 +43,17 @@ GZ = {
     "IMU": "header=1 Header, entity_name=2 string, orientation=3 Quaternion, orientation_covariance=4 Float_V, "
     "angular_velocity=5 Vector3d, angular_velocity_covariance=6 Float_V, linear_acceleration=7 Vector3d, "
     "linear_acceleration_covariance=8 Float_V",
+    "Altimeter": "header=1 Header, vertical_position=2 double, vertical_velocity=3 double, vertical_reference=4 double",
+    "FluidPressure": "header=1 Header, pressure=2 double, variance=3 double",
+    "NavSat": "header=1 Header, latitude_deg=2 double, longitude_deg=3 double, altitude=4 double, "
+    "velocity_east=5 double, velocity_north=6 double, velocity_up=7 double, frame_id=8 string",
 }
 CLASSIC = {
     "Time": "sec=1 required int32, nsec=2 required int32",
     "Vector3d": "x=1 required double, y=2 required double, z=3 required double",
     "Magnetometer": "time=1 required Time, entity_name=2 required string, field_tesla=3 required Vector3d",
+    "Altimeter": "time=1 required Time, vertical_position=2 required double, vertical_velocity=3 required double, "
+    "vertical_reference=4 required double",
 }
 LABELS = {"required": Kind.LABEL_REQUIRED, "repeated": Kind.LABEL_REPEATED, "optional": Kind.LABEL_OPTIONAL}
 
@@ -112,6 +119,53 @@ def test_the_first_design(stamp: int, entity: str, field: list[float]) -> None:
     assert value.SerializeToString(deterministic=True) == raw
 
 
+HEIGHTS = ("vertical_position", "vertical_velocity", "vertical_reference")
+
+
+@pytest.mark.requirement("ALT-4")
+@given(stamps, st.text(max_size=9), st.integers(0, 2**40), threes)
+def test_altimeter(stamp: int, frame: str, sequence: int, values: list[float]) -> None:
+    raw = altimeter.gz_message(stamp, frame, sequence, values)
+    value = NEW["Altimeter"].FromString(raw)
+    check_header(value.header, stamp, frame, sequence)
+    assert bits([getattr(value, name) for name in HEIGHTS]) == bits(values)
+    assert value.SerializeToString(deterministic=True) == raw
+
+
+@pytest.mark.requirement("ALT-4")
+@given(st.integers(-(2**31) * 10**9, 2**31 * 10**9 - 1), threes)
+def test_the_altimeter_of_the_design(stamp: int, values: list[float]) -> None:
+    raw = altimeter.classic_message(stamp, "m::l::s", values)
+    value = OLD["Altimeter"].FromString(raw)
+    assert value.IsInitialized()
+    assert value.time.sec * 10**9 + value.time.nsec == stamp
+    assert bits([getattr(value, name) for name in HEIGHTS]) == bits(values)
+    assert value.SerializeToString(deterministic=True) == raw
+
+
+@pytest.mark.requirement("PRS-1")
+@given(stamps, st.text(max_size=9), doubles, doubles)
+def test_fluid_pressure(stamp: int, frame: str, pressure: float, variance: float) -> None:
+    raw = air_pressure.gz_message(stamp, frame, 5, pressure, variance)
+    value = NEW["FluidPressure"].FromString(raw)
+    check_header(value.header, stamp, frame, 5)
+    assert bits([value.pressure, value.variance]) == bits([pressure, variance])
+    assert value.SerializeToString(deterministic=True) == raw
+
+
+@pytest.mark.requirement("NAV-1")
+@given(stamps, st.text(min_size=1, max_size=9), threes, threes)
+def test_navsat(stamp: int, frame: str, place: list[float], velocity: list[float]) -> None:
+    raw = navsat.gz_message(stamp, frame, 5, place, velocity)
+    value = NEW["NavSat"].FromString(raw)
+    assert value.header.stamp.sec * 10**9 + value.header.stamp.nsec == stamp
+    assert [(item.key, list(item.value)) for item in value.header.data] == [("seq", ["5"])]
+    assert value.frame_id == frame
+    assert bits([value.latitude_deg, value.longitude_deg, value.altitude]) == bits(place)
+    assert bits([value.velocity_east, value.velocity_north, value.velocity_up]) == bits(velocity)
+    assert value.SerializeToString(deterministic=True) == raw
+
+
 @given(stamps, st.text(max_size=9), st.none() | st.lists(doubles, min_size=4, max_size=4), threes, threes)
 def test_imu(stamp: int, name: str, turn: list[float] | None, rate: list[float], force: list[float]) -> None:
     covariances = ([float(i) for i in range(9)], [0.5] * 9)
@@ -163,6 +217,46 @@ def test_readings_become_messages_stamped_by_their_clock() -> None:
         assert values[0].HasField("orientation") is oriented
 
 
+@pytest.mark.requirement("ALT-4", "PRS-1", "NAV-1", "CLK-5")
+def test_heights_pressures_and_places_are_stamped_by_their_clock() -> None:
+    column = np.array([0.25, 0.5, -0.75, 1.5])
+
+    def values(name: str, spec: Any, arrays: dict[str, Any]) -> list[Any]:
+        sensor = MountedSensor("m::l::s", spec, "m", "l", 10.0, frame="f", clock="m::l::c")
+        kind = {"air_pressure": "FluidPressure", "altimeter": "Altimeter", "navsat": "NavSat"}[name]
+        found = [NEW[kind].FromString(raw) for raw in GZ_ENCODERS[name](sensor, reading(name, arrays), 7)]
+        for value, stamp in zip(found, (0, -300_000_000, 550_000_000), strict=True):
+            assert value.header.stamp.sec * 10**9 + value.header.stamp.nsec == stamp
+        return found
+
+    heights = dict(zip(HEIGHTS, (column, -column, column + 1.0), strict=True))
+    high = values("altimeter", Altimeter(), heights)
+    assert [(v.vertical_position, v.vertical_velocity, v.vertical_reference) for v in high] == [
+        (0.25, -0.25, 1.25),
+        (-0.75, 0.75, 0.25),
+        (1.5, -1.5, 2.5),
+    ]
+    sensor = MountedSensor("m::l::s", Altimeter(), "m", "l", 10.0)
+    old = [
+        OLD["Altimeter"].FromString(raw) for raw in altimeter.classic_messages(sensor, reading("altimeter", heights))
+    ]
+    assert [(v.time.sec, v.time.nsec, v.vertical_position) for v in old] == [
+        (0, 0, 0.25),
+        (-1, 700_000_000, -0.75),
+        (0, 550_000_000, 1.5),
+    ]
+    pressed = values("air_pressure", AirPressure(Noise(stddev=0.2)), {"pressure": column})
+    assert [v.pressure for v in pressed] == [0.25, -0.75, 1.5]
+    assert {v.variance for v in pressed} == {0.2 * 0.2}  # Gazebo fills in its square root
+    velocity = np.arange(12.0).reshape(4, 3)
+    places = {"latitude": column, "longitude": -2.0 * column, "altitude": 10.0 * column, "velocity": velocity}
+    there = values("navsat", NavSat(), places)
+    assert {v.frame_id for v in there} == {"f"}
+    assert [v.latitude_deg for v in there] == [math.degrees(x) for x in (0.25, -0.75, 1.5)]
+    assert [v.longitude_deg for v in there] == [math.degrees(x) for x in (-0.5, 1.5, -3.0)]
+    assert [v.velocity_up for v in there] == [2.0, 8.0, 11.0]
+
+
 def test_what_cannot_be_a_message_is_refused() -> None:
     mag = MountedSensor("m::l::s", Magnetometer(), "m", "l", 10.0, clock="m::l::c")
     far = reading("magnetometer", {"field": np.zeros((4, 3))})
@@ -173,6 +267,11 @@ def test_what_cannot_be_a_message_is_refused() -> None:
         magnetometer.classic_message(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
     with pytest.raises(SinkError, match="Magnetometer"):
         imu_messages.gz_messages(mag, far)
+    for encoder in (air_pressure, altimeter, navsat):
+        with pytest.raises(SinkError, match="Magnetometer"):
+            encoder.gz_messages(mag, far)
+    with pytest.raises(SinkError, match=r"m::l::s.*--epoch"):
+        altimeter.classic_message(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
     two = dataclasses.replace(far, clock_error=np.zeros((2, 4)))
     with pytest.raises(SinkError, match="run axis"):
         magnetometer.gz_messages(mag, two)

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from navsense.compiled import INTERPRETED
-from navsense.noise import channels
-from navsense.noise.channel import Noise
+from navsense.noise import _passes, channels
+from navsense.noise.channel import Noise, witness
 from navsense.noise.channels import Channels
 from navsense.streams import Draws, generator
 from navsense.testing import through
+from navsense.ticks import Ticks
 from navsense.typing import FloatArray
 
 Z = 4.892
@@ -179,19 +180,22 @@ def test_declared_densities_are_read_back_by_an_allan_tool(rate: float) -> None:
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
 def test_compiled_and_interpreted_kernels_agree_to_the_last_bit(
-    interpreted: Callable[[Any], Callable[..., Any]],
+    interpreted: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    channel = Channels(("x", "y", "z", "alone"), (FULL,) * 4)
-    triad = Channels(("x", "y", "z"), (FULL, replace(FULL, stddev=0.0), FULL))
-    for group in (channel, triad):
-        draws = Draws(group.processes, 1, (0, "law"))
-        state, count = group.init(draws.initial), 2000
-        index = np.cumsum(1 + (np.arange(count) % 50 == 3))
-        ideal, rows = np.tile(np.linspace(-2.0, 2.0, count), (len(group.names), 1)), draws.take(count).copy()
+    full = replace(witness(0.3, minimum=-1.5, maximum=2.5), scale_factor=0.1)
+    unrounded = replace(full, precision=0.0, scale_temperature_coefficient=0.0)
+    groups = [(FULL,) * 4, (FULL, replace(FULL, stddev=0.0), FULL), (FULL,) * 6, (full, unrounded), (Noise(),)]
+    count = 2000
+    for noises in groups:
+        group = Channels(tuple(f"c{i}" for i in range(len(noises))), noises)
+        source = Draws(group.processes, 1, (0, "law"))
+        ticks = Ticks(np.cumsum(1 + (np.arange(count) % 50 == 3)), 100.0)
+        ideal = np.tile(np.linspace(-2.0, 2.0, count)[:, None], (1, len(noises)))
+        state, draws, warm = group.init(source.initial), source.take(count).copy(), np.linspace(280.0, 320.0, count)
         results = []
-        for kernel in (channels._apply, interpreted(channels._apply)):
-            out, error, drift = np.empty_like(ideal), np.empty_like(ideal), state.drift.copy()
-            kernel(ideal, index, 100.0, group._sheet, group._rows, rows, 0, state.turn_on, drift, out, error)
-            results.append((out, error, drift))
+        for kernel in (_passes.apply_noise, interpreted(_passes.apply_noise)):
+            monkeypatch.setattr(channels, "apply_noise", kernel)
+            end, out, error = group.apply(state, ticks, draws, ideal, temperature=warm)
+            results.append((out, error, end.slow))
         for compiled, plain in zip(*results, strict=True):
             assert compiled.tobytes() == plain.tobytes()

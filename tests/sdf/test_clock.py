@@ -1,10 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields, replace
 
 import pytest
 
+from navsense.clock import Discipline, Latency, Oscillator, grade
+from navsense.environment.signal import Signal
+from navsense.errors import SdfError
 from navsense.noise.channel import NEUTRAL, Noise
+from navsense.sdf.context import Context
+from navsense.sdf.fill.latency import latency_of
+from navsense.sdf.fill.oscillator import oscillator_of
+from navsense.sdf.read import parse
 from navsense.world import World
 
 Load = Callable[..., World]
@@ -130,3 +138,128 @@ def test_noise_of_a_clock_obeys_the_fidelity(load: Load, refused: Refused, in_li
     assert load(text, fidelity="classic").clocks[0].noise.classic
     (line,) = refused(in_link(clock("c", '<noise type="gaussian">\n<stddev>-1</stddev></noise>')))
     assert line == "dive.sdf:6 <noise><stddev>: -1; must be >= 0"
+
+
+@pytest.mark.requirement("CLK-8")
+def test_a_grade_and_the_figures_that_replace_its_own(load: Load, in_link: Text) -> None:
+    body = """<navsense:oscillator grade="TCXO">
+      <frequency>2e-6</frequency> <ageing per="year">1e-6</ageing> <ageing_stddev per="day">1e-10</ageing_stddev>
+      <temperature>280</temperature>
+    </navsense:oscillator>
+    <navsense:discipline><interval>1</interval><stddev>1e-6</stddev><until>60</until></navsense:discipline>
+    <navsense:monotonic>true</navsense:monotonic>"""
+    world = load(in_link(clock("c", GAUSSIAN + body) + clock("d")))
+    both = world.clocks
+    year = 365.25 * 86400.0
+    figures = {"frequency": 2e-6, "ageing": 1e-6 / year, "ageing_stddev": 1e-10 / 86400.0, "temperature": 280.0}
+    assert both[0].noise == Noise(mean=0.001, stddev=0.002)
+    assert both[0].oscillator == replace(grade("TCXO"), **figures)
+    assert both[0].discipline == Discipline(interval=1.0, stddev=1e-6, until=60.0)
+    assert both[0].monotonic
+    assert (both[1].oscillator, both[1].discipline, both[1].monotonic) == (None, None, False)
+    assert world.notes == ()
+
+
+@pytest.mark.requirement("CLK-8")
+def test_every_field_of_an_oscillator_and_a_discipline_is_read(load: Load, in_link: Text) -> None:
+    for kind, tag in ((Oscillator, "navsense:oscillator"), (Discipline, "navsense:discipline")):
+        for field in fields(kind):
+            body = f"<{tag}><{field.name}>0.25</{field.name}></{tag}>"
+            (made,) = load(in_link(clock("c", GAUSSIAN + body))).clocks
+            sheet = made.oscillator if kind is Oscillator else made.discipline
+            assert sheet == kind(**{field.name: 0.25})
+            assert sheet != kind()
+
+
+def test_a_clock_without_noise_but_with_an_oscillator_is_no_global_time(load: Load, in_link: Text) -> None:
+    assert load(in_link(clock("c", '<navsense:oscillator grade="OCXO"/>'))).notes == ()
+
+
+@pytest.mark.requirement("CLK-8")
+def test_the_temperature_may_be_a_signal_of_the_world() -> None:
+    cabin = Signal((0.0, 60.0), (290.0, 310.0))
+    text = b"<clock><navsense:oscillator>\n<temperature signal='%s'/></navsense:oscillator></clock>"
+    context = Context("dive.sdf")
+    found = oscillator_of(context, parse(text % b"cabin", "dive.sdf"), {"cabin": cabin})
+    assert found is not None
+    assert found.temperature is cabin
+    oscillator_of(context, parse(text % b"deck", "dive.sdf"), {"cabin": cabin})
+    with pytest.raises(SdfError) as caught:
+        context.raise_problems()
+    shown = "<navsense:oscillator><temperature signal>: deck; must name a signal of the world: cabin"
+    assert str(caught.value) == f"dive.sdf:2 {shown}"
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ('<navsense:oscillator grade="XO"/>', "<navsense:oscillator grade>: XO; must be one of RTC crystal, TCXO,"),
+        ("<navsense:oscillator><h0>1</h0></navsense:oscillator>", "<navsense:oscillator><h0>; is unknown here"),
+        (
+            "<navsense:oscillator><frequency>2 ppm</frequency></navsense:oscillator>",
+            "<navsense:oscillator><frequency>: 2 ppm; must be a finite number",
+        ),
+        (
+            "<navsense:oscillator><white_frequency>-1</white_frequency></navsense:oscillator>",
+            "<navsense:oscillator><white_frequency>: -1.0; must be >= 0",
+        ),
+        (
+            '<navsense:oscillator><ageing per="week">1</ageing></navsense:oscillator>',
+            "<navsense:oscillator><ageing per>: week; must be one of second, day, month, year",
+        ),
+        (
+            '<navsense:oscillator><offset per="day">1</offset></navsense:oscillator>',
+            "<offset per>; is unknown here",
+        ),
+        (
+            '<navsense:oscillator><temperature signal="t">3</temperature></navsense:oscillator>',
+            "<navsense:oscillator><temperature>: 3; must not stand beside a signal",
+        ),
+        (
+            "<navsense:discipline><interval>0.0001</interval></navsense:discipline>",
+            "<navsense:discipline><interval>: 0.0001; must be a whole number of milliseconds",
+        ),
+        (
+            "<navsense:discipline><integral>4</integral></navsense:discipline>",
+            "<navsense:discipline><integral>: 4.0; must be below 4 - 2 proportional = 3",
+        ),
+        ("<navsense:discipline><poll>4</poll></navsense:discipline>", "<navsense:discipline><poll>; is unknown here"),
+        ("<navsense:monotonic>yes</navsense:monotonic>", "<clock><navsense:monotonic>: yes; must be true, false"),
+        ("<navsense:latency/>", "<clock><navsense:latency>; is unknown here"),
+    ],
+)
+def test_what_no_clock_can_hold(refused: Refused, in_link: Text, body: str, problem: str) -> None:
+    (line,) = refused(in_link(clock("c", GAUSSIAN + "\n" + body)))
+    assert line.startswith(f"dive.sdf:6 {problem}")
+
+
+def test_noise_in_a_sensors_terms_is_refused_with_its_line(refused: Refused, in_link: Text) -> None:
+    body = '<noise type="gaussian"><navsense:noise><random_walk>1e-9</random_walk></navsense:noise></noise>'
+    (line,) = refused(in_link(clock("c", body)))
+    assert line.startswith("dive.sdf:5 <clock><noise><random_walk>: 1e-09; belongs to a sensor's channel")
+
+
+@pytest.mark.requirement("CLK-9")
+def test_latency_of_a_sensor() -> None:
+    context = Context("dive.sdf")
+    text = b"<sensor><navsense:latency><fixed>0.002</fixed><mean>0.004</mean>%s</navsense:latency></sensor>"
+    element = parse(text % b"<stddev>0.001</stddev>", "dive.sdf")
+    assert latency_of(context, element) == Latency(0.002, 0.004, 0.001)
+    assert latency_of(context, parse(b"<sensor/>", "dive.sdf")) is None
+    context.raise_problems()
+    wrong = (
+        (b"<stddev>-1</stddev>", "<navsense:latency><stddev>: -1; must be >= 0"),
+        (b"<jitter>1</jitter>", "<navsense:latency><jitter>; is unknown here; remove it"),
+        (b"<mean>1</mean>", "<navsense:latency><mean>: given twice; first on line 1"),
+    )
+    for body, problem in wrong:
+        context = Context("dive.sdf")
+        latency_of(context, parse(text % body, "dive.sdf"))
+        with pytest.raises(SdfError) as caught:
+            context.raise_problems()
+        assert str(caught.value) == f"dive.sdf:1 {problem}"
+    context = Context("dive.sdf")
+    only_deviation = b"<sensor><navsense:latency>\n<stddev>1</stddev></navsense:latency></sensor>"
+    assert latency_of(context, parse(only_deviation, "dive.sdf")) is None
+    with pytest.raises(SdfError, match=r"dive.sdf:1 <navsense:latency> mean: 0.0; must be > 0 where stddev is"):
+        context.raise_problems()

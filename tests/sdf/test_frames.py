@@ -259,7 +259,9 @@ def test_joints(load: Load, refused: Refused, in_world: Text) -> None:
     assert "cannot be a joint's child" in refused(text("<parent>a</parent><child>world</child>"))[0]
     assert "parent and child must differ" in refused(text("<parent>a</parent><child>a</child>"))[0]
     old = good + "<axis><use_parent_model_frame>1</use_parent_model_frame></axis>"
-    assert "<axis><use_parent_model_frame>: 1; is not supported" in refused(text(old))[0]
+    assert refused(text(old)) == [
+        'dive.sdf:4 <use_parent_model_frame> in <axis>; is written <xyz expressed_in="__model__"> since SDF 1.7'
+    ]
 
 
 def test_canonical_link(load: Load, refused: Refused, in_world: Text) -> None:
@@ -285,30 +287,56 @@ def test_models_without_links(load: Load, refused: Refused, in_world: Text) -> N
     assert [note.kind for note in world.notes] == ["unsupported"]
 
 
-def test_what_a_version_lacks(load: Load, refused: Refused, in_world: Text) -> None:
-    model = '<model name="m"{}><link name="a"/>{}</model>'
-    for version, attribute, inside, what in (
-        (7, "", '<link name="b"><pose relative_to="a"/></link>', "<pose relative_to>"),
-        (7, "", '<frame name="b" attached_to="a"/>', "<frame attached_to>"),
-        (7, ' canonical_link="a"', "", "<model canonical_link>"),
-        (9, "", '<link name="b"><pose degrees="true"/></link>', "<pose degrees>"),
-        (9, "", '<link name="b"><pose rotation_format="quat_xyzw"/></link>', "<pose rotation_format>"),
+@pytest.mark.requirement("SDF-1")
+def test_axes_of_joints(load: Load, refused: Refused, in_world: Text) -> None:
+    def text(xyz: str) -> str:
+        joint = f'<joint name="j" type="revolute"><parent>a</parent><child>b</child><axis>{xyz}</axis></joint>'
+        return in_world(f'<model name="m"><link name="a"/><link name="b"/><frame name="f"/>\n{joint}</model>')
+
+    for xyz in (
+        "",
+        "<xyz>1 0 0</xyz>",
+        *(f'<xyz expressed_in="{name}">0 0 1</xyz>' for name in ("f", "__model__", "")),
     ):
-        body = model.format(attribute, inside)
-        load(in_world(body, f"1.{version}"))
-        (line,) = refused(in_world(body, f"1.{version - 1}"))
-        assert line.startswith(f"dive.sdf:3 {what}: in SDF 1.{version - 1}; exists since SDF 1.{version}")
+        assert [note.what for note in load(text(xyz)).notes] == ['<joint name="j" type="revolute">']
+    for xyz, problem in (
+        ("<xyz>0 0 0</xyz>", "<axis><xyz>: 0 0 0; must have a direction"),
+        ("<xyz>1 0</xyz>", "<axis><xyz>: 1 0; must be 3 finite numbers"),
+        (
+            '<xyz expressed_in="g">1 0 0</xyz>',
+            "<xyz expressed_in>: g; must name a link, joint, frame or model in model 'm'",
+        ),
+        ("<xyx>1 0 0</xyx>", "<axis><xyx>; is unknown here; did you mean xyz?"),
+    ):
+        assert refused(text(xyz)) == [f"dive.sdf:4 {problem}"]
 
 
-def test_what_is_not_supported_yet(refused: Refused, in_world: Text) -> None:
-    include = "<include><uri>model://x</uri></include>"
-    assert refused(in_world(include)) == [
-        "dive.sdf:3 <include> in <world>; including files is not supported yet; paste the model into this file"
-    ]
-    (line,) = refused(in_world(f'<model name="m">{include}<link name="a"><pose relative_to="x"/></link></model>'))
-    assert "<include> in <model>" in line
-    (line,) = refused(in_world('<model name="m" placement_frame="a"><link name="a"/></model>'))
-    assert "<model placement_frame>: a; placement_frame is not supported yet" in line
+@pytest.mark.requirement("SDF-1")
+@pytest.mark.parametrize(
+    ("parent", "child", "holds"),
+    [
+        ("a", "b", True),
+        ("world", "a", True),
+        ("__model__", "b", True),
+        ("f", "b", True),
+        ("n::c", "b", True),
+        ("a", "n", True),
+        ("a", "f", False),
+        ("__model__", "f", False),
+        ("n", "n::c", False),
+        ("n::__model__", "n", False),
+        ("j", "b", False),
+    ],
+)
+def test_ends_of_joints(load: Load, refused: Refused, in_world: Text, parent: str, child: str, *, holds: bool) -> None:
+    """As libsdformat resolves them: to the link that a frame is fixed to in the end."""
+    rest = '<link name="a"/><link name="b"/><frame name="f" attached_to="a"/><model name="n"><link name="c"/></model>'
+    joint = f'<joint name="j" type="fixed"><parent>{parent}</parent><child>{child}</child></joint>'
+    text = in_world(f'<model name="m">{rest}\n{joint}</model>')
+    if holds:
+        assert load(text).models
+    else:
+        assert any("both stand on the same link" in line for line in refused(text))
 
 
 def test_nested_references(shared_data: Path) -> None:

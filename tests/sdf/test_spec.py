@@ -9,7 +9,7 @@ import pytest
 
 from navsense.sdf import places
 from navsense.sdf.context import Place
-from navsense.sdf.fill import imu
+from navsense.sdf.fill import air_pressure, altimeter, imu, navsat
 from navsense.sdf.fill.sensor import FILLS, PLACES
 
 Spec = ET.Element
@@ -32,6 +32,14 @@ KNOWN: list[tuple[str, str, Place]] = [
     *(("imu", f"{tag}/{axis}", places.AXIS) for tag in ("angular_velocity", "linear_acceleration") for axis in "xyz"),
     ("magnetometer", "", places.AXES),
     *(("magnetometer", axis, places.AXIS) for axis in "xyz"),
+    ("altimeter", "", altimeter.ALTIMETER),
+    *(("altimeter", tag, places.AXIS) for tag in altimeter.CHANNELS),
+    ("air_pressure", "", air_pressure.AIR_PRESSURE),
+    ("air_pressure", "pressure", places.AXIS),
+    *((file, "", navsat.NAVSAT) for file in ("navsat", "gps")),
+    *((file, tag, navsat.SENSING) for file in ("navsat", "gps") for tag in navsat.PARTS),
+    *((file, f"{tag}/vertical", places.AXIS) for file in ("navsat", "gps") for tag in navsat.PARTS),
+    *((file, f"{tag}/horizontal", places.AXIS) for file in ("navsat", "gps") for tag in navsat.PARTS),
     ("noise", "", places.NOISE),
 ]
 """Specification file, path of an element in it, and what navsense knows of that element."""
@@ -74,4 +82,4 @@ def test_types_of_sensors(shared_data: Path) -> None:
     named = {word.strip(' .,"\n') for word in text.replace("\n", ",").split(",")}
     types = {word for word in named if word and " " not in word} - {"and"}
     assert {"imu", "magnetometer", "altimeter", "camera"} <= types
-    assert types <= set(FILLS) | places.OTHER_SENSORS
+    assert types <= set(FILLS) | places.OTHER_SENSORS | places.LEGACY.keys()

@@ -7,6 +7,7 @@ import pytest
 
 from navsense.environment.base import DEFAULT_GRAVITY, DEFAULT_MAGNETIC_FIELD, Uniform
 from navsense.errors import SdfError
+from navsense.geodesy import Origin
 from navsense.world import World
 
 Load = Callable[..., World]
@@ -32,23 +33,48 @@ def test_magnetic_field(load: Load, refused: Refused, in_world: Text) -> None:
     for text in ("1 2", "1 2 3 4", "a b c", "nan 0 0", "1e400 0 0", ""):
         (line,) = refused(in_world(f"<magnetic_field>{text}</magnetic_field>"))
         assert line.startswith("dive.sdf:3 <world><magnetic_field>: ")
-    (line,) = refused(in_world("<physics><magnetic_field>1 2 3</magnetic_field></physics>"))
+    in_physics = "<physics><magnetic_field>1 2 3</magnetic_field></physics>"
+    (line,) = refused(in_world(in_physics))
     assert line == "dive.sdf:3 <magnetic_field> in <physics>; stands in <world> since SDF 1.6; move it there"
+    assert load(in_world(in_physics, "1.5")).environment.magnetic_field == Uniform((1.0, 2.0, 3.0))
 
 
 def test_gravity_and_heading(load: Load, refused: Refused, in_world: Text) -> None:
-    place = "<spherical_coordinates><heading_deg>{}</heading_deg><latitude_deg>3</latitude_deg></spherical_coordinates>"
+    place = "<spherical_coordinates><heading_deg>{}</heading_deg></spherical_coordinates>"
     world = load(in_world("<gravity>0 0 -1.62</gravity>" + place.format(-90)))
     assert world.environment.gravity == Uniform((0.0, 0.0, -1.62))
     assert world.environment.heading == -math.pi / 2
-    assert [(note.kind, note.what) for note in world.notes] == [
-        ("unsupported", "<spherical_coordinates><latitude_deg>")
+    assert [(note.kind, note.reason) for note in world.notes] == [
+        ("warning", "gives no latitude_deg and no longitude_deg: 0 is taken, as SDF has it")
     ]
     assert len(refused(in_world(place.format("east")))) == 1
     orientation = (
         "<spherical_coordinates><world_frame_orientation>NED</world_frame_orientation></spherical_coordinates>"
     )
     assert "must be one of ENU" in refused(in_world(orientation))[0]
+
+
+@pytest.mark.requirement("NAV-1")
+def test_the_place_on_earth(load: Load, refused: Refused, in_world: Text) -> None:
+    def place(**values: object) -> str:
+        inner = "".join(f"<{tag}>{value}</{tag}>" for tag, value in values.items())
+        return in_world(f"<spherical_coordinates>\n{inner}</spherical_coordinates>")
+
+    whole = {"surface_model": "EARTH_WGS84", "latitude_deg": -22.9, "longitude_deg": -43.2, "elevation": 7}
+    origin = load(place(**whole, heading_deg=30)).environment.origin
+    assert origin == Origin(math.radians(-22.9), math.radians(-43.2), 7.0, math.radians(30.0))
+    assert load(place()).environment.origin == Origin(0.0, 0.0)
+    assert load(in_world("")).environment.origin is None
+    for tag, value, allowed in (
+        ("latitude_deg", "91", "must be from -90 to 90"),
+        ("longitude_deg", "-360.5", "must be from -360 to 360"),
+        ("elevation", "2e6", "must be from -1e+06 to 1e+06"),
+        ("heading_deg", "1e4", "must be from -3600 to 3600"),
+        ("surface_model", "MOON_SCS", "must be one of EARTH_WGS84"),
+    ):
+        assert refused(place(**{tag: value})) == [f"dive.sdf:4 <spherical_coordinates><{tag}>: {value}; {allowed}"]
+    (note,) = load(place(**whole, surface_axis_polar=1)).notes
+    assert note.what == "<spherical_coordinates><surface_axis_polar>"
 
 
 def test_physics(load: Load, refused: Refused, in_world: Text) -> None:
@@ -91,16 +117,28 @@ def test_what_a_file_holds(refused: Refused, body: str, line: str) -> None:
     assert any(problem.startswith(line) for problem in refused(f'<sdf version="1.9">{body}</sdf>'))
 
 
-@pytest.mark.parametrize("version", range(6, 13))
+@pytest.mark.requirement("SDF-1")
+@pytest.mark.parametrize("version", range(4, 13))
 def test_versions(load: Load, in_world: Text, version: int) -> None:
     assert load(in_world("", f"1.{version}")).name == "ocean"
 
 
-@pytest.mark.parametrize("version", ["1.5", "1.4", "1.13", "2.0", "1", "1.x", "", "1.60", "1.²", "1." + "9" * 5000])
-def test_versions_that_are_none(refused: Refused, in_world: Text, version: str) -> None:
+@pytest.mark.requirement("SDF-1")
+@pytest.mark.parametrize(
+    ("version", "remedy"),
+    [
+        ("1.3", "the format was another then; bring the file to 1.4 or newer by hand"),
+        ("1.2", "the format was another then"),
+        ("1.0", "the format was another then"),
+        *((newer, 'write <sdf version="1.12"> if it') for newer in ("1.13", "1.60", "2.0", "1." + "9" * 5000)),
+        *((none, 'write <sdf version="1.12"> if it') for none in ("1", "1.x", "1.²", "-1.5", "1.5.0")),
+        ("", 'write <sdf version="1.12">'),
+    ],
+)
+def test_versions_that_are_none(refused: Refused, in_world: Text, version: str, remedy: str) -> None:
     (line,) = refused(in_world("", version))
     assert line.startswith("dive.sdf:1 <sdf version>: ")
-    assert "must be 1.6 to 1.12" in line
+    assert f"must be 1.4 to 1.12; {remedy}" in line
 
 
 def test_root_elements(refused: Refused) -> None:
@@ -132,7 +170,8 @@ def test_foreign_elements_are_listed(load: Load, in_world: Text) -> None:
 
 
 def test_many_problems_stay_bounded(refused: Refused, in_world: Text) -> None:
-    assert len(refused(in_world("<gravty/>" * 5000))) == 1000
+    assert len(refused(in_world("<gravty/>\n" * 5000))) == 1000
+    assert len(refused(in_world("<gravty/>" * 5000))) == 1
 
 
 def test_static_and_nested(load: Load, in_world: Text) -> None:

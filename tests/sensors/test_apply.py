@@ -86,11 +86,11 @@ def test_own_arrays_are_stamped_by_a_clock() -> None:
 @pytest.mark.requirement("DOO-1")
 def test_an_orientation_goes_through_an_imu_as_it_is() -> None:
     attitude = np.tile([0.5, 0.5, -0.5, 0.5], (1000, 1))
-    reading = Imu.witness().apply(TIME, ZEROS, ZEROS, attitude, seed=1)
+    reading = Imu().apply(TIME, ZEROS, ZEROS, attitude, seed=1)
     assert np.array_equal(reading["orientation"], attitude)
     attitude[7] = 0.0
     with pytest.raises(SensorError, match="orientation of row 7"):
-        Imu.witness().apply(TIME, ZEROS, ZEROS, attitude, seed=1)
+        Imu().apply(TIME, ZEROS, ZEROS, attitude, seed=1)
     with pytest.raises(SensorError, match="reference"):
         Imu(reference=(0.0, 0.0, 0.0, 0.0))
 

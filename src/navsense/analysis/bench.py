@@ -10,6 +10,7 @@ import numpy as np
 
 from navsense.clock import Clock, Stamps
 from navsense.environment.base import Environment
+from navsense.geodesy import Origin
 from navsense.motion.still import Still
 from navsense.noise.channel import Noise
 from navsense.noise.channels import Channels
@@ -106,7 +107,7 @@ def noise_row(name: str, noise: Noise) -> Row:
 
     def work() -> None:
         ticks = counter.block()
-        state[0], _, _ = channel.apply(state[0], ticks.index, RATE, ideal, source.take(BLOCK))
+        state[0], _, _ = channel.apply(state[0], ticks, source.take(BLOCK), ideal)
 
     return Row(name, best_time(work) / BLOCK * 1e9, draws_alone(channel.processes))
 
@@ -139,7 +140,7 @@ def sensor_row(spec: Sensor, *, measured_only: bool = False) -> Row:
 
     With `measured_only` the ideal values are made once and only measuring is timed.
     """
-    motion, surroundings, counter = Still(Pose()), Environment(), Counter()
+    motion, surroundings, counter = Still(Pose()), Environment(origin=Origin(0.8, 0.3)), Counter()
     source = Draws(spec.processes(), 1, (0, "bench"))
     stamps = Stamps(Clock("bench", CLOCKS["gaussian"]), "bench", 1, 0)
     state = [spec.init(source.initial)]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 
 from navsense import pose
-from navsense.compiled import kernel
-from navsense.typing import Quaternion, Times, Vector, Vectors
+from navsense.environment.atmosphere import Atmosphere
+from navsense.environment.signal import Signal
+from navsense.errors import FieldError
+from navsense.geodesy import Origin
+from navsense.typing import FloatArray, Quaternion, Times, Vector, Vectors
 
 
 class VectorField(Protocol):
@@ -24,11 +30,12 @@ class VectorField(Protocol):
         ...
 
 
-@kernel
-def _everywhere(x: float, y: float, z: float, out: Vectors) -> None:
-    """Write one vector into every row."""
-    for i in range(out.shape[0]):
-        out[i, 0], out[i, 1], out[i, 2] = x, y, z
+@lru_cache(maxsize=32)
+def _everywhere(vector: bytes, count: int) -> Vectors:
+    """Return `count` rows of a vector, read-only: whoever asks again gets the same."""
+    rows = np.tile(np.frombuffer(vector), (count, 1))
+    rows.flags.writeable = False
+    return rows
 
 
 @dataclass(frozen=True)
@@ -38,15 +45,30 @@ class Uniform:
     value_w: Vector
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
-        """Return the field (n, 3)."""
-        out = np.empty((time.shape[0], 3))
-        x, y, z = self.value_w
-        _everywhere(float(x), float(y), float(z), out)
-        return out
+        """Return the field (n, 3), read-only."""
+        return _everywhere(struct.pack("3d", *self.value_w), time.shape[0])
 
     def turned(self, rotation: Quaternion) -> Uniform:
         """Return the field turned by `rotation`."""
         return replace(self, value_w=pose.rotate(rotation, self.value_w))
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The sum of fields of one unit, added in their order."""
+
+    fields: tuple[VectorField, ...]
+
+    def at(self, position_w: Vectors, time: Times) -> Vectors:
+        """Return the field (n, 3). Raises `FieldError` where one of the fields does."""
+        out = np.zeros((time.shape[0], 3))
+        for one in self.fields:
+            out += one.at(position_w, time)
+        return out
+
+    def turned(self, rotation: Quaternion) -> Sum:
+        """Return the sum of the fields, each turned by `rotation`."""
+        return Sum(tuple(one.turned(rotation) for one in self.fields))
 
 
 DEFAULT_MAGNETIC_FIELD = (5.5645e-6, 22.8758e-6, -42.3884e-6)
@@ -58,12 +80,41 @@ DEFAULT_GRAVITY = (0.0, 0.0, -9.8)
 
 @dataclass(frozen=True)
 class Environment:
-    """Gravity (m/s^2), magnetic field (T); `heading` (rad) turns the world's x axis from east, counter-clockwise."""
+    """Gravity (m/s^2) and magnetic field (T) of the world, its place on earth, its air, and named inputs.
+
+    `origin` is None where the world stands nowhere on earth; `signals` are functions of time by name.
+    """
 
     gravity: VectorField = Uniform(DEFAULT_GRAVITY)
     magnetic_field: VectorField = Uniform(DEFAULT_MAGNETIC_FIELD)
-    heading: float = 0.0
+    origin: Origin | None = None
+    atmosphere: Atmosphere = Atmosphere()
+    signals: Mapping[str, Signal] = field(default_factory=dict, hash=False)
+
+    @property
+    def heading(self) -> float:
+        """Return the angle (rad) from east to the world's x axis, counter-clockwise from above; 0 off the earth."""
+        return self.origin.heading if self.origin else 0.0
+
+    def signal(self, name: str, time: Times) -> FloatArray:
+        """Return the signal `name` (n,) at instants (n,) s, in its own unit. Raises `FieldError` if there is none."""
+        if name not in self.signals:
+            raise FieldError(
+                "signal",
+                name,
+                allowed=f"must be one of {', '.join(self.signals) or 'none: the world has no signal'}",
+                remedy=f'give the world <navsense:signal name="{name}">, or Environment(signals={{{name!r}: ...}})',
+            )
+        return self.signals[name].at(time)
 
     def turned(self, rotation: Quaternion) -> Environment:
-        """Return the same surroundings in a world turned by `rotation`."""
-        return replace(self, gravity=self.gravity.turned(rotation), magnetic_field=self.magnetic_field.turned(rotation))
+        """Return the same surroundings in a world turned by `rotation`, about the vertical if it stands on earth.
+
+        Raises `FieldError` for another rotation of a world on earth.
+        """
+        return replace(
+            self,
+            gravity=self.gravity.turned(rotation),
+            magnetic_field=self.magnetic_field.turned(rotation),
+            origin=self.origin.turned(rotation) if self.origin else None,
+        )

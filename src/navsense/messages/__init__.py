@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-from navsense.messages import generic
+from navsense.messages import generic, navsat
 from navsense.messages.base import Part
 from navsense.messages.cdr import Message
 from navsense.sensors import SENSORS
@@ -17,12 +17,27 @@ ENCODERS: Mapping[str, Callable[[MountedSensor, Part], Message]] = {
 }
 """Sensor type -> `message` of the file named after it; a type that is not here is written by `generic`."""
 
+COMPANIONS: Mapping[str, Mapping[str, Callable[[MountedSensor, Part], Message]]] = {
+    "navsat": {"_velocity": navsat.velocity_message},
+}
+"""Sensor type -> messages beside the one of its own topic, by what is put behind the topic."""
+
 GZ_ENCODERS: Mapping[str, Callable[[MountedSensor, Reading, int], list[bytes]]] = {
     kind.type: import_module(f"navsense.messages.{kind.type}").gz_messages for kind in SENSORS
 }
 """Sensor type -> `gz_messages` of the file named after it: a reading as Gazebo's messages, numbered."""
 
 
-def for_sensor(sensor: MountedSensor, part: Part = "reading") -> Message:
-    """Return how one of a sensor's series becomes messages. Raise `SinkError` for a sheet of a wrong kind."""
+def for_sensor(sensor: MountedSensor, part: Part = "reading", beside: str = "") -> Message:
+    """Return how one of a sensor's series becomes messages; `beside` names a companion.
+
+    Raise `SinkError` for a sheet of a wrong kind.
+    """
+    if beside:
+        return COMPANIONS[sensor.spec.type][beside](sensor, part)
     return ENCODERS.get(sensor.spec.type, generic.message)(sensor, part)
+
+
+def topics_beside(sensor: MountedSensor) -> tuple[str, ...]:
+    """Return what is put behind a sensor's topic for each message that it has: nothing for its own, then companions."""
+    return ("", *COMPANIONS.get(sensor.spec.type, ()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from navsense.world import MountedSensor
 Part: TypeAlias = Literal["reading", "ideal", "bias"]
 """Which of a reading's three series a message carries: what the instrument says, the truth, the hidden slow error."""
 
+Sheet = TypeVar("Sheet")
+
 GLOBAL_TIME = "global time"
 """The name of the clock of a sensor that has none."""
 
@@ -21,6 +23,14 @@ GLOBAL_TIME = "global time"
 def frame_of(sensor: MountedSensor) -> str:
     """Return the frame that the sensor's messages carry."""
     return sensor.frame or sensor.name
+
+
+def sheet_of(sensor: MountedSensor, kind: type[Sheet]) -> Sheet:
+    """Return the sensor's sheet, which must be of a kind. Raise `SinkError` where it is another's."""
+    if not isinstance(sensor.spec, kind):
+        what = f"sensor {sensor.name!r} of type {sensor.spec.type}"
+        raise SinkError(what, type(sensor.spec).__name__, allowed=f"must be of class {kind.__name__}")
+    return sensor.spec
 
 
 def clock_of(sensor: MountedSensor) -> str:

@@ -1,7 +1,7 @@
 """Readings of a sensor that has no ROS message of its own: one is made from the names of its outputs.
 
-A sensor type `salinity` becomes `navsense_msgs/msg/Salinity`: a header, then one fixed array of float64 an output.
-Recordings carry the definition, so any program that reads the schema reads the values.
+A sensor type `salinity` becomes `navsense_msgs/msg/Salinity`: a header, then one fixed array of float64 an output (a
+scalar is one float64). Recordings carry the definition, so any program that reads the schema reads the values.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from navsense.messages import schemas
 from navsense.messages.base import Part, clock_of, frame_of
 from navsense.messages.cdr import Message, layout, set_stamp
+from navsense.sensors import Output
 from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
@@ -21,6 +22,11 @@ def type_name(sensor_type: str) -> str:
     return "navsense_msgs/msg/" + ("".join(word[:1].upper() + word[1:] for word in words) or "Reading")
 
 
+def _field(output: Output) -> str:
+    """Return the line of one array in a definition."""
+    return f"float64[{output.axes}] {output.name}" if output.axes else f"float64 {output.name}"
+
+
 def message(sensor: MountedSensor, _part: Part) -> Message:
     """Return how the readings, the truth or the hidden errors of any sensor become messages; SI as the sensor has them.
 
@@ -28,7 +34,7 @@ def message(sensor: MountedSensor, _part: Part) -> Message:
     """
     outputs = sensor.spec.outputs
     kind = type_name(sensor.spec.type)
-    lines = ["std_msgs/Header header", *(f"float64[{output.axes}] {output.name}" for output in outputs)]
+    lines = ["std_msgs/Header header", *map(_field, outputs)]
     definitions = {**schemas.DEFINITIONS, kind: "\n".join(lines)}
     clock = clock_of(sensor)
 
@@ -36,7 +42,7 @@ def message(sensor: MountedSensor, _part: Part) -> Message:
         set_stamp(rows, stamp, clock)
         for output in outputs:
             if output.name in arrays:
-                rows[output.name] = arrays[output.name].reshape(stamp.shape[0], output.axes)
+                rows[output.name] = arrays[output.name].reshape(stamp.shape[0], *output.shape)
             else:
                 rows[output.name] = float("nan")
 

@@ -1,7 +1,8 @@
 """The parts of Gazebo's messages in protobuf's wire format: `gz.msgs`, and `gazebo.msgs` of the first design.
 
-Fields are numbered as in gz-msgs (`imu.proto`, `magnetometer.proto`, `header.proto`). In `gz.msgs` (proto3) a number
-that is zero is left out; in `gazebo.msgs` (proto2, required) every field is written.
+Fields are numbered as in gz-msgs (`imu.proto`, `magnetometer.proto`, `altimeter.proto`, `fluid_pressure.proto`,
+`navsat.proto`, `header.proto`). In `gz.msgs` (proto3) a number that is zero is left out; in `gazebo.msgs` (proto2,
+required) every field is written.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from navsense.errors import SinkError
-from navsense.messages.base import SECOND
+from navsense.messages.base import SEC_MAX, SEC_MIN, SECOND, stamp_error
 from navsense.series import Reading
 
 VARINT, WIDE, BYTES = 0, 1, 2
@@ -51,15 +52,30 @@ def doubles(first: int, values: Sequence[float], required: bool = False) -> byte
     return b"".join(double(first + i, value, required) for i, value in enumerate(values))
 
 
-def header(stamp: int, frame: str, sequence: int) -> bytes:
-    """Return `gz.msgs.Header` of a stamp (ns), with `frame_id` and `seq` among its data as Gazebo has them."""
+def header(stamp: int, frame: str | None, sequence: int) -> bytes:
+    """Return `gz.msgs.Header` of a stamp (ns), with `frame_id` and `seq` among its data as Gazebo has them.
+
+    Without a frame for a message that has a field of its own for it.
+    """
     seconds, rest = divmod(stamp, SECOND)
     time = integer(1, seconds) + integer(2, rest)
     data = b"".join(
         nested(2, nested(1, key.encode()) + nested(2, value.encode()))
         for key, value in (("frame_id", frame), ("seq", str(sequence)))
+        if value is not None
     )
     return nested(1, time) + data
+
+
+def classic_time(stamp: int, entity: str) -> bytes:
+    """Return `gazebo.msgs.Time` of a stamp (ns).
+
+    Raise `SinkError` that names the `entity` where the seconds do not fit into 32 bits.
+    """
+    seconds, rest = divmod(stamp, SECOND)
+    if not SEC_MIN <= seconds <= SEC_MAX:
+        raise stamp_error(f"of {entity}", seconds)
+    return integer(1, seconds, required=True) + integer(2, rest, required=True)
 
 
 def float_v(values: Sequence[float]) -> bytes:

@@ -25,7 +25,7 @@ def message(sensor: MountedSensor, part: Part) -> Message:
     spec = sheet_of(sensor)
     clock = clock_of(sensor)
     oriented = spec.orientation and part != "bias"
-    rates, forces = covariances_of(spec, part)
+    rates, forces = covariances_of(spec, part, sensor.rate)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         set_stamp(rows, stamp, clock)
@@ -78,7 +78,7 @@ def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> l
     shown = stamps(reading, clock_of(sensor)).tolist()
     orientation = reading["orientation"].tolist() if spec.orientation else None
     rates, forces = reading["angular_velocity"].tolist(), reading["linear_acceleration"].tolist()
-    covariances = covariances_of(spec, "reading")
+    covariances = covariances_of(spec, "reading", sensor.rate)
     return [
         gz_message(
             shown[k],
@@ -94,8 +94,11 @@ def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> l
     ]
 
 
-def covariances_of(spec: Imu, part: Part) -> tuple[Sequence[float], Sequence[float]]:
-    """Return the covariances (9,) of angular velocity ((rad/s)^2) and linear acceleration ((m/s^2)^2)."""
+def covariances_of(spec: Imu, part: Part, rate: float) -> tuple[Sequence[float], Sequence[float]]:
+    """Return the covariances (9,) of angular velocity (rad^2/s^2) and linear acceleration (m^2/s^4) at a rate (Hz)."""
     rates = (spec.angular_velocity_x, spec.angular_velocity_y, spec.angular_velocity_z)
     forces = (spec.linear_acceleration_x, spec.linear_acceleration_y, spec.linear_acceleration_z)
-    return variances(part, *(n.stddev for n in rates)), variances(part, *(n.stddev for n in forces))
+    return (
+        variances(part, *(noise.deviation(rate) for noise in rates)),
+        variances(part, *(noise.deviation(rate) for noise in forces)),
+    )

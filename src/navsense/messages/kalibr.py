@@ -1,10 +1,11 @@
 """One data sheet for simulator and filter: an IMU's sheet as the YAML that Kalibr and its users read.
 
-    noise_density = stddev / sqrt(rate),   random_walk = dynamic_bias_stddev
+    noise_density = sqrt(stddev^2 / rate + noise_density^2),   random_walk = sqrt(dynamic_bias_stddev^2 + random_walk^2)
 
-`stddev` is per sample, so the density holds at the sensor's own rate; the dynamic bias's driving density is the random
-walk (it is a Gauss-Markov process: over spans well below its correlation time the two agree). One number stands for
-three axes, as Kalibr has it: the largest. Source: Kalibr wiki, "IMU Noise Model".
+`stddev` is per sample, so its density holds at the sensor's own rate; the dynamic bias's driving density is a random
+walk over spans well below its correlation time. Kalibr's model has no flicker: `bias_instability` is left out, and a
+filter that is to bear it wants a larger random walk. One number stands for three axes, as Kalibr has it: the largest.
+Source: Kalibr wiki, "IMU Noise Model".
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ def kalibr(imu: Imu, rate: float, topic: str) -> str:
     sheet = imu.noise()
     lines = [f"# accelerometer and gyroscope of {topic}, as navsense simulates them"]
     for word, noises in (("accelerometer", sheet["linear_acceleration"]), ("gyroscope", sheet["angular_velocity"])):
-        lines.append(f"{word}_noise_density: {density(noises, rate):.9g}")
-        lines.append(f"{word}_random_walk: {max(noise.dynamic_bias_stddev for noise in noises):.9g}")
+        lines.append(f"{word}_noise_density: {max(noise.density(rate) for noise in noises):.9g}")
+        lines.append(f"{word}_random_walk: {max(random_walk(noise) for noise in noises):.9g}")
     lines += [f"rostopic: {topic}", f"update_rate: {rate:.9g}"]
     return "\n".join(lines) + "\n"
 
 
-def density(noises: tuple[Noise, ...], rate: float) -> float:
-    """Return the largest white density (unit per root hertz) of some axes at `rate` (Hz)."""
-    return max(noise.stddev for noise in noises) / math.sqrt(rate)
+def random_walk(noise: Noise) -> float:
+    """Return the density (unit per root second) at which the slow error of a channel walks."""
+    return math.hypot(noise.dynamic_bias_stddev, noise.random_walk)

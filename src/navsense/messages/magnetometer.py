@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from navsense.errors import SinkError
-from navsense.messages.base import SEC_MAX, SEC_MIN, SECOND, Part, clock_of, frame_of, stamp_error, stamps, variances
+from navsense.messages.base import Part, clock_of, frame_of, stamps, variances
 from navsense.messages.cdr import Message, layout, set_stamp
-from navsense.messages.gz import doubles, header, integer, nested, rows_of
+from navsense.messages.gz import classic_time, doubles, header, nested, rows_of
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.series import Reading
 from navsense.typing import AnyArray, IntArray
@@ -29,7 +29,7 @@ def message(sensor: MountedSensor, part: Part) -> Message:
             allowed="must be a Magnetometer",
         )
     clock = clock_of(sensor)
-    covariance = variances(part, spec.x.stddev, spec.y.stddev, spec.z.stddev)
+    covariance = variances(part, *(noise.deviation(sensor.rate) for noise in (spec.x, spec.y, spec.z)))
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         set_stamp(rows, stamp, clock)
@@ -50,11 +50,8 @@ def classic_message(stamp: int, entity: str, field: Sequence[float]) -> bytes:
 
     Raise `SinkError` where the seconds do not fit into 32 bits.
     """
-    seconds, rest = divmod(stamp, SECOND)
-    if not SEC_MIN <= seconds <= SEC_MAX:
-        raise stamp_error(f"of {entity}", seconds)
-    time = integer(1, seconds, required=True) + integer(2, rest, required=True)
-    return nested(1, time) + nested(2, entity.encode()) + nested(3, doubles(1, field, required=True))
+    who = nested(1, classic_time(stamp, entity)) + nested(2, entity.encode())
+    return who + nested(3, doubles(1, field, required=True))
 
 
 def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:

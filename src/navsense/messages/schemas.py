@@ -39,6 +39,18 @@ DEFINITIONS: Mapping[str, str] = {
     "sensor_msgs/msg/MagneticField": (
         "std_msgs/Header header\ngeometry_msgs/Vector3 magnetic_field\nfloat64[9] magnetic_field_covariance"
     ),
+    "ros_gz_interfaces/msg/Altimeter": (
+        "std_msgs/Header header\nfloat64 vertical_position\nfloat64 vertical_velocity\nfloat64 vertical_reference"
+    ),
+    "sensor_msgs/msg/FluidPressure": "std_msgs/Header header\nfloat64 fluid_pressure\nfloat64 variance",
+    "sensor_msgs/msg/NavSatStatus": "int8 status\nuint16 service",
+    "sensor_msgs/msg/NavSatFix": (
+        "std_msgs/Header header\nsensor_msgs/NavSatStatus status\n"
+        "float64 latitude\nfloat64 longitude\nfloat64 altitude\n"
+        "float64[9] position_covariance\nuint8 position_covariance_type"
+    ),
+    "geometry_msgs/msg/Vector3Stamped": "std_msgs/Header header\ngeometry_msgs/Vector3 vector",
+    "geometry_msgs/msg/TwistStamped": "std_msgs/Header header\ngeometry_msgs/Twist twist",
 }
 """Full type name -> one `type name` a line."""
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from navsense.typing import Quaternions, Times, Vectors
+from navsense.typing import FloatArray, Quaternions, Times, Vectors
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class MotionBlock:
 
     position_w (n, 3) m; rotation_wb (n, 4) w x y z; velocity_w (n, 3) m/s; angular_velocity_b (n, 3) rad/s;
     acceleration_w (n, 3) m/s^2 (of the frame's origin, gravity not included); angular_acceleration_b (n, 3) rad/s^2.
+    Truth is read-only: the arrays are so from here on.
     """
 
     position_w: Vectors
@@ -27,6 +28,11 @@ class MotionBlock:
     angular_velocity_b: Vectors
     acceleration_w: Vectors
     angular_acceleration_b: Vectors
+
+    def __post_init__(self) -> None:
+        """Close the arrays to writing."""
+        for array in self.arrays:
+            array.setflags(write=False)
 
     @property
     def arrays(self) -> tuple[Vectors, Quaternions, Vectors, Vectors, Vectors, Vectors]:
@@ -41,9 +47,9 @@ class MotionBlock:
         )
 
 
-def empty_block(count: int) -> MotionBlock:
-    """Return a block of `count` rows to be filled."""
-    return MotionBlock(*(np.empty((count, axes)) for axes in (3, 4, 3, 3, 3, 3)))
+def empty_arrays(count: int) -> tuple[FloatArray, ...]:
+    """Return the six arrays of a block of `count` rows, to be filled."""
+    return tuple(np.empty((count, axes)) for axes in (3, 4, 3, 3, 3, 3))
 
 
 class Motion(Protocol):

@@ -14,11 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from navsense.compiled import kernel
 from navsense.errors import MotionError
 from navsense.motion._checks import pose_row
-from navsense.motion.base import MotionBlock
-from navsense.pose import Pose, conjugate, multiply, normalised
-from navsense.typing import Quaternion, Times, Vector
+from navsense.motion.base import MotionBlock, empty_arrays
+from navsense.pose import Pose, conjugate
+from navsense.pose import multiply as multiply_poses
+from navsense.rotation import multiply
+from navsense.typing import FloatArray, Quaternion, Quaternions, Times, Vector, Vectors
 
 
 @dataclass(frozen=True)
@@ -37,19 +40,59 @@ def rotation_vector(q: Quaternion) -> Vector:
     return (scale * x, scale * y, scale * z)
 
 
-def exponential(v: Vector) -> Quaternion:
-    """Return the unit quaternion of a rotation vector (rad)."""
-    angle = math.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
-    scale = 0.5 if angle < 1e-12 else math.sin(0.5 * angle) / angle
-    return normalised((math.cos(0.5 * angle), scale * v[0], scale * v[1], scale * v[2]))
+@kernel
+def _within(
+    span: FloatArray,
+    before: FloatArray,
+    after: FloatArray,
+    turn: FloatArray,
+    time: Times,
+    position: Vectors,
+    rotation: Quaternions,
+    velocity: Vectors,
+    omega: Vectors,
+    acceleration: Vectors,
+    alpha: Vectors,
+) -> int:
+    """Write the truth inside the step span (2,) s; return the first instant outside it, -1 where there is none.
+
+    before, after (10,): position m, quaternion, velocity m/s; turn (3,) rad: the rotation vector from one to the other.
+    """
+    h = span[1] - span[0]
+    angle = math.sqrt(turn[0] * turn[0] + turn[1] * turn[1] + turn[2] * turn[2])
+    for i in range(time.shape[0]):
+        if not span[0] <= time[i] <= span[1]:
+            return i
+        s = (time[i] - span[0]) / h if h > 0.0 else 1.0
+        half = 0.5 * s * angle
+        scale = 0.5 * s if angle < 1e-12 else math.sin(half) / angle
+        ew, ex, ey, ez = math.cos(half), scale * turn[0], scale * turn[1], scale * turn[2]
+        w, x, y, z = multiply(before[3], before[4], before[5], before[6], ew, ex, ey, ez)
+        length = math.sqrt(w * w + x * x + y * y + z * z)
+        rotation[i, 0], rotation[i, 1], rotation[i, 2], rotation[i, 3] = w / length, x / length, y / length, z / length
+        rest = (2.0 * s - 3.0) * s * s
+        for axis in range(3):
+            p0, p1, v0, v1 = before[axis], after[axis], before[7 + axis], after[7 + axis]
+            bend = ((s - 2.0) * s + 1.0) * s * v0 + (s - 1.0) * s * s * v1
+            position[i, axis] = p0 + rest * (p0 - p1) + h * bend
+            velocity[i, axis] = v0 + s * (v1 - v0)
+            acceleration[i, axis] = (v1 - v0) / h if h > 0.0 else 0.0
+            omega[i, axis] = turn[axis] / h if h > 0.0 else 0.0
+            alpha[i, axis] = 0.0
+    return -1
 
 
-def checked(state: State) -> State:
-    """Return the state; raise `MotionError` unless all is finite and the quaternion of unit length."""
-    pose_row(state.pose)
+def checked_row(state: State) -> FloatArray:
+    """Return position, quaternion and velocity (10,); raise `MotionError` unless finite, the quaternion of length 1."""
+    row = pose_row(state.pose)
     if len(state.velocity) != 3 or not all(map(math.isfinite, state.velocity)):
         raise MotionError("velocity of a driven model", state.velocity, allowed="must be 3 finite numbers")
-    return state
+    return np.concatenate((row, np.array(state.velocity, dtype=np.float64)))
+
+
+def _rotation(row: FloatArray) -> Quaternion:
+    """Return the quaternion of a row (10,)."""
+    return (float(row[3]), float(row[4]), float(row[5]), float(row[6]))
 
 
 class Driven:
@@ -57,10 +100,12 @@ class Driven:
 
     def __init__(self, state: State) -> None:
         """Stand in `state` at t = 0. Raises `MotionError` for a state that is none."""
-        checked(state)
-        self._first = state
-        self._states = (state, state)
-        self._times = (0.0, 0.0)
+        self._first = checked_row(state)
+        self._stand()
+
+    def _stand(self) -> None:
+        self._before = self._after = self._first
+        self._turn, self._span = np.zeros(3), np.zeros(2)
 
     @property
     def end(self) -> float:
@@ -69,39 +114,26 @@ class Driven:
 
     def push(self, time: float, state: State) -> None:
         """End the step at `time` (s) in `state`. Raises `MotionError` where time does not advance or a value is bad."""
-        checked(state)
+        row = checked_row(state)
         if time == 0.0:
-            self._first = state
-            self._states = (state, state)
+            self._first = row
+            self._stand()
             return
-        if not time > self._times[1]:
-            raise MotionError("time of a driven model", time, allowed=f"must be after {self._times[1]!r} s")
-        self._states = (self._states[1], state)
-        self._times = (self._times[1], time)
+        if not time > self._span[1]:
+            raise MotionError("time of a driven model", time, allowed=f"must be after {float(self._span[1])!r} s")
+        self._before, self._after = self._after, row
+        turn = multiply_poses(conjugate(_rotation(self._before)), _rotation(row))
+        self._turn, self._span = np.array(rotation_vector(turn)), np.array((self._span[1], time))
 
     def at(self, time: Times) -> MotionBlock:
         """Return the truth at instants (n,) s inside the last step, or at 0. Raises `MotionError` elsewhere."""
-        if time.shape[0] == 1 and time[0] == 0.0 and self._times[0] > 0.0:
-            begun = Driven(self._first)
-            return begun.at(time)
-        count = time.shape[0]
-        block = MotionBlock(*(np.zeros((count, axes)) for axes in (3, 4, 3, 3, 3, 3)))
-        (start, end), (before, after) = self._times, self._states
-        h = end - start
-        turn = rotation_vector(multiply(conjugate(before.pose.rotation), after.pose.rotation))
-        for i in range(count):
-            t = float(time[i])
-            if not start <= t <= end:
-                raise MotionError("time", t, allowed=f"must be inside the last step, {start!r} to {end!r} s")
-            s = (t - start) / h if h else 1.0
-            block.rotation_wb[i] = multiply(before.pose.rotation, exponential((s * turn[0], s * turn[1], s * turn[2])))
-            for axis in range(3):
-                p0, p1 = before.pose.position[axis], after.pose.position[axis]
-                v0, v1 = before.velocity[axis], after.velocity[axis]
-                rest = (2.0 * s - 3.0) * s * s
-                bend = ((s - 2.0) * s + 1.0) * s * v0 + (s - 1.0) * s * s * v1
-                block.position_w[i, axis] = p0 + rest * (p0 - p1) + h * bend
-                block.velocity_w[i, axis] = v0 + s * (v1 - v0)
-                block.acceleration_w[i, axis] = (v1 - v0) / h if h else 0.0
-                block.angular_velocity_b[i, axis] = turn[axis] / h if h else 0.0
-        return block
+        time = np.ascontiguousarray(time, dtype=np.float64)
+        arrays = empty_arrays(time.shape[0])
+        if time.shape[0] == 1 and time[0] == 0.0:
+            outside = _within(np.zeros(2), self._first, self._first, np.zeros(3), time, *arrays)
+        else:
+            outside = _within(self._span, self._before, self._after, self._turn, time, *arrays)
+        if outside >= 0:
+            allowed = f"must be inside the last step, {self._span[0]!r} to {self._span[1]!r} s"
+            raise MotionError("time", float(time[outside]), allowed=allowed)
+        return MotionBlock(*arrays)

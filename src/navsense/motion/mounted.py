@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from navsense.compiled import kernel
 from navsense.motion._checks import pose_row
-from navsense.motion.base import Motion, MotionBlock, empty_block
+from navsense.motion.base import Motion, MotionBlock, empty_arrays
 from navsense.motion.still import Still
 from navsense.pose import IDENTITY, Pose
 from navsense.rotation import cross, multiply, rotate
@@ -103,13 +103,9 @@ class Mounted:
         body = self.base.at(time)
         if self.pose == IDENTITY:
             return body
-        block = empty_block(body.position_w.shape[0])
-        _carry(
-            self._row,
-            *body.arrays,
-            *block.arrays,
-        )
-        return block
+        arrays = empty_arrays(body.position_w.shape[0])
+        _carry(self._row, *body.arrays, *arrays)
+        return MotionBlock(*arrays)
 
 
 def mounted(base: Motion, pose: Pose) -> Motion:

@@ -7,24 +7,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.motion._checks import instants, pose_row
 from navsense.motion.base import MotionBlock
 from navsense.pose import IDENTITY, Pose
-from navsense.typing import FloatArray, Quaternions, Times, Vectors
+from navsense.typing import FloatArray, Times
 
 
-@kernel
-def _stand(row: FloatArray, position: Vectors, rotation: Quaternions) -> None:
-    """Write the pose x y z w x y z (7,) into every row."""
-    for i in range(position.shape[0]):
-        for axis in range(3):
-            position[i, axis] = row[axis]
-        for part in range(4):
-            rotation[i, part] = row[3 + part]
+@lru_cache(maxsize=32)
+def _stand(pose: bytes, count: int) -> MotionBlock:
+    """Return `count` rows of a pose x y z w x y z, read-only: whoever asks again gets the same."""
+    row = np.frombuffer(pose)
+    position, rotation = np.tile(row[:3], (count, 1)), np.tile(row[3:], (count, 1))
+    return MotionBlock(position, rotation, *[np.zeros((count, 3))] * 4)
 
 
 @dataclass(frozen=True)
@@ -49,17 +47,7 @@ class Still:
     def at(self, time: Times) -> MotionBlock:
         """Return the truth at the instants `time` (n,) s: the pose, and zeros.
 
-        Raises `MotionError` for an instant below 0 or not finite.
+        Read-only. Raises `MotionError` for an instant below 0 or not finite.
         """
         count = instants(time, math.inf).shape[0]
-        position = np.empty((count, 3))
-        rotation = np.empty((count, 4))
-        _stand(self._row, position, rotation)
-        return MotionBlock(
-            position_w=position,
-            rotation_wb=rotation,
-            velocity_w=np.zeros((count, 3)),
-            angular_velocity_b=np.zeros((count, 3)),
-            acceleration_w=np.zeros((count, 3)),
-            angular_acceleration_b=np.zeros((count, 3)),
-        )
+        return _stand(self._row.tobytes(), count)

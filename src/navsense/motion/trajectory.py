@@ -20,7 +20,7 @@ import numpy as np
 from navsense.errors import MotionError
 from navsense.motion._checks import frozen, instants, pose_row
 from navsense.motion._spline import evaluate, in_one_hemisphere, interpolating, thinnest
-from navsense.motion.base import MotionBlock, empty_block
+from navsense.motion.base import MotionBlock, empty_arrays
 from navsense.pose import Pose
 from navsense.typing import FloatArray, Times
 
@@ -84,15 +84,15 @@ class Trajectory:
         Raises `MotionError` for an instant below 0, past `end` or not finite.
         """
         time = instants(time, self.end)
-        block = empty_block(time.shape[0])
+        arrays = empty_arrays(time.shape[0])
         evaluate(
             self.knots,
             self.coefficients,
             float(self.knots[-1]) if self.loop else math.inf,
             time,
-            *block.arrays,
+            *arrays,
         )
-        return block
+        return MotionBlock(*arrays)
 
 
 def check_times(time: Times, name: str) -> None:

@@ -1,35 +1,49 @@
-"""The noise of one channel, in SDF's terms."""
+"""The noise of one channel, in SDF's terms and in those of data sheets."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from typing import Any
 
 from navsense.errors import SensorError
+from navsense.noise.white import deviation
+
+ROOM_TEMPERATURE = 298.15
+"""Kelvin: 25 degrees Celsius, at which data sheets print their figures."""
 
 
 @dataclass(frozen=True)
 class Noise:
-    """Errors of one channel, in SDF's terms; every field neutral by default.
+    """Errors of one channel, every field neutral by default.
 
-    Model, for the ideal value x of sample k at instant t_k, with standard normals w, v, u and dt = t_k - t_(k-1)::
+    Model, for the ideal value x of sample k at instant t_k, with standard normals w, v, u, dt = t_k - t_(k-1) and the
+    temperature T_k above `reference_temperature`::
 
-        y_k  = quantise(saturate(x_k + turn_on + drift_k + mean + stddev w_k))
+        y_k  = quantise(saturate(gain_k x_k + slow_k + mean + sigma_k w_k + outlier_k))
+        gain_k = 1 + scale_factor + scale_factor_stddev u + scale_temperature_coefficient T_k
+        slow_k = turn_on + drift_k + flicker_k + walk_k + temperature_coefficient T_k
+        sigma_k = sqrt(stddev^2 + noise_density^2 / dt)
         turn_on   = bias_mean + bias_stddev u                                       once for each instance
         drift_0   = s v_0,        s = dynamic_bias_stddev sqrt(tau / 2)             stationary from the first sample
         drift_k   = exp(-dt / tau) drift_(k-1) + s sqrt(1 - exp(-2 dt / tau)) v_k   exact for any step
         tau       = dynamic_bias_correlation_time
+        flicker   : Allan deviation flat at 0.664 bias_instability from 0.1 s to 10^4 s, see `noise.flicker`
+        walk_k    = walk_(k-1) + random_walk sqrt(dt) v_k,  walk_0 = 0
+        outlier_k = outlier_stddev w, in a share `outlier_probability` of the samples
         saturate(x) = min(max(x, minimum), maximum)
         quantise(x) = precision * round(x / precision), halves away from zero
 
     Under `classic` the turn-on value has a random sign and is where the drift starts, as in Gazebo:
     ``drift_0 = sign * (bias_mean + bias_stddev u)`` and no constant beside it (constant where there is no drift).
 
-    mean, stddev, bias_mean, bias_stddev, precision, minimum, maximum are in the channel's unit; `stddev` is per sample,
-    whatever the rate; `dynamic_bias_stddev` is a driving density (unit per root second); the correlation time is in s.
+    In the channel's unit: mean, stddev, bias_mean, bias_stddev, bias_instability, precision, minimum, maximum,
+    outlier_stddev. `stddev` is per sample, whatever the rate; `noise_density` is a density (unit per root hertz) of a
+    sensor band-limited to its rate; `dynamic_bias_stddev` and `random_walk` are driving densities (unit per root
+    second); the correlation time is in s; scale factors are fractions; temperature coefficients are a kelvin.
 
     Raises `SensorError` for a value that is not finite, or is negative where a deviation, time or step stands.
-    Source: SDF 1.12 `noise.sdf`; facts of Gazebo's `GaussianNoiseModel`.
+    Source: SDF 1.12 `noise.sdf`; facts of Gazebo's `GaussianNoiseModel`; IEEE 952-1997, annex C, for the densities.
     """
 
     mean: float = 0.0
@@ -42,6 +56,16 @@ class Noise:
     minimum: float = -math.inf
     maximum: float = math.inf
     classic: bool = False
+    noise_density: float = 0.0
+    bias_instability: float = 0.0
+    random_walk: float = 0.0
+    scale_factor: float = 0.0
+    scale_factor_stddev: float = 0.0
+    temperature_coefficient: float = 0.0
+    scale_temperature_coefficient: float = 0.0
+    reference_temperature: float = ROOM_TEMPERATURE
+    outlier_probability: float = 0.0
+    outlier_stddev: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what no instrument can have."""
@@ -55,6 +79,8 @@ class Noise:
                 raise SensorError(field.name, value, allowed=f"must be of a size below {LARGEST:g}")
             if value < 0.0 and field.name in NOT_NEGATIVE:
                 raise SensorError(field.name, value, allowed="must be >= 0")
+        if self.outlier_probability > 1.0:
+            raise SensorError("outlier_probability", self.outlier_probability, allowed="must be from 0 to 1")
         if not self.minimum < self.maximum:
             raise SensorError("minimum", self.minimum, allowed=f"must be below the maximum {self.maximum!r}")
         if self.dynamic_bias_stddev > 0.0 and self.dynamic_bias_correlation_time == 0.0:
@@ -75,11 +101,66 @@ class Noise:
         """True where the dynamic bias acts."""
         return self.dynamic_bias_stddev > 0.0
 
+    @property
+    def is_white(self) -> bool:
+        """True where there is white noise."""
+        return self.stddev > 0.0 or self.noise_density > 0.0
+
+    @property
+    def strikes(self) -> bool:
+        """True where there are outliers."""
+        return self.outlier_probability > 0.0 and self.outlier_stddev > 0.0
+
+    @property
+    def warms(self) -> bool:
+        """True where the temperature acts."""
+        return self.temperature_coefficient != 0.0 or self.scale_temperature_coefficient != 0.0
+
+    def deviation(self, rate: float) -> float:
+        """Return the deviation of the white noise of samples at `rate` (Hz)."""
+        return deviation(1.0 / rate, self.stddev, self.noise_density)
+
+    def density(self, rate: float) -> float:
+        """Return the density (unit per root hertz) of the white noise of samples at `rate` (Hz)."""
+        return self.deviation(rate) / math.sqrt(rate)
+
 
 LARGEST = 1e100
 """Above this size products of parameters leave the range of doubles."""
 
-NOT_NEGATIVE = frozenset(("stddev", "bias_stddev", "dynamic_bias_stddev", "dynamic_bias_correlation_time", "precision"))
+SHEET = frozenset(
+    """noise_density bias_instability random_walk scale_factor scale_factor_stddev temperature_coefficient
+    scale_temperature_coefficient reference_temperature outlier_probability outlier_stddev""".split()
+)
+"""Fields of `Noise` that data sheets have and SDF has not."""
+
+NOT_NEGATIVE = frozenset(
+    """stddev bias_stddev dynamic_bias_stddev dynamic_bias_correlation_time precision noise_density bias_instability
+    random_walk scale_factor_stddev reference_temperature outlier_probability outlier_stddev""".split()
+)
 """Fields of `Noise` that are deviations, times or steps."""
 
 NEUTRAL = Noise()
+
+
+def witness(size: float, **given: float) -> Noise:
+    """Return a noise in which every term acts, of the order of `size` (channel's unit); `given` replaces some."""
+    terms: dict[str, Any] = {
+        "mean": 0.1 * size,
+        "stddev": size,
+        "bias_mean": 0.7 * size,
+        "bias_stddev": 2.0 * size,
+        "dynamic_bias_stddev": 0.2 * size,
+        "dynamic_bias_correlation_time": 60.0,
+        "precision": 0.1 * size,
+        "noise_density": 0.05 * size,
+        "bias_instability": 0.3 * size,
+        "random_walk": 0.4 * size,
+        "scale_factor": 2e-3,
+        "scale_factor_stddev": 1e-3,
+        "temperature_coefficient": 0.1 * size,
+        "scale_temperature_coefficient": 1e-3,
+        "outlier_probability": 0.2,
+        "outlier_stddev": 20.0 * size,
+    }
+    return Noise(**{**terms, **given})

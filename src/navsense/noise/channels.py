@@ -6,150 +6,53 @@ block of ideal values, in one compiled loop. Every formula is that of `Noise`.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from navsense.compiled import kernel
+from navsense.errors import SensorError
+from navsense.noise._passes import DRIFTED, FLICKERED, apply_noise
 from navsense.noise.bias import flipped, turn_on
 from navsense.noise.channel import Noise
-from navsense.noise.gauss_markov import decay, drive, stationary, step
-from navsense.noise.quantise import quantise
-from navsense.noise.saturate import saturate
-from navsense.noise.white import white
+from navsense.noise.flicker import components
+from navsense.noise.gauss_markov import stationary
+from navsense.series import frozen
 from navsense.streams import Process
-from navsense.typing import FloatArray, IntArray
+from navsense.ticks import Ticks
+from navsense.typing import AnyArray, FloatArray, IntArray
 
-_TILE = 1024
-"""Ticks that all passes are made over before the next are: small enough for the first-level cache."""
+_PER_TICK = ("white", "drift", "walk", "flicker", "outlier", "outlier_size")
+"""Processes that are drawn at each tick, in the order of the columns of a sensor's rows of draws."""
 
-_MEAN, _STDDEV, _SIGMA, _TAU, _PRECISION, _MINIMUM, _MAXIMUM = range(7)
+FLICKER_BAND = (0.1, 1e4)
+"""Seconds: averaging times between which the Allan deviation of flicker is flat."""
 
-
-@kernel
-def _drift_one(phi: float, q: float, draws: FloatArray, slow: float, constant: float, error: FloatArray) -> float:
-    """Write constant + drift (n,) of one channel; return the drift at the last tick."""
-    for i in range(draws.shape[0]):
-        slow = step(slow, phi, q, draws[i])
-        error[i] = constant + slow
-    return slow
+_MODES: FloatArray = frozen(np.array(components(1.0, *FLICKER_BAND)))
+_COUNT = _MODES.shape[1]
+_NOWHERE = np.empty(0)
 
 
-@kernel
-def _drift_three(
-    phi: FloatArray,
-    q: FloatArray,
-    x: FloatArray,
-    y: FloatArray,
-    z: FloatArray,
-    slow: FloatArray,
-    constant: FloatArray,
-    error: FloatArray,
-) -> None:
-    """Write constant + drift (3, n) of three channels side by side: their recursions do not wait for each other."""
-    a, b, c = slow[0], slow[1], slow[2]
-    for i in range(x.shape[0]):
-        a = step(a, phi[0], q[0], x[i])
-        b = step(b, phi[1], q[1], y[i])
-        c = step(c, phi[2], q[2], z[i])
-        error[0, i] = constant[0] + a
-        error[1, i] = constant[1] + b
-        error[2, i] = constant[2] + c
-    slow[0], slow[1], slow[2] = a, b, c
+def _rows_of(ideal: FloatArray) -> FloatArray:
+    """Return (n, axes) or (n,) as rows (axes, n) side by side, read-only whatever was given: one compiled form."""
+    rows = ideal.T if ideal.ndim > 1 else ideal[None]
+    if not rows.flags.c_contiguous:
+        rows = np.ascontiguousarray(rows)
+    rows.setflags(write=False)
+    return rows
 
 
-@kernel
-def _drift_span(
-    gap: float,
-    sheet: FloatArray,
-    rows: IntArray,
-    draws: FloatArray,
-    constant: FloatArray,
-    slow: FloatArray,
-    error: FloatArray,
-) -> None:
-    """Write the slow errors (channels, n) of ticks that are `gap` (s) apart; `slow` is left at the last tick."""
-    channels = sheet.shape[0]
-    phi, q = np.ones(channels), np.zeros(channels)
-    together = channels == 3
-    for c in range(channels):
-        together = together and rows[c, 1] >= 0
-        if rows[c, 1] >= 0:
-            phi[c], q[c] = decay(gap, sheet[c, _TAU]), drive(gap, sheet[c, _SIGMA], sheet[c, _TAU])
-    if together:
-        _drift_three(phi, q, draws[rows[0, 1]], draws[rows[1, 1]], draws[rows[2, 1]], slow, constant, error)
-        return
-    for c in range(channels):
-        if rows[c, 1] >= 0:
-            slow[c] = _drift_one(phi[c], q[c], draws[rows[c, 1]], slow[c], constant[c], error[c])
-        else:
-            error[c, :] = constant[c] + slow[c]
+class ChannelState(NamedTuple):
+    """This serial number at tick `last`.
 
-
-@kernel
-def _emit(
-    sheet: FloatArray, draws: FloatArray, row: int, ideal: FloatArray, error: FloatArray, out: FloatArray
-) -> None:
-    """Write the readings (n,) of one channel: one plain pass for each part, done several values at a time."""
-    count = out.shape[0]
-    mean, stddev, precision = sheet[_MEAN], sheet[_STDDEV], sheet[_PRECISION]
-    minimum, maximum = sheet[_MINIMUM], sheet[_MAXIMUM]
-    if row >= 0:
-        drawn = draws[row]
-        for i in range(count):
-            out[i] = (ideal[i] + error[i]) + white(mean, stddev, drawn[i])
-    else:
-        for i in range(count):
-            out[i] = (ideal[i] + error[i]) + mean
-    if minimum > -math.inf or maximum < math.inf:
-        for i in range(count):
-            out[i] = saturate(out[i], minimum, maximum)
-    if precision > 0.0:
-        for i in range(count):
-            out[i] = quantise(out[i], precision)
-
-
-@kernel
-def _apply(
-    ideal: FloatArray,
-    index: IntArray,
-    rate: float,
-    sheet: FloatArray,
-    rows: IntArray,
-    draws: FloatArray,
-    last: int,
-    constant: FloatArray,
-    slow: FloatArray,
-    out: FloatArray,
-    error: FloatArray,
-) -> None:
-    """Write the noisy values and the slow errors (channels, n); `slow` (channels,) is left at the last tick."""
-    count, first, before = index.shape[0], 0, last
-    while first < count:
-        gap, stop = index[first] - before, first + 1
-        while stop < count and stop - first < _TILE and index[stop] - index[stop - 1] == gap:
-            stop += 1
-        _drift_span(gap / rate, sheet, rows, draws[:, first:stop], constant, slow, error[:, first:stop])
-        for c in range(sheet.shape[0]):
-            _emit(
-                sheet[c],
-                draws[:, first:stop],
-                rows[c, 0],
-                ideal[c, first:stop],
-                error[c, first:stop],
-                out[c, first:stop],
-            )
-        before, first = index[stop - 1], stop
-
-
-@dataclass(frozen=True, eq=False)
-class ChannelState:
-    """This serial number now: turn-on bias and drift of each channel (channels,), and the tick they stand at."""
+    Of each channel (channels,) the turn-on bias and the scale factor; `slow` (channels, 2 + modes): its drift, random
+    walk and modes of flicker.
+    """
 
     turn_on: FloatArray
-    drift: FloatArray
+    scale: FloatArray
+    slow: FloatArray
     last: int = 0
 
 
@@ -162,17 +65,24 @@ class Channels:
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:
-        """Return the random processes that act, channel after channel: turn-on, sign, drift, white."""
+        """Return the random processes that act, channel after channel."""
         found: list[Process] = []
         for name, noise in zip(self.names, self.noises, strict=True):
-            if noise.bias_stddev > 0.0:
-                found.append(Process(name, "turn_on", initial=1, per_tick=0))
-            if noise.classic and noise.starts:
-                found.append(Process(name, "sign", initial=1, per_tick=0, kind="uniform"))
-            if noise.drifts:
-                found.append(Process(name, "drift", initial=0 if noise.classic else 1))
-            if noise.stddev > 0.0:
-                found.append(Process(name, "white"))
+            found += [
+                process
+                for acts, process in (
+                    (noise.bias_stddev > 0.0, Process(name, "turn_on", initial=1, per_tick=0)),
+                    (noise.classic and noise.starts, Process(name, "sign", initial=1, per_tick=0, kind="uniform")),
+                    (noise.scale_factor_stddev > 0.0, Process(name, "scale", initial=1, per_tick=0)),
+                    (noise.drifts, Process(name, "drift", initial=0 if noise.classic else 1)),
+                    (noise.bias_instability > 0.0, Process(name, "flicker", initial=_COUNT, per_tick=_COUNT)),
+                    (noise.random_walk > 0.0, Process(name, "walk")),
+                    (noise.is_white, Process(name, "white")),
+                    (noise.strikes, Process(name, "outlier", kind="uniform")),
+                    (noise.strikes, Process(name, "outlier_size")),
+                )
+                if acts
+            ]
         return tuple(found)
 
     @cached_property
@@ -184,51 +94,107 @@ class Channels:
     def _sheet(self) -> FloatArray:
         return np.array(
             [
-                (n.mean, n.stddev, n.dynamic_bias_stddev, n.dynamic_bias_correlation_time)
-                + (n.precision, n.minimum, n.maximum)
+                (n.mean, n.stddev, n.noise_density, n.dynamic_bias_stddev, n.dynamic_bias_correlation_time)
+                + (n.random_walk, n.bias_instability, n.precision, n.minimum, n.maximum)
+                + (n.temperature_coefficient, n.scale_temperature_coefficient, n.reference_temperature)
+                + (n.outlier_probability, n.outlier_stddev)
                 for n in self.noises
             ]
         )
 
     @cached_property
     def _rows(self) -> IntArray:
-        rows = np.full((len(self.noises), 2), -1, dtype=np.int64)
+        rows = np.full((len(self.noises), len(_PER_TICK)), -1, dtype=np.int64)
         row = 0
         for process in self.processes:
             if process.per_tick:
-                rows[self.names.index(process.channel), 0 if process.name == "white" else 1] = row
-                row += 1
+                rows[self.names.index(process.channel), _PER_TICK.index(process.name)] = row
+                row += process.per_tick
         return rows
+
+    @cached_property
+    def _figures(self) -> tuple[FloatArray, IntArray, FloatArray]:
+        return self._sheet, self._rows, _MODES
+
+    @cached_property
+    def warms(self) -> bool:
+        """True where `apply` needs the temperature."""
+        return any(noise.warms for noise in self.noises)
 
     def init(self, draws: FloatArray) -> ChannelState:
         """Return a serial number's state at t = 0 from the initial draws of `processes`, in order."""
-        given = {(p.channel, p.name): i for i, p in enumerate(p for p in self.processes if p.initial)}
-        constant, drift = np.zeros(len(self.names)), np.zeros(len(self.names))
+        given: dict[tuple[str, str], FloatArray] = {}
+        first = 0
+        for process in self.processes:
+            given[process.channel, process.name] = draws[first : first + process.initial]
+            first += process.initial
+        count = len(self.names)
+        state = ChannelState(np.zeros(count), np.zeros(count), np.zeros((count, FLICKERED + _COUNT)))
         for c, (name, noise) in enumerate(zip(self.names, self.noises, strict=True)):
-            u = float(draws[given[name, "turn_on"]]) if (name, "turn_on") in given else 0.0
-            value = turn_on(noise.bias_mean, noise.bias_stddev, u)
-            if (name, "sign") in given:
-                value = flipped(value, float(draws[given[name, "sign"]]))
-            if noise.classic and noise.drifts:
-                drift[c] = value
-                continue
-            constant[c] = value
-            if noise.drifts:
-                deviation = stationary(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time)
-                drift[c] = deviation * float(draws[given[name, "drift"]])
-        return ChannelState(constant, drift)
+            start = _Start(noise, {process: drawn for (channel, process), drawn in given.items() if channel == name})
+            state.turn_on[c], state.slow[c, DRIFTED] = start.bias()
+            state.scale[c] = noise.scale_factor + noise.scale_factor_stddev * start.one("scale")
+            if noise.bias_instability > 0.0:
+                state.slow[c, FLICKERED:] = noise.bias_instability * _MODES[1] * start.drawn["flicker"]
+        return state
 
     def apply(
-        self, state: ChannelState, index: IntArray, rate: float, ideal: FloatArray, draws: FloatArray
+        self,
+        state: ChannelState,
+        ticks: Ticks,
+        draws: FloatArray,
+        *ideals: FloatArray,
+        temperature: AnyArray | None = None,
     ) -> tuple[ChannelState, FloatArray, FloatArray]:
         """Return the new state, the noisy values and the slow errors, (n, channels) each.
 
-        `index` (n,) ticks, `ideal` (n, channels), `draws` (depth, n) in the order of `processes`. Inside, and in what
-        is returned, a channel's values lie side by side in memory (Fortran order).
+        `draws` (depth, n) in the order of `processes`; `ideals`: arrays (n, axes) or (n,) that hold the channels one
+        after the other; `temperature` (n,) K where it acts. Inside, and in what is returned, a channel's values lie
+        side by side in memory (Fortran order).
         """
-        columns = np.ascontiguousarray(ideal.T)
-        out, error = np.empty(columns.shape), np.empty(columns.shape)
-        drift = state.drift.copy()
-        _apply(columns, index, rate, self._sheet, self._rows, draws, state.last, state.turn_on, drift, out, error)
+        columns = tuple(_rows_of(ideal) for ideal in ideals)
+        shape = (len(self.names), ticks.index.size)
+        out, error, slow = np.empty(shape), np.empty(shape), state.slow.copy()
+        constant, scale = state.turn_on, state.scale
+        index, noise = ticks.index, (*self._figures, draws, self._temperature(temperature), state.last)
+        apply_noise(columns, index, ticks.rate, float(ticks.spacing), *noise, constant, scale, slow, out, error)
         last = int(index[-1]) if index.size else state.last
-        return ChannelState(state.turn_on, drift, last), out.T, error.T
+        return ChannelState(constant, scale, slow, last), out.T, error.T
+
+    def _temperature(self, given: AnyArray | None) -> FloatArray:
+        """Return the temperature (n,) K, (0,) where it does not act."""
+        if not self.warms:
+            return _NOWHERE
+        if given is None:
+            raise SensorError(
+                "temperature",
+                None,
+                allowed="must be given: a temperature coefficient is declared",
+                remedy='give the signal "temperature" (K), or no coefficient',
+            )
+        return np.ascontiguousarray(given, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """One channel's initial draws by process."""
+
+    noise: Noise
+    drawn: dict[str, FloatArray]
+
+    def one(self, process: str) -> float:
+        """Return a process's one draw, 0 where it does not act."""
+        return float(self.drawn[process][0]) if process in self.drawn else 0.0
+
+    def bias(self) -> tuple[float, float]:
+        """Return the constant and the drift at the start."""
+        noise = self.noise
+        value = turn_on(noise.bias_mean, noise.bias_stddev, self.one("turn_on"))
+        if "sign" in self.drawn:
+            value = flipped(value, self.one("sign"))
+        if not noise.drifts:
+            return value, 0.0
+        if noise.classic:
+            return 0.0, value
+        deviation = stationary(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time)
+        return value, deviation * self.one("drift")

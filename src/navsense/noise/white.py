@@ -1,11 +1,26 @@
-"""White noise: ``mean + stddev w``, w a standard normal; `stddev` is per sample, in the channel's unit."""
+"""White noise: ``mean + sigma w``, w a standard normal.
+
+    sigma^2 = stddev^2 + density^2 / dt
+
+`stddev` is of each sample, whatever the rate; `density` (unit per root hertz, one figure for both conventions of a
+spectrum: navsense's densities are two-sided, what data sheets and Kalibr call N) is of a sensor that is band-limited to
+its own rate, so its samples spread the more the closer they stand. Source: IEEE 952-1997, annex C; the Kalibr manual.
+"""
 
 from __future__ import annotations
+
+import math
 
 from navsense.compiled import kernel
 
 
 @kernel
-def white(mean: float, stddev: float, w: float) -> float:
+def white(mean: float, sigma: float, w: float) -> float:
     """Return one value of white noise."""
-    return mean + stddev * w
+    return mean + sigma * w
+
+
+@kernel
+def deviation(dt: float, stddev: float, density: float) -> float:
+    """Return sigma of samples dt (s) apart."""
+    return stddev if density == 0.0 else math.sqrt(stddev * stddev + density * density / dt)

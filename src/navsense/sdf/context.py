@@ -1,8 +1,8 @@
-"""What reading one file gathers: problems and notes; and the check that nothing in it is passed over in silence."""
+"""What reading a file and those it includes gathers: problems and notes; and the check that passes over nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -13,6 +13,11 @@ from navsense.world import Note
 
 MOST_PROBLEMS = 1000
 """Problems that are kept of one file."""
+
+PLUGIN = "plug-ins of other programs are not run"
+
+_WINDOWS = "gui"
+"""Its plug-ins are parts of a window, and no parts of a world."""
 
 
 @dataclass(frozen=True)
@@ -34,24 +39,31 @@ class Place:
 
 @dataclass
 class Context:
-    """One file while it is read: `minor` is the y of SDF version 1.y, `fidelity` what the caller asked for.
+    """A file while it is read, with those it includes; `fidelity` is what the caller asked for.
 
-    `found` counts the problems; `incomplete` is true where names may stand in a file that is not included.
+    `versions` holds the y of SDF version 1.y by file, in the order in which they were read. `found` counts the
+    problems; `incomplete` is true where names may stand in a file that could not be included. A problem or note that
+    says the same of the same place, as that of a file included twice, is kept once.
     """
 
     path: str
-    minor: int = 0
     fidelity: str | None = None
-    problems: list[NavsenseError] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
+    versions: dict[str, int] = field(default_factory=dict)
     found: int = 0
     incomplete: bool = False
+    _problems: dict[str, NavsenseError] = field(default_factory=dict)
+    _notes: dict[Note, None] = field(default_factory=dict)
+
+    def notes(self) -> tuple[Note, ...]:
+        """Return the notes in the order of the files and their lines."""
+        order = self._order()
+        return tuple(sorted(self._notes, key=lambda note: order(note.where)))
 
     def problem(self, error: NavsenseError) -> None:
         """Count a problem, and keep it while there are not too many."""
         self.found += 1
-        if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(error)
+        if len(self._problems) < MOST_PROBLEMS:
+            self._problems.setdefault(str(error), error)
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
@@ -62,10 +74,11 @@ class Context:
             self.problem(error)
 
     def raise_problems(self) -> None:
-        """Raise the first problem of the file, with all of them as its `problems`, where there are any."""
-        if not self.problems:
+        """Raise the first problem of the files, with all of them as its `problems`, where there are any."""
+        if not self._problems:
             return
-        found = tuple(sorted(self.problems, key=lambda problem: problem.where.line if problem.where else 0))
+        order = self._order()
+        found = tuple(sorted(self._problems.values(), key=lambda problem: order(problem.where)))
         first = found[0]
         if not isinstance(first, SdfError):
             first = SdfError(first.what, first.value, allowed=first.allowed, where=first.where, remedy=first.remedy)
@@ -75,22 +88,16 @@ class Context:
 
     def note(self, kind: str, what: str, reason: str, where: Where | None) -> None:
         """Keep a note."""
-        self.notes.append(Note(kind, what, reason, where))
+        self._notes.setdefault(Note(kind, what, reason, where))
 
-    def since(self, element: Element, minor: int, what: str) -> bool:
-        """Return whether the file's version has a feature; keep a problem where it has not."""
-        if self.minor >= minor:
-            return True
-        self.problem(
-            SdfError(
-                what,
-                f"in SDF 1.{self.minor}",
-                where=element.where,
-                allowed=f"exists since SDF 1.{minor}",
-                remedy=f'write <sdf version="1.{minor}"> or newer, or leave it out',
-            )
-        )
-        return False
+    def _order(self) -> Callable[[Where | None], tuple[int, int]]:
+        """Return what says where a place comes among the files and lines that were read; of no file, last."""
+        ranks = {path: rank for rank, path in enumerate(self.versions)}
+
+        def order(where: Where | None) -> tuple[int, int]:
+            return (0, 0) if where is None else (ranks.get(where.path, len(ranks)), where.line)
+
+        return order
 
     def check(self, element: Element, place: Place) -> None:
         """Hold an element's children and attributes against what may stand there."""
@@ -103,14 +110,27 @@ class Context:
                     self._problem(child, f"<{element.tag}><{tag}>", "given twice", f"first on line {before.line}")
             elif tag in place.unsupported:
                 self.note("unsupported", f"<{element.tag}><{_named(child)}>", place.unsupported[tag], child.where)
+                if tag != _WINDOWS:
+                    self.note_plugins(child)
             elif tag in place.refused:
                 self._problem(child, f"<{_named(child)}> in <{element.tag}>", None, place.refused[tag])
             elif ":" in tag and not tag.startswith(PREFIX):
                 self.note("foreign", f"<{element.tag}><{_named(child)}>", "belongs to another program", child.where)
             else:
-                known = (*place.read, *place.unsupported)
+                known = [name for name in (*place.read, *place.unsupported) if " " not in name]
                 self._unknown(child, f"<{element.tag}><{_short(tag)}>", tag, known)
         self._check_attributes(element, place)
+
+    def note_plugins(self, element: Element) -> None:
+        """Note the plug-ins anywhere in an element that is not read."""
+        queue = [element]
+        while queue:
+            at = queue.pop()
+            for child in at.children:
+                if child.tag == "plugin":
+                    self.note("unsupported", f"<{at.tag}><{_named(child)}>", PLUGIN, child.where)
+                else:
+                    queue.append(child)
 
     def _check_attributes(self, element: Element, place: Place) -> None:
         for name, value in element.attributes.items():
@@ -129,7 +149,7 @@ class Context:
 
     def _unknown(self, element: Element, what: str, name: str, known: Iterable[str]) -> None:
         near: list[str] = []
-        if len(name) <= 64 and len(self.problems) < MOST_PROBLEMS:
+        if len(name) <= 64 and len(self._problems) < MOST_PROBLEMS:
             near = get_close_matches(name, list(known), n=1, cutoff=0.6)
         remedy = f"did you mean {near[0]}?" if near else "remove it"
         self.problem(SdfError(what, where=element.where, allowed="is unknown here", remedy=remedy))

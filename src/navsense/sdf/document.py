@@ -7,27 +7,38 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 
+from navsense.clock import Temperature
 from navsense.errors import SdfError, SensorError, SimulationError, Where
 from navsense.fidelity import FIDELITIES
 from navsense.sdf.context import Context
 from navsense.sdf.fill.clock import Clocks
+from navsense.sdf.fill.environment import environment
 from navsense.sdf.fill.model import Filled, model
 from navsense.sdf.fill.sensor import FILLS, Fill, OwnSensor, Sensors
-from navsense.sdf.fill.world import classic_of, environment, max_step_size
+from navsense.sdf.fill.world import classic_of, max_step_size
 from navsense.sdf.frames import Poses, Scope
 from navsense.sdf.graph import model_scope, world_scope
-from navsense.sdf.names import checked_name, version_of
+from navsense.sdf.include import Includes
+from navsense.sdf.names import checked_name
 from navsense.sdf.places import SDF
-from navsense.sdf.read import Element, read
+from navsense.sdf.read import Element
+from navsense.sdf.search import PathsGiven, search_of
 from navsense.sdf.values import refusal
 from navsense.sensors import SENSORS
 from navsense.world import World
 
 
 def load(
-    path: str | os.PathLike[str], *, fidelity: str | None = None, sensors: Sequence[type[OwnSensor]] = ()
+    file: str | os.PathLike[str],
+    *,
+    path: PathsGiven = (),
+    fidelity: str | None = None,
+    sensors: Sequence[type[OwnSensor]] = (),
 ) -> World:
-    """Return the world of an SDF file (1.6 to 1.12), or its one model in a world of SDF's defaults.
+    """Return the world of an SDF file (1.4 to 1.12), or its one model in a world of SDF's defaults.
+
+    `path` is a folder of models, or several, in which included files are looked for before those of the environment
+    (`GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH`, `SDF_PATH`, `GAZEBO_MODEL_PATH`).
 
     `sensors` are one's own kinds of sensor, known for this file beside navsense's and those that installed packages
     announce under the entry point `navsense.sensors`; a type named again replaces the one before.
@@ -35,15 +46,15 @@ def load(
     `fidelity`, "physical" or "classic", overrides what the file says for every noise in it. What is not supported is
     listed in the world's `notes`.
 
-    Raises `SdfError` for a file that cannot be read or does not hold together; its `problems` are all that were found.
+    Raises `SdfError` for a file that cannot be read or does not hold together; its `problems` are all that were found,
+    in the file and in those that it includes.
     """
     if fidelity is not None and fidelity not in FIDELITIES:
         raise SdfError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")
-    name = os.fspath(path)
+    name = os.fspath(file)
+    context = Context(name, fidelity)
     try:
-        root = read(name)
-        _check_root(root)
-        context = Context(name, version_of(root), fidelity)
+        root = Includes(context, search_of(path)).root(name)
     except SdfError as error:
         error.problems = (error,)
         raise
@@ -58,13 +69,6 @@ def load(
     if world is None:  # a problem was kept for every way to get here
         raise SdfError("file", "no world", where=Where(name))
     return world
-
-
-def _check_root(root: Element) -> None:
-    if root.tag == "sdf":
-        return
-    remedy = "URDF is not supported yet; convert it to SDF" if root.tag == "robot" else ""
-    raise SdfError(f"<{root.tag[:80]}>", where=root.where, allowed="the outermost element must be <sdf>", remedy=remedy)
 
 
 @cache
@@ -105,13 +109,13 @@ def _filled(context: Context, name: str, scope: Scope, fills: Mapping[str, Fill]
     """Return the world of a connected scope."""
     element = scope.element
     classic = classic_of(context, element, default=False)
-    surroundings, step = environment(context, element), max_step_size(context, element)
+    surroundings, step = environment(context, scope), max_step_size(context, element)
     in_world = Poses(scope.node)
     models = [filled for nested in scope.nested.values() if (filled := model(context, nested, in_world)) is not None]
     clocks = Clocks()
     for filled in models:
-        _declare_clocks(context, clocks, filled, classic=classic)
-    reader = Sensors(context, name, classic, surroundings.heading, step, clocks, fills)
+        _declare_clocks(context, clocks, filled, classic=classic, signals=surroundings.signals)
+    reader = Sensors(context, name, classic, surroundings.origin, step, clocks, fills)
     sensors = tuple(sensor for filled in models for sensor in reader.of(filled))
     return World(
         name=name,
@@ -121,10 +125,12 @@ def _filled(context: Context, name: str, scope: Scope, fills: Mapping[str, Fill]
         environment=surroundings,
         max_step_size=step,
         path=context.path,
-        notes=tuple(sorted(context.notes, key=lambda note: note.where.line if note.where else 0)),
+        notes=context.notes(),
     )
 
 
-def _declare_clocks(context: Context, clocks: Clocks, filled: Filled, *, classic: bool) -> None:
+def _declare_clocks(
+    context: Context, clocks: Clocks, filled: Filled, *, classic: bool, signals: Mapping[str, Temperature]
+) -> None:
     for scope, link in filled.links():
-        clocks.declare(context, link, scope, classic=classic)
+        clocks.declare(context, link, scope, classic=classic, signals=signals)

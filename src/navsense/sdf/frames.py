@@ -15,6 +15,7 @@ from typing import Literal
 
 from navsense.errors import SdfError
 from navsense.pose import IDENTITY, Pose
+from navsense.sdf.context import Context
 from navsense.sdf.read import Element
 from navsense.sdf.values import refusal
 
@@ -26,7 +27,11 @@ WORLD_FRAME = "world"
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One frame: full name, the element that declares it, its pose in `base`, and what it is attached to."""
+    """One frame: full name, the element that declares it, its pose in `base`, and what it is attached to.
+
+    `scope` is where names in its element are looked up: for a frame of a merged model that model. A joint is attached
+    to its child, and `held` is its parent.
+    """
 
     kind: Kind
     name: str
@@ -34,22 +39,43 @@ class Node:
     pose: Pose = IDENTITY
     base: Node | None = None
     attached: Node | None = None
+    held: Node | None = None
+    scope: Scope | None = None
 
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """A world or model: its own frame, and the names declared in it; `nested` holds the scopes of its models."""
+    """A world or model: its own frame, and the names declared in it; `nested` holds the scopes of its models.
+
+    A scope with `host` is that of a model merged into the host: its names are the host's too, its own frame is a frame
+    of the host. `declared` are the frames whose elements stand in the scope itself.
+    """
 
     node: Node
     parent: Scope | None = None
+    host: Scope | None = None
     names: dict[str, Node] = field(default_factory=dict)
     nested: dict[str, Scope] = field(default_factory=dict)
+    declared: list[Node] = field(default_factory=list)
     canonical: Node | None = None
 
     @property
     def is_world(self) -> bool:
         """True for the world's own scope."""
         return self.node.kind == "world"
+
+    @property
+    def title(self) -> str:
+        """Return what errors call the scope."""
+        name = self.element.attributes.get("name", "") if self.host else self.node.name
+        return "the world" if self.is_world else f"model {name!r}"
+
+    def hosts(self) -> list[Scope]:
+        """Return the scope and those that have its names too, the last of them merged into no other."""
+        chain = [self]
+        while chain[-1].host is not None:
+            chain.append(chain[-1].host)
+        return chain
 
     @property
     def element(self) -> Element:
@@ -78,10 +104,17 @@ def find(scope: Scope, name: str) -> Node | None:
 
 def unknown(scope: Scope, name: str, element: Element, attribute: str = "") -> SdfError:
     """Return the error of an element that names a frame which is not there."""
-    place = "the world" if scope.is_world else f"model {scope.node.name!r}"
     remedy = "a pose in a model cannot refer to the world" if name == WORLD_FRAME else ""
-    allowed = f"must name a link, joint, frame or model in {place}"
+    allowed = f"must name a link, joint, frame or model in {scope.title}"
     return refusal(element, name, allowed, attribute=attribute, remedy=remedy)
+
+
+def looked_up(context: Context, scope: Scope, name: str, element: Element, attribute: str = "") -> Node | None:
+    """Return the frame that `name` means in a scope; where there is none, None and a problem of `element`."""
+    node = find(scope, name)
+    if node is None and not context.incomplete:
+        context.problem(unknown(scope, name, element, attribute))
+    return node
 
 
 class Poses:

@@ -67,23 +67,31 @@ def default_topic(world: str, models: tuple[str, ...], link: str, sensor: str, k
     return "/" + "/".join((*parts, "link", link, "sensor", sensor, kind))
 
 
-def version_of(root: Element) -> int:
-    """Return y of a root element's `version="1.y"`; raise `SdfError` outside 1.6 to 1.12."""
-    text = root.attribute("version")
-    allowed = "must be 1.6 to 1.12"
-    if text is None:
-        raise refusal(root, "missing", allowed, attribute="version", remedy='write <sdf version="1.12">')
-    whole, dot, part = text.partition(".")
+def minor_of(version: str) -> int | None:
+    """Return y of a version "1.y" of SDF, whether it is read or not; None where the text is none."""
+    whole, dot, part = version.strip().partition(".")
     digits = part.isascii() and part.isdigit() and len(part) <= 4
-    if not (whole == "1" and dot and digits and OLDEST <= int(part) <= NEWEST):
-        older = whole in ("0", "1") and digits and int(part) < OLDEST
-        remedy = "older versions are not supported yet; bring the file to 1.6 or newer" if older else ""
-        raise refusal(root, text, allowed, attribute="version", remedy=remedy)
-    return int(part)
+    return int(part) if whole == "1" and dot and digits else None
+
+
+def version_of(root: Element) -> int:
+    """Return y of a root element's `version="1.y"`; raise `SdfError` outside 1.4 to 1.12."""
+    given = root.attribute("version")
+    allowed = f"must be 1.{OLDEST} to 1.{NEWEST}"
+    if given is None:
+        value = "missing" if "version" not in root.attributes else "empty"
+        raise refusal(root, value, allowed, attribute="version", remedy=f'write <sdf version="1.{NEWEST}">')
+    minor = minor_of(given)
+    if minor is None or not OLDEST <= minor <= NEWEST:
+        remedy = f'write <sdf version="1.{NEWEST}"> if it uses nothing newer'
+        if minor is not None and minor < OLDEST:
+            remedy = f"the format was another then; bring the file to 1.{OLDEST} or newer by hand"
+        raise refusal(root, given, allowed, attribute="version", remedy=remedy)
+    return minor
 
 
 LONGEST = 1000
 """Characters of a world-relative name: without a limit a file of some megabytes could fill the memory."""
 
-OLDEST, NEWEST = 6, 12
+OLDEST, NEWEST = 4, 12
 """Versions 1.y of SDF that are read."""

@@ -35,7 +35,10 @@ _REGULAR = "must be a readable file of SDF"
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """One element: tag and attributes as written, its own text, children in order, and its line in the file `path`."""
+    """One element: tag and attributes as written, its own text, children in order, and its line in the file `path`.
+
+    `include` is the element that asked for it, where it is a model of another file.
+    """
 
     tag: str
     attributes: Mapping[str, str]
@@ -43,6 +46,7 @@ class Element:
     path: str
     text: str = ""
     children: list[Element] = field(default_factory=list)
+    include: Element | None = None
 
     @property
     def where(self) -> Where:
@@ -68,7 +72,7 @@ def read(path: str | os.PathLike[str]) -> Element:
     Raises `SdfError` for a file that cannot be read, is no XML, declares a document type or exceeds the bounds.
     """
     name = os.fspath(path)
-    return parse(_content(name), name)
+    return parse(content(name), name)
 
 
 def parse(content: bytes, path: str) -> Element:
@@ -88,8 +92,13 @@ def parse(content: bytes, path: str) -> Element:
     return builder.root()
 
 
-def _content(name: str) -> bytes:
-    where = Where(str(name))
+def content(name: str, most: int | None = None) -> bytes:
+    """Return the bytes of a file, `most` or `LARGEST` of them.
+
+    Raises `SdfError` for a file that is not there, is a folder, a device or a pipe, cannot be read or is larger.
+    """
+    most = LARGEST if most is None else most
+    where = Where(name)
     try:
         mode = Path(name).stat().st_mode
         if stat.S_ISDIR(mode):
@@ -97,16 +106,17 @@ def _content(name: str) -> bytes:
         if not stat.S_ISREG(mode):
             raise SdfError("file", "is a device or a pipe", where=where, allowed=_REGULAR)
         with Path(name).open("rb") as file:
-            content = file.read(LARGEST + 1)
+            data = file.read(most + 1)
     except FileNotFoundError as error:
         raise SdfError("file", "does not exist", where=where, allowed=_REGULAR, remedy="check the path") from error
     except OSError as error:
         raise SdfError("file", error.strerror or str(error), where=where, allowed=_REGULAR) from error
     except ValueError as error:  # a null character in the name
         raise SdfError("file", str(error), where=where, allowed=_REGULAR) from error
-    if len(content) > LARGEST:
-        raise SdfError("file", "too large", where=where, allowed=f"must be at most {LARGEST // 2**20} MiB")
-    return content
+    if len(data) > most:
+        allowed = f"must be at most {LARGEST // 2**20} MiB with all that it includes"
+        raise SdfError("file", "too large", where=where, allowed=allowed)
+    return data
 
 
 class _Builder:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from navsense.sensors.air_pressure import AirPressure
+from navsense.sensors.altimeter import Altimeter, Zeroed
 from navsense.sensors.base import Measured, Output, Sensor
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
+from navsense.sensors.navsat import NavSat
 
-SENSORS: tuple[type[Sensor], ...] = (Imu, Magnetometer)
+SENSORS: tuple[type[Sensor], ...] = (Imu, Magnetometer, Altimeter, AirPressure, NavSat)
 """Every kind of sensor that navsense has; a user's own are handed to `load` beside them."""
 
-__all__ = ["SENSORS", "Imu", "Magnetometer", "Measured", "Output", "Sensor"]
+__all__ = [
+    "SENSORS",
+    "AirPressure",
+    "Altimeter",
+    "Imu",
+    "Magnetometer",
+    "Measured",
+    "NavSat",
+    "Output",
+    "Sensor",
+    "Zeroed",
+]

@@ -8,7 +8,7 @@ import numpy as np
 
 from navsense.clock import Clock, Stamps
 from navsense.errors import SensorError
-from navsense.sensors.base import Sensor, errors_of, flags_of
+from navsense.sensors.base import TEMPERATURE, Sensor, errors_of, flags_of
 from navsense.series import LONGEST_TIME, Reading, frozen
 from navsense.streams import Draws, checked_run, checked_seed
 from navsense.ticks import Ticks
@@ -47,11 +47,17 @@ def checked_time(time: FloatArray) -> FloatArray:
     return seconds
 
 
-def checked_rows(name: str, array: FloatArray, rows: int, axes: int) -> FloatArray:
-    """Return one given array as a contiguous, read-only copy (rows, axes); raise `SensorError` for another shape."""
+def own_ticks(seconds: FloatArray) -> Ticks:
+    """Return one's own times (n,) s as ticks since their first row."""
+    index = np.rint((seconds - seconds[0]) * TICK_RATE).astype(np.int64)
+    return Ticks(index, TICK_RATE, spacing=int(index[1]) if index.size > 1 else round(TICK_RATE))
+
+
+def checked_rows(name: str, array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Return one given array as a contiguous, read-only copy of this shape; raise `SensorError` for another one."""
     given = np.array(real(name, array), dtype=np.float64, order="C")
-    if given.shape != (rows, axes):
-        raise SensorError(name, f"shape {given.shape}", allowed=f"must be ({rows}, {axes})")
+    if given.shape != shape:
+        raise SensorError(name, f"shape {given.shape}", allowed=f"must be {shape}")
     given.flags.writeable = False
     return given
 
@@ -65,34 +71,39 @@ def apply(
     run: int = 0,
     name: str | None = None,
     clock: Clock | None = None,
+    temperature: FloatArray | None = None,
 ) -> Reading:
     """Return the readings of `spec` over one's own ideal values.
 
-    time (n,) s, increasing, any step; ideal[name] (n, axes) for every output of the sensor; `name` keys the streams
-    (the sensor's type where none is given), so two sensors of one type need two names. The drift is exact for the given
-    steps and stationary from the first row. Raises `SensorError`.
+    time (n,) s, increasing, any step; ideal[name] (n, axes), (n,) for a scalar, for every output; what else is there
+    goes to `measure` as it is. `temperature` (n,) K acts where the sheet has coefficients of it. `name` keys the
+    streams (the sensor's type where none is given), so two sensors of one type need two names. The drift is exact for
+    the given steps and stationary from the first row. Raises `SensorError`.
     """
     seconds = checked_time(time)
     given: dict[str, AnyArray] = {}
     for output in spec.outputs:
         if output.name not in ideal:
             raise SensorError("array", output.name, allowed="must be given")
-        given[output.name] = checked_rows(output.name, ideal[output.name], seconds.size, output.axes)
+        given[output.name] = checked_rows(output.name, ideal[output.name], (seconds.size, *output.shape))
+    if temperature is not None:
+        given[TEMPERATURE] = checked_rows(TEMPERATURE, temperature, seconds.shape)
     name = name or spec.type
     draws = Draws(spec.processes(), checked_seed(seed), (checked_run(run), "sensor", name))
-    since = seconds - seconds[0]
-    ticks = Ticks(np.rint(since * TICK_RATE).astype(np.int64), TICK_RATE)
-    _, measured = spec.measure(spec.init(draws.initial), ticks, given, draws.take(seconds.size))
+    ticks = own_ticks(seconds)
+    _, measured = spec.measure(spec.init(draws.initial), ticks, {**ideal, **given}, draws.take(seconds.size))
+    flags = flags_of(measured, seconds.size)
     return Reading(
         name=name,
         type=spec.type,
         frame=name,
         unit={output.name: output.unit for output in spec.outputs},
         time=seconds,
-        clock_error=Stamps(clock, name, seed, run).errors(since),
+        clock_error=Stamps(clock, name, seed, run).errors(seconds - seconds[0]),
         arrays=measured.arrays,
-        truth=given,
+        truth={output.name: given[output.name] for output in spec.outputs},
         errors=errors_of(measured, seconds.size),
-        **flags_of(measured, seconds.size),
         epoch=0,
+        valid=flags["valid"],
+        emitted=flags["emitted"],
     )

@@ -11,8 +11,9 @@ The spec is the sensor's own frozen dataclass, so the four are its methods. Noth
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -22,15 +23,15 @@ from navsense.noise.channel import Noise
 from navsense.series import all_true
 from navsense.streams import Process
 from navsense.ticks import Ticks
-from navsense.typing import AnyArray, BoolArray, FloatArray
+from navsense.typing import AnyArray, BoolArray, FloatArray, Times
 
 
 @dataclass(frozen=True)
 class Output:
     """One array of a reading: name, axes a row, unit, and how it turns when the whole world is turned by a rotation.
 
-    `turns`: "invariant" (sensor coordinates), "orientation" (a quaternion sensor to reference) or "vertical" (a scalar
-    along the world's vertical, unchanged by turns about it).
+    `axes` 0 is a scalar: its array is (n,). `turns`: "invariant" (sensor coordinates), "orientation" (a quaternion
+    sensor to reference) or "vertical" (a scalar along the world's vertical, unchanged by turns about it).
     """
 
     name: str
@@ -38,25 +39,50 @@ class Output:
     unit: str
     turns: Literal["invariant", "orientation", "vertical"] = "invariant"
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of one row: () for a scalar."""
+        return (self.axes,) if self.axes else ()
 
-@dataclass(frozen=True, eq=False)
-class Measured:
+
+class Measured(NamedTuple):
     """What `measure` gives for n ticks: arrays and hidden slow errors by name, (n, axes) each; validity (n,).
 
-    `turn_on` is the constant part of the errors in this serial number, (axes,) by the same names.
+    `turn_on` is the constant part of the errors in this serial number, (axes,) by the same names. Scalars are (n,), ().
     """
 
     arrays: Mapping[str, AnyArray]
     errors: Mapping[str, AnyArray]
     valid: BoolArray | None = None
     emitted: BoolArray | None = None
-    turn_on: Mapping[str, FloatArray] = field(default_factory=dict)
+    turn_on: Mapping[str, FloatArray] = MappingProxyType({})
 
 
 def errors_of(measured: Measured, count: int) -> dict[str, AnyArray]:
     """Return the hidden errors (n, axes) of `count` ticks by name, with the constant part as `NAME_turn_on`."""
-    constant = {f"{name}_turn_on": np.broadcast_to(row, (count, *row.shape)) for name, row in measured.turn_on.items()}
+    constant = {f"{name}_turn_on": _repeated(row, count) for name, row in measured.turn_on.items()}
     return {**measured.errors, **constant}
+
+
+def _repeated(row: FloatArray, count: int) -> FloatArray:
+    """Return (count, ...) equal rows, read-only, that take no memory."""
+    if count != 1:
+        return np.broadcast_to(row, (count, *row.shape))
+    rows = row[None]
+    rows.setflags(write=False)
+    return rows
+
+
+TEMPERATURE = "temperature"
+"""Name of the signal (K) that temperature coefficients act on, and of its values among the ideal ones."""
+
+
+def warmth(environment: Environment, time: Times, *, needed: bool) -> dict[str, AnyArray]:
+    """Return the temperature (n,) K at instants (n,) s by its name, nothing where it is not needed.
+
+    Raises `FieldError` where the world has no such signal.
+    """
+    return {TEMPERATURE: environment.signal(TEMPERATURE, time)} if needed else {}
 
 
 def flags_of(measured: Measured, count: int) -> dict[str, BoolArray]:
@@ -113,4 +139,16 @@ class Sensor(Protocol):
     @classmethod
     def witness(cls) -> Sensor:
         """Return a spec in which every field is active, for the law that no parameter is dead."""
+        ...
+
+
+@runtime_checkable
+class Adjustable(Protocol):
+    """A sensor of which something can be set while it runs."""
+
+    def adjusted(self, name: str, value: float) -> Sensor:
+        """Return the sheet with `value` for the array `name` from now on; its processes stay what they are.
+
+        Raises `SensorError` for an array or a value that cannot be set.
+        """
         ...

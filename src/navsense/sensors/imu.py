@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -24,12 +24,13 @@ from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.motion.foreseen import is_foreseen
+from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
 from navsense.rotation import multiply, rotate
 from navsense.sensors.apply import apply
-from navsense.sensors.base import Measured, Output
-from navsense.series import Reading
+from navsense.sensors.base import TEMPERATURE, Measured, Output, warmth
+from navsense.series import Reading, frozen
 from navsense.streams import Process
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray, Quaternion, Quaternions, Vectors
@@ -44,31 +45,43 @@ def _perfect(
     acceleration_w: Vectors,
     gravity_w: Vectors,
     angular_velocity_s: Vectors,
-    force: Vectors,
-    rate: Vectors,
+    reference: FloatArray,
+    channels: FloatArray,
+    orientation: Quaternions,
 ) -> None:
-    """Write rotation_ws^-1 (acceleration_w - gravity_w) (n, 3) m/s^2, and the angular velocity (n, 3) rad/s."""
-    for i in range(force.shape[0]):
-        w, x, y, z = rotation_ws[i, 0], -rotation_ws[i, 1], -rotation_ws[i, 2], -rotation_ws[i, 3]
+    """Write angular velocity rad/s and rotation_ws^-1 (acceleration_w - gravity_w) m/s^2 into channels (6, n).
+
+    And rotation_wr^-1 rotation_ws into orientation (n, 4), or (0, 4), for the reference rotation_wr (4,).
+    """
+    rw, rx, ry, rz = reference[0], -reference[1], -reference[2], -reference[3]
+    orients = orientation.shape[0] > 0
+    for i in range(channels.shape[1]):
+        w, x, y, z = rotation_ws[i, 0], rotation_ws[i, 1], rotation_ws[i, 2], rotation_ws[i, 3]
         fx = acceleration_w[i, 0] - gravity_w[i, 0]
         fy = acceleration_w[i, 1] - gravity_w[i, 1]
         fz = acceleration_w[i, 2] - gravity_w[i, 2]
-        force[i, 0], force[i, 1], force[i, 2] = rotate(w, x, y, z, fx, fy, fz)
-        rate[i, 0], rate[i, 1], rate[i, 2] = (
-            angular_velocity_s[i, 0],
-            angular_velocity_s[i, 1],
-            angular_velocity_s[i, 2],
-        )
+        for axis in range(3):
+            channels[axis, i] = angular_velocity_s[i, axis]
+        channels[3, i], channels[4, i], channels[5, i] = rotate(w, -x, -y, -z, fx, fy, fz)
+        if orients:
+            w, x, y, z = multiply(rw, rx, ry, rz, w, x, y, z)
+            orientation[i, 0], orientation[i, 1], orientation[i, 2], orientation[i, 3] = w, x, y, z
 
 
-@kernel
-def _relative(reference: FloatArray, rotation_ws: Quaternions, out: Quaternions) -> None:
-    """Write rotation_wr^-1 rotation_ws (n, 4) for the reference rotation_wr (4,)."""
-    w, x, y, z = reference[0], -reference[1], -reference[2], -reference[3]
-    for i in range(out.shape[0]):
-        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = multiply(
-            w, x, y, z, rotation_ws[i, 0], rotation_ws[i, 1], rotation_ws[i, 2], rotation_ws[i, 3]
-        )
+@lru_cache(maxsize=256)
+def _noted(motion: Motion) -> FloatArray:
+    return motion.at(np.zeros(1)).rotation_wb[0]
+
+
+def _start(motion: Motion) -> FloatArray:
+    """Return rotation_ws at t = 0, noted once where the motion is known beforehand."""
+    return _noted(motion) if is_foreseen(motion) else motion.at(np.zeros(1)).rotation_wb[0]
+
+
+def triads(channels: AnyArray) -> dict[str, AnyArray]:
+    """Return the six channels (n, 6) or (6,) as the two arrays (n, 3) or (3,) of a reading."""
+    rows = channels.T
+    return {"angular_velocity": rows[:3].T, "linear_acceleration": rows[3:].T}
 
 
 def unit_rows(orientation: Quaternions) -> Quaternions:
@@ -79,14 +92,6 @@ def unit_rows(orientation: Quaternions) -> Quaternions:
     if off.size:
         raise SensorError(f"orientation of row {int(off[0])}", rows[off[0]].tolist(), allowed="must be of length 1")
     return rows
-
-
-@dataclass(frozen=True, eq=False)
-class ImuState:
-    """This serial number now: the channels of each triad."""
-
-    angular_velocity: ChannelState
-    linear_acceleration: ChannelState
 
 
 @dataclass(frozen=True)
@@ -125,64 +130,47 @@ class Imu:
         return (Output("orientation", 4, "1", "orientation"), *triads) if self.orientation else triads
 
     @cached_property
-    def _rate(self) -> Channels:
-        axes = (self.angular_velocity_x, self.angular_velocity_y, self.angular_velocity_z)
-        return Channels(("angular_velocity.x", "angular_velocity.y", "angular_velocity.z"), axes)
-
-    @cached_property
-    def _force(self) -> Channels:
-        axes = (self.linear_acceleration_x, self.linear_acceleration_y, self.linear_acceleration_z)
-        return Channels(("linear_acceleration.x", "linear_acceleration.y", "linear_acceleration.z"), axes)
+    def _channels(self) -> Channels:
+        gyroscope = (self.angular_velocity_x, self.angular_velocity_y, self.angular_velocity_z)
+        accelerometer = (self.linear_acceleration_x, self.linear_acceleration_y, self.linear_acceleration_z)
+        names = tuple(f"{triad}.{axis}" for triad in ("angular_velocity", "linear_acceleration") for axis in "xyz")
+        return Channels(names, gyroscope + accelerometer)
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of each axis of each array."""
-        return {"angular_velocity": self._rate.noises, "linear_acceleration": self._force.noises}
+        noises = self._channels.noises
+        return {"angular_velocity": noises[:3], "linear_acceleration": noises[3:]}
 
     def processes(self) -> tuple[Process, ...]:
         """Return the random processes of the six axes, angular velocity first."""
-        return self._rate.processes + self._force.processes
+        return self._channels.processes
 
-    def init(self, draws: FloatArray) -> ImuState:
-        """Return this serial number's turn-on biases and drifts."""
-        first = sum(process.initial for process in self._rate.processes)
-        return ImuState(self._rate.init(draws[:first]), self._force.init(draws[first:]))
+    def init(self, draws: FloatArray) -> ChannelState:
+        """Return this serial number's turn-on biases and slow errors."""
+        return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
         """Return orientation (n, 4), angular velocity (n, 3) rad/s and specific force (n, 3) m/s^2 without errors."""
-        time = ticks.time
+        time, count = ticks.time, len(ticks)
         truth = motion.at(time)
-        force, rate = (
-            np.empty((3, len(ticks))).T,
-            np.empty((3, len(ticks))).T,
-        )  # an axis side by side, as noise takes it
         gravity_w = environment.gravity.at(truth.position_w, time)
-        _perfect(truth.rotation_wb, truth.acceleration_w, gravity_w, truth.angular_velocity_b, force, rate)
-        triads = {"angular_velocity": rate, "linear_acceleration": force}
-        if not self.orientation:
-            return triads
-        reference = np.array(self.reference) if self.reference else motion.at(np.zeros(1)).rotation_wb[0]
-        orientation = np.empty((len(ticks), 4))
-        _relative(reference, truth.rotation_wb, orientation)
-        return {"orientation": orientation, **triads}
+        seen = (truth.rotation_wb, truth.acceleration_w, frozen(gravity_w), truth.angular_velocity_b)
+        reference = np.zeros(4)
+        if self.orientation:
+            reference = _start(motion) if self.reference is None else np.array(self.reference)
+        channels, orientation = np.empty((6, count)), np.empty((count if self.orientation else 0, 4))
+        _perfect(*seen, frozen(reference), channels, orientation)
+        found = {**triads(channels.T), **warmth(environment, time, needed=self._channels.warms)}
+        return {"orientation": orientation, **found} if self.orientation else found
 
     def measure(
-        self, state: ImuState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
-    ) -> tuple[ImuState, Measured]:
+        self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> tuple[ChannelState, Measured]:
         """Return the new state and the readings with their slow errors; the orientation has none."""
-        split = self._rate.depth
-        index, rate = ticks.index, ticks.rate
-        gyro, omega, omega_slow = self._rate.apply(
-            state.angular_velocity, index, rate, ideal["angular_velocity"], draws[:split]
-        )
-        accelerometer, force, force_slow = self._force.apply(
-            state.linear_acceleration, index, rate, ideal["linear_acceleration"], draws[split:]
-        )
-        arrays = {"angular_velocity": omega, "linear_acceleration": force}
-        if self.orientation:
-            arrays = {"orientation": ideal["orientation"], **arrays}
-        slow = {"angular_velocity": omega_slow, "linear_acceleration": force_slow}
-        turn_on = {"angular_velocity": gyro.turn_on, "linear_acceleration": accelerometer.turn_on}
-        return ImuState(gyro, accelerometer), Measured(arrays, slow, turn_on=turn_on)
+        given = (ideal["angular_velocity"], ideal["linear_acceleration"])
+        state, values, slow = self._channels.apply(state, ticks, draws, *given, temperature=ideal.get(TEMPERATURE))
+        arrays = {"orientation": ideal["orientation"]} if self.orientation else {}
+        return state, Measured({**arrays, **triads(values)}, triads(slow), turn_on=triads(state.turn_on))
 
     def apply(
         self,
@@ -195,6 +183,7 @@ class Imu:
         run: int = 0,
         name: str | None = None,
         clock: Clock | None = None,
+        temperature: FloatArray | None = None,
     ) -> Reading:
         """Return this sheet's errors on one's own arrays: rad/s and specific force in m/s^2, (n, 3) each, time (n,) s.
 
@@ -204,7 +193,7 @@ class Imu:
         if orientation is not None:
             given["orientation"] = unit_rows(orientation)
         spec = replace(self, orientation=orientation is not None)
-        return apply(spec, time, given, seed=seed, run=run, name=name, clock=clock)
+        return apply(spec, time, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     def neutral(self) -> Imu:
         """Return the same sheet without errors."""
@@ -213,27 +202,6 @@ class Imu:
     @classmethod
     def witness(cls) -> Imu:
         """Return a sheet in which every parameter acts: figures of the order of a small robot's part."""
-        gyro = Noise(
-            mean=1e-4,
-            stddev=3e-3,
-            bias_mean=2e-3,
-            bias_stddev=8e-3,
-            dynamic_bias_stddev=4e-5,
-            dynamic_bias_correlation_time=100.0,
-            precision=1e-4,
-            minimum=-0.7,
-            maximum=0.4,
-        )
-        accelerometer = Noise(
-            mean=1e-3,
-            stddev=4e-2,
-            bias_mean=5e-2,
-            bias_stddev=0.2,
-            dynamic_bias_stddev=6e-3,
-            dynamic_bias_correlation_time=300.0,
-            precision=1e-2,
-            minimum=-4.5,
-            maximum=10.0,
-        )
+        gyro, accelerometer = witness(3e-3, minimum=-0.7, maximum=0.4), witness(4e-2, minimum=-4.5, maximum=10.0)
         tilted = (0.5, 0.5, 0.5, 0.5)
         return cls(gyro, gyro, gyro, accelerometer, accelerometer, accelerometer, reference=tilted)

@@ -9,7 +9,7 @@ of each axis acts after the rotation. Source: Gazebo's design of a magnetometer 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -19,11 +19,11 @@ from navsense.clock import Clock
 from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
 from navsense.rotation import rotate
 from navsense.sensors.apply import apply
-from navsense.sensors.base import Measured, Output
+from navsense.sensors.base import TEMPERATURE, Measured, Output, warmth
 from navsense.series import Reading
 from navsense.streams import Process
 from navsense.ticks import Ticks
@@ -77,13 +77,13 @@ class Magnetometer:
         truth = motion.at(time)
         field = np.empty((3, len(ticks))).T  # an axis side by side, as noise takes it
         _into_sensor(truth.rotation_wb, environment.magnetic_field.at(truth.position_w, time), field)
-        return {"field": field}
+        return {"field": field, **warmth(environment, time, needed=self._field.warms)}
 
     def measure(
         self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[ChannelState, Measured]:
         """Return the new state and the noisy field (n, 3) T with its slow error."""
-        state, field, slow = self._field.apply(state, ticks.index, ticks.rate, ideal["field"], draws)
+        state, field, slow = self._field.apply(state, ticks, draws, ideal["field"], temperature=ideal.get(TEMPERATURE))
         return state, Measured({"field": field}, {"field": slow}, turn_on={"field": state.turn_on})
 
     def apply(
@@ -95,12 +95,13 @@ class Magnetometer:
         run: int = 0,
         name: str | None = None,
         clock: Clock | None = None,
+        temperature: FloatArray | None = None,
     ) -> Reading:
         """Return this sheet's errors on one's own field (n, 3) T in the sensor's frame, time (n,) s.
 
         Raises `SensorError`.
         """
-        return apply(self, time, {"field": field}, seed=seed, run=run, name=name, clock=clock)
+        return apply(self, time, {"field": field}, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     def neutral(self) -> Magnetometer:
         """Return the same sheet without errors."""
@@ -109,16 +110,7 @@ class Magnetometer:
     @classmethod
     def witness(cls) -> Magnetometer:
         """Return a sheet in which every parameter acts: figures of the order of a phone's part, not of a real one."""
-        noise = Noise(
-            mean=1e-8,
-            stddev=3e-7,
-            bias_mean=2e-7,
-            bias_stddev=1e-6,
-            dynamic_bias_stddev=2e-8,
-            dynamic_bias_correlation_time=300.0,
-            precision=1e-8,
-        )
-        x = replace(noise, minimum=-2e-6, maximum=3.5e-5)
-        y = replace(noise, minimum=-2e-5, maximum=2.7e-5)
-        z = replace(noise, minimum=-4.6e-5, maximum=-3.1e-5)
+        x = witness(3e-7, minimum=-2e-6, maximum=3.5e-5)
+        y = witness(3e-7, minimum=-2e-5, maximum=2.7e-5)
+        z = witness(3e-7, minimum=-4.6e-5, maximum=-3.1e-5)
         return cls(x, y, z)

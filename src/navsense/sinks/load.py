@@ -142,6 +142,9 @@ def _reading(archive: Mapping[str, AnyArray], name: str, head: Mapping[str, Any]
         _check(f"{name}/{key}", flag, shape, "b")
         if flag.ndim != len(shape):
             raise DamagedError(f"damaged: array {name}/{key} has too many axes")
+    arrivals = archive[f"{name}/arrival"] if head.get("latency") else None
+    if arrivals is not None:
+        _check(f"{name}/arrival", arrivals, shape, "f")
     return Reading(
         name=name,
         type=head["type"],
@@ -153,6 +156,7 @@ def _reading(archive: Mapping[str, AnyArray], name: str, head: Mapping[str, Any]
         truth=_arrays(archive, f"{name}/truth/", head["truth"], time.shape),
         errors=_arrays(archive, f"{name}/errors/", head["errors"], shape),
         epoch=head["epoch"],
+        arrivals=arrivals,
         **flags,
     )
 

@@ -26,7 +26,7 @@ from navsense.sinks.container import Compression, Container, Entries
 from navsense.sinks.topics import Topics
 from navsense.typing import AnyArray, IntArray, WordArray
 
-CHUNK_BYTES = 2_000_000
+CHUNK_BYTES = 1_000_000
 """A chunk is at most this before compression, unless one instant alone is larger."""
 
 LATCHED = (
@@ -59,9 +59,13 @@ class Channel:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Messages of one channel that are not yet bytes; rows in order of `time` (n,) ns, arrays time first."""
+    """Messages of one channel that are not yet bytes; rows in order of `log` and `time` (n,) ns, arrays time first.
+
+    `log` is when a message arrives, `time` the instant that it is about.
+    """
 
     channel: Channel
+    log: WordArray
     time: WordArray
     stamp: IntArray
     arrays: Mapping[str, AnyArray]
@@ -75,7 +79,7 @@ class Block:
         """Return some of the rows."""
         span = slice(start, end)
         arrays = {name: array[span] for name, array in self.arrays.items()}
-        return Block(self.channel, self.time[span], self.stamp[span], arrays)
+        return Block(self.channel, self.log[span], self.time[span], self.stamp[span], arrays)
 
 
 class McapSink:
@@ -148,7 +152,7 @@ class McapSink:
     def _latch(self) -> None:
         """Make the sensors' channels and write the transforms that never change."""
         for sensor in self._world.sensors:
-            self._sensor_channel(sensor.name, "reading")
+            self._sensor_channels(sensor.name, "reading")
         fixed = frames.fixed(self._world)
         latched: list[Block] = []
         if fixed:
@@ -158,7 +162,8 @@ class McapSink:
                 "position": np.array([[f.pose.position for f in fixed]]),
                 "orientation": np.array([[f.pose.rotation for f in fixed]]),
             }
-            latched = [Block(channel, stamp.astype(np.uint64), stamp, arrays)]
+            time = stamp.astype(np.uint64)
+            latched = [Block(channel, time, time, stamp, arrays)]
         if self._pending:
             self._container.write_chunks([self._encoded(latched)])
 
@@ -189,12 +194,15 @@ class McapSink:
         self._channels[topic + key] = channel
         return channel
 
-    def _sensor_channel(self, name: str, part: Part) -> Channel:
-        """Return the channel of one of a sensor's series."""
-        topic = self._topics.sensor(name, part)
-        if topic in self._channels:
-            return self._channels[topic]
-        return self._channel(topic, messages.for_sensor(self._sensors[name], part))
+    def _sensor_channels(self, name: str, part: Part) -> list[Channel]:
+        """Return the channels of one of a sensor's series: its own, then those of its companions."""
+        found, sensor = [], self._sensors[name]
+        for beside in messages.topics_beside(sensor):
+            topic = self._topics.sensor(name, part, beside)
+            if topic not in self._channels:
+                self._channel(topic, messages.for_sensor(sensor, part, beside))
+            found.append(self._channels[topic])
+        return found
 
     def write(self, slab: Slab) -> None:
         """Write all messages of a slab, as chunks that follow one another in time."""
@@ -221,14 +229,13 @@ class McapSink:
             if any(key in reading.errors for key in reading.arrays):
                 series["bias"] = {key: value for key, value in reading.errors.items() if key in reading.arrays}
         time, stamp = reading.true_stamp.astype(np.uint64), stamps(reading, clock_of(self._sensors[name]))
+        arrived = time if reading.arrivals is None else nanoseconds(reading.epoch, reading.arrivals).astype(np.uint64)
         blocks = []
         for part, arrays in series.items():
-            channel = self._sensor_channel(name, part)
-            if rows is None:
-                blocks.append(Block(channel, time, stamp, arrays))
-            else:
-                kept = {key: array[rows] for key, array in arrays.items()}
-                blocks.append(Block(channel, time[rows], stamp[rows], kept))
+            kept = arrays if rows is None else {key: array[rows] for key, array in arrays.items()}
+            spans = (arrived if part == "reading" else time, time, stamp)
+            spans = spans if rows is None else (spans[0][rows], spans[1][rows], spans[2][rows])
+            blocks += [Block(channel, *spans, kept) for channel in self._sensor_channels(name, part)]
         return blocks
 
     def _truth_blocks(self, name: str, part: Truth) -> list[Block]:
@@ -248,8 +255,8 @@ class McapSink:
             "angular_acceleration": part.angular_acceleration,
         }
         return [
-            Block(self._channel(pose_topic, truth.odometry(name)), time, stamp, pose),
-            Block(self._channel(accel_topic, truth.accel(name)), time, stamp, accel),
+            Block(self._channel(pose_topic, truth.odometry(name)), time, time, stamp, pose),
+            Block(self._channel(accel_topic, truth.accel(name)), time, time, stamp, accel),
         ]
 
     def _clock_and_poses(self, slab: Slab) -> list[Block]:
@@ -260,7 +267,8 @@ class McapSink:
             return []
         alike = all(np.array_equal(span, spans[0]) for span in spans[1:])
         stamp = spans[0] if alike else np.unique(np.concatenate(spans))
-        blocks = [Block(self._channel("/clock", clock.message()), stamp.astype(np.uint64), stamp, {})]
+        time = stamp.astype(np.uint64)
+        blocks = [Block(self._channel("/clock", clock.message()), time, time, stamp, {})]
         groups: dict[bytes, list[Truth]] = {}
         for name in self._moving:
             if name in slab.truth:
@@ -276,18 +284,19 @@ class McapSink:
             "position": np.stack([part.position for part in parts], axis=1),
             "orientation": np.stack([part.orientation for part in parts], axis=1),
         }
-        return Block(channel, stamp.astype(np.uint64), stamp, arrays)
+        time = stamp.astype(np.uint64)
+        return Block(channel, time, time, stamp, arrays)
 
     def _spans(self, blocks: list[Block]) -> Iterator[list[Block]]:
         """Yield the blocks in spans of time, each of a chunk's size."""
         if not blocks:
             return
         largest = max(blocks, key=lambda block: block.bytes)
-        cut = largest.time[largest.time.size // 2]
-        if sum(block.bytes for block in blocks) <= CHUNK_BYTES or cut == largest.time[0]:
+        cut = largest.log[largest.log.size // 2]
+        if sum(block.bytes for block in blocks) <= CHUNK_BYTES or cut == largest.log[0]:
             yield blocks
             return
-        places = [int(np.searchsorted(block.time, cut)) for block in blocks]
+        places = [int(np.searchsorted(block.log, cut)) for block in blocks]
         halves = [(b.part(0, at), b.part(at, b.time.size)) for b, at in zip(blocks, places, strict=True)]
         yield from self._spans([early for early, _ in halves if early.time.size])
         yield from self._spans([late for _, late in halves if late.time.size])
@@ -306,11 +315,11 @@ class McapSink:
             span.reshape(count, width)[:] = channel.template
             rows = span.view(channel.dtype)
             rows["record.sequence"] = (np.arange(count) + channel.sequence) & 0xFFFFFFFF
-            rows["record.log_time"] = block.time
+            rows["record.log_time"] = block.log
             rows["record.publish_time"] = block.time
             channel.message.fill(rows, block.stamp, block.arrays)
             channel.sequence += count
-            entries.append(Entries(channel.number, block.time, at + width * np.arange(count, dtype=np.uint64)))
+            entries.append(Entries(channel.number, block.log, at + width * np.arange(count, dtype=np.uint64)))
             at += block.bytes
         return data.data, entries
 

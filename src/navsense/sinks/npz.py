@@ -149,6 +149,8 @@ class NpzSink:
         owner = f"sensor {name!r}"
         self._append(f"{name}/time", owner, reading.time, 0)
         self._append(f"{name}/clock_error", owner, reading.clock_error, runs)
+        if reading.arrivals is not None:
+            self._append(f"{name}/arrival", owner, reading.arrivals, runs)
         self._append(f"{name}/valid", owner, reading.valid, runs)
         self._append(f"{name}/emitted", owner, reading.emitted, runs)
         for key, array in reading.arrays.items():
@@ -169,6 +171,7 @@ class NpzSink:
                 "unit": dict(reading.unit),
                 "epoch": reading.epoch,
                 "arrays": list(reading.arrays),
+                "latency": reading.arrivals is not None,
                 "truth": list(kept),
                 "errors": list(hidden),
             },
@@ -235,7 +238,7 @@ class NpzSink:
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-RESERVED = frozenset(("time", "clock_error", "valid", "emitted", "truth", "errors"))
+RESERVED = frozenset(("time", "clock_error", "arrival", "valid", "emitted", "truth", "errors"))
 """Names that a sensor's own array cannot have in an archive."""
 
 
@@ -245,7 +248,8 @@ def planned(recording: Recording) -> Iterator[tuple[str, str]]:
     for sensor in world.sensors:
         owner = f"sensor {sensor.name!r}"
         outputs = [output.name for output in sensor.spec.outputs]
-        for key in ("time", "clock_error", "valid", "emitted", *outputs):
+        arrival = ("arrival",) if sensor.latency else ()
+        for key in ("time", "clock_error", *arrival, "valid", "emitted", *outputs):
             yield f"{sensor.name}/{key}", owner
         for key in outputs if recording.truth else ():
             yield f"{sensor.name}/truth/{key}", f"the truth of {owner}"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from navsense.messages import topics_beside
 from navsense.messages.base import Part
 from navsense.world import World
+
+HIDDEN: tuple[Part, ...] = ("ideal", "bias")
+"""The series that no instrument gives."""
 
 
 class Topics:
@@ -12,17 +16,23 @@ class Topics:
     def __init__(self, world: World) -> None:
         """Hand out the sensors' topics in order, so that the first to ask for a topic has it."""
         self._taken = {"/clock", "/tf", "/tf_static"}
-        self._sensors: dict[tuple[str, Part], str] = {}
+        self._sensors: dict[tuple[str, Part, str], str] = {}
         self._truth: dict[str, tuple[str, str]] = {}
         self._canonical = {model.canonical_link: model.name for model in world.models}
         for sensor in world.sensors:
             topic = "/" + sensor.topic.strip("/")
             if topic == "/" or topic in self._taken:
                 topic = "/" + slashed(sensor.name)
-            self._sensors[sensor.name, "reading"] = self._take(topic)
+            self._sensors[sensor.name, "reading", ""] = self._take(topic)
         for sensor in world.sensors:
-            for part in ("ideal", "bias"):
-                self._sensors[sensor.name, part] = self._take(f"{self._sensors[sensor.name, 'reading']}/{part}")
+            for beside in topics_beside(sensor)[1:]:
+                topic = self._sensors[sensor.name, "reading", ""] + beside
+                self._sensors[sensor.name, "reading", beside] = self._take(topic)
+        for sensor in world.sensors:
+            for beside in topics_beside(sensor):
+                for part in HIDDEN:
+                    topic = f"{self._sensors[sensor.name, 'reading', beside]}/{part}"
+                    self._sensors[sensor.name, part, beside] = self._take(topic)
 
     def _take(self, topic: str) -> str:
         """Return the topic, changed until it is free."""
@@ -31,9 +41,9 @@ class Topics:
         self._taken.add(topic)
         return topic
 
-    def sensor(self, name: str, part: Part) -> str:
-        """Return the topic of one of a sensor's series."""
-        return self._sensors[name, part]
+    def sensor(self, name: str, part: Part, beside: str = "") -> str:
+        """Return the topic of one of a sensor's series; `beside` names a companion of its own message."""
+        return self._sensors[name, part, beside]
 
     def truth(self, link: str) -> tuple[str, str]:
         """Return the topics of a link's pose and acceleration; a model's canonical link goes by the model's name."""

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from navsense.errors import Where
+from navsense.geodesy import Origin
 from navsense.typing import Quaternion
 
 
 @dataclass(frozen=True)
 class Mount:
-    """One sensor's place: `classic` rules of noise, the world's `heading` (rad), and how it stands at the start.
+    """One sensor's place: `classic` rules, the world's `heading` (rad) and `origin`, and how it stands at the start.
 
     `rotation_ws` (w x y z) takes sensor coordinates to world coordinates as the file poses the model; `moved` is true
-    where the model's motion may put it elsewhere.
+    where the model's motion may put it elsewhere. `origin` is None where the file does not say where on earth the
+    world stands; `name` is the sensor's full name, `where` its own element.
     """
 
     classic: bool
     heading: float
     rotation_ws: Quaternion
     moved: bool
+    origin: Origin | None = None
+    name: str = ""
+    where: Where | None = None

@@ -6,13 +6,16 @@ A name is looked up in the sensor's own model, then in the models around it; the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
-from navsense.clock import Clock
+from navsense.clock import Clock, Temperature
 from navsense.errors import ClockError, SdfError
-from navsense.noise.channel import NEUTRAL
 from navsense.sdf.context import Context
+from navsense.sdf.fill.fields import flag_of
 from navsense.sdf.fill.noise import noise_of
+from navsense.sdf.fill.oscillator import discipline_of, oscillator_of
 from navsense.sdf.frames import Node, Scope
 from navsense.sdf.names import checked_name, full_name
 from navsense.sdf.places import CLOCK, LEAF
@@ -23,6 +26,9 @@ GLOBAL = "none"
 """The name of perfect, global time."""
 
 TAGS = ("clock", "navsense:clock")
+
+NONE: Mapping[str, Temperature] = MappingProxyType({})
+"""The signals of a world that has none."""
 
 
 @dataclass
@@ -37,14 +43,19 @@ class Clocks:
         """Return the clocks in the order of the file."""
         return tuple(self.by_name.values())
 
-    def declare(self, context: Context, link: Node, scope: Scope, *, classic: bool) -> None:
-        """Read the clocks of a link of the model `scope`."""
+    def declare(
+        self, context: Context, link: Node, scope: Scope, *, classic: bool, signals: Mapping[str, Temperature] = NONE
+    ) -> None:
+        """Read the clocks of a link of the model `scope`; `signals` are the world's named inputs."""
         for element in link.element.all(*TAGS):
+            context.check(element, CLOCK)
             with context.collecting():
-                self._declare(context, element, link, scope, classic=classic)
+                full = self._named(element, link)
+                clock = _read(context, element, full, signals, classic=classic)
+                self._add(context, element, clock, scope)
 
-    def _declare(self, context: Context, element: Element, link: Node, scope: Scope, *, classic: bool) -> None:
-        context.check(element, CLOCK)
+    def _named(self, element: Element, link: Node) -> str:
+        """Return a clock's full name, which no clock before it has."""
         name = checked_name(element)
         if name == GLOBAL:
             raise refusal(element, name, "is reserved for global time", attribute="name", remedy="choose another name")
@@ -54,24 +65,15 @@ class Clocks:
             allowed = "must be unique among the clocks of its link"
             remedy = f"first on line {before.where.line if before.where else 0}; rename one"
             raise refusal(element, name, allowed, attribute="name", remedy=remedy)
-        if element.first("noise") is None:
-            context.note("warning", f"<clock>: {full}", "has no <noise>: it shows global time", element.where)
-        noise = noise_of(context, element, classic=classic) if element.children else NEUTRAL
-        try:
-            clock = Clock(full, noise, element.where)
-        except ClockError as error:
-            raise SdfError(
-                "<clock><noise><dynamic_bias_correlation_time>",
-                error.value,
-                where=element.where,
-                allowed=error.allowed,
-                remedy=error.remedy,
-            ) from error
-        self.by_name[full] = clock
+        return full
+
+    def _add(self, context: Context, element: Element, clock: Clock, scope: Scope) -> None:
+        self.by_name[clock.name] = clock
+        name = clock.name.rpartition("::")[2]
         same = self.by_model.setdefault(scope.node.name, {}).setdefault(name, [])
         if same:
-            reason = f"has the name of {same[0].name}: sensors must write {_in_model(full, scope)}"
-            context.note("warning", f"<clock>: {full}", reason, element.where)
+            reason = f"has the name of {same[0].name}: sensors must write {_in_model(clock.name, scope)}"
+            context.note("warning", f"<clock>: {clock.name}", reason, element.where)
         same.append(clock)
 
     def named_by(self, context: Context, sensor: Element, full_name: str, scope: Scope) -> str | None:
@@ -113,6 +115,19 @@ class Clocks:
         if names:
             return f"its model has {', '.join(names)}"
         return 'its model has no clock: declare <clock name="..."> in a link'
+
+
+def _read(context: Context, element: Element, full: str, signals: Mapping[str, Temperature], *, classic: bool) -> Clock:
+    """Return the clock that an element describes."""
+    noise, oscillator = noise_of(context, element, classic=classic), oscillator_of(context, element, signals)
+    if element.first("noise") is None and oscillator is None:
+        context.note("warning", f"<clock>: {full}", "has no <noise>: it shows global time", element.where)
+    monotonic = flag_of(context, element, "navsense:monotonic", default=False)
+    try:
+        return Clock(full, noise, oscillator, discipline_of(context, element), monotonic, element.where)
+    except ClockError as error:
+        what = f"<clock><noise><{error.what.partition(' ')[0]}>"
+        raise SdfError(what, error.value, where=element.where, allowed=error.allowed, remedy=error.remedy) from error
 
 
 def _in_model(full: str, scope: Scope) -> str:

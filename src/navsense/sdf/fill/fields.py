@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from navsense.errors import NavsenseError, SdfError
 from navsense.sdf import values
 from navsense.sdf.context import Context
 from navsense.sdf.places import LEAF
@@ -53,3 +54,10 @@ def word_of(context: Context, element: Element, tag: str, default: str, allowed:
         choice = f"must be one of {', '.join(allowed)}"
         context.problem(values.refusal(child, child.text or "empty", choice, parent=element.tag))
     return default
+
+
+def refused_at(element: Element, error: NavsenseError) -> SdfError:
+    """Return what a motion, field or signal says of its values as an error of the SDF file, at the element's line."""
+    inside = f" {error.where}" if error.where else ""
+    what = f"<{element.tag}>{inside} {error.what}"
+    return SdfError(what, error.value, where=element.where, allowed=error.allowed, remedy=error.remedy)

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from navsense.errors import MotionError, SdfError
+from navsense.errors import MotionError
 from navsense.motion.base import Motion
 from navsense.pose import Pose
 from navsense.sdf.context import Context
+from navsense.sdf.fill.fields import refused_at
 from navsense.sdf.frames import Scope
 from navsense.sdf.places import MOTION, WAYPOINT
 from navsense.sdf.read import Element
@@ -36,7 +37,7 @@ def motion_of(context: Context, scope: Scope, *, static: bool) -> Motion | None:
         try:
             return _from_file(element) if "file" in element.attributes else _from_waypoints(context, element)
         except MotionError as error:
-            raise _at(element, error) from error
+            raise refused_at(element, error) from error
     return None
 
 
@@ -104,10 +105,3 @@ def _pose(point: Element, *, degrees: bool) -> Pose:
     if not point.text:
         raise refusal(point, "empty", "must be 6 finite numbers: x y z roll pitch yaw")
     return pose(point, degrees=degrees)
-
-
-def _at(element: Element, error: MotionError) -> SdfError:
-    """Return a motion's error as one of the SDF file, at the line of the motion."""
-    inside = f" {error.where}" if error.where else ""
-    what = f"<{element.tag}>{inside} {error.what}"
-    return SdfError(what, error.value, where=element.where, allowed=error.allowed, remedy=error.remedy)

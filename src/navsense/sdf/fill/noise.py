@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from navsense.noise.channel import NEUTRAL, NOT_NEGATIVE, Noise
+from navsense.noise.channel import NEUTRAL, NOT_NEGATIVE, SHEET, Noise
 from navsense.sdf.context import Context
 from navsense.sdf.fill.fields import number_of
-from navsense.sdf.places import AXES, AXIS, NOISE
+from navsense.sdf.places import AXES, AXIS, NAVSENSE_NOISE, NOISE
 from navsense.sdf.read import Element
 from navsense.sdf.values import decimal, refusal
 
@@ -22,6 +22,7 @@ _FIELDS = (
     "dynamic_bias_correlation_time",
     "precision",
 )
+_SHEET: dict[str, float] = {name: getattr(NEUTRAL, name) for name in sorted(SHEET)}
 _LIMITS = {"navsense:minimum": -math.inf, "navsense:maximum": math.inf}
 
 
@@ -31,12 +32,20 @@ def noise_of(context: Context, parent: Element, *, classic: bool) -> Noise:
     return NEUTRAL if element is None else noise(context, element, classic=classic)
 
 
+def channel_of(context: Context, element: Element | None, *, classic: bool) -> Noise:
+    """Return the noise of an element that holds nothing but `<noise>`, neutral where it is absent."""
+    if element is None:
+        return NEUTRAL
+    context.check(element, AXIS)
+    return noise_of(context, element, classic=classic)
+
+
 def axes_of(context: Context, parent: Element | None, *, classic: bool) -> tuple[Noise, Noise, Noise]:
     """Return the noises of the children `<x>`, `<y>`, `<z>`, each neutral where it is absent."""
     if parent is None:
         return (NEUTRAL, NEUTRAL, NEUTRAL)
     context.check(parent, AXES)
-    x, y, z = (_axis(context, parent.first(axis), classic=classic) for axis in "xyz")
+    x, y, z = (channel_of(context, parent.first(axis), classic=classic) for axis in "xyz")
     return (x, y, z)
 
 
@@ -48,6 +57,7 @@ def noise(context: Context, element: Element, *, classic: bool) -> Noise:
     values = {
         tag: number_of(context, element, tag, 0.0, least=0.0 if tag in NOT_NEGATIVE else -math.inf) for tag in _FIELDS
     }
+    values |= _sheet_of(context, element.first("navsense:noise"))
     limits = {tag: number_of(context, element, tag, default) for tag, default in _LIMITS.items()}
     minimum, maximum = limits["navsense:minimum"], limits["navsense:maximum"]
     _check_pairs(context, element, values, minimum, maximum)
@@ -63,11 +73,15 @@ def noise(context: Context, element: Element, *, classic: bool) -> Noise:
     return Noise(**values, minimum=minimum, maximum=maximum, classic=classic)
 
 
-def _axis(context: Context, element: Element | None, *, classic: bool) -> Noise:
+def _sheet_of(context: Context, element: Element | None) -> dict[str, float]:
+    """Return the terms of a data sheet that `<navsense:noise>` gives."""
     if element is None:
-        return NEUTRAL
-    context.check(element, AXIS)
-    return noise_of(context, element, classic=classic)
+        return {}
+    context.check(element, NAVSENSE_NOISE)
+    return {
+        tag: number_of(context, element, tag, default, least=0.0 if tag in NOT_NEGATIVE else -math.inf)
+        for tag, default in _SHEET.items()
+    }
 
 
 def _type(context: Context, element: Element) -> str | None:
@@ -85,6 +99,10 @@ def _type(context: Context, element: Element) -> str | None:
 
 def _check_pairs(context: Context, element: Element, values: dict[str, float], minimum: float, maximum: float) -> None:
     """Hold the fields that depend on each other against each other."""
+    if values.get("outlier_probability", 0.0) > 1.0:
+        sheet = element.first("navsense:noise") or element
+        child = sheet.first("outlier_probability") or sheet
+        context.problem(refusal(child, child.text, "must be from 0 to 1", parent="navsense:noise"))
     if not minimum < maximum:
         child = element.first("navsense:minimum") or element
         context.problem(refusal(child, child.text, f"must be below the maximum {maximum!r}", parent="noise"))
@@ -97,6 +115,7 @@ def _check_pairs(context: Context, element: Element, values: dict[str, float], m
 
 def _warn_of_unused(context: Context, element: Element) -> None:
     for child in element.children:
-        if child.tag in _LIMITS or (child.tag in _FIELDS and decimal(child.text) not in (0.0, None)):
+        given = child.tag in _FIELDS and decimal(child.text) not in (0.0, None)
+        if given or child.tag in (*_LIMITS, "navsense:noise"):
             reason = 'is not used: the type of the noise is "none"'
             context.note("warning", f"<noise><{child.tag}>: {child.text}", reason, child.where)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Protocol
 
+from navsense.geodesy import Origin
 from navsense.pose import Pose, multiply, normalised
 from navsense.sdf.context import Context, Place
 from navsense.sdf.fill._mount import Mount
@@ -17,7 +18,7 @@ from navsense.sdf.fill.world import DEFAULT_STEP, classic_of
 from navsense.sdf.frames import Node, Scope
 from navsense.sdf.graph import place_pose
 from navsense.sdf.names import checked_name, default_topic, full_name, valid_topic
-from navsense.sdf.places import LEAF, NOT_SIMULATED, OTHER_SENSORS, sensor_place
+from navsense.sdf.places import LEAF, LEGACY, NOT_SIMULATED, OTHER_SENSORS, older, sensor_place
 from navsense.sdf.read import Element
 from navsense.sdf.values import refusal
 from navsense.sensors import SENSORS
@@ -53,7 +54,7 @@ class Sensors:
     context: Context
     world: str
     classic: bool
-    heading: float
+    origin: Origin | None
     max_step_size: float
     clocks: Clocks
     fills: Mapping[str, Fill] = field(default_factory=lambda: FILLS)
@@ -75,6 +76,7 @@ class Sensors:
         name, kind = full_name(element, link.name, checked_name(element)), self._kind(element)
         if kind not in self.fills:
             self.context.note("unsupported", f'<sensor type="{kind}">: {name}', NOT_SIMULATED, element.where)
+            self.context.note_plugins(element)
             return None
         self.context.check(element, PLACES.get(kind) or sensor_place(kind))
         pose = Pose()
@@ -83,13 +85,16 @@ class Sensors:
         rotation_wl = multiply(filled.model.pose.rotation, filled.poses.of(link).rotation)
         mount = Mount(
             classic=classic_of(self.context, element, default=self.classic),
-            heading=self.heading,
+            heading=self.origin.heading if self.origin else 0.0,
             rotation_ws=normalised(multiply(rotation_wl, pose.rotation)),
             moved=filled.model.motion is not None,
+            origin=self.origin,
+            name=name,
+            where=element.where,
         )
         return MountedSensor(
             name=name,
-            spec=self.fills[kind](self.context, element.first(kind), mount),
+            spec=self.fills[kind](self.context, self._block(element, kind), mount),
             model=filled.model.name,
             link=link.name,
             rate=self._rate(element),
@@ -100,12 +105,21 @@ class Sensors:
             where=element.where,
         )
 
+    def _block(self, element: Element, kind: str) -> Element | None:
+        """Return the block of a sensor's type, which may stand there under its older name."""
+        found = [child for tag in (kind, *older(kind)) if (child := element.first(tag)) is not None]
+        for other in found[1:]:
+            self.context.problem(refusal(other, "given beside it", f"is the older name of <{kind}>; keep one of them"))
+        return found[0] if found else None
+
     def _kind(self, element: Element) -> str:
         """Return the sensor's type; for a custom one the type that Gazebo's attribute gives, where it is known."""
         kind = element.attribute("type")
         if kind == "custom":
             own = element.attribute("gz:type") or element.attribute("ignition:type")
             kind = own if own in self.fills else kind
+        if kind not in self.fills:
+            kind = LEGACY.get(kind or "", kind)
         if kind is not None and (kind in self.fills or kind in OTHER_SENSORS):
             return kind
         allowed = f"must be one of {', '.join(self.fills)} (simulated), or a type of SDF (listed)"
@@ -117,7 +131,7 @@ class Sensors:
         if child is None:
             return Pose()
         node = Node("sensor", "", element, base=link)
-        place_pose(self.context, scope, node, child)
+        place_pose(self.context, link.scope or scope, node, child)
         if node.base is link:
             return node.pose
         return filled.poses.of(link).inverse() @ filled.poses.of(node)

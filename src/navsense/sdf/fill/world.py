@@ -1,14 +1,11 @@
-"""`<world>`: gravity, magnetic field, heading, step, fidelity."""
+"""`<world>`: step and fidelity. Its fields are in `environment`."""
 
 from __future__ import annotations
 
-import math
-
-from navsense.environment.base import DEFAULT_GRAVITY, DEFAULT_MAGNETIC_FIELD, Environment, Uniform
 from navsense.fidelity import FIDELITIES
 from navsense.sdf.context import Context
-from navsense.sdf.fill.fields import number_of, vector_of, word_of
-from navsense.sdf.places import PHYSICS, SPHERICAL_COORDINATES
+from navsense.sdf.fill.fields import number_of, word_of
+from navsense.sdf.places import PHYSICS
 from navsense.sdf.read import Element
 from navsense.sdf.values import attribute_flag, refusal
 from navsense.ticks import FASTEST, SLOWEST
@@ -18,15 +15,6 @@ SHORTEST_STEP, LONGEST_STEP = 1.0 / FASTEST, 1.0 / SLOWEST
 
 DEFAULT_STEP = 0.001
 """Seconds: the default of SDF's `<max_step_size>` (SDF 1.12, `physics.sdf`)."""
-
-
-def environment(context: Context, world: Element) -> Environment:
-    """Return the fields around the robot; SDF's defaults where the world gives none."""
-    return Environment(
-        gravity=Uniform(vector_of(context, world, "gravity", DEFAULT_GRAVITY)),
-        magnetic_field=Uniform(vector_of(context, world, "magnetic_field", DEFAULT_MAGNETIC_FIELD)),
-        heading=_heading(context, world.first("spherical_coordinates")),
-    )
 
 
 def max_step_size(context: Context, world: Element) -> float:
@@ -57,12 +45,3 @@ def classic_of(context: Context, element: Element, *, default: bool) -> bool:
     """Return whether the rules of Gazebo's noise hold in a world or sensor; the caller's own wish comes first."""
     text = word_of(context, element, "navsense:fidelity", FIDELITIES[default], FIDELITIES)
     return (context.fidelity or text) == "classic"
-
-
-def _heading(context: Context, element: Element | None) -> float:
-    """Return the angle (rad) from east to the world's x axis, counter-clockwise seen from above."""
-    if element is None:
-        return 0.0
-    context.check(element, SPHERICAL_COORDINATES)
-    word_of(context, element, "world_frame_orientation", "ENU", ("ENU",))
-    return math.radians(number_of(context, element, "heading_deg", 0.0))

@@ -1,0 +1,329 @@
+"""The Allan and Hadamard variance that a declared noise must have, in closed form.
+
+A term gives its variance for spans of m samples, tau = m / rate; independent terms add. In the frequency (a rate of
+turn, an acceleration, a field), with y = tau / T and the functions of a Gauss-Markov process
+
+    h(y) = 2 y - 3 + 4 e^-y - e^-2y,     p(y) = (6 y - 10 + 15 e^-y - 6 e^-2y + e^-3y) / 3
+
+they are, for means over each sample's interval, as an integrating instrument gives them:
+
+    term                    Allan variance                  Hadamard variance
+    Quantisation(Q)         3 Q^2 / tau^2                   10/3 Q^2 / tau^2        white noise of the phase
+    White(N)                N^2 / tau                       N^2 / tau
+    Flicker(B)              (2 ln 2 / pi) B^2               ln(256/27) / (2 pi) B^2
+    RandomWalk(K)           K^2 tau / 3                     K^2 tau / 6
+    Ramp(R)                 R^2 tau^2 / 2                   0
+    GaussMarkov(q, T)       s^2 h(y) / y^2                  s^2 p(y) / y^2          s^2 = q^2 T / 2
+    PhaseGaussMarkov(s, T)  s^2 (2 y - h) / tau^2           s^2 (2 y - p) / tau^2   an error of the phase itself
+
+A simulated sensor does not average: it gives the process at the instant. `sampled=True` is the exact variance of that,
+for spans of m such samples, e = 1 / (rate T) and phi = e^-e, the drift being b_k = phi b_(k-1) + noise:
+
+    RandomWalk              K^2 (2 m^2 + 1) / (6 m rate)    K^2 (m^2 + 1) / (6 m rate)
+    GaussMarkov             s^2 / m^2 (2 m c + h(m e) d)    s^2 / m^2 (2 m c + p(m e) d)
+                            d = phi / (1 - phi)^2,  c = (sinh e - e) d
+    Flicker                 B^2 (4 v_m - v_2m) / (2 m^2)    B^2 (15 v_m - 6 v_2m + v_3m) / (6 m^2)
+                            v_n = (n^2/2 + n (n - 1) - 1/2 - 2 (n^2 - 1/4) O_(n-1)) / pi
+                            O_n = sum_(j=1..n) 1 / (2 j - 1)
+
+The line of GaussMarkov is the usual m (1 + phi) / (1 - phi) - phi (3 - 4 phi^m + phi^2m) / (1 - phi)^2, written so that
+no digit is lost where a step is a billionth of T. The sampled flicker is white noise of deviation B filtered to the
+spectrum B^2 / (2 sin(pi f / rate)) a sample (Kasdin 1995).
+
+Spectra are two-sided: White has N^2, Flicker B^2 / (2 pi f), RandomWalk K^2 / (2 pi f)^2. B is the "bias instability"
+of IEEE 952: the flat part of the Allan deviation is 0.664 B. Source: IEEE 952-1997, annex C; IEEE 1139 and NIST SP 1065
+for oscillators; what is sampled, and the Hadamard column, derived here and held by sums over covariances in the tests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from navsense.typing import FloatArray
+
+
+class Term(Protocol):
+    """One noise term; `factor` is m (any shape), `rate` in Hz."""
+
+    def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Allan variance, the unit squared."""
+        ...
+
+    def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Hadamard variance, the unit squared."""
+        ...
+
+    def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
+        """Return the generalised autocovariance of the phase at lags in samples, (unit s)^2, free up to lag^2."""
+        ...
+
+
+def allan_of(terms: Iterable[Term], factor: ArrayLike, rate: float) -> FloatArray:
+    """Return the Allan variance of independent terms together."""
+    return np.asarray(np.sum([term.allan(factor, rate) for term in terms], axis=0, dtype=np.float64))
+
+
+def hadamard_of(terms: Iterable[Term], factor: ArrayLike, rate: float) -> FloatArray:
+    """Return the Hadamard variance of independent terms together."""
+    return np.asarray(np.sum([term.hadamard(factor, rate) for term in terms], axis=0, dtype=np.float64))
+
+
+def covariance_of(terms: Iterable[Term], lag: ArrayLike, rate: float) -> FloatArray:
+    """Return the generalised autocovariance of the phase of independent terms together, (unit s)^2."""
+    return np.asarray(np.sum([term.covariance(lag, rate) for term in terms], axis=0, dtype=np.float64))
+
+
+SERIES = 0.5
+"""Below this argument functions that start with a third power go by their series."""
+
+ALLAN_POWERS = ((4.0, 1.0), (-1.0, 2.0))
+HADAMARD_POWERS = ((5.0, 1.0), (-2.0, 2.0), (1.0 / 3.0, 3.0))
+"""(factor, rate of decay) of the exponentials in h and p."""
+
+
+def _from_third(y: FloatArray, powers: Iterable[tuple[float, float]]) -> FloatArray:
+    """Return 2 y - const + sum factor e^(-decay y), which starts with y^3, without loss of digits."""
+    powers = tuple(powers)
+    small, large = np.minimum(y, SERIES), np.maximum(y, SERIES)
+    series = np.zeros_like(y)
+    for k in range(24, 2, -1):
+        share = sum(factor * (-decay) ** k for factor, decay in powers) / math.factorial(k)
+        series = series * small + share
+    whole = 2.0 * large - sum(factor for factor, _ in powers)
+    for factor, decay in powers:
+        whole = whole + factor * np.exp(-decay * large)
+    return np.where(y < SERIES, series * small**3, whole)
+
+
+def _sinh_rest(e: float) -> float:
+    """Return sinh(e) - e for 0 < e <= 1 without loss of digits."""
+    total = 0.0
+    for k in range(21, 1, -2):
+        total = total * e * e + 1.0 / math.factorial(k)
+    return total * e**3
+
+
+def _floats(values: ArrayLike) -> FloatArray:
+    return np.asarray(values, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class White:
+    """White noise of density N, unit per root hertz: samples have the deviation N sqrt(rate)."""
+
+    density: float
+
+    def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Allan variance, the unit squared."""
+        return np.asarray(self.density**2 * rate / _floats(factor))
+
+    def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Hadamard variance, the unit squared: the same."""
+        return self.allan(factor, rate)
+
+    def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
+        """Return the generalised autocovariance of the phase, (unit s)^2."""
+        return np.asarray(-0.5 * self.density**2 / rate * np.abs(_floats(lag)))
+
+
+@dataclass(frozen=True)
+class Quantisation:
+    """White noise of the phase, deviation Q (unit s): an angle counted in steps D has Q = D / sqrt(12)."""
+
+    deviation: float
+
+    def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Allan variance, the unit squared."""
+        return np.asarray(3.0 * (self.deviation * rate / _floats(factor)) ** 2)
+
+    def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Hadamard variance, the unit squared."""
+        return np.asarray(10.0 / 3.0 * (self.deviation * rate / _floats(factor)) ** 2)
+
+    def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
+        """Return the autocovariance of the phase, (unit s)^2."""
+        return np.where(_floats(lag) == 0.0, self.deviation**2, 0.0)
+
+
+@dataclass(frozen=True)
+class RandomWalk:
+    """Random walk of the frequency, K in unit per root second."""
+
+    density: float
+    sampled: bool = False
+
+    def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Allan variance, the unit squared."""
+        m = _floats(factor)
+        extra = 0.5 / m if self.sampled else 0.0
+        return np.asarray(self.density**2 / (3.0 * rate) * (m + extra))
+
+    def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Hadamard variance, the unit squared."""
+        m = _floats(factor)
+        extra = 1.0 / m if self.sampled else 0.0
+        return np.asarray(self.density**2 / (6.0 * rate) * (m + extra))
+
+    def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
+        """Return the generalised autocovariance of the phase, (unit s)^2."""
+        k = np.abs(_floats(lag))
+        linear = k if self.sampled else 0.0
+        return np.asarray(self.density**2 / (12.0 * rate**3) * (k**3 - linear))
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """A steady change of the frequency, R in unit per second: no chance, but an Allan variance."""
+
+    slope: float
+
+    def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Allan variance, the unit squared."""
+        return np.asarray(0.5 * (self.slope * _floats(factor) / rate) ** 2)
+
+    def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Hadamard variance: none."""
+        return np.zeros_like(_floats(factor))
+
+    def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
+        """Return the autocovariance of the phase: none."""
+        return np.zeros_like(_floats(lag))
+
+
+@dataclass(frozen=True)
+class GaussMarkov:
+    """Gauss-Markov drift: driving density q (unit per root second), correlation time T (s); stationary."""
+
+    density: float
+    correlation_time: float
+    sampled: bool = False
+
+    @property
+    def variance(self) -> float:
+        """Return the stationary variance, the unit squared."""
+        return 0.5 * self.density**2 * self.correlation_time
+
+    def _variance(self, factor: ArrayLike, rate: float, powers: Iterable[tuple[float, float]]) -> FloatArray:
+        m, e = _floats(factor), 1.0 / (rate * self.correlation_time)
+        rest = _from_third(m * e, powers)
+        if not self.sampled:
+            return np.asarray(self.variance * rest / (m * e) ** 2)
+        linear, shape = self._discrete(e)
+        return np.asarray(self.variance / m**2 * (2.0 * m * linear + rest * shape))
+
+    def _discrete(self, e: float) -> tuple[float, float]:
+        """Return c and d of the sampled process for a step of e correlation times."""
+        shape = math.exp(-e) / math.expm1(-e) ** 2
+        if e <= 1.0:
+            return _sinh_rest(e) * shape, shape
+        return 0.5 * (1.0 - math.exp(-2.0 * e)) / math.expm1(-e) ** 2 - e * shape, shape
+
+    def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Allan variance, the unit squared."""
+        return self._variance(factor, rate, ALLAN_POWERS)
+
+    def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Hadamard variance, the unit squared."""
+        return self._variance(factor, rate, HADAMARD_POWERS)
+
+    def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
+        """Return the generalised autocovariance of the phase, (unit s)^2."""
+        k, e = np.abs(_floats(lag)), 1.0 / (rate * self.correlation_time)
+        y = k * e
+        small, large = np.minimum(y, SERIES), np.maximum(y, SERIES)
+        series = np.zeros_like(y)
+        for n in range(14, 2, -1):
+            series = series * small + (-1.0) ** n / math.factorial(n)
+        rest = np.where(y < SERIES, series * small**3, np.expm1(-large) + large - 0.5 * large**2)
+        linear, shape = self._discrete(e) if self.sampled else (0.0, 1.0 / e**2)
+        return np.asarray(-self.variance / rate**2 * (k * linear + rest * shape))
+
+
+@dataclass(frozen=True)
+class Flicker:
+    """Flicker of the frequency, B in its unit: bias instability."""
+
+    instability: float
+    sampled: bool = False
+
+    def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Allan variance, the unit squared."""
+        m = _floats(factor)
+        if not self.sampled:
+            return np.full_like(m, 2.0 * math.log(2.0) / math.pi * self.instability**2)
+        sums = 4.0 * _fractional(m) - _fractional(2.0 * m)
+        return np.asarray(self.instability**2 * sums / (2.0 * m**2))
+
+    def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Hadamard variance, the unit squared."""
+        m = _floats(factor)
+        if not self.sampled:
+            return np.full_like(m, math.log(256.0 / 27.0) / (2.0 * math.pi) * self.instability**2)
+        sums = 15.0 * _fractional(m) - 6.0 * _fractional(2.0 * m) + _fractional(3.0 * m)
+        return np.asarray(self.instability**2 * sums / (6.0 * m**2))
+
+    def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
+        """Return the generalised autocovariance of the phase, (unit s)^2."""
+        k = np.abs(_floats(lag))
+        scale = 0.5 * (self.instability / rate) ** 2
+        if self.sampled:
+            return np.asarray(-scale * _fractional(k))
+        return np.asarray(scale / math.pi * k**2 * np.log(np.where(k > 0.0, k, 1.0)))
+
+
+def _fractional(count: FloatArray) -> FloatArray:
+    """Return v_n, what the variance of the sum of n flicker samples of unit instability is, up to n^2."""
+    from scipy.special import digamma
+
+    odd = 0.5 * (digamma(np.where(count == 0.5, 1.0, count - 0.5)) + np.euler_gamma) + math.log(2.0)
+    return np.asarray((0.5 * count**2 + count * (count - 1.0) - 0.5 - 2.0 * (count**2 - 0.25) * odd) / math.pi)
+
+
+@dataclass(frozen=True)
+class PhaseGaussMarkov:
+    """A Gauss-Markov error of the phase itself, as a clock's dynamic bias is: stationary deviation (unit s), T (s)."""
+
+    deviation: float
+    correlation_time: float
+
+    def _variance(self, factor: ArrayLike, rate: float, powers: Iterable[tuple[float, float]]) -> FloatArray:
+        tau = _floats(factor) / rate
+        y = tau / self.correlation_time
+        return np.asarray(self.deviation**2 * (2.0 * y - _from_third(y, powers)) / tau**2)
+
+    def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Allan variance, the unit squared."""
+        return self._variance(factor, rate, ALLAN_POWERS)
+
+    def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Hadamard variance, the unit squared."""
+        return self._variance(factor, rate, HADAMARD_POWERS)
+
+    def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
+        """Return the autocovariance of the phase less its value at 0, (unit s)^2."""
+        return np.asarray(self.deviation**2 * np.expm1(-np.abs(_floats(lag)) / (rate * self.correlation_time)))
+
+
+def oscillator(
+    white: float = 0.0, flicker: float = 0.0, random_walk: float = 0.0, ageing: float = 0.0
+) -> tuple[Term, ...]:
+    """Return the terms of an oscillator's fractional frequency from its one-sided power law and its ageing.
+
+    white h_0 (s), flicker h_-1 (1), random_walk h_-2 (1/s) of S_y(f) = sum h_a f^a, ageing D (1/s)::
+
+        AVAR = h_0 / (2 tau) + 2 ln 2 h_-1 + (2 pi^2 / 3) h_-2 tau + D^2 tau^2 / 2
+
+    Source: IEEE 1139; NIST SP 1065.
+    """
+    return (
+        White(math.sqrt(0.5 * white)),
+        Flicker(math.sqrt(math.pi * flicker)),
+        RandomWalk(math.pi * math.sqrt(2.0 * random_walk)),
+        Ramp(ageing),
+    )

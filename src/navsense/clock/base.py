@@ -1,0 +1,59 @@
+"""The data sheet of a clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from navsense.clock.discipline import Discipline
+from navsense.clock.oscillator import Oscillator
+from navsense.errors import ClockError, Where
+from navsense.noise.channel import NEUTRAL, Noise
+
+SHORTEST_CORRELATION = 0.1
+"""Seconds: from here on the drift between nodes has its variance to half a percent."""
+
+OF_A_CLOCK = frozenset(
+    """mean stddev bias_mean bias_stddev dynamic_bias_stddev dynamic_bias_correlation_time precision minimum maximum
+    classic""".split()
+)
+"""Fields of `Noise` that a clock knows: SDF's."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """One clock: its full name `model::link::clock`, its noise in seconds, its oscillator, and who corrects it.
+
+    With `monotonic`, the stamps of each sensor on it rise by at least a nanosecond: one that would not is set to a
+    nanosecond above the one before. `where` is the place of its declaration.
+
+    Raises `ClockError` for a drift that is gone before its next node, and for noise in terms that a clock has not.
+    """
+
+    name: str
+    noise: Noise = NEUTRAL
+    oscillator: Oscillator | None = None
+    discipline: Discipline | None = None
+    monotonic: bool = False
+    where: Where | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no clock can have."""
+        tau = self.noise.dynamic_bias_correlation_time
+        if self.noise.drifts and tau < SHORTEST_CORRELATION:
+            raise ClockError(
+                f"dynamic_bias_correlation_time of clock {self.name}",
+                tau,
+                allowed=f"must be at least {SHORTEST_CORRELATION} s: a clock's drift lives on nodes 1 ms apart",
+                remedy="what is faster is jitter: give it as stddev",
+                where=self.where,
+            )
+        for field in fields(Noise):
+            value = getattr(self.noise, field.name)
+            if field.name not in OF_A_CLOCK and value != field.default:
+                raise ClockError(
+                    f"{field.name} of clock {self.name}",
+                    value,
+                    allowed="belongs to a sensor's channel, not to a clock",
+                    remedy="give the clock an oscillator",
+                    where=self.where,
+                )

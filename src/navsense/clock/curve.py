@@ -1,0 +1,167 @@
+"""The curve of a clock: its own error as a function of run, clock and time, the same for every sensor on it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from navsense.clock._nodes import NODES_PER_SECOND, STEP, add_parabola, between, parabola, walk_drift
+from navsense.clock._phase import Phase
+from navsense.clock.base import Clock
+from navsense.clock.discipline import Steering
+from navsense.errors import ClockError
+from navsense.noise.bias import flipped, turn_on
+from navsense.noise.channel import Noise
+from navsense.noise.gauss_markov import decay, drive, stationary
+from navsense.series import LONGEST_TIME
+from navsense.streams import BLOCK, Draws, Key, Process
+from navsense.typing import FloatArray, Times
+
+FEWEST = 256
+"""Nodes that are drawn at a time at least."""
+
+_CHANNEL = "clock"
+
+
+class _Drift:
+    """The turn-on error and the drift of a clock's noise in one run, read forwards node by node."""
+
+    def __init__(self, noise: Noise, seed: int, key: Key) -> None:
+        """Draw the turn-on error, and the drift at node 0."""
+        own = (
+            (noise.bias_stddev > 0.0, Process(_CHANNEL, "turn_on", initial=1, per_tick=0)),
+            (noise.classic and noise.starts, Process(_CHANNEL, "sign", initial=1, per_tick=0, kind="uniform")),
+            (noise.drifts, Process(_CHANNEL, "drift", initial=0 if noise.classic else 1)),
+        )
+        self._draws = Draws([process for acts, process in own if acts], seed, key)
+        drawn = iter(self._draws.initial)
+        value = turn_on(noise.bias_mean, noise.bias_stddev, float(next(drawn)) if own[0][0] else 0.0)
+        if own[1][0]:
+            value = flipped(value, float(next(drawn)))
+        sigma, tau = noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time
+        self.moves = noise.drifts
+        starts_as_drift = noise.classic and noise.drifts
+        self.constant = 0.0 if starts_as_drift else value
+        self.at = value if starts_as_drift else 0.0
+        if self.moves:
+            if not noise.classic:
+                self.at = stationary(sigma, tau) * float(next(drawn))
+            self._phi, self._q = decay(STEP, tau), drive(STEP, sigma, tau)
+
+    def advance(self, out: FloatArray) -> None:
+        """Write the drift (s) at the nodes (n,) that follow."""
+        self.at = walk_drift(self.at, self._phi, self._q, self._draws.take(out.size)[0], out)
+
+
+class Curve:
+    """A clock's own error in one run, read forwards: `constant`, the turn-on error, and `drift`, all that moves.
+
+    `moves` is false where there is nothing but the constant.
+    """
+
+    def __init__(self, clock: Clock, seed: int, run: int) -> None:
+        """Draw what is drawn once, and node 0."""
+        key: Key = (run, "clock", clock.name)
+        self._drift = _Drift(clock.noise, seed, key)
+        self.constant = self._drift.constant
+        self._phase = Phase(clock.oscillator, seed, key) if clock.oscillator else None
+        self._steering = Steering(clock.discipline, seed, key) if clock.discipline else None
+        offset, frequency, ageing = self._phase.line if self._phase else (0.0, 0.0, 0.0)
+        self._line = (offset, frequency, ageing)
+        self._from_constant = np.array([self.constant + offset, frequency, ageing])
+        phase_moves = self._phase is not None and self._phase.moves
+        self._has_nodes = self._drift.moves or phase_moves or self._steering is not None
+        self._has_line = any(self._line)
+        self.moves = self._has_nodes or self._has_line
+        self._first, self._left = 0, 0
+        self._before = self._after = np.array([self._drift.at])
+
+    def drift(self, time: Times) -> FloatArray:
+        """Return all but the constant (n,) s at `time` (n,) s, which never goes back, not even between calls."""
+        if time.shape[0] == 1:
+            return np.array([self.drift_at(float(time[0]))])
+        if not self.moves or not time.shape[0]:
+            return np.zeros(time.shape[0])
+        self._go_to(time[0])
+        self._left = math.floor(time[-1] * NODES_PER_SECOND)
+        out = np.empty(time.shape[0])
+        if self._has_nodes:
+            done = between(time, 0, self._first, self._before, self._after, out)
+            while done < time.shape[0]:
+                if math.floor(time[done] * NODES_PER_SECOND) < self._first:
+                    raise _went_back(time[done])
+                self._extend()
+                done = between(time, done, self._first, self._before, self._after, out)
+        else:
+            out.fill(0.0)
+        if self._has_line:
+            add_parabola(time, *self._line, out)
+        return out
+
+    def drift_at(self, time: float) -> float:
+        """Return what `drift` does for one instant (s), without a call of compiled code."""
+        value, left = 0.0, self._go_to(time)
+        if self._has_nodes:
+            while left - self._first >= self._before.size - 1:
+                self._extend()
+            k = left - self._first
+            value = float(self._after[k])
+            value += (time * NODES_PER_SECOND - left) * (float(self._before[k + 1]) - value)
+        return value + parabola(time, *self._line) if self._has_line else value
+
+    def _go_to(self, time: float) -> int:
+        """Return the node at or left of an instant (s). Raises `ClockError` where that is left of the last one's."""
+        left = math.floor(time * NODES_PER_SECOND)
+        if left < self._left:
+            raise _went_back(time)
+        self._left = left
+        return left
+
+    def _extend(self) -> None:
+        """Go on from the last node to the ones that the samples need, a block at most."""
+        first = self._first + self._before.size - 1
+        count = min(max(self._left + 1 - first, FEWEST), BLOCK)
+        nodes = np.empty(count + 1)
+        if self._drift.moves:
+            self._drift.advance(nodes[1:])
+        else:
+            nodes.fill(self._drift.at)
+        if self._phase is not None and self._phase.moves:
+            self._phase.advance(first + 1, nodes[1:])
+        if self._steering is None:
+            nodes[0] = self._after[-1]
+            self._before = self._after = nodes
+        else:
+            before, after = np.empty(count + 1), np.empty(count + 1)
+            before[0], after[0] = self._before[-1], self._after[-1]
+            self._steering.advance(first + 1, nodes[1:], self._from_constant, before[1:], after[1:])
+            self._before, self._after = before, after
+        self._first = first
+
+
+def _went_back(time: float) -> ClockError:
+    return ClockError("time", float(time), allowed="must not go back", remedy="open a new curve")
+
+
+def error(clock: Clock, time: Times, *, seed: int, run: int = 0) -> FloatArray:
+    """Return a clock's own error (n,) s at non-decreasing instants `time` (n,) s: all of it but the jitter.
+
+    Raises `ClockError` for instants that are negative, not finite or go back.
+    """
+    curve = Curve(clock, seed, run)
+    return curve.constant + curve.drift(checked_instants(time))
+
+
+def checked_instants(time: Times) -> Times:
+    """Return instants (n,) s; raise `ClockError` unless they are finite, not negative, and never go back."""
+    instants: Times = np.asarray(time, dtype=np.float64)
+    if instants.ndim != 1:
+        raise ClockError("instants", f"shape {instants.shape}", allowed="must be (n,)")
+    sound = np.isfinite(instants) & (instants >= 0.0) & (instants < LONGEST_TIME)
+    if not sound.all():
+        allowed = f"must be from 0 to {LONGEST_TIME:g} s"
+        raise ClockError("instant (s)", float(instants[~sound][0]), allowed=allowed)
+    if (np.diff(instants) < 0.0).any():
+        raise ClockError("instants", "go back", allowed="must not go back")
+    return instants

@@ -1,0 +1,142 @@
+"""Discipline: what keeps a clock near a reference, as NTP or a receiver's pulse each second does.
+
+    m = e(t_n) + mean + stddev w                       measured at t_n = n interval, n = 1, 2, ...; e the clock's error
+    |m| > step_threshold:   e is stepped by -m at t_n; the frequency stays as corrected
+    otherwise:              f_n = f_(n-1) - integral m / interval
+                            u_n = f_n - proportional m / interval, held within +- slew_rate
+    the clock is slewed at the fractional frequency u_n until t_(n+1)
+
+While u_n is held at its limit, f stays (no wind-up). From `until` on the reference is lost: the clock runs on at its
+own frequency and f, the last correction of it. What is measured is the clock's own error, so a turn-on error and a
+drift of its `Noise` are corrected as the oscillator's are; jitter is not.
+
+The loop is that of an alpha-beta filter, alpha = `proportional`, beta = `integral`; it is stable for 0 < alpha < 2 and
+0 <= beta < 4 - 2 alpha. Where it neither steps nor is limited, the error just before a poll has, once settled, the mean
+``-mean`` and the variance::
+
+    ((2 alpha^2 + 2 beta + alpha beta) stddev^2 + 2 q_1 interval) / (alpha (4 - 2 alpha - beta))
+
+under white measurement noise and white FM of q_1 = h_0 / 2; a constant frequency leaves nothing if beta > 0.
+
+Source: the defaults are those of ntpd's documentation (step at 128 ms, slew at 500 ppm, polls of 64 s); the variance is
+the alpha-beta filter's, derived in the tests from the loop's own matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from navsense.clock._nodes import NODES_PER_SECOND, STEP, parabola
+from navsense.clock.oscillator import checked_number
+from navsense.compiled import kernel
+from navsense.errors import ClockError
+from navsense.streams import Draws, Key, Process
+from navsense.typing import FloatArray
+
+NOT_NEGATIVE = frozenset(("stddev", "step_threshold", "slew_rate", "integral", "until"))
+"""Fields of `Discipline` that are deviations, limits, gains or instants."""
+
+_MEAN, _STDDEV, _THRESHOLD, _SLEW, _PROPORTIONAL, _INTEGRAL = range(6)
+_SHIFT, _RATE, _FREQUENCY, _SINCE = range(4)
+
+
+@dataclass(frozen=True)
+class Discipline:
+    """How a clock is corrected; the loop stands at the head of this file.
+
+    interval (s) between polls, whole milliseconds; step_threshold (s), infinite for a clock that is never stepped;
+    slew_rate (fraction); proportional, integral (gains); mean, stddev (s) of the measured offset's error; until (s),
+    when the reference is lost.
+
+    Raises `ClockError` for a value that is not possible, or gains of a loop that is not stable.
+    """
+
+    interval: float = 64.0
+    step_threshold: float = 0.128
+    slew_rate: float = 500e-6
+    proportional: float = 0.5
+    integral: float = 0.1
+    mean: float = 0.0
+    stddev: float = 0.0
+    until: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse what is no discipline."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name not in ("step_threshold", "until") or value != math.inf:
+                checked_number(field.name, value, least=0.0 if field.name in NOT_NEGATIVE else -math.inf)
+        nodes = self.interval * NODES_PER_SECOND
+        if nodes < 1.0 or abs(nodes - round(nodes)) > 1e-9 * nodes:
+            raise ClockError("interval", self.interval, allowed="must be a whole number of milliseconds, at least one")
+        if not 0.0 < self.proportional < 2.0:
+            raise ClockError("proportional", self.proportional, allowed="must be between 0 and 2, or it swings up")
+        if self.integral >= 4.0 - 2.0 * self.proportional:
+            allowed = f"must be below 4 - 2 proportional = {4.0 - 2.0 * self.proportional:g}, or the loop swings up"
+            raise ClockError("integral", self.integral, allowed=allowed)
+
+
+@kernel
+def steer(
+    nodes: FloatArray,
+    first: int,
+    line: FloatArray,
+    interval: int,
+    last_poll: float,
+    sheet: FloatArray,
+    draws: FloatArray,
+    state: FloatArray,
+    before: FloatArray,
+    after: FloatArray,
+) -> None:
+    """Write the corrected error before and after the nodes (n,) from `first` on, without the line of the oscillator.
+
+    line = offset, frequency, ageing; state = [shift (s) and rate of the correction at its last change, frequency
+    correction, node of that change]; draws holds a normal for each poll.
+    """
+    polls, limit = 0, sheet[_SLEW]
+    for i in range(nodes.shape[0]):
+        k = first + i
+        shift = state[_SHIFT] + state[_RATE] * ((float(k) - state[_SINCE]) * STEP)
+        before[i] = nodes[i] + shift
+        if k % interval == 0:
+            state[_RATE] = state[_FREQUENCY]
+            if k <= last_poll:
+                error = before[i] + parabola(float(k) * STEP, line[0], line[1], line[2])
+                measured = error + sheet[_MEAN] + sheet[_STDDEV] * draws[polls]
+                polls += 1
+                if abs(measured) > sheet[_THRESHOLD]:
+                    shift -= measured
+                else:
+                    a_second = measured / (float(interval) * STEP)
+                    frequency = state[_FREQUENCY] - sheet[_INTEGRAL] * a_second
+                    rate = frequency - sheet[_PROPORTIONAL] * a_second
+                    if abs(rate) <= limit:
+                        state[_FREQUENCY] = frequency
+                    state[_RATE] = min(max(rate, -limit), limit)
+            state[_SHIFT], state[_SINCE] = shift, float(k)
+        after[i] = nodes[i] + shift
+
+
+class Steering:
+    """The discipline of one clock in one run, read forwards node by node."""
+
+    def __init__(self, discipline: Discipline, seed: int, key: Key) -> None:
+        """Open the stream of the measured offset, and stand at node 0, where nothing is corrected."""
+        self._draws = Draws((Process("discipline", "measured"),), seed, key)
+        self._interval = round(discipline.interval * NODES_PER_SECOND)
+        self._last_poll = math.floor(min(discipline.until * NODES_PER_SECOND, 2.0**62))
+        sizes = (discipline.mean, discipline.stddev, discipline.step_threshold, discipline.slew_rate)
+        self._sheet = np.array([*sizes, discipline.proportional, discipline.integral])
+        self._state = np.zeros(4)
+
+    def advance(self, first: int, nodes: FloatArray, line: FloatArray, before: FloatArray, after: FloatArray) -> None:
+        """Write the error (n,) s before and after the nodes from `first` on; nodes (n,) is the error left alone."""
+        done, goal = first - 1, first - 1 + nodes.size
+        polls = min(goal, self._last_poll) // self._interval - min(done, self._last_poll) // self._interval
+        draws = self._draws.take(polls)[0]
+        settings = (self._interval, self._last_poll, self._sheet)
+        steer(nodes, first, line, *settings, draws, self._state, before, after)

@@ -1,0 +1,104 @@
+"""Grades of oscillators: data sheets by name, each figure with where it is from.
+
+A data sheet bounds what every part keeps to: a tolerance of +- a is taken as three standard deviations of the parts, a
+typical figure as one. A figure for which no source was found is left at zero and named in `missing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from navsense.clock.oscillator import Oscillator, per_month, per_year
+from navsense.errors import ClockError
+
+_BROWN_HWANG = "h_0, h_-1, h_-2: Brown and Hwang, Random Signals and Applied Kalman Filtering, 4th ed. 2012, p. 327"
+_LOGGERS = "doi 10.1186/s40462-024-00512-7, table 1"
+_LUNAR = "the lunar clock models of M. Hartigan, 2023"
+_NO_AGEING = "ageing, temperature"
+
+
+@dataclass(frozen=True)
+class Grade:
+    """One grade: its oscillator, where its figures are from, and what no source gave."""
+
+    oscillator: Oscillator
+    sources: tuple[str, ...]
+    missing: str = ""
+
+
+GRADES: Mapping[str, Grade] = {
+    "RTC crystal": Grade(
+        Oscillator(
+            frequency_stddev=20e-6 / 3.0,
+            temperature_quadratic=-0.03e-6,
+            turnover_temperature=298.15,
+            ageing_stddev=per_year(3e-6) / 3.0,
+        ),
+        (
+            "frequency +-20 ppm, parabola -0.03 ppm/K^2, ageing +-3 ppm a year: data sheet of Yangxing YST310S",
+            "the same three, and the turnover at 25 C: data sheet 008-0353-0 of CTS TF20",
+        ),
+        missing="noise",
+    ),
+    "TCXO": Grade(
+        Oscillator(
+            frequency_stddev=1.5e-6 / 3.0,
+            white_frequency=2e-19,
+            flicker_frequency=7e-21,
+            random_walk_frequency=2e-20,
+        ),
+        (
+            f"{_BROWN_HWANG}, low-quality TCXO",
+            f"frequency +-1.5 ppm from 0 to 50 C: Micro Crystal RV-8803-C7, in {_LOGGERS}",
+        ),
+        missing=_NO_AGEING,
+    ),
+    "precision TCXO": Grade(
+        Oscillator(
+            frequency_stddev=50e-9 / 3.0,
+            white_frequency=2e-21,
+            flicker_frequency=1e-22,
+            random_walk_frequency=2e-20,
+        ),
+        (
+            f"{_BROWN_HWANG}, high-quality TCXO",
+            "frequency +-50 ppb from -40 to 105 C: SiTime SiT5358, in docs.sparkfun.com/SparkFun_GNSSDO/oscillator",
+        ),
+        missing=_NO_AGEING,
+    ),
+    "OCXO": Grade(
+        Oscillator(
+            frequency_stddev=5e-9 / 3.0,
+            white_frequency=2e-25,
+            flicker_frequency=7e-25,
+            random_walk_frequency=6e-25,
+        ),
+        (
+            f"{_BROWN_HWANG}, OCXO",
+            f"frequency +-5 ppb from 0 to 50 C: Abracon AOCJY, in {_LOGGERS}",
+        ),
+        missing=_NO_AGEING,
+    ),
+    "rubidium": Grade(
+        Oscillator(white_frequency=2e-22, flicker_frequency=4.5e-26, random_walk_frequency=1e-30),
+        (f"{_BROWN_HWANG}, rubidium",),
+        missing=f"frequency, {_NO_AGEING}",
+    ),
+    "CSAC": Grade(
+        Oscillator(white_frequency=2.0 * 3e-10**2, ageing_stddev=per_month(9e-10)),
+        (
+            f"Allan deviation 3e-10, 1e-10, 3e-11, 1e-11 at 1, 10, 100, 1000 s: Microchip SA.45s, in {_LUNAR}",
+            "ageing 9e-10 a month, typical: the same sheet, in febo.com/pipermail/time-nuts/2018-January/108597.html",
+        ),
+        missing="frequency, temperature (0.4 ppb over its range, not as a coefficient)",
+    ),
+}
+"""Grade by name."""
+
+
+def grade(name: str) -> Oscillator:
+    """Return the oscillator of a grade; `dataclasses.replace` changes single figures. Raises `ClockError`."""
+    if name not in GRADES:
+        raise ClockError("grade of oscillator", name, allowed=f"must be one of {', '.join(GRADES)}")
+    return GRADES[name].oscillator

@@ -1,0 +1,79 @@
+"""Latency: from the instant that a sample is about to its arrival, and the queue that keeps arrivals in order.
+
+    latency_k = fixed + r_k          r_k lognormal of mean `mean` and standard deviation `stddev`, never negative
+    arrival_k = max(arrival_(k-1), t_k + latency_k)
+
+    r = exp(m + s w),   s^2 = ln(1 + (stddev / mean)^2),   m = ln(mean) - s^2 / 2
+
+The time of validity is the sample's own t_k; the arrival is true time too, and not seen by the sensor's clock. A sample
+that is held up holds up those behind it, as on one wire. Source: the moments of the lognormal distribution,
+NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.6.9.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from navsense.clock.oscillator import checked_number
+from navsense.compiled import kernel
+from navsense.errors import ClockError
+from navsense.streams import Draws, Process
+from navsense.typing import FloatArray, Times
+
+
+@dataclass(frozen=True)
+class Latency:
+    """How long a sensor's samples are on their way: `fixed` (s), and a random part of `mean` and `stddev` (s).
+
+    Raises `ClockError` for a value that is negative or not finite, or a deviation without a mean.
+    """
+
+    fixed: float = 0.0
+    mean: float = 0.0
+    stddev: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what no latency can be."""
+        for field in fields(self):
+            checked_number(field.name, getattr(self, field.name), least=0.0)
+        if self.stddev > 0.0 and self.mean == 0.0:
+            raise ClockError(
+                "mean", 0.0, allowed="must be > 0 where stddev is", remedy="a latency that is never negative has a mean"
+            )
+
+
+@kernel
+def _queue(time: Times, fixed: float, m: float, s: float, draws: FloatArray, last: float, out: FloatArray) -> float:
+    """Write the arrivals (n,) s of samples at time (n,) s; return the last of them."""
+    for i in range(time.shape[0]):
+        due = time[i] + (fixed + math.exp(m + s * draws[i]))
+        last = due if due > last else last  # noqa: FURB136 - as the equation says
+        out[i] = last
+    return last
+
+
+class Arrivals:
+    """The arrivals of one sensor's samples in one run: stream (run, "latency", sensor, "latency", "random")."""
+
+    def __init__(self, latency: Latency | None, sensor: str, seed: int, run: int, *, ahead: int = 0) -> None:
+        """Open the sensor's stream; None is a latency of zero."""
+        sheet = latency or Latency()
+        self._sheet, self._last = sheet, -math.inf
+        random = (Process("latency", "random"),) if sheet.stddev > 0.0 else ()
+        self._draws = Draws(random, seed, (run, "latency", sensor), ahead=ahead if random else 0)
+        if random:
+            square = math.log1p((sheet.stddev / sheet.mean) ** 2)
+            self._m, self._s = math.log(sheet.mean) - 0.5 * square, math.sqrt(square)
+
+    def of(self, time: Times) -> FloatArray:
+        """Return when samples at `time` (n,) s arrive, (n,) s of true time, never before an earlier one's arrival."""
+        sheet = self._sheet
+        if sheet.stddev == 0.0:
+            return time + (sheet.fixed + sheet.mean)
+        out = np.empty(time.shape[0])
+        draws = self._draws.take(time.shape[0])[0]
+        self._last = _queue(time, sheet.fixed, self._m, self._s, draws, self._last, out)
+        return out

@@ -1,0 +1,224 @@
+"""The US Standard Atmosphere 1976 from the sea to 80 km, on a sea-level state of one's own.
+
+    H = r h / (r + h)                                 geopotential of the geometric height h, r = 6356766 m
+    T = T_i + L_i (H - H_i)                           in the layer i that holds H
+    p = p_i (T_i / T)^(g0 M / (R L_i))                where L_i is not 0,
+    p = p_i exp(-g0 M (H - H_i) / (R T_i))            where it is
+    rho = p M / (R T),   a = sqrt(1.4 R T / M)
+
+g0 = 9.80665 m/s^2, M = 28.9644 kg/kmol, R = 8314.32 J/(kmol K) as the standard has them. T_0, p_0 and L_0 are the
+caller's (those of SDF's `<atmosphere type="adiabatic">`), the gradients above 11 km the standard's; T_i and p_i follow
+from the layer below, so that nothing jumps. Below the sea the first layer goes on.
+Source: U.S. Standard Atmosphere, 1976 (NOAA-S/T 76-1562).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+
+from navsense.compiled import kernel
+from navsense.errors import FieldError
+from navsense.typing import FloatArray
+
+EARTH_RADIUS = 6356766.0
+"""m: r, the standard's radius of the earth."""
+
+STANDARD_GRAVITY = 9.80665
+MOLAR_MASS = 28.9644
+GAS_CONSTANT = 8314.32
+HEAT_RATIO = 1.4
+
+LOWEST, HIGHEST = -20000.0, 80000.0
+"""m above mean sea level: where the atmosphere is given."""
+
+BASES = (0.0, 11000.0, 20000.0, 32000.0, 47000.0, 51000.0, 71000.0)
+"""m of geopotential height: the foot of each layer."""
+
+GRADIENTS = (0.0, 0.001, 0.0028, 0.0, -0.0028, -0.002)
+"""K/m of geopotential height: the standard's, from the second layer on."""
+
+COLDEST, HOTTEST = 10.0, 10000.0
+"""K: what the temperature must stay between, at every height."""
+
+THINNEST, DENSEST = 1.0, 1e9
+"""Pa: what the pressure at sea level must stay between."""
+
+ISOTHERMAL = 1e-18
+"""K/m: a smaller gradient is none."""
+
+_G_OVER_R = STANDARD_GRAVITY * MOLAR_MASS / GAS_CONSTANT
+"""K/m: g0 M / R."""
+
+
+@kernel
+def _layer(layers: FloatArray, column: int, value: float, sign: float) -> int:
+    """Return the layer that holds `value`, where sign * column rises from layer to layer."""
+    i = 0
+    while i + 1 < layers.shape[0] and sign * value >= sign * layers[i + 1, column]:
+        i += 1
+    return i
+
+
+@kernel
+def _share(base: float, gradient: float, rise: float) -> float:
+    """Return p / p_i at `rise` (m, geopotential) above a layer's foot of `base` (K) and its gradient (K/m)."""
+    if abs(gradient) < ISOTHERMAL:
+        return math.exp(-_G_OVER_R * rise / base)
+    return math.exp(-_G_OVER_R / gradient * math.log1p(gradient * rise / base))
+
+
+@kernel
+def _rise(base: float, gradient: float, share: float) -> float:
+    """Return the way (m, geopotential) up a layer to the pressure `share` p_i."""
+    if abs(gradient) < ISOTHERMAL:
+        return -base / _G_OVER_R * math.log(share)
+    return base / gradient * math.expm1(-gradient / _G_OVER_R * math.log(share))
+
+
+@kernel
+def _states(layers: FloatArray, altitude: FloatArray, temperature: FloatArray, pressure: FloatArray) -> int:
+    """Write T (K) and p (Pa) at each altitude (m); return the first row outside the atmosphere, -1 for none."""
+    for i in range(altitude.shape[0]):
+        if not LOWEST <= altitude[i] <= HIGHEST:
+            return i
+        height = EARTH_RADIUS * altitude[i] / (EARTH_RADIUS + altitude[i])
+        layer = _layer(layers, 0, height, 1.0)
+        base, gradient, rise = layers[layer, 1], layers[layer, 3], height - layers[layer, 0]
+        temperature[i] = base + gradient * rise
+        pressure[i] = layers[layer, 2] * _share(base, gradient, rise)
+    return -1
+
+
+@kernel
+def _densities(temperature: FloatArray, pressure: FloatArray, out: FloatArray) -> None:
+    """Write p M / (R T) (kg/m^3)."""
+    for i in range(out.shape[0]):
+        out[i] = pressure[i] * MOLAR_MASS / (GAS_CONSTANT * temperature[i])
+
+
+@kernel
+def _sound_speeds(temperature: FloatArray, out: FloatArray) -> None:
+    """Write sqrt(1.4 R T / M) (m/s)."""
+    for i in range(out.shape[0]):
+        out[i] = math.sqrt(HEAT_RATIO * GAS_CONSTANT * temperature[i] / MOLAR_MASS)
+
+
+@kernel
+def _altitudes(layers: FloatArray, pressure: FloatArray, least: float, most: float, out: FloatArray) -> int:
+    """Write the altitude (m) of each pressure (Pa); return the first row outside the atmosphere, -1 for none."""
+    for i in range(pressure.shape[0]):
+        if not least <= pressure[i] <= most:
+            return i
+        layer = _layer(layers, 2, pressure[i], -1.0)
+        share = pressure[i] / layers[layer, 2]
+        height = layers[layer, 0] + _rise(layers[layer, 1], layers[layer, 3], share)
+        out[i] = EARTH_RADIUS * height / (EARTH_RADIUS - height)
+    return -1
+
+
+@dataclass(frozen=True)
+class Atmosphere:
+    """Sea-level temperature (K), pressure (Pa) and gradient of the first layer (K/m of geopotential height).
+
+    Altitudes are geometric, above mean sea level. Raises `FieldError` for a state that no air has up to 80 km.
+    """
+
+    temperature: float = 288.15
+    pressure: float = 101325.0
+    temperature_gradient: float = -0.0065
+
+    def __post_init__(self) -> None:
+        """Refuse what is no air."""
+        for field in fields(self):
+            if not math.isfinite(getattr(self, field.name)):
+                allowed = "must be a finite number"
+                raise FieldError(f"{field.name} of the atmosphere", getattr(self, field.name), allowed=allowed)
+        if not THINNEST <= self.pressure <= DENSEST:
+            allowed = f"must be from {THINNEST:g} to {DENSEST:g}"
+            raise FieldError("pressure of the atmosphere (Pa)", self.pressure, allowed=allowed)
+        for height, there in self._temperatures():
+            if not COLDEST <= there <= HOTTEST:
+                raise FieldError(
+                    f"temperature of the atmosphere {height / 1000.0:g} km up (K)",
+                    there,
+                    allowed=f"must be from {COLDEST:g} to {HOTTEST:g}",
+                    remedy="give another temperature at sea level or temperature_gradient",
+                )
+
+    def _temperatures(self) -> Iterator[tuple[float, float]]:
+        """Yield geopotential heights (m) and T (K) there: below the sea, at the foot of each layer, above the last."""
+        there, gradients = self.temperature, (self.temperature_gradient, *GRADIENTS)
+        yield LOWEST, there + self.temperature_gradient * LOWEST
+        for foot, top, gradient in zip(BASES, (*BASES[1:], HIGHEST), gradients, strict=True):
+            yield foot, there
+            there += gradient * (top - foot)
+        yield HIGHEST, there
+
+    @cached_property
+    def _layers(self) -> FloatArray:
+        """Foot (m, geopotential), T (K), p (Pa) and gradient (K/m) of each layer, one a row."""
+        rows = np.zeros((len(BASES), 4))
+        rows[:, 0] = BASES
+        rows[:, 3] = (self.temperature_gradient, *GRADIENTS)
+        rows[0, 1:3] = self.temperature, self.pressure
+        for i in range(1, len(BASES)):
+            foot, base, pressure, gradient = rows[i - 1].tolist()
+            rise = BASES[i] - foot
+            rows[i, 1:3] = base + gradient * rise, pressure * _share(base, gradient, rise)
+        rows.setflags(write=False)
+        return rows
+
+    def _at(self, altitude: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return T (n,) K and p (n,) Pa. Raise FieldError outside the atmosphere."""
+        temperature, pressure = np.empty(altitude.shape[0]), np.empty(altitude.shape[0])
+        row = _states(self._layers, altitude, temperature, pressure)
+        if row >= 0:
+            raise FieldError(
+                f"altitude {row} (m above mean sea level)",
+                float(altitude[row]),
+                allowed=f"must be from {LOWEST:g} to {HIGHEST:g}, where the atmosphere is given",
+            )
+        return temperature, pressure
+
+    def temperature_at(self, altitude: FloatArray) -> FloatArray:
+        """Return the temperature (n,) K at altitudes (n,) m. Raises `FieldError`."""
+        return self._at(altitude)[0]
+
+    def pressure_at(self, altitude: FloatArray) -> FloatArray:
+        """Return the pressure (n,) Pa at altitudes (n,) m. Raises `FieldError`."""
+        return self._at(altitude)[1]
+
+    def density_at(self, altitude: FloatArray) -> FloatArray:
+        """Return the density (n,) kg/m^3 at altitudes (n,) m. Raises `FieldError`."""
+        temperature, pressure = self._at(altitude)
+        out = np.empty(altitude.shape[0])
+        _densities(temperature, pressure, out)
+        return out
+
+    def sound_speed_at(self, altitude: FloatArray) -> FloatArray:
+        """Return the speed of sound (n,) m/s at altitudes (n,) m. Raises `FieldError`."""
+        temperature = self.temperature_at(altitude)
+        out = np.empty(altitude.shape[0])
+        _sound_speeds(temperature, out)
+        return out
+
+    @cached_property
+    def _pressures(self) -> tuple[float, float]:
+        """Least and largest pressure (Pa) of the atmosphere."""
+        bottom, top = self.pressure_at(np.array((LOWEST, HIGHEST))).tolist()
+        return top, bottom
+
+    def altitude_of(self, pressure: FloatArray) -> FloatArray:
+        """Return the altitude (n,) m that has the pressure (n,) Pa. Raises `FieldError` outside the atmosphere."""
+        out = np.empty(pressure.shape[0])
+        least, most = self._pressures
+        row = _altitudes(self._layers, pressure, least, most, out)
+        if row >= 0:
+            allowed = f"must be from {least:.3g} to {most:.6g}, where the atmosphere is given"
+            raise FieldError(f"pressure {row} (Pa)", float(pressure[row]), allowed=allowed)
+        return out

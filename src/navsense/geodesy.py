@@ -1,0 +1,232 @@
+"""The earth's ellipsoid, and the world that stands on it.
+
+WGS-84: a = 6378137 m, f = 1 / 298.257223563, e^2 = f (2 - f), b = a (1 - f). Geodetic latitude phi, longitude lambda
+(rad), altitude h (m above the ellipsoid) and earth-centred coordinates e, x to longitude 0, z to the north pole:
+
+    x = (N + h) cos phi cos lambda,  y = (N + h) cos phi sin lambda,  z = ((1 - e^2) N + h) sin phi
+    N = a / sqrt(1 - e^2 sin^2 phi)
+
+The way back is Bowring's: with p = sqrt(x^2 + y^2) and the reduced latitude beta, tan beta = (1 - f) tan phi,
+
+    tan phi = (z + e'^2 b sin^3 beta) / (p - e^2 a cos^3 beta),   e'^2 = e^2 / (1 - e^2)
+    h = p cos phi + z sin phi - a sqrt(1 - e^2 sin^2 phi)
+
+repeated three times on sine and cosine, so that the poles are places like others. The world is a flat frame, level at
+its origin: x_e = rotation_ew x_w + origin_e, where the world's x axis points `heading` from east towards north and its
+z axis along the ellipsoid's normal. Sources: NIMA TR8350.2 (2000); Bowring 1976, Survey Review 23 (181).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from navsense.compiled import kernel
+from navsense.errors import FieldError
+from navsense.typing import FloatArray, Quaternion, Vector, Vectors
+
+SEMI_MAJOR = 6378137.0
+"""a, m (WGS-84, defining)."""
+
+FLATTENING = 1.0 / 298.257223563
+"""f (WGS-84, defining)."""
+
+SEMI_MINOR = SEMI_MAJOR * (1.0 - FLATTENING)
+ECCENTRICITY_2 = FLATTENING * (2.0 - FLATTENING)
+
+EARTH_RATE = 7.292115e-5
+"""rad/s: the earth's rate of turning against the stars (WGS-84, defining)."""
+
+INNERMOST = 1.0e6
+"""m from the earth's centre: nearer, a latitude is not worked out."""
+
+_SECOND_ECCENTRICITY_2 = ECCENTRICITY_2 / (1.0 - ECCENTRICITY_2)
+_ROUNDS = 3
+_VERTICAL = 1e-9
+"""Largest x or y of a unit quaternion that still turns about the vertical."""
+
+
+@kernel
+def ecef(latitude: float, longitude: float, altitude: float) -> tuple[float, float, float]:
+    """Return the earth-centred x, y, z (m) of geodetic latitude, longitude (rad) and altitude (m)."""
+    s, c = math.sin(latitude), math.cos(latitude)
+    n = SEMI_MAJOR / math.sqrt(1.0 - ECCENTRICITY_2 * s * s)
+    p = (n + altitude) * c
+    z = ((1.0 - ECCENTRICITY_2) * n + altitude) * s
+    return p * math.cos(longitude), p * math.sin(longitude), z
+
+
+@kernel
+def geodetic(x: float, y: float, z: float) -> tuple[float, float, float]:
+    """Return geodetic latitude, longitude in [-pi, pi] (rad) and altitude (m) of an earth-centred place (m).
+
+    NaN nearer than `INNERMOST` to the centre, and where a coordinate is not finite.
+    """
+    p2 = x * x + y * y
+    if not INNERMOST * INNERMOST <= p2 + z * z < math.inf:
+        return math.nan, math.nan, math.nan
+    p = math.sqrt(p2)
+    s, c = z, p * (1.0 - FLATTENING)
+    up, out = z, p
+    for _ in range(_ROUNDS):
+        length = math.sqrt(s * s + c * c)
+        s, c = s / length, c / length
+        up = z + _SECOND_ECCENTRICITY_2 * SEMI_MINOR * s * s * s
+        out = p - ECCENTRICITY_2 * SEMI_MAJOR * c * c * c
+        s, c = (1.0 - FLATTENING) * up, out
+    length = math.sqrt(up * up + out * out)
+    s, c = up / length, out / length
+    altitude = p * c + z * s - SEMI_MAJOR * math.sqrt(1.0 - ECCENTRICITY_2 * s * s)
+    return math.atan2(up, out), math.atan2(y, x), altitude
+
+
+@kernel
+def _geodetic_of(frame: FloatArray, position_w: Vectors, out: Vectors) -> int:
+    """Write latitude, longitude, altitude (n, 3); return the first row without them, -1 where there is none."""
+    for i in range(position_w.shape[0]):
+        x, y, z = position_w[i, 0], position_w[i, 1], position_w[i, 2]
+        out[i, 0], out[i, 1], out[i, 2] = geodetic(
+            frame[0, 0] * x + frame[0, 1] * y + frame[0, 2] * z + frame[0, 3],
+            frame[1, 0] * x + frame[1, 1] * y + frame[1, 2] * z + frame[1, 3],
+            frame[2, 0] * x + frame[2, 1] * y + frame[2, 2] * z + frame[2, 3],
+        )
+        if out[i, 2] != out[i, 2]:
+            return i
+    return -1
+
+
+@kernel
+def _position_of(frame: FloatArray, places: Vectors, out: Vectors) -> None:
+    """Write world positions (n, 3) m of rows of latitude, longitude, altitude."""
+    for i in range(places.shape[0]):
+        x, y, z = ecef(places[i, 0], places[i, 1], places[i, 2])
+        x, y, z = x - frame[0, 3], y - frame[1, 3], z - frame[2, 3]
+        for axis in range(3):
+            out[i, axis] = frame[0, axis] * x + frame[1, axis] * y + frame[2, axis] * z
+
+
+@kernel
+def _east_north_up(sine: float, cosine: float, vector_w: Vectors, out: Vectors) -> None:
+    """Write Rz(heading) v (n, 3)."""
+    for i in range(vector_w.shape[0]):
+        x, y = vector_w[i, 0], vector_w[i, 1]
+        out[i, 0], out[i, 1], out[i, 2] = cosine * x - sine * y, sine * x + cosine * y, vector_w[i, 2]
+
+
+@kernel
+def _east_north_up_at(frame: FloatArray, places: Vectors, vector_w: Vectors, out: Vectors) -> None:
+    """Write the vectors (n, 3) along east, north and up of each place."""
+    for i in range(vector_w.shape[0]):
+        x, y, z = vector_w[i, 0], vector_w[i, 1], vector_w[i, 2]
+        vx = frame[0, 0] * x + frame[0, 1] * y + frame[0, 2] * z
+        vy = frame[1, 0] * x + frame[1, 1] * y + frame[1, 2] * z
+        vz = frame[2, 0] * x + frame[2, 1] * y + frame[2, 2] * z
+        s, c = math.sin(places[i, 0]), math.cos(places[i, 0])
+        sine, cosine = math.sin(places[i, 1]), math.cos(places[i, 1])
+        outward = cosine * vx + sine * vy
+        out[i, 0] = cosine * vy - sine * vx
+        out[i, 1] = c * vz - s * outward
+        out[i, 2] = s * vz + c * outward
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the world's origin stands: latitude, longitude (rad), elevation (m above the ellipsoid), heading (rad).
+
+    The world's x axis points `heading` from east towards north: v_w = Rz(-heading) v_enu.
+
+    Raises `FieldError` for a value that is no place.
+    """
+
+    latitude: float
+    longitude: float
+    elevation: float = 0.0
+    heading: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no place on earth."""
+        for name, limit in _LIMITS.items():
+            value = getattr(self, name)
+            if not (abs(value) <= limit and math.isfinite(value)):
+                allowed = f"must be from {-limit!r} to {limit!r}" if limit < math.inf else "must be a finite number"
+                raise FieldError(f"{name} of the origin", value, allowed=allowed)
+
+    @cached_property
+    def frame(self) -> FloatArray:
+        """Return rotation_ew and the origin's earth-centred place (m) as one array (3, 4), read-only."""
+        s, c = math.sin(self.latitude), math.cos(self.latitude)
+        sine, cosine = math.sin(self.longitude), math.cos(self.longitude)
+        east = (-sine, cosine, 0.0)
+        north = (-s * cosine, -s * sine, c)
+        turn, ahead = math.sin(self.heading), math.cos(self.heading)
+        rows = np.empty((3, 4))
+        for axis in range(3):
+            rows[axis, 0] = ahead * east[axis] + turn * north[axis]
+            rows[axis, 1] = ahead * north[axis] - turn * east[axis]
+        rows[:, 2] = (c * cosine, c * sine, s)
+        rows[:, 3] = ecef(self.latitude, self.longitude, self.elevation)
+        rows.setflags(write=False)
+        return rows
+
+    def geodetic(self, position_w: Vectors) -> Vectors:
+        """Return latitude, longitude (rad) and altitude (m) (n, 3) at world positions (n, 3) m.
+
+        Raises `FieldError` for a position that is not finite or nearer than `INNERMOST` to the earth's centre.
+        """
+        out = np.empty(position_w.shape)
+        row = _geodetic_of(self.frame, position_w, out)
+        if row >= 0:
+            raise FieldError(
+                f"position {row} (m)",
+                tuple(position_w[row].tolist()),
+                allowed=f"must be finite and at least {INNERMOST / 1000.0:g} km from the earth's centre",
+            )
+        return out
+
+    def position(self, places: Vectors) -> Vectors:
+        """Return world positions (n, 3) m of rows of latitude, longitude (rad) and altitude (m)."""
+        out = np.empty(places.shape)
+        _position_of(self.frame, places, out)
+        return out
+
+    def east_north_up(self, vector_w: Vectors) -> Vectors:
+        """Return vectors (n, 3), any unit, of the world along east, north and up of the origin."""
+        out = np.empty(vector_w.shape)
+        _east_north_up(math.sin(self.heading), math.cos(self.heading), vector_w, out)
+        return out
+
+    def east_north_up_at(self, places: Vectors, vector_w: Vectors) -> Vectors:
+        """Return vectors (n, 3), any unit, of the world along east, north and up of each of the `places` (n, 3).
+
+        A place is a row of latitude, longitude (rad) and altitude (m), as `geodetic` gives them.
+        """
+        out = np.empty(vector_w.shape)
+        _east_north_up_at(self.frame, places, vector_w, out)
+        return out
+
+    def turned(self, rotation: Quaternion) -> Origin:
+        """Return the origin of a world turned by `rotation`, which must be about the vertical.
+
+        Raises `FieldError` for any other rotation: the earth stays upright.
+        """
+        w, x, y, z = rotation
+        if max(abs(x), abs(y)) > _VERTICAL:
+            raise FieldError("rotation of a world on earth", rotation, allowed="must be about the vertical")
+        return replace(self, heading=math.remainder(self.heading - 2.0 * math.atan2(z, w), 2.0 * math.pi))
+
+
+_LIMITS = {"latitude": math.pi / 2.0, "longitude": 2.0 * math.pi, "elevation": 1e6, "heading": math.inf}
+
+
+def earth_rate_w(origin: Origin) -> Vector:
+    """Return the earth's angular velocity (rad/s) in the world frame, the same everywhere in it.
+
+    A gyro on a body that turns by omega_wb against the world feels ``omega_wb + rotation_wb^-1 earth_rate_w``; an
+    accelerometer that moves with v_w feels ``rotation_wb^-1 (a_w + 2 earth_rate_w x v_w - g_w)``: normal gravity holds
+    the centrifugal part.
+    """
+    x, y, z = (EARTH_RATE * float(part) for part in origin.frame[2, :3])
+    return (x, y, z)

@@ -1,0 +1,51 @@
+"""Air pressure readings as `sensor_msgs/msg/FluidPressure` and `gz.msgs.FluidPressure`.
+
+The variance is the white noise's deviation squared (Gazebo fills in its square root).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from navsense.messages.base import Part, clock_of, frame_of, sheet_of, stamps, variances
+from navsense.messages.cdr import Message, layout, set_stamp
+from navsense.messages.gz import doubles, header, nested, rows_of
+from navsense.sensors.air_pressure import AirPressure
+from navsense.series import Reading
+from navsense.typing import AnyArray, IntArray
+from navsense.world import MountedSensor
+
+TYPE = "sensor_msgs/msg/FluidPressure"
+
+
+def variance_of(sensor: MountedSensor, part: Part) -> float:
+    """Return the variance (Pa^2) that a message states. Raise `SinkError` for a sheet of another kind."""
+    (variance,) = variances(part, sheet_of(sensor, AirPressure).pressure.deviation(sensor.rate))
+    return variance
+
+
+def message(sensor: MountedSensor, part: Part) -> Message:
+    """Return how the readings (Pa), the truth or the hidden errors of an air pressure sensor become messages.
+
+    `SinkError` for a sheet of another kind.
+    """
+    clock, variance = clock_of(sensor), variance_of(sensor, part)
+
+    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+        set_stamp(rows, stamp, clock)
+        rows["fluid_pressure"] = arrays["pressure"]
+        rows["variance"] = variance
+
+    return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}), fill)
+
+
+def gz_message(stamp: int, frame: str, sequence: int, pressure: float, variance: float) -> bytes:
+    """Return `gz.msgs.FluidPressure` of a stamp (ns), a pressure (Pa) and its variance (Pa^2)."""
+    return nested(1, header(stamp, frame, sequence)) + doubles(2, (pressure, variance))
+
+
+def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
+    """Return the `gz.msgs.FluidPressure` messages of a reading, numbered from `sequence` on; dropouts have none."""
+    variance, frame = variance_of(sensor, "reading"), frame_of(sensor)
+    shown, pressure = stamps(reading, clock_of(sensor)).tolist(), reading["pressure"].tolist()
+    return [gz_message(shown[k], frame, sequence + i, pressure[k], variance) for i, k in enumerate(rows_of(reading))]

@@ -1,0 +1,146 @@
+"""Faults of a whole sensor that come and go by chance: it says nothing for a while, or says the same for a while.
+
+Each is a telegraph process, on and off in continuous time, exact for any step and stationary from the first sample::
+
+    P(on at 0) = p,   p = r d / (1 + r d)                     r begins a second while off, d mean duration (s)
+    P(on at t + dt | off at t) = p (1 - e),   P(off at t + dt | on at t) = (1 - p) (1 - e),   e = exp(-(r + 1 / d) dt)
+
+While it is dropped out, a sensor's numbers are NaN, not valid, and no message is sent. While it is stuck, they are
+those of the last sample before; a sensor that is stuck at its first sample stays at that one. Source: the two-state
+Markov process, Papoulis, Probability, Random Variables and Stochastic Processes (random telegraph signal).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+
+from navsense.compiled import kernel
+from navsense.errors import SensorError
+from navsense.streams import Process
+from navsense.ticks import Ticks
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray
+
+LARGEST = 1e12
+"""Rates (1/s) and durations (s) beyond this are a mistake."""
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How often a sensor drops out and gets stuck (begins a second while it is well), and how long on average (s).
+
+    A kind acts where both its rate and its duration are above 0. Raises `SensorError` for a value that is negative or
+    not finite, or a rate without a duration.
+    """
+
+    dropout_rate: float = 0.0
+    dropout_duration: float = 0.0
+    stuck_rate: float = 0.0
+    stuck_duration: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no rate or no duration."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not 0.0 <= value <= LARGEST:
+                raise SensorError(field.name, value, allowed=f"must be from 0 to {LARGEST:g}")
+        for kind in KINDS:
+            rate, duration = self.figures(kind)
+            if (rate > 0.0) != (duration > 0.0):
+                raise SensorError(
+                    f"{kind}_rate and {kind}_duration",
+                    (rate, duration),
+                    allowed="must both be 0 or both above 0",
+                    remedy="give how often it begins (1/s) and how long it lasts on average (s)",
+                )
+
+    def figures(self, kind: str) -> tuple[float, float]:
+        """Return rate (1/s) and mean duration (s) of "dropout" or "stuck"."""
+        return getattr(self, f"{kind}_rate"), getattr(self, f"{kind}_duration")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Return the kinds that act."""
+        return tuple(kind for kind in KINDS if self.figures(kind)[0] > 0.0)
+
+    def share(self, kind: str) -> float:
+        """Return the share p of the time that a kind is on."""
+        rate, duration = self.figures(kind)
+        return rate * duration / (1.0 + rate * duration)
+
+    def processes(self) -> tuple[Process, ...]:
+        """Return the random processes of the kinds that act: a uniform at the start and one at each tick."""
+        return tuple(Process("faults", kind, initial=1, kind="uniform") for kind in self.kinds)
+
+
+KINDS = ("dropout", "stuck")
+
+
+class FaultState(NamedTuple):
+    """Which kinds that act are on at tick `last`, and what the sensor showed there, (...) by name."""
+
+    on: tuple[bool, ...]
+    shown: Mapping[str, AnyArray]
+    last: int = 0
+
+
+@kernel
+def _telegraph(
+    on: bool, share: float, pace: float, rate: float, last: int, index: IntArray, draws: FloatArray, out: BoolArray
+) -> bool:
+    """Write whether it is on at each tick; `pace` is r + 1 / d; return whether it is at the last."""
+    for i in range(index.shape[0]):
+        changed = -math.expm1(-pace * ((index[i] - last) / rate))
+        on = draws[i] >= (1.0 - share) * changed if on else draws[i] < share * changed
+        last = index[i]
+        out[i] = on
+    return on
+
+
+def begin(faults: Faults, draws: FloatArray) -> FaultState:
+    """Return the state at t = 0 from the initial draws of `processes`."""
+    return FaultState(tuple(bool(u < faults.share(kind)) for u, kind in zip(draws, faults.kinds, strict=True)), {})
+
+
+def strike(
+    faults: Faults, state: FaultState, ticks: Ticks, draws: FloatArray, arrays: Mapping[str, AnyArray]
+) -> tuple[FaultState, Mapping[str, AnyArray], BoolArray]:
+    """Return the new state, what the sensor shows, and where it shows anything (n,).
+
+    `arrays` (n, ...) by name are what it would show without faults; `draws` (kinds, n).
+    """
+    count, kinds = len(ticks), faults.kinds
+    found = {kind: np.zeros(count, dtype=np.bool_) for kind in KINDS}
+    on = []
+    for kind, row, was in zip(kinds, draws, state.on, strict=True):
+        rate, duration = faults.figures(kind)
+        figures = (faults.share(kind), rate + 1.0 / duration, ticks.rate)
+        on.append(bool(_telegraph(was, *figures, state.last, ticks.index, row, found[kind])))
+    source = np.where(found["stuck"], 0, np.arange(1, count + 1))
+    source = np.maximum.accumulate(source)  # 0 is what was shown before this block
+    shown = {name: _held(state.shown.get(name), array, source) for name, array in arrays.items()}
+    last = {name: array[-1].copy() for name, array in shown.items()} if count else state.shown
+    out = {name: _silent(array, found["dropout"]) for name, array in shown.items()}
+    end = int(ticks.index[-1]) if count else state.last
+    return FaultState(tuple(on), last, end), out, ~found["dropout"]
+
+
+def _held(before: AnyArray | None, array: AnyArray, source: IntArray) -> AnyArray:
+    """Return the rows that are shown: row `source` - 1 of the array, or the one `before` it; the first if none was."""
+    if not source.size or source[0] > 0:
+        return array[source - 1]
+    first = array[0] if before is None else before
+    return np.concatenate((first[None], array))[source]
+
+
+def _silent(array: AnyArray, dropped: BoolArray) -> AnyArray:
+    """Return the array with NaN in the rows that are dropped; one of integers stays as it is."""
+    if array.dtype.kind != "f" or not dropped.any():
+        return array
+    out = array.copy()
+    out[dropped] = np.nan
+    return out

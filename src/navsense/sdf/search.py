@@ -1,0 +1,117 @@
+"""Where included files are looked for: beside the file that includes them, and in folders of models.
+
+| URI | looked for |
+|---|---|
+| `model://NAME/...`, `package://NAME/...` | in each folder of the search path, then beside the file |
+| `NAME/...` | beside the file, then in each folder of the search path |
+| `file:///PLACE`, `/PLACE` | there |
+| `file://NAME/...` | beside the file |
+
+The search path is what the caller gives, then `GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH`, `SDF_PATH` and
+`GAZEBO_MODEL_PATH`, as Gazebo and libsdformat know them. A folder holds a `model.config`, which names its files by the
+version of SDF; the newest that is read counts. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from navsense.errors import SdfError
+from navsense.sdf.names import NEWEST, minor_of
+from navsense.sdf.read import Element, read
+from navsense.sdf.values import refusal, text
+
+VARIABLES = ("GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "SDF_PATH", "GAZEBO_MODEL_PATH")
+"""Variables of the environment that hold folders of models, separated as in PATH; the first counts first."""
+
+CONFIGS = ("model.config", "manifest.xml")
+"""What says which file of a model's folder is the model; the second is the older name."""
+
+PathsGiven = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+_SHOWN = 8
+_FROM_FOLDERS = ("model", "package")
+_ONLINE = ("http", "https")
+
+
+@dataclass(frozen=True)
+class Search:
+    """Folders of models, the first to be looked into first."""
+
+    folders: tuple[Path, ...] = ()
+
+    def file(self, element: Element) -> Path:
+        """Return the file that the `<uri>` of an include names. Raises `SdfError` with the places searched."""
+        uri = text(element, parent="include")
+        places = self._places(element, uri)
+        found = next((place for place in places if _exists(place)), None)
+        if found is None:
+            shown = ", ".join(map(str, places[:_SHOWN]))
+            more = f" and {len(places) - _SHOWN} places more" if len(places) > _SHOWN else ""
+            remedy = f"name its folder by --path (path= in Python) or in {VARIABLES[0]}"
+            raise refusal(element, uri, f"is not found; looked for {shown}{more}", parent="include", remedy=remedy)
+        return _model_file(element, found) if found.is_dir() else found
+
+    def _places(self, element: Element, uri: str) -> list[Path]:
+        """Return where the file may be, each place once."""
+        scheme, separator, rest = uri.partition("://")
+        beside = Path(element.path).parent
+        if not separator:
+            return _unique([beside / uri, *(folder / uri for folder in self.folders)])
+        if scheme in _FROM_FOLDERS and rest.strip("/"):
+            rest = rest.strip("/")
+            return _unique([*(folder / rest for folder in self.folders), beside / rest])
+        if scheme == "file" and rest:
+            return [beside / rest]
+        allowed = "must be a file, model://NAME, package://NAME or file://PLACE"
+        remedy = ""
+        if scheme in _ONLINE:
+            remedy = "nothing is downloaded: get the model by `gz fuel download -u`, and write model://NAME"
+        raise refusal(element, uri, allowed, parent="include", remedy=remedy)
+
+
+def search_of(path: PathsGiven = ()) -> Search:
+    """Return the search path: the caller's folders, then those of the environment.
+
+    Raises `SdfError` for a folder of the caller's that is none.
+    """
+    given = (path,) if isinstance(path, str | os.PathLike) else tuple(path)
+    folders = [Path(folder) for folder in given]
+    for folder in folders:
+        if not _exists(folder) or not folder.is_dir():
+            remedy = "check --path (path= in Python)"
+            raise SdfError("search path", str(folder), allowed="must be a folder", remedy=remedy)
+    for variable in VARIABLES:
+        folders += [Path(folder) for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
+    return Search(tuple(_unique(folders)))
+
+
+def _unique(places: list[Path]) -> list[Path]:
+    return list(dict.fromkeys(places))
+
+
+def _exists(place: Path) -> bool:
+    try:
+        return place.exists()
+    except (OSError, ValueError):  # a name too long, a null character in it, a folder that may not be entered
+        return False
+
+
+def _model_file(element: Element, folder: Path) -> Path:
+    """Return the file of a model's folder that has the newest version of those that are read."""
+    config = next((folder / name for name in CONFIGS if _exists(folder / name)), None)
+    if config is None:
+        allowed = f"is a folder without {CONFIGS[0]}"
+        raise refusal(element, element.text, allowed, parent="include", remedy=f"name the file in {folder}")
+    root = read(config)
+    files = [(minor_of(child.attributes.get("version", "")) or 0, child) for child in root.all("sdf") if child.text]
+    known = [(minor, child) for minor, child in files if minor <= NEWEST]
+    if root.tag != "model" or not known:
+        value = f"<{root.tag[:80]}> with {len(files)} <sdf>"
+        allowed = f"must be a <model> with an <sdf> of version 1.{NEWEST} or older"
+        raise SdfError("model.config", value, where=root.where, allowed=allowed)
+    newest = max(minor for minor, _ in known)
+    return folder / next(child.text for minor, child in known if minor == newest)

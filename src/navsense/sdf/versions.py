@@ -1,0 +1,241 @@
+"""Older versions of SDF: a tree of 1.4 to 1.11 is rewritten as the newest says it; elements keep their lines.
+
+| until | written as | becomes |
+|---|---|---|
+| 1.4 | a joint's axis | expressed in the model: `use_parent_model_frame` is true where it is not given |
+| 1.5 | `<physics><gravity>`, `<physics><magnetic_field>` | `<world><gravity>`, `<world><magnetic_field>` |
+| 1.5 | `<imu><noise><type>`, `<rate>`, `<accel>` | the noise of the three axes of each |
+| 1.6 | `<pose frame="...">` | `<pose relative_to="...">` |
+| 1.6 | `<use_parent_model_frame>` | `<xyz expressed_in="__model__">` |
+| 1.6 | `<imu><topic>` | `<sensor><topic>` |
+| 1.7 | `<link name="arm::hand">` | `<model name="arm"><link name="hand">` |
+
+An element that the file's version does not have yet is read as in the version that brought it, as Gazebo reads it, and
+a warning says so. Source: the conversion files and the specifications of SDF 1.4 to 1.12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from navsense.sdf.context import Context, Place
+from navsense.sdf.frames import MODEL_FRAME
+from navsense.sdf.read import Element
+from navsense.sdf.values import flag, refusal
+
+NEWER_ATTRIBUTES = {
+    ("frame", "attached_to"): 7,
+    ("include", "merge"): 9,
+    ("model", "canonical_link"): 7,
+    ("model", "placement_frame"): 8,
+    ("pose", "degrees"): 9,
+    ("pose", "relative_to"): 7,
+    ("pose", "rotation_format"): 9,
+    ("xyz", "expressed_in"): 7,
+}
+"""Element and attribute -> the y of the SDF version 1.y that brought it."""
+
+NEWER_ELEMENTS = {
+    ("imu", "angular_velocity"): 5,
+    ("imu", "enable_orientation"): 6,
+    ("imu", "linear_acceleration"): 5,
+    ("imu", "orientation_reference_frame"): 6,
+    ("include", "name"): 5,
+    ("include", "placement_frame"): 8,
+    ("include", "pose"): 5,
+    ("include", "static"): 5,
+    ("model", "frame"): 5,
+    ("model", "include"): 5,
+    ("model", "model"): 5,
+    ("noise", "dynamic_bias_correlation_time"): 6,
+    ("noise", "dynamic_bias_stddev"): 6,
+    ("sensor", "air_pressure"): 6,
+    ("sensor", "air_speed"): 10,
+    ("sensor", "altimeter"): 5,
+    ("sensor", "frame_id"): 12,
+    ("sensor", "magnetometer"): 5,
+    ("sensor", "navsat"): 7,
+    ("spherical_coordinates", "world_frame_orientation"): 6,
+    ("world", "atmosphere"): 6,
+    ("world", "frame"): 7,
+    ("world", "gravity"): 6,
+    ("world", "magnetic_field"): 6,
+    ("world", "wind"): 6,
+}
+"""Parent and element -> the y of the SDF version 1.y that brought it."""
+
+IMU_NOISE = Place(read=frozenset(("type", "rate", "accel")))
+
+_DEFAULT_TOPIC = "__default_topic__"
+_CHANNELS = {"angular_velocity": "rate", "linear_acceleration": "accel"}
+_AXES = ("axis", "axis2")
+
+
+def upgrade(context: Context, root: Element, minor: int) -> None:
+    """Rewrite a file's tree of SDF 1.`minor` in place; what cannot be said in the newest version is a problem."""
+    _warn_of_newer(context, root, minor)
+    if minor < 6:
+        for world in root.all("world"):
+            _move_fields(world)
+    if minor < 7:
+        for parent, element in _walk(root):
+            _to_seven(context, parent, element, minor)
+    if minor < 8:
+        for model in _models(root):
+            _unflatten(context, model)
+
+
+def _walk(root: Element) -> Iterator[tuple[Element, Element]]:
+    """Yield (parent, element) of all below `root` that is SDF: what other programs brought is left out."""
+    queue = [root]
+    while queue:
+        parent = queue.pop()
+        for child in parent.children:
+            if child.tag != "plugin" and ":" not in child.tag:
+                yield parent, child
+                queue.append(child)
+
+
+def _models(root: Element) -> Iterator[Element]:
+    """Yield the models of a file, and below them also what is made of them on the way."""
+    queue = [root, *root.all("world")]
+    while queue:
+        models = list(queue.pop().all("model"))
+        yield from models
+        queue.extend(models)
+
+
+def _warn_of_newer(context: Context, root: Element, minor: int) -> None:
+    """Note, once for each of them, what the file's version does not have yet."""
+    said: set[str] = set()
+    for parent, element in _walk(root):
+        tag = element.tag
+        found = [(f"<{parent.tag}><{tag}>", NEWER_ELEMENTS.get((parent.tag, tag), 0))]
+        found += [(f"<{tag} {name}>", NEWER_ATTRIBUTES.get((tag, name), 0)) for name in element.attributes]
+        for what, since in found:
+            if since > minor and what not in said:
+                said.add(what)
+                reason = f"exists since SDF 1.{since}, and the file says 1.{minor}; it is read as in SDF 1.{since}"
+                context.note("warning", what, reason, element.where)
+
+
+def _move_fields(world: Element) -> None:
+    """Move gravity and magnetic field of the first physics that has them out of it, where the world has none."""
+    for tag in ("gravity", "magnetic_field"):
+        holder = next((physics for physics in world.all("physics") if physics.first(tag)), None)
+        field = holder.first(tag) if holder else None
+        if holder and field and world.first(tag) is None:
+            holder.children.remove(field)
+            world.children.append(field)
+
+
+def _to_seven(context: Context, parent: Element, element: Element, minor: int) -> None:
+    if element.tag == "pose":
+        _rename(element, "frame", "relative_to")
+    elif element.tag in _AXES and parent.tag == "joint":
+        with context.collecting():
+            _express(element, default=minor < 5)
+    elif element.tag == "imu" and parent.tag == "sensor":
+        _move_topic(parent, element)
+        if minor < 6:
+            _spread_noise(context, element)
+
+
+def _rename(element: Element, old: str, new: str) -> None:
+    """Give an attribute its newer name, unless that one is there too."""
+    if old in element.attributes and element.attribute(new) is None:
+        kept = {name: value for name, value in element.attributes.items() if name not in (old, new)}
+        element.attributes = {**kept, new: element.attributes[old]}
+
+
+def _express(axis: Element, *, default: bool) -> None:
+    """Write `use_parent_model_frame`, or the `default` where it is absent, as the frame of `<xyz>`."""
+    given = axis.first("use_parent_model_frame")
+    if given is not None:
+        axis.children.remove(given)
+    in_model = default if given is None else flag(given, parent=axis.tag)
+    for xyz in axis.all("xyz"):
+        if in_model and "expressed_in" not in xyz.attributes:
+            xyz.attributes = {**xyz.attributes, "expressed_in": MODEL_FRAME}
+
+
+def _move_topic(sensor: Element, imu: Element) -> None:
+    """Make the topic in `<imu>` that of the sensor, where the sensor has none."""
+    topic = imu.first("topic")
+    if topic is None or (sensor.first("topic") is not None and topic.text != _DEFAULT_TOPIC):
+        return
+    imu.children.remove(topic)
+    if topic.text != _DEFAULT_TOPIC:
+        sensor.children.append(topic)
+
+
+def _spread_noise(context: Context, imu: Element) -> None:
+    """Give the noise of `<rate>` and `<accel>` to each axis."""
+    noise = imu.first("noise")
+    if noise is None:
+        return
+    context.check(noise, IMU_NOISE)
+    kind = noise.first("type")
+    both = next((child for child in imu.children if child.tag in _CHANNELS), None)
+    if kind is None or not kind.text:
+        given = "missing" if kind is None else "empty"
+        allowed = "must be given: none, gaussian or gaussian_quantized"
+        context.problem(refusal(kind or noise, given, allowed, parent="imu"))
+    if both is not None:
+        remedy = f"the other way is the <{both.tag}> on line {both.line}; keep one of the two"
+        context.problem(refusal(noise, None, "says the noise of the axes a second time", parent="imu", remedy=remedy))
+    imu.children.remove(noise)
+    if kind is None or not kind.text or both is not None:
+        return
+    for channel, tag in _CHANNELS.items():
+        terms = noise.first(tag)
+        inner = Element("noise", {"type": kind.text}, noise.line, noise.path)
+        inner.children = list(terms.children) if terms else []
+        axes = [replace(inner, tag=axis, attributes={}, children=[inner]) for axis in "xyz"]
+        imu.children.append(replace(inner, tag=channel, attributes={}, children=axes))
+
+
+def _unflatten(context: Context, model: Element) -> None:
+    """Put the children called `INNER::NAME` into a nested model INNER, with names that hold there."""
+    inner: dict[str, Element] = {}
+    kept: list[Element] = []
+    for child in model.children:
+        head, colons, rest = child.attributes.get("name", "").partition("::")
+        if not colons or child.tag not in ("link", "joint", "frame", "model"):
+            kept.append(child)
+            continue
+        if head not in inner:
+            inner[head] = Element("model", {"name": head}, child.line, child.path)
+            kept.append(inner[head])
+        _strip(child, f"{head}::")
+        if child.tag == "frame" and rest == MODEL_FRAME:
+            _as_model_frame(inner[head], child)
+        else:
+            child.attributes = {**child.attributes, "name": rest}
+            inner[head].children.append(child)
+    for name, nested in inner.items():
+        reason = f"are read as the model {name!r}, as names with :: meant it before SDF 1.8"
+        context.note("warning", f'children of <model name="{model.attributes.get("name", "")}">', reason, nested.where)
+    model.children = kept
+
+
+def _strip(element: Element, prefix: str) -> None:
+    """Take a prefix off all names of frames that an element refers to."""
+    queue = [element]
+    while queue:
+        at = queue.pop()
+        for name in ("relative_to", "attached_to", "expressed_in"):
+            if at.attributes.get(name, "").startswith(prefix):
+                at.attributes = {**at.attributes, name: at.attributes[name].removeprefix(prefix)}
+        if at.tag in ("parent", "child"):
+            at.text = at.text.removeprefix(prefix)
+        queue.extend(child for child in at.children if child.tag != "plugin" and ":" not in child.tag)
+
+
+def _as_model_frame(model: Element, frame: Element) -> None:
+    """Give a nested model the pose and the canonical link of the frame that stood for it."""
+    attached = frame.attributes.get("attached_to")
+    if attached:
+        model.attributes = {**model.attributes, "canonical_link": attached}
+    model.children.extend(frame.all("pose"))

@@ -1,0 +1,117 @@
+"""Air pressure sensor: the static pressure of the atmosphere at the sensor's altitude.
+
+    pressure = p(elevation + reference_altitude + z) + errors
+
+p is the atmosphere of the surroundings over altitude above mean sea level (see `environment.atmosphere`), z the height
+of the sensor's own point in the world, elevation that of the world's origin, 0 where the world stands nowhere on earth.
+The `reference_altitude` lifts a sensor above the world's ground instead of a mountain under it (SDF). Elevation is
+taken as above the sea: the geoid is not modelled. Pressure is the same all over a level of the world: its levels are
+flat.
+Source: SDF 1.12 `air_pressure.sdf`; US Standard Atmosphere 1976.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Literal
+
+from navsense.clock import Clock
+from navsense.environment.base import Environment
+from navsense.errors import SensorError
+from navsense.motion.base import Motion
+from navsense.noise.channel import NEUTRAL, Noise, witness
+from navsense.noise.channels import Channels, ChannelState
+from navsense.sensors.apply import apply
+from navsense.sensors.base import TEMPERATURE, Measured, Output, warmth
+from navsense.series import Reading
+from navsense.streams import Process
+from navsense.ticks import Ticks
+from navsense.typing import AnyArray, FloatArray
+
+
+@dataclass(frozen=True)
+class AirPressure:
+    """Data sheet of an air pressure sensor: its noise (Pa), and how far it stands above its place in the world (m)."""
+
+    pressure: Noise = NEUTRAL
+    reference_altitude: float = 0.0
+
+    type: ClassVar[str] = "air_pressure"
+    group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    tolerance: ClassVar[float] = 1e-12
+
+    def __post_init__(self) -> None:
+        """Refuse an altitude that is none."""
+        if not math.isfinite(self.reference_altitude):
+            raise SensorError("reference_altitude (m)", self.reference_altitude, allowed="must be a finite number")
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:
+        """Return the one array of a reading: pressure (n,) Pa."""
+        return (Output("pressure", 0, "Pa", "vertical"),)
+
+    @cached_property
+    def _channels(self) -> Channels:
+        return Channels(("pressure",), (self.pressure,))
+
+    def noise(self) -> Mapping[str, tuple[Noise, ...]]:
+        """Return the noise of the pressure."""
+        return {"pressure": (self.pressure,)}
+
+    def processes(self) -> tuple[Process, ...]:
+        """Return the random processes of the pressure."""
+        return self._channels.processes
+
+    def init(self, draws: FloatArray) -> ChannelState:
+        """Return this serial number's turn-on bias and drift."""
+        return self._channels.init(draws)
+
+    def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
+        """Return the pressure (n,) Pa at the sensor."""
+        elevation = environment.origin.elevation if environment.origin else 0.0
+        altitude = motion.at(ticks.time).position_w[:, 2] + (elevation + self.reference_altitude)
+        pressure = environment.atmosphere.pressure_at(altitude)
+        return {"pressure": pressure, **warmth(environment, ticks.time, needed=self._channels.warms)}
+
+    def measure(
+        self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> tuple[ChannelState, Measured]:
+        """Return the new state and the noisy pressure (n,) Pa with its slow error."""
+        state, values, slow = self._channels.apply(
+            state, ticks, draws, ideal["pressure"], temperature=ideal.get(TEMPERATURE)
+        )
+        return state, Measured(
+            {"pressure": values[:, 0]}, {"pressure": slow[:, 0]}, turn_on={"pressure": state.turn_on[0]}
+        )
+
+    def apply(
+        self,
+        time: FloatArray,
+        pressure: FloatArray,
+        *,
+        seed: int,
+        run: int = 0,
+        name: str | None = None,
+        clock: Clock | None = None,
+        temperature: FloatArray | None = None,
+    ) -> Reading:
+        """Return this sheet's errors on one's own pressures (n,) Pa, time (n,) s, temperature (n,) K.
+
+        Raises `SensorError`.
+        """
+        given = {"pressure": pressure}
+        return apply(self, time, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+
+    def neutral(self) -> AirPressure:
+        """Return the same sheet without errors."""
+        return replace(self, pressure=NEUTRAL)
+
+    @classmethod
+    def witness(cls) -> AirPressure:
+        """Return a sheet in which every parameter acts: figures of the order of a small barometer."""
+        scale = {"scale_factor": 1e-5, "scale_factor_stddev": 1e-5, "scale_temperature_coefficient": 1e-6}
+        noise = witness(3.0, **scale, minimum=98680.0, maximum=98725.0)
+        return cls(noise, 100.0)

@@ -1,0 +1,242 @@
+"""Altimeter: the sensor's height above a reference, and its vertical velocity.
+
+    vertical_position  = z(t) - reference(t) + errors
+    vertical_velocity  = v_z(t) + errors
+    vertical_reference = reference(t)
+
+z and v are position and velocity of the sensor's own point in the world, lever arm included; vertical is the world's z.
+The reference is a fixed height above the world's origin, or the sensor's own height, taken at the start and, where a
+period P is given, anew at the first sample at or after each n P. The errors of height and velocity are two channels.
+Source: Gazebo's design of an altimeter sensor; gz-sensors' `AltimeterSensor`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from navsense.clock import Clock
+from navsense.compiled import kernel
+from navsense.environment.base import Environment
+from navsense.errors import SensorError
+from navsense.motion.base import Motion
+from navsense.noise.channel import NEUTRAL, Noise, witness
+from navsense.noise.channels import Channels, ChannelState
+from navsense.sensors.apply import apply, checked_rows, checked_time, own_ticks
+from navsense.sensors.base import TEMPERATURE, Measured, Output, warmth
+from navsense.series import Reading
+from navsense.streams import Process
+from navsense.ticks import Ticks
+from navsense.typing import AnyArray, FloatArray, IntArray, Vectors
+
+CHANNELS = ("vertical_position", "vertical_velocity")
+REFERENCE = "vertical_reference"
+
+WHOLE = 1e-9
+"""How far, of its size, a period in samples may be from a whole number and still count as one."""
+
+
+@kernel
+def _taken(index: IntArray, samples: float, out: IntArray) -> None:
+    """Write the last tick at or before each index that is the first at or after a multiple of `samples` ticks."""
+    for i in range(index.shape[0]):
+        n = math.floor(index[i] / samples)
+        tick = math.ceil(n * samples)
+        if tick > index[i]:  # the quotient was rounded up
+            tick = math.ceil((n - 1) * samples)
+        elif math.ceil((n + 1) * samples) <= index[i]:  # or down
+            tick = math.ceil((n + 1) * samples)
+        out[i] = tick
+
+
+@kernel
+def _heights(index: IntArray, taken: IntArray, position_w: Vectors, out: FloatArray) -> int:
+    """Write z (n,) m at the ticks `taken`; NaN where one is not among `index`. Return how many those are."""
+    row, missing = 0, 0
+    for i in range(index.shape[0]):
+        while index[row] < taken[i]:
+            row += 1
+        if index[row] == taken[i]:
+            out[i] = position_w[row, 2]
+        else:
+            out[i] = math.nan
+            missing += 1
+    return missing
+
+
+@kernel
+def _vertical(
+    position_w: Vectors, velocity_w: Vectors, reference: FloatArray, height: FloatArray, rate: FloatArray
+) -> None:
+    """Write z less the reference (n,) m, and the vertical velocity (n,) m/s."""
+    for i in range(height.shape[0]):
+        height[i] = position_w[i, 2] - reference[i]
+        rate[i] = velocity_w[i, 2]
+
+
+@dataclass(frozen=True)
+class Zeroed:
+    """A reference that is the sensor's own height at the start, taken anew every `period` (s); infinite: never again.
+
+    Raises `SensorError` for a period that is not above zero.
+    """
+
+    period: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse what is no period."""
+        if not self.period > 0.0:
+            raise SensorError("period of an altimeter's reference (s)", self.period, allowed="must be > 0")
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        return "own height at the start" + (f" and every {self.period:g} s" if self.period < math.inf else "")
+
+    def taken(self, ticks: Ticks) -> IntArray:
+        """Return the ticks (n,) at which the references in force were taken."""
+        out = np.zeros(len(ticks), dtype=np.int64)
+        samples = self.period * ticks.rate
+        if samples < math.inf:
+            whole = round(samples)
+            _taken(ticks.index, float(whole) if whole and abs(samples - whole) <= WHOLE * samples else samples, out)
+        return out
+
+
+@dataclass(frozen=True)
+class Altimeter:
+    """Data sheet of an altimeter: noise of height (m) and vertical velocity (m/s), and what heights are told from.
+
+    `reference` is a height in the world (m), or `Zeroed`; under `classic` it is the height at the start, whatever the
+    sheet says.
+    """
+
+    vertical_position: Noise = NEUTRAL
+    vertical_velocity: Noise = NEUTRAL
+    reference: float | Zeroed = 0.0
+    classic: bool = False
+
+    type: ClassVar[str] = "altimeter"
+    group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    tolerance: ClassVar[float] = 1e-12
+
+    def __post_init__(self) -> None:
+        """Refuse a reference that is no height."""
+        if not isinstance(self.reference, Zeroed) and not math.isfinite(self.reference):
+            allowed = "must be a finite height in metres, or Zeroed(period)"
+            raise SensorError("reference of an altimeter (m)", self.reference, allowed=allowed)
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:
+        """Return the arrays of a reading, (n,) each: height above the reference m, velocity m/s, reference m."""
+        units = {"vertical_position": "m", "vertical_velocity": "m/s", REFERENCE: "m"}
+        return tuple(Output(name, 0, unit, "vertical") for name, unit in units.items())
+
+    @cached_property
+    def _channels(self) -> Channels:
+        return Channels(CHANNELS, (self.vertical_position, self.vertical_velocity))
+
+    def noise(self) -> Mapping[str, tuple[Noise, ...]]:
+        """Return the noise of height and velocity."""
+        return {"vertical_position": (self.vertical_position,), "vertical_velocity": (self.vertical_velocity,)}
+
+    def processes(self) -> tuple[Process, ...]:
+        """Return the random processes of the two channels, height first."""
+        return self._channels.processes
+
+    def init(self, draws: FloatArray) -> ChannelState:
+        """Return this serial number's turn-on biases and drifts."""
+        return self._channels.init(draws)
+
+    @property
+    def reference_in_force(self) -> float | Zeroed:
+        """Return what heights are told from: a height in the world (m), or how the own height is taken."""
+        return Zeroed() if self.classic else self.reference
+
+    def _reference(self, motion: Motion, ticks: Ticks, position_w: Vectors) -> FloatArray:
+        """Return the reference (n,) m in force at each tick; `position_w` (n, 3) is the sensor's at the ticks."""
+        given = self.reference_in_force
+        if not isinstance(given, Zeroed):
+            return np.full(len(ticks), given, dtype=np.float64)
+        taken, height = given.taken(ticks), np.empty(len(ticks))
+        outside: set[int] = set()
+        if _heights(ticks.index, taken, position_w, height):
+            outside = set(taken[np.isnan(height)].tolist())
+        for tick in outside:
+            height[taken == tick] = motion.at(np.array([tick / ticks.rate])).position_w[0, 2]
+        if not outside.issuperset(taken[-1:].tolist()):
+            motion.at(taken[-1:] / ticks.rate)  # by itself: a motion that forgets keeps it for the next block
+        return height
+
+    def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
+        """Return height above the reference m, vertical velocity m/s and reference m without errors, (n,) each."""
+        truth = motion.at(ticks.time)
+        height, rate = np.empty(len(ticks)), np.empty(len(ticks))
+        reference = self._reference(motion, ticks, truth.position_w)
+        _vertical(truth.position_w, truth.velocity_w, reference, height, rate)
+        found = {"vertical_position": height, "vertical_velocity": rate, REFERENCE: reference}
+        return {**found, **warmth(environment, ticks.time, needed=self._channels.warms)}
+
+    def measure(
+        self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> tuple[ChannelState, Measured]:
+        """Return the new state and the readings with their slow errors; the reference has none."""
+        given = (ideal[name] for name in CHANNELS)
+        state, values, slow = self._channels.apply(state, ticks, draws, *given, temperature=ideal.get(TEMPERATURE))
+        arrays = {name: values[:, i] for i, name in enumerate(CHANNELS)}
+        errors = {name: slow[:, i] for i, name in enumerate(CHANNELS)}
+        turn_on = {name: state.turn_on[i] for i, name in enumerate(CHANNELS)}
+        return state, Measured({**arrays, REFERENCE: ideal[REFERENCE]}, errors, turn_on=turn_on)
+
+    def adjusted(self, name: str, value: float) -> Altimeter:
+        """Return the sheet with the reference `value` (m) from now on; only "vertical_reference" can be set.
+
+        Raises `SensorError`.
+        """
+        if name != REFERENCE:
+            raise SensorError("array to be set of an altimeter", name, allowed=f"must be {REFERENCE}")
+        return replace(self, reference=float(value), classic=False)
+
+    def apply(
+        self,
+        time: FloatArray,
+        height: FloatArray,
+        vertical_velocity: FloatArray,
+        *,
+        seed: int,
+        run: int = 0,
+        name: str | None = None,
+        clock: Clock | None = None,
+        temperature: FloatArray | None = None,
+    ) -> Reading:
+        """Return this sheet's errors on one's own heights m in the world and vertical velocities m/s, (n,) each.
+
+        time (n,) s, temperature (n,) K. A reference that is the own height is taken in the first row at or after its
+        instant, counted from the first row. Raises `SensorError`.
+        """
+        seconds = checked_time(time)
+        own = checked_rows("height", height, seconds.shape)
+        reference = self.reference_in_force
+        if isinstance(reference, Zeroed):
+            taken = reference.taken(own_ticks(seconds))
+            heights = own[np.searchsorted(taken, taken)]
+        else:
+            heights = np.full(seconds.size, reference, dtype=np.float64)
+        given = {"vertical_position": own - heights, "vertical_velocity": vertical_velocity, REFERENCE: heights}
+        return apply(self, seconds, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+
+    def neutral(self) -> Altimeter:
+        """Return the same sheet without errors."""
+        return Altimeter(reference=self.reference, classic=self.classic)
+
+    @classmethod
+    def witness(cls) -> Altimeter:
+        """Return a sheet in which every parameter acts: figures of the order of a small barometric part."""
+        noise = witness(0.1)
+        position = replace(noise, minimum=-0.4, maximum=0.4)
+        velocity = replace(noise, minimum=-1.0, maximum=1.0)
+        return cls(position, velocity, Zeroed(0.5))

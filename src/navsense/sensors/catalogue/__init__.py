@@ -1,0 +1,195 @@
+"""Real parts by name: what their data sheets print, in SI, and the source of each figure.
+
+    part("STIM300").figures["angular_velocity"]["noise_density"].values   -> (4.3633e-05,) * 3  rad/s/sqrt(Hz)
+
+A part is one TOML file of this folder, in the units of its sheet; `units` has their conversions. What a sheet does not
+print, or nobody could read, is absent: nothing is derived, assumed or filled in.
+
+| figure | means |
+|---|---|
+| noise_density | white noise: level per root hertz, or random walk of the integral, as printed |
+| noise_rms | deviation of a sample under the `condition` |
+| bias_instability | level of the flat part of the Allan deviation, as printed: not divided by 0.664 |
+| random_walk | driving density of the bias, K of the Allan variance |
+| turn_on_bias | `meaning` says whether 1 sigma, a typical value or a limit |
+| scale_factor_error, scale_temperature_coefficient | part of the input, per K |
+| misalignment | angle between an axis and its nominal direction |
+| cross_axis_sensitivity | part of the input on the other axes |
+| g_sensitivity | angular velocity per specific force |
+| bias_temperature_coefficient | per K |
+| nonlinearity | part of the full scale |
+| bandwidth, output_rate | Hz; where a part lets one choose, the highest |
+| range | of `resolution`, +-, and the widest, unless `condition` says otherwise; of pressure, lowest and highest |
+| resolution | one count |
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Any
+
+from navsense.errors import SensorError, UnknownNameError, Where
+from navsense.sensors.catalogue.units import CHANNELS, FIGURES, UNITS, expected
+
+SENSORS = ("imu", "magnetometer", "air_pressure")
+GRADES = ("consumer", "industrial", "tactical", "navigation")
+MEANINGS = ("", "typical", "1 sigma", "minimum", "maximum")
+READINGS = ("sheet", "quoted")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a figure stands: a citation, its address and the day it was read.
+
+    `reading` is "sheet" where the text of the document itself was read, "quoted" where a work that quotes it was.
+    """
+
+    citation: str
+    address: str
+    accessed: date
+    reading: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: `values` in the SI unit `unit`, and as `printed` in `printed_unit`.
+
+    `values` has one number an axis, x y z; one alone for pressure and for `output_rate`; two for the range of pressure.
+    """
+
+    values: tuple[float, ...]
+    unit: str
+    printed: tuple[float, ...]
+    printed_unit: str
+    source: Source
+    meaning: str
+    condition: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part: `figures[channel][figure]`, of the channels and figures of `units.CHANNELS` and `units.FIGURES`.
+
+    `sensor` is what it is bought as; a part may have channels beyond that.
+    """
+
+    name: str
+    part: str
+    manufacturer: str
+    sensor: str
+    grade: str
+    figures: Mapping[str, Mapping[str, Figure]]
+    sources: Mapping[str, Source]
+
+
+def _choice(table: Mapping[str, Any], key: str, allowed: tuple[str, ...], where: Where) -> str:
+    value = table.get(key, "")
+    if value not in allowed:
+        raise SensorError(key, value, allowed=f"must be one of {', '.join(filter(None, allowed))}", where=where)
+    return str(value)
+
+
+def _text(table: Mapping[str, Any], key: str, where: Where) -> str:
+    value = table.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise SensorError(key, value, allowed="must be a text", where=where)
+    return value
+
+
+def _source(name: str, table: Mapping[str, Any], where: Where) -> Source:
+    accessed = table.get("accessed")
+    if not isinstance(accessed, date):
+        raise SensorError(f"{name}.accessed", accessed, allowed="must be a date", where=where)
+    reading = _choice(table, "reading", READINGS, where)
+    return Source(_text(table, "citation", where), _text(table, "address", where), accessed, reading)
+
+
+def _printed(channel: str, figure: str, value: Any, where: Where) -> tuple[float, ...]:
+    """Return the numbers of one figure, one for each axis."""
+    axes = 1 if channel == "pressure" or figure == "output_rate" else 3
+    wanted = 2 if (channel, figure) == ("pressure", "range") else axes
+    numbers = value if isinstance(value, list) else [value] * axes
+    good = all(type(x) in (int, float) and math.isfinite(x) and x > 0 for x in numbers)
+    if len(numbers) != wanted or not good:
+        allowed = f"must be {wanted} numbers > 0" if wanted > 1 else "must be a number > 0"
+        raise SensorError(f"{channel}.{figure}", value, allowed=allowed, where=where)
+    return tuple(float(x) for x in numbers)
+
+
+def _figure(channel: str, name: str, entry: Mapping[str, Any], sources: Mapping[str, Source], where: Where) -> Figure:
+    what = f"{channel}.{name}"
+    odd = set(entry) - {"value", "unit", "source", "meaning", "condition"}
+    if name not in FIGURES or odd:
+        raise SensorError(
+            f"{what} {' '.join(sorted(odd))}".strip(), allowed="is no figure of the catalogue", where=where
+        )
+    unit = UNITS.get(str(entry.get("unit")))
+    if unit is None or unit.si != expected(channel, name):
+        allowed = f"must be a unit of {expected(channel, name)}"
+        raise SensorError(f"{what}.unit", entry.get("unit"), allowed=allowed, where=where)
+    source = sources.get(str(entry.get("source")))
+    if source is None:
+        raise SensorError(f"{what}.source", entry.get("source"), allowed="must stand in [sources]", where=where)
+    meaning = _choice(entry, "meaning", MEANINGS, where)
+    if name == "turn_on_bias" and not meaning:
+        raise SensorError(f"{what}.meaning", allowed="must be given", where=where)
+    printed = _printed(channel, name, entry.get("value"), where)
+    values = tuple(unit.of(x) for x in printed)
+    return Figure(values, unit.si, printed, str(entry["unit"]), source, meaning, str(entry.get("condition", "")))
+
+
+def read(path: Traversable, name: str = "") -> Part:
+    """Return the part of a TOML file of the catalogue's form, one's own too. Raises `SensorError`."""
+    where = Where(str(path))
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise SensorError("TOML", str(error), where=where) from None
+    sources = {key: _source(key, entry, where) for key, entry in table.get("sources", {}).items()}
+    channels = {key: entry for key, entry in table.items() if isinstance(entry, dict) and key != "sources"}
+    odd = sorted((set(channels) - set(CHANNELS)) | (set(table) - set(channels) - set(_HEAD)))
+    if odd or not channels:
+        allowed = f"must be {', '.join(_HEAD)} or one of {', '.join(CHANNELS)}"
+        raise SensorError("table", " ".join(odd) or None, allowed=allowed, where=where)
+    figures = {
+        channel: {key: _figure(channel, key, entry, sources, where) for key, entry in entries.items()}
+        for channel, entries in channels.items()
+    }
+    return Part(
+        name,
+        _text(table, "part", where),
+        _text(table, "manufacturer", where),
+        _choice(table, "sensor", SENSORS, where),
+        _choice(table, "grade", GRADES, where),
+        figures,
+        sources,
+    )
+
+
+_HEAD = ("part", "manufacturer", "sensor", "grade", "sources")
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of all parts, sorted."""
+    files = resources.files(__name__).iterdir()
+    return tuple(sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml")))
+
+
+@cache
+def part(name: str) -> Part:
+    """Return one part by its name, capital letters or not. Raises `UnknownNameError`."""
+    key = name.lower()
+    if key not in names():
+        close = difflib.get_close_matches(key, names())
+        remedy = f"did you mean {' or '.join(close)}?" if close else ""
+        raise UnknownNameError("part", name, allowed=f"must be one of {', '.join(names())}", remedy=remedy)
+    return read(resources.files(__name__) / f"{key}.toml", key)

@@ -1,0 +1,119 @@
+"""Units of data sheets, and the SI unit of each of their figures.
+
+    si = factor * printed          for a unit
+    si = factor / printed          for counts per unit, "LSB/(deg/s)": the size of one count
+
+    1 g = 9.80665 m/s^2   1 G = 1e-4 T   1 mbar = 1 hPa = 100 Pa   1 ft = 0.3048 m   1 deg = pi / 180 rad
+    1 deg/sqrt(h)   = pi / 180 / 60 rad/sqrt(s) = pi / 180 / 60 rad/s/sqrt(Hz)       sqrt(1 h) = 60 sqrt(s)
+    1 m/s/sqrt(h)   = 1 / 60 m/s/sqrt(s)        = 1 / 60 m/s^2/sqrt(Hz)
+
+A random walk in the integral, as "angle random walk", is the white density of the rate itself: N of the IEEE's Allan
+variance. A difference of temperature in degC is one in K. A part of the full scale, "%FS", is a number without unit.
+Source: SI brochure, 9th edition (9.80665 m/s^2: CGPM 1901); IEEE Std 952, for the random walks.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+_DEG = math.pi / 180.0
+_G = 9.80665
+_GAUSS = 1e-4
+
+
+class Unit(NamedTuple):
+    """How a printed number becomes SI: times `factor`, or `factor` over it where it counts LSB per unit."""
+
+    factor: float
+    si: str
+    counts: bool = False
+
+    def of(self, printed: float) -> float:
+        """Return the printed number in the unit `si`."""
+        return self.factor / printed if self.counts else self.factor * printed
+
+
+UNITS: dict[str, Unit] = {
+    "rad/s": Unit(1.0, "rad/s"),
+    "deg/s": Unit(_DEG, "rad/s"),
+    "deg/h": Unit(_DEG / 3600.0, "rad/s"),
+    "deg/s/LSB": Unit(_DEG, "rad/s"),
+    "LSB/(deg/s)": Unit(_DEG, "rad/s", counts=True),
+    "rad/s/sqrt(Hz)": Unit(1.0, "rad/s/sqrt(Hz)"),
+    "deg/s/sqrt(Hz)": Unit(_DEG, "rad/s/sqrt(Hz)"),
+    "deg/h/sqrt(Hz)": Unit(_DEG / 3600.0, "rad/s/sqrt(Hz)"),
+    "deg/sqrt(h)": Unit(_DEG / 60.0, "rad/s/sqrt(Hz)"),
+    "rad/s^2/sqrt(Hz)": Unit(1.0, "rad/s^2/sqrt(Hz)"),
+    "deg/s/g": Unit(_DEG / _G, "rad/s/(m/s^2)"),
+    "deg/h/g": Unit(_DEG / 3600.0 / _G, "rad/s/(m/s^2)"),
+    "deg/s/K": Unit(_DEG, "rad/s/K"),
+    "deg/h/K": Unit(_DEG / 3600.0, "rad/s/K"),
+    "m/s^2": Unit(1.0, "m/s^2"),
+    "g": Unit(_G, "m/s^2"),
+    "mg": Unit(1e-3 * _G, "m/s^2"),
+    "ug": Unit(1e-6 * _G, "m/s^2"),
+    "mg/LSB": Unit(1e-3 * _G, "m/s^2"),
+    "LSB/g": Unit(_G, "m/s^2", counts=True),
+    "m/s^2/sqrt(Hz)": Unit(1.0, "m/s^2/sqrt(Hz)"),
+    "mg/sqrt(Hz)": Unit(1e-3 * _G, "m/s^2/sqrt(Hz)"),
+    "ug/sqrt(Hz)": Unit(1e-6 * _G, "m/s^2/sqrt(Hz)"),
+    "m/s/sqrt(h)": Unit(1.0 / 60.0, "m/s^2/sqrt(Hz)"),
+    "ft/s/sqrt(h)": Unit(0.3048 / 60.0, "m/s^2/sqrt(Hz)"),
+    "m/s^3/sqrt(Hz)": Unit(1.0, "m/s^3/sqrt(Hz)"),
+    "mg/K": Unit(1e-3 * _G, "m/s^2/K"),
+    "T": Unit(1.0, "T"),
+    "uT": Unit(1e-6, "T"),
+    "nT": Unit(1e-9, "T"),
+    "G": Unit(_GAUSS, "T"),
+    "mG": Unit(1e-3 * _GAUSS, "T"),
+    "LSB/uT": Unit(1e-6, "T", counts=True),
+    "LSB/G": Unit(_GAUSS, "T", counts=True),
+    "nT/sqrt(Hz)": Unit(1e-9, "T/sqrt(Hz)"),
+    "nT/K": Unit(1e-9, "T/K"),
+    "Pa": Unit(1.0, "Pa"),
+    "hPa": Unit(100.0, "Pa"),
+    "mbar": Unit(100.0, "Pa"),
+    "LSB/hPa": Unit(100.0, "Pa", counts=True),
+    "Pa/K": Unit(1.0, "Pa/K"),
+    "rad": Unit(1.0, "rad"),
+    "mrad": Unit(1e-3, "rad"),
+    "deg": Unit(_DEG, "rad"),
+    "%": Unit(1e-2, "1"),
+    "%FS": Unit(1e-2, "1"),
+    "ppm": Unit(1e-6, "1"),
+    "%/K": Unit(1e-2, "1/K"),
+    "ppm/K": Unit(1e-6, "1/K"),
+    "Hz": Unit(1.0, "Hz"),
+}
+"""Every unit that a part's file may print."""
+
+_PER_SECOND = {"rad/s": "rad/s^2", "m/s^2": "m/s^3", "T": "T/s", "Pa": "Pa/s"}
+
+CHANNELS = {"angular_velocity": "rad/s", "linear_acceleration": "m/s^2", "field": "T", "pressure": "Pa"}
+"""What a part may measure, and the SI unit of it."""
+
+FIGURES = (
+    "noise_density noise_rms bias_instability random_walk turn_on_bias scale_factor_error misalignment "
+    "cross_axis_sensitivity g_sensitivity bias_temperature_coefficient scale_temperature_coefficient nonlinearity "
+    "bandwidth range resolution output_rate"
+).split()
+"""What a part's file may say of one of them."""
+
+
+def expected(channel: str, figure: str) -> str:
+    """Return the SI unit of a figure of FIGURES in a channel of CHANNELS."""
+    own = CHANNELS[channel]
+    return {
+        "noise_density": f"{own}/sqrt(Hz)",
+        "random_walk": f"{_PER_SECOND[own]}/sqrt(Hz)",
+        "scale_factor_error": "1",
+        "misalignment": "rad",
+        "cross_axis_sensitivity": "1",
+        "g_sensitivity": f"{own}/(m/s^2)",
+        "bias_temperature_coefficient": f"{own}/K",
+        "scale_temperature_coefficient": "1/K",
+        "nonlinearity": "1",
+        "bandwidth": "Hz",
+        "output_rate": "Hz",
+    }.get(figure, own)

@@ -1,0 +1,195 @@
+"""NavSat (GNSS) receiver: geodetic position and velocity of its antenna.
+
+    (latitude, longitude)  = place reached from the true one by e_east, e_north m along its horizontal plane
+    altitude               = altitude(p) + errors
+    velocity               = east, north, up of v_w at the true place + errors
+    e                      = channel(x) - x,   x the metres east or north of the world's origin
+
+p and v_w are position and velocity of the sensor's own point in the world, lever arm included; the world touches the
+WGS-84 ellipsoid at its origin and is turned by its heading (see `geodesy`). Errors are metres whatever the latitude,
+the poles not excepted; east and north are two channels with one sheet, and limits and rounding act on x, along the axes
+of the world's origin. Source: SDF 1.12 `navsat.sdf`; gz-sensors' `NavSatSensor`, which adds the metres to degrees.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from navsense.clock import Clock
+from navsense.compiled import kernel
+from navsense.environment.base import Environment
+from navsense.errors import SensorError
+from navsense.geodesy import Origin, ecef, geodetic
+from navsense.motion.base import Motion
+from navsense.noise.channel import NEUTRAL, Noise, witness
+from navsense.noise.channels import Channels, ChannelState
+from navsense.sensors.apply import apply, checked_rows, checked_time
+from navsense.sensors.base import TEMPERATURE, Measured, Output, warmth
+from navsense.series import Reading, frozen
+from navsense.streams import Process
+from navsense.ticks import Ticks
+from navsense.typing import AnyArray, FloatArray, Vectors
+
+PLACE = ("latitude", "longitude", "altitude")
+METRES = ("east", "north")
+"""Metres east and north of the world's origin: beside the outputs, what limits and rounding act on."""
+
+NO_ORIGIN = "stands nowhere on earth: a NavSat needs the world's place"
+REMEDY = "give <spherical_coordinates> in the world, or Environment(origin=Origin(...))"
+
+
+@kernel
+def _displaced(
+    places: tuple[FloatArray, FloatArray, FloatArray],
+    metres: tuple[FloatArray, FloatArray],
+    reached: tuple[FloatArray, FloatArray],
+    latitude: FloatArray,
+    longitude: FloatArray,
+) -> None:
+    """Write the place (n,) rad that lies `reached` less `metres` (m) east and north of each of the `places`."""
+    for i in range(latitude.shape[0]):
+        latitude[i], longitude[i] = places[0][i], places[1][i]
+        east, north = reached[0][i] - metres[0][i], reached[1][i] - metres[1][i]
+        if east == 0.0 and north == 0.0:
+            continue
+        s, c = math.sin(latitude[i]), math.cos(latitude[i])
+        sine, cosine = math.sin(longitude[i]), math.cos(longitude[i])
+        x, y, z = ecef(latitude[i], longitude[i], places[2][i])
+        x, y, z = x - sine * east - s * cosine * north, y + cosine * east - s * sine * north, z + c * north
+        latitude[i], longitude[i], _ = geodetic(x, y, z)
+
+
+@dataclass(frozen=True)
+class NavSat:
+    """Data sheet of a NavSat receiver: noise of position (m) and velocity (m/s), horizontal and vertical.
+
+    The horizontal noise is that of each of two axes, east and north.
+    """
+
+    horizontal_position: Noise = NEUTRAL
+    vertical_position: Noise = NEUTRAL
+    horizontal_velocity: Noise = NEUTRAL
+    vertical_velocity: Noise = NEUTRAL
+
+    type: ClassVar[str] = "navsat"
+    group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    tolerance: ClassVar[float] = 1e-12
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:
+        """Return the arrays of a reading: latitude, longitude rad, altitude m, (n,), and velocity (n, 3) m/s."""
+        units = zip(PLACE, ("rad", "rad", "m"), strict=True)
+        scalars = tuple(Output(name, 0, unit, "vertical") for name, unit in units)
+        return (*scalars, Output("velocity", 3, "m/s", "vertical"))
+
+    @cached_property
+    def _channels(self) -> Channels:
+        position, velocity = self.horizontal_position, self.horizontal_velocity
+        names = tuple(f"{what}.{axis}" for what in ("position", "velocity") for axis in ("east", "north", "up"))
+        noises = (position, position, self.vertical_position, velocity, velocity, self.vertical_velocity)
+        return Channels(names, noises)
+
+    def noise(self) -> Mapping[str, tuple[Noise, ...]]:
+        """Return the noise of each array: metres for the place, m/s for each axis of the velocity."""
+        horizontal, velocity = self.horizontal_position, self.horizontal_velocity
+        places = {"latitude": (horizontal,), "longitude": (horizontal,), "altitude": (self.vertical_position,)}
+        return {**places, "velocity": (velocity, velocity, self.vertical_velocity)}
+
+    def processes(self) -> tuple[Process, ...]:
+        """Return the random processes of the six axes, position first."""
+        return self._channels.processes
+
+    def init(self, draws: FloatArray) -> ChannelState:
+        """Return this serial number's turn-on biases and slow errors."""
+        return self._channels.init(draws)
+
+    def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
+        """Return latitude, longitude rad, altitude m (n,) and velocity (n, 3) m/s east north up at the antenna.
+
+        Raises `SensorError` where the world has no place on earth.
+        """
+        origin = environment.origin
+        if origin is None:
+            raise SensorError("the world of a navsat", allowed=NO_ORIGIN, remedy=REMEDY)
+        truth = motion.at(ticks.time)
+        places = origin.geodetic(truth.position_w)
+        velocity = origin.east_north_up_at(places, truth.velocity_w)
+        metres = origin.east_north_up(truth.position_w)
+        warm = warmth(environment, ticks.time, needed=self._channels.warms)
+        return {**_columns(PLACE, places), "velocity": velocity, **_columns(METRES, metres), **warm}
+
+    def measure(
+        self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> tuple[ChannelState, Measured]:
+        """Return the new state and the readings; the slow errors of the place are metres north, east and up."""
+        metres = (frozen(ideal["east"]), frozen(ideal["north"]))
+        given = (*metres, ideal["altitude"], ideal["velocity"])
+        state, values, slow = self._channels.apply(state, ticks, draws, *given, temperature=ideal.get(TEMPERATURE))
+        latitude, longitude = np.empty(len(ticks)), np.empty(len(ticks))
+        places = (frozen(ideal["latitude"]), frozen(ideal["longitude"]), frozen(ideal["altitude"]))
+        _displaced(places, metres, (values[:, 0], values[:, 1]), latitude, longitude)
+        arrays = {"latitude": latitude, "longitude": longitude, "altitude": values[:, 2], "velocity": values[:, 3:]}
+        return state, Measured(arrays, _by_name(slow), turn_on=_by_name(state.turn_on))
+
+    def apply(
+        self,
+        time: FloatArray,
+        latitude: FloatArray,
+        longitude: FloatArray,
+        altitude: FloatArray,
+        velocity: Vectors,
+        *,
+        seed: int,
+        run: int = 0,
+        name: str | None = None,
+        clock: Clock | None = None,
+        temperature: FloatArray | None = None,
+    ) -> Reading:
+        """Return this sheet's errors on one's own latitudes and longitudes rad, altitudes m, (n,), and velocities.
+
+        velocity (n, 3) m/s east north up; time (n,) s; temperature (n,) K. The first row is the origin that limits and
+        rounding go by. Raises `SensorError`.
+        """
+        seconds = checked_time(time)
+        own = zip(PLACE, (latitude, longitude, altitude), strict=True)
+        given = {key: checked_rows(key, array, seconds.shape) for key, array in own}
+        for key, limit in (("latitude", math.pi / 2.0), ("longitude", 2.0 * math.pi)):
+            off = np.nonzero(~(np.abs(given[key]) <= limit))[0]
+            if off.size:
+                what, value = f"{key} of row {int(off[0])} (rad)", float(given[key][off[0]])
+                raise SensorError(what, value, allowed=f"must be from {-limit:g} to {limit:g}")
+        places = np.array([given[key] for key in PLACE]).T
+        metres = Origin(*(float(part) for part in places[0])).position(places)
+        ideal = {**given, "velocity": velocity, **_columns(METRES, metres)}
+        return apply(self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+
+    def neutral(self) -> NavSat:
+        """Return the same sheet without errors."""
+        return NavSat()
+
+    @classmethod
+    def witness(cls) -> NavSat:
+        """Return a sheet in which every parameter acts: figures of the order of a receiver without corrections."""
+        large = {"scale_factor": 0.1, "scale_factor_stddev": 0.1, "scale_temperature_coefficient": 0.02}
+        small = {"scale_factor": 1e-3, "scale_factor_stddev": 1e-3, "scale_temperature_coefficient": 1e-4}
+        horizontal = witness(0.3, **large, minimum=-1.0, maximum=2.0)
+        vertical = witness(0.3, **small, minimum=120.5, maximum=122.5)
+        velocity = witness(0.3, **large, minimum=-2.0, maximum=2.0)
+        return cls(horizontal, vertical, velocity, velocity)
+
+
+def _columns(names: tuple[str, ...], rows: AnyArray) -> dict[str, AnyArray]:
+    """Return columns (n,) of some rows by name, each side by side in memory."""
+    return {name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(names)}
+
+
+def _by_name(channels: AnyArray) -> dict[str, AnyArray]:
+    """Return the six channels (..., 6) by the arrays that they belong to."""
+    east, north, up = channels[..., 0], channels[..., 1], channels[..., 2]
+    return {"latitude": north, "longitude": east, "altitude": up, "velocity": channels[..., 3:]}

@@ -1,0 +1,144 @@
+"""Degrees of freedom against allantools, against sums over every lag, and against what estimates really scatter by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import allantools.ci
+import numpy as np
+import pytest
+
+from navsense.analysis import allan, freedom, theory
+from navsense.typing import FloatArray
+
+TERMS = {
+    "white": (theory.White(0.7),),
+    "walk": (theory.RandomWalk(0.2, sampled=True),),
+    "flicker": (theory.Flicker(0.4, sampled=True),),
+    "drift": (theory.GaussMarkov(0.3, 8.0, sampled=True),),
+    "short drift": (theory.GaussMarkov(0.3, 0.2, sampled=True),),
+    "phase": (theory.Quantisation(0.3),),
+    "all": (theory.White(0.7), theory.RandomWalk(0.2, True), theory.GaussMarkov(0.3, 8.0, True), theory.Flicker(0.4)),
+}
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 3), (-7, 12), (-40, 1000), (0, 100_000)])
+def test_a_sum_over_integers_takes_few_of_them(low: int, high: int) -> None:
+    kinks = [0, 3, 500]
+    places, weights = freedom.lags(kinks, low, high)
+    every = np.arange(low, high + 1.0)
+    for smooth in (lambda k: np.abs(k) ** 1.5 + np.abs(k - 500.0), lambda k: np.exp(-np.abs(k - 3.0) / 40.0)):
+        assert float(np.sum(weights * smooth(places))) == pytest.approx(float(np.sum(smooth(every))), rel=1e-5)
+    assert float(np.sum(weights)) == pytest.approx(high - low + 1.0)
+    assert places.size < 400
+
+
+@pytest.mark.requirement("NOI-6", "CLK-8")
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize(("overlaps", "modified"), [(True, False), (False, False), (True, True)])
+def test_power_laws_have_the_freedom_that_allantools_gives(order: int, overlaps: bool, modified: bool) -> None:
+    """allantools cuts the sums of Greenhall and Riley at 100 terms and goes by rounded tables beyond: 2 percent.
+
+    Its table has no exponent -4.
+    """
+    held = 0
+    for exponent in range(2, 1 - 2 * order, -1):
+        for factor in (1, 2, 5, 20, 200):
+            for count in (1000, 100_000):
+                if count <= (order + 2) * factor or (exponent == -4 and factor == 200):
+                    continue
+                expected = allantools.ci.edf_greenhall(exponent, order, factor, count, overlaps, modified)
+                stride = 1 if overlaps else factor
+                mine = freedom.of_power_law(exponent, factor, count, order, stride=stride, modified=modified)
+                assert mine == pytest.approx(expected, rel=0.02)
+                held += 1
+    assert held == {2: 50 - 5, 3: 70 - 7 - 1}[order]
+
+
+@pytest.mark.parametrize("exponent", [0, -1, -2])
+def test_total_variances_have_the_freedom_of_table_7(exponent: int) -> None:
+    for factor in (1, 10, 100, 400):
+        assert freedom.of_total(exponent, factor, 1001) == pytest.approx(
+            allantools.ci.edf_totdev(1000, factor, exponent)
+        )
+    assert freedom.of_total(exponent, 900, 1001) == freedom.of_total(exponent, 500, 1001) > 1.0
+
+
+def test_phase_noise_has_no_more_freedom_in_a_total_variance() -> None:
+    assert freedom.of_total(2, 10, 1001) == freedom.of_power_law(2, 10, 1001)
+    assert freedom.of_total(1, 900, 1001) > 0.0
+
+
+def every_lag(covariance: Callable[[FloatArray], FloatArray], one: int, other: int, count: int, order: int) -> float:
+    """The covariance of two mean squares from the definition: a sum over all pairs of differences."""
+    mine, theirs = count - order * one, count - order * other
+    taps = [(-1) ** a * math.comb(order, a) for a in range(order + 1)]
+    lag, pairs = np.unique(np.subtract.outer(np.arange(theirs), np.arange(mine)), return_counts=True)
+    along = sum(
+        p * q * covariance(lag + float(b * other - a * one)) for a, p in enumerate(taps) for b, q in enumerate(taps)
+    )
+    return float(np.sum(pairs * 2.0 * np.asarray(along) ** 2)) / (mine * theirs)
+
+
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize("name", TERMS)
+@pytest.mark.parametrize("order", [2, 3])
+def test_covariances_are_sums_over_all_pairs(name: str, order: int) -> None:
+    covariance = partial(theory.covariance_of, TERMS[name], rate=2.0)
+    count, factors = 400, [1, 3, 30, 100]
+    found = freedom.covariances(covariance, factors, count, order)
+    sizes = np.sqrt(np.diag(found))
+    for i, one in enumerate(factors):
+        for j, other in enumerate(factors):
+            exact = every_lag(covariance, one, other, count, order)
+            # Lags beyond eight spans are left out: they matter to a drift that outlasts them.
+            assert abs(found[i, j] - exact) < 0.02 * sizes[i] * sizes[j]
+
+
+def test_a_ramp_adds_its_share() -> None:
+    """z = mu + noise: the mean square scatters by 4 mu mu' cov(z, z') more."""
+    covariance = partial(theory.covariance_of, TERMS["white"], rate=2.0)
+    count, factors, slope = 300, [2, 9], 0.3
+    means = slope * (np.array(factors) / 2.0) ** 2
+    found = freedom.covariances(covariance, factors, count, means=means)
+    for i, one in enumerate(factors):
+        for j, other in enumerate(factors):
+            lag = np.subtract.outer(np.arange(count - 2 * other), np.arange(count - 2 * one)).astype(np.float64)
+            along = freedom.differenced(covariance, lag.ravel(), one, other, 2)
+            exact = float(np.mean(2.0 * along**2 + 4.0 * means[i] * means[j] * along))
+            assert found[i, j] == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("NOI-6")
+def test_estimates_scatter_by_their_covariance() -> None:
+    """3000 records of white noise with a drift: every variance and covariance within 6 of its standard errors.
+
+    Sample (co)variances of n records have the error sqrt((c_ii c_jj + c_ij^2) / n) for normal estimates; the estimates
+    being near chi-squared of nu degrees, a variance's error is larger by sqrt(1 + 6 / nu). False alarms: 1e-6.
+    """
+    records, count, rate, tau = 3000, 512, 4.0, 6.0
+    random = np.random.default_rng(21)
+    phi = math.exp(-1.0 / (rate * tau))
+    terms = (theory.White(0.5), theory.GaussMarkov(0.6, tau, sampled=True))
+    drift = np.empty((count, records))
+    drift[0] = math.sqrt(0.5 * 0.6**2 * tau) * random.standard_normal(records)
+    for i in range(1, count):
+        drift[i] = phi * drift[i - 1] + math.sqrt(0.5 * 0.6**2 * tau * (1 - phi**2)) * random.standard_normal(records)
+    values = drift + 0.5 * math.sqrt(rate) * random.standard_normal((count, records))
+    factors = [1, 4, 16, 64]
+    curve = allan.overlapping(values, rate, factors, exponent=0)
+    unit = 2.0 * curve.tau**2
+    expected = freedom.covariances(partial(theory.covariance_of, terms, rate=rate), factors, count + 1)
+    expected /= np.outer(unit, unit)
+    mean = theory.allan_of(terms, curve.factor, rate)
+    found = np.cov(curve.variance)
+    free = 2.0 * mean**2 / np.diag(expected)
+    for i in range(4):
+        assert abs(curve.variance[i].mean() - mean[i]) < 5.2 * math.sqrt(expected[i, i] / records)
+        for j in range(4):
+            error = math.sqrt((expected[i, i] * expected[j, j] + expected[i, j] ** 2) / records)
+            error *= math.sqrt(1.0 + 6.0 / min(free[i], free[j]))
+            assert abs(found[i, j] - expected[i, j]) < 5.5 * error

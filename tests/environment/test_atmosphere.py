@@ -1,0 +1,150 @@
+"""The standard atmosphere against its own table, other programs and Gazebo; and on a sea-level state of one's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from navsense.compiled import INTERPRETED
+from navsense.environment import atmosphere
+from navsense.environment.atmosphere import BASES, EARTH_RADIUS, HIGHEST, LOWEST, Atmosphere
+from navsense.errors import FieldError
+from navsense.typing import AnyArray
+
+STANDARD = Atmosphere()
+HOT = Atmosphere(temperature=303.15, pressure=99000.0, temperature_gradient=-0.0098)
+
+
+def geometric(height: AnyArray) -> AnyArray:
+    """Return the geometric altitude (m) of a geopotential height (m)."""
+    return EARTH_RADIUS * height / (EARTH_RADIUS - height)
+
+
+@pytest.mark.requirement("PRS-1", "ALT-7")
+def test_pressures_at_the_foot_of_each_layer_are_the_published_ones() -> None:
+    published = ["101325", "22632.1", "5474.89", "868.019", "110.906", "66.9389", "3.95642"]
+    got = STANDARD.pressure_at(geometric(np.array(BASES)))
+    assert [f"{pressure:.6g}" for pressure in got] == published
+    wanted = [288.15, 216.65, 216.65, 228.65, 270.65, 270.65, 214.65]
+    assert STANDARD.temperature_at(geometric(np.array(BASES))) == pytest.approx(wanted, rel=1e-14)
+
+
+@pytest.mark.requirement("PRS-1")
+def test_another_program_at_many_altitudes(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+    table = oracle("standard-atmosphere/fluids.csv")
+    altitude = table["altitude_m"]
+    assert STANDARD.temperature_at(altitude) == pytest.approx(table["temperature_K"], rel=1e-13)
+    assert STANDARD.pressure_at(altitude) == pytest.approx(table["pressure_Pa"], rel=1e-13)
+    assert STANDARD.density_at(altitude) == pytest.approx(table["density_kg_m3"], rel=1e-13)
+    assert STANDARD.sound_speed_at(altitude) == pytest.approx(table["sound_speed_m_s"], rel=1e-13)
+
+
+@pytest.mark.requirement("PRS-1")
+def test_what_gazebo_prints() -> None:
+    printed = {
+        -500.0: 107478.00229517762,
+        0.0: 101325.0,
+        100.0: 100129.45729247191,
+        1000.0: 89876.285187271234,
+        5000.0: 54048.286145761413,
+        11000.0: 22699.960739233353,
+    }
+    assert STANDARD.pressure_at(np.array(list(printed))) == pytest.approx(list(printed.values()), rel=1e-13)
+
+
+@pytest.mark.requirement("ALT-7")
+def test_the_height_of_a_pressure_is_the_published_one() -> None:
+    """Geopotential heights of the first layer, 44330.769 m (1 - (p / 101325 Pa)^0.190263)."""
+    published = {95000.0: 540.3375, 90000.0: 988.5008, 85000.0: 1457.3005, 70000.0: 3012.1826, 50000.0: 5574.4375}
+    wanted = geometric(np.array(list(published.values())))
+    assert STANDARD.altitude_of(np.array(list(published))) == pytest.approx(wanted, abs=1e-4, rel=0.0)
+
+
+@pytest.mark.requirement("ALT-7")
+@pytest.mark.parametrize("air", [STANDARD, HOT, Atmosphere(temperature_gradient=0.0)], ids=["standard", "hot", "even"])
+def test_altitude_of_pressure_is_the_way_back(air: Atmosphere) -> None:
+    feet = geometric(np.array(BASES))
+    altitude = np.concatenate((np.linspace(LOWEST, HIGHEST, 401), feet, feet - 1e-3, feet + 1e-3))
+    assert air.altitude_of(air.pressure_at(altitude)) == pytest.approx(altitude, abs=1e-9 * HIGHEST, rel=0.0)
+
+
+@given(
+    st.floats(250.0, 320.0),
+    st.floats(87000.0, 108500.0),
+    st.one_of(st.floats(-0.0098, 0.003), st.sampled_from([0.0, -1e-17, 1e-19])),
+)
+def test_any_air_is_in_balance_and_whole(temperature: float, pressure: float, gradient: float) -> None:
+    """The pressure falls by rho g dH: held by differences 2 m wide, that are good to 1e-7; and no layer jumps."""
+    air = Atmosphere(temperature, pressure, gradient)
+    height = np.array([-400.0, 10.0, 5000.0, 10999.0, 15000.0, 25000.0, 40000.0, 49000.0, 60000.0, 75000.0])
+    below, above = (air.pressure_at(geometric(height + step)) for step in (-1.0, 1.0))
+    weight = air.density_at(geometric(height)) * 9.80665
+    assert (below - above) / 2.0 == pytest.approx(weight, rel=3e-7)
+    feet = np.array(BASES[1:])
+    for quantity in (air.pressure_at, air.temperature_at):
+        assert quantity(geometric(feet - 1e-6)) == pytest.approx(quantity(geometric(feet + 1e-6)), rel=1e-9)
+    assert air.temperature_at(np.zeros(1))[0] == temperature
+    assert air.pressure_at(np.zeros(1))[0] == pressure
+    rise = geometric(np.array([1000.0]))
+    assert air.temperature_at(rise)[0] - temperature == pytest.approx(1000.0 * gradient, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ({"temperature": 75.0}, "temperature of the atmosphere 11 km up (K): 3.5"),
+        ({"temperature": 100.0}, "temperature of the atmosphere 80 km up (K): 8.5"),
+        ({"temperature": -3.0}, "must be from 10 to 10000"),
+        ({"temperature_gradient": -0.03}, "give another temperature at sea level or temperature_gradient"),
+        ({"temperature_gradient": 2.0}, "temperature of the atmosphere -20 km up"),
+        ({"temperature_gradient": math.nan}, "temperature_gradient of the atmosphere: nan; must be a finite number"),
+        ({"pressure": 0.0}, "pressure of the atmosphere (Pa): 0.0; must be from 1 to 1e+09"),
+        ({"pressure": math.inf}, "must be a finite number"),
+    ],
+)
+def test_what_is_no_air_is_refused(state: dict[str, float], said: str) -> None:
+    with pytest.raises(FieldError) as caught:
+        Atmosphere(**state)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("altitude", [80001.0, -20001.0, math.nan, math.inf])
+def test_altitudes_without_air_are_refused(altitude: float) -> None:
+    for quantity in (STANDARD.pressure_at, STANDARD.temperature_at, STANDARD.density_at, STANDARD.sound_speed_at):
+        with pytest.raises(FieldError, match=r"altitude 1 \(m above mean sea level\): .*from -20000 to 80000"):
+            quantity(np.array([0.0, altitude]))
+
+
+@pytest.mark.parametrize("pressure", [0.0, -1.0, 1e7, math.nan])
+def test_pressures_of_no_altitude_are_refused(pressure: float) -> None:
+    with pytest.raises(FieldError, match=r"pressure 1 \(Pa\)"):
+        STANDARD.altitude_of(np.array([101325.0, pressure]))
+
+
+def test_a_record_may_be_cut_anywhere() -> None:
+    altitude = np.random.default_rng(1).uniform(LOWEST, HIGHEST, 60)
+    for quantity in (
+        HOT.pressure_at,
+        HOT.density_at,
+        HOT.sound_speed_at,
+        lambda h: HOT.altitude_of(HOT.pressure_at(h)),
+    ):
+        parts = [quantity(part) for part in (altitude[:1], altitude[1:20], altitude[20:])]
+        assert np.array_equal(np.concatenate(parts), quantity(altitude))
+
+
+@pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+    altitude = np.random.default_rng(2).uniform(LOWEST, HIGHEST, 60)
+    temperature, pressure, back = np.empty((3, 60))
+    assert interpreted(atmosphere._states)(HOT._layers, altitude, temperature, pressure) == -1
+    assert np.array_equal(HOT.temperature_at(altitude), temperature)
+    assert np.array_equal(HOT.pressure_at(altitude), pressure)
+    assert interpreted(atmosphere._altitudes)(HOT._layers, pressure, *HOT._pressures, back) == -1
+    assert np.array_equal(HOT.altitude_of(pressure), back)

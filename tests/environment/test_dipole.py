@@ -1,0 +1,113 @@
+"""Dipoles against the field of a small coil, at their edge, and in sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from navsense import pose
+from navsense.compiled import INTERPRETED
+from navsense.environment import dipole
+from navsense.environment.base import Sum, Uniform
+from navsense.environment.dipole import Dipole
+from navsense.errors import FieldError
+from navsense.typing import AnyArray, Vector
+
+WRECK = Dipole((3.0, -2.0, 1.0), (20.0, -35.0, 50.0), 0.5)
+
+
+def at(field: Any, *points: Vector) -> AnyArray:
+    return field.at(np.array(points), np.zeros(len(points)))
+
+
+def coil(point: AnyArray, radius: float, current: float, count: int = 400) -> AnyArray:
+    """Return the field (3,) T of a round coil about z, by Biot and Savart's sum over short straight pieces."""
+    angle = (np.arange(count) + 0.5) * (2.0 * math.pi / count)
+    place = np.column_stack((radius * np.cos(angle), radius * np.sin(angle), 0.0 * angle))
+    step = np.column_stack((-np.sin(angle), np.cos(angle), 0.0 * angle)) * (2.0 * math.pi * radius / count)
+    away = point - place
+    distance = np.sqrt((away**2).sum(axis=1))[:, None]
+    return 1e-7 * current * (np.cross(step, away) / distance**3).sum(axis=0)
+
+
+@pytest.mark.requirement("MAG-7")
+@pytest.mark.parametrize("point", [(0.0, 0.0, 4.0), (3.0, 0.0, 0.0), (1.0, -2.0, 3.0), (-2.0, 1.0, -0.5)])
+def test_far_from_a_coil_its_field_is_the_dipoles(point: Vector) -> None:
+    """The next term of the coil's field is smaller by a few times (radius / distance)^2, which is below 1.3e-5."""
+    radius, current = 0.008, 7.0
+    field = Dipole((0.0, 0.0, 0.0), (0.0, 0.0, current * math.pi * radius**2))
+    wanted = coil(np.array(point), radius, current)
+    assert np.abs(at(field, point)[0] - wanted).max() < 5e-5 * np.abs(wanted).max()
+
+
+@pytest.mark.requirement("MAG-7")
+def test_on_the_axis_and_beside_it() -> None:
+    field = Dipole((1.0, 2.0, 3.0), (0.0, 0.0, 10.0))
+    assert at(field, (1.0, 2.0, 5.0))[0] == pytest.approx([0.0, 0.0, 2e-7 * 10.0 / 8.0], rel=1e-14)
+    assert at(field, (1.0, 4.0, 3.0))[0] == pytest.approx([0.0, 0.0, -1e-7 * 10.0 / 8.0], rel=1e-14)
+
+
+def test_within_its_radius_the_field_is_that_of_the_surface() -> None:
+    """One wall at the surface: bounded, whole across it, and at the centre as on the axis."""
+    direction = np.array([2.0, -1.0, 2.0]) / 3.0
+    centre = np.array(WRECK.position_w)
+    inside, surface, outside = at(WRECK, *(tuple(centre + r * direction) for r in (0.1, 0.5, 1.0)))
+    assert inside == pytest.approx(surface, rel=1e-13)
+    assert outside == pytest.approx(surface / 8.0, rel=1e-13)
+    moment = np.array(WRECK.moment_w)
+    assert at(WRECK, WRECK.position_w)[0] == pytest.approx(2e-7 * moment / 0.5**3, rel=1e-13)
+    assert at(Dipole((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)), (0.0, 0.0, 0.0)).tolist() == [[0.0, 0.0, 0.0]]
+
+
+@given(st.tuples(*[st.floats(-math.pi, math.pi)] * 3))
+def test_turned_with_the_world(angles: Vector) -> None:
+    turn = pose.from_rpy(*angles)
+    field = Sum((WRECK, Dipole((0.0, 1.0, 0.0), (1.0, 2.0, -3.0)), Uniform((1e-6, 2e-6, -3e-6))))
+    points = ((0.5, 0.25, -1.0), (4.0, 4.0, 0.0), (3.1, -2.0, 1.0))
+    moved = (pose.rotate(turn, point) for point in points)
+    wanted = [pose.rotate(turn, tuple(row)) for row in at(field, *points).tolist()]
+    assert at(field.turned(turn), *moved) == pytest.approx(np.array(wanted), rel=1e-9, abs=1e-18)
+
+
+@pytest.mark.requirement("MAG-7")
+def test_a_sum_is_the_sum() -> None:
+    other = Uniform((1e-5, 2e-5, -4e-5))
+    point = (1.0, 1.0, 1.0)
+    assert np.array_equal(at(Sum((other, WRECK)), point), at(other, point) + at(WRECK, point))
+    assert at(Sum(()), point).tolist() == [[0.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"radius": 0.0}, "radius of a dipole (m): 0.0; must be from 1e-06"),
+        ({"radius": math.nan}, "radius of a dipole"),
+        ({"moment_w": (0.0, math.inf, 0.0)}, "moment_w of a dipole"),
+        ({"position_w": (0.0, 0.0, math.nan)}, "position_w of a dipole"),
+    ],
+)
+def test_what_is_no_dipole_is_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(FieldError) as caught:
+        Dipole(**{"position_w": (0.0, 0.0, 0.0), "moment_w": (0.0, 0.0, 1.0), **changes})
+    assert said in str(caught.value)
+
+
+def test_a_record_may_be_cut_anywhere() -> None:
+    points = np.random.default_rng(1).uniform(-4.0, 4.0, (50, 3))
+    whole = WRECK.at(points, np.zeros(50))
+    parts = [WRECK.at(part, np.zeros(len(part))) for part in (points[:1], points[1:20], points[20:])]
+    assert np.array_equal(np.concatenate(parts), whole)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+    points = np.concatenate((np.random.default_rng(2).uniform(-4.0, 4.0, (20, 3)), [WRECK.position_w]))
+    plain = np.empty(points.shape)
+    interpreted(dipole._field)(*WRECK.position_w, *WRECK.moment_w, WRECK.radius, points, plain)
+    assert np.array_equal(WRECK.at(points, np.zeros(len(points))), plain)

@@ -1,0 +1,122 @@
+"""Normal gravity against published and computed figures, and as a field: level, without curl, of known divergence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from navsense import pose
+from navsense.compiled import INTERPRETED
+from navsense.environment import gravity
+from navsense.environment.base import Environment
+from navsense.environment.gravity import NormalGravity
+from navsense.errors import FieldError
+from navsense.geodesy import EARTH_RATE, Origin
+from navsense.motion.still import Still
+from navsense.sensors import Imu
+from navsense.ticks import Ticks
+from navsense.typing import AnyArray, Vector
+
+
+def origin(latitude: float, elevation: float = 0.0, heading: float = 0.0) -> Origin:
+    return Origin(math.radians(latitude), math.radians(17.0), elevation, math.radians(heading))
+
+
+def at(field: NormalGravity, *points: Vector) -> AnyArray:
+    return field.at(np.array(points), np.zeros(len(points)))
+
+
+@pytest.mark.parametrize(("latitude", "published"), [(0.0, 9.7803253359), (90.0, 9.8321849378), (-90.0, 9.8321849378)])
+def test_the_published_values(latitude: float, published: float) -> None:
+    got = at(NormalGravity(origin(latitude)), (0.0, 0.0, 0.0))[0]
+    assert got == pytest.approx([0.0, 0.0, -published], abs=1.1e-10, rel=0.0)
+
+
+def test_another_program_on_the_ellipsoid(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+    table = oracle("wgs84/ellipsoid.csv")
+    for latitude, wanted in zip(table["latitude_deg"], table["gravity_m_s2"], strict=True):
+        got = at(NormalGravity(origin(float(latitude))), (0.0, 0.0, 0.0))[0]
+        assert got == pytest.approx([0.0, 0.0, -wanted], abs=1e-11, rel=0.0)
+
+
+def test_another_program_above_it(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+    """To 1e-8 m/s^2, twice what the gradient of the other program's potential is good to."""
+    for latitude, height, north, up in zip(*oracle("wgs84/above.csv").values(), strict=True):
+        got = at(NormalGravity(origin(float(latitude), float(height))), (0.0, 0.0, 0.0))[0]
+        assert got == pytest.approx([0.0, north, up], abs=1e-8, rel=0.0)
+
+
+@pytest.mark.parametrize("heading", [0.0, 50.0])
+@pytest.mark.parametrize("latitude", [-75.0, 3.0, 45.0, 89.99])
+def test_away_from_the_origin_the_vertical_is_that_of_the_place(latitude: float, heading: float) -> None:
+    """On the ellipsoid, 30 km from the origin, gravity is across it, and leans towards the origin by 30 km / radius."""
+    here = origin(latitude, 0.0, heading)
+    places = here.geodetic(np.array([(30e3, 0.0, 0.0), (-12e3, 25e3, 0.0)]))
+    places[:, 2] = 0.0
+    position = here.position(places)
+    field = NormalGravity(here).at(position, np.zeros(2))
+    along = here.east_north_up_at(places, field)
+    assert np.abs(along[:, :2]).max() < 1e-11
+    lean = np.sqrt((field[:, :2] ** 2).sum(axis=1)) / -field[:, 2]
+    assert lean == pytest.approx(np.sqrt((position[:, :2] ** 2).sum(axis=1)) / 6.378e6, rel=0.02)
+    assert (field[:, :2] * position[:, :2]).sum(axis=1).max() < 0.0
+
+
+@pytest.mark.parametrize("height", [-5000.0, 0.0, 20e3])
+def test_it_is_the_gradient_of_a_potential_of_a_turning_earth(height: float) -> None:
+    """Curl 0, divergence 2 omega^2; by differences 2 km wide, good to 1e-12 per second squared."""
+    field, step = NormalGravity(origin(37.0, height, 25.0)), 1000.0
+    rows = [tuple(sign * step if axis == i else 0.0 for i in range(3)) for axis in range(3) for sign in (1, -1)]
+    values = at(field, *rows)
+    slope = np.array([(values[2 * axis] - values[2 * axis + 1]) / (2.0 * step) for axis in range(3)])
+    assert np.abs(slope - slope.T).max() < 1e-12
+    assert np.trace(slope) == pytest.approx(2.0 * EARTH_RATE**2, abs=2e-12, rel=0.0)
+
+
+def test_an_accelerometer_at_rest_feels_it() -> None:
+    field = NormalGravity(origin(30.0))
+    ticks = Ticks(np.arange(2, dtype=np.int64), 10.0)
+    force = Imu().ideal(Still(pose.Pose()), Environment(gravity=field, origin=field.origin), ticks)
+    assert force["linear_acceleration"][0] == pytest.approx([0.0, 0.0, 9.793247269219364], abs=1e-11)
+
+
+@given(st.floats(-math.pi, math.pi))
+def test_turned_with_the_world(yaw: float) -> None:
+    turn = pose.from_rpy(0.0, 0.0, yaw)
+    field = NormalGravity(origin(60.0, 10.0, 33.0))
+    points = ((120.0, -800.0, 3.0), (2500.0, 1999.0, -700.0))
+    moved = (pose.rotate(turn, point) for point in points)
+    wanted = [pose.rotate(turn, tuple(row)) for row in at(field, *points).tolist()]
+    assert at(field.turned(turn), *moved) == pytest.approx(np.array(wanted), rel=1e-12, abs=1e-11)
+
+
+def test_the_earth_does_not_lie_down() -> None:
+    with pytest.raises(FieldError, match="must be about the vertical"):
+        NormalGravity(origin(60.0)).turned(pose.from_rpy(0.0, 0.2, 0.0))
+
+
+@pytest.mark.parametrize("position", [(0.0, 0.0, -6e6), (math.nan, 0.0, 0.0), (0.0, math.inf, 0.0), (0.0, 2e10, 0.0)])
+def test_the_earths_centre_and_the_sky_are_refused(position: Vector) -> None:
+    with pytest.raises(FieldError, match=r"position 1 \(m\)"):
+        at(NormalGravity(origin(10.0)), (0.0, 0.0, 0.0), position)
+
+
+def test_a_record_may_be_cut_anywhere() -> None:
+    points, field = np.random.default_rng(1).uniform(-4e4, 4e4, (50, 3)), NormalGravity(origin(-10.0))
+    whole = field.at(points, np.zeros(50))
+    parts = [field.at(part, np.zeros(len(part))) for part in (points[:1], points[1:20], points[20:])]
+    assert np.array_equal(np.concatenate(parts), whole)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+    points, field = np.random.default_rng(2).uniform(-4e4, 4e4, (20, 3)), NormalGravity(origin(-10.0, 5.0, 3.0))
+    plain = np.empty(points.shape)
+    assert interpreted(gravity._at)(field.origin.frame, points, plain) == -1
+    assert np.array_equal(field.at(points, np.zeros(20)), plain)

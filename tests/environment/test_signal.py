@@ -1,0 +1,118 @@
+"""Named inputs: lines between points, held ends, jumps, and files with every error on its line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from navsense.compiled import INTERPRETED
+from navsense.environment import signal
+from navsense.environment.signal import Signal
+from navsense.errors import FieldError
+
+RAMP = Signal((0.0, 10.0, 10.0, 20.0, 24.0), (1.0, 3.0, -2.0, -2.0, 6.0))
+
+
+@pytest.mark.parametrize(
+    ("time", "value"),
+    [(-5.0, 1.0), (0.0, 1.0), (2.5, 1.5), (9.0, 2.8), (10.0, -2.0), (15.0, -2.0), (22.0, 2.0), (24.0, 6.0), (1e9, 6.0)],
+)
+def test_lines_between_points_and_held_ends(time: float, value: float) -> None:
+    assert RAMP.at(np.array([time])).tolist() == pytest.approx([value], rel=1e-15)
+
+
+def test_a_jump_is_where_an_instant_stands_twice() -> None:
+    assert RAMP.at(np.array([math.nextafter(10.0, 0.0), 10.0])).tolist() == pytest.approx([3.0, -2.0], rel=1e-15)
+    step = Signal((0.0, 0.0), (1.0, 2.0))
+    assert step.at(np.array([-1.0, 0.0, 1.0])).tolist() == [1.0, 2.0, 2.0]
+
+
+def test_a_constant_is_one_always() -> None:
+    assert Signal.constant(21).at(np.array([-1.0, 0.0, 1e6])).tolist() == [21.0, 21.0, 21.0]
+
+
+POINTS = st.lists(
+    st.tuples(st.floats(-1e3, 1e3), st.floats(-1e6, 1e6)), min_size=1, max_size=12, unique_by=lambda p: p[0]
+)
+
+
+@given(POINTS, st.lists(st.floats(-1.1e3, 1.1e3), min_size=1, max_size=20))
+def test_numpy_says_the_same_in_any_order_and_cut(points: list[tuple[float, float]], instants: list[float]) -> None:
+    times, values = zip(*sorted(points), strict=True)
+    one, time = Signal(times, values), np.array(instants)
+    whole = one.at(time)
+    assert whole == pytest.approx(np.interp(time, times, values), rel=1e-9, abs=1e-6)
+    assert np.array_equal(np.concatenate([one.at(time[i : i + 1]) for i in range(len(time))]), whole)
+    assert np.array_equal(one.at(time[::-1].copy())[::-1], whole)
+
+
+def test_signals_are_values() -> None:
+    assert Signal(RAMP.times, RAMP.values) == RAMP
+    assert hash(RAMP) == hash(Signal(RAMP.times, RAMP.values))
+
+
+@pytest.mark.parametrize(
+    ("times", "values", "said"),
+    [
+        ((), (), "numbers of times and values: 0 and 0; must be the same, and not 0"),
+        ((0.0, 1.0), (0.0,), "2 and 1"),
+        ((0.0, -1.0), (0.0, 0.0), "time of a signal: -1.0; must not be before 0.0 s"),
+        ((0.0, 0.0, 0.0), (0.0, 1.0, 2.0), "must not be given more than twice"),
+        ((0.0, math.inf), (0.0, 1.0), "time of a signal: inf; must be a finite number"),
+        ((0.0,), (math.nan,), "value of a signal: nan; must be a finite number"),
+    ],
+)
+def test_what_is_no_signal_is_refused(times: tuple[float, ...], values: tuple[float, ...], said: str) -> None:
+    with pytest.raises(FieldError) as caught:
+        Signal(times, values)
+    assert said in str(caught.value)
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "motor.csv"
+    path.write_bytes(b"\xef\xbb\xbftime, value\r\n0,1\r\n\r\n 10 , 3e0\r\n10,-2\r\n")
+    assert Signal.from_file(path) == Signal((0.0, 10.0, 10.0), (1.0, 3.0, -2.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "motor.csv:1 header of the signal: ; must be time,value"),
+        ("t,v\n0,1\n", "motor.csv:1 header of the signal: t,v; must be time,value"),
+        ("time,value\n", "motor.csv signal without rows; must hold rows of time,value"),
+        ("time,value\n0,1,2\n", "motor.csv:2 number of columns: 3; must be 2: time,value"),
+        ("time,value\n0,1\n\n1,x\n", "motor.csv:4 value of a signal: x; must be a number"),
+        ("time,value\n1,1\n0.5,1\n", "motor.csv:3 time of a signal: 0.5; must not be before 1.0 s"),
+        ("time,value\n0,1\n1,nan\n", "motor.csv:3 value of a signal: nan; must be a finite number"),
+        ("time,value\n0,1\n0,1\n0,1\n", "motor.csv:4 time of a signal: 0.0; must not be given more than twice"),
+        ("time,value\n0,\0\n", "motor.csv signal is not text; must be a CSV file in UTF-8"),
+    ],
+)
+def test_a_wrong_file_is_refused_on_its_line(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "motor.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(FieldError) as caught:
+        Signal.from_file(path)
+    assert said in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FieldError, match="signal cannot be read: No such file"):
+        Signal.from_file(tmp_path / "none.csv")
+    (tmp_path / "latin.csv").write_bytes(b"time,value\n0,\xff\n")
+    with pytest.raises(FieldError, match="signal is not text"):
+        Signal.from_file(tmp_path / "latin.csv")
+
+
+@pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+    time, plain = np.random.default_rng(2).uniform(-5.0, 30.0, 100), np.empty(100)
+    interpreted(signal._between)(*RAMP._points, time, plain)
+    assert np.array_equal(RAMP.at(time), plain)

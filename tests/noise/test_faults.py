@@ -1,0 +1,114 @@
+"""Dropouts and stuck sensors: their statistics against the telegraph process, and what they do to a record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense.compiled import INTERPRETED
+from navsense.errors import SensorError
+from navsense.noise import faults as module
+from navsense.noise.faults import Faults, begin, strike
+from navsense.streams import Draws
+from navsense.ticks import Ticks
+from navsense.typing import BoolArray
+
+Z = 4.892
+"""Two-sided normal quantile of a false-alarm rate of 1e-6."""
+
+BOTH = Faults(dropout_rate=0.5, dropout_duration=0.4, stuck_rate=0.8, stuck_duration=0.3)
+
+
+def record(faults: Faults, count: int, rate: float, cuts: tuple[int, ...] = (), serial: int = 0) -> dict[str, Any]:
+    """What a ramp looks like through the faults, cut into pieces."""
+    draws = Draws(faults.processes(), 3, (serial, "law"))
+    state, parts = begin(faults, draws.initial), []
+    ramp = np.arange(count, dtype=np.float64)
+    for first, stop in zip((0, *cuts), (*cuts, count), strict=True):
+        ticks = Ticks(np.arange(first, stop), rate)
+        arrays = {"x": ramp[first:stop], "v": np.tile(ramp[first:stop, None], (1, 3)), "n": np.arange(first, stop)}
+        state, shown, says = strike(faults, state, ticks, draws.take(stop - first), arrays)
+        parts.append({**shown, "says": says})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def dropped(rate: float, count: int, serial: int) -> BoolArray:
+    return ~record(Faults(dropout_rate=0.5, dropout_duration=0.4), count, rate, serial=serial)["says"]
+
+
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize("rate", [2.0, 200.0])
+def test_the_share_is_the_declared_one_from_the_first_sample(rate: float) -> None:
+    serials, share = 4000, 0.2 / 1.2
+    seen = np.array([dropped(rate, 8, serial)[[0, 7]] for serial in range(serials)])
+    assert (np.abs(seen.mean(axis=0) - share) < Z * math.sqrt(share * (1.0 - share) / serials)).all()
+
+
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize("rate", [20.0, 500.0])
+def test_they_begin_and_last_as_declared_at_any_rate(rate: float) -> None:
+    """The chance to be on a lag later, seen on: p + (1 - p) exp(-(r + 1/d) lag), over independent serial numbers."""
+    serials, share, lag = 4000, 0.2 / 1.2, 0.3
+    count = int(lag * rate) + 1
+    pairs = np.array([dropped(rate, count, serial)[[0, -1]] for serial in range(serials)])
+    on = pairs[pairs[:, 0], 1]
+    expected = share + (1.0 - share) * math.exp(-(0.5 + 2.5) * lag)
+    assert abs(on.mean() - expected) < Z * math.sqrt(expected * (1.0 - expected) / on.size)
+
+
+@pytest.mark.requirement("NOI-6")
+def test_a_dropout_is_nan_and_a_stuck_sensor_repeats_its_last_sample() -> None:
+    seen = record(BOTH, 4000, 50.0)
+    quiet = ~seen["says"]
+    assert quiet.any()
+    assert (np.isnan(seen["x"]) == quiet).all()
+    assert (np.isnan(seen["v"]) == quiet[:, None]).all()
+    speaking = np.flatnonzero(seen["says"])
+    shown = seen["x"][speaking]
+    assert (np.diff(shown) >= 0.0).all()
+    assert (shown < speaking).any(), "now and then it is stuck"
+    fresh = speaking[shown == speaking]
+    assert fresh.size > speaking.size / 2
+    assert np.array_equal(seen["n"][fresh], fresh)
+    late = record(Faults(stuck_rate=0.8, stuck_duration=0.3), 4000, 50.0)["x"]
+    assert set(late.tolist()) <= set(range(4000))
+    assert (late <= np.arange(4000)).all()
+
+
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize("cuts", [(1,), (7, 8, 200), tuple(range(1, 60)), (999,)])
+def test_a_record_may_be_cut_anywhere(cuts: tuple[int, ...]) -> None:
+    for serial in range(6):
+        whole, pieces = record(BOTH, 1000, 50.0, serial=serial), record(BOTH, 1000, 50.0, cuts, serial)
+        for name, values in whole.items():
+            assert values.tobytes() == pieces[name].tobytes(), name
+
+
+@pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
+def test_compiled_and_interpreted_agree(
+    interpreted: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = record(BOTH, 500, 50.0)
+    monkeypatch.setattr(module, "_telegraph", interpreted(module._telegraph))
+    plain = record(BOTH, 500, 50.0)
+    for name, values in compiled.items():
+        assert values.tobytes() == plain[name].tobytes()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"dropout_rate": -1.0, "dropout_duration": 1.0},
+        {"dropout_rate": 1.0},
+        {"stuck_duration": 1.0},
+        {"stuck_rate": math.nan, "stuck_duration": 1.0},
+        {"stuck_rate": math.inf, "stuck_duration": 1.0},
+    ],
+)
+def test_what_is_no_rate_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(SensorError):
+        Faults(**wrong)

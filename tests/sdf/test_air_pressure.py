@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from navsense.noise.channel import Noise
+from navsense.sensors import AirPressure
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+
+def barometer(body: str) -> str:
+    return f'<sensor name="baro" type="air_pressure"><air_pressure>\n{body}</air_pressure></sensor>'
+
+
+@pytest.mark.requirement("PRS-1")
+def test_noise_and_reference_altitude(load: Load, in_link: Text) -> None:
+    noise = '<pressure><noise type="gaussian"><mean>2</mean><stddev>3</stddev></noise></pressure>'
+    (sensor,) = load(in_link(barometer(f"<reference_altitude>123</reference_altitude>{noise}"))).sensors
+    assert sensor.spec == AirPressure(Noise(mean=2.0, stddev=3.0), 123.0)
+    assert sensor.topic.endswith("/sensor/baro/air_pressure")
+    (sensor,) = load(in_link(barometer(noise)), fidelity="classic").sensors
+    assert sensor.spec == AirPressure(Noise(mean=2.0, stddev=3.0, classic=True))
+
+
+def test_without_a_block(load: Load, in_link: Text) -> None:
+    (sensor,) = load(in_link('<sensor name="baro" type="air_pressure"/>')).sensors
+    assert sensor.spec == AirPressure()
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("<reference_altitude>up</reference_altitude>", "<air_pressure><reference_altitude>: up; must be a finite"),
+        ("<pressure><x/></pressure>", "<pressure><x>; is unknown here"),
+        ("<presure/>", "<air_pressure><presure>; is unknown here; did you mean pressure?"),
+    ],
+)
+def test_problems(refused: Refused, in_link: Text, body: str, problem: str) -> None:
+    assert refused(in_link(barometer(body)))[0].startswith(f"dive.sdf:6 {problem}")

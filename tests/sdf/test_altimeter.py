@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from navsense.noise.channel import Noise
+from navsense.sensors import Altimeter, Zeroed
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+
+def altimeter(body: str, extra: str = "") -> str:
+    return f'<sensor name="alt" type="altimeter">{extra}<altimeter>\n{body}</altimeter></sensor>'
+
+
+def reference(text: str, attributes: str = "") -> str:
+    return altimeter(f"<navsense:reference{attributes}>{text}</navsense:reference>")
+
+
+def spec_of(world: World) -> Altimeter:
+    (sensor,) = world.sensors
+    assert isinstance(sensor.spec, Altimeter)
+    return sensor.spec
+
+
+@pytest.mark.requirement("ALT-3")
+def test_height_and_velocity_have_noise_of_their_own(load: Load, in_link: Text) -> None:
+    parts = (("vertical_position", 1), ("vertical_velocity", 2))
+    body = "".join(f'<{tag}><noise type="gaussian"><stddev>{i}</stddev></noise></{tag}>' for tag, i in parts)
+    assert spec_of(load(in_link(altimeter(body)))) == Altimeter(Noise(stddev=1.0), Noise(stddev=2.0))
+
+
+def test_without_a_block(load: Load, in_link: Text) -> None:
+    assert spec_of(load(in_link('<sensor name="alt" type="altimeter"/>'))) == Altimeter()
+    classic = load(in_link('<sensor name="alt" type="altimeter"/>'), fidelity="classic")
+    assert spec_of(classic) == Altimeter(classic=True)
+
+
+@pytest.mark.requirement("ALT-1")
+@pytest.mark.parametrize(
+    ("text", "attributes", "expected"),
+    [
+        ("12.5", "", 12.5),
+        ("-3e2", "", -300.0),
+        ("initial", "", Zeroed()),
+        (" initial ", ' period="60"', Zeroed(60.0)),
+    ],
+)
+def test_references(load: Load, in_link: Text, text: str, attributes: str, expected: float | Zeroed) -> None:
+    world = load(in_link(reference(text, attributes)))
+    assert spec_of(world).reference == expected
+    assert not spec_of(world).classic
+    assert not world.notes
+
+
+@pytest.mark.requirement("ALT-1")
+def test_the_default_reference_is_the_worlds_origin_and_under_classic_the_start(load: Load, in_link: Text) -> None:
+    assert spec_of(load(in_link(altimeter("")))).reference == 0.0
+    assert spec_of(load(in_link(altimeter("")), fidelity="classic")).classic
+    own = altimeter("", "<navsense:fidelity>classic</navsense:fidelity>")
+    assert spec_of(load(in_link(own))).classic
+
+
+@pytest.mark.requirement("ALT-1")
+def test_under_classic_a_given_reference_is_said_not_to_act(load: Load, in_link: Text) -> None:
+    world = load(in_link(reference("12.5")), fidelity="classic")
+    (note,) = world.notes
+    assert str(note).endswith(
+        "dive.sdf:6 <navsense:reference>: 12.5: does not act under classic, where the reference is the sensor's "
+        "height at the start"
+    )
+    assert spec_of(world).classic
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (reference("high"), "<altimeter><navsense:reference>: high; must be a height in metres, or initial"),
+        (reference(""), "<altimeter><navsense:reference>: empty; must be a height in metres, or initial"),
+        (reference("1e999"), "<altimeter><navsense:reference>: 1e999; must be a height"),
+        (reference("initial", ' period="0"'), "<navsense:reference period>: 0; must be a finite number > 0"),
+        (reference("initial", ' period="soon"'), "<navsense:reference period>: soon; must be a finite number > 0"),
+        (reference("5", ' period="60"'), "<navsense:reference period>: 60; must be absent: a height that is given"),
+        (reference("5", ' every="60"'), "<navsense:reference every>; is unknown here"),
+        (altimeter("<vertical_positon/>"), "<altimeter><vertical_positon>; is unknown here; did you mean vertical_pos"),
+        (altimeter("<vertical_velocity><x/></vertical_velocity>"), "<vertical_velocity><x>; is unknown here"),
+    ],
+)
+def test_problems(refused: Refused, in_link: Text, body: str, problem: str) -> None:
+    assert refused(in_link(body))[0].startswith(f"dive.sdf:6 {problem}")
+
+
+@pytest.mark.requirement("ALT-1")
+def test_a_reference_in_words() -> None:
+    assert str(Zeroed()) == "own height at the start"
+    assert str(Zeroed(60.0)) == "own height at the start and every 60 s"
+    assert Zeroed().period == math.inf
+
+
+def test_topic(load: Load, in_link: Text) -> None:
+    (sensor,) = load(in_link(altimeter(""))).sensors
+    assert sensor.topic == "/world/ocean/model/auv/link/base/sensor/alt/altimeter"

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from navsense.noise.channel import Noise
+from navsense.sensors import NavSat
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+PLACE = """<spherical_coordinates><surface_model>EARTH_WGS84</surface_model><latitude_deg>47.5</latitude_deg>
+<longitude_deg>8.5</longitude_deg><elevation>400</elevation><heading_deg>30</heading_deg></spherical_coordinates>"""
+
+
+def sensing(tag: str, first: int) -> str:
+    axes = zip(("horizontal", "vertical"), (first, first + 1), strict=True)
+    noises = (f'<{axis}><noise type="gaussian"><stddev>{n}</stddev></noise></{axis}>' for axis, n in axes)
+    return f"<{tag}>{''.join(noises)}</{tag}>"
+
+
+BODY = sensing("position_sensing", 1) + sensing("velocity_sensing", 3)
+SHEET = NavSat(*(Noise(stddev=float(n)) for n in (1, 2, 3, 4)))
+
+
+@pytest.fixture
+def on_earth(in_link: Text) -> Text:
+    """Return a function that puts a sensor into a link of a world with a place; its block is on line 7."""
+
+    def text(body: str, kind: str = "navsat") -> str:
+        sensor = f'<sensor name="gps" type="{kind}">\n{body}</sensor>'
+        return in_link(sensor).replace('<world name="ocean">', f'<world name="ocean">{PLACE}')
+
+    return text
+
+
+@pytest.mark.requirement("NAV-1")
+@pytest.mark.parametrize("kind", ["navsat", "gps"])
+@pytest.mark.parametrize("block", ["navsat", "gps"])
+def test_each_noise_under_both_names(load: Load, on_earth: Text, kind: str, block: str) -> None:
+    (sensor,) = load(on_earth(f"<{block}>{BODY}</{block}>", kind)).sensors
+    assert sensor.spec == SHEET
+    assert sensor.topic == "/world/ocean/model/auv/link/base/sensor/gps/navsat"
+
+
+def test_some_noises_and_no_block(load: Load, on_earth: Text) -> None:
+    text = "<navsat><velocity_sensing><vertical><noise type='gaussian'><mean>1</mean></noise></vertical>"
+    (sensor,) = load(on_earth(f"{text}<horizontal/></velocity_sensing><position_sensing/></navsat>")).sensors
+    assert sensor.spec == NavSat(vertical_velocity=Noise(mean=1.0))
+    (sensor,) = load(on_earth("")).sensors
+    assert sensor.spec == NavSat()
+
+
+@pytest.mark.requirement("NAV-1")
+@pytest.mark.parametrize("kind", ["navsat", "gps"])
+def test_without_a_place_on_earth_it_is_refused(refused: Refused, in_link: Text, kind: str) -> None:
+    (line,) = refused(in_link(f'<sensor name="gps" type="{kind}"/>'))
+    assert line == (
+        'dive.sdf:5 <sensor type="navsat">: auv::base::gps; stands nowhere on earth: '
+        "a NavSat needs the world's place; give the world <spherical_coordinates> "
+        "with latitude_deg, longitude_deg and elevation"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (f"<navsat>{BODY}</navsat><gps/>", "<gps>: given beside it; is the older name of <navsat>; keep one of them"),
+        ("<navsat><position/></navsat>", "<navsat><position>; is unknown here; did you mean position_sensing?"),
+        ("<navsat><position_sensing><x/></position_sensing></navsat>", "<position_sensing><x>; is unknown here"),
+        ("<navsat/><navsat/>", "<sensor><navsat>: given twice"),
+    ],
+)
+def test_problems(refused: Refused, on_earth: Text, body: str, problem: str) -> None:
+    (line,) = refused(on_earth(body))
+    assert line.partition(" ")[2].startswith(problem)

@@ -1,0 +1,347 @@
+"""Altimeter against the document's cases, closed forms, Gazebo's figures, and a caller in the loop."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+
+import navsense as ns
+from navsense.describe import describe
+from navsense.environment.base import Environment
+from navsense.errors import SensorError, SimulationError, UnknownNameError
+from navsense.motion.base import Motion, MotionBlock
+from navsense.motion.driven import Driven, State
+from navsense.motion.mounted import Mounted
+from navsense.motion.recalled import Recalled
+from navsense.motion.still import Still
+from navsense.noise.channel import Noise
+from navsense.pose import Pose, from_rpy
+from navsense.sensors import Altimeter, Magnetometer, Zeroed
+from navsense.sensors.altimeter import REFERENCE
+from navsense.testing import check_cut, witness_motion, witness_world
+from navsense.ticks import Ticks
+from navsense.typing import AnyArray, FloatArray, Times
+from navsense.world import World
+
+NAME = "robot::arm::alt"
+ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)
+
+
+def ideal(sheet: Altimeter, motion: Motion, ticks: Ticks = ONE) -> dict[str, AnyArray]:
+    return dict(sheet.ideal(motion, Environment(), ticks))
+
+
+def at_height(z: float) -> Still:
+    return Still(Pose((1.0, 2.0, z), from_rpy(0.3, 0.2, 0.1)))
+
+
+def world(sheet: Altimeter, *, rate: float = 200.0, step: float = 0.001) -> World:
+    base = witness_world(("alt", sheet))
+    return replace(base, sensors=tuple(replace(s, rate=rate) for s in base.sensors), max_step_size=step)
+
+
+def heights(ticks: Ticks) -> FloatArray:
+    return witness_motion().at(ticks.time).position_w[:, 2]
+
+
+@pytest.mark.requirement("ALT-6", "ALT-2", "ALT-1")
+@pytest.mark.parametrize("height", [0.0, 10.0])
+def test_the_documents_cases(height: float) -> None:
+    """At (0, 0, 0) height and velocity are zero, at (0, 0, 10) the height is 10; the reference is the world's."""
+    found = ideal(Altimeter(), Still(Pose((0.0, 0.0, height))))
+    assert {name: array.tolist() for name, array in found.items()} == {
+        "vertical_position": [height],
+        "vertical_velocity": [0.0],
+        "vertical_reference": [0.0],
+    }
+
+
+@pytest.mark.requirement("ALT-2")
+def test_velocity_is_that_of_the_sensors_own_point() -> None:
+    """v_b + R (omega x r) by SciPy, and the slope of the height by finite differences."""
+    arm = (0.7, -0.4, 0.3)
+    ticks = Ticks(np.arange(1, 400, dtype=np.int64), 200.0)
+    mounted = Mounted(witness_motion(), Pose(arm, from_rpy(1.0, 0.5, -2.0)))
+    found = ideal(Altimeter(), mounted, ticks)
+    body = witness_motion().at(ticks.time)
+    rotation = Rotation.from_quat(body.rotation_wb, scalar_first=True)
+    own = body.velocity_w + rotation.apply(np.cross(body.angular_velocity_b, arm))
+    assert np.allclose(found["vertical_velocity"], own[:, 2], rtol=0.0, atol=1e-13)
+    assert np.allclose(found["vertical_position"], (body.position_w + rotation.apply(arm))[:, 2], rtol=0.0, atol=1e-13)
+    assert np.abs(own[:, 2] - body.velocity_w[:, 2]).max() > 0.1
+    h = 1e-4
+    before, after = (mounted.at(ticks.time + shift).position_w[:, 2] for shift in (-h, h))
+    assert np.allclose(found["vertical_velocity"], (after - before) / (2.0 * h), rtol=0.0, atol=1e-5)
+
+
+@pytest.mark.requirement("ALT-2")
+def test_a_rod_that_turns_about_a_level_axis() -> None:
+    """A point r from the axis, at angle w t above the horizon: z = r sin wt, v = r w cos wt."""
+    rate, arm = 0.5, 10.0
+
+    class Rod:
+        """Turns about -y, so that its x axis rises."""
+
+        end = math.inf
+
+        def at(self, time: Times) -> MotionBlock:
+            still = Still(Pose()).at(time)
+            turn = Rotation.from_euler("y", -rate * time[:, None]).as_quat(scalar_first=True)
+            spin = np.tile([0.0, -rate, 0.0], (time.size, 1))
+            return replace(still, rotation_wb=turn, angular_velocity_b=spin)
+
+    ticks = Ticks(np.arange(100, dtype=np.int64), 10.0)
+    found = ideal(Altimeter(), Mounted(Rod(), Pose((arm, 0.0, 0.0))), ticks)
+    angle = rate * ticks.time
+    assert np.allclose(found["vertical_position"], arm * np.sin(angle), rtol=0.0, atol=1e-12)
+    assert np.allclose(found["vertical_velocity"], arm * rate * np.cos(angle), rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.requirement("ALT-1", "ALT-2")
+@pytest.mark.parametrize(("height", "expected"), [(2.0, 1.0), (-6.0, -7.0)])
+def test_gazebos_unit_case_of_a_reference(height: float, expected: float) -> None:
+    """gz-sensors: reference 1; at 2 it reads 1, at -6 it reads -7, exactly."""
+    found = ideal(Altimeter(reference=1.0), at_height(height))
+    assert found["vertical_position"][0] == expected
+    assert found[REFERENCE][0] == 1.0
+
+
+@pytest.mark.requirement("ALT-1")
+def test_its_own_height_at_the_start() -> None:
+    ticks = Ticks(np.arange(300, dtype=np.int64), 100.0)
+    found = ideal(Altimeter(reference=Zeroed()), witness_motion(), ticks)
+    z = heights(ticks)
+    assert np.array_equal(found[REFERENCE], np.full(300, z[0]))
+    assert np.array_equal(found["vertical_position"], z - z[0])
+    assert found["vertical_position"][0] == 0.0
+
+
+def sampled(index: int, period: float, rate: float) -> int:
+    """Return the tick at which the reference in force was taken, in exact arithmetic."""
+    samples = Fraction(period) * Fraction(rate)
+    n = Fraction(index) // samples
+    return math.ceil(n * samples)
+
+
+@pytest.mark.requirement("ALT-1")
+@given(
+    st.integers(0, 10**12),
+    st.sampled_from([0.25, 0.375, 1.0, 2.5, 7.8125, 0.0078125, 3.0, 1e4 + 1 / 64]),
+    st.sampled_from([0.5, 1.0, 3.0, 64.0, 100.0, 1000.0, 1e6]),
+)
+def test_the_reference_is_taken_at_the_first_sample_of_each_period(index: int, period: float, rate: float) -> None:
+    """Periods that are exact in binary, so that exact arithmetic has one answer."""
+    ticks = Ticks(np.array([index], dtype=np.int64), rate)
+    assert Zeroed(period).taken(ticks)[0] == sampled(index, period, rate)
+
+
+@pytest.mark.requirement("ALT-1")
+@pytest.mark.parametrize(("period", "samples"), [(0.1, 20), (0.3, 60), (0.7, 140), (0.005, 1), (1e-9, None)])
+def test_periods_that_decimals_cannot_hold_are_whole_samples(period: float, samples: int | None) -> None:
+    index = np.arange(1000, dtype=np.int64)
+    expected = index if samples is None else index // samples * samples
+    assert np.array_equal(Zeroed(period).taken(Ticks(index, 200.0)), expected)
+
+
+@pytest.mark.requirement("ALT-1")
+def test_the_reference_is_taken_anew_every_period() -> None:
+    ticks = Ticks(np.arange(600, dtype=np.int64), 200.0)
+    found = ideal(Altimeter(reference=Zeroed(0.4)), witness_motion(), ticks)
+    z = heights(ticks)
+    assert np.array_equal(found[REFERENCE], np.repeat(z[::80], 80)[:600])
+    assert np.array_equal(found["vertical_position"], z - found[REFERENCE])
+    assert not found["vertical_position"][::80].any()
+
+
+@pytest.mark.requirement("ALT-1")
+@pytest.mark.parametrize("reference", [3.5, Zeroed(), Zeroed(0.123), Zeroed(1e-4), Zeroed(0.9)])
+def test_with_any_reference_it_keeps_the_law_of_cuts(reference: float | Zeroed) -> None:
+    check_cut(replace(Altimeter.witness(), reference=reference))
+
+
+@pytest.mark.requirement("ALT-1")
+def test_under_classic_the_reference_is_the_height_at_the_start() -> None:
+    """gz-sim sets it when the sensor is made; whatever the sheet says."""
+    plain = world(Altimeter(reference=0.25))
+    run = ns.simulate(plain, 1.0, fidelity="classic")[NAME]
+    assert np.array_equal(run[REFERENCE], np.full(200, run[REFERENCE][0]))
+    assert run["vertical_position"][0] == 0.0
+    assert run[REFERENCE][0] not in (0.0, 0.25)
+    physical = ns.simulate(plain, 1.0, fidelity="physical")[NAME]
+    assert np.array_equal(physical[REFERENCE], np.full(200, 0.25))
+    assert np.array_equal(physical["vertical_velocity"], run["vertical_velocity"])
+
+
+@pytest.mark.parametrize("reference", [math.nan, math.inf])
+def test_a_reference_that_is_no_height_is_refused(reference: float) -> None:
+    with pytest.raises(SensorError, match="reference of an altimeter"):
+        Altimeter(reference=reference)
+
+
+@pytest.mark.parametrize("period", [0.0, -1.0, math.nan])
+def test_a_period_that_is_none_is_refused(period: float) -> None:
+    with pytest.raises(SensorError, match=r"period of an altimeter's reference \(s\): .*; must be > 0"):
+        Zeroed(period)
+
+
+@pytest.mark.requirement("ALT-3", "NOI-2")
+def test_height_and_velocity_have_streams_of_their_own() -> None:
+    loud, count = Noise(stddev=0.5, bias_stddev=1.0), 20_000
+    time, zeros = np.arange(count) / 100.0, np.zeros(count)
+    both = Altimeter(loud, loud).apply(time, zeros, zeros, seed=4)
+    assert abs(np.corrcoef(both["vertical_position"], both["vertical_velocity"])[0, 1]) < 4.9 / math.sqrt(count)
+    assert both.errors["vertical_position"][0] != both.errors["vertical_velocity"][0]
+    quiet = Altimeter(Noise(), loud).apply(time, zeros, zeros, seed=4)
+    assert np.array_equal(quiet["vertical_velocity"], both["vertical_velocity"])
+    assert not quiet["vertical_position"].any()
+    for name in ("vertical_position", "vertical_velocity"):
+        white = both[name] - both.errors[name]
+        assert abs(white.std() / 0.5 - 1.0) < 4.9 / math.sqrt(2.0 * count)
+
+
+@pytest.mark.requirement("ALT-3")
+def test_gazebos_unit_case_of_noise() -> None:
+    """gz-sensors: mean 1, deviation 0.2, bias 10: height and velocity differ from the truth, the reference does not."""
+    noise = Noise(mean=1.0, stddev=0.2, bias_mean=10.0, classic=True)
+    reading = Altimeter(noise, noise, classic=True).apply([0.0, 1.0], [2.0, 2.0], [3.0, 3.0], seed=1)
+    off = {name: reading[name] - reading.truth[name] for name in reading}
+    assert not off[REFERENCE].any()
+    for name in ("vertical_position", "vertical_velocity"):
+        assert (np.abs(np.abs(off[name] - 1.0) - 10.0) < 5.0 * 0.2).all()  # of random sign
+
+
+@pytest.mark.requirement("DOO-1", "ALT-1")
+def test_errors_go_onto_own_heights() -> None:
+    time = np.array([5.0, 5.3, 6.1, 6.2, 7.0, 8.5])
+    z = np.array([10.0, 11.0, 12.0, 13.0, 14.0, 15.0])
+    speed = np.arange(6.0)
+    fixed = Altimeter(reference=2.0).apply(time, z, speed, seed=1)
+    assert np.array_equal(fixed["vertical_position"], z - 2.0)
+    start = Altimeter(reference=Zeroed()).apply(time, z, speed, seed=1)
+    assert np.array_equal(start["vertical_position"], z - 10.0)
+    anew = Altimeter(reference=Zeroed(1.0)).apply(time, z, speed, seed=1)
+    assert np.array_equal(anew[REFERENCE], [10.0, 10.0, 12.0, 12.0, 14.0, 15.0])  # the first row of 0, 1, 2, 3 s
+    assert np.array_equal(anew["vertical_velocity"], speed)
+    with pytest.raises(SensorError, match=r"height: shape \(6, 1\); must be \(6,\)"):
+        Altimeter().apply(time, z[:, None], speed, seed=1)
+
+
+@pytest.mark.requirement("ALT-5", "LIV-1")
+def test_the_documents_accessors() -> None:
+    sim = ns.live(world(Altimeter.witness()), seed=3)
+    altimeter = sim.sensor(NAME)
+    with pytest.raises(SimulationError, match="'vertical_position' of robot::arm::alt; is known after its first"):
+        altimeter.get("vertical_position")
+    for _ in range(17):
+        sim.step()
+    assert altimeter.reading is not None
+    for name in ("vertical_position", "vertical_velocity", REFERENCE):
+        assert altimeter.get(name) == altimeter.reading[name][-1]
+    with pytest.raises(UnknownNameError, match="array: depth"):
+        altimeter.get("depth")
+
+
+@pytest.mark.requirement("ALT-5")
+@pytest.mark.parametrize("fidelity", ["physical", "classic"])
+@pytest.mark.parametrize("step", [0.001, 0.012])
+def test_a_reference_that_is_set_acts_from_the_next_sample(step: float, fidelity: str) -> None:
+    sheet = Altimeter(POSITION, VELOCITY, Zeroed(0.1))
+    batch = ns.simulate(world(sheet, step=step), 1.0, seed=3, fidelity=fidelity)[NAME]
+    sim = ns.live(world(sheet, step=step), seed=3, fidelity=fidelity)
+    released = []
+    while sim.time < 0.5:
+        released += [sim.step().readings.get(NAME)]
+    altimeter = sim.sensor(NAME)
+    before = altimeter.get(REFERENCE)
+    altimeter.set(REFERENCE, 7.5)
+    assert altimeter.get(REFERENCE) == before
+    changed = sum(reading.time.size for reading in released if reading)
+    while sim.time < 1.0:
+        released += [sim.step().readings.get(NAME)]
+    live = {
+        name: np.concatenate([reading[name] for reading in released if reading])[: batch.time.size] for name in batch
+    }
+    assert np.array_equal(live[REFERENCE][:changed], batch[REFERENCE][:changed])
+    assert np.array_equal(live[REFERENCE][changed:], np.full(batch.time.size - changed, 7.5))
+    assert live["vertical_velocity"].tobytes() == batch["vertical_velocity"].tobytes()
+    assert live["vertical_position"][:changed].tobytes() == batch["vertical_position"][:changed].tobytes()
+    moved = batch["vertical_position"] + batch[REFERENCE] - live[REFERENCE]
+    assert np.allclose(live["vertical_position"], moved, rtol=0.0, atol=1e-12)  # errors go on, undisturbed
+    truth = np.concatenate([reading.truth["vertical_position"] for reading in released if reading])
+    assert np.allclose(truth[: batch.time.size] + live[REFERENCE], batch.truth["vertical_position"] + batch[REFERENCE])
+
+
+POSITION = Noise(stddev=0.1, bias_stddev=0.3, dynamic_bias_stddev=0.1, dynamic_bias_correlation_time=10.0)
+VELOCITY = Noise(stddev=0.02)
+
+
+@pytest.mark.requirement("ALT-5")
+def test_what_cannot_be_set_is_refused() -> None:
+    base = witness_world(("alt", Altimeter()), ("mag", Magnetometer()))
+    sim = ns.live(base)
+    with pytest.raises(SensorError, match="to be set of an altimeter: vertical_position; must be vertical_reference"):
+        sim.sensor(NAME).set("vertical_position", 1.0)
+    with pytest.raises(SensorError, match="reference of an altimeter"):
+        sim.sensor(NAME).set(REFERENCE, math.nan)
+    with pytest.raises(SimulationError, match=r"'field' of robot::arm::mag: 1\.0; cannot be set: nothing of a sensor"):
+        sim.sensor("robot::arm::mag").set("field", 1.0)
+
+
+def climbing(time: float) -> State:
+    """Up and down between -2 and 2 m in 1.5 s."""
+    angle = 2.0 * math.pi * time / 1.5
+    return State(Pose((0.0, 0.0, 2.0 * math.sin(angle))), (0.0, 0.0, 4.0 * math.pi / 1.5 * math.cos(angle)))
+
+
+@pytest.mark.requirement("ALT-1", "LIV-1")
+@pytest.mark.parametrize("rate", [3.0, 40.0, 200.0, 1700.0])
+def test_a_driven_robots_reference_is_taken_anew_too(rate: float) -> None:
+    """The robot knows its last step alone; the reference was taken many steps ago."""
+    sim = ns.live(world(Altimeter(reference=Zeroed(0.7)), rate=rate, step=0.01), driven={"robot": climbing(0.0)})
+    parts = []
+    for n in range(300):
+        step = sim.step({"robot": climbing(n / 100.0)})
+        parts += [step.readings[NAME]] if NAME in step.readings else []
+    time = np.concatenate([part.time for part in parts])
+    reference = np.concatenate([part[REFERENCE] for part in parts])
+    z = np.concatenate([part["vertical_position"] for part in parts]) + reference
+    samples = 0.7 * rate
+    for k in range(time.size):
+        taken = math.ceil(math.floor(k / samples + 1e-9) * samples - 1e-9)
+        assert abs(reference[k] - z[taken]) < 1e-12
+        assert time[k] - time[taken] < 0.7 + 1e-9
+
+
+def test_a_motion_that_forgets_is_recalled() -> None:
+    driven = Driven(climbing(0.0))
+    recalled = Recalled(driven)
+    assert recalled.end == math.inf
+    kept = []
+    for n in range(6):
+        driven.push(n / 10.0, climbing(n / 10.0))
+        kept.append(recalled.at(np.array([n / 10.0])).position_w[0, 2])
+    assert recalled.at(np.array([0.3])).position_w[0, 2] == kept[3]
+    with pytest.raises(ns.NavsenseError, match="must be inside the last step"):
+        recalled.at(np.array([0.1]))  # asked for once, and four others since
+    with pytest.raises(ns.NavsenseError, match="must be inside the last step"):
+        recalled.at(np.array([0.2, 0.3]))
+
+
+@pytest.mark.requirement("ALT-1")
+@pytest.mark.parametrize(
+    ("sheet", "words"),
+    [
+        (Altimeter(reference=12.5), "reference: 12.5 m"),
+        (Altimeter(reference=Zeroed(60.0)), "reference: own height at the start and every 60 s"),
+        (Altimeter(reference=12.5, classic=True), "reference: own height at the start"),
+    ],
+)
+def test_a_description_says_what_heights_are_told_from(sheet: Altimeter, words: str) -> None:
+    assert f"    {words}" in list(describe(world(sheet)))

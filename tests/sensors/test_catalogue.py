@@ -1,0 +1,295 @@
+"""The catalogue of parts: every figure has its source, and the units become SI as others convert them."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from scipy import constants
+
+from navsense.errors import SensorError, UnknownNameError
+from navsense.sensors import catalogue
+from navsense.sensors.catalogue import Figure
+from navsense.sensors.catalogue.units import CHANNELS, FIGURES, UNITS, expected
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+NAMES = catalogue.names()
+
+GOOD = """
+part = "A"
+manufacturer = "B"
+sensor = "imu"
+grade = "tactical"
+[sources.sheet]
+citation = "B: A Data Sheet, revision 1, table 1"
+address = "https://example.org/a.pdf"
+accessed = 2026-11-21
+reading = "sheet"
+[angular_velocity]
+noise_density = { value = 1, unit = "deg/sqrt(h)", source = "sheet" }
+"""
+
+
+def figures(name: str) -> list[tuple[str, str, Figure]]:
+    entries = catalogue.part(name).figures
+    return [(channel, key, figure) for channel, rows in entries.items() for key, figure in rows.items()]
+
+
+def figure(name: str, channel: str, key: str) -> Figure:
+    return catalogue.part(name).figures[channel][key]
+
+
+def load_tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("parts_tool", ROOT / "tools" / "parts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.requirement("IMU-3")
+def test_there_are_parts_of_every_kind_and_grade() -> None:
+    parts = [catalogue.part(name) for name in NAMES]
+    assert len(parts) >= 12
+    assert {part.sensor for part in parts} == set(catalogue.SENSORS)
+    assert {part.grade for part in parts} == set(catalogue.GRADES)
+    assert len({part.part for part in parts}) == len(parts)
+
+
+@pytest.mark.requirement("IMU-3")
+@pytest.mark.parametrize("name", NAMES)
+def test_every_figure_has_a_source_that_can_be_followed(name: str) -> None:
+    part = catalogue.part(name)
+    assert {f.source for _, _, f in figures(name)} == set(part.sources.values())  # none missing, none idle
+    for source in part.sources.values():
+        assert len(source.citation) > 25
+        assert re.match(r"https?://[\w.-]+\.\w+", source.address)
+
+
+@pytest.mark.requirement("IMU-3")
+@pytest.mark.parametrize("name", NAMES)
+def test_every_figure_is_in_the_si_unit_of_its_name(name: str) -> None:
+    for channel, key, found in figures(name):
+        assert channel in CHANNELS
+        assert key in FIGURES
+        assert found.unit == expected(channel, key)
+        assert len(found.values) == len(found.printed)
+        assert all(0 < value < math.inf for value in found.values)
+        assert found.meaning or key != "turn_on_bias"
+
+
+@pytest.mark.requirement("IMU-3")
+@pytest.mark.parametrize("name", NAMES)
+def test_every_part_says_how_it_errs(name: str) -> None:
+    channels = {"imu": {"angular_velocity", "linear_acceleration"}, "magnetometer": {"field"}}
+    part = catalogue.part(name)
+    assert channels.get(part.sensor, {"pressure"}) <= set(part.figures)
+    for rows in part.figures.values():
+        assert {"noise_density", "noise_rms", "turn_on_bias"} & set(rows)
+
+
+@pytest.mark.requirement("NOI-6", "DOO-1")
+@pytest.mark.parametrize(
+    ("name", "channel", "key", "value"),
+    [
+        # As NavToolkit's documentation converts the same figures, to its five digits.
+        ("stim300", "angular_velocity", "noise_density", 4.3633e-5),
+        ("stim300", "angular_velocity", "bias_instability", 2.4241e-6),
+        ("hg1700", "angular_velocity", "noise_density", 3.6361e-5),
+        ("hg1700", "angular_velocity", "turn_on_bias", 4.8481e-6),
+        ("hg1700", "linear_acceleration", "noise_density", 3.302e-4),
+        ("hg9900", "angular_velocity", "noise_density", 5.8178e-7),
+        ("hg9900", "angular_velocity", "turn_on_bias", 1.6968e-8),
+        # As an extract of the sheet of the BMI270 converts them.
+        ("bmi270", "angular_velocity", "noise_density", 1.22173e-4),
+        ("bmi270", "angular_velocity", "turn_on_bias", 8.72665e-3),
+        ("bmi270", "angular_velocity", "bias_temperature_coefficient", 2.61799e-4),
+        ("bmi270", "linear_acceleration", "noise_density", 1.56906e-3),
+        ("bmi270", "linear_acceleration", "bias_temperature_coefficient", 2.45166e-3),
+        ("bmi270", "linear_acceleration", "noise_rms", 1.4808e-2),
+        # By hand: 0.07 / 60; 0.75 * 9.80665e-3; 3.2e-7; 1 / (16384 * 1e4); 120e-2; 500e-6.
+        ("stim300", "linear_acceleration", "noise_density", 1.16667e-3),
+        ("stim300", "linear_acceleration", "turn_on_bias", 7.35499e-3),
+        ("lis3mdl", "field", "noise_rms", 3.2e-7),
+        ("mmc5983ma", "field", "resolution", 6.10352e-9),
+        ("ms5611", "pressure", "noise_rms", 1.2),
+        ("stim300", "angular_velocity", "scale_factor_error", 5e-4),
+    ],
+)
+def test_figures_in_si(name: str, channel: str, key: str, value: float) -> None:
+    assert figure(name, channel, key).values[0] == pytest.approx(value, rel=5e-5)
+
+
+def test_the_units_against_those_of_scipy() -> None:
+    deg, g, hour, gauss = constants.degree, constants.g, constants.hour, 1e-4
+    wanted = {
+        "rad/s": 1.0,
+        "deg/s": deg,
+        "deg/h": deg / hour,
+        "deg/s/LSB": deg,
+        "LSB/(deg/s)": deg,
+        "rad/s/sqrt(Hz)": 1.0,
+        "deg/s/sqrt(Hz)": deg,
+        "deg/h/sqrt(Hz)": deg / hour,
+        "deg/sqrt(h)": deg / math.sqrt(hour),
+        "rad/s^2/sqrt(Hz)": 1.0,
+        "deg/s/g": deg / g,
+        "deg/h/g": deg / hour / g,
+        "deg/s/K": deg,
+        "deg/h/K": deg / hour,
+        "m/s^2": 1.0,
+        "g": g,
+        "mg": g * constants.milli,
+        "ug": g * constants.micro,
+        "mg/LSB": g * constants.milli,
+        "LSB/g": g,
+        "m/s^2/sqrt(Hz)": 1.0,
+        "mg/sqrt(Hz)": g * constants.milli,
+        "ug/sqrt(Hz)": g * constants.micro,
+        "m/s/sqrt(h)": 1.0 / math.sqrt(hour),
+        "ft/s/sqrt(h)": constants.foot / math.sqrt(hour),
+        "m/s^3/sqrt(Hz)": 1.0,
+        "mg/K": g * constants.milli,
+        "T": 1.0,
+        "uT": constants.micro,
+        "nT": constants.nano,
+        "G": gauss,
+        "mG": gauss * constants.milli,
+        "LSB/uT": constants.micro,
+        "LSB/G": gauss,
+        "nT/sqrt(Hz)": constants.nano,
+        "nT/K": constants.nano,
+        "Pa": 1.0,
+        "hPa": constants.hecto,
+        "mbar": constants.bar * constants.milli,
+        "LSB/hPa": constants.hecto,
+        "Pa/K": 1.0,
+        "rad": 1.0,
+        "mrad": constants.milli,
+        "deg": deg,
+        "%": constants.centi,
+        "%FS": constants.centi,
+        "ppm": constants.micro,
+        "%/K": constants.centi,
+        "ppm/K": constants.micro,
+        "Hz": 1.0,
+    }
+    assert set(wanted) == set(UNITS)
+    for name, unit in UNITS.items():
+        assert unit.of(8.0) == pytest.approx(wanted[name] / 8.0 if name.startswith("LSB/") else wanted[name] * 8.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "channel", "bits"),
+    [
+        ("bmi088", "angular_velocity", 15),
+        ("bmi088", "linear_acceleration", 15),
+        ("bmi270", "angular_velocity", 15),
+        ("bmi270", "linear_acceleration", 15),
+        ("icm-42688-p", "angular_velocity", 15),
+        ("icm-42688-p", "linear_acceleration", 15),
+        ("mmc5983ma", "field", 17),
+    ],
+)
+def test_range_and_resolution_of_a_sheet_agree_on_its_word_length(name: str, channel: str, bits: int) -> None:
+    counts = figure(name, channel, "range").values[0] / figure(name, channel, "resolution").values[0]
+    assert counts == pytest.approx(2.0**bits, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "channel", "bandwidth", "digit"),
+    [
+        ("icm-42688-p", "angular_velocity", 100.0, 0.0005),
+        ("icm-42688-p", "linear_acceleration", 100.0, 0.005),
+        ("bmi088", "angular_velocity", 47.0, 0.05),
+    ],
+)
+def test_density_and_deviation_of_a_sheet_agree(name: str, channel: str, bandwidth: float, digit: float) -> None:
+    """The deviation is the density times sqrt(bandwidth), to half its last digit: a one-sided density."""
+    density, rms = figure(name, channel, "noise_density"), figure(name, channel, "noise_rms")
+    scale = rms.printed[0] / rms.values[0]
+    for level, deviation in zip(density.values, rms.values, strict=True):
+        assert abs(level * math.sqrt(bandwidth) - deviation) * scale <= digit
+
+
+def test_axes_that_differ_keep_their_own_figures() -> None:
+    assert figure("bmi088", "linear_acceleration", "noise_density").printed == (160.0, 160.0, 190.0)
+    assert figure("bmp388", "pressure", "range").values == (30000.0, 125000.0)
+    assert figure("bmp388", "pressure", "noise_rms").values == (1.2,)
+    assert len(figure("bmi088", "angular_velocity", "output_rate").values) == 1
+
+
+@pytest.mark.requirement("IMU-3")
+def test_names_are_found_in_capital_letters_too() -> None:
+    assert catalogue.part("BMI088") == catalogue.part("bmi088")
+    assert catalogue.part("bmi088").name == "bmi088"
+
+
+def test_an_unknown_name_tells_the_close_ones() -> None:
+    with pytest.raises(UnknownNameError, match=r"bmi08; must be one of adis16460, .*; did you mean bmi088"):
+        catalogue.part("bmi08")
+    with pytest.raises(UnknownNameError, match="must be one of") as raised:
+        catalogue.part("../imu")
+    assert "did you mean" not in str(raised.value)
+
+
+@pytest.mark.requirement("DOO-1")
+def test_a_sheet_of_ones_own_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(GOOD, encoding="utf-8")
+    found = catalogue.read(path, "mine").figures["angular_velocity"]["noise_density"]
+    assert found.values == pytest.approx((math.pi / 180 / 60,) * 3, rel=1e-15)
+    assert (found.unit, found.source.reading, found.condition) == ("rad/s/sqrt(Hz)", "sheet", "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"deg/sqrt(h)"', '"m/s/sqrt(h)"', "noise_density.unit: m/s/sqrt.h.; must be a unit of rad/s/sqrt"),
+        ('"deg/sqrt(h)"', '"furlong"', "noise_density.unit: furlong; must be a unit of"),
+        ('source = "sheet"', 'source = "memory"', "noise_density.source: memory; must stand in .sources."),
+        (', source = "sheet" }', " }", "noise_density.source; must stand"),
+        ("value = 1", "value = [1, 2]", "noise_density: .1, 2.; must be 3 numbers > 0"),
+        ("value = 1", "value = -1", "noise_density: -1; must be 3 numbers > 0"),
+        ("value = 1", "value = nan", "noise_density: nan; must be"),
+        ("value = 1", "value = true", "noise_density: True; must be"),
+        ("noise_density", "noise", "angular_velocity.noise; is no figure"),
+        ("value = 1", "remark = 0, value = 1", "noise_density remark; is no figure"),
+        ("[angular_velocity]", "[spin]", "table: spin; must be part"),
+        ('grade = "tactical"', 'grade = "good"', "grade: good; must be one of consumer"),
+        ('grade = "tactical"', 'grade = "tactical"\nprice = 3', "table: price; must be"),
+        ('part = "A"', 'part = ""', "part: ; must be a text"),
+        ('citation = "B: A Data Sheet, revision 1, table 1"', "", "citation; must be a text"),
+        ("accessed = 2026-11-21", 'accessed = "today"', "sheet.accessed: today; must be a date"),
+        ('reading = "sheet"', 'reading = "guessed"', "reading: guessed; must be one of sheet, quoted"),
+        ('part = "A"', "part = A", "TOML"),
+    ],
+)
+def test_a_sheet_that_is_wrong_is_refused_with_its_place(tmp_path: Path, old: str, new: str, told: str) -> None:
+    path = tmp_path / "a.toml"
+    assert GOOD.count(old) == 1
+    path.write_text(GOOD.replace(old, new), encoding="utf-8")
+    with pytest.raises(SensorError, match=told) as raised:
+        catalogue.read(path)
+    assert str(raised.value).startswith(str(path))
+
+
+def test_a_turn_on_bias_says_what_it_means(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    bias = 'turn_on_bias = { value = 1, unit = "deg/h", source = "sheet" }\n'
+    path.write_text(GOOD + bias, encoding="utf-8")
+    with pytest.raises(SensorError, match=r"turn_on_bias.meaning; must be given"):
+        catalogue.read(path)
+
+
+@pytest.mark.requirement("IMU-3")
+def test_the_page_of_parts_is_up_to_date() -> None:
+    tool = load_tool()
+    assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run `python tools/parts.py`"

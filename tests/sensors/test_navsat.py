@@ -1,0 +1,212 @@
+"""NavSat against pymap3d, finite differences and Gazebo's figures; its noise in metres everywhere on earth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pymap3d
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import navsense as ns
+from navsense.environment.base import Environment
+from navsense.errors import SensorError
+from navsense.geodesy import Origin
+from navsense.motion.base import MotionBlock
+from navsense.motion.still import Still
+from navsense.noise.channel import Noise
+from navsense.pose import Pose
+from navsense.sensors import NavSat
+from navsense.testing import witness_motion, witness_world
+from navsense.ticks import Ticks
+from navsense.typing import FloatArray
+
+NAME = "robot::arm::gps"
+ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)
+PLACE = ("latitude", "longitude", "altitude")
+
+RIO = Origin(math.radians(-22.9), math.radians(-43.2))
+"""The place of gz-sim's `navsat.sdf`."""
+
+
+def degrees(origin: Origin) -> tuple[float, float, float]:
+    return math.degrees(origin.latitude), math.degrees(origin.longitude), origin.elevation
+
+
+def turned(vectors: FloatArray, heading: float) -> FloatArray:
+    """Return world vectors along east, north, up: the world's x axis points `heading` from east towards north."""
+    c, s = math.cos(heading), math.sin(heading)
+    return vectors @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
+
+
+def metres_off(reading: ns.Reading) -> FloatArray:
+    """Return how far (n, 3) m east, north and up each place lies from the true one, by pymap3d."""
+    read, true = ([array[name] for name in PLACE] for array in (reading, reading.truth))
+    return np.stack(pymap3d.geodetic2enu(*read, *true, deg=False), axis=-1)
+
+
+def apply_at(sheet: NavSat, latitude: float, count: int, longitude: float = 3.0, seed: int = 1) -> ns.Reading:
+    rows = (np.full(count, math.radians(latitude)), np.full(count, longitude), np.full(count, 500.0))
+    return sheet.apply(np.arange(count) / 10.0, *rows, np.zeros((count, 3)), seed=seed)
+
+
+@pytest.mark.requirement("NAV-1")
+@pytest.mark.parametrize("heading", [0.0, math.radians(30.0), -2.5])
+@pytest.mark.parametrize("latitude", [-22.9, 0.0, 47.4, 89.9999, -90.0])
+def test_places_and_velocities_of_a_moving_antenna(latitude: float, heading: float) -> None:
+    origin = Origin(math.radians(latitude), math.radians(179.9999), 400.0, heading)
+    ticks = Ticks(np.arange(200, dtype=np.int64), 50.0)
+    ours = NavSat().ideal(witness_motion(), Environment(origin=origin), ticks)
+    truth = witness_motion().at(ticks.time)
+    lat, lon, alt = pymap3d.enu2geodetic(*turned(truth.position_w, heading).T, *degrees(origin))
+    assert np.allclose(ours["latitude"], np.radians(lat), rtol=0.0, atol=1e-14)
+    apart = np.remainder(ours["longitude"] - np.radians(lon) + math.pi, 2.0 * math.pi) - math.pi
+    # Beside a pole a longitude is as far off as its metres (2e-9, what ECEF doubles hold) are from the axis.
+    assert (np.abs(apart) * 6.4e6 * np.maximum(np.cos(np.radians(lat)), 1e-13) < 2e-8).all()
+    assert np.allclose(ours["altitude"], alt, rtol=0.0, atol=5e-9)
+    ecef = pymap3d.enu2uvw(*turned(truth.velocity_w, heading).T, *degrees(origin)[:2])
+    there = np.stack(pymap3d.ecef2enuv(*ecef, np.degrees(ours["latitude"]), np.degrees(ours["longitude"])), axis=-1)
+    assert np.allclose(ours["velocity"], there, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.requirement("NAV-1")
+@pytest.mark.parametrize(("heading", "velocity"), [(0.0, (1.0, 2.0, 3.0)), (math.pi / 2.0, (-2.0, 1.0, 3.0))])
+def test_gazebos_unit_case_and_the_same_with_a_heading(heading: float, velocity: tuple[float, ...]) -> None:
+    """gz-sensors: at 40 N 0 E 120 m with velocity (1, 2, 3) it says so. Turned by 90 degrees, world x is north."""
+    origin = Origin(math.radians(40.0), 0.0, 120.0, heading)
+    still = Still(Pose())
+
+    class Flying:
+        end = math.inf
+
+        def at(self, time: FloatArray) -> MotionBlock:
+            return replace(still.at(time), velocity_w=np.tile([1.0, 2.0, 3.0], (time.size, 1)))
+
+    found = NavSat().ideal(Flying(), Environment(origin=origin), ONE)
+    assert math.degrees(found["latitude"][0]) == pytest.approx(40.0, abs=1e-13)
+    assert found["longitude"][0] == pytest.approx(0.0, abs=1e-15)
+    assert found["altitude"][0] == pytest.approx(120.0, abs=2e-9)
+    assert np.allclose(found["velocity"][0], velocity, rtol=0.0, atol=1e-14)
+
+
+@pytest.mark.requirement("NAV-1")
+def test_the_velocity_is_the_slope_of_the_place() -> None:
+    """Metres a radian from pymap3d's radii of curvature, at the antenna's own point, off the link's origin."""
+    world = witness_world(("gps", NavSat()))
+    run = ns.simulate(replace(world, sensors=(replace(world.sensors[0], rate=2000.0),)), 1.0)[NAME]
+    lat, alt = run["latitude"], run["altitude"]
+    along = (pymap3d.rcurve.meridian(lat, deg=False) + alt)[1:-1]
+    across = ((pymap3d.rcurve.transverse(lat, deg=False) + alt) * np.cos(lat))[1:-1]
+    slopes = {name: (run[name][2:] - run[name][:-2]) * 1000.0 for name in PLACE}
+    slope = np.stack((slopes["longitude"] * across, slopes["latitude"] * along, slopes["altitude"]), axis=-1)
+    # Second-order differences of doubles of some rad: rounding 1e-16 * 6.4e6 m * 1000 Hz, truncation below it.
+    assert np.abs(slope - run["velocity"][1:-1]).max() < 2e-5
+    assert np.abs(run["velocity"]).max() > 1.0
+
+
+@pytest.mark.requirement("NAV-1", "NOI-2")
+@pytest.mark.parametrize("latitude", [0.0, -47.0, 89.0, 89.99999, 90.0])
+def test_noise_is_in_metres_and_each_axis_draws_for_itself(latitude: float) -> None:
+    """Gazebo adds the metres to degrees; here a metre is a metre at any latitude, the pole included."""
+    count = 10_000
+    sheet = NavSat(Noise(stddev=1.5), Noise(stddev=4.0), Noise(stddev=0.1), Noise(stddev=0.3))
+    reading = apply_at(sheet, latitude, count)
+    off = np.concatenate((metres_off(reading), reading["velocity"] - reading.truth["velocity"]), axis=1)
+    for axis, stddev in enumerate((1.5, 1.5, 4.0, 0.1, 0.1, 0.3)):
+        assert abs(off[:, axis].std() / stddev - 1.0) < 5.2 / math.sqrt(2.0 * count), axis
+        assert abs(off[:, axis].mean()) < 5.2 * stddev / math.sqrt(count), axis
+    apart = np.corrcoef(off.T) - np.eye(6)
+    assert np.abs(apart).max() < 5.4 / math.sqrt(count)
+
+
+@pytest.mark.requirement("NAV-1")
+@given(
+    st.floats(-math.pi / 2.0, math.pi / 2.0),
+    st.floats(-math.pi, math.pi),
+    st.floats(-400.0, 9000.0),
+    st.floats(-50.0, 50.0),
+    st.floats(-50.0, 50.0),
+)
+def test_a_constant_error_displaces_by_its_metres(lat: float, lon: float, alt: float, first: float, up: float) -> None:
+    sheet = NavSat(Noise(mean=first), Noise(mean=up))
+    reading = sheet.apply([0.0], [lat], [lon], [alt], np.zeros((1, 3)), seed=1)
+    # The altitude is kept, so the place reached lies below the tangent plane by (50^2 + 50^2) / 2a = 4e-4 m.
+    assert np.allclose(metres_off(reading)[0], [first, first, up], rtol=0.0, atol=5e-4)
+    assert abs(reading["latitude"][0]) <= math.pi / 2.0
+    assert abs(reading["longitude"][0]) <= math.pi
+
+
+@pytest.mark.requirement("NAV-1")
+def test_over_the_pole_and_the_date_line() -> None:
+    sheet = NavSat(Noise(mean=100.0))
+    over = apply_at(sheet, math.degrees(math.pi / 2.0 - 20.0 / 6.4e6), 1)
+    assert over["latitude"][0] < math.pi / 2.0 - 100.0 / 6.4e6
+    assert abs(over["longitude"][0] - 3.0) > 1.0
+    across = apply_at(sheet, 10.0, 1, math.pi - 1e-6)
+    assert across["longitude"][0] < -3.0
+
+
+@pytest.mark.requirement("NAV-1")
+def test_rounding_and_limits_act_on_metres_from_the_worlds_origin() -> None:
+    sheet = NavSat(Noise(stddev=2.0, precision=0.5, minimum=-3.0, maximum=3.0), Noise(precision=10.0))
+    reading = apply_at(sheet, 47.0, 2000)
+    origin = [reading.truth[name][0] for name in PLACE]
+    place = [reading["latitude"], reading["longitude"], np.full(2000, origin[2])]
+    east, north, _ = pymap3d.geodetic2enu(*place, *origin, deg=False)
+    for axis in (east, north):
+        assert np.abs(axis / 0.5 - np.rint(axis / 0.5)).max() < 1e-5
+        assert set(np.rint(axis / 0.5).astype(int)) == set(range(-6, 7))
+    assert (reading["altitude"] == 500.0).all()
+    assert sheet.apply([0.0], [0.1], [0.2], [117.0], np.zeros((1, 3)), seed=1)["altitude"][0] == 120.0
+
+
+@pytest.mark.requirement("NAV-1", "TRU-1")
+def test_hidden_errors_are_metres() -> None:
+    horizontal = Noise(bias_stddev=5.0, dynamic_bias_stddev=0.2, dynamic_bias_correlation_time=30.0)
+    sheet = NavSat(horizontal, Noise(bias_mean=-7.0), Noise(bias_mean=0.5), Noise(bias_mean=-0.25))
+    run = ns.simulate(witness_world(("gps", sheet)), 2.0, seed=9, runs=2)[NAME]
+    for row in range(2):
+        read, true = ([part[name] for name in PLACE] for part in (run, run.truth))
+        off = pymap3d.geodetic2enu(*(array[row] for array in read), *true, deg=False)
+        hidden = [run.errors[name][row] for name in ("longitude", "latitude", "altitude")]
+        assert np.allclose(off, hidden, rtol=0.0, atol=1e-4)
+        assert np.ptp(hidden[0]) > 0.0
+    assert run.errors["latitude"].shape == run.errors["latitude_turn_on"].shape == (2, 400)
+    assert np.array_equal(run.errors["velocity"], np.broadcast_to([0.5, 0.5, -0.25], (2, 400, 3)))
+    assert (run.errors["altitude_turn_on"] == -7.0).all()
+    assert run.unit == {"latitude": "rad", "longitude": "rad", "altitude": "m", "velocity": "m/s"}
+
+
+@pytest.mark.requirement("NAV-1")
+def test_a_world_without_a_place_is_refused_by_its_name() -> None:
+    with pytest.raises(SensorError, match=r"nowhere on earth.*<spherical_coordinates>"):
+        NavSat().ideal(Still(Pose()), Environment(), ONE)
+
+
+@pytest.mark.requirement("NAV-1", "DOO-1")
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ((40.0, 0.0, 0.0), r"latitude of row 1 \(rad\): 40.0; must be from -1.5708 to 1.5708"),
+        ((0.0, 180.0, 0.0), r"longitude of row 1 \(rad\): 180.0; must be from -6.28319 to 6.28319"),
+        ((0.0, math.nan, 0.0), "longitude of row 1"),
+    ],
+)
+def test_degrees_are_noticed(row: tuple[float, float, float], message: str) -> None:
+    lat, lon, alt = (np.array([0.0, part]) for part in row)
+    with pytest.raises(SensorError, match=message):
+        NavSat().apply([0.0, 1.0], lat, lon, alt, np.zeros((2, 3)), seed=1)
+
+
+@pytest.mark.requirement("NAV-1", "DOO-1")
+def test_without_errors_own_places_stay_as_they_are() -> None:
+    rng = np.random.default_rng(3)
+    lat, lon, alt = (rng.uniform(-limit, limit, 50) for limit in (math.pi / 2, math.pi, 1000.0))
+    velocity = rng.standard_normal((50, 3))
+    reading = NavSat().apply(np.arange(50.0), lat, lon, alt, velocity, seed=1)
+    for name, own in zip(PLACE, (lat, lon, alt), strict=True):
+        assert reading[name].tobytes() == own.tobytes()
+    assert np.array_equal(reading["velocity"], velocity)

@@ -1,0 +1,243 @@
+"""Discipline: a clock near its reference, its steps where they are configured; and stamps that only rise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_discrete_lyapunov
+from scipy.stats import chi2
+
+from navsense.clock import Clock, Discipline, Oscillator, Stamps, discipline, error, stamps
+from navsense.compiled import INTERPRETED
+from navsense.errors import ClockError
+from navsense.noise.channel import Noise
+from navsense.series import nanoseconds
+from navsense.streams import generator
+from navsense.typing import FloatArray
+
+LOOP = Discipline(interval=0.05, step_threshold=math.inf, slew_rate=1.0, proportional=0.6, integral=0.15)
+
+
+def disciplined(sheet: Discipline, noise: Noise | None = None, **oscillator: float) -> Clock:
+    return Clock("robot::base::clock", noise or Noise(), Oscillator(**oscillator), sheet)
+
+
+def slow_loop(sheet: Discipline, free: FloatArray, draws: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The head of `discipline` node by node: what a clock that is left alone `free` (n,) s off is before and after."""
+    before, after, at, rate, correction, polls = free.copy(), free.copy(), 0.0, 0.0, 0.0, 0
+    for k in range(1, free.size):
+        at += rate * 1e-3
+        before[k] = after[k] = free[k] + at
+        if k % round(sheet.interval * 1000) or k / 1000 > sheet.until:
+            continue
+        measured, polls = before[k] + sheet.mean + sheet.stddev * draws[polls], polls + 1
+        if abs(measured) > sheet.step_threshold:
+            at, rate = at - measured, correction
+        else:
+            wanted = correction - sheet.integral * measured / sheet.interval
+            rate = wanted - sheet.proportional * measured / sheet.interval
+            if abs(rate) <= sheet.slew_rate:
+                correction = wanted
+            rate = max(-sheet.slew_rate, min(sheet.slew_rate, rate))
+        after[k] = free[k] + at
+    return before, after
+
+
+@pytest.mark.requirement("CLK-8")
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        replace(LOOP, mean=1e-5, stddev=2e-5),
+        replace(LOOP, step_threshold=1e-4, stddev=1e-4),
+        replace(LOOP, slew_rate=3e-4, integral=0.3),
+        Discipline(interval=0.25, step_threshold=1e-3, stddev=3e-4),
+    ],
+)
+def test_the_loop_is_the_one_described(sheet: Discipline) -> None:
+    """Held against a plain walk over the nodes, with NumPy's own generator for the measured offsets."""
+    clock = disciplined(sheet, Noise(bias_mean=3e-3), offset=-1e-3, frequency=2e-4, ageing=1e-6)
+    t = np.arange(2001) / 1000.0
+    free = 3e-3 - 1e-3 + 2e-4 * t + 1e-6 * t * t / 2.0
+    draws = generator(6, (2, "clock", clock.name, "discipline", "measured")).standard_normal(100)
+    before, after = slow_loop(sheet, free, draws)
+    ours = error(clock, t[:-1], seed=6, run=2)
+    assert np.allclose(ours, after[:-1], rtol=0.0, atol=1e-15)
+    just_before = error(clock, t[1:] - 1e-9, seed=6, run=2)
+    assert np.allclose(just_before, before[1:], rtol=0.0, atol=2e-6 * np.abs(before - after).max() + 1e-10)
+    assert np.abs(after - free).max() > 5e-4, "it does something"
+
+
+@pytest.mark.requirement("CLK-8")
+def test_a_constant_frequency_is_learnt_and_leaves_nothing() -> None:
+    t = np.array([59.999, 119.9999])
+    off = error(disciplined(Discipline(interval=1.0), offset=1e-3, frequency=4e-5), t, seed=1)
+    assert np.abs(off).max() < 1e-9
+    assert abs(error(disciplined(Discipline(interval=1.0, integral=0.0), frequency=4e-5), t, seed=1)[0]) > 1e-5
+
+
+@pytest.mark.requirement("CLK-8")
+def test_a_large_offset_is_stepped_and_a_small_one_slewed() -> None:
+    """ntpd's 128 ms: stepped at once at the first poll; below it slewed, at 500 ppm at most."""
+    sheet = Discipline(interval=2.0)
+    t = np.array([1.999, 2.0 - 1e-9, 2.0, 3.0])
+    stepped = error(disciplined(sheet, offset=0.129), t, seed=1)
+    assert np.allclose(stepped, [0.129, 0.129, 0.0, 0.0], rtol=0.0, atol=1e-9)
+    path = error(disciplined(sheet, offset=0.127), np.arange(400_000) / 1000.0, seed=1)
+    rate = np.diff(path) * 1000.0
+    assert np.allclose(path[:2001], 0.127)
+    assert np.abs(rate).max() == pytest.approx(500e-6, rel=1e-9)
+    assert np.allclose(path[2000:200_000:20_000], 0.127 - 500e-6 * np.arange(0.0, 198.0, 20.0), atol=1e-12)
+    assert abs(path[-1]) < 1e-6
+
+
+@pytest.mark.requirement("CLK-8")
+def test_without_its_reference_the_clock_holds_the_last_frequency() -> None:
+    sheet = Discipline(interval=1.0, until=100.0)
+    t = np.array([100.0, 101.0, 200.0, 300.0])
+    off = error(disciplined(sheet, frequency=4e-5, ageing=1e-9), t, seed=1)
+    assert abs(off[0]) < 1e-7
+    grown = 1e-9 * (t[2:] - 100.0) ** 2 / 2.0
+    assert np.allclose(off[2:], grown, rtol=0.15), "ageing alone is left"
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("CLK-8")
+@pytest.mark.parametrize(("alpha", "beta"), [(0.5, 0.1), (0.6, 0.15), (1.0, 0.0), (0.3, 0.02), (1.2, 0.4)])
+def test_what_is_left_has_the_stated_variance(alpha: float, beta: float) -> None:
+    """The formula against the loop's own Lyapunov equation, and the clock against the formula, over many runs."""
+    sigma, interval, h0 = 3e-5, 0.05, 4e-8
+    stated = (2 * alpha**2 + 2 * beta + alpha * beta) * sigma**2 + 2 * h0 / 2 * interval
+    stated /= alpha * (4 - 2 * alpha - beta)
+    loop, reads = np.array([[1 - alpha - beta, -beta], [1.0, 1.0]]), np.array([[-alpha - beta], [1.0]])
+    if beta == 0.0:
+        loop, reads = loop[:1, :1], reads[:1]
+    drive = sigma**2 * reads @ reads.T
+    drive[0, 0] += h0 / 2 * interval
+    assert stated == pytest.approx(solve_discrete_lyapunov(loop, drive)[0, 0], rel=1e-9)
+    sheet = replace(LOOP, proportional=alpha, integral=beta, stddev=sigma)
+    count, polls = 1500, 150
+    late = [interval * polls - 1e-9]
+    found = np.array(
+        [error(disciplined(sheet, white_frequency=h0), np.array(late), seed=3, run=run)[0] for run in range(count)]
+    )
+    low, high = chi2.ppf([1e-7, 1.0 - 1e-7], count) / count
+    assert low < (found**2).mean() / stated < high
+
+
+@pytest.mark.requirement("CLK-8")
+def test_a_disciplined_clock_stays_where_a_free_one_leaves() -> None:
+    t = np.arange(1, 120) / 1.0
+    noise = Noise(bias_stddev=1e-2, dynamic_bias_stddev=1e-5, dynamic_bias_correlation_time=30.0)
+    sheet = Discipline(interval=1.0, step_threshold=1e-3, stddev=1e-6)
+    free = Clock("c", noise, Oscillator(frequency=2e-5, white_frequency=2e-19, random_walk_frequency=2e-20))
+    off = error(replace(free, discipline=sheet), t + 0.5, seed=8)
+    assert np.abs(error(free, t, seed=8)).max() > 2e-3
+    assert np.abs(off[20:]).max() < 1e-4
+
+
+def test_cut_anywhere() -> None:
+    noise = Noise(stddev=1e-5, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=1.0)
+    sheet = Discipline(interval=0.03, step_threshold=2e-4, stddev=1e-4)
+    clock = replace(disciplined(sheet, noise, white_frequency=1e-10, frequency=1e-3), monotonic=True)
+    time = np.cumsum(np.abs(generator(1, ("gaps",)).standard_normal(2500)) * 3e-3)
+    whole = Stamps(clock, "imu", 3, 0).errors(time)
+    for cuts in ([1], [2, 900, 901], list(range(1, 50))):
+        pieces = Stamps(clock, "imu", 3, 0)
+        assert np.concatenate([pieces.errors(part) for part in np.split(time, cuts)]).tobytes() == whole.tobytes()
+    live = Stamps(clock, "imu", 3, 0, ahead=64)
+    assert np.array([live.errors(time[i : i + 1])[0] for i in range(1000)]).tobytes() == whole[:1000].tobytes()
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(Discipline)])
+def test_no_dead_parameter(field: str) -> None:
+    sheet = Discipline(interval=0.05, step_threshold=4e-3, slew_rate=1e-2, mean=1e-4, stddev=1e-4, until=0.4)
+    other = replace(sheet, **{field: 2.0 * getattr(sheet, field)})
+    t = np.arange(40) / 41.0
+    curves = [error(disciplined(one, offset=5e-3, white_frequency=6e-5), t, seed=2) for one in (sheet, other)]
+    assert not np.array_equal(*curves)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"interval": 0.0}, "interval: 0.0; must be a whole number of milliseconds"),
+        ({"interval": 0.0005}, "interval: 0.0005; must be a whole number"),
+        ({"interval": 1.0005}, "interval: 1.0005; must be a whole number"),
+        ({"stddev": -1.0}, "stddev: -1.0; must be >= 0"),
+        ({"slew_rate": math.inf}, "slew_rate: inf; must be a finite number"),
+        ({"step_threshold": math.nan}, "step_threshold: nan; must be a finite number"),
+        ({"proportional": 2.0}, "proportional: 2.0; must be between 0 and 2"),
+        ({"proportional": 0.0}, "proportional: 0.0; must be between 0 and 2"),
+        ({"proportional": 1.5, "integral": 1.0}, "integral: 1.0; must be below 4 - 2 proportional = 1"),
+    ],
+)
+def test_what_is_no_discipline(sizes: dict[str, float], message: str) -> None:
+    with pytest.raises(ClockError, match=message):
+        Discipline(**sizes)
+
+
+def rising(raw: list[int]) -> list[int]:
+    shown: list[int] = []
+    for each in raw:
+        shown.append(max(each, shown[-1] + 1) if shown else each)
+    return shown
+
+
+@pytest.mark.requirement("CLK-8")
+def test_monotonic_stamps_rise_and_are_else_as_they_were() -> None:
+    clock = Clock("c", Noise(mean=0.1, stddev=2e-3, precision=1e-3))
+    time = np.arange(4000) / 1000.0
+    raw = nanoseconds(0, time + Stamps(clock, "imu", 1, 0).errors(time))
+    shown = nanoseconds(0, time + Stamps(replace(clock, monotonic=True), "imu", 1, 0).errors(time))
+    assert np.diff(raw).min() < 0
+    assert shown.tolist() == rising(raw.tolist())
+    assert np.diff(shown).min() == 1
+
+
+@pytest.mark.requirement("CLK-8")
+def test_monotonic_stamps_rise_over_a_step_back() -> None:
+    clock = disciplined(Discipline(interval=1.0), offset=0.2)
+    time = np.arange(1500) / 1000.0
+    plain, shown = (
+        nanoseconds(0, time + Stamps(each, "imu", 1, 0).errors(time))
+        for each in (clock, replace(clock, monotonic=True))
+    )
+    assert np.diff(plain).min() < -0.19e9
+    assert np.array_equal(shown[:1000], plain[:1000])
+    assert np.all(np.diff(shown[999:1200]) == 1), "a nanosecond a sample until the time is made up for"
+    assert np.array_equal(shown[1210:], plain[1210:])
+
+
+def test_monotonic_stamps_rise_where_a_double_has_no_nanoseconds() -> None:
+    time = 1e9 + np.arange(5) * 1e-6
+    clock = Clock("c", Noise(precision=1.0), monotonic=True)
+    shown = nanoseconds(0, time + Stamps(clock, "imu", 1, 0).errors(time))
+    assert np.diff(shown).min() > 0
+    assert np.diff(shown).max() < 300, "by the least that there is, 119 ns"
+
+
+@pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
+def test_compiled_and_interpreted_kernels_agree_to_the_last_bit(
+    interpreted: Callable[[Any], Callable[..., Any]],
+) -> None:
+    free = np.cumsum(generator(1, ("free",)).standard_normal(3000)) * 1e-5
+    draws, line = generator(2, ("polls",)).standard_normal(100), np.array([1e-3, 1e-5, 1e-9])
+    sheet = np.array([1e-6, 1e-5, 3e-4, 2e-3, 0.6, 0.15])
+    time = np.arange(3000) / 1000.0
+    results = []
+    for of in (lambda kernel: kernel, interpreted):
+        state, before, after = np.zeros(4), np.empty(3000), np.empty(3000)
+        of(discipline.steer)(free, 1, line, 30, 2500, sheet, draws, state, before, after)
+        risen, limited, rounded, shaken = free.copy(), free.copy(), free.copy(), free.copy()
+        last = of(stamps._ascend)(time, -math.inf, risen)
+        of(stamps._limit)(-1e-4, 1e-4, limited)
+        of(stamps._round)(time, 1e-5, rounded)
+        of(stamps._add_jitter)(0.1, 1e-3, 1e-5, free, shaken)
+        results.append((state, before, after, risen, limited, rounded, shaken, np.array([last])))
+    for compiled, plain in zip(*results, strict=True):
+        assert compiled.tobytes() == plain.tobytes()

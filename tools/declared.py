@@ -1,0 +1,146 @@
+"""Write docs/declared-against-measured.md: every figure of each sensor's witness sheet, read back from simulation.
+
+Deterministic: one seed, rates and counts as stated on the page. A row beyond five standard errors is an error.
+
+Usage: python tools/declared.py [--check]      --check writes nothing; exit code 1 where a row is wrong or the page is
+out of date
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from navsense.analysis.declared import LIMIT, Row, table
+from navsense.sensors import SENSORS
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "declared-against-measured.md"
+
+SEED = 20250101
+RATES = (10.0, 100.0)
+
+EXACT = 1e-9
+"""Relative error below which a figure is read back without chance."""
+
+HEAD = """\
+# Declared against measured
+
+Written by `python tools/declared.py`; do not edit. Every figure of the sheet with which each kind of sensor is tested
+(its *witness*), isolated where that is possible, is read back from the still sensor at {rates}, seed {seed}. The
+estimators and their numbers of samples are those of `navsense.analysis.estimates`.
+
+A cell is *measured ± standard error (deviation)*, the values of several axes with one sheet side by side. The standard
+error follows from what is declared and the number of samples; deviations are in standard errors. Beyond {limit:g} of
+them a figure fails, by chance one in 1.7 million. Of the {count} figures here the largest deviation is {largest:.1f}.
+
+- *exact*: limits, rounding, temperature have no chance in them and come back to the last digits.
+- The floor of flicker (`bias_instability`) is declared flat to 2 percent; its deviation counts beyond these.
+- Allan deviations are of all that moves at once: white noise, rounding, drift, flicker, random walk, each sampled.
+- Densities are two-sided (see the vocabulary).
+"""
+
+UNITS = {
+    "noise_density": "{} / sqrt(Hz)",
+    "dynamic_bias_stddev": "{} / sqrt(s)",
+    "dynamic_bias_correlation_time": "s",
+    "random_walk": "{} / sqrt(s)",
+    "scale_factor": "1",
+    "scale_factor_stddev": "1",
+    "temperature_coefficient": "{} / K",
+    "scale_temperature_coefficient": "1 / K",
+    "reference_temperature": "K",
+    "outlier_probability": "1",
+}
+"""Units of figures that have not their channel's."""
+
+Key = tuple[str, str, str, float]
+
+
+def grouped(rows: Sequence[Row]) -> dict[Key, list[Row]]:
+    """Return the rows by output, figure, unit and declared value, the axes of one output together."""
+    found: dict[Key, list[Row]] = {}
+    for row in rows:
+        parameter = row.estimate.parameter
+        unit = UNITS.get(parameter, "{}").format(row.unit)
+        found.setdefault((row.channel.partition(".")[0], parameter, unit, row.estimate.declared), []).append(row)
+    return found
+
+
+def cell(rows: Sequence[Row]) -> str:
+    """Return what some axes gave at one rate."""
+    if not rows:
+        return "—"
+    error = max(row.estimate.error for row in rows)
+    if all(row.estimate.error <= EXACT * abs(row.estimate.declared) and row.holds for row in rows):
+        return "exact"
+    measured = ", ".join(f"{row.estimate.measured:.5g}" for row in rows)
+    signs = ", ".join(f"{row.estimate.deviation:+.1f}" for row in rows)
+    text = f"{measured} ± {error:.1g} ({signs})"
+    return text if all(row.holds for row in rows) else f"**{text}**"
+
+
+def axes(rows: Sequence[Row]) -> str:
+    """Return the name of an output with the axes that the rows are of."""
+    output = rows[0].channel.partition(".")[0]
+    parts = dict.fromkeys(row.channel.partition(".")[2] for row in rows)
+    return f"{output} {' '.join(parts)}".strip()
+
+
+def section(kind: str, rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the lines of one kind of sensor."""
+    rates = " | ".join(f"at {rate:g} Hz" for rate in RATES)
+    yield from (
+        "",
+        f"## {kind}",
+        "",
+        f"| channel | figure | unit | declared | {rates} |",
+        "|---" * (4 + len(RATES)) + "|",
+    )
+    for (_, parameter, unit, declared), found in grouped(rows).items():
+        cells = " | ".join(cell([row for row in found if row.rate == rate]) for rate in RATES)
+        yield f"| {axes(found)} | {parameter} | {unit} | {declared:.6g} | {cells} |"
+
+
+def page(rows: Sequence[Row]) -> str:
+    """Return the whole page."""
+    head = HEAD.format(
+        rates=" and ".join(f"{rate:g} Hz" for rate in RATES),
+        seed=SEED,
+        limit=LIMIT,
+        count=len(rows),
+        largest=max(abs(row.estimate.deviation) for row in rows),
+    )
+    lines = [head.rstrip("\n")]
+    for kind in dict.fromkeys(row.sensor for row in rows):
+        lines += section(kind, [row for row in rows if row.sensor == kind])
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Write the page, or say whether it is up to date; say which rows are wrong."""
+    parser = argparse.ArgumentParser(description="Write docs/declared-against-measured.md from simulations.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is out of date")
+    check = parser.parse_args().check
+    rows = [row for kind in SENSORS for row in table(kind.witness(), RATES, SEED)]
+    wrong = [row for row in rows if not row.holds]
+    for row in wrong:
+        found = row.estimate
+        print(
+            f"{row.sensor} {row.channel} at {row.rate:g} Hz: {found.parameter} declared {found.declared:.6g}, "
+            f"measured {found.measured:.6g} +- {found.error:.2g} ({found.deviation:+.1f} standard errors)",
+            file=sys.stderr,
+        )
+    wanted = page(rows)
+    if not check:
+        PAGE.write_text(wanted, encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != wanted:
+        print("docs/declared-against-measured.md is out of date: run `python tools/declared.py`", file=sys.stderr)
+        return 1
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

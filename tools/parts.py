@@ -1,0 +1,88 @@
+"""Write docs/parts.md: every part of the catalogue, each figure as printed and in SI, with its source.
+
+Usage: python tools/parts.py [--check]      --check writes nothing; exit code 1 where the page is out of date
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from navsense.sensors import catalogue
+from navsense.sensors.catalogue import Figure, Part
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "parts.md"
+
+HEAD = """\
+# Parts
+
+Written by `python tools/parts.py` from `src/navsense/sensors/catalogue/*.toml`; do not edit. Figures stand as the
+source prints them, and in SI. What a source does not print is absent: nothing is derived or assumed. *Quoted* sources
+were read in a work that quotes the data sheet, the others in the text of the document itself. What each figure means is
+said in `navsense.sensors.catalogue`.
+"""
+
+
+def number(x: float) -> str:
+    """Return a number in as few characters as hold it to five digits."""
+    return f"{x:.5g}"
+
+
+def numbers(values: tuple[float, ...]) -> str:
+    """Return the numbers of the axes, one alone where they are alike."""
+    return ", ".join(number(x) for x in (values[:1] if len(set(values)) == 1 else values))
+
+
+def row(name: str, figure: Figure, key: str) -> str:
+    """Return one line of a part's table."""
+    remarks = ", ".join(filter(None, (figure.meaning, figure.condition)))
+    printed = f"{numbers(figure.printed)} {figure.printed_unit}"
+    unit = "" if figure.unit == "1" else f" {figure.unit}"
+    return f"| {name} | {printed} | {numbers(figure.values)}{unit} | {remarks} | {key} |"
+
+
+def section(part: Part) -> Iterator[str]:
+    """Yield the lines of one part."""
+    yield f"\n## {part.name}\n"
+    yield f"{part.part}, {part.manufacturer}: {part.sensor.replace('_', ' ')}, {part.grade} grade.\n"
+    keys = {source: key for key, source in part.sources.items()}
+    for channel, figures in part.figures.items():
+        yield f"| {channel} | printed | SI | | source |"
+        yield "|---|---|---|---|---|"
+        yield from (row(name, figure, keys[figure.source]) for name, figure in figures.items())
+        yield ""
+    for key, source in part.sources.items():
+        quoted = " *Quoted.*" if source.reading == "quoted" else ""
+        yield f"- {key}: {source.citation}. <{source.address}>, read {source.accessed}.{quoted}"
+
+
+def page() -> str:
+    """Return the whole page."""
+    parts = [catalogue.part(name) for name in catalogue.names()]
+    lines = [HEAD, "| name | part | sensor | grade | figures |", "|---|---|---|---|---|"]
+    for part in parts:
+        count = sum(len(figures) for figures in part.figures.values())
+        lines.append(f"| {part.name} | {part.part} | {part.sensor} | {part.grade} | {count} |")
+    for part in parts:
+        lines.extend(section(part))
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Write the page, or say whether it is up to date."""
+    parser = argparse.ArgumentParser(description="Write docs/parts.md from the catalogue of parts.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is out of date")
+    wanted = page()
+    if parser.parse_args().check:
+        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != wanted:
+            print("docs/parts.md is out of date: run `python tools/parts.py`", file=sys.stderr)
+            return 1
+        return 0
+    PAGE.write_text(wanted, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
