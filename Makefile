@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled test-interpreted lint format types bench requirements clean
+.PHONY: help demo test test-compiled test-interpreted lint format types bench requirements pages clean
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -27,7 +27,7 @@ PROGRESS := { grep --line-buffered -E '^ *(Downloading|Installing collected|Succ
 CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba-$$($(BIN)/python tools/source_hash.py src)"
 
 help:
-	@echo 'make demo | test | lint | format | types | bench | requirements | clean'
+	@echo 'make demo | test | lint | format | types | bench | requirements | pages | clean'
 
 # Debian ships python3 without ensurepip; a half-made environment would look like a whole one, so ask first.
 $(STAMPS)/made:
@@ -97,6 +97,11 @@ bench: $(STAMPS)/test
 
 requirements: $(STAMPS)/run
 	@$(BIN)/python tools/requirements.py
+
+# The pages of docs/ that programs write; the last takes a minute.
+pages: requirements
+	@$(BIN)/python tools/parts.py
+	@$(CACHE) $(BIN)/python tools/declared.py
 
 clean:
 	rm -rf $(VENV) $(OUT) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -27,7 +27,7 @@ SLOW, FAST = 10.0, 1e6
 
 
 def spent(clock: Clock, rate: float, block: int = BLOCK, rounds: int = 200) -> float:
-    """Return the seconds that a sensor at `rate` (Hz) takes to stamp a block, the best of some that follow each other."""
+    """Return the seconds in which a sensor at `rate` (Hz) stamps a block: the best of some in a row."""
     stamps, best = Stamps(clock, "bench", 1, 0, ahead=64 if block == 1 else 0), float("inf")
     for k in range(rounds):
         instants = np.arange(k * block, (k + 1) * block) / rate

@@ -14,17 +14,22 @@ from navsense.clock import Arrivals, Latency, latency
 from navsense.compiled import INTERPRETED
 from navsense.errors import ClockError
 from navsense.streams import generator
+from navsense.typing import BoolArray, Times
 
 WIRE = Latency(fixed=0.002, mean=0.004, stddev=0.002)
 """Mean and deviation as measured on the TCP output of a Water Linked DVL."""
 
 
+def sent(time: Times) -> BoolArray:
+    return np.ones(time.shape, dtype=np.bool_)
+
+
 @pytest.mark.requirement("CLK-9")
 def test_without_latency_a_sample_arrives_when_it_is_taken() -> None:
     time = np.arange(100) / 30.0
-    assert np.array_equal(Arrivals(None, "imu", 1, 0).of(time), time)
-    assert np.array_equal(Arrivals(Latency(), "imu", 1, 0).of(time), time)
-    assert np.array_equal(Arrivals(Latency(fixed=0.25, mean=0.5), "imu", 1, 0).of(time), time + 0.75)
+    assert np.array_equal(Arrivals(None, "imu", 1, 0).of(time, sent(time)), time)
+    assert np.array_equal(Arrivals(Latency(), "imu", 1, 0).of(time, sent(time)), time)
+    assert np.array_equal(Arrivals(Latency(fixed=0.25, mean=0.5), "imu", 1, 0).of(time, sent(time)), time + 0.75)
 
 
 @pytest.mark.requirement("CLK-9")
@@ -32,7 +37,7 @@ def test_latencies_are_lognormal_of_the_given_mean_and_deviation() -> None:
     """Samples far apart do not queue. Kolmogorov and Smirnov's distance at a false-alarm rate of 1e-6."""
     count = 20_000
     time = np.arange(count) * 10.0
-    random = Arrivals(WIRE, "dvl", 3, 0).of(time) - time - WIRE.fixed
+    random = Arrivals(WIRE, "dvl", 3, 0).of(time, sent(time)) - time - WIRE.fixed
     assert random.min() > 0.0
     square = math.log(1.0 + (WIRE.stddev / WIRE.mean) ** 2)
     declared = lognorm(math.sqrt(square), scale=WIRE.mean * math.exp(-square / 2.0))
@@ -46,7 +51,7 @@ def test_arrivals_are_in_order_and_no_earlier_than_due() -> None:
     """Against a queue in plain words, with NumPy's own generator."""
     count, slow = 3000, Latency(fixed=0.001, mean=0.01, stddev=0.03)
     time = np.arange(count) / 200.0
-    ours = Arrivals(slow, "dvl", 5, 2).of(time)
+    ours = Arrivals(slow, "dvl", 5, 2).of(time, sent(time))
     square = math.log1p(9.0)
     arrived, declared = -math.inf, []
     for t, w in zip(time, generator(5, (2, "latency", "dvl", "latency", "random")).standard_normal(count), strict=True):
@@ -59,19 +64,39 @@ def test_arrivals_are_in_order_and_no_earlier_than_due() -> None:
 
 
 @pytest.mark.requirement("CLK-9")
+def test_what_is_not_sent_holds_up_nothing() -> None:
+    time, slow = np.arange(3000) / 200.0, Latency(mean=0.01, stddev=0.03)
+    every = np.arange(3000) % 2 == 0
+    ours = Arrivals(slow, "dvl", 5, 2).of(time, every)
+    square = math.log1p(9.0)
+    w = generator(5, (2, "latency", "dvl", "latency", "random")).standard_normal(3000)[every]
+    due = time[every] + np.exp(math.log(0.01) - square / 2.0 + math.sqrt(square) * w)
+    assert np.allclose(ours[every], np.maximum.accumulate(due), rtol=0.0, atol=1e-12)
+    assert (np.diff(ours) >= 0.0).all()
+    assert (Arrivals(slow, "dvl", 5, 2).of(time, ~sent(time)) == time).all()
+
+
+@pytest.mark.requirement("CLK-9")
 def test_cut_anywhere_and_live() -> None:
     time = np.arange(2000) / 150.0
-    whole = Arrivals(WIRE, "dvl", 5, 0).of(time)
+    whole = Arrivals(WIRE, "dvl", 5, 0).of(time, sent(time))
     for cuts in ([1], [7, 8, 1500], list(range(1, 40))):
         pieces = Arrivals(WIRE, "dvl", 5, 0)
-        assert np.concatenate([pieces.of(part) for part in np.split(time, cuts)]).tobytes() == whole.tobytes()
+        assert (
+            np.concatenate([pieces.of(part, sent(part)) for part in np.split(time, cuts)]).tobytes() == whole.tobytes()
+        )
     live = Arrivals(WIRE, "dvl", 5, 0, ahead=64)
-    assert np.array([live.of(time[i : i + 1])[0] for i in range(500)]).tobytes() == whole[:500].tobytes()
+    assert (
+        np.array([live.of(time[i : i + 1], sent(time[i : i + 1]))[0] for i in range(500)]).tobytes()
+        == whole[:500].tobytes()
+    )
 
 
 def test_each_sensor_and_run_has_latencies_of_its_own() -> None:
     time = np.arange(10) * 1.0
-    one, other, later = (Arrivals(WIRE, name, 5, run).of(time) - time for name, run in (("a", 0), ("b", 0), ("a", 1)))
+    one, other, later = (
+        Arrivals(WIRE, name, 5, run).of(time, sent(time)) - time for name, run in (("a", 0), ("b", 0), ("a", 1))
+    )
     assert not np.isclose(one, other).any()
     assert not np.isclose(one, later).any()
 
@@ -95,6 +120,6 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[A
     results = []
     for kernel in (latency._queue, interpreted(latency._queue)):
         out = np.empty(1000)
-        last = kernel(time, 0.01, -5.0, 1.5, draws, -math.inf, out)
+        last = kernel(time, sent(time), 0.01, -5.0, 1.5, draws, -math.inf, out)
         results.append((out.tobytes(), last))
     assert results[0] == results[1]

@@ -263,11 +263,11 @@ def bench() -> None:
     """Measure this machine: nanoseconds a sample of each noise model and each sensor, beside their draws alone."""
     from navsense.analysis.bench import table as rows
 
-    table = console_table("what", "ns/sample", "draws alone", "draws/total")
+    table = console_table("what", "ns/sample", "draws alone", "draws/total", "densities, and what its samples show")
     for row in rows():
         draws = f"{row.draws:.1f}" if row.draws else "-"
         ratio = f"{row.ratio:.2f}" if row.draws else "-"
-        add_row(table, row.name, f"{row.nanoseconds:.1f}", draws, ratio)
+        add_row(table, row.name, f"{row.nanoseconds:.1f}", draws, ratio, row.densities)
     show(table)
 
 

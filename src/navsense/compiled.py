@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -18,6 +19,11 @@ Result = TypeVar("Result")
 
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 """True where kernels are run by the interpreter, as Numba itself reads the setting."""
+
+
+def keeps(function: Callable[..., Any]) -> bool:
+    """Tell whether a kernel's machine code is kept on disk: not a script's, which others know by another name."""
+    return function.__module__ != "__main__" and function.__module__ in sys.modules
 
 
 class Kernel(Generic[Parameters, Result]):
@@ -44,7 +50,8 @@ class Kernel(Generic[Parameters, Result]):
                 called = names.get(name)
                 if isinstance(called, Kernel):
                     names[name] = called.compiled()
-            self._compiled = njit(cache=True, error_model="numpy", fastmath=False, nogil=True)(self.py_func)
+            kept = keeps(self.py_func)
+            self._compiled = njit(cache=kept, error_model="numpy", fastmath=False, nogil=True)(self.py_func)
             if names.get(self.py_func.__name__) is self:
                 names[self.py_func.__name__] = self._compiled
         return self._compiled

@@ -6,13 +6,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
+from navsense.clock import Clock, Latency, Oscillator
 from navsense.errors import SimulationError, SinkError, Where
 from navsense.messages.kalibr import kalibr
 from navsense.motion.base import Motion
 from navsense.motion.replay import Replay
 from navsense.motion.still import Still
 from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.faults import Faults
 from navsense.sensors import AirPressure, Altimeter, Imu, Zeroed
 from navsense.world import Model, MountedSensor, World
 
@@ -58,6 +61,10 @@ def sensor_lines(sensor: MountedSensor) -> Iterator[str]:
     yield f"  {sensor.name}"
     yield f"    {sensor.spec.type} at {sensor.rate:g} Hz on {sensor.clock or 'global time'}, topic {sensor.topic}"
     yield f"    frame {sensor.frame}"
+    if sensor.latency is not None:
+        yield f"    latency (s): {sheet_words(sensor.latency, Latency())}"
+    if sensor.faults.kinds:
+        yield f"    faults: {sheet_words(sensor.faults, Faults())}"
     for output, noises in sensor.spec.noise().items():
         if len(set(noises)) == 1:
             yield f"    {output}: {noise_words(noises[0])}"
@@ -71,6 +78,35 @@ def sensor_lines(sensor: MountedSensor) -> Iterator[str]:
         yield f"    reference_altitude: {sensor.spec.reference_altitude:g} m"
 
 
+def sheet_words(sheet: Any, neutral: Any) -> str:
+    """Return the figures of a sheet that differ from neutral."""
+    given = ((field.name, getattr(sheet, field.name)) for field in fields(sheet))
+    parts = [
+        f"{name} {value:g}" if isinstance(value, float | int) else f"{name} of a signal"
+        for name, value in given
+        if value != getattr(neutral, name)
+    ]
+    return ", ".join(parts) or "none"
+
+
+def clock_lines(clock: Clock) -> Iterator[str]:
+    """Yield the lines of one clock."""
+    yield f"clock {clock.name} (s): {noise_words(clock.noise)}"
+    if clock.oscillator is not None:
+        yield f"  oscillator: {sheet_words(clock.oscillator, Oscillator())}"
+        deviations = (f"{clock.oscillator.allan_deviation(tau):.3g} at {tau:g} s" for tau in (1.0, 100.0, 10_000.0))
+        yield f"  Allan deviation without its ageing walk: {', '.join(deviations)}"
+    if clock.discipline is not None:
+        sheet = clock.discipline
+        until = "" if math.isinf(sheet.until) else f", until {sheet.until:g} s"
+        yield (
+            f"  corrected every {sheet.interval:g} s: steps from {sheet.step_threshold:g} s on, slews at most "
+            f"{sheet.slew_rate:g} s a second{until}"
+        )
+    if clock.monotonic:
+        yield "  its stamps always rise"
+
+
 def describe(world: World) -> Iterator[str]:
     """Yield the description of a world, line by line."""
     yield f"world {world.name}, max_step_size {world.max_step_size:g} s"
@@ -81,7 +117,7 @@ def describe(world: World) -> Iterator[str]:
     for sensor in world.sensors:
         yield from sensor_lines(sensor)
     for clock in world.clocks:
-        yield f"clock {clock.name} (s): {noise_words(clock.noise)}"
+        yield from clock_lines(clock)
     for kind, title in (("warning", "warnings"), ("unsupported", "not supported"), ("foreign", "of other programs")):
         notes = [note for note in world.notes if note.kind == kind]
         if notes:

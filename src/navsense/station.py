@@ -99,7 +99,9 @@ class Station:
         self.state, measured = self.sensor.spec.measure(self.state, ticks, ideal, draws)
         if self.sensor.faults.kinds:
             measured = self._struck(ticks, measured)
-        arrival = self._arrivals.of(ticks.time) if self._arrivals else None
+        arrival = None
+        if self._arrivals:
+            arrival = self._arrivals.of(ticks.time, flags_of(measured, len(ticks))["emitted"])
         return Block(measured, self._stamps.errors(ticks.time), arrival)
 
     def _struck(self, ticks: Ticks, measured: Measured) -> Measured:

@@ -12,7 +12,7 @@ broken one raises `LawBrokenError`, which says which and where.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import FLICKER_BAND, Channels, ChannelState
 from navsense.noise.flicker import components
 from navsense.pose import Pose, from_rpy
-from navsense.sensors.base import Sensor
+from navsense.sensors.base import Sensor, flags_of
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.series import Reading
 from navsense.simulation import simulate
@@ -51,6 +51,9 @@ SURROUNDINGS = Environment(
 """Where the laws are held: a world with a place on earth, a heading, and inputs that change."""
 
 COUNT = 400
+QUATERNION = 4
+"""Numbers of a quaternion: a tuple of so many is one."""
+
 SIZES = frozenset("mean stddev bias_mean bias_stddev precision minimum maximum bias_instability outlier_stddev".split())
 """Fields of a noise that are in the channel's unit."""
 
@@ -152,7 +155,7 @@ def check_cut(spec: Sensor) -> None:
     on = bench(spec)
     whole_state, whole = measured(on)
     for cuts in ((1,), (COUNT - 1,), (7, 8, 200), tuple(range(1, 40))):
-        state, parts = on.spec.init(on.initial), []
+        state, parts, flags = on.spec.init(on.initial), [], []
         for first, stop in zip((0, *cuts), (*cuts, COUNT), strict=True):
             ticks = Ticks(on.ticks.index[first:stop], RATE)
             ideal = spec.ideal(witness_motion(), SURROUNDINGS, ticks)
@@ -162,11 +165,15 @@ def check_cut(spec: Sensor) -> None:
                 )
             state, part = spec.measure(state, ticks, ideal, np.ascontiguousarray(on.draws[:, first:stop]))
             parts.append(part)
+            flags.append(flags_of(part, len(ticks)))
         demand(same(state, whole_state), "cut", f"the end state differs, cut at {cuts[:5]}")
         for group in ("arrays", "errors"):
             for name, values in getattr(whole, group).items():
                 joined = np.concatenate([getattr(part, group)[name] for part in parts])
                 demand(same(joined, values), "cut", f"{group}[{name!r}] differ, cut at {cuts[:5]}")
+        for name, values in flags_of(whole, COUNT).items():
+            joined = np.concatenate([part[name] for part in flags])
+            demand(same(joined, values), "cut", f"{name} differs, cut at {cuts[:5]}")
 
 
 def demand_same_reading(law: str, one: Reading, other: Reading, when: str) -> None:
@@ -228,7 +235,8 @@ def check_ideal(spec: Sensor) -> None:
 def variants(spec: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the spec with one leaf field changed at a time, with the path of the field.
 
-    Of a `Noise` the terms that act: that each of them acts where it is declared is a law of the noise itself.
+    Leaves are the numbers of a tuple, a quaternion apart, and the fields of each part of a tuple of parts. Of a `Noise`
+    the terms that act: that each of them acts where it is declared is a law of the noise itself.
     """
     for field in fields(spec):
         if not field.init:
@@ -239,8 +247,33 @@ def variants(spec: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         if is_dataclass(value) and not isinstance(value, type):
             for inner, variant in variants(value, f"{name}."):
                 yield inner, replace(spec, **{field.name: variant})
+        elif is_list(value):
+            for place in range(len(value)):
+                yield from part_variants(spec, field.name, f"{name}[{place}]", place)
         else:
             yield name, changed(spec, field.name, name)
+
+
+def is_list(value: Any) -> bool:
+    """Tell whether a value is a tuple of which every part means something by itself: not empty, no quaternion."""
+    if not isinstance(value, tuple) or not value:
+        return False
+    return len(value) != QUATERNION or not all(isinstance(part, int | float) for part in value)
+
+
+def part_variants(spec: Any, field: str, name: str, place: int) -> Iterator[tuple[str, Any]]:
+    """Yield the spec with one leaf changed in one part of the tuple `field`."""
+    whole = getattr(spec, field)
+    part = whole[place]
+
+    def exchanged(other: Any) -> Any:
+        return replace(spec, **{field: (*whole[:place], other, *whole[place + 1 :])})
+
+    if is_dataclass(part) and not isinstance(part, type):
+        for inner, variant in variants(part, f"{name}."):
+            yield inner, exchanged(variant)
+    else:
+        yield name, accepted(exchanged, other_values(part, name), name)
 
 
 def _acts(noise: Noise, field: str) -> bool:
@@ -252,9 +285,14 @@ def _acts(noise: Noise, field: str) -> bool:
 
 def changed(spec: Any, field: str, name: str) -> Any:
     """Return the spec with one field changed, by the first other value that the spec accepts."""
-    for value in other_values(getattr(spec, field), name):
+    return accepted(lambda value: replace(spec, **{field: value}), other_values(getattr(spec, field), name), name)
+
+
+def accepted(make: Callable[[Any], Any], values: tuple[Any, ...], name: str) -> Any:
+    """Return what is made of the first of the values that it can be made of."""
+    for value in values:
         try:
-            return replace(spec, **{field: value})
+            return make(value)
         except NavsenseError:
             continue
     raise LawBrokenError(f"law of no dead parameter: the spec accepts no other {name}")
@@ -266,10 +304,8 @@ def other_values(value: Any, name: str) -> tuple[Any, ...]:
         return (not value,)
     if isinstance(value, int | float):
         return (value * 0.75, value * 1.25, value * 0.999, value * 1.001) if value else (1.0,)
-    if isinstance(value, tuple) and len(value) == 4:
+    if isinstance(value, tuple) and len(value) == QUATERNION:
         return (poses.normalised((value[0] + 0.3, *value[1:])),)
-    if isinstance(value, tuple) and all(isinstance(part, int | float) for part in value):
-        return (tuple(part * 0.75 + 0.1 for part in value),)
     raise LawBrokenError(f"law of no dead parameter: no way is known to change {name} = {value!r}")
 
 

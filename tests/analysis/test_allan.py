@@ -12,7 +12,7 @@ import allantools
 import numpy as np
 import pytest
 
-from navsense.analysis import allan
+from navsense.analysis import allan, theory
 from navsense.compiled import INTERPRETED
 from navsense.errors import AnalysisError, SimulationError
 from navsense.typing import FloatArray
@@ -244,8 +244,35 @@ def test_the_interval_is_that_of_chi_squared() -> None:
         tail = 0.5 * (1.0 - confidence)
         assert low == pytest.approx(curve.deviation * np.sqrt(curve.freedom / chi2.ppf(1.0 - tail, curve.freedom)))
         assert high == pytest.approx(curve.deviation * np.sqrt(curve.freedom / chi2.ppf(tail, curve.freedom)))
-    with pytest.raises(AnalysisError, match="confidence: 1.0; must be above 0 and below 1"):
+    with pytest.raises(AnalysisError, match=r"confidence: 1\.0; must be above 0 and below 1"):
         curve.interval(1.0)
+
+
+@pytest.mark.parametrize(
+    ("term", "low"), [(theory.White(1.0), 0.0), (theory.Flicker(1.0), 0.481), (theory.RandomWalk(1.0), 0.750)]
+)
+def test_the_total_variance_comes_out_low_as_published(term: theory.Term, low: float) -> None:
+    """Its mean over the Allan variance is 1 - low tau / T (NIST SP 1065, table 7), from the covariance of the phase.
+
+    Of T samples that is a sum over T - 1 middles as if they were T.
+    """
+    count, last = 401, 400
+    i = np.arange(count)
+    one = term.covariance(i, 1.0)
+    phase = term.covariance(np.subtract.outer(i, i), 1.0) - one[:, None] - one + one[0]
+    for factor in (40, 200):
+        rows = np.zeros((count - 2, count))
+        for row, middle in enumerate(range(1, last)):
+            for place, tap in ((middle - factor, 1.0), (middle, -2.0), (middle + factor, 1.0)):
+                end = 0 if place < 0 else last
+                if 0 <= place <= last:
+                    rows[row, place] += tap
+                else:
+                    rows[row, end] += 2.0 * tap
+                    rows[row, 2 * end - place] -= tap
+        mean = float(np.mean(np.sum(rows @ phase * rows, axis=1))) / (2.0 * factor**2)
+        share = mean / float(term.allan(factor, 1.0)) * (last - 1) / last
+        assert share == pytest.approx(1.0 - low * factor / last, abs=5e-4)
 
 
 @pytest.mark.compiled

@@ -181,7 +181,7 @@ def test_flicker_is_the_integral_over_its_spectrum(order: int) -> None:
 
 @pytest.mark.parametrize("sampled", [False, True])
 def test_limits_of_a_drift(sampled: bool) -> None:
-    """Of a long correlation time it is a random walk, of a short one white noise; nothing jumps where formulas change."""
+    """Of a long correlation time it is a random walk, of a short one white; nothing jumps where formulas change."""
     factors = np.array([1.0, 4.0, 90.0])
     long = theory.GaussMarkov(0.3, 1e12, sampled)
     walk = theory.RandomWalk(0.3, sampled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -34,8 +35,52 @@ OWN = """<sdf version="1.12" xmlns:navsense="https://navsense.org/sdf">
 <link name="arm"><pose relative_to="base">0 0 1 0 0 0</pose></link></model></world></sdf>
 """
 
-TEXTS = [OWN, *(path.read_text(encoding="utf-8") for path in REAL)]
-WORDS = re.findall(r"[\w:.-]+", OWN)
+SURROUNDED = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf">
+<world name="ocean"><spherical_coordinates><latitude_deg>36.8</latitude_deg><longitude_deg>-121.8</longitude_deg>
+<elevation>-30</elevation><heading_deg>20</heading_deg></spherical_coordinates>
+<navsense:magnetic_field model="WMM2025" date="2027.0"/><navsense:gravity model="WGS84"/>
+<atmosphere type="adiabatic"><temperature>290</temperature><pressure>101000</pressure></atmosphere>
+<navsense:dipole radius="0.3"><pose relative_to="wreck">0 0 1 0 0 0</pose><moment>0 0 1500</moment></navsense:dipole>
+<navsense:signal name="load"><point time="0">1</point><point time="5">2</point></navsense:signal>
+<navsense:signal name="sea">281.5</navsense:signal>
+<frame name="wreck"><pose>3 4 -20 0 0 0</pose></frame></world></sdf>
+"""
+
+OLDER = """<sdf version="1.5">
+<world name="ocean"><physics type="ode"><gravity>0 0 -9</gravity><magnetic_field>1e-5 0 0</magnetic_field></physics>
+<model name="auv"><link name="arm::hand"><pose>1 0 0 0 0 0</pose></link>
+<link name="base"><pose frame="arm::hand">0 1 0 0 0 0</pose><sensor name="imu" type="imu"><imu><topic>old</topic>
+<noise><type>gaussian</type><rate><mean>0</mean><stddev>2e-4</stddev></rate><accel><bias_mean>0.1</bias_mean></accel>
+</noise></imu></sensor></link><link name="arm::grip"/>
+<joint name="arm::bend" type="revolute"><parent>arm::hand</parent><child>arm::grip</child>
+<axis><xyz>0 0 1</xyz><use_parent_model_frame>1</use_parent_model_frame></axis></joint></model></world></sdf>
+"""
+
+INCLUDING = """<sdf version="1.10"><world name="ocean"><frame name="dock"><pose>1 0 0 0 0 0</pose></frame>
+<include><uri>part.sdf</uri><name>one</name><pose relative_to="dock">0 0 0 0 0 1</pose></include>
+<include><uri>model://part</uri><name>two</name><pose degrees="true">0 0 0 0 0 90</pose>
+<placement_frame>seat</placement_frame><plugin name="p" filename="lib.so"/></include>
+<model name="ship"><include merge="true"><uri>part.sdf</uri><static>false</static></include>
+<include><uri>deep.sdf</uri></include><link name="deck"><pose relative_to="seat"/></link></model>
+<frame name="f" attached_to="two::seat"/></world></sdf>
+"""
+
+PART = """<sdf version="1.7"><model name="part" canonical_link="core"><pose>0 0 1 0 0 0</pose>
+<link name="core"><sensor name="mag" type="magnetometer"><pose relative_to="seat"/></sensor></link>
+<frame name="seat" attached_to="core"><pose relative_to="__model__">0 1 0 0 0 0</pose></frame>
+<joint name="j" type="fixed"><parent>world</parent><child>core</child></joint></model></sdf>
+"""
+
+DEEP = (
+    '<sdf version="1.4"><model name="deep"><link name="l"/><include><uri>part/part.sdf</uri></include></model></sdf>\n'
+)
+
+CONFIG = '<model><name>part</name><sdf version="1.4">none.sdf</sdf><sdf version="1.7">part.sdf</sdf></model>\n'
+
+TREE = {"dive.sdf": INCLUDING, "part.sdf": PART, "deep.sdf": DEEP, "part/part.sdf": PART, "part/model.config": CONFIG}
+
+TEXTS = [OWN, SURROUNDED, OLDER, *(path.read_text(encoding="utf-8") for path in REAL)]
+WORDS = sorted(set(re.findall(r"[\w:.-]+", OWN + SURROUNDED + OLDER + INCLUDING + PART + CONFIG)))
 ODD = [
     "",
     "nan",
@@ -84,7 +129,7 @@ def survives(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bytes], bool
 
 
 def test_the_texts_are_worth_it(survives: Callable[[bytes], bool]) -> None:
-    assert survives(OWN.encode())
+    assert all(survives(text.encode()) for text in (OWN, SURROUNDED, OLDER))
 
 
 @given(st.binary(max_size=300))
@@ -98,24 +143,107 @@ def test_any_text(survives: Callable[[bytes], bool], content: str) -> None:
     survives(content.encode("utf-8", "replace"))
 
 
-@given(st.sampled_from(TEXTS), st.data())
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_damaged_files(survives: Callable[[bytes], bool], text: str, data: st.DataObject) -> None:
+def damaged(text: str, data: st.DataObject) -> str:
+    """Return a text with other bytes in some places."""
     for _ in range(data.draw(st.integers(1, 3))):
         start = data.draw(st.integers(0, len(text)))
         end = min(len(text), start + data.draw(st.integers(0, 40)))
         text = text[:start] + data.draw(st.sampled_from(ODD + WORDS)) + text[end:]
-    survives(text.encode("utf-8", "replace"))
+    return text
+
+
+def reworded(text: str, data: st.DataObject) -> str:
+    """Return a text with other values in texts and attributes: it stays well-formed, and the reader sees it all."""
+    places = [match.span(1) for match in re.finditer(r'(?:="|>)([^<>"&]+)(?="|<)', text)]
+    chosen = data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=4, unique=True))
+    for start, end in sorted(chosen, reverse=True):
+        word = data.draw(st.sampled_from([odd for odd in ODD if odd not in '<>&"\x00]]>'] + WORDS))
+        text = text[:start] + word + text[end:]
+    return text
+
+
+@given(st.sampled_from(TEXTS), st.data())
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_damaged_files(survives: Callable[[bytes], bool], text: str, data: st.DataObject) -> None:
+    survives(damaged(text, data).encode("utf-8", "replace"))
 
 
 @given(st.sampled_from(TEXTS), st.data())
 @settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_changed_words(survives: Callable[[bytes], bool], text: str, data: st.DataObject) -> None:
-    """Texts and attributes get other values, so that the file stays well-formed and the reader sees it all."""
-    places = [match.span(1) for match in re.finditer(r'(?:="|>)([^<>"&]+)(?="|<)', text)]
-    for start, end in sorted(
-        data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=4, unique=True)), reverse=True
-    ):
-        word = data.draw(st.sampled_from([odd for odd in ODD if odd not in '<>&"\x00]]>'] + WORDS))
-        text = text[:start] + word + text[end:]
-    survives(text.encode("utf-8", "replace"))
+    survives(reworded(text, data).encode("utf-8", "replace"))
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, str]], NavsenseError | None]:
+    """Return a function that loads a world of several files; its folder also holds a pipe, a folder and a loop."""
+    folder = tmp_path_factory.mktemp("tree")
+    (folder / "part").mkdir()
+    (folder / "folder").mkdir()
+    os.mkfifo(folder / "pipe")
+    (folder / "loop").symlink_to(folder / "loop")
+    (folder / "up").symlink_to(folder)
+    (folder / "large").write_bytes(b"<sdf>" + b" " * 3_000_000)
+
+    def tried(files: dict[str, str]) -> NavsenseError | None:
+        for name, text in files.items():
+            (folder / name).write_bytes(text.encode("utf-8", "replace"))
+        error = refusal(folder / "dive.sdf")
+        problems = getattr(error, "problems", ())
+        assert all(problem.where is not None and problem.where.path.startswith(str(folder)) for problem in problems)
+        assert all(str(problem).count("\n") == 0 for problem in problems)
+        return error
+
+    return tried
+
+
+def test_the_tree_is_worth_it(tree: Callable[[dict[str, str]], NavsenseError | None]) -> None:
+    assert tree(TREE) is None
+
+
+URIS = [
+    "dive.sdf",
+    "./dive.sdf",
+    "up/dive.sdf",
+    "up/up/up/part.sdf",
+    "pipe",
+    "folder",
+    "loop",
+    "large",
+    "none",
+    ".",
+    "..",
+    "/",
+]
+URIS += [
+    "/dev/zero",
+    "/dev/stdin",
+    "file:///dev/zero",
+    "model://..",
+    "model:///",
+    "package://part",
+    "https://x/y",
+    "a://b",
+]
+URIS += ["part/", "part/../part.sdf", "deep.sdf", "x" * 300, "%00", "~", "$HOME", "://", "model://part/part.sdf"]
+
+
+@given(st.sampled_from(sorted(TREE)), st.sampled_from(URIS))
+@settings(max_examples=120)
+@example("deep.sdf", "deep.sdf")
+@example("part.sdf", "deep.sdf")
+def test_any_uri(tree: Callable[[dict[str, str]], NavsenseError | None], file: str, uri: str) -> None:
+    """Wherever an include points to: circles, pipes, devices, folders, links, large files, nothing."""
+    text = re.sub(
+        r"(<uri>)[^<]*|(<sdf version=\"1.7\">)part.sdf", lambda match: (match[1] or match[2]) + uri, TREE[file]
+    )
+    tree({**TREE, file: text})
+
+
+@given(st.sampled_from(sorted(TREE)), st.booleans(), st.data())
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_damaged_trees(
+    tree: Callable[[dict[str, str]], NavsenseError | None], file: str, whole: bool, data: st.DataObject
+) -> None:
+    change = reworded if whole else damaged
+    tree({**TREE, file: change(TREE[file], data)})

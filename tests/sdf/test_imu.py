@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import navsense as ns
 from navsense import sdf
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.pose import conjugate, multiply
-from navsense.sensors import Imu
+from navsense.pose import conjugate, from_rpy, multiply
+from navsense.sdf.fill.imu import TO_ENU
+from navsense.sensors import Imu, Magnetometer, Vibration
 from navsense.typing import Quaternion
 from navsense.world import World
 
@@ -160,8 +162,8 @@ def test_custom_of_the_sensor_itself(load: Load, refused: Refused, in_world: Tex
 
 
 def test_custom_elsewhere(refused: Refused, in_link: Text) -> None:
-    (line,) = refused(in_link(reference("CUSTOM", '<custom_rpy parent_frame="base">0 0 0</custom_rpy>')))
-    assert line.startswith('dive.sdf:6 <custom_rpy parent_frame>: base; must be "world"')
+    (line,) = refused(in_link(reference("CUSTOM", '<custom_rpy parent_frame="bow">0 0 0</custom_rpy>')))
+    assert line.startswith('dive.sdf:6 <custom_rpy parent_frame>: bow; must be "world"')
     (line,) = refused(in_link(reference("CUSTOM", '<custom_rpy parent_frame="world">0 0</custom_rpy>')))
     assert "must be 3 finite numbers" in line
 
@@ -202,3 +204,142 @@ def test_orientations_of_gazebo(shared_data: Path, file: str, expected: dict[str
         assert spec.reference is not None
         orientation = multiply(conjugate(spec.reference), rotation)
         assert same_rotation(orientation, (w, x, y, z), 1e-4), name
+
+
+@pytest.mark.requirement("IMU-1")
+@pytest.mark.parametrize(
+    ("localization", "world", "rpy"),
+    [
+        ("ENU", "ENU", (0.0, 0.0, 0.0)),
+        ("ENU", "NWU", (0.0, 0.0, math.pi / 2)),
+        ("ENU", "NED", (math.pi, 0.0, math.pi / 2)),
+        ("NWU", "NWU", (0.0, 0.0, 0.0)),
+        ("NWU", "ENU", (0.0, 0.0, -math.pi / 2)),
+        ("NWU", "NED", (math.pi, 0.0, 0.0)),
+        ("NED", "NED", (0.0, 0.0, 0.0)),
+        ("NED", "NWU", (-math.pi, 0.0, 0.0)),
+        ("NED", "ENU", (-math.pi, 0.0, math.pi / 2)),
+    ],
+)
+def test_references_of_gazebos_library(localization: str, world: str, rpy: tuple[float, float, float]) -> None:
+    """gz-sensors' own table: the orientation of an unturned sensor, whatever named axes the world itself has."""
+    found = multiply(conjugate(TO_ENU[localization]), TO_ENU[world])
+    assert same_rotation(found, from_rpy(*rpy))
+
+
+@pytest.mark.requirement("IMU-1")
+def test_custom_in_a_link(load: Load, refused: Refused, in_world: Text) -> None:
+    """The link's orientation at the start, by its name in the sensor's model or its full one."""
+
+    def text(parent: str, motion: str = "") -> str:
+        sensor = reference("CUSTOM", f'<custom_rpy parent_frame="{parent}">{math.pi / 2} 0 0</custom_rpy>')
+        arm = f'<link name="arm"><pose>0 0 0 0 0 {math.pi / 2}</pose></link>'
+        inner = '<model name="tool"><link name="tip"><pose>0 0 0 1 0 0</pose></link></model>'
+        pose = f"<pose>5 5 5 0 0 {math.pi / 2}</pose>"
+        return in_world(f'<model name="m">{pose}{motion}<link name="l">{sensor}</link>{arm}{inner}</model>')
+
+    turned = multiply((0.0, 0.0, 0.0, 1.0), (HALF, HALF, 0.0, 0.0))
+    for parent in ("arm", "m::arm"):
+        world = load(text(parent))
+        assert same_rotation(spec_of(world).reference, turned)
+        assert any("custom_rpy" in note.what for note in world.notes)
+    for parent in ("tool::tip", "m::tool::tip"):
+        tip = from_rpy(1.0 + math.pi / 2, 0.0, math.pi / 2)
+        assert same_rotation(spec_of(load(text(parent))).reference, tip)
+    (line,) = refused(text("tip"))
+    assert 'tip; must be "world", a link of the model, or absent' in line
+    motion = (
+        '<navsense:motion><navsense:waypoint time="0">0 0 0 0 0 0</navsense:waypoint>'
+        '<navsense:waypoint time="1">1 0 0 0 0 0</navsense:waypoint></navsense:motion>'
+    )
+    (line,) = refused(text("arm", motion))
+    assert "navsense:motion" in line
+
+
+PLACE = """<spherical_coordinates><latitude_deg>47</latitude_deg><longitude_deg>8</longitude_deg>
+<elevation>400</elevation></spherical_coordinates>"""
+
+
+@pytest.mark.requirement("IMU-4", "NOI-6")
+def test_elements_of_our_own(load: Load, in_world: Text) -> None:
+    body = """<navsense:averaged>true</navsense:averaged>
+<navsense:bandwidth>47.5</navsense:bandwidth>
+<navsense:vibration><frequency>130</frequency><linear_acceleration>1 2 3</linear_acceleration></navsense:vibration>
+<navsense:vibration><frequency>55.5</frequency><angular_velocity>.1 .2 .3</angular_velocity><phase>-1</phase>
+</navsense:vibration>
+<navsense:angular_velocity_misalignment>.01 .02 .03 .04 .05 .06</navsense:angular_velocity_misalignment>
+<navsense:linear_acceleration_misalignment>-.01 -.02 -.03 -.04 -.05 -.06</navsense:linear_acceleration_misalignment>
+<navsense:g_sensitivity>1e-4 2e-4 3e-4 4e-4 5e-4 6e-4 7e-4 8e-4 9e-4</navsense:g_sensitivity>
+<navsense:earth_rotation>1</navsense:earth_rotation>"""
+    world = load(in_world(f'{PLACE}<model name="m"><link name="l">{imu(body)}</link></model>'))
+    assert not world.notes
+    assert spec_of(world) == Imu(
+        averaged=True,
+        bandwidth=47.5,
+        vibration=(
+            Vibration(130.0, (1.0, 2.0, 3.0)),
+            Vibration(55.5, angular_velocity=(0.1, 0.2, 0.3), phase=-1.0),
+        ),
+        angular_velocity_misalignment=(0.01, 0.02, 0.03, 0.04, 0.05, 0.06),
+        linear_acceleration_misalignment=(-0.01, -0.02, -0.03, -0.04, -0.05, -0.06),
+        g_sensitivity=(1e-4, 2e-4, 3e-4, 4e-4, 5e-4, 6e-4, 7e-4, 8e-4, 9e-4),
+        earth_rotation=True,
+    )
+    reading = ns.simulate(world, 0.01)["m::l::imu"]
+    assert reading.emitted.tolist() == [False] + [True] * 9
+
+
+@pytest.mark.requirement("IMU-4", "MAG-7")
+def test_the_examples_of_the_page_on_worlds_can_be_loaded(load: Load, in_world: Text) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "worlds.md").read_text(encoding="utf-8")
+    chapter = page.partition("## IMU, magnetometer\n")[2].partition("\n## ")[0]
+    sensors = [part.partition("```")[0] for part in chapter.split("```xml")[1:]]
+    assert len(sensors) == 2
+    world = load(in_world(f'{PLACE}<model name="m"><link name="l">{"".join(sensors)}</link></model>'))
+    assert not world.notes
+    sheet, compass = (sensor.spec for sensor in world.sensors)
+    assert isinstance(sheet, Imu)
+    assert all(getattr(sheet, name) != getattr(Imu(), name) for name in OWN_FIELDS)
+    assert compass != Magnetometer()
+
+
+OWN_FIELDS = """averaged bandwidth vibration angular_velocity_misalignment linear_acceleration_misalignment
+g_sensitivity earth_rotation""".split()
+
+
+def test_elements_of_our_own_that_are_wrong(refused: Refused, load: Load, in_link: Text) -> None:
+    still = "<navsense:vibration><frequency>1</frequency><linear_acceleration>1 0 0</linear_acceleration>"
+    for body, problem in (
+        ("<navsense:averaged>yes</navsense:averaged>", "<imu><navsense:averaged>: yes; must be true"),
+        ("<navsense:bandwidth>-3</navsense:bandwidth>", "<imu><navsense:bandwidth>: -3; must be >= 0"),
+        ("<navsense:bandwidth>1 2</navsense:bandwidth>", "<imu><navsense:bandwidth>: 1 2; must be 1 finite number"),
+        ("<navsense:bandwidth>1e300</navsense:bandwidth>", "<imu><navsense:bandwidth>: 1e300; must be 1 finite number"),
+        (
+            "<navsense:angular_velocity_misalignment>0 0 0 0 0</navsense:angular_velocity_misalignment>",
+            "<imu><navsense:angular_velocity_misalignment>: 0 0 0 0 0; must be 6 finite numbers of a size below 1",
+        ),
+        (
+            "<navsense:linear_acceleration_misalignment>0 0 0 0 0 1</navsense:linear_acceleration_misalignment>",
+            "<imu><navsense:linear_acceleration_misalignment>: 0 0 0 0 0 1; must be 6 finite numbers of a size below",
+        ),
+        ("<navsense:g_sensitivity>nan</navsense:g_sensitivity>", "<imu><navsense:g_sensitivity>: nan; must be 9"),
+        ("<navsense:vibration/>", "<navsense:vibration>: missing; must hold a <frequency> in Hz"),
+        (f"{still}<phase>x</phase></navsense:vibration>", "<navsense:vibration><phase>: x; must be a finite number"),
+        (f"{still}<amplitude/></navsense:vibration>", "<navsense:vibration><amplitude>; is unknown here"),
+        (
+            f"{still.replace('1 0 0', '1e200 0 0')}</navsense:vibration>",
+            "<navsense:vibration> linear_acceleration of a vibration: (1e+200, 0.0, 0.0); must be 3 finite numbers",
+        ),
+        (
+            "<navsense:vibration><frequency>0</frequency></navsense:vibration>",
+            "<navsense:vibration><frequency>: 0; must be > 0",
+        ),
+        (
+            "<navsense:earth_rotation>true</navsense:earth_rotation>",
+            "<imu><navsense:earth_rotation>: true; the world stands nowhere on earth: earth_rotation needs its place",
+        ),
+        ("<navsense:averages>1</navsense:averages>", "<imu><navsense:averages>; is unknown here; did you mean"),
+    ):
+        (line,) = refused(in_link(imu(body)))
+        assert line.startswith(f"dive.sdf:6 {problem}"), line
+    assert not spec_of(load(in_link(imu("<navsense:earth_rotation>0</navsense:earth_rotation>")))).earth_rotation

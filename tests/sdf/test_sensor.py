@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from navsense.describe import describe
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.pose import from_rpy
 from navsense.sdf.names import valid_topic
@@ -184,6 +185,30 @@ def test_what_is_listed(load: Load, in_link: Text) -> None:
         ("foreign", "<sensor><ignition:b>"),
     ]
     assert all(note.reason and note.where is not None for note in world.notes)
+
+
+@pytest.mark.requirement("SDF-1")
+def test_plug_ins_are_named_wherever_they_stand(load: Load, in_world: Text) -> None:
+    """Library and element: of a world, a model, a link, a sensor that is simulated or not, and what is not read."""
+
+    def plugin(name: str) -> str:
+        return f'<plugin name="{name}" filename="lib{name}.so"><plugin name="inner" filename="no.so"/></plugin>\n'
+
+    inside = plugin("d") + sensor(plugin("e")) + sensor(plugin("f"), "other", "dsros_dvl")
+    visual = f'<visual name="v"><geometry/>{plugin("g")}</visual>'
+    model = f'<model name="m">\n{plugin("c")}<link name="l">\n{inside}{visual}</link></model>'
+    world = load(in_world(f"<gui>{plugin('a')}</gui>{plugin('b')}{model}"))
+    found = [(note.what, note.where.line if note.where else 0) for note in world.notes if "plugin" in note.what]
+    assert found == [
+        ('<world><plugin name="b" filename="libb.so">', 4),
+        ('<model><plugin name="c" filename="libc.so">', 6),
+        ('<link><plugin name="d" filename="libd.so">', 8),
+        ('<sensor><plugin name="e" filename="libe.so">', 9),
+        ('<sensor><plugin name="f" filename="libf.so">', 11),
+        ('<visual><plugin name="g" filename="libg.so">', 13),
+    ]
+    text = "\n".join(describe(world))
+    assert all(what in text for what, _ in found)
 
 
 def test_sensors_in_joints_are_listed(load: Load, in_world: Text) -> None:

@@ -9,6 +9,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from navsense.environment.base import DEFAULT_MAGNETIC_FIELD, Environment, Uniform
+from navsense.environment.signal import Signal
+from navsense.errors import FieldError, SensorError
 from navsense.motion.still import Still
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
@@ -76,3 +78,92 @@ def test_the_world_supplies_the_field() -> None:
     assert Environment().magnetic_field.at(np.zeros((1, 3)), np.zeros(1)).tolist() == [
         [5.5645e-6, 22.8758e-6, -42.3884e-6]
     ]
+
+
+HARD, MOTOR = (3e-6, -2e-6, 4e-6), (2e-7, -3e-7, 4e-7)
+SOFT = (1.1, 0.05, -0.03, 0.04, 0.95, 0.02, -0.06, 0.07, 0.9)
+TIME = np.arange(400) / 100.0
+FIELD = np.random.default_rng(4).normal(0.0, 3e-5, (400, 3))
+
+
+@pytest.mark.requirement("MAG-7:iron")
+def test_hard_iron_is_added_and_soft_iron_multiplies() -> None:
+    hard = Magnetometer(hard_iron=HARD).apply(TIME, FIELD, seed=1)["field"]
+    assert np.allclose(hard, FIELD + HARD, rtol=0.0, atol=1e-20)
+    soft = Magnetometer(soft_iron=SOFT).apply(TIME, FIELD, seed=1)["field"]
+    assert np.allclose(soft, FIELD @ np.array(SOFT).reshape(3, 3).T, rtol=0.0, atol=1e-19)
+    both = Magnetometer(hard_iron=HARD, soft_iron=SOFT).apply(TIME, FIELD, seed=1)
+    assert np.allclose(both["field"], soft + HARD, rtol=0.0, atol=1e-19)
+    assert np.array_equal(both.truth["field"], FIELD)
+
+
+@pytest.mark.requirement("MAG-7:iron")
+def test_turned_every_way_it_sees_an_ellipsoid_about_the_hard_iron() -> None:
+    """The inverse soft iron takes it back to a sphere as large as the world's field: what calibration relies on."""
+    ticks = Ticks(np.arange(300), 100.0)
+    sheet = Magnetometer(hard_iron=HARD, soft_iron=SOFT)
+    ideal = sheet.ideal(witness_motion(), Environment(), ticks)
+    _, measured = sheet.measure(sheet.init(np.empty(0)), ticks, ideal, np.empty((0, 300)))
+    sphere = np.linalg.solve(np.array(SOFT).reshape(3, 3), (measured.arrays["field"] - HARD).T)
+    size = math.hypot(*DEFAULT_MAGNETIC_FIELD)
+    assert np.allclose(np.linalg.norm(sphere, axis=0), size, rtol=1e-13)
+    assert np.ptp(np.linalg.norm(measured.arrays["field"], axis=1)) > 0.05 * size
+
+
+@pytest.mark.requirement("MAG-7:motor_current")
+def test_the_current_of_the_motors_shows_in_the_field() -> None:
+    """T/A times the world's signal in amperes, at each sample's own instant; soft iron does not turn it."""
+    current = Signal((0.0, 2.0), (1.0, 9.0))
+    world = Environment(signals={"motor_current": current})
+    sheet = Magnetometer(motor_current=MOTOR, soft_iron=SOFT, hard_iron=HARD)
+    ticks = Ticks(np.arange(300), 100.0)
+    ideal = sheet.ideal(witness_motion(), world, ticks)
+    _, measured = sheet.measure(sheet.init(np.empty(0)), ticks, ideal, np.empty((0, 300)))
+    amperes = np.minimum(1.0 + 4.0 * ticks.time, 9.0)
+    expected = ideal["field"] @ np.array(SOFT).reshape(3, 3).T + HARD + amperes[:, None] * MOTOR
+    assert np.allclose(measured.arrays["field"], expected, rtol=0.0, atol=1e-19)
+    plain = Magnetometer().ideal(witness_motion(), world, ticks)
+    assert np.array_equal(ideal["field"], plain["field"])
+    assert "motor_current" not in plain
+
+
+@pytest.mark.requirement("MAG-7:motor_current")
+def test_a_current_that_is_needed_has_to_be_there() -> None:
+    sheet = Magnetometer(motor_current=MOTOR)
+    with pytest.raises(FieldError, match="signal: motor_current"):
+        sheet.ideal(Still(Pose()), Environment(), ONE)
+    with pytest.raises(SensorError, match="motor_current; must be given: the sheet has a motor_current"):
+        sheet.apply(TIME, FIELD, seed=1)
+    with pytest.raises(SensorError, match=r"motor_current: shape \(3,\); must be \(400,\)"):
+        sheet.apply(TIME, FIELD, seed=1, motor_current=np.zeros(3))
+    given = sheet.apply(TIME, FIELD, seed=1, motor_current=np.full(400, 2.0))["field"]
+    assert np.allclose(given, FIELD + 2.0 * np.array(MOTOR), rtol=0.0, atol=1e-20)
+    assert np.array_equal(Magnetometer().apply(TIME, FIELD, seed=1)["field"], FIELD)
+
+
+@pytest.mark.requirement("MAG-7:iron", "MAG-2")
+def test_iron_comes_before_the_gain_of_a_channel_and_its_noise() -> None:
+    noise = Noise(scale_factor=0.5, mean=1e-6)
+    reading = Magnetometer(noise, noise, noise, hard_iron=HARD, soft_iron=SOFT).apply(TIME, FIELD, seed=1)["field"]
+    inner = FIELD @ np.array(SOFT).reshape(3, 3).T + HARD
+    assert np.allclose(reading, 1.5 * inner + 1e-6, rtol=0.0, atol=1e-19)
+
+
+@pytest.mark.requirement("MAG-7")
+def test_a_sheet_without_errors_has_no_iron() -> None:
+    assert Magnetometer.witness().neutral() == Magnetometer()
+
+
+@pytest.mark.requirement("MAG-7")
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("hard_iron", (0.0, 0.0), "hard_iron: .* must be 3 finite numbers"),
+        ("hard_iron", (0.0, math.nan, 0.0), "must be 3 finite numbers"),
+        ("soft_iron", (1.0,) * 8, "soft_iron: .* must be 9 finite numbers"),
+        ("motor_current", 1e-6, "motor_current: .* must be 3 finite numbers"),
+    ],
+)
+def test_numbers_that_are_no_iron_are_refused(field: str, value: object, message: str) -> None:
+    with pytest.raises(SensorError, match=message):
+        Magnetometer(**{field: value})

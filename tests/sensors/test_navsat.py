@@ -151,10 +151,13 @@ def test_over_the_pole_and_the_date_line() -> None:
 
 @pytest.mark.requirement("NAV-1")
 def test_rounding_and_limits_act_on_metres_from_the_worlds_origin() -> None:
+    """The first row is the origin; the others lie 0.3 m east and 0.1 m north of it."""
     sheet = NavSat(Noise(stddev=2.0, precision=0.5, minimum=-3.0, maximum=3.0), Noise(precision=10.0))
-    reading = apply_at(sheet, 47.0, 2000)
-    origin = [reading.truth[name][0] for name in PLACE]
-    place = [reading["latitude"], reading["longitude"], np.full(2000, origin[2])]
+    origin = [math.radians(47.0), 3.0, 500.0]
+    lat, lon, _ = (np.full(2000, part) for part in pymap3d.enu2geodetic(0.3, 0.1, 0.0, *origin, deg=False))
+    lat[0], lon[0], alt = origin[0], origin[1], np.full(2000, 500.0)
+    reading = sheet.apply(np.arange(2000) / 10.0, lat, lon, alt, np.zeros((2000, 3)), seed=1)
+    place = [reading["latitude"], reading["longitude"], alt]
     east, north, _ = pymap3d.geodetic2enu(*place, *origin, deg=False)
     for axis in (east, north):
         assert np.abs(axis / 0.5 - np.rint(axis / 0.5)).max() < 1e-5

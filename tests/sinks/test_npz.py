@@ -256,7 +256,7 @@ def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> No
 
 def test_an_mcap_cannot_be_loaded_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "run.mcap").write_bytes(b"\x89MCAP0\r\n")
-    with pytest.raises(SinkError, match=r"run\.mcap.*only \.npz recordings can be loaded"):
+    with pytest.raises(SinkError, match=r"run\.mcap.*only \.npz and \.parquet recordings can be loaded"):
         load(tmp_path / "run.mcap")
 
 

@@ -137,14 +137,10 @@ class Curve:
 
         From the chi-squared distribution of the estimate: NIST SP 1065, section 5.3.
         """
-        from scipy.special import chdtri
-
         if not 0.0 < confidence < 1.0:
             raise AnalysisError("confidence", confidence, allowed="must be above 0 and below 1")
         tail = 0.5 * (1.0 - confidence)
-        low = self.deviation * np.sqrt(self.freedom / chdtri(self.freedom, tail))
-        high = self.deviation * np.sqrt(self.freedom / chdtri(self.freedom, 1.0 - tail))
-        return low, high
+        return self.deviation * _stretch(self.freedom, tail), self.deviation * _stretch(self.freedom, 1.0 - tail)
 
     def one(self, axis: int | None = None, *, run: tuple[int, ...] = ()) -> Curve:
         """Return the curve (k,) of one axis and, where there are runs, of one of these."""
@@ -154,6 +150,13 @@ class Curve:
             allowed = f"must be one for an array {self.deviation.shape}"
             raise AnalysisError("place of a curve", (*run, axis), allowed=allowed)
         return replace(self, deviation=arrays[0], exponent=arrays[1], freedom=arrays[2])
+
+
+def _stretch(free: FloatArray, tail: float) -> FloatArray:
+    """Return sqrt(freedom / x), x being what a chi-squared variate exceeds with the probability `tail`."""
+    from scipy.special import chdtri
+
+    return np.asarray(np.sqrt(free / chdtri(free, tail)))
 
 
 def spaced(largest: int, per_decade: int = PER_DECADE) -> IntArray:
@@ -295,13 +298,13 @@ def identified(phase: FloatArray, factor: int, order: int = 2) -> int | None:
         return None
     time = np.arange(averages.size) - 0.5 * (averages.size - 1)
     rest = averages - averages.mean()
-    rest -= time * (np.dot(time, rest) / np.dot(time, time))
+    rest -= time * (np.sum(time * rest) / np.sum(time * time))
     for differences in range(order + 1):
         rest = rest - rest.mean()
-        power = float(np.dot(rest, rest))
+        power = float(np.sum(rest * rest))
         if power == 0.0:
             return None
-        r = float(np.dot(rest[:-1], rest[1:])) / power
+        r = float(np.sum(rest[:-1] * rest[1:])) / power
         delta = r / (1.0 + r)
         if delta < 0.25 or differences == order:
             break

@@ -1,4 +1,8 @@
-"""How long a sample takes: each noise model and each sensor, beside the draws alone that it cannot do without."""
+"""How long a sample takes: each noise model and each sensor, beside the draws alone that it cannot do without.
+
+Beside each noise that has densities stands what its own samples say of them: the noise terms fitted to their Allan
+deviation, as `analysis.fit` does it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 
 import numpy as np
 
+from navsense.analysis import allan, fit
 from navsense.clock import Clock, Stamps
 from navsense.environment.base import Environment
 from navsense.geodesy import Origin
@@ -40,8 +45,13 @@ NOISES = {
     "gaussian_quantized": Noise(stddev=3e-3, precision=1e-4),
     "gaussian, saturated": Noise(stddev=3e-3, minimum=-4e-3, maximum=4e-3),
     "all of them": STANDARD,
+    "white, by density": Noise(noise_density=1e-4),
+    "flicker": Noise(noise_density=1e-4, bias_instability=1e-4),
+    "random walk": Noise(noise_density=1e-4, random_walk=1e-4),
+    "scale and temperature": Noise(stddev=3e-3, scale_factor=1e-3, temperature_coefficient=1e-5),
+    "outliers": Noise(stddev=3e-3, outlier_probability=0.1, outlier_stddev=0.1),
 }
-"""The noise models of SDF, one by one and together."""
+"""The noise models of SDF, one by one and together, then those of data sheets."""
 
 CLOCKS = {
     "gaussian": Noise(stddev=1e-6),
@@ -49,13 +59,23 @@ CLOCKS = {
 }
 
 
+DENSITIES = ("noise_density", "bias_instability", "random_walk")
+"""Parameters of a noise that its Allan deviation shows by slopes of their own."""
+
+FITTED = frozenset(DENSITIES[1:])
+
+LENGTH = 1_000_000
+"""Samples that the Allan deviation is taken of."""
+
+
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: nanoseconds a sample, and of its draws alone."""
+    """One line of the table: nanoseconds a sample, and of its draws alone; densities, declared and read back."""
 
     name: str
     nanoseconds: float
     draws: float
+    densities: str = ""
 
     @property
     def ratio(self) -> float:
@@ -103,13 +123,28 @@ def noise_row(name: str, noise: Noise) -> Row:
     """Return the cost of one channel's noise, draws included."""
     channel, counter = Channels(("bench",), (noise,)), Counter()
     source = Draws(channel.processes, 1, (0, "bench"))
-    state, ideal = [channel.init(source.initial)], np.zeros((BLOCK, 1))
+    state, ideal, warm = [channel.init(source.initial)], np.zeros((BLOCK, 1)), np.full(BLOCK, 300.0)
 
     def work() -> None:
         ticks = counter.block()
-        state[0], _, _ = channel.apply(state[0], ticks, source.take(BLOCK), ideal)
+        state[0], _, _ = channel.apply(state[0], ticks, source.take(BLOCK), ideal, temperature=warm)
 
-    return Row(name, best_time(work) / BLOCK * 1e9, draws_alone(channel.processes))
+    return Row(name, best_time(work) / BLOCK * 1e9, draws_alone(channel.processes), read_back(noise))
+
+
+def read_back(noise: Noise) -> str:
+    """Return the densities of a noise and what `LENGTH` of its samples show of each; nothing where it has none."""
+    declared = {name: getattr(noise, name) for name in DENSITIES if getattr(noise, name)}
+    if not declared:
+        return ""
+    channel = Channels(("bench",), (noise,))
+    source = Draws(channel.processes, 1, (0, "bench"))
+    state, parts, counter = channel.init(source.initial), [], Counter()
+    for _ in range(LENGTH // BLOCK):
+        state, values, _ = channel.apply(state, counter.block(), source.take(BLOCK), np.zeros((BLOCK, 1)))
+        parts.append(values[:, 0])
+    found = fit.fit(allan.overlapping(np.concatenate(parts), RATE), ("noise_density", *FITTED & declared.keys()))
+    return ", ".join(f"{name} {value:.3g}, shows {found[name].value:.3g}" for name, value in declared.items())
 
 
 def clock_row(name: str, noise: Noise) -> Row:
@@ -123,8 +158,8 @@ def clock_row(name: str, noise: Noise) -> Row:
 
 
 def standard(kind: type[Sensor]) -> Sensor:
-    """Return a sensor with standard noise on every channel: its witness, each noise exchanged."""
-    return with_noise(kind.witness(), STANDARD)
+    """Return a sensor with standard noise on every channel and nothing else."""
+    return with_noise(kind(), STANDARD)
 
 
 def with_noise(spec: Sensor, noise: Noise) -> Sensor:

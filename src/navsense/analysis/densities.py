@@ -2,9 +2,11 @@
 
     S(f) = 2 <|sum_j w_j y_j e^(-2 pi i f j / rate)|^2> / (rate sum_j w_j^2),    0 < f < rate / 2
 
-over segments of `length` values that overlap by `overlap` of it, each without its mean, w the window. The integral over
-0 to rate / 2 is the variance. White noise of the density N, which is two-sided by this project's convention, stands at
-2 N^2 in it, and sqrt(S / 2) reads N. Source: Welch 1967, IEEE Trans. Audio Electroacoust. 15(2), 70-73; `scipy.signal`.
+over segments of `length` values that overlap by `overlap` of it, y without the mean of the record, w the window. The
+integral over 0 to rate / 2 is the variance. White noise of the density N, which is two-sided by this project's
+convention, stands at 2 N^2 in it, and sqrt(S / 2) reads N.
+
+Source: Welch 1967, IEEE Trans. Audio Electroacoust. 15(2), 70-73; `scipy.signal`.
 """
 
 from __future__ import annotations
@@ -60,8 +62,10 @@ def welch(
     if not 0.0 <= overlap < 1.0:
         raise AnalysisError("overlap", overlap, allowed="must be from 0 to below 1")
     shared = int(overlap * segment)
+    # The mean of each segment, taken out instead, would take part of the lowest frequency with it.
+    rest = given - given.mean(axis=along, keepdims=True)
     frequency, density = averaged(
-        given, checked_rate(rate), window=window, nperseg=segment, noverlap=shared, detrend="constant", axis=along
+        rest, checked_rate(rate), window=window, nperseg=segment, noverlap=shared, detrend=False, axis=along
     )
     segments = (count - shared) // (segment - shared)
     inner = slice(1, (segment + 1) // 2)

@@ -140,6 +140,21 @@ def term_of(name: str, value: float, correlation_time: float, sampled: bool) -> 
     return made[name]()
 
 
+def _not_negative(columns: FloatArray, target: FloatArray) -> tuple[FloatArray, float]:
+    """Return the non-negative least squares solution, and the root of what is left."""
+    from scipy.optimize import nnls
+
+    found, rest = nnls(columns, target)
+    return np.asarray(found), float(rest)
+
+
+def _least(function: Callable[[float], float], ends: tuple[float, float]) -> float:
+    """Return where a function of one number is least between two ends."""
+    from scipy.optimize import minimize_scalar
+
+    return float(minimize_scalar(function, bounds=ends, method="bounded", options={"xatol": 1e-6}).x)
+
+
 @dataclass(frozen=True, eq=False)
 class _Problem:
     """A curve (k,) and the terms asked for."""
@@ -155,17 +170,13 @@ class _Problem:
 
     def solved(self, correlation_time: float, weights: FloatArray) -> tuple[FloatArray, float]:
         """Return the squares (terms,) of least weighted squares that are not negative, and the root of the rest."""
-        from scipy.optimize import nnls
-
         columns = self.design(correlation_time) * weights[:, None]
         sizes = np.linalg.norm(columns, axis=0)
-        squares, rest = nnls(columns / sizes, self.curve.variance * weights)
-        return squares / sizes, float(rest)
+        squares, rest = _not_negative(columns / sizes, self.curve.variance * weights)
+        return squares / sizes, rest
 
     def best_time(self, weights: FloatArray) -> float:
         """Return the correlation time (s) that leaves least; 1 where none is asked for."""
-        from scipy.optimize import minimize_scalar
-
         if DRIFT not in self.names:
             return 1.0
 
@@ -176,7 +187,7 @@ class _Problem:
         grid = np.linspace(math.log(tau.min() / 4.0), math.log(4.0 * tau.max()), GRID)
         place = int(np.argmin([rest(float(point)) for point in grid]))
         ends = (float(grid[max(place - 1, 0)]), float(grid[min(place + 1, GRID - 1)]))
-        return math.exp(minimize_scalar(rest, bounds=ends, method="bounded", options={"xatol": 1e-6}).x)
+        return math.exp(_least(rest, ends))
 
     def together(self, squares: FloatArray, correlation_time: float) -> tuple[Term, ...]:
         """Return the terms with their figures."""

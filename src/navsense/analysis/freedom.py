@@ -13,14 +13,17 @@ The covariance of two estimates with the spans m and n goes by the same sums. Ov
 kinks of s, by a Gaussian rule of the integers between them: a million lags cost some hundred values.
 
 For power-law noise of exponent a (spectrum of the frequency ~ f^a), g is that of Greenhall and Riley, "Uncertainty of
-stability variances based on finite differences", PTTI 2003, equations 7 to 11, as in NIST SP 1065, section 5.3.
+stability variances based on finite differences", PTTI 2003, equations 7 to 11, as in NIST SP 1065, section 5.3. They
+take all phases as means over a sample; here those of frequency noises (a <= 0) are points, as sums of readings are, and
+a mean over the span is one of m points where that can be said in closed form (even a). For white frequency noise all of
+it then is exact, where theirs is up to 17 percent off at spans of some samples; at long spans there is no difference.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -41,8 +44,8 @@ SMALL = 64
 
 LEGENDRE = np.polynomial.legendre.leggauss(POINTS)
 
-FINE = 64
-"""Spans of more samples have the phase of frequency noises as if it were continuous."""
+POINTWISE = {0: ((1, -1.0),), -2: ((3, -5.0 / 3.0), (1, 2.0 / 3.0))}
+"""Exponent -> (power, factor) of the lower powers that a sum over points has beside the integral's power."""
 
 
 @lru_cache(maxsize=SMALL)
@@ -141,24 +144,27 @@ def covariances(
     return out
 
 
-def _summed(lag: FloatArray, exponent: int) -> FloatArray:
-    """Return the generalised autocovariance of the summed phase at lags in spans (Greenhall and Riley, equation 7)."""
+def _summed(lag: FloatArray, exponent: int, points: float = math.inf) -> FloatArray:
+    """Return the generalised autocovariance of the summed phase at lags in spans (Greenhall and Riley, equation 7).
+
+    points is how many a span has; infinite for the integral of the phase.
+    """
     size = np.abs(lag)
     degree = 3 - exponent
     if exponent % 2 == 0:
-        return np.asarray((-1.0) ** (exponent // 2) * size**degree)
+        lower = ((size**power, share / points ** (degree - power)) for power, share in POINTWISE.get(exponent, ()))
+        return np.asarray((-1.0) ** (exponent // 2) * (size**degree + sum(part * share for part, share in lower)))
     logarithm = np.log(np.where(size > 0.0, size, 1.0))
     return np.asarray((-1.0) ** ((1 - exponent) // 2) * size**degree * logarithm)
 
 
 def _phase(lag: FloatArray, exponent: int, factor: int, modified: bool) -> FloatArray:
-    """Return that of the phase: averaged over a sample, or over the span where modified (the same, equation 8)."""
-    if not modified and exponent <= 0 and factor > FINE:
+    """Return that of the phase: of points, of means over a sample, or over a span of `factor` samples (equation 8)."""
+    if not modified and exponent <= 0:
         return _summed(lag, exponent + 2)
-    filtered = 1 if modified else factor
-    step = 1.0 / filtered
-    around = _summed(lag - step, exponent) + _summed(lag + step, exponent)
-    return np.asarray(filtered**2 * (2.0 * _summed(lag, exponent) - around))
+    filtered, points = (1, float(factor)) if modified else (factor, math.inf)
+    summed = partial(_summed, exponent=exponent, points=points)
+    return np.asarray(filtered**2 * (2.0 * summed(lag) - summed(lag - 1.0 / filtered) - summed(lag + 1.0 / filtered)))
 
 
 @lru_cache(maxsize=65536)

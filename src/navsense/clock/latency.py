@@ -21,7 +21,7 @@ from navsense.clock.oscillator import checked_number
 from navsense.compiled import kernel
 from navsense.errors import ClockError
 from navsense.streams import Draws, Process
-from navsense.typing import FloatArray, Times
+from navsense.typing import BoolArray, FloatArray, Times
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,14 @@ class Latency:
 
 
 @kernel
-def _queue(time: Times, fixed: float, m: float, s: float, draws: FloatArray, last: float, out: FloatArray) -> float:
-    """Write the arrivals (n,) s of samples at time (n,) s; return the last of them."""
+def _queue(
+    time: Times, sent: BoolArray, fixed: float, m: float, s: float, draws: FloatArray, last: float, out: FloatArray
+) -> float:
+    """Write the arrivals (n,) s of samples at time (n,) s; return the last of those that were `sent` (n,)."""
     for i in range(time.shape[0]):
-        due = time[i] + (fixed + math.exp(m + s * draws[i]))
-        last = due if due > last else last  # noqa: FURB136 - as the equation says
-        out[i] = last
+        due = time[i] + (fixed + math.exp(m + s * draws[i])) if sent[i] else time[i]
+        out[i] = due if due > last else last  # noqa: FURB136 - as the equation says
+        last = out[i] if sent[i] else last
     return last
 
 
@@ -68,12 +70,15 @@ class Arrivals:
             square = math.log1p((sheet.stddev / sheet.mean) ** 2)
             self._m, self._s = math.log(sheet.mean) - 0.5 * square, math.sqrt(square)
 
-    def of(self, time: Times) -> FloatArray:
-        """Return when samples at `time` (n,) s arrive, (n,) s of true time, never before an earlier one's arrival."""
+    def of(self, time: Times, sent: BoolArray) -> FloatArray:
+        """Return when samples at `time` (n,) s arrive, (n,) s of true time, never before an earlier one's arrival.
+
+        What is not `sent` (n,) is on no way and holds up nothing.
+        """
         sheet = self._sheet
         if sheet.stddev == 0.0:
             return time + (sheet.fixed + sheet.mean)
         out = np.empty(time.shape[0])
         draws = self._draws.take(time.shape[0])[0]
-        self._last = _queue(time, sheet.fixed, self._m, self._s, draws, self._last, out)
+        self._last = _queue(time, np.ascontiguousarray(sent), sheet.fixed, self._m, self._s, draws, self._last, out)
         return out

@@ -26,11 +26,8 @@ from dataclasses import dataclass, fields
 from typing import Protocol
 
 from navsense.errors import ClockError
-from navsense.noise.channel import LARGEST
+from navsense.noise.channel import LARGEST, ROOM_TEMPERATURE
 from navsense.typing import FloatArray, Times
-
-ROOM_TEMPERATURE = 298.15
-"""Kelvin: 25 degrees Celsius, where data sheets state an oscillator's frequency."""
 
 DAY, MONTH, YEAR = 86400.0, 30.0 * 86400.0, 365.25 * 86400.0
 """Seconds; a data sheet's month has 30 days."""

@@ -26,8 +26,12 @@ def _first_outside(time: Times, end: float) -> int:
 
 
 def instants(time: Times, end: float) -> Times:
-    """Return `time` (n,) s as contiguous float64. Raise MotionError where one is not in [0, end] or not finite."""
-    array: AnyArray = np.ascontiguousarray(time, dtype=np.float64)
+    """Return `time` (n,) s as contiguous, read-only float64: one compiled form of what is handed it.
+
+    Raise MotionError where one is not in [0, end] or not finite.
+    """
+    array: AnyArray = np.ascontiguousarray(time, dtype=np.float64).view()
+    array.setflags(write=False)
     if np.ndim(time) != 1:
         raise MotionError("the shape of the instants", np.shape(time), allowed="must be (n,)")
     row = _first_outside(array, end)

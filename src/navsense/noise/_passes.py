@@ -1,7 +1,7 @@
 """The compiled passes of the noise of several channels; the formulas are those of `Noise`.
 
-Each term is a plain pass over neighbouring values of one channel, which the compiler does several at a time; three
-drifts are done at once, since a recursion has to wait for itself alone. A term that is not declared costs nothing.
+Each term is a plain pass over neighbouring values of one channel, which the compiler does several at a time; three or
+six drifts are done at once, since a recursion has to wait for itself alone. A term that is not declared costs nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from navsense.compiled import kernel
 from navsense.noise.flicker import advance, coefficients
 from navsense.noise.gauss_markov import decay, drive, step
 from navsense.noise.outlier import outlier
-from navsense.noise.quantise import quantise, quantised_quickly
+from navsense.noise.quantise import quantise
 from navsense.noise.random_walk import walk_drive, walk_step
 from navsense.noise.saturate import saturate
 from navsense.noise.white import deviation, white
@@ -105,20 +105,24 @@ def _drifts(
     """Write turn-on + drift (channels, n), three drifting channels at once where three follow each other."""
     c = 0
     while c < rows.shape[0]:
-        one, drifting = rows[c, DRIFT_ROW], rows[c : c + 3, DRIFT_ROW]
-        if c == 0 and rows.shape[0] == 6 and rows[:, DRIFT_ROW].min() >= 0:
-            _drift_six(phi, q, rows[:, DRIFT_ROW], draws, slow, constant, error)
-            c = 6
-        elif drifting.shape[0] == 3 and drifting[0] >= 0 and drifting[1] >= 0 and drifting[2] >= 0:
-            x, y, z = draws[drifting[0]], draws[drifting[1]], draws[drifting[2]]
-            _drift_three(phi[c:], q[c:], x, y, z, slow[c:], constant[c:], error[c : c + 3])
-            c += 3
-        elif one >= 0:
-            slow[c, DRIFTED] = _drift_one(phi[c], q[c], draws[one], slow[c, DRIFTED], constant[c], error[c])
-            c += 1
+        together = 0
+        while together < 6 and c + together < rows.shape[0] and rows[c + together, DRIFT_ROW] >= 0:
+            together += 1
+        row, constants, states, errors = rows[c:, DRIFT_ROW], constant[c:], slow[c:], error[c:]
+        if together == 6:
+            _drift_six(phi[c:], q[c:], row, draws, states, constants, errors)
+        elif together >= 3:
+            together = 3
+            _drift_three(phi[c:], q[c:], draws[row[0]], draws[row[1]], draws[row[2]], states, constants, errors)
+        elif together >= 1:
+            together = 1
+            slow[c, DRIFTED] = _drift_one(phi[c], q[c], draws[row[0]], slow[c, DRIFTED], constant[c], error[c])
         else:
-            error[c, :] = constant[c] + slow[c, DRIFTED]
-            c += 1
+            together = 1
+            still, silent = constant[c] + slow[c, DRIFTED], error[c]
+            for i in range(silent.shape[0]):
+                silent[i] = still
+        c += together
 
 
 @kernel
@@ -179,7 +183,6 @@ def _stretch(
 
 @kernel
 def _emit(
-    quick: bool,
     sigma: float,
     sheet: FloatArray,
     rows: IntArray,
@@ -187,11 +190,8 @@ def _emit(
     ideal: FloatArray,
     error: FloatArray,
     out: FloatArray,
-) -> bool:
-    """Write the readings (n,) of one channel: one plain pass for each part, done several values at a time.
-
-    Return whether they are right: with `quick`, a value close to where rounding tips over makes them not so.
-    """
+) -> None:
+    """Write the readings (n,) of one channel: one plain pass for each part, done several values at a time."""
     count = out.shape[0]
     mean, precision = sheet[MEAN], sheet[PRECISION]
     minimum, maximum = sheet[MINIMUM], sheet[MAXIMUM]
@@ -209,18 +209,16 @@ def _emit(
     if minimum > -math.inf or maximum < math.inf:
         for i in range(count):
             out[i] = saturate(out[i], minimum, maximum)
-    if precision > 0.0 and not (quick and quantised_quickly(out, precision)):
-        if quick:
-            return False
+    if precision > 0.0:
         for i in range(count):
             out[i] = quantise(out[i], precision)
-    return True
 
 
 @kernel
 def _stop(index: IntArray, first: int, before: int) -> int:
     """Return where the ticks that follow each other as `first` follows `before` end."""
-    count, gap = index.shape[0], index[first] - before
+    count: int = index.shape[0]
+    gap = index[first] - before
     if gap == 1 and index[count - 1] - index[first] == count - 1 - first:
         return count  # increasing integers: every gap is 1
     stop = first + 1
@@ -265,12 +263,10 @@ def apply_noise(
             for axis in range(ideal.shape[0]):
                 row, made = sheet[c], out[c, first:stop]
                 source = ideal[axis, first:stop]
-                stretched = scale[c] != 0.0 or row[SCALE_HEAT] != 0.0
-                if stretched:
+                if scale[c] != 0.0 or row[SCALE_HEAT] != 0.0:
                     _stretch(scale[c], row[SCALE_HEAT], row[REFERENCE], warm, source, made)
                     source = made
-                sigma, slowly = deviation(dt, row[STDDEV], row[DENSITY]), error[c, first:stop]
-                if stretched or not _emit(True, sigma, row, rows[c], drawn, source, slowly, made):
-                    _emit(False, sigma, row, rows[c], drawn, source, slowly, made)
+                sigma = deviation(dt, row[STDDEV], row[DENSITY])
+                _emit(sigma, row, rows[c], drawn, source, error[c, first:stop], made)
                 c += 1
         before, first = index[stop - 1], stop

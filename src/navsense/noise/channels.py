@@ -33,6 +33,11 @@ _MODES: FloatArray = frozen(np.array(components(1.0, *FLICKER_BAND)))
 _COUNT = _MODES.shape[1]
 _NOWHERE = np.empty(0)
 
+_MOST = 4
+"""Arrays that a call is filled up to, so that one compiled form serves all sensors."""
+
+_NO_ROWS: FloatArray = frozen(np.empty((0, 0)))
+
 
 def _rows_of(ideal: FloatArray) -> FloatArray:
     """Return (n, axes) or (n,) as rows (axes, n) side by side, read-only whatever was given: one compiled form."""
@@ -153,6 +158,7 @@ class Channels:
         side by side in memory (Fortran order).
         """
         columns = tuple(_rows_of(ideal) for ideal in ideals)
+        columns += (_NO_ROWS,) * (_MOST - len(columns))
         shape = (len(self.names), ticks.index.size)
         out, error, slow = np.empty(shape), np.empty(shape), state.slow.copy()
         constant, scale = state.turn_on, state.scale

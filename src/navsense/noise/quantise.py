@@ -13,7 +13,6 @@ import math
 import numpy as np
 
 from navsense.compiled import kernel
-from navsense.typing import FloatArray
 
 _WHOLE = 4503599627370496.0
 
@@ -26,25 +25,3 @@ def quantise(x: float, precision: float) -> float:
     whole = np.floor(coarse)  # stays a float, so that a loop over it is done several values at a time
     whole = whole + 1.0 if coarse - whole >= 0.5 else whole
     return math.copysign(whole * precision, x) if steps < _WHOLE else x
-
-
-_DOUBT = 1e-15
-"""More than what x * (1 / precision) can be off x / precision, as a share of it (3.4e-16)."""
-
-
-@kernel
-def quantised_quickly(values: FloatArray, precision: float) -> bool:
-    """Round values (n,) in place by a product instead of a quotient, in half the time; return whether all hold.
-
-    They do, to the last bit, unless the product of one is so close to a half (or not finite) that the quotient could be
-    on its other side: then the caller has to start anew with `quantise`.
-    """
-    inverse, doubtful = 1.0 / precision, 0
-    for i in range(values.shape[0]):
-        steps = abs(values[i] * inverse)
-        whole = np.floor(steps)
-        rest = steps - whole
-        doubtful += 0 if abs(rest - 0.5) > _DOUBT * steps else 1
-        whole = whole + 1.0 if rest > 0.5 else whole
-        values[i] = math.copysign(whole * precision, values[i])
-    return doubtful == 0

@@ -110,7 +110,7 @@ class Context:
                     self._problem(child, f"<{element.tag}><{tag}>", "given twice", f"first on line {before.line}")
             elif tag in place.unsupported:
                 self.note("unsupported", f"<{element.tag}><{_named(child)}>", place.unsupported[tag], child.where)
-                if tag != _WINDOWS:
+                if tag not in ("plugin", _WINDOWS):
                     self.note_plugins(child)
             elif tag in place.refused:
                 self._problem(child, f"<{_named(child)}> in <{element.tag}>", None, place.refused[tag])

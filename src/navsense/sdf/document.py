@@ -56,7 +56,7 @@ def load(
     try:
         root = Includes(context, search_of(path)).root(name)
     except SdfError as error:
-        error.problems = (error,)
+        error.problems = error.problems or (error,)
         raise
     own = [kind for kind in (*_installed(), *sensors) if kind not in SENSORS]
     fills = {**FILLS, **{kind.type: kind.fill for kind in own}}

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from navsense.errors import SdfError
 from navsense.sdf.context import Context
-from navsense.sdf.names import version_of
+from navsense.sdf.names import possible_name, version_of
 from navsense.sdf.places import INCLUDE, LEAF, MERGED, MODEL, SDF
 from navsense.sdf.read import DEEPEST, LARGEST, MOST_ELEMENTS, Element, content, parse
 from navsense.sdf.search import Search
@@ -53,13 +53,15 @@ class _Model:
 class Includes:
     """The files of one world: each read, brought to the newest version and expanded once.
 
-    `left` is how many bytes may still be read, `open` the files that are being expanded, from the outermost inwards.
+    `left` is how many bytes may still be read, `open` the files that are being expanded, from the outermost inwards;
+    `full` is true once a bound is met: what follows is not included.
     """
 
     context: Context
     search: Search
     left: int = LARGEST
     open: list[Path] = field(default_factory=list)
+    full: bool = False
     _elements: int = 0
     _includes: int = 0
     _models: dict[Path, _Model | None] = field(default_factory=dict)
@@ -68,12 +70,15 @@ class Includes:
     def root(self, name: str) -> Element:
         """Return the root element of the outermost file, upgraded and with its includes in it.
 
-        Raises `SdfError` for a file that is no SDF; what is wrong with an include is a problem of the context.
+        Raises `SdfError` for a file that is no SDF, and where includes exceed a bound; what is wrong otherwise with an
+        include is a problem of the context.
         """
         root = self._read(name)
         self.open.append(Path(name).resolve())
         children = [self._expanded(child, 1) if child.tag in ("world", "model") else child for child in root.children]
         self.open.pop()
+        if self.full:
+            self.context.raise_problems()
         return replace(root, children=children)
 
     def _read(self, name: str) -> Element:
@@ -89,7 +94,7 @@ class Includes:
     def _expanded(self, element: Element, depth: int) -> Element:
         """Return a world or model with what it includes; `depth` elements stand around it."""
         if depth > DEEPEST:
-            self.context.incomplete = True
+            self.full = True
             value, allowed = f"{DEEPEST + 1} deep", f"elements may be nested {DEEPEST} deep, those included counted in"
             self.context.problem(refusal(element, value, allowed))
             return replace(element, children=[])
@@ -98,6 +103,8 @@ class Includes:
             if child.tag == "model":
                 children.append(self._expanded(child, depth + 1))
             elif child.tag == "include":
+                if self.full:
+                    continue
                 found = None
                 with self.context.collecting():
                     found = list(self._included(child, element, depth + 1))
@@ -140,6 +147,7 @@ class Includes:
             ring = " -> ".join(file.name for file in (*self.open[self.open.index(real) :], real))
             raise refusal(uri, uri.text, f"must not include itself: {ring}", parent="include")
         if len(self.open) > DEEPEST_INCLUDES:
+            self.full = True
             raise refusal(uri, uri.text, f"files may include each other {DEEPEST_INCLUDES} deep", parent="include")
         if real not in self._models:
             self._models[real] = None
@@ -187,8 +195,7 @@ class Includes:
             (self._elements, MOST_ELEMENTS, "elements"),
         ):
             if count > most:
-                self._elements -= model.elements
-                self._includes -= 1 + model.includes
+                self.full = True
                 allowed = f"brings more than {most} {what} into one file, those inside included files counted in"
                 raise refusal(uri, uri.text, allowed, parent="include")
 
@@ -199,8 +206,7 @@ class Includes:
         if static is not None:
             reason = f"is not used: the model is merged, and that of <{parent.tag}> counts"
             self.context.note("unsupported", "<model><static>", reason, static.where)
-        links = list(model.all("link")) if parent.tag == "world" else []
-        if links:
+        if parent.tag == "world" and _has_links(model):
             raise refusal(include, model.attributes.get("name"), "a model with links cannot be merged into a world")
         inner = [child for child in model.children if child.tag in (*_FRAMES, "pose", MERGED)]
         yield replace(model, tag=MERGED, children=inner)
@@ -215,7 +221,7 @@ def _placed(include: Element, model: Element) -> Element:
     for child in filter(None, (name, frame)):
         text(child, parent="include")
     if name is not None:
-        attributes["name"] = name.text
+        attributes["name"] = possible_name(name.text, name)
     if frame is not None:
         if pose is None:
             raise refusal(frame, frame.text, "must come with a <pose>, which it places", parent="include")
@@ -223,6 +229,11 @@ def _placed(include: Element, model: Element) -> Element:
     for child in filter(None, (pose, static)):
         children = [own for own in children if own.tag != child.tag] + [child]
     return replace(model, attributes=attributes, children=[*children, *include.all("plugin")], include=include)
+
+
+def _has_links(model: Element) -> bool:
+    """Return whether a model has links of its own, those that were merged into it among them."""
+    return any(child.tag == "link" or (child.tag == MERGED and _has_links(child)) for child in model.children)
 
 
 def _size(element: Element) -> int:

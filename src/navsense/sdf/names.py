@@ -17,14 +17,19 @@ def checked_name(element: Element) -> str:
             attribute="name",
             remedy='write name="..."',
         )
+    return possible_name(name, element, "name")
+
+
+def possible_name(name: str, element: Element, attribute: str = "") -> str:
+    """Return a name that an element or its attribute gives; raise `SdfError` for one that SDF keeps for itself."""
     if len(name) > LONGEST:
-        raise refusal(element, name, f"must be at most {LONGEST} characters", attribute="name")
+        raise refusal(element, name, f"must be at most {LONGEST} characters", attribute=attribute)
     if any(ord(letter) < 32 or ord(letter) == 127 for letter in name):
-        raise refusal(element, name, "must not contain control characters", attribute="name")
+        raise refusal(element, name, "must not contain control characters", attribute=attribute)
     if "::" in name:
-        raise refusal(element, name, 'must not contain "::", which joins names', attribute="name")
+        raise refusal(element, name, 'must not contain "::", which joins names', attribute=attribute)
     if name == "world" or (name.startswith("__") and name.endswith("__")):
-        raise refusal(element, name, "is reserved by SDF", attribute="name", remedy="choose another name")
+        raise refusal(element, name, "is reserved by SDF", attribute=attribute, remedy="choose another name")
     return name
 
 

@@ -9,6 +9,7 @@ from dataclasses import fields
 
 from navsense.clock import Discipline, Latency, Oscillator
 from navsense.noise.channel import SHEET
+from navsense.noise.faults import Faults
 from navsense.sdf.context import PLUGIN, Place
 from navsense.sensors import SENSORS
 
@@ -226,8 +227,9 @@ def sensor_place(kind: str) -> Place:
     """Return what may stand in a sensor of a type."""
     return Place(
         read=frozenset(
-            ("pose", "update_rate", "topic", "frame_id", "gz_frame_id", "ignition_frame_id", "navsense:fidelity", kind)
+            "pose update_rate topic frame_id gz_frame_id ignition_frame_id navsense:fidelity navsense:latency".split()
         )
+        | {"navsense:faults", "navsense:part", kind}
         | frozenset(older(kind))
         | _CLOCKS,
         unsupported={
@@ -250,6 +252,9 @@ CLOCK = Place(
 OSCILLATOR = Place(read=frozenset(field.name for field in fields(Oscillator)), attributes=frozenset(("grade",)))
 DISCIPLINE = Place(read=frozenset(field.name for field in fields(Discipline)))
 LATENCY = Place(read=frozenset(field.name for field in fields(Latency)))
+
+PART = Place(attributes=frozenset(("temperature",)))
+FAULTS = Place(read=frozenset(field.name for field in fields(Faults)))
 
 _AXES = frozenset(("x", "y", "z"))
 AXES = Place(read=_AXES)

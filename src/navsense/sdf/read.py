@@ -180,6 +180,8 @@ class _Builder:
                     self._refuse(name, value, f"must be {URI}")
 
     def _spelt(self, name: str) -> str:
+        if not self._prefixes:
+            return name
         prefix, colon, local = name.partition(":")
         return PREFIX + local if colon and prefix + colon in self._prefixes else name
 

@@ -3,9 +3,8 @@
 | URI | looked for |
 |---|---|
 | `model://NAME/...`, `package://NAME/...` | in each folder of the search path, then beside the file |
-| `NAME/...` | beside the file, then in each folder of the search path |
-| `file:///PLACE`, `/PLACE` | there |
-| `file://NAME/...` | beside the file |
+| `NAME/...`, `file://NAME/...` | beside the file, then in each folder of the search path |
+| `/PLACE`, `file:///PLACE` | there |
 
 The search path is what the caller gives, then `GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH`, `SDF_PATH` and
 `GAZEBO_MODEL_PATH`, as Gazebo and libsdformat know them. A folder holds a `model.config`, which names its files by the
@@ -59,13 +58,12 @@ class Search:
         """Return where the file may be, each place once."""
         scheme, separator, rest = uri.partition("://")
         beside = Path(element.path).parent
-        if not separator:
-            return _unique([beside / uri, *(folder / uri for folder in self.folders)])
+        if not separator or (scheme == "file" and rest):
+            name = rest if separator else uri
+            return _unique([beside / name, *(folder / name for folder in self.folders)])
         if scheme in _FROM_FOLDERS and rest.strip("/"):
             rest = rest.strip("/")
             return _unique([*(folder / rest for folder in self.folders), beside / rest])
-        if scheme == "file" and rest:
-            return [beside / rest]
         allowed = "must be a file, model://NAME, package://NAME or file://PLACE"
         remedy = ""
         if scheme in _ONLINE:

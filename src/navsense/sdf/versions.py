@@ -87,14 +87,13 @@ def upgrade(context: Context, root: Element, minor: int) -> None:
 
 
 def _walk(root: Element) -> Iterator[tuple[Element, Element]]:
-    """Yield (parent, element) of all below `root` that is SDF: what other programs brought is left out."""
-    queue = [root]
-    while queue:
-        parent = queue.pop()
-        for child in parent.children:
-            if child.tag != "plugin" and ":" not in child.tag:
-                yield parent, child
-                queue.append(child)
+    """Yield (parent, element) of all below `root` that is SDF, in order; what other programs brought is left out."""
+    stack = [(root, child) for child in reversed(root.children)]
+    while stack:
+        parent, element = stack.pop()
+        if element.tag != "plugin" and ":" not in element.tag:
+            yield parent, element
+            stack += [(element, child) for child in reversed(element.children)]
 
 
 def _models(root: Element) -> Iterator[Element]:
@@ -108,16 +107,20 @@ def _models(root: Element) -> Iterator[Element]:
 
 def _warn_of_newer(context: Context, root: Element, minor: int) -> None:
     """Note, once for each of them, what the file's version does not have yet."""
-    said: set[str] = set()
+    elements = {pair: since for pair, since in NEWER_ELEMENTS.items() if since > minor}
+    attributes = {pair: since for pair, since in NEWER_ATTRIBUTES.items() if since > minor}
+    if not elements and not attributes:
+        return
+
     for parent, element in _walk(root):
         tag = element.tag
-        found = [(f"<{parent.tag}><{tag}>", NEWER_ELEMENTS.get((parent.tag, tag), 0))]
-        found += [(f"<{tag} {name}>", NEWER_ATTRIBUTES.get((tag, name), 0)) for name in element.attributes]
+        names = [name for name in element.attributes if (tag, name) in attributes]
+        found = [(f"<{tag} {name}>", attributes.pop((tag, name))) for name in names]
+        if (parent.tag, tag) in elements:
+            found.append((f"<{parent.tag}><{tag}>", elements.pop((parent.tag, tag))))
         for what, since in found:
-            if since > minor and what not in said:
-                said.add(what)
-                reason = f"exists since SDF 1.{since}, and the file says 1.{minor}; it is read as in SDF 1.{since}"
-                context.note("warning", what, reason, element.where)
+            reason = f"exists since SDF 1.{since}, and the file says 1.{minor}; it is read as in SDF 1.{since}"
+            context.note("warning", what, reason, element.where)
 
 
 def _move_fields(world: Element) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from navsense.sensors._vibration import Vibration
 from navsense.sensors.air_pressure import AirPressure
 from navsense.sensors.altimeter import Altimeter, Zeroed
 from navsense.sensors.base import Measured, Output, Sensor
@@ -22,5 +23,6 @@ __all__ = [
     "NavSat",
     "Output",
     "Sensor",
+    "Vibration",
     "Zeroed",
 ]

@@ -26,6 +26,8 @@ from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
 from navsense.sensors.apply import apply
 from navsense.sensors.base import TEMPERATURE, Measured, Output, warmth
+from navsense.sensors.catalogue import part
+from navsense.sensors.catalogue.sheet import noises
 from navsense.series import Reading
 from navsense.streams import Process
 from navsense.ticks import Ticks
@@ -104,6 +106,15 @@ class AirPressure:
         """
         given = {"pressure": pressure}
         return apply(self, time, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+
+    @classmethod
+    def from_part(cls, name: str, *, temperature: bool = False) -> AirPressure:
+        """Return the data sheet of a part of the catalogue, by the rules of `catalogue.sheet`.
+
+        With `temperature` its temperature coefficients act. Raises `UnknownNameError`, `SensorError`.
+        """
+        (pressure,) = noises(part(name), "pressure", temperature=temperature)
+        return cls(pressure)
 
     def neutral(self) -> AirPressure:
         """Return the same sheet without errors."""

@@ -102,8 +102,12 @@ class Sensor(Protocol):
     """
 
     type: ClassVar[str]
-    group: ClassVar[Literal["all", "vertical"]]
     tolerance: ClassVar[float]
+
+    @property
+    def group(self) -> Literal["all", "vertical"]:
+        """Return the group; a class variable where every sheet has the same."""
+        ...
 
     @property
     def outputs(self) -> tuple[Output, ...]:

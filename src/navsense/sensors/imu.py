@@ -1,12 +1,22 @@
 """IMU: angular velocity, specific force and orientation of the sensor's frame.
 
-    angular_velocity     = omega_s + errors
-    linear_acceleration  = rotation_ws^-1 (a_w - g_w(p, t)) + errors         specific force: gravity included
-    orientation          = rotation_rs = rotation_wr^-1 rotation_ws          no noise
+    omega       = omega_s + rotation_ws^-1 omega_e
+    force       = rotation_ws^-1 (a_w + 2 omega_e x v_w - g_w(p, t))         specific force: gravity included
+    orientation = rotation_rs = rotation_wr^-1 rotation_ws                   no noise
 
-omega_s and a_w are those of the sensor's own point: with the sensor off the link's origin by r, a_w holds the
+omega_s, v_w and a_w are those of the sensor's own point: with the sensor off the link's origin by r, a_w holds the
 centripetal and tangential terms ``alpha x r + omega x (omega x r)`` (see `motion.mounted`). r is the reference frame of
-the orientation. Source: gz-sensors' ImuSensor, SDF 1.12 `imu.sdf`.
+the orientation. omega_e is the earth's rate, with `earth_rotation` only; gravity holds its centrifugal part. `averaged`
+takes the means of omega and force over (t_(k-1), t_k] instead, see `_intervals`.
+
+    angular_velocity    = channels((I + M_g) omega' + G force')
+    linear_acceleration = channels((I + M_a) force')
+    omega', force'      = omega, force through the band limit, plus the lines of vibration through it
+
+M are misalignments, G is the g-sensitivity; `channels` is `Noise`, its gain first. The band limit (see `_low_pass`)
+comes before the noise: the white noise that a data sheet prints is that of its output. Lines (see `_vibration`) are no
+part of the motion, nor of the ideal values. Sources: gz-sensors' ImuSensor, SDF 1.12 `imu.sdf`; M and G: Groves 2013,
+Principles of GNSS, Inertial, and Multisensor Integrated Navigation Systems, chapter 4.
 """
 
 from __future__ import annotations
@@ -15,7 +25,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -23,13 +33,21 @@ from navsense.clock import Clock
 from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
-from navsense.motion.base import Motion
+from navsense.geodesy import EARTH_RATE, earth_rate_w
+from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.foreseen import is_foreseen
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
-from navsense.rotation import multiply, rotate
+from navsense.noise.gauss_markov import stationary
+from navsense.rotation import cross, multiply, rotate
+from navsense.sensors._intervals import average
+from navsense.sensors._low_pass import low_pass, stiffness_of
+from navsense.sensors._mix import checked_numbers, mix, square
+from navsense.sensors._vibration import Vibration, add_lines, lines_of
 from navsense.sensors.apply import apply
 from navsense.sensors.base import TEMPERATURE, Measured, Output, warmth
+from navsense.sensors.catalogue import part
+from navsense.sensors.catalogue.sheet import noises
 from navsense.series import Reading, frozen
 from navsense.streams import Process
 from navsense.ticks import Ticks
@@ -37,6 +55,21 @@ from navsense.typing import AnyArray, FloatArray, Quaternion, Quaternions, Vecto
 
 UNIT_TOLERANCE = 1e-6
 """How far the length of a quaternion may be from 1."""
+
+NO_EARTH = "the world stands nowhere on earth: earth_rotation needs its place"
+REMEDY = "give <spherical_coordinates> in the world, or Environment(origin=Origin(...))"
+
+STRAIGHT = (0.0,) * 6
+"""No misalignment."""
+
+INSENSITIVE = (0.0,) * 9
+"""No g-sensitivity."""
+
+SMALL = 1.0
+"""Misalignments are below this (rad): beyond it they are no small angles."""
+
+PATIENCE = 100.0
+"""Seconds over which a gyroscope is averaged to tell the earth's rate."""
 
 
 @kernel
@@ -68,14 +101,31 @@ def _perfect(
             orientation[i, 0], orientation[i, 1], orientation[i, 2], orientation[i, 3] = w, x, y, z
 
 
-@lru_cache(maxsize=256)
-def _noted(motion: Motion) -> FloatArray:
-    return motion.at(np.zeros(1)).rotation_wb[0]
+@kernel
+def _on_earth(earth: FloatArray, rotation_ws: Quaternions, velocity_w: Vectors, channels: FloatArray) -> None:
+    """Add the earth's rate (3,) rad/s and the Coriolis acceleration 2 omega_e x v to channels (6, n)."""
+    ex, ey, ez = earth[0], earth[1], earth[2]
+    for i in range(channels.shape[1]):
+        w, x, y, z = rotation_ws[i, 0], -rotation_ws[i, 1], -rotation_ws[i, 2], -rotation_ws[i, 3]
+        ox, oy, oz = rotate(w, x, y, z, ex, ey, ez)
+        cx, cy, cz = cross(2.0 * ex, 2.0 * ey, 2.0 * ez, velocity_w[i, 0], velocity_w[i, 1], velocity_w[i, 2])
+        cx, cy, cz = rotate(w, x, y, z, cx, cy, cz)
+        channels[0, i], channels[1, i], channels[2, i] = channels[0, i] + ox, channels[1, i] + oy, channels[2, i] + oz
+        channels[3, i], channels[4, i], channels[5, i] = channels[3, i] + cx, channels[4, i] + cy, channels[5, i] + cz
+
+
+def _first(motion: Motion) -> FloatArray:
+    rotation_ws: FloatArray = motion.at(np.zeros(1)).rotation_wb[0]
+    return rotation_ws
+
+
+_noted = lru_cache(maxsize=256)(_first)
 
 
 def _start(motion: Motion) -> FloatArray:
     """Return rotation_ws at t = 0, noted once where the motion is known beforehand."""
-    return _noted(motion) if is_foreseen(motion) else motion.at(np.zeros(1)).rotation_wb[0]
+    known: Any = motion  # what is foreseen can be hashed
+    return _noted(known) if is_foreseen(motion) else _first(motion)
 
 
 def triads(channels: AnyArray) -> dict[str, AnyArray]:
@@ -94,12 +144,26 @@ def unit_rows(orientation: Quaternions) -> Quaternions:
     return rows
 
 
+class ImuState(NamedTuple):
+    """This serial number now: its noise, and the memory of its band limit (6, 3), (0, 3) where there is none."""
+
+    noise: ChannelState
+    band: FloatArray
+
+
 @dataclass(frozen=True)
 class Imu:
-    """Data sheet of an IMU: the noise of each axis of the sensor's frame, rad/s and m/s^2.
+    """Data sheet of an IMU: the noise of each axis of the sensor's frame, rad/s and m/s^2, and what comes before it.
 
     `orientation` false leaves the orientation out of the reading. `reference` is the rotation (w x y z) that takes
     coordinates of the orientation's reference frame to world coordinates; None is the sensor's own frame at t = 0.
+
+    `averaged`: tick k gives the mean over the interval that ends with it, as increments whose sums are the motion;
+    tick 0, which no interval precedes, is not emitted and holds the value at the instant. `bandwidth` (Hz, 0 for none)
+    is that of a Butterworth low-pass of second order. `vibration` are lines felt beside the motion. A misalignment is
+    six small angles (rad) xy xz yx yz zx zy, row by row, of M in I + M: xy is how much of y the x axis sees.
+    `g_sensitivity` is nine numbers (rad/s per m/s^2), row by row: what specific force adds to the angular velocity.
+    `earth_rotation` lets the earth turn, in a world that stands on it. Raises `SensorError`.
     """
 
     angular_velocity_x: Noise = NEUTRAL
@@ -110,18 +174,39 @@ class Imu:
     linear_acceleration_z: Noise = NEUTRAL
     orientation: bool = True
     reference: Quaternion | None = None
+    averaged: bool = False
+    bandwidth: float = 0.0
+    vibration: tuple[Vibration, ...] = ()
+    angular_velocity_misalignment: tuple[float, ...] = STRAIGHT
+    linear_acceleration_misalignment: tuple[float, ...] = STRAIGHT
+    g_sensitivity: tuple[float, ...] = INSENSITIVE
+    earth_rotation: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a reference that is no rotation."""
+        """Refuse a reference that is no rotation, and numbers that are none."""
         if self.reference is not None:
             length = math.hypot(*self.reference)
             if len(self.reference) != 4 or not abs(length - 1.0) <= UNIT_TOLERANCE:
                 allowed = "must be four numbers w x y z of length 1"
                 raise SensorError("reference", self.reference, allowed=allowed, remedy="use navsense.pose.normalised")
+        checked_numbers("bandwidth (Hz)", (self.bandwidth,), 1)
+        if self.bandwidth < 0.0:
+            raise SensorError("bandwidth (Hz)", self.bandwidth, allowed="must be >= 0, 0 for none")
+        for name in ("angular_velocity_misalignment", "linear_acceleration_misalignment"):
+            object.__setattr__(self, name, checked_numbers(f"{name} (rad)", getattr(self, name), 6, below=SMALL))
+        object.__setattr__(self, "g_sensitivity", checked_numbers("g_sensitivity", self.g_sensitivity, 9))
+        object.__setattr__(self, "vibration", tuple(self.vibration))
+        for line in self.vibration:
+            if not isinstance(line, Vibration):
+                raise SensorError("vibration", line, allowed="must be a tuple of Vibration")
 
     type: ClassVar[str] = "imu"
-    group: ClassVar[Literal["all", "vertical"]] = "all"
     tolerance: ClassVar[float] = 1e-12
+
+    @property
+    def group(self) -> Literal["all", "vertical"]:
+        """Return the rotations of the world that leave the readings: about the vertical, where the earth turns."""
+        return "vertical" if self.earth_rotation else "all"
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
@@ -136,6 +221,25 @@ class Imu:
         names = tuple(f"{triad}.{axis}" for triad in ("angular_velocity", "linear_acceleration") for axis in "xyz")
         return Channels(names, gyroscope + accelerometer)
 
+    @cached_property
+    def _matrix(self) -> FloatArray | None:
+        """Return ((I + M_g, G), (0, I + M_a)) (6, 6), None where it changes nothing."""
+        matrix = np.eye(6)
+        for first, angles in ((0, self.angular_velocity_misalignment), (3, self.linear_acceleration_misalignment)):
+            xy, xz, yx, yz, zx, zy = angles
+            matrix[first : first + 3, first : first + 3] += square((0.0, xy, xz, yx, 0.0, yz, zx, zy, 0.0))
+        matrix[:3, 3:] = square(self.g_sensitivity)
+        return None if np.array_equal(matrix, np.eye(6)) else matrix
+
+    @cached_property
+    def _lines(self) -> FloatArray:
+        return lines_of(self.vibration, self.bandwidth)
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """True where nothing comes between the ideal values and their noise."""
+        return not (self.bandwidth or self.vibration) and self._matrix is None
+
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of each axis of each array."""
         noises = self._channels.noises
@@ -145,12 +249,15 @@ class Imu:
         """Return the random processes of the six axes, angular velocity first."""
         return self._channels.processes
 
-    def init(self, draws: FloatArray) -> ChannelState:
-        """Return this serial number's turn-on biases and slow errors."""
-        return self._channels.init(draws)
+    def init(self, draws: FloatArray) -> ImuState:
+        """Return this serial number's turn-on biases and slow errors, and a band limit that has not begun."""
+        return ImuState(self._channels.init(draws), np.full((6 if self.bandwidth else 0, 3), np.nan))
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
-        """Return orientation (n, 4), angular velocity (n, 3) rad/s and specific force (n, 3) m/s^2 without errors."""
+        """Return orientation (n, 4), angular velocity (n, 3) rad/s and specific force (n, 3) m/s^2 without errors.
+
+        Raises `SensorError` for `earth_rotation` in a world that stands nowhere on earth.
+        """
         time, count = ticks.time, len(ticks)
         truth = motion.at(time)
         gravity_w = environment.gravity.at(truth.position_w, time)
@@ -160,17 +267,53 @@ class Imu:
             reference = _start(motion) if self.reference is None else np.array(self.reference)
         channels, orientation = np.empty((6, count)), np.empty((count if self.orientation else 0, 4))
         _perfect(*seen, frozen(reference), channels, orientation)
+        if self.averaged or self.earth_rotation:
+            self._overwrite(motion, environment, ticks, truth, channels)
         found = {**triads(channels.T), **warmth(environment, time, needed=self._channels.warms)}
         return {"orientation": orientation, **found} if self.orientation else found
 
+    def _overwrite(
+        self, motion: Motion, environment: Environment, ticks: Ticks, truth: MotionBlock, channels: FloatArray
+    ) -> None:
+        """Let the earth turn, and take means over intervals, in the channels (6, n) of a block that is not empty."""
+        earth = np.zeros(3)
+        if self.earth_rotation:
+            if environment.origin is None:
+                raise SensorError("earth_rotation", True, allowed=NO_EARTH, remedy=REMEDY)
+            earth[:] = earth_rate_w(environment.origin)
+            _on_earth(earth, truth.rotation_wb, truth.velocity_w, channels)
+        if self.averaged and len(ticks):
+            average(motion, environment.gravity, earth, ticks, truth, channels)
+
     def measure(
-        self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
-    ) -> tuple[ChannelState, Measured]:
+        self, state: ImuState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> tuple[ImuState, Measured]:
         """Return the new state and the readings with their slow errors; the orientation has none."""
-        given = (ideal["angular_velocity"], ideal["linear_acceleration"])
-        state, values, slow = self._channels.apply(state, ticks, draws, *given, temperature=ideal.get(TEMPERATURE))
+        given, band = (ideal["angular_velocity"], ideal["linear_acceleration"]), state.band
+        if not self._is_plain:
+            given, band = self._felt(state, ticks, given)
+        noise, values, slow = self._channels.apply(
+            state.noise, ticks, draws, *given, temperature=ideal.get(TEMPERATURE)
+        )
         arrays = {"orientation": ideal["orientation"]} if self.orientation else {}
-        return state, Measured({**arrays, **triads(values)}, triads(slow), turn_on=triads(state.turn_on))
+        emitted = ticks.index > 0 if self.averaged else None
+        measured = Measured({**arrays, **triads(values)}, triads(slow), None, emitted, triads(noise.turn_on))
+        return ImuState(noise, band), measured
+
+    def _felt(
+        self, state: ImuState, ticks: Ticks, given: tuple[Vectors, Vectors]
+    ) -> tuple[tuple[Vectors, Vectors], FloatArray]:
+        """Return both triads (n, 3) as they come to the channels, and the new memory of the band limit."""
+        rows, band = np.empty((6, len(ticks))), state.band.copy()
+        rows[:3], rows[3:] = given[0].T, given[1].T
+        if self.bandwidth:
+            low_pass(stiffness_of(self.bandwidth), ticks.index, ticks.rate, state.noise.last, band, rows)
+        if self.vibration:
+            add_lines(self._lines, ticks.spacing / ticks.rate if self.averaged else 0.0, ticks.time, rows)
+        if self._matrix is not None:
+            rows, pure = np.empty(rows.shape), rows
+            mix(self._matrix, pure, rows)
+        return (rows[:3].T, rows[3:].T), band
 
     def apply(
         self,
@@ -187,21 +330,69 @@ class Imu:
     ) -> Reading:
         """Return this sheet's errors on one's own arrays: rad/s and specific force in m/s^2, (n, 3) each, time (n,) s.
 
-        Without an orientation (n, 4) the reading has none. Raises `SensorError`.
+        Without an orientation (n, 4) the reading has none. Vibration starts with the first row. Raises `SensorError`,
+        also for a sheet with `averaged` or `earth_rotation`, which say what the arrays themselves hold.
         """
+        for field in ("averaged", "earth_rotation"):
+            if getattr(self, field):
+                allowed = "makes ideal values from a motion; one's own arrays are the ideal values"
+                remedy = f"put it into the arrays, and use dataclasses.replace(sheet, {field}=False)"
+                raise SensorError(field, True, allowed=allowed, remedy=remedy)
         given = {"angular_velocity": angular_velocity, "linear_acceleration": linear_acceleration}
         if orientation is not None:
             given["orientation"] = unit_rows(orientation)
         spec = replace(self, orientation=orientation is not None)
         return apply(spec, time, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
+    @classmethod
+    def from_part(cls, name: str, *, temperature: bool = False) -> Imu:
+        """Return the data sheet of a part of the catalogue, by the rules of `catalogue.sheet`.
+
+        With `temperature` its temperature coefficients act. Raises `UnknownNameError`, `SensorError`.
+        """
+        found = part(name)
+        wx, wy, wz = noises(found, "angular_velocity", temperature=temperature)
+        ax, ay, az = noises(found, "linear_acceleration", temperature=temperature)
+        return cls(wx, wy, wz, ax, ay, az)
+
     def neutral(self) -> Imu:
         """Return the same sheet without errors."""
-        return Imu(orientation=self.orientation, reference=self.reference)
+        kept = ("orientation", "reference", "averaged", "earth_rotation")
+        return Imu(**{name: getattr(self, name) for name in kept})
 
     @classmethod
     def witness(cls) -> Imu:
         """Return a sheet in which every parameter acts: figures of the order of a small robot's part."""
         gyro, accelerometer = witness(3e-3, minimum=-0.7, maximum=0.4), witness(4e-2, minimum=-4.5, maximum=10.0)
-        tilted = (0.5, 0.5, 0.5, 0.5)
-        return cls(gyro, gyro, gyro, accelerometer, accelerometer, accelerometer, reference=tilted)
+        return cls(
+            *(gyro, gyro, gyro, accelerometer, accelerometer, accelerometer),
+            reference=(0.5, 0.5, 0.5, 0.5),
+            averaged=True,
+            bandwidth=80.0,
+            vibration=(
+                Vibration(133.0, (1.0, 2.0, 3.0), (0.05, 0.1, 0.2), 0.3),
+                Vibration(21.0, (0.3, 0.2, 0.1), (0.03, 0.02, 0.01), 1.0),
+            ),
+            angular_velocity_misalignment=(0.01, -0.02, 0.03, -0.01, 0.02, -0.03),
+            linear_acceleration_misalignment=(-0.02, 0.01, 0.03, 0.02, -0.01, 0.03),
+            g_sensitivity=(1e-3, 2e-3, -3e-3, 3e-3, -1e-3, 2e-3, 2e-3, 1e-3, -2e-3),
+            earth_rotation=True,
+        )
+
+
+def tells_earth_rate(sheet: Imu, rate: float) -> bool:
+    """Return whether a gyroscope sampled at `rate` (Hz) is declared so fine that the earth's rate stands out.
+
+    It does on an axis where mean, turn-on bias, drift, flicker and 100 s of white noise add up, as squares, to less
+    than 7.3e-5 rad/s (15 deg/h). An axis without any error is a perfect instrument, of no grade, and does not count.
+    """
+    return any(
+        noise != NEUTRAL and _uncertainty(noise, rate) < EARTH_RATE for noise in sheet.noise()["angular_velocity"]
+    )
+
+
+def _uncertainty(noise: Noise, rate: float) -> float:
+    """Return how far off (rad/s) the mean of a gyroscope's axis over `PATIENCE` is, sampled at `rate` (Hz)."""
+    drift = stationary(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time) if noise.drifts else 0.0
+    white = noise.density(rate) / math.sqrt(PATIENCE)
+    return math.hypot(noise.mean, noise.bias_mean, noise.bias_stddev, drift, noise.bias_instability, white)

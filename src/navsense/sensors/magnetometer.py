@@ -1,9 +1,13 @@
-"""Magnetometer: the world's magnetic field in the sensor's frame, plus the noise of three channels.
+"""Magnetometer: the world's magnetic field in the sensor's frame, what iron and wires make of it, three channels.
 
-    field_s = rotation_ws^-1 B_w(p, t) + errors
+    ideal field = rotation_ws^-1 B_w(p, t)
+    field       = channels(S ideal field + (hard_iron + motor_current i(t)))
 
-p is the sensor's own position, rotation_ws takes sensor coordinates to world coordinates, B_w is in tesla. The noise
-of each axis acts after the rotation. Source: Gazebo's design of a magnetometer sensor; gz-sensors' model.
+p is the sensor's own position, rotation_ws takes sensor coordinates to world coordinates, B_w is in tesla. S is the
+soft iron, which turns and stretches the world's field, i (A) the world's signal "motor_current"; hard iron and motor
+current are fixed to the sensor's frame and not turned by S. `channels` is `Noise`, its gain first: the noise of each
+axis acts after the rotation. Sources: Gazebo's design of a magnetometer sensor; gz-sensors' model; hard and soft iron:
+Freescale AN4246; current: the compass compensation of PX4 and Paparazzi, a vector times the current.
 """
 
 from __future__ import annotations
@@ -18,16 +22,28 @@ import numpy as np
 from navsense.clock import Clock
 from navsense.compiled import kernel
 from navsense.environment.base import Environment
+from navsense.errors import SensorError
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
 from navsense.rotation import rotate
-from navsense.sensors.apply import apply
+from navsense.sensors._mix import IDENTITY, checked_numbers, mix, square
+from navsense.sensors.apply import apply, checked_rows, checked_time
 from navsense.sensors.base import TEMPERATURE, Measured, Output, warmth
-from navsense.series import Reading
+from navsense.sensors.catalogue import part
+from navsense.sensors.catalogue.sheet import noises
+from navsense.series import Reading, frozen
 from navsense.streams import Process
 from navsense.ticks import Ticks
-from navsense.typing import AnyArray, FloatArray, Quaternions, Vectors
+from navsense.typing import AnyArray, FloatArray, Quaternions, Vector, Vectors
+
+CURRENT = "motor_current"
+"""Name of the signal (A) of the motors' current, and of its values among the ideal ones."""
+
+NOWHERE: Vector = (0.0, 0.0, 0.0)
+"""No iron, no wire."""
+
+_STILL: FloatArray = frozen(np.empty(0))
 
 
 @kernel
@@ -38,13 +54,39 @@ def _into_sensor(rotation_ws: Quaternions, field_w: Vectors, out: Vectors) -> No
         out[i, 0], out[i, 1], out[i, 2] = rotate(w, x, y, z, field_w[i, 0], field_w[i, 1], field_w[i, 2])
 
 
+@kernel
+def _add_iron(hard: FloatArray, motor: FloatArray, current: FloatArray, rows: FloatArray) -> None:
+    """Add hard + motor current (T) to rows (3, n); current (n,) A, (0,) where no wire acts."""
+    for axis in range(rows.shape[0]):
+        row, fixed, share = rows[axis], hard[axis], motor[axis]
+        if current.shape[0] == 0:
+            for k in range(row.shape[0]):
+                row[k] = row[k] + fixed
+        else:
+            for k in range(row.shape[0]):
+                row[k] = row[k] + (fixed + share * current[k])
+
+
 @dataclass(frozen=True)
 class Magnetometer:
-    """Data sheet of a magnetometer: the noise of each axis of the sensor's frame, tesla."""
+    """Data sheet of a magnetometer: the noise of each axis of the sensor's frame, tesla, and what stands around it.
+
+    `hard_iron` (T) is a field fixed to the sensor, `soft_iron` nine numbers, row by row, of the matrix that the world's
+    field is multiplied by, `motor_current` (T/A) the field of the motors' wires: it takes the world's signal
+    "motor_current" (A). Raises `SensorError`.
+    """
 
     x: Noise = NEUTRAL
     y: Noise = NEUTRAL
     z: Noise = NEUTRAL
+    hard_iron: Vector = NOWHERE
+    soft_iron: tuple[float, ...] = IDENTITY
+    motor_current: Vector = NOWHERE
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that are none."""
+        for name, count in (("hard_iron", 3), ("soft_iron", 9), ("motor_current", 3)):
+            object.__setattr__(self, name, checked_numbers(name, getattr(self, name), count))
 
     type: ClassVar[str] = "magnetometer"
     group: ClassVar[Literal["all", "vertical"]] = "all"
@@ -59,6 +101,18 @@ class Magnetometer:
     def _field(self) -> Channels:
         return Channels(("field.x", "field.y", "field.z"), (self.x, self.y, self.z))
 
+    @cached_property
+    def _iron(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Return soft iron (3, 3), hard iron (3,) T and motor current (3,) T/A, None where they change nothing."""
+        if (self.hard_iron, self.soft_iron, self.motor_current) == (NOWHERE, IDENTITY, NOWHERE):
+            return None
+        return square(self.soft_iron), np.array(self.hard_iron), np.array(self.motor_current)
+
+    @property
+    def _is_wired(self) -> bool:
+        """True where the motors' current acts."""
+        return self.motor_current != NOWHERE
+
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of each axis of each array."""
         return {"field": self._field.noises}
@@ -72,19 +126,33 @@ class Magnetometer:
         return self._field.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
-        """Return the field (n, 3) T at the sensor, in its frame."""
+        """Return the field (n, 3) T at the sensor, in its frame; beside it what its errors depend on.
+
+        Raises `FieldError` where the world lacks a signal that they need.
+        """
         time = ticks.time
         truth = motion.at(time)
         field = np.empty((3, len(ticks))).T  # an axis side by side, as noise takes it
         _into_sensor(truth.rotation_wb, environment.magnetic_field.at(truth.position_w, time), field)
-        return {"field": field, **warmth(environment, time, needed=self._field.warms)}
+        found = {"field": field, **warmth(environment, time, needed=self._field.warms)}
+        return {**found, CURRENT: environment.signal(CURRENT, time)} if self._is_wired else found
 
     def measure(
         self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[ChannelState, Measured]:
         """Return the new state and the noisy field (n, 3) T with its slow error."""
-        state, field, slow = self._field.apply(state, ticks, draws, ideal["field"], temperature=ideal.get(TEMPERATURE))
+        felt = ideal["field"] if self._iron is None else self._felt(self._iron, ideal)
+        state, field, slow = self._field.apply(state, ticks, draws, felt, temperature=ideal.get(TEMPERATURE))
         return state, Measured({"field": field}, {"field": slow}, turn_on={"field": state.turn_on})
+
+    def _felt(self, iron: tuple[FloatArray, FloatArray, FloatArray], ideal: Mapping[str, AnyArray]) -> Vectors:
+        """Return the field (n, 3) T as it comes to the channels."""
+        soft, hard, motor = iron
+        pure: FloatArray = np.ascontiguousarray(ideal["field"].T)
+        rows = np.empty(pure.shape)
+        mix(soft, frozen(pure), rows)
+        _add_iron(hard, motor, frozen(ideal[CURRENT]) if self._is_wired else _STILL, rows)
+        return rows.T
 
     def apply(
         self,
@@ -96,12 +164,28 @@ class Magnetometer:
         name: str | None = None,
         clock: Clock | None = None,
         temperature: FloatArray | None = None,
+        motor_current: FloatArray | None = None,
     ) -> Reading:
         """Return this sheet's errors on one's own field (n, 3) T in the sensor's frame, time (n,) s.
 
-        Raises `SensorError`.
+        `motor_current` (n,) A has to be given where the sheet has one. Raises `SensorError`.
         """
-        return apply(self, time, {"field": field}, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+        given: dict[str, AnyArray] = {"field": field}
+        if self._is_wired:
+            if motor_current is None:
+                allowed, remedy = "must be given: the sheet has a motor_current", "give the current (A), or no T/A"
+                raise SensorError(CURRENT, None, allowed=allowed, remedy=remedy)
+            given[CURRENT] = checked_rows(CURRENT, motor_current, checked_time(time).shape)
+        return apply(self, time, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+
+    @classmethod
+    def from_part(cls, name: str, *, temperature: bool = False) -> Magnetometer:
+        """Return the data sheet of a part of the catalogue, by the rules of `catalogue.sheet`.
+
+        With `temperature` its temperature coefficients act. Raises `UnknownNameError`, `SensorError`.
+        """
+        x, y, z = noises(part(name), "field", temperature=temperature)
+        return cls(x, y, z)
 
     def neutral(self) -> Magnetometer:
         """Return the same sheet without errors."""
@@ -113,4 +197,9 @@ class Magnetometer:
         x = witness(3e-7, minimum=-2e-6, maximum=3.5e-5)
         y = witness(3e-7, minimum=-2e-5, maximum=2.7e-5)
         z = witness(3e-7, minimum=-4.6e-5, maximum=-3.1e-5)
-        return cls(x, y, z)
+        return cls(
+            *(x, y, z),
+            hard_iron=(3e-6, -2e-6, 4e-6),
+            soft_iron=(1.1, 0.05, -0.03, 0.04, 0.95, 0.02, -0.06, 0.07, 0.9),
+            motor_current=(2e-7, -3e-7, 4e-7),
+        )

@@ -10,10 +10,11 @@ from navsense.errors import SinkError, Where
 from navsense.sinks.base import Opener, Recording, Sink, check_target, recording
 from navsense.sinks.mcap import McapSink
 from navsense.sinks.npz import NpzSink
+from navsense.sinks.parquet import ParquetSink, library
 
 __all__ = ["SINKS", "Recording", "Sink", "check", "open", "recording"]
 
-SINKS: Mapping[str, Opener] = {".mcap": McapSink, ".npz": NpzSink}
+SINKS: Mapping[str, Opener] = {".mcap": McapSink, ".npz": NpzSink, ".parquet": ParquetSink}
 """Suffix -> what opens such a recording."""
 
 
@@ -30,6 +31,8 @@ def check(path: str | os.PathLike[str]) -> Opener:
             remedy="name the file with one of them",
         )
     check_target(target)
+    if opener is ParquetSink:
+        library(target)
     return opener
 
 

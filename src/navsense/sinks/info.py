@@ -8,16 +8,17 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from navsense.errors import SinkError, Where
 from navsense.series import nanoseconds
-from navsense.sinks import records
+from navsense.sinks import parquet_read, records
 from navsense.sinks.base import opened, os_error
 from navsense.sinks.load import archive_of, meta_of, time_of
 from navsense.sinks.recover import profile
+from navsense.typing import IntArray
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,9 @@ def words(key: str, value: str) -> str:
 
 
 def info(path: str | os.PathLike[str]) -> Info:
-    """Return what a `.mcap` or `.npz` recording holds. Raise `SinkError` where it is none, or was cut off."""
+    """Return what a `.mcap`, `.npz` or `.parquet` recording holds; raise `SinkError` if it is none or was cut off."""
     path = Path(path)
-    readers = {".mcap": _mcap, ".npz": _npz}
+    readers = {".mcap": _mcap, ".npz": _npz, ".parquet": _parquet}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise SinkError(
@@ -213,7 +214,7 @@ def _scan(file: BinaryIO, start: int, end: int, contents: _Contents) -> None:
 
 
 META = ("world", "seed", "epoch", "runs", "version", "duration_asked")
-"""What `info` says of an archive's metadata, in order."""
+"""What `info` says of the metadata of an archive or a table, in order."""
 
 
 def _npz(path: Path) -> Info:
@@ -227,10 +228,25 @@ def _npz(path: Path) -> Info:
             entries.append(Entry(name, kind, int(time.size)))
             spans += [time[:1], time[-1:]]
         times = nanoseconds(meta["epoch"], np.concatenate(spans))
-        size = path.stat().st_size
+    return _of(path, "npz", times, tuple(entries), meta)
+
+
+def _parquet(path: Path) -> Info:
+    """Return what a Parquet table holds; only what its rows are of, and their times, is read."""
+    with parquet_read.table_of(path) as table:
+        meta = parquet_read.meta_of(table)
+        counts, span = parquet_read.counted(table)
+        times = nanoseconds(meta["epoch"], span)
+        entries = [Entry(n, str(head["type"]), counts.get(("reading", n), 0)) for n, head in meta["sensors"].items()]
+        entries += [Entry(f"truth/{name}", "truth", counts.get(("truth", name), 0)) for name in meta["links"]]
+    return _of(path, "parquet", times, tuple(entries), meta)
+
+
+def _of(path: Path, form: str, times: IntArray, entries: tuple[Entry, ...], meta: Mapping[str, Any]) -> Info:
+    """Return what is known of an archive or a table."""
     said = {key: _said(meta[key]) for key in META if meta.get(key) is not None}
     first, last = (int(times.min()), int(times.max())) if times.size else (None, None)
-    return Info(str(path), "npz", size, first, last, tuple(entries), said)
+    return Info(str(path), form, path.stat().st_size, first, last, entries, said)
 
 
 def _said(value: object) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import json
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -16,7 +14,8 @@ import numpy as np
 
 from navsense.errors import SinkError, Where
 from navsense.series import TRUTH_ARRAYS, Reading, Truth
-from navsense.sinks.base import opened, os_error
+from navsense.sinks import meta, parquet_read
+from navsense.sinks.base import opened
 from navsense.sinks.records import DamagedError
 from navsense.sinks.recover import NO_RESCUE
 from navsense.typing import AnyArray, FloatArray
@@ -44,16 +43,18 @@ class Loaded(Mapping[str, Reading]):
 
 
 def load(path: str | os.PathLike[str]) -> Loaded:
-    """Return the readings and truth of a `.npz` recording, bit for bit. Raise `SinkError` where it is none."""
+    """Return the readings and truth of a `.npz` or `.parquet` recording, bit for bit; raise `SinkError` otherwise."""
     path = Path(path)
     if path.suffix.lower() == ".mcap":
         raise SinkError(
             "cannot be loaded",
             path.suffix,
-            allowed="only .npz recordings can be loaded",
+            allowed="only .npz and .parquet recordings can be loaded",
             where=Where(str(path)),
             remedy="record to .npz as well, or read the file with any MCAP reader",
         )
+    if path.suffix.lower() == ".parquet":
+        return Loaded(*parquet_read.read(path))
     with archive_of(path) as archive:
         return _loaded(archive)
 
@@ -68,8 +69,10 @@ def archive_of(path: Path) -> Iterator[Mapping[str, AnyArray]]:
                 yield archive
         except SinkError:
             raise
+        except zipfile.BadZipFile as error:
+            raise meta.no_recording(path, "it is no NumPy archive, or was cut off or damaged", NO_RESCUE) from error
         except Exception as error:
-            raise _damage(path, error) from error
+            raise meta.damage(path, error) from error
 
 
 def _check_archive(file: BinaryIO) -> None:
@@ -79,32 +82,9 @@ def _check_archive(file: BinaryIO) -> None:
     file.seek(0)
 
 
-def _damage(path: Path, error: Exception) -> SinkError:
-    """Return what is wrong with an archive in our words: those of NumPy are for other files."""
-    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-        return os_error(path, error, "read")
-    remedy = ""
-    if isinstance(error, zipfile.BadZipFile):
-        why, remedy = "it is no NumPy archive, or was cut off or damaged", NO_RESCUE
-    elif isinstance(error, DamagedError):
-        why = str(error)
-    elif isinstance(error, KeyError) and error.args:
-        why = f"something is missing: {error.args[0]}"
-    elif isinstance(error, MemoryError | OverflowError):
-        why = "damaged: an array says that it is larger than the memory"
-    else:
-        why = f"damaged: its contents cannot be read ({type(error).__name__})"
-    return SinkError(f"is no recording of navsense: {why}", where=Where(str(path)), remedy=remedy)
-
-
 def meta_of(archive: Mapping[str, AnyArray]) -> dict[str, Any]:
     """Return what an archive says of itself."""
-    meta = json.loads(str(archive["meta"]))
-    if not isinstance(meta, dict) or meta.get("program") != "navsense":
-        raise DamagedError("its meta is of another program")
-    if type(meta["epoch"]) is not int:
-        raise DamagedError("damaged: its epoch is no integer")
-    return meta
+    return meta.parsed(str(archive["meta"]))
 
 
 def time_of(archive: Mapping[str, AnyArray], name: str) -> FloatArray:
@@ -173,7 +153,7 @@ def _truth(archive: Mapping[str, AnyArray], name: str, epoch: int) -> Truth:
 
 def _loaded(archive: Mapping[str, AnyArray]) -> Loaded:
     """Return an archive's contents."""
-    meta = meta_of(archive)
-    readings = {name: _reading(archive, name, head) for name, head in meta["sensors"].items()}
-    truth = {name: _truth(archive, name, meta["epoch"]) for name in meta["links"]}
-    return Loaded(readings, truth, meta)
+    about = meta_of(archive)
+    readings = {name: _reading(archive, name, head) for name, head in about["sensors"].items()}
+    truth = {name: _truth(archive, name, about["epoch"]) for name in about["links"]}
+    return Loaded(readings, truth, about)

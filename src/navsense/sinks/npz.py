@@ -9,7 +9,6 @@ whole, after an error elsewhere with the slabs that came before.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import tempfile
@@ -23,14 +22,12 @@ import numpy as np
 
 from navsense.errors import SinkError, Where
 from navsense.series import TRUTH_ARRAYS, Reading, Slab, Truth
-from navsense.sinks.base import Recording, asked, check_target, os_error, version
+from navsense.sinks import meta
+from navsense.sinks.base import Recording, check_target, os_error
 from navsense.typing import AnyArray
 
 BLOCK_BYTES = 1 << 22
 """Bytes moved at a time when the archive is put together."""
-
-FORMAT = 1
-"""Version of the keys and of `meta`."""
 
 
 @dataclass(eq=False)
@@ -163,19 +160,7 @@ class NpzSink:
             self._append(f"{name}/truth/{key}", f"the truth of {owner}", array, 0)
         for key, array in hidden.items():
             self._append(f"{name}/errors/{key}", f"the errors of {owner}", array, runs)
-        self._sensors.setdefault(
-            name,
-            {
-                "type": reading.type,
-                "frame": reading.frame,
-                "unit": dict(reading.unit),
-                "epoch": reading.epoch,
-                "arrays": list(reading.arrays),
-                "latency": reading.arrivals is not None,
-                "truth": list(kept),
-                "errors": list(hidden),
-            },
-        )
+        self._sensors.setdefault(name, meta.head_of(self._recording, name, reading))
 
     def _write_truth(self, name: str, truth: Truth) -> None:
         """Append one link's rows."""
@@ -196,24 +181,6 @@ class NpzSink:
             raise collision(self._path, key, owner, column.owner)
         column.append(array)
 
-    def _meta(self) -> str:
-        """Return what the arrays are, as JSON."""
-        recording = self._recording
-        return json.dumps(
-            {
-                "format": FORMAT,
-                "program": "navsense",
-                "version": version(),
-                "world": recording.world.name,
-                "seed": recording.seed,
-                "epoch": recording.epoch,
-                "duration_asked": asked(recording),
-                "runs": [int(run) for run in recording.runs],
-                "sensors": self._sensors,
-                "links": self._links,
-            }
-        )
-
     def close(self) -> None:
         """Put the archive together and give it its name."""
         if self._closed:
@@ -225,7 +192,8 @@ class NpzSink:
                     with archive.open(entry(key), "w", force_zip64=True) as target:
                         column.write(target)
                 with archive.open(entry("meta"), "w", force_zip64=True) as target:
-                    np.lib.format.write_array(target, np.array(self._meta()), allow_pickle=False)
+                    text = meta.text_of(self._recording, self._sensors, self._links)
+                    np.lib.format.write_array(target, np.array(text), allow_pickle=False)
             whole.replace(self._path)
         except OSError as error:
             raise os_error(self._path, error) from error

@@ -111,7 +111,7 @@ int main(int count, char **files)
     const sdf::Errors errors = root.Load(files[i]);
     const auto *world = root.WorldByIndex(0);
     first = true;
-    std::printf("{\"errors\": [");
+    std::printf("{\"file\": \"%s\", \"errors\": [", files[i]);
     for (const auto &error : errors)
     {
       comma();

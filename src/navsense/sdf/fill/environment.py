@@ -196,8 +196,10 @@ def _signals(context: Context, world: Element) -> dict[str, Signal]:
 
 def _signal(context: Context, element: Element) -> Signal:
     file = element.attribute("file")
+    if file is None and "file" in element.attributes:
+        raise refusal(element, "empty", "must name a file of time,value", attribute="file")
     points = list(element.all("point"))
-    if [bool(element.text), bool(points), "file" in element.attributes].count(True) != 1:
+    if [bool(element.text), bool(points), file is not None].count(True) != 1:
         allowed = "must hold one of these: a number, points, or file=..."
         raise refusal(element, element.attribute("name"), allowed)
     if file is not None:

@@ -44,6 +44,23 @@ def vector_of(context: Context, element: Element, tag: str, default: Vector) -> 
     return default
 
 
+def numbers_of(
+    context: Context, element: Element, tag: str, default: tuple[float, ...], *, below: float = math.inf
+) -> tuple[float, ...]:
+    """Return the numbers of the child `tag`, as many as the default has, each of a size below `below`."""
+    child = element.first(tag)
+    if child is not None:
+        context.check(child, LEAF)
+        size = f" of a size below {below:g}" if below < math.inf else ""
+        allowed = f"must be {len(default)} finite numbers{size}"
+        with context.collecting():
+            found = values.numbers(child, len(default), allowed, parent=element.tag)
+            if all(abs(number) < below for number in found):
+                return found
+            raise values.refusal(child, child.text, allowed, parent=element.tag)
+    return default
+
+
 def word_of(context: Context, element: Element, tag: str, default: str, allowed: tuple[str, ...]) -> str:
     """Return the text of the child `tag`, which must be one of `allowed`."""
     child = element.first(tag)

@@ -1,15 +1,35 @@
-"""`<sensor type="magnetometer">`."""
+"""`<sensor type="magnetometer">`: the noise of three axes, and navsense's own iron and wires.
+
+<navsense:hard_iron>3e-6 -2e-6 4e-6</navsense:hard_iron>                  T, in the sensor's frame
+<navsense:soft_iron>1.1 0 0  0 1 0  0 0 0.9</navsense:soft_iron>          a matrix, row by row
+<navsense:motor_current>2e-7 0 -1e-7</navsense:motor_current>             T/A of the signal "motor_current"
+"""
 
 from __future__ import annotations
 
-from navsense.sdf.context import Context
+from dataclasses import replace
+from typing import Any
+
+from navsense.noise.channel import LARGEST
+from navsense.sdf.context import Context, Place
 from navsense.sdf.fill._mount import Mount
-from navsense.sdf.fill.noise import axes_of
-from navsense.sdf.read import Element
+from navsense.sdf.fill.fields import numbers_of
+from navsense.sdf.fill.noise import channel_of
+from navsense.sdf.read import PREFIX, Element
 from navsense.sensors.magnetometer import Magnetometer
+
+IRON = ("hard_iron", "soft_iron", "motor_current")
+MAGNETOMETER = Place(read=frozenset("xyz") | frozenset(f"{PREFIX}{name}" for name in IRON))
 
 
 def fill(context: Context, block: Element | None, mount: Mount) -> Magnetometer:
     """Return the data sheet that a `<magnetometer>` block describes; without a block one without errors."""
-    x, y, z = axes_of(context, block, classic=mount.classic)
-    return Magnetometer(x, y, z)
+    if block is None:
+        return Magnetometer()
+    context.check(block, MAGNETOMETER)
+    x, y, z = (channel_of(context, block.first(axis), classic=mount.classic) for axis in "xyz")
+    sheet = Magnetometer(x, y, z)
+    iron: dict[str, Any] = {
+        name: numbers_of(context, block, f"{PREFIX}{name}", getattr(sheet, name), below=LARGEST) for name in IRON
+    }
+    return replace(sheet, **iron)

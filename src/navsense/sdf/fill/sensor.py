@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import Protocol
 
@@ -12,8 +13,11 @@ from navsense.pose import Pose, multiply, normalised
 from navsense.sdf.context import Context, Place
 from navsense.sdf.fill._mount import Mount
 from navsense.sdf.fill.clock import Clocks
+from navsense.sdf.fill.faults import faults_of
 from navsense.sdf.fill.fields import number_of
+from navsense.sdf.fill.latency import latency_of
 from navsense.sdf.fill.model import Filled
+from navsense.sdf.fill.part import with_part
 from navsense.sdf.fill.world import DEFAULT_STEP, classic_of
 from navsense.sdf.frames import Node, Scope
 from navsense.sdf.graph import place_pose
@@ -24,6 +28,7 @@ from navsense.sdf.values import refusal
 from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
 from navsense.ticks import FASTEST, SLOWEST, rate_of_step
+from navsense.typing import Quaternion
 from navsense.world import MountedSensor
 
 Fill = Callable[[Context, Element | None, Mount], Sensor]
@@ -91,10 +96,12 @@ class Sensors:
             origin=self.origin,
             name=name,
             where=element.where,
+            rotation_of=partial(_rotation_of, filled, scope),
         )
+        spec = self.fills[kind](self.context, self._block(element, kind), mount)
         return MountedSensor(
             name=name,
-            spec=self.fills[kind](self.context, self._block(element, kind), mount),
+            spec=with_part(self.context, element, spec, classic=mount.classic),
             model=filled.model.name,
             link=link.name,
             rate=self._rate(element),
@@ -102,6 +109,8 @@ class Sensors:
             topic=self._topic(element, link, name, kind),
             frame=self._frame(element) or name,
             clock=self.clocks.named_by(self.context, element, name, scope),
+            latency=latency_of(self.context, element),
+            faults=faults_of(self.context, element),
             where=element.where,
         )
 
@@ -188,6 +197,13 @@ class Sensors:
             if tag != "frame_id":
                 self.context.note("warning", f"<sensor><{tag}>", "is read as frame_id of SDF 1.12", child.where)
         return found
+
+
+def _rotation_of(filled: Filled, scope: Scope, name: str) -> Quaternion | None:
+    """Return how a link of the model stands in the world, by its name in a scope or its full name."""
+    links = {link.name: link for _, link in filled.links()}
+    link = links.get(f"{scope.node.name}::{name}") or links.get(name)
+    return None if link is None else normalised(multiply(filled.model.pose.rotation, filled.poses.of(link).rotation))
 
 
 def _check_unique(element: Element, seen: dict[str, Element]) -> None:

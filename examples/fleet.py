@@ -1,0 +1,34 @@
+"""Three gliders of one model file, read by `<include>`: and which of them feels the wreck.
+
+python examples/fleet.py
+navsense run examples/fleet.sdf --path examples/models --duration 10 -o fleet.mcap
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import navsense as ns
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    """Compare the strength of the field that each glider reads with that of the one far away."""
+    world = ns.load(HERE / "fleet.sdf", path=HERE / "models")
+    run = ns.simulate(world, duration=10.0, seed=7)
+    strength = {
+        model.name: np.linalg.norm(run[f"{model.name}::hull::compass"]["field"], axis=1).mean()
+        for model in world.models
+    }
+    for name, field in strength.items():
+        print(f"{name:>7}: {field * 1e9:.0f} nT, {(field - strength['afar']) * 1e9:+.0f} nT beside the one afar")
+    assert world.model("above").pose.position == (-1.0, 0.0, 10.0)  # its nose is above the wreck
+    assert abs(strength["above"] - strength["afar"]) > 300e-9
+    assert abs(strength["beside"] - strength["afar"]) < 20e-9
+
+
+if __name__ == "__main__":
+    main()

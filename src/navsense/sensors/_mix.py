@@ -1,0 +1,46 @@
+"""What leaks from axis to axis: ``y = A x``, x and y rows of channels, A a constant matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from navsense.compiled import kernel
+from navsense.errors import SensorError
+from navsense.noise.channel import LARGEST
+from navsense.typing import FloatArray
+
+IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+"""A matrix (3, 3) that leaves all as it is, row by row."""
+
+
+@kernel
+def mix(matrix: FloatArray, rows: FloatArray, out: FloatArray) -> None:
+    """Write A x (m, n) of the matrix (m, c) and rows (c, n); what is multiplied by 0 is left out, NaN too."""
+    for i in range(matrix.shape[0]):
+        made = out[i]
+        made[:] = 0.0
+        for j in range(matrix.shape[1]):
+            share, row = matrix[i, j], rows[j]
+            if share != 0.0:
+                for k in range(made.shape[0]):
+                    made[k] = made[k] + share * row[k]
+
+
+def square(numbers: Iterable[float]) -> FloatArray:
+    """Return nine numbers, row by row, as a matrix (3, 3)."""
+    return np.array(tuple(numbers), dtype=np.float64).reshape(3, 3)
+
+
+def checked_numbers(name: str, given: Iterable[float], count: int, *, below: float = LARGEST) -> tuple[float, ...]:
+    """Return `count` numbers as floats; raise `SensorError` unless they are that many, each of a size below `below`."""
+    allowed = f"must be {count} finite numbers of a size below {below:g}"
+    try:
+        numbers = tuple(float(number) for number in given)
+    except (TypeError, ValueError) as error:
+        raise SensorError(name, repr(given), allowed=allowed) from error
+    if len(numbers) != count or not all(math.isfinite(number) and abs(number) < below for number in numbers):
+        raise SensorError(name, repr(given), allowed=allowed)
+    return numbers

@@ -1,0 +1,88 @@
+"""What a recording that is read back says of itself: one JSON text, the same in every such format.
+
+    {"program": "navsense", "format", "version", "world", "seed", "epoch", "duration_asked", "runs", "sensors", "links"}
+
+`sensors` has a head for each sensor: its type, frame, units, the shape of its run axes, and of one row of each array.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from navsense.errors import SinkError, Where
+from navsense.series import Reading
+from navsense.sinks.base import Recording, asked, os_error, version
+from navsense.sinks.records import DamagedError
+
+FORMAT = 1
+"""Version of the keys or columns, and of this text."""
+
+
+def head_of(recording: Recording, name: str, reading: Reading) -> dict[str, Any]:
+    """Return the head of one sensor; what its recording leaves out is not in it."""
+    lead = reading.clock_error.shape[:-1]
+    outputs = [output for sensor in recording.world.sensors if sensor.name == name for output in sensor.spec.outputs]
+    return {
+        "type": reading.type,
+        "frame": reading.frame,
+        "unit": dict(reading.unit),
+        "epoch": reading.epoch,
+        "latency": reading.arrivals is not None,
+        "runs": list(lead),
+        "arrays": {key: list(array.shape[len(lead) + 1 :]) for key, array in reading.arrays.items()},
+        "truth": {key: list(array.shape[1:]) for key, array in reading.truth.items() if recording.truth},
+        "errors": {key: list(a.shape[len(lead) + 1 :]) for key, a in reading.errors.items() if recording.truth},
+        "quaternions": [output.name for output in outputs if output.turns == "orientation"],
+    }
+
+
+def text_of(recording: Recording, sensors: Mapping[str, Mapping[str, Any]], links: Iterable[str]) -> str:
+    """Return the whole text: the run, the heads of its sensors, and the names of the links whose truth is there."""
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "program": "navsense",
+            "version": version(),
+            "world": recording.world.name,
+            "seed": recording.seed,
+            "epoch": recording.epoch,
+            "duration_asked": asked(recording),
+            "runs": [int(run) for run in recording.runs],
+            "sensors": sensors,
+            "links": list(links),
+        }
+    )
+
+
+def parsed(text: str | bytes) -> dict[str, Any]:
+    """Return what the text says. Raise `DamagedError` where it is not ours."""
+    meta = json.loads(text)
+    if not isinstance(meta, dict) or meta.get("program") != "navsense":
+        raise DamagedError("its meta is of another program")
+    if type(meta["epoch"]) is not int:
+        raise DamagedError("damaged: its epoch is no integer")
+    return meta
+
+
+def damage(path: Path, error: Exception) -> SinkError:
+    """Return what is wrong with a recording in our words: those of the libraries are for other files."""
+    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+        return os_error(path, error, "read")
+    if isinstance(error, DamagedError):
+        why = str(error)
+    elif isinstance(error, KeyError) and error.args:
+        why = f"something is missing: {error.args[0]}"
+    elif isinstance(error, MemoryError | OverflowError):
+        why = "damaged: an array says that it is larger than the memory"
+    else:
+        why = f"damaged: its contents cannot be read ({type(error).__name__})"
+    return no_recording(path, why)
+
+
+def no_recording(path: Path, why: str, remedy: str = "") -> SinkError:
+    """Return the error of a file that is none of ours, or no longer."""
+    return SinkError(f"is no recording of navsense: {why}", where=Where(str(path)), remedy=remedy)

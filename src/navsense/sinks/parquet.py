@@ -1,0 +1,470 @@
+"""Recordings as one Parquet table, a row a sample: pandas, polars, DuckDB and every other reader of Parquet open it.
+
+    series name type run time stamp clock_error arrival valid emitted
+    ARRAY.AXIS ...   truth.ARRAY.AXIS ...   errors.ARRAY.AXIS ...
+
+`series` is "reading", of the sensor `name`, or "truth", of the link `name`, which is the same in every run and stands
+once, under the first. A row is null where its sensor or link has no such array. The metadata `navsense` is the text of
+`meta`. Slabs are gathered into row groups, so memory is bounded by one of these and a slab. They go to a hidden file
+beside the target, which gets the target's name when it is whole, after an error elsewhere with the slabs before it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple, ParamSpec, Self
+
+import numpy as np
+
+from navsense.errors import SinkError, Where
+from navsense.series import TRUTH_ARRAYS, Reading, Slab, Truth, all_true
+from navsense.sinks import meta
+from navsense.sinks.base import Recording, check_target, os_error
+from navsense.typing import AnyArray, IntArray
+
+GROUP_ROWS = 100_000
+"""Rows of a row group, at least: fewer than twice as many, unless it is the last."""
+
+TEXTS = ("series", "name", "type")
+"""The columns that are texts, from a dictionary."""
+
+NUMBERS: Mapping[str, type[np.generic]] = {
+    "run": np.int64,
+    "time": np.float64,
+    "stamp": np.int64,
+    "clock_error": np.float64,
+    "arrival": np.float64,
+    "valid": np.bool_,
+    "emitted": np.bool_,
+}
+"""The columns of numbers that every row has, and their types."""
+
+RESERVED = frozenset((*TEXTS, *NUMBERS, "truth", "errors"))
+"""Names that a sensor's own array cannot have in a table."""
+
+RANKS = {"truth": 1, "errors": 2}
+"""Columns of readings come first, then what is true, then hidden errors; each in the order in which they were met."""
+
+Arguments = ParamSpec("Arguments")
+
+
+class Key(NamedTuple):
+    """What the rows of one sensor or link have in common: the columns of texts."""
+
+    series: str
+    name: str
+    type: str
+
+
+class Component(NamedTuple):
+    """One component of an array of a sensor: its column, "arrays", "truth" or "errors", the array's name, its place."""
+
+    column: str
+    group: str
+    name: str
+    place: tuple[int, ...]
+
+
+class Column(NamedTuple):
+    """What is known of a column of an array: its element type, and who had it first."""
+
+    dtype: np.dtype[Any]
+    owner: str
+
+
+def library(path: Path) -> Any:
+    """Return pyarrow with `pyarrow.parquet` loaded. Raise `SinkError` where it is not installed."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet
+    except ImportError as error:
+        raise SinkError(
+            "a Parquet file needs pyarrow, which cannot be imported",
+            str(error),
+            where=Where(str(path)),
+            remedy="pip install 'navsense[parquet]'",
+        ) from error
+    return pa
+
+
+def columns_of(name: str, shape: Sequence[int], *, quaternion: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the column of each component of an array whose rows have this shape, and the component's place."""
+    letters = "xyz" if tuple(shape) == (3,) else "wxyz" if quaternion and tuple(shape) == (4,) else ""
+    for place in np.ndindex(*shape):
+        axis = letters[place[0]] if letters else ".".join(map(str, place))
+        yield f"{name}.{axis}" if place else name, place
+
+
+def columns_of_head(head: Mapping[str, Any]) -> Iterator[Component]:
+    """Yield each component that a sensor's head has."""
+    for group, prefix in (("arrays", ""), ("truth", "truth."), ("errors", "errors.")):
+        for name, shape in head[group].items():
+            quaternion = name.removesuffix("_turn_on") in head["quaternions"]
+            for column, place in columns_of(prefix + name, shape, quaternion=quaternion):
+                yield Component(column, group, name, place)
+
+
+def component_of(array: AnyArray, place: tuple[int, ...]) -> AnyArray:
+    """Return one component of each row, a view."""
+    index: tuple[Any, ...] = (..., *place)
+    component: AnyArray = array[index]
+    return component
+
+
+def block_of(whole: Mapping[str, AnyArray], runs: slice, times: slice) -> dict[str, AnyArray]:
+    """Return a block of columns (runs, time), views; what is the same in all runs, or at all times, is there once."""
+    return {
+        name: array[runs if array.shape[0] > 1 else slice(1), times if array.shape[1] > 1 else slice(1)]
+        for name, array in whole.items()
+    }
+
+
+TRUTH_COMPONENTS = tuple(
+    Component(column, "truth", name, place)
+    for name in TRUTH_ARRAYS
+    for column, place in columns_of(name, (4 if name == "orientation" else 3,), quaternion=name == "orientation")
+)
+"""The components of the truth of a link."""
+
+
+def check_names(path: Path, owner: str, names: Iterable[str]) -> None:
+    """Raise `SinkError` where an array has a name from which no column of its own can be made."""
+    for name in names:
+        if name in RESERVED or "." in name:
+            why = "a dot divides the names of columns" if "." in name else "is the name of another column"
+            raise SinkError(
+                f"{owner} has an array of a name that no table can have",
+                name,
+                allowed=why,
+                where=Where(str(path)),
+                remedy="rename the array, or write .mcap",
+            )
+
+
+def check_lengths(path: Path, reading: Reading) -> None:
+    """Raise `SinkError` where an array of a reading does not fit its times."""
+    shape = (*reading.clock_error.shape[:-1], reading.time.size)
+    own = {"clock_error": reading.clock_error, "valid": reading.valid, "emitted": reading.emitted}
+    groups = (({**own, "arrival": reading.arrival}, shape), (reading.arrays, shape), (reading.errors, shape))
+    for arrays, expected in (*groups, (reading.truth, reading.time.shape)):
+        for name, array in arrays.items():
+            if array.shape[: len(expected)] != expected:
+                raise SinkError(
+                    f"array {name} of {reading.name!r} does not fit its times",
+                    array.shape,
+                    allowed=f"must begin with {expected}",
+                    where=Where(str(path)),
+                )
+
+
+def encodings(columns: Mapping[str, Column]) -> dict[str, str]:
+    """Return how the columns of numbers are stored: bytes of like weight together, integers as differences."""
+    types = {name: np.dtype(kind) for name, kind in NUMBERS.items()}
+    types |= {name: column.dtype for name, column in columns.items()}
+    split = {name: "BYTE_STREAM_SPLIT" for name, dtype in types.items() if dtype.kind == "f" and dtype.itemsize > 2}
+    return split | {name: "DELTA_BINARY_PACKED" for name, dtype in types.items() if dtype.kind in "iu"}
+
+
+def failed(path: Path) -> SinkError:
+    """Return the error of a recording that takes nothing more."""
+    return SinkError("the recording is closed, or has already failed", where=Where(str(path)))
+
+
+class Waiting:
+    """Rows of one sensor or link that wait to be written: an array a column, filled from the front."""
+
+    def __init__(self) -> None:
+        """Start without rows."""
+        self.count = 0
+        self.arrays: dict[str, AnyArray] = {}
+        self._room = 0
+
+    def add(self, columns: Mapping[str, AnyArray], shape: tuple[int, int]) -> None:
+        """Copy rows, those of runs (shape[0]) one after the other; each column fits `shape` when it is broadcast."""
+        first, self.count = self.count, self.count + shape[0] * shape[1]
+        if self.count > self._room:
+            self._room = max(self.count, 2 * self._room)
+            self.arrays = {name: self._grown(name, values.dtype, first) for name, values in columns.items()}
+        for name, values in columns.items():
+            self.arrays[name][first : self.count].reshape(shape)[...] = values
+
+    def _grown(self, name: str, dtype: np.dtype[Any], used: int) -> AnyArray:
+        """Return a column's array with more room."""
+        grown = np.empty(self._room, dtype=NUMBERS.get(name, dtype))
+        if used:
+            grown[:used] = self.arrays[name][:used]
+        return grown
+
+
+class Table:
+    """One Parquet file being written. Its methods are called from one thread, one after the other."""
+
+    def __init__(self, path: Path, recording: Recording) -> None:
+        """Make the hidden file beside `path`."""
+        self._pa = library(path)
+        self._path, self._recording = path, recording
+        self._runs: IntArray = np.array([int(run) for run in recording.runs], dtype=np.int64)
+        self._part = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
+        self._part.open("xb").close()
+        self._file = self._pa.OSFile(str(self._part), "wb")
+        self._writer: Any = None
+        self._schema: Any = None
+        self._columns: dict[str, Column] = {}
+        self._waiting: dict[Key, Waiting] = {}
+        self._sensors: dict[str, dict[str, Any]] = {}
+        self._types: dict[str, dict[tuple[str, str], np.dtype[Any]]] = {}
+        self._plans: dict[str, tuple[Component, ...]] = {}
+        self._links: list[str] = []
+        self.open = True
+
+    def take(self, slab: Slab) -> None:
+        """Take all of a slab; after an error nothing is left."""
+        try:
+            # All columns first: the first row group that is written fixes them.
+            for name, reading in slab.readings.items():
+                self._announce(name, reading)
+            truths = slab.truth if self._recording.truth else {}
+            for name, truth in truths.items():
+                self._announce_truth(name, truth)
+            for name, reading in slab.readings.items():
+                self._take_reading(name, reading)
+            for name, truth in truths.items():
+                self._take_truth(name, truth)
+        except BaseException:
+            self.drop()
+            raise
+
+    def _announce(self, name: str, reading: Reading) -> None:
+        """Note a sensor's columns. Raise `SinkError` where the table cannot hold them."""
+        check_lengths(self._path, reading)
+        head, where = meta.head_of(self._recording, name, reading), Where(str(self._path))
+        groups = {"arrays": reading.arrays, "truth": reading.truth, "errors": reading.errors}
+        types = {(group, key): groups[group][key].dtype for group in groups for key in head[group]}
+        if self._sensors.setdefault(name, head) != head or self._types.setdefault(name, types) != types:
+            raise SinkError(f"sensor {name!r} changed its arrays, their types, their shapes or its runs", where=where)
+        if name in self._plans:
+            return
+        if int(np.prod(head["runs"])) != self._runs.size:
+            allowed = f"must have the recording's {self._runs.size}"
+            raise SinkError(f"runs of the readings of {name!r}", tuple(head["runs"]), allowed=allowed, where=where)
+        owner = f"sensor {name!r}"
+        check_names(self._path, owner, reading.arrays)
+        self._plans[name] = tuple(columns_of_head(head))
+        for part in self._plans[name]:
+            self._admit(part.column, types[part.group, part.name], owner)
+
+    def _announce_truth(self, name: str, truth: Truth) -> None:
+        """Note the columns of a link's truth."""
+        if name not in self._links:
+            self._links.append(name)
+        for part in TRUTH_COMPONENTS:
+            self._admit(part.column, getattr(truth, part.name).dtype, f"the truth of link {name!r}")
+
+    def _admit(self, column: str, dtype: np.dtype[Any], owner: str) -> None:
+        """Note one column. Raise `SinkError` where it is too late for it, or its type is another or none."""
+        known, where = self._columns.get(column), Where(str(self._path))
+        if known is not None and known.dtype == dtype:
+            return
+        if known is not None:
+            raise SinkError(
+                f"{owner} has {dtype}, {known.owner} has {known.dtype} in one column",
+                column,
+                where=where,
+                remedy="give both arrays one type, or other names, or write .npz",
+            )
+        if self._schema is not None:
+            raise SinkError(f"{owner} has an array that was not there at first", column, where=where)
+        if dtype.kind not in "fiub" or not dtype.isnative or dtype.itemsize > 8:
+            raise SinkError(f"{owner} has an array of a type that no column has: {dtype}", column, where=where)
+        self._columns[column] = Column(dtype, owner)
+
+    def _take_reading(self, name: str, reading: Reading) -> None:
+        """Take one sensor's rows, by runs and spans of time that do not overfill a row group."""
+        count, runs = reading.time.size, self._runs.size
+        stamp, arrival = reading.stamp, reading.arrival
+        sources = {"arrays": reading.arrays, "truth": reading.truth, "errors": reading.errors}
+        whole: dict[str, AnyArray] = {
+            "run": self._runs[:, None],
+            "time": reading.time[None],
+            "stamp": stamp.reshape(runs, count),
+            "clock_error": reading.clock_error.reshape(runs, count),
+            "arrival": arrival.reshape(runs, count),
+            "valid": reading.valid.reshape(runs, count),
+            "emitted": reading.emitted.reshape(runs, count),
+        }
+        for column, group, key, place in self._plans[name]:
+            component = component_of(sources[group][key], place)
+            whole[column] = component.reshape(1 if group == "truth" else runs, count)
+        self._take(Key("reading", name, reading.type), whole, (runs, count))
+
+    def _take_truth(self, name: str, truth: Truth) -> None:
+        """Take the rows of a link's truth."""
+        shape = (1, truth.time.size)
+        everything, time = all_true(shape), truth.time[None]
+        whole: dict[str, AnyArray] = {
+            "run": self._runs[:1, None],
+            "time": time,
+            "stamp": truth.stamp[None],
+            "clock_error": np.zeros((1, 1)),
+            "arrival": time,
+            "valid": everything,
+            "emitted": everything,
+        }
+        for part in TRUTH_COMPONENTS:
+            whole[part.column] = component_of(getattr(truth, part.name), part.place)[None]
+        self._take(Key("truth", name, "link"), whole, shape)
+
+    def _take(self, key: Key, whole: Mapping[str, AnyArray], shape: tuple[int, int]) -> None:
+        """Take rows (runs, time) of one series, writing row groups as they are full."""
+        runs, count = shape
+        rows = self._waiting.setdefault(key, Waiting())
+        step = max(1, GROUP_ROWS // max(1, count))
+        for i in range(0, runs, step):
+            for first in range(0, count, GROUP_ROWS):
+                part = block_of(whole, slice(i, i + step), slice(first, first + GROUP_ROWS))
+                rows.add(part, (min(step, runs - i), min(GROUP_ROWS, count - first)))
+                if sum(waiting.count for waiting in self._waiting.values()) >= GROUP_ROWS:
+                    self._flush()
+
+    def _flush(self) -> None:
+        """Write what waits as one row group: one sensor or link after the other."""
+        pa, schema = self._pa, self._begin()
+        full = {key: rows for key, rows in self._waiting.items() if rows.count}
+        if not full:
+            return
+        counts = [rows.count for rows in full.values()]
+        nothing = {kind: pa.nulls(max(counts), kind) for kind in set(schema.types)}
+        arrays = []
+        for field in schema:
+            if field.name in TEXTS:
+                texts = [getattr(key, field.name) for key in full]
+                words = list(dict.fromkeys(texts))
+                codes = np.array([words.index(text) for text in texts], dtype=np.int32)
+                arrays.append(pa.DictionaryArray.from_arrays(np.repeat(codes, counts), words))
+                continue
+            parts = [
+                pa.array(rows.arrays[field.name][: rows.count])
+                if field.name in rows.arrays
+                else nothing[field.type][: rows.count]
+                for rows in full.values()
+            ]
+            arrays.append(pa.chunked_array(parts, type=field.type))
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=schema), row_group_size=sum(counts))
+        for rows in full.values():
+            rows.count = 0
+
+    def _begin(self) -> Any:
+        """Return the schema, fixed at the first call, which opens the writer."""
+        if self._schema is None:
+            pa = self._pa
+            text = pa.dictionary(pa.int32(), pa.string())
+            fields = [pa.field(name, text, nullable=False) for name in TEXTS]
+            fields += [pa.field(name, pa.from_numpy_dtype(kind), nullable=False) for name, kind in NUMBERS.items()]
+            order = sorted(self._columns, key=lambda name: RANKS.get(name.partition(".")[0], 0))
+            fields += [pa.field(name, pa.from_numpy_dtype(self._columns[name].dtype)) for name in order]
+            self._schema = pa.schema(fields)
+            self._writer = pa.parquet.ParquetWriter(
+                self._file,
+                self._schema,
+                compression="zstd",
+                use_dictionary=list(TEXTS),
+                column_encoding=encodings(self._columns),
+                write_page_checksum=True,
+            )
+        return self._schema
+
+    def finish(self, *, empty: bool = True) -> None:
+        """Write the rest and the footer, and give the file its name; with `empty` false only where there are slabs."""
+        if not self.open:
+            raise failed(self._path)
+        try:
+            if empty or self._sensors or self._links:
+                self._flush()
+                text = meta.text_of(self._recording, self._sensors, self._links)
+                self._writer.add_key_value_metadata({"navsense": text})
+                self._writer.close()
+                self._file.close()
+                self._part.replace(self._path)
+        finally:
+            self.drop()
+
+    def drop(self) -> None:
+        """Let go of the file; nothing stays of one that is not whole. Never raises."""
+        self.open = False
+        self._waiting.clear()
+        with contextlib.suppress(Exception):
+            if self._writer is not None:
+                self._writer.close()
+        if self._writer is not None:
+            self._writer.is_open = False  # or it would try once more when it is collected
+        with contextlib.suppress(Exception):
+            self._file.close()
+        with contextlib.suppress(OSError):
+            self._part.unlink(missing_ok=True)
+
+
+class ParquetSink:
+    """Writes slabs to one Parquet file."""
+
+    def __init__(self, path: Path, recording: Recording) -> None:
+        """Make the hidden file beside `path`. Raise `SinkError` where that cannot be, or a name is no column's."""
+        check_target(path)
+        for sensor in recording.world.sensors:
+            check_names(path, f"sensor {sensor.name!r}", [output.name for output in sensor.spec.outputs])
+        self._path = path
+        try:
+            self._table = Table(path, recording)
+        except OSError as error:
+            raise os_error(path, error) from error
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="navsense-parquet")
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        """Return this sink."""
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Close; after an error elsewhere keep the slabs that came before it, if there are any."""
+        if kind is None:
+            self.close()
+        else:
+            # The error that ended the run is the one to be seen.
+            with contextlib.suppress(Exception):
+                self._end(self._table.finish, empty=False)
+
+    def _do(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        """Do something in the thread and wait for it: an interrupt, which comes to this one, cannot cut it in two."""
+        try:
+            self._thread.submit(work, *args, **kwargs).result()
+        except OSError as error:
+            said = OSError(error.errno, os.strerror(error.errno)) if error.errno else error
+            raise os_error(self._path, said) from error
+
+    def write(self, slab: Slab) -> None:
+        """Take a slab; one that is interrupted is taken whole."""
+        if self._closed or not self._table.open:
+            raise failed(self._path)
+        self._do(self._table.take, slab)
+
+    def _end(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        """Do the last thing, once."""
+        if not self._closed:
+            self._closed = True
+            try:
+                self._do(work, *args, **kwargs)
+            finally:
+                self._thread.shutdown(wait=False)
+
+    def close(self) -> None:
+        """Write what is left, and give the file its name. Raise `SinkError` where that cannot be, or failed before."""
+        self._end(self._table.finish)
+
+    def abort(self) -> None:
+        """Throw the unfinished file away; never raises."""
+        with contextlib.suppress(Exception):
+            self._end(self._table.drop)

@@ -1,0 +1,196 @@
+"""Parquet recordings read back, a row group at a time: what they hold, and the objects that they were made from."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+
+from navsense.errors import SinkError
+from navsense.series import TRUTH_ARRAYS, Reading, Truth
+from navsense.sinks import meta
+from navsense.sinks.base import opened
+from navsense.sinks.parquet import NUMBERS, TRUTH_COMPONENTS, Component, columns_of_head, component_of, library
+from navsense.sinks.records import DamagedError
+from navsense.typing import AnyArray, FloatArray, IntArray
+
+MAGIC = b"PAR1"
+"""What a Parquet file begins and ends with."""
+
+NO_RESCUE = "a .parquet that was cut off cannot be recovered; an .mcap can: record long runs to .mcap"
+
+Row: TypeAlias = tuple[str, str]
+"""What a row is of: its series and name."""
+
+
+@contextmanager
+def table_of(path: Path) -> Iterator[Any]:
+    """Yield a Parquet file; whatever a damaged one makes pyarrow raise becomes a `SinkError`."""
+    pa = library(path)
+    with opened(path) as file:
+        try:
+            _check_whole(file, path)
+            with pa.parquet.ParquetFile(file, page_checksum_verification=True) as table:
+                yield table
+        except SinkError:
+            raise
+        except Exception as error:
+            raise meta.damage(path, error) from error
+
+
+def _check_whole(file: BinaryIO, path: Path) -> None:
+    """Raise where a file does not begin and end as a Parquet file does."""
+    begins = file.read(len(MAGIC)) == MAGIC
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - len(MAGIC)))
+    if not begins or file.read() != MAGIC or size < 3 * len(MAGIC):
+        raise meta.no_recording(path, "it is no Parquet file, or was cut off or damaged", NO_RESCUE)
+    file.seek(0)
+
+
+def meta_of(table: Any) -> dict[str, Any]:
+    """Return what a table says of itself."""
+    return meta.parsed((table.metadata.metadata or {})[b"navsense"])
+
+
+def spans_of(group: Any) -> Iterator[tuple[Row, slice]]:
+    """Yield the rows of a row group that follow one another and are of one sensor or link, and which it is."""
+    if not group.num_rows:
+        return
+    (series, series_words), (names, words) = (_coded(group.column(column)) for column in ("series", "name"))
+    cuts = np.flatnonzero((np.diff(series) != 0) | (np.diff(names) != 0)) + 1
+    for first, stop in zip([0, *cuts.tolist()], [*cuts.tolist(), group.num_rows], strict=True):
+        yield (series_words[series[first]], words[names[first]]), slice(first, stop)
+
+
+def _coded(column: Any) -> tuple[IntArray, list[str]]:
+    """Return a column of texts as codes and what they mean; another program may have written it as plain texts."""
+    if column.null_count:
+        raise DamagedError("damaged: a row is of no sensor or link")
+    texts = column.combine_chunks().dictionary_encode()
+    return texts.indices.to_numpy().astype(np.int64), texts.dictionary.to_pylist()
+
+
+def counted(table: Any) -> tuple[dict[Row, int], FloatArray]:
+    """Return the rows of each sensor and link, and the earliest and latest time (s), empty where there is no row."""
+    counts: dict[Row, int] = {}
+    times = np.empty(0)
+    for i in range(table.num_row_groups):
+        group = table.read_row_group(i, columns=["series", "name", "time"])
+        for row, rows in spans_of(group):
+            counts[row] = counts.get(row, 0) + rows.stop - rows.start
+        times = np.concatenate((times, group.column("time").to_numpy()))
+        times = np.array((times.min(), times.max())) if times.size else times
+    return counts, times
+
+
+class Found:
+    """The rows of one sensor or link, gathered column by column."""
+
+    def __init__(self, schema: Any, row: Row, columns: Iterable[str]) -> None:
+        """Start without rows. Raise `DamagedError` where a column has not the type that it should."""
+        self._row = row
+        self._types: dict[str, np.dtype[Any]] = {}
+        self._parts: dict[str, list[AnyArray]] = {}
+        for name in (*NUMBERS, *columns):
+            dtype = np.dtype(schema.field(name).type.to_pandas_dtype())
+            if dtype.kind not in "fiub" or dtype != NUMBERS.get(name, dtype):
+                raise DamagedError(f"damaged: column {name} is {dtype}")
+            self._types[name], self._parts[name] = dtype, []
+
+    def add(self, group: Any, rows: slice) -> None:
+        """Add rows of one row group."""
+        for name, parts in self._parts.items():
+            column = group.column(name)[rows]
+            if column.null_count:
+                raise DamagedError(f"damaged: column {name} is empty in rows of {' of '.join(self._row)}")
+            # Copied: a view would keep the whole column, and most of that is null.
+            parts.append(np.array(column.to_numpy()))
+
+    def take(self, name: str, order: IntArray | slice) -> AnyArray:
+        """Return one column, once, in this order."""
+        parts = self._parts.pop(name)
+        return (np.concatenate(parts) if parts else np.empty(0, self._types[name]))[order]
+
+
+def order_of(run: IntArray, runs: Sequence[int]) -> IntArray | slice:
+    """Return the order that puts rows run after run, in each run as in the file.
+
+    Raise `DamagedError` where a row is of no run, or the runs have not the same number of rows.
+    """
+    numbers: IntArray = np.array(runs, dtype=np.int64)
+    if numbers.size == 1 and (run == numbers[0]).all():
+        return slice(None)
+    sorter = np.argsort(numbers)
+    place = sorter[np.searchsorted(numbers, run, sorter=sorter).clip(max=numbers.size - 1)]
+    if not np.array_equal(numbers[place], run) or np.ptp(np.bincount(place, minlength=numbers.size)):
+        raise DamagedError("damaged: the rows are not those of its runs")
+    return np.argsort(place, kind="stable")
+
+
+def _reading(found: Found, name: str, head: Mapping[str, Any], runs: Sequence[int]) -> Reading:
+    """Return what was found of one sensor."""
+    lead = tuple(head["runs"])
+    if math.prod(lead) != len(runs):
+        raise DamagedError(f"damaged: {name} has {math.prod(lead)} runs, its recording {len(runs)}")
+    order = order_of(found.take("run", slice(None)), runs)
+    times = found.take("time", order).reshape(len(runs), -1)
+    if not np.array_equal(times, np.broadcast_to(times[0], times.shape), equal_nan=True):
+        raise DamagedError(f"damaged: the times of {name} are not the same in each run")
+    count = times.shape[1]
+    arrays: dict[str, dict[str, AnyArray]] = {"arrays": {}, "truth": {}, "errors": {}}
+    for column, group, key, place in columns_of_head(head):
+        shape = (count,) if group == "truth" else (*lead, count)
+        values = found.take(column, order)[: math.prod(shape)].reshape(shape)
+        if key not in arrays[group]:
+            arrays[group][key] = np.empty((*shape, *head[group][key]), dtype=values.dtype)
+        component_of(arrays[group][key], place)[...] = values
+    own = {key: found.take(key, order).reshape(*lead, count) for key in ("clock_error", "arrival", "valid", "emitted")}
+    return Reading(
+        name=name,
+        type=head["type"],
+        frame=head["frame"],
+        unit=head["unit"],
+        time=times[0],
+        clock_error=own["clock_error"],
+        arrays=arrays["arrays"],
+        truth=arrays["truth"],
+        errors=arrays["errors"],
+        valid=own["valid"],
+        emitted=own["emitted"],
+        epoch=head["epoch"],
+        arrivals=own["arrival"] if head["latency"] else None,
+    )
+
+
+def _truth(found: Found, name: str, epoch: int) -> Truth:
+    """Return what was found of one link."""
+    everything = slice(None)
+    time = found.take("time", everything)
+    arrays = {key: np.empty((time.size, 4 if key == "orientation" else 3)) for key in TRUTH_ARRAYS}
+    for part in TRUTH_COMPONENTS:
+        component_of(arrays[part.name], part.place)[...] = found.take(part.column, everything)
+    return Truth(name=name, time=time, epoch=epoch, **arrays)
+
+
+def read(path: Path) -> tuple[dict[str, Reading], dict[str, Truth], dict[str, Any]]:
+    """Return the readings, the truth and the text of a recording, bit for bit. Raise `SinkError` where it is none."""
+    with table_of(path) as table:
+        about = meta_of(table)
+        parts: dict[Row, Iterable[Component]]
+        parts = {("reading", name): columns_of_head(head) for name, head in about["sensors"].items()}
+        parts |= {("truth", name): TRUTH_COMPONENTS for name in about["links"]}
+        schema = table.schema_arrow  # made anew each time it is asked for
+        found = {row: Found(schema, row, (part.column for part in components)) for row, components in parts.items()}
+        for i in range(table.num_row_groups):
+            group = table.read_row_group(i)
+            for row, rows in spans_of(group):
+                found[row].add(group, rows)
+        sensors, runs, epoch = about["sensors"], about["runs"], about["epoch"]
+        readings = {name: _reading(found["reading", name], name, head, runs) for name, head in sensors.items()}
+        return readings, {name: _truth(found["truth", name], name, epoch) for name in about["links"]}, about

@@ -1,0 +1,327 @@
+"""Declared against measured: every figure is read back, and one that is not so is caught."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pytest
+
+from navsense.analysis import estimates
+from navsense.analysis.declared import LIMIT, Row, channels, table
+from navsense.analysis.estimates import Estimate, Term, Trial
+from navsense.errors import AnalysisError
+from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.channels import Channels, ChannelState
+from navsense.sensors import SENSORS
+from navsense.sensors.base import Measured, Output, Sensor
+from navsense.streams import Process
+from navsense.ticks import Ticks
+from navsense.typing import FloatArray
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+BOUND = 6.5
+"""Standard errors: 8e-11 a row, below 1e-6 over all the rows of this file, with room for what is not quite normal."""
+
+FULL = Noise(
+    mean=0.1,
+    stddev=0.3,
+    bias_mean=1.0,
+    bias_stddev=0.5,
+    dynamic_bias_stddev=0.2,
+    dynamic_bias_correlation_time=3.0,
+    precision=0.01,
+    minimum=-5.0,
+    maximum=4.0,
+    noise_density=0.05,
+    bias_instability=0.1,
+    random_walk=0.02,
+    scale_factor=0.01,
+    scale_factor_stddev=0.002,
+    temperature_coefficient=0.003,
+    scale_temperature_coefficient=0.0001,
+    reference_temperature=295.0,
+    outlier_probability=0.01,
+    outlier_stddev=2.0,
+)
+"""A sheet in which every field acts."""
+
+DERIVED = {"dynamic bias at the start"}
+"""Rows that are of no single field; Allan deviations too."""
+
+
+@dataclass(frozen=True)
+class Meter:
+    """Three axes that read 0 when they stand still; `skew` is the share of the first axis that the second one reads."""
+
+    x: Noise = NEUTRAL
+    y: Noise = NEUTRAL
+    z: Noise = NEUTRAL
+    skew: float = 0.0
+    lie: Mapping[str, float] | None = None
+
+    type: ClassVar[str] = "meter"
+    group: ClassVar[Literal["all", "vertical"]] = "all"
+    tolerance: ClassVar[float] = 1e-12
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        return (Output("level", 3, "V"),)
+
+    @cached_property
+    def _channels(self) -> Channels:
+        told = tuple(self._told(noise) for noise in (self.x, self.y, self.z))
+        return Channels(("level.x", "level.y", "level.z"), told)
+
+    def _told(self, noise: Noise) -> Noise:
+        """The noise that it really has: `lie` multiplies what the sheet declares."""
+        return replace(noise, **{name: getattr(noise, name) * share for name, share in (self.lie or {}).items()})
+
+    def noise(self) -> Mapping[str, tuple[Noise, ...]]:
+        return {"level": (self.x, self.y, self.z)}
+
+    def processes(self) -> tuple[Process, ...]:
+        return self._channels.processes
+
+    def init(self, draws: FloatArray) -> ChannelState:
+        return self._channels.init(draws)
+
+    def ideal(self, motion: Any, environment: Any, ticks: Ticks) -> Mapping[str, Any]:
+        temperature = environment.signals["temperature"].at(ticks.time)
+        return {"level": np.zeros((len(ticks), 3)), "temperature": temperature}
+
+    def measure(self, state: Any, ticks: Ticks, ideal: Mapping[str, Any], draws: FloatArray) -> tuple[Any, Measured]:
+        level = ideal["level"].copy()
+        level[:, 1] += self.skew * level[:, 0]
+        warmth = ideal["temperature"]
+        state, values, slow = self._channels.apply(state, ticks, draws, level, temperature=warmth)
+        return state, Measured({"level": values}, {"level": slow})
+
+    def neutral(self) -> Meter:
+        return Meter(lie=self.lie)
+
+    @classmethod
+    def witness(cls) -> Meter:
+        return cls(FULL, FULL, FULL)
+
+
+def worst(rows: list[Row]) -> Row:
+    return max(rows, key=lambda row: abs(row.estimate.deviation))
+
+
+@pytest.fixture(scope="module")
+def meter_rows() -> list[Row]:
+    return table(Meter(FULL, NEUTRAL, FULL), (4.0, 50.0), 1, effort=0.1)
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("NOI-6", "NOI-3")
+def test_every_figure_of_a_sheet_is_read_back_at_two_rates(meter_rows: list[Row]) -> None:
+    assert abs(worst(meter_rows).estimate.deviation) < BOUND, worst(meter_rows)
+    for rate in (4.0, 50.0):
+        for channel in ("level.x", "level.z"):
+            mine = [row for row in meter_rows if row.rate == rate and row.channel == channel]
+            for row in mine:
+                assert row.unit == "V"
+                assert row.estimate.error > 0.0
+                if row.estimate.parameter in {field.name for field in fields(Noise)}:
+                    assert row.estimate.declared == getattr(FULL, row.estimate.parameter)
+            names = [row.estimate.parameter for row in mine]
+            assert len(set(names)) == len(names)
+            assert sum(name.startswith("Allan deviation over") for name in names) >= 2
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("NOI-6")
+def test_no_field_of_a_noise_goes_unmeasured(meter_rows: list[Row]) -> None:
+    """A new field of `Noise` needs a line in `estimates.TERMS`, and a value in the sheet of this test."""
+    neutral = [field.name for field in fields(Noise) if getattr(FULL, field.name) == field.default]
+    assert neutral == ["classic"]
+    measured = {row.estimate.parameter for row in meter_rows}
+    assert {field.name for field in fields(Noise)} - measured == {"classic"}
+    beyond = {name for name in measured - {field.name for field in fields(Noise)} if not name.startswith("Allan")}
+    assert beyond == DERIVED
+
+
+@pytest.mark.compiled
+def test_a_neutral_channel_has_no_row(meter_rows: list[Row]) -> None:
+    assert {row.channel for row in meter_rows} == {"level.x", "level.z"}
+    assert not table(Meter(), (10.0,), 1)
+
+
+STATISTICAL = {
+    "mean": 1.5,
+    "stddev": 1.04,
+    "noise_density": 1.04,
+    "bias_mean": 1.7,
+    "bias_stddev": 2.0,
+    "dynamic_bias_stddev": 1.03,
+    "dynamic_bias_correlation_time": 1.5,
+    "bias_instability": 1.2,
+    "random_walk": 1.04,
+    "scale_factor": 1.3,
+    "scale_factor_stddev": 2.0,
+    "outlier_probability": 1.4,
+    "outlier_stddev": 1.3,
+}
+"""By how much a sensor is off: ten standard errors and more with a tenth of the effort, twice what is caught."""
+
+CERTAIN = (
+    "minimum",
+    "maximum",
+    "precision",
+    "temperature_coefficient",
+    "scale_temperature_coefficient",
+    "reference_temperature",
+)
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize(("name", "share"), [*STATISTICAL.items(), *((name, 1.0001) for name in CERTAIN)])
+def test_a_sensor_that_does_not_do_what_it_declares_is_caught(name: str, share: float) -> None:
+    lines = [term for term in estimates.TERMS if name in (*term.fields, *term.beside) and term.name != "together"]
+    rows = table(Meter(FULL, lie={name: share}), (20.0,), 3, effort=0.1, terms=lines)
+    caught = [row for row in rows if row.estimate.parameter == name]
+    assert len(caught) == 1
+    assert not caught[0].holds, caught[0]
+    estimate = caught[0].estimate
+    assert abs(estimate.declared * (share - 1.0)) - estimate.allowance > 2.0 * LIMIT * estimate.error
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("NOI-6")
+def test_noise_that_fits_none_of_the_terms_is_caught_together() -> None:
+    """The sum of all that moves: too much white noise is seen at short spans, too much random walk at long ones."""
+    lines = [term for term in estimates.TERMS if term.name == "together"]
+    for name, share, place in (("stddev", 1.05, 0), ("random_walk", 2.0, -1), ("dynamic_bias_stddev", 1.3, -2)):
+        rows = table(Meter(FULL, lie={name: share}), (20.0,), 3, effort=0.6, terms=lines)
+        assert not rows[place].holds, (name, rows)
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("NOI-3", "NOI-1")
+@pytest.mark.parametrize("kind", SENSORS)
+def test_every_kind_of_sensor_reads_what_its_witness_declares(kind: type[Sensor]) -> None:
+    rows = table(kind.witness(), (20.0,), 5, effort=0.01)
+    assert abs(worst(rows).estimate.deviation) < BOUND, worst(rows)
+    assert {row.channel for row in rows} == {channel.name for channel in channels(kind.witness())}
+
+
+@pytest.mark.compiled
+def test_the_seed_and_nothing_else_draws_the_rows() -> None:
+    lines = estimates.TERMS[:2]
+    one, again, other = (table(Meter(FULL), (10.0,), seed, effort=0.01, terms=lines) for seed in (1, 1, 2))
+    assert one == again
+    assert one[0].estimate.measured != other[0].estimate.measured
+    apart = table(Meter(FULL), (20.0,), 1, effort=0.01, terms=lines)
+    assert one[1].estimate.measured != apart[1].estimate.measured
+
+
+def skew(trial: Trial) -> Iterator[Estimate]:
+    """Yield what the second axis reads of the first."""
+    if trial.axis == 1 and isinstance(trial.spec, Meter):
+        yield estimates.certain(trial, "skew", trial.spec.skew, float(trial.error[0, 0]))
+
+
+@pytest.mark.compiled
+def test_a_figure_that_is_no_field_of_a_noise_has_a_line_of_its_own() -> None:
+    line = Term(
+        "skew",
+        (),
+        skew,
+        10,
+        stimulus=lambda _noise, axis, count: np.full(count, 1.0 if axis == 0 else 0.0),
+        prepared=lambda spec: Meter(skew=spec.skew) if isinstance(spec, Meter) and spec.skew else None,
+    )
+    rows = table(Meter(skew=0.02), (10.0,), 1, terms=(line,))
+    assert [(row.channel, row.estimate.parameter, row.holds) for row in rows] == [("level.y", "skew", True)]
+    assert rows[0].estimate.measured == pytest.approx(0.02, rel=1e-12)
+    assert not table(Meter(), (10.0,), 1, terms=(line,))
+
+
+def test_deviations_count_beyond_what_is_allowed() -> None:
+    assert Estimate("x", 1.0, 1.3, 0.1).deviation == pytest.approx(3.0)
+    assert Estimate("x", 1.0, 0.7, 0.1, allowance=0.1).deviation == pytest.approx(-2.0)
+    assert Estimate("x", 1.0, 1.05, 0.1, allowance=0.1).deviation == 0.0
+    assert Estimate("x", 1.0, 1.05, 0.1, off=-7.0).deviation == -7.0
+    estimate = Estimate("x", 1.0, 1.0 + LIMIT * 0.1 * (1.0 - 1e-9), 0.1)
+    assert Row("s", "c", "V", 1.0, estimate).holds
+    assert not Row("s", "c", "V", 1.0, replace(estimate, measured=1.0 + LIMIT * 0.1001)).holds
+
+
+def test_rounding_coarser_than_the_noise_is_not_taken_for_white() -> None:
+    coarse = Noise(stddev=0.1, precision=0.5)
+    lines = [term for term in estimates.TERMS if term.name == "together"]
+    assert not table(Meter(coarse), (10.0,), 1, effort=0.001, terms=lines)
+
+
+def test_a_sensor_without_a_sheet_is_refused() -> None:
+    class Bare(Meter):
+        def neutral(self) -> Any:
+            return object()
+
+    with pytest.raises(AnalysisError, match="must be a dataclass whose fields are its sheet"):
+        table(Bare(FULL), (10.0,), 1)
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("declared_tool", ROOT / "tools" / "declared.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def rows_of(*deviations: float) -> list[Row]:
+    names = ("level.x", "level.y", "level.z")
+    estimates_ = [Estimate("random_walk", 2.0, 2.0 + 0.01 * off, 0.01) for off in deviations]
+    return [Row("meter", name, "V", 10.0, one) for name, one in zip(names, estimates_, strict=False)]
+
+
+def test_the_page_says_what_was_found(tool: ModuleType) -> None:
+    text = tool.page([*rows_of(0.5, -1.0), *rows_of(0.1)])
+    assert "| level x y | random_walk | V / sqrt(s) | 2 | 2.005, 1.99, 2.001 ± 0.01 (+0.5, -1.0, +0.1) | — |" in text
+    assert "**" not in text
+    assert "Of the 3 figures here the largest deviation is 1.0." in text
+
+
+def test_a_wrong_row_stands_out_and_fails(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "page.md"
+    monkeypatch.setattr(tool, "PAGE", path)
+    monkeypatch.setattr(tool, "SENSORS", (Meter,))
+    for rows, code in ((rows_of(0.5), 0), (rows_of(0.5, 5.5), 1)):
+        monkeypatch.setattr(tool, "table", lambda *_, found=rows: found)
+        monkeypatch.setattr(sys, "argv", ["declared.py"])
+        assert tool.main() == code
+        assert ("**" in path.read_text(encoding="utf-8")) == bool(code)
+        monkeypatch.setattr(sys, "argv", ["declared.py", "--check"])
+        assert tool.main() == code
+    assert "meter level.y at 10 Hz: random_walk declared 2, measured 2.055 +- 0.01" in capsys.readouterr().err
+    path.write_text("old", encoding="utf-8")
+    monkeypatch.setattr(tool, "table", lambda *_: rows_of(0.5))
+    assert tool.main() == 1
+    assert path.read_text(encoding="utf-8") == "old"
+
+
+def test_the_page_is_of_all_sensors_and_all_of_it_holds(tool: ModuleType) -> None:
+    """The page itself takes a minute to write: `python tools/declared.py --check` holds it to the last digit."""
+    text = tool.PAGE.read_text(encoding="utf-8")
+    sections = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
+    assert sections == [kind.type for kind in SENSORS], "run `python tools/declared.py`"
+    assert "**" not in text
+    assert math.isclose(tool.LIMIT, 5.0)

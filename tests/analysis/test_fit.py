@@ -1,0 +1,207 @@
+"""Figures come back from records that were made with them, as often and as closely as the fit says."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from navsense.analysis import allan, fit, theory
+from navsense.errors import AnalysisError
+from navsense.noise.channel import Noise
+from navsense.testing import through
+from navsense.typing import FloatArray
+
+STANDARD = ("noise_density", "bias_instability", "random_walk")
+
+Z = 5.2
+"""Two-sided normal quantile of a false-alarm rate of 2e-7: 1e-6 over five figures."""
+
+
+def flicker(count: int, random: np.random.Generator) -> FloatArray:
+    """Flicker of unit instability: Kasdin's filter by FFT."""
+    k = np.arange(1, count)
+    weights = np.concatenate(([1.0], np.cumprod((k - 0.5) / k)))
+    made = np.fft.rfft(weights, 2 * count) * np.fft.rfft(random.standard_normal(count), 2 * count)
+    return np.asarray(np.fft.irfft(made, 2 * count)[:count])
+
+
+def drift(density: float, tau: float, count: int, rate: float) -> FloatArray:
+    return through(Noise(dynamic_bias_stddev=density, dynamic_bias_correlation_time=tau), rate, 5, np.zeros(count))[0]
+
+
+def expected_errors(curve: allan.Curve, figures: dict[str, float], names: tuple[str, ...]) -> dict[str, float]:
+    """Standard errors of the squares, were the declared figures the truth: the fit's own, at these."""
+    ideal = replace(curve, deviation=np.sqrt(theory.allan_of(terms_of(figures), curve.factor, curve.rate)))
+    found = fit.fit(ideal, names, sampled=True)
+    for name, value in figures.items():
+        assert found[name].value == pytest.approx(value, rel=1e-3)
+    return {name: found[name].squared_error for name in figures}
+
+
+def terms_of(figures: dict[str, float]) -> list[theory.Term]:
+    tau = figures.get("dynamic_bias_correlation_time", 1.0)
+    return [
+        fit.term_of(name, value, tau, sampled=True)
+        for name, value in figures.items()
+        if name != "dynamic_bias_correlation_time"
+    ]
+
+
+@pytest.mark.requirement("NOI-6", "CLK-8")
+@pytest.mark.parametrize("names", [STANDARD, fit.FIGURES[:5], (*STANDARD[:2], "dynamic_bias_stddev"), ("ramp",)])
+def test_a_curve_without_chance_gives_its_figures(names: tuple[str, ...]) -> None:
+    """The declared variance itself, fitted: what is not declared comes out as nothing."""
+    declared = {"quantisation": 3e-3, "noise_density": 1e-2, "bias_instability": 2e-3, "random_walk": 1e-4}
+    declared |= {"ramp": 2e-7, "dynamic_bias_stddev": 3e-3}
+    tau = 40.0
+    empty = allan.overlapping(np.random.default_rng(0).standard_normal(20_000), 10.0, exponent=0)
+    for sampled in (False, True):
+        terms = [fit.term_of(name, declared[name], tau, sampled) for name in names]
+        variance = theory.allan_of(terms, empty.factor, empty.rate)
+        found = fit.fit(replace(empty, deviation=np.sqrt(variance)), names, sampled=sampled)
+        for name in names:
+            assert found[name].value == pytest.approx(declared[name], rel=1e-4), name
+        if "dynamic_bias_stddev" in names:
+            assert found["dynamic_bias_correlation_time"].value == pytest.approx(tau, rel=1e-4)
+        assert np.abs(found.residuals).max() < 1e-2
+        assert found.variance == pytest.approx(variance, rel=1e-4)
+        assert len(found) == len(list(found)) == len(names) + ("dynamic_bias_stddev" in names)
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("NOI-6", "CLK-8")
+@pytest.mark.parametrize("rate", [0.5, 200.0])
+def test_declared_figures_are_recovered(rate: float) -> None:
+    """White, flicker and random walk together, a quarter of a million values, each figure within Z errors.
+
+    Kasdin's flicker has (2 / pi - 2 ln 2 / pi) B^2 dt above its floor at one sample, which is white: counted to N^2.
+    """
+    count, random = 1 << 18, np.random.default_rng(31)
+    density, instability, walk = 1e-2, 4e-3 * math.sqrt(rate), 2e-4 * rate
+    values = density * math.sqrt(rate) * random.standard_normal(count) + instability * flicker(count, random)
+    values += walk / math.sqrt(rate) * np.cumsum(random.standard_normal(count))
+    curve = allan.overlapping(values, rate)
+    found = fit.fit(curve, sampled=True)
+    declared = dict(zip(STANDARD, (density, instability, walk), strict=True))
+    errors = expected_errors(curve, declared, STANDARD)
+    excess = (2.0 - 2.0 * math.log(2.0)) / math.pi * instability**2 / rate
+    assert abs(found["noise_density"].squared - density**2 - excess / 2.0) < Z * errors["noise_density"] + excess / 2.0
+    for name in STANDARD[1:]:
+        assert abs(found[name].squared - declared[name] ** 2) < Z * errors[name], name
+    assert np.abs(found.residuals).max() < Z + 1.0
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("NOI-3", "NOI-6")
+@pytest.mark.parametrize(("rate", "tau"), [(10.0, 8.0), (100.0, 2.0)])
+def test_a_drift_as_simulated_is_recovered(rate: float, tau: float) -> None:
+    """navsense's own white noise and drift at two rates: density, driving density, correlation time."""
+    count, density, driving = 100_000, 1e-2, 3e-2
+    values = drift(driving, tau, count, rate)
+    values = values + density * math.sqrt(rate) * np.random.default_rng(33).standard_normal(count)
+    curve = allan.overlapping(values, rate, allan.spaced(count // 8, 4))
+    names = ("noise_density", "dynamic_bias_stddev")
+    found = fit.fit(curve, names, sampled=True)
+    declared = {"noise_density": density, "dynamic_bias_stddev": driving, "dynamic_bias_correlation_time": tau}
+    errors = expected_errors(curve, declared, names)
+    for name, value in declared.items():
+        assert abs(found[name].squared - value**2) < Z * errors[name], name
+        low, high = found[name].interval(8.0)
+        assert low < value < high
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("NOI-6")
+def test_points_fitted_as_means_are_off_as_the_theory_says() -> None:
+    """Points of a random walk have K^2 dt / (6 m) more than means: white noise of the density K dt / sqrt(6).
+
+    A drift is one at spans far below its correlation time; the error of what that leaves out is a percent.
+    """
+    rate, tau, driving, count = 10.0, 100.0, 3e-2, 200_000
+    values = drift(driving, tau, count, rate)
+    curve = allan.overlapping(values, rate, [1, 2, 4, 8, 16, 32, 64])
+    points = fit.fit(curve, ("noise_density", "random_walk"), sampled=True)
+    means = fit.fit(curve, ("noise_density", "random_walk"))
+    white = driving**2 / rate**2 / 6.0
+    assert points["noise_density"].squared < Z * points["noise_density"].squared_error + 0.01 * white
+    assert abs(means["noise_density"].squared - white) < Z * means["noise_density"].squared_error + 0.01 * white
+    assert Z * means["noise_density"].squared_error < 0.2 * white
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("NOI-6")
+def test_figures_scatter_by_their_errors() -> None:
+    """200 records: mean of each square, and its variance over the one reported, within 1e-6 of the false-alarm rate.
+
+    A sample variance of n near normal values has the relative error sqrt(2 / n), 0.1 here; 5.2 of it and a skewness
+    allowance of one more.
+    """
+    records, count, random = 200, 4096, np.random.default_rng(34)
+    declared = {"noise_density": 1.0, "bias_instability": 0.35}
+    names = tuple(declared)
+    squares: list[list[float]] = []
+    errors: dict[str, float] = {}
+    for _ in range(records):
+        values = random.standard_normal(count) + 0.35 * flicker(count, random)
+        curve = allan.overlapping(values, 1.0, [1, 4, 16, 64, 256, 1024], exponent=0)
+        errors = errors or expected_errors(curve, declared, names)
+        found = fit.fit(curve, names)
+        squares.append([found[name].squared for name in names])
+    mean, spread = np.mean(squares, axis=0), np.std(squares, axis=0, ddof=1)
+    excess = (2.0 - 2.0 * math.log(2.0)) / math.pi * 0.35**2
+    for place, name in enumerate(names):
+        off = mean[place] - declared[name] ** 2
+        if name == "noise_density":
+            assert 0.0 < off < excess + Z * errors[name] / math.sqrt(records)
+        else:
+            assert abs(off) < Z * errors[name] / math.sqrt(records)
+        assert abs((spread[place] / errors[name]) ** 2 - 1.0) < (Z + 1.0) * math.sqrt(2.0 / records)
+
+
+def test_a_figure_says_how_sure_it_is() -> None:
+    figure = fit.Figure(4.0, 0.4)
+    assert figure.value == 2.0
+    assert figure.stddev == pytest.approx(0.1)
+    assert figure.interval(5.0) == pytest.approx((math.sqrt(2.0), math.sqrt(6.0)))
+    nothing = fit.Figure(0.0, 0.04)
+    assert (nothing.value, nothing.stddev) == (0.0, 0.2)
+    assert nothing.interval(4.0) == (0.0, 0.4)
+
+
+def test_what_is_not_there_comes_out_as_nothing() -> None:
+    values = np.random.default_rng(36).standard_normal(20_000)
+    found = fit.fit(allan.overlapping(values, 10.0), ("noise_density", "random_walk", "dynamic_bias_stddev"))
+    assert found["noise_density"].value == pytest.approx(1.0 / math.sqrt(10.0), rel=0.05)
+    for name in ("random_walk", "dynamic_bias_stddev"):
+        assert found[name].interval(5.0)[0] == 0.0
+    if found["dynamic_bias_stddev"].squared == 0.0:
+        assert math.isnan(found["dynamic_bias_correlation_time"].value)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("white",), "figure: white; must be one of quantisation, noise_density"),
+        ((), "figures: .*; must be some, each once"),
+        (("ramp", "ramp"), "must be some, each once"),
+    ],
+)
+def test_figures_that_are_none_are_refused(names: tuple[str, ...], message: str) -> None:
+    curve = allan.overlapping(np.random.default_rng(1).standard_normal(100), 1.0)
+    with pytest.raises(AnalysisError, match=message):
+        fit.fit(curve, names)
+
+
+def test_curves_that_cannot_be_fitted_are_refused() -> None:
+    values = np.random.default_rng(1).standard_normal((100, 2))
+    with pytest.raises(AnalysisError, match=r"curve: hadamard; must be of allan\.overlapping"):
+        fit.fit(allan.hadamard(values[:, 0], 1.0))
+    with pytest.raises(AnalysisError, match=r"take curve\.one"):
+        fit.fit(allan.overlapping(values, 1.0))
+    with pytest.raises(AnalysisError, match="2 spans; must have at least 3"):
+        fit.fit(allan.overlapping(values[:, 0], 1.0, [1, 2]))
+    with pytest.raises(AnalysisError, match="must be of values that are not all alike"):
+        fit.fit(allan.overlapping(np.ones(100), 1.0))

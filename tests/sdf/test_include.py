@@ -1,0 +1,538 @@
+"""Includes: where files are looked for, what an include changes, and how every wrong one ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from navsense import sdf
+from navsense.cli import cli
+from navsense.errors import SdfError
+from navsense.sdf import document, include, search
+from navsense.sdf.search import VARIABLES
+from navsense.world import World
+
+pytestmark = pytest.mark.requirement("SDF-1")
+
+Files = Callable[..., Path]
+Refused = Callable[..., list[str]]
+
+
+def world(*body: str, version: str = "1.9") -> str:
+    """Return a world whose children begin on line 3, one a line."""
+    return f'<sdf version="{version}">\n<world name="ocean">\n' + "\n".join(body) + "\n</world>\n</sdf>\n"
+
+
+def model(name: str, *body: str, version: str = "1.9", attributes: str = "") -> str:
+    """Return a file with a model whose children begin on line 3, one a line."""
+    return f'<sdf version="{version}">\n<model name="{name}"{attributes}>\n' + "\n".join(body) + "\n</model>\n</sdf>\n"
+
+
+def inc(uri: str, inside: str = "", attributes: str = "") -> str:
+    return f"<include{attributes}><uri>{uri}</uri>{inside}</include>"
+
+
+def config(*versions: tuple[str, str]) -> str:
+    return "<model>" + "".join(f'<sdf version="{version}">{file}</sdf>' for version, file in versions) + "</model>"
+
+
+BASE = model("auv", '<link name="base"/>')
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    """Return a function that writes files by their names; the environment names no folders."""
+    for variable in VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+
+    def write(**texts: str) -> Path:
+        for name, text in texts.items():
+            path = tmp_path / name.replace("__", "/").replace("_sdf", ".sdf").replace("_config", ".config")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return tmp_path / "dive.sdf"
+
+    return write
+
+
+@pytest.fixture
+def refused(files: Files, tmp_path: Path) -> Refused:
+    """Return a function that gives the problems of `dive.sdf`, one line each, without the folder."""
+
+    def problems(**texts: str) -> list[str]:
+        with pytest.raises(SdfError) as caught:
+            sdf.load(files(**texts))
+        assert caught.value.problems[0] is caught.value
+        assert all(problem.where is not None for problem in caught.value.problems)
+        return [str(problem).replace(f"{tmp_path}/", "") for problem in caught.value.problems]
+
+    return problems
+
+
+def positions(found: World) -> dict[str, tuple[float, float, float]]:
+    return {model.name: model.pose.position for model in found.models}
+
+
+# where files are looked for
+
+
+@pytest.mark.parametrize(
+    "uri", ["auv.sdf", "./auv.sdf", "parts/../auv.sdf", "file://auv.sdf", "model://auv.sdf", "package://auv.sdf"]
+)
+def test_beside_the_file(files: Files, uri: str) -> None:
+    path = files(dive_sdf=world(inc(uri)), auv_sdf=BASE, parts__x_sdf=BASE)
+    assert positions(sdf.load(path)) == {"auv": (0.0, 0.0, 0.0)}
+
+
+def test_at_a_place(files: Files, tmp_path: Path) -> None:
+    files(far__auv_sdf=BASE)
+    for uri in (f"{tmp_path}/far/auv.sdf", f"file://{tmp_path}/far/auv.sdf"):
+        assert sdf.load(files(dive_sdf=world(inc(uri)))).models[0].name == "auv"
+
+
+def test_search_path(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller's folders come first, then the variables in their order; a plain name looks beside the file first."""
+    places = [f"place{i}" for i in range(len(VARIABLES) + 2)]
+    files(**{f"{place}__auv_sdf": model(place, '<link name="base"/>') for place in places})
+    path = files(dive_sdf=world(inc("model://auv.sdf")))
+    first, *variables = places[:-1]
+    for variable, place in zip(VARIABLES, variables, strict=True):
+        monkeypatch.setenv(variable, f"/nowhere{os.pathsep}{os.pathsep}{tmp_path / place}")
+    assert sdf.load(path, path=tmp_path / first).models[0].name == first
+    assert sdf.load(path, path=[str(tmp_path), tmp_path / places[-1]]).models[0].name == places[-1]
+    for variable, place in zip(VARIABLES, variables, strict=True):
+        assert sdf.load(path).models[0].name == place
+        monkeypatch.delenv(variable)
+    files(auv_sdf=BASE)
+    assert sdf.load(path, path=tmp_path / first).models[0].name == first
+    files(dive_sdf=world(inc("auv.sdf")))
+    assert sdf.load(path, path=tmp_path / first).models[0].name == "auv"
+
+
+def test_a_search_path_that_is_none(files: Files, tmp_path: Path) -> None:
+    path = files(dive_sdf=world(), auv_sdf=BASE)
+    for wrong in (tmp_path / "nowhere", tmp_path / "auv.sdf", "a\0b"):
+        with pytest.raises(SdfError, match=r"search path: .*; must be a folder") as caught:
+            sdf.load(path, path=wrong)
+        assert caught.value.problems == (caught.value,)
+
+
+@pytest.mark.parametrize("name", ["model_config", "manifest.xml"])
+def test_a_models_folder(files: Files, tmp_path: Path, name: str) -> None:
+    versions = (("1.5", "old.sdf"), ("1.99", "newer.sdf"), ("1.9", "new.sdf"), ("1.6", "older.sdf"), ("2.0", "x.sdf"))
+    path = files(dive_sdf=world(inc("model://auv")), **{f"models__auv__{name}": config(*versions)})
+    files(models__auv__new_sdf=BASE)
+    for folder in (tmp_path / "models", str(tmp_path / "models")):
+        assert sdf.load(path, path=folder).models[0].name == "auv"
+    files(dive_sdf=world(inc("models/auv")))
+    assert sdf.load(path).models[0].name == "auv"
+
+
+def test_a_models_folder_without_versions(files: Files) -> None:
+    path = files(dive_sdf=world(inc("auv")), auv__model_config="<model><name>x</name><sdf>a.sdf</sdf></model>")
+    files(auv__a_sdf=BASE)
+    assert sdf.load(path).models[0].name == "auv"
+
+
+def test_names_inside_an_included_file_are_relative_to_it(files: Files) -> None:
+    motion = '<navsense:motion file="log.csv"/>'
+    path = files(
+        dive_sdf=world(inc("a/outer.sdf")),
+        a__outer_sdf=model("outer", '<link name="base"/>', motion, inc("b/inner.sdf")),
+        a__b__inner_sdf=model("inner", '<link name="base"/>'),
+    )
+    log = "time,x,y,z,qw,qx,qy,qz\n" + "".join(f"{i},{i},0,0,1,0,0,0\n" for i in range(9))
+    (path.parent / "a" / "log.csv").write_text(log, encoding="utf-8")
+    (found,) = sdf.load(path).models
+    assert [link.name for link in found.links] == ["outer::base", "outer::inner::base"]
+    assert found.motion is not None
+
+
+@pytest.mark.parametrize("command", ["check", "describe", "run"])
+def test_the_command_line_has_a_search_path(files: Files, tmp_path: Path, command: str) -> None:
+    path = files(dive_sdf=world(inc("model://auv.sdf")), far__auv_sdf=BASE, near__x_sdf=BASE)
+    arguments = [command, str(path), *(["--duration", "1"] if command == "run" else [])]
+    found = CliRunner().invoke(cli, [*arguments, "--path", str(tmp_path / "near"), "--path", str(tmp_path / "far")])
+    assert found.exit_code == 0, found.output
+    missing = CliRunner().invoke(cli, [*arguments, "--path", str(tmp_path / "near")])
+    assert missing.exit_code != 0
+    assert "is not found; looked for" in missing.output + str(missing.exception)
+
+
+# what an include changes
+
+
+def test_name_pose_and_plugins(files: Files) -> None:
+    own = model("auv", "<pose>1 2 3 0 0 0</pose>", '<link name="base"><sensor name="mag" type="magnetometer"/></link>')
+    plugin = '<plugin name="p" filename="libp.so"><pose>9 9 9 9 9 9</pose></plugin>'
+    path = files(
+        auv_sdf=own,
+        dive_sdf=world(
+            inc("auv.sdf"),
+            inc("auv.sdf", "<name>posed</name><pose>5 0 0 0 0 0</pose>"),
+            inc("auv.sdf", "<name>empty</name><pose/>"),
+            inc("auv.sdf", '<name>related</name><pose relative_to="posed">0 1 0 0 0 0</pose>' + plugin),
+        ),
+    )
+    found = sdf.load(path)
+    assert positions(found) == {
+        "auv": (1.0, 2.0, 3.0),
+        "posed": (5.0, 0.0, 0.0),
+        "empty": (0.0, 0.0, 0.0),
+        "related": (5.0, 1.0, 0.0),
+    }
+    assert [sensor.name for sensor in found.sensors] == [f"{name}::base::mag" for name in positions(found)]
+    assert [(note.what, note.where.line) for note in found.notes if note.where] == [
+        ('<model><plugin name="p" filename="libp.so">', 6)
+    ]
+
+
+def test_static(files: Files) -> None:
+    path = files(
+        auv_sdf=model("auv", '<link name="base"/>', "<static>true</static>"),
+        dive_sdf=world(inc("auv.sdf"), inc("auv.sdf", "<name>free</name><static>0</static>")),
+    )
+    assert {found.name: found.static for found in sdf.load(path).models} == {"auv": True, "free": False}
+
+
+def test_placement_frame(files: Files) -> None:
+    path = files(
+        auv_sdf=model(
+            "auv", '<link name="base"><pose>1 0 0 0 0 0</pose></link>', '<frame name="f" attached_to="base"/>'
+        ),
+        dive_sdf=world(inc("auv.sdf", "<pose>5 0 0 0 0 0</pose><placement_frame>f</placement_frame>")),
+    )
+    assert positions(sdf.load(path)) == {"auv": (4.0, 0.0, 0.0)}
+
+
+def test_each_file_by_its_own_version(files: Files) -> None:
+    old = model("old", '<link name="a"/><link name="b"><pose frame="a">1 0 0 0 0 0</pose></link>', version="1.5")
+    path = files(dive_sdf=world(inc("old.sdf"), version="1.12"), old_sdf=old)
+    assert [link.pose.position[0] for link in sdf.load(path).models[0].links] == [0.0, 1.0]
+
+
+def test_lights_and_actors_are_listed(files: Files) -> None:
+    path = files(
+        dive_sdf=world(inc("lamp.sdf"), inc("actor.sdf")),
+        lamp_sdf='<sdf version="1.9"><light name="lamp" type="point"/></sdf>',
+        actor_sdf='<sdf version="1.9"><actor name="diver"/></sdf>',
+    )
+    assert {note.what for note in sdf.load(path).notes} >= {
+        '<world><light name="lamp" type="point">',
+        '<world><actor name="diver">',
+    }
+
+
+def test_a_file_is_read_once(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = files(
+        dive_sdf=world(*(inc("auv", f"<name>m{i}</name>") for i in range(20)), inc("./auv/auv.sdf")),
+        auv__model_config=config(("1.9", "auv.sdf")),
+        auv__auv_sdf=model("auv", '<link name="base"/>', "<self_collide>1</self_collide>"),
+    )
+    read: list[str] = []
+
+    def noted(before: Callable[..., Any]) -> Callable[..., Any]:
+        def reading(file: str | Path, *rest: Any) -> Any:
+            read.append(Path(file).name)
+            return before(file, *rest)
+
+        return reading
+
+    for module, name in ((include, "content"), (search, "read")):
+        monkeypatch.setattr(module, name, noted(getattr(module, name)))
+    found = sdf.load(path)
+    assert len(found.models) == 21
+    assert sorted(read) == ["auv.sdf", "dive.sdf", "model.config"]
+    assert [note.what for note in found.notes] == ["<model><self_collide>"]  # once, however often it is included
+
+
+# merged models
+
+
+PART = model(
+    "part",
+    "<static>true</static>",
+    '<link name="core"><clock name="mcu"/>',
+    '<sensor name="imu" type="imu"><pose relative_to="__model__">0 0 1 0 0 0</pose><clock>mcu</clock></sensor></link>',
+    '<frame name="seat" attached_to="__model__"><pose>0 2 0 0 0 0</pose></frame>',
+    '<plugin name="p" filename="libp.so"/>',
+    '<navsense:motion><navsense:waypoint time="0">0 0 0 0 0 0</navsense:waypoint>',
+    '<navsense:waypoint time="5">1 0 0 0 0 0</navsense:waypoint></navsense:motion>',
+)
+"""Libsdformat leaves `relative_to="__model__"` of a merged sensor to the including model; here it stays the part's."""
+
+
+def test_merge_into_a_model(files: Files) -> None:
+    path = files(
+        part_sdf=PART,
+        dive_sdf=world(
+            '<model name="ship">',
+            inc("part.sdf", "<name>bow</name><pose>3 0 0 0 0 0</pose>", ' merge="true"'),
+            '<link name="deck"><pose relative_to="seat">1 0 0 0 0 0</pose></link>',
+            '<link name="mast"><pose relative_to="_merged__bow__model__">0 0 7 0 0 0</pose></link>',
+            "</model>",
+        ),
+    )
+    found = sdf.load(path)
+    (ship,) = found.models
+    assert {link.name: link.pose.position for link in ship.links} == {
+        "ship::core": (3.0, 0.0, 0.0),
+        "ship::deck": (4.0, 2.0, 0.0),
+        "ship::mast": (3.0, 0.0, 7.0),
+    }
+    assert (ship.canonical_link, ship.static) == ("ship::core", False)
+    assert ship.motion is not None
+    (sensor,) = found.sensors
+    assert (sensor.name, sensor.pose.position, sensor.clock) == ("ship::core::imu", (0.0, 0.0, 1.0), "ship::core::mcu")
+    notes = {note.what: note.reason for note in found.notes}
+    assert notes["<model><static>"] == "is not used: the model is merged, and that of <model> counts"
+    assert '<model><plugin name="p" filename="libp.so">' in notes
+
+
+def test_merge_into_a_world(files: Files, refused: Refused) -> None:
+    body = ('<model name="a"><link name="l"/></model>', '<frame name="f"><pose>0 0 1 0 0 0</pose></frame>')
+    included = inc("set.sdf", "<pose>1 0 0 0 0 0</pose>", ' merge="true"')
+    path = files(
+        set_sdf=model("set", *body),
+        dive_sdf=world(included, '<model name="b"><pose relative_to="f"/><link name="l"/></model>', version="1.10"),
+    )
+    assert positions(sdf.load(path)) == {"a": (1.0, 0.0, 0.0), "b": (1.0, 0.0, 1.0)}
+    problems = refused(set_sdf=model("set", '<link name="l"/>', *body))
+    assert problems == ["dive.sdf:3 <include>: set; a model with links cannot be merged into a world"]
+    inner = inc("inner.sdf", "", ' merge="true"')
+    assert refused(set_sdf=model("set", inner, *body), inner_sdf=model("inner", '<link name="l"/>')) == problems
+
+
+def test_merge_of_what_merges(files: Files) -> None:
+    path = files(
+        dive_sdf=world('<model name="ship">', inc("a.sdf", "<pose>1 0 0 0 0 0</pose>", ' merge="1"'), "</model>"),
+        a_sdf=model("a", inc("b.sdf", "<pose>0 1 0 0 0 0</pose>", ' merge="true"'), '<link name="la"/>'),
+        b_sdf=model("b", '<link name="lb"/>', '<model name="n"><link name="ln"/></model>'),
+    )
+    (ship,) = sdf.load(path).models
+    assert {link.name: link.pose.position for link in ship.links} == {
+        "ship::lb": (1.0, 1.0, 0.0),
+        "ship::la": (1.0, 0.0, 0.0),
+        "ship::n::ln": (1.0, 1.0, 0.0),
+    }
+
+
+def test_names_of_a_merged_model_clash(refused: Refused) -> None:
+    (line,) = refused(
+        part_sdf=model("part", '<link name="core"/>'),
+        dive_sdf=world('<model name="ship"><link name="core"/>', inc("part.sdf", "", ' merge="true"') + "</model>"),
+    )
+    assert line.startswith("part.sdf:3 <link name>: core; must be unique among the links, joints, frames and models")
+    assert line.endswith("first as <link> on dive.sdf:3; rename one")
+
+
+def test_a_merged_model_does_not_see_around_it(refused: Refused) -> None:
+    (line,) = refused(
+        part_sdf=model("part", '<link name="core"><pose relative_to="deck"/></link>'),
+        dive_sdf=world('<model name="ship"><link name="deck"/>', inc("part.sdf", "", ' merge="true"') + "</model>"),
+    )
+    assert line == "part.sdf:3 <pose relative_to>: deck; must name a link, joint, frame or model in model 'part'"
+
+
+# what is wrong with an include
+
+
+@pytest.mark.parametrize(
+    ("element", "problem"),
+    [
+        (inc("auv.sdf"), "<include><uri>: auv.sdf; is not found; looked for auv.sdf; name its folder by --path"),
+        (inc("model://x/y"), "<include><uri>: model://x/y; is not found; looked for x/y; name its folder by --path"),
+        (
+            inc("https://fuel.gazebosim.org/1.0/o/models/X"),
+            "<include><uri>: https://fuel.gazebosim.org/1.0/o/models/X; must",
+        ),
+        (
+            inc("http://a/b"),
+            "<include><uri>: http://a/b; must be a file, model://NAME, package://NAME or file://PLACE; not",
+        ),
+        (inc("fuel://x"), "<include><uri>: fuel://x; must be a file, model://NAME, package://NAME or file://PLACE"),
+        (inc("model://"), "<include><uri>: model://; must be a file, model://NAME"),
+        (inc("file://"), "<include><uri>: file://; must be a file, model://NAME"),
+        (inc(""), "<include><uri>: empty; must not be empty"),
+        (inc("a" * 5000), "<include><uri>: aaa"),
+        (inc("folder"), "<include><uri>: folder; is a folder without model.config; name the file in folder"),
+        (inc("pipe.sdf"), "<include><uri>: pipe.sdf; pipe.sdf file: is a device or a pipe; must be a readable file"),
+        (inc("empty.sdf"), "<include><uri>: empty.sdf; empty.sdf file: empty; must be a readable file of SDF"),
+        (inc("dive.sdf"), "<include><uri>: dive.sdf; must not include itself: dive.sdf -> dive.sdf"),
+        ("<include/>", "<include><uri>: missing; must be given"),
+        ("<include><uri>a</uri><uri>b</uri></include>", "<include><uri>: given twice; first on line 4"),
+        (inc("good.sdf", "<scale>1</scale>"), "<include><scale>; is unknown here; remove it"),
+        (inc("good.sdf", "<name/>"), "<include><name>: empty; must not be empty"),
+        (inc("good.sdf", "<name>a::b</name>"), '<name>: a::b; must not contain "::"'),
+        (inc("good.sdf", "<static>maybe</static>"), "<model><static>: maybe; must be true, false, 1 or 0"),
+        (inc("good.sdf", "<pose>1</pose>"), "<model><pose>: 1; must be 6 finite numbers"),
+        (
+            inc("good.sdf", '<pose relative_to="x"/>'),
+            "<pose relative_to>: x; must name a link, joint, frame or model in",
+        ),
+        (inc("good.sdf", "", ' merge="maybe"'), "<include merge>: maybe; must be true, false, 1 or 0"),
+        (
+            inc("good.sdf", "<placement_frame>base</placement_frame>"),
+            "<include><placement_frame>: base; must come with a",
+        ),
+        (
+            inc("good.sdf", "<pose/><placement_frame>x</placement_frame>"),
+            "<placement_frame>: x; must name a link, joint",
+        ),
+        (
+            inc("good.sdf", "<experimental:params/>"),
+            "<experimental:params> in <include>; changes what is included, which",
+        ),
+        (
+            inc("good.sdf") + inc("good.sdf"),
+            "<include>: auv; must be unique among the links, joints, frames and models",
+        ),
+        (inc("good.sdf") + inc("good.sdf", "<name>auv</name>"), "<name>: auv; must be unique among the links, joints"),
+    ],
+)
+def test_wrong_includes(refused: Refused, tmp_path: Path, element: str, problem: str) -> None:
+    os.mkfifo(tmp_path / "pipe.sdf")
+    (tmp_path / "folder").mkdir()
+    problems = refused(dive_sdf=world("", element), good_sdf=BASE, empty_sdf=" ")
+    assert any(line.startswith(f"dive.sdf:4 {problem}") for line in problems), problems
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("<sdf", "XML: unclosed token"),
+        ('<!DOCTYPE a><sdf version="1.9"/>', "<!DOCTYPE>: a; a world file declares no document type"),
+        ("<robot/>", "<robot>; the outermost element must be <sdf>; URDF is not supported yet; convert it to SDF"),
+        ("<sdf/>", "<sdf version>: missing; must be 1.4 to 1.12"),
+        ('<sdf version="1.3"/>', "<sdf version>: 1.3; must be 1.4 to 1.12"),
+        ('<sdf version="1.9"/>', "<sdf>: none; an included file must hold one <model>, <actor> or <light>"),
+        ('<sdf version="1.9"><world name="w"/></sdf>', "<sdf>: none; an included file must hold one <model>"),
+        (
+            '<sdf version="1.9"><model name="m"><link name="l"/></model><model name="n"><link name="l"/></model></sdf>',
+            "<model>: 2 of them; an included",
+        ),
+        ('<sdf version="1.9"><model name="m"/></sdf>', "<model name>: p0; a model must have at least one link"),
+        (
+            '<sdf version="1.9"><model name="m"><pose relative_to="world"/></model></sdf>',
+            "<pose relative_to>: world; a model",
+        ),
+        ('<sdf version="1.9"><mdl name="m"/></sdf>', "<sdf><mdl>; is unknown here; did you mean model?"),
+        ('<sdf version="1.9"><model name="m"><lnk/><link name="l"/></model></sdf>', "<model><lnk>; is unknown here"),
+    ],
+)
+def test_wrong_included_files_name_their_own_line(refused: Refused, text: str, problem: str) -> None:
+    problems = refused(dive_sdf=world(*(inc("part.sdf", f"<name>p{i}</name>") for i in range(3))), part_sdf="\n" + text)
+    assert any(line.startswith(f"part.sdf:2 {problem}") for line in problems), problems
+    assert len(set(problems)) == len(problems)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("<model>", "auv/model.config:1 XML: no element found"),
+        (
+            "<model/>",
+            "auv/model.config:1 model.config: <model> with 0 <sdf>; must be a <model> with an <sdf> of version",
+        ),
+        (config(("1.99", "auv.sdf")), "auv/model.config:1 model.config: <model> with 1 <sdf>; must be a <model> with"),
+        ('<mdl><sdf version="1.9">auv.sdf</sdf></mdl>', "auv/model.config:1 model.config: <mdl> with 1 <sdf>; must be"),
+        (config(("1.9", "other.sdf")), "dive.sdf:3 <include><uri>: auv; auv/other.sdf file: does not exist"),
+        (config(("1.9", ".")), "dive.sdf:3 <include><uri>: auv; auv file: is a folder"),
+    ],
+)
+def test_wrong_models_folders(refused: Refused, text: str, problem: str) -> None:
+    problems = refused(dive_sdf=world(inc("auv")), auv__model_config=text, auv__auv_sdf=BASE)
+    assert any(line.startswith(problem) for line in problems), problems
+
+
+def test_a_missing_model_is_one_problem(refused: Refused) -> None:
+    """What refers to it is no second one: nobody knows what it would hold."""
+    frame = '<frame name="f" attached_to="x::y"/>'
+    lines = refused(dive_sdf=world(inc("x.sdf"), frame, f'<model name="m">{inc("x.sdf")}</model>'))
+    assert [line.partition("; is not found")[0] for line in lines] == [
+        "dive.sdf:3 <include><uri>: x.sdf",
+        "dive.sdf:5 <include><uri>: x.sdf",
+    ]
+
+
+def test_many_places(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDF_PATH", os.pathsep.join(f"/place{i}" for i in range(20)))
+    with pytest.raises(SdfError, match=r"looked for /place0/x, .*/place7/x and 13 places more; name its folder"):
+        sdf.load(files(dive_sdf=world(inc("model://x"))))
+
+
+def test_lights_cannot_be_merged_or_nested(refused: Refused) -> None:
+    lamp = '<sdf version="1.9"><light name="lamp" type="point"/></sdf>'
+    (line,) = refused(lamp_sdf=lamp, dive_sdf=world(inc("lamp.sdf", "", ' merge="true"')))
+    assert line == "dive.sdf:3 <include><uri>: lamp.sdf; holds <light>; only a <model> can be merged"
+    (line,) = refused(dive_sdf=world(f'<model name="m"><link name="l"/>{inc("lamp.sdf")}</model>'))
+    assert line == "dive.sdf:3 <include><uri>: lamp.sdf; holds <light>; only a <model> can be included in a model"
+
+
+# bounds
+
+
+def test_circles_of_files(refused: Refused, tmp_path: Path) -> None:
+    (line,) = refused(
+        dive_sdf=world(inc("a.sdf")),
+        a_sdf=model("a", '<link name="l"/>', inc("sub/b.sdf")),
+        sub__b_sdf=model("b", '<link name="l"/>', inc("../a.sdf")),
+    )
+    assert line == "sub/b.sdf:4 <include><uri>: ../a.sdf; must not include itself: a.sdf -> b.sdf -> a.sdf"
+    (tmp_path / "same.sdf").symlink_to(tmp_path / "dive.sdf")
+    assert "dive.sdf -> dive.sdf" in refused(dive_sdf=world(inc("same.sdf")))[0]
+    (tmp_path / "loop.sdf").symlink_to(tmp_path / "loop.sdf")
+    assert refused(dive_sdf=world(inc("loop.sdf")))[0].startswith("dive.sdf:3 <include><uri>: loop.sdf; ")
+
+
+def test_deep_includes(refused: Refused) -> None:
+    chain = {f"m{i}_sdf": model("m", '<link name="l"/>', inc(f"m{i + 1}.sdf")) for i in range(1, 60)}
+    (line,) = refused(dive_sdf=world(inc("m1.sdf")), **chain)
+    assert line == "m30.sdf:4 <include><uri>: m31.sdf; files may include each other 30 deep"
+
+
+def test_deep_models_by_includes(refused: Refused) -> None:
+    def nested(uri: str) -> str:
+        return model("m", '<model name="n">' * 90 + inc(uri) + '<link name="l"/>' + "</model>" * 90)
+
+    lines = refused(dive_sdf=world(inc("m1.sdf")), m1_sdf=nested("m2.sdf"), m2_sdf=nested("m3.sdf"), m3_sdf=nested("x"))
+    assert any("elements may be nested 200 deep, those included counted in" in line for line in lines)
+
+
+def test_includes_that_multiply(refused: Refused) -> None:
+    """Ten files of ten includes each would be ten thousand million models."""
+    files = {
+        f"m{i}_sdf": model("m", *(inc(f"m{i + 1}.sdf", f"<name>n{k}</name>") for k in range(10))) for i in range(9)
+    }
+    lines = refused(dive_sdf=world(inc("m0.sdf")), **files, m9_sdf=BASE)
+    assert any(
+        "brings more than 10000 includes into one file, those inside included files counted in" in x for x in lines
+    )
+
+
+def test_elements_that_multiply(refused: Refused) -> None:
+    links = "".join(f'<link name="l{i}"/>' for i in range(2000))
+    lines = refused(
+        dive_sdf=world(*(inc("a.sdf", f"<name>n{k}</name>") for k in range(11))),
+        a_sdf=model("a", *(inc("b.sdf", f"<name>n{k}</name>") for k in range(50))),
+        b_sdf=model("b", links),
+    )
+    assert any("brings more than 1000000 elements into one file" in line for line in lines)
+
+
+def test_bytes_of_all_files(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document, "Includes", partial(include.Includes, left=1000))
+    (line,) = refused(
+        dive_sdf=world(inc("a.sdf"), inc("b.sdf")),
+        a_sdf=model("a", '<link name="l"/>', "<!--" + "x" * 500 + "-->"),
+        b_sdf=model("b", '<link name="l"/>', "<!--" + "x" * 500 + "-->"),
+    )
+    assert line.startswith(
+        "dive.sdf:4 <include><uri>: b.sdf; b.sdf file: too large; must be at most 64 MiB with all that"
+    )

@@ -1,0 +1,57 @@
+"""`<magnetometer>`: three axes of noise, and the iron and wires around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from navsense.noise.channel import NEUTRAL, Noise
+from navsense.sensors import Magnetometer
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+
+def magnetometer(body: str) -> str:
+    return f'<sensor name="mag" type="magnetometer"><magnetometer>\n{body}</magnetometer></sensor>'
+
+
+@pytest.mark.requirement("MAG-3")
+def test_each_axis_has_its_own_noise(load: Load, in_link: Text) -> None:
+    axes = "".join(f'<{a}><noise type="gaussian"><stddev>{i}</stddev></noise></{a}>' for i, a in ((1, "x"), (3, "z")))
+    (sensor,) = load(in_link(magnetometer(axes))).sensors
+    assert sensor.spec == Magnetometer(Noise(stddev=1.0), NEUTRAL, Noise(stddev=3.0))
+
+
+@pytest.mark.requirement("MAG-7:iron", "MAG-7:motor_current")
+def test_elements_of_our_own(load: Load, in_link: Text) -> None:
+    body = """<navsense:hard_iron>3e-6 -2e-6 4e-6</navsense:hard_iron>
+<navsense:soft_iron>1.1 .05 -.03  .04 .95 .02  -.06 .07 .9</navsense:soft_iron>
+<navsense:motor_current>2e-7 -3e-7 4e-7</navsense:motor_current>"""
+    world = load(in_link(magnetometer(body)))
+    assert not world.notes
+    assert world.sensors[0].spec == Magnetometer(
+        hard_iron=(3e-6, -2e-6, 4e-6),
+        soft_iron=(1.1, 0.05, -0.03, 0.04, 0.95, 0.02, -0.06, 0.07, 0.9),
+        motor_current=(2e-7, -3e-7, 4e-7),
+    )
+
+
+@pytest.mark.requirement("MAG-7:iron", "MAG-7:motor_current")
+def test_elements_of_our_own_that_are_wrong(refused: Refused, in_link: Text) -> None:
+    for body, problem in (
+        ("<navsense:hard_iron>1 2</navsense:hard_iron>", "<navsense:hard_iron>: 1 2; must be 3 finite numbers"),
+        ("<navsense:soft_iron>1 0 0</navsense:soft_iron>", "<navsense:soft_iron>: 1 0 0; must be 9 finite numbers"),
+        ("<navsense:motor_current/>", "<navsense:motor_current>"),
+        (
+            "<navsense:motor_current>1e200 0 0</navsense:motor_current>",
+            "<navsense:motor_current>: 1e200 0 0; must be 3",
+        ),
+        ("<navsense:iron/>", "<navsense:iron>; is unknown here"),
+        ("<w/>", "<w>; is unknown here"),
+    ):
+        (line,) = refused(in_link(magnetometer(body)))
+        assert line.startswith(f"dive.sdf:6 <magnetometer>{problem}"), line

@@ -1,0 +1,52 @@
+"""`<navsense:part>`: a real part's noise where the file gives none of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import navsense as ns
+from navsense.errors import SdfError
+from navsense.sensors import AirPressure, Imu, Magnetometer
+
+WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
+<model name="m"><link name="l"><sensor name="s" type="{kind}"><update_rate>10</update_rate>
+{inside}
+</sensor></link></model></world></sdf>"""
+
+
+def spec(folder: Path, kind: str, inside: str) -> object:
+    path = folder / "w.sdf"
+    path.write_text(WORLD.format(kind=kind, inside=inside))
+    (sensor,) = ns.load(path).sensors
+    return sensor.spec
+
+
+@pytest.mark.requirement("IMU-3", "DOO-1")
+def test_a_part_gives_the_noise_that_the_file_does_not(tmp_path: Path) -> None:
+    own = "<magnetometer><y><noise type='gaussian'><stddev>1e-6</stddev></noise></y></magnetometer>"
+    rm3100 = Magnetometer.from_part("rm3100")
+    found = spec(tmp_path, "magnetometer", f"<navsense:part>rm3100</navsense:part>{own}")
+    assert isinstance(found, Magnetometer)
+    assert (found.x, found.z) == (rm3100.x, rm3100.z)
+    assert found.y.stddev == 1e-6
+    assert spec(tmp_path, "imu", "<navsense:part>BMI088</navsense:part>") == Imu.from_part("bmi088")
+    warm = spec(tmp_path, "air_pressure", '<navsense:part temperature="true">bmp388</navsense:part>')
+    assert warm == AirPressure.from_part("bmp388", temperature=True)
+    assert warm != AirPressure.from_part("bmp388")
+
+
+@pytest.mark.parametrize(
+    ("kind", "inside", "message"),
+    [
+        ("imu", "<navsense:part>bmi089</navsense:part>", r"w.sdf:3 <sensor><navsense:part>: bmi089.*bmi088"),
+        ("imu", "<navsense:part>rm3100</navsense:part>", r"w.sdf:3 .*rm3100"),
+        ("altimeter", "<navsense:part>bmp388</navsense:part>", r"w.sdf:3 .*no part of type altimeter"),
+        ("imu", '<navsense:part warm="yes">bmi088</navsense:part>', r"w.sdf:3 .*warm"),
+        ("imu", '<navsense:part temperature="hot">bmi088</navsense:part>', r"w.sdf:3 .*hot"),
+    ],
+)
+def test_what_is_no_part_is_refused_with_its_line(tmp_path: Path, kind: str, inside: str, message: str) -> None:
+    with pytest.raises(SdfError, match=message):
+        spec(tmp_path, kind, inside)

@@ -1,0 +1,254 @@
+"""Fields, air, place and signals of a world: what the file says is what the surroundings hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense import sdf
+from navsense.environment.atmosphere import Atmosphere
+from navsense.environment.base import DEFAULT_GRAVITY, DEFAULT_MAGNETIC_FIELD, Sum, Uniform
+from navsense.environment.dipole import Dipole
+from navsense.environment.gravity import NormalGravity
+from navsense.environment.magnetic import WorldMagneticModel
+from navsense.environment.signal import Signal
+from navsense.geodesy import Origin
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+PLACE = (
+    "<spherical_coordinates><latitude_deg>36.8</latitude_deg><longitude_deg>-121.8</longitude_deg>"
+    "<elevation>-30</elevation><heading_deg>20</heading_deg></spherical_coordinates>\n"
+)
+ORIGIN = Origin(math.radians(36.8), math.radians(-121.8), -30.0, math.radians(20.0))
+
+
+def test_nothing_given_is_sdfs_default(load: Load, in_world: Text) -> None:
+    found = load(in_world("")).environment
+    assert (found.gravity, found.magnetic_field) == (Uniform(DEFAULT_GRAVITY), Uniform(DEFAULT_MAGNETIC_FIELD))
+    assert (found.origin, found.atmosphere, found.signals) == (None, Atmosphere(), {})
+
+
+# place
+
+
+@pytest.mark.requirement("SDF-1")
+def test_a_place_that_is_half_given(load: Load, in_world: Text) -> None:
+    half = "<spherical_coordinates><longitude_deg>7</longitude_deg></spherical_coordinates>"
+    world = load(in_world(half))
+    assert world.environment.origin == Origin(0.0, math.radians(7.0))
+    (note,) = world.notes
+    assert (note.kind, note.reason) == ("warning", "gives no latitude_deg: 0 is taken, as SDF has it")
+
+
+# magnetic field
+
+
+@pytest.mark.requirement("MAG-4", "MAG-7")
+def test_the_world_magnetic_model(load: Load, in_world: Text) -> None:
+    element = '<navsense:magnetic_field model="WMM2025" date="2027.0"/>'
+    for text in (PLACE + element, element + PLACE):
+        found = load(in_world(text)).environment
+        assert found.magnetic_field == WorldMagneticModel(ORIGIN, 2027.0, "WMM2025")
+        assert found.origin == ORIGIN
+    (field,) = found.magnetic_field.at(np.zeros((1, 3)), np.zeros(1))
+    assert 40e-6 < np.linalg.norm(field) < 55e-6
+    assert field[2] < 0.0  # into the ground in the north
+
+
+@pytest.mark.requirement("MAG-4")
+def test_ours_counts_beside_the_uniform_field(load: Load, in_world: Text) -> None:
+    ours = '<navsense:magnetic_field model="WMM2020" date="2022.5"/>\n<navsense:gravity model="WGS84"/>\n'
+    world = load(in_world(PLACE + ours + "<magnetic_field>1 2 3</magnetic_field><gravity>0 0 -1</gravity>"))
+    assert world.environment.magnetic_field == WorldMagneticModel(ORIGIN, 2022.5, "WMM2020")
+    assert world.environment.gravity == NormalGravity(ORIGIN)
+    assert [(note.kind, note.what, note.reason) for note in world.notes] == [
+        ("unsupported", "<world><magnetic_field>", "<navsense:magnetic_field> on line 4 counts"),
+        ("unsupported", "<world><gravity>", "<navsense:gravity> on line 5 counts"),
+    ]
+
+
+@pytest.mark.requirement("MAG-4")
+@pytest.mark.parametrize(
+    ("element", "problem"),
+    [
+        ('magnetic_field model="WMM2025"', "magnetic_field date>: missing; must be given"),
+        ('magnetic_field date="2027"', "magnetic_field model>: missing; must be given"),
+        ('magnetic_field model="WMM2025" date="soon"', "magnetic_field date>: soon; must be a finite number"),
+        (
+            'magnetic_field model="WMM2025" date="2019"',
+            "magnetic_field> date of WMM2025 (decimal year): 2019.0; must be",
+        ),
+        (
+            'magnetic_field model="IGRF" date="2027"',
+            "magnetic_field> magnetic model: IGRF; must be one of WMM2020, WMM2025",
+        ),
+        ('magnetic_field model="WMM2025" date="2027" height="1"', "magnetic_field height>; is unknown here"),
+        ("gravity", "gravity model>: missing; must be given"),
+        ('gravity model="EGM96"', "gravity model>: EGM96; must be WGS84"),
+    ],
+)
+def test_models_that_are_none(refused: Refused, in_world: Text, element: str, problem: str) -> None:
+    assert refused(in_world(f"{PLACE}<navsense:{element}/>"))[0].startswith(f"dive.sdf:4 <navsense:{problem}")
+
+
+@pytest.mark.parametrize("element", ['magnetic_field model="WMM2025" date="2027"', 'gravity model="WGS84"'])
+def test_models_need_a_place(refused: Refused, in_world: Text, element: str) -> None:
+    (line,) = refused(in_world(f"<navsense:{element}/>"))
+    assert "needs the place on earth; give the world <spherical_coordinates> with latitude_deg" in line
+
+
+# dipoles
+
+
+@pytest.mark.requirement("MAG-7")
+def test_dipoles(load: Load, in_world: Text) -> None:
+    """A moment along the axes of its pose, which stands in a frame of the world."""
+    frame = '<frame name="wreck"><pose>10 0 -5 0 0 1.5707963267948966</pose></frame>'
+    inside = '<pose relative_to="wreck">2 0 0 0 0 0</pose><moment>7 0 0</moment>'
+    moved = f'<navsense:dipole radius="0.3">{inside}</navsense:dipole>'
+    plain = "<navsense:dipole><moment>0 0 5</moment></navsense:dipole>"
+    field = "<magnetic_field>1e-5 0 0</magnetic_field>"
+    found = load(in_world(frame + moved + plain + field)).environment.magnetic_field
+    assert isinstance(found, Sum)
+    uniform, first, second = found.fields
+    assert uniform == Uniform((1e-5, 0.0, 0.0))
+    assert isinstance(first, Dipole)
+    assert first.position_w == pytest.approx((10.0, 2.0, -5.0), abs=1e-14)
+    assert first.moment_w == pytest.approx((0.0, 7.0, 0.0), abs=1e-14)
+    assert first.radius == 0.3
+    assert second == Dipole((0.0, 0.0, 0.0), (0.0, 0.0, 5.0))
+
+
+@pytest.mark.requirement("MAG-7")
+@pytest.mark.parametrize(
+    ("inside", "problem"),
+    [
+        (">", "<navsense:dipole><moment>: missing; must be given (A m^2)"),
+        ("><moment>1 2</moment>", "<navsense:dipole><moment>: 1 2; must be 3 finite numbers"),
+        ("><moment>1 2 1e300</moment>", "<navsense:dipole> moment_w of a dipole: (1.0, 2.0, 1e+300); must be three"),
+        (' radius="0"><moment>1 2 3</moment>', "<navsense:dipole radius>: 0; must be a finite number > 0"),
+        (
+            '><pose relative_to="x"/><moment>1 2 3</moment>',
+            "<pose relative_to>: x; must name a link, joint, frame or model",
+        ),
+        ("><moment>1 2 3</moment><charge/>", "<navsense:dipole><charge>; is unknown here"),
+    ],
+)
+def test_dipoles_that_are_none(refused: Refused, in_world: Text, inside: str, problem: str) -> None:
+    assert refused(in_world(f"<navsense:dipole{inside}</navsense:dipole>"))[0].startswith(f"dive.sdf:3 {problem}")
+
+
+# air
+
+
+@pytest.mark.requirement("SDF-1", "PRS-1")
+def test_atmosphere(load: Load, in_world: Text) -> None:
+    inside = (
+        "<temperature>300</temperature><pressure>100000</pressure><temperature_gradient>-0.005</temperature_gradient>"
+    )
+    found = load(in_world(f'<atmosphere type="adiabatic">{inside}</atmosphere>'))
+    assert found.environment.atmosphere == Atmosphere(300.0, 100000.0, -0.005)
+    assert not found.notes
+    assert load(in_world('<atmosphere type="adiabatic"/>')).environment.atmosphere == Atmosphere()
+
+
+@pytest.mark.requirement("SDF-1")
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("<atmosphere/>", "<atmosphere type>: missing; must be given"),
+        ('<atmosphere type="isothermal"/>', "<atmosphere type>: isothermal; must be adiabatic"),
+        (
+            '<atmosphere type="adiabatic"><pressure>0</pressure></atmosphere>',
+            "<atmosphere> pressure of the atmosphere (Pa)",
+        ),
+        (
+            '<atmosphere type="adiabatic"><temperature>hot</temperature></atmosphere>',
+            "<atmosphere><temperature>: hot; must",
+        ),
+        ('<atmosphere type="adiabatic"><humidity>1</humidity></atmosphere>', "<atmosphere><humidity>; is unknown here"),
+    ],
+)
+def test_air_that_is_none(refused: Refused, in_world: Text, text: str, problem: str) -> None:
+    assert refused(in_world(text))[0].startswith(f"dive.sdf:3 {problem}")
+
+
+# signals
+
+
+@pytest.mark.requirement("SDF-1")
+def test_signals(load: Load, in_world: Text, tmp_path: Path) -> None:
+    (tmp_path / "sea.csv").write_text("time,value\n0,290\n10,280\n", encoding="utf-8")
+    points = '<point time="0">1</point><point time="5">2</point><point time="5">-3</point>'
+    text = (
+        '<navsense:signal name="current">3.5</navsense:signal>'
+        '<navsense:signal name="sea" file="sea.csv"/>'
+        f'<navsense:signal name="load">{points}</navsense:signal>'
+    )
+    assert load(in_world(text)).environment.signals == {
+        "current": Signal.constant(3.5),
+        "sea": Signal((0.0, 10.0), (290.0, 280.0)),
+        "load": Signal((0.0, 5.0, 5.0), (1.0, 2.0, -3.0)),
+    }
+
+
+@pytest.mark.requirement("SDF-1")
+@pytest.mark.parametrize(
+    ("element", "problem"),
+    [
+        ('name="a"></navsense:signal>', "<navsense:signal>: a; must hold one of these: a number, points, or file=..."),
+        ('name="a">1<point time="0">1</point></navsense:signal>', "<navsense:signal>: a; must hold one of these"),
+        ('name="a" file="x.csv">1</navsense:signal>', "<navsense:signal>: a; must hold one of these"),
+        ('name="a" file="x.csv"/>', "<navsense:signal> "),
+        ('name="a" file=""/>', "<navsense:signal file>: empty; must name a file of time,value"),
+        ('name="a">much</navsense:signal>', "<navsense:signal>: much; must be a finite number"),
+        (">1</navsense:signal>", "<navsense:signal name>: missing; must be given"),
+        ('name="a"><point>1</point></navsense:signal>', "<point time>: missing; must be given"),
+        (
+            'name="a"><point time="0">x</point></navsense:signal>',
+            "<navsense:signal><point>: x; must be a finite number",
+        ),
+        (
+            'name="a"><point time="1">1</point><point time="0">1</point></navsense:signal>',
+            "<navsense:signal> time of a signal: 0.0; must not be before 1.0 s",
+        ),
+        (
+            'name="b">1</navsense:signal>',
+            "<navsense:signal name>: b; must be unique among the signals of a world; first",
+        ),
+    ],
+)
+def test_signals_that_are_none(refused: Refused, in_world: Text, element: str, problem: str) -> None:
+    text = in_world(f'<navsense:signal name="b">1</navsense:signal>\n<navsense:signal {element}')
+    assert refused(text)[0].startswith(f"dive.sdf:4 {problem}")
+
+
+def test_a_signals_file_is_named_with_its_line(refused: Refused, in_world: Text, tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text("time,value\n0,1\n1,x\n", encoding="utf-8")
+    (line,) = refused(in_world('<navsense:signal name="a" file="bad.csv"/>'))
+    assert line.startswith("dive.sdf:3 <navsense:signal> bad.csv:3 value of a signal: x; must be a number")
+
+
+@pytest.mark.requirement("MAG-4")
+def test_a_magnetometer_reads_the_earths_field(tmp_path: Path) -> None:
+    """From the file to the reading: the field of the model at the place, turned into the sensor."""
+    sensor = '<sensor name="mag" type="magnetometer"><update_rate>10</update_rate></sensor>'
+    model = f'<model name="m"><pose>0 0 0 0 0 0.3</pose><link name="l">{sensor}</link></model>'
+    element = '<navsense:magnetic_field model="WMM2025" date="2027.0"/>'
+    path = tmp_path / "here.sdf"
+    path.write_text(f'<sdf version="1.12"><world name="w">{PLACE}{element}{model}</world></sdf>', encoding="utf-8")
+    world = sdf.load(path)
+    reading = ns.simulate(world, duration=0.5, seed=1)["m::l::mag"]
+    (expected,) = WorldMagneticModel(ORIGIN, 2027.0).at(np.zeros((1, 3)), np.zeros(1))
+    c, s = math.cos(0.3), math.sin(0.3)
+    turned = (c * expected[0] + s * expected[1], c * expected[1] - s * expected[0], expected[2])
+    np.testing.assert_allclose(reading["field"], np.broadcast_to(turned, reading["field"].shape), rtol=1e-12)

@@ -1,0 +1,325 @@
+"""Older versions of SDF, element by element; whole files are held against libsdformat elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from navsense.noise.channel import NEUTRAL, Noise
+from navsense.sdf.context import Context
+from navsense.sdf.read import Element, parse
+from navsense.sdf.versions import NEWER_ATTRIBUTES, NEWER_ELEMENTS, upgrade
+from navsense.sensors import Imu, NavSat
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+SPECS = Path("/usr/share/sdformat12")
+pytestmark = pytest.mark.requirement("SDF-1")
+
+
+def upgraded(body: str, minor: int) -> tuple[Element, Context]:
+    """Return the world element of a file, its children from line 2 on, as SDF 1.12 says it."""
+    context = Context("dive.sdf")
+    root = parse(f'<sdf><world name="w">\n{body}</world></sdf>'.encode(), "dive.sdf")
+    upgrade(context, root, minor)
+    return root.children[0], context
+
+
+def found(element: Element, *path: str) -> Element:
+    for tag in path:
+        inner = element.first(tag)
+        assert inner is not None, tag
+        element = inner
+    return element
+
+
+# fields of the world
+
+
+def test_fields_leave_the_physics_and_keep_their_lines() -> None:
+    world, _ = upgraded("<physics>\n<gravity>0 0 -5</gravity>\n<magnetic_field>1 2 3</magnetic_field>\n</physics>", 5)
+    assert [(child.tag, child.text, child.line) for child in world.children] == [
+        ("physics", "", 2),
+        ("gravity", "0 0 -5", 3),
+        ("magnetic_field", "1 2 3", 4),
+    ]
+    assert not found(world, "physics").children
+
+
+def test_fields_twice(refused: Refused, in_world: Text) -> None:
+    physics = "<physics><gravity>0 0 -5</gravity></physics>"
+    beside = "<gravity>0 0 -4</gravity>\n" + physics
+    assert refused(in_world(beside, "1.5"))[0].startswith("dive.sdf:4 <gravity> in <physics>; stands in <world> since")
+    assert refused(in_world(physics + "\n" + physics, "1.5"))[0].startswith("dive.sdf:4 <gravity> in <physics>; stands")
+    assert refused(in_world(physics, "1.6"))[0].startswith("dive.sdf:3 <gravity> in <physics>; stands in <world> since")
+
+
+# poses
+
+
+def test_the_frame_of_a_pose(load: Load, refused: Refused, in_world: Text) -> None:
+    def text(attributes: str, version: str = "1.5") -> str:
+        first, second = '<link name="a"><pose>0 0 1 0 0 0</pose></link>', f"<pose {attributes}>1 0 0 0 0 0</pose>"
+        return in_world(f'<model name="m">{first}\n<link name="b">{second}</link></model>', version)
+
+    for version in ("1.4", "1.5", "1.6"):
+        links = {link.name: link.pose.position for link in load(text('frame="a"', version)).models[0].links}
+        assert links == {"m::a": (0.0, 0.0, 1.0), "m::b": (1.0, 0.0, 1.0)}
+    assert load(text('frame=""')).models[0].links[1].pose.position == (1.0, 0.0, 0.0)
+    assert "must name a link" in refused(text('frame="c"'))[0]
+    both = refused(text('frame="a" relative_to="a"'))
+    assert any("<pose frame>: a; the attribute frame of SDF 1.5 and 1.6" in line for line in both)
+    assert "use relative_to of SDF 1.7" in refused(text('frame="a"', "1.7"))[0]
+
+
+# joints
+
+
+@pytest.mark.parametrize(
+    ("flag", "minor", "expected"),
+    [
+        ("", 4, "__model__"),
+        ("", 5, None),
+        *(
+            (f"<use_parent_model_frame>{text}</use_parent_model_frame>", 5, "__model__")
+            for text in ("1", "true", "TRUE")
+        ),
+        *((f"<use_parent_model_frame>{text}</use_parent_model_frame>", 4, None) for text in ("0", "false")),
+        ("<use_parent_model_frame>1</use_parent_model_frame>", 6, "__model__"),
+    ],
+)
+def test_what_a_joints_axis_is_expressed_in(flag: str, minor: int, expected: str | None) -> None:
+    for tag in ("axis", "axis2"):
+        world, context = upgraded(f"<model><joint>\n<{tag}><xyz>1 0 0</xyz>{flag}</{tag}></joint></model>", minor)
+        axis = found(world, "model", "joint", tag)
+        assert found(axis, "xyz").attributes.get("expressed_in") == expected
+        assert [child.tag for child in axis.children] == ["xyz"]
+        context.raise_problems()
+
+
+def test_a_flag_that_is_none(refused: Refused, in_world: Text) -> None:
+    axis = "<axis><xyz>1 0 0</xyz>\n<use_parent_model_frame>maybe</use_parent_model_frame></axis>"
+    joint = f'<joint name="j" type="revolute"><parent>a</parent><child>b</child>{axis}</joint>'
+    (line,) = refused(in_world(f'<model name="m"><link name="a"/><link name="b"/>{joint}</model>', "1.6"))
+    assert line == "dive.sdf:4 <axis><use_parent_model_frame>: maybe; must be true, false, 1 or 0"
+
+
+# IMU
+
+
+def imu(noise: str, more: str = "") -> str:
+    return f'<sensor name="s" type="imu"><imu>\n<noise>{noise}</noise>{more}</imu></sensor>'
+
+
+def test_noise_of_an_imu_goes_to_each_axis(load: Load, in_link: Text) -> None:
+    terms = "<mean>{0}</mean><stddev>{1}</stddev><bias_mean>{2}</bias_mean><bias_stddev>{3}</bias_stddev>"
+    rate, accel = terms.format(1, 2, 3, 4), terms.format(5, 6, 7, 8)
+    text = imu(f"<type>gaussian</type><rate>{rate}</rate><accel>{accel}</accel>")
+    for version in ("1.4", "1.5"):
+        (sensor,) = load(in_link(text, version)).sensors
+        spec = sensor.spec
+        assert isinstance(spec, Imu)
+        gyro, force = Noise(1.0, 2.0, 3.0, 4.0), Noise(5.0, 6.0, 7.0, 8.0)
+        assert (spec.angular_velocity_x, spec.angular_velocity_y, spec.angular_velocity_z) == (gyro,) * 3
+        assert (spec.linear_acceleration_x, spec.linear_acceleration_y, spec.linear_acceleration_z) == (force,) * 3
+
+
+def test_noise_of_one_kind_only(load: Load, in_link: Text) -> None:
+    (sensor,) = load(in_link(imu("<type>gaussian</type><rate><stddev>2</stddev></rate>"), "1.5")).sensors
+    assert isinstance(sensor.spec, Imu)
+    assert sensor.spec.angular_velocity_z == Noise(stddev=2.0)
+    assert sensor.spec.linear_acceleration_z == NEUTRAL
+
+
+@pytest.mark.parametrize(
+    ("noise", "problem"),
+    [
+        ("<rate/>", "dive.sdf:6 <imu><noise>: missing; must be given: none, gaussian or gaussian_quantized"),
+        ("<type/><rate/>", "dive.sdf:6 <imu><type>: empty; must be given: none, gaussian or gaussian_quantized"),
+        (
+            "<type>pink</type><rate/>",
+            "dive.sdf:6 <noise type>: pink; must be one of none, gaussian, gaussian_quantized",
+        ),
+        ("<type>gaussian</type><rat/>", "dive.sdf:6 <noise><rat>; is unknown here; did you mean rate?"),
+        (
+            "<type>gaussian</type><rate>\n<men>1</men></rate>",
+            "dive.sdf:7 <noise><men>; is unknown here; did you mean mean?",
+        ),
+        ("<type>gaussian</type><rate>\n<stddev>-1</stddev></rate>", "dive.sdf:7 <noise><stddev>: -1; must be >= 0"),
+    ],
+)
+def test_noise_that_is_none(refused: Refused, in_link: Text, noise: str, problem: str) -> None:
+    assert problem in refused(in_link(imu(noise), "1.5"))
+
+
+def test_noise_in_both_ways(refused: Refused, in_link: Text) -> None:
+    more = "\n<angular_velocity><x/></angular_velocity>"
+    (line,) = refused(in_link(imu("<type>gaussian</type>", more), "1.5"))
+    assert line.startswith("dive.sdf:6 <imu><noise>; says the noise of the axes a second time; the other way is")
+    assert line.endswith("the <angular_velocity> on line 7; keep one of the two")
+
+
+def test_noise_of_an_imu_in_a_newer_file(refused: Refused, in_link: Text) -> None:
+    (line,) = refused(in_link(imu("<type>gaussian</type><rate/><accel/>"), "1.6"))
+    assert line.startswith("dive.sdf:6 <noise> in <imu>; stands in each axis since SDF 1.6")
+
+
+@pytest.mark.parametrize(
+    ("version", "inside", "beside", "topic", "notes"),
+    [
+        ("1.4", "<topic>a</topic>", "", "/a", 0),
+        ("1.6", "<topic>a</topic>", "", "/a", 0),
+        ("1.6", "<topic>__default_topic__</topic>", "", None, 0),
+        ("1.6", "<topic>__default_topic__</topic>", "<topic>b</topic>", "/b", 0),
+        ("1.6", "<topic>a</topic>", "<topic>b</topic>", "/b", 1),
+        ("1.7", "<topic>a</topic>", "", None, 1),
+    ],
+)
+def test_topic_of_an_imu(
+    load: Load, in_link: Text, version: str, inside: str, beside: str, topic: str | None, notes: int
+) -> None:
+    world = load(in_link(f'<sensor name="s" type="imu">{beside}<imu>{inside}</imu></sensor>', version))
+    assert world.sensors[0].topic == (topic or "/world/ocean/model/auv/link/base/sensor/s/imu")
+    assert [note.what for note in world.notes] == ["<imu><topic>"] * notes
+
+
+@pytest.mark.requirement("NAV-1")
+@pytest.mark.parametrize("kind", ["gps", "navsat"])
+@pytest.mark.parametrize("block", ["gps", "navsat"])
+def test_gps_and_navsat_are_one(load: Load, in_world: Text, kind: str, block: str) -> None:
+    noise = '<noise type="gaussian"><stddev>0.5</stddev></noise>'
+    sensing = f"<{block}><position_sensing><vertical>{noise}</vertical></position_sensing></{block}>"
+    origin = (
+        "<spherical_coordinates><latitude_deg>1</latitude_deg><longitude_deg>2</longitude_deg></spherical_coordinates>"
+    )
+    sensor = f'<sensor name="s" type="{kind}">{sensing}</sensor>'
+    (made,) = load(in_world(f'{origin}<model name="m"><link name="l">{sensor}</link></model>', "1.4")).sensors
+    assert isinstance(made.spec, NavSat)
+    assert Noise(stddev=0.5) in made.spec.noise()["altitude"]
+
+
+# names joined by ::
+
+
+def test_flat_names(load: Load, in_world: Text) -> None:
+    links = (
+        '<link name="a::b"><pose>1 0 0 0 0 0</pose><sensor name="s" type="imu"/></link>\n'
+        '<link name="c"><pose relative_to="a::b">0 1 0 0 0 0</pose></link>'
+        '<link name="a::d::e"><pose relative_to="a::d::e2">0 0 1 0 0 0</pose></link>'
+        '<link name="a::d::e2"/><plugin name="x::y" filename="z"/>'
+    )
+    world = load(in_world(f'<model name="m">\n{links}</model>', "1.7"))
+    poses = {link.name: link.pose.position for link in world.models[0].links}
+    assert poses == {
+        "m::c": (1.0, 1.0, 0.0),
+        "m::a::b": (1.0, 0.0, 0.0),
+        "m::a::d::e": (0.0, 0.0, 1.0),
+        "m::a::d::e2": (0.0, 0.0, 0.0),
+    }
+    assert [sensor.name for sensor in world.sensors] == ["m::a::b::s"]
+    warned = [note for note in world.notes if note.kind == "warning"]
+    assert [(note.what, str(note.where).rpartition(":")[2]) for note in warned] == [
+        ('children of <model name="m">', "4"),
+        ('children of <model name="a">', "5"),
+    ]
+
+
+def test_flat_names_that_clash(refused: Refused, in_world: Text) -> None:
+    text = '<model name="m"><link name="a"/>\n<link name="a::b"/></model>'
+    assert refused(in_world(text, "1.7"))[0].startswith("dive.sdf:4 <model name>: a; must be unique among")
+    assert refused(in_world(text, "1.8"))[0].startswith('dive.sdf:4 <link name>: a::b; must not contain "::"')
+    for name in ("::a", "a::", "::"):
+        assert refused(in_world(f'<model name="m"><link name="b"/><link name="{name}"/></model>', "1.6"))
+
+
+def test_a_joint_called_like_a_link(load: Load, in_world: Text) -> None:
+    joint = '<joint name="a" type="fixed"><parent>b</parent><child>a</child></joint>'
+    for first, second, line in ((joint, '<link name="a"/>', 3), ('<link name="a"/>', joint, 4)):
+        text = f'<model name="m">{first}\n{second}<link name="b"><pose>0 0 1 0 0 0</pose></link></model>'
+        world = load(in_world(text, "1.6"))
+        assert [link.name for link in world.models[0].links] == ["m::a", "m::b"]
+        assert world.models[0].canonical_link == "m::a"
+        (note,) = world.notes
+        assert (note.kind, note.what, str(note.where).rpartition(":")[2]) == ("warning", '<joint name="a">', str(line))
+
+
+# what is newer than the file says
+
+
+@pytest.mark.parametrize(
+    ("version", "body", "what", "since"),
+    [
+        (6, '<link name="b"><pose relative_to="a">1 0 0 0 0 0</pose></link>', "<pose relative_to>", 7),
+        (6, '<frame name="b" attached_to="a"/>', "<frame attached_to>", 7),
+        (8, '<link name="b"><pose degrees="true">0 0 0 0 0 90</pose></link>', "<pose degrees>", 9),
+        (8, '<link name="b"><pose rotation_format="quat_xyzw"/></link>', "<pose rotation_format>", 9),
+        (
+            11,
+            '<link name="b"><sensor name="s" type="imu"><frame_id>f</frame_id></sensor></link>',
+            "<sensor><frame_id>",
+            12,
+        ),
+    ],
+)
+def test_what_is_newer_is_read_with_a_warning(
+    load: Load, in_world: Text, version: int, body: str, what: str, since: int
+) -> None:
+    text = f'<model name="m"><link name="a"/>\n{body}\n{body.replace(chr(34) + "b", chr(34) + "c")}</model>'
+    newer = load(in_world(text, f"1.{since}"))
+    assert newer.notes == ()
+    older = load(in_world(text, f"1.{version}"))
+    assert older.models[0].links == newer.models[0].links
+    (note,) = older.notes
+    assert (note.kind, note.what, str(note.where).rpartition(":")[2]) == ("warning", what, "4")
+    assert note.reason == f"exists since SDF 1.{since}, and the file says 1.{version}; it is read as in SDF 1.{since}"
+
+
+def test_other_programs_elements_are_not_judged(load: Load, in_world: Text) -> None:
+    inside = '<noise><dynamic_bias_stddev>1</dynamic_bias_stddev></noise><pose relative_to="x"/>'
+    plugin = f'<plugin name="p" filename="f">{inside}</plugin><gz:x>{inside}</gz:x>'
+    world = load(in_world(f'<model name="m"><link name="a"/>{plugin}</model>', "1.4"))
+    assert {note.kind for note in world.notes} == {"unsupported", "foreign"}
+
+
+def spec_names(minor: int) -> set[tuple[str, str]]:
+    """Return (element, child or attribute) of all that a version of the specification has."""
+
+    def walk(element: ET.Element) -> Iterator[tuple[str, str]]:
+        name = element.get("name", "")
+        yield from ((name, child.get("name", "")) for child in element if child.tag in ("element", "attribute"))
+        for child in element:
+            if child.tag == "element":
+                yield from walk(child)
+            elif child.tag == "include" and (path := SPECS / f"1.{minor}" / child.get("filename", "")).exists():
+                yield name, ET.parse(path).getroot().get("name", "")  # noqa: S314 - the standard's own file
+
+    return {
+        pair
+        for path in (SPECS / f"1.{minor}").glob("*.sdf")
+        for pair in walk(ET.parse(path).getroot())  # noqa: S314 - the standard's own file
+    }
+
+
+@pytest.mark.skipif(not SPECS.is_dir(), reason="needs Debian's sdformat-sdf: the specifications up to 1.9")
+def test_since_when_things_exist() -> None:
+    """Against the published specifications; these packaged ones know nothing yet of navsat and of 1.10 on."""
+    names = {minor: spec_names(minor) for minor in range(4, 10)}
+    for pair, since in {**NEWER_ATTRIBUTES, **NEWER_ELEMENTS}.items():
+        if since < 10 and pair != ("sensor", "navsat"):
+            assert min(minor for minor in names if pair in names[minor]) == since, pair
+        else:
+            assert not any(pair in names[minor] for minor in names)
+
+
+def test_every_pose_of_1_4_has_plain_numbers(load: Load, in_world: Text) -> None:
+    pose = "<pose>1 2 3 0 0 1.5707963267948966</pose>"
+    (model,) = load(in_world(f'<model name="m">{pose}<link name="a">{pose}</link></model>', "1.4")).models
+    assert model.pose.position == (1.0, 2.0, 3.0)
+    assert 2.0 * math.acos(model.pose.rotation[0]) == pytest.approx(math.pi / 2.0)

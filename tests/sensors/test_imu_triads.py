@@ -1,0 +1,160 @@
+"""What leaks from axis to axis in an IMU, in which order, and whether its gyroscope tells the earth's rate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from navsense.environment.base import Environment
+from navsense.errors import SensorError
+from navsense.geodesy import Origin
+from navsense.motion.still import Still
+from navsense.noise.channel import Noise
+from navsense.pose import Pose
+from navsense.sensors import Imu
+from navsense.sensors.imu import tells_earth_rate
+from navsense.testing import witness_motion
+from navsense.ticks import Ticks
+
+TIME = np.arange(300) / 100.0
+OMEGA, FORCE = np.random.default_rng(9).normal(0.0, 1.0, (2, 300, 3))
+ANGLES = (0.01, -0.02, 0.03, 0.015, -0.025, 0.035)
+LEAK = np.array([[0.0, 0.01, -0.02], [0.03, 0.0, 0.015], [-0.025, 0.035, 0.0]])
+PULL = tuple(1e-3 * k for k in range(1, 10))
+
+
+@pytest.mark.requirement("NOI-6:misalignment", "IMU-1")
+def test_a_misalignment_is_the_matrix_of_its_six_angles() -> None:
+    gyro = Imu(angular_velocity_misalignment=ANGLES).apply(TIME, OMEGA, FORCE, seed=1)
+    assert np.allclose(gyro["angular_velocity"], OMEGA @ (np.eye(3) + LEAK).T, rtol=0.0, atol=1e-15)
+    assert np.array_equal(gyro["linear_acceleration"], FORCE)
+    force = Imu(linear_acceleration_misalignment=ANGLES).apply(TIME, OMEGA, FORCE, seed=1)
+    assert np.allclose(force["linear_acceleration"], FORCE @ (np.eye(3) + LEAK).T, rtol=0.0, atol=1e-15)
+    assert np.array_equal(force["angular_velocity"], OMEGA)
+
+
+@pytest.mark.requirement("NOI-6:misalignment")
+def test_a_triad_that_is_turned_by_a_small_angle_is_misaligned_by_it() -> None:
+    """Antisymmetric angles are a rotation of the triad, to the square of the angle; level, it then reads sin(angle)."""
+    x, y, z = 2e-4, -3e-4, 1e-4
+    sheet = Imu(linear_acceleration_misalignment=(z, -y, -z, x, y, -x))
+    still = Still(Pose())
+    ticks = Ticks(np.arange(5), 10.0)
+    _, measured = sheet.measure(
+        sheet.init(np.empty(0)), ticks, sheet.ideal(still, Environment(), ticks), np.empty((0, 5))
+    )
+    turned = Rotation.from_rotvec([x, y, z]).inv().apply([0.0, 0.0, 9.8])
+    assert np.allclose(measured.arrays["linear_acceleration"], turned, rtol=0.0, atol=9.8 * (4e-4) ** 2)
+    assert measured.arrays["linear_acceleration"][0, 0] == pytest.approx(9.8 * math.sin(-y), rel=1e-3)
+
+
+@pytest.mark.requirement("NOI-6:g_sensitivity")
+def test_specific_force_shows_in_the_angular_velocity() -> None:
+    """On a level table a gyroscope of 0.1 deg/s/g along its own axis is off by just that."""
+    reading = Imu(g_sensitivity=PULL).apply(TIME, OMEGA, FORCE, seed=1)
+    expected = OMEGA + FORCE @ np.array(PULL).reshape(3, 3).T
+    assert np.allclose(reading["angular_velocity"], expected, rtol=0.0, atol=1e-15)
+    assert np.array_equal(reading["linear_acceleration"], FORCE)
+    printed = math.radians(0.1) / 9.80665
+    level = Imu(g_sensitivity=(0.0,) * 8 + (printed,))
+    table = level.apply(TIME, np.zeros((300, 3)), np.tile([0.0, 0.0, 9.80665], (300, 1)), seed=1)
+    assert np.allclose(table["angular_velocity"], [0.0, 0.0, math.radians(0.1)], rtol=0.0, atol=1e-17)
+
+
+@pytest.mark.requirement("NOI-6:misalignment", "NOI-6:g_sensitivity")
+def test_leaks_come_before_the_gain_of_a_channel_and_its_noise() -> None:
+    noise = Noise(scale_factor=0.5, mean=0.25, precision=0.125)
+    sheet = Imu(*(noise,) * 6, angular_velocity_misalignment=ANGLES, g_sensitivity=PULL)
+    reading = sheet.apply(TIME, OMEGA, FORCE, seed=1)["angular_velocity"]
+    inner = OMEGA @ (np.eye(3) + LEAK).T + FORCE @ np.array(PULL).reshape(3, 3).T
+    steps = (1.5 * inner + 0.25) / 0.125
+    assert np.array_equal(reading, 0.125 * np.copysign(np.floor(np.abs(steps) + 0.5), steps))
+
+
+@pytest.mark.requirement("NOI-6:misalignment")
+def test_a_missing_number_in_one_triad_does_not_reach_the_other() -> None:
+    force = FORCE.copy()
+    force[7] = math.nan
+    sheet = Imu(linear_acceleration_misalignment=ANGLES, angular_velocity_misalignment=ANGLES)
+    reading = sheet.apply(TIME, OMEGA, force, seed=1)
+    assert np.isfinite(reading["angular_velocity"]).all()
+    assert np.isnan(reading["linear_acceleration"]).sum() == 3
+    seen = replace(sheet, g_sensitivity=(0.0, 1e-3, *(0.0,) * 7)).apply(TIME, OMEGA, force, seed=1)
+    assert np.isnan(seen["angular_velocity"]).sum() == 1
+
+
+@pytest.mark.requirement("NOI-6")
+def test_ideal_values_know_nothing_of_leaks() -> None:
+    ticks = Ticks(np.arange(20), 100.0)
+    sheet = replace(Imu.witness(), averaged=False, earth_rotation=False)
+    surroundings = Environment(origin=Origin(0.8, 0.3))
+    plain = Imu(reference=sheet.reference).ideal(witness_motion(), surroundings, ticks)
+    warmed = replace(sheet, **{name: Noise() for name in channel_names()}).ideal(witness_motion(), surroundings, ticks)
+    assert warmed.keys() == plain.keys()
+    assert all(np.array_equal(warmed[name], plain[name]) for name in plain)
+
+
+def channel_names() -> list[str]:
+    return [f"{triad}_{axis}" for triad in ("angular_velocity", "linear_acceleration") for axis in "xyz"]
+
+
+@pytest.mark.requirement("NOI-6", "IMU-1")
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("angular_velocity_misalignment", (0.0,) * 5, r"angular_velocity_misalignment \(rad\): .* must be 6 finite"),
+        ("linear_acceleration_misalignment", (0.0,) * 5 + (1.0,), "of a size below 1"),
+        ("linear_acceleration_misalignment", (math.nan,) * 6, "must be 6 finite numbers"),
+        ("angular_velocity_misalignment", 0.1, "must be 6 finite numbers"),
+        ("g_sensitivity", ((0.0,) * 3,) * 3, "must be 9 finite numbers"),
+        ("g_sensitivity", ("a",) * 9, "must be 9 finite numbers"),
+    ],
+)
+def test_numbers_that_are_no_leaks_are_refused(field: str, value: object, message: str) -> None:
+    with pytest.raises(SensorError, match=message):
+        Imu(**{field: value})
+
+
+@pytest.mark.requirement("IMU-4", "DOO-1")
+@pytest.mark.parametrize("field", ["averaged", "earth_rotation"])
+def test_own_arrays_are_what_they_are(field: str) -> None:
+    sheet = Imu(**{field: True})
+    with pytest.raises(SensorError, match=f"{field}: True; makes ideal values from a motion") as caught:
+        sheet.apply(TIME, OMEGA, FORCE, seed=1)
+    assert f"{field}=False" in caught.value.remedy
+    assert np.array_equal(replace(sheet, **{field: False}).apply(TIME, OMEGA, FORCE, seed=1)["angular_velocity"], OMEGA)
+
+
+@pytest.mark.requirement("IMU-4")
+def test_which_gyroscopes_tell_the_earths_rate() -> None:
+    """15.04 deg/h, against everything that is wrong with a sheet's best axis over 100 s."""
+    hour = math.radians(1.0) / 3600.0
+    assert not tells_earth_rate(Imu(), 100.0)  # a perfect instrument, of no grade
+    for noise, tells in (
+        (Noise(bias_stddev=14.0 * hour), True),
+        (Noise(bias_stddev=16.0 * hour), False),
+        (Noise(bias_instability=10.0 * hour, bias_mean=-10.0 * hour), True),
+        (Noise(bias_instability=11.0 * hour, bias_mean=-11.0 * hour), False),
+        (Noise(noise_density=140.0 * hour), True),
+        (Noise(noise_density=160.0 * hour), False),
+        (Noise(stddev=1400.0 * hour), True),
+        (Noise(stddev=1600.0 * hour), False),
+        (Noise(dynamic_bias_stddev=14.0 * hour, dynamic_bias_correlation_time=2.0), True),
+        (Noise(dynamic_bias_stddev=14.0 * hour, dynamic_bias_correlation_time=3.0), False),
+    ):
+        assert tells_earth_rate(Imu(noise, noise, noise), 100.0) is tells, noise
+    coarse, fine = Noise(bias_stddev=1.0), Noise(bias_stddev=hour)
+    assert tells_earth_rate(Imu(coarse, coarse, fine), 100.0)
+    assert not tells_earth_rate(Imu(linear_acceleration_x=fine), 100.0)
+
+
+@pytest.mark.requirement("IMU-3", "IMU-4")
+@pytest.mark.parametrize(
+    ("part", "tells"), [("HG9900", True), ("STIM300", True), ("MPU-6000", False), ("BMI088", False)]
+)
+def test_which_parts_tell_the_earths_rate(part: str, tells: bool) -> None:
+    assert tells_earth_rate(Imu.from_part(part), 100.0) is tells

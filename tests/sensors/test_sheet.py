@@ -1,0 +1,86 @@
+"""Parts as data sheets of sensors: each conversion against figures worked out by hand, and every part simulated."""
+
+from __future__ import annotations
+
+import math
+
+import allantools
+import numpy as np
+import pytest
+
+from navsense.errors import SensorError, UnknownNameError
+from navsense.sensors import AirPressure, Imu, Magnetometer, catalogue
+from navsense.sensors.catalogue.sheet import noises
+
+KINDS: dict[str, type[Imu | Magnetometer | AirPressure]] = {
+    "imu": Imu,
+    "magnetometer": Magnetometer,
+    "air_pressure": AirPressure,
+}
+
+
+@pytest.mark.requirement("IMU-3", "NOI-6")
+def test_a_density_per_root_hertz_is_one_sided_and_a_random_walk_is_not() -> None:
+    """ADIS16460 prints both of its gyroscope: 0.004 deg/s/sqrt(Hz), 0.17 deg/sqrt(h); they are one figure."""
+    from_density = noises(catalogue.part("icm-42688-p"), "angular_velocity")[0].noise_density
+    assert math.isclose(from_density, math.radians(0.0028) / math.sqrt(2.0), rel_tol=1e-12)
+    from_walk = noises(catalogue.part("stim300"), "angular_velocity")[0].noise_density
+    assert math.isclose(from_walk, math.radians(0.15) / 60.0, rel_tol=1e-12)
+
+
+@pytest.mark.requirement("NOI-6")
+def test_a_limit_is_three_deviations_and_a_typical_value_one() -> None:
+    noise = noises(catalogue.part("bmi088"), "angular_velocity")[0]
+    assert math.isclose(noise.bias_stddev, math.radians(1.0))
+    assert math.isclose(noise.scale_factor_stddev, 0.01)
+    assert math.isclose(noise.maximum, math.radians(2000.0))
+    assert math.isclose(noise.precision, math.radians(1.0 / 16.384))
+    assert noise.temperature_coefficient == 0.0
+    warm = noises(catalogue.part("bmi088"), "linear_acceleration", temperature=True)[0]
+    assert math.isclose(warm.temperature_coefficient, 0.2e-3 * 9.80665 / 3.0)
+
+
+@pytest.mark.requirement("IMU-3", "DOO-1")
+@pytest.mark.parametrize("name", catalogue.names())
+def test_every_part_is_a_sensor_that_can_be_applied(name: str) -> None:
+    part = catalogue.part(name)
+    sheet = KINDS[part.sensor].from_part(name)
+    time = np.arange(200) / 100.0
+    if isinstance(sheet, Imu):
+        reading = sheet.apply(time, np.zeros((200, 3)), np.tile([0.0, 0.0, 9.8], (200, 1)), seed=7)
+    elif isinstance(sheet, Magnetometer):
+        reading = sheet.apply(time, np.tile([2e-5, 0.0, -4e-5], (200, 1)), seed=7)
+    else:
+        reading = sheet.apply(time, np.full(200, 101325.0), seed=7)
+    for key, values in reading.items():
+        if key != "orientation":
+            assert np.isfinite(values).all()
+            assert not np.array_equal(values, reading.truth[key]), "a part has errors"
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("IMU-3", "NOI-6")
+def test_the_allan_deviation_of_a_part_is_that_of_its_sheet() -> None:
+    """STIM300, its gyroscope: 0.15 deg/sqrt(h) at short times, read by allantools, averaged over serial numbers."""
+    rate, seconds, serials = 50.0, 400.0, 30
+    time = np.arange(int(rate * seconds)) / rate
+    still, up = np.zeros((time.size, 3)), np.tile([0.0, 0.0, 9.8], (time.size, 1))
+    sheet, variances = Imu.from_part("stim300"), []
+    for run in range(serials):
+        values = sheet.apply(time, still, up, seed=5, run=run)["angular_velocity"]
+        for axis in range(3):
+            _, deviation, _, _ = allantools.oadev(values[:, axis], rate=rate, data_type="freq", taus=[1.0])
+            variances.append(deviation[0] ** 2)
+    # 5.5: Student's t of 89 degrees of freedom at a false-alarm rate of 1e-6; rounding and flicker add a little.
+    mean, spread = np.mean(variances), np.std(variances, ddof=1) / math.sqrt(len(variances))
+    noise = sheet.angular_velocity_x
+    added = (0.664 * noise.bias_instability) ** 2 + noise.precision**2 / 12.0
+    declared = (math.radians(0.15) / 60.0) ** 2
+    assert declared - 5.5 * spread < mean < declared + 3.0 * added + 5.5 * spread
+
+
+def test_what_is_no_part_of_the_kind_is_refused() -> None:
+    with pytest.raises(SensorError, match="channel of part rm3100"):
+        Imu.from_part("rm3100")
+    with pytest.raises(UnknownNameError):
+        Magnetometer.from_part("nothing")

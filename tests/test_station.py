@@ -1,0 +1,124 @@
+"""Latency and faults of mounted sensors: in memory, stepped live, in files, from SDF."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mcap.reader import make_reader
+
+import navsense as ns
+from navsense.clock import Latency
+from navsense.errors import SdfError
+from navsense.noise.faults import Faults
+from navsense.sensors import Imu
+from navsense.sinks.load import load as load_recording
+from navsense.stepping import joined
+from navsense.testing import demand_same_reading, row_of, witness_world
+from navsense.world import World
+
+NAME = "robot::arm::imu"
+SLOW = Latency(fixed=0.02, mean=0.05, stddev=0.05)
+TROUBLED = Faults(dropout_rate=2.0, dropout_duration=0.1, stuck_rate=2.0, stuck_duration=0.1)
+
+
+def troubled(latency: Latency | None = SLOW, faults: Faults = TROUBLED) -> World:
+    world = witness_world(("imu", Imu.witness()))
+    return replace(world, sensors=tuple(replace(s, latency=latency, faults=faults) for s in world.sensors))
+
+
+@pytest.mark.requirement("CLK-9", "NOI-6", "LIV-1", "BAT-1")
+def test_live_releases_at_arrival_what_the_batch_measures() -> None:
+    world, duration = troubled(), 2.0
+    batch = ns.simulate(world, duration, seed=3)[NAME]
+    released, sim = [], ns.live(world, seed=3)
+    for step in sim:
+        if step.time > duration + 2.0:
+            break
+        if NAME in step.readings:
+            reading = step.readings[NAME]
+            assert (reading.arrival <= step.time).all()
+            assert (reading.arrival > step.time - world.max_step_size - 1e-12).all()
+            released.append(reading)
+    live = joined(released)
+    demand_same_reading("batch", live.between(0, batch.time.size), batch, "when stepped live")
+    runs = ns.simulate(world, duration, seed=3, runs=(0, 4))[NAME]
+    assert runs.arrival.shape == (2, batch.time.size)
+    demand_same_reading("batch", row_of(runs, 0), batch, "in run 0")
+    assert not np.array_equal(runs.arrival[1], batch.arrival)
+
+
+@pytest.mark.requirement("NOI-6")
+def test_faults_leave_everything_else_as_it_is() -> None:
+    whole = ns.simulate(troubled(None, Faults()), 4.0, seed=3)[NAME]
+    cut = ns.simulate(troubled(None), 4.0, seed=3)[NAME]
+    assert np.array_equal(whole.arrival, whole.time)
+    assert whole.valid.all()
+    assert not cut.valid.all()
+    assert np.array_equal(cut.valid, cut.emitted)
+    assert np.isnan(cut["angular_velocity"][~cut.valid]).all()
+    fresh = (cut["angular_velocity"] == whole["angular_velocity"]).all(axis=1)
+    assert not fresh[cut.valid].all(), "it was stuck now and then"
+    assert fresh.mean() > 0.3
+    assert np.array_equal(cut.errors["angular_velocity"], whole.errors["angular_velocity"])
+    assert np.array_equal(cut.clock_error, whole.clock_error)
+
+
+@pytest.mark.requirement("CLK-9", "CLK-5")
+def test_recordings_keep_arrival_and_validity(tmp_path: Path) -> None:
+    world = troubled()
+    run = ns.simulate(world, 2.0, seed=3)
+    run.save(tmp_path / "run.mcap")
+    run.save(tmp_path / "run.npz")
+    reading = run[NAME]
+    kept = load_recording(tmp_path / "run.npz").readings[NAME]
+    assert np.array_equal(kept.arrival, reading.arrival)
+    assert np.array_equal(kept.valid, reading.valid)
+    with (tmp_path / "run.mcap").open("rb") as stream:
+        messages = [m for _, channel, m in make_reader(stream).iter_messages() if channel.topic == "/imu"]
+    sent = reading.emitted
+    assert [m.log_time for m in messages] == np.rint(reading.arrival[sent] * 1e9).astype(int).tolist()
+    assert [m.publish_time for m in messages] == np.rint(reading.time[sent] * 1e9).astype(int).tolist()
+    streamed = tmp_path / "streamed.mcap"
+    ns.record(world, streamed, 2.0, seed=3)
+    assert streamed.read_bytes() == (tmp_path / "run.mcap").read_bytes()
+
+
+def sdf(inside: str) -> str:
+    return f"""<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
+<model name="m"><link name="l"><sensor name="s" type="magnetometer"><update_rate>10</update_rate>
+{inside}
+</sensor></link></model></world></sdf>"""
+
+
+@pytest.mark.requirement("CLK-9", "NOI-6")
+def test_they_are_read_from_sdf(tmp_path: Path) -> None:
+    path = tmp_path / "w.sdf"
+    path.write_text(
+        sdf(
+            "<navsense:latency><fixed>0.1</fixed><mean>0.2</mean></navsense:latency>"
+            "<navsense:faults><dropout_rate>0.5</dropout_rate>"
+            "<dropout_duration>3</dropout_duration></navsense:faults>"
+        )
+    )
+    (sensor,) = ns.load(path).sensors
+    assert sensor.latency == Latency(0.1, 0.2)
+    assert sensor.faults == Faults(dropout_rate=0.5, dropout_duration=3.0)
+
+
+@pytest.mark.parametrize(
+    ("inside", "message"),
+    [
+        ("<navsense:faults><dropout_rate>0.5</dropout_rate></navsense:faults>", r"w.sdf:3 .*dropout.*both"),
+        ("<navsense:faults><stuck_rate>-1</stuck_rate></navsense:faults>", r"w.sdf:3 .*stuck_rate.*>= 0"),
+        ("<navsense:faults><odd>1</odd></navsense:faults>", r"w.sdf:3 .*odd"),
+        ("<navsense:latency><stddev>1</stddev></navsense:latency>", r"w.sdf:3 .*mean"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_line(tmp_path: Path, inside: str, message: str) -> None:
+    path = tmp_path / "w.sdf"
+    path.write_text(sdf(inside))
+    with pytest.raises(SdfError, match=message):
+        ns.load(path)
