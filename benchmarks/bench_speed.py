@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from xml.parsers import expat
 
 import numpy as np
 
@@ -69,6 +70,21 @@ def numpy_draws() -> Iterator[str]:
     yield line(
         "standard normals", f"{count / ours:.0f} M/s", f"NumPy {count / theirs:.0f} M/s", f"{theirs / ours:.1f}x"
     )
+
+
+def loading(folder: Path) -> Iterator[str]:
+    """Load a world of 500 IMUs with noise on every axis, beside expat going through the same bytes."""
+    axis = "<noise type='gaussian'><stddev>1e-3</stddev><bias_stddev>1e-2</bias_stddev></noise>"
+    triad = "".join(f"<{name}>{axis}</{name}>" for name in "xyz")
+    block = f"<imu><angular_velocity>{triad}</angular_velocity><linear_acceleration>{triad}</linear_acceleration></imu>"
+    body = f"<update_rate>100</update_rate>{block}"
+    sensors = "".join(f"<sensor name='s{i}' type='imu'>{body}</sensor>" for i in range(500))
+    path = folder / "many.sdf"
+    path.write_text(f"<sdf version='1.9'><model name='m'><link name='l'>{sensors}</link></model></sdf>")
+    ours = best_time(lambda: ns.load(path), rounds=3)
+    theirs = best_time(lambda: expat.ParserCreate().Parse(path.read_bytes(), True), rounds=3)
+    beside = f"expat alone {theirs:.3f} s; goal 0.5 s"
+    yield line("load a world of 500 imus", f"{ours:.2f} s", beside, f"{ours / theirs:.0f}x")
 
 
 def in_memory() -> Iterator[str]:
@@ -213,6 +229,7 @@ def main() -> None:
             thousand_kilohertz(),
             live(),
             messages(folder),
+            loading(folder),
             starts(folder),
             memory(folder),
         ):

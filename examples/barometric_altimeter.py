@@ -39,7 +39,7 @@ from navsense.sdf.fill.fields import number_of
 from navsense.sdf.fill.noise import noise_of
 from navsense.sdf.read import Element
 from navsense.sensors import Measured, Output
-from navsense.sensors.base import TEMPERATURE, warmth
+from navsense.sensors.base import TEMPERATURE, signals_at
 from navsense.streams import Process
 from navsense.testing import check_sensor
 from navsense.ticks import Ticks
@@ -127,6 +127,11 @@ class BarometricAltimeter:
     def _channel(self) -> Channels:
         return Channels(("pressure",), (self.noise_of_pressure,))
 
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Return the signals that the sheet needs."""
+        return (TEMPERATURE,) if self._channel.warms else ()
+
     def noise(self) -> Mapping[str, tuple[ns.Noise, ...]]:
         """Return the noise of the pressure."""
         return {"pressure": self._channel.noises}
@@ -145,7 +150,7 @@ class BarometricAltimeter:
         height, (vx, vy, vz) = truth.position_w[:, 2], truth.velocity_w.T
         pressure = self._air.pressure_at(height)
         dynamic = 0.5 * self._air.density_at(height) * (vx * vx + vy * vy + vz * vz)
-        warm = warmth(environment, ticks.time, needed=self._channel.warms)
+        warm = signals_at(self, environment, ticks.time)
         altitude = self._scale.altitude_of(pressure)
         return {"pressure": pressure, "altitude": altitude, "dynamic_pressure": dynamic, **warm}
 

@@ -11,9 +11,11 @@ from mcap.reader import make_reader
 
 import navsense as ns
 from navsense.clock import Latency
-from navsense.errors import SdfError
+from navsense.describe import describe
+from navsense.errors import SdfError, SimulationError
 from navsense.noise.faults import Faults
 from navsense.sensors import Imu
+from navsense.sensors.base import signals_of
 from navsense.sinks.load import load as load_recording
 from navsense.stepping import joined
 from navsense.testing import demand_same_reading, row_of, witness_world
@@ -122,3 +124,30 @@ def test_what_cannot_be_is_refused_with_its_line(tmp_path: Path, inside: str, me
     path.write_text(sdf(inside))
     with pytest.raises(SdfError, match=message):
         ns.load(path)
+
+
+@pytest.mark.requirement("NOI-6", "MAG-7")
+def test_a_signal_that_is_missing_is_an_error_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "w.sdf"
+    warm = "<navsense:noise><temperature_coefficient>1e-8</temperature_coefficient></navsense:noise>"
+    block = f"<magnetometer><x><noise type='gaussian'>{warm}</noise></x></magnetometer>"
+    path.write_text(sdf(block))
+    with pytest.raises(SimulationError, match=r"w.sdf:\d+ signal of sensor m::l::s: temperature.*navsense:signal"):
+        ns.load(path)
+    signal = '<navsense:signal name="temperature">300</navsense:signal>'
+    path.write_text(sdf(block).replace('<world name="w">', f'<world name="w">{signal}'))
+    (sensor,) = ns.load(path).sensors
+    assert signals_of(sensor.spec) == ("temperature",)
+
+
+@pytest.mark.requirement("IMU-4", "TRU-1")
+def test_a_description_says_where_the_world_stands_and_what_a_fine_gyro_misses() -> None:
+    fine = Imu.from_part("stim300")
+    world = witness_world(("fine", fine), ("coarse", Imu.from_part("mpu-6000")))
+    lines = list(describe(world))
+    assert any("stands at latitude 45.8366" in row for row in lines)
+    assert sum("feel the earth turn" in row for row in lines) == 1
+    turning = witness_world(("fine", replace(fine, earth_rotation=True)))
+    lines = list(describe(turning))
+    assert not any("feel the earth turn" in row for row in lines)
+    assert "    earth_rotation: True" in lines

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from navsense.clock import Clock, Latency, Oscillator
+from navsense.environment.base import Environment, Sum
 from navsense.errors import SimulationError, SinkError, Where
 from navsense.messages.kalibr import kalibr
 from navsense.motion.base import Motion
@@ -16,7 +17,8 @@ from navsense.motion.replay import Replay
 from navsense.motion.still import Still
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.faults import Faults
-from navsense.sensors import AirPressure, Altimeter, Imu, Zeroed
+from navsense.sensors import Imu
+from navsense.sensors.base import remarks_of
 from navsense.world import Model, MountedSensor, World
 
 AXES = "xyz"
@@ -71,11 +73,7 @@ def sensor_lines(sensor: MountedSensor) -> Iterator[str]:
             continue
         for axis, noise in zip(AXES, noises, strict=False):
             yield f"    {output}.{axis}: {noise_words(noise)}"
-    if isinstance(sensor.spec, Altimeter):
-        reference = sensor.spec.reference_in_force
-        yield f"    reference: {reference if isinstance(reference, Zeroed) else f'{reference:g} m'}"
-    if isinstance(sensor.spec, AirPressure):
-        yield f"    reference_altitude: {sensor.spec.reference_altitude:g} m"
+    yield from (f"    {remark}" for remark in remarks_of(sensor.spec, sensor.rate))
 
 
 def sheet_words(sheet: Any, neutral: Any) -> str:
@@ -107,9 +105,32 @@ def clock_lines(clock: Clock) -> Iterator[str]:
         yield "  its stamps always rise"
 
 
+def field_words(source: Any) -> str:
+    """Return the kind of a field and its figures; of a sum those of its parts."""
+    if isinstance(source, Sum):
+        return " and ".join(field_words(part) for part in source.fields)
+    given = ((field.name, getattr(source, field.name)) for field in fields(source))
+    figures = ", ".join(f"{name} {value}" for name, value in given if not is_dataclass(value))
+    return f"{type(source).__name__} {figures}".strip()
+
+
+def surroundings_lines(environment: Environment) -> Iterator[str]:
+    """Yield the lines of a world's fields, place and signals."""
+    if environment.origin is not None:
+        place = environment.origin
+        degrees = f"latitude {math.degrees(place.latitude):.9g} deg, longitude {math.degrees(place.longitude):.9g} deg"
+        yield f"  stands at {degrees}, {place.elevation:g} m, heading {math.degrees(place.heading):g} deg"
+    yield f"  gravity (m/s^2): {field_words(environment.gravity)}"
+    yield f"  magnetic field (T): {field_words(environment.magnetic_field)}"
+    yield f"  air: {field_words(environment.atmosphere)}"
+    for name in environment.signals:
+        yield f"  signal {name}"
+
+
 def describe(world: World) -> Iterator[str]:
     """Yield the description of a world, line by line."""
     yield f"world {world.name}, max_step_size {world.max_step_size:g} s"
+    yield from surroundings_lines(world.environment)
     yield "models"
     for model in world.models:
         yield f"  {model.name}: {model_words(model)}, {len(model.links)} links, canonical link {model.canonical_link}"

@@ -1,10 +1,12 @@
 """Quaternions in scalars: unit Hamilton quaternions w x y z, scalars in and a tuple out.
 
-``rotation_ab`` takes coordinates of frame b to coordinates of frame a. Each formula is a plain function (`turned`,
-`product`) for single poses and a kernel of it (`rotate`, `multiply`) for use inside compiled loops.
+``rotation_ab`` takes coordinates of frame b to coordinates of frame a. A formula that single poses need too is a plain
+function (`turned`, `product`, `shortest_vector`) and a kernel of it (`rotate`, `multiply`, `rotation_vector`).
 """
 
 from __future__ import annotations
+
+import math
 
 from navsense.compiled import kernel
 
@@ -37,6 +39,20 @@ def product(
 
 
 multiply = kernel(product)
+
+
+def shortest_vector(w: float, x: float, y: float, z: float) -> tuple[float, float, float]:
+    """Return the shortest rotation vector (rad) of a quaternion."""
+    sine = math.sqrt(x * x + y * y + z * z)
+    scale = 2.0
+    if sine > 0.0:
+        scale = 2.0 * math.atan2(sine, abs(w)) / sine
+    if w < 0.0:
+        scale = -scale
+    return scale * x, scale * y, scale * z
+
+
+rotation_vector = kernel(shortest_vector)
 
 
 @kernel

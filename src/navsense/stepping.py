@@ -83,6 +83,7 @@ class LiveSensor:
         self._ahead = AHEAD if foreseen and not isinstance(sensor.spec, Adjustable) else 1
         self._block: Reading
         self._waiting: Reading | None = None
+        self._said: Reading | None = None
         self._first = self._measured = self._next = 0
 
     @property
@@ -95,9 +96,9 @@ class LiveSensor:
 
         Raises `SimulationError` before the first reading, `UnknownNameError` for an array that there is none of.
         """
-        if self.reading is None:
+        if self._said is None:
             raise SimulationError(f"array {name!r} of {self.name}", allowed="is known after its first reading")
-        latest: AnyArray = self.reading[name][-1]
+        latest: AnyArray = self._said[name][-1]
         return latest
 
     def set(self, name: str, value: float) -> None:
@@ -125,6 +126,9 @@ class LiveSensor:
         if self.mounted.latency is not None:
             taken = self._arrived(taken, end)
         self.reading = taken or self.reading
+        if taken is not None and taken.emitted.any():
+            last = int(np.flatnonzero(taken.emitted)[-1])
+            self._said = taken.between(last, last + 1)
         return taken
 
     def _arrived(self, taken: Reading | None, end: float) -> Reading | None:

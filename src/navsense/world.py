@@ -13,7 +13,7 @@ from navsense.errors import SimulationError, Where
 from navsense.motion.base import Motion
 from navsense.noise.faults import Faults
 from navsense.pose import Pose
-from navsense.sensors.base import Sensor
+from navsense.sensors.base import Sensor, signals_of
 from navsense.ticks import FASTEST, SLOWEST, checked_rate
 
 
@@ -122,6 +122,16 @@ class World:
             checked_rate(sensor.rate, f"rate of sensor {sensor.name}")
             if (sensor.model, sensor.link) not in links:
                 raise SimulationError(f"link of sensor {sensor.name}", sensor.link, allowed=_AMONG_LINKS)
+            for name in signals_of(sensor.spec):
+                if name not in self.environment.signals:
+                    known = ", ".join(self.environment.signals) or "none: the world has no signal"
+                    raise SimulationError(
+                        f"signal of sensor {sensor.name}",
+                        name,
+                        allowed=f"must be one of {known}",
+                        remedy=f'give the world <navsense:signal name="{name}">, or leave out what needs it',
+                        where=sensor.where,
+                    )
             if sensor.clock is not None and sensor.clock not in clocks:
                 allowed = f"must be one of {', '.join(sorted(clocks)) or 'none: the world has no clock'}"
                 raise SimulationError(f"clock of sensor {sensor.name}", sensor.clock, allowed=allowed)

@@ -15,6 +15,7 @@ they are, for means over each sample's interval, as an integrating instrument gi
     Ramp(R)                 R^2 tau^2 / 2                   0
     GaussMarkov(q, T)       s^2 h(y) / y^2                  s^2 p(y) / y^2          s^2 = q^2 T / 2
     PhaseGaussMarkov(s, T)  s^2 (2 y - h) / tau^2           s^2 (2 y - p) / tau^2   an error of the phase itself
+    AgeingWalk(q)           none: it grows                  11 q^2 tau^3 / 120      random walk of the ageing
 
 A simulated sensor does not average: it gives the process at the instant. `sampled=True` is the exact variance of that,
 for spans of m such samples, e = 1 / (rate T) and phi = e^-e, the drift being b_k = phi b_(k-1) + noise:
@@ -194,6 +195,25 @@ class Ramp:
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the autocovariance of the phase: none."""
         return np.zeros_like(_floats(lag))
+
+
+@dataclass(frozen=True)
+class AgeingWalk:
+    """Random walk of the ageing, q in unit per second and root second: the frequency's is integrated once more."""
+
+    density: float
+
+    def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Allan variance, which no record bounds: infinity."""
+        return np.full_like(_floats(factor), math.inf if self.density > 0.0 else 0.0)
+
+    def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
+        """Return the Hadamard variance, the unit squared."""
+        return np.asarray(11.0 / 120.0 * self.density**2 * (_floats(factor) / rate) ** 3)
+
+    def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
+        """Return the generalised autocovariance of the phase, (unit s)^2, for differences of third order."""
+        return np.asarray(-(self.density**2) / 240.0 * (np.abs(_floats(lag)) / rate) ** 5)
 
 
 @dataclass(frozen=True)

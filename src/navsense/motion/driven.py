@@ -20,7 +20,7 @@ from navsense.motion._checks import pose_row
 from navsense.motion.base import MotionBlock, empty_arrays
 from navsense.pose import Pose, conjugate
 from navsense.pose import multiply as multiply_poses
-from navsense.rotation import multiply
+from navsense.rotation import multiply, shortest_vector
 from navsense.typing import FloatArray, Quaternion, Quaternions, Times, Vector, Vectors
 
 
@@ -30,14 +30,6 @@ class State:
 
     pose: Pose = Pose()
     velocity: Vector = (0.0, 0.0, 0.0)
-
-
-def rotation_vector(q: Quaternion) -> Vector:
-    """Return the rotation vector (rad), at most pi long, of a unit quaternion w x y z."""
-    w, x, y, z = q if q[0] >= 0.0 else (-q[0], -q[1], -q[2], -q[3])
-    sine = math.sqrt(x * x + y * y + z * z)
-    scale = 2.0 if sine < 1e-12 else 2.0 * math.atan2(sine, w) / sine
-    return (scale * x, scale * y, scale * z)
 
 
 @kernel
@@ -123,7 +115,7 @@ class Driven:
             raise MotionError("time of a driven model", time, allowed=f"must be after {float(self._span[1])!r} s")
         self._before, self._after = self._after, row
         turn = multiply_poses(conjugate(_rotation(self._before)), _rotation(row))
-        self._turn, self._span = np.array(rotation_vector(turn)), np.array((self._span[1], time))
+        self._turn, self._span = np.array(shortest_vector(*turn)), np.array((self._span[1], time))
 
     def at(self, time: Times) -> MotionBlock:
         """Return the truth at instants (n,) s inside the last step, or at 0. Raises `MotionError` elsewhere."""

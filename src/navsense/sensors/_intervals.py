@@ -23,22 +23,10 @@ from navsense.compiled import kernel
 from navsense.environment.base import Uniform, VectorField
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.foreseen import is_foreseen
-from navsense.rotation import cross, multiply, rotate
+from navsense.rotation import cross, multiply, rotate, rotation_vector
 from navsense.series import frozen
 from navsense.ticks import Ticks
 from navsense.typing import FloatArray, IntArray, Quaternions, Vectors
-
-
-@kernel
-def rotation_vector(w: float, x: float, y: float, z: float) -> tuple[float, float, float]:
-    """Return the shortest rotation vector (rad) of a quaternion."""
-    sine = math.sqrt(x * x + y * y + z * z)
-    scale = 2.0
-    if sine > 0.0:
-        scale = 2.0 * math.atan2(sine, abs(w)) / sine
-    if w < 0.0:
-        scale = -scale
-    return scale * x, scale * y, scale * z
 
 
 @kernel

@@ -25,7 +25,7 @@ from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
 from navsense.sensors.apply import apply
-from navsense.sensors.base import TEMPERATURE, Measured, Output, warmth
+from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
 from navsense.sensors.catalogue import part
 from navsense.sensors.catalogue.sheet import noises
 from navsense.series import Reading
@@ -59,6 +59,11 @@ class AirPressure:
     def _channels(self) -> Channels:
         return Channels(("pressure",), (self.pressure,))
 
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Return the signals that the sheet needs."""
+        return (TEMPERATURE,) if self._channels.warms else ()
+
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of the pressure."""
         return {"pressure": (self.pressure,)}
@@ -76,7 +81,7 @@ class AirPressure:
         elevation = environment.origin.elevation if environment.origin else 0.0
         altitude = motion.at(ticks.time).position_w[:, 2] + (elevation + self.reference_altitude)
         pressure = environment.atmosphere.pressure_at(altitude)
-        return {"pressure": pressure, **warmth(environment, ticks.time, needed=self._channels.warms)}
+        return {"pressure": pressure, **signals_at(self, environment, ticks.time)}
 
     def measure(
         self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray

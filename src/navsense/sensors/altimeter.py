@@ -28,7 +28,7 @@ from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
 from navsense.sensors.apply import apply, checked_rows, checked_time, own_ticks
-from navsense.sensors.base import TEMPERATURE, Measured, Output, warmth
+from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
 from navsense.series import Reading
 from navsense.streams import Process
 from navsense.ticks import Ticks
@@ -140,6 +140,16 @@ class Altimeter:
     def _channels(self) -> Channels:
         return Channels(CHANNELS, (self.vertical_position, self.vertical_velocity))
 
+    def remarks(self, rate: float) -> tuple[str, ...]:
+        """Return from what heights are told."""
+        reference = self.reference_in_force
+        return (f"reference: {reference if isinstance(reference, Zeroed) else f'{reference:g} m'}",)
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Return the signals that the sheet needs."""
+        return (TEMPERATURE,) if self._channels.warms else ()
+
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of height and velocity."""
         return {"vertical_position": (self.vertical_position,), "vertical_velocity": (self.vertical_velocity,)}
@@ -179,7 +189,7 @@ class Altimeter:
         reference = self._reference(motion, ticks, truth.position_w)
         _vertical(truth.position_w, truth.velocity_w, reference, height, rate)
         found = {"vertical_position": height, "vertical_velocity": rate, REFERENCE: reference}
-        return {**found, **warmth(environment, ticks.time, needed=self._channels.warms)}
+        return {**found, **signals_at(self, environment, ticks.time)}
 
     def measure(
         self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray

@@ -11,7 +11,7 @@ The spec is the sensor's own frozen dataclass, so the four are its methods. Noth
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -77,12 +77,34 @@ TEMPERATURE = "temperature"
 """Name of the signal (K) that temperature coefficients act on, and of its values among the ideal ones."""
 
 
-def warmth(environment: Environment, time: Times, *, needed: bool) -> dict[str, AnyArray]:
-    """Return the temperature (n,) K at instants (n,) s by its name, nothing where it is not needed.
+def signals_of(spec: Any) -> tuple[str, ...]:
+    """Return the names of the world's signals that a sensor goes by: its `signals`, none where it has no such thing."""
+    return tuple(getattr(spec, "signals", ()))
+
+
+def remarks_of(spec: Any, rate: float) -> tuple[str, ...]:
+    """Return what a description says of a sheet at a rate (Hz) beside its noise: its own `remarks`, else its fields."""
+    if hasattr(spec, "remarks"):
+        return tuple(spec.remarks(rate))
+    return fields_of(spec)
+
+
+def fields_of(spec: Any) -> tuple[str, ...]:
+    """Return the fields of a sheet that are no noise and not what they are by default."""
+    given = ((field, getattr(spec, field.name)) for field in fields(spec)) if is_dataclass(spec) else ()
+    return tuple(
+        f"{field.name}: {value}"
+        for field, value in given
+        if not isinstance(value, Noise) and field.name != "classic" and value != field.default
+    )
+
+
+def signals_at(spec: Any, environment: Environment, time: Times) -> dict[str, AnyArray]:
+    """Return the signals (n,) that a sensor goes by at instants (n,) s, by name.
 
     Raises `FieldError` where the world has no such signal.
     """
-    return {TEMPERATURE: environment.signal(TEMPERATURE, time)} if needed else {}
+    return {name: environment.signal(name, time) for name in signals_of(spec)}
 
 
 def flags_of(measured: Measured, count: int) -> dict[str, BoolArray]:

@@ -45,7 +45,7 @@ from navsense.sensors._low_pass import low_pass, stiffness_of
 from navsense.sensors._mix import checked_numbers, mix, square
 from navsense.sensors._vibration import Vibration, add_lines, lines_of
 from navsense.sensors.apply import apply
-from navsense.sensors.base import TEMPERATURE, Measured, Output, warmth
+from navsense.sensors.base import TEMPERATURE, Measured, Output, fields_of, signals_at
 from navsense.sensors.catalogue import part
 from navsense.sensors.catalogue.sheet import noises
 from navsense.series import Reading, frozen
@@ -240,6 +240,18 @@ class Imu:
         """True where nothing comes between the ideal values and their noise."""
         return not (self.bandwidth or self.vibration) and self._matrix is None
 
+    def remarks(self, rate: float) -> tuple[str, ...]:
+        """Return the fields that are no noise, and whether the earth's rate is missed."""
+        if self.earth_rotation or not tells_earth_rate(self, rate):
+            return fields_of(self)
+        missed = "warning: fine enough to feel the earth turn (7.3e-5 rad/s), which is left out without earth_rotation"
+        return (*fields_of(self), missed)
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Return the signals that the sheet needs."""
+        return (TEMPERATURE,) if self._channels.warms else ()
+
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of each axis of each array."""
         noises = self._channels.noises
@@ -269,7 +281,7 @@ class Imu:
         _perfect(*seen, frozen(reference), channels, orientation)
         if self.averaged or self.earth_rotation:
             self._overwrite(motion, environment, ticks, truth, channels)
-        found = {**triads(channels.T), **warmth(environment, time, needed=self._channels.warms)}
+        found = {**triads(channels.T), **signals_at(self, environment, time)}
         return {"orientation": orientation, **found} if self.orientation else found
 
     def _overwrite(

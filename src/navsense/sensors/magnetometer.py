@@ -29,7 +29,7 @@ from navsense.noise.channels import Channels, ChannelState
 from navsense.rotation import rotate
 from navsense.sensors._mix import IDENTITY, checked_numbers, mix, square
 from navsense.sensors.apply import apply, checked_rows, checked_time
-from navsense.sensors.base import TEMPERATURE, Measured, Output, warmth
+from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
 from navsense.sensors.catalogue import part
 from navsense.sensors.catalogue.sheet import noises
 from navsense.series import Reading, frozen
@@ -113,6 +113,11 @@ class Magnetometer:
         """True where the motors' current acts."""
         return self.motor_current != NOWHERE
 
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Return the signals that the sheet needs."""
+        return ((TEMPERATURE,) if self._field.warms else ()) + ((CURRENT,) if self._is_wired else ())
+
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of each axis of each array."""
         return {"field": self._field.noises}
@@ -134,8 +139,7 @@ class Magnetometer:
         truth = motion.at(time)
         field = np.empty((3, len(ticks))).T  # an axis side by side, as noise takes it
         _into_sensor(truth.rotation_wb, environment.magnetic_field.at(truth.position_w, time), field)
-        found = {"field": field, **warmth(environment, time, needed=self._field.warms)}
-        return {**found, CURRENT: environment.signal(CURRENT, time)} if self._is_wired else found
+        return {"field": field, **signals_at(self, environment, time)}
 
     def measure(
         self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray

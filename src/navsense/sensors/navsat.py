@@ -30,7 +30,7 @@ from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
 from navsense.sensors.apply import apply, checked_rows, checked_time
-from navsense.sensors.base import TEMPERATURE, Measured, Output, warmth
+from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
 from navsense.series import Reading, frozen
 from navsense.streams import Process
 from navsense.ticks import Ticks
@@ -95,6 +95,11 @@ class NavSat:
         noises = (position, position, self.vertical_position, velocity, velocity, self.vertical_velocity)
         return Channels(names, noises)
 
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Return the signals that the sheet needs."""
+        return (TEMPERATURE,) if self._channels.warms else ()
+
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of each array: metres for the place, m/s for each axis of the velocity."""
         horizontal, velocity = self.horizontal_position, self.horizontal_velocity
@@ -121,7 +126,7 @@ class NavSat:
         places = origin.geodetic(truth.position_w)
         velocity = origin.east_north_up_at(places, truth.velocity_w)
         metres = origin.east_north_up(truth.position_w)
-        warm = warmth(environment, ticks.time, needed=self._channels.warms)
+        warm = signals_at(self, environment, ticks.time)
         return {**_columns(PLACE, places), "velocity": velocity, **_columns(METRES, metres), **warm}
 
     def measure(

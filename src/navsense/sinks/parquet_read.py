@@ -17,12 +17,11 @@ from navsense.sinks import meta
 from navsense.sinks.base import opened
 from navsense.sinks.parquet import NUMBERS, TRUTH_COMPONENTS, Component, columns_of_head, component_of, library
 from navsense.sinks.records import DamagedError
+from navsense.sinks.recover import NO_RESCUE
 from navsense.typing import AnyArray, FloatArray, IntArray
 
 MAGIC = b"PAR1"
 """What a Parquet file begins and ends with."""
-
-NO_RESCUE = "a .parquet that was cut off cannot be recovered; an .mcap can: record long runs to .mcap"
 
 Row: TypeAlias = tuple[str, str]
 """What a row is of: its series and name."""
@@ -55,7 +54,10 @@ def _check_whole(file: BinaryIO, path: Path) -> None:
 
 def meta_of(table: Any) -> dict[str, Any]:
     """Return what a table says of itself."""
-    return meta.parsed((table.metadata.metadata or {})[b"navsense"])
+    text = (table.metadata.metadata or {}).get(b"navsense")
+    if text is None:
+        raise DamagedError("its metadata is of another program")
+    return meta.parsed(text)
 
 
 def spans_of(group: Any) -> Iterator[tuple[Row, slice]]:

@@ -19,8 +19,8 @@ from navsense.sinks.container import Container, Entries
 SUFFIX = ".mcap"
 """What can be recovered, and what comes of it."""
 
-NO_RESCUE = "an .npz that was killed while it was written cannot be recovered; an .mcap can: record long runs to .mcap"
-"""What to say of a NumPy archive that is not whole."""
+NO_RESCUE = "an .npz or .parquet that was cut off cannot be recovered; an .mcap can: record long runs to .mcap"
+"""What to say of a NumPy archive or a Parquet table that is not whole."""
 
 LOOSE_BYTES = 2_000_000
 """Messages that stand outside chunks are gathered into chunks of about this size."""
@@ -165,8 +165,8 @@ def profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
     file.seek(0)
     magic = file.read(len(records.MAGIC))
     if magic != records.MAGIC:
-        archive = path.suffix.lower() == ".npz" or magic.startswith(b"PK")
-        raise SinkError("is not an MCAP file", where=where, remedy=NO_RESCUE if archive else "")
+        other = path.suffix.lower() in (".npz", ".parquet") or magic.startswith((b"PK", b"PAR1"))
+        raise SinkError("is not an MCAP file", where=where, remedy=NO_RESCUE if other else "")
     head = next(records.walk(file, len(records.MAGIC), end), None)
     if head is None or head.kind != records.HEADER:
         raise SinkError("the file ends inside its head; it holds nothing", where=where)
