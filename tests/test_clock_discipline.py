@@ -33,7 +33,10 @@ def slow_loop(sheet: Discipline, free: FloatArray, draws: FloatArray) -> tuple[F
     for k in range(1, free.size):
         at += rate * 1e-3
         before[k] = after[k] = free[k] + at
-        if k % round(sheet.interval * 1000) or k / 1000 > sheet.until:
+        if k % round(sheet.interval * 1000):
+            continue
+        if k >= sheet.until * 1000:
+            rate, after[k] = correction, before[k]
             continue
         measured, polls = before[k] + sheet.mean + sheet.stddev * draws[polls], polls + 1
         if abs(measured) > sheet.step_threshold:
@@ -56,6 +59,7 @@ def slow_loop(sheet: Discipline, free: FloatArray, draws: FloatArray) -> tuple[F
         replace(LOOP, step_threshold=1e-4, stddev=1e-4),
         replace(LOOP, slew_rate=3e-4, integral=0.3),
         Discipline(interval=0.25, step_threshold=1e-3, stddev=3e-4),
+        replace(LOOP, stddev=1e-4, until=1.0),
     ],
 )
 def test_the_loop_is_the_one_described(sheet: Discipline) -> None:
@@ -103,6 +107,23 @@ def test_without_its_reference_the_clock_holds_the_last_frequency() -> None:
     assert abs(off[0]) < 1e-7
     grown = 1e-9 * (t[2:] - 100.0) ** 2 / 2.0
     assert np.allclose(off[2:], grown, rtol=0.15), "ageing alone is left"
+
+
+@pytest.mark.requirement("CLK-8")
+@pytest.mark.parametrize(("interval", "until"), [(0.001, 1.001), (0.143, 1.001), (0.25, 1.0), (0.25, 1.1), (0.25, 0.2)])
+def test_polls_before_until_count_and_the_last_ones_slew_goes_on_to_its_end(interval: float, until: float) -> None:
+    """Each poll takes a share of what is left, by a slew that ends at the poll after; 1.001 * 1000 is below 1001."""
+    share = 0.002
+    sheet = replace(LOOP, interval=interval, proportional=share, integral=0.0, until=until)
+    polls = math.ceil(round(until * 1000) / round(interval * 1000)) - 1
+    t = np.arange(1, 1500) * 1e-3
+    left = error(disciplined(sheet, offset=1e-3), t, seed=1)
+    last = interval * (polls + 1)
+    assert np.allclose(left[t > last - 5e-4], 1e-3 * (1.0 - share) ** polls, rtol=1e-9, atol=0.0)
+    if polls and interval > 0.001:
+        middle = error(disciplined(sheet, offset=1e-3), np.array([last - interval / 2.0]), seed=1)[0]
+        halfway = 1e-3 * (1.0 - share) ** (polls - 1) * (1.0 - share / 2.0)
+        assert middle == pytest.approx(halfway, rel=1e-9), "until is no end of the slew"
 
 
 @pytest.mark.compiled
@@ -168,6 +189,8 @@ def test_no_dead_parameter(field: str) -> None:
         ({"interval": 0.0}, "interval: 0.0; must be a whole number of milliseconds"),
         ({"interval": 0.0005}, "interval: 0.0005; must be a whole number"),
         ({"interval": 1.0005}, "interval: 1.0005; must be a whole number"),
+        ({"interval": 1e17}, r"interval: 1e\+17; must be at most 6e\+09 s"),
+        ({"interval": 10**400}, "interval: 1000.*; must be of a size below 1e.100"),
         ({"stddev": -1.0}, "stddev: -1.0; must be >= 0"),
         ({"slew_rate": math.inf}, "slew_rate: inf; must be a finite number"),
         ({"step_threshold": math.nan}, "step_threshold: nan; must be a finite number"),
@@ -211,6 +234,18 @@ def test_monotonic_stamps_rise_over_a_step_back() -> None:
     assert np.array_equal(shown[:1000], plain[:1000])
     assert np.all(np.diff(shown[999:1200]) == 1), "a nanosecond a sample until the time is made up for"
     assert np.array_equal(shown[1210:], plain[1210:])
+
+
+@pytest.mark.requirement("CLK-8")
+@pytest.mark.parametrize("epoch", [0, 1_700_000_000])
+@pytest.mark.parametrize("bias", [-0.05, -3e6, -1.7e9, 3e6])
+def test_stamps_of_a_clock_that_stands_rise_on_either_side_of_zero(bias: float, epoch: int) -> None:
+    clock = Clock("c", Noise(bias_mean=bias, precision=0.1), Oscillator(frequency=-1.0), monotonic=True)
+    time = np.arange(500) / 100.0
+    off = Stamps(clock, "imu", 1, 0).errors(time)
+    assert np.diff(nanoseconds(epoch, time + off)).min() > 0
+    live = Stamps(clock, "imu", 1, 0)
+    assert np.concatenate([live.errors(time[i : i + 1]) for i in range(500)]).tobytes() == off.tobytes()
 
 
 def test_monotonic_stamps_rise_where_a_double_has_no_nanoseconds() -> None:

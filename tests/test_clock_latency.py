@@ -77,6 +77,27 @@ def test_what_is_not_sent_holds_up_nothing() -> None:
 
 
 @pytest.mark.requirement("CLK-9")
+@pytest.mark.parametrize("sheet", [Latency(fixed=0.1, mean=0.02), Latency(fixed=0.1, mean=0.02, stddev=0.05)])
+@pytest.mark.parametrize("cuts", [[], [1, 2, 50, 51, 52], list(range(1, 200))])
+def test_what_is_not_sent_has_its_instant_or_the_last_arrival(sheet: Latency, cuts: list[int]) -> None:
+    """With and without a random part: the later of its own instant and the arrival of the last one sent before it."""
+    time = np.arange(300) / 20.0
+    gone = np.arange(300) % 25 < 20
+    arrivals = Arrivals(sheet, "dvl", 5, 2)
+    parts = zip(np.split(time, cuts), np.split(gone, cuts), strict=True)
+    ours = np.concatenate([arrivals.of(part, says) for part, says in parts])
+    last = -math.inf
+    for t, says, arrival in zip(time, gone, ours, strict=True):
+        if says:
+            assert arrival >= max(last, t + sheet.fixed)
+            last = arrival
+        else:
+            assert arrival == max(t, last)
+    assert (ours[~gone] > time[~gone]).any()
+    assert (ours[~gone] == time[~gone]).any()
+
+
+@pytest.mark.requirement("CLK-9")
 def test_cut_anywhere_and_live() -> None:
     time = np.arange(2000) / 150.0
     whole = Arrivals(WIRE, "dvl", 5, 0).of(time, sent(time))
@@ -106,12 +127,26 @@ def test_each_sensor_and_run_has_latencies_of_its_own() -> None:
     [
         ({"fixed": -0.1}, "fixed: -0.1; must be >= 0"),
         ({"mean": math.inf}, "mean: inf; must be a finite number"),
+        ({"fixed": 7e9}, r"fixed: 7000000000\.0; must be at most 6e\+09 s"),
+        ({"fixed": 10**400}, "fixed: 1000.*; must be of a size below 1e.100"),
+        ({"mean": 1e99}, r"mean: 1e\+99; must be at most 6e\+09 s"),
+        ({"mean": 1e-300, "stddev": 1e-3}, r"stddev: 0\.001; must be at most 1e\+06 times the mean, 1e-300 s"),
+        ({"mean": 1e-3, "stddev": 1001.0}, r"stddev: 1001\.0; must be at most 1e\+06 times the mean, 0\.001 s"),
         ({"stddev": 0.1}, "mean: 0.0; must be > 0 where stddev is"),
     ],
 )
 def test_what_no_latency_can_be(sizes: dict[str, float], message: str) -> None:
     with pytest.raises(ClockError, match=message):
         Latency(**sizes)
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-300, 1e-3, 6e3])
+def test_the_widest_latencies_there_are_arrive(size: float) -> None:
+    time = np.arange(500) / 20.0
+    wide = Latency(mean=size, stddev=1e6 * size)
+    ours = Arrivals(wide, "dvl", 5, 0).of(time, sent(time))
+    assert np.isfinite(ours).all()
+    assert (ours >= time).all()
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")

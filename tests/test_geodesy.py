@@ -188,7 +188,7 @@ def test_what_is_no_place_is_refused(changes: dict[str, float], said: str) -> No
 
 @pytest.mark.parametrize("position", [(0.0, 0.0, -6.0e6), (math.nan, 0.0, 0.0), (0.0, math.inf, 0.0)])
 def test_the_earths_centre_has_no_latitude(position: tuple[float, float, float]) -> None:
-    with pytest.raises(FieldError, match=r"position 1 \(m\).*at least 1000 km from the earth's centre"):
+    with pytest.raises(FieldError, match=r"position of row 1 \(m\).*at least 1000 km from the earth's centre"):
         HERE.geodetic(points((0.0, 0.0, 0.0), position))
 
 

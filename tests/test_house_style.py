@@ -32,7 +32,7 @@ LONG_BODIES: dict[str, str] = {}
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "typing"),
-    ("_ziggurat", "compiled"),
+    ("_ziggurat", "compiled", "inputs"),
     ("geodesy", "pose", "rotation"),
     ("series", "streams", "ticks"),
     ("noise",),
@@ -332,6 +332,19 @@ def test_what_is_unrepeatable_is_seen(text: str) -> None:
 
 def test_what_is_exact_is_let_through() -> None:
     assert not list(unrepeatable(ast.parse("import numpy as np\nimport math\nnp.sqrt(x) + math.sin(y) * np.abs(z)")))
+
+
+def tries(name: str, call: ast.Call) -> bool:
+    """Return whether a call to the builtin `name` tries for an attribute that need not be there."""
+    return name == "hasattr" or (name == "getattr" and len(call.args) > 2)
+
+
+def test_what_an_object_has_is_said_by_its_type() -> None:
+    """What a sensor or a module may leave out is a protocol or a table, not an attribute that is tried for."""
+    calls = [(m.name, node) for m in modules() for node in ast.walk(m.tree) if isinstance(node, ast.Call)]
+    tried = [(name, node) for name, node in calls if isinstance(node.func, ast.Name) and tries(node.func.id, node)]
+    problems = [f"{name}:{node.lineno} {ast.unparse(node)}" for name, node in tried]
+    assert not problems, report(problems)
 
 
 def test_heavy_libraries_are_imported_where_they_are_used() -> None:

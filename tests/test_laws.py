@@ -67,7 +67,7 @@ class Broken(Magnetometer):
             field *= 1.0 + 1e-15
         if self.fault == "batch" and len(ticks) > 100:
             field *= 1.0 + 1e-15
-        if self.fault == "independence" and len(ticks) < 100:
+        if self.fault == "independence" and len(ticks) < 1000:
             field *= 1.0 + 1e-15
         return state, Measured({"field": field}, result.errors)
 

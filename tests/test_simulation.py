@@ -12,6 +12,7 @@ from mcap_ros2.decoder import DecoderFactory
 
 import navsense as ns
 from navsense import store
+from navsense.clock import Latency
 from navsense.errors import MotionError, SimulationError, SinkError, UnknownNameError
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
@@ -120,8 +121,10 @@ def test_a_run_above_half_of_the_memory_is_refused_with_a_way_out(monkeypatch: p
         simulate(world(), 100.0)
 
 
-def test_the_estimate_of_memory_is_what_a_run_takes() -> None:
-    run = simulate(world(), 30.0, runs=3)
+@pytest.mark.parametrize("latency", [None, Latency(fixed=0.1)])
+def test_the_estimate_of_memory_is_what_a_run_takes(latency: Latency | None) -> None:
+    late = replace(world(), sensors=tuple(replace(sensor, latency=latency) for sensor in world().sensors))
+    run = simulate(late, 30.0, runs=3)
     taken = sum(
         array.nbytes
         for reading in run.values()
@@ -129,8 +132,11 @@ def test_the_estimate_of_memory_is_what_a_run_takes() -> None:
         if 0 not in array.strides  # a view of one number takes no memory
     )
     taken += sum(reading.time.nbytes + reading.clock_error.nbytes for reading in run.values())
+    taken += sum(0 if reading.arrivals is None else reading.arrivals.nbytes for reading in run.values())
     taken += sum(truth.position.nbytes // 3 * 19 for truth in run.truth.values())
     assert taken <= store.needed_memory(run.session) <= 1.25 * taken
+    arrivals = sum(8 * 3 * reading.time.size for reading in run.values()) if latency else 0
+    assert store.needed_memory(run.session) - store.needed_memory(simulate(world(), 30.0, runs=3).session) == arrivals
 
 
 def moving_for(end: float) -> World:

@@ -10,13 +10,19 @@ import pytest
 from mcap.reader import make_reader
 
 import navsense as ns
+from navsense import stepping
 from navsense.clock import Latency
 from navsense.describe import describe
-from navsense.errors import SdfError, SimulationError
+from navsense.environment.base import Environment
+from navsense.errors import FieldError, SdfError, SensorError, SimulationError, Where
+from navsense.motion.trajectory import waypoints
 from navsense.noise.faults import Faults
-from navsense.sensors import Imu
+from navsense.pose import Pose
+from navsense.sensors import AirPressure, Imu, NavSat
 from navsense.sensors.base import signals_of
+from navsense.series import Reading
 from navsense.sinks.load import load as load_recording
+from navsense.station import OUT_OF_REACH
 from navsense.stepping import joined
 from navsense.testing import demand_same_reading, row_of, witness_world
 from navsense.world import World
@@ -32,8 +38,9 @@ def troubled(latency: Latency | None = SLOW, faults: Faults = TROUBLED) -> World
 
 
 @pytest.mark.requirement("CLK-9", "NOI-6", "LIV-1", "BAT-1")
-def test_live_releases_at_arrival_what_the_batch_measures() -> None:
-    world, duration = troubled(), 2.0
+@pytest.mark.parametrize("size", [0.001, 0.3])
+def test_live_releases_at_arrival_what_the_batch_measures(size: float) -> None:
+    world, duration = replace(troubled(), max_step_size=size), 2.0
     batch = ns.simulate(world, duration, seed=3)[NAME]
     released, sim = [], ns.live(world, seed=3)
     for step in sim:
@@ -66,6 +73,21 @@ def test_faults_leave_everything_else_as_it_is() -> None:
     assert fresh.mean() > 0.3
     assert np.array_equal(cut.errors["angular_velocity"], whole.errors["angular_velocity"])
     assert np.array_equal(cut.clock_error, whole.clock_error)
+
+
+@pytest.mark.requirement("NOI-6")
+def test_an_averaged_imu_that_starts_stuck_is_stuck_at_what_it_first_sent() -> None:
+    """Its row 0 stands for no interval and is never sent."""
+    world = witness_world(("imu", replace(Imu.witness(), averaged=True)))
+    stuck = Faults(stuck_rate=1e9, stuck_duration=1e9)
+    sensors = tuple(replace(sensor, faults=stuck) for sensor in world.sensors)
+    seen = ns.simulate(replace(world, sensors=sensors), 1.0, seed=3)[NAME]
+    whole = ns.simulate(world, 1.0, seed=3)[NAME]
+    assert not seen.emitted[0]
+    assert seen.emitted[1:].all()
+    for name in ("angular_velocity", "linear_acceleration"):
+        assert (seen[name][1:] == whole[name][1]).all()
+        assert not np.isclose(seen[name][1], whole[name][0], rtol=1e-12).all()
 
 
 @pytest.mark.requirement("CLK-9", "CLK-5")
@@ -151,3 +173,51 @@ def test_a_description_says_where_the_world_stands_and_what_a_fine_gyro_misses()
     lines = list(describe(turning))
     assert not any("feel the earth turn" in row for row in lines)
     assert "    earth_rotation: True" in lines
+
+
+@pytest.mark.requirement("PRS-1", "NAV-1")
+@pytest.mark.parametrize("how", ["batch", "live"])
+def test_where_a_field_ends_the_sensor_and_the_instant_are_named(how: str) -> None:
+    """It climbs 1000 m/s from 75 km, and the atmosphere ends at 80 km: the first sample beyond is at 5.01 s."""
+    world = witness_world(("baro", AirPressure()))
+    line = waypoints((0.0, 10.0, 20.0), [Pose((0.0, 0.0, z)) for z in (75e3, 80e3, 85e3)])
+    time = np.arange(2001) / 100.0
+    height = line.at(time).position_w[:, 2]
+    sensors = tuple(replace(s, rate=100.0, pose=Pose(), where=Where("dive.sdf", 12)) for s in world.sensors)
+    model = replace(world.models[0], motion=line, pose=Pose())
+    still = tuple(replace(link, pose=Pose()) for link in model.links)
+    air = Environment()
+    world = replace(world, models=(replace(model, links=still),), sensors=sensors, environment=air, max_step_size=0.5)
+    first = float(time[np.flatnonzero(height > 80e3)[0]])
+    with pytest.raises(FieldError) as caught:
+        ns.simulate(world, 20.0) if how == "batch" else list(ns.live(world))
+    said = str(caught.value)
+    assert said.startswith(
+        f"dive.sdf:12 sensor robot::arm::baro at t = {first:.9g} s: altitude (m above mean sea level)"
+    )
+    assert "row" not in said
+    assert said.endswith(OUT_OF_REACH)
+
+
+def test_a_world_nowhere_on_earth_names_its_navsat() -> None:
+    world = replace(witness_world(("gps", NavSat())), environment=Environment())
+    with pytest.raises(SensorError, match=r"sensor robot::arm::gps at t = 0 s: the world of a navsat; stands nowhere"):
+        ns.simulate(world, 1.0)
+
+
+@pytest.mark.requirement("CLK-9", "LIV-1")
+def test_a_step_does_not_touch_what_is_still_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A queue of any length is joined at what has arrived: none of it before the latency has passed."""
+    world = troubled(Latency(fixed=5.0), Faults())
+    sim = ns.live(world, seed=3)
+    rows: list[int] = []
+
+    def noted(parts: list[Reading]) -> Reading:
+        rows.append(sum(part.time.size for part in parts))
+        return joined(parts)
+
+    monkeypatch.setattr(stepping, "joined", noted)
+    for _ in range(int(6.0 / world.max_step_size)):
+        sim.step()
+    assert sim.sensor(NAME).reading is not None
+    assert max(rows, default=0) <= 2 + world.max_step_size * world.sensors[0].rate

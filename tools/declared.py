@@ -1,4 +1,6 @@
-"""Write docs/declared-against-measured.md: every figure of each sensor's witness sheet, read back from simulation.
+"""Write docs/declared-against-measured.md: every figure of sensors, of what mounts them, and clocks, read back.
+
+The sheets are each kind of sensor's witness, and those of `analysis.mounting` and `analysis.clocks`.
 
 Deterministic: one seed, rates and counts as stated on the page. A row beyond five standard errors is an error.
 
@@ -13,6 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from navsense.analysis import clocks, mounting
 from navsense.analysis.declared import LIMIT, Row, table
 from navsense.sensors import SENSORS
 
@@ -29,43 +32,33 @@ HEAD = """\
 # Declared against measured
 
 Written by `python tools/declared.py`; do not edit. Every figure of the sheet with which each kind of sensor is tested
-(its *witness*), isolated where that is possible, is read back from the still sensor at {rates}, seed {seed}. The
-estimators and their numbers of samples are those of `navsense.analysis.estimates`.
+(its *witness*), isolated where that is possible, is read back from the still sensor at {rates}, seed {seed};
+misalignment, g-sensitivity, iron and increments from one that moves. Then follow the faults and the latency of a
+mounted sensor, and clocks, as a sensor at these rates stamps by them. The estimators and their numbers of samples are
+those of `navsense.analysis`: `estimates` and `triads`, `mounting`, `clocks` with `oscillators` and `disciplines`.
 
 A cell is *measured ± standard error (deviation)*, the values of several axes with one sheet side by side. The standard
 error follows from what is declared and the number of samples; deviations are in standard errors. Beyond {limit:g} of
 them a figure fails, by chance one in 1.7 million. Of the {count} figures here the largest deviation is {largest:.1f}.
 
-- *exact*: limits, rounding, temperature have no chance in them and come back to the last digits.
-- The floor of flicker (`bias_instability`) is declared flat to 2 percent; its deviation counts beyond these.
+- *exact*: limits, rounding, temperature, matrices, lines have no chance in them and come back to the last digits.
+- The floor of flicker (`bias_instability`, `flicker_frequency`) is declared flat to 2 percent; its deviation counts
+  beyond these.
 - Allan deviations are of all that moves at once: white noise, rounding, drift, flicker, random walk, each sampled.
-- Densities are two-sided (see the vocabulary).
+- Densities of sensors are two-sided, the spectral coefficients of oscillators one-sided (see the vocabulary).
+- A bandwidth above half the rate is seen all the same: by how far readings lag, and by lines of vibration, whose alias
+  has their gain.
 """
 
-UNITS = {
-    "noise_density": "{} / sqrt(Hz)",
-    "dynamic_bias_stddev": "{} / sqrt(s)",
-    "dynamic_bias_correlation_time": "s",
-    "random_walk": "{} / sqrt(s)",
-    "scale_factor": "1",
-    "scale_factor_stddev": "1",
-    "temperature_coefficient": "{} / K",
-    "scale_temperature_coefficient": "1 / K",
-    "reference_temperature": "K",
-    "outlier_probability": "1",
-}
-"""Units of figures that have not their channel's."""
-
-Key = tuple[str, str, str, float]
+Key = tuple[str, str, str, str]
 
 
 def grouped(rows: Sequence[Row]) -> dict[Key, list[Row]]:
     """Return the rows by output, figure, unit and declared value, the axes of one output together."""
     found: dict[Key, list[Row]] = {}
     for row in rows:
-        parameter = row.estimate.parameter
-        unit = UNITS.get(parameter, "{}").format(row.unit)
-        found.setdefault((row.channel.partition(".")[0], parameter, unit, row.estimate.declared), []).append(row)
+        key = (row.channel.partition(".")[0], row.estimate.parameter, row.unit, f"{row.estimate.declared:.6g}")
+        found.setdefault(key, []).append(row)
     return found
 
 
@@ -101,7 +94,7 @@ def section(kind: str, rows: Sequence[Row]) -> Iterator[str]:
     )
     for (_, parameter, unit, declared), found in grouped(rows).items():
         cells = " | ".join(cell([row for row in found if row.rate == rate]) for rate in RATES)
-        yield f"| {axes(found)} | {parameter} | {unit} | {declared:.6g} | {cells} |"
+        yield f"| {axes(found)} | {parameter} | {unit} | {declared} | {cells} |"
 
 
 def page(rows: Sequence[Row]) -> str:
@@ -119,12 +112,19 @@ def page(rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def everything() -> list[Row]:
+    """Return all rows of the page."""
+    rows = [row for kind in SENSORS for row in table(kind.witness(), RATES, SEED)]
+    rows += mounting.table(mounting.WITNESS, RATES, SEED)
+    return rows + clocks.table(clocks.WITNESS, RATES, SEED)
+
+
 def main() -> int:
     """Write the page, or say whether it is up to date; say which rows are wrong."""
     parser = argparse.ArgumentParser(description="Write docs/declared-against-measured.md from simulations.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is out of date")
     check = parser.parse_args().check
-    rows = [row for kind in SENSORS for row in table(kind.witness(), RATES, SEED)]
+    rows = everything()
     wrong = [row for row in rows if not row.holds]
     for row in wrong:
         found = row.estimate

@@ -145,7 +145,7 @@ path_option = click.option(
 @click.option("--fidelity", help="physical or classic, for every sensor; without it, as the file says.")
 @click.option("--epoch", type=int, default=0, show_default=True, help="Integer seconds added to every stamp.")
 @click.option("--truth-rate", type=float, default=100.0, show_default=True, help="Rate (Hz) of the truth of links.")
-@click.option("-o", "--output", multiple=True, metavar="OUT", help="Recording, by suffix: .mcap, .npz. Repeatable.")
+@click.option("-o", "--output", multiple=True, metavar="OUT", help="Recording: .mcap, .npz, .parquet. Repeatable.")
 def run(
     world_file: str,
     path: tuple[str, ...],

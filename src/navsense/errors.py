@@ -71,7 +71,27 @@ class SdfError(NavsenseError):
 
 
 class FieldError(NavsenseError):
-    """A place on earth, a field, an atmosphere or a named input that is not possible, or is asked for out of reach."""
+    """A place on earth, a field, an atmosphere or a named input that is not possible, or is asked for out of reach.
+
+    `row` is which of many places or instants it is, where `what` would else not say; `quantity` is `what` without it.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        value: object = None,
+        *,
+        row: int | None = None,
+        allowed: str = "",
+        where: Where | None = None,
+        remedy: str = "",
+    ) -> None:
+        """Keep the parts; a row stands before the unit, as in `position of row 3 (m)`."""
+        self.quantity = what
+        if row is not None:
+            name, bracket, unit = what.partition(" (")
+            what = f"{name} of row {row}{bracket}{unit}"
+        super().__init__(what, value, allowed=allowed, where=where, remedy=remedy)
 
 
 class MotionError(NavsenseError):

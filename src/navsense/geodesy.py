@@ -45,6 +45,9 @@ INNERMOST = 1.0e6
 
 _SECOND_ECCENTRICITY_2 = ECCENTRICITY_2 / (1.0 - ECCENTRICITY_2)
 _ROUNDS = 3
+HIGHEST = 1.0e6
+"""m above or below the ellipsoid that a world may stand at."""
+
 _VERTICAL = 1e-9
 """Largest x or y of a unit quaternion that still turns about the vertical."""
 
@@ -180,8 +183,9 @@ class Origin:
         row = _geodetic_of(self.frame, position_w, out)
         if row >= 0:
             raise FieldError(
-                f"position {row} (m)",
+                "position (m)",
                 tuple(position_w[row].tolist()),
+                row=row,
                 allowed=f"must be finite and at least {INNERMOST / 1000.0:g} km from the earth's centre",
             )
         return out
@@ -218,7 +222,7 @@ class Origin:
         return replace(self, heading=math.remainder(self.heading - 2.0 * math.atan2(z, w), 2.0 * math.pi))
 
 
-_LIMITS = {"latitude": math.pi / 2.0, "longitude": 2.0 * math.pi, "elevation": 1e6, "heading": math.inf}
+_LIMITS = {"latitude": math.pi / 2.0, "longitude": 2.0 * math.pi, "elevation": HIGHEST, "heading": math.inf}
 
 
 def earth_rate_w(origin: Origin) -> Vector:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from navsense.clock import Arrivals, Clock, Stamps
 from navsense.environment.base import Environment
-from navsense.errors import MotionError, SimulationError
+from navsense.errors import FieldError, MotionError, SensorError, SimulationError
 from navsense.motion.base import Motion
 from navsense.motion.mounted import mounted
 from navsense.motion.still import Still
@@ -67,6 +67,9 @@ def check_duration(motions: Motions, duration: float) -> None:
             )
 
 
+OUT_OF_REACH = "look at where its model's motion and the world's <spherical_coordinates> put it at that instant"
+"""Remedy for a sensor where a field is not given."""
+
 _VALID = "valid"
 """Goes through the faults with the arrays: what is stuck is as valid as it was."""
 
@@ -108,18 +111,49 @@ class Station:
         """Return what the faults leave of a block."""
         flags, draws = flags_of(measured, len(ticks)), self._fault_draws.take(len(ticks))
         shown = {**measured.arrays, _VALID: flags["valid"]}
-        self._faults, arrays, says = strike(self.sensor.faults, self._faults, ticks, draws, shown)
+        self._faults, arrays, says = strike(self.sensor.faults, self._faults, ticks, draws, shown, flags["emitted"])
         valid = arrays[_VALID] & says
         arrays = {name: array for name, array in arrays.items() if name != _VALID}
         return measured._replace(arrays=arrays, valid=valid, emitted=flags["emitted"] & says)
 
 
 def ideal_of(sensor: MountedSensor, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
-    """Return the sensor's ideal values, read-only: truth cannot be changed by what measures it."""
-    ideal = sensor.spec.ideal(motion, environment, ticks)
+    """Return the sensor's ideal values, read-only: truth cannot be changed by what measures it.
+
+    Raises `FieldError` and `SensorError` with the sensor's name, its place in the file and the instant.
+    """
+    try:
+        ideal = sensor.spec.ideal(motion, environment, ticks)
+    except (FieldError, SensorError) as error:
+        raise _at_instant(sensor, motion, environment, ticks, error) from error
     for array in ideal.values():
         frozen(array)
     return ideal
+
+
+def _at_instant(
+    sensor: MountedSensor, motion: Motion, environment: Environment, ticks: Ticks, error: FieldError | SensorError
+) -> FieldError | SensorError:
+    """Return an error of the ideal values of a block as one of the first instant that has it."""
+    first, stop = 0, len(ticks)
+    while stop - first > 1:  # a row of the field's need not be one of the ticks
+        middle = (first + stop) // 2
+        try:
+            sensor.spec.ideal(motion, environment, replace(ticks, index=ticks.index[first:middle]))
+            first = middle
+        except (FieldError, SensorError) as earlier:
+            stop, error = middle, earlier
+    when = f" at t = {ticks.time[first]:.9g} s" if len(ticks) else ""
+    what, remedy = error.what, error.remedy
+    if isinstance(error, FieldError):
+        what, remedy = error.quantity, remedy or OUT_OF_REACH
+    return (FieldError if isinstance(error, FieldError) else SensorError)(
+        f"sensor {sensor.name}{when}: {what}",
+        error.value,
+        allowed=error.allowed,
+        where=error.where or sensor.where,
+        remedy=remedy,
+    )
 
 
 def reading(sensor: MountedSensor, ticks: Ticks, ideal: Mapping[str, AnyArray], block: Block, epoch: int) -> Reading:

@@ -6,12 +6,14 @@
 
 Step n ends at t = n * max_step_size; it releases every reading that arrives in (t_(n-1), t_n], which without latency is
 its sample instant, so the first step, n = 0, releases the samples at t = 0. A caller in the loop gives each model's
-state at the end of the step: ``sim.step({"robot": State(Pose(...), velocity)})``.
+state at the end of the step: ``sim.step({"robot": State(Pose(...), velocity)})``. Samples that are still under way at
+the last step are never released: a motion that is to be heard to its end has to go on for as long as the latency.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
@@ -82,7 +84,8 @@ class LiveSensor:
         self._station, self._motion, self._session = station, motion, session
         self._ahead = AHEAD if foreseen and not isinstance(sensor.spec, Adjustable) else 1
         self._block: Reading
-        self._waiting: Reading | None = None
+        self._waiting: deque[Reading] = deque()
+        self._gone = 0  # rows of the first that waits
         self._said: Reading | None = None
         self._first = self._measured = self._next = 0
 
@@ -133,13 +136,20 @@ class LiveSensor:
 
     def _arrived(self, taken: Reading | None, end: float) -> Reading | None:
         """Put what was taken at the end of the queue; return what has arrived by `end` (s) from its front."""
-        waiting = [part for part in (self._waiting, taken) if part is not None]
-        if not waiting:
-            return None
-        queue = waiting[0] if len(waiting) == 1 else joined(waiting)
-        count = int(np.searchsorted(queue.arrival, end, side="right"))
-        self._waiting = queue.between(count, queue.time.size) if count < queue.time.size else None
-        return queue.between(0, count) if count else None
+        queue = self._waiting
+        if taken is not None:
+            queue.append(taken)
+        parts: list[Reading] = []
+        while queue:
+            count = int(np.searchsorted(queue[0].arrival, end, side="right"))
+            if count > self._gone:
+                parts.append(queue[0].between(self._gone, count))
+                self._gone = count
+            if count < queue[0].time.size:
+                break
+            queue.popleft()
+            self._gone = 0
+        return joined(parts) if len(parts) > 1 else parts[0] if parts else None
 
     def _taken(self, end: float) -> Reading | None:
         """Return the samples whose instant is up to and including t = `end` (s), None where there are none."""
@@ -242,7 +252,7 @@ class Live:
             self._driven[name].push(end, state)
 
     def __iter__(self) -> Iterator[Step]:
-        """Step for ever, until closed or until a motion ends."""
+        """Step for ever, until closed or until a motion ends; what is under way by then is not released."""
         ends = min((motion.end for motion in self._session.places.values()), default=math.inf)
         while not self._closed and self._count / self._rate <= ends:
             yield self.step()

@@ -42,7 +42,8 @@ def needed_memory(session: Session) -> float:
     total = count(session.duration, session.truth_rate) * 160.0 * len(session.links)
     for sensor in session.world.sensors:
         axes = sum(output.axes or 1 for output in sensor.spec.outputs)
-        row = 8.0 * (1 + axes) + len(session.runs) * 8.0 * (1 + 2 * axes)
+        arrival = 1 if sensor.latency else 0
+        row = 8.0 * (1 + axes) + len(session.runs) * 8.0 * (1 + arrival + 2 * axes)
         total += count(session.duration, sensor.rate) * row
     return total
 

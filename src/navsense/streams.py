@@ -190,7 +190,7 @@ class Process:
     kind: Literal["normal", "uniform"] = "normal"
 
 
-BLOCK = 4088
+BLOCK = 6136
 """Samples drawn at a time: large enough to hide the calls, small enough to stay in the cache, and no power of two:
 rows of that length would all fall on the same lines of it."""
 

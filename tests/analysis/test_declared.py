@@ -15,14 +15,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pytest
 
-from navsense.analysis import estimates
+from navsense.analysis import estimates, triads
 from navsense.analysis.declared import LIMIT, Row, channels, table
-from navsense.analysis.estimates import Estimate, Term, Trial
+from navsense.analysis.estimates import UNITS, Estimate, Term, Trial
 from navsense.errors import AnalysisError
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import Channels, ChannelState
-from navsense.sensors import SENSORS
-from navsense.sensors.base import Measured, Output, Sensor
+from navsense.sensors import SENSORS, NavSat
+from navsense.sensors.base import Indirect, Measured, Output, Sensor
 from navsense.streams import Process
 from navsense.ticks import Ticks
 from navsense.typing import FloatArray
@@ -131,7 +131,7 @@ def test_every_figure_of_a_sheet_is_read_back_at_two_rates(meter_rows: list[Row]
         for channel in ("level.x", "level.z"):
             mine = [row for row in meter_rows if row.rate == rate and row.channel == channel]
             for row in mine:
-                assert row.unit == "V"
+                assert row.unit == UNITS.get(row.estimate.parameter, "{}").format("V")
                 assert row.estimate.error > 0.0
                 if row.estimate.parameter in {field.name for field in fields(Noise)}:
                     assert row.estimate.declared == getattr(FULL, row.estimate.parameter)
@@ -214,7 +214,22 @@ def test_noise_that_fits_none_of_the_terms_is_caught_together() -> None:
 def test_every_kind_of_sensor_reads_what_its_witness_declares(kind: type[Sensor]) -> None:
     rows = table(kind.witness(), (20.0,), 5, effort=0.01)
     assert abs(worst(rows).estimate.deviation) < BOUND, worst(rows)
-    assert {row.channel for row in rows} == {channel.name for channel in channels(kind.witness())}
+    assert {channel.name for channel in channels(kind.witness())} <= {row.channel for row in rows}
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize("kind", SENSORS)
+def test_no_figure_of_a_sheet_goes_unmeasured(kind: type[Sensor]) -> None:
+    """What `neutral` takes away is an error: a noise, or a field with a line of its own in `triads`."""
+    sheet: Any = kind.witness()
+    bare = sheet.neutral()
+    told = {field.name for field in fields(sheet) if getattr(sheet, field.name) != getattr(bare, field.name)}
+    told -= {name for name in told if isinstance(getattr(sheet, name), Noise)}
+    told |= {name for name in ("averaged", "earth_rotation") if hasattr(sheet, name)}
+    rows = table(sheet, (20.0,), 5, terms=triads.TERMS)
+    assert {row.estimate.parameter.partition(" ")[0] for row in rows} == told
+    assert all(row.holds for row in rows)
 
 
 @pytest.mark.compiled
@@ -229,8 +244,8 @@ def test_the_seed_and_nothing_else_draws_the_rows() -> None:
 
 def skew(trial: Trial) -> Iterator[Estimate]:
     """Yield what the second axis reads of the first."""
-    if trial.axis == 1 and isinstance(trial.spec, Meter):
-        yield estimates.certain(trial, "skew", trial.spec.skew, float(trial.error[0, 0]))
+    if trial.axis == 1 and isinstance(trial.sheet, Meter):
+        yield replace(estimates.certain(trial, "skew", trial.sheet.skew, float(trial.error[0, 0])), unit="1")
 
 
 @pytest.mark.compiled
@@ -241,12 +256,28 @@ def test_a_figure_that_is_no_field_of_a_noise_has_a_line_of_its_own() -> None:
         skew,
         10,
         stimulus=lambda _noise, axis, count: np.full(count, 1.0 if axis == 0 else 0.0),
-        prepared=lambda spec: Meter(skew=spec.skew) if isinstance(spec, Meter) and spec.skew else None,
+        prepared=lambda spec: (Meter(skew=spec.skew),) if isinstance(spec, Meter) and spec.skew else (),
     )
     rows = table(Meter(skew=0.02), (10.0,), 1, terms=(line,))
-    assert [(row.channel, row.estimate.parameter, row.holds) for row in rows] == [("level.y", "skew", True)]
+    assert [(row.channel, row.estimate.parameter, row.unit, row.holds) for row in rows] == [
+        ("level.y", "skew", "1", True)
+    ]
     assert rows[0].estimate.measured == pytest.approx(0.02, rel=1e-12)
     assert not table(Meter(), (10.0,), 1, terms=(line,))
+
+
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize("latitude", [0.0, 0.8, -1.2, 1.57079])
+def test_metres_of_a_place_are_those_that_its_noise_added(latitude: float) -> None:
+    """East and north of the ideal place along its level, which a curved earth leaves by some metres: none is lost."""
+    sheet, count = NavSat(horizontal_position=Noise(mean=5000.0)), 4
+    assert isinstance(sheet, Indirect)
+    rows = np.full(count, latitude), np.linspace(-3.0, 3.0, count), np.linspace(-100.0, 3000.0, count)
+    reading = sheet.apply(np.arange(count) * 1.0, *rows, np.zeros((count, 3)), seed=1)
+    found = sheet.differences(reading.arrays, reading.truth)
+    assert set(found) == set(sheet.acted_on) == {"latitude", "longitude"}
+    for metres in found.values():
+        assert metres == pytest.approx(5000.0, abs=1e-8)
 
 
 def test_deviations_count_beyond_what_is_allowed() -> None:
@@ -288,7 +319,7 @@ def tool() -> ModuleType:
 def rows_of(*deviations: float) -> list[Row]:
     names = ("level.x", "level.y", "level.z")
     estimates_ = [Estimate("random_walk", 2.0, 2.0 + 0.01 * off, 0.01) for off in deviations]
-    return [Row("meter", name, "V", 10.0, one) for name, one in zip(names, estimates_, strict=False)]
+    return [Row("meter", name, "V / sqrt(s)", 10.0, one) for name, one in zip(names, estimates_, strict=False)]
 
 
 def test_the_page_says_what_was_found(tool: ModuleType) -> None:
@@ -303,9 +334,8 @@ def test_a_wrong_row_stands_out_and_fails(
 ) -> None:
     path = tmp_path / "page.md"
     monkeypatch.setattr(tool, "PAGE", path)
-    monkeypatch.setattr(tool, "SENSORS", (Meter,))
     for rows, code in ((rows_of(0.5), 0), (rows_of(0.5, 5.5), 1)):
-        monkeypatch.setattr(tool, "table", lambda *_, found=rows: found)
+        monkeypatch.setattr(tool, "everything", lambda found=rows: found)
         monkeypatch.setattr(sys, "argv", ["declared.py"])
         assert tool.main() == code
         assert ("**" in path.read_text(encoding="utf-8")) == bool(code)
@@ -313,7 +343,7 @@ def test_a_wrong_row_stands_out_and_fails(
         assert tool.main() == code
     assert "meter level.y at 10 Hz: random_walk declared 2, measured 2.055 +- 0.01" in capsys.readouterr().err
     path.write_text("old", encoding="utf-8")
-    monkeypatch.setattr(tool, "table", lambda *_: rows_of(0.5))
+    monkeypatch.setattr(tool, "everything", lambda: rows_of(0.5))
     assert tool.main() == 1
     assert path.read_text(encoding="utf-8") == "old"
 
@@ -322,6 +352,8 @@ def test_the_page_is_of_all_sensors_and_all_of_it_holds(tool: ModuleType) -> Non
     """The page itself takes a minute to write: `python tools/declared.py --check` holds it to the last digit."""
     text = tool.PAGE.read_text(encoding="utf-8")
     sections = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
-    assert sections == [kind.type for kind in SENSORS], "run `python tools/declared.py`"
+    assert sections == [*(kind.type for kind in SENSORS), "a mounted sensor", "clocks"], (
+        "run `python tools/declared.py`"
+    )
     assert "**" not in text
     assert math.isclose(tool.LIMIT, 5.0)

@@ -113,6 +113,24 @@ def test_variances_are_differences_of_the_covariance_of_the_phase(term: theory.T
         assert variance(term, factor, order) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.requirement("CLK-8")
+def test_a_walking_ageing_has_the_hadamard_variance_of_its_steps() -> None:
+    """Third differences of the covariance, and of the phase as an integral over the noise that drives it."""
+    walk = theory.AgeingWalk(0.3)
+    for factor in (1, 5, 300):
+        lags = np.arange(-3, 4)
+        taps = np.array([(-1.0) ** j * math.comb(6, 3 + j) for j in lags])
+        square = float(taps @ walk.covariance(lags * factor, RATE))
+        assert variance(walk, factor, 3) == pytest.approx(square / (6.0 * (factor / RATE) ** 2), rel=1e-9)
+    # The phase at t as a weight on white noise at s is (t - s)^2 / 2: its third difference, squared and summed.
+    s = (np.arange(60_000) + 0.5) / 20_000.0
+    weight = sum(c * np.maximum(t - s, 0.0) ** 2 / 2.0 for t, c in zip((3, 2, 1), (1.0, -3.0, 3.0), strict=True))
+    square = 0.09 * float(np.sum(weight**2)) / 20_000.0
+    assert variance(walk, 5, 3) == pytest.approx(square / 6.0, rel=1e-7)
+    assert float(walk.allan(3, RATE)) == math.inf
+    assert float(theory.AgeingWalk(0.0).allan(3, RATE)) == 0.0
+
+
 @pytest.mark.requirement("NOI-3")
 def test_the_published_table_of_a_drift() -> None:
     """IEEE 952's formula for q = 1, T = 100 s, and its peak: 0.437 q sqrt(T) at 1.89 T."""

@@ -117,13 +117,13 @@ def test_what_is_no_air_is_refused(state: dict[str, float], said: str) -> None:
 @pytest.mark.parametrize("altitude", [80001.0, -20001.0, math.nan, math.inf])
 def test_altitudes_without_air_are_refused(altitude: float) -> None:
     for quantity in (STANDARD.pressure_at, STANDARD.temperature_at, STANDARD.density_at, STANDARD.sound_speed_at):
-        with pytest.raises(FieldError, match=r"altitude 1 \(m above mean sea level\): .*from -20000 to 80000"):
+        with pytest.raises(FieldError, match=r"altitude of row 1 \(m above mean sea level\): .*from -20000 to 80000"):
             quantity(np.array([0.0, altitude]))
 
 
 @pytest.mark.parametrize("pressure", [0.0, -1.0, 1e7, math.nan])
 def test_pressures_of_no_altitude_are_refused(pressure: float) -> None:
-    with pytest.raises(FieldError, match=r"pressure 1 \(Pa\)"):
+    with pytest.raises(FieldError, match=r"pressure of row 1 \(Pa\)"):
         STANDARD.altitude_of(np.array([101325.0, pressure]))
 
 

@@ -103,7 +103,7 @@ def test_the_earth_does_not_lie_down() -> None:
 
 @pytest.mark.parametrize("position", [(0.0, 0.0, -6e6), (math.nan, 0.0, 0.0), (0.0, math.inf, 0.0), (0.0, 2e10, 0.0)])
 def test_the_earths_centre_and_the_sky_are_refused(position: Vector) -> None:
-    with pytest.raises(FieldError, match=r"position 1 \(m\)"):
+    with pytest.raises(FieldError, match=r"position of row 1 \(m\)"):
         at(NormalGravity(origin(10.0)), (0.0, 0.0, 0.0), position)
 
 

@@ -251,13 +251,13 @@ def test_the_ends_of_a_models_years_are_in_them(date: float) -> None:
 @pytest.mark.parametrize("position", [(5.1e6, 0.0, 0.0), (0.0, math.nan, 0.0), (0.0, 0.0, -math.inf)])
 def test_positions_out_of_reach_are_refused(position: tuple[float, float, float]) -> None:
     field = WorldMagneticModel(origin(0.0, 0.0), DATE)
-    with pytest.raises(FieldError, match=r"position 1 \(m\): .*within 5000 km"):
+    with pytest.raises(FieldError, match=r"position of row 1 \(m\): .*within 5000 km"):
         field.at(np.array([(0.0, 0.0, 0.0), position]), np.zeros(2))
 
 
 @pytest.mark.parametrize("place", [(1.6, 0.0, 0.0), (0.0, math.inf, 0.0), (0.0, 0.0, math.nan)])
 def test_what_is_no_place_is_refused(place: tuple[float, float, float]) -> None:
-    with pytest.raises(FieldError, match="place 0"):
+    with pytest.raises(FieldError, match="place of row 0"):
         at_places(np.array([place]), DATE)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,10 +17,10 @@ from scipy.spatial.transform import Rotation
 
 from navsense import messages
 from navsense.errors import SinkError
-from navsense.messages import cdr, clock, schemas, transforms, truth
+from navsense.messages import cdr, clock, navsat, schemas, transforms, truth
 from navsense.messages.base import stamp_error
 from navsense.noise.channel import Noise
-from navsense.sensors import AirPressure, Altimeter, NavSat
+from navsense.sensors import SENSORS, AirPressure, Altimeter, NavSat
 from navsense.sensors.base import Output
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
@@ -332,6 +333,12 @@ def test_a_sensor_without_a_message_gets_one_of_its_outputs() -> None:
     assert values[1].header.frame_id == "probe"
     raw = cdr.encode(messages.for_sensor(mounted(Salinity()), "ideal"), np.array([5]), {"matrix": np.zeros((1, 9))})
     assert math.isnan(store.deserialize_cdr(raw[0].tobytes(), message.type).salinity[0])  # type: ignore[attr-defined]
+
+
+def test_what_stands_beside_a_message_is_said_in_the_sensors_own_file() -> None:
+    assert {"navsat": {"_velocity": navsat.velocity_message}} == messages.COMPANIONS
+    text = Path(messages.__file__).read_text(encoding="utf-8")
+    assert not [kind.type for kind in SENSORS if kind.type in text]
 
 
 @pytest.mark.parametrize("encoder", list(messages.ENCODERS.values()))

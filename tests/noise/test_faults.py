@@ -23,16 +23,24 @@ Z = 4.892
 BOTH = Faults(dropout_rate=0.5, dropout_duration=0.4, stuck_rate=0.8, stuck_duration=0.3)
 
 
-def record(faults: Faults, count: int, rate: float, cuts: tuple[int, ...] = (), serial: int = 0) -> dict[str, Any]:
+def record(
+    faults: Faults,
+    count: int,
+    rate: float,
+    cuts: tuple[int, ...] = (),
+    serial: int = 0,
+    emitted: BoolArray | None = None,
+) -> dict[str, Any]:
     """What a ramp looks like through the faults, cut into pieces."""
     draws = Draws(faults.processes(), 3, (serial, "law"))
     state, parts = begin(faults, draws.initial), []
     ramp = np.arange(count, dtype=np.float64)
+    says = np.ones(count, dtype=np.bool_) if emitted is None else emitted
     for first, stop in zip((0, *cuts), (*cuts, count), strict=True):
         ticks = Ticks(np.arange(first, stop), rate)
         arrays = {"x": ramp[first:stop], "v": np.tile(ramp[first:stop, None], (1, 3)), "n": np.arange(first, stop)}
-        state, shown, says = strike(faults, state, ticks, draws.take(stop - first), arrays)
-        parts.append({**shown, "says": says})
+        state, shown, on = strike(faults, state, ticks, draws.take(stop - first), arrays, says[first:stop])
+        parts.append({**shown, "says": on})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -77,6 +85,38 @@ def test_a_dropout_is_nan_and_a_stuck_sensor_repeats_its_last_sample() -> None:
     late = record(Faults(stuck_rate=0.8, stuck_duration=0.3), 4000, 50.0)["x"]
     assert set(late.tolist()) <= set(range(4000))
     assert (late <= np.arange(4000)).all()
+
+
+def telegraph(faults: Faults, kind: str, count: int, rate: float, serial: int) -> BoolArray:
+    """Where a kind is on, in the serial number of `record`."""
+    draws, row = Draws(faults.processes(), 3, (serial, "law")), faults.kinds.index(kind)
+    out = np.zeros(count, dtype=np.bool_)
+    begins, lasts = faults.figures(kind)
+    on = begin(faults, draws.initial).on[row]
+    figures = (faults.share(kind), begins + 1.0 / lasts, rate)
+    module._telegraph(on, *figures, 0, np.arange(count), draws.take(count)[row], out)
+    return out
+
+
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize("cuts", [(), (1,), (2, 3, 9), tuple(range(1, 300))])
+def test_a_stuck_sensor_shows_what_it_last_emitted(cuts: tuple[int, ...]) -> None:
+    """Row by row in plain words: neither what was never sent nor what a dropout swallowed is shown again."""
+    often = Faults(dropout_rate=2.0, dropout_duration=0.2, stuck_rate=3.0, stuck_duration=0.5)
+    emitted, stuck_at_start, swallowed = np.arange(400) % 7 > 3, 0, 0
+    for serial in range(10):
+        seen = record(often, 400, 20.0, cuts, serial, emitted)
+        stuck, silent = (telegraph(often, kind, 400, 20.0, serial) for kind in ("stuck", "dropout"))
+        assert np.array_equal(seen["says"], ~silent)
+        last = None
+        for i in range(400):
+            shows = last if stuck[i] and last is not None else i
+            assert seen["n"][i] == shows
+            last = shows if emitted[i] and not silent[i] else last
+        stuck_at_start += int(stuck[0])
+        swallowed += int((stuck[1:] & ~stuck[:-1] & (silent | ~emitted)[:-1]).sum())
+    assert stuck_at_start > 0
+    assert swallowed > 0
 
 
 @pytest.mark.requirement("NOI-6")

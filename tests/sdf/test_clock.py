@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import fields, replace
 
@@ -171,6 +172,20 @@ def test_every_field_of_an_oscillator_and_a_discipline_is_read(load: Load, in_li
             assert sheet != kind()
 
 
+@pytest.mark.requirement("CLK-8")
+def test_a_clock_that_is_never_stepped(load: Load, refused: Refused, in_link: Text) -> None:
+    body = "<navsense:discipline><step_threshold> inf </step_threshold><until>inf</until></navsense:discipline>"
+    (made,) = load(in_link(clock("c", body))).clocks
+    assert made.discipline == Discipline(step_threshold=math.inf)
+    for field in fields(Discipline):
+        for word in ("inf", "-inf", "nan", "infinity"):
+            if word == "inf" and field.name in {"step_threshold", "until"}:
+                continue
+            body = f"<navsense:discipline>\n<{field.name}>{word}</{field.name}></navsense:discipline>"
+            (line,) = refused(in_link(clock("c", body)))
+            assert line.startswith(f"dive.sdf:6 <navsense:discipline><{field.name}>: {word}; must be a finite number")
+
+
 def test_a_clock_without_noise_but_with_an_oscillator_is_no_global_time(load: Load, in_link: Text) -> None:
     assert load(in_link(clock("c", '<navsense:oscillator grade="OCXO"/>'))).notes == ()
 
@@ -223,6 +238,10 @@ def test_the_temperature_may_be_a_signal_of_the_world() -> None:
             "<navsense:discipline><integral>4</integral></navsense:discipline>",
             "<navsense:discipline><integral>: 4.0; must be below 4 - 2 proportional = 3",
         ),
+        (
+            "<navsense:discipline><interval>1e17</interval></navsense:discipline>",
+            "<navsense:discipline><interval>: 1e+17; must be at most 6e+09 s",
+        ),
         ("<navsense:discipline><poll>4</poll></navsense:discipline>", "<navsense:discipline><poll>; is unknown here"),
         ("<navsense:monotonic>yes</navsense:monotonic>", "<clock><navsense:monotonic>: yes; must be true, false"),
         ("<navsense:latency/>", "<clock><navsense:latency>; is unknown here"),
@@ -251,6 +270,8 @@ def test_latency_of_a_sensor() -> None:
         (b"<stddev>-1</stddev>", "<navsense:latency><stddev>: -1; must be >= 0"),
         (b"<jitter>1</jitter>", "<navsense:latency><jitter>; is unknown here; remove it"),
         (b"<mean>1</mean>", "<navsense:latency><mean>: given twice; first on line 1"),
+        (b"<stddev>7e9</stddev>", "<navsense:latency><stddev>: 7000000000.0; must be at most 6e+09 s"),
+        (b"<stddev>5e3</stddev>", "<navsense:latency><stddev>: 5000.0; must be at most 1e+06 times the mean, 0.004 s"),
     )
     for body, problem in wrong:
         context = Context("dive.sdf")

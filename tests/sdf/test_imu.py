@@ -295,7 +295,8 @@ def test_the_examples_of_the_page_on_worlds_can_be_loaded(load: Load, in_world: 
     chapter = page.partition("## IMU, magnetometer\n")[2].partition("\n## ")[0]
     sensors = [part.partition("```")[0] for part in chapter.split("```xml")[1:]]
     assert len(sensors) == 2
-    world = load(in_world(f'{PLACE}<model name="m"><link name="l">{"".join(sensors)}</link></model>'))
+    signal = '<navsense:signal name="motor_current">3</navsense:signal>'
+    world = load(in_world(f'{PLACE}{signal}<model name="m"><link name="l">{"".join(sensors)}</link></model>'))
     assert not world.notes
     sheet, compass = (sensor.spec for sensor in world.sensors)
     assert isinstance(sheet, Imu)

@@ -31,7 +31,8 @@ def test_elements_of_our_own(load: Load, in_link: Text) -> None:
     body = """<navsense:hard_iron>3e-6 -2e-6 4e-6</navsense:hard_iron>
 <navsense:soft_iron>1.1 .05 -.03  .04 .95 .02  -.06 .07 .9</navsense:soft_iron>
 <navsense:motor_current>2e-7 -3e-7 4e-7</navsense:motor_current>"""
-    world = load(in_link(magnetometer(body)))
+    signal = '<world name="ocean"><navsense:signal name="motor_current">3</navsense:signal>'
+    world = load(in_link(magnetometer(body)).replace('<world name="ocean">', signal))
     assert not world.notes
     assert world.sensors[0].spec == Magnetometer(
         hard_iron=(3e-6, -2e-6, 4e-6),

@@ -131,6 +131,24 @@ def test_given_twice(refused: Refused, with_noise: Text) -> None:
     assert refused(text) == ["dive.sdf:6 <noise><stddev>: given twice; first on line 5"]
 
 
+@pytest.mark.parametrize(
+    ("inside", "problem"),
+    [
+        ("<precision>1e300</precision>", "<noise><precision>: 1e300"),
+        ("<navsense:maximum>1e101</navsense:maximum>", "<noise><navsense:maximum>: 1e101"),
+        (
+            "<navsense:noise><noise_density>1e150</noise_density></navsense:noise>",
+            "<navsense:noise><noise_density>: 1e150",
+        ),
+    ],
+)
+def test_sizes_beyond_all_instruments_have_their_line(
+    refused: Refused, with_noise: Text, inside: str, problem: str
+) -> None:
+    text = with_noise(f'<noise type="gaussian_quantized">\n{inside}</noise>')
+    assert refused(text) == [f"dive.sdf:6 {problem}; must be of a size below 1e+100"]
+
+
 def test_fields_that_depend_on_each_other(refused: Refused, with_noise: Text) -> None:
     (line,) = refused(with_noise('<noise type="gaussian"><dynamic_bias_stddev>1</dynamic_bias_stddev></noise>'))
     assert "dynamic_bias_correlation_time > 0" in line

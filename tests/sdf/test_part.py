@@ -11,7 +11,8 @@ from navsense.errors import SdfError
 from navsense.sensors import AirPressure, Imu, Magnetometer
 
 WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
-<model name="m"><link name="l"><sensor name="s" type="{kind}"><update_rate>10</update_rate>
+<navsense:signal name="temperature">300</navsense:signal><model name="m"><link name="l"><sensor
+name="s" type="{kind}"><update_rate>10</update_rate>
 {inside}
 </sensor></link></model></world></sdf>"""
 
@@ -40,11 +41,15 @@ def test_a_part_gives_the_noise_that_the_file_does_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "inside", "message"),
     [
-        ("imu", "<navsense:part>bmi089</navsense:part>", r"w.sdf:3 <sensor><navsense:part>: bmi089.*bmi088"),
-        ("imu", "<navsense:part>rm3100</navsense:part>", r"w.sdf:3 .*rm3100"),
-        ("altimeter", "<navsense:part>bmp388</navsense:part>", r"w.sdf:3 .*no part of type altimeter"),
-        ("imu", '<navsense:part warm="yes">bmi088</navsense:part>', r"w.sdf:3 .*warm"),
-        ("imu", '<navsense:part temperature="hot">bmi088</navsense:part>', r"w.sdf:3 .*hot"),
+        ("imu", "<navsense:part>bmi089</navsense:part>", r"w.sdf:4 <sensor><navsense:part>: bmi089.*bmi088"),
+        (
+            "imu",
+            "<navsense:part>bmp388</navsense:part>",
+            r"bmp388; is no part for a sensor of type imu: it is of type air_pressure and has pressure",
+        ),
+        ("altimeter", "<navsense:part>bmp388</navsense:part>", r"w.sdf:4 .*no part of type altimeter"),
+        ("imu", '<navsense:part warm="yes">bmi088</navsense:part>', r"w.sdf:4 .*warm"),
+        ("imu", '<navsense:part temperature="hot">bmi088</navsense:part>', r"w.sdf:4 .*hot"),
     ],
 )
 def test_what_is_no_part_is_refused_with_its_line(tmp_path: Path, kind: str, inside: str, message: str) -> None:

@@ -235,7 +235,7 @@ def test_signals_that_are_none(refused: Refused, in_world: Text, element: str, p
 def test_a_signals_file_is_named_with_its_line(refused: Refused, in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("time,value\n0,1\n1,x\n", encoding="utf-8")
     (line,) = refused(in_world('<navsense:signal name="a" file="bad.csv"/>'))
-    assert line.startswith("dive.sdf:3 <navsense:signal> bad.csv:3 value of a signal: x; must be a number")
+    assert line.startswith("dive.sdf:3 <navsense:signal> bad.csv:3 value of a signal: x; must be a finite number")
 
 
 @pytest.mark.requirement("MAG-4")

@@ -99,5 +99,7 @@ def test_errors_go_onto_own_pressures() -> None:
 def test_where_there_is_no_air_it_says_so() -> None:
     with pytest.raises(SensorError, match=r"reference_altitude \(m\): inf; must be a finite number"):
         AirPressure(reference_altitude=math.inf)
+    with pytest.raises(SensorError, match=r"reference_altitude \(m\): 'x'; must be a finite number"):
+        AirPressure(reference_altitude="x")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(FieldError, match="must be from -20000 to 80000"):
         pressure(90_000.0)

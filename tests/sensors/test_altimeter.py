@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 import navsense as ns
+from navsense.compiled import INTERPRETED
 from navsense.describe import describe
 from navsense.environment.base import Environment
 from navsense.errors import SensorError, SimulationError, UnknownNameError
@@ -23,7 +26,7 @@ from navsense.motion.recalled import Recalled
 from navsense.motion.still import Still
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
-from navsense.sensors import Altimeter, Magnetometer, Zeroed
+from navsense.sensors import Altimeter, Magnetometer, Zeroed, altimeter
 from navsense.sensors.altimeter import REFERENCE
 from navsense.testing import check_cut, witness_motion, witness_world
 from navsense.ticks import Ticks
@@ -151,6 +154,21 @@ def test_periods_that_decimals_cannot_hold_are_whole_samples(period: float, samp
 
 
 @pytest.mark.requirement("ALT-1")
+@pytest.mark.parametrize("period", [1e-15, 1e-19, 1e-300, 5e-324, 0.009, 1e12, 1e18, 1e300, 1.7e308])
+def test_periods_below_a_sample_and_beyond_all_samples(
+    period: float, interpreted: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = Ticks(np.array([0, 1, 2, 999, 10**6, 2**52], dtype=np.int64), 100.0)
+    expected = ticks.index if period < 0.01 else np.zeros(6, dtype=np.int64)
+    if period == 1e12:
+        ticks, expected = Ticks(10**14 + ticks.index - 2, 100.0), 10**14 * ((10**14 + ticks.index - 2) // 10**14)
+    assert np.array_equal(Zeroed(period).taken(ticks), expected)
+    if not INTERPRETED:
+        monkeypatch.setattr(altimeter, "_taken", interpreted(altimeter._taken))
+        assert np.array_equal(Zeroed(period).taken(ticks), expected)
+
+
+@pytest.mark.requirement("ALT-1")
 def test_the_reference_is_taken_anew_every_period() -> None:
     ticks = Ticks(np.arange(600, dtype=np.int64), 200.0)
     found = ideal(Altimeter(reference=Zeroed(0.4)), witness_motion(), ticks)
@@ -179,15 +197,39 @@ def test_under_classic_the_reference_is_the_height_at_the_start() -> None:
     assert np.array_equal(physical["vertical_velocity"], run["vertical_velocity"])
 
 
-@pytest.mark.parametrize("reference", [math.nan, math.inf])
-def test_a_reference_that_is_no_height_is_refused(reference: float) -> None:
-    with pytest.raises(SensorError, match="reference of an altimeter"):
+NO_NUMBERS: tuple[Any, ...] = (
+    math.nan,
+    "x",
+    None,
+    1.0 + 2.0j,
+    np.complex128(1.0),
+    pytest.param(10**400, id="huge"),
+    np.zeros(2),
+    np.zeros(1),
+)
+
+
+@pytest.mark.parametrize("reference", [*NO_NUMBERS, math.inf, "Initial", ""])
+def test_a_reference_that_is_no_height_is_refused(reference: Any) -> None:
+    with pytest.raises(SensorError, match=r'reference of an altimeter.*or "initial"; give one number'):
         Altimeter(reference=reference)
+    with pytest.raises(SensorError, match=r"reference of an altimeter.*; give one number"):
+        Altimeter().adjusted(REFERENCE, reference)
 
 
-@pytest.mark.parametrize("period", [0.0, -1.0, math.nan])
-def test_a_period_that_is_none_is_refused(period: float) -> None:
-    with pytest.raises(SensorError, match=r"period of an altimeter's reference \(s\): .*; must be > 0"):
+@pytest.mark.requirement("ALT-1")
+def test_a_reference_may_be_any_kind_of_number_or_sdfs_own_word() -> None:
+    assert Altimeter(reference="initial") == Altimeter(reference=Zeroed())
+    assert Altimeter(reference="initial").reference_in_force == Zeroed()
+    for one in (np.float32(2.0), np.int64(2), 2, Fraction(2), True + 1):
+        assert Altimeter(reference=one) == Altimeter(reference=2.0)  # type: ignore[arg-type]
+    with pytest.raises(SensorError, match="reference of an altimeter"):
+        Altimeter().adjusted(REFERENCE, "initial")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("period", [0.0, -1.0, *NO_NUMBERS])
+def test_a_period_that_is_none_is_refused(period: Any) -> None:
+    with pytest.raises(SensorError, match=r"period of an altimeter's reference \(s\).*; must be > 0; leave it out"):
         Zeroed(period)
 
 

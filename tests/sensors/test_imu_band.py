@@ -227,5 +227,13 @@ def test_what_is_no_band_and_no_vibration_is_refused() -> None:
         Vibration(1.0, (1.0, 2.0))  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(SensorError, match="phase"):
         Vibration(1.0, phase=math.inf)
-    with pytest.raises(SensorError, match="must be a tuple of Vibration"):
-        Imu(vibration=(3.0,))  # type: ignore[arg-type]  # wrong on purpose
+    for vibration in ((3.0,), 5, None, "no"):
+        with pytest.raises(SensorError, match="must be a tuple of Vibration"):
+            Imu(vibration=vibration)  # type: ignore[arg-type]  # wrong on purpose
+    for number in ("5", None, [1.0], 10**400):
+        with pytest.raises(SensorError, match="must be a finite number of a size below"):
+            Vibration(number)  # type: ignore[arg-type]  # wrong on purpose
+        with pytest.raises(SensorError, match="must be a finite number of a size below"):
+            Imu(bandwidth=number)  # type: ignore[arg-type]  # wrong on purpose
+    with pytest.raises(SensorError, match="reference"):
+        Imu(reference=5)  # type: ignore[arg-type]  # wrong on purpose

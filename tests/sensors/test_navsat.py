@@ -196,12 +196,20 @@ def test_a_world_without_a_place_is_refused_by_its_name() -> None:
         ((40.0, 0.0, 0.0), r"latitude of row 1 \(rad\): 40.0; must be from -1.5708 to 1.5708"),
         ((0.0, 180.0, 0.0), r"longitude of row 1 \(rad\): 180.0; must be from -6.28319 to 6.28319"),
         ((0.0, math.nan, 0.0), "longitude of row 1"),
+        ((0.0, 0.0, math.nan), r"altitude of row 1 \(m\): nan; must be from -1e\+06 to 1e\+06"),
+        ((0.0, 0.0, 2e6), r"altitude of row 1 \(m\): 2000000.0; must be from"),
     ],
 )
 def test_degrees_are_noticed(row: tuple[float, float, float], message: str) -> None:
     lat, lon, alt = (np.array([0.0, part]) for part in row)
     with pytest.raises(SensorError, match=message):
         NavSat().apply([0.0, 1.0], lat, lon, alt, np.zeros((2, 3)), seed=1)
+
+
+def test_a_first_row_above_every_world_is_refused() -> None:
+    rows = np.zeros(2)
+    with pytest.raises(SensorError, match=r"altitude of row 0 \(m\): 2000000.0"):
+        NavSat().apply([0.0, 1.0], rows, rows, np.array([2e6, 0.0]), np.zeros((2, 3)), seed=1)
 
 
 @pytest.mark.requirement("NAV-1", "DOO-1")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import allantools
 import numpy as np
 import pytest
 
 from navsense.errors import SensorError, UnknownNameError
+from navsense.messages.kalibr import kalibr
 from navsense.sensors import AirPressure, Imu, Magnetometer, catalogue
 from navsense.sensors.catalogue.sheet import noises
 
@@ -84,3 +86,19 @@ def test_what_is_no_part_of_the_kind_is_refused() -> None:
         Imu.from_part("rm3100")
     with pytest.raises(UnknownNameError):
         Magnetometer.from_part("nothing")
+    wrong: tuple[Any, ...] = (None, 3, [])
+    for name in wrong:
+        with pytest.raises(UnknownNameError, match="must be the name of a part"):
+            Imu.from_part(name)
+
+
+@pytest.mark.requirement("DOO-1")
+def test_a_sheet_that_is_kalibrs_comes_out_as_it_went_in() -> None:
+    """EuRoC's imu0: 1.6968e-04, 1.9393e-05, 2.0e-3, 3.0e-3 in its kalibr_imu_chain.yaml."""
+    written = dict(row.split(": ") for row in kalibr(Imu.from_part("euroc"), 200.0, "/imu0").splitlines()[1:])
+    assert math.isclose(float(written["gyroscope_noise_density"]), 1.6968e-4)
+    assert math.isclose(float(written["gyroscope_random_walk"]), 1.9393e-5)
+    assert math.isclose(float(written["accelerometer_noise_density"]), 2.0e-3)
+    assert math.isclose(float(written["accelerometer_random_walk"]), 3.0e-3)
+    flickering = kalibr(Imu.from_part("stim300"), 200.0, "/imu0")
+    assert "# gyroscope: bias instability B 3.64" in flickering

@@ -12,6 +12,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -292,7 +293,7 @@ def test_what_no_robot_could_know_can_be_left_out(made: ModuleType, tmp_path: Pa
 
 def test_arrays_of_other_shapes_and_types_have_columns_by_number(made: ModuleType, tmp_path: Path) -> None:
     rng, path = np.random.default_rng(3), tmp_path / "run.parquet"
-    arrays = {
+    arrays: dict[str, Any] = {
         "beam_range": rng.random((10, 4)),
         "velocity_covariance": rng.random((10, 3, 3)),
         "temperature": rng.random((10, 1)),
@@ -432,7 +433,7 @@ def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
     def interrupted(table: parquet.Table, name: str, reading: Reading) -> None:
         calls.append(name)
         if len(calls) == 6:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         take(table, name, reading)
 
     monkeypatch.setattr(parquet.Table, "_take_reading", interrupted)
@@ -456,7 +457,7 @@ def test_a_failure_behind_an_interrupt_is_said_when_the_recording_is_closed(
     """Else the caller would believe in a file that is not there."""
 
     def full(*_: object) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(parquet.Table, "_flush", full)
@@ -510,17 +511,21 @@ def test_killed_while_it_writes_nothing_has_the_name(made: ModuleType, tmp_path:
 @pytest.mark.requirement("REC-1:parquet")
 def test_a_full_disk_is_a_clear_error(made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run.parquet"
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 10**6)
+    write(made, path, seconds=30)
+    whole = path.stat().st_size
+    path.unlink()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for rows, limit in ((400, 2000), (400, 200_000), (10**6, 2000), (10**6, 0)):
+    for rows, limit in ((400, 2000), (400, 200_000), (10**6, 2000), (10**6, 0), (10**6, whole - 50)):
         monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
             with (  # noqa: PT012 - which write fails is open
                 pytest.raises(SinkError, match=r"/run\.parquet cannot write: file too large; raise the limit"),
-                sinks.open(path, sinks.Recording(made.world(), duration=30.0)) as sink,
+                sinks.open(path, sinks.Recording(made.world(), 100, 7, 30.0, (10,))) as sink,
             ):
                 for second in range(30):
-                    sink.write(made.slab(second))
+                    sink.write(made.slab(second, 100))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert not list(tmp_path.iterdir())
@@ -580,6 +585,10 @@ def test_arrays_whose_columns_would_be_others_are_refused(
         sink.write(slab)
     assert not list(tmp_path.iterdir())
     outputs = (dataclasses.replace(Magnetometer().outputs[0], name=name),)
+    slab = made.slab(0)
+    slab.readings[made.MAG].errors[name] = np.zeros(10)
+    with pytest.raises(SinkError, match=rf"sensor '{made.MAG}' has an array.*: {name};"):
+        sinks.open(path, sinks.Recording(made.world())).write(slab)
     monkeypatch.setattr(Magnetometer, "outputs", outputs)
     with pytest.raises(SinkError, match=rf"sensor '{made.MAG}' has an array.*: {name};"):
         sinks.open(path, sinks.Recording(made.world()))

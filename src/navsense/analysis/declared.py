@@ -3,10 +3,11 @@
     from navsense.analysis.declared import table
     rows = table(Magnetometer.witness(), rates=(5.0, 100.0), seed=1)
 
-For each line of `estimates.TERMS` the sensor's sheet is left with the line's fields alone, the sensor stands still and
+For each line of `TERMS` the sensor's sheet is left with the line's fields alone, the sensor stands still and
 reads through its own `ideal` and `measure`, and the figures are estimated from reading less ideal. The deviation of a
 row is (measured - declared) / standard error; beyond `LIMIT` of it the row is wrong. Every rate, line and run has draws
-of its own. Everything is physical, whatever the sheet's fidelity.
+of its own. Everything is physical, whatever the sheet's fidelity. What shows in motion only is read from a sensor that
+moves (`estimates.MovedTerm`).
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 
 import numpy as np
 
-from navsense.analysis.estimates import TERMS, Estimate, Term, Trial
+from navsense.analysis import estimates, triads
+from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 from navsense.environment.base import Environment
 from navsense.environment.signal import Signal
 from navsense.errors import AnalysisError
 from navsense.geodesy import Origin
 from navsense.motion.still import Still
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.sensors.base import Output, Sensor
+from navsense.sensors.base import TEMPERATURE, Indirect, Output, Sensor
+from navsense.sensors.magnetometer import CURRENT as MOTORS
 from navsense.streams import BLOCK, Draws, checked_seed
 from navsense.ticks import Ticks, checked_rate
 from navsense.typing import AnyArray, FloatArray
@@ -37,22 +40,22 @@ ORIGIN = Origin(0.8, 0.2, 100.0)
 WARMING = (270.0, 330.0)
 """Kelvin: the temperature rises from the one to the other while a term is measured."""
 
-DIGITS = 16.0 * float(np.finfo(np.float64).eps)
-"""What a value may be off by, of the largest that it was made from."""
-
-EARTH = 6.4e6
-"""Metres to the centre of the earth: what a place is made from."""
+CURRENT = (-20.0, 80.0)
+"""Ampere: the motors' current rises from the one to the other meanwhile."""
 
 FEWEST_SAMPLES, FEWEST_RUNS = 1000, 100
 """However little effort is made."""
 
-PLACES = {"latitude": ("north", 1), "longitude": ("east", 0)}
-"""Outputs that are angles with a noise in metres: the ideal values in metres, and the axis east, north of these."""
+TERMS: tuple[Term | MovedTerm, ...] = (*estimates.TERMS, *triads.TERMS)
+"""All that is measured of a sensor."""
+
+SMALL = 1e-6
+"""Of an output whose noise acts on other values: how far it is moved to see how much of these that is."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One estimate of one channel of one sensor, at one rate (Hz)."""
+    """One estimate of one channel of one sensor, at one rate (Hz), in its unit."""
 
     sensor: str
     channel: str
@@ -68,46 +71,45 @@ class Row:
 
 @dataclass(frozen=True)
 class Channel:
-    """One axis of one output: its noise, and where its ideal value stands."""
+    """One axis of one output: its noise with its unit, and the name `key` of the ideal values that that acts on."""
 
     name: str
     unit: str
     noise: Noise
     output: str
     axis: int
-
-    @property
-    def key(self) -> str:
-        """Return the name of the ideal values that noise, limits and rounding act on."""
-        return PLACES[self.output][0] if self.output in PLACES else self.output
+    key: str
 
     def of(self, arrays: Mapping[str, AnyArray]) -> AnyArray:
         """Return this channel's values (n,) of some arrays by output."""
         array = arrays[self.output]
         return array[:, self.axis] if array.ndim > 1 else array
 
-    def error(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> AnyArray:
+    def error(self, spec: Sensor, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> AnyArray:
         """Return reading less ideal (n,), in the noise's unit."""
-        if self.output not in PLACES:
-            return np.asarray(self.of(arrays) - self.of(ideal))
-        place = Origin(float(ideal["latitude"][0]), float(ideal["longitude"][0]))
-        rows = np.stack((arrays["latitude"], arrays["longitude"], ideal["altitude"]), axis=-1)
-        return np.asarray(place.position(rows)[:, PLACES[self.output][1]])
+        if self.key != self.output and isinstance(spec, Indirect):
+            return spec.differences(arrays, ideal)[self.output]
+        return np.asarray(self.of(arrays) - self.of(ideal))
 
-    def rounding(self, arrays: Mapping[str, AnyArray], error: AnyArray) -> float:
-        """Return what a value may be off by: digits of a double and, of a place, the earth's curvature."""
-        if self.output not in PLACES:
-            return DIGITS * float(np.abs(self.of(arrays)).max())
-        return DIGITS * EARTH + 2.0 * float(np.abs(error).max()) ** 2 / EARTH
+    def rounding(self, spec: Sensor, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> float:
+        """Return what an error may be off by, being one of doubles."""
+        size = DIGITS * float(np.abs(self.of(arrays)).max())
+        if self.key == self.output:
+            return size
+        here, there = ({name: array[:1] for name, array in given.items()} for given in (arrays, ideal))
+        moved = {**here, self.output: here[self.output] + SMALL}
+        away = self.error(spec, moved, there) - self.error(spec, here, there)
+        return abs(float(away[0])) / SMALL * max(size, DIGITS)
 
 
 def channels(spec: Sensor) -> Iterator[Channel]:
     """Yield the channels of a sensor, in the order of its outputs."""
-    noises = spec.noise()
+    noises, elsewhere = spec.noise(), spec.acted_on if isinstance(spec, Indirect) else {}
     for output in spec.outputs:
+        acted = elsewhere.get(output.name, output)
         for axis, noise in enumerate(noises.get(output.name, ())):
-            unit = "m" if output.name in PLACES else output.unit
-            yield Channel(f"{output.name}{_suffix(output, axis)}", unit, noise, output.name, axis)
+            name = f"{output.name}{_suffix(output, axis)}"
+            yield Channel(name, acted.unit, noise, output.name, axis, acted.name)
 
 
 def _suffix(output: Output, axis: int) -> str:
@@ -138,6 +140,12 @@ def _noisy(spec: Sensor, name: str) -> bool:
     return isinstance(value, Noise) or (isinstance(value, tuple) and any(isinstance(part, Noise) for part in value))
 
 
+def surroundings(count: int, rate: float) -> Environment:
+    """Return where the sensor stands or moves for `count` samples at `rate` (Hz)."""
+    ends = (0.0, max(count - 1, 1) / rate)
+    return Environment(origin=ORIGIN, signals={TEMPERATURE: Signal(ends, WARMING), MOTORS: Signal(ends, CURRENT)})
+
+
 @dataclass(frozen=True)
 class _Stand:
     """One term of a sensor that stands still, at one rate (Hz): samples and serial numbers, and what acts alone."""
@@ -145,6 +153,7 @@ class _Stand:
     spec: Sensor
     sheet: Sensor
     term: Term
+    name: str
     rate: float
     seed: int
     count: int
@@ -159,35 +168,33 @@ class _Stand:
         for run in range(self.runs if acting else 0):
             for first, ideal, arrays in self._readings(run, stimuli):
                 for channel in acting:
-                    part = channel.error(arrays, ideal)
+                    part = channel.error(self.sheet, arrays, ideal)
                     errors[channel.name][run, first : first + part.size] = part
-                    digits[channel.name] = max(digits[channel.name], channel.rounding(arrays, part))
-        warmth = self._warming().at(np.arange(self.count) / self.rate)
+                    digits[channel.name] = max(digits[channel.name], channel.rounding(self.sheet, arrays, ideal))
+        time = np.arange(self.count) / self.rate
+        warmth = surroundings(self.count, self.rate).signal(TEMPERATURE, time)
         for channel in acting:
             given = stimuli.get(channel.name, np.zeros(self.count))
             rounding = digits[channel.name] + DIGITS * float(np.abs(given).max())
             error = errors.pop(channel.name)
-            yield channel, Trial(self.spec, channel.axis, channel.noise, self.rate, error, given, warmth, rounding)
+            place = (self.sheet, channel.output, channel.axis, channel.noise)
+            yield channel, Trial(*place, self.rate, time, error, given, warmth, rounding)
 
     def _stimuli(self, acting: Sequence[Channel]) -> dict[str, FloatArray]:
         """Return the ideal values (n,) that channels are given, by name."""
         given = self.term.stimulus
         return {channel.name: given(channel.noise, channel.axis, self.count) for channel in acting} if given else {}
 
-    def _warming(self) -> Signal:
-        return Signal((0.0, max(self.count - 1, 1) / self.rate), WARMING)
-
     def _readings(
         self, run: int, stimuli: Mapping[str, FloatArray]
     ) -> Iterator[tuple[int, Mapping[str, AnyArray], Mapping[str, AnyArray]]]:
         """Yield (first tick, ideal values, readings), block after block."""
-        key = (run, "declared", self.spec.type, self.term.name, repr(self.rate))
+        key = (run, "declared", self.spec.type, self.name, repr(self.rate))
         draws = Draws(self.sheet.processes(), self.seed, key)
-        state, motion = self.sheet.init(draws.initial), Still()
-        surroundings = Environment(origin=ORIGIN, signals={"temperature": self._warming()})
+        state, motion, environment = self.sheet.init(draws.initial), Still(), surroundings(self.count, self.rate)
         for first in range(0, self.count, BLOCK):
             ticks = Ticks(np.arange(first, min(first + BLOCK, self.count), dtype=np.int64), self.rate)
-            ideal = self._stimulated(self.sheet.ideal(motion, surroundings, ticks), first, stimuli)
+            ideal = self._stimulated(self.sheet.ideal(motion, environment, ticks), first, stimuli)
             state, measured = self.sheet.measure(state, ticks, ideal, draws.take(len(ticks)))
             yield first, ideal, measured.arrays
 
@@ -206,23 +213,54 @@ class _Stand:
         return given
 
 
+def _in_motion(spec: Sensor, term: MovedTerm, rate: float, seed: int) -> Iterator[Row]:
+    """Yield the rows of a term that takes a sensor in motion."""
+    for number, sheet in enumerate(term.prepared(spec)):
+        draws = Draws(sheet.processes(), seed, (0, "declared", spec.type, f"{term.name} {number}", repr(rate)))
+        ticks = Ticks(np.arange(term.count, dtype=np.int64), rate)
+        environment, motion = surroundings(term.count, rate), term.motion()
+        ideal = sheet.ideal(motion, environment, ticks)
+        _, measured = sheet.measure(sheet.init(draws.initial), ticks, ideal, draws.take(term.count))
+        moved = Moved(sheet, rate, ticks.time, environment, motion.at(ticks.time), ideal, measured.arrays)
+        units = {output.name: output.unit for output in spec.outputs}
+        for channel, found in term.measure(moved):
+            yield Row(spec.type, channel, found.unit_in(units[channel.partition(".")[0]]), rate, found)
+
+
+def _standing(spec: Sensor, term: Term, rate: float, seed: int, effort: float) -> Iterator[Row]:
+    """Yield the rows of a term that takes a still sensor channel by channel."""
+    count, runs = scaled(term.count, effort, FEWEST_SAMPLES), scaled(term.runs, effort, FEWEST_RUNS)
+    sheets = term.prepared(spec) if term.prepared else (isolated(spec, (*term.fields, *term.beside)),)
+    for number, sheet in enumerate(sheets):
+        name = f"{term.name} {number}" if number else term.name
+        for channel, trial in _Stand(spec, sheet, term, name, rate, seed, count, runs).trials():
+            for found in term.measure(trial):
+                yield Row(spec.type, channel.name, found.unit_in(channel.unit), rate, found)
+
+
+def scaled(number: int, effort: float, fewest: int) -> int:
+    """Return `effort` times a number of samples or runs, at least `fewest` where there are so many."""
+    return max(min(number, fewest), int(effort * number))
+
+
 def table(
-    spec: Sensor, rates: Sequence[float], seed: int, *, effort: float = 1.0, terms: Sequence[Term] = TERMS
+    spec: Sensor,
+    rates: Sequence[float],
+    seed: int,
+    *,
+    effort: float = 1.0,
+    terms: Sequence[Term | MovedTerm] = TERMS,
 ) -> list[Row]:
     """Return the rows of every channel, every term that acts in it and every rate (Hz).
 
     effort scales the number of samples and of serial numbers. Raises `SimulationError` for a rate or a seed that is
     none.
     """
-    rows = []
-    for rate in rates:
+    rows: list[Row] = []
+    for rate in map(checked_rate, rates):
         for term in terms:
-            sheet = term.prepared(spec) if term.prepared else isolated(spec, (*term.fields, *term.beside))
-            if sheet is None:
-                continue
-            count = max(min(term.count, FEWEST_SAMPLES), int(effort * term.count))
-            runs = max(min(term.runs, FEWEST_RUNS), int(effort * term.runs))
-            stand = _Stand(spec, sheet, term, checked_rate(rate), checked_seed(seed), count, runs)
-            for channel, trial in stand.trials():
-                rows += [Row(spec.type, channel.name, channel.unit, rate, found) for found in term.measure(trial)]
+            if isinstance(term, Term):
+                rows += _standing(spec, term, rate, checked_seed(seed), effort)
+            else:
+                rows += _in_motion(spec, term, rate, checked_seed(seed))
     return rows

@@ -9,26 +9,31 @@ serial numbers: s / sqrt(n) of a mean, s / sqrt(2 n) of a deviation s, sqrt(p (1
 1 / T sqrt(2 T / (n dt)) of an inverse correlation time, s / sqrt(2 freedom) of an Allan deviation. What has no chance
 in it (a mean alone, a limit, a step of rounding) has the rounding of doubles for its error.
 
-A new field of `Noise` is a new line here. A figure of a sheet that is no field of `Noise` (of several axes at once,
-say) is a line without fields but with `prepared`, which makes the sheet in which it acts alone, or None where it does
-not.
+A new field of `Noise` is a new line here. A figure of a sheet that is no field of `Noise` is a line without fields but
+with `prepared`, which makes the sheets in which it acts alone, none where it does not; one that is of several axes at
+once, or shows in motion only, is a `MovedTerm`. Those of IMU and magnetometer stand in `triads`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from navsense.analysis import allan, densities, freedom, theory
+from navsense.environment.base import Environment
+from navsense.motion.base import Motion, MotionBlock
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import FLICKER_BAND
 from navsense.noise.flicker import components
 from navsense.sensors.base import Sensor
-from navsense.typing import FloatArray
+from navsense.typing import AnyArray, FloatArray, Times
+
+DIGITS = 16.0 * float(np.finfo(np.float64).eps)
+"""What a value may be off by, of the largest that it was made from."""
 
 FLICKER_FLATNESS = 0.02
 """What the floor of flicker is declared to be off by at most, of its size: `noise.flicker`."""
@@ -44,11 +49,27 @@ TIMES = 100.0
 """Correlation times that a record has at least: the inverse of the estimated one is close to normal then."""
 
 
+UNITS = {
+    "noise_density": "{} / sqrt(Hz)",
+    "dynamic_bias_stddev": "{} / sqrt(s)",
+    "dynamic_bias_correlation_time": "s",
+    "random_walk": "{} / sqrt(s)",
+    "scale_factor": "1",
+    "scale_factor_stddev": "1",
+    "temperature_coefficient": "{} / K",
+    "scale_temperature_coefficient": "1 / K",
+    "reference_temperature": "K",
+    "outlier_probability": "1",
+}
+"""Units of the figures of `Noise` that have not their channel's, {}."""
+
+
 @dataclass(frozen=True)
 class Estimate:
     """One figure: declared, measured, standard error, and what the declaration itself allows it to be off.
 
-    `off` is the deviation in standard errors where it is taken in another quantity, one closer to normal.
+    `off` is the deviation in standard errors where it is taken in another quantity, one closer to normal; `unit` that
+    of the figure where it is neither its channel's nor that of `UNITS`.
     """
 
     parameter: str
@@ -57,6 +78,11 @@ class Estimate:
     error: float
     allowance: float = 0.0
     off: float | None = None
+    unit: str | None = None
+
+    def unit_in(self, channel: str) -> str:
+        """Return the unit of the figure in a channel of some unit."""
+        return UNITS.get(self.parameter, "{}").format(channel) if self.unit is None else self.unit
 
     @property
     def deviation(self) -> float:
@@ -71,15 +97,17 @@ class Estimate:
 class Trial:
     """What a term has to measure one channel by.
 
-    `noise` is the channel's whole sheet, axis `axis` of the sensor `spec`; `rate` in Hz, `error` (runs, n) reading less
-    ideal, `ideal` (n,) the stimulus (0 where there is none), `temperature` (n,) K, `rounding` what one value may be off
-    by, being a double.
+    `noise` is the channel's whole sheet, axis `axis` of the array `output`; `sheet` is the sensor's, that simulated;
+    `rate` in Hz, `time` (n,) s, `error` (runs, n) reading less ideal, `ideal` (n,) the stimulus (0 where there is
+    none), `temperature` (n,) K, `rounding` what one value may be off by, being a double.
     """
 
-    spec: Sensor
+    sheet: Sensor
+    output: str
     axis: int
     noise: Noise
     rate: float
+    time: Times
     error: FloatArray
     ideal: FloatArray
     temperature: FloatArray
@@ -96,7 +124,7 @@ class Term:
     """One line: fields of `Noise` that it measures, fields that act beside them, and how.
 
     `count` samples of each of `runs` serial numbers. `stimulus` gives the ideal values of a channel in place of the
-    still sensor's. `prepared` makes the sheet in which nothing but the term acts, in place of isolating the fields.
+    still sensor's. `prepared` makes the sheets in which nothing but the term acts, in place of isolating the fields.
     """
 
     name: str
@@ -106,11 +134,41 @@ class Term:
     runs: int = 1
     beside: tuple[str, ...] = ()
     stimulus: Stimulus | None = None
-    prepared: Callable[[Sensor], Sensor | None] | None = None
+    prepared: Callable[[Sensor], Sequence[Sensor]] | None = None
 
     def acts(self, noise: Noise) -> bool:
         """Tell whether it has something to say of a channel: one of the fields is not neutral, or there are none."""
         return not self.fields or any(getattr(noise, name) != getattr(NEUTRAL, name) for name in self.fields)
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """What a sensor with the sheet `sheet` gave as it moved through `environment`, at `rate` (Hz) and `time` (n,) s.
+
+    `truth` is the motion, `ideal` and `arrays` the ideal values and the readings by name.
+    """
+
+    sheet: Sensor
+    rate: float
+    time: Times
+    environment: Environment
+    truth: MotionBlock
+    ideal: Mapping[str, AnyArray]
+    arrays: Mapping[str, AnyArray]
+
+
+@dataclass(frozen=True)
+class MovedTerm:
+    """One line that takes all channels of a sensor at once, `count` samples of it in motion.
+
+    `prepared` makes the sheets in which nothing but the term acts; `measure` yields (channel, estimate).
+    """
+
+    name: str
+    measure: Callable[[Moved], Iterator[tuple[str, Estimate]]]
+    count: int
+    prepared: Callable[[Sensor], Sequence[Sensor]]
+    motion: Callable[[], Motion]
 
 
 def certain(trial: Trial, parameter: str, declared: float, measured: float, share: float = 1.0) -> Estimate:
@@ -185,11 +243,13 @@ def stationary(trial: Trial) -> Iterator[Estimate]:
     yield spread(trial, "dynamic bias at the start", declared, trial.error[:, 0])
 
 
-def flicker_terms(instability: float) -> tuple[theory.Term, ...]:
-    """Return the Gauss-Markov processes that flicker is simulated by."""
-    times, deviations = components(instability, *FLICKER_BAND)
+def flicker_terms(
+    instability: float, band: tuple[float, float] = FLICKER_BAND, *, sampled: bool = True
+) -> tuple[theory.Term, ...]:
+    """Return the Gauss-Markov processes that flicker is simulated by, flat over a band (s)."""
+    times, deviations = components(instability, *band)
     return tuple(
-        theory.GaussMarkov(float(deviation) * math.sqrt(2.0 / float(tau)), float(tau), sampled=True)
+        theory.GaussMarkov(float(deviation) * math.sqrt(2.0 / float(tau)), float(tau), sampled)
         for tau, deviation in zip(times, deviations, strict=True)
     )
 
@@ -203,6 +263,21 @@ def deviation_over(trial: Trial, factor: int, terms: tuple[theory.Term, ...]) ->
     shared = freedom.shared(covariance, factor, factor, count + 1)
     square = 2.0 * (factor / trial.rate) ** 2 * float(theory.allan_of(terms, factor, trial.rate))
     return math.sqrt(variance), runs * 2.0 * square**2 / shared
+
+
+def normalised(ratio: float, free: float) -> float:
+    """Return how many standard errors a variance lies above its mean, `ratio` times it with `free` degrees of freedom.
+
+    Its third root is close to normal (Wilson and Hilferty 1931).
+    """
+    ninth = 2.0 / (9.0 * free)
+    return (math.cbrt(ratio) - 1.0 + ninth) / math.sqrt(ninth)
+
+
+def allan_row(name: str, declared: float, measured: float, free: float) -> Estimate:
+    """Return an Allan deviation of so many degrees of freedom, its deviation taken in the third root of the square."""
+    off = normalised((measured / declared) ** 2, free)
+    return Estimate(name, declared, measured, declared / math.sqrt(2.0 * free), off=off)
 
 
 def bias_instability(trial: Trial) -> Iterator[Estimate]:
@@ -292,8 +367,7 @@ def together(trial: Trial) -> Iterator[Estimate]:
     """Yield the Allan deviation at spans a factor of ten apart, of all that moves.
 
     Rounding is white noise of a twelfth of the step squared where the white noise is as large as the step; where it is
-    smaller nothing is said. A variance of nu degrees of freedom is close to normal as its third root is (Wilson and
-    Hilferty 1931).
+    smaller nothing is said.
     """
     noise, rate = trial.noise, trial.rate
     if noise.deviation(rate) < noise.precision:
@@ -302,10 +376,7 @@ def together(trial: Trial) -> Iterator[Estimate]:
     while factor * FEWEST <= trial.error.size:
         declared = math.sqrt(float(theory.allan_of(terms, factor, rate)))
         measured, free = deviation_over(trial, factor, terms)
-        ninth = 2.0 / (9.0 * free)
-        off = ((measured / declared) ** (2.0 / 3.0) - 1.0 + ninth) / math.sqrt(ninth)
-        name = f"Allan deviation over {factor / rate:g} s"
-        yield Estimate(name, declared, measured, declared / math.sqrt(2.0 * free), off=off)
+        yield allan_row(f"Allan deviation over {factor / rate:g} s", declared, measured, free)
         factor *= SPANS
 
 

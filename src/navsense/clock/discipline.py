@@ -6,9 +6,10 @@
                             u_n = f_n - proportional m / interval, held within +- slew_rate
     the clock is slewed at the fractional frequency u_n until t_(n+1)
 
-While u_n is held at its limit, f stays (no wind-up). From `until` on the reference is lost: the clock runs on at its
-own frequency and f, the last correction of it. What is measured is the clock's own error, so a turn-on error and a
-drift of its `Noise` are corrected as the oscillator's are; jitter is not.
+While u_n is held at its limit, f stays (no wind-up). Polls before `until`, to the nearest millisecond, count: from then
+on the reference is lost. The slew of the last one goes on to its end, the instant of the next; from there the clock
+runs on at its own frequency and f, the last correction of it. What is measured is the clock's own error, so a turn-on
+error and a drift of its `Noise` are corrected as the oscillator's are; jitter is not.
 
 The loop is that of an alpha-beta filter, alpha = `proportional`, beta = `integral`; it is stable for 0 < alpha < 2 and
 0 <= beta < 4 - 2 alpha. Where it neither steps nor is limited, the error just before a poll has, once settled, the mean
@@ -33,6 +34,7 @@ from navsense.clock._nodes import NODES_PER_SECOND, STEP, parabola
 from navsense.clock.oscillator import checked_number
 from navsense.compiled import kernel
 from navsense.errors import ClockError
+from navsense.series import LONGEST_TIME
 from navsense.streams import Draws, Key, Process
 from navsense.typing import FloatArray
 
@@ -70,6 +72,8 @@ class Discipline:
             if field.name not in ("step_threshold", "until") or value != math.inf:
                 checked_number(field.name, value, least=0.0 if field.name in NOT_NEGATIVE else -math.inf)
         nodes = self.interval * NODES_PER_SECOND
+        if self.interval > LONGEST_TIME:
+            raise ClockError("interval", self.interval, allowed=f"must be at most {LONGEST_TIME:g} s")
         if nodes < 1.0 or abs(nodes - round(nodes)) > 1e-9 * nodes:
             raise ClockError("interval", self.interval, allowed="must be a whole number of milliseconds, at least one")
         if not 0.0 < self.proportional < 2.0:
@@ -94,8 +98,8 @@ def steer(
 ) -> None:
     """Write the corrected error before and after the nodes (n,) from `first` on, without the line of the oscillator.
 
-    line = offset, frequency, ageing; state = [shift (s) and rate of the correction at its last change, frequency
-    correction, node of that change]; draws holds a normal for each poll.
+    line = offset, frequency, ageing; last_poll is the last node at which a poll counts; state = [shift (s) and rate of
+    the correction at its last change, frequency correction, node of that change]; draws holds a normal for each poll.
     """
     polls, limit = 0, sheet[_SLEW]
     for i in range(nodes.shape[0]):
@@ -128,7 +132,7 @@ class Steering:
         """Open the stream of the measured offset, and stand at node 0, where nothing is corrected."""
         self._draws = Draws((Process("discipline", "measured"),), seed, key)
         self._interval = round(discipline.interval * NODES_PER_SECOND)
-        self._last_poll = math.floor(min(discipline.until * NODES_PER_SECOND, 2.0**62))
+        self._last_poll = round(min(discipline.until * NODES_PER_SECOND, 2.0**62)) - 1
         sizes = (discipline.mean, discipline.stddev, discipline.step_threshold, discipline.slew_rate)
         self._sheet = np.array([*sizes, discipline.proportional, discipline.integral])
         self._state = np.zeros(4)

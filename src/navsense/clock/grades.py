@@ -59,13 +59,12 @@ GRADES: Mapping[str, Grade] = {
             frequency_stddev=50e-9 / 3.0,
             white_frequency=2e-21,
             flicker_frequency=1e-22,
-            random_walk_frequency=2e-20,
         ),
         (
-            f"{_BROWN_HWANG}, high-quality TCXO",
+            f"{_BROWN_HWANG}, high-quality TCXO, but for h_-2",
             "frequency +-50 ppb from -40 to 105 C: SiTime SiT5358, in docs.sparkfun.com/SparkFun_GNSSDO/oscillator",
         ),
-        missing=_NO_AGEING,
+        missing=f"h_-2 (copies of the book's table differ: 2e-20, the low-quality TCXO's, and 3e-24), {_NO_AGEING}",
     ),
     "OCXO": Grade(
         Oscillator(

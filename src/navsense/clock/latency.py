@@ -1,13 +1,14 @@
 """Latency: from the instant that a sample is about to its arrival, and the queue that keeps arrivals in order.
 
     latency_k = fixed + r_k          r_k lognormal of mean `mean` and standard deviation `stddev`, never negative
-    arrival_k = max(arrival_(k-1), t_k + latency_k)
+    arrival_k = max(t_k + latency_k, last_k)          of a sample that is sent
+    arrival_k = max(t_k, last_k)                      of one that is not; last_k: that of the last one sent before
 
     r = exp(m + s w),   s^2 = ln(1 + (stddev / mean)^2),   m = ln(mean) - s^2 / 2
 
 The time of validity is the sample's own t_k; the arrival is true time too, and not seen by the sensor's clock. A sample
-that is held up holds up those behind it, as on one wire. Source: the moments of the lognormal distribution,
-NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.6.9.
+that is held up holds up those behind it, as on one wire; one that is not sent holds up none. Source: the moments of the
+lognormal distribution, NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.6.9.
 """
 
 from __future__ import annotations
@@ -20,15 +21,20 @@ import numpy as np
 from navsense.clock.oscillator import checked_number
 from navsense.compiled import kernel
 from navsense.errors import ClockError
+from navsense.series import LONGEST_TIME
 from navsense.streams import Draws, Process
 from navsense.typing import BoolArray, FloatArray, Times
+
+WIDEST = 1e6
+"""A deviation of the random part beyond so many of its means is a mistake: almost all of it is then far below them."""
 
 
 @dataclass(frozen=True)
 class Latency:
     """How long a sensor's samples are on their way: `fixed` (s), and a random part of `mean` and `stddev` (s).
 
-    Raises `ClockError` for a value that is negative or not finite, or a deviation without a mean.
+    Raises `ClockError` for a value that is negative, not finite or longer than any run, a deviation without a mean, or
+    one above `WIDEST` of it.
     """
 
     fixed: float = 0.0
@@ -38,10 +44,17 @@ class Latency:
     def __post_init__(self) -> None:
         """Refuse what no latency can be."""
         for field in fields(self):
-            checked_number(field.name, getattr(self, field.name), least=0.0)
+            value = getattr(self, field.name)
+            checked_number(field.name, value, least=0.0)
+            if value > LONGEST_TIME:
+                raise ClockError(field.name, value, allowed=f"must be at most {LONGEST_TIME:g} s")
         if self.stddev > 0.0 and self.mean == 0.0:
             raise ClockError(
                 "mean", 0.0, allowed="must be > 0 where stddev is", remedy="a latency that is never negative has a mean"
+            )
+        if self.stddev > WIDEST * self.mean:
+            raise ClockError(
+                "stddev", self.stddev, allowed=f"must be at most {WIDEST:g} times the mean, {self.mean:g} s"
             )
 
 
@@ -49,7 +62,7 @@ class Latency:
 def _queue(
     time: Times, sent: BoolArray, fixed: float, m: float, s: float, draws: FloatArray, last: float, out: FloatArray
 ) -> float:
-    """Write the arrivals (n,) s of samples at time (n,) s; return the last of those that were `sent` (n,)."""
+    """Write the arrivals (n,) s of samples at time (n,) s; return the last one of a sample that was `sent` (n,)."""
     for i in range(time.shape[0]):
         due = time[i] + (fixed + math.exp(m + s * draws[i])) if sent[i] else time[i]
         out[i] = due if due > last else last  # noqa: FURB136 - as the equation says
@@ -71,14 +84,25 @@ class Arrivals:
             self._m, self._s = math.log(sheet.mean) - 0.5 * square, math.sqrt(square)
 
     def of(self, time: Times, sent: BoolArray) -> FloatArray:
-        """Return when samples at `time` (n,) s arrive, (n,) s of true time, never before an earlier one's arrival.
+        """Return when samples at `time` (n,) s arrive, (n,) s of true time, never before an earlier one that is `sent`.
 
-        What is not `sent` (n,) is on no way and holds up nothing.
+        What is not `sent` (n,) has its own instant, or the last arrival before it where that is later.
         """
         sheet = self._sheet
         if sheet.stddev == 0.0:
-            return time + (sheet.fixed + sheet.mean)
+            return self._even(time, sent, sheet.fixed + sheet.mean)
         out = np.empty(time.shape[0])
         draws = self._draws.take(time.shape[0])[0]
         self._last = _queue(time, np.ascontiguousarray(sent), sheet.fixed, self._m, self._s, draws, self._last, out)
         return out
+
+    def _even(self, time: Times, sent: BoolArray, delay: float) -> FloatArray:
+        """Return what `of` does where every sample takes `delay` (s)."""
+        due = time + delay
+        if sent.all():
+            self._last = float(due[-1]) if due.size else self._last
+            return due
+        due[~sent] = -math.inf
+        latest = np.maximum.accumulate(np.concatenate(([self._last], due)))
+        self._last = float(latest[-1])
+        return np.maximum(latest[1:], time)

@@ -102,7 +102,7 @@ class Oscillator:
 
 def checked_number(what: str, value: float, *, least: float = -math.inf) -> None:
     """Raise `ClockError` unless the value is finite, of a size that squares, and at least `least`."""
-    if not math.isfinite(value):
+    if not -math.inf < value < math.inf:
         raise ClockError(what, value, allowed="must be a finite number")
     if abs(value) > LARGEST:
         raise ClockError(what, value, allowed=f"must be of a size below {LARGEST:g}")

@@ -57,7 +57,7 @@ def _ascend(time: Times, before: float, out: FloatArray) -> float:
     """
     for i in range(out.shape[0]):
         shown = time[i] + out[i]
-        if shown - before < CLOSE + FINE * shown:  # else the nanoseconds differ, and there is nothing to look at
+        if shown - before < CLOSE + FINE * abs(shown):  # else the nanoseconds differ, and there is nothing to look at
             last, up = np.rint(before * NANOSECONDS), 1.0
             while np.rint(shown * NANOSECONDS) <= last:
                 out[i] = (last + up) / NANOSECONDS - time[i]

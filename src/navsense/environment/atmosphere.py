@@ -179,8 +179,9 @@ class Atmosphere:
         row = _states(self._layers, altitude, temperature, pressure)
         if row >= 0:
             raise FieldError(
-                f"altitude {row} (m above mean sea level)",
+                "altitude (m above mean sea level)",
                 float(altitude[row]),
+                row=row,
                 allowed=f"must be from {LOWEST:g} to {HIGHEST:g}, where the atmosphere is given",
             )
         return temperature, pressure
@@ -220,5 +221,5 @@ class Atmosphere:
         row = _altitudes(self._layers, pressure, least, most, out)
         if row >= 0:
             allowed = f"must be from {least:.3g} to {most:.6g}, where the atmosphere is given"
-            raise FieldError(f"pressure {row} (Pa)", float(pressure[row]), allowed=allowed)
+            raise FieldError("pressure (Pa)", float(pressure[row]), row=row, allowed=allowed)
         return out

@@ -87,8 +87,9 @@ class NormalGravity:
         row = _at(self.origin.frame, position_w, out)
         if row >= 0:
             raise FieldError(
-                f"position {row} (m)",
+                "position (m)",
                 tuple(position_w[row].tolist()),
+                row=row,
                 allowed=f"must be from {INNERMOST / 1000.0:g} to 10000000 km from the earth's centre",
             )
         return out

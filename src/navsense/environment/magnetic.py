@@ -71,8 +71,9 @@ def field_ned(
     row = _field_ned(coefficients(model, date), latitude, longitude, altitude, out)
     if row >= 0:
         raise FieldError(
-            f"place {row} (latitude, longitude, altitude)",
+            "place (latitude, longitude, altitude)",
             (float(latitude[row]), float(longitude[row]), float(altitude[row])),
+            row=row,
             allowed="must be finite, the latitude from -pi/2 to pi/2, the altitude at most 5000 km",
         )
     return out
@@ -130,8 +131,9 @@ class WorldMagneticModel:
         row = nodes.at(position_w, here.heading, out)
         if row >= 0:
             raise FieldError(
-                f"position {row} (m)",
+                "position (m)",
                 tuple(position_w[row].tolist()),
+                row=row,
                 allowed=f"must be within {REACH / 1000.0:g} km of the origin along each axis",
             )
         return out

@@ -11,15 +11,18 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
 from navsense.compiled import kernel
 from navsense.errors import FieldError, Where
+from navsense.inputs import Kind, decimal, lines
+from navsense.noise.channel import LARGEST
 from navsense.typing import FloatArray, Times
 
 HEADER = ("time", "value")
+
+_FILE = Kind("signal", FieldError, "must be a CSV file of time,value in UTF-8")
 
 
 @kernel
@@ -52,8 +55,8 @@ def _between(times: FloatArray, values: FloatArray, time: Times, out: FloatArray
 class Signal:
     """Points (s, unit of the signal's own) with straight lines between them and the ends held.
 
-    Raises `FieldError` for points that are none: not as many times as values, none at all, a value that is not finite,
-    time going back, an instant given more than twice.
+    Raises `FieldError` for points that are none: not as many times as values, none at all, a value that is not finite
+    or above `LARGEST`, time going back, an instant given more than twice.
     """
 
     times: tuple[float, ...]
@@ -78,7 +81,7 @@ class Signal:
         Raises `FieldError` with file and line for what cannot be read or is no function of time.
         """
         name = os.fspath(path)
-        rows = _rows(name, _lines(name))
+        rows = _rows(name, lines(name, _FILE))
         places = [Where(name, number) for number, _, _ in rows]
         times, values = tuple(row[1] for row in rows), tuple(row[2] for row in rows)
         _check(times, values, places.__getitem__)
@@ -96,11 +99,14 @@ class Signal:
 
 
 def _check(times: Sequence[float], values: Sequence[float], place: Callable[[int], Where | None]) -> None:
-    """Raise FieldError for the first point that is not finite or does not follow the one before it."""
+    """Raise FieldError for the first point that is not finite, too large or does not follow the one before it."""
     for row, (time, value) in enumerate(zip(times, values, strict=True)):
         for what, number in (("time", time), ("value", value)):
             if not math.isfinite(number):
                 raise FieldError(f"{what} of a signal", number, allowed="must be a finite number", where=place(row))
+            if abs(number) > LARGEST:
+                allowed = f"must be of a size up to {LARGEST:g}"
+                raise FieldError(f"{what} of a signal", number, allowed=allowed, where=place(row))
         if row and time < times[row - 1]:
             allowed = f"must not be before {times[row - 1]!r} s, the time of the row above"
             raise FieldError("time of a signal", time, allowed=allowed, where=place(row))
@@ -108,22 +114,9 @@ def _check(times: Sequence[float], values: Sequence[float], place: Callable[[int
             raise FieldError("time of a signal", time, allowed="must not be given more than twice", where=place(row))
 
 
-def _lines(name: str) -> list[str]:
-    """Return the lines of a text file. Raise FieldError where there is none."""
-    try:
-        text = Path(name).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise FieldError("signal cannot be read", error.strerror or str(error), where=Where(name)) from error
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise FieldError("signal is not text", where=Where(name), allowed="must be a CSV file in UTF-8")
-    return text.split("\n")
-
-
-def _rows(name: str, lines: list[str]) -> list[tuple[int, float, float]]:
+def _rows(name: str, text: list[str]) -> list[tuple[int, float, float]]:
     """Return line number, time (s) and value of each row that is not blank. Raise FieldError."""
-    filled = [(number, line) for number, line in enumerate(lines, 1) if line and not line.isspace()]
+    filled = [(number, line) for number, line in enumerate(text, 1) if line and not line.isspace()]
     number, head = filled[0] if filled else (1, "")
     if tuple(part.strip() for part in head.split(",")) != HEADER:
         allowed = f"must be {','.join(HEADER)}"
@@ -140,8 +133,8 @@ def _row(line: str, where: Where) -> tuple[float, float]:
         raise FieldError("number of columns", len(parts), allowed="must be 2: time,value", where=where)
     numbers = []
     for what, part in zip(HEADER, parts, strict=True):
-        try:
-            numbers.append(float(part))
-        except ValueError as error:
-            raise FieldError(f"{what} of a signal", part, allowed="must be a number", where=where) from error
+        number = decimal(part)
+        if number is None:
+            raise FieldError(f"{what} of a signal", part, allowed="must be a finite number", where=where)
+        numbers.append(number)
     return numbers[0], numbers[1]

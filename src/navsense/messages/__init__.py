@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-from navsense.messages import generic, navsat
+from navsense.messages import generic
 from navsense.messages.base import Part
 from navsense.messages.cdr import Message
 from navsense.sensors import SENSORS
 from navsense.series import Reading
 from navsense.world import MountedSensor
 
+_FILES = {kind.type: import_module(f"navsense.messages.{kind.type}") for kind in SENSORS}
+
 ENCODERS: Mapping[str, Callable[[MountedSensor, Part], Message]] = {
-    kind.type: import_module(f"navsense.messages.{kind.type}").message for kind in SENSORS
+    kind: module.message for kind, module in _FILES.items()
 }
 """Sensor type -> `message` of the file named after it; a type that is not here is written by `generic`."""
 
 COMPANIONS: Mapping[str, Mapping[str, Callable[[MountedSensor, Part], Message]]] = {
-    "navsat": {"_velocity": navsat.velocity_message},
+    kind: module.COMPANIONS for kind, module in _FILES.items() if "COMPANIONS" in vars(module)
 }
-"""Sensor type -> messages beside the one of its own topic, by what is put behind the topic."""
+"""Sensor type -> `COMPANIONS` of the file named after it: messages beside the one of its own topic."""
 
 GZ_ENCODERS: Mapping[str, Callable[[MountedSensor, Reading, int], list[bytes]]] = {
-    kind.type: import_module(f"navsense.messages.{kind.type}").gz_messages for kind in SENSORS
+    kind: module.gz_messages for kind, module in _FILES.items()
 }
 """Sensor type -> `gz_messages` of the file named after it: a reading as Gazebo's messages, numbered."""
 

@@ -23,6 +23,9 @@ def kalibr(imu: Imu, rate: float, topic: str) -> str:
     for word, noises in (("accelerometer", sheet["linear_acceleration"]), ("gyroscope", sheet["angular_velocity"])):
         lines.append(f"{word}_noise_density: {max(noise.density(rate) for noise in noises):.9g}")
         lines.append(f"{word}_random_walk: {max(random_walk(noise) for noise in noises):.9g}")
+        flicker = max(noise.bias_instability for noise in noises)
+        if flicker:
+            lines.append(f"# {word}: bias instability B {flicker:.9g} is not part of Kalibr's model")
     lines += [f"rostopic: {topic}", f"update_rate: {rate:.9g}"]
     return "\n".join(lines) + "\n"
 

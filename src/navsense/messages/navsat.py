@@ -79,6 +79,10 @@ def velocity_message(sensor: MountedSensor, _part: Part) -> Message:
     return Message(VELOCITY_TYPE, layout(VELOCITY_TYPE, {"header.frame_id": frame_of(sensor)}), fill)
 
 
+COMPANIONS = {"_velocity": velocity_message}
+"""Messages beside the one of the sensor's own topic, by what is put behind the topic."""
+
+
 def gz_message(stamp: int, frame: str, sequence: int, place: Sequence[float], velocity: Sequence[float]) -> bytes:
     """Return `gz.msgs.NavSat` of a stamp (ns), latitude, longitude (degrees), altitude (m) and velocity (m/s).
 

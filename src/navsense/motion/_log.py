@@ -12,13 +12,17 @@ from pathlib import Path
 
 import numpy as np
 
+from navsense import inputs
 from navsense.errors import MotionError, Where
+from navsense.inputs import decimal
 from navsense.typing import FloatArray
 
 HEADER = ("time", "x", "y", "z", "qw", "qx", "qy", "qz")
 TUM_COLUMNS = ("t", "x", "y", "z", "qx", "qy", "qz", "qw")
 TUM_ORDER = (0, 1, 2, 3, 7, 4, 5, 6)
 """Where the columns of `HEADER` stand in a TUM row."""
+
+_FILE = inputs.Kind("log", MotionError, "must be a CSV or TUM file in UTF-8")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +40,7 @@ def read(path: str | os.PathLike[str]) -> Log:
     that is not eight numbers.
     """
     name = os.fspath(path)
-    lines = _text(name).split("\n")
+    lines = inputs.lines(name, _FILE)
     comma = _is_csv(name, lines)
     rows = _rows(lines, comma)
     if comma:
@@ -60,19 +64,6 @@ def read(path: str | os.PathLike[str]) -> Log:
     if values.shape[1] != len(HEADER):
         _refuse(name, lines, start, comma)
     return Log(values if comma else values[:, TUM_ORDER], place)
-
-
-def _text(name: str) -> str:
-    """Return the text of the file with line ends as newlines. Raise MotionError where there is none."""
-    try:
-        text = Path(name).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise MotionError("log cannot be read", error.strerror or str(error), where=Where(name)) from error
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise MotionError("log is not text", where=Where(name), allowed="must be a CSV or TUM file in UTF-8")
-    return text
 
 
 def _is_csv(name: str, lines: list[str]) -> bool:
@@ -125,14 +116,5 @@ def _refuse(name: str, lines: list[str], start: int, comma: bool) -> None:
                 where=Where(name, number),
             )
         for part, column in zip(parts, HEADER if comma else TUM_COLUMNS, strict=True):
-            if not _is_number(part):
-                raise MotionError(column, part.strip(), allowed="must be a number", where=Where(name, number))
-
-
-def _is_number(text: str) -> bool:
-    """Return whether NumPy's reader takes the text as a number; Python's own also takes underscores."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
+            if decimal(part) is None:
+                raise MotionError(column, part.strip(), allowed="must be a finite number", where=Where(name, number))

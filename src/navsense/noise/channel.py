@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import Any
 
 from navsense.errors import SensorError
@@ -42,7 +43,7 @@ class Noise:
     sensor band-limited to its rate; `dynamic_bias_stddev` and `random_walk` are driving densities (unit per root
     second); the correlation time is in s; scale factors are fractions; temperature coefficients are a kelvin.
 
-    Raises `SensorError` for a value that is not finite, or is negative where a deviation, time or step stands.
+    Raises `SensorError` for a value that is no finite number, or is negative where a deviation, time or step stands.
     Source: SDF 1.12 `noise.sdf`; facts of Gazebo's `GaussianNoiseModel`; IEEE 952-1997, annex C, for the densities.
     """
 
@@ -73,7 +74,9 @@ class Noise:
             value = getattr(self, field.name)
             if field.name == "classic":
                 continue
-            if math.isnan(value) or (math.isinf(value) and field.name not in ("minimum", "maximum")):
+            if not _is_real(value):
+                raise SensorError(field.name, repr(value), allowed="must be a number")
+            if value != value or (abs(value) == math.inf and field.name not in ("minimum", "maximum")):
                 raise SensorError(field.name, value, allowed="must be a finite number")
             if LARGEST < abs(value) < math.inf:
                 raise SensorError(field.name, value, allowed=f"must be of a size below {LARGEST:g}")
@@ -139,6 +142,11 @@ NOT_NEGATIVE = frozenset(
     random_walk scale_factor_stddev reference_temperature outlier_probability outlier_stddev""".split()
 )
 """Fields of `Noise` that are deviations, times or steps."""
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, Real)
+
 
 NEUTRAL = Noise()
 

@@ -6,8 +6,8 @@ Each is a telegraph process, on and off in continuous time, exact for any step a
     P(on at t + dt | off at t) = p (1 - e),   P(off at t + dt | on at t) = (1 - p) (1 - e),   e = exp(-(r + 1 / d) dt)
 
 While it is dropped out, a sensor's numbers are NaN, not valid, and no message is sent. While it is stuck, they are
-those of the last sample before; a sensor that is stuck at its first sample stays at that one. Source: the two-state
-Markov process, Papoulis, Probability, Random Variables and Stochastic Processes (random telegraph signal).
+those of the last sample that it emitted; before it has emitted one there is nothing to be stuck at. Source: the
+two-state Markov process, Papoulis, Probability, Random Variables and Stochastic Processes (random telegraph signal).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ KINDS = ("dropout", "stuck")
 
 
 class FaultState(NamedTuple):
-    """Which kinds that act are on at tick `last`, and what the sensor showed there, (...) by name."""
+    """Which kinds that act are on at tick `last`, and what the sensor last emitted, (...) by name; nothing before."""
 
     on: tuple[bool, ...]
     shown: Mapping[str, AnyArray]
@@ -107,11 +107,16 @@ def begin(faults: Faults, draws: FloatArray) -> FaultState:
 
 
 def strike(
-    faults: Faults, state: FaultState, ticks: Ticks, draws: FloatArray, arrays: Mapping[str, AnyArray]
+    faults: Faults,
+    state: FaultState,
+    ticks: Ticks,
+    draws: FloatArray,
+    arrays: Mapping[str, AnyArray],
+    emitted: BoolArray,
 ) -> tuple[FaultState, Mapping[str, AnyArray], BoolArray]:
     """Return the new state, what the sensor shows, and where it shows anything (n,).
 
-    `arrays` (n, ...) by name are what it would show without faults; `draws` (kinds, n).
+    `arrays` (n, ...) by name are what it would show without faults, where it would emit (n,); `draws` (kinds, n).
     """
     count, kinds = len(ticks), faults.kinds
     found = {kind: np.zeros(count, dtype=np.bool_) for kind in KINDS}
@@ -120,21 +125,32 @@ def strike(
         rate, duration = faults.figures(kind)
         figures = (faults.share(kind), rate + 1.0 / duration, ticks.rate)
         on.append(bool(_telegraph(was, *figures, state.last, ticks.index, row, found[kind])))
-    source = np.where(found["stuck"], 0, np.arange(1, count + 1))
-    source = np.maximum.accumulate(source)  # 0 is what was shown before this block
+    source, last = _sources(found["stuck"], emitted & ~found["dropout"], begun=bool(state.shown))
     shown = {name: _held(state.shown.get(name), array, source) for name, array in arrays.items()}
-    last = {name: array[-1].copy() for name, array in shown.items()} if count else state.shown
+    kept = {name: array[last - 1].copy() for name, array in arrays.items()} if last else state.shown
     out = {name: _silent(array, found["dropout"]) for name, array in shown.items()}
     end = int(ticks.index[-1]) if count else state.last
-    return FaultState(tuple(on), last, end), out, ~found["dropout"]
+    return FaultState(tuple(on), kept, end), out, ~found["dropout"]
+
+
+def _sources(stuck: BoolArray, given: BoolArray, *, begun: bool) -> tuple[IntArray, int]:
+    """Return the row that each row shows (n,), and the last one that was emitted: from 1 on, 0 is the one kept before.
+
+    `given` (n,) is where a row gets out; `begun` whether any did before.
+    """
+    rows = np.arange(1, stuck.size + 1)
+    if not begun:
+        first = int(np.argmax(given)) if given.any() else stuck.size
+        stuck = stuck & (rows > first + 1)
+    fresh = np.maximum.accumulate(np.where(given & ~stuck, rows, 0))
+    return np.where(stuck, fresh, rows), int(fresh[-1]) if stuck.size else 0
 
 
 def _held(before: AnyArray | None, array: AnyArray, source: IntArray) -> AnyArray:
-    """Return the rows that are shown: row `source` - 1 of the array, or the one `before` it; the first if none was."""
-    if not source.size or source[0] > 0:
+    """Return the rows that are shown: row `source` - 1 of the array, or the one `before` it where that is 0."""
+    if before is None or source.all():
         return array[source - 1]
-    first = array[0] if before is None else before
-    return np.concatenate((first[None], array))[source]
+    return np.concatenate((before[None], array))[source]
 
 
 def _silent(array: AnyArray, dropped: BoolArray) -> AnyArray:

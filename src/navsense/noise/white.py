@@ -2,9 +2,9 @@
 
     sigma^2 = stddev^2 + density^2 / dt
 
-`stddev` is of each sample, whatever the rate; `density` (unit per root hertz, one figure for both conventions of a
-spectrum: navsense's densities are two-sided, what data sheets and Kalibr call N) is of a sensor that is band-limited to
-its own rate, so its samples spread the more the closer they stand. Source: IEEE 952-1997, annex C; the Kalibr manual.
+`stddev` is of each sample, whatever the rate; `density` N (unit per root hertz, two-sided, see the vocabulary) is of a
+sensor that is band-limited to its own rate, so its samples spread the more the closer they stand.
+Source: IEEE 952-1997, annex C; the Kalibr manual.
 """
 
 from __future__ import annotations

@@ -7,13 +7,12 @@ declare an entity.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NoReturn
 from xml.parsers import expat
 
+from navsense import inputs
 from navsense.errors import SdfError, Where
 
 URI = "https://navsense.org/sdf"
@@ -30,7 +29,7 @@ LARGEST = 64 * 1024 * 1024
 
 MOST_ELEMENTS = 1_000_000
 
-_REGULAR = "must be a readable file of SDF"
+_FILE = inputs.Kind("file", SdfError, "must be a readable file of SDF")
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +77,7 @@ def read(path: str | os.PathLike[str]) -> Element:
 def parse(content: bytes, path: str) -> Element:
     """Return the root element of a file's content; `path` is what errors call it. Raises `SdfError` as `read` does."""
     if not content.strip():
-        raise SdfError("file", "empty", where=Where(path), allowed=_REGULAR)
+        raise SdfError("file", "empty", where=Where(path), allowed=_FILE.allowed)
     builder = _Builder(path)
     try:
         builder.parser.Parse(content, True)
@@ -97,26 +96,8 @@ def content(name: str, most: int | None = None) -> bytes:
 
     Raises `SdfError` for a file that is not there, is a folder, a device or a pipe, cannot be read or is larger.
     """
-    most = LARGEST if most is None else most
-    where = Where(name)
-    try:
-        mode = Path(name).stat().st_mode
-        if stat.S_ISDIR(mode):
-            raise SdfError("file", "is a folder", where=where, allowed=_REGULAR, remedy="name the file in it")
-        if not stat.S_ISREG(mode):
-            raise SdfError("file", "is a device or a pipe", where=where, allowed=_REGULAR)
-        with Path(name).open("rb") as file:
-            data = file.read(most + 1)
-    except FileNotFoundError as error:
-        raise SdfError("file", "does not exist", where=where, allowed=_REGULAR, remedy="check the path") from error
-    except OSError as error:
-        raise SdfError("file", error.strerror or str(error), where=where, allowed=_REGULAR) from error
-    except ValueError as error:  # a null character in the name
-        raise SdfError("file", str(error), where=where, allowed=_REGULAR) from error
-    if len(data) > most:
-        allowed = f"must be at most {LARGEST // 2**20} MiB with all that it includes"
-        raise SdfError("file", "too large", where=where, allowed=allowed)
-    return data
+    limit = f"must be at most {LARGEST // 2**20} MiB with all that it includes"
+    return inputs.content(name, _FILE, LARGEST if most is None else most, limit)
 
 
 class _Builder:

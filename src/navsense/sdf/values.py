@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 
 from navsense.errors import SdfError
+from navsense.inputs import decimal
 from navsense.pose import Pose, from_rpy, normalised
 from navsense.sdf.read import Element
 from navsense.typing import Quaternion, Vector
 
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_LONGEST = 400
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -22,15 +20,6 @@ def refusal(
     what = f"<{element.tag} {attribute}>" if attribute else f"<{element.tag}>"
     what = f"<{parent}>{what}" if parent else what
     return SdfError(what, value, where=element.where, allowed=allowed, remedy=remedy)
-
-
-def decimal(text: str) -> float | None:
-    """Return a finite decimal number, or None where the text is none."""
-    text = text.strip()
-    if len(text) > _LONGEST or not _DECIMAL.fullmatch(text):
-        return None
-    value = float(text)
-    return value if math.isfinite(value) else None
 
 
 def number(element: Element, *, parent: str = "", least: float = -math.inf, above: float = -math.inf) -> float:

@@ -36,11 +36,15 @@ def square(numbers: Iterable[float]) -> FloatArray:
 
 def checked_numbers(name: str, given: Iterable[float], count: int, *, below: float = LARGEST) -> tuple[float, ...]:
     """Return `count` numbers as floats; raise `SensorError` unless they are that many, each of a size below `below`."""
-    allowed = f"must be {count} finite numbers of a size below {below:g}"
+    many = "a finite number" if count == 1 else f"{count} finite numbers"
+    allowed = f"must be {many} of a size below {below:g}"
+    shown = repr(*given) if count == 1 else repr(given)
     try:
-        numbers = tuple(float(number) for number in given)
-    except (TypeError, ValueError) as error:
-        raise SensorError(name, repr(given), allowed=allowed) from error
-    if len(numbers) != count or not all(math.isfinite(number) and abs(number) < below for number in numbers):
-        raise SensorError(name, repr(given), allowed=allowed)
+        raw = tuple(given)
+        numbers = tuple(float(number) for number in raw)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SensorError(name, shown, allowed=allowed) from error
+    small = all(math.isfinite(number) and abs(number) < below for number in numbers)
+    if not small or len(numbers) != count or any(isinstance(number, str | bytes) for number in raw):
+        raise SensorError(name, shown, allowed=allowed)
     return numbers

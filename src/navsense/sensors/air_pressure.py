@@ -12,7 +12,6 @@ Source: SDF 1.12 `air_pressure.sdf`; US Standard Atmosphere 1976.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,10 +19,10 @@ from typing import ClassVar, Literal
 
 from navsense.clock import Clock
 from navsense.environment.base import Environment
-from navsense.errors import SensorError
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
+from navsense.sensors._mix import checked_numbers
 from navsense.sensors.apply import apply
 from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
 from navsense.sensors.catalogue import part
@@ -47,8 +46,7 @@ class AirPressure:
 
     def __post_init__(self) -> None:
         """Refuse an altitude that is none."""
-        if not math.isfinite(self.reference_altitude):
-            raise SensorError("reference_altitude (m)", self.reference_altitude, allowed="must be a finite number")
+        checked_numbers("reference_altitude (m)", (self.reference_altitude,), 1)
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:

@@ -16,6 +16,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -31,11 +32,13 @@ from navsense.sensors.apply import apply, checked_rows, checked_time, own_ticks
 from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
 from navsense.series import Reading
 from navsense.streams import Process
-from navsense.ticks import Ticks
+from navsense.ticks import MOST_TICKS, Ticks
 from navsense.typing import AnyArray, FloatArray, IntArray, Vectors
 
 CHANNELS = ("vertical_position", "vertical_velocity")
 REFERENCE = "vertical_reference"
+INITIAL = "initial"
+"""SDF's word for the own height at the start."""
 
 WHOLE = 1e-9
 """How far, of its size, a period in samples may be from a whole number and still count as one."""
@@ -90,34 +93,56 @@ class Zeroed:
 
     def __post_init__(self) -> None:
         """Refuse what is no period."""
-        if not self.period > 0.0:
-            raise SensorError("period of an altimeter's reference (s)", self.period, allowed="must be > 0")
+        period = _number(self.period)
+        if not period > 0.0:
+            remedy = "leave it out for a height that is taken once"
+            what = "period of an altimeter's reference (s)"
+            raise SensorError(what, self.period, allowed="must be > 0", remedy=remedy)
+        object.__setattr__(self, "period", period)
 
     def __str__(self) -> str:
         """Return it in words."""
         return "own height at the start" + (f" and every {self.period:g} s" if self.period < math.inf else "")
 
     def taken(self, ticks: Ticks) -> IntArray:
-        """Return the ticks (n,) at which the references in force were taken."""
+        """Return the ticks (n,) at which the references in force were taken: every one, for a period below a sample."""
         out = np.zeros(len(ticks), dtype=np.int64)
-        samples = self.period * ticks.rate
-        if samples < math.inf:
+        samples = max(self.period * ticks.rate, 1.0)
+        if samples < MOST_TICKS:
             whole = round(samples)
-            _taken(ticks.index, float(whole) if whole and abs(samples - whole) <= WHOLE * samples else samples, out)
+            _taken(ticks.index, float(whole) if abs(samples - whole) <= WHOLE * samples else samples, out)
         return out
+
+
+def _number(value: object) -> float:
+    """Return a real number as a float; NaN for what is none, or is too large for one."""
+    try:
+        return float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        return math.nan
+
+
+def _height(value: object) -> float:
+    """Return a height (m); raise `SensorError` for what is none."""
+    height = _number(value)
+    if not math.isfinite(height):
+        allowed = f'must be a finite height in metres, Zeroed(period) or "{INITIAL}"'
+        remedy = "give one number; 0 is the height of the world's origin"
+        raise SensorError("reference of an altimeter (m)", value, allowed=allowed, remedy=remedy)
+    return height
 
 
 @dataclass(frozen=True)
 class Altimeter:
     """Data sheet of an altimeter: noise of height (m) and vertical velocity (m/s), and what heights are told from.
 
-    `reference` is a height in the world (m), or `Zeroed`; under `classic` it is the height at the start, whatever the
-    sheet says.
+    `reference` is a height in the world (m), or `Zeroed`, or "initial" for `Zeroed()`; under `classic` it is the height
+    at the start, whatever the sheet says.
     """
 
     vertical_position: Noise = NEUTRAL
     vertical_velocity: Noise = NEUTRAL
-    reference: float | Zeroed = 0.0
+    reference: float | Zeroed | Literal["initial"] = 0.0
     classic: bool = False
 
     type: ClassVar[str] = "altimeter"
@@ -126,9 +151,10 @@ class Altimeter:
 
     def __post_init__(self) -> None:
         """Refuse a reference that is no height."""
-        if not isinstance(self.reference, Zeroed) and not math.isfinite(self.reference):
-            allowed = "must be a finite height in metres, or Zeroed(period)"
-            raise SensorError("reference of an altimeter (m)", self.reference, allowed=allowed)
+        if isinstance(self.reference, str) and self.reference == INITIAL:
+            object.__setattr__(self, "reference", Zeroed())
+        elif not isinstance(self.reference, Zeroed):
+            object.__setattr__(self, "reference", _height(self.reference))
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
@@ -165,7 +191,7 @@ class Altimeter:
     @property
     def reference_in_force(self) -> float | Zeroed:
         """Return what heights are told from: a height in the world (m), or how the own height is taken."""
-        return Zeroed() if self.classic else self.reference
+        return Zeroed() if self.classic or isinstance(self.reference, str) else self.reference
 
     def _reference(self, motion: Motion, ticks: Ticks, position_w: Vectors) -> FloatArray:
         """Return the reference (n,) m in force at each tick; `position_w` (n, 3) is the sensor's at the ticks."""
@@ -209,7 +235,7 @@ class Altimeter:
         """
         if name != REFERENCE:
             raise SensorError("array to be set of an altimeter", name, allowed=f"must be {REFERENCE}")
-        return replace(self, reference=float(value), classic=False)
+        return replace(self, reference=_height(value), classic=False)
 
     def apply(
         self,

@@ -10,7 +10,7 @@ The spec is the sensor's own frozen dataclass, so the four are its methods. Noth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
@@ -78,15 +78,13 @@ TEMPERATURE = "temperature"
 
 
 def signals_of(spec: Any) -> tuple[str, ...]:
-    """Return the names of the world's signals that a sensor goes by: its `signals`, none where it has no such thing."""
-    return tuple(getattr(spec, "signals", ()))
+    """Return the names of the world's signals that a sensor goes by: none where it is not `Signalled`."""
+    return tuple(spec.signals) if isinstance(spec, Signalled) else ()
 
 
 def remarks_of(spec: Any, rate: float) -> tuple[str, ...]:
     """Return what a description says of a sheet at a rate (Hz) beside its noise: its own `remarks`, else its fields."""
-    if hasattr(spec, "remarks"):
-        return tuple(spec.remarks(rate))
-    return fields_of(spec)
+    return tuple(spec.remarks(rate)) if isinstance(spec, Remarking) else fields_of(spec)
 
 
 def fields_of(spec: Any) -> tuple[str, ...]:
@@ -99,12 +97,12 @@ def fields_of(spec: Any) -> tuple[str, ...]:
     )
 
 
-def signals_at(spec: Any, environment: Environment, time: Times) -> dict[str, AnyArray]:
+def signals_at(spec: Signalled, environment: Environment, time: Times) -> dict[str, AnyArray]:
     """Return the signals (n,) that a sensor goes by at instants (n,) s, by name.
 
     Raises `FieldError` where the world has no such signal.
     """
-    return {name: environment.signal(name, time) for name in signals_of(spec)}
+    return {name: environment.signal(name, time) for name in spec.signals}
 
 
 def flags_of(measured: Measured, count: int) -> dict[str, BoolArray]:
@@ -177,4 +175,47 @@ class Adjustable(Protocol):
 
         Raises `SensorError` for an array or a value that cannot be set.
         """
+        ...
+
+
+@runtime_checkable
+class Signalled(Protocol):
+    """A sensor that goes by named inputs of the world."""
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Return the names of the signals that the sheet needs."""
+        ...
+
+
+@runtime_checkable
+class Indirect(Protocol):
+    """A sensor whose noise acts on other values than some of its outputs: on metres, where these are angles."""
+
+    @property
+    def acted_on(self) -> Mapping[str, Output]:
+        """Return, by the name of such an output, the ideal values that its noise acts on."""
+        ...
+
+    def differences(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:
+        """Return reading less ideal (n,) of these outputs, in the unit of what their noise acts on."""
+        ...
+
+
+@runtime_checkable
+class Remarking(Protocol):
+    """A sensor that says of itself what a description holds beside its noise."""
+
+    def remarks(self, rate: float) -> Sequence[str]:
+        """Return the lines about the sheet at a rate (Hz)."""
+        ...
+
+
+@runtime_checkable
+class Catalogued(Protocol):
+    """A kind of sensor of which the catalogue has parts."""
+
+    @classmethod
+    def from_part(cls, name: str, *, temperature: bool = False) -> Sensor:
+        """Return the sheet of a part. Raises `UnknownNameError`, and `SensorError` for a part of another kind."""
         ...

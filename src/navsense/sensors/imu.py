@@ -22,7 +22,7 @@ Principles of GNSS, Inertial, and Multisensor Integrated Navigation Systems, cha
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -185,8 +185,8 @@ class Imu:
     def __post_init__(self) -> None:
         """Refuse a reference that is no rotation, and numbers that are none."""
         if self.reference is not None:
-            length = math.hypot(*self.reference)
-            if len(self.reference) != 4 or not abs(length - 1.0) <= UNIT_TOLERANCE:
+            length = math.hypot(*checked_numbers("reference", self.reference, 4))
+            if not abs(length - 1.0) <= UNIT_TOLERANCE:
                 allowed = "must be four numbers w x y z of length 1"
                 raise SensorError("reference", self.reference, allowed=allowed, remedy="use navsense.pose.normalised")
         checked_numbers("bandwidth (Hz)", (self.bandwidth,), 1)
@@ -195,10 +195,11 @@ class Imu:
         for name in ("angular_velocity_misalignment", "linear_acceleration_misalignment"):
             object.__setattr__(self, name, checked_numbers(f"{name} (rad)", getattr(self, name), 6, below=SMALL))
         object.__setattr__(self, "g_sensitivity", checked_numbers("g_sensitivity", self.g_sensitivity, 9))
-        object.__setattr__(self, "vibration", tuple(self.vibration))
-        for line in self.vibration:
+        lines = tuple(self.vibration) if isinstance(self.vibration, Iterable) else (self.vibration,)
+        for line in lines:
             if not isinstance(line, Vibration):
-                raise SensorError("vibration", line, allowed="must be a tuple of Vibration")
+                raise SensorError("vibration", repr(line), allowed="must be a tuple of Vibration, () for none")
+        object.__setattr__(self, "vibration", lines)
 
     type: ClassVar[str] = "imu"
     tolerance: ClassVar[float] = 1e-12

@@ -25,7 +25,7 @@ from navsense.clock import Clock
 from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
-from navsense.geodesy import Origin, ecef, geodetic
+from navsense.geodesy import HIGHEST, Origin, ecef, geodetic
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
@@ -37,6 +37,9 @@ from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray, Vectors
 
 PLACE = ("latitude", "longitude", "altitude")
+_LIMITS = {"latitude": (math.pi / 2.0, "rad"), "longitude": (2.0 * math.pi, "rad"), "altitude": (HIGHEST, "m")}
+"""Sizes that one's own places can have, with their units."""
+
 METRES = ("east", "north")
 """Metres east and north of the world's origin: beside the outputs, what limits and rounding act on."""
 
@@ -63,6 +66,27 @@ def _displaced(
         x, y, z = ecef(latitude[i], longitude[i], places[2][i])
         x, y, z = x - sine * east - s * cosine * north, y + cosine * east - s * sine * north, z + c * north
         latitude[i], longitude[i], _ = geodetic(x, y, z)
+
+
+@kernel
+def _apart(
+    places: tuple[FloatArray, FloatArray, FloatArray],
+    reached: tuple[FloatArray, FloatArray],
+    east: FloatArray,
+    north: FloatArray,
+) -> None:
+    """Write the metres (n,) east and north of each of the `places` at which latitudes and longitudes are `reached`."""
+    for i in range(east.shape[0]):
+        s, c = math.sin(places[0][i]), math.cos(places[0][i])
+        sine, cosine = math.sin(places[1][i]), math.cos(places[1][i])
+        x, y, z = ecef(places[0][i], places[1][i], places[2][i])
+        a, b, d = ecef(reached[0][i], reached[1][i], places[2][i])
+        x, y, z = a - x, b - y, d - z
+        nx, ny = math.cos(reached[0][i]) * math.cos(reached[1][i]), math.cos(reached[0][i]) * math.sin(reached[1][i])
+        nz = math.sin(reached[0][i])
+        above = (c * (cosine * x + sine * y) + s * z) / (c * (cosine * nx + sine * ny) + s * nz)
+        x, y, z = x - above * nx, y - above * ny, z - above * nz
+        east[i], north[i] = cosine * y - sine * x, c * z - s * (cosine * x + sine * y)
 
 
 @dataclass(frozen=True)
@@ -164,15 +188,28 @@ class NavSat:
         seconds = checked_time(time)
         own = zip(PLACE, (latitude, longitude, altitude), strict=True)
         given = {key: checked_rows(key, array, seconds.shape) for key, array in own}
-        for key, limit in (("latitude", math.pi / 2.0), ("longitude", 2.0 * math.pi)):
+        for key, (limit, unit) in _LIMITS.items():
             off = np.nonzero(~(np.abs(given[key]) <= limit))[0]
             if off.size:
-                what, value = f"{key} of row {int(off[0])} (rad)", float(given[key][off[0]])
+                what, value = f"{key} of row {int(off[0])} ({unit})", float(given[key][off[0]])
                 raise SensorError(what, value, allowed=f"must be from {-limit:g} to {limit:g}")
         places = np.array([given[key] for key in PLACE]).T
         metres = Origin(*(float(part) for part in places[0])).position(places)
         ideal = {**given, "velocity": velocity, **_columns(METRES, metres)}
         return apply(self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+
+    @property
+    def acted_on(self) -> Mapping[str, Output]:
+        """Return the metres that the noise of latitude and longitude acts on."""
+        return {"latitude": Output("north", 0, "m", "vertical"), "longitude": Output("east", 0, "m", "vertical")}
+
+    def differences(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:
+        """Return how far (n,) m north and east of their ideal places, along the level there, readings lie."""
+        places = (frozen(ideal["latitude"]), frozen(ideal["longitude"]), frozen(ideal["altitude"]))
+        east, north = np.empty(len(places[0])), np.empty(len(places[0]))
+        reached = (frozen(arrays["latitude"][:]), frozen(arrays["longitude"][:]))  # views: a reading stays one's own
+        _apart(places, reached, east, north)
+        return {"latitude": north, "longitude": east}
 
     def neutral(self) -> NavSat:
         """Return the same sheet without errors."""

@@ -1,7 +1,7 @@
 """Recordings as MCAP, ROS 2 profile: CDR messages in chunks, written in blocks rather than message by message.
 
 log_time is the true time of arrival, publish_time the true time of the sample, header.stamp what the sensor's clock
-showed. A chunk holds one span of time of all channels, at most 2 MB before compression.
+showed. A chunk holds one span of time of all channels, at most 1 MB before compression.
 """
 
 from __future__ import annotations
@@ -120,7 +120,10 @@ class McapSink:
         recording, where = self._recording, Where(str(path))
         if len(recording.runs) != 1:
             raise SinkError(
-                "an MCAP file holds one run", len(recording.runs), where=where, remedy="write many runs to .npz"
+                "an MCAP file holds one run",
+                len(recording.runs),
+                where=where,
+                remedy="write many runs to .npz or .parquet",
             )
         # A live run has no end of its own; its stamps are checked as they come.
         last = recording.epoch + (recording.duration if math.isfinite(recording.duration) else 0.0)
@@ -221,7 +224,7 @@ class McapSink:
         if name not in self._sensors:
             raise SinkError("a reading of a sensor that the world does not have", name)
         if reading.clock_error.ndim != 1:
-            raise SinkError(f"readings of {name!r} carry a run axis", remedy="write many runs to .npz")
+            raise SinkError(f"readings of {name!r} carry a run axis", remedy="write many runs to .npz or .parquet")
         rows = None if reading.emitted.all() else np.flatnonzero(reading.emitted)
         series: dict[Part, Mapping[str, AnyArray]] = {"reading": reading.arrays}
         if self._recording.truth:

@@ -253,7 +253,7 @@ class Table:
             allowed = f"must have the recording's {self._runs.size}"
             raise SinkError(f"runs of the readings of {name!r}", tuple(head["runs"]), allowed=allowed, where=where)
         owner = f"sensor {name!r}"
-        check_names(self._path, owner, reading.arrays)
+        check_names(self._path, owner, (key for _, key in types))
         self._plans[name] = tuple(columns_of_head(head))
         for part in self._plans[name]:
             self._admit(part.column, types[part.group, part.name], owner)
@@ -400,8 +400,6 @@ class Table:
         with contextlib.suppress(Exception):
             if self._writer is not None:
                 self._writer.close()
-        if self._writer is not None:
-            self._writer.is_open = False  # or it would try once more when it is collected
         with contextlib.suppress(Exception):
             self._file.close()
         with contextlib.suppress(OSError):

@@ -94,13 +94,13 @@ def counted(table: Any) -> tuple[dict[Row, int], FloatArray]:
 class Found:
     """The rows of one sensor or link, gathered column by column."""
 
-    def __init__(self, schema: Any, row: Row, columns: Iterable[str]) -> None:
-        """Start without rows. Raise `DamagedError` where a column has not the type that it should."""
+    def __init__(self, empty: Any, row: Row, columns: Iterable[str]) -> None:
+        """Start as `empty`, the table without rows. Raise `DamagedError` where a column is not of its type."""
         self._row = row
         self._types: dict[str, np.dtype[Any]] = {}
         self._parts: dict[str, list[AnyArray]] = {}
         for name in (*NUMBERS, *columns):
-            dtype = np.dtype(schema.field(name).type.to_pandas_dtype())
+            dtype = empty.column(name).to_numpy().dtype
             if dtype.kind not in "fiub" or dtype != NUMBERS.get(name, dtype):
                 raise DamagedError(f"damaged: column {name} is {dtype}")
             self._types[name], self._parts[name] = dtype, []
@@ -187,8 +187,8 @@ def read(path: Path) -> tuple[dict[str, Reading], dict[str, Truth], dict[str, An
         parts: dict[Row, Iterable[Component]]
         parts = {("reading", name): columns_of_head(head) for name, head in about["sensors"].items()}
         parts |= {("truth", name): TRUTH_COMPONENTS for name in about["links"]}
-        schema = table.schema_arrow  # made anew each time it is asked for
-        found = {row: Found(schema, row, (part.column for part in components)) for row, components in parts.items()}
+        empty = table.schema_arrow.empty_table()
+        found = {row: Found(empty, row, (part.column for part in components)) for row, components in parts.items()}
         for i in range(table.num_row_groups):
             group = table.read_row_group(i)
             for row, rows in spans_of(group):

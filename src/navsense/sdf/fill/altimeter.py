@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from navsense.inputs import decimal
 from navsense.sdf import values
 from navsense.sdf.context import Context, Place
 from navsense.sdf.fill._mount import Mount
@@ -46,7 +47,7 @@ def _reference(element: Element) -> float | Zeroed:
     period = values.attribute_number(element, "period", above=0.0)
     if element.text == INITIAL:
         return Zeroed() if period is None else Zeroed(period)
-    height = values.decimal(element.text)
+    height = decimal(element.text)
     if height is None:
         raise refusal(element, element.text or "empty", f"must be a height in metres, or {INITIAL}", parent="altimeter")
     if period is not None:

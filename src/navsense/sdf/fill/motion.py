@@ -13,6 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from navsense.errors import MotionError
+from navsense.inputs import decimal
 from navsense.motion.base import Motion
 from navsense.pose import Pose
 from navsense.sdf.context import Context
@@ -20,7 +21,7 @@ from navsense.sdf.fill.fields import refused_at
 from navsense.sdf.frames import Scope
 from navsense.sdf.places import MOTION, WAYPOINT
 from navsense.sdf.read import Element
-from navsense.sdf.values import attribute_flag, attribute_number, decimal, pose, refusal
+from navsense.sdf.values import attribute_flag, attribute_number, pose, refusal
 
 TAG = "navsense:motion"
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+from navsense.errors import SdfError, SensorError
+from navsense.inputs import decimal
 from navsense.noise.channel import NEUTRAL, NOT_NEGATIVE, SHEET, Noise
 from navsense.sdf.context import Context
 from navsense.sdf.fill.fields import number_of
 from navsense.sdf.places import AXES, AXIS, NAVSENSE_NOISE, NOISE
-from navsense.sdf.read import Element
-from navsense.sdf.values import decimal, refusal
+from navsense.sdf.read import PREFIX, Element
+from navsense.sdf.values import refusal
 
 TYPES = ("none", "gaussian", "gaussian_quantized")
 
@@ -70,7 +72,20 @@ def noise(context: Context, element: Element, *, classic: bool) -> Noise:
         child = element.first("precision") or element
         context.note("warning", f"<noise><precision>: {child.text}", reason, child.where)
         values["precision"] = 0.0
-    return Noise(**values, minimum=minimum, maximum=maximum, classic=classic)
+    try:
+        return Noise(**values, minimum=minimum, maximum=maximum, classic=classic)
+    except SensorError as error:
+        context.problem(_refused(element, error))
+    return NEUTRAL
+
+
+def _refused(element: Element, error: SensorError) -> SdfError:
+    """Return what the class says of a field as an error at the field's line."""
+    sheet = element.first("navsense:noise")
+    own = element.first(error.what, PREFIX + error.what)
+    child = own or (sheet.first(error.what) if sheet else None) or element
+    parent = "noise" if own or sheet is None else sheet.tag
+    return refusal(child, child.text, error.allowed, parent="" if child is element else parent, remedy=error.remedy)
 
 
 def _sheet_of(context: Context, element: Element | None) -> dict[str, float]:

@@ -7,11 +7,12 @@
     </navsense:oscillator>
     <navsense:discipline><interval>1</interval></navsense:discipline>
 
-A clock that must never be stepped has a step_threshold that is never reached.
+A clock that must never be stepped has a step_threshold of inf; `until` may be inf too, which it is where it is absent.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any
@@ -23,6 +24,10 @@ from navsense.sdf.fill.fields import number_of
 from navsense.sdf.places import DISCIPLINE, LEAF, OSCILLATOR
 from navsense.sdf.read import Element
 from navsense.sdf.values import number, refusal
+
+NEVER = "inf"
+ENDLESS = frozenset(("step_threshold", "until"))
+"""Fields of `Discipline` that may be infinite."""
 
 PER: Mapping[str, Callable[[float], float]] = {
     "second": float,
@@ -67,13 +72,22 @@ def discipline_of(context: Context, clock: Element) -> Discipline | None:
     context.check(element, DISCIPLINE)
     names = [field.name for field in fields(Discipline) if element.first(field.name) is not None]
     before = context.found
-    given = {name: number_of(context, element, name, 0.0) for name in names}
+    given = {name: _correction(context, element, name) for name in names}
     with context.collecting():
         try:
             return Discipline(**given) if context.found == before else None
         except ClockError as error:
             raise at(element, error) from error
     return None
+
+
+def _correction(context: Context, element: Element, name: str) -> float:
+    """Return the value of a field of `Discipline`."""
+    child = element.first(name)
+    if child is not None and child.text == NEVER and name in ENDLESS:
+        context.check(child, LEAF)
+        return math.inf
+    return number_of(context, element, name, 0.0)
 
 
 def at(element: Element, error: ClockError) -> SdfError:

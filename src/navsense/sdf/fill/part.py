@@ -15,7 +15,7 @@ from navsense.sdf.context import Context
 from navsense.sdf.places import PART
 from navsense.sdf.read import Element
 from navsense.sdf.values import attribute_flag, refusal
-from navsense.sensors.base import Sensor
+from navsense.sensors.base import Catalogued, Sensor
 
 TAG = "navsense:part"
 
@@ -33,13 +33,14 @@ def with_part(context: Context, sensor: Element, spec: Sensor, *, classic: bool)
 
 def _filled(element: Element, spec: Any, *, classic: bool) -> Sensor:
     """Return the sheet whose neutral noises are those of the part. Raise `SdfError` where there is no such part."""
-    from_part = getattr(type(spec), "from_part", None)
-    if from_part is None:
+    kind = type(spec)
+    if not isinstance(kind, Catalogued):
         raise refusal(element, element.text, f"the catalogue has no part of type {spec.type}", parent="sensor")
     try:
-        sheet = from_part(element.text, temperature=attribute_flag(element, "temperature"))
+        sheet: Any = kind.from_part(element.text, temperature=attribute_flag(element, "temperature"))
     except (UnknownNameError, SensorError) as error:
-        raise refusal(element, element.text, error.allowed, parent="sensor", remedy=error.remedy) from error
+        other = "" if isinstance(error, UnknownNameError) else f"is no part for a sensor of type {spec.type}: "
+        raise refusal(element, element.text, other + error.allowed, parent="sensor", remedy=error.remedy) from error
     found = {field.name: getattr(sheet, field.name) for field in fields(sheet)}
     given = {name: getattr(spec, name) for name in found}
     taken = {

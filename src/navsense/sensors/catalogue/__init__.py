@@ -63,6 +63,7 @@ class Figure:
     """One figure: `values` in the SI unit `unit`, and as `printed` in `printed_unit`.
 
     `values` has one number an axis, x y z; one alone for pressure and for `output_rate`; two for the range of pressure.
+    `two_sided` says that a density per root hertz is N already, as in Kalibr's files; sheets print one-sided ones.
     """
 
     values: tuple[float, ...]
@@ -72,6 +73,7 @@ class Figure:
     source: Source
     meaning: str
     condition: str
+    two_sided: bool = False
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ def _printed(channel: str, figure: str, value: Any, where: Where) -> tuple[float
 
 def _figure(channel: str, name: str, entry: Mapping[str, Any], sources: Mapping[str, Source], where: Where) -> Figure:
     what = f"{channel}.{name}"
-    odd = set(entry) - {"value", "unit", "source", "meaning", "condition"}
+    odd = set(entry) - {"value", "unit", "source", "meaning", "condition", "two_sided"}
     if name not in FIGURES or odd:
         raise SensorError(
             f"{what} {' '.join(sorted(odd))}".strip(), allowed="is no figure of the catalogue", where=where
@@ -143,7 +145,11 @@ def _figure(channel: str, name: str, entry: Mapping[str, Any], sources: Mapping[
         raise SensorError(f"{what}.meaning", allowed="must be given", where=where)
     printed = _printed(channel, name, entry.get("value"), where)
     values = tuple(unit.of(x) for x in printed)
-    return Figure(values, unit.si, printed, str(entry["unit"]), source, meaning, str(entry.get("condition", "")))
+    two_sided = entry.get("two_sided", False)
+    if not isinstance(two_sided, bool):
+        raise SensorError(f"{what}.two_sided", two_sided, allowed="must be true or false", where=where)
+    condition = str(entry.get("condition", ""))
+    return Figure(values, unit.si, printed, str(entry["unit"]), source, meaning, condition, two_sided=two_sided)
 
 
 def read(path: Traversable, name: str = "") -> Part:
@@ -184,12 +190,18 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml")))
 
 
-@cache
 def part(name: str) -> Part:
     """Return one part by its name, capital letters or not. Raises `UnknownNameError`."""
+    if not isinstance(name, str):
+        raise UnknownNameError("part", repr(name), allowed="must be the name of a part, a text")
     key = name.lower()
     if key not in names():
         close = difflib.get_close_matches(key, names())
         remedy = f"did you mean {' or '.join(close)}?" if close else ""
         raise UnknownNameError("part", name, allowed=f"must be one of {', '.join(names())}", remedy=remedy)
+    return _part(key)
+
+
+@cache
+def _part(key: str) -> Part:
     return read(resources.files(__name__) / f"{key}.toml", key)

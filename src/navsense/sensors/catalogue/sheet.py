@@ -3,7 +3,7 @@
 | figure | becomes |
 |---|---|
 | noise_density, per root hertz | `noise_density` = printed / sqrt(2): that of the sheet is one-sided, N two-sided |
-| noise_density, as a random walk (deg/sqrt(h), m/s/sqrt(h)) | `noise_density` as printed: it is N |
+| noise_density, as a random walk (deg/sqrt(h)) or marked two-sided | `noise_density` as printed: it is N |
 | noise_rms, where there is no density | `stddev` |
 | bias_instability | `bias_instability` = printed / 0.664: sheets print the floor of the Allan deviation |
 | random_walk | `random_walk` |
@@ -44,8 +44,8 @@ def _deviation(figure: Figure, axis: int) -> float:
 def _white(figures: Mapping[str, Figure], axis: int) -> dict[str, float]:
     density = figures.get("noise_density")
     if density is not None:
-        sided = math.sqrt(2.0) if "sqrt(Hz)" in density.printed_unit else 1.0
-        return {"noise_density": density.values[axis] / sided}
+        one_sided = "sqrt(Hz)" in density.printed_unit and not density.two_sided
+        return {"noise_density": density.values[axis] / (math.sqrt(2.0) if one_sided else 1.0)}
     rms = figures.get("noise_rms")
     return {} if rms is None else {"stddev": rms.values[axis]}
 
@@ -91,7 +91,7 @@ def noises(part: Part, channel: str, *, temperature: bool = False) -> tuple[Nois
     figures = part.figures.get(channel)
     if figures is None:
         has = ", ".join(part.figures)
-        raise SensorError(f"channel of part {part.name}", channel, allowed=f"must be one of {has}")
+        raise SensorError(f"channel of part {part.name}", channel, allowed=f"it is of type {part.sensor} and has {has}")
     found = []
     for axis in range(1 if channel == "pressure" else 3):
         ends = _ends(figures, axis, two_sided=channel != "pressure")

@@ -1,0 +1,153 @@
+"""The figures of a clock, read back from the stamps of a sensor on it.
+
+    from navsense.analysis.clocks import WITNESS, table
+    rows = table(WITNESS, rates=(5.0, 100.0), seed=1)
+
+For each line of `LINES` the clock's sheet is left with what the line measures and what has to act beside it; a sensor
+at the rate stamps its samples, and the figures are estimated from the errors of the stamps. Jitter, turn-on error,
+drift, limits and rounding go by `estimates`, as a sensor's do; `oscillators` and `disciplines` say how the rest goes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from navsense.analysis import disciplines, estimates, oscillators
+from navsense.analysis.declared import Row
+from navsense.analysis.estimates import DIGITS, Estimate, Measure, Trial
+from navsense.analysis.mounting import SHOWN
+from navsense.analysis.mounting import WITNESS as CARRIER
+from navsense.analysis.stamped import LONG, SERIALS, Instants, Line, Stamped, at, lasting
+from navsense.clock import Clock, Discipline, Oscillator
+from navsense.noise.channel import NEUTRAL, Noise
+from navsense.streams import checked_seed
+from navsense.ticks import checked_rate
+from navsense.typing import FloatArray
+
+WITNESS = Clock(
+    "rig::plate::clock",
+    Noise(
+        mean=3e-7,
+        stddev=1e-6,
+        bias_mean=7e-7,
+        bias_stddev=2e-6,
+        dynamic_bias_stddev=4e-6,
+        dynamic_bias_correlation_time=0.5,
+        precision=2e-7,
+        minimum=-4e-6,
+        maximum=5e-6,
+    ),
+    Oscillator(
+        offset=0.01,
+        frequency=2e-6,
+        frequency_stddev=5e-7,
+        white_frequency=2e-11,
+        flicker_frequency=2e-12,
+        random_walk_frequency=5e-14,
+        ageing=3e-9,
+        ageing_stddev=1e-9,
+        ageing_random_walk=4e-16,
+        temperature_linear=1e-7,
+        temperature_quadratic=-3e-8,
+        turnover_temperature=295.0,
+        temperature=305.0,
+    ),
+    Discipline(
+        interval=0.5,
+        step_threshold=4e-3,
+        slew_rate=2e-3,
+        proportional=0.6,
+        integral=0.15,
+        mean=1e-5,
+        stddev=2e-5,
+        until=50.0,
+    ),
+)
+"""A clock in which every figure acts; not a real one."""
+
+STRONG = 10.0
+"""Times as large as limits or rounding is the jitter that they are seen by."""
+
+BRIEF = 10.0
+"""Seconds over which they are."""
+
+
+def only(*names: str, beside: tuple[str, ...] = (), jitter: bool = False) -> Callable[[Clock], Clock | None]:
+    """Leave some fields of a clock's noise, and those beside them; with a jitter far beyond them where asked.
+
+    None where none of `names` acts.
+    """
+
+    def alone(clock: Clock) -> Clock | None:
+        noise = clock.noise
+        given = {name: getattr(noise, name) for name in (*names, *beside)}
+        if all(given[name] == getattr(NEUTRAL, name) for name in names):
+            return None
+        if jitter:
+            given["stddev"] = STRONG * max(abs(given[name]) for name in names if math.isfinite(given[name]))
+        return Clock(clock.name, replace(NEUTRAL, **given))
+
+    return alone
+
+
+def of_noise(measure: Measure) -> Callable[[Stamped], Iterator[Estimate]]:
+    """Return what measures the noise of a clock as `measure` does that of a channel."""
+
+    def found(stamped: Stamped) -> Iterator[Estimate]:
+        return measure(_trial(stamped, np.zeros(stamped.time.size), float(np.abs(stamped.error).max())))
+
+    return found
+
+
+def _trial(stamped: Stamped, given: FloatArray, largest: float) -> Trial:
+    """Return a clock's errors beside what is `given` (n,) s, numbers of up to `largest` (s)."""
+    channel = (CARRIER.spec, SHOWN, 0, stamped.clock.noise, stamped.rate, stamped.time)
+    return Trial(*channel, stamped.error, given, np.zeros(stamped.time.size), DIGITS * largest)
+
+
+def precision(stamped: Stamped) -> Iterator[Estimate]:
+    """Yield the least step between stamps, as they stand beside whole steps next to the true time."""
+    declared, time = stamped.clock.noise.precision, stamped.time
+    yield from estimates.precision(_trial(stamped, time - declared * np.round(time / declared), float(time[-1])))
+
+
+def _line(
+    name: str, alone: Callable[[Clock], Clock | None], instants: Instants, measure: Measure, runs: int = 1
+) -> Line:
+    return Line(name, "clock", alone, instants, of_noise(measure), runs)
+
+
+_TIME = ("dynamic_bias_correlation_time",)
+
+LINES = (
+    _line("mean", only("mean", beside=("stddev",)), lasting(LONG), estimates.mean),
+    _line("stddev", only("stddev"), lasting(LONG), estimates.stddev),
+    _line("turn_on", only("bias_mean", "bias_stddev"), at(0.0), estimates.turn_on, SERIALS),
+    _line("drift", only("dynamic_bias_stddev", beside=_TIME), lasting(LONG), estimates.drift),
+    _line("start", only("dynamic_bias_stddev", beside=_TIME), at(0.0), estimates.stationary, SERIALS),
+    _line("limits", only("minimum", "maximum", jitter=True), lasting(BRIEF), estimates.limits),
+    Line("precision", "clock", only("precision", jitter=True), lasting(BRIEF), precision),
+    *oscillators.LINES,
+    *disciplines.LINES,
+)
+"""How each figure of a clock is measured."""
+
+
+def table(
+    clock: Clock, rates: Sequence[float], seed: int, *, effort: float = 1.0, lines: Sequence[Line] = LINES
+) -> list[Row]:
+    """Return the rows of a clock as sensors at the rates (Hz) show it.
+
+    effort scales the number of samples and of runs. Raises `SimulationError` for a rate or a seed that is none, and
+    `AnalysisError` for a rate that has no whole samples between the polls of the clock's discipline.
+    """
+    rows = []
+    for rate in map(checked_rate, rates):
+        for line in lines:
+            found = line.estimates(clock, rate, checked_seed(seed), effort)
+            rows += [Row("clocks", line.part, one.unit_in("s"), rate, one) for one in found]
+    return rows

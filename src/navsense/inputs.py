@@ -1,0 +1,76 @@
+"""Files and numbers that a user gives: one way to open the one and to read the other.
+
+Only regular files are opened, so that a pipe does not wait for ever and a device does not fill the memory.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from navsense.errors import NavsenseError, Where
+
+LARGEST = 512 * 1024 * 1024
+"""Bytes in a table of numbers: some ten million rows."""
+
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_LONGEST = 400
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of file: what errors call it, their class, and what it must be."""
+
+    what: str
+    error: type[NavsenseError]
+    allowed: str
+
+
+def content(name: str, kind: Kind, most: int = LARGEST, limit: str = "") -> bytes:
+    """Return the bytes of a file, `most` of them; `limit` says so in an error.
+
+    Raises the kind's error for a file that is not there, is a folder, a device or a pipe, cannot be read or is larger.
+    """
+    what, error, allowed, where = kind.what, kind.error, kind.allowed, Where(name)
+    try:
+        state = Path(name).stat()
+        if stat.S_ISDIR(state.st_mode):
+            raise error(what, "is a folder", where=where, allowed=allowed, remedy="name the file in it")
+        if not stat.S_ISREG(state.st_mode):
+            raise error(what, "is a device or a pipe", where=where, allowed=allowed)
+        data = b""
+        if state.st_size <= most:
+            with Path(name).open("rb") as file:
+                data = file.read(most + 1)
+    except FileNotFoundError as cause:
+        raise error(what, "does not exist", where=where, allowed=allowed, remedy="check the path") from cause
+    except OSError as cause:
+        raise error(what, cause.strerror or str(cause), where=where, allowed=allowed) from cause
+    except ValueError as cause:  # a null character in the name
+        raise error(what, str(cause), where=where, allowed=allowed) from cause
+    if max(state.st_size, len(data)) > most:
+        raise error(what, "too large", where=where, allowed=limit or f"must be at most {most // 2**20} MiB")
+    return data
+
+
+def lines(name: str, kind: Kind) -> list[str]:
+    """Return the lines of a text file in UTF-8, whatever ends them. Raises the kind's error as `content` does."""
+    try:
+        text = content(name, kind).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise kind.error(kind.what, "is not text", where=Where(name), allowed=kind.allowed)
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def decimal(text: str) -> float | None:
+    """Return a finite decimal number, or None where the text is none."""
+    text = text.strip()
+    if len(text) > _LONGEST or not _DECIMAL.fullmatch(text):
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else None

@@ -1,0 +1,289 @@
+"""Every figure of a clock is read back from stamps, and a clock that goes by others is caught."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_discrete_lyapunov
+from scipy.stats import chi2
+
+from navsense.analysis import disciplines, mounting
+from navsense.analysis.clocks import LINES, WITNESS, table
+from navsense.analysis.declared import LIMIT, Row
+from navsense.analysis.stamped import Line
+from navsense.clock import GRADES, Clock, Discipline, Oscillator
+from navsense.clock.base import OF_A_CLOCK
+from navsense.environment.signal import Signal
+from navsense.errors import AnalysisError
+from navsense.noise.channel import Noise
+from navsense.station import Station
+
+pytestmark = [pytest.mark.compiled, pytest.mark.requirement("CLK-8", "NOI-6")]
+
+NOISE = tuple(field.name for field in fields(Noise) if field.name in OF_A_CLOCK and field.name != "classic")
+PARTS = (
+    ("clock", WITNESS.noise, NOISE),
+    ("oscillator", WITNESS.oscillator, tuple(field.name for field in fields(Oscillator))),
+    ("discipline", WITNESS.discipline, tuple(field.name for field in fields(Discipline))),
+)
+"""Channel, sheet, fields that are to be read back."""
+
+DERIVED = {"dynamic bias at the start", "rest before a poll (stddev)"}
+"""Rows that are of no single field; Allan deviations too."""
+
+
+def named(rows: list[Row], channel: str, parameter: str) -> list[Row]:
+    return [row for row in rows if row.channel == channel and row.estimate.parameter == parameter]
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    return table(WITNESS, (8.0, 50.0), 1, effort=0.1)
+
+
+def test_every_figure_is_read_back_at_two_rates(rows: list[Row]) -> None:
+    """A new field of `Oscillator`, `Discipline` or a clock's noise needs a line, and a value in the witness."""
+    assert all(row.holds for row in rows), [row for row in rows if not row.holds]
+    for channel, sheet, names in PARTS:
+        for field in fields(sheet):
+            if field.name in names:
+                assert getattr(sheet, field.name) != field.default, "acts"
+        for rate in (8.0, 50.0):
+            for name in names:
+                (mine,) = [row for row in named(rows, channel, name) if row.rate == rate]
+                assert mine.estimate.declared == getattr(sheet, name)
+                assert mine.estimate.error > 0.0
+    beyond = {row.estimate.parameter for row in rows} - {name for _, _, names in PARTS for name in names}
+    assert {name for name in beyond if not name.startswith("Allan deviation over")} == DERIVED
+    assert len(beyond) == len(DERIVED) + 5
+    assert {row.sensor for row in rows} == {"clocks"}
+
+
+def test_units(rows: list[Row]) -> None:
+    """Those of the vocabulary."""
+    units = {row.estimate.parameter: row.unit for row in rows}
+    assert units["dynamic_bias_stddev"] == "s / sqrt(s)"
+    assert units["white_frequency"] == units["dynamic_bias_correlation_time"] == units["until"] == "s"
+    assert units["random_walk_frequency"] == units["ageing"] == "1 / s"
+    assert units["ageing_random_walk"] == "1 / s^3"
+    assert units["slew_rate"] == units["frequency"] == units["flicker_frequency"] == "1"
+
+
+def test_what_does_not_act_has_no_row() -> None:
+    assert not table(Clock("c"), (10.0,), 1)
+    assert not table(Clock("c", oscillator=Oscillator(temperature=Signal((0.0,), (300.0,)))), (10.0,), 1)
+    free = Discipline(interval=1.0, step_threshold=math.inf)
+    told = [row.estimate.parameter for row in table(Clock("c", discipline=free), (10.0,), 1)]
+    assert told == ["interval", "proportional", "integral", "slew_rate"]
+    coarse = Clock("c", Noise(stddev=1e-6, precision=1e-3))
+    lines = [line for line in LINES if line.name == "together"]
+    assert not table(coarse, (10.0,), 1, lines=lines)
+
+
+def test_a_discipline_without_an_integral_is_read_back_too() -> None:
+    sheet = Discipline(interval=0.5, proportional=0.7, integral=0.0, stddev=1e-5)
+    clock = Clock("c", oscillator=Oscillator(white_frequency=1e-11), discipline=sheet)
+    rows = [row for row in table(clock, (10.0,), 1) if row.channel == "discipline"]
+    assert [row.estimate.parameter for row in rows][-3:] == ["mean", "stddev", "rest before a poll (stddev)"]
+    assert all(row.holds for row in rows), rows
+
+
+def test_a_loop_too_slow_for_the_record_is_not_told_by_its_rest() -> None:
+    sheet = Discipline(interval=0.5, proportional=0.001, integral=0.0, stddev=1e-5)
+    lines = [line for line in LINES if line.name in ("measured", "left")]
+    clock = Clock("c", oscillator=Oscillator(white_frequency=1e-11), discipline=sheet)
+    assert not table(clock, (10.0,), 1, effort=0.1, lines=lines)
+
+
+def test_a_course_between_polls_needs_samples() -> None:
+    lines = [line for line in LINES if line.name in ("loop", "slew")]
+    assert not table(WITNESS, (6.0,), 1, lines=lines)
+    assert len(table(WITNESS, (8.0,), 1, lines=lines)) == 4
+
+
+@pytest.mark.parametrize(("until", "share", "holds"), [(50.2, 1.0, True), (50.2, 1.01, False), (49.9996, 1.0, True)])
+def test_an_end_between_polls_shows_at_the_next(
+    until: float, share: float, holds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = replace(WITNESS, discipline=Discipline(interval=0.5, stddev=2e-5, until=until))
+    monkeypatch.setattr(mounting, "Station", lying("discipline", "until", share))
+    (row,) = table(clock, (10.0,), 1, lines=[line for line in LINES if line.name == "until"])
+    assert row.holds == holds, row
+
+
+def test_a_rate_that_misses_the_polls_is_refused() -> None:
+    with pytest.raises(AnalysisError, match=r"rate: 3.0; must give whole samples in the 0.5 s between the polls"):
+        table(WITNESS, (3.0,), 1, lines=[line for line in LINES if line.part == "discipline"])
+
+
+def test_every_grade_is_read_back() -> None:
+    for name, grade in GRADES.items():
+        clock = Clock(f"robot::base::{name}", oscillator=grade.oscillator)
+        rows = table(clock, (10.0,), 2, effort=0.02)
+        assert all(row.holds for row in rows), [row for row in rows if not row.holds]
+        told = {row.estimate.parameter for row in rows}
+        neutral = Oscillator()
+        acting = {
+            field.name
+            for field in fields(Oscillator)
+            if getattr(grade.oscillator, field.name) != getattr(neutral, field.name)
+        }
+        assert acting <= told
+
+
+STATISTICAL = {
+    ("clock", "mean"): 1.4,
+    ("clock", "stddev"): 1.06,
+    ("clock", "bias_mean"): 5.0,
+    ("clock", "bias_stddev"): 2.0,
+    ("clock", "dynamic_bias_stddev"): 1.1,
+    ("clock", "dynamic_bias_correlation_time"): 1.5,
+    ("oscillator", "frequency_stddev"): 2.0,
+    ("oscillator", "ageing_stddev"): 2.0,
+    ("oscillator", "white_frequency"): 1.2,
+    ("oscillator", "flicker_frequency"): 1.7,
+    ("oscillator", "random_walk_frequency"): 1.2,
+    ("oscillator", "ageing_random_walk"): 1.6,
+    ("discipline", "mean"): 1.6,
+    ("discipline", "stddev"): 1.25,
+}
+"""By how much a clock is off: ten standard errors with a tenth of the effort."""
+
+CERTAIN = {
+    ("clock", "minimum"): 1.0001,
+    ("clock", "maximum"): 1.0001,
+    ("clock", "precision"): 1.0001,
+    ("oscillator", "offset"): 1.0001,
+    ("oscillator", "frequency"): 1.0001,
+    ("oscillator", "ageing"): 1.0001,
+    ("oscillator", "temperature_linear"): 1.0001,
+    ("oscillator", "temperature_quadratic"): 1.0001,
+    ("oscillator", "turnover_temperature"): 1.0001,
+    ("oscillator", "temperature"): 1.0001,
+    ("discipline", "interval"): 1.01,
+    ("discipline", "step_threshold"): 1.0001,
+    ("discipline", "slew_rate"): 1.0001,
+    ("discipline", "proportional"): 1.0001,
+    ("discipline", "integral"): 1.0001,
+    ("discipline", "until"): 1.02,
+}
+"""Of what has no chance in it; an interval has whole milliseconds, an end shows at the next poll only."""
+
+
+def test_every_figure_is_lied_about() -> None:
+    assert {*STATISTICAL, *CERTAIN} == {(channel, name) for channel, _, names in PARTS for name in names}
+
+
+def lying(channel: str, name: str, share: float) -> Callable[..., Station]:
+    """Stations on a clock of which one figure is off."""
+    attribute = {"clock": "noise"}.get(channel, channel)
+
+    def changed(clock: Clock) -> Clock:
+        sheet: Any = getattr(clock, attribute)
+        value = getattr(sheet, name, None)
+        if not isinstance(value, int | float):
+            return clock
+        return replace(clock, **{attribute: replace(sheet, **{name: value * share})})
+
+    return lambda sensor, clock, *rest, **more: Station(sensor, changed(clock), *rest, **more)
+
+
+def acts(line: Line, name: str) -> bool:
+    """Tell whether a figure of the line's part acts in it."""
+    left = line.alone(WITNESS)
+    sheet: Any = left and getattr(left, {"clock": "noise"}.get(line.part, line.part))
+    return sheet is not None and name in {field.name for field in fields(sheet) if getattr(sheet, field.name)}
+
+
+@pytest.mark.parametrize(("channel", "name"), [*STATISTICAL, *CERTAIN])
+def test_a_clock_that_goes_by_other_figures_is_caught(channel: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    share = {**STATISTICAL, **CERTAIN}[channel, name]
+    lines = [
+        line for line in LINES if line.part == channel and acts(line, name) and line.name not in ("together", "left")
+    ]
+    monkeypatch.setattr(mounting, "Station", lying(channel, name, share))
+    caught = named(table(WITNESS, (20.0,), 1, effort=0.1, lines=lines), channel, name)
+    assert len(caught) == 1
+    assert not caught[0].holds, caught[0]
+    estimate = caught[0].estimate
+    assert abs(estimate.declared * (share - 1.0)) - estimate.allowance > 2.0 * LIMIT * estimate.error
+
+
+@pytest.mark.parametrize("share", [0.9999, 0.97])
+def test_a_lower_threshold_is_caught_as_well(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mounting, "Station", lying("discipline", "step_threshold", share))
+    lines = [line for line in LINES if line.name == "threshold"]
+    assert not table(WITNESS, (20.0,), 1, lines=lines)[0].holds
+
+
+def test_noise_that_fits_none_of_the_terms_is_caught_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too much jitter is seen at short spans, too much random walk at long ones; and white FM in what is left."""
+    for line, channel, name, share, place in (
+        ("together", "clock", "stddev", 1.1, 0),
+        ("together", "oscillator", "random_walk_frequency", 3.0, -1),
+        ("left", "oscillator", "white_frequency", 20.0, 0),
+    ):
+        monkeypatch.setattr(mounting, "Station", lying(channel, name, share))
+        rows = table(WITNESS, (20.0,), 1, lines=[one for one in LINES if one.name == line])
+        assert not rows[place].holds, (name, rows)
+
+
+def test_a_drift_that_starts_at_zero_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    classic = Noise(dynamic_bias_stddev=4e-6, dynamic_bias_correlation_time=0.5, classic=True)
+
+    def started(sensor: Any, clock: Clock, *rest: Any, **more: Any) -> Station:
+        return Station(sensor, replace(clock, noise=classic), *rest, **more)
+
+    monkeypatch.setattr(mounting, "Station", started)
+    rows = table(WITNESS, (20.0,), 1, lines=[line for line in LINES if line.name == "start"])
+    assert not rows[0].holds
+
+
+def test_the_seed_and_nothing_else_draws_the_rows() -> None:
+    lines = [line for line in LINES if line.name in ("stddev", "turn_on")]
+    one, again, other = (table(WITNESS, (10.0,), seed, effort=0.1, lines=lines) for seed in (1, 1, 2))
+    assert one == again
+    assert not {row.estimate.measured for row in one} & {row.estimate.measured for row in other}
+
+
+LOOPS = [(0.5, 0.1), (0.6, 0.15), (1.0, 0.0), (0.3, 0.02), (1.2, 0.4)]
+
+
+@pytest.mark.parametrize(("alpha", "beta"), LOOPS)
+def test_what_is_left_has_the_covariance_of_the_loop(alpha: float, beta: float) -> None:
+    """SciPy's Lyapunov equation; over many polls the integral averages the measurements' errors, and nothing else."""
+    sheet = Discipline(interval=0.5, proportional=alpha, integral=beta, stddev=2e-5)
+    intensity = 3e-11
+    matrix, reads = disciplines.matrices(sheet)
+    drive = sheet.stddev**2 * reads @ reads.T
+    drive[0, 0] += intensity * sheet.interval
+    spread = solve_discrete_lyapunov(matrix, drive)
+    found = disciplines.covariances(sheet, intensity)
+    assert found[0] == pytest.approx(disciplines.variance(sheet, intensity), rel=1e-9)
+    for k in (0, 1, 2, 5, 20)[: found.size]:
+        expected = (np.linalg.matrix_power(matrix, k) @ spread)[0, 0]
+        assert found[k] == pytest.approx(expected, rel=1e-9, abs=1e-12 * spread[0, 0])
+    assert abs(found[-1]) < 1e-7 * found[0]
+    if beta > 0.0:
+        count = 10**6
+        assert disciplines._summed(found, count) == pytest.approx(sheet.stddev**2 / count, rel=1e-3)
+
+
+def test_the_declared_errors_are_those_that_seeds_have() -> None:
+    """Squared deviations of 20 seeds: chi-squared with 20 degrees of freedom, a false-alarm rate of 1e-6 over all."""
+    seeds = 20
+    names = ("white", "random walk", "ageing walk", "serials", "measured", "left")
+    lines = [line for line in LINES if line.name in names]
+    found: dict[str, list[float]] = {}
+    for seed in range(seeds):
+        for row in table(WITNESS, (50.0,), seed, effort=0.02, lines=lines):
+            found.setdefault(row.estimate.parameter, []).append(row.estimate.deviation)
+    assert len(found) == 8
+    low, high = chi2.ppf([0.5e-6 / len(found), 1.0 - 0.5e-6 / len(found)], seeds)
+    for name, deviations in found.items():
+        assert low < math.fsum(d * d for d in deviations) < high, name

@@ -1,0 +1,144 @@
+"""Faults and latency are read back, and a sensor that has others is caught; the formulas against plain sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from navsense import station
+from navsense.analysis import mounting
+from navsense.analysis.declared import LIMIT, Row
+from navsense.analysis.mounting import WITNESS, Telegraph, table
+from navsense.clock import Latency
+from navsense.noise.faults import Faults, begin
+from navsense.station import Station
+from navsense.world import MountedSensor
+
+pytestmark = [pytest.mark.compiled, pytest.mark.requirement("NOI-6", "CLK-9")]
+
+SHEET = WITNESS.latency or Latency()
+
+
+def only(rows: list[Row], parameter: str) -> Row:
+    (found,) = [row for row in rows if row.estimate.parameter == parameter]
+    return found
+
+
+def test_every_figure_is_read_back_at_two_rates() -> None:
+    """A new field of `Faults` or `Latency` needs a line in `mounting`, and a value in its witness."""
+    rows = table(WITNESS, (8.0, 90.0), 3, effort=0.2)
+    assert all(row.holds for row in rows), [row for row in rows if not row.holds]
+    for rate in (8.0, 90.0):
+        for channel, sheet in (("faults", WITNESS.faults), ("latency", SHEET)):
+            mine = {row.estimate.parameter: row for row in rows if row.rate == rate and row.channel == channel}
+            for field in fields(sheet):
+                assert getattr(sheet, field.name) != field.default, "acts"
+                assert mine[field.name].estimate.declared == getattr(sheet, field.name)
+    assert {row.unit for row in rows} == {"1", "s", "1 / s"}
+    assert {row.sensor for row in rows} == {"a mounted sensor"}
+
+
+def test_what_does_not_act_has_no_row() -> None:
+    assert not table(replace(WITNESS, faults=Faults(), latency=None), (10.0,), 1)
+    one = replace(WITNESS, faults=Faults(stuck_rate=0.3, stuck_duration=0.7), latency=Latency(mean=0.01))
+    rows = table(one, (10.0,), 1, effort=0.1)
+    assert [row.estimate.parameter for row in rows] == [
+        *("stuck share of the time", "stuck share at the start", "stuck_rate", "stuck_duration"),
+        "mean",
+    ]
+    assert only(rows, "mean").estimate.error < 1e-10, "without chance"
+
+
+def test_nothing_is_said_of_what_does_not_show() -> None:
+    """Samples so far apart that a fault comes and goes between them, and so close that they wait for each other."""
+    slow = {row.estimate.parameter for row in table(WITNESS, (0.5,), 1, effort=0.01)}
+    assert "dropout share of the time" in slow
+    assert not {"dropout_rate", "dropout_duration"} & slow
+    fast = {row.estimate.parameter for row in table(WITNESS, (1000.0,), 1, effort=0.01)}
+    assert "fixed" in fast
+    assert not {"mean", "stddev"} & fast
+
+
+def lying(change: Callable[[MountedSensor], MountedSensor]) -> Callable[..., Station]:
+    return lambda sensor, *rest, **more: Station(change(sensor), *rest, **more)
+
+
+def scaled(sheet: Any, name: str, share: float) -> Any:
+    return replace(sheet, **{name: getattr(sheet, name) * share})
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Faults)])
+def test_other_faults_than_declared_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mounting, "Station", lying(lambda one: replace(one, faults=scaled(one.faults, name, 1.25))))
+    assert not only(table(WITNESS, (20.0,), 1, effort=0.3), name).holds
+
+
+@pytest.mark.parametrize(("name", "share"), [("fixed", 1.0001), ("mean", 1.01), ("stddev", 1.02)])
+def test_another_latency_than_declared_is_caught(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mounting, "Station", lying(lambda one: replace(one, latency=scaled(one.latency, name, share))))
+    estimate = only(table(replace(WITNESS, faults=Faults()), (20.0,), 1), name).estimate
+    assert abs(estimate.deviation) > LIMIT
+
+
+def test_a_sensor_that_always_starts_well_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(station, "begin", lambda faults, draws: begin(faults, np.ones_like(draws)))
+    rows = table(WITNESS, (20.0,), 1, effort=0.3)
+    for kind in ("dropout", "stuck"):
+        assert not only(rows, f"{kind} share at the start").holds
+        assert only(rows, f"{kind}_rate").holds
+
+
+def test_faults_that_come_together_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both kinds from one stream: what is stuck is silent mostly, and hardly ever seen."""
+
+    def struck(sensor: MountedSensor, *rest: Any, **more: Any) -> Station:
+        made = Station(sensor, *rest, **more)
+        if len(sensor.faults.kinds) == 2:
+            monkeypatch.setattr(made._fault_draws, "take", one_row(made._fault_draws.take))
+        return made
+
+    monkeypatch.setattr(mounting, "Station", struck)
+    rows = table(WITNESS, (20.0,), 1, effort=0.3)
+    assert not only(rows, "stuck share of what is shown").holds
+    assert only(rows, "stuck share of the time").holds
+
+
+def one_row(take: Callable[[int], Any]) -> Callable[[int], Any]:
+    return lambda count: np.repeat(take(count)[:1], 2, axis=0)
+
+
+@pytest.mark.parametrize(("begins", "lasts", "rate"), [(0.5, 0.4, 10.0), (3.0, 2.0, 4.0), (0.01, 7.0, 50.0)])
+def test_the_errors_of_a_telegraph(begins: float, lasts: float, rate: float) -> None:
+    """The mean's variance is the sum over its covariance; the slopes are those of small differences."""
+    fault, count = Telegraph(begins, lasts, rate), 40
+    p = begins / (begins + 1.0 / lasts)
+    assert fault.share == pytest.approx(p, rel=1e-14)
+    lag = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
+    covariance = p * (1.0 - p) * np.exp(-(begins + 1.0 / lasts) * lag / rate)
+    assert fault.variance(count, fault.kept) == pytest.approx(covariance.mean(), rel=1e-11)
+    gone = 1.0 - fault.kept
+    a, b = p * gone, (1.0 - p) * gone
+    assert mounting._inverted(a, b, rate) == pytest.approx((begins, 1.0 / lasts), rel=1e-11)
+    for column, (da, db) in enumerate(((1e-6 * a, 0.0), (0.0, 1e-6 * b))):
+        up, down = (np.array(mounting._inverted(a + s * da, b + s * db, rate)) for s in (1.0, -1.0))
+        slope = (up - down) / (2.0 * (da + db))
+        assert mounting._slopes(a, b, rate)[:, column] == pytest.approx(slope, rel=1e-6, abs=1e-9)
+
+
+def test_the_declared_errors_are_those_that_seeds_have() -> None:
+    """Squared deviations of 20 seeds: chi-squared with 20 degrees of freedom, a false-alarm rate of 1e-6 over all."""
+    seeds = 20
+    found: dict[tuple[str, str], list[float]] = {}
+    for seed in range(seeds):
+        for row in table(WITNESS, (10.0,), seed, effort=0.05):
+            found.setdefault((row.channel, row.estimate.parameter), []).append(row.estimate.deviation)
+    del found["latency", "fixed"]
+    low, high = chi2.ppf([0.5e-6 / len(found), 1.0 - 0.5e-6 / len(found)], seeds)
+    for place, deviations in found.items():
+        assert low < math.fsum(d * d for d in deviations) < high, place

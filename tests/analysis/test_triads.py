@@ -1,0 +1,182 @@
+"""What an IMU and a magnetometer have beside their noise is read back, and one that has it otherwise is caught."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.signal import cont2discrete
+
+from navsense.analysis import triads
+from navsense.analysis.declared import Row, table
+from navsense.analysis.triads import TERMS, response_between_samples, tumbling
+from navsense.sensors import Imu, Magnetometer, Vibration
+from navsense.sensors.base import Sensor
+
+pytestmark = pytest.mark.requirement("NOI-6")
+
+RATES = (9.0, 130.0)
+SHARE = 1.0 + 1e-6
+"""How far off a sensor is that lies: of figures without chance this is a thousand standard errors and more."""
+
+Lie = Callable[[Any], Any]
+
+
+def liar(sheet: Any, **lies: Lie) -> Any:
+    """The same sheet, of a sensor that goes by others: each named field as its lie has it."""
+    kind: Any = type(sheet)
+
+    def values(one: Any) -> dict[str, Any]:
+        return {field.name: getattr(one, field.name) for field in fields(one)}
+
+    class Liar(kind):  # type: ignore[misc]
+        def _told(self) -> Any:
+            mine = values(self)
+            return kind(**{name: lies[name](value) if name in lies else value for name, value in mine.items()})
+
+        def ideal(self, *given: Any) -> Any:
+            return self._told().ideal(*given)
+
+        def measure(self, *given: Any) -> Any:
+            return self._told().measure(*given)
+
+        def neutral(self) -> Any:
+            return Liar(**values(super().neutral()))
+
+    return Liar(**values(sheet))
+
+
+def stretched(numbers: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(SHARE * number for number in numbers)
+
+
+def lines(name: str, share: float) -> Lie:
+    """Lines of vibration with one figure off."""
+
+    def told(given: tuple[Vibration, ...]) -> tuple[Vibration, ...]:
+        return tuple(replace(line, **{name: of(getattr(line, name))}) for line in given)
+
+    def of(value: Any) -> Any:
+        return tuple(share * part for part in value) if isinstance(value, tuple) else share * value
+
+    return told
+
+
+LIES: list[tuple[type[Sensor], str, Lie, str]] = [
+    (Imu, "angular_velocity_misalignment", stretched, "angular_velocity_misalignment"),
+    (Imu, "linear_acceleration_misalignment", stretched, "linear_acceleration_misalignment"),
+    (Imu, "g_sensitivity", stretched, "g_sensitivity"),
+    (Imu, "bandwidth", lambda value: SHARE * value, "bandwidth"),
+    (Imu, "vibration", lines("frequency", SHARE), "vibration (frequency"),
+    (Imu, "vibration", lines("phase", SHARE), "vibration (phase"),
+    (Imu, "vibration", lines("angular_velocity", SHARE), "vibration (amplitude"),
+    (Imu, "vibration", lines("linear_acceleration", SHARE), "vibration (amplitude"),
+    (Imu, "averaged", lambda _: False, "averaged"),
+    (Imu, "earth_rotation", lambda _: False, "earth_rotation"),
+    (Magnetometer, "soft_iron", stretched, "soft_iron"),
+    (Magnetometer, "hard_iron", stretched, "hard_iron"),
+    (Magnetometer, "motor_current", stretched, "motor_current"),
+]
+"""Kind, field, how it is told, what rows begin with."""
+
+
+def worst(rows: list[Row]) -> Row:
+    return max(rows, key=lambda row: abs(row.estimate.deviation))
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("kind", [Imu, Magnetometer])
+def test_what_is_read_back_is_the_declared_figure(kind: type[Sensor]) -> None:
+    sheet: Any = kind.witness()
+    rows = table(sheet, RATES, 1, terms=TERMS)
+    assert abs(worst(rows).estimate.deviation) < 1.0, "the bound of rounding is one"
+    for row in rows:
+        estimate = row.estimate
+        assert estimate.error < 1e-6 * abs(estimate.declared) or abs(estimate.declared) < 1e-3, row
+        field = estimate.parameter.partition(" ")[0]
+        value = getattr(sheet, field)
+        if field in ("hard_iron", "motor_current"):
+            assert estimate.declared == value["xyz".index(row.channel[-1])]
+        elif field in ("soft_iron", "g_sensitivity"):
+            assert (
+                estimate.declared
+                == value[3 * "xyz".index(estimate.parameter[-2]) + "xyz".index(estimate.parameter[-1])]
+            )
+        elif field.endswith("misalignment"):
+            assert estimate.declared == value["xy xz yx yz zx zy".split().index(estimate.parameter[-2:])]
+            assert row.channel == f"{field.removesuffix('_misalignment')}.{estimate.parameter[-2]}"
+        elif estimate.parameter == "bandwidth":
+            assert (estimate.declared, row.unit) == (value, "Hz")
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(("kind", "field", "lie", "begins"), LIES, ids=[f"{name}-{told}" for _, name, _, told in LIES])
+def test_a_sensor_that_goes_by_other_figures_is_caught(kind: Any, field: str, lie: Lie, begins: str) -> None:
+    for rate in RATES:
+        rows = [
+            row
+            for row in table(liar(kind.witness(), **{field: lie}), (rate,), 1, terms=TERMS)
+            if row.estimate.parameter.startswith(begins)
+        ]
+        assert rows
+        wrong = [row for row in rows if not row.holds]
+        assert wrong, worst(rows)
+
+
+@pytest.mark.compiled
+def test_each_kind_of_row_of_a_bandwidth_catches_a_wrong_one() -> None:
+    rows = table(liar(Imu.witness(), bandwidth=lambda value: 1.001 * value), RATES, 1, terms=TERMS)
+    mine = [row for row in rows if row.estimate.parameter.startswith("bandwidth")]
+    assert len({row.estimate.parameter for row in mine}) == 8
+    assert not any(row.holds for row in mine)
+
+
+@pytest.mark.compiled
+def test_a_sheet_without_them_has_no_rows() -> None:
+    for sheet in (Imu(), Magnetometer()):
+        assert not table(sheet, (10.0,), 1, terms=TERMS)
+    rows = table(Imu(bandwidth=80.0, averaged=True), (10.0,), 1, terms=TERMS)
+    assert {row.estimate.parameter.partition(" ")[0] for row in rows} == {"bandwidth", "averaged"}
+
+
+@pytest.mark.compiled
+def test_nothing_is_said_of_what_does_not_show() -> None:
+    """A line that is folded onto 0 or half the rate, and a filter that is slow against the record."""
+    folded = Imu(vibration=(Vibration(15.0, (1.0, 0.0, 0.0)),), averaged=True)
+    for rate in (5.0, 10.0, 30.0):
+        told = {row.estimate.parameter for row in table(folded, (rate,), 1, terms=TERMS)}
+        assert told == {"averaged (velocity gained)", "averaged (turn)"}
+    slow = {row.estimate.parameter for row in table(Imu(bandwidth=0.05), (10.0,), 1, terms=TERMS)}
+    assert slow == {"bandwidth (gain at 0.05 Hz)", "bandwidth (phase at 0.05 Hz)", "bandwidth (gain at 0.5 Hz)"}
+
+
+@pytest.mark.parametrize(("limit", "rate"), [(80.0, 10.0), (80.0, 100.0), (5.0, 200.0), (20.0, 30.0)])
+@pytest.mark.parametrize("share", [0.03, 0.2, 0.47])
+def test_the_response_between_samples_is_that_of_a_first_order_hold(limit: float, rate: float, share: float) -> None:
+    """SciPy's discrete form of the same low-pass for an input that is straight between samples."""
+    w = 2.0 * math.pi * limit
+    system = ([w * w], [1.0, math.sqrt(2.0) * w, w * w])
+    numerator, denominator, _ = cont2discrete(system, 1.0 / rate, method="foh")
+    z = np.exp(2j * math.pi * share)
+    expected = np.polyval(numerator.ravel(), z) / np.polyval(denominator, z)
+    assert response_between_samples(share * rate, limit, rate) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_motion_goes_about_all_axes_without_end() -> None:
+    motion = tumbling()
+    assert motion.end == math.inf
+    truth = motion.at(np.arange(0.0, 8.0, 0.01))
+    for moved in (truth.angular_velocity_b, truth.acceleration_w, truth.velocity_w):
+        sizes = np.linalg.svd(moved, compute_uv=False)
+        assert sizes[-1] > 0.2 * sizes[0]
+
+
+def test_the_nearest_of_the_frequencies_that_look_alike() -> None:
+    for frequency in (0.3, 4.9, 21.0, 133.0, 1004.2):
+        angle = 2.0 * math.pi * frequency / 10.0
+        folded = math.acos(math.cos(angle))
+        assert triads._unfolded(folded, 10.0, frequency + 0.1) == pytest.approx(frequency, rel=1e-9)
