@@ -60,8 +60,8 @@ $(STAMPS)/lint: $(STAMPS)/run
 
 demo: $(STAMPS)/run
 	@mkdir -p $(OUT)
-	@echo '==> navsense run examples/quadrotor.sdf --duration 30 -o $(OUT)/quadrotor.mcap'
-	@$(CACHE) $(BIN)/navsense run examples/quadrotor.sdf --duration 30 -o $(OUT)/quadrotor.mcap
+	@echo '==> navsense run examples/quadrotor.sdf --duration 30 --epoch 1767225600 -o $(OUT)/quadrotor.mcap'
+	@$(CACHE) $(BIN)/navsense run examples/quadrotor.sdf --duration 30 --epoch 1767225600 -o $(OUT)/quadrotor.mcap
 	@echo '==> navsense info $(OUT)/quadrotor.mcap'
 	@$(BIN)/navsense info $(OUT)/quadrotor.mcap
 

@@ -18,7 +18,7 @@ from navsense.motion.still import Still
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.faults import Faults
 from navsense.sensors import Imu
-from navsense.sensors.base import remarks_of
+from navsense.sensors.base import Indirect, remarks_of
 from navsense.world import Model, MountedSensor, World
 
 AXES = "xyz"
@@ -58,6 +58,14 @@ def log_words(motion: Motion) -> str:
     return f" (log {smoothed}: {noise}, which is {motion.acceleration_noise:.2g} m/s^2 in acceleration)"
 
 
+def unit_of(sensor: MountedSensor, name: str) -> str:
+    """Return the unit of the noise of an array: of what it acts on, where that is not the array itself."""
+    outputs = {output.name: output for output in sensor.spec.outputs}
+    if isinstance(sensor.spec, Indirect):
+        outputs |= sensor.spec.acted_on
+    return outputs[name].unit if name in outputs else "1"
+
+
 def sensor_lines(sensor: MountedSensor) -> Iterator[str]:
     """Yield the lines of one sensor."""
     yield f"  {sensor.name}"
@@ -69,10 +77,10 @@ def sensor_lines(sensor: MountedSensor) -> Iterator[str]:
         yield f"    faults: {sheet_words(sensor.faults, Faults())}"
     for output, noises in sensor.spec.noise().items():
         if len(set(noises)) == 1:
-            yield f"    {output}: {noise_words(noises[0])}"
+            yield f"    {output} ({unit_of(sensor, output)}): {noise_words(noises[0])}"
             continue
         for axis, noise in zip(AXES, noises, strict=False):
-            yield f"    {output}.{axis}: {noise_words(noise)}"
+            yield f"    {output}.{axis} ({unit_of(sensor, output)}): {noise_words(noise)}"
     yield from (f"    {remark}" for remark in remarks_of(sensor.spec, sensor.rate))
 
 
@@ -93,7 +101,8 @@ def clock_lines(clock: Clock) -> Iterator[str]:
     if clock.oscillator is not None:
         yield f"  oscillator: {sheet_words(clock.oscillator, Oscillator())}"
         deviations = (f"{clock.oscillator.allan_deviation(tau):.3g} at {tau:g} s" for tau in (1.0, 100.0, 10_000.0))
-        yield f"  Allan deviation without its ageing walk: {', '.join(deviations)}"
+        walk = ", changes of the ageing left out" if clock.oscillator.ageing_random_walk else ""
+        yield f"  Allan deviation, free-running{walk}: {', '.join(deviations)}"
     if clock.discipline is not None:
         sheet = clock.discipline
         until = "" if math.isinf(sheet.until) else f", until {sheet.until:g} s"

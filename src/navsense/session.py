@@ -109,7 +109,8 @@ def longest(motions: Motions) -> float:
     """Return how long (s) the motions of the world last; raise `SimulationError` where all go on for ever."""
     end = min((motion.end for motion in motions.values()), default=math.inf)
     if math.isinf(end):
-        raise SimulationError("duration", None, allowed="must be given: every motion of this world goes on for ever")
+        allowed = "must be given: nothing in this world ends by itself"
+        raise SimulationError("duration", None, allowed=allowed, remedy="--duration S, or duration=S")
     return end
 
 

@@ -87,7 +87,7 @@ def library(path: Path) -> Any:
             "a Parquet file needs pyarrow, which cannot be imported",
             str(error),
             where=Where(str(path)),
-            remedy="pip install 'navsense[parquet]'",
+            remedy="pip install pyarrow",
         ) from error
     return pa
 

@@ -131,8 +131,9 @@ class Sensors:
             kind = LEGACY.get(kind or "", kind)
         if kind is not None and (kind in self.fills or kind in OTHER_SENSORS):
             return kind
-        allowed = f"must be one of {', '.join(self.fills)} (simulated), or a type of SDF (listed)"
-        raise refusal(element, kind or "missing", allowed, attribute="type")
+        allowed = f"must be one of {', '.join(self.fills)}, which are simulated, or another type that SDF has"
+        remedy = "for a sensor of your own: navsense.load(..., sensors=[CLASS]), see docs/adding-a-sensor.md"
+        raise refusal(element, kind or "missing", allowed, attribute="type", remedy=remedy)
 
     def _pose(self, filled: Filled, scope: Scope, link: Node, element: Element) -> Pose:
         """Return the sensor's pose in its link."""
