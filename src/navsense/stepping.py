@@ -129,9 +129,10 @@ class LiveSensor:
         if self.mounted.latency is not None:
             taken = self._arrived(taken, end)
         self.reading = taken or self.reading
-        if taken is not None and taken.emitted.any():
-            last = int(np.flatnonzero(taken.emitted)[-1])
-            self._said = taken.between(last, last + 1)
+        if taken is not None and taken.emitted[-1]:
+            self._said = taken
+        elif taken is not None and taken.emitted.any():
+            self._said = taken.between(0, int(np.flatnonzero(taken.emitted)[-1]) + 1)
         return taken
 
     def _arrived(self, taken: Reading | None, end: float) -> Reading | None:
