@@ -247,10 +247,9 @@ class Live:
                 allowed=f"must be those of the driven models: {', '.join(sorted(self._driven)) or 'there is none'}",
                 remedy="name the driven models when the run is opened: navsense.live(world, driven=[...])",
             )
-        for state in states.values():
-            checked_row(state)
-        for name, state in states.items():
-            self._driven[name].push(end, state)
+        rows = {name: checked_row(state) for name, state in states.items()}  # all of them before the first acts
+        for name, row in rows.items():
+            self._driven[name].advance(end, row)
 
     def __iter__(self) -> Iterator[Step]:
         """Step for ever, until closed or until a motion ends; what is under way by then is not released."""

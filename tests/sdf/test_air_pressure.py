@@ -42,3 +42,13 @@ def test_without_a_block(load: Load, in_link: Text) -> None:
 )
 def test_problems(refused: Refused, in_link: Text, body: str, problem: str) -> None:
     assert refused(in_link(barometer(body)))[0].startswith(f"dive.sdf:6 {problem}")
+
+
+@pytest.mark.requirement("PRS-1")
+def test_two_heights_of_the_ground_are_a_warning(load: Load, in_link: Text) -> None:
+    place = "<spherical_coordinates><latitude_deg>47</latitude_deg><longitude_deg>8</longitude_deg>"
+    for elevation, heights, told in ((488, 400, 1), (488, 0, 0), (0, 400, 0)):
+        body = in_link(barometer(f"<reference_altitude>{heights}</reference_altitude>"))
+        origin = f"{place}<elevation>{elevation}</elevation></spherical_coordinates>"
+        world = load(body.replace('<world name="ocean">', f'<world name="ocean">{origin}'))
+        assert [note.what for note in world.notes] == ["<reference_altitude>: 400"] * told

@@ -93,6 +93,7 @@ class Driven:
     def __init__(self, state: State) -> None:
         """Stand in `state` at t = 0. Raises `MotionError` for a state that is none."""
         self._first = checked_row(state)
+        self._asked: dict[float, MotionBlock] = {}
         self._stand()
 
     def _stand(self) -> None:
@@ -106,19 +107,36 @@ class Driven:
 
     def push(self, time: float, state: State) -> None:
         """End the step at `time` (s) in `state`. Raises `MotionError` where time does not advance or a value is bad."""
-        row = checked_row(state)
+        self.advance(time, checked_row(state))
+
+    def advance(self, time: float, row: FloatArray) -> None:
+        """End the step at `time` (s) in a state that is checked already. Raises `MotionError` where time stands still."""
         if time == 0.0:
+            self._asked.clear()
             self._first = row
             self._stand()
             return
         if not time > self._span[1]:
             raise MotionError("time of a driven model", time, allowed=f"must be after {float(self._span[1])!r} s")
+        self._asked.clear()
         self._before, self._after = self._after, row
         turn = multiply_poses(conjugate(_rotation(self._before)), _rotation(row))
         self._turn, self._span = np.array(shortest_vector(*turn)), np.array((self._span[1], time))
 
     def at(self, time: Times) -> MotionBlock:
-        """Return the truth at instants (n,) s inside the last step, or at 0. Raises `MotionError` elsewhere."""
+        """Return the truth at instants (n,) s inside the last step, or at 0. Raises `MotionError` elsewhere.
+
+        One instant is worked out once a step, however many sensors ask for it.
+        """
+        if time.shape[0] != 1:
+            return self._at(time)
+        instant = float(time[0])
+        block = self._asked.get(instant)
+        if block is None:
+            block = self._asked[instant] = self._at(time)
+        return block
+
+    def _at(self, time: Times) -> MotionBlock:
         time = np.ascontiguousarray(time, dtype=np.float64)
         arrays = empty_arrays(time.shape[0])
         if time.shape[0] == 1 and time[0] == 0.0:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -62,7 +63,7 @@ class Faults:
         """Return rate (1/s) and mean duration (s) of "dropout" or "stuck"."""
         return getattr(self, f"{kind}_rate"), getattr(self, f"{kind}_duration")
 
-    @property
+    @cached_property
     def kinds(self) -> tuple[str, ...]:
         """Return the kinds that act."""
         return tuple(kind for kind in KINDS if self.figures(kind)[0] > 0.0)

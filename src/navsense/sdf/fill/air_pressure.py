@@ -21,4 +21,8 @@ def fill(context: Context, block: Element | None, mount: Mount) -> AirPressure:
         return AirPressure()
     context.check(block, AIR_PRESSURE)
     altitude = number_of(context, block, "reference_altitude", 0.0)
+    element = block.first("reference_altitude")
+    if element is not None and altitude and mount.origin is not None and mount.origin.elevation:
+        reason = f"comes on top of the world's <elevation> of {mount.origin.elevation:g} m"
+        context.note("warning", f"<reference_altitude>: {element.text}", reason, element.where)
     return AirPressure(channel_of(context, block.first("pressure"), classic=mount.classic), altitude)
