@@ -110,7 +110,7 @@ class Driven:
         self.advance(time, checked_row(state))
 
     def advance(self, time: float, row: FloatArray) -> None:
-        """End the step at `time` (s) in a state that is checked already. Raises `MotionError` where time stands still."""
+        """End the step at `time` (s) in a checked state (10,). Raises `MotionError` where time does not advance."""
         if time == 0.0:
             self._asked.clear()
             self._first = row
