@@ -64,10 +64,14 @@ def first_state(seed: int, key: Key) -> WordArray:
     return state
 
 
-_11, _24, _40, _1, _8, _3 = (np.uint64(n) for n in (11, 24, 40, 1, 8, 3))
-_BYTE = np.uint64(0xFF)
+_11, _24, _40, _1, _8, _9, _3 = (np.uint64(n) for n in (11, 24, 40, 1, 8, 9, 3))
+_BYTE, _SIGNED_BYTE = np.uint64(0xFF), np.uint64(0x1FF)
 _MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
 _UNIT = 1.0 / 9007199254740992.0
+
+# Nine bits of a word are the level and the sign: the sign is looked up, for a branch on it no processor foresees.
+_SIGNED_WIDTH = np.concatenate((WIDTH, -WIDTH))
+_SIGNED_ACCEPT = np.concatenate((ACCEPT, ACCEPT))
 
 
 @kernel
@@ -108,14 +112,12 @@ def _fill_normal(state: WordArray, out: FloatArray, sheet: tuple[float, float, f
     i = 0
     while i < out.shape[0]:
         word, a, b, c, w = _next(a, b, c, w)
-        level = word & _BYTE
-        word = word >> _8
-        magnitude = (word >> _1) & _MANTISSA
-        # The sign is a factor, not a branch: it is a coin toss, which no processor foresees.
-        x = np.float64(np.int64(magnitude)) * WIDTH[level] * (1.0 - 2.0 * np.float64(np.int64(word & _1)))
-        found = magnitude < ACCEPT[level]
+        signed_level = word & _SIGNED_BYTE
+        magnitude = (word >> _9) & _MANTISSA
+        x = np.float64(np.int64(magnitude)) * _SIGNED_WIDTH[signed_level]
+        found = magnitude < _SIGNED_ACCEPT[signed_level]
         if not found:
-            found, x, a, b, c, w = _rarely(a, b, c, w, level, magnitude, x)
+            found, x, a, b, c, w = _rarely(a, b, c, w, word & _BYTE, magnitude, x)
         if sheet is None:
             out[i] = x
         else:
