@@ -1,7 +1,7 @@
 """The compiled passes of the noise of several channels; the formulas are those of `Noise`.
 
-Each term is a plain pass over neighbouring values of one channel, which the compiler does several at a time; three or
-six drifts are done at once, since a recursion has to wait for itself alone. A term that is not declared costs nothing.
+Each term is a plain pass over neighbouring values of one channel, which the compiler does several at a time; three
+drifts are done at once, since a recursion has to wait for itself alone. A term that is not declared costs nothing.
 """
 
 from __future__ import annotations
@@ -32,64 +32,46 @@ DRIFTED, WALKED, FLICKERED = 0, 1, 2
 
 
 @kernel
-def _drift_one(phi: float, q: float, draws: FloatArray, slow: float, constant: float, error: FloatArray) -> float:
-    """Write constant + drift (n,) of one channel; return the drift at the last tick."""
-    for i in range(draws.shape[0]):
-        slow = step(slow, phi, q, draws[i])
-        error[i] = constant + slow
-    return slow
-
-
-@kernel
-def _drift_three(
-    phi: FloatArray,
-    q: FloatArray,
-    x: FloatArray,
-    y: FloatArray,
-    z: FloatArray,
-    slow: FloatArray,
-    constant: FloatArray,
-    error: FloatArray,
-) -> None:
-    """Write constant + drift (3, n) of three channels side by side: their recursions do not wait for each other."""
-    a, b, c = slow[0, DRIFTED], slow[1, DRIFTED], slow[2, DRIFTED]
-    for i in range(x.shape[0]):
-        a = step(a, phi[0], q[0], x[i])
-        b = step(b, phi[1], q[1], y[i])
-        c = step(c, phi[2], q[2], z[i])
-        error[0, i] = constant[0] + a
-        error[1, i] = constant[1] + b
-        error[2, i] = constant[2] + c
-    slow[0, DRIFTED], slow[1, DRIFTED], slow[2, DRIFTED] = a, b, c
-
-
-@kernel
-def _drift_six(
+def _drift_one(
+    c: np.int64,
     phi: FloatArray,
     q: FloatArray,
     rows: IntArray,
     draws: FloatArray,
-    slow: FloatArray,
     constant: FloatArray,
+    slow: FloatArray,
     error: FloatArray,
 ) -> None:
-    """Write constant + drift (6, n) of six channels side by side; `rows` (6,) are those of their draws."""
-    u, v, w = draws[rows[0]], draws[rows[1]], draws[rows[2]]
-    x, y, z = draws[rows[3]], draws[rows[4]], draws[rows[5]]
-    out_a, out_b, out_c = error[0], error[1], error[2]
-    out_d, out_e, out_f = error[3], error[4], error[5]
-    p0, p1, p2, p3, p4, p5 = phi[0], phi[1], phi[2], phi[3], phi[4], phi[5]
-    q0, q1, q2, q3, q4, q5 = q[0], q[1], q[2], q[3], q[4], q[5]
-    k0, k1, k2, k3, k4, k5 = constant[0], constant[1], constant[2], constant[3], constant[4], constant[5]
-    a, b, c = slow[0, DRIFTED], slow[1, DRIFTED], slow[2, DRIFTED]
-    d, e, f = slow[3, DRIFTED], slow[4, DRIFTED], slow[5, DRIFTED]
-    for i in range(u.shape[0]):
-        a, b, c = step(a, p0, q0, u[i]), step(b, p1, q1, v[i]), step(c, p2, q2, w[i])
-        d, e, f = step(d, p3, q3, x[i]), step(e, p4, q4, y[i]), step(f, p5, q5, z[i])
-        out_a[i], out_b[i], out_c[i] = k0 + a, k1 + b, k2 + c
-        out_d[i], out_e[i], out_f[i] = k3 + d, k4 + e, k5 + f
-    slow[0, DRIFTED], slow[1, DRIFTED], slow[2, DRIFTED] = a, b, c
-    slow[3, DRIFTED], slow[4, DRIFTED], slow[5, DRIFTED] = d, e, f
+    """Write constant + drift (n,) of channel c."""
+    kept, added, still, drift = phi[c], q[c], constant[c], slow[c, DRIFTED]
+    drawn, out = draws[rows[c, DRIFT_ROW]], error[c]
+    for i in range(drawn.shape[0]):
+        drift = step(drift, kept, added, drawn[i])
+        out[i] = still + drift
+    slow[c, DRIFTED] = drift
+
+
+@kernel
+def _drift_three(
+    c: np.int64,
+    phi: FloatArray,
+    q: FloatArray,
+    rows: IntArray,
+    draws: FloatArray,
+    constant: FloatArray,
+    slow: FloatArray,
+    error: FloatArray,
+) -> None:
+    """Write constant + drift (3, n) of channels c, c + 1, c + 2: their recursions do not wait for each other."""
+    x, y, z = draws[rows[c, DRIFT_ROW]], draws[rows[c + 1, DRIFT_ROW]], draws[rows[c + 2, DRIFT_ROW]]
+    out_x, out_y, out_z = error[c], error[c + 1], error[c + 2]
+    px, py, pz, qx, qy, qz = phi[c], phi[c + 1], phi[c + 2], q[c], q[c + 1], q[c + 2]
+    kx, ky, kz = constant[c], constant[c + 1], constant[c + 2]
+    sx, sy, sz = slow[c, DRIFTED], slow[c + 1, DRIFTED], slow[c + 2, DRIFTED]
+    for i in range(x.shape[0]):
+        sx, sy, sz = step(sx, px, qx, x[i]), step(sy, py, qy, y[i]), step(sz, pz, qz, z[i])
+        out_x[i], out_y[i], out_z[i] = kx + sx, ky + sy, kz + sz
+    slow[c, DRIFTED], slow[c + 1, DRIFTED], slow[c + 2, DRIFTED] = sx, sy, sz
 
 
 @kernel
@@ -103,20 +85,16 @@ def _drifts(
     error: FloatArray,
 ) -> None:
     """Write turn-on + drift (channels, n), three drifting channels at once where three follow each other."""
-    c = 0
-    while c < rows.shape[0]:
+    c, channels = np.int64(0), rows.shape[0]  # a plain 0 would be compiled apart, as a constant
+    while c < channels:
         together = 0
-        while together < 6 and c + together < rows.shape[0] and rows[c + together, DRIFT_ROW] >= 0:
+        while together < 3 and c + together < channels and rows[c + together, DRIFT_ROW] >= 0:
             together += 1
-        row, constants, states, errors = rows[c:, DRIFT_ROW], constant[c:], slow[c:], error[c:]
-        if together == 6:
-            _drift_six(phi[c:], q[c:], row, draws, states, constants, errors)
-        elif together >= 3:
-            together = 3
-            _drift_three(phi[c:], q[c:], draws[row[0]], draws[row[1]], draws[row[2]], states, constants, errors)
+        if together == 3:
+            _drift_three(c, phi, q, rows, draws, constant, slow, error)
         elif together >= 1:
             together = 1
-            slow[c, DRIFTED] = _drift_one(phi[c], q[c], draws[row[0]], slow[c, DRIFTED], constant[c], error[c])
+            _drift_one(c, phi, q, rows, draws, constant, slow, error)
         else:
             together = 1
             still, silent = constant[c] + slow[c, DRIFTED], error[c]
