@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
+NEEDS = {"mag_factor": "gtsam", "attitude_graph": "gtsam"}
+"""What an example needs beside the core: an extra."""
+
+
+def blocks(path: str) -> list[str]:
+    """Return the Python of a page."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(encoding="utf-8"), re.DOTALL)
+
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.requirement("FAC-3", "FAC-4", "FAC-5", "FAC-7")
 def test_the_example_runs(example: Path, tmp_path: Path) -> None:
+    if example.stem in NEEDS:
+        pytest.importorskip(NEEDS[example.stem])
     ended = subprocess.run(
         [sys.executable, "-W", "error", str(example)], capture_output=True, text=True, cwd=tmp_path, check=False
     )
@@ -23,10 +37,55 @@ def test_the_example_runs(example: Path, tmp_path: Path) -> None:
 
 
 def test_the_first_lines_of_the_readme_run(tmp_path: Path) -> None:
-    block = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
+    block = blocks("README.md")[0]
     script = tmp_path / "readme.py"
     script.write_text(block.replace('"examples/', f'"{ROOT.as_posix()}/examples/'), encoding="utf-8")
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "(30000, 3)" in ended.stdout
     assert (tmp_path / "quadrotor.mcap").stat().st_size > 1_000_000
+
+
+PROLOGUE = """
+import gtsam, math, numpy as np, shutil
+key, key1, key2 = 0, 1, 2
+direction, bias, scale, model = np.array([0.0, 0.6, -0.8]), np.array([10.0, -5.0, 2.0]), 48e3, 50.0
+attitudes = np.random.default_rng(1).normal(size=(50, 4))
+attitudes /= np.linalg.norm(attitudes, axis=1)[:, None]
+readings = np.array([gtsam.Rot3.Quaternion(*q).unrotate(scale * direction) for q in attitudes.tolist()]) + bias
+measured, nRb, graph = readings[0], gtsam.Rot3.Quaternion(*attitudes[0].tolist()), gtsam.NonlinearFactorGraph()
+latitude, longitude, altitude, declination, inclination = 0.8, 0.1, 500.0, 0.05, 1.1
+reading = np.array([1e-5, 2e-5, 3e-5])
+"""
+"""What the page on magnetometers takes for given."""
+
+EPILOGUE = """
+assert np.abs(error).max() < 1e-9, error
+assert graph.size() == 3
+assert np.allclose(np.concatenate(many.optimum()), [*(scale * direction), *bias])
+assert block.residual.shape == (50, 3) and np.abs(block.residual).max() < 1e-9
+assert pure.shape == (3,)
+assert ns.calibration.Calibration.load("calibration.json").unit == "T"
+assert (result.unit, result.verdict.ok) == ("nT", True)
+print("done")
+"""
+
+
+@pytest.mark.requirement("FAC-1", "FAC-4", "FAC-6")
+def test_the_page_on_magnetometers_runs(tmp_path: Path) -> None:
+    pytest.importorskip("gtsam")
+    sys.path.insert(0, str(ROOT / "tests" / "calibration"))
+    try:
+        bags: Any = importlib.import_module("bags")
+    finally:
+        sys.path.remove(str(ROOT / "tests" / "calibration"))
+    scene = bags.Scene(tmp_path / "bag", attitude="nav_msgs/msg/Odometry", attitude_topic="/odom")
+    shutil.copy(next(bags.record(scene).glob("*.mcap")), tmp_path / "drive.mcap")
+    script = tmp_path / "page.py"
+    short = [block for block in blocks("README.md") if "ns.calibration" in block]
+    script.write_text(PROLOGUE + "\n".join([*blocks("docs/magnetometer.md"), *short, EPILOGUE]), encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", str(script)], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.endswith("done\n")

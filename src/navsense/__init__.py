@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from navsense import sensors, testing
+    from navsense import calibration, factors, sensors, testing
     from navsense.errors import NavsenseError
     from navsense.motion.driven import State
     from navsense.noise.channel import Noise
@@ -38,7 +38,7 @@ _HOME = {
     "simulate": "navsense.simulation",
 }
 
-_MODULES = ("sensors", "testing")
+_MODULES = ("calibration", "factors", "sensors", "testing")
 
 __all__ = [
     "NavsenseError",
@@ -47,6 +47,8 @@ __all__ = [
     "Reading",
     "State",
     "Truth",
+    "calibration",
+    "factors",
     "live",
     "load",
     "record",

@@ -1,18 +1,21 @@
-"""The command line: run, check, describe, info, recover, bench. Errors go to standard error, exit code 2."""
+"""The command line: run, check, describe, info, recover, calibrate, bench. Errors go to standard error, exit code 2."""
 
 from __future__ import annotations
 
 import io
+import math
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from navsense.errors import NavsenseError, SdfError, SimulationError
+from navsense.errors import CalibrationError, NavsenseError, SdfError, SimulationError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -256,6 +259,100 @@ def recover(file: str, output: str | None) -> None:
     target = output or recovered_name(file)
     summary = save(file, target)
     click.echo(f"wrote {target}: {summary.messages} messages in {summary.chunks} chunks; {summary.lost}")
+
+
+@cli.command()
+@click.argument("file")
+@click.option(
+    "--sensor", "--topic", "sensor", metavar="NAME", help="Which magnetometer: sensor, topic, or columns mx,my,mz."
+)
+@click.option(
+    "--attitude",
+    metavar="none|truth|NAME",
+    default="none",
+    show_default=True,
+    help="Sensor to world: a topic (Imu, Odometry, PoseStamped, /tf), an IMU, columns qw,qx,qy,qz, the truth.",
+)
+@click.option(
+    "--attitude-stddev", type=float, metavar="DEGREES", help="What the attitude is off by; 0.5, of a recorded truth 0."
+)
+@click.option(
+    "--mounting",
+    type=(float, float, float),
+    metavar="ROLL PITCH YAW",
+    help="Degrees, of the sensor on the body that the attitude is of, where FILE does not say it.",
+)
+@click.option(
+    "--unit",
+    type=click.Choice(["T", "mT", "uT", "nT", "G", "mG", "none"]),
+    help="Of the readings; without it, as FILE says. none: not checked.",
+)
+@click.option("--strength", metavar="NUMBER[UNIT]", help="Of the earth's field at the place, as 48.3uT.")
+@click.option("--no-soft-iron", is_flag=True, help="Strength and bias alone.")
+@click.option("--run", "number", type=int, default=0, show_default=True, help="Which run of a recording of several.")
+@click.option("-o", "--output", metavar="OUT.json", help="Write the calibration.")
+@click.option("--picture", metavar="OUT.png", help="Draw the readings before and after (.png, .svg, .pdf).")
+def calibrate(
+    file: str,
+    sensor: str | None,
+    attitude: str,
+    attitude_stddev: float | None,
+    mounting: tuple[float, float, float] | None,
+    unit: str | None,
+    strength: str | None,
+    no_soft_iron: bool,
+    number: int,
+    output: str | None,
+    picture: str | None,
+) -> None:
+    """Calibrate the magnetometer in FILE: a recording, any ROS bag, or CSV with a header.
+
+    Without --attitude from the ellipsoid that the readings lie on, with it from where the field should have been.
+    Exit code 0 where the verdict is ok, 1 where it is poor, 2 where the readings allow no calibration.
+    """
+    from navsense.calibration import ellipsoid, known_attitude
+    from navsense.calibration.files import read, strength_in
+    from navsense.calibration.known_attitude import ATTITUDE_STDDEV
+    from navsense.calibration.picture import SUFFIXES, draw
+    from navsense.sinks.base import check_target
+
+    for target, suffixes in ((output, (".json",)), (picture, SUFFIXES)):
+        if target:
+            if not target.endswith(suffixes):
+                raise CalibrationError("output", target, allowed=f"must end in {', '.join(suffixes)}")
+            check_target(Path(target))
+    turn = None if mounting is None else [math.radians(angle) for angle in mounting]
+    samples = read(file, sensor=sensor, attitude=attitude, unit=unit, mounting=turn, run=number)
+    click.echo(f"{file}: {samples.source}; attitude: {samples.attitude}")
+    for note in samples.notes:
+        click.echo(f"note: {note}")
+    iron = not no_soft_iron
+    known = None if strength is None else strength_in(strength, samples.unit)
+    try:
+        if samples.rotation_ws is None:
+            result = ellipsoid(samples.field, unit=samples.unit, strength=known, soft_iron=iron)
+        else:
+            off = 0.0 if samples.exact else ATTITUDE_STDDEV
+            result = known_attitude(
+                samples.field,
+                samples.rotation_ws,
+                unit=samples.unit,
+                strength=known,
+                soft_iron=iron,
+                attitude_stddev=off if attitude_stddev is None else math.radians(attitude_stddev),
+            )
+    except CalibrationError as error:
+        error.remedy = re.sub(r'\bunit="?(\w+)"?', r"--unit \1", error.remedy).replace("--unit None", "--unit none")
+        raise
+    click.echo(str(result))
+    if output:
+        result.save(output)
+        click.echo(f"wrote {output}")
+    if picture:
+        draw(picture, samples.field, result, rotation_ws=samples.rotation_ws, noise=samples.noise)
+        click.echo(f"wrote {picture}")
+    if not result.verdict.ok:
+        sys.exit(1)
 
 
 @cli.command()

@@ -120,3 +120,11 @@ class SinkError(NavsenseError):
 
 class AnalysisError(NavsenseError):
     """A record that cannot be analysed: its shape, gaps or length, or what is asked of it."""
+
+
+class FactorError(NavsenseError, ValueError):
+    """A factor that cannot be made, or a value that it cannot be asked at: also a `ValueError`."""
+
+
+class CalibrationError(NavsenseError):
+    """Measurements that no calibration can be trusted from: too few, alike, of poor motion, in another unit."""

@@ -2,7 +2,8 @@
 
     {"program": "navsense", "format", "version", "world", "seed", "epoch", "duration_asked", "runs", "sensors", "links"}
 
-`sensors` has a head for each sensor: its type, frame, units, the shape of its run axes, and of one row of each array.
+`sensors` has a head for each sensor: its link and how it stands on it, white noise, type, frame, units, the shape of
+its run axes, and of one row of each array.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from navsense.errors import SinkError, Where
 from navsense.series import Reading
 from navsense.sinks.base import Recording, asked, os_error, version
 from navsense.sinks.records import DamagedError
+from navsense.world import MountedSensor
 
 FORMAT = 1
 """Version of the keys or columns, and of this text."""
@@ -25,8 +27,10 @@ FORMAT = 1
 def head_of(recording: Recording, name: str, reading: Reading) -> dict[str, Any]:
     """Return the head of one sensor; what its recording leaves out is not in it."""
     lead = reading.clock_error.shape[:-1]
-    outputs = [output for sensor in recording.world.sensors if sensor.name == name for output in sensor.spec.outputs]
+    mounted = [sensor for sensor in recording.world.sensors if sensor.name == name]
+    outputs = [output for sensor in mounted for output in sensor.spec.outputs]
     return {
+        **{key: value for sensor in mounted for key, value in _mounting(sensor).items()},
         "type": reading.type,
         "frame": reading.frame,
         "unit": dict(reading.unit),
@@ -38,6 +42,12 @@ def head_of(recording: Recording, name: str, reading: Reading) -> dict[str, Any]
         "errors": {key: list(a.shape[len(lead) + 1 :]) for key, a in reading.errors.items() if recording.truth},
         "quaternions": [output.name for output in outputs if output.turns == "orientation"],
     }
+
+
+def _mounting(sensor: MountedSensor) -> dict[str, Any]:
+    """Return how a sensor stands on its link, w x y z, and the white noise of one sample of each noisy array."""
+    noise = {key: [axis.deviation(sensor.rate) for axis in axes] for key, axes in sensor.spec.noise().items()}
+    return {"link": sensor.link, "mounting": list(sensor.pose.rotation), "noise": noise}
 
 
 def text_of(recording: Recording, sensors: Mapping[str, Mapping[str, Any]], links: Iterable[str]) -> str:

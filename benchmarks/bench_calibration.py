@@ -1,0 +1,221 @@
+"""Calibration of a magnetometer, beside other ways to the same numbers, on the same readings in the same run.
+
+    make bench            or            python benchmarks/bench_calibration.py
+
+The peers, with attitude: NumPy's least squares for the twelve numbers that are linear once the field's direction is
+given, which ours is run with, too. Without: the textbook's algebraic fit of a quadric by NumPy's least squares; the
+length of the calibrated field made constant by SciPy's `least_squares`, from the algebraic fit on, weighted with the
+distance as Sampson has it; and `magcal` from PyPI (its ellipsoid_fit alone) where it is installed. All of these are
+plain NumPy of our own writing, but for the last. "off" is the worst error of the calibrated field over the sphere, as a
+share of it: the peers give no covariance, no verdict, and refuse nothing. The record "by hand" sees all attitudes, the
+record "vehicle" tilts by up to 40 degrees.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from scipy.optimize import least_squares  # noqa: TID253 - the peer
+
+from navsense.analysis.bench import best_time
+from navsense.calibration import Ellipsoid, ellipsoid, known_attitude
+from navsense.typing import FloatArray, Quaternions, Vectors
+
+MILLION = 1_000_000
+SLOW = 100_000
+"""Readings that the peer with iterations is given."""
+
+STRENGTH = 50.0
+NOISE = 0.5
+BIAS = np.array([20.0, -30.0, 9.0])
+IRON = np.array([[1.10, 0.10, 0.04], [0.10, 0.88, 0.02], [0.04, 0.02, 1.22]])
+DIRECTION = np.array([0.44, 0.05, -0.9]) / np.linalg.norm([0.44, 0.05, -0.9])
+"""Microtesla; the soft iron of MAGYC's simulation."""
+
+GOALS = {"known attitude": 0.100, "ellipsoid": 1.0}
+"""s for a million readings on one core."""
+
+Found = tuple[FloatArray, FloatArray]
+"""Bias (3,) and the matrix (3, 3) that the field in the sensor was multiplied by."""
+
+
+def records(count: int) -> dict[str, tuple[Quaternions, Vectors]]:
+    """Return attitudes (n, 4) w x y z and readings (n, 3) uT by name of the motion."""
+    random = np.random.default_rng(1)
+    hand = random.normal(size=(count, 4))
+    hand /= np.linalg.norm(hand, axis=1)[:, None]
+    yaw, tilt, way = random.uniform(0.0, 1.0, (3, count)) * np.array([[np.pi], [np.radians(20.0)], [2.0 * np.pi]])
+    swing = np.column_stack([np.cos(tilt), np.sin(tilt) * np.cos(way), np.sin(tilt) * np.sin(way), np.zeros(count)])
+    turn = np.column_stack([np.cos(yaw), np.zeros((count, 2)), np.sin(yaw)])
+    vehicle = np.column_stack(
+        [
+            turn[:, 0] * swing[:, 0],
+            turn[:, 0] * swing[:, 1] - turn[:, 3] * swing[:, 2],
+            turn[:, 0] * swing[:, 2] + turn[:, 3] * swing[:, 1],
+            turn[:, 3] * swing[:, 0],
+        ]
+    )
+    found = {}
+    for name, attitude in {"by hand": hand, "vehicle": vehicle}.items():
+        seen = np.einsum("nji,j->ni", matrices(attitude), DIRECTION)
+        found[name] = attitude, STRENGTH * seen @ IRON.T + BIAS + NOISE * random.normal(size=(count, 3))
+    return found
+
+
+def matrices(quaternion: Quaternions) -> FloatArray:
+    """Return rotation matrices (n, 3, 3)."""
+    w, x, y, z = quaternion.T
+    rows = (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=1)
+
+
+def off(found: Found) -> float:
+    """Return the worst error of the calibrated field, of its length, over directions and apart from its length."""
+    v = np.random.default_rng(2).normal(size=(2000, 3))
+    v /= np.linalg.norm(v, axis=1)[:, None]
+    bias, matrix = found
+    matrix = matrix / np.cbrt(np.linalg.det(matrix))
+    true = IRON / np.cbrt(np.linalg.det(IRON))
+    size = STRENGTH * float(np.cbrt(np.linalg.det(IRON)))
+    calibrated = (size * v @ true.T + BIAS - bias) @ np.linalg.inv(matrix).T
+    return float(np.linalg.norm(calibrated / size - v, axis=1).max())
+
+
+def numpy_known(attitude: Quaternions, field: Vectors) -> Found:
+    """Return bias and matrix by NumPy's least squares, the direction being given."""
+    design = np.column_stack([np.einsum("nji,j->ni", matrices(attitude), DIRECTION), np.ones(len(field))])
+    solution = np.array(np.linalg.lstsq(design, field, rcond=None)[0], dtype=np.float64)
+    return np.asarray(solution[3]), np.asarray(solution[:3].T)
+
+
+def numpy_quadric(field: Vectors) -> Found:
+    """Return bias and matrix of the quadric of least algebraic residuals, x'Qx + l'x = 1."""
+    shift = field.mean(axis=0)
+    x, y, z = ((field - shift) / STRENGTH).T
+    columns = np.column_stack([x * x, y * y, z * z, 2 * x * y, 2 * x * z, 2 * y * z, 2 * x, 2 * y, 2 * z])
+    a, b, c, d, e, f, *half = np.linalg.lstsq(columns, np.ones(len(field)), rcond=None)[0]
+    quadratic = np.array([[a, d, e], [d, b, f], [e, f, c]])
+    centre = -np.linalg.solve(quadratic, np.array(half))
+    values, axes = np.linalg.eigh(quadratic / (1.0 + centre @ quadratic @ centre))
+    return shift + STRENGTH * centre, (axes / np.sqrt(values)) @ axes.T * STRENGTH
+
+
+def scipy_length(field: Vectors) -> Found:
+    """Return bias and matrix at the least square of (|W (m - b)| - 1) / |W' v|, by SciPy, from the quadric on."""
+    bias, matrix = numpy_quadric(field)
+    inverse = np.linalg.inv(matrix)
+    upper = np.triu_indices(3)
+
+    def residuals(unknown: FloatArray) -> FloatArray:
+        w = np.zeros((3, 3))
+        w[upper] = unknown[3:]
+        w = w + np.triu(w, 1).T
+        u = (field - unknown[:3]) @ w
+        length = np.sqrt(np.einsum("ni,ni->n", u, u))
+        steep = u @ w
+        return np.asarray((length - 1.0) * length / np.sqrt(np.einsum("ni,ni->n", steep, steep)))
+
+    start = np.concatenate([bias, inverse[upper]])
+    found = np.asarray(least_squares(residuals, start, method="lm", x_scale=np.abs(start) + 1e-3).x)
+    w = np.zeros((3, 3))
+    w[upper] = found[3:]
+    return found[:3], np.asarray(np.linalg.inv(w + np.triu(w, 1).T), dtype=np.float64)
+
+
+def pypi_magcal(field: Vectors) -> Found:
+    """Return bias and matrix by the ellipsoid_fit of `magcal`."""
+    fit = importlib.import_module("magcal.core").MagnetometerCalibrator.ellipsoid_fit(None, field)
+    return fit["center"], np.linalg.inv(fit["transform_matrix"])
+
+
+def has_magcal() -> bool:
+    """Tell whether the peer is installed with all that it imports."""
+    try:
+        importlib.import_module("magcal.core")
+    except ImportError:
+        return False
+    return True
+
+
+def line(what: str, count: int, seconds: float, found: Found, note: str = "") -> str:
+    """Return one row of the table."""
+    return f"{what:58s} {count:8d}   {seconds * 1e3:9.1f} ms   {100.0 * off(found):9.4f} % off   {note}"
+
+
+def ours(call: Callable[[], object]) -> float:
+    """Return the seconds of a call: the best of some."""
+    return best_time(call, rounds=5)
+
+
+def with_attitude() -> Iterator[str]:
+    """Yield a million readings with attitude."""
+    for name, (attitude, field) in records(MILLION).items():
+        result = known_attitude(field, attitude, unit="uT")
+        free = ours(lambda attitude=attitude, field=field: known_attitude(field, attitude, unit="uT"))  # type: ignore[misc]
+        note = (
+            f"goal {GOALS['known attitude'] * 1e3:.0f} ms; own weakest deviation {100 * result.verdict.weakest:.2g} %"
+        )
+        yield line(f"known attitude, {name}", MILLION, free, (result.bias, result.soft_iron), note)
+        given = known_attitude(field, attitude, unit="uT", direction=DIRECTION)
+        known = ours(
+            lambda attitude=attitude, field=field: known_attitude(field, attitude, unit="uT", direction=DIRECTION)  # type: ignore[misc]
+        )
+        yield line("  direction given", MILLION, known, (given.bias, given.soft_iron))
+        theirs = ours(lambda attitude=attitude, field=field: numpy_known(attitude, field))  # type: ignore[misc]
+        plain = numpy_known(attitude, field)
+        yield line("  NumPy, direction given", MILLION, theirs, plain, f"{theirs / known:.1f} times as long as ours")
+
+
+def without_attitude() -> Iterator[str]:
+    """Yield a million readings without attitude, and fewer beside the slower peers."""
+    peers: dict[str, tuple[int, Callable[[Vectors], Found]]] = {
+        "NumPy, algebraic": (MILLION, numpy_quadric),
+        "SciPy, lengths": (SLOW, scipy_length),
+    }
+    if has_magcal():
+        peers["magcal of PyPI"] = MILLION, pypi_magcal
+    for name, (_, field) in records(MILLION).items():
+        for count in (MILLION, SLOW):
+            rows = np.ascontiguousarray(field[:count])
+            result = ellipsoid(rows, unit="uT")
+            seconds = ours(lambda rows=rows: ellipsoid(rows, unit="uT"))  # type: ignore[misc]
+            note = f"own weakest deviation {100 * result.verdict.weakest:.2g} %"
+            note = f"goal {GOALS['ellipsoid'] * 1e3:.0f} ms; {note}" if count == MILLION else note
+            yield line(f"ellipsoid, {name}", count, seconds, (result.bias, result.soft_iron), note)
+            for peer, (most, call) in peers.items():
+                if count == most:
+                    theirs = ours(lambda rows=rows, call=call: call(rows))  # type: ignore[misc]
+                    yield line(f"  {peer}", count, theirs, call(rows), f"{theirs / seconds:.1f} times as long as ours")
+
+
+def streamed() -> Iterator[str]:
+    """Yield what a reading costs on a vehicle, handed in a hundred at a time, and an answer from a million."""
+    field = records(MILLION)["by hand"][1]
+    stream, parts = Ellipsoid(unit="uT"), np.array_split(field, MILLION // 100)
+
+    def feed() -> None:
+        for part in parts:
+            stream.update(part)
+
+    seconds = best_time(feed, rounds=1)
+    yield f"{'ellipsoid, handed in a hundred at a time':58s} {seconds / MILLION * 1e9:20.0f} ns a reading"
+    yield f"{'  and solved':58s} {stream.count:8d}   {ours(stream.solve) * 1e3:9.1f} ms"
+
+
+def main() -> None:
+    """Print the table."""
+    if not has_magcal():
+        print("magcal is not installed and is left out")
+    for rows in (with_attitude(), without_attitude(), streamed()):
+        for row in rows:
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

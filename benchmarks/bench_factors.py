@@ -1,0 +1,213 @@
+"""Magnetometer factors by the million, beside GTSAM and NumPy on the same numbers in the same run.
+
+    make bench            or            python benchmarks/bench_factors.py
+
+MagFactor3 on unknowns that all measurements share is solved in four ways: by a Python CustomFactor for each of them, as
+GTSAM's wheel, which lacks the factor, leaves it to its user; by one CustomFactor that holds all rows; by our reduced
+factor in the same optimiser; by its optimum without any. All must end within 1e-9 nT of each other. Ours is timed from
+the arrays on; what the others take to be built is said beside their own time.
+Compiled loops and GTSAM's wheel run on one core; what NumPy's own library does is its business.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gtsam  # noqa: TID253 - the peer
+import numpy as np
+
+from navsense.analysis.bench import best_time
+from navsense.factors import ReducedMagFactor3, blocks
+from navsense.typing import FloatArray
+
+MILLION = 1_000_000
+SHARED = 100_000
+FIELD = np.array([22653.29982, -1956.83010, 44202.47862])
+BIAS = np.array([310.0, -720.0, 150.0])
+SIGMA = 50.0
+"""nT: the field of GTSAM's tests, a bias, and the noise of one axis."""
+
+GOAL = 0.060
+"""s for a million residuals and Jacobians of MagFactor1 on one core."""
+
+
+def line(what: str, ours: str, beside: str, ratio: str) -> str:
+    """Return one row of the table."""
+    return f"{what:50s} {ours:>12s}   {beside:72s} {ratio:>8s}"
+
+
+def measurements(count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return readings (n, 3) nT, attitudes (n, 4) and the same as matrices (n, 3, 3)."""
+    random = np.random.default_rng(1)
+    quaternion = random.normal(size=(count, 4))
+    quaternion /= np.linalg.norm(quaternion, axis=1)[:, None]
+    w, x, y, z = quaternion.T
+    rows = (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+    matrices = np.ascontiguousarray(np.stack([np.stack(row, axis=-1) for row in rows], axis=1))
+    noise = SIGMA * random.normal(size=(count, 3))
+    return np.einsum("nji,j->ni", matrices, FIELD) + BIAS + noise, quaternion, matrices
+
+
+def numpy_mag_factor1(matrices: FloatArray, measured: FloatArray, field: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return residuals and Jacobians as plain NumPy makes them."""
+    seen = np.einsum("nji,j->ni", matrices, field)
+    jacobian = np.zeros((len(seen), 3, 3))
+    jacobian[:, 0, 1], jacobian[:, 0, 2], jacobian[:, 1, 2] = -seen[:, 2], seen[:, 1], -seen[:, 0]
+    jacobian[:, 1, 0], jacobian[:, 2, 0], jacobian[:, 2, 1] = seen[:, 2], -seen[:, 1], seen[:, 0]
+    return seen + BIAS - measured, jacobian
+
+
+def million() -> Iterator[str]:
+    """Yield the rows of a million residuals with Jacobians, into arrays that are there."""
+    measured, quaternion, matrices = measurements(MILLION)
+    scale, direction = float(np.linalg.norm(FIELD)), FIELD / np.linalg.norm(FIELD)
+    theta, plane = np.arctan2(quaternion[:, 3], quaternion[:, 0]), np.ascontiguousarray(measured[:, :2])
+    calls: dict[str, Callable[[blocks.Block | None], blocks.Block]] = {
+        "MagFactor": lambda out: blocks.mag_factor(theta, measured, scale, direction, BIAS, out=out),
+        "MagFactor1": lambda out: blocks.mag_factor1(quaternion, measured, scale, direction, BIAS, out=out),
+        "MagFactor1, from matrices": lambda out: blocks.mag_factor1(
+            matrices, measured, scale, direction, BIAS, out=out
+        ),
+        "MagFactor2": lambda out: blocks.mag_factor2(FIELD, BIAS, measured, quaternion, out=out),
+        "MagFactor3": lambda out: blocks.mag_factor3(scale, direction, BIAS, measured, quaternion, out=out),
+        "MagPoseFactorPose2": lambda out: blocks.mag_pose_factor_pose2(
+            theta, plane, scale, direction[:2], BIAS[:2], 0.3, out=out
+        ),
+        "MagPoseFactorPose3": lambda out: blocks.mag_pose_factor_pose3(
+            quaternion, measured, scale, direction, BIAS, quaternion[0], out=out
+        ),
+    }
+    theirs = best_time(lambda: numpy_mag_factor1(matrices, measured, FIELD), rounds=5)
+    each = gtsam_mag_factor1(measured)
+    for name, call in calls.items():
+        out = call(None)
+        ours = best_time(lambda call=call, out=out: call(out), rounds=9)  # type: ignore[misc]
+        if name == "MagFactor1":
+            wanted = numpy_mag_factor1(matrices, measured, FIELD)
+            assert np.abs(out.residual - wanted[0]).max() < 1e-9
+            assert np.abs(out.jacobians[0] - wanted[1]).max() < 1e-9
+            beside = f"NumPy {theirs * 1e3:.0f} ms; goal {GOAL * 1e3:.0f} ms"
+            yield line(f"{name}, 1e6 residuals and Jacobians", f"{ours * 1e3:.1f} ms", beside, f"{theirs / ours:.1f}x")
+            beside = f"GTSAM's C++ linearize, one core, {each * 1e9:.0f} ns each"
+            yield line("  the same, each", f"{ours / MILLION * 1e9:.0f} ns", beside, f"{each / ours * MILLION:.0f}x")
+            fresh = best_time(lambda call=call: call(None), rounds=5)  # type: ignore[misc]
+            yield line("  the same into new arrays", f"{fresh * 1e3:.1f} ms", "", "")
+        else:
+            yield line(f"{name}, 1e6", f"{ours * 1e3:.1f} ms", "", "")
+
+
+def gtsam_mag_factor1(measured: FloatArray) -> float:
+    """Return the seconds that GTSAM's own MagFactor1 takes for its whitened residual and Jacobian in a graph."""
+    graph, values = gtsam.NonlinearFactorGraph(), gtsam.Values()
+    model, direction = gtsam.noiseModel.Isotropic.Sigma(3, SIGMA), gtsam.Unit3(FIELD)
+    values.insert(0, gtsam.Rot3())
+    for reading in measured[:SHARED]:
+        graph.add(gtsam.MagFactor1(0, reading, float(np.linalg.norm(FIELD)), direction, BIAS, model))
+    return best_time(lambda: graph.linearize(values), rounds=5) / SHARED
+
+
+def one_each(measured: FloatArray, matrices: FloatArray) -> Any:
+    """Return a graph with a Python CustomFactor for each measurement, its callback as short as it can be."""
+    graph, model, identity = gtsam.NonlinearFactorGraph(), gtsam.noiseModel.Isotropic.Sigma(3, SIGMA), np.eye(3)
+    for reading, matrix in zip(measured, matrices, strict=True):
+
+        def error(_: Any, values: Any, blocks: Any, m: FloatArray = reading, turned: FloatArray = matrix.T) -> Any:
+            scale, direction = values.atDouble(0), values.atUnit3(1)
+            seen = turned @ direction.point3()
+            if blocks is not None:
+                blocks[0], blocks[1], blocks[2] = seen[:, None], scale * (turned @ direction.basis()), identity
+            return scale * seen + values.atPoint3(2) - m
+
+        graph.add(gtsam.CustomFactor(model, [0, 1, 2], error))
+    return graph
+
+
+def one_for_all(measured: FloatArray, matrices: FloatArray) -> Any:
+    """Return a graph with one Python CustomFactor of 3 N rows, by NumPy."""
+    count = len(measured)
+    turned = np.ascontiguousarray(matrices.transpose(0, 2, 1)).reshape(-1, 3)
+    right, identities = measured.ravel(), np.tile(np.eye(3), (count, 1))
+
+    def error(_: Any, values: Any, blocks: Any) -> Any:
+        scale, direction = values.atDouble(0), values.atUnit3(1)
+        seen = turned @ direction.point3()
+        if blocks is not None:
+            blocks[0], blocks[1], blocks[2] = seen[:, None], scale * (turned @ direction.basis()), identities
+        return scale * seen + np.tile(values.atPoint3(2), count) - right
+
+    graph = gtsam.NonlinearFactorGraph()
+    graph.add(gtsam.CustomFactor(gtsam.noiseModel.Isotropic.Sigma(3 * count, SIGMA), [0, 1, 2], error))
+    return graph
+
+
+def optimised(graph: Any) -> Any:
+    """Return where Levenberg-Marquardt ends, with GTSAM's own settings, from a field of another direction."""
+    values = gtsam.Values()
+    values.insert(0, 4e4)
+    values.insert(1, gtsam.Unit3(np.array([1.0, 0.0, 1.0])))
+    values.insert(2, np.zeros(3))
+    return gtsam.LevenbergMarquardtOptimizer(graph, values).optimize()
+
+
+def field_and_bias(graph: Any, values: Any) -> FloatArray:
+    """Return field and bias (6,) at the optimum, to which two last steps lead that no sum of squares shows."""
+    for _ in range(2):
+        values = values.retract(graph.linearize(values).optimize())
+    return np.concatenate((values.atDouble(0) * values.atUnit3(1).point3(), values.atPoint3(2)))
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the seconds of one call, and its result."""
+    began = time.perf_counter()
+    result = work()
+    return time.perf_counter() - began, result
+
+
+def shared_unknowns() -> Iterator[str]:
+    """Yield the rows of MagFactor3 on one scale, direction and bias, from arrays to the optimum."""
+    measured, quaternion, matrices = measurements(SHARED)
+
+    def reduced() -> Any:
+        graph = gtsam.NonlinearFactorGraph()
+        graph.add(ReducedMagFactor3(0, 1, 2, measured, quaternion, SIGMA).to_gtsam())
+        return graph, optimised(graph)
+
+    def direct() -> FloatArray:
+        scale, direction, bias = ReducedMagFactor3(0, 1, 2, measured, quaternion, SIGMA).optimum()
+        return np.concatenate((scale * direction, bias))
+
+    ours, alone = best_time(reduced, rounds=9), best_time(direct, rounds=9)
+    graph, values = reduced()
+    wanted = field_and_bias(graph, values)
+    assert np.abs(direct() - wanted).max() < 1e-9
+    for what, make in (("goal 1000x; a CustomFactor each", one_each), ("one CustomFactor for all", one_for_all)):
+        building, theirs = timed(lambda make=make: make(measured, matrices))  # type: ignore[misc]
+        solving, values = timed(lambda graph=theirs: optimised(graph))  # type: ignore[misc]
+        apart = np.abs(field_and_bias(theirs, values) - wanted).max()
+        assert apart < 1e-9, apart
+        beside = f"{what}: {solving:.2f} s, and {building:.2f} s to build; {apart:.0e} nT apart"
+        yield line(
+            "MagFactor3, 1e5 on shared unknowns, in GTSAM", f"{ours * 1e3:.1f} ms", beside, f"{solving / ours:.0f}x"
+        )
+        yield line("  the same without GTSAM", f"{alone * 1e3:.1f} ms", "", f"{solving / alone:.0f}x")
+    factor = ReducedMagFactor3(0, 1, 2, measured, quaternion, SIGMA)
+    batch = best_time(lambda: factor.updated(measured[:100], quaternion[:100]))
+    yield line("  100 more measurements into it", f"{batch * 1e6:.0f} us", "whatever it holds already", "")
+
+
+def main() -> None:
+    """Print the table."""
+    print(line("what", "ours", "beside", "ratio"))
+    for rows in (million(), shared_unknowns()):
+        for row in rows:
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

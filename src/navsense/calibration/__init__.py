@@ -1,0 +1,30 @@
+"""Calibration of magnetometers: scale, direction, bias and soft iron from readings, with attitude or without.
+
+    found = ns.calibration.known_attitude(field, rotation_ws)      # (n, 3) T, (n, 4) w x y z, sensor to world
+    found = ns.calibration.ellipsoid(field)                        # where no attitude is known
+    print(found)                                                   # numbers with their deviations, formula, verdict
+    earth_field_s = found.apply(field)
+
+    samples = ns.calibration.read("drive.mcap", attitude="/odom")  # .field, .rotation_ws of any file
+
+`KnownAttitude` and `Ellipsoid` are the same part by part, on a vehicle that moves.
+"""
+
+from navsense.calibration.ellipsoid import Ellipsoid, ellipsoid
+from navsense.calibration.files import Samples, read
+from navsense.calibration.known_attitude import KnownAttitude, known_attitude
+from navsense.calibration.picture import draw
+from navsense.calibration.result import Calibration
+from navsense.calibration.verdict import Verdict
+
+__all__ = [
+    "Calibration",
+    "Ellipsoid",
+    "KnownAttitude",
+    "Samples",
+    "Verdict",
+    "draw",
+    "ellipsoid",
+    "known_attitude",
+    "read",
+]

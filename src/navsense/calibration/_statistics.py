@@ -1,0 +1,135 @@
+"""All that a calibration with known attitude needs of its readings, in one pass and in a few hundred numbers.
+
+    z = (R_ws row by row, 1) (10,)    u = (z, m - m_0) (13,)    U_k = sum over blocks of 8^k samples of v v', v = sum u
+
+R_ws takes sensor to world, m_0 is the first reading (any unit), so that a large bias costs no digits. U_0 is the Gram
+matrix of z and m, from which all that is linear in z can be fitted, with its residuals; U_k gives the variance of the
+residuals' sums over blocks (`verdict`). Blocks lie on the count of all samples, however they come in: the sums are
+bitwise the same for a record cut anywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from navsense.calibration.verdict import LEVELS, STEP
+from navsense.compiled import kernel
+from navsense.typing import FloatArray, Quaternions, Vectors
+
+SIZE: Final = 13
+"""Numbers of u: nine of the rotation, one, three of the reading."""
+
+WIDE: Final = 16
+"""Columns that a row of u has in memory, the last ones 0: whole registers."""
+
+TILE: Final = STEP * STEP
+"""Rows that are multiplied together at once."""
+
+
+@kernel
+def _add_products(u: FloatArray, out: FloatArray) -> None:
+    """Add the sum of u u' over the rows of a tile (n, 16) to out (16, 16), on and below the diagonal at least."""
+    for i in range(SIZE):
+        for j in range(0, i + 1, 4):
+            a, b, c, d = 0.0, 0.0, 0.0, 0.0
+            for k in range(u.shape[0]):
+                x = u[k, i]
+                a += x * u[k, j]
+                b += x * u[k, j + 1]
+                c += x * u[k, j + 2]
+                d += x * u[k, j + 3]
+            out[i, j] += a
+            out[i, j + 1] += b
+            out[i, j + 2] += c
+            out[i, j + 3] += d
+
+
+@kernel
+def _add_blocks(u: FloatArray, out: FloatArray) -> None:
+    """Write the sums over every `STEP` rows of a tile (n, 16) to out (n / STEP, 16)."""
+    for block in range(out.shape[0]):
+        for j in range(WIDE):
+            total = 0.0
+            for k in range(block * STEP, (block + 1) * STEP):
+                total += u[k, j]
+            out[block, j] = total
+
+
+@kernel
+def _fill(w: float, x: float, y: float, z: float, u: FloatArray) -> None:
+    """Write the rotation matrix of a quaternion of any length to u (16,), row by row, and the one behind it."""
+    s = 2.0 / (w * w + x * x + y * y + z * z)
+    sx, sy, sz = s * x, s * y, s * z
+    u[0] = 1.0 - (y * sy + z * sz)
+    u[1] = x * sy - w * sz
+    u[2] = x * sz + w * sy
+    u[3] = x * sy + w * sz
+    u[4] = 1.0 - (x * sx + z * sz)
+    u[5] = y * sz - w * sx
+    u[6] = x * sz - w * sy
+    u[7] = y * sz + w * sx
+    u[8] = 1.0 - (x * sx + y * sy)
+    u[9] = 1.0
+
+
+@kernel
+def _take(
+    field: Vectors, rotation: Quaternions, first: FloatArray, count: int, products: FloatArray, rows: FloatArray
+) -> None:
+    """Add readings (n, 3) less `first` (3,) and their attitudes (n, 4) w x y z to the sums, `count` being there before.
+
+    products (levels, 16, 16): U_k of full tiles; rows (levels, 64, 16): the tiles not yet full, of sums over blocks.
+    """
+    for i in range(field.shape[0]):
+        index = count + i
+        row = rows[0, index % TILE]
+        _fill(rotation[i, 0], rotation[i, 1], rotation[i, 2], rotation[i, 3], row)
+        for axis in range(3):
+            row[10 + axis] = field[i, axis] - first[axis]
+        k = 0
+        while index % TILE == TILE - 1 and k < rows.shape[0]:
+            _add_products(rows[k], products[k])
+            index = index // TILE * STEP  # the first of the rows that this tile becomes, one level up
+            k += 1
+            if k < rows.shape[0]:
+                start = index % TILE
+                _add_blocks(rows[k - 1], rows[k, start : start + STEP])
+                index += STEP - 1
+
+
+class Statistics:
+    """The sums over all readings that were taken, in the order of time."""
+
+    def __init__(self) -> None:
+        """Start with no reading."""
+        self.count = 0
+        self.first = np.zeros(3)
+        self._products = np.zeros((LEVELS + 1, WIDE, WIDE))
+        self._rows = np.zeros((LEVELS + 1, TILE, WIDE))
+
+    def update(self, field: Vectors, rotation_ws: Quaternions) -> None:
+        """Take further readings (n, 3) with their attitudes (n, 4)."""
+        if not field.shape[0]:
+            return
+        if not self.count:
+            self.first = field[0].copy()
+        with np.errstate(all="ignore"):  # numbers too large to be squared are refused by who asks for the products
+            _take(field, rotation_ws, self.first, self.count, self._products, self._rows)
+        self.count += field.shape[0]
+
+    def blocks(self, level: int) -> int:
+        """Return how many blocks of 8^level samples are in U_level: those of full tiles of the level below."""
+        count = self.count
+        for _ in range(level):
+            count = count // TILE * STEP
+        return count
+
+    def products(self, level: int) -> FloatArray:
+        """Return U_level (13, 13)."""
+        lower = np.tril(self._products[level][:SIZE, :SIZE])
+        full = lower + np.tril(lower, -1).T
+        started = self._rows[level, : self.blocks(level) % TILE, :SIZE]
+        with np.errstate(all="ignore"):
+            return np.asarray(full + started.T @ started)

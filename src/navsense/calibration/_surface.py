@@ -1,0 +1,382 @@
+"""The ellipsoid of maximum likelihood through readings, and what their noise and their motion leave open of it.
+
+    theta = (b, A): b (3), A symmetric (xx xy xz yy yz zz)        m = b + A v + e,  |v| = 1,  e ~ N(0, s) in each axis
+    sum (d_i - s k_i) J_i = 0,   s = sum (d_i - s k_i)^2 / (N - p)            d, k, J and K: see `_distance`
+    H = sum J J',   M = H - s K,   cov(theta) = M^-1 V M^-1,   V = s H  or  sum (d_i - s k_i)^2 J_i J_i'
+
+The directions v_i are unknown too, one for each reading; at their best the likelihood is that of the distances alone,
+and s k_i takes out what this costs. Noise along the surface makes J vary as if there were motion: s K is that part of
+H, M the motion's own. Where M is not clearly positive the motion says nothing. The second V holds too where the noise
+of the axes is unlike; few readings do not tell it well, so that the two are mixed.
+
+Readings are kept up to `BLOCK`; when they tell the ellipsoid to `SURE` of its size they are folded, as everything after
+them: the sums of their rows, linear in theta about the ellipsoid of that moment, stand for them. The error by that is
+of second order, sigma_theta^2 of the fold: 1e-6 of the strength at most, against sigma_theta / sqrt(N) of the result.
+Blocks are counted in readings, so that it does not matter how they were cut when they were handed in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from navsense.calibration import _distance, _moments
+from navsense.calibration._distance import ROW, SHAPE
+from navsense.calibration._moments import FLATTEST
+from navsense.calibration.verdict import LEVELS, STEP, Whiteness, whiteness
+from navsense.typing import FloatArray, Vectors
+
+BLOCK: Final = 1 << 16
+"""Readings that are kept before the first attempt to fold them."""
+
+SURE: Final = 1e-3
+"""Standard deviation of any combination of theta, against the strength, below which readings are folded."""
+
+ALIKE: Final = 1000.0
+"""Readings whose weight the assumption has that the noise of all axes is alike."""
+
+ROUNDS: Final = 40
+
+FEW_ROUNDS: Final = 5
+"""Steps over many readings where a search over few of them had no end."""
+
+THIN: Final = 1 << 13
+"""Readings, evenly taken, that a search is tried on first."""
+
+LARGEST: Final = 1e4
+"""Times the numbers that a search began with, beyond which it is lost."""
+
+CLOSE: Final = 1e-4
+"""Length of a step, in standard deviations, that is the last: what it leaves is smaller by the noise's share."""
+
+PAIRS: Final = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+"""Rows and columns of the six numbers of a symmetric matrix."""
+
+ELLIPSOIDS: FloatArray = np.eye(SHAPE)
+"""Columns: the directions in which theta may go."""
+
+SPHERES: FloatArray = np.zeros((SHAPE, 4))
+"""The same without soft iron."""
+SPHERES[:3, :3] = np.eye(3)
+SPHERES[[3, 6, 8], 3] = 1.0
+
+
+def matrix_of(theta: FloatArray) -> FloatArray:
+    """Return A (3, 3) of theta (9,)."""
+    matrix = np.empty((3, 3))
+    for number, (row, column) in enumerate(PAIRS):
+        matrix[row, column] = matrix[column, row] = theta[3 + number]
+    return matrix
+
+
+def theta_of(centre: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return theta (9,) of a centre (3,) and a symmetric matrix (3, 3)."""
+    return np.array([*centre, *(matrix[row, column] for row, column in PAIRS)])
+
+
+def _turned(turn: FloatArray) -> FloatArray:
+    """Return (9, 9), theta to theta in the axes of `turn`."""
+    whole = np.zeros((SHAPE, SHAPE))
+    whole[:3, :3] = turn.T
+    for number in range(6):
+        one = np.zeros(SHAPE)
+        one[3 + number] = 1.0
+        whole[:, 3 + number] += theta_of(np.zeros(3), turn.T @ matrix_of(one) @ turn)
+    return whole
+
+
+def _whole(upper: FloatArray) -> FloatArray:
+    """Return symmetric matrices (..., n, n) of their upper halves."""
+    return np.asarray(np.triu(upper) + np.swapaxes(np.triu(upper, 1), -1, -2))
+
+
+class Sums(NamedTuple):
+    """Sums over rows, as `_distance.add_all` makes them: `blocks` (levels, 11, 11), `noisy` and `scores` (9, 9)."""
+
+    blocks: FloatArray
+    noisy: FloatArray
+    scores: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        """Return the sum of r r' (11, 11)."""
+        return np.asarray(self.blocks[0])
+
+    def by(self, change: FloatArray) -> Sums:
+        """Return the sums of `change` (11, 11) times each row."""
+        inner = change[:SHAPE, :SHAPE]
+        return Sums(change @ self.blocks @ change.T, inner @ self.noisy @ inner.T, inner @ self.scores @ inner.T)
+
+    def plus(self, other: Sums) -> Sums:
+        """Return the sums over both."""
+        return Sums(self.blocks + other.blocks, self.noisy + other.noisy, self.scores + other.scores)
+
+
+def nothing() -> Sums:
+    """Return the sums over no rows."""
+    return Sums(np.zeros((LEVELS + 1, ROW, ROW)), np.zeros((SHAPE, SHAPE)), np.zeros((SHAPE, SHAPE)))
+
+
+def _at(theta: FloatArray) -> FloatArray:
+    """Return (11, 11), rows with the distance extrapolated to theta = 0 to rows at theta."""
+    change = np.eye(ROW)
+    change[SHAPE, :SHAPE] = theta
+    return change
+
+
+def _total_at(folded: Sums, theta: FloatArray) -> FloatArray:
+    """Return `total` at theta of rows with their distances extrapolated to theta = 0."""
+    change = _at(theta)
+    return np.asarray(change @ folded.total @ change.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """An ellipsoid as fitted, in units of the fit: theta (9,), variance s of the noise, `sums` at theta over `count`.
+
+    `settled` is false where the search for it did not come to an end.
+    """
+
+    theta: FloatArray
+    variance: float
+    sums: Sums
+    count: int
+    basis: FloatArray
+    settled: bool
+
+    @property
+    def strength(self) -> float:
+        """Return the size: the cube root of the determinant of A."""
+        return float(np.cbrt(np.linalg.det(matrix_of(self.theta))))
+
+    @property
+    def information(self) -> tuple[FloatArray, FloatArray]:
+        """Return H and s K (p, p), in the directions of the basis."""
+        noisy = self.variance * self.sums.noisy
+        return self.basis.T @ self.sums.total[:SHAPE, :SHAPE] @ self.basis, self.basis.T @ noisy @ self.basis
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Return the covariance (9, 9) of theta, infinite where the motion leaves it open."""
+        whole, noise = self.information
+        values, vectors = np.linalg.eigh(whole - noise)
+        if values[0] <= 1e-14 * values[-1]:
+            return np.full((SHAPE, SHAPE), math.inf)
+        inverse = (vectors / values) @ vectors.T
+        seen = self.basis.T @ self.sums.scores @ self.basis * (self.count / (self.count - len(values)))
+        meat = (self.count * seen + ALIKE * self.variance * whole) / (self.count + ALIKE)
+        return np.asarray(self.basis @ inverse @ meat @ inverse @ self.basis.T)
+
+    @property
+    def weakest(self) -> tuple[float, FloatArray]:
+        """Return the greatest standard deviation of a combination of theta against the strength, and which (9,)."""
+        covariance = self.covariance
+        if not np.all(np.isfinite(covariance)):
+            whole, noise = self.information
+            return math.inf, np.asarray(self.basis @ np.linalg.eigh(whole - noise)[1][:, 0])
+        values, vectors = np.linalg.eigh(covariance)
+        return math.sqrt(max(float(values[-1]), 0.0)) / self.strength, np.asarray(vectors[:, -1])
+
+    @property
+    def noise_share(self) -> float:
+        """Return the greatest share of the information in any direction that noise along the surface makes."""
+        whole, noise = self.information
+        values, vectors = np.linalg.eigh(whole)
+        if values[0] <= 1e-15 * values[-1]:
+            return 1.0
+        white = vectors / np.sqrt(values)
+        return float(np.linalg.eigvalsh(white.T @ noise @ white)[-1])
+
+    @property
+    def whiteness(self) -> Whiteness:
+        """Return the verdict on the residuals d - s k."""
+        residual = np.zeros(ROW)
+        residual[SHAPE:] = 1.0, -self.variance
+        squares = self.sums.blocks @ residual @ residual
+        counts = [self.count // STEP**level for level in range(1, LEVELS + 1) if self.count >= STEP**level]
+        if not squares[0] > 0.0:
+            return Whiteness()
+        ratio = [
+            float(squares[level + 1]) / (blocks * STEP ** (level + 1)) * self.count / float(squares[0])
+            for level, blocks in enumerate(counts)
+        ]
+        return whiteness(ratio, counts, 1)
+
+
+def variance_of(total: FloatArray, freedom: int) -> float:
+    """Return s of the sums of rows: the smaller root of sum (d - s k)^2 = s freedom; without k where it has none."""
+    square, mixed, bend = float(total[9, 9]), float(total[9, 10]), float(total[10, 10])
+    half = mixed + 0.5 * freedom
+    under = half * half - bend * square
+    return square / (half + math.sqrt(under)) if under >= 0.0 and half > 0.0 else square / freedom
+
+
+def _stepped(total: FloatArray, basis: FloatArray, freedom: int, damping: float) -> tuple[FloatArray, float, float]:
+    """Return a step (p,), its length in standard deviations, and by how much it may raise the sum of d^2 at most."""
+    s = variance_of(total, freedom)
+    slopes = basis.T @ total[:SHAPE, :]
+    whole, bend = slopes[:, :SHAPE] @ basis, slopes[:, 10]
+    values, vectors = np.linalg.eigh(whole + np.diag(damping * np.diag(whole)))
+    known = values > 1e-13 * values[-1]  # what readings say nothing of stays as it is
+    inverse = (vectors[:, known] / values[known]) @ vectors[:, known].T
+    step = np.asarray(inverse @ (s * bend - slopes[:, 9]))
+    length = math.sqrt(max(float(step @ whole @ step), 0.0) / s) if s > 0.0 else 0.0
+    return step, length, 4.0 * s * s * float(bend @ inverse @ bend)
+
+
+def _is_ellipsoid(theta: FloatArray, largest: float) -> bool:
+    """Tell whether theta is an ellipsoid that readings may lie on: no number above `largest`, not all but flat."""
+    if not float(np.abs(theta).max()) <= largest:  # NaN neither
+        return False
+    axes = np.linalg.eigvalsh(matrix_of(theta))
+    return bool(axes[0] > axes[2] / FLATTEST)
+
+
+def _search(
+    total_at: Callable[[FloatArray], FloatArray],
+    theta: FloatArray,
+    basis: FloatArray,
+    freedom: int,
+    rounds: int = ROUNDS,
+) -> tuple[FloatArray, FloatArray, bool]:
+    """Return the root of the corrected score, `total` at the last but one, and whether it came to an end.
+
+    The steps are Gauss and Newton's, damped where they lead astray.
+    """
+    total, damping, largest = total_at(theta), 0.0, LARGEST * float(np.abs(theta).max())
+    for _ in range(rounds):
+        step, length, room = _stepped(total, basis, freedom, damping)
+        tried = theta + basis @ step
+        if length < CLOSE or float(np.abs(step).max()) < 1e-14 * float(np.abs(theta).max()):
+            return tried, total, True
+        found = total_at(tried) if _is_ellipsoid(tried, largest) else None
+        if found is not None and found[9, 9] <= total[9, 9] * (1.0 + 1e-12) + room:
+            theta, total, damping = tried, found, damping / 10.0 if damping > 1e-6 else 0.0
+        else:
+            damping = max(10.0 * damping, 1e-3)
+    return theta, total, False
+
+
+class Readings:
+    """Readings of one stream, in the unit of the fit about the first of them; folded when they are many."""
+
+    def __init__(self, *, soft_iron: bool) -> None:
+        """Hold nothing."""
+        self._soft_iron = soft_iron
+        self._basis = ELLIPSOIDS if soft_iron else SPHERES
+        self._theta: FloatArray = np.zeros(SHAPE)
+        self.shift: FloatArray = np.zeros(3)
+        self.unit = 1.0
+        self.powers: FloatArray = np.zeros(len(_moments.EXPONENTS))
+        self._kept: Vectors = np.empty((0, 3))
+        self._held = 0
+        self._folded: Sums | None = None
+        self._parts: FloatArray = np.zeros((LEVELS + 1, ROW))
+        self._ready = BLOCK
+
+    @property
+    def count(self) -> int:
+        """Return how many there are."""
+        return int(self.powers[0])
+
+    @property
+    def size(self) -> int:
+        """Return how many parameters are sought."""
+        return int(self._basis.shape[1])
+
+    def add(self, field: Vectors) -> None:
+        """Add readings (n, 3), finite."""
+        if len(field) and not self.count:
+            self.shift = field[0].copy()
+            self.unit = float(np.abs(field[0]).max()) or 1.0
+        first = 0
+        while first < len(field):
+            last = min(len(field), first + self._ready - self._held)
+            self._keep(np.ascontiguousarray(field[first:last]))
+            first = last
+            if self._held == self._ready:
+                self._fold()
+
+    def _keep(self, field: Vectors) -> None:
+        """Keep a block, in units of the fit."""
+        field = (field - self.shift) / self.unit
+        _moments.add(field, np.zeros(3), 1.0, self.powers)
+        needed = self._held + len(field)
+        if needed > len(self._kept):
+            grown = np.empty((min(self._ready, max(needed, 2 * len(self._kept))), 3))
+            grown[: self._held] = self._kept[: self._held]
+            self._kept = grown
+        self._kept[self._held : needed] = field
+        self._held = needed
+
+    def _fold(self) -> None:
+        """Put the sums of the rows in the place of what is kept, where it tells enough; else wait for as much again."""
+        if self._folded is None:
+            few = self._thinned()
+            if not few.settled or not few.weakest[0] * math.sqrt(few.count / self._held) < SURE:
+                self._ready = 2 * self._ready
+                return
+            fit = self.fit()
+            self._theta, variance = fit.theta, fit.variance
+        else:
+            freedom = self.count - self._held - self.size
+            self._theta, total, _ = _search(partial(_total_at, self._folded), self._theta, self._basis, freedom)
+            variance = variance_of(total, freedom)
+        here = self._near(self._theta, variance, self._parts).by(_at(-self._theta))
+        self._folded = here if self._folded is None else self._folded.plus(here)
+        self._held, self._ready = 0, BLOCK
+        self._kept = self._kept[:BLOCK].copy()
+
+    def _axes(self, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return centre (3,), turn (3, 3) and axes (3,) of an ellipsoid."""
+        axes, turn = np.linalg.eigh(matrix_of(theta))
+        return theta[:3].copy(), np.ascontiguousarray(turn), axes
+
+    def _near(self, theta: FloatArray, variance: float, parts: FloatArray) -> Sums:
+        """Return the sums over what is kept, at theta; `parts` are of rows with distances extrapolated to theta = 0."""
+        centre, turn, axes = self._axes(theta)
+        back = np.eye(ROW)
+        back[:SHAPE, :SHAPE] = _turned(turn).T
+        change = _at(-theta) @ back
+        begun = np.ascontiguousarray(np.linalg.solve(change, parts.T).T)
+        sums = nothing()
+        _distance.add_all(self._kept[: self._held], centre, turn, axes, self.count - self._held, begun, variance, *sums)
+        parts[:] = begun @ change.T
+        return Sums(*(_whole(upper) for upper in sums)).by(back)
+
+    def _total(self, theta: FloatArray) -> FloatArray:
+        """Return `total` over everything, at theta."""
+        centre, turn, axes = self._axes(theta)
+        upper = np.zeros((ROW, ROW))
+        _distance.add_total(self._kept[: self._held], centre, turn, axes, upper)
+        back = np.eye(ROW)
+        back[:SHAPE, :SHAPE] = _turned(turn).T
+        here = np.asarray(back @ _whole(upper) @ back.T)
+        return here if self._folded is None else here + _total_at(self._folded, theta)
+
+    def _thinned(self) -> Fit:
+        """Return the fit of `THIN` to twice as many of what is kept."""
+        few = Readings(soft_iron=self._soft_iron)
+        few._kept = np.ascontiguousarray(self._kept[: self._held : self._held // THIN])
+        few._held = len(few._kept)
+        _moments.add(few._kept, np.zeros(3), 1.0, few.powers)
+        return few.fit()
+
+    def fit(self) -> Fit:
+        """Return the ellipsoid of maximum likelihood; at least one reading more than it has parameters is needed."""
+        start = _moments.start(self.powers, soft_iron=self._soft_iron)
+        begin, rounds = theta_of(start.centre, start.matrix), ROUNDS
+        if self._held > BLOCK:  # not folded for want of motion: a few of them say whether a search has an end
+            few = self._thinned()
+            begin, rounds = (few.theta, ROUNDS) if few.settled else (begin, FEW_ROUNDS)
+        freedom = self.count - self.size
+        theta, total, settled = _search(self._total, begin, self._basis, freedom, rounds)
+        sums = self._near(theta, variance_of(total, freedom), self._parts.copy())
+        if self._folded is not None:
+            sums = sums.plus(self._folded.by(_at(theta)))
+        return Fit(theta, variance_of(sums.total, freedom), sums, self.count, self._basis, settled)

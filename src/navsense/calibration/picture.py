@@ -1,0 +1,177 @@
+"""Before and after: readings of a magnetometer and what a calibration makes of them, on one sheet.
+
+Three projections with the circle of the field's strength, the length of every reading, and the residuals in histogram::
+
+    with attitude      r = m - scale soft_iron (rotation_ws^-1 direction) - bias       three numbers a reading
+    without            r = (|c| - scale) / |soft_iron^-T c / |c||                      one number a reading
+
+c = soft_iron^-1 (m - bias). The second is, to first order, the distance of m from the fitted ellipsoid, so that it has
+the noise of one axis. Needs matplotlib, the extra `picture`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from navsense.calibration.result import Calibration
+from navsense.compiled import kernel
+from navsense.errors import CalibrationError, Where
+from navsense.rotation import rotate
+from navsense.typing import FloatArray, Quaternions, Vectors
+
+SUFFIXES = (".png", ".svg", ".pdf")
+"""What pictures are written as."""
+
+MOST_POINTS = 3000
+"""Readings that are drawn, evenly chosen; more would be one blot."""
+
+SHOWN = {"T": (1e6, "µT", 1e9, "nT"), "uT": (1.0, "µT", 1e3, "nT"), "mT": (1e3, "µT", 1e6, "nT")}
+"""Units that are drawn as others: factor and name for fields, factor and name for residuals."""
+
+BINS = 61
+WIDEST = 5.0
+"""Deviations on each side of the histogram; what is farther out is counted in its outermost bins."""
+
+BEFORE, AFTER, MODEL, DECLARED = "#d1733a", "#2b6cb0", "#1a1a1a", "#b83280"
+
+
+def draw(
+    path: str | os.PathLike[str],
+    field: Vectors,
+    calibration: Calibration,
+    *,
+    rotation_ws: Quaternions | None = None,
+    noise: float = 0.0,
+) -> None:
+    """Write a picture (`.png`, `.svg`, `.pdf`) of readings (n, 3) before and after a calibration, in its unit.
+
+    rotation_ws (n, 4) w x y z where the calibration has a direction; `noise` is the deviation of one sample that was
+    declared, 0 for none. Raises `CalibrationError` where the picture cannot be written, or matplotlib is not there.
+    """
+    target = Path(path)
+    if target.suffix.lower() not in SUFFIXES:
+        raise CalibrationError("picture", str(path), allowed=f"must end in {', '.join(SUFFIXES)}")
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise CalibrationError("a picture needs matplotlib", remedy="pip install matplotlib") from error
+    rows = np.asarray(field, dtype=np.float64)
+    pure = calibration.apply(rows)
+    figure = Figure(figsize=(12.0, 8.0), layout="constrained")
+    grid = figure.add_gridspec(2, 6, height_ratios=(1.0, 0.85))
+    for place, (first, second) in enumerate(((0, 1), (0, 2), (1, 2))):
+        axes = figure.add_subplot(grid[0, 2 * place : 2 * place + 2])
+        _projection(axes, rows, pure, calibration, first, second)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=4, fontsize=9, markerscale=1.5)
+    _lengths(figure.add_subplot(grid[1, :4]), rows, pure, calibration)
+    _histogram(figure.add_subplot(grid[1, 4:]), residuals(rows, calibration, rotation_ws), calibration, noise)
+    verdict = "ok" if calibration.verdict.ok else "poor: " + calibration.verdict.reasons[0].partition(":")[0]
+    figure.suptitle(
+        f"{calibration.method}, {calibration.count} readings, verdict {verdict}", x=0.01, ha="left", fontsize=12
+    )
+    try:
+        figure.savefig(target, dpi=110)
+    except OSError as error:
+        raise CalibrationError("picture", error.strerror or str(error), where=Where(str(target))) from error
+
+
+def residuals(field: Vectors, calibration: Calibration, rotation_ws: Quaternions | None = None) -> FloatArray:
+    """Return what a calibration leaves of readings (n, 3): (n, 3) with attitude and direction, (n,) without."""
+    if calibration.direction is not None and rotation_ws is not None:
+        seen = np.empty((field.shape[0], 3))
+        field_w = calibration.scale * calibration.direction
+        _seen(np.ascontiguousarray(rotation_ws, dtype=np.float64), np.ascontiguousarray(field_w), seen)
+        return np.asarray(field - seen @ calibration.soft_iron.T - calibration.bias)
+    inverse = np.linalg.inv(calibration.soft_iron)
+    pure = (field - calibration.bias) @ inverse.T
+    length = np.sqrt((pure**2).sum(axis=1))
+    slope = (pure / length[:, None]) @ inverse
+    return np.asarray((length - calibration.scale) / np.sqrt((slope**2).sum(axis=1)))
+
+
+@kernel
+def _seen(rotation_ws: Quaternions, field_w: FloatArray, out: Vectors) -> None:
+    """Write rotation_ws^-1 field_w (n, 3)."""
+    for i in range(out.shape[0]):
+        w, x, y, z = rotation_ws[i, 0], -rotation_ws[i, 1], -rotation_ws[i, 2], -rotation_ws[i, 3]
+        out[i, 0], out[i, 1], out[i, 2] = rotate(w, x, y, z, field_w[0], field_w[1], field_w[2])
+
+
+def _shown(unit: str | None) -> tuple[float, str, float, str]:
+    """Return factor and name of the unit that fields are drawn in, and of that of residuals."""
+    name = unit or "as read"
+    return SHOWN.get(name, (1.0, name, 1.0, name))
+
+
+def _length(calibration: Calibration) -> float:
+    """Return how long calibrated readings are in the earth's field alone."""
+    return calibration.scale * calibration.gain
+
+
+def _some(count: int) -> FloatArray:
+    """Return the rows that are drawn."""
+    return np.unique(np.linspace(0, count - 1, min(count, MOST_POINTS)).astype(np.int64))
+
+
+def _projection(axes: Any, field: Vectors, pure: Vectors, calibration: Calibration, first: int, second: int) -> None:
+    """Draw two axes of the readings, before and after, and the circle that they should lie in."""
+    factor, unit, _, _ = _shown(calibration.unit)
+    rows = _some(field.shape[0])
+    for points, colour, label in ((field, BEFORE, "before"), (pure, AFTER, "after")):
+        x, y = factor * points[rows, first], factor * points[rows, second]
+        axes.plot(x, y, ".", color=colour, markersize=2.5, alpha=0.6, label=label, rasterized=True)
+    turn = np.linspace(0.0, 2.0 * math.pi, 361)
+    radius = factor * _length(calibration)
+    label = f"{radius:.5g} {unit}" if calibration.unit else f"{radius:.5g}"
+    axes.plot(radius * np.cos(turn), radius * np.sin(turn), color=MODEL, linewidth=1.0, label=label)
+    axes.plot(*(factor * calibration.bias[[first, second]]), "+", color=BEFORE, markersize=11, label="bias")
+    axes.plot(0.0, 0.0, "+", color=MODEL, markersize=11)
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set_xlabel(f"{'xyz'[first]} ({unit})")
+    axes.set_ylabel(f"{'xyz'[second]} ({unit})")
+    axes.grid(alpha=0.25)
+
+
+def _lengths(axes: Any, field: Vectors, pure: Vectors, calibration: Calibration) -> None:
+    """Draw the length of each reading, before and after."""
+    factor, unit, _, _ = _shown(calibration.unit)
+    rows = _some(field.shape[0])
+    for points, colour, label in ((field, BEFORE, "before"), (pure, AFTER, "after")):
+        length = factor * np.sqrt((points[rows] ** 2).sum(axis=1))
+        said = f"{label}: {length.mean():.5g} ± {length.std():.2g} {unit}"
+        axes.plot(rows, length, ".", color=colour, markersize=2.5, alpha=0.6, label=said, rasterized=True)
+    axes.axhline(factor * _length(calibration), color=MODEL, linewidth=1.0)
+    axes.set_xlim(0, max(1, field.shape[0] - 1))
+    axes.set_xlabel("reading")
+    axes.set_ylabel(f"length of the reading ({unit})")
+    axes.grid(alpha=0.25)
+    axes.margins(y=0.25)
+    axes.legend(loc="upper right", fontsize=8, markerscale=3, framealpha=0.85)
+
+
+def _histogram(axes: Any, left: FloatArray, calibration: Calibration, noise: float) -> None:
+    """Draw what is left beside the noise that was declared and the one that was found."""
+    _, _, factor, unit = _shown(calibration.unit)
+    found = factor * calibration.residual_stddev
+    bells: Sequence[tuple[float, str, str, str]] = ((found, MODEL, "-", "found"),)
+    if noise > 0.0:
+        bells = (*bells, (factor * noise, DECLARED, "--", "declared"))
+    side = WIDEST * max(deviation for deviation, *_ in bells) or 1.0
+    values = np.clip(factor * left.ravel(), -side, side)
+    axes.hist(values, bins=BINS, range=(-side, side), density=True, color=AFTER, alpha=0.55)
+    x = np.linspace(-side, side, 401)
+    for deviation, colour, line, label in bells:
+        if deviation > 0.0:
+            y = np.exp(-0.5 * (x / deviation) ** 2) / (deviation * math.sqrt(2.0 * math.pi))
+            axes.plot(x, y, line, color=colour, linewidth=1.2, label=f"{label}: {deviation:.3g} {unit}")
+    axes.set_xlim(-side, side)
+    axes.set_yticks([])
+    axes.margins(y=0.25)
+    axes.set_xlabel(f"residual {'an axis' if left.ndim == 2 else 'along the field'} ({unit})")
+    axes.legend(loc="upper right", fontsize=8, framealpha=0.85)

@@ -1,0 +1,213 @@
+"""The result of a calibration, and how it is applied.
+
+    reading    m = scale soft_iron (direction seen in the sensor) + bias          det soft_iron = 1
+    calibrated c = soft_iron^-1 (m - bias) [strength / scale, where the strength of the field was given]
+
+c is the earth's field in the sensor's frame: of length `scale`, as strong as this sensor sees it, or of the strength
+that was given. `scale` and `bias` have the unit of the readings, the soft iron has none, the direction is a unit vector
+of the world, None where no attitude was known.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from navsense.calibration.units import named
+from navsense.calibration.verdict import Verdict, Whiteness
+from navsense.errors import CalibrationError, Where
+from navsense.inputs import Kind, content
+from navsense.series import frozen
+from navsense.typing import FloatArray, Vectors
+
+FORMAT: Final = "navsense calibration 1"
+"""First entry of a saved calibration."""
+
+FILE: Final = Kind("calibration", CalibrationError, "must be a file that Calibration.save wrote")
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A magnetometer's calibration; the formula stands at the top of the module, and in `formula` with its numbers.
+
+    `scale`, `bias` (3,) and `residual_stddev` (one axis, rms) in `unit` (None: that of the readings), `direction` (3,)
+    in the world or None, `soft_iron` (3, 3). `covariance` (n, n) is that of the numbers in `names`, such as "bias.x" or
+    "soft_iron.xy" (row x, column y); it is singular where these are bound to each other, a unit vector's three, and
+    `freedom` of them are free. `count` readings, `strength` what was given, `method` what it was found by.
+    """
+
+    method: str
+    scale: float
+    direction: FloatArray | None
+    bias: FloatArray
+    soft_iron: FloatArray
+    covariance: FloatArray
+    names: tuple[str, ...]
+    freedom: int
+    residual_stddev: float
+    count: int
+    unit: str | None
+    strength: float | None
+    verdict: Verdict
+
+    def __post_init__(self) -> None:
+        """Make the arrays read-only."""
+        for array in (self.direction, self.bias, self.soft_iron, self.covariance):
+            if array is not None:
+                frozen(array)
+
+    @property
+    def gain(self) -> float:
+        """Return strength / scale, 1 where no strength was given."""
+        return 1.0 if self.strength is None else self.strength / self.scale
+
+    @property
+    def matrix(self) -> FloatArray:
+        """Return M (3, 3) of calibrated = M (reading - bias)."""
+        return np.asarray(self.gain * np.linalg.inv(self.soft_iron))
+
+    @property
+    def stddev(self) -> Mapping[str, float]:
+        """Return the standard deviation of each number in `names`."""
+        return dict(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
+
+    def apply(self, field: ArrayLike) -> Vectors:
+        """Return the earth's field (n, 3) or (3,) in the sensor's frame for readings of this shape, in their unit.
+
+        Rows that are NaN stay so. Raises `CalibrationError` for another shape.
+        """
+        given = np.asarray(field, dtype=np.float64)
+        if given.ndim not in (1, 2) or given.shape[-1] != 3:
+            raise CalibrationError("field", f"shape {given.shape}", allowed="must be (n, 3) or (3,)")
+        return np.asarray((given - self.bias) @ self.matrix.T)
+
+    @property
+    def formula(self) -> str:
+        """Return what `apply` does, with its numbers and units, so that it can be done anywhere."""
+        unit = named(self.unit)
+        rows = "\n".join("    [" + ", ".join(f"{value: .9g}" for value in row) + "]" for row in self.matrix)
+        bias = ", ".join(f"{value:.9g}" for value in self.bias)
+        length = self.scale if self.strength is None else self.strength
+        return (
+            "calibrated = M (reading - bias), in the sensor's frame,"
+            f" of length {length:.6g}{unit} in the earth's field alone\n"
+            f"  bias = ({bias}){unit}\n  M =\n{rows}"
+        )
+
+    def __str__(self) -> str:
+        """Return all that is known, with standard deviations and units."""
+        unit, stddev = named(self.unit), self.stddev
+        lines = [
+            f"magnetometer calibration by {self.method} from {self.count} readings",
+            f"scale      {self.scale:.6g} +- {stddev['scale']:.2g}{unit}",
+            f"bias       {_spread(self.bias, 'bias', stddev)}{unit}",
+        ]
+        if self.direction is not None:
+            lines.append(f"direction  {_spread(self.direction, 'direction', stddev)} in the world")
+        for axis, row in zip("xyz", self.soft_iron, strict=True):
+            values = ", ".join(_value(v, stddev.get(f"soft_iron.{axis}{k}")) for v, k in zip(row, "xyz", strict=True))
+            lines.append(f"{'soft iron ' if axis == 'x' else ' ' * 10} [{values}]")
+        lines.append(f"residual   {self.residual_stddev:.3g}{unit} an axis")
+        return "\n".join([*lines, self.formula, f"verdict    {self.verdict}"])
+
+    def save(self, path: str | Path) -> None:
+        """Write the calibration as JSON. Raises `CalibrationError` where the file cannot be written."""
+        try:
+            Path(path).write_text(json.dumps(_plain(self), indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise CalibrationError("calibration", error.strerror or str(error), where=Where(str(path))) from error
+
+    @classmethod
+    def load(cls, path: str | Path) -> Calibration:
+        """Return a calibration that `save` wrote. Raises `CalibrationError` for another file."""
+        data = content(str(path), FILE)
+        try:
+            entries = json.loads(data)
+            if entries["format"] != FORMAT:
+                raise CalibrationError("format", entries["format"], allowed=f"must be {FORMAT}", where=Where(str(path)))
+            return _from_plain(entries)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise CalibrationError("calibration", what, allowed=FILE.allowed, where=Where(str(path))) from error
+
+
+def _value(value: float, stddev: float | None) -> str:
+    """Return a number with its standard deviation, if it has one."""
+    return f"{value:.6g}" if stddev is None else f"{value:.6g} +- {stddev:.2g}"
+
+
+def _spread(values: FloatArray, name: str, stddev: Mapping[str, float]) -> str:
+    """Return three numbers with their standard deviations."""
+    return "(" + ", ".join(_value(v, stddev.get(f"{name}.{k}")) for v, k in zip(values, "xyz", strict=True)) + ")"
+
+
+def _plain(calibration: Calibration) -> dict[str, Any]:
+    """Return a calibration as numbers, texts, lists and dictionaries."""
+    verdict, white = calibration.verdict, calibration.verdict.whiteness
+    direction = calibration.direction
+    return {
+        "format": FORMAT,
+        "formula": calibration.formula.splitlines(),
+        "method": calibration.method,
+        "unit": calibration.unit,
+        "strength": calibration.strength,
+        "count": calibration.count,
+        "scale": calibration.scale,
+        "direction": None if direction is None else direction.tolist(),
+        "bias": calibration.bias.tolist(),
+        "soft_iron": calibration.soft_iron.tolist(),
+        "residual_stddev": calibration.residual_stddev,
+        "names": list(calibration.names),
+        "freedom": calibration.freedom,
+        "covariance": calibration.covariance.tolist(),
+        "verdict": {
+            "weakest": verdict.weakest,
+            "explained": verdict.explained,
+            "whiteness": {"white": white.white, "inflation": white.inflation, "span": white.span},
+            "reasons": list(verdict.reasons),
+        },
+    }
+
+
+def _array(values: object, shape: tuple[int, ...]) -> FloatArray:
+    """Return numbers as an array of this shape; raise `ValueError` unless they are finite ones."""
+    array = np.array(values, dtype=np.float64)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"an array of shape {array.shape} where finite numbers {shape} stand")
+    return array
+
+
+def _from_plain(entries: Mapping[str, Any]) -> Calibration:
+    """Return the calibration of what `_plain` gave; raise `ValueError`, `KeyError`, `TypeError` for other things."""
+    judged, direction, strength = entries["verdict"], entries["direction"], entries["strength"]
+    white, names = judged["whiteness"], tuple(str(name) for name in entries["names"])
+    numbers = (float(entries["scale"]), float(entries["residual_stddev"]))
+    if not all(math.isfinite(number) for number in numbers) or numbers[0] <= 0.0:
+        raise ValueError(f"scale and residual {numbers}")
+    soft_iron = _array(entries["soft_iron"], (3, 3))
+    if not np.linalg.det(soft_iron) > 0.0:
+        raise ValueError("soft iron without a positive determinant")
+    whiteness = Whiteness(bool(white["white"]), float(white["inflation"]), int(white["span"]))
+    reasons = tuple(str(reason) for reason in judged["reasons"])
+    return Calibration(
+        method=str(entries["method"]),
+        scale=numbers[0],
+        direction=None if direction is None else _array(direction, (3,)),
+        bias=_array(entries["bias"], (3,)),
+        soft_iron=soft_iron,
+        covariance=_array(entries["covariance"], (len(names), len(names))),
+        names=names,
+        freedom=int(entries["freedom"]),
+        residual_stddev=numbers[1],
+        count=int(entries["count"]),
+        unit=None if entries["unit"] is None else str(entries["unit"]),
+        strength=None if strength is None else float(strength),
+        verdict=Verdict(float(judged["weakest"]), float(judged["explained"]), whiteness, reasons),
+    )

@@ -1,0 +1,92 @@
+"""Units of a magnetic field, and the mistake of one unit for another.
+
+    field (T) = value * UNITS[unit]
+
+The earth's field is between 22 and 67 microtesla everywhere on its surface (World Magnetic Model); a sensor's gain may
+be off, so that a fitted strength of 10 to 150 microtesla is believed. Tesla, gauss and nanotesla lie 1e3, 1e4, 1e5 and
+1e9 apart: a fit in a wrong unit falls out of this span, and the error names the units in which it would not.
+Where the strength is known, the fit has to be within a factor of 3 of it. Unit None: any numbers, unchecked.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from navsense.errors import CalibrationError
+
+UNITS: Final[dict[str, float]] = {"T": 1.0, "mT": 1e-3, "uT": 1e-6, "nT": 1e-9, "G": 1e-4, "mG": 1e-7}
+"""Tesla in one of each unit."""
+
+WEAKEST_FIELD, STRONGEST_FIELD = 10e-6, 150e-6
+"""Tesla: what a sensor in the earth's field may be found to see."""
+
+WITHIN = 3.0
+"""Factor between a known strength and the one that the sensor is found to see."""
+
+
+def checked_unit(unit: str | None) -> str | None:
+    """Return the unit; raise `CalibrationError` for one that is not known."""
+    if unit is not None and unit not in UNITS:
+        allowed = f"must be one of {', '.join(UNITS)}, or None for numbers without one"
+        raise CalibrationError("unit", unit, allowed=allowed)
+    return unit
+
+
+def named(unit: str | None) -> str:
+    """Return a unit as text stands after a number: " uT", or nothing where there is none."""
+    return "" if unit is None else f" {unit}"
+
+
+def checked_strength(strength: float | None, unit: str | None) -> float | None:
+    """Return the known strength (in `unit`); raise `CalibrationError` unless it is a field that the earth may have."""
+    if strength is None:
+        return None
+    if isinstance(strength, bool) or not isinstance(strength, int | float) or not math.isfinite(strength):
+        raise CalibrationError("strength", strength, allowed="must be a number above 0, or None")
+    if strength <= 0.0:
+        raise CalibrationError("strength", strength, allowed="must be above 0")
+    if unit is not None and not believable(strength * UNITS[unit]):
+        raise CalibrationError(f"strength ({unit})", strength, allowed=_span(unit), remedy=_instead(strength, unit))
+    return float(strength)
+
+
+def check_scale(scale: float, unit: str | None, strength: float | None) -> None:
+    """Raise `CalibrationError` where a fitted scale (in `unit`) cannot be the earth's field seen by this sensor."""
+    if unit is None:
+        return
+    if not believable(scale * UNITS[unit]):
+        raise CalibrationError(
+            f"strength of the field ({unit})", f"{scale:.4g}", allowed=_span(unit), remedy=_instead(scale, unit)
+        )
+    if strength is not None and not strength / WITHIN <= scale <= strength * WITHIN:
+        raise CalibrationError(
+            f"strength of the field ({unit})",
+            f"{scale:.4g}",
+            allowed=f"must be within a factor of {WITHIN:g} of the known strength, {strength:.4g}",
+            remedy="check the known strength, the sensor's range setting and what magnets are near",
+        )
+
+
+def believable(tesla: float) -> bool:
+    """Tell whether a sensor may see the earth's field so strong (T)."""
+    return WEAKEST_FIELD <= tesla <= STRONGEST_FIELD
+
+
+def likely(value: float) -> tuple[str, ...]:
+    """Return the units in which a value would be the earth's field."""
+    return tuple(unit for unit, factor in UNITS.items() if believable(value * factor))
+
+
+def _span(unit: str) -> str:
+    """Say what a strength may be, in the unit."""
+    low, high = WEAKEST_FIELD / UNITS[unit], STRONGEST_FIELD / UNITS[unit]
+    return f"must be from {low:g} to {high:g}, as the earth's field is"
+
+
+def _instead(value: float, unit: str) -> str:
+    """Say which unit the numbers are likely to have."""
+    units = likely(value)
+    if units:
+        return f"the numbers look like {' or '.join(units)}: say " + " or ".join(f'unit="{name}"' for name in units)
+    return f"no usual unit makes this the earth's field: check that the numbers are {unit}, or give unit=None"

@@ -1,0 +1,151 @@
+"""What is refused before anything is calibrated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense.calibration import checks
+from navsense.calibration.checks import Extremes, checked_field, checked_rotation
+from navsense.errors import CalibrationError
+from navsense.typing import Vectors
+
+
+def turning(count: int = 4000, noise: float = 0.0, seed: int = 1) -> Vectors:
+    """Return a field (count, 3) of 50 uT while a sensor is turned about two axes, in uT."""
+    t = np.linspace(0.0, 60.0, count)
+    field = 50.0 * np.stack((np.cos(t) * np.cos(0.37 * t), np.sin(t) * np.cos(0.37 * t), np.sin(0.37 * t)), axis=-1)
+    return np.asarray(field + noise * np.random.default_rng(seed).normal(size=field.shape))
+
+
+def refusal(field: Vectors) -> str:
+    extremes = Extremes()
+    extremes.update(field)
+    with pytest.raises(CalibrationError) as raised:
+        extremes.check()
+    return str(raised.value)
+
+
+def let_through(field: Vectors) -> None:
+    extremes = Extremes()
+    extremes.update(field)
+    extremes.check()
+
+
+@pytest.mark.requirement("FAC-7")
+def test_arrays_that_are_none() -> None:
+    for shape in ((3,), (3, 4), (2, 3, 3)):
+        with pytest.raises(CalibrationError, match="shape"):
+            checked_field(np.zeros(shape))
+    for values in ([["a", "b", "c"]], [[1.0, 2.0, 3.0], [1.0]], np.zeros((2, 3), dtype=complex), None):
+        with pytest.raises(CalibrationError, match="must be an array"):
+            checked_field(values)
+    assert checked_field([[1, 2, 3]]).dtype == np.float64
+    assert checked_field(np.zeros((0, 3))).shape == (0, 3)
+    assert checked_field(np.asfortranarray(turning(9))).flags.c_contiguous
+
+
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+def test_the_row_that_is_not_finite_is_named(wrong: float) -> None:
+    field = turning(50)
+    field[[7, 31], 1] = wrong
+    with pytest.raises(CalibrationError, match="field of row 7") as raised:
+        checked_field(field)
+    assert "leave out the 2 rows" in raised.value.remedy
+    turns = np.tile([1.0, 0.0, 0.0, 0.0], (50, 1))
+    turns[3, 0] = wrong
+    with pytest.raises(CalibrationError, match="rotation_ws of row 3"):
+        checked_rotation(turns, 50)
+
+
+def test_numbers_too_large_to_add_are_refused() -> None:
+    with pytest.raises(CalibrationError, match="too large"):
+        checked_field(np.full((4, 3), 1e308))
+
+
+@pytest.mark.requirement("FAC-7")
+def test_attitudes_that_are_none() -> None:
+    with pytest.raises(CalibrationError, match="an attitude for each reading"):
+        checked_rotation(np.tile([1.0, 0.0, 0.0, 0.0], (3, 1)), 4)
+    for wrong in ([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [57.3, 0.0, 0.0, 0.0]):
+        with pytest.raises(CalibrationError, match="row 1") as raised:
+            checked_rotation([[1.0, 0.0, 0.0, 0.0], wrong], 2)
+        assert "w x y z" in raised.value.remedy
+    checked_rotation([[1.0 - 1e-4, 0.0, 0.0, 0.0]], 1)  # four decimals, as many logs have
+
+
+@pytest.mark.requirement("FAC-7")
+def test_readings_that_are_all_alike() -> None:
+    assert "all readings are alike" in refusal(np.tile([1.0, 2.0, 3.0], (50, 1)))
+    assert "all readings are alike" in refusal(np.zeros((50, 3)))
+    dead = turning()
+    dead[:, 1] = 0.125
+    assert refusal(dead).startswith("field along y: all readings are alike")
+
+
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+@pytest.mark.parametrize("step", [0.0, 0.15])
+@pytest.mark.parametrize(("axis", "side"), [(0, 1.0), (1, -1.0), (2, 1.0)])
+def test_saturated_readings_are_recognised(noise: float, step: float, axis: int, side: float) -> None:
+    field = turning(noise=noise)
+    if step:
+        field = np.round(field / step) * step
+    clipped = field.copy()
+    clipped[:, axis] = side * np.minimum(side * clipped[:, axis], 42.0)
+    said = refusal(clipped)
+    count = int((side * field[:, axis] >= 42.0).sum())
+    assert said.startswith(f"field along {'xyz'[axis]}: {count} readings stand at {side * 42.0:.6g}")
+    let_through(field)
+
+
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.1, 1.0])
+@pytest.mark.parametrize("step", [0.0, 0.01, 0.15, 0.5, 1.5])
+def test_quantised_readings_are_not_called_saturated(noise: float, step: float) -> None:
+    for seed in range(20):
+        field = turning(noise=noise, seed=seed)
+        let_through(np.round(field / step) * step if step else field)
+
+
+@pytest.mark.requirement("FAC-7")
+def test_a_sensor_at_rest_is_not_called_saturated() -> None:
+    """Six positions, each held for a while, one of the axes at its extreme; noise below the step, here or there."""
+    corners = 50.0 * np.concatenate((np.eye(3), -np.eye(3)))
+    held = np.repeat(corners, 500, axis=0) + 0.02
+    for seed in range(20):
+        noisy = held + 0.03 * np.random.default_rng(seed).normal(size=held.shape)
+        let_through(np.round(noisy / 0.1) * 0.1)
+    let_through(held)
+
+
+def test_parts_are_the_whole_and_the_interpreter_agrees(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+    field = np.round(turning(600, 0.2), 1)
+    whole, parts, plain = Extremes(), Extremes(), Extremes()
+    whole.update(field)
+    for part in np.split(field, [0, 1, 2, 300, 599]):
+        parts.update(part)
+    arrays = (plain._value, plain._count, plain._low, plain._high)
+    interpreted(checks._watch)(field, *arrays)
+    for name in ("_value", "_count", "_low", "_high"):
+        assert getattr(whole, name).tobytes() == getattr(parts, name).tobytes() == getattr(plain, name).tobytes()
+    assert np.array_equal(whole.span, np.ptp(field, axis=0))
+
+
+def test_extremes_against_sorting() -> None:
+    field = np.round(turning(500, 0.3), 0)
+    extremes = Extremes()
+    extremes.update(field)
+    for side in range(6):
+        column = field[:, side % 3] * (1.0 if side < 3 else -1.0)
+        values, counts = np.unique(column, return_counts=True)
+        assert extremes._value[side].tolist() == values[[-1, -2]].tolist()
+        assert extremes._count[side].tolist() == counts[[-1, -2]].tolist()
+        at = field[column == values[-1]]
+        assert np.array_equal(extremes._low[side], at.min(axis=0))
+        assert np.array_equal(extremes._high[side], at.max(axis=0))

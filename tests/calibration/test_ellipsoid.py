@@ -1,0 +1,507 @@
+"""Calibration without attitude: published figures, other solvers, statistics, streams, and what must be refused."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+from scipy.stats import chi2, norm
+
+from navsense.calibration import Calibration, Ellipsoid, _surface, ellipsoid
+from navsense.calibration._surface import ELLIPSOIDS, Readings, matrix_of, theta_of
+from navsense.calibration.verdict import HOPELESS, POOR
+from navsense.errors import CalibrationError
+from navsense.typing import FloatArray, Vectors
+
+pytestmark = [pytest.mark.requirement("FAC-6")]
+
+FALSE_ALARM = 1e-6
+IRON = np.array([[1.10, 0.10, 0.04], [0.10, 0.88, 0.02], [0.04, 0.02, 1.22]])
+IRON /= np.cbrt(np.linalg.det(IRON))
+BIAS = np.array([20.0, -30.0, 9.0])
+SCALE = 48.0
+"""Microtesla."""
+
+
+def anywhere(count: int, random: np.random.Generator) -> Vectors:
+    v = random.normal(size=(count, 3))
+    return v / np.linalg.norm(v, axis=1)[:, None]
+
+
+def about_one_axis(count: int, inclination: float, tilts: tuple[float, ...] = (0.0,)) -> Vectors:
+    """Directions of a field while the sensor turns ten times about its z axis, tilted about x before (degrees)."""
+    angle = np.linspace(0.0, 20.0 * np.pi, count)
+    flat, up = np.cos(inclination), np.sin(inclination)
+    circle = np.column_stack([flat * np.cos(angle), flat * np.sin(angle), np.full(count, up)])
+    turned = []
+    for tilt in np.radians(tilts):
+        c, s = np.cos(tilt), np.sin(tilt)
+        turned.append(circle @ np.array([[1.0, 0.0, 0.0], [0.0, c, s], [0.0, -s, c]]))
+    return np.concatenate(turned)
+
+
+def readings(v: Vectors, stddev: float, random: np.random.Generator, iron: FloatArray = IRON) -> Vectors:
+    return SCALE * v @ iron.T + BIAS + stddev * random.normal(size=v.shape)
+
+
+def numbers(found: Calibration) -> FloatArray:
+    return np.array([found.scale, *found.bias, *found.soft_iron.ravel()])
+
+
+TRUE = np.array([SCALE, *BIAS, *IRON.ravel()])
+
+
+def square(error: FloatArray, covariance: FloatArray, freedom: int) -> float:
+    """Return the normalised square of an error over the combinations that are free."""
+    values, axes = np.linalg.eigh(covariance)
+    return float(((axes[:, -freedom:].T @ error) ** 2 / values[-freedom:]).sum())
+
+
+# Published figures and other solvers.
+
+
+def test_the_published_example_of_magcal() -> None:
+    """MathWorks' ellipsoid of 21 x 21 points without noise: strength 31.0723, the correction of determinant 1."""
+    around, up = np.meshgrid(np.linspace(-np.pi, np.pi, 21), np.linspace(-np.pi / 2, np.pi / 2, 21))
+    unit = np.stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)], axis=-1).reshape(-1, 3)
+    field = unit * (30.0, 20.0, 50.0) + (-50.0, 20.0, 100.0)
+    found = ellipsoid(field, unit=None)
+    assert round(found.scale, 4) == 31.0723
+    assert found.scale == pytest.approx(np.cbrt(30000.0), rel=1e-12)
+    assert found.bias == pytest.approx([-50.0, 20.0, 100.0], abs=1e-10)
+    assert found.matrix == pytest.approx(np.diag([1.035744, 1.553616, 0.621447]), abs=1e-6)
+    assert np.linalg.norm(found.apply(field), axis=1) == pytest.approx(np.full(441, found.scale), rel=1e-11)
+    assert found.verdict.ok
+
+
+@pytest.mark.compiled
+def test_the_constants_of_magyc() -> None:
+    """Its published simulation constants, 10 mG of noise, 6000 readings: within the covariance, and a sharp bias."""
+    random = np.random.default_rng(6000)
+    iron, hard = np.array([[1.10, 0.10, 0.04], [0.10, 0.88, 0.02], [0.04, 0.02, 1.22]]), np.array([20.0, 120.0, 90.0])
+    strength = float(np.linalg.norm([227.0, 52.0, 412.0]))
+    found = ellipsoid(
+        strength * anywhere(6000, random) @ iron.T + hard + 10.0 * random.normal(size=(6000, 3)), unit="mG"
+    )
+    size = float(np.cbrt(np.linalg.det(iron)))
+    true = np.array([size * strength, *hard, *(iron / size).ravel()])
+    assert square(numbers(found) - true, found.covariance, 9) < chi2.isf(FALSE_ALARM, 9)
+    assert found.residual_stddev == pytest.approx(10.0, rel=-norm.isf(1.0 - FALSE_ALARM) / np.sqrt(2.0 * 6000))
+    assert max(found.stddev[f"bias.{axis}"] for axis in "xyz") < 0.5
+
+
+def plain_distances(theta: FloatArray, field: Vectors) -> FloatArray:
+    """Return signed distances by bisection of the foot point's equation: slow, and nothing of ours."""
+    axes, turn = np.linalg.eigh(matrix_of(theta))
+    y = (field - theta[:3]) @ turn
+    low, high = np.full(len(y), -(axes[0] ** 2) * (1.0 - 1e-12)), np.full(len(y), 10.0 * axes[2] ** 2 + axes[2] * 100.0)
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        inside = (((axes * y) / (middle[:, None] + axes**2)) ** 2).sum(axis=1) > 1.0
+        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+    foot = axes**2 * y / (middle[:, None] + axes**2)
+    return np.asarray(np.copysign(np.linalg.norm(y - foot, axis=1), middle))
+
+
+def test_the_same_surface_as_scipys_least_squares_finds() -> None:
+    """With the curvature left out, ours is the orthogonal distance fit: SciPy's, on distances of another kind."""
+    random = np.random.default_rng(3)
+    stream = Readings(soft_iron=True)
+    stream.add(readings(anywhere(400, random), 0.5, random))
+    field = stream._kept[:400]
+
+    def bare(theta: FloatArray) -> FloatArray:
+        total = stream._total(theta)
+        total[:, 10] = total[10, :] = 0.0
+        return total
+
+    began = stream.fit().theta
+    ours, total, settled = _surface._search(bare, began, ELLIPSOIDS, 391)
+    theirs = least_squares(plain_distances, began, args=(field,), xtol=1e-14, ftol=1e-14, gtol=1e-14)
+    assert settled
+    spread = np.sqrt(np.diag(np.linalg.inv(total[:9, :9])) * total[9, 9] / 391)
+    assert np.abs((ours - theirs.x) / spread).max() < 1e-4
+    assert total[9, 9] == pytest.approx(2.0 * theirs.cost, rel=1e-9)
+
+
+def test_as_likely_as_all_directions_sought_one_by_one() -> None:
+    """The whole likelihood, 9 numbers and two angles for each of 40 readings, by SciPy: its best ellipsoid is that of
+    the distances alone, as the derivation has it."""
+    random = np.random.default_rng(8)
+    field = readings(anywhere(40, random), 0.5, random) / SCALE
+    stream = Readings(soft_iron=True)
+    stream.add(field)
+    theta = stream.fit().theta * stream.unit
+    theta[:3] += stream.shift
+    v = np.linalg.solve(matrix_of(theta), (field - theta[:3]).T).T
+    angles = np.column_stack([np.arctan2(v[:, 1], v[:, 0]), np.arcsin(v[:, 2] / np.linalg.norm(v, axis=1))])
+
+    def residuals(unknown: FloatArray) -> FloatArray:
+        around, up = unknown[9:].reshape(-1, 2).T
+        unit = np.column_stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)])
+        return np.asarray((unknown[:3] + unit @ matrix_of(unknown[:9]) - field).ravel())
+
+    whole = least_squares(residuals, np.concatenate([theta, angles.ravel()]), xtol=1e-14, ftol=1e-14, gtol=1e-14)
+    alone = least_squares(plain_distances, theta, args=(field,), xtol=1e-14, ftol=1e-14, gtol=1e-14)
+    assert whole.x[:9] == pytest.approx(alone.x, abs=1e-7)
+    assert whole.cost == pytest.approx(alone.cost, rel=1e-9)
+
+
+# Statistics.
+
+
+@cache
+def many(count: int, stddev: float, soft_iron: bool, seeds: int) -> tuple[FloatArray, FloatArray, int]:
+    """Return errors (seeds, 13) over the scale, their normalised squares, and how many were not called white."""
+    errors, squares, coloured = [], [], 0
+    iron, free, used = (IRON, 9, slice(None)) if soft_iron else (np.eye(3), 4, slice(4))
+    true = np.array([SCALE, *BIAS, *iron.ravel()])
+    for seed in range(seeds):
+        random = np.random.default_rng([seed, count])
+        found = ellipsoid(readings(anywhere(count, random), stddev, random, iron), unit="uT", soft_iron=soft_iron)
+        error = numbers(found) - true
+        squares.append(square(error[used], found.covariance, free))
+        errors.append(error[used] / np.sqrt(np.diag(found.covariance)))
+        coloured += not found.verdict.whiteness.white
+    return np.array(errors), np.array(squares), coloured
+
+
+CASES = [(10_000, 0.5, True, 300), (10_000, 1.5, True, 200), (300, 1.0, True, 1000), (2000, 1.0, False, 1000)]
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize(("count", "stddev", "soft_iron", "seeds"), CASES)
+def test_errors_are_as_the_covariance_has_them(count: int, stddev: float, soft_iron: bool, seeds: int) -> None:
+    """The sum of normalised squares is chi-squared. The variance is itself estimated, with count - free degrees of
+    freedom, which makes a square larger by their count over count - 2: part of the bounds."""
+    _, squares, coloured = many(count, stddev, soft_iron, seeds)
+    free = 9 if soft_iron else 4
+    low, high = chi2.ppf([FALSE_ALARM / 2.0, 1.0 - FALSE_ALARM / 2.0], free * seeds)
+    freedom = count - free
+    assert low < squares.sum() < high * freedom / (freedom - 2)
+    assert coloured <= 1
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize(("count", "stddev", "soft_iron", "seeds"), CASES)
+def test_no_number_is_off_on_average(count: int, stddev: float, soft_iron: bool, seeds: int) -> None:
+    errors, _, _ = many(count, stddev, soft_iron, seeds)
+    limit = norm.isf(FALSE_ALARM / 2.0 / errors.shape[1])
+    assert np.abs(errors.mean(axis=0)).max() < limit / np.sqrt(seeds)
+
+
+@pytest.mark.compiled
+def test_the_curvature_left_out_would_be_seen() -> None:
+    """The distance fit alone finds a radius too large by s / r: 3 deviations at 10,000 readings of 3 percent noise."""
+    random = np.random.default_rng(1)
+    off = []
+    for _ in range(20):
+        stream = Readings(soft_iron=False)
+        stream.add(readings(anywhere(10_000, random), 1.5, random, np.eye(3)))
+
+        def bare(theta: FloatArray, stream: Readings = stream) -> FloatArray:
+            total = stream._total(theta)
+            total[:, 10] = total[10, :] = 0.0
+            return total
+
+        theta, _, _ = _surface._search(bare, stream.fit().theta, _surface.SPHERES, 9996)
+        off.append(theta[3] * stream.unit - SCALE)
+    deviation = 1.5 / np.sqrt(10_000 * 20)
+    assert np.mean(off) == pytest.approx(1.5**2 / SCALE, abs=norm.isf(FALSE_ALARM / 2.0) * deviation)
+    assert np.mean(off) > 10.0 * deviation
+
+
+@pytest.mark.compiled
+def test_noise_unlike_on_the_axes_is_in_the_covariance() -> None:
+    """0.7 to 1.3 of the mean: a covariance for noise all alike would be short; bounds a tenth wider for the rest."""
+    random, squares = np.random.default_rng(5), []
+    for _ in range(300):
+        field = SCALE * anywhere(2000, random) @ IRON.T + BIAS + random.normal(size=(2000, 3)) * (0.35, 0.45, 0.65)
+        found = ellipsoid(field, unit="uT")
+        squares.append(square(numbers(found) - TRUE, found.covariance, 9))
+    low, high = chi2.ppf([FALSE_ALARM / 2.0, 1.0 - FALSE_ALARM / 2.0], 9 * 300)
+    assert 0.9 * low < sum(squares) < 1.1 * high
+
+
+@pytest.mark.compiled
+def test_noise_that_hangs_together_is_seen_and_widens_the_covariance() -> None:
+    """A disturbance of 50 readings' memory and the size of the noise, on a slow turn."""
+    random = np.random.default_rng(9)
+    count = 40_000
+    angle = np.linspace(0.0, 60.0, count)
+    v = np.column_stack(
+        [np.cos(angle) * np.cos(0.37 * angle), np.sin(angle) * np.cos(0.37 * angle), np.sin(0.37 * angle)]
+    )
+    slow = np.empty((count, 3))
+    state = random.normal(size=3)
+    for row, draw in enumerate(random.normal(size=(count, 3))):
+        state = 0.98 * state + np.sqrt(1.0 - 0.98**2) * draw
+        slow[row] = state
+    calm = ellipsoid(readings(v, 0.5, random), unit="uT")
+    stormy = ellipsoid(readings(v, 0.5, random) + 0.5 * slow, unit="uT")
+    assert calm.verdict.whiteness.white
+    assert calm.verdict.ok
+    assert not stormy.verdict.whiteness.white
+    assert stormy.verdict.whiteness.inflation > 10.0
+    assert any("hang together" in reason for reason in stormy.verdict.reasons)
+    assert square(numbers(stormy) - TRUE, stormy.covariance, 9) < chi2.isf(FALSE_ALARM, 9)
+
+
+# What comes out.
+
+
+def test_apply_gives_the_field_in_the_sensor() -> None:
+    random = np.random.default_rng(2)
+    v = anywhere(3000, random)
+    field = readings(v, 0.05, random)
+    found = ellipsoid(field, 50.0, unit="uT")
+    assert found.apply(field) == pytest.approx(50.0 * v, abs=0.5)
+    assert found.direction is None
+    assert found.method == "ellipsoid"
+    assert found.freedom == 9
+    assert np.linalg.det(found.soft_iron) == pytest.approx(1.0, rel=1e-12)
+    assert np.array_equal(found.soft_iron, found.soft_iron.T)
+    assert "calibrated = M (reading - bias)" in str(found)
+
+
+def test_a_sphere_has_scale_and_bias_only() -> None:
+    random = np.random.default_rng(4)
+    found = ellipsoid(readings(anywhere(2000, random), 0.3, random, np.eye(3)), unit="uT", soft_iron=False)
+    assert found.names == ("scale", "bias.x", "bias.y", "bias.z")
+    assert found.covariance.shape == (4, 4)
+    assert found.freedom == 4
+    assert found.method == "sphere"
+    assert np.array_equal(found.soft_iron, np.eye(3))
+    assert found.verdict.ok
+    assert "+-" in str(found)
+
+
+def test_soft_iron_that_is_left_out_is_a_reason() -> None:
+    random = np.random.default_rng(4)
+    found = ellipsoid(readings(anywhere(2000, random), 0.3, random), unit="uT", soft_iron=False)
+    seen = next(reason for reason in found.verdict.reasons if "calibrate with soft iron" in reason)
+    distortion = 100.0 * np.linalg.norm(IRON - np.eye(3) * np.trace(IRON) / 3.0)
+    assert float(seen.split()[4]) == pytest.approx(distortion, rel=0.3)
+
+
+# Streams.
+
+
+@pytest.mark.compiled
+def test_it_does_not_matter_how_readings_are_cut() -> None:
+    random = np.random.default_rng(7)
+    field = readings(anywhere(150_001, random), 0.5, random)
+    stream = Ellipsoid(unit="uT")
+    for part in np.array_split(field, [0, 1, 3, 500, 70_000, 70_001, 140_000]):
+        stream.update(part)
+    whole, parts = ellipsoid(field, unit="uT"), stream.solve()
+    assert stream.count == 150_001
+    assert np.array_equal(numbers(whole), numbers(parts))
+    assert np.array_equal(whole.covariance, parts.covariance)
+    assert whole.verdict == parts.verdict
+
+
+@pytest.mark.compiled
+def test_folded_readings_are_as_good_as_kept_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both the ellipsoid, to a hundredth of its deviation, and what residuals say of blocks."""
+    random = np.random.default_rng(7)
+    field = readings(anywhere(200_000, random), 0.5, random)
+    folded = Readings(soft_iron=True)
+    folded.add(field)
+    monkeypatch.setattr(_surface, "BLOCK", 1 << 20)
+    kept = Readings(soft_iron=True)
+    kept.add(field)
+    assert folded._held < 1 << 16
+    assert kept._held == 200_000
+    one, other = folded.fit(), kept.fit()
+    assert np.abs((one.theta - other.theta) / np.sqrt(np.diag(other.covariance))).max() < 0.01
+    assert one.covariance == pytest.approx(other.covariance, rel=1e-2, abs=1e-3 * other.covariance.max())
+    assert one.variance == pytest.approx(other.variance, rel=1e-6)
+    assert one.sums.blocks[:4] @ np.eye(11)[9] @ np.eye(11)[9] == pytest.approx(
+        other.sums.blocks[:4] @ np.eye(11)[9] @ np.eye(11)[9], rel=1e-4
+    )
+
+
+@pytest.mark.compiled
+def test_memory_is_bounded_and_the_answer_grows_sharper() -> None:
+    random = np.random.default_rng(7)
+    stream, stddev = Ellipsoid(unit="uT"), []
+    for _ in range(10):
+        stream.update(readings(anywhere(30_000, random), 0.5, random))
+        stddev.append(stream.solve().stddev["scale"])
+    assert stream._readings._kept.nbytes <= 24 * _surface.BLOCK
+    assert stddev[-1] / stddev[0] == pytest.approx(np.sqrt(0.1), rel=0.05)
+    assert stream.solve().stddev["scale"] == stddev[-1]
+
+
+@pytest.mark.compiled
+def test_readings_that_tell_nothing_are_kept_until_some_do() -> None:
+    """A vehicle that stands, then drives about one axis, then is turned about all: folded only when it is known."""
+    random = np.random.default_rng(7)
+    stream = Readings(soft_iron=True)
+    stream.add(readings(about_one_axis(70_000, 0.5), 0.5, random))
+    assert stream._held == 70_000
+    stream.add(readings(anywhere(80_000, random), 0.5, random))
+    assert stream._held == 150_000 - 131_072
+    fit = stream.fit()
+    theta = fit.theta * stream.unit
+    theta[:3] += stream.shift
+    error = theta - theta_of(BIAS, SCALE * IRON)
+    assert square(error, fit.covariance * stream.unit**2, 9) < chi2.isf(FALSE_ALARM, 9)
+
+
+def test_what_is_refused_leaves_a_stream_as_it_was() -> None:
+    random = np.random.default_rng(7)
+    stream = Ellipsoid(unit="uT")
+    stream.update(readings(anywhere(300, random), 0.5, random))
+    before = numbers(stream.solve())
+    with pytest.raises(CalibrationError, match="row 1"):
+        stream.update([[1.0, 2.0, 3.0], [1.0, np.nan, 3.0]])
+    assert stream.count == 300
+    assert np.array_equal(numbers(stream.solve()), before)
+
+
+# What must be refused.
+
+
+@pytest.mark.parametrize("soft_iron", [True, False])
+@pytest.mark.parametrize("inclination", [0.0, 0.5, 1.1])
+@pytest.mark.parametrize("stddev", [0.0, 1e-9, 0.01, 0.5])
+def test_motion_about_one_axis_is_refused(stddev: float, inclination: float, soft_iron: bool) -> None:
+    """However much or little noise: the thickness that noise gives to a plane is not taken for motion."""
+    random = np.random.default_rng(1)
+    iron = IRON if soft_iron else np.eye(3)
+    field = readings(about_one_axis(500, inclination), stddev, random, iron)
+    with pytest.raises(CalibrationError) as caught:
+        ellipsoid(field, unit="uT", soft_iron=soft_iron)
+    text = str(caught.value)
+    if soft_iron or stddev > 1e-6:
+        assert "turned about that axis only" in text
+        assert "cannot be told; tilt the sensor by 30 degrees or more" in text
+        normal = np.linalg.inv(iron).T @ (0.0, 0.0, 1.0)
+        named = [float(value) for value in text.partition("(")[2].partition(")")[0].split(",")]
+        assert named == pytest.approx(normal / np.linalg.norm(normal), abs=0.03)
+    else:
+        assert "along z" in text  # hardly a digit of it moved
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(("count", "seeds"), [(2000, 50), (20_000, 12)])
+def test_a_plane_is_never_taken_for_an_ellipsoid(count: int, seeds: int) -> None:
+    """Each seed with its own noise and inclination; many readings must not make up for missing motion."""
+    for seed in range(seeds):
+        random = np.random.default_rng(seed)
+        v = about_one_axis(count, random.uniform(0.0, 1.0))
+        with pytest.raises(CalibrationError):
+            ellipsoid(readings(v, 10.0 ** random.uniform(-2.0, 0.0), random), unit="uT")
+
+
+@pytest.mark.parametrize("inclination", [0.0, 0.5, 1.0])
+def test_the_motion_that_is_asked_for_is_enough(inclination: float) -> None:
+    random = np.random.default_rng(1)
+    field = readings(about_one_axis(2000, inclination, (-30.0, 0.0, 30.0)), 0.25, random)
+    found = ellipsoid(field, unit="uT")
+    assert found.verdict.weakest < HOPELESS / 3.0
+    assert square(numbers(found) - TRUE, found.covariance, 9) < chi2.isf(FALSE_ALARM, 9)
+
+
+def test_poor_motion_is_given_with_what_is_missing() -> None:
+    random = np.random.default_rng(1)
+    found = ellipsoid(readings(about_one_axis(2000, 0.0, (-10.0, 0.0, 10.0)), 0.5, random), unit="uT")
+    assert POOR < found.verdict.weakest < HOPELESS
+    assert not found.verdict.ok
+    assert "tilt the sensor" in found.verdict.reasons[0]
+    away = [float(value) for value in found.verdict.reasons[0].rpartition("(")[2].partition(")")[0].split(",")]
+    assert abs(away[2]) > 0.9
+
+
+def test_a_part_of_the_sphere_names_the_opposite_part() -> None:
+    random = np.random.default_rng(1)
+    v = anywhere(30_000, random)
+    found = ellipsoid(readings(v[v[:, 0] > 0.5], 0.5, random), unit="uT")
+    assert "part of the sphere" in found.verdict.reasons[0]
+    assert abs(float(found.verdict.reasons[0].rpartition("(")[2].partition(",")[0])) > 0.9
+
+
+def test_readings_on_no_ellipsoid_are_refused() -> None:
+    random = np.random.default_rng(1)
+    with pytest.raises(CalibrationError, match="off the best ellipsoid"):
+        ellipsoid(20.0 * random.normal(size=(300, 3)), unit="uT")
+
+
+def test_a_sensor_at_rest_is_refused() -> None:
+    random = np.random.default_rng(1)
+    with pytest.raises(CalibrationError, match="turn the sensor"):
+        ellipsoid(readings(np.tile([0.6, 0.0, 0.8], (300, 1)), 0.5, random), unit="uT")
+
+
+def test_an_axis_that_hardly_sees_is_refused() -> None:
+    random = np.random.default_rng(1)
+    field = readings(anywhere(3000, random), 0.1, random, np.eye(3)) * (1.0, 1.0, 0.1)
+    with pytest.raises(CalibrationError, match="stretches one way 10"):
+        ellipsoid(field, unit="uT")
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1e6, "uT"), (1e3, "mT"), (1e4, "G"), (1e7, "mG"), (1e9, "nT")])
+def test_a_wrong_unit_is_named(factor: float, unit: str) -> None:
+    random = np.random.default_rng(1)
+    field = readings(anywhere(500, random), 0.5, random) * 1e-6
+    with pytest.raises(CalibrationError, match=f'unit="{unit}"'):
+        ellipsoid(field * factor)
+    assert ellipsoid(field * factor, unit=unit).scale == pytest.approx(48e-6 * factor, rel=0.01)
+    with pytest.raises(CalibrationError, match='unit="T"'):
+        ellipsoid(field, unit=unit)
+
+
+def test_a_strength_that_cannot_be_is_refused() -> None:
+    random = np.random.default_rng(1)
+    field = readings(anywhere(500, random), 0.5, random)
+    with pytest.raises(CalibrationError, match="within a factor of 3"):
+        ellipsoid(field, 15.0, unit="uT")
+    with pytest.raises(CalibrationError, match="strength"):
+        ellipsoid(field, 50e-6, unit="uT")
+
+
+def test_saturated_readings_are_refused() -> None:
+    random = np.random.default_rng(1)
+    field = np.clip(readings(anywhere(3000, random), 0.5, random), -60.0, 60.0)
+    with pytest.raises(CalibrationError, match="saturated"):
+        ellipsoid(field, unit="uT")
+
+
+def test_bad_input_is_refused() -> None:
+    random = np.random.default_rng(1)
+    field = readings(anywhere(50, random), 0.5, random)
+    for rows, what in [
+        (np.empty((0, 3)), "0 readings; must be at least 19"),
+        (field[:2], "2 readings"),
+        (field[:18], "18 readings"),
+        (np.tile(field[:1], (100, 1)), "alike"),
+        (np.zeros((100, 3)), "alike"),
+        (field[:, :2], "shape"),
+        (field[0], "shape"),
+        (np.where(field == field[7, 1], np.nan, field), "row 7"),
+        (np.where(field == field[7, 1], np.inf, field), "row 7"),
+        (field.astype(str), "type"),
+    ]:
+        with pytest.raises(CalibrationError, match=what):
+            ellipsoid(rows, unit="uT")
+    assert ellipsoid(field[:19], unit="uT").count == 19
+    with pytest.raises(CalibrationError, match="unit"):
+        ellipsoid(field, unit="furlong")
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1.0, 1e9])
+@pytest.mark.parametrize("away", [0.0, 1e3])
+def test_the_size_and_place_of_numbers_do_not_matter(scale: float, away: float) -> None:
+    random = np.random.default_rng(1)
+    field = readings(anywhere(500, random), 0.5, random)
+    plain, moved = ellipsoid(field, unit="uT"), ellipsoid((field + away) * scale, unit=None)
+    assert moved.scale / scale == pytest.approx(plain.scale, rel=1e-7)
+    assert moved.bias / scale - away == pytest.approx(plain.bias, abs=1e-5)
+    assert moved.soft_iron == pytest.approx(plain.soft_iron, abs=1e-7)
+    assert moved.verdict.weakest == pytest.approx(plain.verdict.weakest, rel=1e-5)

@@ -1,0 +1,454 @@
+"""Readings and attitudes out of files: bags of other programs, recordings of our own, CSV; what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation, Slerp
+
+import navsense as ns
+from navsense.calibration import _attitude
+from navsense.calibration.files import FUSED, Samples, read, strength_in
+from navsense.errors import CalibrationError, NavsenseError
+
+pytestmark = pytest.mark.requirement("FAC-6")
+
+BETWEEN = 0.5 * 0.37 * 0.63 * 0.01**2 * 2.3
+"""rad: the scene's attitude between samples 10 ms apart, at most 2.3 rad/s^2 times u (1 - u) h^2 / 2 off an even turn.
+
+The angles' own acceleration is at most 0.44 rad/s^2, products of their rates 1.3 0.63 + 1.3 0.5 + 0.63 0.5.
+"""
+
+
+def apart(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the largest angle (rad) between attitudes (n, 4)."""
+    off = Rotation.from_quat(a[:, [1, 2, 3, 0]]).inv() * Rotation.from_quat(b[:, [1, 2, 3, 0]])
+    return float(off.magnitude().max())
+
+
+def truth(bags: ModuleType, scene: Any) -> np.ndarray:
+    return bags.wxyz(bags.body(bags.times(scene)) * bags.MOUNTED)
+
+
+@pytest.mark.parametrize("kind", ["mcap", "db3", "bag"])
+@pytest.mark.parametrize("attitude", ["sensor_msgs/msg/Imu", "nav_msgs/msg/Odometry", "geometry_msgs/msg/PoseStamped"])
+def test_bags_of_other_programs(bags: ModuleType, kind: str, attitude: str, tmp_path: Path) -> None:
+    scene = bags.Scene(tmp_path / f"drive{'.bag' if kind == 'bag' else ''}", kind, attitude, count=200)
+    path = bags.record(scene)
+    # A pose does not name the frame that it is of.
+    mounting = tuple(bags.MOUNTED.as_euler("xyz")) if attitude.endswith("PoseStamped") else None
+    samples = read(path, attitude="/attitude", mounting=mounting)
+    assert np.array_equal(samples.field, bags.readings(scene))
+    assert samples.rotation_ws is not None
+    assert apart(samples.rotation_ws, truth(bags, scene)) < BETWEEN
+    assert (samples.unit, samples.notes) == ("T", (FUSED,) if attitude.endswith("Imu") else ())
+    assert math.isclose(samples.noise, 2e-7)
+    assert "/imu/mag" in samples.source
+    if kind != "bag":
+        (file,) = path.glob(f"*.{kind}")
+        alone = read(file, attitude="/attitude", mounting=mounting)
+        assert np.array_equal(alone.field, samples.field)
+        assert np.array_equal(alone.rotation_ws, samples.rotation_ws)
+
+
+def test_transforms_say_where_the_sensor_is(bags: ModuleType, tmp_path: Path) -> None:
+    scene = bags.Scene(tmp_path / "drive", moving=True, count=200)
+    bags.record(scene)
+    for name in ("/tf", "/tf:map"):
+        samples = read(scene.path, attitude=name)
+        assert samples.rotation_ws is not None
+        assert apart(samples.rotation_ws, truth(bags, scene)) < BETWEEN
+    with pytest.raises(CalibrationError, match="frame above 'mag_link': odom; is none; name one of base_link, map"):
+        read(scene.path, attitude="/tf:odom")
+
+
+def test_a_field_without_unit_in_a_vector(bags: ModuleType, tmp_path: Path) -> None:
+    scene = bags.Scene(tmp_path / "drive", magnetic="geometry_msgs/msg/Vector3Stamped", count=50, unit=1e4)
+    bags.record(scene)
+    samples = read(scene.path, unit="G")
+    assert np.array_equal(samples.field, bags.readings(scene))
+    assert (samples.unit, samples.noise) == ("G", 0.0)
+    assert read(scene.path, unit="none").unit is None
+
+
+def test_readings_without_an_attitude_are_left_out_and_counted(bags: ModuleType, tmp_path: Path) -> None:
+    scene = bags.Scene(tmp_path / "drive", count=200, gap=(0.5, 0.9))
+    bags.record(scene)
+    samples = read(scene.path, attitude="/attitude")
+    kept = (bags.times(scene) < 0.5) | (bags.times(scene) > 0.9)
+    assert samples.notes[1:] == (
+        f"{np.count_nonzero(~kept)} of 200 readings have no attitude near them and are left out",
+    )
+    assert np.array_equal(samples.field, bags.readings(scene)[kept])
+    assert samples.rotation_ws is not None
+    assert apart(samples.rotation_ws, truth(bags, scene)[kept]) < BETWEEN
+    late = bags.Scene(tmp_path / "late", count=50, lie=1000.0)
+    bags.record(late)
+    with pytest.raises(CalibrationError, match=r"no reading has an attitude at its instant.*one clock"):
+        read(late.path, attitude="/attitude")
+
+
+@pytest.mark.parametrize(
+    ("change", "asked", "message"),
+    [
+        ({}, {"sensor": "/mag"}, "--topic: /mag; must be one of /imu/mag"),
+        ({}, {"sensor": "/attitude"}, "--topic: /attitude; is sensor_msgs/msg/Imu; must be one of /imu/mag"),
+        ({}, {"attitude": "/odom"}, "--attitude: /odom; must be one of /attitude"),
+        ({}, {"attitude": "/imu/mag"}, "--attitude: /imu/mag; is sensor_msgs/msg/MagneticField; must be one of /att"),
+        ({}, {"attitude": "truth"}, "no truth of the magnetometer's link in this bag; name a topic"),
+        ({}, {"attitude": "/tf"}, "no transform moves the magnetometer"),
+        ({"topics": ("/a", "/b")}, {}, "several magnetometers: /a, /b; name one with --topic, as --topic /a"),
+        (
+            {"fixed": False},
+            {"attitude": "/attitude"},
+            "no fixed transform from 'mag_link', the magnetometer's frame, to",
+        ),
+        (
+            {"topics": ()},
+            {},
+            "no magnetometer in this bag; must hold sensor_msgs/msg/MagneticField or .*; it holds sens",
+        ),
+        ({"orientation_covariance": -1.0}, {"attitude": "/attitude"}, "its covariance says that it has no orientation"),
+    ],
+)
+def test_what_a_bag_lacks_is_named(
+    bags: ModuleType, change: dict[str, Any], asked: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    path = bags.record(bags.Scene(tmp_path / "drive", count=3, **change))
+    with pytest.raises(CalibrationError, match=message) as raised:
+        read(path, **asked)
+    assert str(path) in str(raised.value)
+
+
+def test_an_attitude_that_is_none(bags: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bags.Recorder, "turn", lambda self, _: self.types["geometry_msgs/msg/Quaternion"](0, 0, 0, 0))
+    path = bags.record(bags.Scene(tmp_path / "drive", count=3, fixed=False, mag_frame="imu_link"))
+    with pytest.raises(CalibrationError, match=r"orientation of message 0 of the topic /attitude: .*unit length"):
+        read(path, attitude="/attitude")
+
+
+def test_one_of_several_by_name_and_one_frame_for_both(bags: ModuleType, tmp_path: Path) -> None:
+    scene = bags.Scene(tmp_path / "drive", count=20, fixed=False, mag_frame="imu_link", topics=("/a", "/b"))
+    bags.record(scene)
+    samples = read(scene.path, sensor="b", attitude="attitude")
+    assert samples.rotation_ws is not None
+    assert apart(samples.rotation_ws, bags.wxyz(bags.body(bags.times(scene)))) < BETWEEN
+    turned = read(scene.path, sensor="/b", attitude="/attitude", mounting=bags.MOUNTED.as_euler("xyz"))
+    assert turned.rotation_ws is not None
+    assert apart(turned.rotation_ws, truth(bags, scene)) < BETWEEN
+
+
+@pytest.mark.parametrize("name", ["none.mcap", "none.bag", "none.db3", "folder", "none.csv", "none.npz", "none.xyz"])
+def test_files_that_are_not_there_or_no_bags(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    if name == "folder":
+        path.mkdir()
+    with pytest.raises(NavsenseError, match=name):
+        read(path)
+    if name != "folder":
+        path.write_bytes(b"not a bag at all, nor a table" * 9)
+        with pytest.raises(NavsenseError, match=name):
+            read(path)
+
+
+@pytest.mark.parametrize("kind", ["mcap", "db3", "bag"])
+def test_a_bag_cut_anywhere_is_an_error(bags: ModuleType, kind: str, tmp_path: Path) -> None:
+    scene = bags.Scene(tmp_path / f"drive{'.bag' if kind == 'bag' else ''}", kind, count=400)
+    path = bags.record(scene)
+    (whole,) = [path] if kind == "bag" else path.glob(f"*.{kind}")
+    data = whole.read_bytes()
+    for share in (0.01, 0.3, 0.6, 0.97):
+        cut = tmp_path / f"cut.{kind}"
+        cut.write_bytes(data[: int(share * len(data))])
+        with pytest.raises(NavsenseError, match=rf"cut\.{kind}"):
+            read(cut)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
+    """Return a run of a turned sensor on a tumbling body, and the folder where it is saved in three formats."""
+    folder = tmp_path_factory.mktemp("run")
+    poses = "".join(
+        f'<navsense:waypoint time="{2 * i}">0 0 1 {0.9 * i} {0.5 * math.sin(2.0 * i)} {0.4 * i}</navsense:waypoint>'
+        for i in range(9)
+    )
+    (folder / "w.sdf").write_text(f"""<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
+      <model name="rov"><navsense:motion>{poses}</navsense:motion><link name="base">
+        <sensor name="imu" type="imu"><pose>0 0 0 0 0 1.1</pose><update_rate>100</update_rate></sensor>
+        <sensor name="mag" type="magnetometer"><pose>0 0 0 0.2 -0.4 0.6</pose><update_rate>40</update_rate>
+        <magnetometer>
+          {"".join(f'<{a}><noise type="gaussian"><stddev>3e-7</stddev></noise></{a}>' for a in "xyz")}
+        </magnetometer></sensor>
+      </link></model></world></sdf>""")
+    done = ns.simulate(ns.load(folder / "w.sdf"), 12.0, seed=3)
+    for suffix in ("npz", "parquet", "mcap"):
+        done.save(folder / f"run.{suffix}")
+    ns.simulate(ns.load(folder / "w.sdf"), 2.0, seed=3, runs=3).save(folder / "runs.npz")
+    return done, folder
+
+
+def reference(done: Any, samples: Samples) -> float:
+    """Return how far (rad) attitudes are from SciPy's between the truth's samples, through the mounting."""
+    link, sensor = done.truth["rov::base"], done["rov::base::mag"]
+    between = Slerp(link.time, Rotation.from_quat(np.array(link.orientation[:, [1, 2, 3, 0]])))
+    known = sensor.time <= link.time[-1]
+    turned = between(sensor.time[known]) * Rotation.from_euler("xyz", [0.2, -0.4, 0.6])
+    assert samples.rotation_ws is not None
+    return apart(samples.rotation_ws, turned.as_quat()[:, [3, 0, 1, 2]])
+
+
+def wobble(field_w: np.ndarray) -> float:
+    """Return how far (rad) a field (n, 3) that should not move does, from its first row."""
+    return float(np.linalg.norm(field_w - field_w[0], axis=1).max() / np.linalg.norm(field_w[0]))
+
+
+def uneven(done: Any) -> float:
+    """Return the angle (rad) between an even turn over the 10 ms between samples and the motion's own, from above.
+
+    The first row is at a sample; the remainder of the series is of third order, less than a hundredth.
+    """
+    return 1.01 * 0.01**2 / 8.0 * float(np.linalg.norm(done.truth["rov::base"].angular_acceleration, axis=1).max())
+
+
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize("name", ["run.npz", "run.parquet", "run.mcap"])
+def test_recordings_of_our_own(run: tuple[Any, Path], name: str) -> None:
+    done, folder = run
+    samples = read(folder / name, attitude="truth")
+    field = done["rov::base::mag"]["field"]
+    assert np.array_equal(samples.field, field[: samples.field.shape[0]])
+    assert samples.field.shape[0] >= field.shape[0] - 1
+    assert reference(done, samples) < 2e-8  # quaternions to 1e-16, and SciPy's angle of two nearly equal ones
+    assert math.isclose(samples.noise, 3e-7)
+    assert (samples.unit, samples.exact) == ("T", True)
+    # The truth that the magnetometer itself was given: the field of the world in the sensor, without noise.
+    assert samples.rotation_ws is not None
+    world = Rotation.from_quat(samples.rotation_ws[:, [1, 2, 3, 0]]).apply(
+        np.array(done["rov::base::mag"].truth["field"][: samples.field.shape[0]])
+    )
+    assert wobble(world) < uneven(done)
+
+
+def test_an_imu_of_the_recording_says_the_attitude(run: tuple[Any, Path]) -> None:
+    done, folder = run
+    samples = read(folder / "run.npz", attitude="rov::base::imu")
+    assert samples.rotation_ws is not None
+    world = Rotation.from_quat(samples.rotation_ws[:, [1, 2, 3, 0]]).apply(
+        np.array(done["rov::base::mag"].truth["field"][: samples.field.shape[0]])
+    )
+    assert wobble(world) < uneven(done)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"sensor": "rov::base::imu"}, "magnetometer: rov::base::imu; must be one of rov::base::mag"),
+        ({"attitude": "/odom"}, "must be truth, none, or an IMU with orientation: rov::base::imu"),
+        ({"mounting": (0.0, 0.0)}, "mounting: .*must be roll, pitch and yaw"),
+        ({"mounting": (0.0, 0.0, math.nan)}, "mounting: .*must be roll, pitch and yaw"),
+    ],
+)
+def test_what_a_recording_lacks_is_named(run: tuple[Any, Path], asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(CalibrationError, match=message):
+        read(run[1] / "run.npz", **asked)
+
+
+def test_one_run_of_several(run: tuple[Any, Path]) -> None:
+    path = run[1] / "runs.npz"
+    first, last = read(path), read(path, run=2)
+    assert not np.array_equal(first.field, last.field)
+    with np.load(path) as arrays:
+        assert np.array_equal(arrays["rov::base::mag/field"][2], last.field)
+    with pytest.raises(CalibrationError, match="run: 3; must be from 0 to 2"):
+        read(path, run=3)
+
+
+def test_a_recording_that_does_not_say_the_mounting(run: tuple[Any, Path], tmp_path: Path) -> None:
+    with np.load(run[1] / "run.npz") as arrays:
+        kept = dict(arrays)
+    about = json.loads(str(kept["meta"]))
+    for head in about["sensors"].values():
+        for key in ("link", "mounting", "noise"):
+            del head[key]
+    kept["meta"] = np.array(json.dumps(about))
+    np.savez(tmp_path / "old.npz", **kept)
+    with pytest.raises(CalibrationError, match="how the sensor is mounted: rov::base::mag; give it with --mounting"):
+        read(tmp_path / "old.npz", attitude="truth")
+    samples = read(tmp_path / "old.npz", attitude="truth", mounting=(0.2, -0.4, 0.6))
+    assert reference(run[0], samples) < 2e-8
+    assert samples.noise == 0.0
+
+
+def test_readings_that_were_dropped_are_left_out(run: tuple[Any, Path], tmp_path: Path) -> None:
+    with np.load(run[1] / "run.npz") as arrays:
+        kept = dict(arrays)
+    kept["rov::base::mag/emitted"] = np.arange(kept["rov::base::mag/emitted"].size) % 10 > 0
+    np.savez(tmp_path / "dropped.npz", **kept)
+    samples = read(tmp_path / "dropped.npz")
+    assert samples.field.shape[0] == 432
+    assert samples.notes == ("48 of 480 readings hold no number and are left out",)
+
+
+@pytest.mark.parametrize(
+    ("header", "columns", "unit"),
+    [
+        ("x,y,z", (0, 1, 2), "T"),
+        ("time,mx,my,mz", (1, 2, 3), "T"),
+        ("t;mag_x;mag_y;mag_z", (1, 2, 3), "T"),
+        ("Time,Magnetic Field X [uT],Magnetic Field Y [uT],Magnetic Field Z [uT]", (1, 2, 3), "uT"),
+        ("x,y,z,mag_x_nT,mag_y_nT,mag_z_nT", (3, 4, 5), "nT"),
+        ("%time,field.magnetic_field.x,field.magnetic_field.y,field.magnetic_field.z", (1, 2, 3), "T"),
+        ("MagX(G)\tMagY(G)\tMagZ(G)", (0, 1, 2), "G"),
+        ('"bx (mG)","by (mG)","bz (mG)"', (0, 1, 2), "mG"),
+        ("mz,my,mx", (2, 1, 0), "T"),
+    ],
+)
+def test_headers_of_csv(header: str, columns: tuple[int, ...], unit: str, tmp_path: Path) -> None:
+    sign = max(",;\t", key=header.count)
+    values = np.random.default_rng(5).normal(0.0, 30.0, (40, header.count(sign) + 1))
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([header, *(sign.join(map(repr, row)) for row in values.tolist())]) + "\n")
+    samples = read(path)
+    assert np.array_equal(samples.field, values[:, columns])
+    assert samples.unit == unit
+    assert read(path, unit="uT").unit == "uT"
+
+
+def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    values = rng.normal(0.0, 30.0, (40, 3))
+    turns = Rotation.random(40, rng=rng).as_quat()
+    rows = [",".join(map(repr, row)) for row in np.hstack([values, turns]).tolist()]
+    turns = turns[:, [3, 0, 1, 2]]
+    rows[7] = ",,," + rows[7].split(",", 3)[3]
+    rows[9] = rows[9].rsplit(",", 1)[0] + ",nan"
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["mx,my,mz,qx,qy,qz,qw", *rows, "", ""]))
+    keep = np.delete(np.arange(40), [7, 9])
+    for attitude in ("truth", "qw,qx,qy,qz"):
+        samples = read(path, attitude=attitude)
+        assert np.array_equal(samples.field, values[keep])
+        assert samples.rotation_ws is not None
+        assert apart(samples.rotation_ws, turns[keep]) < 1e-7
+        assert len(samples.notes) == 2
+        assert not samples.exact
+    by_name = read(path, sensor="mz,my,mx")
+    assert np.array_equal(by_name.field, values[np.delete(np.arange(40), 7)][:, ::-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "message"),
+    [
+        ("", {}, r"log.csv:1 no field in the header; name its columns: --sensor mx,my,mz|log.csv:1 no field"),
+        ("1,2,3\n4,5,6\n", {}, "log.csv:1 first line: 1,2,3; must be a header; write one"),
+        ("a,b,c\n1,2,3\n", {}, "log.csv:1 no field in the header: a, b, c; name its columns: --sensor"),
+        (
+            "mx,my,mz,bx,by,bz\n1,2,3,4,5,6\n",
+            {},
+            "log.csv:1 several fields in the header: .*name one: --sensor mx,my,mz",
+        ),
+        ("mx,my,mz\n1,2,x\n", {}, "log.csv:2 mz: x; must be a number, or empty for none"),
+        ("mx,my,mz\n1,2,3\n\n1,2\n", {}, "log.csv:4 number of columns: 2; must be 3, as in the header"),
+        ("mx,my,mz\n", {}, "log.csv table without rows"),
+        ("mx,my,mz\n1,2,3\n", {"attitude": "truth"}, "log.csv:1 no attitude in the header: .*--attitude qw,qx,qy,qz"),
+        ("mx,my,mz\n1,2,3\n", {"attitude": "/odom"}, "log.csv:1 --attitude: /odom; must be 4 columns, as qw,qx,qy,qz"),
+        ("mx,my,mz\n1,2,3\n", {"sensor": "a,b,c"}, "log.csv:1 column of --sensor: a; must be one of mx, my, mz"),
+        ("mx,my,mz\n1,2,3\n", {"sensor": "mx,my"}, "log.csv:1 --sensor: mx,my; must be 3 columns"),
+        ("mx,my,mz,qw,qx,qy,qz\n1,2,3,0,0,0,0\n", {"attitude": "truth"}, "orientation of message 0 of the table"),
+        ("mx,my,mz\n1,2,\0\n", {}, "log.csv table: is not text"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_named(text: str, asked: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(text)
+    with pytest.raises(CalibrationError, match=message):
+        read(path, **asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "expected"),
+    [
+        ("48.3uT", "T", 48.3e-6),
+        ("0.5 G", "uT", 50.0),
+        ("48300", "nT", 48300.0),
+        ("4.8e-5", "T", 4.8e-5),
+        ("7", None, 7.0),
+    ],
+)
+def test_strengths_with_and_without_a_unit(text: str, unit: str | None, expected: float) -> None:
+    assert math.isclose(strength_in(text, unit), expected, rel_tol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "message"),
+    [
+        ("48.3", "T", "give it with its unit, as 48.3uT: the readings are in T"),
+        ("48.3uT", None, "must have no unit where the readings have none"),
+        ("48.3Gm", "T", "must be a number, or one with a unit of T, mT"),
+        ("strong", "T", "must be a number"),
+        ("nan", "T", "must be a number"),
+    ],
+)
+def test_strengths_that_are_none(text: str, unit: str | None, message: str) -> None:
+    with pytest.raises(CalibrationError, match=message):
+        strength_in(text, unit)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_attitudes_between_samples_are_those_of_scipy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    known = np.sort(rng.uniform(0.0, 10.0, 300))
+    steps = Rotation.from_rotvec(rng.normal(0.0, 0.08, (300, 3)))
+    turns = [steps[0]]
+    for step in steps[1:]:
+        turns.append(turns[-1] * step)
+    rotations = Rotation.concatenate(turns)
+    signs = rng.choice([-1.0, 1.0], (300, 1))  # q and -q are one attitude
+    time = np.concatenate([rng.uniform(-0.1, 10.1, 500), known[:5], known[-5:]])
+    shuffled = rng.permutation(300)
+    found, inside = _attitude.at(known[shuffled], (signs * rotations.as_quat()[:, [3, 0, 1, 2]])[shuffled], time)
+    gap = np.diff(known)[np.clip(np.searchsorted(known, time, "right") - 1, 0, 298)]
+    turn = (rotations[:-1].inv() * rotations[1:]).magnitude()
+    wide = (gap > _attitude.LONGEST_GAP * np.median(np.diff(known))) | (
+        turn[np.clip(np.searchsorted(known, time, "right") - 1, 0, 298)] > _attitude.FARTHEST_TURN
+    )
+    expected = (time >= known[0]) & (time <= known[-1]) & (~wide | np.isin(time, known))
+    assert np.array_equal(inside, expected)
+    assert not np.isfinite(found[~inside]).any()
+    # arccos of a number near one keeps half of the digits in SciPy's reference.
+    assert apart(found[inside], Slerp(known, rotations)(time[inside]).as_quat()[:, [3, 0, 1, 2]]) < 3e-8
+
+
+def test_attitudes_that_stand_still_or_come_twice() -> None:
+    still = np.tile([0.6, 0.0, 0.8, 0.0], (4, 1))
+    found, inside = _attitude.at(np.array([0.0, 1.0, 1.0, 2.0]), still, np.array([0.0, 0.3, 1.0, 1.9, 2.0]))
+    assert inside.all()
+    assert np.allclose(found, still[0], rtol=0.0, atol=1e-15)
+    twice = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    found, inside = _attitude.at(np.array([1.0, 1.0]), twice, np.array([0.5, 1.0]))
+    assert inside.tolist() == [False, True]
+    assert np.array_equal(found[1], twice[1]), "the last of several at one instant counts"
+    found, inside = _attitude.at(np.empty(0), np.empty((0, 4)), np.array([1.0]))
+    assert not inside.any()
+
+
+def test_compiled_and_interpreted_attitudes_are_the_same(interpreted: Any) -> None:
+    rng = np.random.default_rng(4)
+    known, time = np.sort(rng.uniform(0.0, 1.0, 50)), rng.uniform(-0.1, 1.1, 200)
+    turns = np.ascontiguousarray(Rotation.from_rotvec(rng.normal(0.0, 0.3, (50, 3))).as_quat())
+    both = [np.full((200, 4), math.nan) for _ in range(2)]
+    for run_kernel, out in zip((_attitude._slerp, interpreted(_attitude._slerp)), both, strict=True):
+        run_kernel(known, turns, time, 0.5, 10.0, out)
+    assert both[0].tobytes() == both[1].tobytes()
+
+
+def test_a_copy_of_the_bag_reads_the_same(bag: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(bag, tmp_path / "renamed")
+    assert np.array_equal(read(copy).field, read(bag).field)

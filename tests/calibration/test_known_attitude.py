@@ -1,0 +1,535 @@
+"""Calibration with known attitude: against other optimisers, published figures, and what no calibration may accept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+from scipy.spatial.transform import Rotation
+
+import navsense as ns
+from navsense.calibration import Calibration, KnownAttitude, _statistics
+from navsense.calibration._fit import PRIOR, Sums, plane, start
+from navsense.calibration._motion import motion
+from navsense.calibration._statistics import Statistics
+from navsense.errors import CalibrationError
+from navsense.typing import FloatArray, Quaternions, Vectors
+
+DOWN = np.array([0.42, 0.03, -0.907])
+DOWN /= np.linalg.norm(DOWN)
+IRON = np.array([[1.1, 0.05, -0.03], [0.04, 0.95, 0.02], [-0.06, 0.07, 0.9]])
+IRON /= np.cbrt(np.linalg.det(IRON))
+NONE = np.eye(3)
+
+
+class Device(NamedTuple):
+    """A magnetometer: scale and bias (T), soft iron, and the deviation (T) of each axis."""
+
+    scale: float = 5e-5
+    bias: tuple[float, float, float] = (1.2e-5, -2e-5, 4e-6)
+    iron: FloatArray = IRON
+    stddev: tuple[float, float, float] = (2e-7, 3e-7, 5e-7)
+
+    def read(self, turns: Rotation, seed: int = 1) -> Vectors:
+        seen = turns.inv().apply(DOWN)
+        noise = np.random.default_rng(seed).normal(size=seen.shape)
+        return np.asarray(self.scale * seen @ self.iron.T + self.bias + noise * self.stddev)
+
+
+def quaternions(turns: Rotation) -> Quaternions:
+    return np.asarray(turns.as_quat(scalar_first=True))
+
+
+def calibrated(device: Device, turns: Rotation, given: Rotation | None = None, **options: Any) -> Calibration:
+    return ns.calibration.known_attitude(device.read(turns), quaternions(given or turns), **options)
+
+
+def refused(device: Device, turns: Rotation, given: Rotation | None = None, **options: Any) -> CalibrationError:
+    with pytest.raises(CalibrationError) as raised:
+        calibrated(device, turns, given, **options)
+    return raised.value
+
+
+def anyhow(count: int, seed: int = 0) -> Rotation:
+    return Rotation.random(count, rng=np.random.default_rng(seed))
+
+
+def driving(count: int = 3000, tilt: float = 0.0, mounting: Rotation | None = None) -> Rotation:
+    """Return five minutes of round and round about the vertical, pitch and roll swaying by `tilt` (deg)."""
+    t = np.arange(count) / 10.0
+    sway = math.radians(tilt) * np.stack((np.sin(0.31 * t), np.sin(0.17 * t + 1.0)), axis=-1)
+    turns = Rotation.from_euler("z", (0.5 * t)[:, None]) * Rotation.from_euler("yx", sway)
+    return turns if mounting is None else turns * mounting
+
+
+def jolted(turns: Rotation, degrees: float, seed: int = 2) -> Rotation:
+    """Return attitudes with an error of this deviation about each axis."""
+    errors = np.random.default_rng(seed).normal(size=(len(turns), 3))
+    return turns * Rotation.from_rotvec(math.radians(degrees) * errors)
+
+
+class Plain:
+    """The same estimate, the slow and obvious way: SciPy, all residuals, twelve numbers and two angles."""
+
+    def __init__(self, field: Vectors, turns: Rotation) -> None:
+        self.field, self.matrices = field / 5e-5, turns.as_matrix()
+
+    def residuals(self, p: FloatArray) -> Vectors:
+        direction = np.array([math.cos(p[13]) * math.cos(p[12]), math.cos(p[13]) * math.sin(p[12]), math.sin(p[13])])
+        seen = np.array([matrix.T @ direction for matrix in self.matrices])
+        return np.asarray(seen @ p[:9].reshape(3, 3).T + p[9:12] - self.field)
+
+    def noise(self, p: FloatArray) -> FloatArray:
+        rows = self.residuals(p)
+        return np.asarray(rows.T @ rows / (len(rows) - 14 / 3))
+
+    def solved(self) -> tuple[FloatArray, FloatArray]:
+        """Return the parameters and their covariance."""
+        p = np.array([*np.eye(3).ravel(), 0.0, 0.0, 0.0, math.atan2(DOWN[1], DOWN[0]), math.asin(DOWN[2])])
+        factor = np.eye(3)
+        for _ in range(4):
+            fit = least_squares(
+                lambda x, f=factor: (self.residuals(x) @ f).ravel(), p, "3-point", xtol=1e-14, ftol=1e-14
+            )
+            p, noise, count = fit.x, self.noise(fit.x), len(self.field)
+            shrunk = (count * noise + PRIOR * np.eye(3) * np.trace(noise) / 3.0) / (count + PRIOR)
+            factor = np.linalg.cholesky(np.linalg.inv(shrunk))
+        inverse = np.linalg.inv(fit.jac.T @ fit.jac)
+        rows = fit.jac.reshape(-1, 3, 14)
+        middle = np.einsum("nap,ab,nbq->pq", rows, factor.T @ noise @ factor, rows)
+        return p, inverse @ middle @ inverse
+
+
+def numbers(p: FloatArray) -> FloatArray:
+    """Return scale, direction, bias (of 5e-5 T) and soft iron of the plain parameters."""
+    matrix = p[:9].reshape(3, 3)
+    scale = np.cbrt(np.linalg.det(matrix))
+    direction = (math.cos(p[13]) * math.cos(p[12]), math.cos(p[13]) * math.sin(p[12]), math.sin(p[13]))
+    return np.array([scale, *direction, *p[9:12], *(matrix / scale).ravel()])
+
+
+@pytest.mark.requirement("FAC-6", "FAC-7")
+def test_against_all_residuals_by_scipy() -> None:
+    device, turns = Device(), anyhow(600)
+    found = calibrated(device, turns)
+    plain = Plain(device.read(turns), turns)
+    p, covariance = plain.solved()
+    slopes = np.array([(numbers(p + d) - numbers(p - d)) / 2e-6 for d in 1e-6 * np.eye(14)]).T
+    theirs = slopes @ covariance @ slopes.T
+    unit = np.array([5e-5, 1.0, 1.0, 1.0, 5e-5, 5e-5, 5e-5, *np.ones(9)])
+    assert found.direction is not None
+    ours = np.array([found.scale, *found.direction, *found.bias, *found.soft_iron.ravel()]) / unit
+    stddev = np.sqrt(np.diag(theirs))
+    assert (np.abs(ours - numbers(p)) < 1e-4 * stddev).all()
+    assert np.allclose(found.covariance / np.outer(unit, unit) / np.outer(stddev, stddev),
+                       theirs / np.outer(stddev, stddev), rtol=0.0, atol=2e-5)  # fmt: skip
+    assert found.freedom == 14
+    assert np.linalg.matrix_rank(found.covariance / np.outer(unit, unit), tol=1e-6 * stddev.min() ** 2) == 14
+    rms = 5e-5 * math.sqrt(np.trace(plain.noise(p)) / 3.0)
+    assert math.isclose(found.residual_stddev, rms, rel_tol=1e-9)
+
+
+@pytest.mark.requirement("FAC-6", "FAC-7")
+def test_against_a_graph_of_gtsam() -> None:
+    """MagFactor3's unknowns in GTSAM's types: a factor a reading, its noise the residuals' own covariance."""
+    gtsam = pytest.importorskip("gtsam")
+    device, turns = Device(iron=NONE), anyhow(250)
+    readings = device.read(turns)
+
+    def factor(reading: FloatArray, turn: Any, noise: Any) -> Any:
+        def error(this: Any, values: Any, slopes: Any) -> FloatArray:
+            scale, sphere, bias = values.atDouble(0), values.atUnit3(1), values.atPoint3(2)
+            back = turn.inverse().matrix()
+            seen = back @ sphere.point3()
+            if slopes is not None:
+                slopes[0], slopes[1], slopes[2] = seen[:, None], scale * back @ sphere.basis(), np.eye(3)
+            return np.asarray(scale * seen + bias - reading)
+
+        return gtsam.CustomFactor(noise, [0, 1, 2], error)
+
+    values = gtsam.Values()
+    values.insert(0, 1.0)
+    values.insert(1, gtsam.Unit3(np.array([0.0, 0.3, -0.7])))
+    values.insert(2, np.zeros(3))
+    weight, rotations = 1e-4 * np.eye(3), [gtsam.Rot3(matrix) for matrix in turns.as_matrix()]
+    for _ in range(4):
+        noise = gtsam.noiseModel.Gaussian.Covariance(weight)
+        graph = gtsam.NonlinearFactorGraph()
+        for reading, turn in zip(readings / 5e-5, rotations, strict=True):
+            graph.add(factor(reading, turn, noise))
+        parameters = gtsam.LevenbergMarquardtParams()
+        parameters.setRelativeErrorTol(1e-15)
+        parameters.setAbsoluteErrorTol(1e-15)
+        values = gtsam.LevenbergMarquardtOptimizer(graph, values, parameters).optimize()
+        rows = np.array([graph.at(i).unwhitenedError(values) for i in range(graph.size())])
+        weight = rows.T @ rows / (len(rows) - 2.0)
+        weight = (len(rows) * weight + PRIOR * np.eye(3) * np.trace(weight) / 3.0) / (len(rows) + PRIOR)
+    found = calibrated(device, turns, soft_iron=False)
+    stddev = found.stddev
+    assert found.direction is not None
+    assert abs(found.scale - 5e-5 * values.atDouble(0)) < 1e-4 * stddev["scale"]
+    for axis, name in enumerate("xyz"):
+        assert abs(found.bias[axis] - 5e-5 * values.atPoint3(2)[axis]) < 1e-4 * stddev[f"bias.{name}"]
+        assert abs(found.direction[axis] - values.atUnit3(1).point3()[axis]) < 1e-4 * stddev[f"direction.{name}"]
+    assert np.array_equal(found.soft_iron, np.eye(3))
+    assert found.names == ("scale", "direction.x", "direction.y", "direction.z", "bias.x", "bias.y", "bias.z")
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+def test_the_published_constants_of_magyc() -> None:
+    """Field, iron and noise (mG) of MAGYC's simulation: arXiv 2412.09690; 6000 readings at 10 Hz, 10 mG."""
+    iron = np.array([[1.10, 0.10, 0.04], [0.10, 0.88, 0.02], [0.04, 0.02, 1.22]])
+    field_w, hard = np.array([227.0, 52.0, 412.0]), np.array([20.0, 120.0, 90.0])
+    size, strength = np.cbrt(np.linalg.det(iron)), float(np.linalg.norm(field_w))
+    rng, turns = np.random.default_rng(3), driving(6000, tilt=60.0)
+    readings = turns.inv().apply(field_w) @ iron.T + hard + rng.normal(scale=10.0, size=(6000, 3))
+    found = ns.calibration.known_attitude(readings, quaternions(turns), unit="mG")
+    assert found.verdict.ok
+    assert found.direction is not None
+    # 16 numbers within 5.4 deviations each: 1e-6 together.
+    for value, true, name in [
+        (found.scale, size * strength, "scale"),
+        *((found.direction[k], field_w[k] / strength, f"direction.{'xyz'[k]}") for k in range(3)),
+        *((found.bias[k], hard[k], f"bias.{'xyz'[k]}") for k in range(3)),
+        *((found.soft_iron[j, k], iron[j, k] / size, f"soft_iron.{'xyz'[j]}{'xyz'[k]}") for j in range(3)
+          for k in range(3)),
+    ]:  # fmt: skip
+        assert abs(value - true) < 5.4 * found.stddev[name], name
+    assert max(found.stddev[f"bias.{axis}"] for axis in "xyz") < 0.3  # mG, of 10 mG / sqrt(6000) = 0.13 at best
+    assert np.linalg.norm(found.bias - hard) < 1.5
+    truth = ns.calibration.known_attitude(readings, quaternions(turns), unit="mG", strength=strength)
+    lengths = np.linalg.norm(truth.apply(readings), axis=1)
+    assert abs(lengths.mean() / strength - 1.0) < 0.002
+
+
+@pytest.mark.parametrize("soft", [True, False])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("direction", [DOWN, -DOWN, np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])])
+def test_without_noise_it_is_exact(soft: bool, known: bool, direction: FloatArray) -> None:
+    turns = anyhow(300)
+    iron = IRON if soft else NONE
+    readings = 5e-5 * turns.inv().apply(direction) @ iron.T + (3e-4, -2e-4, 1e-4)
+    found = ns.calibration.known_attitude(
+        readings, quaternions(turns), soft_iron=soft, direction=2.0 * direction if known else None
+    )
+    assert math.isclose(found.scale, 5e-5, rel_tol=1e-9)
+    assert np.allclose(found.bias, (3e-4, -2e-4, 1e-4), rtol=0.0, atol=5e-14)
+    assert np.allclose(found.soft_iron, iron, rtol=0.0, atol=1e-9)
+    assert np.allclose(found.direction, direction, rtol=0.0, atol=1e-9)
+    assert math.isclose(float(np.linalg.det(found.soft_iron)), 1.0, rel_tol=1e-12)
+    assert found.verdict.ok
+
+
+def test_a_sensor_turned_in_its_mounting_is_part_of_the_soft_iron() -> None:
+    """Front-right-down axes under an attitude of front-left-up: half a turn about x."""
+    half = np.diag([1.0, -1.0, -1.0])
+    found = calibrated(Device(iron=half), anyhow(500))
+    assert np.allclose(found.soft_iron, half, atol=0.01)
+    assert np.allclose(found.direction, DOWN, atol=0.01)
+    assert "turns the field by 180 deg" in found.verdict.reasons[0]
+    slight = Rotation.from_euler("xyz", [5.0, -8.0, 12.0], degrees=True).as_matrix()
+    assert calibrated(Device(iron=slight @ IRON), anyhow(500)).verdict.ok
+
+
+def test_the_sums_against_numpy_and_the_interpreter(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+    turns = anyhow(1500)
+    field, attitude = Device().read(turns), 1.003 * quaternions(turns)  # a length that is divided out
+    statistics, plain = Statistics(), Statistics()
+    statistics.update(field, attitude)
+    u = np.hstack((turns.as_matrix().reshape(-1, 9), np.ones((1500, 1)), field - field[0]))
+    for level, (length, count) in enumerate([(1, 1500), (8, 184), (64, 16), (512, 0)]):
+        assert statistics.blocks(level) == count
+        blocks = u[: count * length].reshape(count, length, 13).sum(axis=1)
+        theirs = blocks.T @ blocks
+        bound = 1e-13 * np.sqrt(np.outer(np.diag(theirs), np.diag(theirs))) + 1e-300
+        assert (np.abs(statistics.products(level) - theirs) <= bound).all()
+    interpreted(_statistics._take)(field, attitude, field[0], 0, plain._products, plain._rows)
+    assert plain._products.tobytes() == statistics._products.tobytes()
+    assert plain._rows.tobytes() == statistics._rows.tobytes()
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+def test_a_record_in_parts_gives_the_same_to_the_last_bit() -> None:
+    turns = anyhow(5000)
+    field, attitude = Device().read(turns), quaternions(turns)
+    whole = ns.calibration.known_attitude(field, attitude)
+    for cuts in ([1, 2, 3], [63, 64, 65, 4095, 4097], [0, 0, 2500, 5000], list(range(0, 5000, 7))):
+        stream = KnownAttitude()
+        for rows, turned in zip(np.split(field, cuts), np.split(attitude, cuts), strict=True):
+            stream.update(rows, turned)
+        assert stream.count == 5000
+        found = stream.solve()
+        assert found.covariance.tobytes() == whole.covariance.tobytes()
+        assert str(found) == str(whole)
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+def test_on_a_vehicle_it_refuses_until_the_motion_is_there() -> None:
+    flat, tilted = driving(600), driving(600, tilt=40.0)
+    stream = KnownAttitude()
+    stream.update(Device().read(flat), quaternions(flat))
+    with pytest.raises(CalibrationError, match="motion"):
+        stream.solve()
+    with pytest.raises(CalibrationError, match="row 1"):
+        stream.update([[1.0, 2.0, 3.0], [math.nan, 0.0, 0.0]], [[1.0, 0.0, 0.0, 0.0]] * 2)
+    assert stream.count == 600
+    stream.update(Device().read(tilted, 2), quaternions(tilted))
+    first = stream.solve()
+    assert first.verdict.ok
+    stream.update(Device().read(tilted, 3), quaternions(tilted))
+    assert stream.solve().stddev["bias.z"] < first.stddev["bias.z"]
+
+
+MOUNTINGS = [Rotation.identity(), Rotation.from_euler("xyz", [0.3, -0.2, 0.5]), Rotation.from_euler("x", 1.5707963)]
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize("error", [0.0, 0.1, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0])
+@pytest.mark.parametrize("mounting", MOUNTINGS, ids=["level", "tilted", "on end"])
+@pytest.mark.parametrize("soft", [True, False])
+def test_planar_motion_is_never_accepted(error: float, mounting: Rotation, soft: bool) -> None:
+    """Whatever the errors of its attitudes pretend: refused, with the axis and what is missing."""
+    turns = driving(mounting=mounting)
+    said = str(refused(Device(iron=IRON if soft else NONE), turns, jolted(turns, error), soft_iron=soft))
+    axis = mounting.inv().apply([0.0, 0.0, 1.0])
+    axis = axis if axis[np.argmax(np.abs(axis))] > 0.0 else -axis
+    assert said.startswith("motion: turned about (")
+    told = [float(value) for value in said.partition("(")[2].partition(")")[0].split(",")]
+    assert np.allclose(told, axis, atol=0.02)
+    assert "30 deg or more" in said
+    if error == 0.0:
+        exact = refused(Device(), turns, attitude_stddev=0.0)
+        assert "motion" in exact.what
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize("tilt", [10.0, 20.0, 30.0, 60.0])
+@pytest.mark.parametrize("soft", [True, False])
+@pytest.mark.parametrize("stddev", [1e-9, 1e-7, 5e-7])
+def test_good_motion_is_never_refused(tilt: float, soft: bool, stddev: float) -> None:
+    """From 10 degrees of sway on, a noise up to a hundredth of the field, attitudes exact or off by half a degree."""
+    for seed, mounting in enumerate(MOUNTINGS):
+        turns = driving(tilt=tilt, mounting=mounting)
+        device = Device(iron=IRON if soft else NONE, stddev=(stddev,) * 3)
+        for error in (0.0, 0.5):
+            given = quaternions(jolted(turns, error, seed))
+            found = ns.calibration.known_attitude(device.read(turns, seed), given, soft_iron=soft)
+            assert found.verdict.weakest < 0.02
+            assert found.verdict.ok, found.verdict
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize("tilt", [2.5, 3.0, 5.0])
+def test_poor_motion_is_given_with_the_reason(tilt: float) -> None:
+    found = calibrated(Device(), driving(tilt=tilt))
+    assert not found.verdict.ok
+    assert "attitude errors of 0.5 deg make it wrong by" in found.verdict.reasons[-1]
+    assert "turn the sensor by 30 deg or more about x and y too" in str(found)
+    assert calibrated(Device(), driving(tilt=5.0), attitude_stddev=1e-4).verdict.ok
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+def test_motions_that_tell_less_are_refused_with_what_is_missing() -> None:
+    still = Rotation.from_rotvec(1e-3 * np.random.default_rng(1).normal(size=(2000, 3)))
+    error = refused(Device(), still)
+    assert "turned by 0.08" in error.what
+    assert "deg (rms) only" in error.what
+    assert "two axes" in error.remedy
+    pitching = Rotation.from_euler("y", np.linspace(0.0, 60.0, 3000)[:, None])
+    error = refused(Device(), pitching)
+    assert "turned about (0.00, 1.00, 0.00) in the sensor, and 0 deg (rms) about other axes" in error.what
+    assert "about x and z too" in error.remedy
+    error = refused(Device(iron=NONE), driving(), soft_iron=False)
+    assert error.allowed == "must tell direction.z, bias.z apart"
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+def test_planar_motion_is_enough_where_it_is() -> None:
+    """Scale and bias alone, the direction known: four numbers, which a turn about the vertical tells apart."""
+    found = calibrated(Device(iron=NONE), driving(), soft_iron=False, direction=DOWN)
+    assert found.freedom == 4
+    assert found.verdict.ok
+    assert abs(found.bias[2] - 4e-6) < 5.0 * found.stddev["bias.z"]
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+def test_the_feigned_part_is_what_attitude_errors_take_away() -> None:
+    """A known direction, scale and bias: errors of the attitude shrink the scale by the part that was told."""
+    device, count = Device(iron=NONE, stddev=(1e-9,) * 3), 200000
+    swaying = Rotation.from_euler("xyz", 0.05 * np.sin(np.outer(np.arange(count), (0.011, 0.007, 0.005))))
+    statistics = Statistics()
+    statistics.update(device.read(swaying), quaternions(jolted(swaying, 0.5)))
+    sums = Sums.of(statistics.products(0), statistics.count)
+    plain = start(sums, DOWN, soft_iron=False)  # least squares, all readings of one weight
+    part = motion(sums, plain).feigned * math.radians(0.5) ** 2
+    assert 0.03 < part < 0.1
+    # Errors of 0.009 of the field an axis in a motion of 0.05 rms: 0.009 / 0.05 / sqrt(count) of the scale, 5 times.
+    assert math.isclose(1.0 - plain.scale * sums.size / 5e-5, part, abs_tol=5.0 * 0.009 / 0.05 / math.sqrt(count))
+
+
+@pytest.mark.requirement("FAC-7")
+def test_too_few_readings() -> None:
+    turns = anyhow(40)
+    field, attitude = Device().read(turns), quaternions(turns)
+    for count in (0, 1, 2, 14):
+        with pytest.raises(CalibrationError, match=f"field: {count} reading") as raised:
+            ns.calibration.known_attitude(field[:count], attitude[:count])
+        assert "at least 15 for 14 parameters" in str(raised.value)
+    assert ns.calibration.known_attitude(field[:15], attitude[:15]).freedom == 14
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+def test_readings_that_are_all_alike_or_saturated() -> None:
+    turns = anyhow(4000)
+    attitude = quaternions(turns)
+    with pytest.raises(CalibrationError, match="all readings are alike"):
+        ns.calibration.known_attitude(np.tile([1e-5, 2e-5, 3e-5], (4000, 1)), attitude)
+    clipped = np.minimum(Device().read(turns), 4e-5)
+    with pytest.raises(CalibrationError, match=r"field along x: [0-9]+ readings stand at 4e-05"):
+        ns.calibration.known_attitude(clipped, attitude)
+
+
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize(("factor", "unit"), [(1e9, "nT"), (1e4, "G"), (1e6, "uT"), (1e3, "mT"), (1e7, "mG")])
+def test_a_wrong_unit_is_named_and_the_right_one_taken(factor: float, unit: str) -> None:
+    turns = anyhow(500)
+    field = factor * Device().read(turns)
+    with pytest.raises(CalibrationError, match=f'unit="{unit}"'):
+        ns.calibration.known_attitude(field, quaternions(turns))
+    found = ns.calibration.known_attitude(field, quaternions(turns), unit=unit, strength=factor * 4.8e-5)
+    assert math.isclose(found.scale, factor * 5e-5, rel_tol=0.01)
+    assert found.unit == unit
+    assert math.isclose(float(np.linalg.norm(found.apply(field), axis=1).mean()), factor * 4.8e-5, rel_tol=0.01)
+    for unchecked in (1e30, 1e-30):
+        assert ns.calibration.known_attitude(unchecked * field, quaternions(turns), unit=None).verdict.ok
+
+
+def test_numbers_that_cannot_be_squared() -> None:
+    turns = anyhow(500)
+    for size in (1e200, 1e-200):
+        with pytest.raises(CalibrationError, match="cannot be squared"):
+            ns.calibration.known_attitude(size * Device().read(turns), quaternions(turns), unit=None)
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+def test_an_attitude_that_means_something_else() -> None:
+    turns = driving(tilt=60.0)
+    field = Device().read(turns)
+    for given, meaning in [
+        (turns.as_quat(), "x y z w, from sensor to world"),
+        (quaternions(turns.inv()), "w x y z, but from world to sensor"),
+    ]:
+        with pytest.raises(CalibrationError, match="rotation_ws: fits the readings when read as") as raised:
+            ns.calibration.known_attitude(field, given)
+        assert meaning in str(raised.value)
+    both = ns.calibration.known_attitude(field, turns.inv().as_quat())
+    assert "turns the field by" in both.verdict.reasons[0]
+    assert "w x y z" in both.verdict.reasons[0]
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+def test_attitudes_of_another_recording() -> None:
+    error = refused(Device(), anyhow(3000, 1), anyhow(3000, 2))
+    assert "explained by the attitude" in str(error)
+    assert "same instants" in error.remedy
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+def test_a_lag_of_the_attitude_is_seen() -> None:
+    """A tenth of a second, and a second, at half a radian a second: the residuals hang together."""
+    turns = driving(3010, tilt=40.0)
+    field, attitude = Device().read(turns), quaternions(turns)
+    found = ns.calibration.known_attitude(field[1:], attitude[:-1])
+    assert not found.verdict.ok
+    assert "a lag between the sensors" in str(found.verdict)
+    with pytest.raises(CalibrationError, match=r"residuals: known to .* a lag between the sensors"):
+        ns.calibration.known_attitude(field[10:], attitude[:-10])
+
+
+def test_left_handed_axes_and_a_field_upside_down() -> None:
+    mirrored = Device(iron=IRON @ np.diag([1.0, 1.0, -1.0]))
+    assert "left-handed" in str(refused(mirrored, anyhow(500), direction=DOWN))
+    upside = refused(Device(iron=NONE), anyhow(500), direction=-DOWN, soft_iron=False)
+    assert "against the direction given" in str(upside)
+
+
+def test_an_axis_that_hardly_sees_the_field() -> None:
+    error = refused(Device(iron=np.diag([1.0, 1.0, 0.1])), anyhow(500))
+    assert error.what == "soft_iron"
+    assert "times as much as another; must be at most 5" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"unit": "tesla"}, "unit"),
+        ({"strength": -1.0}, "strength"),
+        ({"direction": [0.0, 0.0, 0.0]}, "direction"),
+        ({"direction": [1.0, 0.0]}, "direction"),
+        ({"direction": [1.0, math.nan, 0.0]}, "direction"),
+        ({"attitude_stddev": -0.1}, "attitude_stddev"),
+        ({"attitude_stddev": math.nan}, "attitude_stddev"),
+    ],
+)
+def test_options_that_are_none(options: dict[str, Any], what: str) -> None:
+    with pytest.raises(CalibrationError, match=what):
+        KnownAttitude(**options)
+
+
+def garbage(rng: np.random.Generator) -> tuple[Vectors, Quaternions]:
+    """Return readings and attitudes of some hundred rows, each of one of several degenerate kinds."""
+    count = int(rng.integers(15, 200))
+    some, line = rng.normal(size=(count, 3)), rng.normal(size=(count, 1)) * rng.normal(size=3)
+    few = np.repeat(rng.normal(size=(2, 3)), count, axis=0)[:count]
+    field = [some, line, np.round(some), few + 1e-9 * some, np.cumsum(some, axis=0), 1e12 + some, some**9][
+        int(rng.integers(7))
+    ]
+    fixed = np.tile(rng.normal(size=4), (count, 1))
+    turns = [rng.normal(size=(count, 4)), fixed, fixed + 1e-7 * rng.normal(size=(count, 4))][int(rng.integers(3))]
+    turns = np.where(rng.random((count, 1)) < 0.3, turns[0], turns)
+    return 10.0 ** rng.uniform(-12, 9) * field, turns / np.linalg.norm(turns, axis=1)[:, None]
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize("soft", [True, False])
+@pytest.mark.parametrize("known", [True, False])
+def test_garbage_ends_in_our_error_or_in_numbers(soft: bool, known: bool) -> None:
+    rng, given = np.random.default_rng(9), 0
+    for _ in range(30):
+        field, turns = garbage(rng)
+        try:
+            found = ns.calibration.known_attitude(
+                field, turns, unit=None, soft_iron=soft, direction=DOWN if known else None
+            )
+        except CalibrationError as error:
+            assert error.remedy  # noqa: PT017
+            continue
+        given += 1
+        assert np.isfinite(found.covariance).all()
+        assert not found.verdict.ok
+    assert given < 4
+
+
+def test_the_plane_across_a_direction() -> None:
+    for direction in anyhow(50).apply([0.0, 0.0, 1.0]):
+        sides = plane(direction)
+        assert np.allclose(sides.T @ sides, np.eye(2), atol=1e-15)
+        assert np.allclose(sides.T @ direction, 0.0, atol=1e-15)

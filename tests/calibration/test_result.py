@@ -1,0 +1,145 @@
+"""The result: applied, printed, kept in a file."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from navsense.calibration import Calibration
+from navsense.calibration.verdict import Verdict, Whiteness
+from navsense.errors import CalibrationError
+
+IRON = np.array([[1.1, 0.05, -0.03], [0.04, 0.95, 0.02], [-0.06, 0.07, 0.9]])
+IRON /= np.cbrt(np.linalg.det(IRON))
+NAMES = ("scale", *(f"{what}.{axis}" for what in ("direction", "bias") for axis in "xyz"))
+NAMES += tuple(f"soft_iron.{row}{column}" for row in "xyz" for column in "xyz")
+
+
+def made() -> Calibration:
+    deviation = np.arange(1.0, 17.0) / 100.0
+    return Calibration(
+        method="known attitude",
+        scale=48.0,
+        direction=np.array([0.0, 0.6, -0.8]),
+        bias=np.array([10.0, -20.0, 30.0]),
+        soft_iron=IRON.copy(),
+        covariance=np.diag(deviation**2),
+        names=NAMES,
+        freedom=14,
+        residual_stddev=0.3,
+        count=1000,
+        unit="uT",
+        strength=50.0,
+        verdict=Verdict(0.02, 0.9, Whiteness(white=False, inflation=2.5, span=8), ("tilt it",)),
+    )
+
+
+@pytest.mark.requirement("FAC-7")
+def test_apply_undoes_the_model() -> None:
+    """m = scale S u + bias by the definition, and back to strength u."""
+    seen = np.random.default_rng(1).normal(size=(20, 3))
+    seen /= np.linalg.norm(seen, axis=1)[:, None]
+    readings = np.array([48.0 * (IRON @ u) + [10.0, -20.0, 30.0] for u in seen])
+    assert np.allclose(made().apply(readings), 50.0 * seen, rtol=0.0, atol=1e-12)
+    own = replace(made(), strength=None)
+    assert np.allclose(own.apply(readings), 48.0 * seen, rtol=0.0, atol=1e-12)
+    assert np.allclose(made().apply(readings[0]), 50.0 * seen[0], rtol=0.0, atol=1e-12)
+
+
+def test_the_printed_formula_is_the_one_applied() -> None:
+    """The numbers are read from the text and the formula done by hand."""
+    text = made().formula
+    bias = [float(value) for value in re.search(r"bias = \((.*)\) uT", text).group(1).split(",")]
+    rows = [[float(v) for v in row.split(",")] for row in re.findall(r"^\s+\[(.*)\]$", text, re.MULTILINE)]
+    reading = np.array([33.0, 11.0, -7.0])
+    by_hand = [sum(m * (r - b) for m, r, b in zip(row, reading, bias, strict=True)) for row in rows]
+    assert np.allclose(by_hand, made().apply(reading), rtol=1e-7)
+    assert "of length 50 uT" in text
+    assert "of length 48 uT" in replace(made(), strength=None).formula
+    assert "uT" not in replace(made(), unit=None).formula
+
+
+def test_the_text_has_every_number_with_deviation_and_unit() -> None:
+    text = str(made())
+    assert "scale      48 +- 0.01 uT" in text
+    assert "bias       (10 +- 0.05, -20 +- 0.06, 30 +- 0.07) uT" in text
+    assert "direction  (0 +- 0.02, 0.6 +- 0.03, -0.8 +- 0.04) in the world" in text
+    assert f"{IRON[2, 2]:.6g} +- 0.16]" in text
+    assert "residual   0.3 uT an axis" in text
+    assert "1000 readings" in text
+    assert text.endswith("- tilt it")
+    assert made().formula in text
+    plain = replace(made(), direction=None, covariance=np.diag([1.0]), names=("scale",), freedom=1)
+    assert "direction" not in str(plain)
+    assert "bias       (10, -20, 30) uT" in str(plain)
+
+
+def test_rows_that_are_none_stay_none() -> None:
+    readings = np.array([[math.nan, 1.0, 2.0], [1.0, 2.0, 3.0]])
+    calibrated = made().apply(readings)
+    assert np.isnan(calibrated[0]).all()
+    assert np.isfinite(calibrated[1]).all()
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (5, 4), (2, 5, 3)])
+def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(CalibrationError, match=re.escape(str(shape))):
+        made().apply(np.zeros(shape))
+
+
+def test_results_are_read_only() -> None:
+    found = made()
+    assert found.direction is not None
+    for array in (found.bias, found.soft_iron, found.covariance, found.direction):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_kept_in_a_file_to_the_last_bit(tmp_path: Path, plain: bool) -> None:
+    found = replace(made(), direction=None, strength=None, unit=None) if plain else made()
+    found.save(tmp_path / "mag.json")
+    back = Calibration.load(tmp_path / "mag.json")
+    assert str(back) == str(found)
+    for name in ("method", "scale", "names", "freedom", "residual_stddev", "count", "unit", "strength", "verdict"):
+        assert getattr(back, name) == getattr(found, name), name
+    for name in ("bias", "soft_iron", "covariance"):
+        assert getattr(back, name).tobytes() == getattr(found, name).tobytes()
+    assert (back.direction is None) == plain
+
+
+def test_a_file_that_is_none_of_ours(tmp_path: Path) -> None:
+    file = tmp_path / "mag.json"
+    with pytest.raises(CalibrationError, match="does not exist"):
+        Calibration.load(file)
+    made().save(file)
+    good = json.loads(file.read_text(encoding="utf-8"))
+    wrong: dict[str, object] = {
+        "format": "navsense calibration 9",
+        "bias": [1.0, 2.0],
+        "scale": -1.0,
+        "soft_iron": np.zeros((3, 3)).tolist(),
+        "covariance": [[1.0]],
+        "residual_stddev": math.nan,
+        "verdict": 3,
+        "names": None,
+        "direction": [1.0, math.inf, 0.0],
+    }
+    for name, value in wrong.items():
+        file.write_text(json.dumps({**good, name: value}), encoding="utf-8")
+        with pytest.raises(CalibrationError, match=re.escape(str(file))):
+            Calibration.load(file)
+    for text in ("", "[]", "3", "[" * 100000, '{"format": 1'):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(CalibrationError):
+            Calibration.load(file)
+    with pytest.raises(CalibrationError, match="folder"):
+        Calibration.load(tmp_path)
+    with pytest.raises(CalibrationError, match=re.escape(str(tmp_path))):
+        made().save(tmp_path)

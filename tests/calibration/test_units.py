@@ -1,0 +1,84 @@
+"""Units of the field, and one taken for another."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from navsense.calibration.units import UNITS, check_scale, checked_strength, checked_unit, likely, named
+from navsense.errors import CalibrationError
+
+
+def test_one_field_in_every_unit() -> None:
+    """Half a gauss: 50 microtesla by the definitions of the units."""
+    same = {"T": 5e-5, "mT": 0.05, "uT": 50.0, "nT": 50000.0, "G": 0.5, "mG": 500.0}
+    assert set(same) == set(UNITS)
+    for unit, value in same.items():
+        assert math.isclose(value * UNITS[unit], 5e-5, rel_tol=1e-15)
+        check_scale(value, unit, None)
+        assert checked_strength(value, unit) == value
+
+
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize("said", sorted(UNITS))
+@pytest.mark.parametrize("meant", sorted(UNITS))
+def test_a_wrong_unit_is_named(said: str, meant: str) -> None:
+    """Factors of 1e3, 1e4, 1e5, 1e7 and 1e9 among them."""
+    value = 4.8e-5 / UNITS[meant]
+    if said == meant:
+        check_scale(value, said, None)
+        return
+    with pytest.raises(CalibrationError) as raised:
+        check_scale(value, said, None)
+    assert f'unit="{meant}"' in raised.value.remedy
+    assert f"({said})" in raised.value.what
+    with pytest.raises(CalibrationError, match=f'unit="{meant}"'):
+        checked_strength(value, said)
+
+
+def test_every_field_of_the_earth_is_believed_and_its_unit_found() -> None:
+    """22 and 67 microtesla are the least and the most of the World Magnetic Model on the surface."""
+    for tesla in (22e-6, 45e-6, 67e-6):
+        for unit, factor in UNITS.items():
+            check_scale(tesla / factor, unit, None)
+            assert unit in likely(tesla / factor)
+
+
+def test_what_is_no_earths_field_in_any_unit_is_refused_without_a_guess() -> None:
+    with pytest.raises(CalibrationError, match="no usual unit"):
+        check_scale(3e-20, "uT", None)
+
+
+def test_numbers_without_a_unit_are_not_checked() -> None:
+    check_scale(1.0, None, None)
+    check_scale(123456789.0, None, 1.0)
+    assert checked_strength(1.0, None) == 1.0
+    assert named(None) == ""
+    assert named("uT") == " uT"
+
+
+@pytest.mark.parametrize(("scale", "fits"), [(150.0, True), (150.1, False), (16.67, True), (16.6, False)])
+def test_a_known_strength_bounds_the_scale_by_a_factor_of_three(scale: float, fits: bool) -> None:
+    if fits:
+        check_scale(min(scale, 149.9), "uT", 50.0)
+    else:
+        with pytest.raises(CalibrationError, match="must be"):
+            check_scale(scale, "uT", 50.0)
+
+
+def test_the_known_strength_alone_can_refuse() -> None:
+    with pytest.raises(CalibrationError, match="within a factor of 3 of the known strength, 25"):
+        check_scale(80.0, "uT", 25.0)
+
+
+@pytest.mark.parametrize("strength", [0.0, -5e-5, math.nan, math.inf, "50", True])
+def test_what_is_no_strength(strength: float) -> None:
+    with pytest.raises(CalibrationError, match="strength"):
+        checked_strength(strength, "T")
+
+
+def test_an_unknown_unit_lists_the_known_ones() -> None:
+    with pytest.raises(CalibrationError, match="nT"):
+        checked_unit("tesla")
+    assert checked_unit(None) is None

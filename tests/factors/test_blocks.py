@@ -1,0 +1,339 @@
+"""Many measurements in one call, against GTSAM's own factors and derivatives, one measurement at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense.compiled import INTERPRETED
+from navsense.errors import FactorError
+from navsense.factors import MagFactor3, blocks
+from navsense.typing import AnyArray
+
+pytestmark = pytest.mark.requirement("FAC-6:blocks")
+
+N = 60
+FIELD = 48343.4
+"""nT: GTSAM's example."""
+
+ROUNDING = 1e-10
+"""nT: some 10 roundings of numbers of 5e4, each 7e-12 at most."""
+
+POLES = np.array(
+    [
+        [1.0, 0.0, 0.0],
+        [0.0, 1.0, 0.0],
+        [0.0, 0.0, 1.0],
+        [0.0, 0.0, -1.0],
+        [1.0, 1.0, 1.0],
+        [1.0, -1.0, 2.0],
+        [2.0, 1.0, 1.0],
+        [1.0, 1e-9, -1e-9],
+        [0.0, 1.0, 1.0],
+    ]
+)
+"""Directions on the axes, where two parts are equally small, and beside such places."""
+
+
+def draws(seed: int, count: int = N) -> dict[str, AnyArray]:
+    """Return random attitudes, measurements and what is known of them, a row each."""
+    random = np.random.default_rng(seed)
+    quaternion = random.normal(size=(count, 4))
+    return {
+        "quaternion": quaternion / np.linalg.norm(quaternion, axis=1)[:, None],
+        "theta": random.uniform(-4.0, 4.0, count),
+        "measured": FIELD * random.normal(size=(count, 3)),
+        "scale": FIELD * random.uniform(0.5, 2.0, count),
+        "direction": random.normal(size=(count, 3)),
+        "bias": 300.0 * random.normal(size=(count, 3)),
+    }
+
+
+def held(given: dict[str, AnyArray], shared: str) -> dict[str, AnyArray]:
+    """Return the draws with the named ones reduced to one for all."""
+    return {name: value[0] if name in shared.split() else value for name, value in given.items()}
+
+
+def each(given: dict[str, AnyArray], shared: str, name: str, i: int) -> AnyArray:
+    return given[name] if name in shared.split() else given[name][i]
+
+
+def against(block: blocks.Block, i: int, residual: AnyArray, jacobians: list[AnyArray]) -> None:
+    """Hold a row of a block to another program's numbers."""
+    assert block.residual[i] == pytest.approx(residual, abs=ROUNDING, rel=0.0)
+    assert len(block.jacobians) == len(jacobians)
+    for ours, theirs in zip(block.jacobians, jacobians, strict=True):
+        assert ours[i].shape == theirs.shape
+        assert np.abs(ours[i] - theirs).max() <= ROUNDING
+
+
+SHARED = ["", "measured scale direction bias", "theta quaternion", "scale direction bias", "theta quaternion bias"]
+
+
+@pytest.mark.requirement("FAC-2")
+@pytest.mark.parametrize("shared", SHARED)
+@pytest.mark.parametrize("columns", [1, 3, 6])
+def test_headings_and_attitudes_are_gtsams(columns: int, shared: str) -> None:
+    gtsam = pytest.importorskip("gtsam")
+    given = held(draws(columns), shared)
+    known = given["measured"], given["scale"], given["direction"], given["bias"]
+    mount = gtsam.Rot3.RzRyRx(1.5, 0.9, -1.15)
+    if columns == 1:
+        block = blocks.mag_factor(given["theta"], *known)
+    elif columns == 3:
+        block = blocks.mag_factor1(given["quaternion"], *known)
+    else:
+        block = blocks.mag_pose_factor_pose3(given["quaternion"], *known, rotation_bs=mount)
+    assert block.residual.shape == (N, 3)
+    for i in range(N):
+        m, s, d, b = (each(given, shared, name, i) for name in ("measured", "scale", "direction", "bias"))
+        h = np.zeros((3, columns), order="F")
+        if columns == 6:
+            pose = gtsam.Pose3(gtsam.Rot3(*each(given, shared, "quaternion", i)), np.array([3.0, -2.0, 5.0]))
+            e = gtsam.MagPoseFactorPose3(1, m, s, d, b, None, gtsam.Pose3(mount, np.ones(3))).evaluateError(pose, h)
+        elif columns == 3:
+            rotation = gtsam.Rot3(*each(given, shared, "quaternion", i))
+            e = gtsam.MagFactor1(1, m, s, gtsam.Unit3(d), b, None).evaluateError(rotation, h)
+        else:
+            rotation = gtsam.Rot2(float(each(given, shared, "theta", i)))
+            e = gtsam.MagFactor(1, m, s, gtsam.Unit3(d), b, None).evaluateError(rotation, h)
+        against(block, i, e, [h])
+
+
+@pytest.mark.requirement("FAC-2")
+@pytest.mark.parametrize("shared", SHARED)
+def test_plane_poses_are_gtsams(shared: str) -> None:
+    gtsam = pytest.importorskip("gtsam")
+    given = draws(7)
+    given = held({name: value[:, :2] if value.shape == (N, 3) else value for name, value in given.items()}, shared)
+    known = given["measured"], given["scale"], given["direction"], given["bias"]
+    block = blocks.mag_pose_factor_pose2(given["theta"], *known, rotation_bs=-0.3)
+    for i in range(N):
+        m, s, d, b = (each(given, shared, name, i) for name in ("measured", "scale", "direction", "bias"))
+        h = np.zeros((2, 3), order="F")
+        factor = gtsam.MagPoseFactorPose2(1, m, s, d, b, None, gtsam.Pose2(1.0, -2.0, -0.3))
+        pose = gtsam.Pose2(-3.0, 12.0, float(each(given, shared, "theta", i)))
+        against(block, i, factor.evaluateError(pose, h), [h])
+
+
+@pytest.mark.requirement("FAC-2")
+@pytest.mark.parametrize(
+    "shared", ["", "scale direction bias", "measured quaternion", "scale direction bias quaternion"]
+)
+def test_unknown_fields_are_gtsams_rotations_and_bases(shared: str) -> None:
+    """GTSAM's wheel has neither factor: what it has of them, rotation and tangent basis, at each of the rows."""
+    gtsam = pytest.importorskip("gtsam")
+    given = draws(9)
+    given["direction"][: len(POLES)] = POLES
+    given = held(given, shared)
+    names = ("bias", "measured", "quaternion")
+    unit = given["direction"] / np.linalg.norm(given["direction"], axis=-1, keepdims=True)
+    field = np.asarray(given["scale"])[..., None] * unit
+    third = blocks.mag_factor3(given["scale"], given["direction"], *(given[name] for name in names))
+    second = blocks.mag_factor2(field, *(given[name] for name in names))
+    for i in range(N):
+        s, d, b, m, q = (each(given, shared, name, i) for name in ("scale", "direction", *names))
+        rotation, direction = gtsam.Rot3(*q), gtsam.Unit3(d)
+        e = rotation.unrotate(s * direction.point3()) + b - m
+        turned = rotation.matrix().T
+        against(second, i, e, [turned, np.eye(3)])
+        basis = direction.basis()
+        against(third, i, e, [(turned @ direction.point3())[:, None], s * turned @ basis, np.eye(3)])
+
+
+@pytest.mark.requirement("FAC-2")
+def test_derivatives_of_mag_factor3_are_those_of_gtsams_numerical_ones() -> None:
+    gtsam = pytest.importorskip("gtsam")
+    numerical = pytest.importorskip("gtsam.utils.numerical_derivative")
+    given = held(draws(11, len(POLES)), "bias")
+    block = blocks.mag_factor3(1.3, POLES, given["bias"] / FIELD, given["measured"] / FIELD, given["quaternion"])
+    for i, pole in enumerate(POLES):
+        rotation, measured = gtsam.Rot3(*given["quaternion"][i]), given["measured"][i] / FIELD
+
+        def error(scale: float, direction: Any, bias: AnyArray, r: Any = rotation, m: AnyArray = measured) -> AnyArray:
+            return r.unrotate(scale * direction.point3()) + bias - m
+
+        at = (1.3, gtsam.Unit3(pole), given["bias"] / FIELD)
+        for k, derivative in enumerate(("numericalDerivative31", "numericalDerivative32", "numericalDerivative33")):
+            # central differences of step 1e-5: 1e-16 / 1e-5 of rounding, 1e-10 of the third derivative
+            assert np.abs(getattr(numerical, derivative)(error, *at) - block.jacobians[k][i]).max() < 1e-9
+
+
+def test_a_row_is_the_factor_itself() -> None:
+    given = draws(13, 3)
+    names = ("scale", "direction", "bias", "measured", "quaternion")
+    block = blocks.mag_factor3(*(given[name] for name in names))
+    for i in range(3):
+        s, d, b, m, q = (given[name][i] for name in names)
+        h = [np.zeros((3, 1)), np.zeros((3, 2)), np.zeros((3, 3))]
+        e = MagFactor3(1, 2, 3, m, q).evaluateError(float(s), d, b, *h)
+        against(block, i, e, h)
+
+
+def test_matrices_rotations_and_quaternions_are_one() -> None:
+    gtsam = pytest.importorskip("gtsam")
+    given = held(draws(15, 5), "scale direction bias")
+    rotations = [gtsam.Rot3(*q) for q in given["quaternion"]]
+    known = given["measured"], given["scale"], given["direction"], given["bias"]
+    block = blocks.mag_factor1(given["quaternion"], *known)
+    for same in (rotations, np.array([r.matrix() for r in rotations])):
+        assert np.abs(blocks.mag_factor1(same, *known).residual - block.residual).max() <= ROUNDING
+    one = blocks.mag_factor1(rotations[0], *known)
+    assert np.abs(one.residual[0] - block.residual[0]).max() <= ROUNDING
+
+
+CALLS: dict[str, Callable[[dict[str, AnyArray], slice, blocks.Block | None], blocks.Block]] = {
+    "mag_factor": lambda g, at, out: blocks.mag_factor(
+        g["theta"][at], g["measured"][at], FIELD, g["direction"][0], g["bias"][0], out=out
+    ),
+    "mag_factor1": lambda g, at, out: blocks.mag_factor1(
+        g["quaternion"][at], g["measured"][at], FIELD, g["direction"][at], g["bias"][0], out=out
+    ),
+    "mag_factor2": lambda g, at, out: blocks.mag_factor2(
+        g["bias"][0], g["bias"][1], g["measured"][at], g["quaternion"][at], out=out
+    ),
+    "mag_factor3": lambda g, at, out: blocks.mag_factor3(
+        FIELD, g["direction"][0], g["bias"][1], g["measured"][at], g["quaternion"][at], out=out
+    ),
+    "mag_pose_factor_pose2": lambda g, at, out: blocks.mag_pose_factor_pose2(
+        g["theta"][at], g["measured"][at, :2], FIELD, g["direction"][0, :2], g["bias"][0, :2], 0.3, out=out
+    ),
+    "mag_pose_factor_pose3": lambda g, at, out: blocks.mag_pose_factor_pose3(
+        g["quaternion"][at], g["measured"][at], FIELD, g["direction"][0], g["bias"][0], g["quaternion"][0], out=out
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_record_cut_anywhere_is_the_record_bitwise(name: str) -> None:
+    given = draws(17)
+    whole = CALLS[name](given, slice(None), None)
+    for cut in (0, 1, 23, N):
+        parts = [CALLS[name](given, part, None) for part in (slice(0, cut), slice(cut, None))]
+        assert np.array_equal(whole.residual, np.concatenate([part.residual for part in parts]))
+        for k, jacobian in enumerate(whole.jacobians):
+            assert np.array_equal(jacobian, np.concatenate([part.jacobians[k] for part in parts]))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_earlier_block_is_filled_anew(name: str) -> None:
+    given, other = draws(19), draws(21)
+    first = CALLS[name](given, slice(None), None)
+    residual = first.residual
+    again = CALLS[name](other, slice(None), first)
+    assert again.residual is residual
+    fresh = CALLS[name](other, slice(None), None)
+    assert np.array_equal(again.residual, fresh.residual)
+    for ours, theirs in zip(again.jacobians, fresh.jacobians, strict=True):
+        assert np.array_equal(ours, theirs)
+
+
+def test_residuals_alone() -> None:
+    given = draws(23)
+    block = blocks.mag_factor2(given["bias"][0], given["bias"][1], given["measured"], given["quaternion"])
+    alone = blocks.mag_factor2(
+        given["bias"][0], given["bias"][1], given["measured"], given["quaternion"], jacobians=False
+    )
+    assert alone.jacobians == ()
+    assert np.array_equal(alone.residual, block.residual)
+
+
+@pytest.mark.compiled
+@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
+def test_the_interpreter_gives_the_same_bits(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+    given = draws(25)
+    measured, bias, direction = given["measured"], given["bias"][:1].copy(), given["direction"]
+    quaternion, theta = given["quaternion"], given["theta"][:, None].copy()
+    scale, none = np.full((1, 1), FIELD), np.empty((0, 4))
+    for kernel, arguments, shapes in (
+        (blocks._yaw, (theta, measured, scale, direction, bias, np.array([0.3])), [(3, 1)]),
+        (blocks._attitude, (quaternion, measured, scale, direction, bias, none), [(3, 3)]),
+        (blocks._attitude, (quaternion, measured, scale, direction, bias, quaternion), [(3, 6)]),
+        (blocks._field, (direction, bias, measured, quaternion), [(3, 3)]),
+        (blocks._direction, (scale, direction, bias, measured, quaternion), [(3, 1), (3, 2)]),
+    ):
+        results = []
+        for run in (kernel, interpreted(kernel)):
+            out = [np.empty((N, 3)), *(np.empty((N, *shape)) for shape in shapes)]
+            assert run(*arguments, *out) == -1
+            results.append(out)
+        for ours, theirs in zip(*results, strict=True):
+            assert np.array_equal(ours, theirs)
+
+
+@pytest.mark.compiled
+def test_a_million_in_one_call() -> None:
+    random = np.random.default_rng(27)
+    angle = random.uniform(-np.pi, np.pi, 1_000_000)
+    measured = FIELD * random.normal(size=(angle.size, 3))
+    quaternion = np.column_stack((np.cos(angle / 2), np.zeros_like(angle), np.zeros_like(angle), np.sin(angle / 2)))
+    block = blocks.mag_factor1(quaternion, measured, FIELD, [0.6, 0.0, 0.8], [10.0, -5.0, 2.0])
+    x, z = 0.6 * FIELD, 0.8 * FIELD
+    field = np.column_stack((x * np.cos(angle), -x * np.sin(angle), np.full_like(angle, z)))
+    assert np.abs(block.residual - (field + (10.0, -5.0, 2.0) - measured)).max() < ROUNDING
+    h = block.jacobians[0]
+    for i, j, k, sign in ((0, 1, 2, -1), (0, 2, 1, 1), (1, 2, 0, -1)):
+        assert np.abs(h[:, i, j] - sign * field[:, k]).max() < ROUNDING
+        assert np.array_equal(h[:, i, j], -h[:, j, i])
+    assert not h[:, (0, 1, 2), (0, 1, 2)].any()
+
+
+def call(**changed: object) -> blocks.Block:
+    given: dict[str, Any] = {
+        "rotation_nb": np.tile([1.0, 0.0, 0.0, 0.0], (4, 1)),
+        "measured": np.ones((4, 3)),
+        "scale": 2.0,
+        "direction": [0.0, 0.0, 1.0],
+        "bias": [0.0, 0.0, 0.0],
+    }
+    return blocks.mag_factor1(**{**given, **changed})
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"measured": np.ones((4, 2))}, "shape of measured"),
+        ({"measured": np.ones((5, 3))}, r"rows of measured.*must be 4, as those of rotation_nb"),
+        ({"measured": "north"}, "measured.*array of numbers"),
+        ({"measured": [[1.0, 2.0, 3.0], [1.0]]}, "measured.*array of numbers"),
+        ({"bias": [True, False, True]}, "bias.*array of numbers"),
+        ({"scale": 1j}, "scale.*array of numbers"),
+        ({"measured": np.where(np.arange(12).reshape(4, 3) == 7, np.nan, 1.0)}, "measured of row 2.*finite"),
+        ({"bias": [0.0, np.inf, 0.0]}, "bias.*finite"),
+        ({"scale": np.array([1.0, 2.0, np.nan, 1.0])}, "scale of row 2.*finite"),
+        ({"scale": [[1.0]]}, "shape of scale"),
+        ({"direction": [0.0, 0.0, 0.0]}, "direction.*zero"),
+        ({"direction": [[0.0, 0.0, 1.0]] * 3 + [[0.0, 0.0, 0.0]]}, "direction of row 3.*zero"),
+        ({"rotation_nb": np.tile([1.0, 1.0, 0.0, 0.0], (4, 1))}, "rotation_nb of row 0.*rotation"),
+        ({"rotation_nb": np.tile([np.nan, 0.0, 0.0, 0.0], (4, 1))}, "rotation_nb of row 0.*rotation"),
+        ({"rotation_nb": np.diag([1.0, 1.0, -1.0])}, "rotation_nb.*rotation"),
+        ({"rotation_nb": np.diag([1.0, 1.0, np.nan])}, "rotation_nb.*rotation"),
+        ({"rotation_nb": np.ones((4, 5))}, "shape of rotation_nb"),
+        ({"measured": np.full((4, 3), -1e308), "bias": [1e308, 0.0, 0.0]}, "residual of row 0.*overflows"),
+        ({"out": blocks.Block(np.empty((3, 3)), (np.empty((4, 3, 3)),))}, r"out.*\(4, 3\)"),
+        ({"out": blocks.Block(np.empty((4, 3), np.float32), (np.empty((4, 3, 3)),))}, "out.*float32"),
+        ({"out": blocks.Block(np.empty((4, 3)), ())}, "out: 0 Jacobians"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # of the interpreter's scalars
+def test_what_is_wrong_is_named(changed: dict[str, object], words: str) -> None:
+    with pytest.raises(FactorError, match=words):
+        call(**changed)
+
+
+def test_a_mount_is_one_for_all() -> None:
+    with pytest.raises(FactorError, match="rows of rotation_bs"):
+        blocks.mag_pose_factor_pose3(np.eye(3), np.ones(3), 1.0, np.ones(3), np.ones(3), np.eye(3)[None])
+    with pytest.raises(FactorError, match="rows of rotation_bs"):
+        blocks.mag_pose_factor_pose2(0.0, np.ones(2), 1.0, np.ones(2), np.ones(2), [0.1, 0.2])
+    with pytest.raises(FactorError, match=r"rotation_bs.*finite"):
+        blocks.mag_pose_factor_pose2(0.0, np.ones(2), 1.0, np.ones(2), np.ones(2), np.nan)
+
+
+def test_no_row_and_one_row() -> None:
+    assert call(measured=np.empty((0, 3)), rotation_nb=np.empty((0, 4))).residual.shape == (0, 3)
+    one = call(rotation_nb=[1.0, 0.0, 0.0, 0.0], measured=[1.0, 1.0, 1.0])
+    assert one.residual.tolist() == [[-1.0, -1.0, 1.0]]

@@ -1,0 +1,384 @@
+"""The reduced factors against graphs of GTSAM with a factor for every measurement."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense.errors import FactorError
+from navsense.factors import MagFactor2, MagFactor3, ReducedMagFactor2, ReducedMagFactor3
+from navsense.typing import AnyArray
+
+gtsam = pytest.importorskip("gtsam")
+numerical = pytest.importorskip("gtsam.utils.numerical_derivative")
+
+pytestmark = pytest.mark.requirement("FAC-6:reduced")
+
+FIELD = np.array([22653.29982, -1956.83010, 44202.47862])
+BIAS = np.array([310.0, -720.0, 150.0])
+"""nT: the field of GTSAM's tests, and a bias."""
+
+SAME = 1e-9
+"""nT."""
+
+COVARIANCE = 2500.0 * np.array([[1.0, 0.3, -0.2], [0.3, 2.0, 0.4], [-0.2, 0.4, 0.7]])
+MODELS: dict[str, tuple[object, AnyArray]] = {
+    "one sigma": (50.0, 2500.0 * np.eye(3)),
+    "three sigmas": (np.array([40.0, 50.0, 90.0]), np.diag([1600.0, 2500.0, 8100.0])),
+    "covariance": (COVARIANCE, COVARIANCE),
+    "gtsam's": (gtsam.noiseModel.Gaussian.Covariance(COVARIANCE), COVARIANCE),
+    "none": (None, np.eye(3)),
+}
+
+
+def recorded(count: int, seed: int = 1) -> tuple[AnyArray, AnyArray]:
+    """Return measurements (n, 3) nT at random attitudes (n, 4), of noise 50 nT."""
+    random = np.random.default_rng(seed)
+    quaternion = random.normal(size=(count, 4))
+    quaternion /= np.linalg.norm(quaternion, axis=1)[:, None]
+    turned = [gtsam.Rot3(*q).unrotate(FIELD) for q in quaternion]
+    return np.array(turned) + BIAS + 50.0 * random.normal(size=(count, 3)), quaternion
+
+
+def single2(measured: AnyArray, q: AnyArray, model: Any) -> Any:
+    """Return a CustomFactor of one measurement with GTSAM's arithmetic alone."""
+    rotation = gtsam.Rot3(*q)
+    jacobians = [rotation.matrix().T, np.eye(3)]
+
+    def evaluate(_: Any, values: Any, blocks: Any) -> AnyArray:
+        if blocks is not None:
+            blocks[0], blocks[1] = jacobians
+        return rotation.unrotate(values.atPoint3(1)) + values.atPoint3(2) - measured
+
+    return gtsam.CustomFactor(model, [1, 2], evaluate)
+
+
+def single3(measured: AnyArray, q: AnyArray, model: Any) -> Any:
+    """Return the same with scale, direction and bias."""
+    rotation = gtsam.Rot3(*q)
+
+    def evaluate(_: Any, values: Any, blocks: Any) -> AnyArray:
+        scale, direction = values.atDouble(1), values.atUnit3(2)
+        seen = rotation.unrotate(direction.point3())
+        if blocks is not None:
+            blocks[0], blocks[2] = seen[:, None], np.eye(3)
+            blocks[1] = scale * rotation.matrix().T @ direction.basis()
+        return scale * seen + values.atPoint3(3) - measured
+
+    return gtsam.CustomFactor(model, [1, 2, 3], evaluate)
+
+
+def graph(*factors: Any) -> Any:
+    """Return a graph of GTSAM's factors."""
+    whole = gtsam.NonlinearFactorGraph()
+    for factor in factors:
+        whole.add(factor)
+    return whole
+
+
+def values2(field: AnyArray = FIELD, bias: AnyArray = BIAS) -> Any:
+    values = gtsam.Values()
+    values.insert(1, field)
+    values.insert(2, bias)
+    return values
+
+
+def values3(scale: float = 4e4, direction: AnyArray = FIELD, bias: AnyArray = BIAS) -> Any:
+    values = gtsam.Values()
+    values.insert(1, scale)
+    values.insert(2, gtsam.Unit3(direction))
+    values.insert(3, bias)
+    return values
+
+
+def optimised(whole: Any, start: Any) -> Any:
+    """Return what Levenberg-Marquardt ends at when it runs until nothing moves."""
+    parameters = gtsam.LevenbergMarquardtParams()
+    parameters.setRelativeErrorTol(0.0)
+    parameters.setAbsoluteErrorTol(0.0)
+    parameters.setMaxIterations(15)
+    parameters.setLinearSolverType("MULTIFRONTAL_QR")
+    return gtsam.LevenbergMarquardtOptimizer(whole, start, parameters).optimize()
+
+
+def settled(whole: Any, start: Any) -> Any:
+    """Return the optimum of a graph: the last steps are by the linear graph alone, as a sum of squares of some hundred
+    does not show the last 1e-7 nT."""
+    values = optimised(whole, start)
+    for _ in range(3):
+        values = values.retract(whole.linearize(values).optimize())
+    return values
+
+
+def parts(values: Any) -> AnyArray:
+    """Return field and bias (6,) of values of either factor."""
+    if values.size() == 2:
+        return np.concatenate((values.atPoint3(1), values.atPoint3(2)))
+    return np.concatenate((values.atDouble(1) * values.atUnit3(2).point3(), values.atPoint3(3)))
+
+
+@pytest.mark.requirement("FAC-4", "FAC-1:MagFactor2", "FAC-1:MagFactor3")
+@pytest.mark.parametrize("name", MODELS)
+def test_the_optimum_is_that_of_a_factor_for_each_measurement(name: str) -> None:
+    measured, quaternion = recorded(300)
+    model, covariance = MODELS[name]
+    noise = gtsam.noiseModel.Gaussian.Covariance(covariance)
+    second = ReducedMagFactor2(1, 2, measured, quaternion, model)
+    third = ReducedMagFactor3(1, 2, 3, measured, quaternion, model)
+    full2 = graph(*(single2(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
+    full3 = graph(*(single3(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
+    wanted = parts(settled(full2, values2()))
+    far = (FIELD[[2, 0, 1]], np.zeros(3))
+    for got in (
+        parts(optimised(graph(second.to_gtsam()), values2(*far))),
+        parts(settled(full3, values3())),
+        parts(optimised(graph(third.to_gtsam()), values3(3e4, *far))),
+        np.concatenate(second.optimum()),
+    ):
+        assert np.abs(got - wanted).max() < SAME
+    scale, direction, bias = third.optimum()
+    assert np.abs(np.concatenate((scale * direction, bias)) - wanted).max() < SAME
+
+
+@pytest.mark.requirement("FAC-2:reduced")
+@pytest.mark.parametrize("name", MODELS)
+def test_the_error_is_that_of_all_measurements_anywhere(name: str) -> None:
+    measured, quaternion = recorded(80)
+    model, covariance = MODELS[name]
+    noise = gtsam.noiseModel.Gaussian.Covariance(covariance)
+    second = ReducedMagFactor2(1, 2, measured, quaternion, model)
+    third = ReducedMagFactor3(1, 2, 3, measured, quaternion, model)
+    full2 = graph(*(single2(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
+    full3 = graph(*(single3(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
+    random = np.random.default_rng(3)
+    for spread in (0.0, 10.0, 1e3, 1e5):
+        field, bias = FIELD + spread * random.normal(size=3), BIAS + spread * random.normal(size=3)
+        at = values2(field, bias)
+        # the sums hold numbers of the square of 5e4 and more, of which 1e-13 is rounding
+        size = 1e-13 * 0.5 * np.einsum("ni,ij,nj->", measured, np.linalg.inv(covariance), measured)
+        assert second.error(at) + second.constant == pytest.approx(full2.error(at), rel=1e-12, abs=size)
+        assert second.error({1: field, 2: bias}) == second.error(at)
+        assert second.to_gtsam().error(at) == pytest.approx(second.error(at), rel=1e-14)
+        at = values3(float(np.linalg.norm(field)), field, bias)
+        assert third.error(at) + third.constant == pytest.approx(full3.error(at), rel=1e-12, abs=size)
+
+
+@pytest.mark.requirement("FAC-4")
+def test_the_covariance_is_that_of_all_measurements() -> None:
+    measured, quaternion = recorded(200)
+    noise = gtsam.noiseModel.Gaussian.Covariance(COVARIANCE)
+    full = graph(*(single3(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
+    reduced = graph(ReducedMagFactor3(1, 2, 3, measured, quaternion, COVARIANCE).to_gtsam())
+    at = settled(full, values3())
+    for key in (1, 2, 3):
+        wanted = gtsam.Marginals(full, at).marginalCovariance(key)
+        got = gtsam.Marginals(reduced, at).marginalCovariance(key)
+        assert np.abs(got / wanted - 1.0).max() < 1e-9
+
+
+def test_six_rows_whatever_the_number() -> None:
+    for count in (1, 2, 50):
+        factor = ReducedMagFactor2(1, 2, *recorded(count), 50.0)
+        assert factor.count == count
+        assert factor.dim() == factor.to_gtsam().dim() == 6
+        assert factor.linearize(values2()).rows() == 6
+
+
+@pytest.mark.requirement("FAC-2:reduced")
+def test_derivatives_are_those_of_gtsams_numerical_ones() -> None:
+    measured, quaternion = recorded(20)
+    for direction in (FIELD, [1.0, 1.0, 1.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]):
+        third = ReducedMagFactor3(1, 2, 3, measured / 5e4, quaternion)
+        at = (1.3, gtsam.Unit3(np.array(direction)), BIAS / 5e4)
+        h = [np.zeros((6, 1)), np.zeros((6, 2)), np.zeros((6, 3))]
+        third.evaluateError(*at, *h)
+
+        def error(scale: Any, direction: Any, bias: AnyArray, factor: ReducedMagFactor3 = third) -> AnyArray:
+            return factor.evaluateError(float(np.squeeze(scale)), direction, bias)
+
+        for k, name in enumerate(("numericalDerivative31", "numericalDerivative32", "numericalDerivative33")):
+            assert np.abs(getattr(numerical, name)(error, *at) - h[k]).max() < 1e-8
+    second = ReducedMagFactor2(1, 2, measured / 5e4, quaternion)
+    h = [np.zeros((6, 3)), np.zeros((6, 3))]
+    second.evaluateError(FIELD / 5e4, BIAS / 5e4, *h)
+    for k, name in enumerate(("numericalDerivative21", "numericalDerivative22")):
+        assert np.abs(getattr(numerical, name)(second.evaluateError, FIELD / 5e4, BIAS / 5e4) - h[k]).max() < 1e-8
+
+
+@pytest.mark.requirement("FAC-4")
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_batches_into_isam_as_they_come(exchanged: bool) -> None:
+    """A factor for each batch, or one that is taken out and put back with more in it."""
+    measured, quaternion = recorded(120)
+    whole = ReducedMagFactor3(1, 2, 3, measured, quaternion, 50.0)
+    parameters = gtsam.ISAM2Params()
+    parameters.setRelinearizeThreshold(0.0)
+    parameters.relinearizeSkip = 1
+    isam = gtsam.ISAM2(parameters)
+    start, factor, place = values3(), None, None
+    for first in range(0, 120, 40):
+        batch = slice(first, first + 40)
+        if factor is None or not exchanged:
+            factor = ReducedMagFactor3(1, 2, 3, measured[batch], quaternion[batch], 50.0)
+        else:
+            factor = factor.updated(measured[batch], quaternion[batch])
+        gone: list[int] = [] if place is None or not exchanged else [place]
+        result = isam.update(graph(factor.to_gtsam()), start, gone)
+        place = result.getNewFactorsIndices()[0]
+        start = gtsam.Values()
+    for _ in range(5):
+        isam.update()
+    scale, direction, bias = whole.optimum()
+    got = parts(isam.calculateBestEstimate())
+    assert np.abs(got - np.concatenate((scale * direction, bias))).max() < SAME
+    assert isam.getFactorsUnsafe().nrFactors() == (1 if exchanged else 3)
+
+
+@pytest.mark.requirement("FAC-4")
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_beside_a_robust_prior_in_a_graph(rounds: int) -> None:
+    """One factor or two halves of it, with a robust model on another factor of the same unknowns."""
+    measured, quaternion = recorded(60)
+    huber = gtsam.noiseModel.Robust.Create(
+        gtsam.noiseModel.mEstimator.Huber.Create(1.345), gtsam.noiseModel.Isotropic.Sigma(3, 20.0)
+    )
+    prior = gtsam.PriorFactorPoint3(2, np.array([500.0, 0.0, 0.0]), huber)
+    noise = gtsam.noiseModel.Isotropic.Sigma(3, 50.0)
+    full = graph(prior, *(single2(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
+    halves = np.array_split(np.arange(60), rounds)
+    reduced = graph(prior, *(ReducedMagFactor2(1, 2, measured[i], quaternion[i], 50.0).to_gtsam() for i in halves))
+    assert np.abs(parts(settled(reduced, values2())) - parts(settled(full, values2()))).max() < SAME
+
+
+def test_updates_cut_anywhere_are_one_bitwise() -> None:
+    measured, quaternion = recorded(400)
+    whole = ReducedMagFactor2(1, 2, measured, quaternion, COVARIANCE)
+    for cuts in ([1], [63, 64, 65], [128], [399], [10, 10, 200]):
+        ends = [*cuts, 400]
+        factor = ReducedMagFactor2(1, 2, measured[: ends[0]], quaternion[: ends[0]], COVARIANCE)
+        for first, last in itertools.pairwise(ends):
+            factor = factor.updated(measured[first:last], quaternion[first:last]) if last > first else factor
+        assert factor._data() == whole._data()
+        assert factor.equals(whole, 0.0)
+        assert factor.count == 400
+
+
+def test_a_factor_does_not_change_when_it_is_updated() -> None:
+    measured, quaternion = recorded(100)
+    factor = ReducedMagFactor2(1, 2, measured[:50], quaternion[:50], 50.0)
+    in_graph, before = factor.to_gtsam(), factor.error(values2())
+    more = factor.updated(measured[50:], quaternion[50:])
+    assert factor.error(values2()) == before == pytest.approx(in_graph.error(values2()), rel=1e-14)
+    assert (factor.count, more.count) == (50, 100)
+    assert not more.equals(factor)
+    assert pickle.loads(pickle.dumps(more)).equals(more, 0.0)  # noqa: S301 - our own
+
+
+def test_what_the_motion_does_not_show_is_left_to_others() -> None:
+    """Turned about one axis only: field and bias along it are one number; with a prior the graphs agree again."""
+    random = np.random.default_rng(5)
+    angles = random.uniform(-3.0, 3.0, 50)
+    quaternion = np.column_stack((np.cos(angles / 2), np.zeros((50, 2)), np.sin(angles / 2)))
+    measured = np.array([gtsam.Rot3(*q).unrotate(FIELD) for q in quaternion]) + BIAS
+    factor = ReducedMagFactor2(1, 2, measured, quaternion, 50.0)
+    with pytest.raises(FactorError, match=r"do not tell the field from the bias.*turn the sensor"):
+        factor.optimum()
+    prior = gtsam.PriorFactorPoint3(2, np.zeros(3), gtsam.noiseModel.Isotropic.Sigma(3, 100.0))
+    noise = gtsam.noiseModel.Isotropic.Sigma(3, 50.0)
+    full = graph(prior, *(single2(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
+    got, wanted = settled(graph(prior, factor.to_gtsam()), values2()), settled(full, values2())
+    assert np.abs(parts(got) - parts(wanted)).max() < SAME
+    with pytest.raises(FactorError, match="attitudes of 1 measurements"):
+        ReducedMagFactor3(1, 2, 3, measured[0], quaternion[0], 50.0).optimum()
+
+
+def test_no_noise_leaves_no_error() -> None:
+    measured, quaternion = recorded(90)
+    exact = np.array([gtsam.Rot3(*q).unrotate(FIELD) for q in quaternion]) + BIAS
+    factor = ReducedMagFactor2(1, 2, exact, quaternion, 50.0)
+    field, bias = factor.optimum()
+    assert np.abs(field - FIELD).max() < SAME
+    assert np.abs(bias - BIAS).max() < SAME
+    # |y|^2 / 2 is 4e7, of which 1e-14 may be lost
+    assert 0.0 <= factor.constant < 4e-7
+    assert ReducedMagFactor2(1, 2, measured, quaternion, 50.0).constant > 1.0
+
+
+@pytest.mark.compiled
+def test_a_hundred_thousand_lose_nothing() -> None:
+    """Against least squares on all rows, which does not form the sums (LAPACK, by singular values)."""
+    random = np.random.default_rng(7)
+    quaternion = random.normal(size=(100_000, 4))
+    quaternion /= np.linalg.norm(quaternion, axis=1)[:, None]
+    from scipy.spatial.transform import Rotation
+
+    matrices = Rotation.from_quat(quaternion[:, [1, 2, 3, 0]]).as_matrix()
+    measured = np.einsum("nji,j->ni", matrices, FIELD) + BIAS + 50.0 * random.normal(size=(100_000, 3))
+    left = np.concatenate((matrices.transpose(0, 2, 1), np.tile(np.eye(3), (100_000, 1, 1))), axis=2).reshape(-1, 6)
+    wanted, residual, *_ = np.linalg.lstsq(left, measured.ravel(), rcond=None)
+    factor = ReducedMagFactor3(1, 2, 3, measured, quaternion, 50.0)
+    scale, direction, bias = factor.optimum()
+    assert np.abs(np.concatenate((scale * direction, bias)) - wanted).max() < SAME
+    assert factor.constant == pytest.approx(0.5 * residual[0] / 2500.0, rel=1e-9)
+    parts = np.array_split(np.arange(100_000), 7)
+    pieces = ReducedMagFactor3(1, 2, 3, measured[parts[0]], quaternion[parts[0]], 50.0)
+    for part in parts[1:]:
+        pieces = pieces.updated(measured[part], quaternion[part])
+    assert pieces.equals(factor, 0.0)
+
+
+@pytest.mark.requirement("FAC-1:MagFactor2", "FAC-1:MagFactor3")
+def test_the_single_factors_sum_to_it() -> None:
+    measured, quaternion = recorded(30)
+    at = values2(FIELD * 1.01, BIAS * 0.5)
+    singles = sum(MagFactor2(1, 2, m, q, COVARIANCE).error(at) for m, q in zip(measured, quaternion, strict=True))
+    factor = ReducedMagFactor2(1, 2, measured, quaternion, COVARIANCE)
+    assert factor.error(at) + factor.constant == pytest.approx(singles, rel=1e-11)
+    at = values3()
+    singles = sum(MagFactor3(1, 2, 3, m, q, 50.0).error(at) for m, q in zip(measured, quaternion, strict=True))
+    third = ReducedMagFactor3(1, 2, 3, measured, quaternion, 50.0)
+    assert third.error(at) + third.constant == pytest.approx(singles, rel=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("measured", "attitudes", "words"),
+    [
+        (np.empty((0, 3)), np.empty((0, 4)), "rows of measured: 0; must be 1"),
+        (np.ones((2, 3)), np.tile([1.0, 0, 0, 0], (3, 1)), "rows of nRb: 3; must be 2"),
+        (np.ones(3), np.tile([1.0, 0, 0, 0], (3, 1)), "rows of measured: 1; must be 3"),
+        (np.array([[1.0, 2.0, 3.0], [1.0, np.nan, 3.0]]), [1.0, 0, 0, 0], "measured of row 1.*finite"),
+        (np.full((2, 3), 1e200), [1.0, 0, 0, 0], "row 0.*overflows"),
+        (np.ones((2, 3)), [1.0, 0.1, 0, 0], "nRb.*rotation"),
+        (np.ones((2, 4)), [1.0, 0, 0, 0], "shape of measured"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # of the interpreter's scalars
+def test_what_is_wrong_is_named(measured: AnyArray, attitudes: AnyArray, words: str) -> None:
+    with pytest.raises(FactorError, match=words):
+        ReducedMagFactor2(1, 2, measured, attitudes, 50.0)
+    factor = ReducedMagFactor2(1, 2, *recorded(5), 50.0)
+    with pytest.raises(FactorError, match=words):
+        factor.updated(measured, attitudes)
+    assert factor.equals(ReducedMagFactor2(1, 2, *recorded(5), 50.0), 0.0)
+
+
+def test_a_robust_noise_and_another_one_are_refused() -> None:
+    huber = gtsam.noiseModel.Robust.Create(
+        gtsam.noiseModel.mEstimator.Huber.Create(1.345), gtsam.noiseModel.Isotropic.Sigma(3, 50.0)
+    )
+    with pytest.raises(FactorError, match=r"robust.*MagFactor2 or MagFactor3 to each"):
+        ReducedMagFactor2(1, 2, *recorded(5), huber)
+    with pytest.raises(FactorError, match="cannot be exchanged"):
+        ReducedMagFactor2(1, 2, *recorded(5), 50.0).cloneWithNewNoiseModel(3.0)
+    with pytest.raises(FactorError, match="zero: no direction"):
+        ReducedMagFactor3(1, 2, 3, np.zeros((20, 3)), recorded(20)[1], 50.0).optimum()
+
+
+def test_it_prints_what_it_holds() -> None:
+    factor = ReducedMagFactor2(1, 2, *recorded(5), 50.0)
+    wanted = "Factor\n  keys = { 1 2 }\n  noise model: unit (6) \nmeasurements: 5, each of\nisotropic dim=3 sigma=50\n"
+    assert repr(factor) == wanted
