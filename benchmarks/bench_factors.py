@@ -162,6 +162,10 @@ def field_and_bias(graph: Any, values: Any) -> FloatArray:
     return np.concatenate((values.atDouble(0) * values.atUnit3(1).point3(), values.atPoint3(2)))
 
 
+ROUNDS = 3
+"""Times that each peer is run, ours between them: the best of each counts."""
+
+
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     """Return the seconds of one call, and its result."""
     began = time.perf_counter()
@@ -188,7 +192,12 @@ def shared_unknowns() -> Iterator[str]:
     assert np.abs(direct() - wanted).max() < 1e-9
     for what, make in (("goal 1000x; a CustomFactor each", one_each), ("one CustomFactor for all", one_for_all)):
         building, theirs = timed(lambda make=make: make(measured, matrices))  # type: ignore[misc]
-        solving, values = timed(lambda graph=theirs: optimised(graph))  # type: ignore[misc]
+        times = []
+        for _ in range(ROUNDS):
+            seconds, values = timed(lambda graph=theirs: optimised(graph))  # type: ignore[misc]
+            times.append(seconds)
+            ours = min(ours, timed(reduced)[0])
+        solving = min(times)
         apart = np.abs(field_and_bias(theirs, values) - wanted).max()
         assert apart < 1e-9, apart
         beside = f"{what}: {solving:.2f} s, and {building:.2f} s to build; {apart:.0e} nT apart"

@@ -10,7 +10,8 @@ import pytest
 
 from navsense.compiled import INTERPRETED
 from navsense.errors import FactorError
-from navsense.factors import MagFactor3, blocks
+from navsense.factors import MagFactor1, MagFactor3, blocks
+from navsense.factors.arguments import FactorWarning
 from navsense.typing import AnyArray
 
 pytestmark = pytest.mark.requirement("FAC-6:blocks")
@@ -322,6 +323,78 @@ def call(**changed: object) -> blocks.Block:
 def test_what_is_wrong_is_named(changed: dict[str, object], words: str) -> None:
     with pytest.raises(FactorError, match=words):
         call(**changed)
+
+
+def test_a_direction_may_be_of_any_length() -> None:
+    rotation, measured = [0.6, 0.0, 0.8, 0.0], [1.0, 2.0, 3.0]
+    for length in (1e-200, 5e-324, 1.0, 1e300):
+        toward = [length, -length, 0.0]
+        single = MagFactor1(1, measured, 4.0, toward, [0.5, 0.0, 0.0], 1.0)
+        h = np.empty((3, 3))
+        residual = single.evaluateError(rotation, h)
+        block = blocks.mag_factor1(rotation, measured, 4.0, toward, [0.5, 0.0, 0.0])
+        assert np.abs(block.residual[0] - residual).max() < 1e-14
+        assert np.abs(block.jacobians[0][0] - h).max() < 1e-14
+        three = blocks.mag_factor3(4.0, [toward], [0.5, 0.0, 0.0], measured, rotation)
+        assert np.abs(three.residual[0] - residual).max() < 1e-14
+    flat = blocks.mag_pose_factor_pose2(0.0, [1.0, 2.0], 4.0, [0.0, 1e-200], [0.0, 0.0])
+    assert flat.residual.tolist() == [[-1.0, 2.0]]
+
+
+def test_objects_of_gtsam_are_taken_as_single_factors_take_them() -> None:
+    gtsam = pytest.importorskip("gtsam")
+    random = np.random.default_rng(5)
+    turns = [gtsam.Rot3.Expmap(random.normal(size=3)) for _ in range(4)]
+    toward = [gtsam.Unit3(random.normal(size=3)) for _ in range(4)]
+    measured, bias = random.normal(size=(4, 3)), random.normal(size=3)
+    objects = np.empty(4, dtype=object)
+    objects[:] = turns
+    for many, where in ((turns, toward), (tuple(turns), tuple(toward)), (objects, toward[0]), (turns[0], toward[0])):
+        block = blocks.mag_factor1(many, measured, 2.0, where, bias)
+        by_field = blocks.mag_factor3(2.0, where, bias, measured, many)
+        for i in range(4):
+            turn = many if many is turns[0] else many[i]
+            here = where if where is toward[0] else where[i]
+            h = np.empty((3, 3))
+            residual = MagFactor1(1, measured[i], 2.0, here, bias, 1.0).evaluateError(turn, h)
+            assert np.abs(block.residual[i] - residual).max() < 1e-14
+            assert np.abs(block.jacobians[0][i] - h).max() < 1e-14
+            assert np.abs(by_field.residual[i] - residual).max() < 1e-14
+    yaws = [gtsam.Rot2(angle) for angle in (0.3, -2.0)]
+    for given, angles in ((yaws, [0.3, -2.0]), (yaws[0], 0.3)):
+        known = (measured[:2], 2.0, toward[0], bias)
+        block = blocks.mag_factor(given, *known)
+        assert np.abs(block.residual - blocks.mag_factor(angles, *known).residual).max() < 1e-14
+    flat = (measured[:2, :2], 2.0, [1.0, 0.0], bias[:2])
+    turned = blocks.mag_pose_factor_pose2(yaws, *flat, gtsam.Rot2(0.7))
+    assert np.abs(turned.residual - blocks.mag_pose_factor_pose2([0.3, -2.0], *flat, 0.7).residual).max() < 1e-14
+    with pytest.raises(FactorError, match=r"direction: .*must be an array of numbers"):
+        blocks.mag_factor1(turns, measured, 2.0, turns, bias)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("mag_factor", (0.1, [[2e4, 1e4, 4e4]] * 40, 5e-5, [1.0, 0.0, 2.0], [0.0, 0.0, 0.0])),
+        ("mag_factor1", (np.eye(3), [2e4, 1e4, 4e4], 5e-5, [1.0, 0.0, 2.0], np.full((9, 3), 1e-9))),
+        ("mag_pose_factor_pose2", ([0.1, 0.2], [2e4, 1e4], [5e-5, 5e-5], [1.0, 0.0], [0.0, 0.0])),
+        ("mag_pose_factor_pose3", (np.eye(3), [2e4, 1e4, 4e4], 5e-5, [1.0, 0.0, 2.0], [0.0, 0.0, 0.0])),
+    ],
+)
+def test_two_units_are_noticed(name: str, given: tuple[Any, ...]) -> None:
+    function = getattr(blocks, name)
+    with pytest.warns(FactorWarning, match=f"{name}: .*scale looks like T, the measurement like nT; give") as seen:
+        function(*given)
+    assert [warning.filename for warning in seen] == [__file__]
+    angle, measured, scale, *rest = given
+    function(angle, np.asarray(measured) * 1e-9, scale, *rest)  # a warning is an error in these tests
+
+
+def test_single_odd_rows_are_no_mistake_of_units() -> None:
+    measured = np.full((50, 3), 3e4)
+    measured[0], measured[7] = 0.0, 1e12
+    blocks.mag_factor1(np.eye(3), measured, 5e4, [0.0, 0.0, 1.0], np.zeros(3))
+    blocks.mag_factor1(np.eye(3), np.empty((0, 3)), 5e4, [0.0, 0.0, 1.0], np.zeros(3))
 
 
 def test_a_mount_is_one_for_all() -> None:

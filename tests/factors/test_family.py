@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import linecache
 import pickle
 import subprocess
 import sys
@@ -404,7 +405,9 @@ def test_units_that_cannot_both_be_meant(factor: Any, times: float, field: str, 
         FactorWarning, match=f"the scale looks like {field}, the measurement like {reading}; give"
     ) as seen:
         factor(R, times * measured, 48343.4, FIELD, times * BIAS)
-    assert [warning.filename for warning in seen] == [__file__]
+    (warning,) = seen
+    assert warning.filename == __file__
+    assert "factor(R, times * measured" in linecache.getline(__file__, warning.lineno)
     with pytest.warns(FactorWarning, match=f"the scale looks like {reading}, the measurement like {field}"):
         factor(R, measured, 48343.4 * times, FIELD, BIAS)
 

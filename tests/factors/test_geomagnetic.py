@@ -69,7 +69,7 @@ def test_there_and_back(frame: str) -> None:
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_vertical_field_has_no_declination(sign: float) -> None:
-    declination, inclination = declination_inclination([0.0, 0.0, sign])
+    declination, inclination = declination_inclination([-0.0, -0.0, sign])
     assert (float(declination), float(inclination)) == (0.0, sign * math.pi / 2)
 
 
@@ -129,6 +129,12 @@ def test_what_is_wrong_is_named() -> None:
         declination_inclination([1.0, 0.0])
     with pytest.raises(FieldError, match=r"place \(latitude.*-pi/2 to pi/2.*give rad"):
         local_field(48.0, 11.0, 500.0, 2027.0)
+    for longitude in (103.8, -103.8, 6.2832):  # beside a latitude that radians and degrees both allow
+        with pytest.raises(FieldError, match=r"longitude \(rad\): .*must be from -2 pi to 2 pi; give radians"):
+            local_field(1.35, longitude, 0.0, 2026.0)
+    for frame in (["NED"], 3):
+        with pytest.raises(FactorError, match=r'frame: .*must be "NED" or "ENU"'):
+            direction(0.1, 0.2, frame)
     for latitude in (math.nan, [0.8, 0.9], "48 N"):
         with pytest.raises(FactorError, match="latitude"):
             local_field(latitude, 0.2, 0.0, 2027.0)

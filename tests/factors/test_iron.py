@@ -199,8 +199,9 @@ def test_what_is_wrong_is_named() -> None:
         MagSoftIronFactor(1, 2, BIAS, FIELD, np.eye(3)).evaluateError(np.eye(3), BIAS)
     with pytest.raises(FactorError, match="keys"):
         MagSoftIronFactor3(1, 2, 3, 3, BIAS, np.eye(3))
-    with pytest.warns(FactorWarning, match="one unit"):
+    with pytest.warns(FactorWarning, match="one unit") as warned:
         MagSoftIronFactor(1, 2, 1e-6 * BIAS, FIELD, np.eye(3))
+    assert [each.filename for each in warned] == [__file__]
 
 
 def test_equality_is_of_the_data() -> None:

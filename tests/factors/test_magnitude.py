@@ -219,10 +219,14 @@ def test_what_is_wrong_is_named() -> None:
         MagnitudeFactor(1, BIAS, STRENGTH, [1.0, 2.0, 3.0])
     with pytest.raises(FactorError, match=r"softIron.*inverse.*1 0 0 1 0 1"):
         MagnitudeSoftIronFactor(1, 2, BIAS, STRENGTH).evaluateError(np.zeros(6), BIAS)
-    with pytest.warns(FactorWarning, match="one unit"):
-        MagnitudeFactor(1, BIAS, 50e-6)
-    with pytest.warns(FactorWarning, match="one unit"):
-        MagnitudeSoftIronFactor(1, 2, BIAS, 50e3)
+    cases: list[tuple[Any, tuple[int, ...], float]] = [
+        (MagnitudeFactor, (1,), 50e-6),
+        (MagnitudeSoftIronFactor, (1, 2), 50e3),
+    ]
+    for factor, keys, strength in cases:
+        with pytest.warns(FactorWarning, match="one unit") as warned:
+            factor(*keys, BIAS, strength)
+        assert [each.filename for each in warned] == [__file__]
 
 
 def test_equality_is_of_the_data() -> None:

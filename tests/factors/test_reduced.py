@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from navsense.errors import FactorError
 from navsense.factors import MagFactor2, MagFactor3, ReducedMagFactor2, ReducedMagFactor3
@@ -294,6 +295,23 @@ def test_what_the_motion_does_not_show_is_left_to_others() -> None:
     assert np.abs(parts(got) - parts(wanted)).max() < SAME
     with pytest.raises(FactorError, match="attitudes of 1 measurements"):
         ReducedMagFactor3(1, 2, 3, measured[0], quaternion[0], 50.0).optimum()
+
+
+@pytest.mark.parametrize("sway", [1e-3, 1e-5, 1e-6])
+def test_a_motion_that_rounding_hides_has_no_optimum(sway: float) -> None:
+    """Field and bias are right to a millionth of the field, or refused."""
+    random = np.random.default_rng(6)
+    angles = np.column_stack((random.uniform(-3.0, 3.0, 200), random.uniform(-sway, sway, 200)))
+    turned = Rotation.from_euler("ZX", angles)
+    quaternion = turned.as_quat()[:, [3, 0, 1, 2]]
+    factor = ReducedMagFactor2(1, 2, turned.inv().apply(FIELD) + BIAS, quaternion, 50.0)
+    if sway < 1e-4:
+        with pytest.raises(FactorError, match="do not tell the field from the bias"):
+            factor.optimum()
+    else:
+        field, bias = factor.optimum()
+        off = np.abs(np.concatenate((field - FIELD, bias - BIAS))).max()
+        assert off < 1e-6 * np.linalg.norm(FIELD)
 
 
 def test_no_noise_leaves_no_error() -> None:

@@ -67,10 +67,10 @@ def _no_rotation(rotation: FloatArray, limit: float) -> int:
                 return i
             continue
         a, b, c, d, e, f, g, h, k = matrix(rotation, i)
-        off = abs(a * d + b * e + c * f) + abs(a * g + b * h + c * k) + abs(d * g + e * h + f * k)
-        off += abs(a * a + b * b + c * c - 1.0) + abs(d * d + e * e + f * f - 1.0)
-        determinant = a * (e * k - f * h) - b * (d * k - f * g) + c * (d * h - e * g)
-        if not off + abs(determinant - 1.0) <= 6.0 * limit:
+        right = abs(a * d + b * e + c * f) <= limit and abs(a * g + b * h + c * k) <= limit
+        right = right and abs(d * g + e * h + f * k) <= limit and abs(a * a + b * b + c * c - 1.0) <= limit
+        right = right and abs(d * d + e * e + f * f - 1.0) <= limit and abs(g * g + h * h + k * k - 1.0) <= limit
+        if not (right and a * (e * k - f * h) - b * (d * k - f * g) + c * (d * h - e * g) > 0.0):
             return i
     return -1
 
@@ -93,9 +93,17 @@ class Rows:
         shape = (width,) if width > 1 else ()
         return self._keep(name, numbers(name, value), shape, width, f"({width},)" if width > 1 else "a number")
 
+    def angle(self, name: str, value: Any) -> FloatArray:
+        """Return angles (n, 1) rad of (n,) rad, of Rot2s, or of one."""
+        return self.take(name, _plain(value, "Rot2", "theta"), 1)
+
+    def direction(self, name: str, value: Any, width: int) -> FloatArray:
+        """Return vectors (n, width) as `take` does, of Unit3s too where they are three numbers wide."""
+        return self.take(name, _plain(value, "Unit3", "point3") if width == 3 else value, width)
+
     def rotation(self, name: str, value: Any) -> FloatArray:
         """Return rotations (n, 4) or (n, 9) of quaternions w x y z (n, 4), matrices (n, 3, 3), Rot3s, or of one."""
-        array = numbers(name, _matrices(value))
+        array = numbers(name, _plain(value, "Rot3", "matrix"))
         shape = (3, 3) if array.shape[-2:] == (3, 3) else (4,)
         rows = self._keep(name, array, shape, 9 if shape == (3, 3) else 4, "(4,) or (3, 3)")
         bad = _no_rotation(rows, UNIT)
@@ -143,12 +151,13 @@ class Rows:
         raise FactorError(f"residual of row {row}", "overflows", allowed="must be finite")
 
 
-def _matrices(value: Any) -> Any:
-    """Return the matrices of one or of a sequence of GTSAM's Rot3, anything else as it is."""
-    if is_gtsam(value, "Rot3"):
-        return value.matrix()
-    if isinstance(value, Sequence) and value and is_gtsam(value[0], "Rot3"):
-        return [_matrices(each) for each in value]
+def _plain(value: Any, kind: str, numbers: str) -> Any:
+    """Return the numbers of one or of many objects of GTSAM's class `kind`, by their method; all else as it is."""
+    if is_gtsam(value, kind):
+        return getattr(value, numbers)()
+    many = isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1)
+    if many and len(value) > 0 and is_gtsam(value[0], kind):
+        return [_plain(each, kind, numbers) for each in value]
     return value
 
 

@@ -6,6 +6,7 @@ third is a warning. Units are the caller's, one unit for the field, the bias and
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 import warnings
@@ -26,6 +27,7 @@ APART = 300.0
 
 _PER_TESLA = {"T": 1.0, "mT": 1e3, "uT": 1e6, "nT": 1e9, "G": 1e4, "mG": 1e7}
 _EARTH = 50e-6
+_PACKAGE = __name__.partition(".")[0]
 
 
 class FactorWarning(UserWarning):
@@ -128,5 +130,13 @@ def warn_of_units(name: str, scale: float, measured: Numbers, bias: Numbers) -> 
         f"{name}: scale is {field:.6g} and measured less bias {reading:.6g} long{likely}; "
         "give scale, bias, measured and sigma in one unit",
         FactorWarning,
-        stacklevel=4,
+        stacklevel=_outside(),
     )
+
+
+def _outside() -> int:
+    """Return the `stacklevel`, for the caller's warning, of the line outside this package that led to it."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        frame, level = frame.f_back, level + 1
+    return level

@@ -4,7 +4,8 @@
 
 What belongs to one measurement has a leading axis of n rows; what all of them share has none. Either way round: a
 million attitudes and one field, or one field and one bias, the unknowns of a million measurements. Rotations are R_nb,
-body to navigation frame, as quaternions w x y z (n, 4) or matrices (n, 3, 3). Units are the caller's.
+body to navigation frame, as quaternions w x y z (n, 4), matrices (n, 3, 3) or GTSAM's Rot3, yaws rad (n,) or Rot2,
+directions vectors of any length or Unit3. Units are the caller's; a `FactorWarning` says where two are likely.
 
 The loops make no temporaries and no row depends on another, so that a record may be cut anywhere. An earlier result
 handed back as `out` is filled anew and nothing is allocated: fresh memory takes longer than the arithmetic.
@@ -14,12 +15,14 @@ Every function raises `FactorError` for a wrong shape, for numbers that are not 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from navsense.compiled import kernel
 from navsense.factors._rows import Block, Rows, identities, matrix, room
+from navsense.factors.arguments import warn_of_units
 from navsense.factors.model import tangent_basis
 from navsense.typing import FloatArray
 
@@ -32,6 +35,20 @@ __all__ = [
     "mag_pose_factor_pose2",
     "mag_pose_factor_pose3",
 ]
+
+FIRST = 32
+"""Rows that are asked for their units: a mistake of units is in all of them."""
+
+
+@kernel
+def _unit(x: float, y: float, z: float) -> tuple[float, float, float]:
+    """Return a vector at length 1 as the single factors do, however short or long it is; NaN where it is none."""
+    largest = max(abs(x), abs(y), abs(z))
+    if not 0.0 < largest < math.inf:
+        return math.nan, math.nan, math.nan
+    x, y, z = x / largest, y / largest, z / largest
+    length = math.sqrt(x * x + y * y + z * z)
+    return x / length, y / length, z / length
 
 
 @kernel
@@ -54,11 +71,8 @@ def _yaw(
     for i in range(e.shape[0]):
         if i == 0 or scales + directions > 0:
             j, s = i * directions, scale[i * scales, 0]
-            x, y, z = direction[j, 0], direction[j, 1], direction[j, 2] if rows == 3 else 0.0
-            length = math.sqrt(x * x + y * y + z * z)
-            if not 0.0 < length < math.inf:
-                return i
-            x, y, z = s * (x / length), s * (y / length), s * (z / length)
+            x, y, z = _unit(direction[j, 0], direction[j, 1], direction[j, 2] if rows == 3 else 0.0)
+            x, y, z = s * x, s * y, s * z
         j, k = i * own[1], i * own[2]
         sine, cosine = math.sin(theta[i * own[0], 0]), math.cos(theta[i * own[0], 0])
         qx, qy = cosine * x + sine * y, cosine * y - sine * x
@@ -94,11 +108,8 @@ def _attitude(
     for i in range(e.shape[0]):
         if i == 0 or scales + directions > 0:
             j, s = i * directions, scale[i * scales, 0]
-            x, y, z = direction[j, 0], direction[j, 1], direction[j, 2]
-            length = math.sqrt(x * x + y * y + z * z)
-            if not 0.0 < length < math.inf:
-                return i
-            x, y, z = s * (x / length), s * (y / length), s * (z / length)
+            x, y, z = _unit(direction[j, 0], direction[j, 1], direction[j, 2])
+            x, y, z = s * x, s * y, s * z
         r00, r01, r02, r10, r11, r12, r20, r21, r22 = matrix(rotation, i * rotations)
         j, k = i * measurements, i * biases
         qx, qy, qz = r00 * x + r10 * y + r20 * z, r01 * x + r11 * y + r21 * z, r02 * x + r12 * y + r22 * z
@@ -162,11 +173,7 @@ def _direction(
     for i in range(e.shape[0]):
         if i == 0 or directions > 0:
             j = i * directions
-            x, y, z = direction[j, 0], direction[j, 1], direction[j, 2]
-            length = math.sqrt(x * x + y * y + z * z)
-            if not 0.0 < length < math.inf:
-                return i
-            x, y, z = x / length, y / length, z / length
+            x, y, z = _unit(direction[j, 0], direction[j, 1], direction[j, 2])
             ux, uy, uz, vx, vy, vz = tangent_basis(x, y, z)
         s, k, m = scale[i * scales, 0], i * biases, i * measurements
         r00, r01, r02, r10, r11, r12, r20, r21, r22 = matrix(rotation, i * rotations)
@@ -188,28 +195,29 @@ def _direction(
 
 
 def _by_yaw(
-    width: int, columns: int, given: tuple[ArrayLike, ...], mount: float, jacobians: bool, out: Block | None
+    name: str, width: int, columns: int, given: tuple[Any, ...], mount: Any, jacobians: bool, out: Block | None
 ) -> Block:
     """Return the block of a factor whose unknown turns about z alone."""
     rows = Rows()
     theta, measured, scale, direction, bias = given
     arrays = (
-        rows.take("theta", theta, 1),
+        rows.angle("theta", theta),
         rows.take("measured", measured, width),
         rows.take("scale", scale, 1),
-        rows.take("direction", direction, width),
+        rows.direction("direction", direction, width),
         rows.take("bias", bias, width),
     )
     mounts = Rows()
-    turned = mounts.of_all("rotation_bs", mounts.take("rotation_bs", mount, 1))[0]
+    turned = mounts.of_all("rotation_bs", mounts.angle("rotation_bs", mount))[0]
     rows.given["rotation_bs"] = turned[None]
     block = room(out, rows.count, width, (columns,), jacobians=jacobians)
     rows.refuse(_yaw(*arrays, turned, block.residual, _slot(block, 0, columns)))
+    _warn_of_units(name, rows)
     return block
 
 
 def _by_attitude(
-    columns: int, given: tuple[ArrayLike, ...], mount: ArrayLike | None, jacobians: bool, out: Block | None
+    name: str, columns: int, given: tuple[Any, ...], mount: Any, jacobians: bool, out: Block | None
 ) -> Block:
     """Return the block of a factor whose unknown is an attitude."""
     rows = Rows()
@@ -218,7 +226,7 @@ def _by_attitude(
         rows.rotation("rotation_nb", rotation),
         rows.take("measured", measured, 3),
         rows.take("scale", scale, 1),
-        rows.take("direction", direction, 3),
+        rows.direction("direction", direction, 3),
         rows.take("bias", bias, 3),
     )
     mounts = Rows()
@@ -227,7 +235,18 @@ def _by_attitude(
         mounted = mounts.of_all("rotation_bs", mounts.rotation("rotation_bs", mount))
     block = room(out, rows.count, 3, (columns,), jacobians=jacobians)
     rows.refuse(_attitude(*arrays, mounted, block.residual, _slot(block, 0, columns)))
+    _warn_of_units(name, rows)
     return block
+
+
+def _warn_of_units(name: str, rows: Rows) -> None:
+    """Warn as the single factors do, of the measurement of middle length among the first ones."""
+    measured, scale, bias = (rows.given[what][:FIRST] for what in ("measured", "scale", "bias"))
+    if min(len(measured), len(scale), len(bias)) == 0:
+        return
+    reading = np.sort(np.sqrt(((measured - bias) ** 2).sum(axis=1)))
+    field = np.sort(np.abs(scale[:, 0]))
+    warn_of_units(name, float(field[field.size // 2]), (float(reading[reading.size // 2]),), (0.0,))
 
 
 def _slot(block: Block, index: int, columns: int) -> FloatArray:
@@ -236,10 +255,10 @@ def _slot(block: Block, index: int, columns: int) -> FloatArray:
 
 
 def mag_factor(
-    theta: ArrayLike,
+    theta: Any,
     measured: ArrayLike,
     scale: ArrayLike,
-    direction: ArrayLike,
+    direction: Any,
     bias: ArrayLike,
     *,
     jacobians: bool = True,
@@ -249,14 +268,14 @@ def mag_factor(
 
     `measured`, `direction`, `bias` are (n, 3), `scale` is (n,), each without the leading axis where it is shared.
     """
-    return _by_yaw(3, 1, (theta, measured, scale, direction, bias), 0.0, jacobians, out)
+    return _by_yaw("mag_factor", 3, 1, (theta, measured, scale, direction, bias), 0.0, jacobians, out)
 
 
 def mag_factor1(
-    rotation_nb: ArrayLike,
+    rotation_nb: Any,
     measured: ArrayLike,
     scale: ArrayLike,
-    direction: ArrayLike,
+    direction: Any,
     bias: ArrayLike,
     *,
     jacobians: bool = True,
@@ -266,14 +285,14 @@ def mag_factor1(
 
     `measured`, `direction`, `bias` are (n, 3), `scale` is (n,), each without the leading axis where it is shared.
     """
-    return _by_attitude(3, (rotation_nb, measured, scale, direction, bias), None, jacobians, out)
+    return _by_attitude("mag_factor1", 3, (rotation_nb, measured, scale, direction, bias), None, jacobians, out)
 
 
 def mag_factor2(
     field_n: ArrayLike,
     bias: ArrayLike,
     measured: ArrayLike,
-    rotation_nb: ArrayLike,
+    rotation_nb: Any,
     *,
     jacobians: bool = True,
     out: Block | None = None,
@@ -293,10 +312,10 @@ def mag_factor2(
 
 def mag_factor3(
     scale: ArrayLike,
-    direction: ArrayLike,
+    direction: Any,
     bias: ArrayLike,
     measured: ArrayLike,
-    rotation_nb: ArrayLike,
+    rotation_nb: Any,
     *,
     jacobians: bool = True,
     out: Block | None = None,
@@ -308,7 +327,7 @@ def mag_factor3(
     rows = Rows()
     arrays = (
         rows.take("scale", scale, 1),
-        rows.take("direction", direction, 3),
+        rows.direction("direction", direction, 3),
         rows.take("bias", bias, 3),
         rows.take("measured", measured, 3),
         rows.rotation("rotation_nb", rotation_nb),
@@ -319,12 +338,12 @@ def mag_factor3(
 
 
 def mag_pose_factor_pose2(
-    theta: ArrayLike,
+    theta: Any,
     measured: ArrayLike,
     scale: ArrayLike,
-    direction: ArrayLike,
+    direction: Any,
     bias: ArrayLike,
-    rotation_bs: float = 0.0,
+    rotation_bs: Any = 0.0,
     *,
     jacobians: bool = True,
     out: Block | None = None,
@@ -334,16 +353,17 @@ def mag_pose_factor_pose2(
     `measured`, `direction`, `bias` are (n, 2), `scale` is (n,), each without the leading axis where it is shared;
     `rotation_bs` (rad) takes the sensor's axes to the body's. The position plays no part.
     """
-    return _by_yaw(2, 3, (theta, measured, scale, direction, bias), rotation_bs, jacobians, out)
+    given = (theta, measured, scale, direction, bias)
+    return _by_yaw("mag_pose_factor_pose2", 2, 3, given, rotation_bs, jacobians, out)
 
 
 def mag_pose_factor_pose3(
-    rotation_nb: ArrayLike,
+    rotation_nb: Any,
     measured: ArrayLike,
     scale: ArrayLike,
-    direction: ArrayLike,
+    direction: Any,
     bias: ArrayLike,
-    rotation_bs: ArrayLike | None = None,
+    rotation_bs: Any = None,
     *,
     jacobians: bool = True,
     out: Block | None = None,
@@ -352,4 +372,5 @@ def mag_pose_factor_pose3(
 
     As `mag_factor1`; `rotation_bs` (4,) or (3, 3) takes the sensor's axes to the body's. The position plays no part.
     """
-    return _by_attitude(6, (rotation_nb, measured, scale, direction, bias), rotation_bs, jacobians, out)
+    given = (rotation_nb, measured, scale, direction, bias)
+    return _by_attitude("mag_pose_factor_pose3", 6, given, rotation_bs, jacobians, out)

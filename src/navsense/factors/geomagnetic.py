@@ -66,6 +66,7 @@ def declination_inclination(field: ArrayLike, frame: str = "NED") -> tuple[Float
         raise FactorError("shape of field", vectors.shape, allowed="must be (3,) or (..., 3)")
     if not (np.isfinite(vectors).all() and vectors.any(axis=-1).all()):
         raise FactorError("field", vectors.tolist(), allowed="must be finite and not zero: it gives a direction")
+    vectors = vectors + 0.0  # no zero has a sign, which would turn a vertical field's declination about
     north, east, down = vectors[..., order[0]], vectors[..., order[1]], sign * vectors[..., 2]
     return np.arctan2(east, north), np.arctan2(down, np.hypot(north, east))
 
@@ -93,6 +94,9 @@ def local_field(
         raise FieldError(
             error.quantity, error.value, allowed=error.allowed, remedy=error.remedy or "give rad, rad and m"
         ) from None
+    if abs(place[1][0]) > 2.0 * math.pi:
+        allowed = "must be from -2 pi to 2 pi"
+        raise FieldError(names[1], longitude, allowed=allowed, remedy="give radians: math.radians(degrees)")
     strength = math.sqrt(float(ned[0] ** 2 + ned[1] ** 2 + ned[2] ** 2))
     unit = np.array([ned[order[0]], ned[order[1]], sign * ned[2]]) / strength
     declination, inclination = declination_inclination(unit, frame)
@@ -107,7 +111,7 @@ def decimal_year(day: dt.date) -> float:
 
 def _order(frame: str) -> tuple[tuple[int, int, int], float]:
     """Return a frame's order of axes and sign."""
-    if frame not in _ORDER:
+    if not isinstance(frame, str) or frame not in _ORDER:
         raise FactorError("frame", frame, allowed='must be "NED" or "ENU"')
     return _ORDER[frame]
 

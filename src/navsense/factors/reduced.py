@@ -35,6 +35,9 @@ from navsense.typing import FloatArray
 
 ROWS = 6
 
+ROUNDED = 1e-6
+"""Share of the field and bias that rounding in the sums may move the least error by: beyond it there is no optimum."""
+
 
 class _Reduced(Factor):
     """What both factors share: the measurements' sums and the six rows."""
@@ -71,12 +74,16 @@ class _Reduced(Factor):
         self._matrix, self._right, self._constant = statistics.rows()
 
     def _solution(self) -> FloatArray:
-        """Return the field and bias (6,) of the least error."""
-        if np.linalg.matrix_rank(self._matrix) < ROWS:
+        """Return the field and bias (6,) of the least error.
+
+        Sums have the square of the readings' condition number, and are rounded to some 64 units in the last place.
+        """
+        parts = np.linalg.svd(self._matrix, compute_uv=False)
+        if not parts[-1] ** 2 * ROUNDED > 64.0 * np.finfo(np.float64).eps * parts[0] ** 2:
             raise FactorError(
                 f"attitudes of {self.count} measurements",
                 "do not tell the field from the bias",
-                allowed="must turn about two axes or more",
+                allowed="must turn about two axes or more, by more than a ten-thousandth of a radian",
                 remedy="turn the sensor about another axis, or give the field or the bias a prior",
             )
         solution: FloatArray = np.asarray(np.linalg.solve(self._matrix, self._right), np.float64)

@@ -1,0 +1,206 @@
+"""Rays among terrain and triangles: nanoseconds a ray of one core, beside MuJoCo, Embree and a NumPy marcher.
+
+    make bench            or            python benchmarks/bench_rays.py
+
+The sea bed is 200 m x 200 m with 10 m of relief, the rays start 30 m above its highest point and lean by 30 degrees.
+*Track* is 36 rays a ping along a line, *anywhere* has every ray over another place, *flat* leans by 85 degrees. Each is
+the processor's time of the best of three. MuJoCo and Embree (`pip install mujoco embreex`) are left out where they are
+not installed; MuJoCo's rays are called one at a time, and its height field tests every cell of a ray's rectangle.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+
+import numpy as np
+
+from navsense.environment.terrain.heightmap import Heightmap
+from navsense.environment.terrain.mesh import Mesh
+from navsense.environment.terrain.scene import Body, Scene
+from navsense.typing import AnyArray
+
+SPAN, RELIEF, ABOVE = 200.0, 10.0, 30.0
+SIZES = (512, 2048, 8192)
+GOAL, GROWTH, BUILD = 3e6, 2.5, 0.1
+"""Rays a second on 2048 x 2048, how much slower 8192 may be than 512, and seconds to build 2048."""
+
+Cast = Callable[[AnyArray, AnyArray], AnyArray]
+
+
+def sea_bed(count: int) -> AnyArray:
+    """Return heights (count, count) m: a dozen waves, and roughness."""
+    rng, line = np.random.default_rng(1), np.linspace(0.0, SPAN, count)
+    x, y = np.meshgrid(line, line)
+    heights = rng.normal(size=(count, count)) * 2.0 / count
+    for k in range(1, 13):
+        east, north = rng.uniform(-1.0, 1.0, 2) * 2.0 * math.pi * k / SPAN
+        heights += np.sin(east * x + north * y + rng.uniform(0.0, 6.0)) / k
+    low, high = float(heights.min()), float(heights.max())
+    heights -= low
+    heights *= RELIEF / (high - low)
+    return heights
+
+
+def fan(count: int, lean: float) -> AnyArray:
+    """Return directions (count, 3) all round, `lean` (rad) off the vertical."""
+    turn = np.arange(count) * 2.4
+    flat = math.sin(lean)
+    return np.stack((flat * np.cos(turn), flat * np.sin(turn), np.full(count, -math.cos(lean))), axis=1)
+
+
+def works(count: int = 180_000) -> dict[str, tuple[AnyArray, AnyArray]]:
+    """Return origins and directions by the name of the work."""
+    rng, lean = np.random.default_rng(2), math.radians(30.0)
+    height = np.full(count, RELIEF + ABOVE)
+    spread = np.stack((*rng.uniform(30.0, 170.0, (2, count)), height), axis=1)
+    line = np.stack((np.linspace(40.0, 160.0, count // 36), np.full(count // 36, 100.0), height[: count // 36]), axis=1)
+    few = spread[:20_000] * (1.0, 1.0, 0.3)
+    return {
+        "track": (np.repeat(line, 36, axis=0), np.tile(fan(36, lean), (count // 36, 1))),
+        "anywhere": (spread, fan(count, lean)),
+        "flat": (few, fan(len(few), math.radians(85.0))),
+    }
+
+
+def spent(work: Callable[[], object], repeats: int = 3) -> float:
+    """Return the least processor time (s) of a few runs."""
+    took = []
+    for _ in range(repeats):
+        start = time.process_time()
+        work()
+        took.append(time.process_time() - start)
+    return min(took)
+
+
+def triangles(heights: AnyArray) -> AnyArray:
+    """Return the triangles (m, 3, 3) of a sea bed."""
+    line = np.linspace(0.0, SPAN, len(heights))
+    p = np.stack((*np.meshgrid(line, line), heights), axis=-1)
+    sw, se, nw, ne = p[:-1, :-1], p[:-1, 1:], p[1:, :-1], p[1:, 1:]
+    both = np.stack((sw, se, ne), axis=2).reshape(-1, 3, 3), np.stack((sw, ne, nw), axis=2).reshape(-1, 3, 3)
+    return np.concatenate(both)
+
+
+def own(body: Body) -> Cast:
+    """Return the cast of a scene of one body."""
+    scene = Scene((body,))
+    return lambda origin, direction: scene.cast(origin, direction, 0.0, 2.0 * SPAN).range
+
+
+def sea(heights: AnyArray, spacing: tuple[float, float]) -> Cast:
+    """Return the cast of a sea bed."""
+    return own(Body("bed", Heightmap(heights, spacing)))
+
+
+def marcher(heights: AnyArray) -> Cast:
+    """Return a cast that goes 0.1 m at a time and then halves, all rays at once."""
+    last, spacing = len(heights) - 1, SPAN / (len(heights) - 1)
+
+    def above(p: AnyArray) -> AnyArray:
+        u, v = np.clip(p[:, 0] / spacing, 0.0, last - 1e-9), np.clip(p[:, 1] / spacing, 0.0, last - 1e-9)
+        i, j = u.astype(int), v.astype(int)
+        a, b = u - i, v - j
+        sw, ne = heights[j, i], heights[j + 1, i + 1]
+        middle = np.where(a >= b, heights[j, i + 1], heights[j + 1, i])
+        more, less = np.maximum(a, b), np.minimum(a, b)
+        over: AnyArray = p[:, 2] - (sw + more * (middle - sw) + less * (ne - middle))
+        return over
+
+    def cast(origin: AnyArray, direction: AnyArray) -> AnyArray:
+        t = (RELIEF - origin[:, 2]) / direction[:, 2]
+        t, under = np.maximum(t, 0.0), np.zeros(len(origin), dtype=bool)
+        while not under.all():
+            t = np.where(under, t, t + 0.1)
+            p = origin + t[:, None] * direction
+            under |= (above(p) <= 0.0) | (p[:, :2] < 0.0).any(axis=1) | (p[:, :2] > SPAN).any(axis=1)
+        low, high = t - 0.1, t
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            below = above(origin + middle[:, None] * direction) <= 0.0
+            low, high = np.where(below, low, middle), np.where(below, middle, high)
+        return high
+
+    return cast
+
+
+def mujoco_field(heights: AnyArray) -> Cast:
+    """Return the cast of MuJoCo's height field, a call a ray."""
+    import mujoco
+
+    spec = mujoco.MjSpec()
+    rows, half = len(heights), SPAN / 2.0
+    spec.add_hfield(name="bed", nrow=rows, ncol=rows, size=[half, half, RELIEF, 1.0], userdata=heights.ravel().tolist())
+    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname="bed", pos=[half, half, 0.0])
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    met = np.zeros(1, dtype=np.int32)
+
+    def cast(origin: AnyArray, direction: AnyArray) -> AnyArray:
+        pairs = zip(origin, direction, strict=True)
+        return np.array([mujoco.mj_ray(model, data, o, d, None, 1, -1, met) for o, d in pairs])
+
+    return cast
+
+
+def embree(corners: AnyArray) -> Cast:
+    """Return the cast of Embree, in single precision, without the conversion to it."""
+    from embreex.mesh_construction import TriangleMesh
+    from embreex.rtcore_scene import EmbreeScene
+
+    scene = EmbreeScene()
+    TriangleMesh(scene, corners.astype(np.float32))
+    scene.run(np.zeros((1, 3), np.float32), np.ones((1, 3), np.float32))
+    return lambda origin, direction: scene.run(
+        origin.astype(np.float32), direction.astype(np.float32), query="DISTANCE"
+    )
+
+
+def row(name: str, make: Callable[[], Cast], few: int = 10**9) -> dict[str, float]:
+    """Print one line of the table: seconds to build, nanoseconds a ray of each work; return the latter."""
+    start = time.process_time()
+    cast = make()
+    built = time.process_time() - start
+    took = {}
+    for work, (origin, direction) in works().items():
+        o, d = origin[:few], direction[:few]
+        cast(o[:2], d[:2])
+        took[work] = spent(partial(cast, o, d)) / len(o) * 1e9
+    print(f"{name:42s} {built:9.3f} " + " ".join(f"{took[work]:10.0f}" for work in took))
+    return took
+
+
+def main() -> None:
+    """Print the table, and hold the sea bed to its goals."""
+    print(f"{'':42s} {'build (s)':>9s} " + " ".join(f"{work:>10s}" for work in works()) + "   ns a ray")
+    took: dict[int, dict[str, float]] = {}
+    for count in SIZES:
+        heights = sea_bed(count)
+        Heightmap(heights[:9, :9])
+        spacing = (SPAN / (count - 1), SPAN / (count - 1))
+        built = spent(partial(Heightmap, heights, spacing))
+        took[count] = row(f"Heightmap {count} x {count}", partial(sea, heights, spacing))
+        if count == 2048:
+            assert built <= BUILD * 2.0, f"built in {built:.3f} s, goal {BUILD} s"
+    heights = sea_bed(512)
+    corners = triangles(heights)
+    Mesh(corners[:9])
+    row("Mesh of 512 x 512", lambda: own(Body("", Mesh(corners))))
+    if find_spec("embreex"):
+        row("Embree, mesh of 512 x 512", lambda: embree(corners))
+    if find_spec("mujoco"):
+        row("MuJoCo, height field of 512 x 512", lambda: mujoco_field(heights), 1000)
+    row("NumPy marcher, 512 x 512", lambda: marcher(heights), 5000)
+    speed, growth = 1e9 / took[2048]["track"], took[8192]["track"] / took[512]["track"]
+    print(
+        f"2048 x 2048: {speed / 1e6:.1f} million rays/s along a track (goal {GOAL / 1e6:g}); 8192 / 512: {growth:.2f}"
+    )
+    assert growth <= GROWTH, "a larger sea bed costs too much"
+
+
+if __name__ == "__main__":
+    main()

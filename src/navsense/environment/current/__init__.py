@@ -1,0 +1,53 @@
+"""Ocean currents: velocities of the water (m/s, world frame w) as functions of position and time.
+
+Each kind is a field with `at(position_w, time)` and `turned(rotation)`, the latter about the vertical: water is level.
+Directions and components towards east and north are turned into the world's axes by `heading`, that of the world's
+origin. Depth is `surface` less z. A current by chance is a description until `opened` makes it the field of one run.
+A uniform current is `environment.base.Uniform`, currents add up in `environment.base.Sum`.
+
+| kind | what | outside its data |
+|---|---|---|
+| `GaussMarkov` | speed and direction wander; `ClassicWander` as in the UUV Simulator | before the run's start: error |
+| `Stratified` | layers from a table by depth | nearest row, or error |
+| `StratifiedGaussMarkov` | layers that wander each by itself | nearest layer, or error |
+| `Profile` | another current times a factor by depth | nearest factor, or error |
+| `TidalCurrent` | flood and ebb from constituents or a tide table | table: error; constituents: none |
+| `TidalEllipses` | constituents that turn round | none |
+| `Gridded` | a grid of space and time | error or nearest points, for each of time, horizontal, vertical |
+| `BoundaryLayer` | another current, slower towards the bed | below the bed: still |
+| `Replay` | a record by time | error, or the end's velocity |
+"""
+
+from navsense.environment.current.base import opened
+from navsense.environment.current.boundary import BoundaryLayer
+from navsense.environment.current.gauss_markov import ClassicWander, GaussMarkov, Wander
+from navsense.environment.current.gridded import Gridded
+from navsense.environment.current.replay import Replay
+from navsense.environment.current.stratified import Profile, Stratified, StratifiedGaussMarkov
+from navsense.environment.current.tidal import (
+    Constituent,
+    Ellipse,
+    Harmonics,
+    TidalCurrent,
+    TidalEllipses,
+    TideTable,
+)
+
+__all__ = [
+    "BoundaryLayer",
+    "ClassicWander",
+    "Constituent",
+    "Ellipse",
+    "GaussMarkov",
+    "Gridded",
+    "Harmonics",
+    "Profile",
+    "Replay",
+    "Stratified",
+    "StratifiedGaussMarkov",
+    "TidalCurrent",
+    "TidalEllipses",
+    "TideTable",
+    "Wander",
+    "opened",
+]

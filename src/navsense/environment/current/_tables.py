@@ -1,0 +1,76 @@
+"""Tables of currents in CSV files: rows with their line numbers, columns by name, numbers with their place."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from navsense.errors import FieldError, Where
+from navsense.inputs import Kind, decimal, lines
+from navsense.typing import FloatArray
+
+Row = tuple[int, list[str]]
+"""Line number and cells, stripped of blanks."""
+
+
+def rows(name: str, kind: Kind) -> list[Row]:
+    """Return the rows of a CSV file that are not blank, quotes and a byte-order mark taken off. Raises FieldError."""
+    reader = csv.reader(lines(name, kind))
+    found: list[Row] = []
+    try:
+        for cells in reader:
+            stripped = [cell.strip() for cell in cells]
+            if any(stripped):
+                found.append((reader.line_num, stripped))
+    except csv.Error as cause:
+        raise FieldError(kind.what, str(cause), where=Where(name, reader.line_num), allowed=kind.allowed) from cause
+    if not found:
+        raise FieldError(kind.what, "is empty", where=Where(name), allowed=kind.allowed)
+    return found
+
+
+def places(header: Sequence[str], names: Sequence[str], where: Where) -> list[int]:
+    """Return where the named columns stand in a header. Raises FieldError for one that is not there once."""
+    for name in names:
+        if header.count(name) != 1:
+            raise FieldError(
+                "column",
+                name,
+                allowed=f"must stand once in the header, which has {', '.join(header)}",
+                where=where,
+                remedy="name the columns as the file does",
+            )
+    return [header.index(name) for name in names]
+
+
+def value(what: str, text: str, where: Where) -> float:
+    """Return a number. Raises FieldError for a cell that is empty or none."""
+    parsed = decimal(text)
+    if parsed is None:
+        shown = text or "empty"
+        raise FieldError(what, shown, allowed="must be a finite number", where=where, remedy="a table has no gaps")
+    return parsed
+
+
+def numbers(name: str, table: Sequence[Row], header: Sequence[str], chosen: Sequence[int]) -> FloatArray:
+    """Return the chosen columns (rows, chosen) of rows as long as the header. Raises FieldError with the line."""
+    out = np.empty((len(table), len(chosen)))
+    for row, (line, cells) in enumerate(table):
+        if len(cells) != len(header):
+            allowed = f"must be {len(header)}, as in the header"
+            raise FieldError("number of columns", len(cells), allowed=allowed, where=Where(name, line))
+        for k, column in enumerate(chosen):
+            out[row, k] = _quick(cells[column], header[column], name, line)
+    return out
+
+
+def _quick(text: str, what: str, name: str, line: int) -> float:
+    """Return a number as `value` does; plain ones without the slower check."""
+    try:
+        parsed = float(text)
+    except ValueError:
+        parsed = math.nan
+    return parsed if math.isfinite(parsed) and "_" not in text else value(what, text, Where(name, line))

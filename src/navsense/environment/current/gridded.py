@@ -1,0 +1,403 @@
+"""Currents on a grid of space and time, from ocean models: linear along each of the four axes.
+
+    v(t, x, y, z) = sum over the 16 corners of a cell of  w_t w_x w_y w_z v_corner,   w the share of each axis
+
+The axes of `space` are: "world", metres along the world's own axes, velocities along them; "geodetic", latitude and
+longitude (rad) and altitude (m above the WGS-84 ellipsoid), velocities towards east, north and up there (`_patches`);
+"ecef", earth-centred x, y, z (m), velocities as for "geodetic". The grid is whole: each combination of its points once.
+An axis of one point says nothing of other places: under "hold" the field is the same along it.
+
+Outside the grid there are three rules, `outside_time`, `outside` for the first two axes of space ("world" and
+"geodetic"; all three of "ecef") and `outside_vertical` for the third: "error" raises `FieldError`, "hold" goes on with
+the nearest points. Only the vertical holds unless asked: tables seldom reach the surface and the bed, and away from the
+origin the flat world's surface lies above the ellipsoid's.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from navsense.compiled import kernel
+from navsense.environment.current._checks import FARTHEST, FASTEST, Outside, angle_about_the_vertical, number, rule
+from navsense.environment.current._patches import MIDDLE, PATCH, PLACE, REACH, SLOPE, TURN, settle
+from navsense.environment.current._tables import numbers, places, rows
+from navsense.errors import FieldError, Where
+from navsense.geodesy import Origin
+from navsense.inputs import Kind
+from navsense.typing import FloatArray, IntArray, Quaternion, Times, Vectors
+
+Space = Literal["world", "geodetic", "ecef"]
+Units = Literal["degrees", "radians"]
+
+SPACES = ("world", "geodetic", "ecef")
+
+_FILE = Kind("grid of currents", FieldError, "must be a CSV file with a header, in UTF-8")
+_NAMES = {
+    "world": ("time (s)", "x (m)", "y (m)", "z (m)"),
+    "geodetic": ("time (s)", "latitude (rad)", "longitude (rad)", "altitude (m)"),
+    "ecef": ("time (s)", "x (m)", "y (m)", "z (m)"),
+}
+_EDGE = 1e-9
+"""Share of an axis that rounding may put a place beyond its end."""
+
+
+@kernel
+def _left(axis: FloatArray, start: int, count: int, value: float, near: int) -> int:
+    """Return the left neighbour of a value within points start ... start + count - 1; 0 of one point."""
+    low, high = 0, count - 2
+    if axis[start + near] <= value:
+        low = near
+        if near == high or value < axis[start + near + 1]:
+            return near
+    else:
+        high = max(near - 1, 0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if axis[start + middle] <= value:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@kernel
+def _corners(grid: FloatArray, first: int, steps: IntArray, out: FloatArray) -> None:
+    """Write the 16 corners of a cell, three components each (48,), the time slowest, the third axis quickest."""
+    row = 0
+    for t in range(2):
+        for a in range(2):
+            for b in range(2):
+                for c in range(2):
+                    place = first + t * steps[0] + a * steps[1] + b * steps[2] + c * steps[3]
+                    for k in range(3):
+                        out[row + k] = grid[place + k]
+                    row += 3
+
+
+@kernel
+def _mix(corners: FloatArray, shares: FloatArray, work: FloatArray) -> None:
+    """Leave the velocity at the shares of a cell in work[:3], one axis after the other."""
+    share = shares[0]
+    for j in range(24):
+        work[j] = corners[j] + share * (corners[j + 24] - corners[j])
+    share = shares[1]
+    for j in range(12):
+        work[j] += share * (work[j + 12] - work[j])
+    share = shares[2]
+    for j in range(6):
+        work[j] += share * (work[j + 6] - work[j])
+    share = shares[3]
+    for j in range(3):
+        work[j] += share * (work[j + 3] - work[j])
+
+
+@kernel
+def _settle(
+    axes: FloatArray, starts: IntArray, counts: IntArray, bounds: FloatArray, axis: int, value: float, cell: FloatArray
+) -> bool:
+    """Leave the left neighbour of a coordinate, its cell's ends and 1 / width in cell[axis]; false out of bounds."""
+    if not bounds[axis, 0] <= value <= bounds[axis, 1]:
+        return False
+    if counts[axis] == 1:
+        cell[axis, 0], cell[axis, 1], cell[axis, 2], cell[axis, 3] = 0.0, bounds[axis, 0], bounds[axis, 1], 0.0
+        return True
+    left = _left(axes, starts[axis], counts[axis], value, int(cell[axis, 0]))
+    low, high = axes[starts[axis] + left], axes[starts[axis] + left + 1]
+    cell[axis, 0], cell[axis, 1], cell[axis, 2], cell[axis, 3] = left, low, high, 1.0 / (high - low)
+    return True
+
+
+@kernel
+def _along(
+    grid: FloatArray,
+    axes: FloatArray,
+    starts: IntArray,
+    counts: IntArray,
+    bounds: FloatArray,
+    frame: FloatArray,
+    kind: int,
+    position_w: Vectors,
+    time: Times,
+    out: Vectors,
+    failed: FloatArray,
+) -> int:
+    """Write the velocity (m/s) along the world's axes; return the first row outside, -1 where there is none.
+
+    kind: 0 world, frame the grid's axes in the world (3, 3); 1 geodetic, 2 ecef, frame the origin's (3, 4). `failed`
+    (2,) is left with the axis on which that row is outside, and its coordinate.
+    """
+    at, shares, corners, v = np.empty(4), np.zeros(4), np.empty(48), np.empty(24)
+    cell, steps, stride = np.zeros((4, 4)), np.zeros(4, dtype=np.int64), 3
+    for back in range(4):
+        steps[3 - back] = stride if counts[3 - back] > 1 else 0
+        stride *= counts[3 - back]
+        cell[back, 1], cell[back, 2] = math.inf, -math.inf
+    middle = 0.5 * (axes[starts[2]] + axes[starts[2] + counts[2] - 1])
+    here = np.full(PATCH, math.nan)
+    if kind == 0:
+        for axis in range(9):
+            here[TURN + axis] = frame[axis // 3, axis % 3]
+    for i in range(time.shape[0]):
+        at[0] = time[i]
+        x, y, z = position_w[i, 0], position_w[i, 1], position_w[i, 2]
+        if kind == 0:
+            for axis in range(3):
+                at[1 + axis] = frame[axis, 0] * x + frame[axis, 1] * y + frame[axis, 2] * z
+        else:
+            dx, dy, dz, reach = x - here[MIDDLE], y - here[MIDDLE + 1], z - here[MIDDLE + 2], here[REACH]
+            if not (-reach <= dx < reach and -reach <= dy < reach and -reach <= dz < reach):
+                settle(frame, x, y, z, here)
+                dx, dy, dz = x - here[MIDDLE], y - here[MIDDLE + 1], z - here[MIDDLE + 2]
+            for axis in range(3):
+                row = SLOPE + 3 * axis
+                at[1 + axis] = here[PLACE + axis] + (here[row] * dx + here[row + 1] * dy + here[row + 2] * dz)
+            if kind == 1 and abs(at[2] - middle) > math.pi:
+                at[2] += 2.0 * math.pi if at[2] < middle else -2.0 * math.pi
+            if kind == 2 and at[1] == at[1]:
+                for axis in range(3):
+                    at[1 + axis] = frame[axis, 0] * x + frame[axis, 1] * y + frame[axis, 2] * z + frame[axis, 3]
+        moved = False
+        for axis in range(4):
+            if not cell[axis, 1] <= at[axis] < cell[axis, 2]:
+                if not _settle(axes, starts, counts, bounds, axis, at[axis], cell):
+                    failed[0], failed[1] = axis, at[axis]
+                    return i
+                moved = True
+            if counts[axis] > 1:
+                shares[axis] = max(0.0, min(1.0, (at[axis] - cell[axis, 1]) * cell[axis, 3]))
+        if moved:
+            first = 0
+            for axis in range(4):
+                first += int(cell[axis, 0]) * steps[axis]
+            _corners(grid, first, steps, corners)
+        _mix(corners, shares, v)
+        for axis in range(3):
+            out[i, axis] = here[TURN + axis] * v[0] + here[TURN + 3 + axis] * v[1] + here[TURN + 6 + axis] * v[2]
+    return -1
+
+
+@dataclass(frozen=True, eq=False)
+class Gridded:
+    """Velocities (t, a, b, c, 3) m/s on rising points of time (s) and of three axes; `space` says what these are.
+
+    `origin` is that of the world, needed unless `space` is "world"; `heading` (rad) turns the grid of a "world" against
+    it. Raises `FieldError` for axes that do not rise, shapes that do not fit, numbers that are no current.
+    """
+
+    points: tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+    velocity: FloatArray
+    space: Space
+    origin: Origin | None = None
+    heading: float = 0.0
+    outside: Outside = "error"
+    outside_vertical: Outside = "hold"
+    outside_time: Outside = "error"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no grid, and lay it out for the kernel."""
+        if self.space not in SPACES:
+            raise FieldError("space of a grid of currents", self.space, allowed=f"must be one of {', '.join(SPACES)}")
+        if self.space != "world" and self.origin is None:
+            remedy = "give the world <spherical_coordinates>"
+            raise FieldError("origin of the world", "none", allowed="must be given for this grid", remedy=remedy)
+        rule("outside_time of a grid", self.outside_time)
+        rule("outside of a grid", self.outside)
+        rule("outside_vertical of a grid", self.outside_vertical)
+        number("heading of a current (rad)", self.heading)
+        for axis, points in enumerate(self.points):
+            _check_axis(_NAMES[self.space][axis], np.asarray(points, dtype=np.float64), axis, self.space)
+        values = np.asarray(self.velocity, dtype=np.float64)
+        shape = (*(len(points) for points in self.points), 3)
+        if values.shape != shape:
+            raise FieldError("shape of a grid of currents", values.shape, allowed=f"must be {shape}")
+        if not (np.abs(values) <= FASTEST).all():
+            worst = float(values[~(np.abs(values) <= FASTEST)][0])
+            raise FieldError("velocity of a grid (m/s)", worst, allowed=f"must be of a size up to {FASTEST:g}")
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        space: Space,
+        position: tuple[str, str, str],
+        velocity: tuple[str | None, str | None, str | None],
+        time: str | None,
+        units: Units = "radians",
+        ignore_time: bool = False,
+        start: float = 0.0,
+        origin: Origin | None = None,
+        outside: Outside = "error",
+        outside_vertical: Outside = "hold",
+        outside_time: Outside = "error",
+    ) -> Gridded:
+        """Read a CSV table of a header and one row a point, as Gazebo's EnvironmentPreload has it, in any order.
+
+        `position` names the columns of the three axes, latitude before longitude; `velocity` those towards east, north
+        and up (x, y, z of a "world"), None for a component that is zero; `time` that of time (s), None for a table
+        without. `units` is that of latitude and longitude. With `ignore_time` the earliest rows hold always; `start` is
+        the table's time at the run's start.
+
+        Raises `FieldError` with file and line for what cannot be read, a column that is not there, gaps, repeats and
+        latitudes beyond the poles.
+        """
+        name = os.fspath(path)
+        axes, values = _read(name, (time, *position), velocity)
+        if space == "geodetic" and units == "degrees":
+            axes[1], axes[2] = _radians(axes[1]), _radians(axes[2])
+        elif units not in ("degrees", "radians"):
+            raise FieldError("units of a grid of currents", units, allowed="must be degrees or radians")
+        if ignore_time or time is None:
+            axes[0], values, outside_time = np.zeros(1), values[:1], "hold"
+        axes[0] = axes[0] - start
+        try:
+            points = (axes[0], axes[1], axes[2], axes[3])
+            return cls(points, values, space, origin, 0.0, outside, outside_vertical, outside_time)
+        except FieldError as error:
+            error.where = error.where or Where(name)
+            raise
+
+    def at(self, position_w: Vectors, time: Times) -> Vectors:
+        """Return the velocity (n, 3) m/s. Raises `FieldError` outside the grid where the rule is "error"."""
+        out, failed = np.empty((time.shape[0], 3)), np.empty(2)
+        kind = SPACES.index(self.space)
+        one_layout = np.ascontiguousarray(position_w), np.ascontiguousarray(time)  # compiled once, not for each
+        row = _along(*self._laid, kind, *one_layout, out, failed)
+        if row >= 0:
+            raise self._error(failed, row)
+        return out
+
+    @cached_property
+    def _laid(self) -> tuple[FloatArray, FloatArray, IntArray, IntArray, FloatArray, FloatArray]:
+        """Return velocities and points in a row each, where each axis starts, its points, its bounds, and the frame."""
+        points = [np.asarray(axis, dtype=np.float64) for axis in self.points]
+        counts = np.array([axis.size for axis in points], dtype=np.int64)
+        starts = np.concatenate(([0], np.cumsum(counts)))[:-1].astype(np.int64)
+        bounds = np.empty((4, 2))
+        for axis, (one, values) in enumerate(zip(self._rules, points, strict=True)):
+            slack = _EDGE * (values[-1] - values[0]) if one == "error" else FARTHEST
+            bounds[axis] = values[0] - slack, values[-1] + slack
+        values = np.array(self.velocity, dtype=np.float64).reshape(-1)
+        return values, np.concatenate(points), starts, counts, bounds, self._frame
+
+    @property
+    def _frame(self) -> FloatArray:
+        """Return the origin's frame (3, 4), or the grid's axes in the world (3, 3)."""
+        if self.origin is not None and self.space != "world":
+            return np.array(self.origin.frame)
+        s, c = math.sin(self.heading), math.cos(self.heading)
+        return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+
+    @property
+    def _rules(self) -> tuple[Outside, Outside, Outside, Outside]:
+        """Return the rule of each axis."""
+        vertical = self.outside if self.space == "ecef" else self.outside_vertical
+        return self.outside_time, self.outside, self.outside, vertical
+
+    def _error(self, failed: FloatArray, row: int) -> FieldError:
+        axis = int(failed[0])
+        values = self.points[axis]
+        rule_name = ("outside_time", "outside", "outside", "outside_vertical" if self.space != "ecef" else "outside")
+        return FieldError(
+            _NAMES[self.space][axis],
+            float(failed[1]),
+            row=row,
+            allowed=f"must be from {values[0]:.12g} to {values[-1]:.12g}, as the grid of currents is",
+            remedy=f'use {rule_name[axis]}="hold" to go on with the nearest points',
+        )
+
+    def turned(self, rotation: Quaternion) -> Gridded:
+        """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        if self.origin is not None and self.space != "world":
+            return replace(self, origin=self.origin.turned(rotation))
+        return replace(self, heading=self.heading - angle_about_the_vertical(rotation))
+
+
+def _radians(degrees: FloatArray) -> FloatArray:
+    return np.array([math.radians(one) for one in degrees.tolist()])
+
+
+def _check_axis(what: str, values: FloatArray, axis: int, space: Space) -> None:
+    """Raise FieldError for points of an axis that are none, do not rise, or are no angles."""
+    if values.ndim != 1 or values.size == 0:
+        raise FieldError(f"{what} of a grid", f"shape {values.shape}", allowed="must be (n,), one at least")
+    if not (np.abs(values) <= FARTHEST).all() or (np.diff(values) <= 0.0).any():
+        raise FieldError(f"{what} of a grid", "not rising", allowed="must be finite and rise")
+    limit = (math.inf, 0.5 * math.pi, 2.0 * math.pi, math.inf)[axis]
+    if space == "geodetic" and np.abs(values).max() > limit * (1.0 + 1e-12):
+        worst = float(values[np.argmax(np.abs(values))])
+        remedy = "the file may be in degrees: say so by units"
+        raise FieldError(f"{what} of a grid", worst, allowed=f"must be of a size up to {limit:.6g}", remedy=remedy)
+    if space == "geodetic" and axis == 2 and values[-1] - values[0] > 2.0 * math.pi:
+        raise FieldError(f"{what} of a grid", "more than once round", allowed="must span at most 2 pi")
+
+
+def _read(name: str, axes: Sequence[str | None], velocity: Sequence[str | None]) -> tuple[list[FloatArray], FloatArray]:
+    """Return the points of the four axes and the velocity (t, a, b, c, 3) of a file. Raises FieldError."""
+    (line, header), *table = rows(name, _FILE)
+    where = Where(name, line)
+    if not table:
+        raise FieldError("rows of the grid", "none", allowed="must be one at least", where=Where(name))
+    wanted = [column for column in (*axes, *velocity) if column is not None]
+    if not any(velocity):
+        raise FieldError("velocity of the grid", "none", allowed="must name one column at least", where=where)
+    found = numbers(name, table, header, places(header, wanted, where))
+    columns = dict(zip(wanted, found.T, strict=True))
+    zero = np.zeros(len(table))
+    coordinates = [columns[axis] if axis is not None else zero for axis in axes]
+    points: list[FloatArray] = []
+    index, size = np.zeros(len(table), dtype=np.int64), 1
+    for values in reversed(coordinates):
+        unique, inverse = np.unique(values, return_inverse=True)
+        index += size * inverse.reshape(-1)
+        points.insert(0, unique)
+        size *= unique.size
+    lines = [number for number, _ in table]
+    _check_whole(name, lines, index, size, points, [axis or "time" for axis in axes])
+    out = np.zeros((size, 3))
+    for k, column in enumerate(velocity):
+        if column is not None:
+            values = columns[column]
+            bad = np.abs(values) > FASTEST
+            if bad.any():
+                row = int(np.argmax(bad))
+                allowed, place = f"must be of a size up to {FASTEST:g} m/s", Where(name, lines[row])
+                raise FieldError(column, float(values[row]), allowed=allowed, where=place, remedy="check the unit")
+            out[index, k] = values
+    return points, out.reshape(*(axis.size for axis in points), 3)
+
+
+def _check_whole(
+    name: str, lines: Sequence[int], index: IntArray, size: int, points: Sequence[FloatArray], axes: Sequence[str]
+) -> None:
+    """Raise FieldError for a point that is given twice, or not at all."""
+    order = np.argsort(index, kind="stable")
+    same = np.nonzero(np.diff(index[order]) == 0)[0]
+    if same.size:
+        one, other = (lines[order[same[0] + k]] for k in (0, 1))
+        shown, place = f"given in line {one} too", Where(name, other)
+        raise FieldError("point of the grid", shown, allowed="must be given once", where=place)
+    if index.size == size:
+        return
+    shape = " x ".join(str(axis.size) for axis in points)
+    present = index[order]
+    gap = int(present[-1] + 1)
+    holes = np.nonzero(present != np.arange(present.size))[0]
+    if holes.size:
+        gap = int(holes[0])
+    at = np.unravel_index(gap, tuple(axis.size for axis in points))
+    where = ", ".join(f"{axis} {values[k]:g}" for axis, values, k in zip(axes, points, at, strict=True))
+    raise FieldError(
+        "rows of the grid",
+        f"{index.size} for {shape} points",
+        allowed="must hold each combination of its points",
+        where=Where(name),
+        remedy=f"fill the gaps, the first at {where}",
+    )

@@ -1,0 +1,208 @@
+"""A current replayed: velocities by time from arrays, a table, or a topic of a recording; straight between instants.
+
+    v(t) = v_i + (t - t_i) / (t_(i+1) - t_i) (v_(i+1) - v_i)
+
+It is the same everywhere. Times count from the run's start. Before the first instant and past the last the rule is
+`outside`: "error" raises `FieldError`, "hold" goes on with the end's velocity.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from navsense.compiled import kernel
+from navsense.environment.current import _recording
+from navsense.environment.current._checks import (
+    FARTHEST,
+    FASTEST,
+    Outside,
+    column,
+    in_the_world,
+    left_of,
+    number,
+    rule,
+    turned,
+)
+from navsense.environment.current._tables import numbers, rows
+from navsense.errors import FieldError, Where
+from navsense.inputs import Kind, content
+from navsense.typing import FloatArray, Quaternion, Times, Vectors
+
+HEADERS = {
+    "time,x,y,z": "world",
+    "time,east,north,up": "enu",
+    "time,north,east,down": "ned",
+}
+"""Headers of a table, and the frame of each."""
+
+FRAMES = ("world", "enu", "ned")
+
+_FILE = Kind("record of a current", FieldError, "must be a CSV file of time and velocity, an .npz archive or a bag")
+_BAGS = (".bag", ".mcap", ".db3")
+
+
+@kernel
+def _along(time: Times, times: FloatArray, values: Vectors, hold: bool, out: Vectors) -> int:
+    """Write the velocity (n, 3); return the first row outside, -1 where there is none."""
+    near, last = 0, times.shape[0] - 1
+    for i in range(time.shape[0]):
+        t = time[i]
+        if not times[0] <= t <= times[last]:
+            if not hold or t != t:
+                return i
+            t = max(times[0], min(times[last], t))
+        if last == 0:
+            for axis in range(3):
+                out[i, axis] = values[0, axis]
+        else:
+            near = left_of(times, t, near)
+            share = (t - times[near]) / (times[near + 1] - times[near])
+            for axis in range(3):
+                out[i, axis] = values[near, axis] + share * (values[near + 1, axis] - values[near, axis])
+    return -1
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """Velocities (n, 3) m/s at rising instants (n,) s; `frame` is "enu" or "ned", turned by heading (rad), or "world".
+
+    Raises `FieldError` for instants that do not rise, and for velocities that are none of a sea.
+    """
+
+    times: FloatArray
+    velocity: Vectors
+    frame: str = "world"
+    heading: float = 0.0
+    outside: Outside = "error"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no record; turn it into the world."""
+        if self.frame not in FRAMES:
+            raise FieldError("frame of a current", self.frame, allowed=f"must be one of {', '.join(FRAMES)}")
+        rule("outside of a record", self.outside)
+        number("heading of a current (rad)", self.heading)
+        _check(np.asarray(self.times, dtype=np.float64), np.asarray(self.velocity, dtype=np.float64), None)
+
+    @cached_property
+    def _laid(self) -> tuple[FloatArray, Vectors]:
+        """Return the instants, and the velocities along the world's axes."""
+        velocity = np.asarray(self.velocity, dtype=np.float64)
+        if self.frame == "ned":
+            velocity = np.stack((velocity[:, 1], velocity[:, 0], -velocity[:, 2]), axis=1)
+        return column(np.asarray(self.times).tolist()), in_the_world(velocity.tolist(), self.heading)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        topic: str | None = None,
+        frame: str | None = None,
+        heading: float = 0.0,
+        start: float | None = None,
+        outside: Outside = "error",
+    ) -> Replay:
+        """Read a record of a current.
+
+        A `.csv` table has one of `HEADERS`, which tells the frame; an `.npz` archive the arrays `time` (n,) s and
+        `velocity` (n, 3) m/s; a ROS bag (`.bag`, `.mcap`, `.db3`, a folder) a `topic` of geometry_msgs Twist,
+        TwistStamped, TwistWithCovarianceStamped, Vector3 or Vector3Stamped. Stamped messages are at their stamps,
+        others at the instant they were recorded. `frame` of an archive or bag is "world" unless given. `start` is the
+        record's time (s) at the run's start; without it the first row is at the run's start.
+
+        Raises `FieldError` with the place for what cannot be read, another header, type or topic, rows out of order.
+        """
+        name = os.fspath(path)
+        suffix = Path(name).suffix.lower()
+        lines: Sequence[int] | None = None
+        if suffix in _BAGS or Path(name).is_dir():
+            times, velocity = _recording.read(name, topic, start)
+            start = 0.0
+            frame = frame or "world"
+        elif suffix == ".npz":
+            times, velocity = _archive(name)
+            frame = frame or "world"
+        else:
+            times, velocity, own, lines = _table(name)
+            if frame not in (None, own):
+                allowed = f"must be {own}, as the header says"
+                raise FieldError("frame of a current", frame, allowed=allowed, where=Where(name))
+            frame = own
+        begin = float(times[0]) if start is None and times.size else start or 0.0
+        turn = 0.0 if frame == "world" else heading
+        try:
+            _check(times, velocity, None if lines is None else [Where(name, line) for line in lines])
+            return cls(times - begin, velocity, frame, turn, outside)
+        except FieldError as error:
+            error.where = error.where or Where(name)
+            raise
+
+    def at(self, position_w: Vectors, time: Times) -> Vectors:
+        """Return the velocity (n, 3) m/s. Raises `FieldError` outside the record where the rule is "error"."""
+        times, values = self._laid
+        out = np.empty((time.shape[0], 3))
+        row = _along(time, times, values, self.outside == "hold", out)
+        if row >= 0:
+            raise FieldError(
+                "instant (s)",
+                float(time[row]),
+                row=row,
+                allowed=f"must be from {times[0]:.9g} to {times[-1]:.9g}, as the record of the current is",
+                remedy='use outside="hold" to go on with the end\'s velocity',
+            )
+        return out
+
+    def turned(self, rotation: Quaternion) -> Replay:
+        """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        return replace(self, heading=turned(self.heading, rotation))
+
+
+def _check(times: FloatArray, velocity: Vectors, where: Sequence[Where] | None) -> None:
+    """Raise FieldError for shapes that do not fit, instants that do not rise, velocities that are none of a sea."""
+    if times.ndim != 1 or times.size == 0 or velocity.shape != (times.size, 3):
+        shapes = f"{times.shape} and {velocity.shape}"
+        raise FieldError("shapes of times and velocities", shapes, allowed="must be (n,) and (n, 3), n at least 1")
+    bad = ~(np.abs(times) <= FARTHEST * 1e3)
+    bad[1:] |= ~(np.diff(times) > 0.0)
+    fast = ~(np.abs(velocity) <= FASTEST).all(axis=1)
+    for rows_, what, allowed in (
+        (bad, "time of a current (s)", "must be finite and past that of the row before"),
+        (fast, "velocity of a current (m/s)", f"must be finite and of a size up to {FASTEST:g}"),
+    ):
+        if rows_.any():
+            row = int(np.argmax(rows_))
+            shown = float(times[row]) if rows_ is bad else tuple(velocity[row].tolist())
+            raise FieldError(what, shown, row=row, allowed=allowed, where=where[row] if where else None)
+
+
+def _table(name: str) -> tuple[FloatArray, Vectors, str, list[int]]:
+    """Return times, velocities, frame and line numbers of a CSV table. Raises FieldError."""
+    (line, header), *table = rows(name, _FILE)
+    frame = HEADERS.get(",".join(header))
+    if frame is None:
+        allowed = "must be one of " + " | ".join(HEADERS)
+        raise FieldError("header of the record", ",".join(header), allowed=allowed, where=Where(name, line))
+    if not table:
+        raise FieldError("rows of the record", "none", allowed="must be one at least", where=Where(name))
+    found = numbers(name, table, header, range(4))
+    return found[:, 0].copy(), found[:, 1:].copy(), frame, [number for number, _ in table]
+
+
+def _archive(name: str) -> tuple[FloatArray, Vectors]:
+    """Return times and velocities of an .npz archive. Raises FieldError."""
+    content(name, _FILE)
+    try:
+        with np.load(name, allow_pickle=False) as archive:
+            return np.array(archive["time"], dtype=np.float64), np.array(archive["velocity"], dtype=np.float64)
+    except KeyError as cause:
+        allowed = "must hold time and velocity"
+        raise FieldError("record of a current", str(cause), allowed=allowed, where=Where(name)) from cause
+    except (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as cause:
+        raise FieldError("record of a current", str(cause), allowed=_FILE.allowed, where=Where(name)) from cause

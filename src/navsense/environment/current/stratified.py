@@ -1,0 +1,346 @@
+"""Currents in layers: a table of velocities by depth, straight between its rows.
+
+    depth = surface - z,   v(depth) = v_i + (depth - depth_i) / (depth_(i+1) - depth_i) (v_(i+1) - v_i)
+
+Above the first row and below the last the rule is `outside`: "hold" goes on with the nearest row, "error" raises
+`FieldError`. One row alone holds at every depth under "hold".
+
+`StratifiedGaussMarkov` lets speed and direction of each layer wander about the table's, as DAVE does; `Profile` scales
+any other current by a factor that depends on depth.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from navsense.compiled import kernel
+from navsense.environment.base import VectorField
+from navsense.environment.current._checks import (
+    FARTHEST,
+    Outside,
+    column,
+    heading_of,
+    in_the_world,
+    left_of,
+    number,
+    rule,
+    speed,
+    turned,
+)
+from navsense.environment.current._nodes import Opened, Recipe, outside_the_layers
+from navsense.environment.current._tables import Row, rows, value
+from navsense.environment.current.base import not_opened, opened, random_names
+from navsense.environment.current.gauss_markov import AnyWander, check_name, laws_of, pace, unlimited
+from navsense.errors import FieldError, Where
+from navsense.inputs import Kind
+from navsense.typing import FloatArray, Quaternion, Times, Vector, Vectors
+
+DEEPEST = 12000.0
+"""m: no sea is deeper."""
+
+MOST_WANDERING = 1000
+"""Layers that may wander at once."""
+
+_FILE = Kind("table of currents by depth", FieldError, "must be a CSV file of velocities by depth in UTF-8")
+_WORDS = {"north": "m/s", "east": "m/s", "up": "m/s", "down": "m/s", "depth": "m"}
+
+
+@kernel
+def _layers(position_w: Vectors, depths: FloatArray, values: Vectors, surface: float, hold: bool, out: Vectors) -> int:
+    """Write the values (n, k) at depths; return the first row outside the layers, -1 where there is none."""
+    near, last = 0, depths.shape[0] - 1
+    for i in range(position_w.shape[0]):
+        depth = surface - position_w[i, 2]
+        if not (depths[0] <= depth <= depths[last]):
+            if not hold or depth != depth:
+                return i
+            depth = max(depths[0], min(depths[last], depth))
+        if last == 0:
+            for axis in range(out.shape[1]):
+                out[i, axis] = values[0, axis]
+        else:
+            near = left_of(depths, depth, near)
+            share = (depth - depths[near]) / (depths[near + 1] - depths[near])
+            for axis in range(out.shape[1]):
+                out[i, axis] = values[near, axis] + share * (values[near + 1, axis] - values[near, axis])
+    return -1
+
+
+@kernel
+def _scale(factors: Vectors, out: Vectors) -> None:
+    """Multiply vectors (n, 3) by factors (n, 1)."""
+    for i in range(out.shape[0]):
+        for axis in range(3):
+            out[i, axis] *= factors[i, 0]
+
+
+def _at_depths(position_w: Vectors, depths: FloatArray, values: Vectors, surface: float, outside: Outside) -> Vectors:
+    """Return the values (n, k) at positions (n, 3) m. Raises FieldError as the rule says."""
+    out = np.empty((position_w.shape[0], values.shape[1]))
+    row = _layers(position_w, depths, values, surface, outside == "hold", out)
+    if row >= 0:
+        raise outside_the_layers(depths, surface - float(position_w[row, 2]), row)
+    return out
+
+
+def _check_depths(depths: Sequence[float], where: Sequence[Where | None]) -> None:
+    """Raise FieldError for depths that are none, negative, beyond any sea's, or do not increase."""
+    if not depths:
+        raise FieldError("layers", "none", allowed="must be one at least")
+    for row, depth in enumerate(depths):
+        if not 0.0 <= depth <= DEEPEST:
+            allowed = f"must be from 0 to {DEEPEST:g} m, downwards"
+            raise FieldError("depth of a layer (m)", depth, allowed=allowed, where=where[row])
+        if row and depth <= depths[row - 1]:
+            allowed = f"must be below {depths[row - 1]!r} m, the depth of the row before"
+            raise FieldError(
+                "depth of a layer (m)",
+                depth,
+                allowed=allowed,
+                where=where[row],
+                remedy="put the rows in order of depth",
+            )
+
+
+@dataclass(frozen=True)
+class Stratified:
+    """Velocities by depth: depths (m, downwards from the surface), velocities (m/s along east, north, up) of each.
+
+    `surface` is the height of the water's surface in the world (m), `heading` that of the world's x axis from east
+    (rad), `outside` the rule above the first row and below the last. Raises `FieldError` for depths that do not
+    increase or are negative, and for velocities that are none of a sea.
+    """
+
+    depths: tuple[float, ...]
+    velocities: tuple[Vector, ...]
+    surface: float = 0.0
+    heading: float = 0.0
+    outside: Outside = "hold"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no such table."""
+        self._check([None] * len(self.depths))
+
+    def _check(self, where: Sequence[Where | None]) -> None:
+        _check_depths(self.depths, where)
+        if len(self.velocities) != len(self.depths):
+            counts = f"{len(self.depths)} and {len(self.velocities)}"
+            raise FieldError("numbers of depths and velocities", counts, allowed="must be the same")
+        for vector, place in zip(self.velocities, where, strict=True):
+            for part in vector:
+                speed("velocity of a layer (m/s)", part, place)
+        number("height of the water's surface (m)", self.surface)
+        heading_of(self.heading)
+        rule("outside of layers", self.outside)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        surface: float = 0.0,
+        heading: float = 0.0,
+        outside: Outside = "hold",
+    ) -> Stratified:
+        """Read a CSV table as DAVE has it: its last line before the numbers names the columns, with units in brackets.
+
+        The columns are depth (m) and some of north, east, up and down (m/s), in any order; a component without a column
+        is zero. Raises `FieldError` with file and line for what cannot be read, another unit, a gap, rows out of order.
+        """
+        name = os.fspath(path)
+        header, table = _split(name, rows(name, _FILE))
+        words = _columns(header, Where(name, header[0]))
+        depths, velocities, where = [], [], []
+        for line, cells in table:
+            place = Where(name, line)
+            filled = cells[: len(words)]
+            if len(filled) < len(words) or any(cells[len(words) :]):
+                allowed = f"must be {len(words)}: {', '.join(words)}"
+                raise FieldError("number of columns", len(cells), allowed=allowed, where=place)
+            got = {word: value(f"{word} of a layer", text, place) for word, text in zip(words, filled, strict=True)}
+            up = got.get("up", 0.0) - got.get("down", 0.0)
+            depths.append(got["depth"])
+            velocities.append((got.get("east", 0.0), got.get("north", 0.0), up))
+            where.append(place)
+        _check_depths(depths, where)
+        for vector, at in zip(velocities, where, strict=True):
+            for part in vector:
+                speed("velocity of a layer (m/s)", part, at)
+        return cls(tuple(depths), tuple(velocities), surface, heading, outside)
+
+    @cached_property
+    def _table(self) -> tuple[FloatArray, Vectors]:
+        return column(self.depths), in_the_world(self.velocities, self.heading)
+
+    def at(self, position_w: Vectors, time: Times) -> Vectors:
+        """Return the velocity (n, 3) m/s. Raises `FieldError` outside the layers where the rule is "error"."""
+        return _at_depths(position_w, *self._table, self.surface, self.outside)
+
+    def turned(self, rotation: Quaternion) -> Stratified:
+        """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        return replace(self, heading=turned(self.heading, rotation))
+
+
+def _split(name: str, found: list[Row]) -> tuple[Row, list[Row]]:
+    """Return the header, the last row before the numbers, and the rows of numbers. Raises FieldError."""
+    first = next((row for row, (_, cells) in enumerate(found) if _is_number(cells[0])), len(found))
+    if first == 0:
+        raise FieldError(
+            "header of the table",
+            "none",
+            allowed="must name the columns: depth, and north, east, up or down",
+            where=Where(name, found[0][0]),
+        )
+    if first == len(found):
+        raise FieldError("rows of the table", "none", allowed="must be one at least", where=Where(name))
+    return found[first - 1], found[first:]
+
+
+def _is_number(text: str) -> bool:
+    return bool(re.match(r"[+-]?\.?[0-9]", text))
+
+
+def _columns(header: Row, where: Where) -> list[str]:
+    """Return the word of each column. Raises FieldError for a header that is unclear, or in another unit."""
+    parts = [part for part in ",".join(header[1]).split(",") if part.strip()]
+    words = []
+    for part in parts:
+        found = [word for word in _WORDS if re.search(rf"\b{word}", part, re.IGNORECASE)]
+        if len(found) != 1 or found[0] in words:
+            allowed = "must name each of depth, north, east, up, down once at most, one a column"
+            raise FieldError("column of the table", part.strip(), allowed=allowed, where=where)
+        unit = re.search(r"\[([^\]]*)\]", part)
+        if unit and unit.group(1).strip() != _WORDS[found[0]]:
+            allowed = f"must be in {_WORDS[found[0]]}"
+            raise FieldError(f"unit of {found[0]}", unit.group(1), allowed=allowed, where=where, remedy="convert it")
+        words.append(found[0])
+    if "depth" not in words or len(words) < 2:
+        raise FieldError("columns of the table", ", ".join(words), allowed="must be depth and a velocity", where=where)
+    return words
+
+
+@dataclass(frozen=True)
+class StratifiedGaussMarkov:
+    """Layers of which each wanders by itself: `layers`, `speed` (m/s), `direction` (rad, from north to east), `name`.
+
+    The table gives each layer's mean speed and direction; of `speed` and `direction` all but the mean is every layer's.
+    As in `GaussMarkov` both are `Wander`, or both `ClassicWander`; a physical direction whose limits leave the whole
+    circle goes round. It differs from run to run: `opened` gives that of one.
+
+    Raises `FieldError` for a layer's speed or direction outside the limits, a vertical velocity, more than
+    `MOST_WANDERING` layers.
+    """
+
+    layers: Stratified
+    speed: AnyWander
+    direction: AnyWander
+    name: str = "layers"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no such current."""
+        check_name(self.name)
+        if len(self.layers.depths) > MOST_WANDERING:
+            allowed = f"must be at most {MOST_WANDERING}"
+            raise FieldError("number of wandering layers", len(self.layers.depths), allowed=allowed)
+        pace(self._processes)
+
+    @cached_property
+    def _processes(self) -> tuple[AnyWander, ...]:
+        """Return speed and direction of each layer."""
+        found: list[AnyWander] = []
+        for east, north, up in self.layers.velocities:
+            if up != 0.0:
+                raise FieldError("vertical velocity of a wandering layer (m/s)", up, allowed="must be 0")
+            compass = math.atan2(east, north) if east or north else self.direction.mean
+            found.append(replace(self.speed, mean=math.sqrt(east * east + north * north)))
+            found.append(replace(unlimited(self.direction), mean=compass))
+        return tuple(found)
+
+    @property
+    def random_names(self) -> tuple[str, ...]:
+        """Return the name that keys its streams."""
+        return (self.name,)
+
+    def opened(self, seed: int, run: int) -> Opened:
+        """Return the field (m/s) of one run."""
+        rate, straight = pace(self._processes)
+        table = self.layers
+        parts = ("speed", "direction")
+        recipe = Recipe(
+            self.name,
+            laws_of(self._processes, rate),
+            tuple(f"{part} {layer}" for layer in range(len(table.depths)) for part in parts),
+            2,
+            column(table.depths),
+            rate,
+            straight,
+            turn=0.5 * math.pi - table.heading,
+            sign=-1.0,
+            surface=table.surface,
+            outside=table.outside,
+        )
+        return Opened(recipe, seed, run)
+
+    def at(self, position_w: Vectors, time: Times) -> Vectors:
+        """Raise `FieldError`: a random current has a velocity in a run only, that of `opened`."""
+        raise not_opened(self.name)
+
+    def turned(self, rotation: Quaternion) -> StratifiedGaussMarkov:
+        """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        return replace(self, layers=self.layers.turned(rotation))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Another current times a factor by depth: field, depths (m, downwards), factors, surface (m), outside.
+
+    Raises `FieldError` for depths that do not increase, and factors that are not finite.
+    """
+
+    field: VectorField
+    depths: tuple[float, ...]
+    factors: tuple[float, ...]
+    surface: float = 0.0
+    outside: Outside = "hold"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no profile."""
+        _check_depths(self.depths, [None] * len(self.depths))
+        if len(self.factors) != len(self.depths):
+            counts = f"{len(self.depths)} and {len(self.factors)}"
+            raise FieldError("numbers of depths and factors", counts, allowed="must be the same")
+        for factor in self.factors:
+            number("factor of a layer", factor, -FARTHEST, FARTHEST)
+        number("height of the water's surface (m)", self.surface)
+        rule("outside of layers", self.outside)
+
+    @cached_property
+    def _table(self) -> tuple[FloatArray, Vectors]:
+        return column(self.depths), column(self.factors).reshape(-1, 1)
+
+    def at(self, position_w: Vectors, time: Times) -> Vectors:
+        """Return the velocity (n, 3) m/s. Raises `FieldError` outside the layers where the rule is "error"."""
+        factors = _at_depths(position_w, *self._table, self.surface, self.outside)
+        out = np.array(self.field.at(position_w, time))
+        _scale(factors, out)
+        return out
+
+    @property
+    def random_names(self) -> tuple[str, ...]:
+        """Return the names of the random currents in the field."""
+        return random_names(self.field)
+
+    def opened(self, seed: int, run: int) -> Profile:
+        """Return the field (m/s) of one run."""
+        return replace(self, field=opened(self.field, seed, run))
+
+    def turned(self, rotation: Quaternion) -> Profile:
+        """Return the current of a world turned by `rotation`, as its field allows."""
+        return replace(self, field=self.field.turned(rotation))

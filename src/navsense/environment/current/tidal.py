@@ -1,0 +1,459 @@
+"""Tidal currents: harmonic constituents, tide tables, ellipses.
+
+    c(t) = c_0 + sum f a cos(theta),   theta = speed t + V0 + u - g            flow along the channel, flood positive
+    v = c towards the flood where c > 0, -c towards the ebb where c < 0
+    v = v_0 + sum f (major cos(theta) e + minor sin(theta) e')                 ellipses, e' 90 degrees left of e
+
+t counts from the run's start. g is the phase lag at Greenwich, V0 + u and f the equilibrium argument and nodal factor
+at `start` (`_astronomy`); a constituent that counts from the run's start instead has f = 1, V0 + u = 0. The sum is
+worked out at nodes 64 s apart and is cubic between them, within 2e-9 of the amplitudes for M6 and slower.
+
+Between the rows of a tide table the flow is a quarter of a sine from slack water (0) to a maximum and back, and half a
+cosine between two maxima without a slack between them. Outside the table there is no rule but `FieldError`: a tide does
+not stand still. Directions are those that the water flows to, rad from north towards east.
+
+Source: Schureman 1958, Manual of Harmonic Analysis and Prediction of Tides; NOAA's annual tables of currents.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from navsense.compiled import kernel
+from navsense.environment.current._astronomy import NAMES, at_start, speed_of, utc
+from navsense.environment.current._checks import FARTHEST, column, in_the_world, left_of, number, speed, turned
+from navsense.environment.current._tables import Row, rows, value
+from navsense.errors import FieldError, Where
+from navsense.inputs import Kind
+from navsense.typing import FloatArray, Quaternion, Times, Vector, Vectors
+
+NODE_SPACING = 64.0
+"""s between the nodes of a harmonic sum."""
+
+LONGEST_GAP = 25.0 * 3600.0
+"""s: a lunar day and a little; where a table says nothing for longer, rows are missing."""
+
+_AGREE = 1e-3
+_FILE = Kind("tide table", FieldError, "must be a CSV file of date and time, event and speed in UTF-8")
+_UNITS = {"cm/sec": 0.01, "cm/s": 0.01, "m/s": 1.0, "knots": 1852.0 / 3600.0}
+_SIGNS = {"flood": 1.0, "ebb": -1.0, "slack": 0.0}
+
+
+@kernel
+def _node(t: float, speeds: FloatArray, terms: FloatArray, k: int) -> tuple[float, float]:
+    """Return component k of the sum, and its change over `NODE_SPACING`, at t (s)."""
+    value, slope = 0.0, 0.0
+    for j in range(speeds.shape[0]):
+        angle = speeds[j] * t
+        c, s = math.cos(angle), math.sin(angle)
+        value += terms[j, k] * c + terms[j, 2 + k] * s
+        slope += speeds[j] * NODE_SPACING * (terms[j, 2 + k] * c - terms[j, k] * s)
+    return value, slope
+
+
+@kernel
+def _harmonic(time: Times, speeds: FloatArray, terms: FloatArray, offset: FloatArray, out: FloatArray) -> int:
+    """Write the sums (n, k), cubic between nodes; return the first row that is no instant, -1 where there is none.
+
+    `terms` (j, 4) are the factors of cosine and of sine, two components each, `offset` (k,) is added.
+    """
+    met = -1.5
+    y0, d0, y1, d1 = np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2)
+    for i in range(time.shape[0]):
+        t = time[i]
+        if not abs(t) <= FARTHEST:
+            return i
+        place = t / NODE_SPACING
+        node = math.floor(place)
+        if node != met:
+            met = float(node)
+            for k in range(out.shape[1]):
+                y0[k], d0[k] = _node(NODE_SPACING * met, speeds, terms, k)
+                y1[k], d1[k] = _node(NODE_SPACING * (met + 1.0), speeds, terms, k)
+        share = place - node
+        rest = 1.0 - share
+        for k in range(out.shape[1]):
+            line = rest * rest * (1.0 + 2.0 * share) * y0[k] + share * share * (1.0 + 2.0 * rest) * y1[k]
+            out[i, k] = offset[k] + line + share * rest * (rest * d0[k] - share * d1[k])
+    return -1
+
+
+@kernel
+def _between_events(time: Times, times: FloatArray, flows: FloatArray, out: FloatArray) -> int:
+    """Write the flow (n, 1); return the first row outside the table, -1 where there is none."""
+    near, last = 0, times.shape[0] - 1
+    for i in range(time.shape[0]):
+        t = time[i]
+        if not times[0] <= t <= times[last]:
+            return i
+        near = left_of(times, t, near)
+        share = (t - times[near]) / (times[near + 1] - times[near])
+        a, b = flows[near], flows[near + 1]
+        if a == 0.0:
+            out[i, 0] = b * math.sin(0.5 * math.pi * share)
+        elif b == 0.0:
+            out[i, 0] = a * math.cos(0.5 * math.pi * share)
+        else:
+            out[i, 0] = 0.5 * (a + b) + 0.5 * (a - b) * math.cos(math.pi * share)
+    return -1
+
+
+@kernel
+def _both_ways(flow: FloatArray, ways: Vectors, out: Vectors) -> None:
+    """Write the velocity (n, 3): flow (n, 1) along ways[0] where it is positive, against the sign along ways[1]."""
+    for i in range(out.shape[0]):
+        size, way = flow[i, 0], 0
+        if size < 0.0:
+            size, way = -size, 1
+        for axis in range(3):
+            out[i, axis] = size * ways[way, axis]
+
+
+@dataclass(frozen=True)
+class Constituent:
+    """One constituent: name, amplitude (m/s), phase (rad), speed (rad/s, None for that of the name), greenwich.
+
+    With `greenwich` the phase is the lag at Greenwich, and the name one of `NAMES`; without, it counts from the run's
+    start, a cos(speed t - phase), whatever the name. Raises `FieldError` for an unknown name without a speed, and for a
+    speed that is not the name's.
+    """
+
+    name: str
+    amplitude: float
+    phase: float
+    speed: float | None = None
+    greenwich: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse what is no constituent."""
+        speed(f"amplitude of {self.name} (m/s)", self.amplitude)
+        number(f"phase of {self.name} (rad)", self.phase, -1e3, 1e3)
+        known = self.name in NAMES
+        if not known and (self.greenwich or self.speed is None):
+            raise FieldError(
+                "tidal constituent",
+                self.name,
+                allowed=f"must be one of {', '.join(NAMES)}",
+                remedy="give its speed and greenwich=False, with the phase at the run's start",
+            )
+        if self.speed is None:
+            return
+        number(f"speed of {self.name} (rad/s)", self.speed, 0.0, 1e-2)
+        if known and not abs(self.speed / speed_of(self.name) - 1.0) < _AGREE:
+            raise FieldError(
+                f"speed of {self.name} (rad/s)",
+                self.speed,
+                allowed=f"must be {speed_of(self.name):.9g}, {math.degrees(speed_of(self.name)) * 3600.0:.7f} deg/h",
+                remedy="check the unit: radians a second are read",
+            )
+
+    @classmethod
+    def degrees(
+        cls, name: str, amplitude: float, phase: float, speed: float | None = None, *, greenwich: bool = True
+    ) -> Constituent:
+        """Return a constituent from its phase in degrees and its speed in degrees an hour, as tables have them."""
+        rate = None if speed is None else math.radians(speed) / 3600.0
+        return cls(name, amplitude, math.radians(phase), rate, greenwich)
+
+    def wave(self, start: datetime) -> tuple[float, float, float]:
+        """Return amplitude with f (m/s), speed (rad/s) and angle at the run's start (rad)."""
+        rate = speed_of(self.name) if self.speed is None else self.speed
+        factor, argument = at_start(self.name, start) if self.greenwich else (1.0, 0.0)
+        return factor * self.amplitude, rate, argument - self.phase
+
+
+class Flow(Protocol):
+    """A flow along a channel, positive with the flood."""
+
+    def at(self, time: Times) -> FloatArray:
+        """Return the flow (n, 1) m/s at instants (n,) s."""
+        ...
+
+
+def _check_constituents(constituents: Sequence[Constituent]) -> None:
+    names = [one.name for one in constituents]
+    for name in names:
+        if names.count(name) > 1:
+            raise FieldError("tidal constituent", name, allowed="must be given once")
+    if not names:
+        raise FieldError("tidal constituents", "none", allowed="must be one at least")
+
+
+def _no_instant(time: Times, row: int) -> FieldError:
+    return FieldError("instant (s)", float(time[row]), row=row, allowed=f"must be finite and at most {FARTHEST:g} s")
+
+
+@dataclass(frozen=True)
+class Harmonics:
+    """The flow of constituents from `start`, the instant (UTC where it has no zone) of the run's start; `mean` (m/s).
+
+    Raises `FieldError` for none, and for a constituent given twice.
+    """
+
+    constituents: tuple[Constituent, ...]
+    start: datetime
+    mean: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no tide."""
+        _check_constituents(self.constituents)
+        speed("mean of a tidal flow (m/s)", self.mean)
+
+    @cached_property
+    def _sum(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        waves = [one.wave(self.start) for one in self.constituents]
+        terms = np.array([(a * math.cos(angle), 0.0, -a * math.sin(angle), 0.0) for a, _, angle in waves])
+        return column(rate for _, rate, _ in waves), terms, np.array([self.mean])
+
+    def at(self, time: Times) -> FloatArray:
+        """Return the flow (n, 1) m/s. Raises `FieldError` for an instant that is not finite."""
+        out = np.empty((time.shape[0], 1))
+        row = _harmonic(time, *self._sum, out)
+        if row >= 0:
+            raise _no_instant(time, row)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class TideTable:
+    """The flow of a tide table: times (s from the run's start), flows (m/s, flood positive, 0 for slack water).
+
+    Raises `FieldError` for rows out of order, gaps longer than `LONGEST_GAP`, two slacks without a maximum between
+    them, and a run that starts outside the table.
+    """
+
+    times: FloatArray
+    flows: FloatArray
+    start: datetime
+
+    def __post_init__(self) -> None:
+        """Refuse what is no table."""
+        _check_events(self.times, self.flows, self.start, [None] * len(self.times))
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], start: datetime) -> TideTable:
+        """Read NOAA's annual CSV of a current station: date and time (GMT), event, speed in the unit that it names.
+
+        `start` is the instant of the run's start, UTC where it has no zone. Raises `FieldError` with file and line for
+        what cannot be read, another time zone or unit, a sign against its event, rows out of order and gaps.
+        """
+        name = os.fspath(path)
+        header, *table = rows(name, _FILE)
+        scale = _scale_of(header, Where(name, header[0]))
+        begin, times, flows, where = utc(start), [], [], []
+        for line, cells in table:
+            place = Where(name, line)
+            when, flow = _event(cells, scale, place)
+            times.append((when - begin).total_seconds())
+            flows.append(flow)
+            where.append(place)
+        instants, values = column(times), column(flows)
+        if instants.shape[0] < 2:
+            raise FieldError("rows of the tide table", len(times), allowed="must be 2 at least", where=Where(name))
+        _check_events(instants, values, start, where)
+        return cls(instants, values, start)
+
+    def at(self, time: Times) -> FloatArray:
+        """Return the flow (n, 1) m/s. Raises `FieldError` for an instant outside the table."""
+        out = np.empty((time.shape[0], 1))
+        row = _between_events(time, self.times, self.flows, out)
+        if row >= 0:
+            raise _outside_the_table(self.times, self.start, float(time[row]), row)
+        return out
+
+
+def _outside_the_table(times: FloatArray, start: datetime, instant: float, row: int | None) -> FieldError:
+    first, last = (utc(start) + timedelta(seconds=float(times[end])) for end in (0, -1))
+    when = f"{utc(start) + timedelta(seconds=instant):%Y-%m-%d %H:%M:%S}" if abs(instant) < FARTHEST else instant
+    allowed = f"must be from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, as the table is"
+    remedy = "start the run within the table, or give the table of that year"
+    return FieldError("instant in the tide table", when, row=row, allowed=allowed, remedy=remedy)
+
+
+def _check_events(times: FloatArray, flows: FloatArray, start: datetime, where: Sequence[Where | None]) -> None:
+    if times.shape != flows.shape or times.ndim != 1 or times.shape[0] < 2:
+        shapes = f"{times.shape} and {flows.shape}"
+        raise FieldError("times and flows of a tide table", shapes, allowed="must be of one length, 2 at least")
+    for row in range(times.shape[0]):
+        speed("speed in the tide table (m/s)", float(flows[row]), where[row])
+        after = float(times[row] - times[row - 1]) if row else 1.0
+        if not after > 0.0:
+            raise FieldError(
+                "time in the tide table",
+                "not after that of the row before",
+                where=where[row],
+                remedy="put rows in order",
+            )
+        if after > LONGEST_GAP:
+            allowed = f"must be at most {LONGEST_GAP / 3600.0:g} h after the row before"
+            raise FieldError("gap in the tide table (h)", after / 3600.0, allowed=allowed, where=where[row])
+        if row and flows[row] == 0.0 and flows[row - 1] == 0.0:
+            allowed = "must have a flood or ebb between them"
+            raise FieldError("slack in the tide table", "twice", allowed=allowed, where=where[row])
+    if not times[0] <= 0.0 <= times[-1]:
+        raise _outside_the_table(times, start, 0.0, None)
+
+
+def _scale_of(header: Row, where: Where) -> float:
+    """Return metres a second in the header's unit. Raises FieldError for another header, zone or unit."""
+    cells = [cell.lower() for cell in header[1]]
+    names = [cell.partition("(")[0].strip() for cell in cells]
+    inside = [cell.partition("(")[2].rstrip(") ").strip() for cell in cells]
+    if len(cells) != 3 or not names[0].startswith("date") or names[1] != "event" or not names[2].startswith("speed"):
+        allowed = "must be Date_Time (GMT), Event, Speed (unit)"
+        raise FieldError("header of the tide table", ", ".join(header[1]), allowed=allowed, where=where)
+    if inside[0] not in ("gmt", "utc"):
+        remedy = "ask NOAA for GMT"
+        raise FieldError(
+            "zone of the tide table", inside[0] or "none", allowed="must be GMT", where=where, remedy=remedy
+        )
+    if inside[2] not in _UNITS:
+        allowed = f"must be one of {', '.join(_UNITS)}"
+        raise FieldError("unit of the tide table", inside[2] or "none", allowed=allowed, where=where)
+    return _UNITS[inside[2]]
+
+
+def _event(cells: list[str], scale: float, where: Where) -> tuple[datetime, float]:
+    """Return instant and flow (m/s) of a row. Raises FieldError."""
+    if len(cells) != 3:
+        raise FieldError("number of columns", len(cells), allowed="must be 3: date and time, event, speed", where=where)
+    try:
+        when = utc(datetime.strptime(cells[0], "%Y-%m-%d %H:%M"))  # noqa: DTZ007
+    except ValueError as cause:
+        allowed = "must be a date and time, YYYY-MM-DD HH:MM"
+        raise FieldError("time in the tide table", cells[0] or "empty", allowed=allowed, where=where) from cause
+    event = cells[1].lower()
+    if event not in _SIGNS:
+        raise FieldError("event in the tide table", cells[1], allowed="must be flood, ebb or slack", where=where)
+    if event == "slack":
+        return when, 0.0
+    size = value(f"speed of the {event}", cells[2], where)
+    if size * _SIGNS[event] <= 0.0:
+        allowed = "must be positive for a flood, negative for an ebb"
+        raise FieldError(f"speed of the {event}", cells[2], allowed=allowed, where=where)
+    return when, scale * size
+
+
+def _towards(direction: float) -> Vector:
+    return (math.sin(direction), math.cos(direction), 0.0)
+
+
+@dataclass(frozen=True)
+class TidalCurrent:
+    """A flow along a channel: `flow` (m/s), the directions of flood and ebb (rad from north towards east), heading.
+
+    `ebb_direction` None is the opposite of the flood's. Raises `FieldError` for directions less than a right angle
+    apart: an ebb runs against its flood.
+    """
+
+    flow: Flow
+    flood_direction: float
+    ebb_direction: float | None = None
+    heading: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no tide."""
+        number("direction of the flood (rad)", self.flood_direction)
+        number("direction of the ebb (rad)", self._ebb)
+        number("heading of a current (rad)", self.heading)
+        if math.cos(self._ebb - self.flood_direction) > 0.0:
+            apart = math.degrees(abs(math.remainder(self._ebb - self.flood_direction, 2.0 * math.pi)))
+            allowed = "must be at least 90: both are directions that the water flows to"
+            raise FieldError("angle between flood and ebb (deg)", apart, allowed=allowed)
+
+    @property
+    def _ebb(self) -> float:
+        return self.flood_direction + math.pi if self.ebb_direction is None else self.ebb_direction
+
+    @cached_property
+    def _ways(self) -> Vectors:
+        flood = _towards(self.flood_direction)
+        ebb = (-flood[0], -flood[1], 0.0) if self.ebb_direction is None else _towards(self._ebb)
+        return in_the_world((flood, ebb), self.heading)
+
+    def at(self, position_w: Vectors, time: Times) -> Vectors:
+        """Return the velocity (n, 3) m/s. Raises `FieldError` where its flow has none."""
+        out = np.empty((time.shape[0], 3))
+        _both_ways(self.flow.at(time), self._ways, out)
+        return out
+
+    def turned(self, rotation: Quaternion) -> TidalCurrent:
+        """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        return replace(self, heading=turned(self.heading, rotation))
+
+
+@dataclass(frozen=True)
+class Ellipse:
+    """One constituent as an ellipse: `major` axis as a `Constituent`, `minor` (m/s), `direction` (rad from north).
+
+    The water flows along `direction` when the constituent is at its height, and turns counter-clockwise where `minor`
+    is positive.
+    """
+
+    major: Constituent
+    minor: float
+    direction: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no ellipse."""
+        speed(f"minor axis of {self.major.name} (m/s)", self.minor)
+        number(f"direction of {self.major.name} (rad)", self.direction)
+
+
+@dataclass(frozen=True)
+class TidalEllipses:
+    """Tidal ellipses from `start` (UTC where it has no zone), with a mean velocity (m/s east, north, up), and heading.
+
+    Raises `FieldError` for none, and for a constituent given twice.
+    """
+
+    ellipses: tuple[Ellipse, ...]
+    start: datetime
+    mean: Vector = (0.0, 0.0, 0.0)
+    heading: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no tide."""
+        _check_constituents([one.major for one in self.ellipses])
+        for part in self.mean:
+            speed("mean of a tidal current (m/s)", part)
+        number("heading of a current (rad)", self.heading)
+
+    @cached_property
+    def _sum(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        speeds, cosines, sines = [], [], []
+        for one in self.ellipses:
+            amplitude, rate, angle = one.major.wave(self.start)
+            minor = one.minor * (amplitude / one.major.amplitude if one.major.amplitude else 1.0)
+            (ahead_e, ahead_n, _), c, s = _towards(one.direction), math.cos(angle), math.sin(angle)
+            cosines.append(
+                (amplitude * c * ahead_e - minor * s * ahead_n, amplitude * c * ahead_n + minor * s * ahead_e, 0)
+            )
+            sines.append(
+                (-amplitude * s * ahead_e - minor * c * ahead_n, minor * c * ahead_e - amplitude * s * ahead_n, 0)
+            )
+            speeds.append(rate)
+        both = [in_the_world(vectors, self.heading)[:, :2] for vectors in (cosines, sines)]
+        return column(speeds), np.concatenate(both, axis=1), in_the_world((self.mean,), self.heading)[0]
+
+    def at(self, position_w: Vectors, time: Times) -> Vectors:
+        """Return the velocity (n, 3) m/s. Raises `FieldError` for an instant that is not finite."""
+        speeds, terms, mean = self._sum
+        flat, out = np.empty((time.shape[0], 2)), np.empty((time.shape[0], 3))
+        row = _harmonic(time, speeds, terms, mean, flat)
+        if row >= 0:
+            raise _no_instant(time, row)
+        out[:, :2], out[:, 2] = flat, mean[2]
+        return out
+
+    def turned(self, rotation: Quaternion) -> TidalEllipses:
+        """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        return replace(self, heading=turned(self.heading, rotation))

@@ -1,0 +1,1 @@
+"""What rays meet: the sea bed, meshes, simple shapes, and bodies that move."""

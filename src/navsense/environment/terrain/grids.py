@@ -1,0 +1,156 @@
+"""Heights as plain text: Esri's ASCII grid, and rows of numbers without a header.
+
+    x_i = xllcorner + (i + 1/2) cellsize,   y_j = yllcorner + (j + 1/2) cellsize,   j from the south
+
+or `xllcenter` and `yllcenter` without the half. The first row of numbers is the northernmost. Lengths are metres: a
+grid in degrees has to be projected first. Format: Esri, *ArcGIS documentation*, "Esri ASCII raster format".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from navsense.errors import FieldError, Where
+from navsense.inputs import Kind, content, decimal
+from navsense.typing import FloatArray
+
+SUFFIXES = (".asc", ".grd", ".txt", ".xyz", ".dat", ".csv")
+"""What the names of such files end in."""
+
+LARGEST = 2 * 1024 * 1024 * 1024
+"""Bytes of a grid in text: 8192 x 8192 heights of a dozen characters are 0.9 GB."""
+
+_FILE = Kind("grid of heights", FieldError, "must be an Esri ASCII grid, or rows of numbers, in plain text")
+_KEYS = frozenset("ncols nrows xllcorner yllcorner xllcenter yllcenter cellsize nodata_value".split())
+_LONGEST_HEADER = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Heights (rows, columns) m, the southernmost row first; where a header gives them, spacing and corner (m).
+
+    `corner` is the place of the node in the south-west, in the file's own coordinates.
+    """
+
+    heights: FloatArray
+    spacing: tuple[float, float] | None = None
+    corner: tuple[float, float] | None = None
+
+
+def _header(lines: list[bytes], name: str) -> tuple[dict[str, float], int]:
+    """Return the header's numbers by key, in small letters, and how many lines it takes."""
+    found: dict[str, float] = {}
+    for number, line in enumerate(lines, 1):
+        words = line.decode("latin-1").split()
+        if not words or decimal(words[0]) is not None or words[0].lower() in ("nan", "inf", "-inf", "+inf"):
+            return found, number - 1
+        key, where = words[0].lower(), Where(name, number)
+        value = decimal(words[1]) if len(words) == 2 else None
+        if key not in _KEYS or key in found:
+            allowed = f"must be one of {', '.join(sorted(_KEYS))}, once, or a row of numbers"
+            raise FieldError("grid's header", words[0], where=where, allowed=allowed)
+        if value is None:
+            raise FieldError(key, " ".join(words[1:]) or "nothing", where=where, allowed="must be one finite number")
+        found[key] = value
+    return found, len(lines)
+
+
+def _counts(header: Mapping[str, float], name: str) -> tuple[int, int]:
+    """Return the header's numbers of rows and columns."""
+    for key in ("ncols", "nrows", "cellsize"):
+        if key not in header:
+            raise FieldError(f"grid's {key}", "missing", where=Where(name), allowed="must stand in a header")
+        if header[key] <= 0.0 or (key != "cellsize" and header[key] != int(header[key])):
+            allowed = "must be above 0" if key == "cellsize" else "must be a whole number above 0"
+            raise FieldError(f"grid's {key}", header[key], where=Where(name), allowed=allowed)
+    return int(header["nrows"]), int(header["ncols"])
+
+
+def _rows(text: bytes, name: str, first: int) -> list[FloatArray]:
+    """Return the numbers of each line that has any."""
+    rows: list[FloatArray] = []
+    for number, line in enumerate(text.split(b"\n"), first):
+        words = line.replace(b",", b" ").split()
+        if not words:
+            continue
+        try:
+            rows.append(np.array(words, dtype=np.float64))
+        except ValueError as cause:
+            bad = next(word for word in words if _number(word) is None)
+            where = Where(name, number)
+            raise FieldError("height", bad.decode("latin-1"), where=where, allowed="must be a number") from cause
+    return rows
+
+
+def _number(word: bytes) -> float | None:
+    """Return a word as NumPy reads it."""
+    try:
+        return float(np.array(word, dtype=np.bytes_).astype(np.float64))
+    except ValueError:
+        return None
+
+
+def _refuse_gaps(heights: FloatArray, nodata: float | None, name: str) -> None:
+    """Refuse heights that are not finite, or that the header calls no data."""
+    bad = ~np.isfinite(heights)
+    if nodata is not None:
+        bad |= heights == nodata
+    if bad.any():
+        row, column = divmod(int(bad.argmax()), heights.shape[1])
+        raise FieldError(
+            f"height in row {row + 1}, column {column + 1}",
+            "no data" if nodata is not None and heights[row, column] == nodata else float(heights[row, column]),
+            where=Where(name),
+            allowed=f"must be finite; {int(bad.sum())} of {heights.size} are not",
+            remedy="fill the gaps (gdal_fillnodata.py), or cut the grid down to where it has data",
+        )
+
+
+def read_grid(path: str | os.PathLike[str]) -> Grid:
+    """Read a grid of heights in text.
+
+    Raises `FieldError` for a file that cannot be read, a header that is none, rows of different length, a word that is
+    no number, a count that the header contradicts, and heights that are missing or not finite.
+    """
+    name = os.fspath(path)
+    data = content(name, _FILE, LARGEST).replace(b"\r\n", b"\n").replace(b"\r", b"\n").removeprefix(b"\xef\xbb\xbf")
+    if b"\0" in data[:4096]:
+        raise FieldError(_FILE.what, "is not text", where=Where(name), allowed=_FILE.allowed)
+    lines = data.split(b"\n", _LONGEST_HEADER)[:_LONGEST_HEADER]
+    header, skip = _header(lines, name)
+    rows = _rows(b"\n".join(data.split(b"\n", skip)[skip:]), name, skip + 1)
+    if header:
+        shape = _counts(header, name)
+        numbers = np.concatenate(rows) if rows else np.empty(0)
+        if numbers.size != shape[0] * shape[1]:
+            raise FieldError(
+                "grid's heights",
+                numbers.size,
+                where=Where(name),
+                allowed=f"must be nrows x ncols, {shape[0]} x {shape[1]}",
+            )
+        heights = numbers.reshape(shape)
+    else:
+        lengths = {row.size for row in rows}
+        if len(lengths) != 1:
+            raise FieldError(
+                "lengths of the grid's rows",
+                sorted(lengths)[:8] or "no rows",
+                where=Where(name),
+                allowed="must be all the same",
+            )
+        heights = np.stack(rows)
+    _refuse_gaps(heights, header.get("nodata_value"), name)
+    heights = heights[::-1].copy()
+    if not header:
+        return Grid(heights)
+    cell = header["cellsize"]
+    corner = tuple(
+        header[f"{axis}llcenter"] if f"{axis}llcenter" in header else header.get(f"{axis}llcorner", 0.0) + 0.5 * cell
+        for axis in "xy"
+    )
+    return Grid(heights, (cell, cell), (corner[0], corner[1]))

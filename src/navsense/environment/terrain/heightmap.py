@@ -1,0 +1,247 @@
+"""Heights over a grid: a sea bed, met by rays in double precision whatever its size.
+
+    x = corner_x + i spacing_x,   y = corner_y + j spacing_y,   z = heights[j, i]
+
+Row 0 is the southernmost. A cell is two triangles that meet on its diagonal from south-west to north-east, as in
+Gazebo's physics (Open Dynamics Engine, `heightfield.cpp`). The map is a sheet without thickness and without walls: a
+ray from below meets it too, and one that passes beside its rim meets nothing.
+
+A file becomes a map as SDF's `<heightmap>` says (SDF 1.12, `heightmap_shape.sdf`) and Gazebo reads it (gz-common,
+`ImageHeightmap.cc`; Gazebo classic, `HeightmapShape.cc`):
+
+    z = pos_z + size_z value / largest value of the image,   0 <= value
+
+The image's first row lies at the largest y, its first column at the smallest x; the outermost pixels lie on the rim of
+`size`, whose middle is at `pos`. `sampling` n puts n - 1 points between two pixels, on straight lines in x and in y.
+A grid in text gives heights in metres, which `size` stretches to size_z from the lowest to the highest.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from navsense.compiled import kernel
+from navsense.environment.terrain._walk import NONE, extremes, slope, walk
+from navsense.environment.terrain.grids import SUFFIXES, read_grid
+from navsense.environment.terrain.images import read_png
+from navsense.errors import FieldError, Where
+from navsense.typing import FloatArray, IntArray, Vector, Vectors
+
+STEP = 2
+"""Levels of blocks are 2^2 = 4 times as wide as the ones below: 2, 3 and 4 were timed."""
+
+MOST = 10_000 * 10_000
+"""Nodes of a map: 0.8 GB of heights."""
+
+_CLEARANCE = 1e-9
+"""Part of the heights at hand by which a ray is followed from above the highest node to below the lowest."""
+
+
+def _levels(rows: int, columns: int) -> IntArray:
+    """Return the levels (shift, offset, columns, rows) of blocks; level 0 is the cells themselves."""
+    table, shift, offset = [(0, 0, columns - 1, rows - 1)], STEP, 0
+    while True:
+        wide, tall = ((columns - 2) >> shift) + 1, ((rows - 2) >> shift) + 1
+        table.append((shift, offset, wide, tall))
+        offset, shift = offset + wide * tall, shift + STEP
+        if wide == 1 and tall == 1:
+            return np.array(table, dtype=np.int64)
+
+
+@kernel
+def _clip(start: float, rate: float, low: float, high: float, t0: float, t1: float) -> tuple[float, float]:
+    """Return the part of [t0, t1] in which start + rate t is within [low, high]; where it is none, t0 > t1."""
+    if rate == 0.0:
+        return (t0, t1) if low <= start <= high else (math.inf, -math.inf)
+    first, last = (low - start) / rate, (high - start) / rate
+    return max(t0, min(first, last)), min(t1, max(first, last))
+
+
+@kernel
+def _rays(
+    frame: FloatArray, wide: int, tall: int, origin: Vectors, direction: Vectors, reach: FloatArray, rays: FloatArray
+) -> None:
+    """Write rays (n, 8) as `walk` has them; `frame` (6,) is corner x y, spacing x y, lowest and highest height."""
+    for n in range(origin.shape[0]):
+        u, v, z = (origin[n, 0] - frame[0]) / frame[2], (origin[n, 1] - frame[1]) / frame[3], origin[n, 2]
+        du, dv, dz = direction[n, 0] / frame[2], direction[n, 1] / frame[3], direction[n, 2]
+        clearance = _CLEARANCE * (abs(frame[4]) + abs(frame[5]) + abs(z))
+        t0, t1 = _clip(z, dz, frame[4] - clearance, frame[5] + clearance, 0.0, reach[n])
+        t0, t1 = _clip(u, du, 0.0, float(wide), t0, t1)
+        t0, t1 = _clip(v, dv, 0.0, float(tall), t0, t1)
+        rays[n, 0], rays[n, 1], rays[n, 2], rays[n, 6] = u, v, z, t0
+        rays[n, 3], rays[n, 4], rays[n, 5], rays[n, 7] = du, dv, dz, t1
+
+
+@kernel
+def _normals(heights: FloatArray, frame: FloatArray, cells: IntArray, direction: Vectors, normal: Vectors) -> None:
+    """Write the normals (n, 3) of the triangles (n, 3) that rays met."""
+    for n in range(cells.shape[0]):
+        i, j, triangle = cells[n, 0], cells[n, 1], cells[n, 2]
+        if triangle == NONE:
+            continue
+        sw, se, nw, ne = heights[j, i], heights[j, i + 1], heights[j + 1, i], heights[j + 1, i + 1]
+        east, north = slope(sw, se, nw, ne, triangle)
+        x, y = -east / frame[2], -north / frame[3]
+        scale = 1.0 / math.sqrt(x * x + y * y + 1.0)
+        if direction[n, 0] * x + direction[n, 1] * y + direction[n, 2] > 0.0:
+            scale = -scale
+        normal[n, 0], normal[n, 1], normal[n, 2] = x * scale, y * scale, scale
+
+
+@kernel
+def _sample(heights: FloatArray, count: int, out: FloatArray) -> None:
+    """Write `count` points for each one of `heights`, on straight lines in x and in y; the last row and column once."""
+    last_j, last_i = heights.shape[0] - 1, heights.shape[1] - 1
+    for m in range(out.shape[0]):
+        j, b = m // count, (m % count) / count
+        above = min(j + 1, last_j)
+        for n in range(out.shape[1]):
+            i, a = n // count, (n % count) / count
+            right = min(i + 1, last_i)
+            south = heights[j, i] + a * (heights[j, right] - heights[j, i])
+            north = heights[above, i] + a * (heights[above, right] - heights[above, i])
+            out[m, n] = south + b * (north - south)
+
+
+@dataclass(frozen=True, eq=False)
+class Heightmap:
+    """Heights (rows, columns) m, the southernmost row first, `spacing` (m, along x and y) apart from `corner` (m) on.
+
+    The heights are taken over as they are and closed to writing. Raises `FieldError` for heights that are no grid of at
+    least 2 x 2, are not finite or too many, and a spacing that is not above 0.
+    """
+
+    heights: FloatArray
+    spacing: tuple[float, float] = (1.0, 1.0)
+    corner: tuple[float, float] = (0.0, 0.0)
+    where: Where | None = field(default=None, repr=False)
+    _levels: IntArray = field(init=False, repr=False)
+    _extent: FloatArray = field(init=False, repr=False)
+    _frame: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what is no map; keep the extremes of its blocks."""
+        heights = np.ascontiguousarray(self.heights, dtype=np.float64)
+        shape, where = heights.shape, self.where
+        if len(shape) != 2 or min(shape) < 2 or heights.size > MOST:
+            allowed = f"must be a grid of at least 2 x 2 heights, and of at most {MOST}"
+            raise FieldError("heightmap's shape", shape, where=where, allowed=allowed)
+        frame = np.array((*self.corner, *self.spacing), dtype=np.float64)
+        if not (np.isfinite(frame).all() and min(self.spacing) > 0.0):
+            given = (self.spacing, self.corner)
+            raise FieldError(
+                "heightmap's spacing and corner (m)", given, where=where, allowed="must be above 0 and finite"
+            )
+        levels = _levels(*shape)
+        extent = np.empty((int(levels[-1, 1]) + 1, 2))
+        bad = extremes(heights, levels, extent)
+        if bad >= 0:
+            row, column = divmod(bad, shape[1])
+            what = f"height in row {row} from the south, column {column} from the west (m)"
+            raise FieldError(what, float(heights[row, column]), where=where, allowed="must be finite")
+        frame = np.append(frame, extent[-1])
+        heights.setflags(write=False)
+        kept = {"heights": heights, "_levels": levels, "_extent": extent, "_frame": frame}
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        size: Vector | None = None,
+        pos: Vector = (0.0, 0.0, 0.0),
+        sampling: int = 1,
+    ) -> Self:
+        """Read SDF's `<heightmap>`: a PNG, or a grid in text, in the frame of its collision.
+
+        `size` (m) is SDF's, by default 1 x 1 x 1 for an image and the grid's own for text; `pos` (m) and `sampling` are
+        SDF's too. A grid without a header has no size of its own.
+
+        Raises `FieldError` for a file that cannot be read, an image that is not square, a size that is not above 0.
+        """
+        name = os.fspath(path)
+        where = Where(name)
+        if sampling < 1 or sampling != int(sampling):
+            raise FieldError("heightmap's sampling", sampling, where=where, allowed="must be a whole number from 1 on")
+        if size is not None and not all(0.0 < one < math.inf for one in size[:2]):
+            raise FieldError(
+                "heightmap's size (m)", size, where=where, allowed="must be above 0 along x and y, and finite"
+            )
+        if size is not None and not 0.0 <= size[2] < math.inf:
+            remedy = "turn the image's values round: Gazebo turns one of negative height about 1 m, whatever its height"
+            raise FieldError(
+                "heightmap's size along z (m)", size[2], where=where, allowed="must be at least 0", remedy=remedy
+            )
+        if Path(name).suffix.lower() in SUFFIXES:
+            heights, spacing = _stretched(name, size)
+        else:
+            heights, spacing = _from_image(name, size or (1.0, 1.0, 1.0))
+        rows, columns = heights.shape
+        if sampling > 1:
+            shape = ((rows - 1) * sampling + 1, (columns - 1) * sampling + 1)
+            if shape[0] * shape[1] > MOST:
+                raise FieldError(
+                    "heightmap's sampling", sampling, where=where, allowed=f"must leave at most {MOST} points in all"
+                )
+            coarse, heights = heights, np.empty(shape)
+            _sample(coarse, int(sampling), heights)
+        heights += pos[2]
+        corner = (pos[0] - 0.5 * (columns - 1) * spacing[0], pos[1] - 0.5 * (rows - 1) * spacing[1])
+        return cls(heights, (spacing[0] / sampling, spacing[1] / sampling), corner, where)
+
+    def trace(
+        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
+    ) -> None:
+        """Write where each ray first meets the map, as `Shape` says."""
+        rays, cells = np.empty((origin_s.shape[0], 8)), np.empty((origin_s.shape[0], 3), dtype=np.int64)
+        rows, columns = self.heights.shape
+        _rays(self._frame, columns - 1, rows - 1, origin_s, direction_s, reach, rays)
+        walk(self.heights, self._levels, self._extent, rays, distance, cells)
+        _normals(self.heights, self._frame, cells, direction_s, normal_s)
+
+
+def _from_image(name: str, size: Vector) -> tuple[FloatArray, tuple[float, float]]:
+    """Return heights (m), the southernmost row first, and spacing (m) of an image stretched to `size` (m)."""
+    values = read_png(name)
+    rows, columns = values.shape
+    if rows != columns or rows < 2:
+        raise FieldError(
+            "heightmap image (columns, rows)",
+            (columns, rows),
+            where=Where(name),
+            allowed="must be square, as SDF has it, and at least 2 x 2",
+            remedy="resample it, or build Heightmap(heights, spacing, corner) in Python",
+        )
+    heights = values[::-1].astype(np.float64)
+    largest = float(values.max())
+    heights *= size[2] / largest if largest > 0.0 else 0.0
+    return heights, (size[0] / (columns - 1), size[1] / (rows - 1))
+
+
+def _stretched(name: str, size: Vector | None) -> tuple[FloatArray, tuple[float, float]]:
+    """Return heights (m) and spacing (m) of a grid in text, stretched to `size` (m) where one is given."""
+    grid = read_grid(name)
+    heights, spacing = grid.heights, grid.spacing
+    rows, columns = heights.shape
+    if size is None and spacing is None:
+        raise FieldError(
+            "heightmap's size (m)",
+            "none",
+            where=Where(name),
+            allowed="must be given where the grid has no header",
+            remedy="give <size>, or a header of ncols, nrows, xllcorner, yllcorner and cellsize",
+        )
+    if size is None:
+        return heights, spacing or (1.0, 1.0)
+    span = float(heights.max() - heights.min())
+    if span > 0.0:
+        heights *= size[2] / span
+    return heights, (size[0] / max(columns - 1, 1), size[1] / max(rows - 1, 1))

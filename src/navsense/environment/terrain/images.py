@@ -1,0 +1,193 @@
+"""Grey pixels of a PNG file, 8 or 16 bits deep, as they are stored.
+
+    value = Raw(x) + predictor (mod 256), byte by byte: none, left, above, their mean, or Paeth's
+
+Colours are let through where red, green and blue are the same, an alpha channel is left out, palettes of greys are
+looked up. Fewer than 8 bits are stretched to 8: value 255 / (2^bits - 1). Format: W3C, *Portable Network Graphics (PNG)
+Specification*, third edition. Interlaced files are refused.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from navsense.compiled import kernel
+from navsense.errors import FieldError, Where
+from navsense.inputs import Kind, content
+from navsense.typing import AnyArray, ByteArray
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+WIDEST = 16384
+"""Pixels along a side."""
+
+_FILE = Kind("image", FieldError, "must be a PNG file")
+_REMEDY = (
+    "write it anew as a grey PNG of 8 or 16 bits without interlacing (convert IN -interlace none -depth 16 OUT.png)"
+)
+_DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
+_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+GREY, COLOUR, PALETTE, GREY_ALPHA, COLOUR_ALPHA = 0, 2, 3, 4, 6
+_HEADER = struct.Struct(">IIBBBBB")
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What the header says: pixels along a row and rows, bits of a sample, the kind of colour."""
+
+    width: int
+    height: int
+    depth: int
+    colour: int
+
+    @property
+    def channels(self) -> int:
+        """Return the samples of a pixel."""
+        return _CHANNELS[self.colour]
+
+    @property
+    def pitch(self) -> int:
+        """Return the bytes of a row."""
+        return (self.width * self.channels * self.depth + 7) // 8
+
+
+@kernel
+def _unfilter(rows: ByteArray, step: int) -> int:
+    """Undo the filters of rows (n, 1 + bytes) in place, the first byte naming one; return the first unknown, or -1."""
+    count, width = rows.shape
+    for j in range(count):
+        method = rows[j, 0]
+        if method > 4:
+            return j
+        for i in range(1, width):
+            left = int(rows[j, i - step]) if i > step else 0
+            above = int(rows[j - 1, i]) if j > 0 else 0
+            corner = int(rows[j - 1, i - step]) if j > 0 and i > step else 0
+            guess = 0
+            if method == 1:
+                guess = left
+            elif method == 2:
+                guess = above
+            elif method == 3:
+                guess = (left + above) // 2
+            elif method == 4:
+                guess = left + above - corner
+                to_left, to_above, to_corner = abs(guess - left), abs(guess - above), abs(guess - corner)
+                if to_left <= to_above and to_left <= to_corner:
+                    guess = left
+                elif to_above <= to_corner:
+                    guess = above
+                else:
+                    guess = corner
+            rows[j, i] = (int(rows[j, i]) + guess) & 255
+    return -1
+
+
+def _chunks(data: bytes, where: Where) -> Iterator[tuple[bytes, memoryview]]:
+    """Yield the type and content of each chunk up to the last one."""
+    view, place = memoryview(data), len(SIGNATURE)
+    while place + 12 <= len(data):
+        length, kind = int.from_bytes(data[place : place + 4], "big"), data[place + 4 : place + 8]
+        end = place + 8 + length
+        if end + 4 > len(data):
+            break
+        if zlib.crc32(view[place + 4 : end]) != int.from_bytes(data[end : end + 4], "big"):
+            raise FieldError("image", f"chunk {kind!r} has a wrong checksum", where=where, allowed=_FILE.allowed)
+        yield kind, view[place + 8 : end]
+        if kind == b"IEND":
+            return
+        place = end + 4
+    raise FieldError("image", "ends too early", where=where, allowed="must be a whole PNG file")
+
+
+def _header(body: memoryview, where: Where) -> _Kind:
+    """Return what the header says; refuse what is not read."""
+    if len(body) != _HEADER.size:
+        raise FieldError("image's header", f"{len(body)} bytes", where=where, allowed="must be 13 bytes")
+    width, height, depth, colour, compression, method, interlaced = _HEADER.unpack(body)
+    if not (0 < width <= WIDEST and 0 < height <= WIDEST):
+        raise FieldError(
+            "image (columns, rows)", (width, height), where=where, allowed=f"must be from 1 to {WIDEST} each"
+        )
+    if depth not in _DEPTHS.get(colour, ()) or compression or method:
+        given = f"colour type {colour}, {depth} bits"
+        raise FieldError("image", given, where=where, allowed="must be a kind of the PNG specification", remedy=_REMEDY)
+    if interlaced:
+        raise FieldError("image", "is interlaced", where=where, allowed="must not be", remedy=_REMEDY)
+    return _Kind(width, height, depth, colour)
+
+
+def _pixels(parts: list[memoryview], kind: _Kind, where: Where) -> ByteArray:
+    """Return the bytes of the rows (height, pitch) without their filters."""
+    size = kind.height * (kind.pitch + 1)
+    stream = zlib.decompressobj()
+    try:
+        raw = stream.decompress(b"".join(parts), size + 1)
+    except zlib.error as cause:
+        raise FieldError("image's pixels", str(cause), where=where, allowed="must be a whole PNG file") from cause
+    if len(raw) != size:
+        raise FieldError("image's pixels", f"{len(raw)} bytes", where=where, allowed=f"must be {size} bytes")
+    rows = np.frombuffer(bytearray(raw), dtype=np.uint8).reshape(kind.height, kind.pitch + 1)
+    bad = _unfilter(rows, max(kind.channels * kind.depth // 8, 1))
+    if bad >= 0:
+        raise FieldError(
+            f"filter of the image's row {bad}", int(rows[bad, 0]), where=where, allowed="must be from 0 to 4"
+        )
+    return np.ascontiguousarray(rows[:, 1:])
+
+
+def _samples(rows: ByteArray, kind: _Kind) -> AnyArray:
+    """Return the samples (height, width, channels) of 8 or 16 bits."""
+    if kind.depth == 16:
+        return rows.view(">u2").astype(np.uint16).reshape(kind.height, kind.width, kind.channels)
+    if kind.depth == 8:
+        return rows.reshape(kind.height, kind.width, kind.channels)
+    bits = np.unpackbits(rows, axis=1)[:, : kind.width * kind.depth].reshape(kind.height, kind.width, kind.depth)
+    values = np.zeros((kind.height, kind.width, 1), dtype=np.uint8)
+    for bit in range(kind.depth):
+        values[:, :, 0] = 2 * values[:, :, 0] + bits[:, :, bit]
+    return values if kind.colour == PALETTE else values * np.uint8(255 // (2**kind.depth - 1))
+
+
+def _grey(samples: AnyArray, where: Where) -> AnyArray:
+    """Return the values (height, width) of samples that have colours, where those are greys."""
+    grey = samples[:, :, 0]
+    if not (np.array_equal(grey, samples[:, :, 1]) and np.array_equal(grey, samples[:, :, 2])):
+        raise FieldError("image", "has colours", where=where, allowed="must be grey", remedy=_REMEDY)
+    return grey
+
+
+def read_png(path: str | os.PathLike[str]) -> AnyArray:
+    """Return the grey values (rows, columns) of a PNG file as uint8 or uint16, the topmost row first.
+
+    Raises `FieldError` for a file that cannot be read, is broken or cut off, is another kind of image, is interlaced,
+    has colours or is wider than `WIDEST`.
+    """
+    name = os.fspath(path)
+    where, data = Where(name), content(name, _FILE)
+    if not data.startswith(SIGNATURE):
+        raise FieldError("image", f"begins with {data[:8]!r}", where=where, allowed=_FILE.allowed, remedy=_REMEDY)
+    kind, parts, palette = None, list[memoryview](), None
+    for tag, body in _chunks(data, where):
+        if tag == b"IHDR":
+            kind = _header(body, where)
+        elif tag == b"IDAT":
+            parts.append(body)
+        elif tag == b"PLTE":
+            palette = np.frombuffer(body[: len(body) // 3 * 3], dtype=np.uint8).reshape(-1, 3)
+    if kind is None:
+        raise FieldError("image's header", "missing", where=where, allowed="must be a whole PNG file")
+    samples = _samples(_pixels(parts, kind, where), kind)
+    if kind.colour == PALETTE:
+        if palette is None or int(samples.max()) >= len(palette):
+            raise FieldError("image's palette", "too small", where=where, allowed="must hold every colour that is used")
+        return np.ascontiguousarray(_grey(palette[samples[:, :, 0]], where))
+    if kind.colour in (COLOUR, COLOUR_ALPHA):
+        return np.ascontiguousarray(_grey(samples, where))
+    return np.ascontiguousarray(samples[:, :, 0])

@@ -1,0 +1,331 @@
+"""Simple shapes as SDF has them, each about the origin of its own frame: closed formulas, double precision.
+
+    o + t d,  |d| = 1;   quadrics:  a t^2 + 2 b t + c = 0,  t = (-b -+ sqrt(b^2 - a c)) / a
+
+| shape | surface |
+|---|---|
+| `Plane` | n . x = 0, without end: SDF's `size` is for pictures alone (SDF 1.12, `plane_shape.sdf`) |
+| `Box` | |x| <= size_x / 2, ... |
+| `Sphere`, `Ellipsoid` | x^2 / a^2 + y^2 / b^2 + z^2 / c^2 = 1 |
+| `Cylinder` | x^2 + y^2 <= radius^2, |z| <= length / 2 |
+| `Capsule` | points `radius` away from the piece |z| <= length / 2 of the z axis |
+
+The first meeting at t >= 0 counts, from outside or from within. A solid is what several simpler ones share, or all that
+they hold together, so that no ray slips through where they touch. Of a quadric the roots are sought from the point of
+the ray that is nearest to the middle, so that a far origin costs no digits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from navsense.compiled import kernel
+from navsense.errors import FieldError
+from navsense.typing import FloatArray, Vector, Vectors
+
+
+@kernel
+def _roots(a: float, b: float, c: float) -> tuple[float, float]:
+    """Return the two roots of a t^2 + 2 b t + c, a > 0, the smaller first; infinite where there is none."""
+    square = b * b - a * c
+    if not square >= 0.0:
+        return math.inf, math.inf
+    root = math.sqrt(square)
+    q = -(b + root) if b >= 0.0 else root - b
+    if q == 0.0:
+        return 0.0, 0.0
+    return (q / a, c / q) if b >= 0.0 else (c / q, q / a)
+
+
+@kernel
+def _keep(
+    n: int,
+    t: float,
+    x: float,
+    y: float,
+    z: float,
+    direction: Vectors,
+    reach: FloatArray,
+    distance: FloatArray,
+    normal: Vectors,
+) -> None:
+    """Write the range and the normal (any length) of ray n, turned to where the ray comes from."""
+    distance[n] = math.inf
+    if not t <= reach[n] or t == math.inf:
+        return
+    scale = 1.0 / math.sqrt(x * x + y * y + z * z)
+    if x * direction[n, 0] + y * direction[n, 1] + z * direction[n, 2] > 0.0:
+        scale = -scale
+    distance[n] = t
+    normal[n, 0], normal[n, 1], normal[n, 2] = scale * x, scale * y, scale * z
+
+
+@kernel
+def _plane(
+    x: float,
+    y: float,
+    z: float,
+    origin: Vectors,
+    direction: Vectors,
+    reach: FloatArray,
+    distance: FloatArray,
+    normal: Vectors,
+) -> None:
+    """Meet the plane through the origin with the normal (x, y, z)."""
+    for n in range(origin.shape[0]):
+        above = x * origin[n, 0] + y * origin[n, 1] + z * origin[n, 2]
+        rate = x * direction[n, 0] + y * direction[n, 1] + z * direction[n, 2]
+        t = 0.0 if above == 0.0 else math.inf
+        if above * rate < 0.0:
+            t = -above / rate
+        _keep(n, t, x, y, z, direction, reach, distance, normal)
+
+
+@kernel
+def _slab(o: float, d: float, half: float) -> tuple[float, float]:
+    """Return where a ray goes into and out of |x| <= half."""
+    if d == 0.0:
+        return (-math.inf, math.inf) if abs(o) <= half else (math.inf, -math.inf)
+    first, last = (-half - o) / d, (half - o) / d
+    return min(first, last), max(first, last)
+
+
+@kernel
+def _box(
+    x: float,
+    y: float,
+    z: float,
+    origin: Vectors,
+    direction: Vectors,
+    reach: FloatArray,
+    distance: FloatArray,
+    normal: Vectors,
+) -> None:
+    """Meet the box of the half sides x, y, z."""
+    for n in range(origin.shape[0]):
+        x0, x1 = _slab(origin[n, 0], direction[n, 0], x)
+        y0, y1 = _slab(origin[n, 1], direction[n, 1], y)
+        z0, z1 = _slab(origin[n, 2], direction[n, 2], z)
+        into, out = max(x0, y0, z0), min(x1, y1, z1)
+        t = math.inf
+        if into <= out and out >= 0.0:
+            t = into if into >= 0.0 else out
+        if t in (x0, x1):
+            _keep(n, t, 1.0, 0.0, 0.0, direction, reach, distance, normal)
+        elif t in (y0, y1):
+            _keep(n, t, 0.0, 1.0, 0.0, direction, reach, distance, normal)
+        else:
+            _keep(n, t, 0.0, 0.0, 1.0, direction, reach, distance, normal)
+
+
+@kernel
+def _ellipsoid(
+    a: float,
+    b: float,
+    c: float,
+    origin: Vectors,
+    direction: Vectors,
+    reach: FloatArray,
+    distance: FloatArray,
+    normal: Vectors,
+) -> None:
+    """Meet the ellipsoid of the radii a, b, c: the unit sphere in coordinates that they divide."""
+    for n in range(origin.shape[0]):
+        x, y, z = origin[n, 0] / a, origin[n, 1] / b, origin[n, 2] / c
+        dx, dy, dz = direction[n, 0] / a, direction[n, 1] / b, direction[n, 2] / c
+        square = dx * dx + dy * dy + dz * dz
+        nearest = -(x * dx + y * dy + z * dz) / square
+        px, py, pz = x + nearest * dx, y + nearest * dy, z + nearest * dz
+        along = px * dx + py * dy + pz * dz
+        first, last = _roots(square, along, px * px + py * py + pz * pz - 1.0)
+        first, last = nearest + first, nearest + last
+        t = first if first >= 0.0 else (last if last >= 0.0 else math.inf)
+        s = t if t < math.inf else 0.0
+        _keep(n, t, (x + s * dx) / a, (y + s * dy) / b, (z + s * dz) / c, direction, reach, distance, normal)
+
+
+@kernel
+def _round(ox: float, oy: float, dx: float, dy: float, radius: float) -> tuple[float, float]:
+    """Return where a ray goes into and out of the endless cylinder about z."""
+    square = dx * dx + dy * dy
+    if square == 0.0:
+        return (-math.inf, math.inf) if ox * ox + oy * oy <= radius * radius else (math.inf, -math.inf)
+    nearest = -(ox * dx + oy * dy) / square
+    px, py = ox + nearest * dx, oy + nearest * dy
+    first, last = _roots(square, px * dx + py * dy, px * px + py * py - radius * radius)
+    return nearest + first, nearest + last
+
+
+@kernel
+def _cylinder(
+    radius: float,
+    half: float,
+    origin: Vectors,
+    direction: Vectors,
+    reach: FloatArray,
+    distance: FloatArray,
+    normal: Vectors,
+) -> None:
+    """Meet the cylinder of a radius and half a length: what the endless one and the space between its lids share."""
+    for n in range(origin.shape[0]):
+        ox, oy, dx, dy = origin[n, 0], origin[n, 1], direction[n, 0], direction[n, 1]
+        r0, r1 = _round(ox, oy, dx, dy, radius)
+        z0, z1 = _slab(origin[n, 2], direction[n, 2], half)
+        into, out = max(r0, z0), min(r1, z1)
+        t = math.inf
+        if into <= out and out >= 0.0:
+            t = into if into >= 0.0 else out
+        if t in (z0, z1) and t not in (r0, r1):
+            _keep(n, t, 0.0, 0.0, 1.0, direction, reach, distance, normal)
+        else:
+            s = t if t < math.inf else 0.0
+            _keep(n, t, ox + s * dx, oy + s * dy, 0.0, direction, reach, distance, normal)
+
+
+@kernel
+def _capsule(
+    radius: float,
+    half: float,
+    origin: Vectors,
+    direction: Vectors,
+    reach: FloatArray,
+    distance: FloatArray,
+    normal: Vectors,
+) -> None:
+    """Meet the capsule of a radius and half a length: a cylinder and two balls, of which a ray sees the hull alone."""
+    for n in range(origin.shape[0]):
+        ox, oy, oz = origin[n, 0], origin[n, 1], origin[n, 2]
+        dx, dy, dz = direction[n, 0], direction[n, 1], direction[n, 2]
+        r0, r1 = _round(ox, oy, dx, dy, radius)
+        z0, z1 = _slab(oz, dz, half)
+        into, out = max(r0, z0), min(r1, z1)
+        if not into <= out:
+            into, out = math.inf, -math.inf
+        for k in range(2):
+            cz = oz - (2 * k - 1) * half
+            nearest = -(ox * dx + oy * dy + cz * dz)
+            px, py, pz = ox + nearest * dx, oy + nearest * dy, cz + nearest * dz
+            first, last = _roots(1.0, px * dx + py * dy + pz * dz, px * px + py * py + pz * pz - radius * radius)
+            if first < math.inf:
+                into, out = min(into, nearest + first), max(out, nearest + last)
+        t = math.inf
+        if out >= 0.0:
+            t = into if into >= 0.0 else out
+        s = t if t < math.inf else 0.0
+        z = oz + s * dz
+        _keep(n, t, ox + s * dx, oy + s * dy, z - min(max(z, -half), half), direction, reach, distance, normal)
+
+
+def _check(shape: str, **lengths: float) -> None:
+    """Refuse a length (m) that is not above 0 and finite."""
+    for name, value in lengths.items():
+        if not 0.0 < value < math.inf:
+            raise FieldError(f"{shape}'s {name} (m)", value, allowed="must be above 0 and finite")
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A plane without end through the origin, of a normal of any length. Raises `FieldError` for one that is zero."""
+
+    normal: Vector = (0.0, 0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        """Refuse a normal that has no direction."""
+        length = math.sqrt(sum(part * part for part in self.normal))
+        if not 0.0 < length < math.inf:
+            raise FieldError("plane's normal", self.normal, allowed="must be finite and not zero")
+
+    def trace(
+        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
+    ) -> None:
+        """Write where each ray first meets the plane, as `Shape` says."""
+        _plane(*self.normal, origin_s, direction_s, reach, distance, normal_s)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box of the sides `size` (m). Raises `FieldError` for a side that is not above 0."""
+
+    size: Vector = (1.0, 1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        """Refuse a side that is none."""
+        _check("box", length=self.size[0], width=self.size[1], height=self.size[2])
+
+    def trace(
+        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
+    ) -> None:
+        """Write where each ray first meets the box, as `Shape` says."""
+        x, y, z = self.size
+        _box(0.5 * x, 0.5 * y, 0.5 * z, origin_s, direction_s, reach, distance, normal_s)
+
+
+@dataclass(frozen=True)
+class Ellipsoid:
+    """An ellipsoid of the `radii` (m) along x, y and z. Raises `FieldError` for one that is not above 0."""
+
+    radii: Vector = (1.0, 1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        """Refuse a radius that is none."""
+        _check("ellipsoid", radius_x=self.radii[0], radius_y=self.radii[1], radius_z=self.radii[2])
+
+    def trace(
+        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
+    ) -> None:
+        """Write where each ray first meets the ellipsoid, as `Shape` says."""
+        _ellipsoid(*self.radii, origin_s, direction_s, reach, distance, normal_s)
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """A sphere of a `radius` (m). Raises `FieldError` for one that is not above 0."""
+
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse a radius that is none."""
+        _check("sphere", radius=self.radius)
+
+    def trace(
+        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
+    ) -> None:
+        """Write where each ray first meets the sphere, as `Shape` says."""
+        _ellipsoid(self.radius, self.radius, self.radius, origin_s, direction_s, reach, distance, normal_s)
+
+
+@dataclass(frozen=True)
+class Cylinder:
+    """A cylinder of a `radius` and a `length` (m) along z. Raises `FieldError` for one that is not above 0."""
+
+    radius: float = 1.0
+    length: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse a length that is none."""
+        _check("cylinder", radius=self.radius, length=self.length)
+
+    def trace(
+        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
+    ) -> None:
+        """Write where each ray first meets the cylinder, as `Shape` says."""
+        _cylinder(self.radius, 0.5 * self.length, origin_s, direction_s, reach, distance, normal_s)
+
+
+@dataclass(frozen=True)
+class Capsule:
+    """A capsule of a `radius` (m), its middle part `length` (m) along z. Raises `FieldError` for one not above 0."""
+
+    radius: float = 0.5
+    length: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse a length that is none."""
+        _check("capsule", radius=self.radius, length=self.length)
+
+    def trace(
+        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
+    ) -> None:
+        """Write where each ray first meets the capsule, as `Shape` says."""
+        _capsule(self.radius, 0.5 * self.length, origin_s, direction_s, reach, distance, normal_s)

@@ -1,0 +1,289 @@
+"""Grids of space and time: SciPy's interpolation, Gazebo's own file, the places of a round earth, bad tables."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pymap3d
+import pytest
+from scipy.interpolate import RegularGridInterpolator
+
+from navsense.environment.current import Gridded
+from navsense.environment.current._patches import MIDDLE, PATCH, PLACE, REACH, SLOPE, TURN, settle
+from navsense.errors import FieldError
+from navsense.geodesy import Origin
+from navsense.typing import FloatArray, Vectors
+
+pytestmark = pytest.mark.requirement("CUR-2")
+
+HERE = Origin(0.65, -2.1, 12.0, 0.8)
+DRAW = np.random.default_rng(8)
+Points = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+
+
+def rising(low: float, high: float, count: int) -> FloatArray:
+    steps = np.cumsum(DRAW.uniform(0.2, 1.0, count))
+    return low + (high - low) * (steps - steps[0]) / (steps[-1] - steps[0])
+
+
+def values(points: Points) -> FloatArray:
+    return DRAW.uniform(-1.0, 1.0, (*(axis.size for axis in points), 3))
+
+
+def scipys(points: Points, velocity: FloatArray, asked: FloatArray) -> FloatArray:
+    got: FloatArray = RegularGridInterpolator(points, velocity)(asked)
+    return got
+
+
+def test_scipy_interpolates_likewise() -> None:
+    points = (rising(0, 90, 4), rising(-40, 70, 6), rising(-30, 30, 5), rising(-80, 0, 7))
+    velocity = values(points)
+    asked = np.stack([DRAW.uniform(axis[0], axis[-1], 2000) for axis in points], axis=1)
+    got = Gridded(points, velocity, "world").at(asked[:, 1:], asked[:, 0])
+    assert got == pytest.approx(scipys(points, velocity, asked), abs=1e-13)
+    corners = np.stack([axis[DRAW.integers(0, axis.size, 200)] for axis in points], axis=1)
+    got = Gridded(points, velocity, "world").at(corners[:, 1:], corners[:, 0])
+    assert got == pytest.approx(scipys(points, velocity, corners), abs=1e-13)
+
+
+def enu_in_the_world(vectors: FloatArray, latitude: FloatArray, longitude: FloatArray) -> Vectors:
+    """Turn east, north, up of places (rad) into the world's axes by pymap3d."""
+    x, y, z = pymap3d.enu2uvw(*vectors.T, latitude, longitude, deg=False)
+    e, n, u = pymap3d.uvw2enu(x, y, z, HERE.latitude, HERE.longitude, deg=False)
+    s, c = math.sin(HERE.heading), math.cos(HERE.heading)
+    return np.stack((c * e + s * n, c * n - s * e, u), axis=1)
+
+
+def places(position: Vectors) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return latitude, longitude (rad), altitude (m) of world positions by pymap3d."""
+    s, c = math.sin(HERE.heading), math.cos(HERE.heading)
+    east, north = c * position[:, 0] - s * position[:, 1], s * position[:, 0] + c * position[:, 1]
+    here = HERE.latitude, HERE.longitude, HERE.elevation
+    got = pymap3d.enu2geodetic(east, north, position[:, 2], *here, deg=False)
+    return tuple(np.asarray(one) for one in got)  # type: ignore[return-value]
+
+
+POSITION = DRAW.uniform((-9e3, -9e3, -90.0), (9e3, 9e3, 0.0), (1500, 3))
+TIME = DRAW.uniform(0.0, 50.0, 1500)
+
+
+def test_a_grid_by_latitude_is_met_where_pymap3d_finds_it() -> None:
+    latitude, longitude, altitude = places(POSITION)
+    points = (
+        rising(0.0, 50.0, 3),
+        rising(HERE.latitude - 0.003, HERE.latitude + 0.003, 8),
+        rising(HERE.longitude - 0.004, HERE.longitude + 0.004, 9),
+        rising(-120.0, 40.0, 6),
+    )
+    velocity = values(points)
+    expected = scipys(points, velocity, np.stack((TIME, latitude, longitude, altitude), axis=1))
+    got = Gridded(points, velocity, "geodetic", HERE).at(POSITION, TIME)
+    assert got == pytest.approx(enu_in_the_world(expected, latitude, longitude), abs=3e-5)
+    turn = points[0], points[1], points[2] + 2.0 * math.pi, points[3]
+    assert Gridded(turn, velocity, "geodetic", HERE).at(POSITION, TIME) == pytest.approx(got, abs=1e-9)
+
+
+def test_a_grid_round_the_earths_centre() -> None:
+    latitude, longitude, altitude = places(POSITION)
+    ecef = np.stack(pymap3d.geodetic2ecef(latitude, longitude, altitude, deg=False), axis=1)
+    axes = [rising(ecef[:, k].min() - 1.0, ecef[:, k].max() + 1.0, 5 + k) for k in range(3)]
+    points = (rising(0.0, 50.0, 3), axes[0], axes[1], axes[2])
+    velocity = values(points)
+    expected = scipys(points, velocity, np.column_stack((TIME, ecef)))
+    got = Gridded(points, velocity, "ecef", HERE).at(POSITION, TIME)
+    assert got == pytest.approx(enu_in_the_world(expected, latitude, longitude), abs=3e-5)
+
+
+@pytest.mark.parametrize("latitude", [0.0, 0.65, -1.2, 1.4, math.pi / 2 - 1e-4, -math.pi / 2])
+def test_patches_are_the_ellipsoid(latitude: float) -> None:
+    """Place to 0.03 mm and tan phi times as much, directions to 3e-6 rad and tan phi times as much."""
+    origin = Origin(latitude, 1.0, 50.0, 0.4)
+    here = np.full(PATCH, math.nan)
+    position = DRAW.uniform((-3e3, -3e3, -300.0), (3e3, 3e3, 100.0), (400, 3))
+    expected = origin.geodetic(position)
+    for place, (phi, lam, height) in zip(position.tolist(), expected.tolist(), strict=True):
+        x, y, z = place
+        settle(origin.frame, x, y, z, here)
+        way = np.array(place) - here[MIDDLE : MIDDLE + 3]
+        assert np.abs(way).max() <= here[REACH] <= 8.0
+        got, east = here[PLACE : PLACE + 3] + here[SLOPE : SLOPE + 9].reshape(3, 3) @ way, here[TURN : TURN + 3]
+        near = 3e-5 * max(1.0, math.tan(abs(phi))) if abs(phi) < math.pi / 2 - 2e-3 else 1e-8
+        around = math.remainder(float(got[1]) - lam, 2.0 * math.pi) * math.cos(phi)
+        assert abs(float(got[0]) - phi) * 6.4e6 < near
+        assert abs(around) * 6.4e6 < near
+        assert abs(float(got[2]) - height) < 3e-5
+        places = np.array([[phi, lam, height]])
+        assert origin.east_north_up_at(places, east[None])[0] == pytest.approx([1, 0, 0], abs=max(0.1 * near, 1e-12))
+
+
+def test_the_real_grid_of_gazebo(shared_data: Path) -> None:
+    """Everywhere -1 m/s east and 0.5 m/s north, 0 to 100 m deep, within a hundredth of a degree."""
+    grid = gazebos(shared_data, "degrees")
+    origin = grid.origin
+    assert origin is not None
+    assert [axis.size for axis in grid.points] == [9, 2, 2, 2]
+    position = np.array([[0.0, 0.0, -50.0], [1000.0, -1000.0, -0.5], [0.0, 0.0, 3.0], [0.0, 0.0, -300.0]])
+    got = grid.at(position, np.array([0.0, 35.0, 80.0, 5.0]))
+    assert got[:, :2] == pytest.approx(np.tile([-1.0, 0.5], (4, 1)), abs=1e-6)
+    with pytest.raises(FieldError, match=r"latitude of row 0 \(rad\): 0.00031.*must be from -0.00017.*=\"hold\""):
+        grid.at(np.array([[0.0, 2000.0, -5.0]]), np.zeros(1))
+    with pytest.raises(FieldError, match=r"time of row 1 \(s\): 80.5; must be from 0 to 80.*outside_time=\"hold\""):
+        grid.at(position[:2], np.array([1.0, 80.5]))
+
+
+def test_degrees_read_as_radians_are_another_grid(shared_data: Path) -> None:
+    """A hundredth of a radian is 64 km: what is declared counts."""
+    grid = gazebos(shared_data, "radians")
+    assert grid.at(np.array([[0.0, 2000.0, -5.0]]), np.zeros(1))[0, :2] == pytest.approx([-1.0, 0.5], abs=1e-3)
+
+
+def gazebos(shared_data: Path, units: Any, **rest: Any) -> Gridded:
+    return Gridded.from_file(
+        shared_data / "gz-sim" / "underwater_currents.csv",
+        space="geodetic",
+        position=("latitude_degree", "longitude_degree", "altitude_meter"),
+        velocity=(
+            "eastward_sea_water_velocity_meter_per_sec",
+            "northward_sea_water_velocity_meter_per_sec",
+            None,
+        ),
+        time="elapsed_time_second",
+        units=units,
+        origin=Origin(0.0, 0.0),
+        **rest,
+    )
+
+
+def test_time_may_be_ignored_or_begin_later(shared_data: Path) -> None:
+    grid = gazebos(shared_data, "degrees", ignore_time=True)
+    assert grid.at(np.zeros((1, 3)), np.array([1e6]))[0, 0] == pytest.approx(-1.0)
+    grid = gazebos(shared_data, "degrees", start=30.0)
+    assert (grid.points[0][0], grid.points[0][-1]) == (-30.0, 50.0)
+
+
+def test_each_rule_is_its_own() -> None:
+    points = (np.array([0.0, 1.0]), np.array([0.0, 2.0]), np.array([0.0, 2.0]), np.array([-5.0, 0.0]))
+    velocity = values(points)
+    inside, outside = np.array([[1.0, 1.0, -1.0]]), np.array([[3.0, 1.0, -1.0]])
+    grid = Gridded(points, velocity, "world")
+    above, top = (grid.at(np.array([[1.0, 1.0, z]]), np.zeros(1)) for z in (4.0, 0.0))
+    assert np.array_equal(above, top)
+    for position, time in ((inside, 2.0), (inside, -0.1), (outside, 0.0), (outside * (0, -1, 1), 0.0)):
+        with pytest.raises(FieldError, match="as the grid of currents is"):
+            grid.at(position, np.array([time]))
+    held = Gridded(points, velocity, "world", outside="hold", outside_time="hold")
+    assert held.at(outside, np.array([9.0])).tolist() == grid.at(np.array([[2.0, 1.0, -1.0]]), np.ones(1)).tolist()
+    strict = Gridded(points, velocity, "world", outside_vertical="error")
+    with pytest.raises(FieldError, match=r'z of row 0 \(m\): 4.*outside_vertical="hold"'):
+        strict.at(np.array([[1.0, 1.0, 4.0]]), np.zeros(1))
+
+
+def test_rounding_at_the_edge_is_inside() -> None:
+    points = (np.zeros(1), np.array([0.0, 2.0]), np.array([0.0, 2.0]), np.array([-5.0, 0.0]))
+    grid = Gridded(points, values(points), "world", outside_vertical="error")
+    got = grid.at(np.array([[2.0 + 1e-9, -1e-9, 1e-9], [2.0, 0.0, 0.0]]), np.zeros(2))
+    assert got[0].tolist() == got[1].tolist()
+
+
+def test_an_axis_of_one_point_holds_along_it() -> None:
+    one = np.array([0.0])
+    points = (one, np.array([0.0, 10.0]), one, one)
+    velocity = np.zeros((1, 2, 1, 1, 3))
+    velocity[0, 1, 0, 0, 0] = 1.0
+    grid = Gridded(points, velocity, "world", outside="hold", outside_time="hold")
+    assert grid.at(np.array([[5.0, 40.0, -3.0]]), np.array([7.0]))[0].tolist() == [0.5, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_an_axis_of_one_point_is_left_at_once(axis: int) -> None:
+    points = [np.array([0.0, 1.0]) for _ in range(4)]
+    points[axis] = np.zeros(1)
+    velocity = np.zeros((*(one.size for one in points), 3))
+    grid = Gridded((points[0], points[1], points[2], points[3]), velocity, "world")
+    asked = np.zeros((2, 4))
+    asked[1, axis] = 0.25
+    with pytest.raises(FieldError, match=r"of row 1 .*must be from 0 to 0, as the grid"):
+        grid.at(asked[:, 1:], asked[:, 0])
+
+
+HEAD = "t,x,y,z,u,v\n"
+ROWS = "".join(f"{t},{x},{y},{z},0.1,0.2\n" for t in (0, 5) for x in (0, 1) for y in (0, 1) for z in (-9, 0))
+
+
+def read(path: Path, **rest: Any) -> Gridded:
+    given = {"space": "world", "position": ("x", "y", "z"), "velocity": ("u", "v", None), "time": "t", **rest}
+    return Gridded.from_file(path, **given)
+
+
+def test_rows_may_come_in_any_order(tmp_path: Path) -> None:
+    points = [(t, x, y, z) for t in (0, 5) for x in (0, 1, 3) for y in (0, 2) for z in (-9, 0)]
+    rows = [f"{t},{x},{y},{z},{0.1 * t + 0.01 * x},{0.1 * y + 0.01 * z}\n" for t, x, y, z in points]
+    path = tmp_path / "grid.csv"
+    path.write_text(HEAD + "".join(rows))
+    tidy = read(path)
+    path.write_text("\ufeff" + HEAD + "".join(rows[::-1]))
+    assert np.array_equal(read(path).velocity, tidy.velocity)
+    assert tidy.at(np.array([[2.0, 1.0, -4.5]]), np.array([2.5]))[0] == pytest.approx([0.27, 0.055, 0.0], abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("", 0, "is empty"),
+        (HEAD, 0, "rows of the grid: none"),
+        ("t,x,y,z,u,w\n" + ROWS, 1, "column: v; must stand once in the header, which has t, x, y, z, u, w"),
+        ("t,x,y,z,u,v,u\n" + ROWS, 1, "column: u"),
+        (HEAD + ROWS + "0,0,0\n", 18, "number of columns: 3; must be 6, as in the header"),
+        (HEAD + ROWS + "0,0,0,-9,0.1,0.2\n", 18, "given in line 2 too; must be given once"),
+        (HEAD + ROWS[: ROWS.rindex("5,1")], 0, "15 for 2 x 2 x 2 x 2 points; must hold each combination"),
+        (HEAD + ROWS[ROWS.index("\n") + 1 :], 0, "the first at t 0, x 0, y 0, z -9"),
+        (HEAD + ROWS.replace("0,1,1,0,0.1,0.2", "0,1,1,0,,0.2"), 9, "u: empty; must be a finite number"),
+        (HEAD + ROWS.replace("0,1,1,0,0.1,0.2", "0,1,1,0,nan,0.2"), 9, "u: nan"),
+        (HEAD + ROWS.replace("0,1,1,0,0.1,0.2", "0,1,1,0,0.1,1_0"), 9, "v: 1_0"),
+        (HEAD + ROWS.replace("0,1,1,0,0.1,0.2", "0,1,1,0,40,0.2"), 9, "u: 40.0; must be of a size up to 15 m/s"),
+    ],
+)
+def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
+    path = tmp_path / "grid.csv"
+    path.write_text(text)
+    with pytest.raises(FieldError) as found:
+        read(path)
+    assert says in str(found.value)
+    assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
+
+
+def test_latitudes_beyond_the_poles_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "grid.csv"
+    path.write_text(HEAD + re.sub(r"^(.),1,", r"\1,36,", ROWS, flags=re.MULTILINE))
+    with pytest.raises(FieldError, match=r"latitude \(rad\) of a grid: 36.0.*the file may be in degrees"):
+        read(path, space="geodetic", origin=HERE)
+    assert read(path, space="geodetic", origin=HERE, units="degrees").points[1][-1] == math.radians(36.0)
+    with pytest.raises(FieldError, match="units of a grid of currents: grad"):
+        read(path, space="geodetic", origin=HERE, units="grad")
+
+
+AXIS = np.array([0.0, 1.0])
+SOUND = (AXIS, AXIS, AXIS, AXIS)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Gridded(SOUND, np.zeros((2, 2, 2, 3)), "world"), "shape of a grid of currents"),
+        (lambda: Gridded(SOUND, np.full((2, 2, 2, 2, 3), math.nan), "world"), "velocity of a grid (m/s): nan"),
+        (lambda: Gridded((AXIS[::-1], *SOUND[1:]), np.zeros((2, 2, 2, 2, 3)), "world"), "not rising"),
+        (lambda: Gridded((np.empty(0), *SOUND[1:]), np.zeros((0, 2, 2, 2, 3)), "world"), "one at least"),
+        (lambda: Gridded(SOUND, np.zeros((2, 2, 2, 2, 3)), "geodetic"), "origin of the world: none"),
+        (lambda: Gridded(SOUND, np.zeros((2, 2, 2, 2, 3)), "polar"), "must be one of world, geodetic, ecef"),  # type: ignore[arg-type]
+        (lambda: Gridded(SOUND, np.zeros((2, 2, 2, 2, 3)), "world", outside="zero"), "outside of a grid: zero"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_grid_is_refused(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(FieldError) as found:
+        make()
+    assert says in str(found.value)

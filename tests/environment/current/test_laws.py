@@ -1,0 +1,234 @@
+"""What holds for every kind of current: blocks, order, interpreter, turned worlds, sums, chance by run and name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense import pose, streams
+from navsense.environment.base import Sum, Uniform, VectorField
+from navsense.environment.current import (
+    BoundaryLayer,
+    ClassicWander,
+    Constituent,
+    Ellipse,
+    GaussMarkov,
+    Gridded,
+    Harmonics,
+    Profile,
+    Replay,
+    Stratified,
+    StratifiedGaussMarkov,
+    TidalCurrent,
+    TidalEllipses,
+    TideTable,
+    Wander,
+    _checks,
+    _nodes,
+    _patches,
+    boundary,
+    gridded,
+    opened,
+    replay,
+    stratified,
+    tidal,
+)
+from navsense.errors import FieldError, SimulationError
+from navsense.geodesy import Origin
+from navsense.typing import Times, Vectors
+
+pytestmark = pytest.mark.requirement("CUR-2")
+
+START = datetime(2021, 3, 4, 15, tzinfo=UTC)
+HERE = Origin(0.7, -1.2, 5.0, 0.3)
+TABLE = Stratified((0.0, 10.0, 40.0), ((0.1, 0.2, 0.0), (0.3, -0.1, 0.0), (-0.2, 0.05, 0.0)), heading=0.4)
+WANDER = GaussMarkov(
+    Wander.spread(0.5, 0.3, 20.0, 0.0, 1.0), Wander(0.2, density=0.05), Wander.spread(0.0, 0.1, 5.0), "w"
+)
+ONE = ClassicWander(0.5, 0.0, 1.0, 0.1, 0.02, 0.01)
+CLASSIC = GaussMarkov(ONE, ONE, ONE, name="c")
+LAYERS = StratifiedGaussMarkov(
+    TABLE, Wander.spread(0.0, 0.05, 30.0, 0.0, 2.0), Wander.spread(0.0, 0.2, 60.0, -math.pi, math.pi)
+)
+TIDE = TidalCurrent(
+    TideTable(np.array([-3600.0, 40.0, 3600.0, 7000.0]), np.array([0.4, 0.0, -0.5, 0.2]), START), 1.0, 4.0
+)
+MOON = Constituent("M2", 0.4, 1.0)
+
+
+def grid(space: Any) -> Gridded:
+    draw = np.random.default_rng(1)
+    axes = [
+        np.linspace(0.0, 200.0, 3),
+        np.linspace(-60.0, 60.0, 5),
+        np.linspace(-60.0, 60.0, 4),
+        np.array([-50.0, 0.0]),
+    ]
+    if space == "geodetic":
+        axes[1], axes[2] = HERE.latitude + axes[1] / 6.3e6, HERE.longitude + axes[2] / 4.8e6
+    if space == "ecef":
+        for k in range(3):
+            axes[1 + k] = HERE.frame[k, 3] + np.linspace(-300.0, 300.0, 3 + k)
+    points = (axes[0], axes[1], axes[2], axes[3])
+    velocity = draw.uniform(-1.0, 1.0, (*(axis.size for axis in points), 3))
+    return Gridded(points, velocity, space, HERE, outside="hold")
+
+
+KINDS: dict[str, VectorField] = {
+    "uniform": Uniform((0.3, 0.1, 0.0)),
+    "Gauss-Markov": opened(WANDER, 5, 2),
+    "classic": opened(CLASSIC, 5, 2),
+    "stratified": TABLE,
+    "stratified Gauss-Markov": opened(LAYERS, 5, 2),
+    "tide table": TIDE,
+    "constituents": TidalCurrent(Harmonics((MOON, Constituent("K1", 0.2, 3.0)), START, 0.05), 0.3),
+    "ellipses": TidalEllipses((Ellipse(MOON, 0.1, 0.7),), START, (0.02, 0.01, 0.0)),
+    "grid in the world": grid("world"),
+    "grid by latitude": grid("geodetic"),
+    "grid round the earth's centre": grid("ecef"),
+    "boundary layer": BoundaryLayer(TIDE, -60.0, 40.0),
+    "profile": Profile(TIDE, (0.0, 30.0), (1.0, 0.2)),
+    "replay": Replay(np.linspace(0.0, 200.0, 21), np.random.default_rng(2).uniform(-1.0, 1.0, (21, 3)), "ned", 0.2),
+    "sum": Sum((TABLE, TIDE, opened(WANDER, 5, 2))),
+}
+every = pytest.mark.parametrize("kind", KINDS)
+
+
+def track(count: int = 400) -> tuple[Vectors, Times]:
+    time: Times = np.arange(count, dtype=np.float64) * 0.5
+    position: Vectors = np.stack((50.0 * np.cos(0.1 * time), 40.0 * np.sin(0.07 * time), -0.25 * time), axis=1)
+    return position, time
+
+
+@every
+def test_blocks_of_any_size_give_the_same(kind: str) -> None:
+    field, (position, time) = KINDS[kind], track()
+    whole = field.at(position, time)
+    cuts = [0, 1, 2, 7, 130, 131, 399, 400]
+    parts = [field.at(position[a:b], time[a:b]) for a, b in pairwise(cuts)]
+    assert whole.shape == (400, 3)
+    assert np.isfinite(whole).all()
+    assert np.array_equal(np.concatenate(parts), whole)
+
+
+@every
+def test_rows_in_any_order_give_the_same(kind: str) -> None:
+    field, (position, time) = KINDS[kind], track()
+    order = np.random.default_rng(3).permutation(400)
+    assert np.array_equal(field.at(position[order], time[order]), field.at(position, time)[order])
+
+
+@every
+def test_no_rows_give_none(kind: str) -> None:
+    assert KINDS[kind].at(np.empty((0, 3)), np.empty(0)).shape == (0, 3)
+
+
+@every
+def test_compiled_and_interpreted_agree_to_the_last_bit(
+    kind: str, interpreted: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    position, time = track(60)
+    field = KINDS[kind]
+    compiled = field.at(position, time)
+    modules: tuple[ModuleType, ...] = (_checks, _nodes, _patches, boundary, gridded, replay, stratified, tidal)
+    kernels = [(m, name, one) for m in modules for name, one in vars(m).items() if hasattr(one, "py_func")]
+    for module, name, kernel in kernels:
+        plain = streams._fill_rows_interpreted if name == "fill_rows" else interpreted(kernel)
+        monkeypatch.setattr(module, name, plain)
+    fresh = {"Gauss-Markov": WANDER, "classic": CLASSIC, "stratified Gauss-Markov": LAYERS}.get(kind)
+    assert np.array_equal((opened(fresh, 5, 2) if fresh else field).at(position, time), compiled)
+
+
+@every
+@pytest.mark.parametrize("angle", [0.7, -2.9])
+def test_a_turned_world_has_the_turned_current(kind: str, angle: float) -> None:
+    field, (position, time) = KINDS[kind], track()
+    rotation = (math.cos(angle / 2.0), 0.0, 0.0, math.sin(angle / 2.0))
+
+    def turn(vectors: Vectors) -> Vectors:
+        return np.array([pose.rotate(rotation, tuple(row)) for row in vectors.tolist()])
+
+    got = field.turned(rotation).at(turn(position), time)
+    # A cube of the patches in another place turns the directions by up to 2e-6 rad.
+    near = 1e-5 if "latitude" in kind or "centre" in kind else 1e-9
+    assert got == pytest.approx(turn(field.at(position, time)), abs=near)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "uniform"])
+def test_water_stays_level(kind: str) -> None:
+    with pytest.raises(FieldError, match="about the vertical"):
+        KINDS[kind].turned((math.cos(0.2), math.sin(0.2), 0.0, 0.0))
+
+
+@pytest.mark.parametrize("kind", ["Gauss-Markov", "classic", "stratified Gauss-Markov", "tide table", "replay"])
+@pytest.mark.parametrize("instant", [math.nan, -1e4, math.inf, 1e12])
+def test_an_instant_outside_is_an_error(kind: str, instant: float) -> None:
+    with pytest.raises(FieldError, match=r"instant.* of row 1"):
+        KINDS[kind].at(np.zeros((3, 3)), np.array([0.0, instant, 0.0]))
+
+
+@pytest.mark.parametrize(
+    "kind", ["stratified", "stratified Gauss-Markov", "profile", "boundary layer", "grid in the world", "sum"]
+)
+def test_a_place_that_is_none_is_an_error(kind: str) -> None:
+    position = np.array([[0.0, 0.0, -5.0], [0.0, 0.0, math.nan]])
+    with pytest.raises(FieldError, match="of row 1"):
+        KINDS[kind].at(position, np.zeros(2))
+
+
+def test_a_sum_is_the_sum() -> None:
+    position, time = track()
+    parts = [one.at(position, time) for one in (TABLE, TIDE, KINDS["Gauss-Markov"])]
+    assert KINDS["sum"].at(position, time) == pytest.approx(sum(parts), rel=1e-15)
+
+
+@pytest.mark.parametrize("one", [WANDER, CLASSIC, LAYERS])
+def test_a_run_is_a_function_of_seed_run_and_name(one: GaussMarkov | StratifiedGaussMarkov) -> None:
+    position, time = track()
+    first = opened(one, 5, 2).at(position, time)
+    assert np.array_equal(opened(one, 5, 2).at(position, time), first)
+    others = [opened(one, 6, 2), opened(one, 5, 3), opened(type(one)(**{**vars_of(one), "name": "other"}), 5, 2)]
+    for other in others:
+        assert (other.at(position, time) != first).any(axis=1).mean() > 0.8
+
+
+def vars_of(one: GaussMarkov | StratifiedGaussMarkov) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in type(one).__dataclass_fields__}
+
+
+@pytest.mark.parametrize("one", [WANDER, CLASSIC, LAYERS])
+def test_two_who_ask_by_turns_get_one_current(one: GaussMarkov | StratifiedGaussMarkov) -> None:
+    shared, position = opened(one, 1), np.zeros((50, 3))
+    slow, quick = np.arange(50) * 7.3, np.arange(50) * 0.011
+    got = [shared.at(position, slow), shared.at(position, quick), shared.at(position, slow), shared.at(position, quick)]
+    assert np.array_equal(got[0], got[2])
+    assert np.array_equal(got[1], got[3])
+    assert np.array_equal(got[1], opened(one, 1).at(position, quick))
+
+
+def test_what_holds_chance_is_opened_through_and_through() -> None:
+    position, time = track()
+    whole = opened(Sum((TABLE, BoundaryLayer(Profile(WANDER, (0.0, 9.0), (1.0, 0.5)), -60.0, 40.0))), 5, 2)
+    inner = BoundaryLayer(Profile(opened(WANDER, 5, 2), (0.0, 9.0), (1.0, 0.5)), -60.0, 40.0)
+    assert np.array_equal(whole.at(position, time), Sum((TABLE, inner)).at(position, time))
+    assert opened(TABLE, 1) is TABLE
+
+
+@pytest.mark.parametrize("one", [WANDER, LAYERS, BoundaryLayer(WANDER, -9.0, 3.0)])
+def test_without_a_run_there_is_no_velocity(one: VectorField) -> None:
+    with pytest.raises(FieldError, match=r"in a run only; ask navsense.environment.current.opened"):
+        one.at(np.zeros((1, 3)), np.zeros(1))
+
+
+def test_two_of_one_name_are_refused() -> None:
+    with pytest.raises(FieldError, match="name of a current: w; must be the name of one random current"):
+        opened(Sum((WANDER, Profile(WANDER, (0.0,), (1.0,)))), 1)
+    with pytest.raises(SimulationError, match="seed"):
+        opened(TABLE, -1)

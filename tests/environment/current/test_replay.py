@@ -1,0 +1,198 @@
+"""Currents replayed: arrays, tables in three frames, archives, and topics of bags written by rosbags."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense.environment.current import Replay
+from navsense.errors import FieldError
+
+pytestmark = pytest.mark.requirement("CUR-1")
+
+TIMES = np.array([0.0, 2.0, 5.0])
+VELOCITY = np.array([[0.1, 0.2, 0.0], [0.5, -0.2, 0.1], [0.0, 0.0, 0.3]])
+
+
+def at(field: Replay, *instants: float) -> Any:
+    return field.at(np.zeros((len(instants), 3)), np.array(instants))
+
+
+def test_numpy_interpolates_likewise() -> None:
+    draw = np.random.default_rng(3)
+    times, velocity = np.cumsum(draw.uniform(0.01, 2.0, 50)), draw.uniform(-1.0, 1.0, (50, 3))
+    asked = draw.uniform(times[0], times[-1], 400)
+    expected = np.stack([np.interp(asked, times, column) for column in velocity.T], axis=1)
+    assert at(Replay(times, velocity), *asked) == pytest.approx(expected, abs=1e-12)
+
+
+def test_outside_it_is_an_error_or_holds() -> None:
+    with pytest.raises(FieldError, match=r'instant of row 1 \(s\): 5.5; must be from 0 to 5.*use outside="hold"'):
+        at(Replay(TIMES, VELOCITY), 1.0, 5.5)
+    assert at(Replay(TIMES, VELOCITY, outside="hold"), -1.0, 9.0).tolist() == [[0.1, 0.2, 0.0], [0.0, 0.0, 0.3]]
+    assert at(Replay(TIMES[:1], VELOCITY[:1], outside="hold"), 7.0).tolist() == [[0.1, 0.2, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "expected"),
+    [
+        ("time,x,y,z", "0.1,0.2,0.3", (0.1, 0.2, 0.3)),
+        ("time,east,north,up", "0.1,0.2,0.3", (0.2, -0.1, 0.3)),
+        ("time,north,east,down", "0.1,0.2,0.3", (0.1, -0.2, -0.3)),
+    ],
+)
+def test_a_table_tells_its_frame(tmp_path: Path, head: str, row: str, expected: tuple[float, ...]) -> None:
+    """In a world whose x axis points north; a table in the world's own axes is not turned."""
+    path = tmp_path / "current.csv"
+    path.write_text(f"{head}\n100.0,{row}\n103.0,{row}\n")
+    assert at(Replay.from_file(path, heading=math.pi / 2.0), 1.5)[0] == pytest.approx(expected, abs=1e-15)
+
+
+def test_the_record_starts_where_it_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "current.csv"
+    path.write_text("time,x,y,z\n100,0,0,0\n104,0.4,0,0\n")
+    assert at(Replay.from_file(path), 1.0)[0, 0] == pytest.approx(0.1)
+    assert at(Replay.from_file(path, start=101.0), 1.0)[0, 0] == pytest.approx(0.2)
+
+
+def test_an_archive(tmp_path: Path) -> None:
+    path = tmp_path / "current.npz"
+    np.savez(path, time=TIMES + 7.0, velocity=VELOCITY)
+    assert at(Replay.from_file(path), 2.0).tolist() == [[0.5, -0.2, 0.1]]
+    assert at(Replay.from_file(path, frame="ned"), 2.0)[0] == pytest.approx([-0.2, 0.5, -0.1])
+
+
+def bag(path: Path, old: bool, kind: str, stamped: bool) -> None:
+    """Write the record as a topic of `kind`, its messages recorded a second late."""
+    from rosbags.rosbag1 import Writer as OldWriter
+    from rosbags.rosbag2 import StoragePlugin, Writer
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS1_NOETIC if old else Stores.ROS2_HUMBLE)
+    types = store.types
+
+    def message(stamp: int, vector: Any) -> Any:
+        three = types["geometry_msgs/msg/Vector3"](*(float(part) for part in vector))
+        zero = types["geometry_msgs/msg/Vector3"](0.0, 0.0, 0.0)
+        time = types["builtin_interfaces/msg/Time"](stamp // 10**9, stamp % 10**9)
+        head = ({"seq": 0} if old else {}) | {"stamp": time, "frame_id": "world"}
+        header = types["std_msgs/msg/Header"](**head)
+        twist = types["geometry_msgs/msg/Twist"](three, zero)
+        return {
+            "Vector3": lambda: three,
+            "Vector3Stamped": lambda: types["geometry_msgs/msg/Vector3Stamped"](header, three),
+            "Twist": lambda: twist,
+            "TwistStamped": lambda: types["geometry_msgs/msg/TwistStamped"](header, twist),
+        }[kind]()
+
+    writer: Any = OldWriter(path) if old else Writer(path, version=9, storage_plugin=StoragePlugin.MCAP)
+    with writer:
+        connection = writer.add_connection("/current", f"geometry_msgs/msg/{kind}", typestore=store)
+        other = writer.add_connection("/note", "std_msgs/msg/String", typestore=store)
+        encode = store.serialize_ros1 if old else store.serialize_cdr
+        text = types["std_msgs/msg/String"]("hello")
+        writer.write(other, 10**18, encode(text, "std_msgs/msg/String"))
+        for time, vector in zip(TIMES, VELOCITY, strict=True):
+            stamp = 10**18 + round(time * 1e9)
+            data = encode(message(stamp, vector), f"geometry_msgs/msg/{kind}")
+            writer.write(connection, stamp + (10**9 if stamped else 0), data)
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("kind", ["Vector3", "Vector3Stamped", "Twist", "TwistStamped"])
+def test_a_topic_of_a_bag(tmp_path: Path, old: bool, kind: str) -> None:
+    path = tmp_path / ("current.bag" if old else "current")
+    bag(path, old, kind, "Stamped" in kind)
+    field = Replay.from_file(path, topic="/current", start=1e9)
+    assert at(field, *TIMES) == pytest.approx(VELOCITY, abs=1e-6)
+    assert at(Replay.from_file(path), 3.5)[0] == pytest.approx([0.25, -0.1, 0.2], abs=1e-6)
+
+
+def test_a_topic_that_holds_no_velocity_is_told(tmp_path: Path) -> None:
+    bag(tmp_path / "current", False, "Twist", False)
+    for topic, shown in (("/note", "/note of type std_msgs/msg/String"), ("/wind", "/wind")):
+        with pytest.raises(
+            FieldError, match=f"topic of the current: {shown}; must be a topic of Twist or Vector3, which are /current"
+        ):
+            Replay.from_file(tmp_path / "current", topic=topic)
+
+
+HEAD = "time,x,y,z\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("", 0, "is empty"),
+        ("t,x,y,z\n1,2,3,4\n", 1, "header of the record: t,x,y,z; must be one of time,x,y,z | time,east"),
+        (HEAD, 0, "rows of the record: none"),
+        (HEAD + "0,0,0,0\n2,0,0,0\n1,0,0,0\n", 4, "time of a current of row 2 (s): 1.0"),
+        (HEAD + "0,0,0,0\n0,0,0,0\n", 3, "must be finite and past that of the row before"),
+        (HEAD + "0,0,0\n", 2, "number of columns: 3; must be 4"),
+        (HEAD + "0,0,,0\n", 2, "y: empty"),
+        (HEAD + "0,0,55,0\n", 2, "must be finite and of a size up to 15"),
+    ],
+)
+def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
+    path = tmp_path / "current.csv"
+    path.write_text(text)
+    with pytest.raises(FieldError) as found:
+        Replay.from_file(path)
+    assert says in str(found.value)
+    assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        ("a.npz", b"no archive", "record of a current"),
+        ("a.npz", b"", "record of a current"),
+        ("a.bag", b"no bag", "must be a ROS bag that can be read"),
+        ("a.mcap", b"no bag", "must be a ROS bag that can be read"),
+        ("none.npz", None, "does not exist"),
+        ("none.bag", None, "does not exist"),
+    ],
+)
+def test_a_file_that_is_none_is_told(tmp_path: Path, name: str, data: bytes | None, says: str) -> None:
+    if data is not None:
+        (tmp_path / name).write_bytes(data)
+    with pytest.raises(FieldError) as found:
+        Replay.from_file(tmp_path / name)
+    assert says in str(found.value)
+    assert name in str(found.value)
+
+
+def test_an_archive_without_its_arrays(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", time=TIMES)
+    with pytest.raises(FieldError, match="must hold time and velocity"):
+        Replay.from_file(tmp_path / "a.npz")
+    np.savez(tmp_path / "b.npz", time=TIMES, velocity=VELOCITY[:2])
+    with pytest.raises(FieldError, match=r"b\.npz shapes of times and velocities"):
+        Replay.from_file(tmp_path / "b.npz")
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Replay(TIMES[::-1], VELOCITY), "past that of the row before"),
+        (lambda: Replay(TIMES, VELOCITY[:2]), "must be (n,) and (n, 3)"),
+        (lambda: Replay(TIMES, VELOCITY * math.nan), "velocity of a current of row 0"),
+        (lambda: Replay(TIMES, VELOCITY, "flu"), "frame of a current: flu; must be one of world, enu, ned"),
+        (lambda: Replay(TIMES, VELOCITY, outside="zero"), "outside of a record: zero"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_record_is_refused(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(FieldError) as found:
+        make()
+    assert says in str(found.value)
+
+
+def test_a_table_in_another_frame_than_asked(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(HEAD + "0,0,0,0\n")
+    with pytest.raises(FieldError, match="frame of a current: ned; must be world, as the header says"):
+        Replay.from_file(tmp_path / "a.csv", frame="ned")

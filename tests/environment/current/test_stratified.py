@@ -1,0 +1,196 @@
+"""Layers by depth, profiles and the boundary layer: tables against NumPy, DAVE's own file, bad tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+from navsense.environment.base import Uniform
+from navsense.environment.current import (
+    BoundaryLayer,
+    ClassicWander,
+    Profile,
+    Stratified,
+    StratifiedGaussMarkov,
+    Wander,
+    opened,
+)
+from navsense.errors import FieldError
+from navsense.typing import Vectors
+
+pytestmark = pytest.mark.requirement("CUR-2")
+
+
+def at_depths(depths: Any, surface: float = 0.0) -> Vectors:
+    down = np.atleast_1d(np.asarray(depths, dtype=np.float64))
+    return np.stack((0.0 * down, 0.0 * down, surface - down), axis=1)
+
+
+def at(field: Any, depths: Any, surface: float = 0.0) -> Vectors:
+    position = at_depths(depths, surface)
+    out: Vectors = field.at(position, np.zeros(position.shape[0]))
+    return out
+
+
+@pytest.mark.parametrize("surface", [0.0, 3.5])
+def test_numpy_interpolates_likewise(surface: float) -> None:
+    draw = np.random.default_rng(4)
+    depths, velocities = np.cumsum(draw.uniform(0.5, 9.0, 30)), draw.uniform(-1.0, 1.0, (30, 3))
+    table = Stratified(tuple(depths.tolist()), tuple(map(tuple, velocities.tolist())), surface)
+    asked = draw.uniform(-20.0, 200.0, 500)
+    expected = np.stack([np.interp(asked, depths, column) for column in velocities.T], axis=1)
+    assert at(table, asked, surface) == pytest.approx(expected, abs=1e-12)
+
+
+def test_rows_of_the_table_are_met_exactly() -> None:
+    table = Stratified((0.0, 10.0, 25.0), ((0.1, 0.2, 0.0), (0.3, 0.4, 0.05), (-0.5, 0.6, 0.0)))
+    assert at(table, [0.0, 10.0, 25.0]).tolist() == [[0.1, 0.2, 0.0], [0.3, 0.4, 0.05], [-0.5, 0.6, 0.0]]
+
+
+def test_east_and_north_are_turned_into_the_world() -> None:
+    """With the world's x axis to the north, an eastward current runs along -y."""
+    table = Stratified((0.0,), ((0.5, 0.0, 0.1),), heading=math.pi / 2.0)
+    assert at(table, 4.0)[0] == pytest.approx([0.0, -0.5, 0.1], abs=1e-16)
+
+
+def test_outside_the_layers_it_holds_or_is_an_error() -> None:
+    rows = ((5.0, 10.0), ((0.1, 0.0, 0.0), (0.3, 0.0, 0.0)))
+    assert at(Stratified(*rows), [-1.0, 4.9, 99.0])[:, 0].tolist() == [0.1, 0.1, 0.3]
+    with pytest.raises(FieldError, match=r'depth of row 1 \(m\): 4.9; must be from 5 to 10.*; use outside="hold"'):
+        at(Stratified(*rows, outside="error"), [7.0, 4.9])
+    wandering = StratifiedGaussMarkov(Stratified(*rows, outside="error"), Wander(), Wander())
+    with pytest.raises(FieldError, match=r"depth of row 1 \(m\): 4.9; must be from 5 to 10"):
+        at(opened(wandering, 1), [7.0, 4.9])
+    with pytest.raises(FieldError, match="outside of layers: zero; must be one of hold, error"):
+        Stratified(*rows, outside="zero")  # type: ignore[arg-type]
+
+
+DAVE = [
+    (0.05, 0.0), (0.03, 0.01), (0.02, 0.01), (0.01, 0.01), (0.01, 0.0), (0.02, 0.0), (0.02, 0.0), (0.02, 0.01),
+    (0.02, 0.01), (0.02, 0.01), (0.02, 0.01), (0.0, 0.01),
+]  # fmt: skip
+"""East and north of the shipped file, 0 to 110 m, read by eye."""
+
+
+def test_the_file_of_dave_arrives_east_first(shared_data: Path) -> None:
+    """DAVE publishes north as x and east as y; here x is east."""
+    table = Stratified.from_file(shared_data / "dave" / "transientOceanCurrentDatabase.csv")
+    assert table.depths == tuple(10.0 * k for k in range(12))
+    assert [vector[:2] for vector in table.velocities] == DAVE
+    assert at(table, 15.0)[0] == pytest.approx([0.025, 0.01, 0.0], abs=1e-15)
+
+
+def test_daves_layers_take_their_limits_from_its_plugin(shared_data: Path) -> None:
+    table = Stratified.from_file(shared_data / "dave" / "transientOceanCurrentDatabase.csv")
+    speed = ClassicWander(0.0, 0.0, 5.0, 0.0, 0.0)
+    field = StratifiedGaussMarkov(table, speed, ClassicWander(0.0, -math.pi, math.pi))
+    assert at(opened(field, 1), np.arange(0.0, 115.0, 2.5)) == pytest.approx(at(table, np.arange(0.0, 115.0, 2.5)))
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "layers.csv"
+    path.write_bytes(text.encode())
+    return path
+
+
+HEAD = "north [m/s],east [m/s],depth [m]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "depths", "velocities"),
+    [
+        (HEAD + "0.1,0.2,0\n0.3,-0.4,5\n", (0.0, 5.0), ((0.2, 0.1, 0.0), (-0.4, 0.3, 0.0))),
+        ("Depth, East, North, Down\r\n1,.5,0,-.1\r\n", (1.0,), ((0.5, 0.0, 0.1),)),
+        ("a note\n# depth,up\n\n3,0.25,\n", (3.0,), ((0.0, 0.0, 0.25),)),
+    ],
+)
+def test_columns_are_found_by_name(tmp_path: Path, text: str, depths: Any, velocities: Any) -> None:
+    table = Stratified.from_file(written(tmp_path, text))
+    assert (table.depths, table.velocities) == (depths, velocities)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("", 0, "is empty"),
+        ("0.1,0.2,0\n", 1, "must name the columns: depth"),
+        (HEAD, 0, "rows of the table: none"),
+        ("north,speed,depth\n0,0,0\n", 1, "column of the table: speed"),
+        ("north,east\n0,0\n", 1, "must be depth and a velocity"),
+        ("north [cm/s],east [m/s],depth [m]\n1,1,1\n", 1, "unit of north: cm/s; must be in m/s; convert it"),
+        ("north [m/s],east [m/s],depth [ft]\n1,1,1\n", 1, "unit of depth: ft; must be in m"),
+        (HEAD + "0.1,0.2,0\n0.1,0.2,20\n0.1,0.2,10\n", 4, "put the rows in order of depth"),
+        (HEAD + "0.1,0.2,0\n0.1,0.2,0\n", 3, "must be below 0.0 m"),
+        (HEAD + "0.1,0.2,-5\n", 2, "must be from 0 to 12000 m, downwards"),
+        (HEAD + "0.1,,0\n", 2, "east of a layer: empty; must be a finite number; a table has no gaps"),
+        (HEAD + "0.1,nan,0\n", 2, "east of a layer: nan"),
+        (HEAD + "0.1,30,0\n", 2, "30.0; must be a finite number of a size up to 15 m/s; check the unit"),
+        (HEAD + "0.1,0\n", 2, "number of columns: 2; must be 3: north, east, depth"),
+        (HEAD + "0.1,0,3,4\n", 2, "number of columns: 4"),
+        ('"' + "x" * 200_000, 1, "field larger than field limit"),
+    ],
+)
+def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(FieldError) as found:
+        Stratified.from_file(path)
+    assert says in str(found.value)
+    assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
+
+
+def test_a_missing_table_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FieldError, match="does not exist"):
+        Stratified.from_file(tmp_path / "none.csv")
+
+
+def test_a_profile_scales() -> None:
+    field = Profile(Uniform((0.4, -0.2, 0.0)), (0.0, 10.0), (1.0, 0.5))
+    got = at(field, [-2.0, 0.0, 5.0, 10.0, 30.0])
+    assert got == pytest.approx(np.outer([1.0, 1.0, 0.75, 0.5, 0.5], [0.4, -0.2, 0.0]), rel=1e-15)
+
+
+def test_the_power_law_and_its_mean() -> None:
+    """The mean over the layer is 7/8 of the current above it for 1/7, and 10/11 for 1/10."""
+    for exponent, mean in ((1.0 / 7.0, 7.0 / 8.0), (0.1, 10.0 / 11.0)):
+        field = BoundaryLayer(Uniform((1.0, 0.0, 0.0)), -50.0, 20.0, exponent)
+
+        def speed(height: float, field: BoundaryLayer = field) -> float:
+            return float(at(field, 50.0 - height)[0, 0])
+
+        total, _ = integrate.quad(speed, 0.0, 20.0, epsabs=1e-9, limit=400)
+        assert total / 20.0 == pytest.approx(mean, abs=1e-7)
+        assert speed(20.0) == speed(35.0) == 1.0
+        assert speed(0.0) == speed(-5.0) == 0.0
+        assert speed(2.0) == pytest.approx(0.1**exponent, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Stratified((), ()), "layers: none"),
+        (lambda: Stratified((0.0, 1.0), ((0.0, 0.0, 0.0),)), "numbers of depths and velocities: 2 and 1"),
+        (lambda: Stratified((0.0,), ((math.nan, 0.0, 0.0),)), "velocity of a layer"),
+        (lambda: Stratified((0.0,), ((0.0, 0.0, 0.0),), surface=math.inf), "water's surface"),
+        (lambda: Profile(Uniform((0.0, 0.0, 0.0)), (0.0,), (1.0, 2.0)), "numbers of depths and factors"),
+        (lambda: Profile(Uniform((0.0, 0.0, 0.0)), (0.0,), (math.nan,)), "factor of a layer"),
+        (lambda: BoundaryLayer(Uniform((0.0, 0.0, 0.0)), 0.0, 0.0), "thickness of a boundary layer"),
+        (lambda: BoundaryLayer(Uniform((0.0, 0.0, 0.0)), math.nan, 1.0), "height of the bed"),
+        (lambda: BoundaryLayer(Uniform((0.0, 0.0, 0.0)), 0.0, 1.0, 0.0), "exponent of a boundary layer"),
+        (
+            lambda: StratifiedGaussMarkov(
+                Stratified(tuple(range(1001)), ((0.0, 0.0, 0.0),) * 1001), Wander(), Wander()
+            ),
+            "number of wandering layers: 1001; must be at most 1000",
+        ),
+    ],
+)
+def test_what_is_none_is_refused(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(FieldError) as found:
+        make()
+    assert says in str(found.value)

@@ -1,0 +1,263 @@
+"""Tides: arguments against two other programs, NOAA's list of speeds, ellipses, NOAA's table of a station."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense.environment.current import Constituent, Ellipse, Harmonics, TidalCurrent, TidalEllipses, TideTable
+from navsense.environment.current._astronomy import NAMES, at_start, speed_of
+from navsense.errors import FieldError
+from navsense.typing import AnyArray, FloatArray
+
+pytestmark = pytest.mark.requirement("CUR-2")
+
+START = datetime(2021, 3, 4, 15, tzinfo=UTC)
+STATION = "dave/ACT1951_1_Annual_2021.csv"
+
+SPEEDS = {
+    "M2": 28.9841042, "S2": 30.0, "N2": 28.4397295, "K2": 30.0821372, "K1": 15.0410686, "O1": 13.9430356,
+    "P1": 14.9589314, "Q1": 13.3986609, "M4": 57.9682084, "Mf": 1.0980330, "Mm": 0.5443747,
+}  # fmt: skip
+"""Degrees an hour."""
+
+
+@pytest.fixture(scope="module")
+def arguments(oracle: Callable[[str], dict[str, AnyArray]]) -> dict[str, AnyArray]:
+    return oracle("tides/arguments.csv")
+
+
+def difference(degrees: float, other: float) -> float:
+    return (degrees - other + 180.0) % 360.0 - 180.0
+
+
+def test_speeds_are_those_of_noaas_list() -> None:
+    for name, degrees in SPEEDS.items():
+        assert math.degrees(speed_of(name)) * 3600.0 == pytest.approx(degrees, abs=1.1e-7)
+
+
+def test_arguments_are_those_of_pytmd(arguments: dict[str, AnyArray]) -> None:
+    for row, name in enumerate(arguments["name"]):
+        factor, angle = at_start(str(name), datetime.fromisoformat(str(arguments["start"][row])))
+        assert factor == pytest.approx(arguments["pytmd_factor"][row], abs=1e-9)
+        assert abs(difference(math.degrees(angle), arguments["pytmd_degrees"][row])) < 2e-6
+
+
+def test_arguments_are_near_those_of_utide(arguments: dict[str, AnyArray]) -> None:
+    """Satellites instead of Schureman's formulas: up to 3 degrees and 3 percent, as the two ways differ."""
+    for row, name in enumerate(arguments["name"]):
+        if name in ("2N2", "Mf", "Mm"):
+            continue
+        factor, angle = at_start(str(name), datetime.fromisoformat(str(arguments["start"][row])))
+        assert factor == pytest.approx(arguments["utide_factor"][row], abs=0.03)
+        assert abs(difference(math.degrees(angle), arguments["utide_degrees"][row])) < 3.0
+
+
+def test_an_instant_in_another_zone_is_the_same_instant() -> None:
+    west = START.astimezone(timezone(timedelta(hours=-5)))
+    assert at_start("M2", west) == at_start("M2", START) == at_start("M2", START.replace(tzinfo=None))
+
+
+def by_hand(constituents: tuple[Constituent, ...], time: FloatArray) -> FloatArray:
+    total = np.zeros(time.size)
+    for one in constituents:
+        factor, argument = at_start(one.name, START) if one.greenwich else (1.0, 0.0)
+        rate = speed_of(one.name) if one.speed is None else one.speed
+        total += factor * one.amplitude * np.cos(rate * time + argument - one.phase)
+    return total
+
+
+def test_the_sum_is_that_of_cosines() -> None:
+    draw = np.random.default_rng(6)
+    constituents = tuple(Constituent(name, *draw.uniform(0.1, 1.0, 2)) for name in NAMES)
+    time = np.concatenate((draw.uniform(0.0, 3e6, 3000), [0.0, 64.0, 128.0]))
+    got = Harmonics(constituents, START, 0.02).at(time)[:, 0]
+    total = sum(one.amplitude for one in constituents)
+    assert got == pytest.approx(0.02 + by_hand(constituents, time), abs=2e-9 * total)
+
+
+def test_constituents_as_a_world_file_declares_them() -> None:
+    """Those that DAVE's world file has: metres a second, degrees, degrees an hour."""
+    declared = (
+        Constituent.degrees("M2", 0.55, 7.2, 28.984104),
+        Constituent.degrees("S2", 0.114, 28.8, 30.0),
+        Constituent.degrees("N2", 0.14, 351.6, 28.43973),
+    )
+    time = np.linspace(0.0, 86400.0, 97)
+    assert Harmonics(declared, START).at(time)[:, 0] == pytest.approx(by_hand(declared, time), abs=1e-8)
+
+
+def test_a_phase_may_count_from_the_start() -> None:
+    tide = Harmonics((Constituent.degrees("seiche", 0.2, 90.0, 360.0, greenwich=False),), START)
+    time = np.array([0.0, 900.0, 1800.0, 2700.0])
+    assert tide.at(time)[:, 0] == pytest.approx([0.0, 0.2, 0.0, -0.2], abs=1e-6)
+
+
+FLOOD, EBB = math.radians(255.0), math.radians(69.0)
+
+
+def test_the_ebb_opposes_the_flood() -> None:
+    """Flood to 255 degrees and ebb to 69: against each other, which DAVE's plug-in misses."""
+    flow = TideTable(np.array([0.0, 3600.0, 7200.0]), np.array([0.5, 0.0, -0.4]), START)
+    place, time = np.zeros((2, 3)), np.array([0.0, 7200.0])
+    flood, ebb = TidalCurrent(flow, FLOOD, EBB).at(place, time)
+    assert flood == pytest.approx([0.5 * math.sin(FLOOD), 0.5 * math.cos(FLOOD), 0.0], abs=1e-15)
+    assert ebb == pytest.approx([0.4 * math.sin(EBB), 0.4 * math.cos(EBB), 0.0], abs=1e-15)
+    assert flood[0] < 0.0 < ebb[0]
+    assert float(flood @ ebb) / 0.2 == pytest.approx(math.cos(math.radians(186.0)), abs=1e-12)
+    opposite = TidalCurrent(flow, FLOOD).at(place, time)
+    assert opposite[1].tolist() == pytest.approx((-0.8 * opposite[0]).tolist(), abs=1e-15)
+
+
+def test_between_the_rows_of_a_table_it_is_a_sine() -> None:
+    hours = np.array([0.0, 3.0, 6.0, 9.0, 12.0]) * 3600.0
+    table = TideTable(hours, np.array([0.0, 0.6, 0.0, -0.6, -0.2]), START)
+    time = np.linspace(0.0, 9.0, 181) * 3600.0
+    assert table.at(time)[:, 0] == pytest.approx(0.6 * np.sin(2.0 * math.pi * time / (12.0 * 3600.0)), abs=1e-15)
+    assert table.at(np.array([10.5 * 3600.0]))[0, 0] == pytest.approx(-0.4, abs=1e-15)
+
+
+def test_an_ellipse_has_its_axes_and_turns_as_it_says() -> None:
+    moon = Constituent("M2", 0.5, 0.0, greenwich=False)
+    field = TidalEllipses((Ellipse(moon, 0.2, math.radians(30.0)),), START, (0.1, 0.0, 0.0))
+    quarter = 0.5 * math.pi / speed_of("M2")
+    got = field.at(np.zeros((2, 3)), np.array([0.0, quarter]))
+    assert got[0] == pytest.approx([0.1 + 0.25, 0.5 * math.sqrt(0.75), 0.0], abs=1e-8)
+    assert got[1] == pytest.approx([0.1 - 0.2 * math.sqrt(0.75), 0.1, 0.0], abs=1e-8)
+
+
+def test_an_ellipse_at_greenwich_swells_with_the_node_in_both_axes() -> None:
+    field = TidalEllipses((Ellipse(Constituent("M2", 0.5, 0.3), 0.2, 0.0),), START)
+    time = np.linspace(0.0, 2.0 * math.pi / speed_of("M2"), 4001)
+    velocity = field.at(np.zeros((time.size, 3)), time)
+    factor, _ = at_start("M2", START)
+    assert velocity[:, 1].max() == pytest.approx(0.5 * factor, abs=1e-6)
+    assert velocity[:, 0].max() == pytest.approx(0.2 * factor, abs=1e-6)
+
+
+def test_rows_of_a_real_station(shared_data: Path) -> None:
+    """2021-03-04 around 15:00 GMT, read by eye, and the middle between slack and maximum."""
+    path = shared_data / STATION
+    lines = [line.strip() for line in path.read_text().splitlines() if line.startswith("2021-03-04")]
+    table = TideTable.from_file(path, START)
+    assert len(table.times) == 8500
+    for line in lines:
+        when, event, speed = (part.strip() for part in line.split(","))
+        instant = (datetime.fromisoformat(when + "+00:00") - START).total_seconds()
+        expected = 0.0 if event == "slack" else float(speed) / 100.0
+        assert table.at(np.array([instant]))[0, 0] == pytest.approx(expected, abs=1e-15)
+    assert len(lines) >= 7
+
+
+def test_constituents_fitted_to_one_year_foretell_another(shared_data: Path) -> None:
+    """The station's events of 2020, fitted by 11 constituents to 4.2 cm/s of 27, foretell those of 2022 to 5.0 cm/s.
+
+    Without V0 + u of each year's start the phases would be anywhere: already a day's shift makes it 15 cm/s.
+    """
+    names = ("M2", "S2", "N2", "K2", "K1", "O1", "P1", "Q1", "M4", "M6", "MS4")
+    table = TideTable.from_file(shared_data / STATION, START)
+
+    def year(number: int) -> tuple[datetime, FloatArray, FloatArray]:
+        begin = datetime(number, 1, 1, tzinfo=UTC)
+        time = table.times - (begin - START).total_seconds()
+        chosen = (time >= 0.0) & (time < 365 * 86400.0)
+        return begin, time[chosen], table.flows[chosen]
+
+    def basis(begin: datetime, time: FloatArray) -> FloatArray:
+        waves = [Constituent(name, 1.0, phase) for name in names for phase in (0.0, 0.5 * math.pi)]
+        return np.stack([np.ones(time.size)] + [Harmonics((one,), begin).at(time)[:, 0] for one in waves], axis=1)
+
+    def left(begin: datetime, time: FloatArray, flow: FloatArray) -> float:
+        return float(np.sqrt(np.mean((flow - basis(begin, time) @ fitted) ** 2)))
+
+    begin, time, flow = year(2020)
+    fitted = np.linalg.lstsq(basis(begin, time), flow, rcond=None)[0]
+    own = left(begin, time, flow)
+    assert own < 0.05
+    assert float(np.sqrt(np.mean(flow**2))) > 0.25
+    begin, time, flow = year(2022)
+    assert left(begin, time, flow) < 1.3 * own
+    assert left(begin + timedelta(days=1), time, flow) > 3.0 * own
+
+
+@pytest.mark.parametrize("start", [datetime(2019, 12, 31), datetime(2023, 1, 1)])  # noqa: DTZ001
+def test_a_date_outside_the_table_is_an_error(shared_data: Path, start: datetime) -> None:
+    with pytest.raises(FieldError, match=r"must be from 2020-01-01 03:29 to 2022-12-31 23:56 UTC.*that year"):
+        TideTable.from_file(shared_data / STATION, start)
+
+
+def test_a_run_past_the_end_of_the_table_is_an_error(shared_data: Path) -> None:
+    field = TidalCurrent(TideTable.from_file(shared_data / STATION, datetime(2022, 12, 31, 23)), FLOOD, EBB)  # noqa: DTZ001
+    with pytest.raises(FieldError, match="instant in the tide table of row 2: 2022-12-31 23:56:10; must be from"):
+        field.at(np.zeros((3, 3)), np.array([0.0, 3360.0, 3370.0]))
+
+
+HEAD = "Date_Time (GMT), Event, Speed (cm/sec)\n"
+GOOD = "2021-03-04 12:00, flood,39\n2021-03-04 15:30, slack,-\n2021-03-04 18:00, ebb,-24\n"
+
+
+def test_knots_are_read_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "tide.csv"
+    path.write_text((HEAD + GOOD).replace("cm/sec", "knots").replace("39", "1.0"))
+    assert TideTable.from_file(path, START).flows[0] == pytest.approx(0.5144444, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("", 0, "is empty"),
+        (HEAD, 0, "rows of the tide table: 0"),
+        ("when, what, how\n" + GOOD, 1, "must be Date_Time (GMT), Event, Speed (unit)"),
+        (HEAD.replace("GMT", "LST") + GOOD, 1, "zone of the tide table: lst; must be GMT"),
+        (HEAD.replace("cm/sec", "mph") + GOOD, 1, "unit of the tide table: mph; must be one of cm/sec"),
+        (HEAD + GOOD + "2021-03-04 17:00, slack,-\n", 5, "time in the tide table: not after that of the row before"),
+        (HEAD + GOOD + "2021-03-04 18:00, slack,-\n", 5, "not after"),
+        (HEAD + GOOD + "2021-03-06 18:00, slack,-\n", 5, "gap in the tide table (h): 48.0; must be at most 25 h"),
+        (HEAD + GOOD + "2021-13-06 18:00, slack,-\n", 5, "must be a date and time"),
+        (HEAD + GOOD + "2021-03-04 19:00, still,-\n", 5, "event in the tide table: still"),
+        (HEAD + GOOD + "2021-03-04 19:00, flood,-9\n", 5, "must be positive for a flood"),
+        (HEAD + GOOD + "2021-03-04 19:00, ebb,9\n", 5, "negative for an ebb"),
+        (HEAD + GOOD + "2021-03-04 19:00, ebb,\n", 5, "speed of the ebb: empty"),
+        (HEAD + GOOD + "2021-03-04 19:00, ebb,-9000\n", 5, "-90.0; must be a finite number of a size up to 15 m/s"),
+        (HEAD + GOOD + "2021-03-04 19:00, ebb\n", 5, "number of columns: 2"),
+        (HEAD + "2021-03-04 12:00, slack,-\n2021-03-04 18:00, slack,-\n", 3, "slack in the tide table: twice"),
+    ],
+)
+def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
+    path = tmp_path / "tide.csv"
+    path.write_text(text)
+    with pytest.raises(FieldError) as found:
+        TideTable.from_file(path, START)
+    assert says in str(found.value)
+    assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
+
+
+MOON = Constituent("M2", 0.5, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Constituent("X9", 0.5, 0.0), "tidal constituent: X9; must be one of M2"),
+        (lambda: Constituent("X9", 0.5, 0.0, 1e-4), "give its speed and greenwich=False"),
+        (lambda: Constituent("M2", 0.5, 0.0, 28.984), "speed of M2 (rad/s): 28.984"),
+        (lambda: Constituent.degrees("M2", 0.5, 0.0, 30.0), "28.9841042 deg/h; check the unit"),
+        (lambda: Constituent("M2", 55.0, 0.0), "amplitude of M2 (m/s): 55.0"),
+        (lambda: Constituent("M2", 0.5, math.nan), "phase of M2"),
+        (lambda: Harmonics((), START), "tidal constituents: none"),
+        (lambda: Harmonics((MOON, MOON), START), "tidal constituent: M2; must be given once"),
+        (lambda: TidalCurrent(Harmonics((MOON,), START), 0.0, 1.0), "angle between flood and ebb (deg): 57.29"),
+        (lambda: TidalEllipses((Ellipse(MOON, 99.0, 0.0),), START), "minor axis of M2"),
+        (lambda: TideTable(np.zeros(1), np.zeros(1), START), "2 at least"),
+    ],
+)
+def test_what_is_no_tide_is_refused(make: Callable[[], Any], says: str) -> None:
+    with pytest.raises(FieldError) as found:
+        make()
+    assert says in str(found.value)

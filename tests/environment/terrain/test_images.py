@@ -1,0 +1,223 @@
+"""PNG files of every kind that is read, against Pillow; what Gazebo makes of them; and broken ones."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from navsense.environment.terrain.heightmap import Heightmap
+from navsense.environment.terrain.images import read_png
+from navsense.errors import FieldError
+from navsense.typing import AnyArray, ByteArray
+
+pytestmark = pytest.mark.requirement("DVU-2")
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+def chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def paeth(a: int, b: int, c: int) -> int:
+    return min((abs(b - c), 0, a), (abs(a - c), 1, b), (abs(a + b - 2 * c), 2, c))[2]
+
+
+def filtered(rows: ByteArray, step: int) -> bytes:
+    """Return rows with the five filters in turn, as the specification words them."""
+    out, above = bytearray(), [0] * rows.shape[1]
+    for number, row in enumerate(rows.tolist()):
+        method = number % 5
+        out.append(method)
+        for i, value in enumerate(row):
+            a, b, c = (row[i - step] if i >= step else 0), above[i], (above[i - step] if i >= step else 0)
+            out.append((value - (0, a, b, (a + b) // 2, paeth(a, b, c))[method]) % 256)
+        above = row
+    return bytes(out)
+
+
+def png(
+    pixels: AnyArray, colour: int = 0, depth: int = 0, palette: bytes = b"", interlaced: int = 0, cut: int = 1
+) -> bytes:
+    """Return a file of pixels (rows, columns) or (rows, columns, channels), uint8 or uint16."""
+    rows, columns = pixels.shape[:2]
+    bits = depth or 8 * pixels.dtype.itemsize
+    if bits < 8:
+        wide = np.unpackbits(pixels.astype(np.uint8)[:, :, None], axis=2)[:, :, 8 - bits :].reshape(rows, -1)
+        data, step = np.packbits(wide, axis=1), 1
+    else:
+        data = pixels.reshape(rows, -1).astype(f">u{bits // 8}").view(np.uint8).reshape(rows, -1)
+        step = data.shape[1] // columns
+    body = zlib.compress(filtered(data, step))
+    parts = [chunk(b"IHDR", struct.pack(">IIBBBBB", columns, rows, bits, colour, 0, 0, interlaced))]
+    parts += [chunk(b"PLTE", palette)] if palette else []
+    size = -(-len(body) // cut)
+    parts += [chunk(b"IDAT", body[k : k + size]) for k in range(0, len(body), size)]
+    return SIGNATURE + b"".join(parts) + chunk(b"tEXt", b"Comment\0grey") + chunk(b"IEND", b"")
+
+
+def saved(folder: Path, data: bytes) -> Path:
+    path = folder / "bed.png"
+    path.write_bytes(data)
+    return path
+
+
+def noise(kind: type[np.uint8 | np.uint16], *shape: int) -> AnyArray:
+    return np.random.default_rng(5).integers(0, np.iinfo(kind).max, shape, dtype=kind, endpoint=True)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
+def test_grey_is_read_as_pillow_reads_it(kind: type[np.uint8 | np.uint16], tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    pixels = noise(kind, 13, 9)
+    path = saved(tmp_path, png(pixels, cut=3))
+    np.testing.assert_array_equal(read_png(path), pixels)
+    with image.open(path) as other:
+        np.testing.assert_array_equal(read_png(path), np.array(other))
+    other = tmp_path / "other.png"  # and the other way round: its writer, our reader
+    smooth = np.cumsum(np.cumsum(pixels // 64, axis=0, dtype=kind), axis=1, dtype=kind)
+    image.fromarray(smooth).save(other, optimize=True)
+    np.testing.assert_array_equal(read_png(other), smooth)
+    assert read_png(other).dtype == kind
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_few_bits_are_stretched(depth: int, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    pixels = noise(np.uint8, 7, 11) >> (8 - depth)
+    path = saved(tmp_path, png(pixels, depth=depth))
+    with image.open(path) as other:
+        np.testing.assert_array_equal(read_png(path), np.array(other.convert("L")))
+    np.testing.assert_array_equal(read_png(path), pixels * (255 // (2**depth - 1)))
+
+
+@pytest.mark.parametrize(("colour", "channels"), [(2, 3), (4, 2), (6, 4)])
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
+def test_greys_in_colour_are_read(colour: int, channels: int, kind: type[np.uint8 | np.uint16], tmp_path: Path) -> None:
+    pixels = noise(kind, 6, 5, channels)
+    pixels[:, :, : min(channels, 3)] = pixels[:, :, :1]
+    np.testing.assert_array_equal(read_png(saved(tmp_path, png(pixels, colour))), pixels[:, :, 0])
+
+
+def test_greys_of_a_palette_are_read(tmp_path: Path) -> None:
+    pixels = noise(np.uint8, 6, 5) >> 6
+    path = saved(tmp_path, png(pixels, 3, 2, bytes([9, 9, 9, 200, 200, 200, 30, 30, 30, 0, 0, 0])))
+    np.testing.assert_array_equal(read_png(path), np.array([9, 200, 30, 0])[pixels])
+    with pytest.raises(FieldError, match="palette"):
+        read_png(saved(tmp_path, png(pixels, 3, 2, bytes(3))))
+    with pytest.raises(FieldError, match="has colours"):
+        read_png(saved(tmp_path, png(pixels, 3, 2, bytes([9, 9, 8] * 4))))
+
+
+def test_a_map_lies_as_gazebo_lays_it(tmp_path: Path) -> None:
+    """The brightest pixel is `size` high, the first row lies in the north, the outermost pixels on the rim."""
+    pixels = np.array([[100, 0, 0], [0, 50, 0], [0, 0, 25]], dtype=np.uint8)
+    path = saved(tmp_path, png(pixels))
+    bed = Heightmap.from_file(path, (4.0, 8.0, 6.0), (10.0, 20.0, -30.0))
+    assert bed.corner == (8.0, 16.0)
+    assert bed.spacing == (2.0, 4.0)
+    assert (bed.heights + 30.0).tolist() == [[0.0, 0.0, 1.5], [0.0, 3.0, 0.0], [6.0, 0.0, 0.0]]
+    assert Heightmap.from_file(path).heights.max() == 1.0
+
+
+def test_samples_between_pixels(tmp_path: Path) -> None:
+    pixels = np.array([[0, 40], [80, 160]], dtype=np.uint16)
+    bed = Heightmap.from_file(saved(tmp_path, png(pixels)), (2.0, 2.0, 16.0), sampling=2)
+    assert bed.spacing == (1.0, 1.0)
+    assert bed.corner == (-1.0, -1.0)
+    assert bed.heights.tolist() == [[8.0, 12.0, 16.0], [4.0, 7.0, 10.0], [0.0, 2.0, 4.0]]
+
+
+def test_a_black_image_is_flat(tmp_path: Path) -> None:
+    assert not Heightmap.from_file(saved(tmp_path, png(np.zeros((3, 3), np.uint8))), (1.0, 1.0, 5.0)).heights.any()
+
+
+GOOD = png(noise(np.uint8, 5, 5))
+BAD: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "begins with"),
+    "a jpeg": (b"\xff\xd8\xff\xe0 JFIF", "must be a PNG file; write it anew as a grey PNG"),
+    "cut off": (GOOD[:-40], "ends too early"),
+    "only a signature": (SIGNATURE, "ends too early"),
+    "a wrong checksum": (GOOD[:40] + bytes([GOOD[40] ^ 1]) + GOOD[41:], "checksum"),
+    "interlaced": (png(noise(np.uint8, 5, 5), interlaced=1), "is interlaced"),
+    "colours": (png(noise(np.uint8, 5, 5, 3), 2), "has colours"),
+    "too few pixels": (
+        SIGNATURE
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", 9, 9, 8, 0, 0, 0, 0))
+        + chunk(b"IDAT", zlib.compress(bytes(50)))
+        + chunk(b"IEND", b""),
+        "50 bytes; must be 90",
+    ),
+    "a bomb": (
+        SIGNATURE
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 2, 8, 0, 0, 0, 0))
+        + chunk(b"IDAT", zlib.compress(bytes(10**7)))
+        + chunk(b"IEND", b""),
+        "must be 6 bytes",
+    ),
+    "an unknown filter": (
+        SIGNATURE
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
+        + chunk(b"IDAT", zlib.compress(b"\x07\x00"))
+        + chunk(b"IEND", b""),
+        "filter of the image's row 0: 7",
+    ),
+    "no stream": (
+        SIGNATURE
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
+        + chunk(b"IDAT", b"nothing")
+        + chunk(b"IEND", b""),
+        "pixels",
+    ),
+    "too wide": (SIGNATURE + chunk(b"IHDR", struct.pack(">IIBBBBB", 10**9, 9, 8, 0, 0, 0, 0)), "from 1 to 16384"),
+    "an unknown depth": (SIGNATURE + chunk(b"IHDR", struct.pack(">IIBBBBB", 9, 9, 5, 0, 0, 0, 0)), "5 bits"),
+    "a short header": (SIGNATURE + chunk(b"IHDR", b"12"), "2 bytes; must be 13"),
+    "no header": (SIGNATURE + chunk(b"IEND", b""), "missing"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_image_is_refused(name: str, tmp_path: Path) -> None:
+    data, what = BAD[name]
+    with pytest.raises(FieldError, match=r"bed\.png") as caught:
+        read_png(saved(tmp_path, data))
+    assert what in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"size": (1.0, 0.0, 1.0)}, "size"),
+        ({"size": (1.0, 1.0, -5.0)}, "size along z"),
+        ({"size": (1.0, float("nan"), 1.0)}, "size"),
+        ({"sampling": 0}, "sampling"),
+    ],
+)
+def test_what_no_map_can_be_is_refused(given: dict[str, float], what: str, tmp_path: Path) -> None:
+    with pytest.raises(FieldError, match=what):
+        Heightmap.from_file(saved(tmp_path, GOOD), **given)
+
+
+def test_an_image_that_is_not_square_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FieldError, match=r"\(9, 5\); must be square"):
+        Heightmap.from_file(saved(tmp_path, png(noise(np.uint8, 5, 9))))
+    with pytest.raises(FieldError, match="does not exist"):
+        Heightmap.from_file(tmp_path / "none.png")
+
+
+def test_any_damage_ends_in_an_image_or_an_error(tmp_path: Path) -> None:
+    rng, read = np.random.default_rng(8), 0
+    for _ in range(300):
+        data = bytearray(GOOD)
+        for place in rng.integers(8, len(data), 3):
+            data[place] = rng.integers(256)
+        try:
+            read_png(saved(tmp_path, bytes(data)))
+            read += 1
+        except FieldError:
+            pass
+    assert read < 20

@@ -1,0 +1,189 @@
+"""Simple shapes against MuJoCo, against points of theirs that were chosen, and where two of their parts touch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense.environment.terrain import primitives
+from navsense.environment.terrain.base import Shape
+from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
+from navsense.errors import FieldError
+from navsense.typing import AnyArray
+
+pytestmark = pytest.mark.requirement("DVU-2")
+
+SHAPES: dict[str, Shape] = {
+    "box": Box((1.4, 2.2, 0.8)),
+    "sphere": Sphere(0.9),
+    "cylinder": Cylinder(0.6, 1.6),
+    "capsule": Capsule(0.5, 1.4),
+    "ellipsoid": Ellipsoid((0.5, 1.2, 0.8)),
+    "plane": Plane(),
+}
+
+
+def met(shape: Shape, origin: Any, direction: Any, reach: float = math.inf) -> tuple[AnyArray, AnyArray]:
+    origin, direction = np.atleast_2d(np.array(origin, dtype=float)), np.atleast_2d(np.array(direction, dtype=float))
+    origin, direction = (np.ascontiguousarray(a) for a in np.broadcast_arrays(origin, direction))
+    direction = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
+    distance, normal = np.empty(len(origin)), np.full(origin.shape, math.nan)
+    shape.trace(origin, direction, np.full(len(origin), reach), distance, normal)
+    return distance, normal
+
+
+def level(name: str, p: AnyArray) -> AnyArray:
+    """Return a function that is 0 on a shape's surface, negative inside, and a distance near the surface."""
+    x, y, z = np.abs(p).T
+    round_ = np.hypot(x, y)
+    match name:
+        case "box":
+            return np.maximum.reduce((x - 0.7, y - 1.1, z - 0.4))
+        case "sphere":
+            return np.sqrt(x * x + y * y + z * z) - 0.9
+        case "cylinder":
+            return np.maximum(round_ - 0.6, z - 0.8)
+        case "capsule":
+            return np.hypot(round_, np.maximum(z - 0.7, 0.0)) - 0.5
+        case "ellipsoid":
+            return np.sqrt((x / 0.5) ** 2 + (y / 1.2) ** 2 + (z / 0.8) ** 2) - 1.0
+    return p[:, 2]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_mujoco_says_the_same(name: str, oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+    table = oracle("mujoco/shapes.csv")
+    rows = table["shape"] == name
+    origin, direction = (np.stack([table[k][rows] for k in keys.split()], axis=1) for keys in ("x y z", "dx dy dz"))
+    distance, _ = met(SHAPES[name], origin, direction)
+    assert rows.sum() == 40
+    np.testing.assert_allclose(distance, table["range"][rows], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_ray_ends_on_the_surface_and_crosses_nothing_before(name: str) -> None:
+    rng = np.random.default_rng(2)
+    origin = rng.uniform(-2.0, 2.0, (300, 3))
+    direction = rng.uniform(-1.0, 1.0, (300, 3)) - origin
+    direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
+    distance, normal = met(SHAPES[name], origin, direction)
+    hit = np.isfinite(distance)
+    assert 40 < hit.sum() < 300
+    end = origin[hit] + distance[hit, None] * direction[hit]
+    assert np.abs(level(name, end)).max() < 1e-14
+    np.testing.assert_allclose((normal[hit] ** 2).sum(axis=1), 1.0, atol=1e-14)
+    assert ((normal * direction).sum(axis=1)[hit] <= 0.0).all()
+    side = np.sign(level(name, origin))
+    part = np.linspace(0.0, 1.0, 200)[1:-1]
+    for n in range(300):
+        along = origin[n] + np.outer(part * min(distance[n], 9.0), direction[n])
+        assert (np.sign(level(name, along)) == side[n]).all()
+    step = 1e-6 * normal[hit]  # the normal points to where the surface's function grows, outside, and back inside
+    slope = (level(name, end + step) - level(name, end - step)) / 2e-6
+    tangent = np.cross(normal[hit], rng.normal(size=end.shape))
+    flat = (level(name, end + 1e-6 * tangent) - level(name, end - 1e-6 * tangent)) / 2e-6
+    assert (np.sign(slope) == side[hit]).all()
+    smooth = np.abs(flat) < 1e-3
+    assert smooth.mean() > 0.98  # save where a difference reaches round a corner
+
+
+@pytest.mark.parametrize("name", ["box", "cylinder", "capsule"])
+def test_no_ray_slips_through_where_parts_touch(name: str) -> None:
+    angle = np.random.default_rng(3).uniform(0.0, 2.0 * math.pi, 500)
+    if name == "box":
+        t = np.linspace(-1.0, 1.0, 126)[1:]
+        edge = np.concatenate(
+            [np.stack((t * a, 0 * t + b, 0 * t + c), 1) for a, b, c in ((0.7, 1.1, 0.4), (0.7, -1.1, 0.4))]
+        )
+    else:
+        radius, half = (0.6, 0.8) if name == "cylinder" else (0.5, 0.7)
+        edge = np.stack((radius * np.cos(angle), radius * np.sin(angle), half + 0.0 * angle), axis=1)
+    for inner in ((0.0, 0.0, 0.0), (0.1, -0.2, 0.3)):
+        away = edge - inner
+        far = np.sqrt((away**2).sum(axis=1))
+        outward, _ = met(SHAPES[name], inner, away)
+        np.testing.assert_allclose(outward, far, rtol=1e-14)
+        inward, _ = met(SHAPES[name], edge + 3.0 * away, -away)
+        np.testing.assert_allclose(inward, 3.0 * far, rtol=1e-13)
+
+
+def test_a_capsule_has_no_walls_inside() -> None:
+    distance, normal = met(SHAPES["capsule"], [[0.0, 0.0, 0.0], [0.0, 0.0, 9.0]], [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
+    np.testing.assert_allclose(distance, [1.2, 7.8], rtol=1e-15)
+    assert normal.tolist() == [[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]]
+
+
+def test_planes_and_faces_by_hand() -> None:
+    slanted = Plane((0.0, 3.0, 4.0))
+    distance, normal = met(slanted, [[1.0, 0.0, 5.0], [1.0, 0.0, -5.0], [1.0, 0.0, 0.0]], [[0.0, 0.0, -1.0]] * 3)
+    assert distance.tolist() == [5.0, math.inf, 0.0]
+    np.testing.assert_allclose(normal[0], (0.0, 0.6, 0.8), atol=1e-15)
+    box = Box((2.0, 4.0, 6.0))
+    distance, normal = met(
+        box,
+        [[5.0, 0.0, 0.0], [0.0, -5.0, 1.0], [0.5, 0.5, 9.0], [0.0, 0.0, 0.0]],
+        np.array([[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0]]),
+    )
+    assert distance.tolist() == [4.0, 3.0, 6.0, 1.0]
+    assert normal.tolist() == [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0], [-1.0, 0.0, 0.0]]
+    distance, normal = met(Cylinder(1.0, 2.0), [[0.3, 0.4, 9.0], [9.0, 0.0, 0.5]], [[0.0, 0.0, -1.0], [-1.0, 0.0, 0.0]])
+    assert distance.tolist() == [8.0, 8.0]
+    assert normal.tolist() == [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_reach_is_kept(name: str) -> None:
+    far, _ = met(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0])
+    assert met(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0], float(far[0]))[0][0] == far[0]
+    assert met(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0], float(far[0]) * (1.0 - 1e-15))[0][0] == math.inf
+
+
+def test_a_far_sphere_is_met_where_it_is() -> None:
+    away = np.array([[2e6, -1e6, 2e6]])
+    distance, _ = met(Sphere(0.5), away, -away)
+    assert abs(distance[0] - (3e6 - 0.5)) < 2e-9
+    beside, _ = met(Sphere(0.5), away + [[0.0, 0.51, 0.51]], -away)
+    assert beside[0] == math.inf
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_compiled_and_interpreted_are_one(name: str, interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+    kernels: dict[str, tuple[Any, tuple[float, ...]]] = {
+        "box": (primitives._box, (0.7, 1.1, 0.4)),
+        "sphere": (primitives._ellipsoid, (0.9, 0.9, 0.9)),
+        "cylinder": (primitives._cylinder, (0.6, 0.8)),
+        "capsule": (primitives._capsule, (0.5, 0.7)),
+        "ellipsoid": (primitives._ellipsoid, (0.5, 1.2, 0.8)),
+        "plane": (primitives._plane, (0.0, 0.0, 1.0)),
+    }
+    rng = np.random.default_rng(6)
+    origin, direction = rng.uniform(-2.0, 2.0, (60, 3)), rng.normal(size=(60, 3))
+    direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
+    distance, normal = np.empty(60), np.full((60, 3), math.nan)
+    kernel, figures = kernels[name]
+    interpreted(kernel)(*figures, origin, direction, np.full(60, 9.0), distance, normal)
+    fast, slanted = np.empty(60), np.full((60, 3), math.nan)
+    SHAPES[name].trace(origin, direction, np.full(60, 9.0), fast, slanted)
+    np.testing.assert_array_equal(fast, distance)
+    np.testing.assert_array_equal(slanted, normal)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Box((1.0, 0.0, 1.0)),
+        lambda: Sphere(-1.0),
+        lambda: Cylinder(1.0, math.inf),
+        lambda: Capsule(math.nan, 1.0),
+        lambda: Ellipsoid((1.0, 1.0, 0.0)),
+        lambda: Plane((0.0, 0.0, 0.0)),
+        lambda: Plane((0.0, 0.0, math.nan)),
+    ],
+)
+def test_what_is_no_shape_is_refused(make: Callable[[], Shape]) -> None:
+    with pytest.raises(FieldError):
+        make()

@@ -1,0 +1,231 @@
+"""Many bodies, still and moving: the nearest counts, its point moves with it, and a row is its own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from navsense import pose
+from navsense.environment.terrain.heightmap import Heightmap
+from navsense.environment.terrain.mesh import Mesh
+from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
+from navsense.environment.terrain.scene import Body, Scene
+from navsense.errors import FieldError, MotionError
+from navsense.motion.base import MotionBlock
+from navsense.motion.still import Still
+from navsense.pose import Pose
+from navsense.typing import AnyArray, Times, Vector
+
+pytestmark = pytest.mark.requirement("DVU-2")
+
+DOWN = (0.0, 0.0, -1.0)
+
+
+@dataclass(frozen=True)
+class Turning:
+    """A frame that starts at `start`, goes along at `velocity` and turns about `axis` (unit) at `rate` rad/s."""
+
+    start: Vector
+    velocity: Vector
+    axis: Vector
+    rate: float
+    end: float = math.inf
+
+    def at(self, time: Times) -> MotionBlock:
+        if (time > self.end).any():
+            raise MotionError("instant (s)", float(time.max()))
+        count, half = len(time), 0.5 * self.rate * time
+        rotation = np.concatenate((np.cos(half)[:, None], np.sin(half)[:, None] * self.axis), axis=1)
+        velocity, omega = np.tile(self.velocity, (count, 1)), np.tile(self.rate * np.array(self.axis), (count, 1))
+        place = np.array(self.start) + time[:, None] * self.velocity
+        return MotionBlock(place, rotation, velocity, omega, np.zeros((count, 3)), np.zeros((count, 3)))
+
+
+def scene() -> Scene:
+    rng = np.random.default_rng(1)
+    bed = Heightmap(rng.uniform(-11.0, -9.0, (21, 21)), (2.0, 2.0), (-20.0, -20.0))
+    corners = np.array([[-1.0, -1.0, 0.0], [1.0, -1.0, 0.0], [0.0, 1.0, 0.0]])
+    tilted = pose.from_rpy(0.3, -0.4, 0.5)
+    boat = Turning((1.0, 2.0, 0.0), (2.0, -1.0, 0.5), (0.6, 0.0, 0.8), 0.7)
+    return Scene(
+        (
+            Body("bed", bed),
+            Body("rock::link", Ellipsoid((2.0, 3.0, 1.0)), Pose((5.0, 5.0, -9.0), tilted)),
+            Body("pier::pile::shaft", Cylinder(0.5, 12.0), Pose((-6.0, 3.0, -5.0))),
+            Body("boat::hull::box", Box((4.0, 2.0, 1.0)), Pose((0.5, 0.0, 0.2), tilted), boat),
+            Body("boat::keel", Mesh(corners[None]), Pose((0.0, 0.0, -2.0)), boat),
+            Body("buoy", Capsule(0.4, 1.0), Pose((0.0, 1.0, 0.0)), Still(Pose((-3.0, -3.0, -1.0), tilted))),
+        )
+    )
+
+
+def rays(count: int) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return origins, directions towards the bodies or anywhere, and instants."""
+    rng, world, time = np.random.default_rng(2), scene(), np.random.default_rng(3).uniform(0.0, 3.0, count)
+    origin, target = rng.uniform((-8.0, -8.0, 1.0), (8.0, 8.0, 6.0), (count, 3)), rng.normal(size=(count, 3)) * 9.0
+    for n in range(0, count, 2):
+        body = world.bodies[n // 2 % len(world.bodies)]
+        frame = body.pose
+        if body.motion is not None:
+            block = body.motion.at(time[n : n + 1])
+            frame = Pose(tuple(block.position_w[0]), tuple(block.rotation_wb[0])) @ body.pose
+        target[n] = (frame @ Pose((0.1, -0.05, 0.0))).position
+    return origin, target - origin, time
+
+
+def test_the_velocity_of_the_point_that_was_met() -> None:
+    """Follow the body's own point for a moment: its place before and after tells its velocity."""
+    origin, direction, time = rays(400)
+    world = scene()
+    hits = world.cast(origin, direction, time)
+    unit = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
+    point = origin + hits.range[:, None] * unit
+    for number, body in enumerate(world.bodies):
+        rows = np.flatnonzero(hits.body == number)
+        assert rows.size
+        for n in rows[:20]:
+            if body.motion is None or isinstance(body.motion, Still):
+                assert hits.velocity_w[n].tolist() == [0.0, 0.0, 0.0]
+                continue
+            step, places = 1e-4, []
+            blocks = body.motion.at(time[n] + np.array((0.0, -step, step)))
+            now, *around = (
+                Pose(tuple(p), tuple(q)) for p, q in zip(blocks.position_w, blocks.rotation_wb, strict=True)
+            )
+            own = (now.inverse() @ Pose(tuple(point[n]))).position
+            places = [np.array((one @ Pose(own)).position) for one in around]
+            np.testing.assert_allclose(hits.velocity_w[n], (places[1] - places[0]) / (2.0 * step), atol=1e-6)
+
+
+def test_a_moving_plate_by_hand() -> None:
+    """A box 2 m wide turns about z at 2 rad/s while it rises at 3 m/s: its upper face, 1 m off the axis."""
+    lift = Turning((0.0, 0.0, 0.0), (0.0, 0.0, 3.0), (0.0, 0.0, 1.0), 2.0)
+    world = Scene((Body("lift", Box((2.0, 2.0, 2.0)), motion=lift),))
+    hits = world.cast(np.array([0.5, 0.0, 20.0]), np.array(DOWN), np.array([0.0, 1.0, 2.0]))
+    assert hits.range.tolist() == [19.0, 16.0, 13.0]
+    np.testing.assert_allclose(hits.normal_w, [[0.0, 0.0, 1.0]] * 3, atol=1e-15)
+    np.testing.assert_allclose(hits.velocity_w, [[0.0, 1.0, 3.0]] * 3, atol=1e-14)
+    beside = world.cast([1.2, 0.0, 20.0], DOWN, np.array([0.0, math.pi / 8.0]))
+    assert beside.body.tolist() == [-1, 0]  # its corner comes round
+
+
+def test_the_nearest_body_counts() -> None:
+    origin, direction, time = rays(300)
+    world = scene()
+    hits = world.cast(origin, direction, time)
+    alone = [Scene((body,)).cast(origin, direction, time) for body in world.bodies]
+    ranges = np.stack([one.range for one in alone])
+    np.testing.assert_array_equal(hits.range, ranges.min(axis=0))
+    np.testing.assert_array_equal(hits.met, np.isfinite(hits.range))
+    assert 0 < (~hits.met).sum() < 150
+    for n in np.flatnonzero(hits.met):
+        one = alone[hits.body[n]]
+        assert one.range[n] == hits.range[n]
+        np.testing.assert_array_equal(one.normal_w[n], hits.normal_w[n])
+        np.testing.assert_array_equal(one.velocity_w[n], hits.velocity_w[n])
+    assert np.isnan(hits.normal_w[~hits.met]).all()
+    assert np.isnan(hits.velocity_w[~hits.met]).all()
+    assert (hits.body[~hits.met] == -1).all()
+    twice = Scene((Body("a", Plane()), Body("b", Plane()))).cast([0.0, 0.0, 1.0], DOWN, 0.0)
+    assert twice.body == 0
+
+
+def test_own_hull_is_left_out() -> None:
+    world = Scene(
+        (
+            Body("auv::base::hull", Sphere(1.0)),
+            Body("auv::fin", Sphere(1.5)),
+            Body("auv2::base", Sphere(0.5), Pose((0.0, 0.0, -5.0))),
+            Body("bed", Plane(), Pose((0.0, 0.0, -9.0))),
+        )
+    )
+    names = ((), ("auv",), ("auv::base",), ("auv", "auv2"), ("bed", "auv", "auv2::base"))
+    hits = [world.cast([0.0, 0.0, 0.0], DOWN, 0.0, exclude=one) for one in names]
+    assert [float(one.range) for one in hits] == [1.0, 4.5, 1.5, 9.0, math.inf]
+    assert [int(one.body) for one in hits] == [0, 2, 1, 3, -1]
+
+
+def test_a_row_is_its_own_whatever_the_shape() -> None:
+    origin, direction, time = rays(24)
+    world = scene()
+    whole = world.cast(origin, direction, time, 30.0)
+    for shape in ((24,), (4, 6), (2, 3, 4), (24, 1)):
+        reach = np.full(shape, 30.0)
+        start, away = origin.reshape(*shape, 3), direction.reshape(*shape, 3)
+        part = world.cast(start, away, time.reshape(shape), reach)
+        assert part.range.shape == part.body.shape == shape
+        assert part.normal_w.shape == part.velocity_w.shape == (*shape, 3)
+        np.testing.assert_array_equal(part.range.ravel(), whole.range)
+        np.testing.assert_array_equal(part.velocity_w.reshape(-1, 3), whole.velocity_w)
+    for n in range(24):
+        one = world.cast(origin[n], direction[n], time[n], 30.0)
+        assert one.range.shape == ()
+        assert one.range == whole.range[n]
+        np.testing.assert_array_equal(one.normal_w, whole.normal_w[n])
+        np.testing.assert_array_equal(one.velocity_w, whole.velocity_w[n])
+
+
+def test_times_are_looked_up_once_a_row() -> None:
+    asked: list[int] = []
+
+    class Counting:
+        def at(self, time: Times) -> MotionBlock:
+            asked.append(len(time))
+            return Still().at(time)
+
+    world = Scene((Body("a", Sphere(), motion=Counting()),))
+    origin = np.zeros((5, 1, 3)) + (0.0, 0.0, 4.0)
+    fan = np.stack([(0.1 * k, 0.0, -1.0) for k in range(7)])
+    assert world.cast(origin, fan, np.arange(5.0)[:, None]).range.shape == (5, 7)
+    assert asked == [5]
+
+
+def test_the_length_of_a_direction_does_not_matter() -> None:
+    origin, direction, time = rays(50)
+    a, b = scene().cast(origin, direction, time), scene().cast(origin, 4.0 * direction, time)
+    np.testing.assert_array_equal(a.range, b.range)
+
+
+def test_a_turned_world_looks_the_same_from_a_turned_ray() -> None:
+    origin, direction, time = rays(200)
+    turn = pose.from_rpy(0.4, 1.1, -2.0)
+    start, away = (np.array([pose.rotate(turn, tuple(v)) for v in block]) for block in (origin, direction))
+    plain, other = scene().cast(origin, direction, time), scene().turned(turn).cast(start, away, time)
+    np.testing.assert_array_equal(plain.body, other.body)
+    np.testing.assert_allclose(plain.range, other.range, atol=1e-9)
+    for a, b in ((plain.normal_w, other.normal_w), (plain.velocity_w, other.velocity_w)):
+        back = np.array([pose.rotate(turn, tuple(v)) for v in a])
+        np.testing.assert_allclose(back[plain.met], b[plain.met], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("origin", "direction", "time", "reach", "what"),
+    [
+        ([0.0, math.nan, 1.0], DOWN, 0.0, 1.0, "ray of row 0"),
+        ([[0.0, 0.0, 1.0], [0.0, 0.0, math.inf]], DOWN, 0.0, 1.0, "ray of row 1"),
+        ([0.0, 0.0, 1.0], (0.0, 0.0, 0.0), 0.0, 1.0, "direction not zero"),
+        ([0.0, 0.0, 1.0], (0.0, math.nan, 1.0), 0.0, 1.0, "ray"),
+        ([0.0, 0.0, 1.0], DOWN, 0.0, -1.0, "range at least 0"),
+        ([0.0, 0.0, 1.0], DOWN, 0.0, math.nan, "range at least 0"),
+        ([0.0, 0.0], DOWN, 0.0, 1.0, "shapes of origins"),
+        (np.zeros((4, 3)), np.ones((5, 3)), 0.0, 1.0, "shapes of origins"),
+        (np.zeros((4, 3)), DOWN, np.zeros(3), 1.0, "shapes of origins"),
+    ],
+)
+def test_what_is_no_ray_is_refused(origin: AnyArray, direction: AnyArray, time: float, reach: float, what: str) -> None:
+    with pytest.raises(FieldError, match=what):
+        scene().cast(origin, direction, time, reach)
+
+
+def test_a_motion_says_that_it_has_ended() -> None:
+    world = Scene((Body("a", Sphere(), motion=Turning((0.0,) * 3, (0.0,) * 3, (0.0, 0.0, 1.0), 1.0, end=2.0)),))
+    with pytest.raises(MotionError):
+        world.cast([0.0, 0.0, 5.0], DOWN, 2.5)
+
+
+def test_nothing_to_meet_and_no_rays() -> None:
+    assert not Scene().cast([0.0, 0.0, 5.0], DOWN, 0.0).met
+    assert scene().cast(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0)).range.shape == (0,)
