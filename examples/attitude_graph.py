@@ -3,7 +3,7 @@
 A board is turned by hand for a minute where it stands. Its magnetometer was calibrated (`bias` and `scale` are known)
 but one reading in twenty is struck by a passing current. Ten attitudes a second are joined by GTSAM's preintegrated
 gyroscope, whose bias is unknown; each sees gravity and this package's `MagFactor1`, handed over by `to_gtsam()`, with a
-robust noise model. Needs gtsam (`pip install gtsam`).
+robust noise model. Needs gtsam (`pip install 'navsense[gtsam]'`).
 
 python examples/attitude_graph.py
 """

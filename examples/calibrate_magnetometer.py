@@ -2,17 +2,19 @@
 
 A robot's compass sits beside a magnet and a steel plate. The robot is turned over by hand for two minutes and recorded.
 The file is read back and calibrated twice, from the ellipsoid that the readings lie on (no attitude needed) and from
-the attitude of the body. The shell does the same:
+the attitude of the body. With a folder, the recording stays there, and the shell does the same:
 
+    python examples/calibrate_magnetometer.py .
     navsense calibrate tumbled.npz --picture before-after.png
     navsense calibrate tumbled.npz --attitude truth -o calibration.json
 
-python examples/calibrate_magnetometer.py
+python examples/calibrate_magnetometer.py [FOLDER]
 """
 
 from __future__ import annotations
 
 import math
+import sys
 import tempfile
 from pathlib import Path
 
@@ -81,8 +83,8 @@ def compared(name: str, result: Calibration, gain: FloatArray) -> None:
 def main() -> None:
     """Record, calibrate with and without attitude, compare, and draw."""
     field = ns.factors.local_field(math.radians(47.4), math.radians(8.5), 488.0, 2026.9, frame="ENU")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(sys.argv[1] if len(sys.argv) > 1 else temporary)
         samples = ns.calibration.read(record(folder), attitude="truth")
         assert samples.rotation_ws is not None
 

@@ -1,8 +1,8 @@
 """The example of GTSAM's page on its MagFactor family, with this package's factor: it prints that page's numbers.
 
-Only the class is another one; the names and the order of its arguments are GTSAM's. Needs gtsam (`pip install gtsam`),
-for the rotation, the direction and the noise model; the factor itself takes arrays and a sigma just as well, as its
-last lines show. The page writes the error as measured - predicted; the numbers that it prints are predicted - measured,
+Only the class is another one; the names and the order of its arguments are GTSAM's. The rotation, the direction and the
+noise model are GTSAM's (`pip install 'navsense[gtsam]'`); the factor itself takes arrays and a sigma just as well, as
+its last lines show. The page writes the error as measured - predicted; the numbers that it prints are predicted - measured,
 here as there.
 
 python examples/mag_factor.py
@@ -10,6 +10,7 @@ python examples/mag_factor.py
 
 from __future__ import annotations
 
+import importlib.util
 import math
 
 import numpy as np
@@ -72,8 +73,11 @@ def yaw(angle: float) -> FloatArray:
 
 
 def main() -> None:
-    """Run it with GTSAM and without."""
-    with_gtsam()
+    """Run it with GTSAM, where it is installed, and without."""
+    if importlib.util.find_spec("gtsam"):
+        with_gtsam()
+    else:
+        print("gtsam is not installed (pip install 'navsense[gtsam]'): only the part without it runs")
     without_gtsam()
 
 
