@@ -2,8 +2,8 @@
 
 Only the class is another one; the names and the order of its arguments are GTSAM's. The rotation, the direction and the
 noise model are GTSAM's (`pip install 'navsense[gtsam]'`); the factor itself takes arrays and a sigma just as well, as
-its last lines show. The page writes the error as measured - predicted; the numbers that it prints are predicted - measured,
-here as there.
+its last lines show. The page writes the error as measured - predicted; the numbers that it prints, here as there, are
+predicted - measured.
 
 python examples/mag_factor.py
 """

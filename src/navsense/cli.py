@@ -5,12 +5,10 @@ from __future__ import annotations
 import io
 import math
 import os
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -310,41 +308,31 @@ def calibrate(
     Without --attitude from the ellipsoid that the readings lie on, with it from where the field should have been.
     Exit code 0 where the verdict is ok, 1 where it is poor, 2 where the readings allow no calibration.
     """
-    from navsense.calibration import ellipsoid, known_attitude
-    from navsense.calibration.files import read, strength_in
-    from navsense.calibration.known_attitude import ATTITUDE_STDDEV
-    from navsense.calibration.picture import SUFFIXES, draw
-    from navsense.sinks.base import check_target
+    from navsense.calibration.files import calibrated, check_output, in_options, read
+    from navsense.calibration.picture import SUFFIXES, check_drawing, draw, draw_refused
 
     for target, suffixes in ((output, (".json",)), (picture, SUFFIXES)):
-        if target:
-            if not target.endswith(suffixes):
-                raise CalibrationError("output", target, allowed=f"must end in {', '.join(suffixes)}")
-            check_target(Path(target))
+        if target is not None:
+            check_output(target, suffixes)
+    if picture is not None:
+        check_drawing()
     turn = None if mounting is None else [math.radians(angle) for angle in mounting]
     samples = read(file, sensor=sensor, attitude=attitude, unit=unit, mounting=turn, run=number)
     click.echo(f"{file}: {samples.source}; attitude: {samples.attitude}")
     for note in samples.notes:
         click.echo(f"note: {note}")
-    iron = not no_soft_iron
-    known = None if strength is None else strength_in(strength, samples.unit)
     try:
-        if samples.rotation_ws is None:
-            result = ellipsoid(samples.field, unit=samples.unit, strength=known, soft_iron=iron)
-        else:
-            off = 0.0 if samples.exact else ATTITUDE_STDDEV
-            result = known_attitude(
-                samples.field,
-                samples.rotation_ws,
-                unit=samples.unit,
-                strength=known,
-                soft_iron=iron,
-                attitude_stddev=off if attitude_stddev is None else math.radians(attitude_stddev),
-            )
+        result, notes = calibrated(
+            samples, strength=strength, soft_iron=not no_soft_iron, attitude_stddev=attitude_stddev
+        )
     except CalibrationError as error:
-        error.remedy = re.sub(r'\bunit="?(\w+)"?', r"--unit \1", error.remedy).replace("--unit None", "--unit none")
+        if picture and len(samples.field):
+            draw_refused(picture, samples.field, str(error), unit=samples.unit)
+            click.echo(f"wrote {picture}: the readings as they are")
         raise
-    click.echo(str(result))
+    for note in notes:
+        click.echo(f"note: {note}")
+    click.echo(in_options(str(result)))
     if output:
         result.save(output)
         click.echo(f"wrote {output}")

@@ -9,7 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from navsense.clock import Clock, Latency, Oscillator
-from navsense.environment.base import Environment, Sum
+from navsense.environment.base import Environment, Sum, VectorField
+from navsense.environment.current import (
+    BoundaryLayer,
+    ClassicWander,
+    GaussMarkov,
+    Gridded,
+    Harmonics,
+    Profile,
+    Stratified,
+    StratifiedGaussMarkov,
+    TidalCurrent,
+    TideTable,
+    Wander,
+)
+from navsense.environment.current import Replay as CurrentReplay
+from navsense.environment.water import Water
 from navsense.errors import SimulationError, SinkError, Where
 from navsense.messages.kalibr import kalibr
 from navsense.motion.base import Motion
@@ -19,7 +34,7 @@ from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.faults import Faults
 from navsense.sensors import Imu
 from navsense.sensors.base import Indirect, remarks_of
-from navsense.world import Model, MountedSensor, World
+from navsense.world import CurrentTopic, Model, MountedSensor, World
 
 AXES = "xyz"
 
@@ -123,6 +138,67 @@ def field_words(source: Any) -> str:
     return f"{type(source).__name__} {figures}".strip()
 
 
+def water_words(water: Water) -> str:
+    """Return where the water's surface lies, and what the water is from the top to the end of its profile."""
+    ends = sorted({0, len(water.depths) - 1})
+    points = (
+        f"{water.temperatures[i]:g} K and salinity {water.salinities[i]:g} at {water.depths[i]:g} m" for i in ends
+    )
+    weight = "EOS-80" if water.density is None else f"{water.density:g} kg/m^3"
+    sound = water.sound_speed if isinstance(water.sound_speed, str) else f"{water.sound_speed:g} m/s"
+    profile = f"{' to '.join(points)} ({len(water.depths)} points)"
+    return f"surface at {water.surface:g} m, {profile}, density {weight}, speed of sound {sound}"
+
+
+def process_words(process: Wander | ClassicWander) -> str:
+    """Return the figures of a process of a current."""
+    figures = ((one.name, getattr(process, one.name)) for one in fields(process))
+    return " ".join(f"{name} {value:g}" for name, value in figures if math.isfinite(value))
+
+
+def tide_words(tide: TidalCurrent) -> str:
+    """Return what drives a tide, and where its flood and ebb run."""
+    if isinstance(tide.flow, TideTable):
+        source = f"table of {tide.flow.times.size} rows from {tide.flow.start}"
+    elif isinstance(tide.flow, Harmonics):
+        source = f"{', '.join(one.name for one in tide.flow.constituents)} from {tide.flow.start}"
+    else:
+        source = type(tide.flow).__name__
+    ebb = tide.flood_direction + math.pi if tide.ebb_direction is None else tide.ebb_direction
+    degrees = (math.degrees(one) % 360.0 for one in (tide.flood_direction, ebb))
+    return "tide by {}, flood to {:g} deg, ebb to {:g} deg".format(source, *degrees)
+
+
+def current_words(field: VectorField) -> str:
+    """Return what a current is; of a sum what its parts are."""
+    match field:
+        case Sum():
+            return " and ".join(current_words(part) for part in field.fields)
+        case Stratified():
+            return f"{len(field.depths)} layers from {field.depths[0]:g} to {field.depths[-1]:g} m"
+        case StratifiedGaussMarkov():
+            means = f"speed {process_words(field.speed)}; direction {process_words(field.direction)}"
+            return f"{current_words(field.layers)} that wander ({field.name}): {means}"
+        case GaussMarkov():
+            parts = ("speed", "horizontal_angle", "vertical_angle")
+            inside = "; ".join(f"{part} {process_words(getattr(field, part))}" for part in parts)
+            return f"Gauss-Markov ({field.name}): {inside}"
+        case TidalCurrent():
+            return tide_words(field)
+        case Gridded():
+            sizes = " x ".join(str(len(points)) for points in field.points)
+            return f"grid of {sizes} points (time and {field.space})"
+        case CurrentReplay():
+            return f"record of {len(field.times)} rows from {field.times[0]:g} to {field.times[-1]:g} s"
+        case BoundaryLayer():
+            layer = f"bed {field.bed:g} m, thickness {field.thickness:g} m, exponent {field.exponent:g}"
+            return f"in a boundary layer ({layer}): [{current_words(field.field)}]"
+        case Profile():
+            ends = f"{field.factors[0]:g} at {field.depths[0]:g} m to {field.factors[-1]:g} at {field.depths[-1]:g} m"
+            return f"times {ends}: [{current_words(field.field)}]"
+    return field_words(field)
+
+
 def surroundings_lines(environment: Environment) -> Iterator[str]:
     """Yield the lines of a world's fields, place and signals."""
     if environment.origin is not None:
@@ -132,14 +208,26 @@ def surroundings_lines(environment: Environment) -> Iterator[str]:
     yield f"  gravity (m/s^2): {field_words(environment.gravity)}"
     yield f"  magnetic field (T): {field_words(environment.magnetic_field)}"
     yield f"  air: {field_words(environment.atmosphere)}"
+    if environment.water is not None:
+        yield f"  water: {water_words(environment.water)}"
+    if environment.current is not None:
+        yield f"  current (m/s): {current_words(environment.current)}"
     for name in environment.signals:
         yield f"  signal {name}"
+
+
+def current_topic_words(topic: CurrentTopic) -> str:
+    """Return where a current is recorded, and how often."""
+    place = " ".join(f"{part:g}" for part in topic.position)
+    return f"{topic.topic} at {topic.rate:g} Hz, at {place} m" if topic.rate else "nowhere"
 
 
 def describe(world: World) -> Iterator[str]:
     """Yield the description of a world, line by line."""
     yield f"world {world.name}, max_step_size {world.max_step_size:g} s"
     yield from surroundings_lines(world.environment)
+    if world.environment.current is not None:
+        yield f"  current recorded: {current_topic_words(world.current_topic)}"
     yield "models"
     for model in world.models:
         yield f"  {model.name}: {model_words(model)}, {len(model.links)} links, canonical link {model.canonical_link}"
@@ -170,5 +258,5 @@ def write_kalibr(world: World, path: str, name: str | None) -> Path:
     try:
         target.write_text(kalibr(spec, found[0].rate, found[0].topic), encoding="utf-8")
     except OSError as error:
-        raise SinkError("cannot write", error.strerror, where=Where(path)) from error
+        raise SinkError("cannot be written", error.strerror, where=Where(path)) from error
     return target

@@ -87,7 +87,7 @@ class FieldError(NavsenseError):
         remedy: str = "",
     ) -> None:
         """Keep the parts; a row stands before the unit, as in `position of row 3 (m)`."""
-        self.quantity = what
+        self.quantity, self.row = what, row
         if row is not None:
             name, bracket, unit = what.partition(" (")
             what = f"{name} of row {row}{bracket}{unit}"

@@ -7,13 +7,13 @@ only when asked for: ``stamp = epoch 10^9 + round((time + clock_error) 10^9)``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
 
 from navsense.errors import ClockError, UnknownNameError
-from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times, Vector
 
 NANOSECONDS = 1e9
 
@@ -85,6 +85,26 @@ TRUTH_ARRAYS = (
     "angular_acceleration",
 )
 """The arrays of a `Truth`, in order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Current:
+    """The water's velocity (*runs, time, 3) m/s, world frame, at `position` (m) and `time` (time,) s, on its topic."""
+
+    topic: str
+    position: Vector
+    time: Times
+    velocity: FloatArray
+    epoch: int = 0
+
+    @property
+    def stamp(self) -> IntArray:
+        """Return the true time of each row in integer nanoseconds."""
+        return nanoseconds(self.epoch, self.time)
+
+    def between(self, first: int, stop: int) -> Current:
+        """Return rows first to stop - 1 of time, as views."""
+        return replace(self, time=self.time[first:stop], velocity=self.velocity[..., first:stop, :])
 
 
 class Rows(Mapping[str, AnyArray]):
@@ -198,3 +218,4 @@ class Slab:
     end: float
     readings: Mapping[str, Reading] = field(default_factory=dict)
     truth: Mapping[str, Truth] = field(default_factory=dict)
+    current: Current | None = None

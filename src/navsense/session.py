@@ -8,9 +8,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from navsense.errors import SimulationError
+from navsense.environment.base import Environment, VectorField
+from navsense.environment.current import opened
+from navsense.errors import FieldError, SimulationError
 from navsense.motion.base import Motion
-from navsense.series import TRUTH_ARRAYS, Reading, Slab, Truth, frozen
+from navsense.motion.foreseen import is_foreseen
+from navsense.sensors.base import Casting
+from navsense.series import TRUTH_ARRAYS, Current, Reading, Slab, Truth, frozen
 from navsense.station import (
     Motions,
     Station,
@@ -19,12 +23,15 @@ from navsense.station import (
     link_motion,
     motions_of,
     reading,
+    scene_of,
     sensor_motion,
     stations,
+    surroundings_of,
 )
 from navsense.streams import BLOCK, checked_seed
 from navsense.ticks import Ticks, checked_rate, span
-from navsense.world import World
+from navsense.typing import Times
+from navsense.world import CurrentTopic, MountedSensor, World
 
 LONGEST_WINDOW = 10.0
 """Longest span (s) of simulated time that is handed on at once."""
@@ -49,7 +56,7 @@ def checked_epoch(epoch: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """A world with its motions resolved and all stations drawn."""
+    """A world with its motions resolved; `places`, `links` and `surroundings` are by the names of sensors and links."""
 
     world: World
     duration: float
@@ -59,14 +66,30 @@ class Session:
     truth_rate: float
     places: Mapping[str, Motion]
     links: Mapping[str, Motion]
+    surroundings: Mapping[str, Environment]
+    currents: tuple[VectorField, ...] = ()
 
     def stations(self, *, ahead: int = 0) -> dict[str, tuple[Station, ...]]:
         """Draw and return every sensor's stations, one for each run, by the sensor's full name."""
         return stations(self.world, self.seed, self.runs, ahead=ahead)
 
+    def seen_by(self, sensor: MountedSensor) -> tuple[Motion, ...]:
+        """Return the motions that a sensor's readings depend on: its own, and those of surfaces that its rays meet."""
+        own = (self.places[sensor.name],)
+        if not isinstance(sensor.spec, Casting):
+            return own
+        return (*own, *(self.links[name] for name in dict.fromkeys(solid.link for solid in self.world.solids)))
+
+    def is_foreseen(self, sensor: MountedSensor) -> bool:
+        """Return whether all that a sensor's readings depend on is known before its time."""
+        bodies = self.world.environment.scene.bodies if isinstance(sensor.spec, Casting) else ()
+        known = all(body.motion is None for body in bodies)  # of a caller's own nothing is assumed
+        return known and all(is_foreseen(motion) for motion in self.seen_by(sensor))
+
     def windows(self) -> Iterator[tuple[float, float]]:
         """Yield the spans [start, end) s: at most `BLOCK` samples of the fastest sensor and `LONGEST_WINDOW` each."""
-        fastest = max([self.truth_rate, *(sensor.rate for sensor in self.world.sensors)])
+        flow = self.world.current_topic.rate if self.currents else 0.0
+        fastest = max([self.truth_rate, flow, *(sensor.rate for sensor in self.world.sensors)])
         length = min(BLOCK / fastest, LONGEST_WINDOW)
         count = max(math.ceil(self.duration / length), 1)
         for n in range(count):
@@ -79,13 +102,34 @@ class Session:
         ticks = span(start, end, self.truth_rate)
         return {name: truth_of(name, motion, ticks, self.epoch) for name, motion in self.links.items()}
 
+    def current(self, start: float, end: float) -> Current | None:
+        """Return the current of every run (runs, time, 3) where it is recorded, for start <= t < end (s).
+
+        None in a world without one, or that does not record it. Raises `FieldError` where it is not given there.
+        """
+        shown = self.world.current_topic
+        if not self.currents or shown.rate == 0.0:
+            return None
+        time = span(start, end, shown.rate).time
+        place = np.tile(np.array(shown.position), (time.size, 1))
+        velocity = np.empty((len(self.currents), time.size, 3))
+        for number, field in enumerate(self.currents):
+            if number and field is self.currents[0]:
+                velocity[number] = velocity[0]
+                continue
+            try:
+                velocity[number] = field.at(place, time)
+            except FieldError as error:
+                raise _not_there(shown, time, error) from error
+        return Current(shown.topic, shown.position, frozen(time), velocity, self.epoch)
+
     def readings(self, start: float, end: float, drawn: Mapping[str, tuple[Station, ...]]) -> dict[str, Reading]:
         """Return what the first stations drawn read for start <= t < end (s), sensor by sensor; forwards only."""
         found: dict[str, Reading] = {}
         for sensor in self.world.sensors:
             ticks = span(start, end, sensor.rate)
             if len(ticks):
-                ideal = ideal_of(sensor, self.places[sensor.name], self.world.environment, ticks)
+                ideal = ideal_of(sensor, self.places[sensor.name], self.surroundings[sensor.name], ticks)
                 block = drawn[sensor.name][0].measure(ticks, ideal)
                 found[sensor.name] = reading(sensor, ticks, ideal, block, self.epoch)
         return found
@@ -94,7 +138,17 @@ class Session:
         """Yield the whole run of one robot, window after window."""
         drawn = self.stations()
         for start, end in self.windows():
-            yield Slab(start, end, self.readings(start, end, drawn), self.truth(start, end))
+            flow = self.current(start, end)
+            flow = flow and replace(flow, velocity=flow.velocity[0])
+            yield Slab(start, end, self.readings(start, end, drawn), self.truth(start, end), flow)
+
+
+def _not_there(shown: CurrentTopic, time: Times, error: FieldError) -> FieldError:
+    """Return an error of a current as one of where and when it is recorded."""
+    when = f" at t = {time[error.row]:.9g} s" if error.row is not None and error.row < time.size else ""
+    what = f"current recorded on {shown.topic}{when}: {error.quantity}"
+    remedy = error.remedy or "record it at another position, or at a rate of 0"
+    return FieldError(what, error.value, allowed=error.allowed, where=error.where, remedy=remedy)
 
 
 def truth_of(name: str, motion: Motion, ticks: Ticks, epoch: int) -> Truth:
@@ -127,23 +181,31 @@ def prepare(
 ) -> Session:
     """Return a session, everything checked before the first sample; a live one has no end of its own.
 
-    The session's world is the one given with the motions in force, so that whoever writes it down says what moved.
+    The session's world is the one given with the motions in force, so that whoever writes it down says what moved. A
+    current by chance is that of the run in it where there is one run; where there are several, sensors cannot feel it.
     """
     given = motions or {}
     moving = motions_of(world, given)
     world = replace(world, models=tuple(replace(m, motion=given.get(m.name, m.motion)) for m in world.models))
+    seed, flow = checked_seed(seed), world.environment.current
+    currents = () if flow is None else tuple(opened(flow, seed, run) for run in runs)
+    if len(currents) == 1:
+        world = replace(world, environment=replace(world.environment, current=currents[0]))
     if live:
         seconds = math.inf
     else:
         seconds = checked_duration(longest(moving) if duration is None else duration)
         check_duration(moving, seconds)
+    scene = scene_of(world, moving)
     return Session(
         world=world,
         duration=seconds,
-        seed=checked_seed(seed),
+        seed=seed,
         runs=runs,
         epoch=checked_epoch(epoch),
         truth_rate=checked_rate(truth_rate, "truth_rate"),
         places={sensor.name: sensor_motion(world, sensor, moving) for sensor in world.sensors},
         links={link.name: link_motion(model, link, moving) for model in world.models for link in model.links},
+        currents=currents,
+        surroundings={sensor.name: surroundings_of(world, sensor, scene) for sensor in world.sensors},
     )

@@ -15,7 +15,7 @@ from navsense import sinks
 from navsense.errors import SimulationError, UnknownNameError
 from navsense.motion import replay
 from navsense.motion.base import Motion
-from navsense.series import Reading, Slab, Truth
+from navsense.series import Current, Reading, Slab, Truth
 from navsense.session import TRUTH_RATE, Session, prepare
 from navsense.station import ideal_of
 from navsense.store import Beside, Store, check_memory
@@ -35,11 +35,12 @@ PathGiven = str | os.PathLike[str]
 
 @dataclass(frozen=True, eq=False)
 class Run(Mapping[str, Reading]):
-    """A run in memory: full sensor name -> Reading, with the truth of every link in `truth`."""
+    """A run in memory: full sensor name -> Reading, the truth of every link in `truth`, the water's in `current`."""
 
     session: Session
     readings: Mapping[str, Reading]
     truth: Mapping[str, Truth]
+    current: Current | None = None
 
     def __repr__(self) -> str:
         """Return what it is in a line, not its numbers."""
@@ -70,7 +71,8 @@ class Run(Mapping[str, Reading]):
         for start, end in self.session.windows():
             readings = {name: r.between(*rows(r.time, start, end)) for name, r in self.readings.items()}
             truth = {name: t.between(*rows(t.time, start, end)) for name, t in self.truth.items()}
-            yield Slab(start, end, readings, truth)
+            flow = self.current and self.current.between(*rows(self.current.time, start, end))
+            yield Slab(start, end, readings, truth, flow)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run to a file, by its suffix. Raises `SinkError`."""
@@ -143,14 +145,15 @@ def simulate(
                 ticks = span(start, end, sensor.rate)
                 if not len(ticks):
                     continue
-                ideal = ideal_of(sensor, session.places[sensor.name], world.environment, ticks)
+                ideal = ideal_of(sensor, session.places[sensor.name], session.surroundings[sensor.name], ticks)
                 beside.do(kept.ideal, sensor, ticks, ideal)
                 for number, station in enumerate(stations[sensor.name]):
                     beside.do(kept.block, sensor, ticks, number, station.measure(ticks, ideal))
             beside.do(kept.truth, session.truth(start, end))
+            beside.do(kept.current, session.current(start, end))
             if progress:
                 progress(end, session.duration)
-    return Run(session, kept.readings(), kept.truths())
+    return Run(session, kept.readings(), kept.truths(), kept.currents())
 
 
 def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:

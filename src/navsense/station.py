@@ -7,18 +7,20 @@ from dataclasses import dataclass, replace
 
 from navsense.clock import Arrivals, Clock, Stamps
 from navsense.environment.base import Environment
-from navsense.errors import FieldError, MotionError, SensorError, SimulationError
+from navsense.environment.terrain.scene import Body, Scene
+from navsense.environment.terrain.stored import Stored
+from navsense.errors import FieldError, MotionError, SensorError, SimulationError, Where
 from navsense.motion.base import Motion
 from navsense.motion.mounted import mounted
 from navsense.motion.still import Still
 from navsense.noise.faults import begin, strike
 from navsense.pose import Pose
-from navsense.sensors.base import Measured, errors_of, flags_of
+from navsense.sensors.base import Casting, Measured, errors_of, flags_of
 from navsense.series import Reading, frozen
 from navsense.streams import Draws
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
-from navsense.world import Link, Model, MountedSensor, World
+from navsense.world import Link, Model, MountedSensor, Solid, World
 
 Motions = Mapping[str, Motion]
 """Top-level model name -> motion of its canonical link in the world."""
@@ -53,6 +55,44 @@ def sensor_motion(world: World, sensor: MountedSensor, motions: Motions) -> Moti
     canonical, link = model.link(model.canonical_link).pose, model.link(sensor.link).pose
     place: Pose = canonical.inverse() @ link @ sensor.pose
     return mounted(motions[model.name], place)
+
+
+def scene_of(world: World, motions: Motions) -> Scene:
+    """Return all that rays meet in a world: the bodies of its environment, and its models' surfaces on their links."""
+    links = {link.name: (model, link) for model in world.models for link in model.links}
+    moved = {name: link_motion(*links[name], motions) for name in {solid.link for solid in world.solids}}
+    return Scene(world.environment.scene.bodies + tuple(_body(solid, moved[solid.link]) for solid in world.solids))
+
+
+def _body(solid: Solid, motion: Motion) -> Body:
+    """Return a surface on its link; on one that stands still for ever, a body of the world's own frame."""
+    if isinstance(motion, Still):
+        return Body(solid.name, solid.shape, motion.pose @ solid.pose)
+    return Body(solid.name, solid.shape, solid.pose, motion)
+
+
+def surroundings_of(world: World, sensor: MountedSensor, scene: Scene) -> Environment:
+    """Return what a sensor has around it; one that casts rays has the scene, every file in its way read.
+
+    Raises `FieldError` with the surface's name for a file that cannot be read.
+    """
+    if not isinstance(sensor.spec, Casting):
+        return world.environment
+    own, where = f"{sensor.model}::", {solid.name: solid.where for solid in world.solids}
+    for body in scene.bodies:
+        if isinstance(body.shape, Stored) and (sensor.spec.own_hull or not body.name.startswith(own)):
+            _read(body.name, body.shape, where.get(body.name))
+    return replace(world.environment, scene=scene, hull=sensor.model)
+
+
+def _read(name: str, stored: Stored, where: Where | None) -> None:
+    """Read a surface. Raise `FieldError` with its name and its place in the world's file."""
+    try:
+        _ = stored.shape
+    except FieldError as error:
+        what = f"surface {name}: {f'{error.where} ' if error.where else ''}{error.what}"
+        place = where or error.where
+        raise FieldError(what, error.value, allowed=error.allowed, where=place, remedy=error.remedy) from error
 
 
 def check_duration(motions: Motions, duration: float) -> None:

@@ -83,6 +83,7 @@ class LiveSensor:
         self.reading: Reading | None = None
         self._station, self._motion, self._session = station, motion, session
         self._ahead = AHEAD if foreseen and not isinstance(sensor.spec, Adjustable) else 1
+        self._end = min(seen.end for seen in session.seen_by(sensor))
         self._block: Reading
         self._waiting: deque[Reading] = deque()
         self._gone = 0  # rows of the first that waits
@@ -180,10 +181,10 @@ class LiveSensor:
         """Measure the next block: up to `stop`, or as many more samples as may be measured ahead of their time."""
         rate, first = self.mounted.rate, self._measured
         end = max(min(stop, first + BLOCK), first + self._ahead)
-        while end > stop and (end - 1) / rate > self._motion.end:
+        while end > stop and (end - 1) / rate > self._end:
             end -= 1
         ticks = Ticks(np.arange(first, end, dtype=np.int64), rate)
-        ideal = ideal_of(self.mounted, self._motion, self._session.world.environment, ticks)
+        ideal = ideal_of(self.mounted, self._motion, self._session.surroundings[self.name], ticks)
         self._block = reading(self.mounted, ticks, ideal, self._station.measure(ticks, ideal), self._session.epoch)
         self._first, self._measured = first, end
 
@@ -209,7 +210,7 @@ class Live:
                 drawn[sensor.name][0],
                 kept(session.places[sensor.name]),
                 session,
-                foreseen=not driven and is_foreseen(session.places[sensor.name]),
+                foreseen=not driven and session.is_foreseen(sensor),
             )
             for sensor in session.world.sensors
         }
@@ -253,7 +254,8 @@ class Live:
 
     def __iter__(self) -> Iterator[Step]:
         """Step for ever, until closed or until a motion ends; what is under way by then is not released."""
-        ends = min((motion.end for motion in self._session.places.values()), default=math.inf)
+        seen = [motion for name in self._sensors for motion in self._session.seen_by(self._sensors[name].mounted)]
+        ends = min((motion.end for motion in seen), default=math.inf)
         while not self._closed and self._count / self._rate <= ends:
             yield self.step()
 

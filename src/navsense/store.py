@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import ParamSpec, Self
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from navsense.errors import SimulationError
 from navsense.sensors.base import flags_of
-from navsense.series import TRUTH_ARRAYS, Reading, Truth, all_true, frozen
+from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth, all_true, frozen
 from navsense.session import Session
 from navsense.station import Block
 from navsense.ticks import Ticks, count
@@ -40,12 +41,19 @@ def free_memory() -> float:
 def needed_memory(session: Session) -> float:
     """Return the memory (bytes) of all arrays of a run: values and errors for each run, truth once."""
     total = count(session.duration, session.truth_rate) * 160.0 * len(session.links)
+    total += count_of_current(session) * (8.0 + 24.0 * len(session.runs))
     for sensor in session.world.sensors:
         axes = sum(output.axes or 1 for output in sensor.spec.outputs)
         arrival = 1 if sensor.latency else 0
         row = 8.0 * (1 + axes) + len(session.runs) * 8.0 * (1 + arrival + 2 * axes)
         total += count(session.duration, sensor.rate) * row
     return total
+
+
+def count_of_current(session: Session) -> int:
+    """Return how many rows of the current are kept."""
+    rate = session.world.current_topic.rate
+    return count(session.duration, rate) if session.currents and rate else 0
 
 
 def check_memory(session: Session) -> None:
@@ -158,6 +166,9 @@ class Store:
             for name in session.links
         }
         self._truth_rows = 0
+        self._current: Current | None = None
+        self._current_rows = 0
+        self._lead = lead
 
     def ideal(self, sensor: MountedSensor, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> None:
         """Keep the times and the ideal values of a block."""
@@ -191,6 +202,27 @@ class Store:
             for array in TRUTH_ARRAYS:
                 self._truth[name][array][first:stop] = getattr(truth, array)
             self._truth_rows = stop
+
+    def current(self, current: Current | None) -> None:
+        """Keep the current of all runs for a window."""
+        if current is None:
+            return
+        if self._current is None:
+            length = count_of_current(self._session)
+            velocity = np.empty((*current.velocity.shape[:1], length, 3))
+            self._current = replace(current, time=np.empty(length), velocity=velocity)
+        first = self._current_rows
+        stop = self._current_rows = first + current.time.size
+        self._current.time[first:stop] = current.time
+        self._current.velocity[:, first:stop] = current.velocity
+
+    def currents(self) -> Current | None:
+        """Return the current with the axis of the runs where there is one, read-only; None where none was kept."""
+        if self._current is None:
+            return None
+        frozen(self._current.time)
+        frozen(self._current.velocity)
+        return self._current if self._lead else replace(self._current, velocity=self._current.velocity[0])
 
     def readings(self) -> dict[str, Reading]:
         """Return every sensor's reading; truth is read-only."""

@@ -22,6 +22,9 @@ from navsense import pose as poses
 from navsense.clock import Clock
 from navsense.environment.base import Environment
 from navsense.environment.signal import Signal
+from navsense.environment.terrain.primitives import Plane, Sphere
+from navsense.environment.terrain.scene import Body, Scene
+from navsense.environment.water import Water
 from navsense.errors import NavsenseError
 from navsense.geodesy import Origin
 from navsense.motion.base import Motion, MotionBlock
@@ -41,15 +44,6 @@ from navsense.typing import AnyArray, Quaternion, Times
 from navsense.world import Link, Model, MountedSensor, World
 
 RATE = 200.0
-SURROUNDINGS = Environment(
-    origin=Origin(0.8, 0.3, 120.0, 0.5),
-    signals={
-        "temperature": Signal((0.0, 1.0, 3.0), (285.0, 305.0, 300.0)),
-        "motor_current": Signal((0.0, 2.0), (1.0, 9.0)),
-    },
-)
-"""Where the laws are held: a world with a place on earth, a heading, and inputs that change."""
-
 COUNT = 400
 QUATERNION = 4
 """Numbers of a quaternion: a tuple of so many is one."""
@@ -78,6 +72,31 @@ def witness_motion() -> Motion:
         Pose((0.0, 0.0, 1.0), from_rpy(0.1, -0.2, 0.0)),
     ]
     return waypoints((0.0, 0.7, 1.3, 2.1, 3.0), path, loop=True)
+
+
+def swinging() -> Motion:
+    """Return the motion of something that swings where a beam of the witness passes."""
+    path = [Pose((2.8, 2.2, -0.9)), Pose((2.5, 1.7, -1.0), from_rpy(0.2, 0.1, 0.0)), Pose((2.8, 2.2, -0.9))]
+    return waypoints((0.0, 1.5, 3.0), path, loop=True)
+
+
+SURROUNDINGS = Environment(
+    origin=Origin(0.8, 0.3, 120.0, 0.5),
+    water=Water(surface=1.9, depths=(0.0, 1.0), temperatures=(290.0, 285.0), salinities=(30.0, 33.0)),
+    signals={
+        "temperature": Signal((0.0, 1.0, 3.0), (285.0, 305.0, 300.0)),
+        "motor_current": Signal((0.0, 2.0), (1.0, 9.0)),
+    },
+    scene=Scene(
+        (
+            Body("bed", Plane((0.2, -0.1, 1.0)), Pose((0.0, 0.0, -1.2))),
+            Body("robot::keel", Sphere(0.1), Pose((0.0, 0.0, 0.1)), swinging()),
+        )
+    ),
+    hull="robot",
+)
+"""Where the laws are held: a world with a place on earth, a heading, water that one dives into, inputs that change, a
+bed and a keel that rays meet."""
 
 
 def witness_world(*named: tuple[str, Sensor]) -> World:

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 
 from navsense.clock import Clock, Latency
 from navsense.environment.base import Environment
+from navsense.environment.terrain.base import Shape
 from navsense.errors import SimulationError, Where
 from navsense.motion.base import Motion
 from navsense.noise.faults import Faults
 from navsense.pose import Pose
 from navsense.sensors.base import Sensor, signals_of
 from navsense.ticks import FASTEST, SLOWEST, checked_rate
+from navsense.typing import Vector
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,17 @@ class Link:
 
     name: str
     pose: Pose = Pose()
+
+
+@dataclass(frozen=True)
+class Solid:
+    """One surface of a link, which rays meet: full name, the link's full name, and `pose` in the link's frame."""
+
+    name: str
+    link: str
+    shape: Shape
+    pose: Pose = Pose()
+    where: Where | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +98,22 @@ class Note:
         return f"{place}{self.what}: {self.reason}"
 
 
+@dataclass(frozen=True)
+class CurrentTopic:
+    """Where the world's current is recorded: topic, rate (Hz, 0 for not at all), and a fixed position (m)."""
+
+    topic: str = "/hydrodynamics/current_velocity"
+    rate: float = 20.0
+    position: Vector = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        """Refuse a topic without a name, and a rate that no sensor has."""
+        if not self.topic.strip("/"):
+            raise SimulationError("topic of the current", self.topic or "empty", allowed="must be a name")
+        if self.rate != 0.0:
+            checked_rate(self.rate, f"rate of {self.topic}")
+
+
 _AMONG_LINKS = "must be a link of its model, by its full name"
 
 
@@ -106,6 +135,8 @@ class World:
     max_step_size: float = 0.001
     path: str = ""
     notes: tuple[Note, ...] = ()
+    current_topic: CurrentTopic = CurrentTopic()
+    solids: tuple[Solid, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a world whose names do not resolve or whose rates no sensor has."""
@@ -118,6 +149,10 @@ class World:
         for model in self.models:
             if model.links and (model.name, model.canonical_link) not in links:
                 raise SimulationError(f"canonical link of {model.name}", model.canonical_link, allowed=_AMONG_LINKS)
+        carriers = {link for _, link in links}
+        for solid in self.solids:
+            if solid.link not in carriers:
+                raise SimulationError(f"link of surface {solid.name}", solid.link, allowed="must be a link of a model")
         for sensor in self.sensors:
             checked_rate(sensor.rate, f"rate of sensor {sensor.name}")
             if (sensor.model, sensor.link) not in links:

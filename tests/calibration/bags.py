@@ -36,7 +36,11 @@ def wxyz(rotation: Rotation) -> np.ndarray:
 
 @dataclass
 class Scene:
-    """What is recorded. `lie` seconds are added to the magnetometer's stamps."""
+    """What is recorded.
+
+    `lie` seconds are added to the magnetometer's stamps, which stand still where `stuck`; of the attitudes each
+    `every`th is there, the first `asleep` of them zeros.
+    """
 
     path: Path
     kind: str = "mcap"
@@ -54,6 +58,9 @@ class Scene:
     topics: tuple[str, ...] = ("/imu/mag",)
     attitude_topic: str = "/attitude"
     lie: float = 0.0
+    stuck: bool = False
+    every: int = 1
+    asleep: int = 0
     unit: float = 1.0
     gap: tuple[float, float] = (0.0, 0.0)
     field_w: np.ndarray = field(default_factory=lambda: np.array([1.2e-6, 21.5e-6, -43.0e-6]))
@@ -86,16 +93,17 @@ class Recorder:
         """Return a vector."""
         return self.types["geometry_msgs/msg/Vector3"](*map(float, values))
 
-    def turn(self, rotation: Rotation) -> Any:
-        """Return a quaternion."""
-        return self.types["geometry_msgs/msg/Quaternion"](*rotation.as_quat().tolist())
+    def turn(self, rotation: Rotation | None) -> Any:
+        """Return a quaternion, zeros for none."""
+        parts = [0.0] * 4 if rotation is None else rotation.as_quat().tolist()
+        return self.types["geometry_msgs/msg/Quaternion"](*parts)
 
     def transform(self, time: float, parent: str, child: str, rotation: Rotation) -> Any:
         """Return a transform of a child in its parent."""
         inner = self.types["geometry_msgs/msg/Transform"](self.vector((0, 0, 0)), self.turn(rotation))
         return self.types["geometry_msgs/msg/TransformStamped"](self.header(time, parent), child, inner)
 
-    def attitude(self, time: float, rotation: Rotation) -> Any:
+    def attitude(self, time: float, rotation: Rotation | None) -> Any:
         """Return a message that holds an attitude."""
         kind, make = self.scene.attitude, self.types[self.scene.attitude]
         none, turn = np.zeros(9), self.turn(rotation)
@@ -113,7 +121,8 @@ class Recorder:
 
     def reading(self, time: float, values: Any) -> Any:
         """Return a message that holds a field."""
-        header, vector = self.header(time + self.scene.lie, self.scene.mag_frame), self.vector(values)
+        stamp = self.scene.lie + (0.0 if self.scene.stuck else time)
+        header, vector = self.header(stamp, self.scene.mag_frame), self.vector(values)
         if self.scene.magnetic == "sensor_msgs/msg/MagneticField":
             covariance = (np.eye(3) * self.scene.covariance).ravel()
             return self.types[self.scene.magnetic](header, vector, covariance)
@@ -139,9 +148,9 @@ def readings(scene: Scene) -> np.ndarray:
     return scene.unit * (seen @ scene.soft_iron.T + scene.bias + noise)
 
 
-def record(scene: Scene) -> Path:
-    """Write a bag and return its path."""
-    recorder, values, at = Recorder(scene), readings(scene), times(scene)
+def record(scene: Scene, away: np.ndarray | float = 0.0) -> Path:
+    """Write a bag, its readings (n, 3) off by `away` (T), and return its path."""
+    recorder, values, at = Recorder(scene), readings(scene) + away, times(scene)
     storage = StoragePlugin.MCAP if scene.kind == "mcap" else StoragePlugin.SQLITE3
     writer = OldWriter(scene.path) if recorder.old else Writer(scene.path, version=9, storage_plugin=storage)
     message = recorder.types["tf2_msgs/msg/TFMessage"]
@@ -155,10 +164,11 @@ def record(scene: Scene) -> Path:
             recorder.put(writer, "/tf_static", transforms, 0.0, message(pair))
         for k in range(scene.count + 1):
             time = k / scene.rate
-            if scene.gap[0] < time < scene.gap[1]:
+            if scene.gap[0] < time < scene.gap[1] or k % scene.every:
                 continue
             rotation = body(np.array([time]))[0]
-            recorder.put(writer, scene.attitude_topic, scene.attitude, time, recorder.attitude(time, rotation))
+            said = recorder.attitude(time, None if k < scene.asleep else rotation)
+            recorder.put(writer, scene.attitude_topic, scene.attitude, time, said)
             if scene.moving:
                 moved = recorder.transform(time, "map", "base_link", rotation * DOCKED.inv())
                 recorder.put(writer, "/tf", transforms, time, message([moved]))

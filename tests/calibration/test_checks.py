@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from navsense.calibration import checks
-from navsense.calibration.checks import Extremes, checked_field, checked_rotation
+from navsense.calibration.checks import KEPT, Extremes, Thinned, checked_field, checked_rotation, checked_switch
 from navsense.errors import CalibrationError
 from navsense.typing import Vectors
 
@@ -130,9 +130,9 @@ def test_parts_are_the_whole_and_the_interpreter_agrees(interpreted: Callable[[A
     whole.update(field)
     for part in np.split(field, [0, 1, 2, 300, 599]):
         parts.update(part)
-    arrays = (plain._value, plain._count, plain._low, plain._high)
-    interpreted(checks._watch)(field, *arrays)
-    for name in ("_value", "_count", "_low", "_high"):
+    arrays = (plain._value, plain._count, plain._low, plain._high, plain._zeros)
+    interpreted(checks._watch)(field, 0, *arrays)
+    for name in ("_value", "_count", "_low", "_high", "_zeros"):
         assert getattr(whole, name).tobytes() == getattr(parts, name).tobytes() == getattr(plain, name).tobytes()
     assert np.array_equal(whole.span, np.ptp(field, axis=0))
 
@@ -145,7 +145,92 @@ def test_extremes_against_sorting() -> None:
         column = field[:, side % 3] * (1.0 if side < 3 else -1.0)
         values, counts = np.unique(column, return_counts=True)
         assert extremes._value[side].tolist() == values[[-1, -2]].tolist()
-        assert extremes._count[side].tolist() == counts[[-1, -2]].tolist()
+        assert extremes._count[side].tolist() == [*counts[[-1, -2]].tolist(), int(np.argmax(column))]
         at = field[column == values[-1]]
         assert np.array_equal(extremes._low[side], at.min(axis=0))
         assert np.array_equal(extremes._high[side], at.max(axis=0))
+
+
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize(
+    ("rows", "value"), [([7], -32768.0), ([7], 1e30), ([7], 1e100), ([9, 50, 51], -999.0), ([0], 400.0)]
+)
+def test_a_value_far_beyond_all_others_is_named_with_its_row(rows: list[int], value: float) -> None:
+    field = turning(noise=0.3)
+    field[rows, 2] = value
+    said = refusal(field)
+    assert said.startswith(f"field of row {rows[0]} along z: {value:.6g}; must be among the others")
+    assert f"leave out {'this reading' if len(rows) == 1 else '3 readings'}" in said
+
+
+def test_extremes_that_are_none_far_off() -> None:
+    """A bump of as much as all others span, six positions without noise, and readings at rest but for a turn."""
+    field = turning()
+    field[7, 2] = 150.0
+    let_through(field)
+    let_through(np.repeat(50.0 * np.concatenate((np.eye(3), -np.eye(3))), 5, axis=0))
+    let_through(np.concatenate((np.tile(turning()[:1], (5000, 1)), turning(300))))
+
+
+@pytest.mark.requirement("FAC-7")
+def test_readings_that_are_exactly_zero_are_counted() -> None:
+    field = turning()
+    field[[30, 40, 3999]] = 0.0
+    field[50, :2] = 0.0
+    extremes = Extremes()
+    for part in np.split(field, [10, 35]):
+        extremes.update(part)
+    assert extremes.zeros == (3, 30)
+    assert Extremes().zeros == (0, 0)
+
+
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize("count", [1, KEPT, KEPT + 1, 100_000])
+def test_a_thinned_record_is_the_same_however_it_is_cut(count: int) -> None:
+    rows = np.arange(2.0 * count).reshape(count, 2)
+    whole = Thinned(2)
+    whole.update(rows)
+    assert whole.rows[:, 0].tolist() == (2 * whole.index).tolist()
+    assert whole.index.size == min(count, -(-count // (1 << whole._level)))
+    for cuts in ([1, 2, 3], [0, 0, count // 2], list(range(0, count, 977))):
+        parts = Thinned(2)
+        for part in np.split(rows, cuts):
+            parts.update(part)
+        assert parts.rows.tobytes() == whole.rows.tobytes()
+        assert parts.index.tobytes() == whole.index.tobytes()
+
+
+def test_a_thinned_record_has_one_row_of_each_block_and_misses_no_period() -> None:
+    """Of 3125 rows a share of 1/p in each phase of a period p, within 5 deviations of a fair draw."""
+    thinned = Thinned(1)
+    thinned.update(np.zeros((100_000, 1)))
+    assert (thinned.index >> 5).tolist() == list(range(3125))
+    for period in (2, 7, 10, 32, 64, 100):
+        counts = np.bincount(thinned.index % period, minlength=period)
+        assert (np.abs(counts - 3125 / period) < 5.0 * math.sqrt(3125 / period)).all(), period
+
+
+def test_a_record_is_thinned_alike_by_the_interpreter(
+    interpreted: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = np.arange(20_000.0)[:, None]
+    compiled, plain = Thinned(1), Thinned(1)
+    for part in np.split(rows, [5, 9000]):
+        compiled.update(part)
+    monkeypatch.setattr(checks, "_thin", interpreted(checks._thin))
+    for part in np.split(rows, [5, 9000]):
+        plain.update(part)
+    assert plain.index.tobytes() == compiled.index.tobytes()
+    assert plain.rows.tobytes() == compiled.rows.tobytes()
+
+
+@pytest.mark.requirement("FAC-7")
+def test_masked_readings_are_refused_and_switches_are_booleans() -> None:
+    field = turning(50)
+    with pytest.raises(CalibrationError, match="masked in part") as raised:
+        checked_field(np.ma.masked_array(field, mask=field > 49.0))
+    assert "field[~field.mask.any(axis=1)]" in raised.value.remedy
+    assert checked_field(np.ma.masked_array(field, mask=False)).shape == (50, 3)
+    assert checked_switch("soft_iron", np.True_) is True
+    with pytest.raises(CalibrationError, match="soft_iron: no; must be True or False"):
+        checked_switch("soft_iron", "no")

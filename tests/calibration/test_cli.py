@@ -13,6 +13,8 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from scipy.linalg import polar
+from scipy.spatial.transform import Rotation
 
 import navsense as ns
 from navsense import cli
@@ -160,9 +162,31 @@ def level(path: Path) -> Path:
         (["none.csv"], "none.csv table: does not exist"),
         (["none.mcap"], "none.mcap does not exist; check the path"),
         (["."], "is a folder, and no ROS 2 bag"),
-        (["level.csv", "-o", "c.yaml"], "output: c.yaml; must end in .json"),
+        (["level.csv", "-o", "c.yaml"], "output: c.yaml; must be a name that ends in .json"),
+        (["level.csv", "-o", ".json"], "output: .json; must be a name that ends in .json"),
+        (["level.csv", "-o", ""], "must be a name that ends in .json"),
+        (["level.csv", "-o", "/proc/c.json"], "; choose a place that you may write to"),
+        (["level.csv", "--picture", "/proc/c.png"], "; choose a place that you may write to"),
+        (["turned.csv", "--sensor", "qw", "--attitude", "none"], "--sensor: qw; must be 3 columns, as mx,my,mz; there"),
+        (["level.csv", "--strength", "48.3T"], "to 0.00015 T, as the earth's field is; is 48.3uT meant?"),
+        (["level.csv", "--run", "3"], "level.csv run: 3; must be 0: only recordings of navsense"),
+        (["level.csv", "--mounting", "0", "0", "1"], "level.csv mounting; is of an attitude: name one with --attitude"),
+        (["level.csv", "--attitude-stddev", "1"], "--attitude-stddev: 1.0; is of an attitude: name one"),
+        (
+            ["turned.csv", "--attitude", "truth", "--attitude-stddev", "-1"],
+            "stddev: -1.0; must be from 0 to 45 deg",
+        ),
+        (
+            ["turned.csv", "--attitude", "truth", "--attitude-stddev", "nan"],
+            "stddev: nan; must be from 0 to 45 deg",
+        ),
+        (
+            ["turned.csv", "--attitude", "truth", "--attitude-stddev", "50"],
+            "stddev: 50.0; must be from 0 to 45 deg",
+        ),
+        (["level.csv", "--strength", "4.8"], "strength: 4.8; must be from 10 to 150 uT, as the earth's field is; give"),
         (["level.csv", "-o", "no/c.json"], "the directory does not exist"),
-        (["level.csv", "--picture", "p.gif"], "output: p.gif; must end in .png, .svg, .pdf"),
+        (["level.csv", "--picture", "p.gif"], "output: p.gif; must be a name that ends in .png, .svg, .pdf"),
         (["level.csv", "--strength", "strong"], "strength: strong; must be a number"),
         (["level.csv", "--attitude", "truth"], "no attitude in the header"),
         (["level.csv", "--unit", "parsec"], "'parsec' is not one of"),
@@ -174,9 +198,150 @@ def test_refusals_are_one_line_and_exit_code_2(
 ) -> None:
     level(tmp_path / "level.csv")
     (tmp_path / "alike.csv").write_text("mx,my,mz\n" + "1e-5,2e-5,3e-5\n" * 50)
+    (tmp_path / "turned.csv").write_text("mx,my,mz,qw,qx,qy,qz\n" + "1e-5,2e-5,3e-5,1,0,0,0\n" * 50)
     (tmp_path / "two.csv").write_text("mx,my,mz\n1e-5,2e-5,3e-5\n2e-5,1e-5,3e-5\n")
     ended = inside(*arguments, cwd=tmp_path)
     assert ended.returncode == 2, ended.stdout
     assert message in ended.stderr
     assert "Traceback" not in ended.stderr
     assert len([line for line in ended.stderr.splitlines() if line.lower().startswith("error")]) == 1
+    assert {path.suffix for path in tmp_path.iterdir()} == {".csv"}, "nothing is left of what was tried"
+
+
+def spun(path: Path, change: Callable[[np.ndarray, np.random.Generator], None] | None = None) -> Path:
+    """Write a table (uT) of a sensor turned all the way round about two axes, with its attitudes."""
+    rng, time = np.random.default_rng(3), np.arange(3000) / 50.0
+    turns = Rotation.from_euler("zyx", np.stack([0.5 * time, 0.9 * np.sin(0.7 * time), 1.3 * time], axis=1))
+    field = turns.inv().apply([1.2, 21.5, -43.0]) + [9.0, -6.0, 15.0] + rng.normal(0.0, 0.1, (3000, 3))
+    if change is not None:
+        change(field, rng)
+    rows = np.hstack([field, turns.as_quat()])
+    np.savetxt(path, rows, delimiter=",", header="mx [uT],my [uT],mz [uT],qx,qy,qz,qw", comments="")
+    return path
+
+
+def test_outputs_of_any_case_and_strengths_of_any_hand(inside: Callable[..., Ended], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path = spun(tmp_path / "spun.csv")
+    ended = inside(path, "--strength", "48µT", "-o", "C.JSON", "--picture", "P.PNG", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert Calibration.load(tmp_path / "C.JSON").strength == 48.0
+    assert (tmp_path / "P.PNG").read_bytes().startswith(b"\x89PNG")
+    (tmp_path / "C.JSON").write_text("kept")
+    refused = inside(path, "--strength", "strong", "-o", "C.JSON", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert (tmp_path / "C.JSON").read_text() == "kept", "what is there stays until there is something to write"
+
+
+def zeros(field: np.ndarray, rng: np.random.Generator) -> None:
+    """Write zeros for 1 percent of the readings, as drivers do where they have none."""
+    field[rng.random(field.shape[0]) < 0.01] = 0.0
+
+
+@pytest.mark.parametrize("attitude", ["truth", "none"])
+def test_dropouts_of_a_table_are_not_passed_over(inside: Callable[..., Ended], attitude: str, tmp_path: Path) -> None:
+    assert inside(spun(tmp_path / "whole.csv"), "--attitude", attitude).returncode == 0
+    ended = inside(spun(tmp_path / "holes.csv", zeros), "--attitude", attitude)
+    assert ended.returncode in (1, 2), ended.stdout
+
+
+def test_noise_above_the_declared_one_is_said(inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path) -> None:
+    path = bags.record(bags.Scene(tmp_path / "loud", covariance=2.5e-15, count=1500))  # 50 nT of 200 nT
+    ended = inside(path)
+    assert re.search(r"note: the residuals are (3\.9\d?|4|4\.0\d?|4\.1\d?) times the noise that the file", ended.stdout)
+    assert "declares, 5e-08 T\n" in ended.stdout
+
+
+def test_remedies_name_options(inside: Callable[..., Ended], tmp_path: Path) -> None:
+    rng, turn = np.random.default_rng(1), np.linspace(0.0, 20.0, 2000)
+    turns = Rotation.from_euler("zy", np.stack([turn, 0.02 * np.sin(3.1 * turn)], axis=1))
+    field = turns.inv().apply([1.2, 21.5, -43.0]) + rng.normal(0.0, 0.02, (2000, 3))
+    np.savetxt(
+        tmp_path / "level.csv",
+        np.hstack([field, turns.as_quat()]),
+        delimiter=",",
+        header="mx [uT],my [uT],mz [uT],qx,qy,qz,qw",
+        comments="",
+    )
+    ended = inside(tmp_path / "level.csv", "--attitude", "truth", "--no-soft-iron")
+    assert "attitude_stddev" not in ended.stdout + ended.stderr
+    assert "unit=" not in ended.stdout + ended.stderr
+
+
+def test_readings_that_are_refused_are_drawn(inside: Callable[..., Ended], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    ended = inside(level(tmp_path / "level.csv"), "--picture", "p.svg", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "wrote p.svg: the readings as they are" in ended.stdout
+    assert ended.stderr.count("error") == 1
+    assert (tmp_path / "p.svg").read_bytes().startswith(b"<?xml")
+
+
+def test_without_matplotlib_it_ends_before_it_reads(
+    inside: Callable[..., Ended], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    path = spun(tmp_path / "spun.csv")
+    ended = inside(path, "--picture", "p.png", "-o", "c.json", cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "error: a picture needs matplotlib; pip install 'navsense[picture]'\n"
+    assert [one.name for one in tmp_path.iterdir()] == ["spun.csv"]
+    assert inside(path, "-o", "c.json", cwd=tmp_path).returncode == 0
+
+
+def counts(field: np.ndarray, _: np.random.Generator) -> None:
+    """Make uT the counts of a converter, 150 a uT."""
+    field[:] = np.rint(150.0 * field)
+
+
+@pytest.mark.parametrize("attitude", ["truth", "none"])
+def test_counts_are_made_field(inside: Callable[..., Ended], attitude: str, tmp_path: Path) -> None:
+    path = spun(tmp_path / "spun.csv", counts)
+    path.write_text(path.read_text().replace(" [uT]", ""))
+    truth = float(np.linalg.norm([1.2, 21.5, -43.0]))
+    asked = (path, "--unit", "none", "--attitude", attitude, "--strength", f"{truth}uT", "-o", tmp_path / "c.json")
+    ended = inside(*asked, *(("--picture", tmp_path / "p.png") if attitude == "none" else ()))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "note: the readings have no unit; what is calibrated is in uT" in ended.stdout
+    found = Calibration.load(tmp_path / "c.json")
+    assert found.scale == pytest.approx(150.0 * truth, rel=1e-3)
+    rows = np.loadtxt(path, delimiter=",", skiprows=1)[:, :3]
+    assert np.linalg.norm(found.apply(rows), axis=1).mean() == pytest.approx(truth, rel=1e-3)
+    assert inside(path, "--unit", "none", "--strength", "48kT").returncode == 2
+
+
+def test_a_wrong_mounting_is_doubted(inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path) -> None:
+    """What is given is 30 degrees about z beside what it is: the whole of it is in the soft iron."""
+    path = bags.record(bags.Scene(tmp_path / "drive"))
+    turns = r"the soft iron turns the field by (\S+) deg about \((\S+), (\S+), (\S+)\) in the sensor(, more.*mount)?"
+    (small,) = re.findall(turns, inside(path, "--attitude", "/attitude").stdout)
+    truth = np.degrees(Rotation.from_matrix(polar(bags.Scene(path).soft_iron)[0]).as_rotvec())
+    found = float(small[0]) * np.array(small[1:4], dtype=float)
+    assert np.abs(found - truth).max() < 0.1, "two figures of 2.4 degrees; the noise leaves 0.02"
+    assert not small[4]
+    wrong = (bags.MOUNTED * Rotation.from_euler("z", 30.0, degrees=True)).as_euler("xyz", degrees=True)
+    ended = inside(path, "--attitude", "/attitude", "--mounting", *wrong)
+    (large,) = re.findall(turns, ended.stdout)
+    angle, axis = float(large[0]), np.array(large[1:4], dtype=float)
+    assert abs(angle - 30.0) < 2.0
+    assert axis[2] > 0.98, "the field that is seen is the expected one turned by +30 degrees about z"
+    assert large[4]
+
+
+def test_a_guessed_mounting_is_a_note(inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path) -> None:
+    path = bags.record(bags.Scene(tmp_path / "drive", fixed=False, mag_frame=""))
+    ended = inside(path, "--attitude", "/attitude")
+    assert "note: mounting guessed: the magnetometer's messages do not name their frame; the sensor is" in ended.stdout
+
+
+def test_outliers_are_counted(inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path) -> None:
+    scene = bags.Scene(tmp_path / "drive")
+    away = np.zeros((scene.count, 3))
+    away[40::50, 0] = 8e-6
+    path = bags.record(scene, away)
+    ended = inside(path)
+    (said,) = re.findall(
+        r"; (\d+) of 1500 readings lie more than 5 times the others' noise off, row (\d+)", ended.stdout
+    )
+    assert 25 <= int(said[0]) <= 30, "but those where the field is across x"
+    assert (int(said[1]) - 40) % 50 == 0

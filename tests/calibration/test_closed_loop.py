@@ -160,7 +160,7 @@ def test_the_calibrated_field_is_the_earths_within_its_covariance() -> None:
 def test_drift_is_seen_and_the_covariance_covers_it() -> None:
     """A drift of 1 s correlation and the size of the noise: never called white, no surer than it is."""
     drifting = Noise(stddev=4e-7, dynamic_bias_stddev=4e-7 * np.sqrt(2.0), dynamic_bias_correlation_time=1.0)
-    field, attitude = simulated(ASYMMETRIC, (drifting,) * 3, 200)
+    field, attitude = simulated(ASYMMETRIC, (drifting,) * 3, 100)
     found = [ns.calibration.known_attitude(rows, attitude) for rows in field]
     assert not any(one.verdict.whiteness.white or one.verdict.ok for one in found)
     assert all("hang together" in one.verdict.reasons[-1] for one in found)

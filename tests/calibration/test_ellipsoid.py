@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
@@ -439,10 +440,32 @@ def test_a_sensor_at_rest_is_refused() -> None:
         ellipsoid(readings(np.tile([0.6, 0.0, 0.8], (300, 1)), 0.5, random), unit="uT")
 
 
-def test_an_axis_that_hardly_sees_is_refused() -> None:
+def test_a_stretch_that_no_iron_makes_is_refused() -> None:
     random = np.random.default_rng(1)
-    field = readings(anywhere(3000, random), 0.1, random, np.eye(3)) * (1.0, 1.0, 0.1)
-    with pytest.raises(CalibrationError, match="stretches one way 10"):
+    across = np.linalg.qr(np.ones((3, 3)) + np.diag([1.0, 2.0, 3.0]))[0]
+    field = readings(anywhere(3000, random), 0.1, random, across @ np.diag([1.0, 1.0, 0.1]) @ across.T)
+    with pytest.raises(CalibrationError, match="soft_iron: stretches one way"):
+        ellipsoid(field, unit="uT")
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("factor", [1e-9, 1e-3, 0.1, 10.0, 1e4, 1e9])
+def test_an_axis_in_another_unit_is_named(axis: int, factor: float) -> None:
+    random = np.random.default_rng(1)
+    field = readings(anywhere(500, random), 0.5, random)
+    field[:, axis] *= factor
+    with pytest.raises(
+        CalibrationError, match=re.escape(f"along {'xyz'[axis]}: looks like {factor:g} times")
+    ) as caught:
+        ellipsoid(field, unit="uT")
+    assert f"multiply this one by {1.0 / factor:g}" in str(caught.value)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1.0, 2.0])
+def test_a_flat_motion_is_not_taken_for_another_unit(tilt: float) -> None:
+    random = np.random.default_rng(1)
+    field = readings(about_one_axis(1000, 0.3, (-tilt, 0.0, tilt)), 0.2, random)
+    with pytest.raises(CalibrationError, match="tilt the sensor"):
         ellipsoid(field, unit="uT")
 
 
@@ -464,6 +487,8 @@ def test_a_strength_that_cannot_be_is_refused() -> None:
         ellipsoid(field, 15.0, unit="uT")
     with pytest.raises(CalibrationError, match="strength"):
         ellipsoid(field, 50e-6, unit="uT")
+    with pytest.raises(CalibrationError, match="within a factor of 3"):
+        ellipsoid(field, 48e-6, unit=None)
 
 
 def test_saturated_readings_are_refused() -> None:
@@ -471,6 +496,36 @@ def test_saturated_readings_are_refused() -> None:
     field = np.clip(readings(anywhere(3000, random), 0.5, random), -60.0, 60.0)
     with pytest.raises(CalibrationError, match="saturated"):
         ellipsoid(field, unit="uT")
+
+
+@pytest.mark.parametrize("row", [0, 7])
+@pytest.mark.parametrize("value", [-32768.0, 1e30, 1e100, 1e160])
+def test_a_number_that_stands_for_none_is_named(value: float, row: int) -> None:
+    random = np.random.default_rng(1)
+    field = readings(anywhere(3000, random), 0.1, random) * 1e-6
+    field[row] = value
+    with pytest.raises(CalibrationError, match=f"row {row} "):
+        ellipsoid(field)
+
+
+@pytest.mark.compiled
+def test_a_stream_survives_a_number_that_stands_for_none() -> None:
+    """More readings than are kept, in parts; the error comes when the calibration is asked for."""
+    random = np.random.default_rng(1)
+    stream = Ellipsoid(unit="uT")
+    for part in np.array_split(readings(anywhere(140_000, random), 0.5, random), 10):
+        part[100] = 1e160
+        stream.update(part)
+    with pytest.raises(CalibrationError, match="leave out"):
+        stream.solve()
+
+
+def test_readings_too_far_apart_to_be_squared() -> None:
+    random = np.random.default_rng(1)
+    field = readings(anywhere(100, random), 0.5, random)
+    field[0] = 1e-300
+    with pytest.raises(CalibrationError, match="must be numbers of like size"):
+        ellipsoid(field, unit=None)
 
 
 def test_bad_input_is_refused() -> None:

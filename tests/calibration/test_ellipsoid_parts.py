@@ -129,6 +129,16 @@ def test_noise_along_the_surface_moves_the_derivatives() -> None:
     assert first.T @ first + second.T @ second == pytest.approx(wanted, abs=1e-7)
 
 
+def test_the_feet_of_many() -> None:
+    random = np.random.default_rng(3)
+    turn, centre = np.linalg.qr(random.normal(size=(3, 3)))[0], np.array([0.3, -0.1, 0.2])
+    field, out = random.normal(size=(20, 3)), np.empty((20, 5))
+    _distance.feet(field, centre, turn, AXES, out)
+    for point, found in zip(field, out, strict=True):
+        row, foot = row_of(AXES, turn.T @ (point - centre))
+        assert found == pytest.approx([row[9], row[10], *foot[3:6]], abs=1e-12)
+
+
 def test_all_sums_of_rows() -> None:
     """Against NumPy on rows taken one by one, over two calls that cut blocks of 8 and 64."""
     random = np.random.default_rng(3)
@@ -163,17 +173,23 @@ def test_compiled_and_interpreted_sums_are_the_same(interpreted: Callable[[Any],
     random = np.random.default_rng(4)
     field, turn = random.normal(size=(203, 3)), np.linalg.qr(random.normal(size=(3, 3)))[0]
     found: list[list[FloatArray]] = []
-    for add_all, add_total, add in (
-        (_distance.add_all, _distance.add_total, _moments.add),
-        (interpreted(_distance.add_all), interpreted(_distance.add_total), interpreted(_moments.add)),
+    for add_all, add_total, feet, add in (
+        (_distance.add_all, _distance.add_total, _distance.feet, _moments.add),
+        (
+            interpreted(_distance.add_all),
+            interpreted(_distance.add_total),
+            interpreted(_distance.feet),
+            interpreted(_moments.add),
+        ),
     ):
         parts, blocks = np.zeros((4, ROW)), np.zeros((4, ROW, ROW))
         noisy, scores, total = np.zeros((SHAPE, SHAPE)), np.zeros((SHAPE, SHAPE)), np.zeros((ROW, ROW))
-        sums = np.zeros(35)
+        sums, each = np.zeros(35), np.zeros((203, 5))
+        feet(field, np.zeros(3), turn, AXES, each)
         add_all(field, np.zeros(3), turn, AXES, 5, parts, 1e-3, blocks, noisy, scores)
         add_total(field, np.zeros(3), turn, AXES, total)
         add(field, np.ones(3), 2.0, sums)
-        found.append([parts, blocks, noisy, scores, total, sums])
+        found.append([parts, blocks, noisy, scores, total, sums, each])
     assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))
 
 

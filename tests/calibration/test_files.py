@@ -89,10 +89,59 @@ def test_readings_without_an_attitude_are_left_out_and_counted(bags: ModuleType,
     assert np.array_equal(samples.field, bags.readings(scene)[kept])
     assert samples.rotation_ws is not None
     assert apart(samples.rotation_ws, truth(bags, scene)[kept]) < BETWEEN
+    assert np.array_equal(samples.row, np.flatnonzero(kept))
+    assert samples.time is not None
+    assert np.abs(samples.time - bags.START - bags.times(scene)[kept]).max() < 2.0**-22  # a float's step, of 1.7e9 s
     late = bags.Scene(tmp_path / "late", count=50, lie=1000.0)
     bags.record(late)
-    with pytest.raises(CalibrationError, match=r"no reading has an attitude at its instant.*one clock"):
+    with pytest.raises(
+        CalibrationError, match=r"late 50 of 50 readings have no attitude .*50 of them have no .*one clock"
+    ):
         read(late.path, attitude="/attitude")
+
+
+def test_an_attitude_that_comes_too_rarely_is_named(bags: ModuleType, tmp_path: Path) -> None:
+    scene = bags.Scene(tmp_path / "slow", count=300, every=60)
+    bags.record(scene)
+    turns = bags.body(np.arange(0, 301, 60) / 100.0)
+    assert ((turns[:-1].inv() * turns[1:]).magnitude() > _attitude.FARTHEST_TURN).all()
+    with pytest.raises(CalibrationError, match=r"300 of them lie between two .* more than 28.6 deg apart; turn"):
+        read(scene.path, attitude="/attitude")
+    mostly = bags.Scene(tmp_path / "mostly", count=600, every=34)
+    with pytest.raises(CalibrationError, match=r"4[0-9]{2} of 600 readings have no attitude .* lie between two"):
+        read(bags.record(mostly), attitude="/attitude")
+    some = bags.Scene(tmp_path / "some", count=900, every=30)
+    bags.record(some)
+    turns = bags.body(np.arange(0, 901, 30) / 100.0)
+    far = (turns[:-1].inv() * turns[1:]).magnitude() > _attitude.FARTHEST_TURN
+    left = int(np.count_nonzero(far[np.floor(bags.times(some) / 0.3).astype(int)]))
+    assert 0 < left < 450
+    samples = read(some.path, attitude="/attitude")
+    assert samples.field.shape[0] == 900 - left
+    assert samples.notes[1].startswith(f"{left} of 900 readings lie between two attitudes that are more than 28.6 deg")
+    assert samples.notes[1].endswith("are left out; turn slower, or record the attitude more often")
+
+
+def test_attitudes_of_zeros_are_left_out_and_counted(bags: ModuleType, tmp_path: Path) -> None:
+    scene = bags.Scene(tmp_path / "drive", count=200, asleep=20)
+    bags.record(scene)
+    samples = read(scene.path, attitude="/attitude")
+    kept = bags.times(scene) > 0.2
+    assert np.array_equal(samples.field, bags.readings(scene)[kept])
+    assert samples.rotation_ws is not None
+    assert apart(samples.rotation_ws, truth(bags, scene)[kept]) < BETWEEN
+    assert samples.notes[1:] == (
+        "20 of 201 attitudes of /attitude are zero or no number and are left out",
+        "20 of 200 readings have no attitude near them and are left out",
+    )
+
+
+def test_stamps_that_stand_still_are_named(bags: ModuleType, tmp_path: Path) -> None:
+    path = bags.record(bags.Scene(tmp_path / "drive", count=50, stuck=True, moving=True))
+    for name in ("/attitude", "/tf"):
+        with pytest.raises(CalibrationError, match=r"drive stamps of the magnetometer: 50 messages have one .*none"):
+            read(path, attitude=name)
+    assert read(path).field.shape == (50, 3), "their order is enough without an attitude"
 
 
 @pytest.mark.parametrize(
@@ -104,6 +153,17 @@ def test_readings_without_an_attitude_are_left_out_and_counted(bags: ModuleType,
         ({}, {"attitude": "/imu/mag"}, "--attitude: /imu/mag; is sensor_msgs/msg/MagneticField; must be one of /att"),
         ({}, {"attitude": "truth"}, "no truth of the magnetometer's link in this bag; name a topic"),
         ({}, {"attitude": "/tf"}, "no transform moves the magnetometer"),
+        ({"moving": True}, {"attitude": "/odom"}, "--attitude: /odom; must be one of /attitude, /tf$"),
+        (
+            {"topics": tuple(f"/vehicle/front/magnetometer_{k}/field" for k in range(5))},
+            {},
+            "several magnetometers: .*, /vehicle/front/magnetometer_4/field; name one with --topic",
+        ),
+        (
+            {"topics": ("/a/mag", "/b/mag")},
+            {"sensor": "mag"},
+            "--topic: mag; must be one of /a/mag, /b/mag",
+        ),
         ({"topics": ("/a", "/b")}, {}, "several magnetometers: /a, /b; name one with --topic, as --topic /a"),
         (
             {"fixed": False},
@@ -128,10 +188,13 @@ def test_what_a_bag_lacks_is_named(
 
 
 def test_an_attitude_that_is_none(bags: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bags.Recorder, "turn", lambda self, _: self.types["geometry_msgs/msg/Quaternion"](0, 0, 0, 0))
-    path = bags.record(bags.Scene(tmp_path / "drive", count=3, fixed=False, mag_frame="imu_link"))
-    with pytest.raises(CalibrationError, match=r"orientation of message 0 of the topic /attitude: .*unit length"):
-        read(path, attitude="/attitude")
+    scene = bags.Scene(tmp_path / "drive", count=3, fixed=False, mag_frame="imu_link", asleep=9)
+    with pytest.raises(CalibrationError, match=r"drive orientation of row 0 of the topic /attitude: .*unit length"):
+        read(bags.record(scene), attitude="/attitude")
+    monkeypatch.setattr(bags.Recorder, "turn", lambda self, _: self.types["geometry_msgs/msg/Quaternion"](3, 0, 0, 0))
+    scene = bags.Scene(tmp_path / "long", count=3, fixed=False, mag_frame="imu_link")
+    with pytest.raises(CalibrationError, match=r"long orientation of row 0 of the topic /attitude: .*unit length"):
+        read(bags.record(scene), attitude="/attitude")
 
 
 def test_one_of_several_by_name_and_one_frame_for_both(bags: ModuleType, tmp_path: Path) -> None:
@@ -140,9 +203,35 @@ def test_one_of_several_by_name_and_one_frame_for_both(bags: ModuleType, tmp_pat
     samples = read(scene.path, sensor="b", attitude="attitude")
     assert samples.rotation_ws is not None
     assert apart(samples.rotation_ws, bags.wxyz(bags.body(bags.times(scene)))) < BETWEEN
+    assert samples.notes == (FUSED,), "one frame for both is no guess"
     turned = read(scene.path, sensor="/b", attitude="/attitude", mounting=bags.MOUNTED.as_euler("xyz"))
     assert turned.rotation_ws is not None
     assert apart(turned.rotation_ws, truth(bags, scene)) < BETWEEN
+
+
+def test_a_topic_by_what_it_ends_in(bags: ModuleType, tmp_path: Path) -> None:
+    scene = bags.Scene(tmp_path / "drive", count=20, topics=("/board/mag1", "/board/mag2"))
+    bags.record(scene)
+    assert read(scene.path, sensor="mag2").source.startswith("20 readings, /board/mag2 (")
+    with pytest.raises(CalibrationError, match="--topic: /mag2; must be one of"):
+        read(scene.path, sensor="/mag2")
+
+
+@pytest.mark.parametrize(
+    ("change", "silent"),
+    [
+        ({"attitude": "geometry_msgs/msg/PoseStamped"}, "the attitude's messages"),
+        ({"mag_frame": ""}, "the magnetometer's messages"),
+        ({"mag_frame": "", "body_frame": ""}, "the attitude's and the magnetometer's messages"),
+    ],
+)
+def test_a_guessed_mounting_is_said(bags: ModuleType, change: dict[str, Any], silent: str, tmp_path: Path) -> None:
+    path = bags.record(bags.Scene(tmp_path / "drive", count=20, fixed=False, **change))
+    notes = [note for note in read(path, attitude="/attitude").notes if note != FUSED]
+    assert notes == [f"mounting guessed: {silent} do not name their frame; {_attitude.GUESSED}"]
+    assert "aligned" in _attitude.GUESSED
+    given = read(path, attitude="/attitude", mounting=(0.0, 0.0, 0.0))
+    assert [note for note in given.notes if note != FUSED] == []
 
 
 @pytest.mark.parametrize("name", ["none.mcap", "none.bag", "none.db3", "folder", "none.csv", "none.npz", "none.xyz"])
@@ -228,6 +317,12 @@ def test_recordings_of_our_own(run: tuple[Any, Path], name: str) -> None:
     assert reference(done, samples) < 2e-8  # quaternions to 1e-16, and SciPy's angle of two nearly equal ones
     assert math.isclose(samples.noise, 3e-7)
     assert (samples.unit, samples.exact) == ("T", True)
+    known = done["rov::base::mag"]
+    assert samples.time is not None
+    times = known.time if name != "run.mcap" else 1e-9 * known.stamp
+    assert np.abs(samples.time - times[samples.row]).max() < 1e-9
+    short = read(folder / name, sensor="mag" if name != "run.mcap" else None, attitude="truth")
+    assert np.array_equal(short.field, samples.field)
     # The truth that the magnetometer itself was given: the field of the world in the sensor, without noise.
     assert samples.rotation_ws is not None
     world = Rotation.from_quat(samples.rotation_ws[:, [1, 2, 3, 0]]).apply(
@@ -238,7 +333,7 @@ def test_recordings_of_our_own(run: tuple[Any, Path], name: str) -> None:
 
 def test_an_imu_of_the_recording_says_the_attitude(run: tuple[Any, Path]) -> None:
     done, folder = run
-    samples = read(folder / "run.npz", attitude="rov::base::imu")
+    samples = read(folder / "run.npz", attitude="imu")
     assert samples.rotation_ws is not None
     world = Rotation.from_quat(samples.rotation_ws[:, [1, 2, 3, 0]]).apply(
         np.array(done["rov::base::mag"].truth["field"][: samples.field.shape[0]])
@@ -268,6 +363,34 @@ def test_one_run_of_several(run: tuple[Any, Path]) -> None:
         assert np.array_equal(arrays["rov::base::mag/field"][2], last.field)
     with pytest.raises(CalibrationError, match="run: 3; must be from 0 to 2"):
         read(path, run=3)
+    with pytest.raises(CalibrationError, match="run: 1; must be 0: it holds one run"):
+        read(run[1] / "run.npz", run=1)
+    # Each run has the attitudes of its own IMU: turned by hand in the last one, they differ in that one alone.
+    with np.load(path) as arrays:
+        kept = dict(arrays)
+    orientation = kept["rov::base::imu/orientation"]
+    assert orientation.ndim == 3
+    orientation[2] = orientation[2][:, [1, 0, 3, 2]] * [-1.0, 1.0, 1.0, -1.0]  # a half turn about the body's x
+    np.savez(path.with_name("turned.npz"), **kept)
+    for number, same in ((0, True), (2, False)):
+        before = read(path, attitude="rov::base::imu", run=number).rotation_ws
+        after = read(path.with_name("turned.npz"), attitude="rov::base::imu", run=number).rotation_ws
+        assert np.array_equal(before, after) is same
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "message"),
+    [
+        ("drive", {"run": 3}, r"drive run: 3; must be 0: only recordings of navsense \(.npz, .parquet\) hold several"),
+        ("log.csv", {"run": 3}, r"log.csv run: 3; must be 0: only recordings of navsense"),
+        ("log.csv", {"mounting": (0.0, 0.0, 1.0)}, "log.csv mounting; is of an attitude: name one with --attitude"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(name: str, asked: dict[str, Any], message: str, tmp_path: Path) -> None:
+    (tmp_path / "drive").mkdir()
+    (tmp_path / "log.csv").write_text("mx,my,mz\n1,2,3\n")
+    with pytest.raises(CalibrationError, match=message):
+        read(tmp_path / name, **asked)
 
 
 def test_a_recording_that_does_not_say_the_mounting(run: tuple[Any, Path], tmp_path: Path) -> None:
@@ -293,6 +416,7 @@ def test_readings_that_were_dropped_are_left_out(run: tuple[Any, Path], tmp_path
     np.savez(tmp_path / "dropped.npz", **kept)
     samples = read(tmp_path / "dropped.npz")
     assert samples.field.shape[0] == 432
+    assert np.array_equal(samples.row, np.flatnonzero(np.arange(480) % 10 > 0))
     assert samples.notes == ("48 of 480 readings hold no number and are left out",)
 
 
@@ -337,7 +461,13 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
         assert np.array_equal(samples.field, values[keep])
         assert samples.rotation_ws is not None
         assert apart(samples.rotation_ws, turns[keep]) < 1e-7
-        assert len(samples.notes) == 2
+        assert samples.row.tolist() == keep.tolist()
+        assert samples.time is None
+        assert samples.notes == (
+            "1 of 40 readings hold no number and are left out",
+            "mounting guessed: columns do not say which body's attitude they hold; " + _attitude.GUESSED,
+            "1 of 40 readings have no attitude near them and are left out",
+        )
         assert not samples.exact
     by_name = read(path, sensor="mz,my,mx")
     assert np.array_equal(by_name.field, values[np.delete(np.arange(40), 7)][:, ::-1])
@@ -346,7 +476,11 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "asked", "message"),
     [
-        ("", {}, r"log.csv:1 no field in the header; name its columns: --sensor mx,my,mz|log.csv:1 no field"),
+        ("", {}, "log.csv table: is empty; must be CSV"),
+        ("\n \n", {}, "log.csv table: is empty; must be CSV"),
+        ("# a log\n1,2,3\n", {}, "log.csv:2 first line: 1,2,3; must be a header; write one"),
+        ("# a log\n", {}, "log.csv:1 no field in the header: a log; put commas"),
+        ("mx my mz\n1 2 3\n", {}, "log.csv:1 no field in the header: mx my mz; put commas, semicolons or tabs"),
         ("1,2,3\n4,5,6\n", {}, "log.csv:1 first line: 1,2,3; must be a header; write one"),
         ("a,b,c\n1,2,3\n", {}, "log.csv:1 no field in the header: a, b, c; name its columns: --sensor"),
         (
@@ -355,14 +489,43 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
             "log.csv:1 several fields in the header: .*name one: --sensor mx,my,mz",
         ),
         ("mx,my,mz\n1,2,x\n", {}, "log.csv:2 mz: x; must be a number, or empty for none"),
-        ("mx,my,mz\n1,2,3\n\n1,2\n", {}, "log.csv:4 number of columns: 2; must be 3, as in the header"),
+        ("mx,my,mz\n1,2,3\n\n1,2\n1,2,3", {}, "log.csv:4 number of columns: 2; must be 3, as in the header$"),
+        ("mx,my,mz\n1,2,3\n\n1,2\n", {}, "log.csv:4 number .*; the file ends within this line: leave it out"),
+        ("mx,my,mz\n1,2,3\n0,1,2,3\n", {}, "log.csv:3 number of columns: 4; must be 3, as in the header; name every"),
+        ("mx,my,mz\n59,6,-17,6,-7,5\n", {}, "log.csv:2 number of columns: 6; .* decimals behind a point"),
+        ("mx;my;mz\n1,5;2;3\n", {}, "log.csv:2 mx: 1,5; must be a number, or empty for none; write 1234.5: a point"),
+        ('mx,my,mz\n"1,337.4",2,3\n', {}, "log.csv:2 mx: 1,337.4; must be a number, .* nothing between thousands"),
+        ('mx,my,mz\n1,2,3\n1,"2,3\n1,2,3\n', {}, "log.csv:3 number of columns: 2; must be 3"),
+        ("mx,my,mz\n1,2,1_0\n", {}, "log.csv:2 mz: 1_0; must be a number"),
+        (f'mx,my,mz\n1,2,"{"3" * 200_000}"\n', {}, "log.csv:2 table: field larger than field limit"),
+        (
+            "mag_x [uT],mag_y [nT],mag_z [uT]\n1,2,3\n",
+            {"unit": "uT"},
+            r"log.csv:1 units of the field's columns: mag_x \[uT\], mag_y \[nT\], mag_z \[uT\]; must be one; convert",
+        ),
+        (
+            "mag1_x,mag1_y,mag1_z,mag2_x,mag2_y,mag2_z\n1,2,3,4,5,6\n",
+            {},
+            "log.csv:1 several fields in .*: --sensor mag1_x,mag1_y,mag1_z or --sensor mag2_x,mag2_y,mag2_z",
+        ),
+        ("mx,my,mz,mx,my,mz\n1,2,3,4,5,6\n", {}, "log.csv:1 several fields in the header: .*a name of its own, then"),
+        (
+            "mx,my,mz,mx\n1,2,3,4\n",
+            {"sensor": "mx,my,mz"},
+            "log.csv:1 column of --sensor: mx; stands 2 times in the header; give each column a name of its own",
+        ),
+        ("mx,my,mz\n1,2,3\n", {"sensor": "mx,mx,mz"}, "log.csv:1 --sensor: mx,mx,mz; must be 3 columns"),
         ("mx,my,mz\n", {}, "log.csv table without rows"),
         ("mx,my,mz\n1,2,3\n", {"attitude": "truth"}, "log.csv:1 no attitude in the header: .*--attitude qw,qx,qy,qz"),
         ("mx,my,mz\n1,2,3\n", {"attitude": "/odom"}, "log.csv:1 --attitude: /odom; must be 4 columns, as qw,qx,qy,qz"),
         ("mx,my,mz\n1,2,3\n", {"sensor": "a,b,c"}, "log.csv:1 column of --sensor: a; must be one of mx, my, mz"),
         ("mx,my,mz\n1,2,3\n", {"sensor": "mx,my"}, "log.csv:1 --sensor: mx,my; must be 3 columns"),
-        ("mx,my,mz,qw,qx,qy,qz\n1,2,3,0,0,0,0\n", {"attitude": "truth"}, "orientation of message 0 of the table"),
-        ("mx,my,mz\n1,2,\0\n", {}, "log.csv table: is not text"),
+        (
+            "mx,my,mz,qw,qx,qy,qz\n1,2,3,0,0,0,0\n",
+            {"attitude": "truth"},
+            "log.csv orientation of row 0 of the columns qw, qx, qy, qz",
+        ),
+        ("mx,my,mz\n1,2,\0\n", {}, "log.csv table: is not text; .*; save it as text, CSV in UTF-8"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_named(text: str, asked: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -372,25 +535,100 @@ def test_what_is_wrong_with_a_table_is_named(text: str, asked: dict[str, Any], m
         read(path, **asked)
 
 
+ROWS = "1,2,3\n4,5,6\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"# my log\nmx,my,mz\n{ROWS}",
+        f"# my log\n# mx,my,mz\n{ROWS}",
+        f"#mx,my,mz\n{ROWS}",
+        f"% my log, of 3 columns\n\n%mx,my,mz\n{ROWS}",
+        "mx,my,mz\n1,2,3\n# a stop, here\n4,5,6\n# it's \"over\n",
+        "mx,my,mz,\n1,2,3,\n4,5,6,\n",
+        "mx,my,mz\n1,2,3,,\n4,5,6\n",
+        'mx, "my", mz\n"1", 2, "3"\n 4,5 ,6\n',
+        '"time, s",mx,my,mz\n"1,5",1,2,3\n"2,5",4,5,6\n',
+        f"mag1_x,mag1_y,mag1_z\r\n{ROWS}",
+        "mx;my;mz\n1;2;3\n+4.0;5e0;.6e1\n\n",
+    ],
+)
+def test_tables_as_people_write_them(text: str, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(text)
+    assert read(tmp_path / "log.csv").field.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+
+
+def test_columns_by_what_they_begin_with(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("mag1_x,mag1_y,mag1_z,mag2_x,mag2_y,mag2_z,att_w,att_x,att_y,att_z\n1,2,3,4,5,6,0,1,0,0\n")
+    samples = read(path, sensor="mag2", attitude="att")
+    assert samples.field.tolist() == [[4.0, 5.0, 6.0]]
+    assert samples.rotation_ws is not None
+    assert samples.rotation_ws.tolist() == [[0.0, 1.0, 0.0, 0.0]]
+    with pytest.raises(CalibrationError, match="--sensor: mag3; must be 3 columns, as mx,my,mz; there are mag1_x"):
+        read(path, sensor="mag3")
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "latin-1", "utf-16"])
+def test_encodings_of_tables(codec: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(f"mx [µT],my [µT],mz [µT]\n{ROWS}".encode(codec))
+    samples = read(path)
+    assert (samples.field.tolist(), samples.unit) == ([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "uT")
+    path.write_bytes(f"mx [µT],my [µT],mz [µT]\n{ROWS}".encode("utf-16")[:-1])
+    with pytest.raises(CalibrationError, match="is not text"):
+        read(path)
+
+
+def test_what_is_no_number_or_no_attitude_in_a_table_is_left_out_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    rows = ["1,2,3,0,0,0,0", "4,5,6,0,0,0,0", "7,8,9,1,0,0,0", "inf,8,9,1,0,0,0", ",,,,,,", "9,9,9,0,1,0,0"]
+    path.write_text("\n".join(["mx,my,mz,qw,qx,qy,qz", *rows]))
+    samples = read(path, attitude="truth")
+    assert samples.field.tolist() == [[7.0, 8.0, 9.0], [9.0, 9.0, 9.0]]
+    assert samples.rotation_ws is not None
+    assert samples.rotation_ws.tolist() == [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
+    assert samples.notes == (
+        "2 of 6 readings hold no number and are left out",
+        "mounting guessed: columns do not say which body's attitude they hold; " + _attitude.GUESSED,
+        "2 of 6 readings have no attitude near them and are left out",
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "unit", "expected"),
     [
         ("48.3uT", "T", 48.3e-6),
+        ("48µT", "uT", 48.0),
+        ("48 μT", "nT", 48000.0),
+        ("0.48G", "uT", 48.0),
+        ("10uT", "T", 1e-5),
+        ("10", "uT", 10.0),
+        ("150000nT", "mG", 1500.0),
+        ("4.8e1uT", "G", 0.48),
         ("0.5 G", "uT", 50.0),
         ("48300", "nT", 48300.0),
         ("4.8e-5", "T", 4.8e-5),
         ("7", None, 7.0),
+        ("51.9uT", None, 51.9),
     ],
 )
 def test_strengths_with_and_without_a_unit(text: str, unit: str | None, expected: float) -> None:
-    assert math.isclose(strength_in(text, unit), expected, rel_tol=1e-15)
+    assert strength_in(text, unit) == expected
 
 
 @pytest.mark.parametrize(
     ("text", "unit", "message"),
     [
-        ("48.3", "T", "give it with its unit, as 48.3uT: the readings are in T"),
-        ("48.3uT", None, "must have no unit where the readings have none"),
+        ("48.3", "T", "strength: 48.3; must be from 1e-05 to 0.00015 T, .*; give it with its unit, as 48.3uT"),
+        ("9.99uT", "T", "strength: 9.99uT; must be from 10 to 150 uT, as the earth's field is$"),
+        ("48kT", "T", "must be a number, or one with a unit of T, mT"),
+        ("-48uT", "T", "must be from 10 to 150 uT"),
+        ("", "T", "must be a number"),
+        ("48.3T", "uT", r"strength: 48.3T; must be from 1e-05 to 0.00015 T, .* is; is 48.3uT meant\?$"),
+        ("500", "uT", r"must be from 10 to 150 uT, .*; give it with its unit, as 500mG: the readings are in uT"),
+        ("48.3kT", None, "must be a number, or one with a unit of T, mT"),
         ("48.3Gm", "T", "must be a number, or one with a unit of T, mT"),
         ("strong", "T", "must be a number"),
         ("nan", "T", "must be a number"),
@@ -413,40 +651,45 @@ def test_attitudes_between_samples_are_those_of_scipy(seed: int) -> None:
     signs = rng.choice([-1.0, 1.0], (300, 1))  # q and -q are one attitude
     time = np.concatenate([rng.uniform(-0.1, 10.1, 500), known[:5], known[-5:]])
     shuffled = rng.permutation(300)
-    found, inside = _attitude.at(known[shuffled], (signs * rotations.as_quat()[:, [3, 0, 1, 2]])[shuffled], time)
+    found, why = _attitude.at(known[shuffled], (signs * rotations.as_quat()[:, [3, 0, 1, 2]])[shuffled], time)
     gap = np.diff(known)[np.clip(np.searchsorted(known, time, "right") - 1, 0, 298)]
     turn = (rotations[:-1].inv() * rotations[1:]).magnitude()
     wide = (gap > _attitude.LONGEST_GAP * np.median(np.diff(known))) | (
         turn[np.clip(np.searchsorted(known, time, "right") - 1, 0, 298)] > _attitude.FARTHEST_TURN
     )
     expected = (time >= known[0]) & (time <= known[-1]) & (~wide | np.isin(time, known))
+    inside = why == _attitude.KNOWN
     assert np.array_equal(inside, expected)
     assert not np.isfinite(found[~inside]).any()
+    between = (time >= known[0]) & (time <= known[-1]) & (gap <= _attitude.LONGEST_GAP * np.median(np.diff(known)))
+    assert np.array_equal(why == _attitude.TURNED, between & ~expected)
     # arccos of a number near one keeps half of the digits in SciPy's reference.
     assert apart(found[inside], Slerp(known, rotations)(time[inside]).as_quat()[:, [3, 0, 1, 2]]) < 3e-8
 
 
 def test_attitudes_that_stand_still_or_come_twice() -> None:
     still = np.tile([0.6, 0.0, 0.8, 0.0], (4, 1))
-    found, inside = _attitude.at(np.array([0.0, 1.0, 1.0, 2.0]), still, np.array([0.0, 0.3, 1.0, 1.9, 2.0]))
-    assert inside.all()
+    found, why = _attitude.at(np.array([0.0, 1.0, 1.0, 2.0]), still, np.array([0.0, 0.3, 1.0, 1.9, 2.0]))
+    assert (why == _attitude.KNOWN).all()
     assert np.allclose(found, still[0], rtol=0.0, atol=1e-15)
     twice = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
-    found, inside = _attitude.at(np.array([1.0, 1.0]), twice, np.array([0.5, 1.0]))
-    assert inside.tolist() == [False, True]
+    found, why = _attitude.at(np.array([1.0, 1.0]), twice, np.array([0.5, 1.0]))
+    assert why.tolist() == [_attitude.APART, _attitude.KNOWN]
     assert np.array_equal(found[1], twice[1]), "the last of several at one instant counts"
-    found, inside = _attitude.at(np.empty(0), np.empty((0, 4)), np.array([1.0]))
-    assert not inside.any()
+    found, why = _attitude.at(np.empty(0), np.empty((0, 4)), np.array([1.0]))
+    assert (why == _attitude.APART).all()
 
 
 def test_compiled_and_interpreted_attitudes_are_the_same(interpreted: Any) -> None:
     rng = np.random.default_rng(4)
     known, time = np.sort(rng.uniform(0.0, 1.0, 50)), rng.uniform(-0.1, 1.1, 200)
     turns = np.ascontiguousarray(Rotation.from_rotvec(rng.normal(0.0, 0.3, (50, 3))).as_quat())
-    both = [np.full((200, 4), math.nan) for _ in range(2)]
+    both = [(np.full((200, 4), math.nan), np.zeros(200, dtype=np.int64)) for _ in range(2)]
     for run_kernel, out in zip((_attitude._slerp, interpreted(_attitude._slerp)), both, strict=True):
-        run_kernel(known, turns, time, 0.5, 10.0, out)
-    assert both[0].tobytes() == both[1].tobytes()
+        run_kernel(known, turns, time, 0.5, 0.5, *out)
+    assert set(both[0][1].tolist()) == {_attitude.KNOWN, _attitude.APART, _attitude.TURNED}
+    for ours, theirs in zip(*both, strict=True):
+        assert ours.tobytes() == theirs.tobytes()
 
 
 def test_a_copy_of_the_bag_reads_the_same(bag: Path, tmp_path: Path) -> None:

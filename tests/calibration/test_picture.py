@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
 from navsense.calibration import Calibration, draw, ellipsoid, known_attitude
-from navsense.calibration.picture import BINS, MOST_POINTS, residuals
+from navsense.calibration.picture import BINS, MOST_POINTS, draw_refused, residuals
 from navsense.calibration.verdict import Verdict
 from navsense.errors import CalibrationError
 from navsense.typing import FloatArray
@@ -109,6 +111,103 @@ def test_what_is_drawn(scene: tuple[FloatArray, FloatArray], tmp_path: Path, mon
     assert histogram.get_xlabel() == "residual an axis (nT)"
 
 
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return the list that pictures go to."""
+    figure = pytest.importorskip("matplotlib.figure")
+    kept: list[Any] = []
+    monkeypatch.setattr(figure.Figure, "savefig", lambda self, *_, **__: kept.append(self))
+    return kept
+
+
+def test_nanotesla_are_drawn_as_microtesla(
+    scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, field = figures(monkeypatch), scene[0]
+    for factor, unit in ((1.0, "T"), (1e9, "nT")):
+        draw(tmp_path / "x.png", factor * field, ellipsoid(factor * field, unit=unit))
+    first, second = kept
+    for ours, theirs in zip(first.axes, second.axes, strict=True):
+        assert ours.get_xlabel() == theirs.get_xlabel()
+    assert np.allclose(first.axes[0].lines[0].get_xydata(), second.axes[0].lines[0].get_xydata())
+    (said, _, _), raw = (line.get_label() for line in second.axes[3].lines), 1e6 * np.linalg.norm(field, axis=1)
+    rows = np.unique(np.linspace(0, 3999, MOST_POINTS).astype(int))
+    assert said == f"before: {raw[rows].mean():.0f} ± {raw[rows].std():.0f} µT"
+
+
+def test_outliers_do_not_flatten_the_histogram(
+    scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, (field, rotation) = figures(monkeypatch), scene
+    found, spoilt = known_attitude(field, rotation), field.copy()
+    spoilt[::50] += 20e-6
+    draw(tmp_path / "x.png", spoilt, found, rotation_ws=rotation)
+    *_, histogram = kept[0].axes
+    low, high = histogram.get_xlim()
+    assert high == -low == pytest.approx(1e3, rel=0.1), "5 times 200 nT"
+    assert histogram.get_xlabel() == "residual an axis (nT); 240 of 12000 farther out"
+    assert np.count_nonzero([patch.get_height() for patch in histogram.patches]) > 40
+
+
+def test_every_reason_stands_in_the_title(
+    scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, field = figures(monkeypatch), scene[0]
+    verdict = Verdict(0.02, 0.99, reasons=("one of these: do it", "residuals hang together over 64 samples, x: look"))
+    draw(tmp_path / "x.png", field, replace(ellipsoid(field), verdict=verdict))
+    title = " ".join(kept[0]._suptitle.get_text().split())
+    assert title.endswith("verdict poor: one of these; residuals hang together over 64 samples, x")
+
+
+def test_counts_are_drawn_as_counts_whatever_they_are_made_to(
+    scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, counts = figures(monkeypatch), 1e8 * scene[0]
+    found = replace(ellipsoid(counts, unit=None), strength=48.0)
+    draw(tmp_path / "x.png", counts, found)
+    circle = kept[0].axes[0].lines[2]
+    assert np.allclose(np.linalg.norm(circle.get_xydata(), axis=1), found.scale)
+
+
+def test_refused_readings_are_drawn_with_the_reason(
+    scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    field, _ = scene
+    draw_refused(tmp_path / "x.svg", field, "tilt it by $30 or more", unit="T")
+    assert (tmp_path / "x.svg").read_bytes().startswith(b"<?xml")
+    kept = figures(monkeypatch)
+    draw_refused(tmp_path / "x.png", 1e9 * field[:9], "tilt it", unit="nT")
+    flat, _, side = kept[0].axes
+    assert np.allclose(flat.lines[0].get_xydata(), 1e6 * field[:9, :2])
+    assert np.allclose(side.lines[0].get_xydata(), 1e6 * field[:9, 1:])
+    assert kept[0]._suptitle.get_text() == "9 readings, not calibrated: tilt it"
+    with pytest.raises(CalibrationError, match=r"picture: .*must end in"):
+        draw_refused(tmp_path / "x.gif", field, "")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m, q: (m[0], q, 0.0), r"field: shape \(3,\); must be \(n, 3\)"),
+        (lambda m, q: (m[:0], q[:0], 0.0), "field: no readings; must be one at least"),
+        (lambda m, q: (np.where(np.arange(m.shape[0])[:, None] == 7, np.nan, m), q, 0.0), "field of row 7"),
+        (lambda m, q: (m.astype(str), q, 0.0), "field: of type"),
+        (lambda m, q: (m, q[:-1], 0.0), r"rotation_ws: shape \(3999, 4\); must be \(4000, 4\)"),
+        (lambda m, q: (m, 2.0 * q, 0.0), "rotation_ws of row 0: .*unit length"),
+        (lambda m, q: (m, q, math.nan), "noise: nan; must be from 0 up"),
+        (lambda m, q: (m, q, -1e-7), "noise: -1e-07; must be from 0 up"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(
+    scene: tuple[FloatArray, FloatArray], change: Any, message: str, tmp_path: Path
+) -> None:
+    field, rotation = scene
+    found = known_attitude(field, rotation)
+    rows, turns, noise = change(field, rotation)
+    with pytest.raises(CalibrationError, match=message):
+        draw(tmp_path / "x.png", rows, found, rotation_ws=turns, noise=noise)
+    assert not (tmp_path / "x.png").exists()
+
+
 def test_pictures_that_cannot_be_written(
     scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,8 +216,8 @@ def test_pictures_that_cannot_be_written(
     with pytest.raises(CalibrationError, match=r"picture: .*\.gif; must end in \.png, \.svg, \.pdf"):
         draw(tmp_path / "x.gif", field, found)
     pytest.importorskip("matplotlib")
-    with pytest.raises(CalibrationError, match=r"x\.png picture: No such file"):
+    with pytest.raises(CalibrationError, match=r"x\.png picture: No such file or directory; choose a folder"):
         draw(tmp_path / "no" / "x.png", field, found)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(CalibrationError, match="a picture needs matplotlib; pip install matplotlib"):
+    with pytest.raises(CalibrationError, match=r"a picture needs matplotlib; pip install 'navsense\[picture\]'"):
         draw(tmp_path / "x.png", field, found)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import pickle
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,3 +146,88 @@ def test_a_file_that_is_none_of_ours(tmp_path: Path) -> None:
         Calibration.load(tmp_path)
     with pytest.raises(CalibrationError, match=re.escape(str(tmp_path))):
         made().save(tmp_path)
+
+
+@pytest.mark.requirement("FAC-7")
+def test_a_row_gives_the_same_alone_and_among_others() -> None:
+    readings = 50.0 * np.random.default_rng(2).normal(size=(257, 3))
+    together = made().apply(readings)
+    assert together.tobytes() == np.array([made().apply(row) for row in readings]).tobytes()
+    assert together[::2].tobytes() == made().apply(readings[::2]).tobytes()
+
+
+@pytest.mark.parametrize("wrong", ["a", [[1.0, 2.0, 3.0], [1.0, 2.0]], np.zeros((2, 3), dtype=complex), None])
+def test_what_is_no_reading_is_not_applied(wrong: object) -> None:
+    with pytest.raises(CalibrationError, match=r"field: .*must be numbers \(n, 3\) or \(3,\)"):
+        made().apply(wrong)  # type: ignore[arg-type]
+
+
+def test_masked_rows_are_none() -> None:
+    masked = np.ma.masked_array(np.ones((3, 3)), mask=[[False] * 3, [False, True, False], [False] * 3])
+    assert np.isnan(made().apply(masked)).any(axis=1).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, lambda one: pickle.loads(pickle.dumps(one))])  # noqa: S301
+def test_copies_are_read_only_too(copied: Callable[[Calibration], Calibration]) -> None:
+    again = copied(made())
+    assert str(again) == str(made())
+    assert again.direction is not None
+    for array in (again.bias, again.soft_iron, again.covariance, again.direction):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0
+
+
+@pytest.mark.requirement("FAC-7")
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CalibrationError) as raised:
+        made().save(tmp_path / "none" / "mag.json")
+    assert raised.value.remedy == f"make the folder {tmp_path / 'none'} first"
+
+
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("strength", -1.0),
+        ("strength", math.nan),
+        ("strength", "50"),
+        ("unit", "furlong"),
+        ("unit", []),
+        ("soft_iron", (5.0 * np.eye(3)).tolist()),
+        ("direction", [0.0, 0.0, 0.0]),
+        ("covariance", (-np.eye(16)).tolist()),
+        ("covariance", (np.eye(16) + 2.0 * np.eye(16, k=1)).tolist()),
+        ("covariance", (np.eye(16) + 2.0 * np.eye(16, k=1) + 2.0 * np.eye(16, k=-1)).tolist()),
+        ("names", ["bias.x"] * 16),
+        ("names", [*NAMES[1:], "other"]),
+        ("names", "scale"),
+        ("count", -1),
+        ("count", 2.5),
+        ("freedom", 0),
+        ("scale", 0.0),
+        ("scale", True),
+        ("scale", math.inf),
+        ("residual_stddev", -1.0),
+        ("verdict.reasons", "none"),
+        ("verdict.weakest", -1.0),
+        ("verdict.explained", 1.5),
+        ("verdict.whiteness.white", "false"),
+        ("verdict.whiteness.inflation", 0.5),
+        ("verdict.whiteness.span", 0),
+    ],
+)
+def test_damaged_entries_are_refused(tmp_path: Path, place: str, value: object) -> None:
+    path = tmp_path / "mag.json"
+    made().save(path)
+    entries = json.loads(path.read_text())
+    *folders, name = place.split(".")
+    inner = entries
+    for folder in folders:
+        inner = inner[folder]
+    assert name in inner
+    inner[name] = value
+    path.write_text(json.dumps(entries))
+    with pytest.raises(CalibrationError) as raised:
+        Calibration.load(path)
+    assert str(path) in str(raised.value)
+    assert raised.value.allowed

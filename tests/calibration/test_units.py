@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 
 from navsense.calibration.units import UNITS, check_scale, checked_strength, checked_unit, likely, named
@@ -52,7 +54,7 @@ def test_what_is_no_earths_field_in_any_unit_is_refused_without_a_guess() -> Non
 
 def test_numbers_without_a_unit_are_not_checked() -> None:
     check_scale(1.0, None, None)
-    check_scale(123456789.0, None, 1.0)
+    check_scale(123456789.0, None, None)
     assert checked_strength(1.0, None) == 1.0
     assert named(None) == ""
     assert named("uT") == " uT"
@@ -82,3 +84,34 @@ def test_an_unknown_unit_lists_the_known_ones() -> None:
     with pytest.raises(CalibrationError, match="nT"):
         checked_unit("tesla")
     assert checked_unit(None) is None
+
+
+@pytest.mark.requirement("FAC-7")
+def test_a_known_strength_needs_no_unit_to_be_compared() -> None:
+    check_scale(48e3, None, 50e3)
+    with pytest.raises(CalibrationError, match=r"strength of the field: 4.8e\+04; must be within a factor of 3"):
+        check_scale(48e3, None, 48e-6)
+
+
+def test_bounds_and_kinds_of_a_strength() -> None:
+    assert checked_strength(10, "uT") == 10.0
+    assert checked_strength(150.0, "uT") == 150.0
+    for kind in (np.float32(50.0), np.int64(50), np.array(50.0)):
+        assert checked_strength(kind, "uT") == 50.0
+    for wrong in ([50.0], np.array([50.0]), 50j, b"50"):
+        with pytest.raises(CalibrationError, match="must be a number above 0"):
+            checked_strength(wrong, "uT")
+    with pytest.raises(CalibrationError, match=r"strength \(uT\): 4.8; "):
+        checked_strength(0.48 * 10.000000000000002, "uT")
+
+
+@pytest.mark.parametrize("unit", [[], {}, 1, ("T",)])
+def test_what_is_no_unit(unit: Any) -> None:
+    with pytest.raises(CalibrationError, match=r"unit: .* must be one of T"):
+        checked_unit(unit)
+
+
+@pytest.mark.requirement("FAC-7")
+def test_unit_vectors_are_named() -> None:
+    with pytest.raises(CalibrationError, match="look like unit vectors: say unit=None"):
+        check_scale(0.9997, "T", None)

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.signal import lfilter
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 
-from navsense.calibration.verdict import LEVELS, STEP, Verdict, Whiteness, correlation, weakness, whiteness
-from navsense.typing import FloatArray
+from navsense.calibration.checks import Thinned
+from navsense.calibration.verdict import (
+    FALSE_ALARM,
+    FEW,
+    LEVELS,
+    STEP,
+    UNEVEN,
+    Verdict,
+    Whiteness,
+    correlation,
+    dropouts,
+    placed,
+    shape,
+    surplus,
+    weakness,
+    whiteness,
+)
+from navsense.typing import FloatArray, Vectors
 
 
 def judged(residuals: FloatArray) -> Whiteness:
@@ -88,3 +105,129 @@ def test_the_words_of_a_verdict() -> None:
     assert "tilt it" in str(poor)
     assert "multiplied by 4" in str(poor)
     assert weakness(0.01, "") == ()
+
+
+def said(residuals: Vectors, readings: Vectors | None = None, stddev: float = np.inf) -> tuple[str, ...]:
+    """Return what is said of the shape of residuals (n, axes), of readings that are all different unless given."""
+    kept = Thinned(3)
+    kept.update(np.random.default_rng(9).normal(size=(len(residuals), 3)) if readings is None else readings)
+    squares = np.sum(residuals**2, axis=1) / np.mean(residuals**2)
+    return shape(squares, residuals.shape[1], kept, stddev)
+
+
+def noise(kind: str, count: int, rng: np.random.Generator) -> Vectors:
+    """Return residuals that are noise: normal, of one loud axis, of attitudes, of distances."""
+    draws = rng.normal(size=(count, 3))
+    if kind == "loud axis":
+        return draws * (0.1, 0.1, 1.0)
+    direction = rng.normal(size=(count, 3))
+    direction /= np.linalg.norm(direction, axis=1)[:, None]
+    if kind == "attitude":
+        return np.cross(direction, draws)
+    if kind == "heading":
+        return np.cross(direction, [0.0, 0.0, 1.0]) / np.hypot(*direction.T[:2])[:, None] * draws[:, :1]
+    return draws[:, :1] * direction[:, :1] if kind == "distances" else draws
+
+
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize("kind", ["normal", "loud axis", "attitude", "heading", "distances"])
+@pytest.mark.parametrize("count", [20, 300, 4096])
+def test_noise_of_any_usual_shape_is_no_reason(kind: str, count: int) -> None:
+    """200 records of 1e-6 false alarm each: one alarm or more has a probability of 2e-4, two of 2e-8."""
+    rng = np.random.default_rng(3)
+    assert sum(bool(said(noise(kind, count, rng))) for _ in range(200)) <= 1
+
+
+def test_the_bounds_of_the_shape_are_those_of_the_worst_noise() -> None:
+    """Below a quarter of the median: one direction of three, and an axis of three seen along a normal that turns."""
+    heading = chi2.cdf(0.25 * chi2.median(3) / UNEVEN, 1)
+    distances = quad(lambda n: chi2.cdf(0.25 * chi2.median(1) / (UNEVEN * n * n), 1), 0.0, 1.0)[0]
+    assert 0.3 < heading < distances < FEW
+    # A far reading, of one direction: 3 chi-squared of one, beyond 3 z^2 once in 2 / FALSE_ALARM records of n.
+    z = norm.isf(FALSE_ALARM / (4.0 * 1000))
+    assert np.isclose(1000 * chi2.sf(UNEVEN * z * z / UNEVEN, 1), 0.5 * FALSE_ALARM)
+
+
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize(("share", "size"), [(0.001, 100.0), (0.01, 10.0), (0.05, 8.0)])
+def test_outliers_are_named(share: float, size: float) -> None:
+    rng = np.random.default_rng(4)
+    residuals = rng.normal(size=(4000, 3))
+    some = rng.choice(4000, int(4000 * share), replace=False)
+    residuals[some] *= size
+    (reason,) = said(residuals)
+    row = int(reason.partition("row ")[2].split()[0])
+    assert row in some
+    assert "far off" in reason
+
+
+@pytest.mark.requirement("FAC-7")
+def test_readings_far_off_that_are_all_alike_are_shown() -> None:
+    readings = np.random.default_rng(5).normal(size=(2000, 3))
+    residuals = np.random.default_rng(6).normal(size=(2000, 3))
+    residuals[::100] += 20.0
+    readings[::100] = -0.5
+    (reason,) = said(residuals, readings)
+    assert "20 of 2000 readings looked at lie far off" in reason
+    assert "row 0 (-0.5, -0.5, -0.5) first, 20 of them at exactly (-0.5, -0.5, -0.5)" in reason
+
+
+@pytest.mark.requirement("FAC-7")
+def test_a_few_readings_that_make_most_of_the_variance() -> None:
+    residuals = np.random.default_rng(7).normal(size=(3000, 3))
+    residuals[:500] *= 15.0  # near the vehicle's iron
+    (reason,) = said(residuals)
+    assert reason.startswith("a tenth of the readings makes ")
+
+
+def test_coarse_steps_are_no_outliers() -> None:
+    """A sensor at rest between two of its steps: nearly all readings at one, some at the next."""
+    readings = np.zeros((2000, 3))
+    readings[::2, 1], readings[7, 0] = 0.5, 0.5
+    residuals = np.zeros((2000, 3))
+    residuals[7, 0] = 0.5
+    stddev = float(np.sqrt(np.mean(residuals**2)))
+    assert said(residuals, readings)
+    assert said(residuals, readings, stddev) == ()
+    assert shape(np.zeros(0), 3, Thinned(3)) == ()
+
+
+def sphere(count: int, seed: int) -> Vectors:
+    rows = np.random.default_rng(seed).normal(size=(count, 3))
+    return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None])
+
+
+@pytest.mark.requirement("FAC-7")
+@pytest.mark.parametrize("count", [20, 100, 500])
+@pytest.mark.parametrize("loud", [0.0, 3.0])
+def test_residuals_that_do_not_depend_on_place(count: int, loud: float) -> None:
+    """200 records of 1e-6 false alarm each, all axes alike or one louder by four: two alarms have less than 2e-8."""
+    rng, alarms = np.random.default_rng(8), 0
+    for seed in range(200):
+        seen = sphere(count, seed)
+        residuals = 0.1 * np.sum(seen * rng.normal(size=(count, 3)) * (1.0, 1.0, 1.0 + loud), axis=1)
+        alarms += bool(placed(residuals, seen, 1.0))
+    assert alarms <= 1
+
+
+@pytest.mark.requirement("FAC-7")
+def test_residuals_that_depend_on_place() -> None:
+    seen = sphere(2000, 1)
+    left = np.minimum(seen[:, 0], 0.8)
+    left = left - seen @ np.linalg.lstsq(seen, left, rcond=None)[0]
+    noisy = left + 0.02 * np.random.default_rng(2).normal(size=2000)
+    (reason,) = placed(noisy, seen, 1.0)
+    assert "depend on where it stands in the sensor" in reason
+    size = float(reason.split("of ")[1].split(" %")[0]) / 100.0
+    assert abs(size / np.sqrt(np.mean(left**2)) - 1.0) < 0.1
+    assert placed(0.1 * noisy, seen, 1.0) == ()  # nobody is harmed
+    assert placed(noisy, seen, 1000.0) == ()  # as likely by residuals that hang together
+
+
+def test_the_words_of_dropouts_and_of_noise_beyond_what_is_declared() -> None:
+    assert dropouts((0, 0)) == ()
+    assert dropouts((1, 5))[0].startswith("a reading is exactly (0, 0, 0), row 5 first: leave out")
+    assert "30 readings are exactly" in dropouts((30, 7))[0]
+    assert surplus(3.0, None, "uT") == ()
+    assert surplus(1.9, 1.0, "uT") == ()
+    assert "residuals of 3 uT an axis where 1 uT are declared" in surplus(3.0, 1.0, "uT")[0]

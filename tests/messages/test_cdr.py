@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from navsense import messages
 from navsense.errors import SinkError
-from navsense.messages import cdr, clock, navsat, schemas, transforms, truth
+from navsense.messages import cdr, clock, depth, navsat, schemas, transforms, truth
 from navsense.messages.base import stamp_error
 from navsense.noise.channel import Noise
 from navsense.sensors import SENSORS, AirPressure, Altimeter, NavSat
@@ -336,7 +336,8 @@ def test_a_sensor_without_a_message_gets_one_of_its_outputs() -> None:
 
 
 def test_what_stands_beside_a_message_is_said_in_the_sensors_own_file() -> None:
-    assert {"navsat": {"_velocity": navsat.velocity_message}} == messages.COMPANIONS
+    beside = {"navsat": {"_velocity": navsat.velocity_message}, "depth": {"_depth": depth.depth_message}}
+    assert beside == messages.COMPANIONS
     text = Path(messages.__file__).read_text(encoding="utf-8")
     assert not [kind.type for kind in SENSORS if kind.type in text]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +17,7 @@ Load = Callable[..., World]
 Refused = Callable[..., list[str]]
 
 FILE = "dive.sdf"
+RESOLVE = Path(__file__).resolve().parents[1] / "oracles" / "libsdformat" / "resolve.cc"
 
 
 @pytest.fixture
@@ -70,3 +73,17 @@ def with_noise(in_link: Callable[..., str]) -> Callable[[str], str]:
         return in_link(f'<sensor name="mag" type="magnetometer"><magnetometer><x>{noise}</x></magnetometer></sensor>')
 
     return text
+
+
+@pytest.fixture(scope="session")
+def resolve(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the program that asks libsdformat for poses, compiled."""
+    missing = [tool for tool in ("g++", "pkg-config") if shutil.which(tool) is None]
+    if missing or subprocess.run(["pkg-config", "--exists", "sdformat12"], check=False).returncode:
+        pytest.skip("needs Debian's libsdformat-dev, g++ and pkg-config")
+    flags = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", "sdformat12"], capture_output=True, text=True, check=True
+    ).stdout.split()
+    target = tmp_path_factory.mktemp("oracle") / "resolve"
+    subprocess.run(["g++", "-std=c++17", "-O0", str(RESOLVE), "-o", str(target), *flags], check=True)
+    return target

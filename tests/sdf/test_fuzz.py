@@ -46,6 +46,22 @@ SURROUNDED = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf">
 <frame name="wreck"><pose>3 4 -20 0 0 0</pose></frame></world></sdf>
 """
 
+FLOWING = """<sdf version="1.12" xmlns:navsense="https://navsense.org/sdf">
+<world name="ocean"><navsense:current topic="/flow" rate="5" position="0 0 -1" start="2021-03-04T15:00Z">
+<uniform>0.1 0 0</uniform><gauss_markov name="w"><speed mean="0.3" stddev="0.1" correlation_time="60" minimum="0"/>
+<horizontal_angle degrees="true" mean="40" density="0.1"/></gauss_markov><boundary_layer bed="-50" thickness="10">
+<stratified outside="error"><layer depth="0">0.5 0 0</layer><layer depth="9">0.1 0 0</layer></stratified>
+<tidal flood_direction_deg="255" ebb_direction_deg="69"><constituent name="M2" amplitude="0.5" phase_deg="7"/></tidal>
+</boundary_layer><profile><factor depth="1">2</factor><uniform>0 0.1 0</uniform></profile></navsense:current>
+<plugin name="c" filename="libdave_ocean_current_plugin.so"><namespace>h</namespace><constant_current><topic>v</topic>
+<velocity><mean>0.2</mean><max>2</max><mu>0.1</mu><noiseAmp>0.1</noiseAmp></velocity></constant_current>
+<tidal_oscillation><harmonic_constituents><M2><amp>0.5</amp><phase>7</phase><speed>28.984104</speed></M2>
+</harmonic_constituents><mean_direction><ebb>69</ebb><flood>255</flood></mean_direction><world_start_time_GMT><day>4</day>
+<month>3</month><year>2021</year><hour>15</hour></world_start_time_GMT></tidal_oscillation></plugin>
+<plugin name="p" filename="gz-sim-environment-preload-system"><data>no.csv</data><dimensions><time>t</time></dimensions>
+</plugin></world></sdf>
+"""
+
 OLDER = """<sdf version="1.5">
 <world name="ocean"><physics type="ode"><gravity>0 0 -9</gravity><magnetic_field>1e-5 0 0</magnetic_field></physics>
 <model name="auv"><link name="arm::hand"><pose>1 0 0 0 0 0</pose></link>
@@ -56,12 +72,27 @@ OLDER = """<sdf version="1.5">
 <axis><xyz>0 0 1</xyz><use_parent_model_frame>1</use_parent_model_frame></axis></joint></model></world></sdf>
 """
 
+ROBOT = """<robot name="auv" xmlns:navsense="https://navsense.org/sdf"><origin xyz="0 0 -5" rpy="0 0 1.5"/>
+<link name="base"><inertial><mass value="1"/></inertial></link><link name="mast"/><link name="fin"/><link name="fin2"/>
+<joint name="a" type="fixed"><parent link="base"/><child link="mast"/><origin xyz="1 0 0" rpy="0 0.5 0"/></joint>
+<joint name="b" type="revolute"><parent link="base"/><child link="fin"/><axis xyz="0 1 0"/><limit lower="-1"/></joint>
+<joint name="c" type="floating"><parent link="fin"/><child link="fin2"/><origin rpy="3 2 1"/></joint>
+<transmission name="t"/><gazebo reference="a"><preserveFixedJoint>1</preserveFixedJoint></gazebo>
+<gazebo><static>0</static><plugin name="p" filename="lib.so"/><navsense:motion><navsense:waypoint time="0">0 0 0 0 0 0
+</navsense:waypoint><navsense:waypoint time="5">1 0 0 0 0 1</navsense:waypoint></navsense:motion></gazebo>
+<gazebo reference="mast"><material>Red</material>
+<clock name="mcu"><noise type="gaussian"><mean>1e-3</mean></noise></clock>
+<sensor name="imu" type="imu"><pose frame="">0 0 0 0 0 1</pose><clock>mcu</clock><imu><topic>old</topic><noise>
+<type>gaussian</type><rate><stddev>2e-4</stddev></rate></noise></imu></sensor></gazebo></robot>
+"""
+
 INCLUDING = """<sdf version="1.10"><world name="ocean"><frame name="dock"><pose>1 0 0 0 0 0</pose></frame>
 <include><uri>part.sdf</uri><name>one</name><pose relative_to="dock">0 0 0 0 0 1</pose></include>
 <include><uri>model://part</uri><name>two</name><pose degrees="true">0 0 0 0 0 90</pose>
 <placement_frame>seat</placement_frame><plugin name="p" filename="lib.so"/></include>
 <model name="ship"><include merge="true"><uri>part.sdf</uri><static>false</static></include>
-<include><uri>deep.sdf</uri></include><link name="deck"><pose relative_to="seat"/></link></model>
+<include><uri>deep.sdf</uri></include><include><uri>robot.urdf</uri></include>
+<link name="deck"><pose relative_to="seat"/></link></model>
 <frame name="f" attached_to="two::seat"/></world></sdf>
 """
 
@@ -77,10 +108,15 @@ DEEP = (
 
 CONFIG = '<model><name>part</name><sdf version="1.4">none.sdf</sdf><sdf version="1.7">part.sdf</sdf></model>\n'
 
-TREE = {"dive.sdf": INCLUDING, "part.sdf": PART, "deep.sdf": DEEP, "part/part.sdf": PART, "part/model.config": CONFIG}
+HANGING = """<robot name="robot"><link name="a"/><link name="world"/>
+<joint name="j" type="fixed"><parent link="world"/><child link="a"/></joint></robot>
+"""
 
-TEXTS = [OWN, SURROUNDED, OLDER, *(path.read_text(encoding="utf-8") for path in REAL)]
-WORDS = sorted(set(re.findall(r"[\w:.-]+", OWN + SURROUNDED + OLDER + INCLUDING + PART + CONFIG)))
+TREE = {"dive.sdf": INCLUDING, "part.sdf": PART, "deep.sdf": DEEP, "part/part.sdf": PART, "part/model.config": CONFIG}
+TREE["robot.urdf"] = HANGING
+
+TEXTS = [OWN, SURROUNDED, FLOWING, OLDER, ROBOT, *(path.read_text(encoding="utf-8") for path in REAL)]
+WORDS = sorted(set(re.findall(r"[\w:.-]+", OWN + SURROUNDED + FLOWING + OLDER + ROBOT + INCLUDING + PART + CONFIG)))
 ODD = [
     "",
     "nan",
@@ -129,7 +165,7 @@ def survives(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bytes], bool
 
 
 def test_the_texts_are_worth_it(survives: Callable[[bytes], bool]) -> None:
-    assert all(survives(text.encode()) for text in (OWN, SURROUNDED, OLDER))
+    assert all(survives(text.encode()) for text in (OWN, SURROUNDED, FLOWING, OLDER, ROBOT))
 
 
 @given(st.binary(max_size=300))

@@ -408,7 +408,8 @@ def test_wrong_includes(refused: Refused, tmp_path: Path, element: str, problem:
     [
         ("<sdf", "XML: unclosed token"),
         ('<!DOCTYPE a><sdf version="1.9"/>', "<!DOCTYPE>: a; a world file declares no document type"),
-        ("<robot/>", "<robot>; the outermost element must be <sdf>; URDF is not supported yet; convert it to SDF"),
+        ("<robt/>", "<robt>; the outermost element must be <sdf> or <robot>"),
+        ("<robot/>", "<robot name>: missing; must be given"),
         ("<sdf/>", "<sdf version>: missing; must be 1.4 to 1.12"),
         ('<sdf version="1.3"/>', "<sdf version>: 1.3; must be 1.4 to 1.12"),
         ('<sdf version="1.9"/>', "<sdf>: none; an included file must hold one <model>, <actor> or <light>"),

@@ -11,7 +11,6 @@ import ctypes.util
 import json
 import math
 import random
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -205,20 +204,6 @@ def test_what_is_accepted_passes_the_check_of_gazebo(monkeypatch: pytest.MonkeyP
     codes = ran.stdout.splitlines()[-1].split()
     refused = {file.name for file, code in zip(files, codes, strict=True) if code != "0"}
     assert refused == {name for name in (*DIFFERENT, *CHECKED_APART) if name in {file.name for file in files}}
-
-
-@pytest.fixture(scope="module")
-def resolve(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the program that asks libsdformat for poses, compiled."""
-    missing = [tool for tool in ("g++", "pkg-config") if shutil.which(tool) is None]
-    if missing or subprocess.run(["pkg-config", "--exists", "sdformat12"], check=False).returncode:
-        pytest.skip("needs Debian's libsdformat-dev, g++ and pkg-config")
-    flags = subprocess.run(
-        ["pkg-config", "--cflags", "--libs", "sdformat12"], capture_output=True, text=True, check=True
-    ).stdout.split()
-    target = tmp_path_factory.mktemp("oracle") / "resolve"
-    subprocess.run(["g++", "-std=c++17", "-O0", str(ORACLE / "resolve.cc"), "-o", str(target), *flags], check=True)
-    return target
 
 
 def asked(resolve: Path, files: Sequence[Path], cwd: Path) -> list[Answer]:

@@ -48,6 +48,22 @@ KNOWN: list[tuple[str, str, Place]] = [
     *((file, f"{tag}/vertical", places.AXIS) for file in ("navsat", "gps") for tag in navsat.PARTS),
     *((file, f"{tag}/horizontal", places.AXIS) for file in ("navsat", "gps") for tag in navsat.PARTS),
     ("noise", "", places.NOISE),
+    ("collision", "", places.COLLISION),
+    ("geometry", "", places.GEOMETRY),
+    ("box_shape", "", places.BOX),
+    ("sphere_shape", "", places.SPHERE),
+    ("ellipsoid_shape", "", places.ELLIPSOID),
+    ("plane_shape", "", places.PLANE),
+    *((f"{shape}_shape", "", places.ROUND) for shape in ("cylinder", "capsule")),
+    ("mesh_shape", "", places.MESH),
+    ("mesh_shape", "submesh", places.SUBMESH),
+    ("heightmap_shape", "", places.HEIGHTMAP),
+    *((file, "", places.RAY) for file in ("ray", "lidar")),
+    *((file, "scan", places.SCAN) for file in ("ray", "lidar")),
+    *((file, f"scan/{side}", places.SAMPLES) for file in ("ray", "lidar") for side in ("horizontal", "vertical")),
+    *((file, "range", places.RAY_RANGE) for file in ("ray", "lidar")),
+    *((file, "noise", places.RAY_NOISE) for file in ("ray", "lidar")),
+    ("sonar", "", places.SONAR),
 ]
 """Specification file, path of an element in it, and what navsense knows of that element."""
 

@@ -142,8 +142,7 @@ def test_versions_that_are_none(refused: Refused, in_world: Text, version: str, 
 
 
 def test_root_elements(refused: Refused) -> None:
-    assert "must be <sdf>" in refused("<world/>")[0]
-    assert "URDF is not supported yet" in refused('<robot name="a"/>')[0]
+    assert "must be <sdf> or <robot>" in refused("<world/>")[0]
     assert refused("<sdf/>")[0].startswith("dive.sdf:1 <sdf version>: missing")
 
 

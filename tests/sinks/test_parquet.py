@@ -521,7 +521,7 @@ def test_a_full_disk_is_a_clear_error(made: ModuleType, tmp_path: Path, monkeypa
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
             with (  # noqa: PT012 - which write fails is open
-                pytest.raises(SinkError, match=r"/run\.parquet cannot write: file too large; raise the limit"),
+                pytest.raises(SinkError, match=r"/run\.parquet cannot be written: file too large; raise the limit"),
                 sinks.open(path, sinks.Recording(made.world(), 100, 7, 30.0, (10,))) as sink,
             ):
                 for second in range(30):

@@ -244,7 +244,7 @@ def test_recovering_onto_a_full_disk_leaves_nothing_and_advises_nothing_that_is_
     for limit in (0, 20_000):
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
-            with pytest.raises(SinkError, match=r"/out\.mcap cannot write.*too large") as error:
+            with pytest.raises(SinkError, match=r"/out\.mcap cannot be written.*too large") as error:
                 recover(small, out)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)

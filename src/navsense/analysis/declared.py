@@ -21,6 +21,7 @@ from navsense.analysis import estimates, triads
 from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 from navsense.environment.base import Environment
 from navsense.environment.signal import Signal
+from navsense.environment.water import Water
 from navsense.errors import AnalysisError
 from navsense.geodesy import Origin
 from navsense.motion.still import Still
@@ -143,7 +144,8 @@ def _noisy(spec: Sensor, name: str) -> bool:
 def surroundings(count: int, rate: float) -> Environment:
     """Return where the sensor stands or moves for `count` samples at `rate` (Hz)."""
     ends = (0.0, max(count - 1, 1) / rate)
-    return Environment(origin=ORIGIN, signals={TEMPERATURE: Signal(ends, WARMING), MOTORS: Signal(ends, CURRENT)})
+    signals = {TEMPERATURE: Signal(ends, WARMING), MOTORS: Signal(ends, CURRENT)}
+    return Environment(origin=ORIGIN, water=Water(), signals=signals)
 
 
 @dataclass(frozen=True)

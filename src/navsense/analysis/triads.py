@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from navsense.analysis import depths
 from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 from navsense.geodesy import EARTH_RATE
 from navsense.motion.base import Motion
@@ -390,5 +391,6 @@ TERMS: tuple[Term | MovedTerm, ...] = (
     MovedTerm("increments", increments, 500, _summing, tumbling),
     MovedTerm("earth", earth, 500, _on_earth, tumbling),
     MovedTerm("iron", iron, 500, _ironed, tumbling),
+    *depths.TERMS,
 )
-"""How each figure of an IMU and a magnetometer that is no `Noise` is measured."""
+"""How each figure of a sheet that is no `Noise` is measured; that of a depth sensor is in `depths`."""

@@ -6,8 +6,11 @@
     earth_field_s = found.apply(field)
 
     samples = ns.calibration.read("drive.mcap", attitude="/odom")  # .field, .rotation_ws of any file
+    found.save("calibration.json")
+    found = ns.calibration.Calibration.load("calibration.json")
 
-`KnownAttitude` and `Ellipsoid` are the same part by part, on a vehicle that moves.
+`KnownAttitude` and `Ellipsoid` are the same part by part, on a vehicle that moves. What cannot be trusted raises
+`CalibrationError`; `draw` makes a picture before and after.
 """
 
 from navsense.calibration.ellipsoid import Ellipsoid, ellipsoid
@@ -16,9 +19,11 @@ from navsense.calibration.known_attitude import KnownAttitude, known_attitude
 from navsense.calibration.picture import draw
 from navsense.calibration.result import Calibration
 from navsense.calibration.verdict import Verdict
+from navsense.errors import CalibrationError
 
 __all__ = [
     "Calibration",
+    "CalibrationError",
     "Ellipsoid",
     "KnownAttitude",
     "Samples",

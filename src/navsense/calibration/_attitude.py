@@ -9,20 +9,37 @@ samples (Shoemake 1985). `rotation_ws` takes sensor coordinates to world coordin
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from navsense.compiled import kernel
 from navsense.rotation import multiply
-from navsense.typing import BoolArray, FloatArray, Quaternions, Times
+from navsense.typing import FloatArray, IntArray, Quaternions, Times
 
 LONGEST_GAP = 10.0
 """Usual intervals of an attitude's samples; over a longer gap nobody knows how it turned."""
 
+GUESSED = "the sensor is taken as aligned with it; where it is not, say how with --mounting ROLL PITCH YAW"
+"""How the note on a mounting that nobody said ends."""
+
 FARTHEST_TURN = 0.5
 """Radians between two samples of an attitude; beyond, it was sampled too slowly to say what was between."""
 
+KNOWN, APART, TURNED = 0, 1, 2
+"""Whether there is an attitude at an instant: one, none near it, one that turned too far meanwhile."""
+
 _SMALL = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Attitude:
+    """Attitudes (n, 4) at readings, NaN where there is none, `why` (n,) not, who says so, what was left out."""
+
+    rotation: Quaternions
+    why: IntArray
+    said: str
+    notes: tuple[str, ...] = ()
 
 
 @kernel
@@ -37,7 +54,9 @@ def _products(a: Quaternions, b: Quaternions, out: Quaternions) -> None:
 
 
 @kernel
-def _slerp(known: Times, turns: Quaternions, at: Times, gap: float, turn: float, out: Quaternions) -> None:
+def _slerp(
+    known: Times, turns: Quaternions, at: Times, gap: float, turn: float, out: Quaternions, why: IntArray
+) -> None:
     """Write the attitudes at the instants `at`, NaN where no two samples near enough to each other are around."""
     count = known.shape[0]
     for i in range(at.shape[0]):
@@ -54,6 +73,7 @@ def _slerp(known: Times, turns: Quaternions, at: Times, gap: float, turn: float,
         if not (known[0] <= at[i] <= known[count - 1]) or (not exact and known[high] - known[low] > gap):
             for axis in range(4):
                 out[i, axis] = math.nan
+            why[i] = APART
             continue
         inner = 0.0
         for axis in range(4):
@@ -70,6 +90,7 @@ def _slerp(known: Times, turns: Quaternions, at: Times, gap: float, turn: float,
             first, second = math.sin(first * angle) / math.sin(angle), math.sin(second * angle) / math.sin(angle)
         if 2.0 * angle > turn and not exact:
             first = math.nan
+            why[i] = TURNED
         length = 0.0
         for axis in range(4):
             out[i, axis] = first * turns[low, axis] + second * sign * turns[high, axis]
@@ -92,19 +113,23 @@ def inverse(q: FloatArray) -> FloatArray:
     return np.asarray(q * np.array([1.0, -1.0, -1.0, -1.0]))
 
 
-def at(known: Times, orientation: Quaternions, time: Times) -> tuple[Quaternions, BoolArray]:
-    """Return the attitudes (n, 4) at the instants `time` (n,) s from samples at `known` (m,) s, and where there is one.
+def at(known: Times, orientation: Quaternions, time: Times) -> tuple[Quaternions, IntArray]:
+    """Return attitudes (n, 4) at the instants `time` (n,) s from samples at `known` (m,) s, NaN where there is none.
 
-    The samples may stand in any order; of several at one instant the last counts. There is no attitude before the first
-    sample, behind the last, in a gap of more than `LONGEST_GAP` usual intervals, or between samples that are turned by
-    more than `FARTHEST_TURN` against each other.
+    And (n,) `KNOWN`, `APART` or `TURNED`. The samples may stand in any order; those that are NaN are left out, of
+    several at one instant the last counts. There is no attitude before the first sample, behind the last, in a gap of
+    more than `LONGEST_GAP` usual intervals (`APART`), or between samples that are turned by more than `FARTHEST_TURN`
+    against each other (`TURNED`).
     """
-    out = np.full((time.size, 4), math.nan)
+    out, why = np.full((time.size, 4), math.nan), np.full(time.size, APART)
+    whole = np.isfinite(orientation).all(axis=1)
+    known, orientation = known[whole], orientation[whole]
     if known.size:
+        why[:] = KNOWN
         order = np.argsort(known, kind="stable")
         last = np.append(np.diff(known[order]) > 0.0, True)
         instants = np.ascontiguousarray(known[order][last], dtype=np.float64)
         turns = np.ascontiguousarray(orientation[order][last], dtype=np.float64)
         gap = LONGEST_GAP * float(np.median(np.diff(instants))) if instants.size > 1 else 0.0
-        _slerp(instants, turns, np.ascontiguousarray(time, dtype=np.float64), gap, FARTHEST_TURN, out)
-    return out, np.isfinite(out).all(axis=1)
+        _slerp(instants, turns, np.ascontiguousarray(time, dtype=np.float64), gap, FARTHEST_TURN, out, why)
+    return out, why

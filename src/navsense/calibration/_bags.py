@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +86,9 @@ class Edge:
     stamp: list[int] = field(default_factory=list)
     rotation: list[tuple[float, ...]] = field(default_factory=list)
 
-    @property
-    def quaternions(self) -> Quaternions:
-        """Return the rotations (n, 4), w x y z, of unit length."""
-        return unit(np.array(self.rotation)[:, [3, 0, 1, 2]], f"transform to {self.parent}")
+    def quaternions(self, where: Where) -> Quaternions:
+        """Return the rotations (n, 4), w x y z, of unit length, NaN for zeros."""
+        return unit(np.array(self.rotation)[:, [3, 0, 1, 2]], f"transform to {self.parent}", where)
 
 
 class Bag:
@@ -170,19 +169,33 @@ def opened(path: Path) -> Iterator[Bag]:
         raise CalibrationError("is no bag that can be read", str(error), where=where, remedy=remedy) from error
 
 
-def unit(quaternions: Quaternions, what: str) -> Quaternions:
-    """Return quaternions (n, 4) at unit length. Raises `CalibrationError` where one is none."""
+def unit(quaternions: Quaternions, what: str, where: Where) -> Quaternions:
+    """Return quaternions (n, 4) at unit length, NaN where one is NaN or, as before a filter has started, zeros.
+
+    Raises `CalibrationError` where one is of another length, or all are none.
+    """
     length = np.sqrt((quaternions**2).sum(axis=1))
-    bad = ~((length > 0.5) & (length < 2.0))
+    none = np.isnan(length) | ~quaternions.any(axis=1)
+    bad = ~none & ~((length > 0.5) & (length < 2.0))
+    if none.all():
+        bad = none
     if bad.any():
         row = int(np.argmax(bad))
         raise CalibrationError(
-            f"orientation of message {row} of the {what}",
+            f"orientation of row {row} of the {what}",
             quaternions[row].tolist(),
+            where=where,
             allowed="must be a quaternion of unit length",
             remedy="name another --attitude, or none",
         )
-    return np.asarray(quaternions / length[:, None])
+    return np.asarray(quaternions / np.where(none, math.nan, length)[:, None])
+
+
+def left_out(rotation: Quaternions, what: str) -> tuple[str, ...]:
+    """Return the note on attitudes (n, 4) of which some are NaN, none where all are attitudes."""
+    count = rotation.shape[0] - int(np.isfinite(rotation).all(axis=1).sum())
+    note = f"{count} of {rotation.shape[0]} attitudes of {what} are zero or no number and are left out"
+    return (note,) if count else ()
 
 
 def series_of(bag: Bag, topic: Topic, value: Callable[[Any], Any], axes: str, frame: Callable[[Any], str]) -> Series:
@@ -214,8 +227,11 @@ def first_covariance(message: Any) -> FloatArray:
     return np.zeros(9)
 
 
-def pick(bag: Bag, name: str | None, kinds: Sequence[str], what: str, option: str) -> Topic:
-    """Return the topic of that name, or the only one of these types. Raises `CalibrationError` otherwise."""
+def pick(bag: Bag, name: str | None, kinds: Sequence[str], what: str, option: str, more: Sequence[str] = ()) -> Topic:
+    """Return the topic of that name, whole or its end, or the only one of these types.
+
+    Raises `CalibrationError` otherwise, with what there is, and `more` that may be named.
+    """
     found = [topic for topic in bag.topics if topic.type in kinds]
     if name is None:
         found = [t for t in found if not t.name.endswith(("/ideal", "/bias"))] if len(found) > 1 else found
@@ -225,21 +241,19 @@ def pick(bag: Bag, name: str | None, kinds: Sequence[str], what: str, option: st
             return found[0]
         listed = ", ".join(topic.name for topic in found)
         if found:
-            raise CalibrationError(
-                f"several {what}s",
-                listed,
-                where=bag.where,
-                remedy=f"name one with {option}, as {option} {found[0].name}",
-            )
+            remedy = f"name one with {option}, as {option} {found[0].name}"
+            raise CalibrationError(f"several {what}s: {listed}", where=bag.where, remedy=remedy)
         allowed = f"must hold {' or '.join(kinds)}; it holds {kinds_of(bag)}"
         raise CalibrationError(f"no {what} in this bag", where=bag.where, allowed=allowed)
-    for topic in found:
-        if topic.name.strip("/") == name.strip("/"):
-            return topic
+    whole = [topic for topic in found if topic.name.strip("/") == name.strip("/")]
+    ending = [topic for topic in found if topic.name.endswith(f"/{name}")]
+    if whole or len(ending) == 1:
+        return (whole or ending)[0]
     others = {topic.name.strip("/"): topic.type for topic in bag.topics}
     kind = others.get(name.strip("/"))
     is_other = f"is {kind}; " if kind else ""
-    allowed = f"{is_other}must be one of {', '.join(topic.name for topic in found) or f'none: no {what} here'}"
+    names = [topic.name for topic in found] + list(more)
+    allowed = f"{is_other}must be one of {', '.join(names) or f'none: no {what} here'}"
     raise CalibrationError(option, name, where=bag.where, allowed=allowed)
 
 
@@ -278,7 +292,7 @@ def upwards(edges: dict[str, Edge], frame: str, *, fixed: bool) -> list[str]:
     return path
 
 
-def fixed_rotation(edges: dict[str, Edge], body: str, sensor: str) -> FloatArray | None:
+def fixed_rotation(edges: dict[str, Edge], body: str, sensor: str, where: Where) -> FloatArray | None:
     """Return rotation_bs (4,) from frames that do not move against each other, None where they are not joined."""
     above = {frame: upwards(edges, frame, fixed=True) for frame in (body, sensor)}
     if above[body][-1] != above[sensor][-1]:
@@ -287,13 +301,13 @@ def fixed_rotation(edges: dict[str, Edge], body: str, sensor: str) -> FloatArray
     for frame in (body, sensor):
         turn = np.array([1.0, 0.0, 0.0, 0.0])
         for child in above[frame][:-1]:
-            turn = _attitude.products(edges[child].quaternions[-1], turn)[0]
+            turn = _attitude.products(edges[child].quaternions(where)[-1], turn)[0]
         turns.append(turn)
     return np.asarray(_attitude.products(_attitude.inverse(turns[0]), turns[1])[0])
 
 
-def by_transforms(edges: dict[str, Edge], sensor: str, world: str, stamp: IntArray, where: Where) -> Quaternions:
-    """Return rotation_ws (n, 4) of a frame by transforms up to `world`, or to the root; NaN where they do not say."""
+def by_transforms(edges: dict[str, Edge], sensor: str, world: str, stamp: IntArray, where: Where) -> _attitude.Attitude:
+    """Return rotation_ws of a frame by transforms up to `world`, or to the root."""
     path = upwards(edges, sensor, fixed=False)
     if world and world not in path:
         remedy = f"name one of {', '.join(path[1:]) or 'none'}"
@@ -302,16 +316,30 @@ def by_transforms(edges: dict[str, Edge], sensor: str, world: str, stamp: IntArr
     if len(path) < 2 or all(edges[frame].fixed for frame in path[:-1]):
         allowed = f"the frame of the readings is {sensor!r}; known are {', '.join(sorted(edges)) or 'none'}"
         raise CalibrationError("no transform moves the magnetometer", where=where, allowed=allowed)
-    out = np.tile([1.0, 0.0, 0.0, 0.0], (stamp.size, 1))
+    out, why = np.tile([1.0, 0.0, 0.0, 0.0], (stamp.size, 1)), np.full(stamp.size, _attitude.KNOWN)
+    notes: tuple[str, ...] = ()
     for frame in path[:-1]:
         edge = edges[frame]
+        turns = edge.quaternions(where)
         if edge.fixed:
-            turns = edge.quaternions[-1:]
+            turns = turns[-1:]
         else:
             known = np.array(edge.stamp, dtype=np.int64)
-            turns, _ = _attitude.at(seconds(known, stamp[0]), edge.quaternions, seconds(stamp, stamp[0]))
+            check_stamps(known, f"transforms of {frame!r}", where)
+            notes += left_out(turns, f"{frame!r}")
+            turns, here = _attitude.at(seconds(known, stamp[0]), turns, seconds(stamp, stamp[0]))
+            why = np.maximum(why, here)
         out = _attitude.products(turns, out)
-    return out
+    return _attitude.Attitude(out, why, f"/tf, {sensor} in {path[-1]}", notes)
+
+
+def check_stamps(stamp: IntArray, what: str, where: Where) -> None:
+    """Raise `CalibrationError` where several messages have all one stamp (ns)."""
+    if stamp.size > 1 and stamp.min() == stamp.max():
+        remedy = "mend the driver's stamps and record again, or calibrate with --attitude none"
+        raise CalibrationError(
+            f"stamps of {what}", f"{stamp.size} messages have one and the same", where=where, remedy=remedy
+        )
 
 
 def seconds(stamp: IntArray, since: int) -> Times:
@@ -332,21 +360,22 @@ def field_of(bag: Bag, name: str | None) -> tuple[Topic, Series, Vectors]:
     return topic, series, series.values
 
 
-def attitude_of(bag: Bag, name: str, field: Series, mounting: FloatArray | None) -> tuple[Quaternions, str]:
-    """Return rotation_ws (n, 4) at the stamps of a field, NaN where it is not known, and where it is from.
+def attitude_of(bag: Bag, name: str, field: Series, mounting: FloatArray | None) -> _attitude.Attitude:
+    """Return rotation_ws at the stamps of a field.
 
     `name` is a topic, `truth` for that of a recording of navsense, `/tf` or `/tf:FRAME` for transforms up to the root
     or to a frame. `mounting` (4,) is rotation_bs where the bag's transforms shall not say it.
     """
+    check_stamps(field.stamp, "the magnetometer", bag.where)
     edges = edges_of(bag)
     topic_name, _, world = name.partition(":")
     if topic_name.strip("/") == "tf":
-        turns = by_transforms(edges, field.frame, world, field.stamp, bag.where)
-        above = world or upwards(edges, field.frame, fixed=False)[-1]
-        return _attitude.products(turns, mounting) if mounting is not None else turns, f"/tf, {field.frame} in {above}"
+        found = by_transforms(edges, field.frame, world, field.stamp, bag.where)
+        return found if mounting is None else replace(found, rotation=_attitude.products(found.rotation, mounting))
     if name == "truth":
         name = truth_topic(bag, edges, field.frame)
-    topic = pick(bag, name, tuple(ATTITUDES), "attitude", "--attitude")
+    moving = ("/tf",) if any(not edge.fixed for edge in edges.values()) else ()
+    topic = pick(bag, name, tuple(ATTITUDES), "attitude", "--attitude", moving)
     value, frame = ATTITUDES[topic.type]
     series = series_of(bag, topic, value, "wxyz", frame)
     if series.covariance[0] == -1.0:
@@ -354,34 +383,35 @@ def attitude_of(bag: Bag, name: str, field: Series, mounting: FloatArray | None)
         raise CalibrationError(
             "its covariance says that it has no orientation", topic.name, where=bag.where, remedy=remedy
         )
-    mount, said = mounted(edges, series.frame, field.frame, mounting, bag.where)
-    known, since = unit(series.values, f"topic {topic.name}"), int(field.stamp[0])
-    turns, _ = _attitude.at(seconds(series.stamp, since), known, seconds(field.stamp, since))
-    return _attitude.products(turns, mount), f"{topic.name} ({topic.type}), {said}"
+    check_stamps(series.stamp, topic.name, bag.where)
+    mount, said, notes = mounted(edges, series.frame, field.frame, mounting, bag.where)
+    known, since = unit(series.values, f"topic {topic.name}", bag.where), int(field.stamp[0])
+    turns, why = _attitude.at(seconds(series.stamp, since), known, seconds(field.stamp, since))
+    said = f"{topic.name} ({topic.type}), {said}"
+    return _attitude.Attitude(_attitude.products(turns, mount), why, said, (*notes, *left_out(known, topic.name)))
 
 
 def mounted(
     edges: dict[str, Edge], body: str, sensor: str, mounting: FloatArray | None, where: Where
-) -> tuple[FloatArray, str]:
-    """Return rotation_bs (4,) and who says so. Raises `CalibrationError` where nobody does."""
+) -> tuple[FloatArray, str, tuple[str, ...]]:
+    """Return rotation_bs (4,), who says so, and the note that it is a guess. Raises `CalibrationError` without one."""
     if mounting is not None:
-        return mounting, "mounting as given"
+        return mounting, "mounting as given", ()
     aligned = np.array([1.0, 0.0, 0.0, 0.0])
-    if body == sensor:
-        return (
-            aligned,
-            f"of the sensor's own frame {sensor!r}" if sensor else "taken as the sensor's: no frame is named",
-        )
+    if body == sensor and sensor:
+        return aligned, f"of the sensor's own frame {sensor!r}", ()
     if not body or not sensor:
-        return aligned, f"taken as the sensor's: it names no frame but {body or sensor!r}"
-    found = fixed_rotation(edges, body, sensor)
+        silent = [what for what, frame in (("the attitude's", body), ("the magnetometer's", sensor)) if not frame]
+        note = f"mounting guessed: {' and '.join(silent)} messages do not name their frame; {_attitude.GUESSED}"
+        return aligned, "mounting guessed, see below", (note,)
+    found = fixed_rotation(edges, body, sensor, where)
     if found is None:
         raise CalibrationError(
             f"no fixed transform from {sensor!r}, the magnetometer's frame, to {body!r}, the attitude's",
             where=where,
             remedy="give it with --mounting ROLL PITCH YAW in degrees, 0 0 0 where they are aligned",
         )
-    return found, f"{sensor} in {body} by /tf_static"
+    return found, f"{sensor} in {body} by /tf_static", ()
 
 
 def truth_topic(bag: Bag, edges: dict[str, Edge], sensor: str) -> str:
@@ -389,7 +419,7 @@ def truth_topic(bag: Bag, edges: dict[str, Edge], sensor: str) -> str:
     named = [t for t in bag.topics if t.name.startswith(TRUTH) and t.type == "nav_msgs/msg/Odometry"]
     for topic in named:
         _, first = next(bag.messages(topic))
-        if fixed_rotation(edges, first.child_frame_id, sensor) is not None:
+        if fixed_rotation(edges, first.child_frame_id, sensor, bag.where) is not None:
             return topic.name
     remedy = "name a topic: --attitude /odom"
     raise CalibrationError("no truth of the magnetometer's link in this bag", where=bag.where, remedy=remedy)

@@ -184,6 +184,25 @@ def add_total(field: Vectors, centre: FloatArray, turn: FloatArray, axes: FloatA
 
 
 @kernel
+def feet(field: Vectors, centre: FloatArray, turn: FloatArray, axes: FloatArray, out: FloatArray) -> None:
+    """Write d, k and v (n, 5) of field (n, 3), v in the ellipsoid's axes."""
+    nine, foot, row = with_inverses(axes), np.empty(7), np.empty((1, WIDE))
+    for i in range(field.shape[0]):
+        x, y, z = field[i, 0] - centre[0], field[i, 1] - centre[1], field[i, 2] - centre[2]
+        _row(
+            nine,
+            turn[0, 0] * x + turn[1, 0] * y + turn[2, 0] * z,
+            turn[0, 1] * x + turn[1, 1] * y + turn[2, 1] * z,
+            turn[0, 2] * x + turn[1, 2] * y + turn[2, 2] * z,
+            row,
+            0,
+            foot,
+        )
+        out[i, 0], out[i, 1] = row[0, 9], row[0, 10]
+        out[i, 2], out[i, 3], out[i, 4] = foot[3], foot[4], foot[5]
+
+
+@kernel
 def add_all(
     field: Vectors,
     centre: FloatArray,

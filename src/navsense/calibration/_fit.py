@@ -10,7 +10,9 @@ some hundred directions over the half sphere is where Gauss-Newton starts (A and
 A step moves b by scale beta, A by the factor exp(l) (1 + X) with X without trace, f by B tau in its tangent plane:
 beta, l, tau, X are fractions of the field and radians. Residuals are weighted with the inverse of their own covariance,
 estimated from them; the covariance of the parameters is that of weighted least squares with the residuals' covariance
-(H^-1 J'W S W J H^-1), right whatever the weights.
+(H^-1 J'W S W J H^-1), right whatever the weights. S, of m residual vectors, is itself by chance: the inverse of a
+Wishart matrix of three axes is m / (m - 4) times too large on average, by which the covariance is made larger, so that
+an error squared over it is as large as it says for few readings too.
 """
 
 from __future__ import annotations
@@ -276,4 +278,6 @@ def refined(sums: Sums, fit: Fit) -> tuple[Fit, FloatArray, FloatArray]:
     slopes = fit.slopes()
     inverse = _inverse(information(slopes, sums.gram, weight))
     middle = information(slopes, sums.gram, weight @ noise @ weight)
-    return fit, np.asarray(inverse @ middle @ inverse / sums.count), noise
+    vectors = sums.count - fit.size / 3.0
+    chance = vectors / (vectors - 4.0)
+    return fit, np.asarray(inverse @ middle @ inverse * (chance / sums.count)), noise

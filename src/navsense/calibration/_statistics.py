@@ -99,6 +99,20 @@ def _take(
                 index += STEP - 1
 
 
+@kernel
+def _rotate(rotation: Quaternions, out: FloatArray) -> None:
+    """Write z of attitudes (n, 4) to out (n, 10)."""
+    for i in range(rotation.shape[0]):
+        _fill(rotation[i, 0], rotation[i, 1], rotation[i, 2], rotation[i, 3], out[i])
+
+
+def rotations(rotation_ws: Quaternions) -> FloatArray:
+    """Return z (n, 10) of attitudes (n, 4)."""
+    out = np.empty((rotation_ws.shape[0], 10))
+    _rotate(rotation_ws, out)
+    return out
+
+
 class Statistics:
     """The sums over all readings that were taken, in the order of time."""
 

@@ -28,7 +28,7 @@ import numpy as np
 from navsense.calibration import _distance, _moments
 from navsense.calibration._distance import ROW, SHAPE
 from navsense.calibration._moments import FLATTEST
-from navsense.calibration.verdict import LEVELS, STEP, Whiteness, whiteness
+from navsense.calibration.verdict import HOPELESS, LEVELS, STEP, Whiteness, whiteness
 from navsense.typing import FloatArray, Vectors
 
 BLOCK: Final = 1 << 16
@@ -42,14 +42,17 @@ ALIKE: Final = 1000.0
 
 ROUNDS: Final = 40
 
-FEW_ROUNDS: Final = 5
-"""Steps over many readings where a search over few of them had no end."""
-
 THIN: Final = 1 << 13
 """Readings, evenly taken, that a search is tried on first."""
 
+SURELY: Final = 2.0
+"""Times `HOPELESS` that fewer readings' deviation, scaled to all, exceeds where all would leave it open, too."""
+
 LARGEST: Final = 1e4
 """Times the numbers that a search began with, beyond which it is lost."""
+
+STRAIGHT: Final = 1e-3
+"""Largest part of a step, of theta, that is gone straight ahead."""
 
 CLOSE: Final = 1e-4
 """Length of a step, in standard deviations, that is the last: what it leaves is smaller by the noise's share."""
@@ -77,6 +80,12 @@ def matrix_of(theta: FloatArray) -> FloatArray:
 def theta_of(centre: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return theta (9,) of a centre (3,) and a symmetric matrix (3, 3)."""
     return np.array([*centre, *(matrix[row, column] for row, column in PAIRS)])
+
+
+def _axes(theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return centre (3,), turn (3, 3) and axes (3,) of an ellipsoid."""
+    axes, turn = np.linalg.eigh(matrix_of(theta))
+    return theta[:3].copy(), np.ascontiguousarray(turn), axes
 
 
 def _turned(turn: FloatArray) -> FloatArray:
@@ -192,20 +201,30 @@ class Fit:
         white = vectors / np.sqrt(values)
         return float(np.linalg.eigvalsh(white.T @ noise @ white)[-1])
 
+    def at(self, field: Vectors) -> tuple[FloatArray, Vectors]:
+        """Return the residuals d - s k (n,) of readings (n, 3), and the directions (n, 3) that the field has there."""
+        centre, turn, axes = _axes(self.theta)
+        out = np.empty((len(field), 5))
+        _distance.feet(np.ascontiguousarray(field), centre, turn, axes, out)
+        return out[:, 0] - self.variance * out[:, 1], out[:, 2:] @ turn.T
+
     @property
     def whiteness(self) -> Whiteness:
         """Return the verdict on the residuals d - s k."""
-        residual = np.zeros(ROW)
-        residual[SHAPE:] = 1.0, -self.variance
+        return self.residuals(np.zeros(SHAPE))[1]
+
+    def residuals(self, step: FloatArray) -> tuple[float, Whiteness]:
+        """Return the mean square of d - s k after a step (9,) of theta, small, and the verdict on what is left."""
+        residual = np.array([*step, 1.0, -self.variance])
         squares = self.sums.blocks @ residual @ residual
         counts = [self.count // STEP**level for level in range(1, LEVELS + 1) if self.count >= STEP**level]
         if not squares[0] > 0.0:
-            return Whiteness()
+            return 0.0, Whiteness()
         ratio = [
             float(squares[level + 1]) / (blocks * STEP ** (level + 1)) * self.count / float(squares[0])
             for level, blocks in enumerate(counts)
         ]
-        return whiteness(ratio, counts, 1)
+        return float(squares[0]) / self.count, whiteness(ratio, counts, 1)
 
 
 def variance_of(total: FloatArray, freedom: int) -> float:
@@ -237,21 +256,49 @@ def _is_ellipsoid(theta: FloatArray, largest: float) -> bool:
     return bool(axes[0] > axes[2] / FLATTEST)
 
 
+def _moved(theta: FloatArray, step: FloatArray) -> FloatArray:
+    """Return theta (9,) after a step (9,), on the path on which the quadric's ten numbers go straight ahead.
+
+    x'Qx + l'x + c = 0 of Q = A^-2, l = -2 Q b, c = b'Qb - 1, the trace of Q held: a belt of readings about an ellipsoid
+    tells these nearly linearly, the centre and the axes along it but together.
+    """
+    if float(np.abs(step).max()) < STRAIGHT * float(np.abs(theta).max()):
+        return theta + step
+    inverse, centre = np.linalg.inv(matrix_of(theta)), theta[:3]
+    quadratic = inverse @ inverse
+    change = inverse @ matrix_of(step) @ quadratic
+    change = -(change + change.T)
+    linear, rest = quadratic @ centre, float(centre @ quadratic @ centre) - 1.0  # -l / 2, c
+    linear_change = change @ centre + quadratic @ step[:3]
+    rest_change = float(centre @ change @ centre + 2.0 * centre @ quadratic @ step[:3])
+    share = float(np.trace(change) / np.trace(quadratic))
+    quadratic, linear, rest = (
+        quadratic + change - share * quadratic,
+        linear + linear_change - share * linear,
+        rest + rest_change - share * rest,
+    )
+    values, axes = np.linalg.eigh(quadratic)
+    if not values[0] > 0.0:
+        return theta + step
+    centre = axes @ ((axes.T @ linear) / values)
+    size = float(centre @ linear) - rest
+    return theta_of(centre, (axes * np.sqrt(size / values)) @ axes.T) if size > 0.0 else theta + step
+
+
 def _search(
     total_at: Callable[[FloatArray], FloatArray],
     theta: FloatArray,
     basis: FloatArray,
     freedom: int,
-    rounds: int = ROUNDS,
 ) -> tuple[FloatArray, FloatArray, bool]:
     """Return the root of the corrected score, `total` at the last but one, and whether it came to an end.
 
     The steps are Gauss and Newton's, damped where they lead astray.
     """
     total, damping, largest = total_at(theta), 0.0, LARGEST * float(np.abs(theta).max())
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         step, length, room = _stepped(total, basis, freedom, damping)
-        tried = theta + basis @ step
+        tried = _moved(theta, basis @ step)
         if length < CLOSE or float(np.abs(step).max()) < 1e-14 * float(np.abs(theta).max()):
             return tried, total, True
         found = total_at(tried) if _is_ellipsoid(tried, largest) else None
@@ -304,7 +351,8 @@ class Readings:
 
     def _keep(self, field: Vectors) -> None:
         """Keep a block, in units of the fit."""
-        field = (field - self.shift) / self.unit
+        with np.errstate(over="ignore", invalid="ignore"):
+            field = (field - self.shift) / self.unit
         _moments.add(field, np.zeros(3), 1.0, self.powers)
         needed = self._held + len(field)
         if needed > len(self._kept):
@@ -317,7 +365,10 @@ class Readings:
     def _fold(self) -> None:
         """Put the sums of the rows in the place of what is kept, where it tells enough; else wait for as much again."""
         if self._folded is None:
-            few = self._thinned()
+            if not np.isfinite(self.powers).all():  # a reading that is none; who asks for the fit is told
+                self._ready = 2 * self._ready
+                return
+            few = self._thinned(THIN)
             if not few.settled or not few.weakest[0] * math.sqrt(few.count / self._held) < SURE:
                 self._ready = 2 * self._ready
                 return
@@ -332,14 +383,9 @@ class Readings:
         self._held, self._ready = 0, BLOCK
         self._kept = self._kept[:BLOCK].copy()
 
-    def _axes(self, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return centre (3,), turn (3, 3) and axes (3,) of an ellipsoid."""
-        axes, turn = np.linalg.eigh(matrix_of(theta))
-        return theta[:3].copy(), np.ascontiguousarray(turn), axes
-
     def _near(self, theta: FloatArray, variance: float, parts: FloatArray) -> Sums:
         """Return the sums over what is kept, at theta; `parts` are of rows with distances extrapolated to theta = 0."""
-        centre, turn, axes = self._axes(theta)
+        centre, turn, axes = _axes(theta)
         back = np.eye(ROW)
         back[:SHAPE, :SHAPE] = _turned(turn).T
         change = _at(-theta) @ back
@@ -351,7 +397,7 @@ class Readings:
 
     def _total(self, theta: FloatArray) -> FloatArray:
         """Return `total` over everything, at theta."""
-        centre, turn, axes = self._axes(theta)
+        centre, turn, axes = _axes(theta)
         upper = np.zeros((ROW, ROW))
         _distance.add_total(self._kept[: self._held], centre, turn, axes, upper)
         back = np.eye(ROW)
@@ -359,23 +405,32 @@ class Readings:
         here = np.asarray(back @ _whole(upper) @ back.T)
         return here if self._folded is None else here + _total_at(self._folded, theta)
 
-    def _thinned(self) -> Fit:
-        """Return the fit of `THIN` to twice as many of what is kept."""
+    def _thinned(self, count: int) -> Fit:
+        """Return the fit of `count` to twice as many of what is kept."""
         few = Readings(soft_iron=self._soft_iron)
-        few._kept = np.ascontiguousarray(self._kept[: self._held : self._held // THIN])
+        few._kept = np.ascontiguousarray(self._kept[: self._held : self._held // count])
         few._held = len(few._kept)
         _moments.add(few._kept, np.zeros(3), 1.0, few.powers)
         return few.fit()
 
     def fit(self) -> Fit:
-        """Return the ellipsoid of maximum likelihood; at least one reading more than it has parameters is needed."""
-        start = _moments.start(self.powers, soft_iron=self._soft_iron)
-        begin, rounds = theta_of(start.centre, start.matrix), ROUNDS
-        if self._held > BLOCK:  # not folded for want of motion: a few of them say whether a search has an end
-            few = self._thinned()
-            begin, rounds = (few.theta, ROUNDS) if few.settled else (begin, FEW_ROUNDS)
+        """Return the ellipsoid of maximum likelihood; at least one reading more than it has parameters is needed.
+
+        Of more than `BLOCK` readings that could not be folded for want of motion some are tried first: where these
+        leave so much open that all of them would, theirs is given.
+        """
+        begin = None
+        if self._held > BLOCK:
+            few = self._thinned(THIN)
+            few = few if few.settled else self._thinned(BLOCK // 2)
+            if not few.settled or few.weakest[0] * math.sqrt(few.count / self._held) > SURELY * HOPELESS:
+                return few
+            begin = few.theta
+        if begin is None:
+            start = _moments.start(self.powers, soft_iron=self._soft_iron)
+            begin = theta_of(start.centre, start.matrix)
         freedom = self.count - self.size
-        theta, total, settled = _search(self._total, begin, self._basis, freedom, rounds)
+        theta, total, settled = _search(self._total, begin, self._basis, freedom)
         sums = self._near(theta, variance_of(total, freedom), self._parts.copy())
         if self._folded is not None:
             sums = sums.plus(self._folded.by(_at(theta)))

@@ -1,14 +1,20 @@
 """Readings in CSV files of anybody: which columns hold the field and the attitude is read from the header.
 
 A header such as `time,mag_x [uT],mag_y [uT],mag_z [uT],qw,qx,qy,qz` says it in most people's words; columns are named
-where it does not. Commas, semicolons or tabs stand between them. A quaternion's columns are known by w x y z, in any
-order.
+where it does not. Commas, semicolons or tabs stand between them, decimals have a point. Lines that begin with # or %
+are comments; the last of them is the header where none stands below. A quaternion's columns are known by w x y z, in
+any order; one of four zeros is none.
 """
 
 from __future__ import annotations
 
+import codecs
+import csv
+import math
 import re
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,15 +42,21 @@ FIELD_WORDS = frozenset(
     """m b h mag magn magnet magnetic magnetometer magneticfield magfield field compass raw rawmag magraw
     fieldmagneticfield magneticfieldmagneticfield""".split()
 )
-"""What stands before x, y, z in the names of a field's columns, without signs between."""
+"""What stands before x, y, z in the names of a field's columns, without signs and a sensor's number between."""
 
 ATTITUDE_WORDS = frozenset(
     """q quat quaternion orientation rotation rotationws attitude att poseorientation poseposeorientation""".split()
 )
 """What stands before w, x, y, z in the names of an attitude's columns."""
 
+COMMENT = ("#", "%")
+SIGNS = ",;\t"
+PLAIN = "write 1234.5: a point before the decimals, nothing between thousands"
+
 _FILE = inputs.Kind("table", CalibrationError, "must be CSV in UTF-8 with a header")
 _BRACKET = re.compile(r"[\[(]\s*([^\])]*?)\s*[\])]")
+_QUOTED = re.compile(r'"[^"]*"')
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +79,19 @@ class Column:
     unit: str | None
 
 
+@dataclass(frozen=True)
+class Head:
+    """The header: its line's number and columns, how many lines stand above the rows, and what is between columns."""
+
+    line: int
+    columns: tuple[Column, ...]
+    above: int
+    sign: str
+
+
 def column_of(name: str) -> Column:
     """Return what a name in a header says."""
-    plain = name.strip().strip('"')
+    plain = name.strip()
     bracket = _BRACKET.search(plain)
     unit = UNITS.get(bracket.group(1).lower()) if bracket else None
     bare = _BRACKET.sub("", plain).strip().lower()
@@ -86,102 +108,185 @@ def read(path: Path, names: str | None, attitude: str) -> Table:
     Raises `CalibrationError` with file and line.
     """
     where = Where(str(path))
-    lines = inputs.lines(str(path), _FILE)
-    number, header = next(((i, line) for i, line in enumerate(lines, 1) if line.strip()), (1, ""))
-    sign = max(",;\t", key=header.count)
-    columns = [column_of(name) for name in header.lstrip("#").split(sign)]
-    if all(decimal(column.name) is not None for column in columns):
-        remedy = "write one, as mag_x,mag_y,mag_z"
-        raise CalibrationError(
-            "first line", header.strip(), where=Where(str(path), number), allowed="must be a header", remedy=remedy
-        )
-    place = Where(str(path), number)
+    lines = text_of(path)
+    head = head_of(lines, where)
+    columns, place = head.columns, Where(str(path), head.line)
     field = named(columns, names, 3, place, "--sensor") if names else known(columns, FIELD_WORDS, "xyz", place)
     turns: list[int] = []
     if attitude == "truth":
         turns = known(columns, ATTITUDE_WORDS, "wxyz", place)
     elif attitude != "none":
         turns = named(columns, attitude, 4, place, "--attitude")
-    values = numbers(lines, number, sign, columns, [*field, *turns], where)
-    unit = columns[field[0]].unit
+    unit = unit_of([columns[i] for i in field], place)
+    values = numbers(lines, head, [*field, *turns], where)
     used = tuple(columns[i].name for i in (*field, *turns))
     return Table(values[:, :3], values[:, 3:] if turns else None, unit, used)
 
 
+def text_of(path: Path) -> list[str]:
+    """Return a file's lines, of UTF-8, of UTF-16 with its mark, or of Latin-1. Raises `CalibrationError` otherwise."""
+    data = inputs.content(str(path), _FILE)
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        text = data.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0" if is_wide else data.decode("latin-1")
+    if _CONTROL.search(text):
+        remedy = "save it as text, CSV in UTF-8"
+        raise CalibrationError("table", "is not text", where=Where(str(path)), allowed=_FILE.allowed, remedy=remedy)
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def cells_of(line: str, sign: str) -> list[str]:
+    """Return the cells of one line, quotes taken off."""
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=sign, skipinitialspace=True), [])]
+
+
+def head_of(lines: Sequence[str], where: Where) -> Head:
+    """Return the header: the first line that is no comment, or the comment above it where that holds numbers."""
+    number = next((i for i, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith(COMMENT)), 0)
+    comments = [i for i, line in enumerate(lines[: number - 1 if number else None], 1) if line.strip()]
+    if not number and not comments:
+        raise CalibrationError("table", "is empty", where=where, allowed=_FILE.allowed)
+    line = number or comments[-1]
+    sign = _sign(lines[line - 1])
+    found = cells_of(lines[line - 1], sign)
+    if number and all(decimal(cell) is not None for cell in found):
+        above = cells_of(lines[comments[-1] - 1].lstrip(" \t#%"), sign) if comments else []
+        if len(above) != len(found):
+            raise CalibrationError(
+                "first line",
+                lines[line - 1].strip(),
+                where=Where(where.path, line),
+                allowed="must be a header",
+                remedy="write one, as mag_x,mag_y,mag_z",
+            )
+        return Head(comments[-1], tuple(map(column_of, above)), number - 1, sign)
+    if not number:
+        found = cells_of(lines[line - 1].lstrip(" \t#%"), sign)
+    return Head(line, tuple(map(column_of, found)), line, sign)
+
+
+def _sign(line: str) -> str:
+    """Return what stands between the cells of a line."""
+    bare = _QUOTED.sub("", line)
+    return max(SIGNS, key=bare.count)
+
+
+def unit_of(columns: Sequence[Column], where: Where) -> str | None:
+    """Return the unit that the columns of a field name. Raises `CalibrationError` where it is not one for all."""
+    units = {column.unit for column in columns} - {None}
+    if len(units) > 1:
+        names = ", ".join(column.name for column in columns)
+        remedy = "convert the columns to one unit, or mend the header"
+        raise CalibrationError("units of the field's columns", names, where=where, allowed="must be one", remedy=remedy)
+    return units.pop() if units else None
+
+
 def named(columns: Sequence[Column], names: str, count: int, where: Where, option: str) -> list[int]:
-    """Return where the columns of these names, separated by commas, stand."""
+    """Return where the columns of these names, separated by commas, stand; one word is what theirs begin with."""
     wanted = [name.strip() for name in names.split(",")]
-    if len(wanted) != count:
+    axes = "xyz" if count == 3 else "wxyz"
+    if len(wanted) == 1 and (word := re.sub(r"[^a-z0-9]", "", names.lower())):
+        places = [[i for i, c in enumerate(columns) if (c.word, c.axis) == (word, axis)] for axis in axes]
+        if all(len(place) == 1 for place in places):
+            return [place[0] for place in places]
+    if len(set(wanted)) != count or len(wanted) != count:
         allowed = f"must be {count} columns, as {'mx,my,mz' if count == 3 else 'qw,qx,qy,qz'}"
+        allowed += f"; there are {', '.join(column.name for column in columns)}"
         raise CalibrationError(option, names, where=where, allowed=allowed)
     have = [column.name for column in columns]
     for name in wanted:
-        if name not in have:
-            raise CalibrationError(
-                f"column of {option}", name, where=where, allowed=f"must be one of {', '.join(have)}"
-            )
+        if have.count(name) != 1:
+            allowed = f"must be one of {', '.join(have)}"
+            remedy = ""
+            if name in have:
+                allowed, remedy = f"stands {have.count(name)} times in the header", "give each column a name of its own"
+            raise CalibrationError(f"column of {option}", name, where=where, allowed=allowed, remedy=remedy)
     return [have.index(name) for name in wanted]
 
 
 def known(columns: Sequence[Column], words: frozenset[str], axes: str, where: Where) -> list[int]:
     """Return where the columns stand whose names are a known word and an axis; axes alone where there is none."""
     found: dict[str, list[int]] = {}
+    several: set[str] = set()
     for word in dict.fromkeys(column.word for column in columns):
         places = [[i for i, c in enumerate(columns) if (c.word, c.axis) == (word, axis)] for axis in axes]
-        if (word in words or not word) and all(len(place) == 1 for place in places):
+        if (word.rstrip("0123456789") in words or not word) and all(places):
             found[word] = [place[0] for place in places]
+            several |= {word} if any(len(place) > 1 for place in places) else set()
     if len(found) > 1:
         found.pop("", None)
-    if len(found) == 1:
+    if len(found) == 1 and not several:
         return next(iter(found.values()))
     what, option, example = ("field", "--sensor", "mx,my,mz")
     if len(axes) == 4:
         what, option, example = ("attitude", "--attitude", "qw,qx,qy,qz")
     have = ", ".join(column.name for column in columns)
     if found:
-        example = ",".join(columns[i].name for i in next(iter(found.values())))
-        raise CalibrationError(
-            f"several {what}s in the header", have, where=where, remedy=f"name one: {option} {example}"
-        )
-    raise CalibrationError(
-        f"no {what} in the header", have, where=where, remedy=f"name its columns: {option} {example} (your names)"
-    )
+        each = [f"{option} {','.join(columns[i].name for i in places)}" for places in found.values()]
+        remedy = f"name one: {' or '.join(each)}"
+        if len(found) == 1:
+            remedy = f"give each column a name of its own, then {remedy}"
+        raise CalibrationError(f"several {what}s in the header: {have}", where=where, remedy=remedy)
+    remedy = f"name its columns: {option} {example} (your names)"
+    if len(columns) == 1:
+        remedy = "put commas, semicolons or tabs between the columns, and a header above them"
+    raise CalibrationError(f"no {what} in the header: {have}", where=where, remedy=remedy)
 
 
-def numbers(
-    lines: Sequence[str], header: int, sign: str, columns: Sequence[Column], wanted: Sequence[int], where: Where
-) -> FloatArray:
-    """Return the columns `wanted` (n, columns) of the rows below the header; an empty cell and `nan` are NaN."""
-    body = [line for line in lines[header:] if line.strip()]
-    if not body:
+def numbers(lines: Sequence[str], head: Head, wanted: Sequence[int], where: Where) -> FloatArray:
+    """Return the columns `wanted` (n, columns) of the rows below the header; an empty cell and `nan` are NaN.
+
+    Raises `CalibrationError` with the line of a row of another length than the header, and of a cell that is no number.
+    """
+    count, names = len(head.columns), [head.columns[i].name for i in wanted]
+    body = [line for line in lines[head.above :] if line]
+    if body and all(line.count(head.sign) == count - 1 and '"' not in line for line in body):
+        with suppress(ValueError):
+            return np.loadtxt(body, delimiter=head.sign, comments=None, usecols=wanted, ndmin=2)
+    out = array("d")
+    for number, cells in rows(lines, head, where):
+        if len(cells) != count and (len(cells) < count or any(cell.strip() for cell in cells[count:])):
+            raise _of_another_length(lines, Where(where.path, number), len(cells), count)
+        for i, name in zip(wanted, names, strict=True):
+            try:
+                value = float(cells[i])
+            except ValueError:
+                value = math.inf
+            plain = -math.inf < value < math.inf and "_" not in cells[i]
+            out.append(value if plain else _odd(cells[i].strip(), name, Where(where.path, number)))
+    if not out:
         raise CalibrationError("table without rows", where=where)
+    return np.frombuffer(out).reshape(-1, len(wanted))
+
+
+def rows(lines: Sequence[str], head: Head, where: Where) -> Iterator[tuple[int, list[str]]]:
+    """Yield number and cells of each line below the header that is neither blank nor a comment."""
+    reader = csv.reader(lines[head.above :], delimiter=head.sign, skipinitialspace=True)
+    number = 0
     try:
-        return np.loadtxt(body, delimiter=sign, comments=None, usecols=wanted, ndmin=2)
-    except ValueError:
-        return one_by_one(lines, header, sign, columns, wanted, where)
+        for cells in reader:
+            first, number = number + 1, reader.line_num
+            if cells and (len(cells) > 1 or cells[0].strip()) and not cells[0].startswith(COMMENT):
+                yield head.above + first, cells
+    except csv.Error as cause:
+        place = Where(where.path, head.above + number + 1)
+        raise CalibrationError("table", str(cause), where=place, allowed=_FILE.allowed) from cause
 
 
-def one_by_one(
-    lines: Sequence[str], header: int, sign: str, columns: Sequence[Column], wanted: Sequence[int], where: Where
-) -> FloatArray:
-    """Return what `numbers` does, a cell at a time. Raises `CalibrationError` with the line of a cell that is none."""
-    rows = []
-    for number, line in enumerate(lines[header:], header + 1):
-        if not line.strip():
-            continue
-        cells, row = [cell.strip().strip('"') for cell in line.split(sign)], []
-        for i in wanted:
-            if i >= len(cells):
-                allowed = f"must be {len(columns)}, as in the header"
-                raise CalibrationError(
-                    "number of columns", len(cells), where=Where(where.path, number), allowed=allowed
-                )
-            value = decimal(cells[i]) if cells[i].lower() not in ("", "nan") else float("nan")
-            if value is None:
-                place = Where(where.path, number)
-                raise CalibrationError(
-                    columns[i].name, cells[i], where=place, allowed="must be a number, or empty for none"
-                )
-            row.append(value)
-        rows.append(row)
-    return np.array(rows)
+def _of_another_length(lines: Sequence[str], place: Where, cells: int, count: int) -> CalibrationError:
+    """Return the error of a row that is longer or shorter than the header."""
+    remedy = "name every column in the header, and put decimals behind a point" if cells > count else ""
+    if cells < count and not any(line.strip() for line in lines[place.line :]):
+        remedy = "the file ends within this line: leave it out"
+    allowed = f"must be {count}, as in the header"
+    return CalibrationError("number of columns", cells, where=place, allowed=allowed, remedy=remedy)
+
+
+def _odd(cell: str, name: str, where: Where) -> float:
+    """Return NaN for an empty cell and for what floats are printed as that are no number; raise otherwise."""
+    if cell.lower().lstrip("+-") in ("", "nan", "inf", "infinity"):
+        return math.nan
+    allowed, remedy = "must be a number, or empty for none", PLAIN if "," in cell else ""
+    raise CalibrationError(name, cell, where=where, allowed=allowed, remedy=remedy)

@@ -7,7 +7,8 @@ bias, of the axes scale soft_iron. Nine numbers are found: first from sums of po
 needs no start), then at the maximum of their likelihood, by distances along the normal, with the bias of the curvature
 taken out (`_surface`). The noise is taken to be alike on the three axes and far below the strength. A rotation between
 the sensor and its body cannot be seen in this way: that needs the attitude (`known_attitude`), as a direction does.
-Without soft iron the ellipsoid is a sphere, four numbers.
+Without soft iron the ellipsoid is a sphere, four numbers; soft iron that there is after all moves it, and the verdict
+says so where the motion leaves room for that (`_sphere`).
 
 The readings have to be in time order for the verdict on whiteness; nothing else depends on it. A motion that leaves a
 combination of the numbers open is refused with what is missing (`_coverage`).
@@ -21,15 +22,29 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.calibration import _coverage
+from navsense.calibration import _coverage, _sphere
 from navsense.calibration._distance import SHAPE
 from navsense.calibration._moments import Spread, spread_of
 from navsense.calibration._surface import PAIRS, Fit, Readings, matrix_of
-from navsense.calibration.checks import Extremes, checked_field
-from navsense.calibration.known_attitude import EXPLAINED, NOISELESS, SPARE, STRETCHED, WELL_EXPLAINED
+from navsense.calibration.checks import AXES, Extremes, Thinned, checked_field
 from navsense.calibration.result import Calibration
 from navsense.calibration.units import check_scale, checked_strength, checked_unit
-from navsense.calibration.verdict import FALSE_ALARM, HOPELESS, POOR, Verdict, Whiteness, correlation, weakness
+from navsense.calibration.verdict import (
+    EXPLAINED,
+    HOPELESS,
+    NOISELESS,
+    POOR,
+    SPARE,
+    STRETCHED,
+    WELL_EXPLAINED,
+    Verdict,
+    Whiteness,
+    correlation,
+    dropouts,
+    placed,
+    shape,
+    weakness,
+)
 from navsense.errors import CalibrationError
 from navsense.typing import FloatArray
 
@@ -48,6 +63,9 @@ CLEAR: Final = 10.0
 REACH: Final = 3.0
 """Deviations of noise that have to stay within the smallest radius of curvature, where a distance has one foot only."""
 
+ALIKE: Final = 1.5
+"""Stretch of a soft iron up to which readings put into another unit are taken to be right."""
+
 SUSPECTS: Final = (
     "turn the sensor through many attitudes, away from iron, magnets and currents, or leave out the readings near them"
 )
@@ -58,7 +76,8 @@ class Ellipsoid:
     """A calibration that readings are added to, part by part, as on a vehicle that moves.
 
     Readings are kept, 24 bytes each, until they tell the ellipsoid to 0.1 percent; from then on 1.6 MB of them at most.
-    The covariance is linear: with a verdict that is not ok for want of motion, errors have longer tails than it says.
+    The covariance is linear in the errors. With a verdict that is not ok for want of motion it says too little of them:
+    with `weakest` at 5 to 9 percent they are some 1.2 to 1.3 times as large as it says, and not zero on average.
     The parameters are those of `ellipsoid`. Raises `CalibrationError`.
     """
 
@@ -66,7 +85,7 @@ class Ellipsoid:
         """Start with no reading."""
         self._unit = checked_unit(unit)
         self._strength = checked_strength(strength, unit)
-        self._readings, self._extremes = Readings(soft_iron=soft_iron), Extremes()
+        self._readings, self._extremes, self._thinned = Readings(soft_iron=soft_iron), Extremes(), Thinned(3)
 
     @property
     def count(self) -> int:
@@ -80,6 +99,7 @@ class Ellipsoid:
         """
         rows = checked_field(field)
         self._extremes.update(rows)
+        self._thinned.update(rows)
         self._readings.add(rows)
 
     def solve(self) -> Calibration:
@@ -88,7 +108,20 @@ class Ellipsoid:
         Raises `CalibrationError` where none can be trusted.
         """
         self._check_count()
+        try:
+            return self._solved()
+        except CalibrationError as error:
+            other = _other_unit(self._thinned.rows)
+            if other is None:
+                raise
+            raise other from error
+
+    def _solved(self) -> Calibration:
+        """Return the calibration; raise `CalibrationError` where it cannot be trusted."""
         self._extremes.check()
+        if not np.isfinite(self._readings.powers).all():
+            remedy = "leave out the readings that are none, the first one above all"
+            raise CalibrationError("field", "cannot be squared", allowed="must be numbers of like size", remedy=remedy)
         fit, spread = self._readings.fit(), spread_of(self._readings.powers)
         explained = 1.0 - 3.0 * fit.variance / float(spread.variances.sum())
         if not _coverage.is_narrow(spread):
@@ -101,12 +134,13 @@ class Ellipsoid:
         covariance = white.inflation * (slopes @ fit.covariance @ slopes.T)
         weakest = _weakest(covariance, numbers[0])
         if not weakest <= HOPELESS:
-            raise _coverage.refusal(_coverage.gap(fit, spread, HOPELESS))
+            raise self._hopeless(fit, spread, weakest, white)
         unit = self._readings.unit
         check_scale(numbers[0] * unit, self._unit, self._strength)
         _check_misfit(fit, explained)
         _check_stretch(fit)
-        verdict = Verdict(weakest, explained, white, _reasons(fit, spread, weakest, explained, white))
+        reasons = self._strange(fit, white) + _reasons(fit, spread, weakest, explained, white)
+        verdict = Verdict(weakest, explained, white, reasons)
         return self._result(fit, numbers, covariance, verdict)
 
     def _check_count(self) -> None:
@@ -117,6 +151,25 @@ class Ellipsoid:
             what = f"{self.count} reading{'s' * (self.count != 1)}"
             allowed = f"must be at least {fewest} for {sought} parameters"
             raise CalibrationError("field", what, allowed=allowed, remedy="record for longer, while turning")
+
+    def _hopeless(self, fit: Fit, spread: Spread, weakest: float, white: Whiteness) -> CalibrationError:
+        """Return the error of a fit that leaves too much open, for want of motion or for its residuals."""
+        strange = correlation(white) if weakest <= HOPELESS * math.sqrt(white.inflation) else ()
+        strange = self._strange(fit, white) + strange
+        if not strange:
+            return _coverage.refusal(_coverage.gap(fit, spread, HOPELESS))
+        known = f"known to {100.0 * weakest:.2g} % of the field only"
+        return CalibrationError(f"residuals: {known}", allowed="must be those of noise", remedy="; ".join(strange))
+
+    def _strange(self, fit: Fit, white: Whiteness) -> tuple[str, ...]:
+        """Return what is strange about the residuals of some of the readings."""
+        gone = dropouts(self._extremes.zeros)
+        if not fit.variance > NOISELESS * fit.strength**2:
+            return gone
+        field = (self._thinned.rows - self._readings.shift) / self._readings.unit
+        residual, seen = fit.at(field)
+        strange = gone + shape(residual**2 / fit.variance, 1, self._thinned)
+        return strange + placed(residual[:, None] / fit.strength, seen, white.inflation)
 
     def _result(self, fit: Fit, numbers: FloatArray, covariance: FloatArray, verdict: Verdict) -> Calibration:
         """Return all of it in the unit of the readings."""
@@ -213,21 +266,38 @@ def _reasons(fit: Fit, spread: Spread, weakest: float, explained: float, white: 
     reasons += correlation(white)
     if explained < WELL_EXPLAINED:
         reasons += (f"{100.0 * explained:.3g} % of the readings' variance explained: {SUSPECTS}",)
-    return reasons + _iron_left_out(fit)
+    if fit.basis.shape[1] < SHAPE and fit.variance > 0.0:
+        reasons += _sphere.reasons(fit, spread)
+    return reasons
 
 
-def _iron_left_out(fit: Fit) -> tuple[str, ...]:
-    """Return the reason that soft iron is which a sphere leaves out: significant by the score, and not small."""
-    from scipy.special import chdtri
+def _other_unit(field: FloatArray) -> CalibrationError | None:
+    """Return the error of an axis in another unit than the two others, where all would be well but for that."""
+    with np.errstate(all="ignore"):
+        away = np.log10(field.std(axis=0))
+        away -= np.median(away)
+    if not np.isfinite(away).all():
+        return None
+    axis = int(np.abs(away).argmax())
+    near = int(np.rint(away[axis]))
+    for power in (near, near - 1, near + 1) if near else ():
+        factor = np.ones(3)
+        factor[axis] = 10.0**-power
+        if not _fits(field * factor):
+            continue
+        what, allowed = f"looks like {10.0**power:g} times the others", "must be in the unit of the other axes"
+        remedy = f"give all three axes in one unit: multiply this one by {10.0**-power:g}, unless the axis is broken"
+        return CalibrationError(f"field along {AXES[axis]}", what, allowed=allowed, remedy=remedy)
+    return None
 
-    if fit.basis.shape[1] == SHAPE or not fit.variance > 0.0:
-        return ()
-    total = fit.sums.total
-    score = total[:SHAPE, 9] - fit.variance * total[:SHAPE, 10]
-    values, vectors = np.linalg.eigh(total[:SHAPE, :SHAPE])
-    step = vectors @ ((vectors.T @ score) / np.maximum(values, NOISELESS * values[-1]))
-    iron = matrix_of(step) / fit.strength
-    size = float(np.linalg.norm(iron - np.eye(3) * np.trace(iron) / 3.0))
-    if float(score @ step) / fit.variance < chdtri(SHAPE - 4, FALSE_ALARM) or size < POOR:
-        return ()
-    return (f"soft iron of some {100.0 * size:.2g} % is seen: calibrate with soft iron",)
+
+def _fits(field: FloatArray) -> bool:
+    """Tell whether readings (n, 3) lie on an ellipsoid that they tell and that soft iron makes."""
+    if not np.isfinite(field).all():
+        return False
+    stream = Readings(soft_iron=True)
+    stream.add(field)
+    fit = stream.fit()
+    axes = np.linalg.eigvalsh(matrix_of(fit.theta))
+    alike = axes[2] <= ALIKE * axes[0] and math.sqrt(fit.variance) <= HOPELESS * fit.strength
+    return bool(alike) and fit.settled and fit.weakest[0] <= HOPELESS

@@ -21,15 +21,33 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from navsense.calibration._axes import check_direction, check_sign, check_stretch, mounting
 from navsense.calibration._fit import TRACELESS, Fit, Sums, plane, refined, residual, start, variances
 from navsense.calibration._motion import FAINT, FEIGNED, Motion, motion
+from navsense.calibration._residuals import Residuals
 from navsense.calibration._statistics import Statistics
-from navsense.calibration.checks import Extremes, checked_field, checked_rotation
+from navsense.calibration.checks import Extremes, Thinned, checked_field, checked_rotation, checked_switch
 from navsense.calibration.result import Calibration
-from navsense.calibration.units import check_scale, checked_strength, checked_unit
-from navsense.calibration.verdict import HOPELESS, LEVELS, STEP, Verdict, Whiteness, correlation, weakness, whiteness
+from navsense.calibration.units import check_scale, checked_positive, checked_strength, checked_unit
+from navsense.calibration.verdict import (
+    EXPLAINED,
+    HOPELESS,
+    LEVELS,
+    NOISELESS,
+    POOR,
+    SPARE,
+    STEP,
+    WELL_EXPLAINED,
+    Verdict,
+    Whiteness,
+    correlation,
+    dropouts,
+    surplus,
+    weakness,
+    whiteness,
+)
 from navsense.errors import CalibrationError
-from navsense.typing import FloatArray, Quaternions, Vectors
+from navsense.typing import AnyArray, FloatArray, Quaternions, Vectors
 
 ATTITUDE_STDDEV: Final = math.radians(0.5)
 """Radians that an attitude is off by about each axis where nothing else is said."""
@@ -37,26 +55,20 @@ ATTITUDE_STDDEV: Final = math.radians(0.5)
 DROWNED: Final = 0.5
 """Feigned part, were the residuals all attitude errors, above which nothing is given: more error than motion."""
 
-SPARE: Final = 10
-"""Readings beyond those that the parameters need: the residuals' deviation is known to 13 percent."""
+LARGEST_STDDEV: Final = 0.5
+"""Radians that attitudes may be said to be off by: no motion is more than such errors."""
 
-EXPLAINED: Final = 0.5
-"""Share of the readings' variance that the model has to explain."""
+FULL: Final = FAINT / ATTITUDE_STDDEV**2
+"""Feigned part for a radian up to which a motion is not what is missing, where no attitude errors are seen."""
 
-WELL_EXPLAINED: Final = 0.9
-"""Share below which the verdict is not ok."""
-
-STRETCHED: Final = 5.0
-"""Ratio of the soft iron's largest stretch to its smallest that no iron makes: an axis is not seen."""
-
-TURNED: Final = math.radians(30.0)
-"""Turn of a soft iron from which it is not iron but a mounting: other axes than the attitude's."""
-
-NOISELESS: Final = 1e-13
-"""Residual variance, of the field's, that is rounding: it says nothing about whiteness."""
+AMPLE: Final = 10.0
+"""Up to which it is not, whatever is seen: turns of some 20 degrees about all axes."""
 
 SAMPLED: Final = 2000
 """Readings on which other meanings of an attitude are tried."""
+
+MISREAD: Final = 1e-6
+"""Share of the variance left open, a thousandth of the field, up to which an attitude is not said to mean another."""
 
 SUSPECTS: Final = (
     "check that readings and attitudes are of the same instants, that the attitude is w x y z from sensor to world,"
@@ -64,13 +76,16 @@ SUSPECTS: Final = (
 )
 """Where readings and attitudes do not belong together."""
 
+ERRORS: Final = "no more than errors of the attitude that the residuals show"
+"""What a motion may be."""
+
 MEANINGS: Final = {
     "x y z w, from sensor to world": ((3, 0, 1, 2), 1.0),
     "w x y z, but from world to sensor": ((0, 1, 2, 3), -1.0),
 }
 """What else an attitude's four numbers may mean: where w x y z stand in them, the sign of x y z.
 
-Both at once are another rotation's w x y z, with the frames turned by a quarter: `TURNED` tells.
+Both at once are another rotation's w x y z, with the frames turned by a quarter: the mounting tells (`_axes`).
 """
 
 
@@ -88,16 +103,17 @@ class KnownAttitude:
         soft_iron: bool = True,
         direction: ArrayLike | None = None,
         attitude_stddev: float = ATTITUDE_STDDEV,
+        noise_stddev: float | None = None,
     ) -> None:
         """Start with no reading."""
         self._unit = checked_unit(unit)
         self._strength = checked_strength(strength, unit)
-        self._soft_iron = soft_iron
+        self._soft_iron = checked_switch("soft_iron", soft_iron)
         self._direction = _checked_direction(direction)
-        if not (math.isfinite(attitude_stddev) and attitude_stddev >= 0.0):
-            raise CalibrationError("attitude_stddev", attitude_stddev, allowed="must be at least 0 (rad)")
-        self._attitude_stddev = float(attitude_stddev)
+        self._attitude_stddev = _checked_stddev(attitude_stddev)
+        self._noise_stddev = checked_positive("noise_stddev", noise_stddev)
         self._statistics, self._extremes = Statistics(), Extremes()
+        self._kept, self._turns = Thinned(3), Thinned(4)
 
     @property
     def count(self) -> int:
@@ -113,6 +129,8 @@ class KnownAttitude:
         turns = checked_rotation(rotation_ws, rows.shape[0])
         self._statistics.update(rows, turns)
         self._extremes.update(rows)
+        self._kept.update(rows)
+        self._turns.update(turns)
 
     def solve(self) -> Calibration:
         """Return the calibration from all readings so far; more may be added afterwards.
@@ -138,22 +156,55 @@ class KnownAttitude:
         _check_motion(turned, self._attitude_stddev, first)
         fit, covariance, noise = refined(sums, first)
         explained = 1.0 - float(np.trace(noise)) / sums.variance
+        residuals = Residuals.of(self._kept, self._turns, self._statistics.first, sums, fit)
+        found = dropouts(self._extremes.zeros) + residuals.outliers(self._kept)
+        if self._direction is not None:
+            check_direction(sums, fit)
         if explained < EXPLAINED:
-            raise _misfit(explained)
-        seen = math.sqrt(float(np.trace(noise)) / 2.0) / fit.scale if self._attitude_stddev > 0.0 else 0.0
-        if turned.feigned * seen**2 > DROWNED:
-            raise _undetermined(f"{turned}, no more than errors of the attitude that the residuals show", turned, fit)
-        _check_stretch(fit)
-        _check_sign(fit)
-        check_scale(fit.scale * sums.size, self._unit, self._strength)
+            raise _misfit(explained, found)
         white = _whiteness(self._statistics, sums, fit)
+        shown = residuals.turns(white.inflation)
+        ample = turned.feigned <= (AMPLE if shown else FULL)
+        if ample:
+            check_stretch(fit)
+        seen = max(math.sqrt(float(np.trace(noise)) / 2.0) / fit.scale * (self._attitude_stddev > 0.0), shown)
+        if turned.feigned * seen**2 > DROWNED:
+            raise _drowned(seen, found) if ample else _undetermined(f"{turned}, {ERRORS}", turned, fit)
+        check_stretch(fit)
+        check_sign(fit)
+        check_scale(fit.scale * sums.size, self._unit, self._strength)
         covariance = covariance * white.inflation
-        verdict = self._verdict(turned, seen, explained, white, covariance, fit)
-        if verdict.weakest > HOPELESS * math.sqrt(white.inflation):
-            raise _undetermined(f"known to {100.0 * verdict.weakest:.2g} % of the field only, {turned}", turned, fit)
-        if verdict.weakest > HOPELESS:
-            raise _coloured(verdict)
+        weakest = math.sqrt(float(np.linalg.eigvalsh(covariance)[-1]))
+        if weakest > HOPELESS * math.sqrt(white.inflation):
+            raise _unknown(turned, fit, weakest, ample=ample)
+        if weakest > HOPELESS:
+            raise _coloured(weakest, white)
+        remedy = f"{turned}; {turned.remedy}, or record for longer" if not ample else "record for longer"
+        reasons = found + residuals.places(white.inflation) + self._surplus(sums, fit, noise) + correlation(white)
+        weak = weakness(weakest, remedy)
+        reasons = reasons + weak if weakest <= POOR * math.sqrt(white.inflation) else weak + reasons  # the cause first
+        reasons += self._doubts(turned, seen, shown, ample=ample)
+        if explained < WELL_EXPLAINED:
+            reasons += (f"{100.0 * explained:.3g} % of the readings' variance explained: {SUSPECTS}",)
+        verdict = Verdict(weakest, explained, white, reasons + mounting(fit))
         return self._result(sums, fit, covariance, noise, verdict)
+
+    def _surplus(self, sums: Sums, fit: Fit, noise: FloatArray) -> tuple[str, ...]:
+        """Return the reason that residuals are which are beyond the declared noise and the attitude's errors."""
+        if self._noise_stddev is None:
+            return ()
+        turning = self._attitude_stddev * fit.scale * sums.size  # across the field: two of three axes
+        found = sums.size * math.sqrt(float(np.trace(noise)) / 3.0)
+        return surplus(found, math.sqrt(self._noise_stddev**2 + 2.0 / 3.0 * turning**2), self._unit)
+
+    def _doubts(self, turned: Motion, seen: float, shown: float, *, ample: bool) -> tuple[str, ...]:
+        """Return the reason that attitude errors are: those declared, seen in the residuals, or all of these."""
+        feigned = turned.feigned * self._attitude_stddev**2
+        if feigned > FAINT:
+            return (_faint(turned, self._attitude_stddev, feigned),)
+        if turned.feigned * shown**2 > FAINT:
+            return (_suspect(turned, shown, ample=ample),)
+        return (_suspect(turned, seen, ample=ample),) if turned.feigned * seen**2 > FEIGNED else ()
 
     def tried(self, field: Vectors, rotation_ws: Quaternions) -> tuple[float, float]:
         """Return how other readings (n, 3), (n, 4) fit the model, and how far their soft iron is from none.
@@ -175,21 +226,6 @@ class KnownAttitude:
             what = f"{self.count} reading{'s' * (self.count != 1)}"
             allowed = f"must be at least {fewest} for {sought} parameters"
             raise CalibrationError("field", what, allowed=allowed, remedy="record for longer, while turning")
-
-    def _verdict(
-        self, turned: Motion, seen: float, explained: float, white: Whiteness, covariance: FloatArray, fit: Fit
-    ) -> Verdict:
-        """Return the verdict; `seen` (rad) is the attitude error that would make all of the residuals."""
-        weakest = math.sqrt(float(np.linalg.eigvalsh(covariance)[-1]))
-        reasons = weakness(weakest, f"{turned}; {turned.remedy}, or record for longer") + correlation(white)
-        feigned = turned.feigned * self._attitude_stddev**2
-        if feigned > FAINT:
-            reasons += (_faint(turned, self._attitude_stddev, feigned),)
-        elif turned.feigned * seen**2 > FEIGNED:
-            reasons += (_suspect(turned, seen),)
-        if explained < WELL_EXPLAINED:
-            reasons += (f"{100.0 * explained:.3g} % of the readings' variance explained: {SUSPECTS}",)
-        return Verdict(weakest, explained, white, reasons + _mounting(fit))
 
     def _result(self, sums: Sums, fit: Fit, covariance: FloatArray, noise: FloatArray, verdict: Verdict) -> Calibration:
         """Return all of it in the unit of the readings."""
@@ -222,29 +258,37 @@ def known_attitude(
     soft_iron: bool = True,
     direction: ArrayLike | None = None,
     attitude_stddev: float = ATTITUDE_STDDEV,
+    noise_stddev: float | None = None,
 ) -> Calibration:
     """Return the calibration of readings (n, 3) with attitudes (n, 4), w x y z, sensor to world, in time order.
 
     `unit` is that of the readings ("T", "mT", "uT", "nT", "G", "mG", None for any numbers), `strength` the field's own
     strength in it, `direction` (3,) the field's in the world where they are known. `soft_iron` False: the sensor has
-    none. `attitude_stddev` (rad) is what the attitudes are off by about each axis.
+    none. `attitude_stddev` (rad) is what the attitudes are off by about each axis, `noise_stddev` the sensor's own
+    noise on one axis in the unit, where it is known: residuals that are beyond both are a reason.
 
     Raises `CalibrationError` for what is no record of a magnetometer, and where no calibration can be trusted.
     """
     stream = KnownAttitude(
-        unit=unit, strength=strength, soft_iron=soft_iron, direction=direction, attitude_stddev=attitude_stddev
+        unit=unit,
+        strength=strength,
+        soft_iron=soft_iron,
+        direction=direction,
+        attitude_stddev=attitude_stddev,
+        noise_stddev=noise_stddev,
     )
     stream.update(field, rotation_ws)
     stream.sums()
     try:
         result = stream.solve()
     except CalibrationError as error:
-        meant = _misread(stream, field, rotation_ws)
+        bound = 1.0 - WELL_EXPLAINED if error.what.startswith("motion") else MISREAD
+        meant = _misread(stream, field, rotation_ws, bound)
         if meant:
             raise _otherwise(meant) from error
         raise
     if not result.verdict.ok:
-        meant = _misread(stream, field, rotation_ws)
+        meant = _misread(stream, field, rotation_ws, MISREAD)
         if meant:
             raise _otherwise(meant)
     return result
@@ -260,13 +304,30 @@ def _checked_direction(direction: ArrayLike | None) -> FloatArray | None:
         raise CalibrationError("direction", str(error), allowed="must be three finite numbers, not all 0") from error
     if vector.shape != (3,) or not np.isfinite(vector).all() or not vector.any():
         raise CalibrationError("direction", direction, allowed="must be three finite numbers, not all 0")
+    vector = vector / np.abs(vector).max()
     return np.asarray(vector / np.linalg.norm(vector))
+
+
+def _checked_stddev(stddev: float) -> float:
+    """Return the deviation of attitudes (rad); raise `CalibrationError` for what is none."""
+    given: AnyArray = np.asarray(stddev)
+    allowed = f"must be from 0 to {LARGEST_STDDEV:g} (rad)"
+    if given.ndim or given.dtype.kind not in "fiu":
+        raise CalibrationError("attitude_stddev", stddev, allowed=allowed)
+    if not 0.0 <= float(given) <= LARGEST_STDDEV:
+        remedy = "give radians, 0.0087 for half a degree"
+        raise CalibrationError("attitude_stddev", f"{float(given):.6g}", allowed=allowed, remedy=remedy)
+    return float(given)
 
 
 def _check_motion(turned: Motion, stddev: float, fit: Fit) -> None:
     """Raise `CalibrationError` where attitude errors (rad) may be all the motion that tells some of the parameters."""
-    if not math.isfinite(turned.feigned) or turned.feigned * stddev**2 > FEIGNED:
-        raise _undetermined(str(turned), turned, fit)
+    if math.isfinite(turned.feigned) and turned.feigned * stddev**2 <= FEIGNED:
+        return
+    error = _undetermined(str(turned), turned, fit)
+    if turned.feigned * ATTITUDE_STDDEV**2 <= FEIGNED:
+        error.remedy += f"; or check attitude_stddev, {stddev:.3g} rad are {math.degrees(stddev):.3g} deg"
+    raise error
 
 
 def _faint(turned: Motion, stddev: float, feigned: float) -> str:
@@ -277,12 +338,15 @@ def _faint(turned: Motion, stddev: float, feigned: float) -> str:
     )
 
 
-def _suspect(turned: Motion, seen: float) -> str:
+def _suspect(turned: Motion, seen: float, *, ample: bool) -> str:
     """Return the reason that residuals are which attitude errors `seen` (rad) may have made."""
-    return (
-        f"{turned}, residuals as attitude errors of {math.degrees(seen):.2g} deg make: if they are, it is wrong by"
-        f" {100.0 * min(1.0, turned.feigned * seen**2):.2g} %; {turned.remedy}"
-    )
+    wrong = f"as attitude errors of {math.degrees(seen):.2g} deg make: if they are, it is wrong by"
+    part = f"{100.0 * min(1.0, turned.feigned * seen**2):.2g} %"
+    if ample:
+        return (
+            f"residuals of {100.0 * math.sqrt(2.0 / 3.0) * seen:.2g} % of the field an axis, {wrong} {part}; {SUSPECTS}"
+        )
+    return f"{turned}, residuals {wrong} {part}; {turned.remedy}"
 
 
 def _undetermined(what: str, turned: Motion, fit: Fit) -> CalibrationError:
@@ -294,16 +358,32 @@ def _undetermined(what: str, turned: Motion, fit: Fit) -> CalibrationError:
     return CalibrationError(f"motion: {what}", allowed=allowed, remedy=turned.remedy)
 
 
-def _coloured(verdict: Verdict) -> CalibrationError:
+def _drowned(seen: float, found: tuple[str, ...]) -> CalibrationError:
+    """Return the error of residuals as large as attitude errors `seen` (rad) make, with what was found of readings."""
+    what, remedy = f"{100.0 * math.sqrt(2.0 / 3.0) * seen:.2g} % of the field an axis", "; ".join((*found, SUSPECTS))
+    return CalibrationError("residuals", what, allowed="must be small against the field", remedy=remedy)
+
+
+def _unknown(turned: Motion, fit: Fit, weakest: float, *, ample: bool) -> CalibrationError:
+    """Return the error of a combination of parameters that is known too badly."""
+    known = f"known to {100.0 * weakest:.2g} % of the field only"
+    if not ample:
+        return _undetermined(f"{known}, {turned}", turned, fit)
+    allowed = f"must be known to {100.0 * HOPELESS:g} %"
+    return CalibrationError("field", known, allowed=allowed, remedy=f"record for longer, or {SUSPECTS}")
+
+
+def _coloured(weakest: float, white: Whiteness) -> CalibrationError:
     """Return the error of residuals that hang together so much that nothing is known."""
-    known = f"known to {100.0 * verdict.weakest:.2g} % of the field only"
-    return CalibrationError(f"residuals: {known}", allowed="must be white", remedy=correlation(verdict.whiteness)[0])
+    known = f"known to {100.0 * weakest:.2g} % of the field only"
+    return CalibrationError(f"residuals: {known}", allowed="must be white", remedy=correlation(white)[0])
 
 
-def _misfit(explained: float) -> CalibrationError:
-    """Return the error of readings and attitudes that do not belong together."""
+def _misfit(explained: float, found: tuple[str, ...]) -> CalibrationError:
+    """Return the error of readings and attitudes that do not belong together, with what was found of the readings."""
     what = f"{100.0 * max(explained, 0.0):.2g} % of the readings' variance explained by the attitude"
-    return CalibrationError("field", what, allowed=f"must be at least {100.0 * EXPLAINED:g} %", remedy=SUSPECTS)
+    remedy = "; ".join((*found, SUSPECTS))
+    return CalibrationError("field", what, allowed=f"must be at least {100.0 * EXPLAINED:g} %", remedy=remedy)
 
 
 def _otherwise(meaning: str) -> CalibrationError:
@@ -311,37 +391,6 @@ def _otherwise(meaning: str) -> CalibrationError:
     remedy = "give unit quaternions w x y z that take sensor coordinates to world coordinates"
     allowed = "must be w x y z, from sensor to world"
     return CalibrationError("rotation_ws", f"fits the readings when read as {meaning}", allowed=allowed, remedy=remedy)
-
-
-def _check_sign(fit: Fit) -> None:
-    """Raise `CalibrationError` where the soft iron has no positive determinant."""
-    if np.linalg.det(fit.iron) > 0.0:
-        return
-    what = "left-handed: an axis has the wrong sign" if fit.seeks_iron else "against the direction given"
-    remedy = "turn the sign of an axis of the sensor, or of the direction (it points down in the north)"
-    raise CalibrationError("field", what, allowed="must lie along direction, in right-handed axes", remedy=remedy)
-
-
-def _check_stretch(fit: Fit) -> None:
-    """Raise `CalibrationError` where the soft iron is none: an axis that hardly sees the field."""
-    stretches = np.linalg.svd(fit.iron)[1]
-    if stretches[0] > STRETCHED * stretches[-1]:
-        what = f"stretches one way {stretches[0] / max(stretches[-1], 1e-300):.3g} times as much as another"
-        remedy = "check that all three axes work and are in one unit, and that the motion is about two axes at least"
-        raise CalibrationError("soft_iron", what, allowed=f"must be at most {STRETCHED:g}", remedy=remedy)
-
-
-def _mounting(fit: Fit) -> tuple[str, ...]:
-    """Return the reason that a soft iron is which turns the field, as a mounting does, none where it is iron."""
-    left, _, right = np.linalg.svd(fit.iron)
-    angle = math.acos(min(1.0, max(-1.0, 0.5 * (float(np.trace(left @ right)) - 1.0))))
-    if angle < TURNED:
-        return ()
-    reason = (
-        f"the soft iron turns the field by {math.degrees(angle):.3g} deg: the readings' axes are not those of the"
-        " attitude; turn the readings into these, or give the attitude of the readings' axes, w x y z"
-    )
-    return (reason,)
 
 
 def _whiteness(statistics: Statistics, sums: Sums, fit: Fit) -> Whiteness:
@@ -379,14 +428,19 @@ def _numbers(fit: Fit) -> tuple[tuple[str, ...], FloatArray]:
     return tuple(names[i] for i in kept), slopes[kept]
 
 
-def _misread(stream: KnownAttitude, field: ArrayLike, rotation_ws: ArrayLike) -> str:
-    """Return what the attitudes mean instead, where that explains the readings and what they should mean does not."""
+def _misread(stream: KnownAttitude, field: ArrayLike, rotation_ws: ArrayLike, bound: float) -> str:
+    """Return what the attitudes mean instead, where that explains the readings and what they should mean does not.
+
+    No more than `bound` of the readings' variance has to be left open for what they should mean to hold.
+    """
     rows, turns = checked_field(field), checked_rotation(rotation_ws, np.shape(field)[0])
     step = max(1, rows.shape[0] // SAMPLED)
     rows, turns = np.ascontiguousarray(rows[::step]), turns[::step]
     if rows.shape[0] < SPARE or not np.ptp(rows):
         return ""
     unexplained, _ = stream.tried(rows, np.ascontiguousarray(turns))
+    if unexplained <= bound:
+        return ""
     fitting = []
     for meaning, (order, sign) in MEANINGS.items():
         other = turns[:, order] * np.array((1.0, sign, sign, sign))

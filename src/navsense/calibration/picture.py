@@ -6,19 +6,23 @@ Three projections with the circle of the field's strength, the length of every r
     without            r = (|c| - scale) / |soft_iron^-T c / |c||                      one number a reading
 
 c = soft_iron^-1 (m - bias). The second is, to first order, the distance of m from the fitted ellipsoid, so that it has
-the noise of one axis. Needs matplotlib, the extra `picture`.
+the noise of one axis. Readings that no calibration was made of are drawn as they are, with the reason. Needs
+matplotlib, the extra `picture`.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from navsense.calibration.checks import checked_field, checked_rotation
 from navsense.calibration.result import Calibration
 from navsense.compiled import kernel
 from navsense.errors import CalibrationError, Where
@@ -31,12 +35,26 @@ SUFFIXES = (".png", ".svg", ".pdf")
 MOST_POINTS = 3000
 """Readings that are drawn, evenly chosen; more would be one blot."""
 
-SHOWN = {"T": (1e6, "µT", 1e9, "nT"), "uT": (1.0, "µT", 1e3, "nT"), "mT": (1e3, "µT", 1e6, "nT")}
+SHOWN = {
+    "T": (1e6, "µT", 1e9, "nT"),
+    "mT": (1e3, "µT", 1e6, "nT"),
+    "uT": (1.0, "µT", 1e3, "nT"),
+    "nT": (1e-3, "µT", 1.0, "nT"),
+}
 """Units that are drawn as others: factor and name for fields, factor and name for residuals."""
 
 BINS = 61
 WIDEST = 5.0
 """Deviations on each side of the histogram; what is farther out is counted in its outermost bins."""
+
+NORMAL_MEDIAN = 0.6744897501960817
+"""Median of the absolute value of a normal variable of deviation 1."""
+
+BESIDE = 100
+"""Characters of a line of the title that have room beside the legend."""
+
+TICKS = 6
+"""Intervals of an axis at most, so that its numbers have room."""
 
 BEFORE, AFTER, MODEL, DECLARED = "#d1733a", "#2b6cb0", "#1a1a1a", "#b83280"
 
@@ -49,36 +67,92 @@ def draw(
     rotation_ws: Quaternions | None = None,
     noise: float = 0.0,
 ) -> None:
-    """Write a picture (`.png`, `.svg`, `.pdf`) of readings (n, 3) before and after a calibration, in its unit.
+    """Write a picture (`.png`, `.svg`, `.pdf`) of readings (n, 3), in its unit, before and after a calibration.
 
     rotation_ws (n, 4) w x y z where the calibration has a direction; `noise` is the deviation of one sample that was
-    declared, 0 for none. Raises `CalibrationError` where the picture cannot be written, or matplotlib is not there.
+    declared, 0 for none. Raises `CalibrationError` for other arrays and numbers that are not finite, where the picture
+    cannot be written, or matplotlib is not there.
     """
-    target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
-        raise CalibrationError("picture", str(path), allowed=f"must end in {', '.join(SUFFIXES)}")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise CalibrationError("a picture needs matplotlib", remedy="pip install matplotlib") from error
-    rows = np.asarray(field, dtype=np.float64)
+    rows = checked_field(field)
+    if not rows.shape[0]:
+        raise CalibrationError("field", "no readings", allowed="must be one at least")
+    turns = None if rotation_ws is None else checked_rotation(rotation_ws, rows.shape[0])
+    if not 0.0 <= noise < math.inf:
+        raise CalibrationError("noise", noise, allowed="must be from 0 up, and finite")
+    target, figure = _target(path), _figure(8.0)
+    if calibration.unit is None:  # the strength may be in one all the same, and the picture has but one
+        calibration = replace(calibration, strength=None)
     pure = calibration.apply(rows)
-    figure = Figure(figsize=(12.0, 8.0), layout="constrained")
     grid = figure.add_gridspec(2, 6, height_ratios=(1.0, 0.85))
     for place, (first, second) in enumerate(((0, 1), (0, 2), (1, 2))):
         axes = figure.add_subplot(grid[0, 2 * place : 2 * place + 2])
         _projection(axes, rows, pure, calibration, first, second)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=4, fontsize=9, markerscale=1.5)
     _lengths(figure.add_subplot(grid[1, :4]), rows, pure, calibration)
-    _histogram(figure.add_subplot(grid[1, 4:]), residuals(rows, calibration, rotation_ws), calibration, noise)
-    verdict = "ok" if calibration.verdict.ok else "poor: " + calibration.verdict.reasons[0].partition(":")[0]
-    figure.suptitle(
-        f"{calibration.method}, {calibration.count} readings, verdict {verdict}", x=0.01, ha="left", fontsize=12
-    )
+    _histogram(figure.add_subplot(grid[1, 4:]), residuals(rows, calibration, turns), calibration, noise)
+    figure.suptitle(_title(calibration), x=0.01, ha="left", fontsize=11)
+    _save(figure, target)
+
+
+def draw_refused(path: str | os.PathLike[str], field: Vectors, reason: str, *, unit: str | None = "T") -> None:
+    """Write a picture of readings (n, 3) that no calibration was made of, and why.
+
+    Raises `CalibrationError` as `draw` does.
+    """
+    rows = checked_field(field)
+    target, figure = _target(path), _figure(4.8)
+    factor, name, _, _ = _shown(unit)
+    some = factor * rows[_some(rows.shape[0])]
+    for axes, (first, second) in zip(figure.subplots(1, 3), ((0, 1), (0, 2), (1, 2)), strict=True):
+        axes.plot(some[:, first], some[:, second], ".", color=BEFORE, markersize=2.5, alpha=0.6, rasterized=True)
+        axes.plot(0.0, 0.0, "+", color=MODEL, markersize=11)
+        _dress(axes, first, second, name)
+    why = textwrap.fill(f"{rows.shape[0]} readings, not calibrated: {reason}", 150).replace("$", r"\$")
+    figure.suptitle(why, x=0.01, ha="left", fontsize=10)
+    _save(figure, target)
+
+
+def _title(calibration: Calibration) -> str:
+    """Return method, count, and the verdict with the heads of all its reasons, in lines beside the legend."""
+    reasons = "; ".join(reason.partition(":")[0] for reason in calibration.verdict.reasons)
+    verdict = "ok" if calibration.verdict.ok else f"poor: {reasons}"
+    text = f"{calibration.method}, {calibration.count} readings, verdict {verdict}"
+    return textwrap.fill(text, BESIDE).replace("$", r"\$")
+
+
+def check_drawing() -> None:
+    """Raise `CalibrationError` where matplotlib is not there."""
+    try:
+        import matplotlib.figure  # noqa: F401 - whether it can be
+    except ImportError as error:
+        raise CalibrationError("a picture needs matplotlib", remedy="pip install 'navsense[picture]'") from error
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    """Return where a picture goes. Raises `CalibrationError` for another suffix."""
+    target = Path(path)
+    if target.suffix.lower() not in SUFFIXES:
+        raise CalibrationError("picture", str(path), allowed=f"must end in {', '.join(SUFFIXES)}")
+    return target
+
+
+def _figure(height: float) -> Any:
+    """Return an empty sheet of this height (in). Raises `CalibrationError` where matplotlib is not there."""
+    check_drawing()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(12.0, height), layout="constrained")
+
+
+def _save(figure: Any, target: Path) -> None:
+    """Write a sheet. Raises `CalibrationError` where it cannot be written."""
     try:
         figure.savefig(target, dpi=110)
     except OSError as error:
-        raise CalibrationError("picture", error.strerror or str(error), where=Where(str(target))) from error
+        remedy = "choose a folder that is there and may be written to"
+        raise CalibrationError(
+            "picture", error.strerror or str(error), where=Where(str(target)), remedy=remedy
+        ) from error
 
 
 def residuals(field: Vectors, calibration: Calibration, rotation_ws: Quaternions | None = None) -> FloatArray:
@@ -132,10 +206,23 @@ def _projection(axes: Any, field: Vectors, pure: Vectors, calibration: Calibrati
     axes.plot(radius * np.cos(turn), radius * np.sin(turn), color=MODEL, linewidth=1.0, label=label)
     axes.plot(*(factor * calibration.bias[[first, second]]), "+", color=BEFORE, markersize=11, label="bias")
     axes.plot(0.0, 0.0, "+", color=MODEL, markersize=11)
+    _dress(axes, first, second, unit)
+
+
+def _dress(axes: Any, first: int, second: int, unit: str) -> None:
+    """Give a projection its labels and one scale for both axes."""
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel(f"{'xyz'[first]} ({unit})")
     axes.set_ylabel(f"{'xyz'[second]} ({unit})")
+    axes.locator_params(nbins=TICKS)
     axes.grid(alpha=0.25)
+
+
+def _spread(values: FloatArray, unit: str) -> str:
+    """Return mean and deviation of values, with as many decimals as two figures of the deviation need."""
+    mean, deviation = float(values.mean()), float(values.std())
+    decimals = max(0, 1 - math.floor(math.log10(deviation))) if deviation > 0.0 else 6
+    return f"{mean:.{decimals}f} ± {deviation:.{decimals}f} {unit}"
 
 
 def _lengths(axes: Any, field: Vectors, pure: Vectors, calibration: Calibration) -> None:
@@ -144,7 +231,7 @@ def _lengths(axes: Any, field: Vectors, pure: Vectors, calibration: Calibration)
     rows = _some(field.shape[0])
     for points, colour, label in ((field, BEFORE, "before"), (pure, AFTER, "after")):
         length = factor * np.sqrt((points[rows] ** 2).sum(axis=1))
-        said = f"{label}: {length.mean():.5g} ± {length.std():.2g} {unit}"
+        said = f"{label}: {_spread(length, unit)}"
         axes.plot(rows, length, ".", color=colour, markersize=2.5, alpha=0.6, label=said, rasterized=True)
     axes.axhline(factor * _length(calibration), color=MODEL, linewidth=1.0)
     axes.set_xlim(0, max(1, field.shape[0] - 1))
@@ -162,8 +249,10 @@ def _histogram(axes: Any, left: FloatArray, calibration: Calibration, noise: flo
     bells: Sequence[tuple[float, str, str, str]] = ((found, MODEL, "-", "found"),)
     if noise > 0.0:
         bells = (*bells, (factor * noise, DECLARED, "--", "declared"))
-    side = WIDEST * max(deviation for deviation, *_ in bells) or 1.0
+    spread = factor * float(np.median(np.abs(left))) / NORMAL_MEDIAN  # what outliers do not widen
+    side = WIDEST * (max(spread, factor * noise) or found) or 1.0
     values = np.clip(factor * left.ravel(), -side, side)
+    beyond = int(np.count_nonzero(np.abs(factor * left) > side))
     axes.hist(values, bins=BINS, range=(-side, side), density=True, color=AFTER, alpha=0.55)
     x = np.linspace(-side, side, 401)
     for deviation, colour, line, label in bells:
@@ -173,5 +262,6 @@ def _histogram(axes: Any, left: FloatArray, calibration: Calibration, noise: flo
     axes.set_xlim(-side, side)
     axes.set_yticks([])
     axes.margins(y=0.25)
-    axes.set_xlabel(f"residual {'an axis' if left.ndim == 2 else 'along the field'} ({unit})")
+    outside = f"; {beyond} of {left.size} farther out" if beyond else ""
+    axes.set_xlabel(f"residual {'an axis' if left.ndim == 2 else 'along the field'} ({unit}){outside}")
     axes.legend(loc="upper right", fontsize=8, framealpha=0.85)

@@ -20,15 +20,28 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.calibration.units import named
+from navsense.calibration.units import checked_positive, checked_unit, named
 from navsense.calibration.verdict import Verdict, Whiteness
 from navsense.errors import CalibrationError, Where
 from navsense.inputs import Kind, content
 from navsense.series import frozen
-from navsense.typing import FloatArray, Vectors
+from navsense.typing import AnyArray, FloatArray, Vectors
 
 FORMAT: Final = "navsense calibration 1"
 """First entry of a saved calibration."""
+
+BOUND: Final = 1e-6
+"""What lengths, determinants and correlations in a file may be off by rounding."""
+
+SMALLEST: Final = math.ulp(0.0)
+"""Least scale above 0."""
+
+NAMES: Final = (
+    "scale",
+    *(f"{what}.{axis}" for what in ("direction", "bias") for axis in "xyz"),
+    *(f"soft_iron.{row}{column}" for row in "xyz" for column in "xyz"),
+)
+"""All numbers that a covariance may be of."""
 
 FILE: Final = Kind("calibration", CalibrationError, "must be a file that Calibration.save wrote")
 
@@ -59,6 +72,15 @@ class Calibration:
 
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
+        self._freeze()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what was copied or pickled, read-only again."""
+        self.__dict__.update(state)
+        self._freeze()
+
+    def _freeze(self) -> None:
+        """Make the arrays read-only."""
         for array in (self.direction, self.bias, self.soft_iron, self.covariance):
             if array is not None:
                 frozen(array)
@@ -81,12 +103,15 @@ class Calibration:
     def apply(self, field: ArrayLike) -> Vectors:
         """Return the earth's field (n, 3) or (3,) in the sensor's frame for readings of this shape, in their unit.
 
-        Rows that are NaN stay so. Raises `CalibrationError` for another shape.
+        Rows that are NaN stay so; a row gives the same to the last bit alone and among others. Raises
+        `CalibrationError` for another shape or no numbers.
         """
-        given = np.asarray(field, dtype=np.float64)
-        if given.ndim not in (1, 2) or given.shape[-1] != 3:
-            raise CalibrationError("field", f"shape {given.shape}", allowed="must be (n, 3) or (3,)")
-        return np.asarray((given - self.bias) @ self.matrix.T)
+        given = _readings(field)
+        x, y, z = (given[..., axis] - self.bias[axis] for axis in range(3))
+        out = np.empty(given.shape)
+        for axis, row in enumerate(self.matrix.tolist()):  # no product of matrices: a row is the same among others
+            out[..., axis] = row[0] * x + row[1] * y + row[2] * z
+        return out
 
     @property
     def formula(self) -> str:
@@ -122,7 +147,10 @@ class Calibration:
         try:
             Path(path).write_text(json.dumps(_plain(self), indent=1) + "\n", encoding="utf-8")
         except OSError as error:
-            raise CalibrationError("calibration", error.strerror or str(error), where=Where(str(path))) from error
+            missing = not Path(path).parent.is_dir()
+            remedy = f"make the folder {Path(path).parent} first" if missing else "give a path that can be written"
+            what = error.strerror or str(error)
+            raise CalibrationError("calibration", what, where=Where(str(path)), remedy=remedy) from error
 
     @classmethod
     def load(cls, path: str | Path) -> Calibration:
@@ -130,12 +158,27 @@ class Calibration:
         data = content(str(path), FILE)
         try:
             entries = json.loads(data)
-            if entries["format"] != FORMAT:
-                raise CalibrationError("format", entries["format"], allowed=f"must be {FORMAT}", where=Where(str(path)))
             return _from_plain(entries)
+        except CalibrationError as error:
+            error.where = Where(str(path))
+            raise
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             what = f"{type(error).__name__}: {error}"
             raise CalibrationError("calibration", what, allowed=FILE.allowed, where=Where(str(path))) from error
+
+
+def _readings(field: ArrayLike) -> FloatArray:
+    """Return readings (n, 3) or (3,) as floats, masked rows as NaN; raise `CalibrationError` for another thing."""
+    try:
+        given: AnyArray = np.asarray(field)
+    except (ValueError, TypeError) as error:
+        raise CalibrationError("field", str(error), allowed="must be numbers (n, 3) or (3,)") from error
+    if given.dtype.kind not in "fiu":
+        raise CalibrationError("field", f"of type {given.dtype}", allowed="must be numbers (n, 3) or (3,)")
+    if given.ndim not in (1, 2) or given.shape[-1] != 3:
+        raise CalibrationError("field", f"shape {given.shape}", allowed="must be (n, 3) or (3,)")
+    rows = np.asarray(given, dtype=np.float64)
+    return np.where(np.ma.getmaskarray(np.ma.asarray(field)), math.nan, rows) if np.ma.is_masked(field) else rows
 
 
 def _value(value: float, stddev: float | None) -> str:
@@ -184,30 +227,91 @@ def _array(values: object, shape: tuple[int, ...]) -> FloatArray:
     return array
 
 
+def _number(entries: Mapping[str, Any], name: str, low: float, high: float = math.inf) -> float:
+    """Return an entry that is a finite number from `low` to `high`; raise `ValueError` for another."""
+    value = entries[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise ValueError(f"{name} {value!r}")
+    if not math.isfinite(value):
+        raise ValueError(f"{name} {value!r}")
+    return float(value)
+
+
+def _whole(entries: Mapping[str, Any], name: str) -> int:
+    """Return an entry that is a whole number from 1 on; raise `ValueError` for another."""
+    value = entries[name]
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} {value!r}")
+    return value
+
+
+def _texts(entries: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Return an entry that is a list of texts; raise `ValueError` for another."""
+    value = entries[name]
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise ValueError(f"{name} {value!r}")
+    return tuple(value)
+
+
+def _soft_iron(entries: Mapping[str, Any]) -> FloatArray:
+    """Return the soft iron; raise `ValueError` unless its determinant is 1."""
+    iron = _array(entries["soft_iron"], (3, 3))
+    if not abs(float(np.linalg.det(iron)) - 1.0) <= BOUND:
+        raise ValueError(f"soft iron of determinant {np.linalg.det(iron):.6g}")
+    return iron
+
+
+def _direction(entries: Mapping[str, Any]) -> FloatArray | None:
+    """Return the direction or None; raise `ValueError` unless its length is 1."""
+    if entries["direction"] is None:
+        return None
+    direction = _array(entries["direction"], (3,))
+    if not abs(float(np.linalg.norm(direction)) - 1.0) <= BOUND:
+        raise ValueError(f"direction of length {np.linalg.norm(direction):.6g}")
+    return direction
+
+
+def _covariance(entries: Mapping[str, Any], names: tuple[str, ...]) -> FloatArray:
+    """Return the covariance of the names; raise `ValueError` unless it may be one of them."""
+    if "scale" not in names or len(set(names)) < len(names) or not set(names) <= set(NAMES):
+        raise ValueError(f"names {names}")
+    covariance = _array(entries["covariance"], (len(names), len(names)))
+    variances = np.diag(covariance)
+    if not (variances >= 0.0).all():
+        raise ValueError("covariance with a negative variance")
+    bound = np.sqrt(np.outer(variances, variances))
+    if not ((np.abs(covariance) <= (1.0 + BOUND) * bound) & (np.abs(covariance - covariance.T) <= BOUND * bound)).all():
+        raise ValueError("covariance that is not symmetric, or larger than its variances allow")
+    return covariance
+
+
+def _verdict(entries: Mapping[str, Any]) -> Verdict:
+    """Return the verdict; raise `ValueError` for what is none."""
+    white = entries["whiteness"]
+    if not isinstance(white["white"], bool):
+        raise TypeError(f"white {white['white']!r}")
+    whiteness = Whiteness(white["white"], _number(white, "inflation", 1.0), _whole(white, "span"))
+    weakest, explained = _number(entries, "weakest", 0.0), _number(entries, "explained", -math.inf, 1.0)
+    return Verdict(weakest, explained, whiteness, _texts(entries, "reasons"))
+
+
 def _from_plain(entries: Mapping[str, Any]) -> Calibration:
     """Return the calibration of what `_plain` gave; raise `ValueError`, `KeyError`, `TypeError` for other things."""
-    judged, direction, strength = entries["verdict"], entries["direction"], entries["strength"]
-    white, names = judged["whiteness"], tuple(str(name) for name in entries["names"])
-    numbers = (float(entries["scale"]), float(entries["residual_stddev"]))
-    if not all(math.isfinite(number) for number in numbers) or numbers[0] <= 0.0:
-        raise ValueError(f"scale and residual {numbers}")
-    soft_iron = _array(entries["soft_iron"], (3, 3))
-    if not np.linalg.det(soft_iron) > 0.0:
-        raise ValueError("soft iron without a positive determinant")
-    whiteness = Whiteness(bool(white["white"]), float(white["inflation"]), int(white["span"]))
-    reasons = tuple(str(reason) for reason in judged["reasons"])
+    if entries["format"] != FORMAT:
+        raise CalibrationError("format", entries["format"], allowed=f"must be {FORMAT}")
+    names, unit = _texts(entries, "names"), checked_unit(entries["unit"])
     return Calibration(
         method=str(entries["method"]),
-        scale=numbers[0],
-        direction=None if direction is None else _array(direction, (3,)),
+        scale=_number(entries, "scale", SMALLEST),
+        direction=_direction(entries),
         bias=_array(entries["bias"], (3,)),
-        soft_iron=soft_iron,
-        covariance=_array(entries["covariance"], (len(names), len(names))),
+        soft_iron=_soft_iron(entries),
+        covariance=_covariance(entries, names),
         names=names,
-        freedom=int(entries["freedom"]),
-        residual_stddev=numbers[1],
-        count=int(entries["count"]),
-        unit=None if entries["unit"] is None else str(entries["unit"]),
-        strength=None if strength is None else float(strength),
-        verdict=Verdict(float(judged["weakest"]), float(judged["explained"]), whiteness, reasons),
+        freedom=_whole(entries, "freedom"),
+        residual_stddev=_number(entries, "residual_stddev", 0.0),
+        count=_whole(entries, "count"),
+        unit=unit,
+        strength=checked_positive("strength", entries["strength"]),
+        verdict=_verdict(entries["verdict"]),
     )

@@ -5,7 +5,8 @@
 The earth's field is between 22 and 67 microtesla everywhere on its surface (World Magnetic Model); a sensor's gain may
 be off, so that a fitted strength of 10 to 150 microtesla is believed. Tesla, gauss and nanotesla lie 1e3, 1e4, 1e5 and
 1e9 apart: a fit in a wrong unit falls out of this span, and the error names the units in which it would not.
-Where the strength is known, the fit has to be within a factor of 3 of it. Unit None: any numbers, unchecked.
+Where the strength is known, the fit has to be within a factor of 3 of it. Unit None: any numbers, checked against a
+known strength only.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from __future__ import annotations
 import math
 from typing import Final
 
+import numpy as np
+
 from navsense.errors import CalibrationError
+from navsense.typing import AnyArray
 
 UNITS: Final[dict[str, float]] = {"T": 1.0, "mT": 1e-3, "uT": 1e-6, "nT": 1e-9, "G": 1e-4, "mG": 1e-7}
 """Tesla in one of each unit."""
@@ -21,13 +25,19 @@ UNITS: Final[dict[str, float]] = {"T": 1.0, "mT": 1e-3, "uT": 1e-6, "nT": 1e-9, 
 WEAKEST_FIELD, STRONGEST_FIELD = 10e-6, 150e-6
 """Tesla: what a sensor in the earth's field may be found to see."""
 
+ROUNDING = 1e-9
+"""What a bound may be missed by for having been multiplied."""
+
+NORMALISED = 0.05
+"""What readings are off length 1 that somebody has divided by theirs."""
+
 WITHIN = 3.0
 """Factor between a known strength and the one that the sensor is found to see."""
 
 
 def checked_unit(unit: str | None) -> str | None:
     """Return the unit; raise `CalibrationError` for one that is not known."""
-    if unit is not None and unit not in UNITS:
+    if unit is not None and not (isinstance(unit, str) and unit in UNITS):
         allowed = f"must be one of {', '.join(UNITS)}, or None for numbers without one"
         raise CalibrationError("unit", unit, allowed=allowed)
     return unit
@@ -38,39 +48,46 @@ def named(unit: str | None) -> str:
     return "" if unit is None else f" {unit}"
 
 
+def checked_positive(what: str, value: object) -> float | None:
+    """Return a number above 0 as a float, None for None; raise `CalibrationError` for another thing."""
+    if value is None:
+        return None
+    given: AnyArray = np.asarray(value)
+    if given.ndim or given.dtype.kind not in "fiu":
+        raise CalibrationError(what, value, allowed="must be a number above 0, or None")
+    number = float(given)
+    if not 0.0 < number < math.inf:
+        raise CalibrationError(what, f"{number:.6g}", allowed="must be above 0 and finite")
+    return number
+
+
 def checked_strength(strength: float | None, unit: str | None) -> float | None:
     """Return the known strength (in `unit`); raise `CalibrationError` unless it is a field that the earth may have."""
-    if strength is None:
-        return None
-    if isinstance(strength, bool) or not isinstance(strength, int | float) or not math.isfinite(strength):
-        raise CalibrationError("strength", strength, allowed="must be a number above 0, or None")
-    if strength <= 0.0:
-        raise CalibrationError("strength", strength, allowed="must be above 0")
-    if unit is not None and not believable(strength * UNITS[unit]):
-        raise CalibrationError(f"strength ({unit})", strength, allowed=_span(unit), remedy=_instead(strength, unit))
-    return float(strength)
+    number = checked_positive("strength", strength)
+    if number is not None and unit is not None and not believable(number * UNITS[unit]):
+        raise CalibrationError(
+            f"strength ({unit})", f"{number:.6g}", allowed=_span(unit), remedy=_instead(number, unit)
+        )
+    return number
 
 
 def check_scale(scale: float, unit: str | None, strength: float | None) -> None:
     """Raise `CalibrationError` where a fitted scale (in `unit`) cannot be the earth's field seen by this sensor."""
-    if unit is None:
-        return
-    if not believable(scale * UNITS[unit]):
-        raise CalibrationError(
-            f"strength of the field ({unit})", f"{scale:.4g}", allowed=_span(unit), remedy=_instead(scale, unit)
-        )
+    what = f"strength of the field ({unit})" if unit else "strength of the field"
+    if unit is not None and not believable(scale * UNITS[unit]):
+        raise CalibrationError(what, f"{scale:.4g}", allowed=_span(unit), remedy=_instead(scale, unit))
     if strength is not None and not strength / WITHIN <= scale <= strength * WITHIN:
         raise CalibrationError(
-            f"strength of the field ({unit})",
+            what,
             f"{scale:.4g}",
             allowed=f"must be within a factor of {WITHIN:g} of the known strength, {strength:.4g}",
-            remedy="check the known strength, the sensor's range setting and what magnets are near",
+            remedy="check the known strength and its unit, the sensor's range setting and what magnets are near",
         )
 
 
 def believable(tesla: float) -> bool:
     """Tell whether a sensor may see the earth's field so strong (T)."""
-    return WEAKEST_FIELD <= tesla <= STRONGEST_FIELD
+    return WEAKEST_FIELD * (1.0 - ROUNDING) <= tesla <= STRONGEST_FIELD * (1.0 + ROUNDING)
 
 
 def likely(value: float) -> tuple[str, ...]:
@@ -87,6 +104,8 @@ def _span(unit: str) -> str:
 def _instead(value: float, unit: str) -> str:
     """Say which unit the numbers are likely to have."""
     units = likely(value)
+    if abs(value - 1.0) <= NORMALISED:
+        return 'the numbers look like unit vectors: say unit=None; if they are gauss, unit="G"'
     if units:
         return f"the numbers look like {' or '.join(units)}: say " + " or ".join(f'unit="{name}"' for name in units)
     return f"no usual unit makes this the earth's field: check that the numbers are {unit}, or give unit=None"

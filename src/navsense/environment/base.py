@@ -13,6 +13,8 @@ import numpy as np
 from navsense import pose
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.signal import Signal
+from navsense.environment.terrain.scene import Scene
+from navsense.environment.water import Water
 from navsense.errors import FieldError
 from navsense.geodesy import Origin
 from navsense.typing import FloatArray, Quaternion, Times, Vector, Vectors
@@ -80,16 +82,22 @@ DEFAULT_GRAVITY = (0.0, 0.0, -9.8)
 
 @dataclass(frozen=True)
 class Environment:
-    """Gravity (m/s^2) and magnetic field (T) of the world, its place on earth, its air, and named inputs.
+    """Gravity (m/s^2) and magnetic field (T) of the world, its place on earth, its air and water, and named inputs.
 
-    `origin` is None where the world stands nowhere on earth; `signals` are functions of time by name.
+    `origin` is None where the world stands nowhere on earth, `water` where nothing says what water it has, `current`
+    (m/s) where the water stands still; `signals` are functions of time by name. `scene` holds the bodies that rays
+    meet, `hull` the name of the model whose bodies are the vehicle's own, for whoever asks.
     """
 
     gravity: VectorField = Uniform(DEFAULT_GRAVITY)
     magnetic_field: VectorField = Uniform(DEFAULT_MAGNETIC_FIELD)
     origin: Origin | None = None
     atmosphere: Atmosphere = Atmosphere()
+    water: Water | None = None
+    current: VectorField | None = None
     signals: Mapping[str, Signal] = field(default_factory=dict, hash=False)
+    scene: Scene = field(default=Scene(), hash=False)
+    hull: str = ""
 
     @property
     def heading(self) -> float:
@@ -117,4 +125,6 @@ class Environment:
             gravity=self.gravity.turned(rotation),
             magnetic_field=self.magnetic_field.turned(rotation),
             origin=self.origin.turned(rotation) if self.origin else None,
+            current=self.current.turned(rotation) if self.current else None,
+            scene=self.scene.turned(rotation),
         )

@@ -1,8 +1,8 @@
 """The parts of Gazebo's messages in protobuf's wire format: `gz.msgs`, and `gazebo.msgs` of the first design.
 
 Fields are numbered as in gz-msgs (`imu.proto`, `magnetometer.proto`, `altimeter.proto`, `fluid_pressure.proto`,
-`navsat.proto`, `header.proto`). In `gz.msgs` (proto3) a number that is zero is left out; in `gazebo.msgs` (proto2,
-required) every field is written.
+`navsat.proto`, `laserscan.proto`, `header.proto`). In `gz.msgs` (proto3) a number that is zero is left out; in
+`gazebo.msgs` (proto2, required) every field is written.
 """
 
 from __future__ import annotations
@@ -50,6 +50,11 @@ def double(number: int, value: float, required: bool = False) -> bytes:
 def doubles(first: int, values: Sequence[float], required: bool = False) -> bytes:
     """Return double fields numbered from `first` on."""
     return b"".join(double(first + i, value, required) for i, value in enumerate(values))
+
+
+def packed(number: int, values: Sequence[float]) -> bytes:
+    """Return repeated doubles, packed."""
+    return nested(number, struct.pack(f"<{len(values)}d", *values))
 
 
 def header(stamp: int, frame: str | None, sequence: int) -> bytes:

@@ -13,6 +13,7 @@ DEFINITIONS: Mapping[str, str] = {
     "std_msgs/msg/Header": "builtin_interfaces/Time stamp\nstring frame_id",
     "geometry_msgs/msg/Vector3": "float64 x\nfloat64 y\nfloat64 z",
     "geometry_msgs/msg/Point": "float64 x\nfloat64 y\nfloat64 z",
+    "geometry_msgs/msg/PointStamped": "std_msgs/Header header\ngeometry_msgs/Point point",
     "geometry_msgs/msg/Quaternion": "float64 x\nfloat64 y\nfloat64 z\nfloat64 w",
     "geometry_msgs/msg/Pose": "geometry_msgs/Point position\ngeometry_msgs/Quaternion orientation",
     "geometry_msgs/msg/PoseWithCovariance": "geometry_msgs/Pose pose\nfloat64[36] covariance",
@@ -43,6 +44,10 @@ DEFINITIONS: Mapping[str, str] = {
         "std_msgs/Header header\nfloat64 vertical_position\nfloat64 vertical_velocity\nfloat64 vertical_reference"
     ),
     "sensor_msgs/msg/FluidPressure": "std_msgs/Header header\nfloat64 fluid_pressure\nfloat64 variance",
+    "sensor_msgs/msg/Range": (
+        "std_msgs/Header header\nuint8 radiation_type\n"
+        "float32 field_of_view\nfloat32 min_range\nfloat32 max_range\nfloat32 range"
+    ),
     "sensor_msgs/msg/NavSatStatus": "int8 status\nuint16 service",
     "sensor_msgs/msg/NavSatFix": (
         "std_msgs/Header header\nsensor_msgs/NavSatStatus status\n"

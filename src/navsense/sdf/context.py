@@ -16,6 +16,14 @@ MOST_PROBLEMS = 1000
 
 PLUGIN = "plug-ins of other programs are not run"
 
+PLUGINS_LATER = {
+    "libdave_ocean_current_model_plugin.so": "every vehicle feels its world's current; noise of its own is not added",
+    "gz-sim-hydrodynamics-system": "forces are not simulated; of it the current alone is read",
+    "libuuv_gazebo_ros_dvl_plugin.so": "the DVL is not simulated yet",
+    "libdsros_ros_dvl.so": "the DVL is not simulated yet",
+}
+"""File of a plug-in -> why it is not acted on yet."""
+
 _WINDOWS = "gui"
 """Its plug-ins are parts of a window, and no parts of a world."""
 
@@ -26,7 +34,7 @@ class Place:
 
     read: children that are read; one of each, but those in `several`. unsupported: children that are listed with this
     reason. refused: children that are errors, with what to do. attributes: those that are read; ignored: attributes
-    that are listed with this reason.
+    that are listed with this reason. plugins: files of the plug-ins that are read.
     """
 
     read: frozenset[str] = frozenset()
@@ -35,6 +43,7 @@ class Place:
     refused: Mapping[str, str] = field(default_factory=dict)
     attributes: frozenset[str] = frozenset()
     ignored: Mapping[str, str] = field(default_factory=dict)
+    plugins: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -108,8 +117,11 @@ class Context:
                 before = seen.setdefault(tag, child)
                 if before is not child and tag not in place.several:
                     self._problem(child, f"<{element.tag}><{tag}>", "given twice", f"first on line {before.line}")
+            elif tag == "plugin" and child.attributes.get("filename") in place.plugins:
+                continue
             elif tag in place.unsupported:
-                self.note("unsupported", f"<{element.tag}><{_named(child)}>", place.unsupported[tag], child.where)
+                reason = _why(child, place.unsupported[tag])
+                self.note("unsupported", f"<{element.tag}><{_named(child)}>", reason, child.where)
                 if tag not in ("plugin", _WINDOWS):
                     self.note_plugins(child)
             elif tag in place.refused:
@@ -128,7 +140,7 @@ class Context:
             at = queue.pop()
             for child in at.children:
                 if child.tag == "plugin":
-                    self.note("unsupported", f"<{at.tag}><{_named(child)}>", PLUGIN, child.where)
+                    self.note("unsupported", f"<{at.tag}><{_named(child)}>", _why(child, PLUGIN), child.where)
                 else:
                     queue.append(child)
 
@@ -156,6 +168,11 @@ class Context:
 
     def _problem(self, element: Element, what: str, value: str | None, allowed: str) -> None:
         self.problem(SdfError(what, value, where=element.where, allowed=allowed))
+
+
+def _why(element: Element, reason: str) -> str:
+    """Return why an element has no effect: for a plug-in of a kind that comes, that."""
+    return PLUGINS_LATER.get(element.attributes.get("filename", ""), reason) if element.tag == "plugin" else reason
 
 
 def _short(name: str) -> str:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 
 from navsense.clock import Temperature
+from navsense.environment.base import Environment, Sum
 from navsense.errors import SdfError, SensorError, SimulationError, Where
 from navsense.fidelity import FIDELITIES
 from navsense.sdf.context import Context
 from navsense.sdf.fill.clock import Clocks
+from navsense.sdf.fill.collision import Solids
+from navsense.sdf.fill.current import Sea, current_of
+from navsense.sdf.fill.current_gazebo import currents_of_gazebo
+from navsense.sdf.fill.current_plugins import currents_of_plugins
 from navsense.sdf.fill.environment import environment
 from navsense.sdf.fill.model import Filled, model
 from navsense.sdf.fill.sensor import FILLS, Fill, OwnSensor, Sensors
@@ -22,10 +28,10 @@ from navsense.sdf.include import Includes
 from navsense.sdf.names import checked_name
 from navsense.sdf.places import SDF
 from navsense.sdf.read import Element
-from navsense.sdf.search import PathsGiven, search_of
+from navsense.sdf.search import PathsGiven, Search, search_of
 from navsense.sdf.values import refusal
 from navsense.sensors import SENSORS
-from navsense.world import World
+from navsense.world import CurrentTopic, World
 
 
 def load(
@@ -34,11 +40,16 @@ def load(
     path: PathsGiven = (),
     fidelity: str | None = None,
     sensors: Sequence[type[OwnSensor]] = (),
+    xacro: Mapping[str, str] | None = None,
 ) -> World:
     """Return the world of an SDF file (1.4 to 1.12), or its one model in a world of SDF's defaults.
 
+    A file of URDF is one such model; one called `*.xacro` is expanded first (the extra `xacro`), with the arguments
+    `xacro`.
+
     `path` is a folder of models, or several, in which included files are looked for before those of the environment
-    (`GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH`, `SDF_PATH`, `GAZEBO_MODEL_PATH`).
+    (`GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH`, `SDF_PATH`, `GAZEBO_MODEL_PATH`; for packages
+    `ROS_PACKAGE_PATH`, `AMENT_PREFIX_PATH`).
 
     `sensors` are one's own kinds of sensor, known for this file beside navsense's and those that installed packages
     announce under the entry point `navsense.sensors`; a type named again replaces the one before.
@@ -54,14 +65,15 @@ def load(
     name = os.fspath(file)
     context = Context(name, fidelity)
     try:
-        root = Includes(context, search_of(path)).root(name)
+        search = search_of(path)
+        root = Includes(context, search, arguments=xacro or {}).root(name)
     except SdfError as error:
         error.problems = error.problems or (error,)
         raise
     own = [kind for kind in (*_installed(), *sensors) if kind not in SENSORS]
     fills = {**FILLS, **{kind.type: kind.fill for kind in own}}
     try:
-        world = _world(context, root, fills)
+        world = _world(context, root, search, fills)
     except SimulationError:
         context.raise_problems()  # where the file has told what is wrong, the world's own refusal adds nothing
         raise
@@ -89,7 +101,7 @@ def _installed() -> tuple[type[OwnSensor], ...]:
     return tuple(kinds)
 
 
-def _world(context: Context, root: Element, fills: Mapping[str, Fill]) -> World | None:
+def _world(context: Context, root: Element, search: Search, fills: Mapping[str, Fill]) -> World | None:
     context.check(root, SDF)
     roots = [child for child in root.children if child.tag in ("world", "model")]
     if len(roots) != 1:
@@ -100,23 +112,25 @@ def _world(context: Context, root: Element, fills: Mapping[str, Fill]) -> World 
     with context.collecting():
         name = checked_name(roots[0])
         if roots[0].tag == "world":
-            return _filled(context, name, world_scope(context, roots[0]), fills)
-        return _filled(context, name, model_scope(context, roots[0]), fills)
+            return _filled(context, name, world_scope(context, roots[0]), search, fills)
+        return _filled(context, name, model_scope(context, roots[0]), search, fills)
     return None
 
 
-def _filled(context: Context, name: str, scope: Scope, fills: Mapping[str, Fill]) -> World:
+def _filled(context: Context, name: str, scope: Scope, search: Search, fills: Mapping[str, Fill]) -> World:
     """Return the world of a connected scope."""
     element = scope.element
     classic = classic_of(context, element, default=False)
     surroundings, step = environment(context, scope), max_step_size(context, element)
+    surroundings, topic = _with_current(context, element, surroundings, Sea.of(surroundings, search), step, classic)
     in_world = Poses(scope.node)
     models = [filled for nested in scope.nested.values() if (filled := model(context, nested, in_world)) is not None]
     clocks = Clocks()
     for filled in models:
         _declare_clocks(context, clocks, filled, classic=classic, signals=surroundings.signals)
-    reader = Sensors(context, name, classic, surroundings.origin, step, clocks, fills)
+    reader = Sensors(context, name, classic, surroundings.origin, step, clocks, fills, water=surroundings.water)
     sensors = tuple(sensor for filled in models for sensor in reader.of(filled))
+    solids = Solids(context, search, sensors)
     return World(
         name=name,
         models=tuple(filled.model for filled in models),
@@ -125,8 +139,23 @@ def _filled(context: Context, name: str, scope: Scope, fills: Mapping[str, Fill]
         environment=surroundings,
         max_step_size=step,
         path=context.path,
+        solids=tuple(solid for filled in models for solid in solids.of(filled)),
         notes=context.notes(),
+        current_topic=topic,
     )
+
+
+def _with_current(
+    context: Context, element: Element, surroundings: Environment, sea: Sea, step: float, classic: bool
+) -> tuple[Environment, CurrentTopic]:
+    """Return the surroundings with the currents of a world, and where these are recorded."""
+    if element.tag != "world":
+        return surroundings, CurrentTopic()
+    own, plugged = current_of(context, element, sea), currents_of_plugins(context, element, sea, step, classic=classic)
+    currents = (*own.fields, *plugged.fields, *currents_of_gazebo(context, element, sea))
+    if currents:
+        surroundings = replace(surroundings, current=Sum(currents) if len(currents) > 1 else currents[0])
+    return surroundings, own.topic or plugged.topic or CurrentTopic()
 
 
 def _declare_clocks(

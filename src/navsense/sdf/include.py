@@ -13,16 +13,18 @@ joints, frames and models become the including model's own; `_merged__NAME__mode
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from navsense.errors import SdfError
+from navsense.errors import SdfError, Where
 from navsense.sdf.context import Context
-from navsense.sdf.names import possible_name, version_of
+from navsense.sdf.names import NEWEST, possible_name, version_of
 from navsense.sdf.places import INCLUDE, LEAF, MERGED, MODEL, SDF
 from navsense.sdf.read import DEEPEST, LARGEST, MOST_ELEMENTS, Element, content, parse
 from navsense.sdf.search import Search
+from navsense.sdf.urdf import to_sdf
+from navsense.sdf.urdf_xacro import SUFFIX, expand
 from navsense.sdf.values import attribute_flag, refusal, text
 from navsense.sdf.versions import upgrade
 
@@ -53,15 +55,17 @@ class _Model:
 class Includes:
     """The files of one world: each read, brought to the newest version and expanded once.
 
-    `left` is how many bytes may still be read, `open` the files that are being expanded, from the outermost inwards;
-    `full` is true once a bound is met: what follows is not included.
+    `left` is how many bytes may still be read, `arguments` are those of files of xacro, `open` the files that are being
+    expanded, from the outermost inwards; `full` is true once a bound is met: what follows is not included.
     """
 
     context: Context
     search: Search
     left: int = LARGEST
+    arguments: Mapping[str, str] = field(default_factory=dict)
     open: list[Path] = field(default_factory=list)
     full: bool = False
+    _declared: set[str] = field(default_factory=set)
     _elements: int = 0
     _includes: int = 0
     _models: dict[Path, _Model | None] = field(default_factory=dict)
@@ -77,14 +81,31 @@ class Includes:
         self.open.append(Path(name).resolve())
         children = [self._expanded(child, 1) if child.tag in ("world", "model") else child for child in root.children]
         self.open.pop()
+        for argument in self.arguments:
+            if argument not in self._declared:
+                allowed = (
+                    f"must be one of the files' <xacro:arg>: {', '.join(sorted(self._declared)) or 'there is none'}"
+                )
+                self.context.problem(SdfError("xacro argument", argument, where=Where(name), allowed=allowed))
         if self.full:
             self.context.raise_problems()
         return replace(root, children=children)
 
     def _read(self, name: str) -> Element:
-        data = content(name, self.left)
-        self.left -= len(data)
-        root = parse(data, name)
+        """Return the root element of a file as the newest SDF says it, expanded where it is one of xacro."""
+        files: tuple[str, ...] = (name,)
+        if name.endswith(SUFFIX):
+            found = expand(self.context, self.search, name, self.arguments, self.left)
+            root, files, size = found.root, found.files, found.size
+            self._declared |= found.declared
+        else:
+            data = content(name, self.left)
+            root, size = parse(data, name), len(data)
+        self.left -= size
+        for file in files:
+            self.context.versions.setdefault(file, NEWEST)
+        if root.tag == "robot":
+            return to_sdf(self.context, root)
         _check_root(root)
         minor = version_of(root)
         self.context.versions[name] = minor
@@ -248,9 +269,7 @@ def _size(element: Element) -> int:
 
 def _check_root(root: Element) -> None:
     if root.tag != "sdf":
-        remedy = "URDF is not supported yet; convert it to SDF" if root.tag == "robot" else ""
-        allowed = "the outermost element must be <sdf>"
-        raise SdfError(f"<{root.tag[:80]}>", where=root.where, allowed=allowed, remedy=remedy)
+        raise SdfError(f"<{root.tag[:80]}>", where=root.where, allowed="the outermost element must be <sdf> or <robot>")
     for model in root.all("model"):
         for pose in model.all("pose"):
             other = pose.attribute("relative_to")

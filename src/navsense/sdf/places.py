@@ -38,6 +38,73 @@ SDF = Place(
     attributes=frozenset(("version",)),
 )
 
+_WHERE_FROM = frozenset(("name", "filename"))
+
+_UUV_CURRENT = Place(read=frozenset(("namespace", "constant_current")), attributes=_WHERE_FROM)
+_DAVE_CURRENT = Place(
+    read=frozenset(("namespace", "constant_current", "transient_current", "tidal_oscillation")), attributes=_WHERE_FROM
+)
+
+CURRENT_PLUGINS = {
+    "libuuv_underwater_current_ros_plugin.so": _UUV_CURRENT,
+    "libuuv_underwater_current_plugin.so": _UUV_CURRENT,
+    "libdave_ocean_current_plugin.so": _DAVE_CURRENT,
+}
+"""File of a plug-in of a world that is read -> what may stand in it."""
+
+PRELOADS = frozenset(
+    (
+        "gz-sim-environment-preload-system",
+        "libgz-sim-environment-preload-system.so",
+        "ignition-gazebo-environment-preload-system",
+        "libignition-gazebo-environment-preload-system.so",
+    )
+)
+"""Files of Gazebo's plug-in of a world that reads a table."""
+
+PRELOAD = Place(read=frozenset(("data", "dimensions")), attributes=_WHERE_FROM)
+DIMENSIONS = Place(read=frozenset(("ignore_time", "time", "space")))
+SPACE = Place(read=frozenset(("x", "y", "z")), attributes=frozenset(("reference", "units")))
+
+CONSTANT_CURRENT = Place(read=frozenset(("topic", "velocity", "horizontal_angle", "vertical_angle")))
+CURRENT_PROCESS = Place(read=frozenset(("mean", "min", "max", "mu", "noiseAmp")))
+TRANSIENT_CURRENT = Place(read=frozenset(("topic_stratified", "databasefilePath")))
+TIDAL_OSCILLATION = Place(
+    read=frozenset(("databasefilePath", "harmonic_constituents", "mean_direction", "world_start_time_GMT"))
+)
+HARMONIC_CONSTITUENTS = Place(read=frozenset(("M2", "S2", "N2")))
+DAVE_CONSTITUENT = Place(read=frozenset(("amp", "phase", "speed")))
+MEAN_DIRECTION = Place(read=frozenset(("ebb", "flood")))
+START_TIME = Place(read=frozenset(("day", "month", "year", "hour", "minute")))
+
+_CURRENTS = frozenset("uniform gauss_markov stratified tidal grid replay boundary_layer profile".split())
+
+CURRENT = Place(read=_CURRENTS, several=_CURRENTS, attributes=frozenset(("topic", "rate", "position", "start")))
+_PROCESS = frozenset(("mean", "minimum", "maximum", "correlation_time", "stddev", "density"))
+WANDER = Place(attributes=_PROCESS)
+WANDERING_ANGLE = Place(attributes=_PROCESS | {"degrees"})
+GAUSS_MARKOV = Place(read=frozenset(("speed", "horizontal_angle", "vertical_angle")), attributes=frozenset(("name",)))
+STRATIFIED = Place(
+    read=frozenset(("layer", "speed", "direction")),
+    several=frozenset(("layer",)),
+    attributes=frozenset(("file", "outside", "name")),
+)
+CURRENT_LAYER = Place(attributes=frozenset(("depth",)))
+TIDAL = Place(
+    read=frozenset(("constituent",)),
+    several=frozenset(("constituent",)),
+    attributes=frozenset(("file", "mean", "flood_direction_deg", "ebb_direction_deg")),
+)
+CONSTITUENT = Place(attributes=frozenset(("name", "amplitude", "phase_deg", "speed_deg_per_hour", "greenwich")))
+GRID = Place(
+    attributes=frozenset(
+        """file space units x y z east north up time ignore_time start outside outside_vertical outside_time""".split()
+    )
+)
+REPLAY = Place(attributes=frozenset(("file", "topic", "frame", "start", "outside")))
+BOUNDARY_LAYER = Place(read=_CURRENTS, several=_CURRENTS, attributes=frozenset(("bed", "thickness", "exponent")))
+PROFILE = Place(read=_CURRENTS | {"factor"}, several=_CURRENTS | {"factor"}, attributes=frozenset(("outside",)))
+
 WORLD = Place(
     read=frozenset(
         (
@@ -51,11 +118,13 @@ WORLD = Place(
             "include",
             MERGED,
             "atmosphere",
+            "navsense:current",
             "navsense:dipole",
             "navsense:fidelity",
             "navsense:gravity",
             "navsense:magnetic_field",
             "navsense:signal",
+            "navsense:water",
         )
     ),
     several=frozenset(("physics", "model", "frame", "joint", "include", MERGED, "navsense:dipole", "navsense:signal")),
@@ -71,6 +140,7 @@ WORLD = Place(
         "state": _STATE,
         "population": "populations are not expanded; write the models out",
     },
+    plugins=PRELOADS.union(CURRENT_PLUGINS),
     attributes=frozenset(("name",)),
 )
 
@@ -114,6 +184,42 @@ SIGNAL = Place(read=frozenset(("point",)), several=frozenset(("point",)), attrib
 
 POINT = Place(attributes=frozenset(("time",)))
 
+SUBSEA_PRESSURE = "libuuv_gazebo_ros_subsea_pressure_plugin.so"
+"""File of the one plug-in of a model that is read, as the sensor that it is."""
+
+RANGE_PLUGIN = "libgazebo_ros_range.so"
+"""File of the one plug-in of a sensor that is read."""
+
+RANGE_PLUGIN_PLACE = Place(
+    read=frozenset("robotNamespace topicName frameName gaussianNoise updateRate radiation fov".split()),
+    unsupported={"alwaysOn": _ALWAYS, "visualize": _LOOKS},
+    attributes=frozenset(("name", "filename")),
+)
+
+SUBSEA_PRESSURE_PLUGIN = Place(
+    read=frozenset(
+        """robot_namespace link_name sensor_topic update_rate saturation noise_sigma noise_amplitude noise_stddev
+        standard_pressure kPa_per_meter""".split()
+    ),
+    unsupported={
+        "estimate_depth_on": "the depth is always given",
+        "enable_gazebo_messages": "which messages are written does not depend on the world's file",
+        "enable_local_ned_frame": "frames are those of the links",
+        "is_on": _ALWAYS,
+        "reference_link_name": "the pressure does not depend on a frame",
+        "static_reference_frame": "the pressure does not depend on a frame",
+    },
+    attributes=frozenset(("name", "filename")),
+)
+
+WATER = Place(
+    read=frozenset(("point", "temperature", "salinity", "density", "sound_speed")),
+    several=frozenset(("point",)),
+    attributes=frozenset(("surface", "latitude_deg", "file")),
+)
+
+LAYER = Place(attributes=frozenset(("depth", "temperature", "salinity")))
+
 MODEL = Place(
     read=frozenset(("static", "pose", "frame", "link", "joint", "model", "include", MERGED, "navsense:motion")),
     several=frozenset(("frame", "link", "joint", "model", "include", MERGED)),
@@ -126,13 +232,14 @@ MODEL = Place(
         "plugin": PLUGIN,
         "scale": "a model is not scaled; nor does Gazebo scale it",
     },
+    plugins=frozenset((SUBSEA_PRESSURE,)),
     attributes=frozenset(("name", "canonical_link", "placement_frame")),
     ignored={"namespace": _NAMESPACE},
 )
 
 LINK = Place(
-    read=frozenset(("pose", "sensor")) | _CLOCKS,
-    several=frozenset(("sensor",)) | _CLOCKS,
+    read=frozenset(("pose", "sensor", "collision")) | _CLOCKS,
+    several=frozenset(("sensor", "collision")) | _CLOCKS,
     unsupported={
         "gravity": _DYNAMICS,
         "enable_wind": _DYNAMICS,
@@ -141,7 +248,6 @@ LINK = Place(
         "must_be_base_link": _DYNAMICS,
         "velocity_decay": _DYNAMICS,
         "inertial": _DYNAMICS,
-        "collision": _DYNAMICS,
         "visual": _LOOKS,
         "projector": _LOOKS,
         "light": _LOOKS,
@@ -154,6 +260,43 @@ LINK = Place(
         "static": "is no element of a link in SDF; set it in the model",
     },
     attributes=frozenset(("name",)),
+)
+
+COLLISION = Place(
+    read=frozenset(("pose", "geometry")),
+    unsupported={
+        "laser_retro": "how strong a return is does not count",
+        "max_contacts": _DYNAMICS,
+        "density": _DYNAMICS,
+        "auto_inertia_params": _DYNAMICS,
+        "surface": _DYNAMICS,
+        "mass": _DYNAMICS,
+        "frame": _OLD_FRAMES,
+    },
+    attributes=frozenset(("name",)),
+)
+
+_NO_SHAPE = "no ray meets it: this shape is not simulated yet"
+
+GEOMETRY = Place(
+    read=frozenset(("empty", "box", "capsule", "cylinder", "ellipsoid", "heightmap", "mesh", "plane", "sphere")),
+    unsupported=dict.fromkeys(("cone", "image", "polyline"), _NO_SHAPE),
+)
+
+BOX = Place(read=frozenset(("size",)))
+ROUND = Place(read=frozenset(("radius", "length")))
+SPHERE = Place(read=frozenset(("radius",)))
+ELLIPSOID = Place(read=frozenset(("radii",)))
+PLANE = Place(read=frozenset(("normal",)), unsupported={"size": "is for pictures alone: a plane has no end"})
+MESH = Place(
+    read=frozenset(("uri", "submesh", "scale")),
+    unsupported={"convex_decomposition": "rays meet the mesh itself"},
+    attributes=frozenset(("optimization",)),
+)
+SUBMESH = Place(read=frozenset(("name", "center")))
+HEIGHTMAP = Place(
+    read=frozenset(("uri", "size", "pos", "sampling")),
+    unsupported={"texture": _LOOKS, "blend": _LOOKS, "use_terrain_paging": _LOOKS},
 )
 
 JOINT = Place(
@@ -190,14 +333,14 @@ POSE = Place(
     refused={"frame": "the attribute frame of SDF 1.5 and 1.6 is not supported; use relative_to of SDF 1.7"},
 )
 
-LEGACY = {"gps": "navsat"}
-"""Types of sensor by older names: the name that SDF has for them now."""
+LEGACY = {"gps": "navsat", **dict.fromkeys(("ray", "lidar", "gpu_ray", "gpu_lidar", "sonar"), "range")}
+"""Types of sensor by other names: the name that navsense has for them."""
 
 TYPES = frozenset(
     """
     air_flow air_pressure air_speed altimeter boundingbox boundingbox_camera camera contact custom depth depth_camera
-    dsros_dvl dvl force_torque gps gpu_lidar gpu_ray imu lidar logical_camera magnetometer multicamera navsat ray rfid
-    rfidtag rgbd rgbd_camera segmentation segmentation_camera sonar thermal thermal_camera transceiver
+    dsros_dvl dvl force_torque gps gpu_lidar gpu_ray imu lidar logical_camera magnetometer multicamera navsat range ray
+    rfid rfidtag rgbd rgbd_camera segmentation segmentation_camera sonar thermal thermal_camera transceiver
     wide_angle_camera wideanglecamera wireless_receiver wireless_transmitter
     """.split()
 )
@@ -210,7 +353,7 @@ NOT_SIMULATED = _LATER
 
 
 def older(kind: str) -> tuple[str, ...]:
-    """Return the older names of a type of sensor."""
+    """Return the other names of a type of sensor."""
     return tuple(old for old, new in LEGACY.items() if new == kind)
 
 
@@ -244,6 +387,37 @@ def sensor_place(kind: str) -> Place:
     )
 
 
+NOISE_FIELDS = frozenset(
+    (
+        "mean",
+        "stddev",
+        "bias_mean",
+        "bias_stddev",
+        "dynamic_bias_stddev",
+        "dynamic_bias_correlation_time",
+        "precision",
+        "navsense:minimum",
+        "navsense:maximum",
+        "navsense:noise",
+    )
+)
+
+NOISE = Place(read=NOISE_FIELDS, attributes=frozenset(("type",)))
+
+_BEAM = frozenset(("navsense:own_hull", "navsense:sound"))
+RAY = Place(
+    read=frozenset(("scan", "range", "noise")) | _BEAM,
+    unsupported={"visibility_mask": "every body is seen"},
+)
+SCAN = Place(read=frozenset(("horizontal", "vertical")))
+SAMPLES = Place(read=frozenset(("samples", "resolution", "min_angle", "max_angle")))
+RAY_RANGE = Place(read=frozenset(("min", "max", "resolution")))
+RAY_NOISE = Place(read=NOISE_FIELDS | {"type"})
+SONAR = Place(read=frozenset(("geometry", "min", "max", "radius", "noise")) | _BEAM)
+RANGE = Place(read=frozenset(("min", "max", "resolution", "noise", "beam", "own_hull", "sound")))
+BEAM = Place(read=frozenset(("axis",)), attributes=frozenset(("width_deg", "rings")))
+SOUND = Place(attributes=frozenset(("speed",)))
+
 CLOCK = Place(
     read=frozenset(("noise", "navsense:oscillator", "navsense:discipline", "navsense:monotonic")),
     attributes=frozenset(("name",)),
@@ -260,24 +434,6 @@ _AXES = frozenset(("x", "y", "z"))
 AXES = Place(read=_AXES)
 AXIS = Place(read=frozenset(("noise",)))
 LEAF = Place()
-
-NOISE = Place(
-    read=frozenset(
-        (
-            "mean",
-            "stddev",
-            "bias_mean",
-            "bias_stddev",
-            "dynamic_bias_stddev",
-            "dynamic_bias_correlation_time",
-            "precision",
-            "navsense:minimum",
-            "navsense:maximum",
-            "navsense:noise",
-        )
-    ),
-    attributes=frozenset(("type",)),
-)
 
 NAVSENSE_NOISE = Place(read=SHEET)
 

@@ -7,6 +7,7 @@ declare an entity.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -28,6 +29,9 @@ LARGEST = 64 * 1024 * 1024
 """Bytes in a file."""
 
 MOST_ELEMENTS = 1_000_000
+
+_CLOSING = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
+_OPENING = re.compile(b"|".join(map(re.escape, _CLOSING)))
 
 _FILE = inputs.Kind("file", SdfError, "must be a readable file of SDF")
 
@@ -80,7 +84,7 @@ def parse(content: bytes, path: str) -> Element:
         raise SdfError("file", "empty", where=Where(path), allowed=_FILE.allowed)
     builder = _Builder(path)
     try:
-        builder.parser.Parse(content, True)
+        builder.parser.Parse(_mended(content), True)
     except expat.ExpatError as error:
         what = expat.ErrorString(error.code) or "not well-formed"
         where = Where(path, error.lineno)
@@ -98,6 +102,25 @@ def content(name: str, most: int | None = None) -> bytes:
     """
     limit = f"must be at most {LARGEST // 2**20} MiB with all that it includes"
     return inputs.content(name, _FILE, LARGEST if most is None else most, limit)
+
+
+def _mended(content: bytes) -> bytes:
+    """Return a file's content with blanks for the dashes of comments that have too many.
+
+    Two dashes inside a comment are no XML; Gazebo's reader and that of URDF pass over them, and so do many files.
+    """
+    parts: list[bytes] = []
+    done = 0
+    opened = _OPENING.search(content)
+    while opened is not None:
+        start, end = opened.end(), content.find(_CLOSING[opened[0]], opened.end())
+        if end < 0:
+            break
+        if opened[0] == b"<!--" and (b"--" in content[start:end] or content[end - 1 : end] == b"-"):
+            parts += [content[done:start], content[start:end].replace(b"-", b" ")]
+            done = end
+        opened = _OPENING.search(content, end)
+    return b"".join([*parts, content[done:]]) if parts else content
 
 
 class _Builder:

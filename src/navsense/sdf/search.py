@@ -2,13 +2,14 @@
 
 | URI | looked for |
 |---|---|
-| `model://NAME/...`, `package://NAME/...` | in each folder of the search path, then beside the file |
+| `model://NAME/...`, `package://NAME/...` | in each folder of the search path, then of ROS's, then beside the file |
 | `NAME/...`, `file://NAME/...` | beside the file, then in each folder of the search path |
 | `/PLACE`, `file:///PLACE` | there |
 
 The search path is what the caller gives, then `GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH`, `SDF_PATH` and
-`GAZEBO_MODEL_PATH`, as Gazebo and libsdformat know them. A folder holds a `model.config`, which names its files by the
-version of SDF; the newest that is read counts. Nothing is downloaded.
+`GAZEBO_MODEL_PATH`, as Gazebo and libsdformat know them. ROS's folders are those of `ROS_PACKAGE_PATH` (around an entry
+that is a package itself), and `share` in those of `AMENT_PREFIX_PATH`. A folder holds a `model.config`, which names its
+files by the version of SDF; the newest that is read counts. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -26,35 +27,68 @@ from navsense.sdf.values import refusal, text
 VARIABLES = ("GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "SDF_PATH", "GAZEBO_MODEL_PATH")
 """Variables of the environment that hold folders of models, separated as in PATH; the first counts first."""
 
+PACKAGES, PREFIXES = "ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH"
+"""The same of packages: of ROS 1, and of what ROS 2 has installed."""
+
 CONFIGS = ("model.config", "manifest.xml")
 """What says which file of a model's folder is the model; the second is the older name."""
 
 PathsGiven = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _SHOWN = 8
+_PACKAGE = "package.xml"
 _FROM_FOLDERS = ("model", "package")
 _ONLINE = ("http", "https")
 
 
 @dataclass(frozen=True)
 class Search:
-    """Folders of models, the first to be looked into first."""
+    """Folders of models, and those of ROS's packages, the first to be looked into first."""
 
     folders: tuple[Path, ...] = ()
+    packages: tuple[Path, ...] = ()
+
+    def of_packages(self) -> list[Path]:
+        """Return the folders in which a package or model is looked for by its name."""
+        return _unique([*self.folders, *self.packages])
 
     def file(self, element: Element) -> Path:
         """Return the file that the `<uri>` of an include names. Raises `SdfError` with the places searched."""
-        uri = text(element, parent="include")
-        places = self._places(element, uri)
+        found = self._found(element, "include")
+        return _model_file(element, found) if found.is_dir() else found
+
+    def asset(self, element: Element, parent: str) -> Path:
+        """Return the image or mesh that a `<uri>` names. Raises `SdfError` with the places searched."""
+        found = self._found(element, parent)
+        if found.is_dir():
+            raise refusal(element, element.text, f"is a folder: {found}", parent=parent, remedy="name a file")
+        return found
+
+    def named(self, element: Element, attribute: str) -> Path:
+        """Return the file or folder of data that an attribute names. Raises `SdfError` with the places searched."""
+        uri = element.attribute(attribute)
+        if uri is None:
+            raise refusal(element, "missing", "must name a file", attribute=attribute)
+        return self._at(element, uri, "", attribute)
+
+    def _found(self, element: Element, parent: str) -> Path:
+        """Return the file or folder that a `<uri>` names."""
+        return self._at(element, text(element, parent=parent), parent)
+
+    def _at(self, element: Element, uri: str, parent: str, attribute: str = "") -> Path:
+        """Return the file or folder of a name, that of an attribute or the element's text."""
+        places = self._places(element, uri, parent, attribute)
         found = next((place for place in places if _exists(place)), None)
         if found is None:
             shown = ", ".join(map(str, places[:_SHOWN]))
             more = f" and {len(places) - _SHOWN} places more" if len(places) > _SHOWN else ""
-            remedy = f"name its folder by --path (path= in Python) or in {VARIABLES[0]}"
-            raise refusal(element, uri, f"is not found; looked for {shown}{more}", parent="include", remedy=remedy)
-        return _model_file(element, found) if found.is_dir() else found
+            variables = " or ".join((VARIABLES[0], PACKAGES) if uri.startswith("package:") else VARIABLES[:1])
+            remedy = f"name its folder by --path (path= in Python) or in {variables}"
+            allowed = f"is not found; looked for {shown}{more}"
+            raise refusal(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
+        return found
 
-    def _places(self, element: Element, uri: str) -> list[Path]:
+    def _places(self, element: Element, uri: str, parent: str, attribute: str) -> list[Path]:
         """Return where the file may be, each place once."""
         scheme, separator, rest = uri.partition("://")
         beside = Path(element.path).parent
@@ -63,12 +97,12 @@ class Search:
             return _unique([beside / name, *(folder / name for folder in self.folders)])
         if scheme in _FROM_FOLDERS and rest.strip("/"):
             rest = rest.strip("/")
-            return _unique([*(folder / rest for folder in self.folders), beside / rest])
+            return _unique([*(folder / rest for folder in self.of_packages()), beside / rest])
         allowed = "must be a file, model://NAME, package://NAME or file://PLACE"
         remedy = ""
         if scheme in _ONLINE:
             remedy = "nothing is downloaded: get the model by `gz fuel download -u`, and write model://NAME"
-        raise refusal(element, uri, allowed, parent="include", remedy=remedy)
+        raise refusal(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
 
 
 def search_of(path: PathsGiven = ()) -> Search:
@@ -83,8 +117,15 @@ def search_of(path: PathsGiven = ()) -> Search:
             remedy = "check --path (path= in Python)"
             raise SdfError("search path", str(folder), allowed="must be a folder", remedy=remedy)
     for variable in VARIABLES:
-        folders += [Path(folder) for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
-    return Search(tuple(_unique(folders)))
+        folders += _listed(variable)
+    packages = [folder.parent if _exists(folder / _PACKAGE) else folder for folder in _listed(PACKAGES)]
+    packages += [folder / "share" for folder in _listed(PREFIXES)]
+    return Search(tuple(_unique(folders)), tuple(_unique(packages)))
+
+
+def _listed(variable: str) -> list[Path]:
+    """Return the folders that a variable of the environment holds."""
+    return [Path(folder) for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
 
 
 def _unique(places: list[Path]) -> list[Path]:

@@ -70,6 +70,8 @@ IMU_NOISE = Place(read=frozenset(("type", "rate", "accel")))
 _DEFAULT_TOPIC = "__default_topic__"
 _CHANNELS = {"angular_velocity": "rate", "linear_acceleration": "accel"}
 _AXES = ("axis", "axis2")
+_UNVERSIONED = 5
+"""The oldest version whose words mean the same without a version."""
 
 
 def upgrade(context: Context, root: Element, minor: int) -> None:
@@ -84,6 +86,12 @@ def upgrade(context: Context, root: Element, minor: int) -> None:
     if minor < 8:
         for model in _models(root):
             _unflatten(context, model)
+
+
+def upgrade_unversioned(context: Context, root: Element) -> None:
+    """Rewrite in place what a tree that names no version, as that of URDF, says in the words of older ones."""
+    for parent, element in _walk(root):
+        _to_seven(context, parent, element, _UNVERSIONED)
 
 
 def _walk(root: Element) -> Iterator[tuple[Element, Element]]:

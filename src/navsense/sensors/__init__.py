@@ -6,23 +6,30 @@ from navsense.sensors._vibration import Vibration
 from navsense.sensors.air_pressure import AirPressure
 from navsense.sensors.altimeter import Altimeter, Zeroed
 from navsense.sensors.base import Measured, Output, Sensor
+from navsense.sensors.depth import Depth
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.sensors.navsat import NavSat
+from navsense.sensors.range import Cone, Fan, Range, Sound
 
-SENSORS: tuple[type[Sensor], ...] = (Imu, Magnetometer, Altimeter, AirPressure, NavSat)
+SENSORS: tuple[type[Sensor], ...] = (Imu, Magnetometer, Altimeter, AirPressure, NavSat, Depth, Range)
 """Every kind of sensor that navsense has; a user's own are handed to `load` beside them."""
 
 __all__ = [
     "SENSORS",
     "AirPressure",
     "Altimeter",
+    "Cone",
+    "Depth",
+    "Fan",
     "Imu",
     "Magnetometer",
     "Measured",
     "NavSat",
     "Output",
+    "Range",
     "Sensor",
+    "Sound",
     "Vibration",
     "Zeroed",
 ]

@@ -212,6 +212,16 @@ class Remarking(Protocol):
 
 
 @runtime_checkable
+class Casting(Protocol):
+    """A sensor that casts rays among the bodies around it."""
+
+    @property
+    def own_hull(self) -> bool:
+        """Return whether its rays meet the bodies of its own model too."""
+        ...
+
+
+@runtime_checkable
 class Catalogued(Protocol):
     """A kind of sensor of which the catalogue has parts."""
 

@@ -127,7 +127,7 @@ def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
         errno.EISDIR: "name a file, not a directory",
         errno.ENAMETOOLONG: "choose a shorter name",
     }
-    what = f"cannot {doing}: {(error.strerror or str(error)).lower()}"
+    what = f"cannot be {'written' if doing == 'write' else 'read'}: {(error.strerror or str(error)).lower()}"
     return SinkError(what, where=Where(str(path)), remedy=remedies.get(error.errno or 0, ""))
 
 

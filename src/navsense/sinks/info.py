@@ -223,7 +223,9 @@ def _npz(path: Path) -> Info:
         meta = meta_of(archive)
         entries, spans = [], [np.empty(0)]
         named = [(name, name, str(head["type"])) for name, head in meta["sensors"].items()]
-        for key, name, kind in named + [(f"truth/{name}",) * 2 + ("truth",) for name in meta["links"]]:
+        named += [(f"truth/{name}",) * 2 + ("truth",) for name in meta["links"]]
+        named += [("current",) * 3] if meta.get("current") else []
+        for key, name, kind in named:
             time = time_of(archive, key)
             entries.append(Entry(name, kind, int(time.size)))
             spans += [time[:1], time[-1:]]
@@ -239,6 +241,8 @@ def _parquet(path: Path) -> Info:
         times = nanoseconds(meta["epoch"], span)
         entries = [Entry(n, str(head["type"]), counts.get(("reading", n), 0)) for n, head in meta["sensors"].items()]
         entries += [Entry(f"truth/{name}", "truth", counts.get(("truth", name), 0)) for name in meta["links"]]
+        flow = meta.get("current")
+        entries += [Entry("current", "current", counts.get(("current", flow["topic"]), 0))] if flow else []
     return _of(path, "parquet", times, tuple(entries), meta)
 
 

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from navsense.errors import SinkError, Where
-from navsense.series import TRUTH_ARRAYS, Reading, Truth
+from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth
 from navsense.sinks import meta, parquet_read
 from navsense.sinks.base import opened
 from navsense.sinks.records import DamagedError
@@ -23,11 +23,12 @@ from navsense.typing import AnyArray, FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Loaded(Mapping[str, Reading]):
-    """A recording in memory: full sensor name -> Reading, `truth` link name -> Truth, `meta` of the run."""
+    """A recording in memory: full sensor name -> Reading, `truth` link name -> Truth, the water's `current`, `meta`."""
 
     readings: Mapping[str, Reading]
     truth: Mapping[str, Truth]
     meta: Mapping[str, Any]
+    current: Current | None = None
 
     def __getitem__(self, name: str) -> Reading:
         """Return the readings of one sensor."""
@@ -151,9 +152,19 @@ def _truth(archive: Mapping[str, AnyArray], name: str, epoch: int) -> Truth:
     return Truth(name=name, time=time, epoch=epoch, **arrays)
 
 
+def _current(archive: Mapping[str, AnyArray], about: Mapping[str, Any]) -> Current | None:
+    """Return the water's velocity, None where the archive has none."""
+    if "current" not in about:
+        return None
+    time, velocity, head = time_of(archive, "current"), archive["current/velocity"], about["current"]
+    if velocity.ndim not in (2, 3) or velocity.shape[-2:] != (time.size, 3) or velocity.dtype.kind != "f":
+        raise DamagedError(f"damaged: array current/velocity is {velocity.dtype} {velocity.shape}")
+    return Current(head["topic"], tuple(head["position"]), time, velocity, head["epoch"])
+
+
 def _loaded(archive: Mapping[str, AnyArray]) -> Loaded:
     """Return an archive's contents."""
     about = meta_of(archive)
     readings = {name: _reading(archive, name, head) for name, head in about["sensors"].items()}
     truth = {name: _truth(archive, name, about["epoch"]) for name in about["links"]}
-    return Loaded(readings, truth, about)
+    return Loaded(readings, truth, about, _current(archive, about))

@@ -16,10 +16,10 @@ import numpy as np
 
 from navsense import messages
 from navsense.errors import SinkError, Where
-from navsense.messages import clock, transforms, truth
+from navsense.messages import clock, current, transforms, truth
 from navsense.messages.base import GLOBAL_TIME, SEC_MAX, Part, clock_of, stamps
 from navsense.messages.cdr import Message, Place
-from navsense.series import Reading, Slab, Truth, nanoseconds
+from navsense.series import Current, Reading, Slab, Truth, nanoseconds
 from navsense.sinks import frames, records
 from navsense.sinks.base import Recording, asked, numbers, version
 from navsense.sinks.container import Compression, Container, Entries
@@ -215,6 +215,8 @@ class McapSink:
         if self._recording.truth:
             for name, part in slab.truth.items():
                 blocks += self._truth_blocks(name, part)
+            if slab.current is not None:
+                blocks.append(self._current_block(slab.current))
         blocks += self._clock_and_poses(slab)
         spans = self._spans([block for block in blocks if block.time.size])
         self._container.write_chunks(self._encoded(span) for span in spans)
@@ -261,6 +263,15 @@ class McapSink:
             Block(self._channel(pose_topic, truth.odometry(name)), time, time, stamp, pose),
             Block(self._channel(accel_topic, truth.accel(name)), time, time, stamp, accel),
         ]
+
+    def _current_block(self, part: Current) -> Block:
+        """Return the velocity of the water."""
+        if part.velocity.ndim != 2:
+            raise SinkError("the current carries a run axis", remedy="write many runs to .npz or .parquet")
+        stamp = part.stamp
+        time = stamp.astype(np.uint64)
+        channel = self._channel(self._topics.current, current.message())
+        return Block(channel, time, time, stamp, {"velocity": part.velocity})
 
     def _clock_and_poses(self, slab: Slab) -> list[Block]:
         """Return `/clock` at every instant of truth, else of any reading, and `/tf` of the models that move."""

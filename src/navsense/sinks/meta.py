@@ -3,7 +3,8 @@
     {"program": "navsense", "format", "version", "world", "seed", "epoch", "duration_asked", "runs", "sensors", "links"}
 
 `sensors` has a head for each sensor: its link and how it stands on it, white noise, type, frame, units, the shape of
-its run axes, and of one row of each array.
+its run axes, and of one row of each array. Where the water moves there is `current`, with topic, position, epoch and
+the shape of its run axes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from navsense.errors import SinkError, Where
-from navsense.series import Reading
+from navsense.series import Current, Reading
 from navsense.sinks.base import Recording, asked, os_error, version
 from navsense.sinks.records import DamagedError
 from navsense.world import MountedSensor
@@ -50,10 +51,16 @@ def _mounting(sensor: MountedSensor) -> dict[str, Any]:
     return {"link": sensor.link, "mounting": list(sensor.pose.rotation), "noise": noise}
 
 
-def text_of(recording: Recording, sensors: Mapping[str, Mapping[str, Any]], links: Iterable[str]) -> str:
-    """Return the whole text: the run, the heads of its sensors, and the names of the links whose truth is there."""
+def text_of(
+    recording: Recording,
+    sensors: Mapping[str, Mapping[str, Any]],
+    links: Iterable[str],
+    current: Mapping[str, Any] | None = None,
+) -> str:
+    """Return the whole text: the run, its sensors' heads, the links whose truth is there, and where the current is."""
     return json.dumps(
         {
+            **({"current": current} if current else {}),
             "format": FORMAT,
             "program": "navsense",
             "version": version(),
@@ -76,6 +83,12 @@ def parsed(text: str | bytes) -> dict[str, Any]:
     if type(meta["epoch"]) is not int:
         raise DamagedError("damaged: its epoch is no integer")
     return meta
+
+
+def current_head(current: Current) -> dict[str, Any]:
+    """Return the head of the water's velocity."""
+    place, runs = list(current.position), list(current.velocity.shape[:-2])
+    return {"topic": current.topic, "position": place, "epoch": current.epoch, "runs": runs}
 
 
 def damage(path: Path, error: Exception) -> SinkError:

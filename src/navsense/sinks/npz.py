@@ -1,9 +1,9 @@
 """Recordings as NumPy archives: one array a key, read by `numpy.load` alone.
 
 Keys are `SENSOR/NAME`, `SENSOR/truth/NAME`, `SENSOR/errors/NAME`, `SENSOR/time`, `SENSOR/clock_error`, `SENSOR/valid`,
-`SENSOR/emitted`, `truth/LINK/NAME`, and `meta`, a JSON text with units, frames and the run. Slabs are appended to files
-in a hidden directory beside the target, so memory is bounded by a slab; the archive appears under its name when it is
-whole, after an error elsewhere with the slabs that came before.
+`SENSOR/emitted`, `truth/LINK/NAME`, `current/time`, `current/velocity`, and `meta`, a JSON text with units, frames and
+the run. Slabs are appended to files in a hidden directory beside the target, so memory is bounded by a slab; the
+archive appears under its name when it is whole, after an error elsewhere with the slabs that came before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import IO, Any, Self
 import numpy as np
 
 from navsense.errors import SinkError, Where
-from navsense.series import TRUTH_ARRAYS, Reading, Slab, Truth
+from navsense.series import TRUTH_ARRAYS, Current, Reading, Slab, Truth
 from navsense.sinks import meta
 from navsense.sinks.base import Recording, check_target, os_error
 from navsense.typing import AnyArray
@@ -86,6 +86,7 @@ class NpzSink:
         self._columns: dict[str, Column] = {}
         self._sensors: dict[str, dict[str, Any]] = {}
         self._links: list[str] = []
+        self._current: dict[str, Any] | None = None
         self._files = 0
         self._closed = False
         try:
@@ -120,6 +121,8 @@ class NpzSink:
             if self._recording.truth:
                 for name, truth in slab.truth.items():
                     self._write_truth(name, truth)
+                if slab.current is not None:
+                    self._write_current(slab.current)
         except OSError as error:
             self.abort()
             raise os_error(self._path, error) from error
@@ -169,6 +172,12 @@ class NpzSink:
         if name not in self._links:
             self._links.append(name)
 
+    def _write_current(self, current: Current) -> None:
+        """Append the water's velocity."""
+        self._append("current/time", CURRENT, current.time, 0)
+        self._append("current/velocity", CURRENT, current.velocity, current.velocity.ndim - 2)
+        self._current = meta.current_head(current)
+
     def _append(self, key: str, owner: str, array: AnyArray, runs: int) -> None:
         """Append rows to one array, which its first rows define."""
         column = self._columns.get(key)
@@ -192,7 +201,7 @@ class NpzSink:
                     with archive.open(entry(key), "w", force_zip64=True) as target:
                         column.write(target)
                 with archive.open(entry("meta"), "w", force_zip64=True) as target:
-                    text = meta.text_of(self._recording, self._sensors, self._links)
+                    text = meta.text_of(self._recording, self._sensors, self._links, self._current)
                     np.lib.format.write_array(target, np.array(text), allow_pickle=False)
             whole.replace(self._path)
         except OSError as error:
@@ -205,6 +214,9 @@ class NpzSink:
         self._closed = True
         shutil.rmtree(self._directory, ignore_errors=True)
 
+
+CURRENT = "the current of the water"
+"""Whose the arrays `current/...` are."""
 
 RESERVED = frozenset(("time", "clock_error", "arrival", "valid", "emitted", "truth", "errors"))
 """Names that a sensor's own array cannot have in an archive."""
@@ -225,6 +237,8 @@ def planned(recording: Recording) -> Iterator[tuple[str, str]]:
     for link in (link for model in world.models for link in model.links if recording.truth):
         for key in ("time", *TRUTH_ARRAYS):
             yield f"truth/{link.name}/{key}", f"the truth of link {link.name!r}"
+    if world.environment.current is not None and recording.truth:
+        yield from ((f"current/{key}", CURRENT) for key in ("time", "velocity"))
 
 
 def check_keys(path: Path, recording: Recording) -> None:

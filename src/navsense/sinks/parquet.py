@@ -4,9 +4,10 @@
     ARRAY.AXIS ...   truth.ARRAY.AXIS ...   errors.ARRAY.AXIS ...
 
 `series` is "reading", of the sensor `name`, or "truth", of the link `name`, which is the same in every run and stands
-once, under the first. A row is null where its sensor or link has no such array. The metadata `navsense` is the text of
-`meta`. Slabs are gathered into row groups, so memory is bounded by one of these and a slab. They go to a hidden file
-beside the target, which gets the target's name when it is whole, after an error elsewhere with the slabs before it.
+once, under the first, or "current", of the water on the topic `name`. A row is null where what it is of has no such
+array. The metadata `navsense` is the text of `meta`. Slabs are gathered into row groups, so memory is bounded by one of
+these and a slab. They go to a hidden file beside the target, which gets the target's name when it is whole, after an
+error elsewhere with the slabs before it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple, ParamSpec, Self
 import numpy as np
 
 from navsense.errors import SinkError, Where
-from navsense.series import TRUTH_ARRAYS, Reading, Slab, Truth, all_true
+from navsense.series import TRUTH_ARRAYS, Current, Reading, Slab, Truth, all_true
 from navsense.sinks import meta
 from navsense.sinks.base import Recording, check_target, os_error
 from navsense.typing import AnyArray, IntArray
@@ -131,6 +132,11 @@ TRUTH_COMPONENTS = tuple(
 )
 """The components of the truth of a link."""
 
+CURRENT_COMPONENTS = tuple(
+    Component(column, "truth", "velocity", place) for column, place in columns_of("velocity", (3,), quaternion=False)
+)
+"""The components of the water's velocity."""
+
 
 def check_names(path: Path, owner: str, names: Iterable[str]) -> None:
     """Raise `SinkError` where an array has a name from which no column of its own can be made."""
@@ -220,6 +226,7 @@ class Table:
         self._types: dict[str, dict[tuple[str, str], np.dtype[Any]]] = {}
         self._plans: dict[str, tuple[Component, ...]] = {}
         self._links: list[str] = []
+        self._current: dict[str, Any] | None = None
         self.open = True
 
     def take(self, slab: Slab) -> None:
@@ -231,10 +238,15 @@ class Table:
             truths = slab.truth if self._recording.truth else {}
             for name, truth in truths.items():
                 self._announce_truth(name, truth)
+            current = slab.current if self._recording.truth else None
+            if current is not None:
+                self._announce_current(current)
             for name, reading in slab.readings.items():
                 self._take_reading(name, reading)
             for name, truth in truths.items():
                 self._take_truth(name, truth)
+            if current is not None:
+                self._take_current(current)
         except BaseException:
             self.drop()
             raise
@@ -264,6 +276,16 @@ class Table:
             self._links.append(name)
         for part in TRUTH_COMPONENTS:
             self._admit(part.column, getattr(truth, part.name).dtype, f"the truth of link {name!r}")
+
+    def _announce_current(self, current: Current) -> None:
+        """Note the columns of the water's velocity."""
+        head = meta.current_head(current)
+        if int(np.prod(head["runs"])) != self._runs.size:
+            allowed = f"must have the recording's {self._runs.size}"
+            raise SinkError("runs of the current", tuple(head["runs"]), allowed=allowed, where=Where(str(self._path)))
+        self._current = head
+        for part in CURRENT_COMPONENTS:
+            self._admit(part.column, current.velocity.dtype, "the current")
 
     def _admit(self, column: str, dtype: np.dtype[Any], owner: str) -> None:
         """Note one column. Raise `SinkError` where it is too late for it, or its type is another or none."""
@@ -318,6 +340,23 @@ class Table:
         for part in TRUTH_COMPONENTS:
             whole[part.column] = component_of(getattr(truth, part.name), part.place)[None]
         self._take(Key("truth", name, "link"), whole, shape)
+
+    def _take_current(self, current: Current) -> None:
+        """Take the rows of the water's velocity."""
+        shape = (self._runs.size, current.time.size)
+        everything, time = all_true(shape), current.time[None]
+        whole: dict[str, AnyArray] = {
+            "run": self._runs[:, None],
+            "time": time,
+            "stamp": current.stamp[None],
+            "clock_error": np.zeros((1, 1)),
+            "arrival": time,
+            "valid": everything,
+            "emitted": everything,
+        }
+        for part in CURRENT_COMPONENTS:
+            whole[part.column] = component_of(current.velocity, part.place).reshape(shape)
+        self._take(Key("current", current.topic, "current"), whole, shape)
 
     def _take(self, key: Key, whole: Mapping[str, AnyArray], shape: tuple[int, int]) -> None:
         """Take rows (runs, time) of one series, writing row groups as they are full."""
@@ -385,7 +424,7 @@ class Table:
         try:
             if empty or self._sensors or self._links:
                 self._flush()
-                text = meta.text_of(self._recording, self._sensors, self._links)
+                text = meta.text_of(self._recording, self._sensors, self._links, self._current)
                 self._writer.add_key_value_metadata({"navsense": text})
                 self._writer.close()
                 self._file.close()

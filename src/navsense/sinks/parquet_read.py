@@ -12,10 +12,18 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from navsense.errors import SinkError
-from navsense.series import TRUTH_ARRAYS, Reading, Truth
+from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth
 from navsense.sinks import meta
 from navsense.sinks.base import opened
-from navsense.sinks.parquet import NUMBERS, TRUTH_COMPONENTS, Component, columns_of_head, component_of, library
+from navsense.sinks.parquet import (
+    CURRENT_COMPONENTS,
+    NUMBERS,
+    TRUTH_COMPONENTS,
+    Component,
+    columns_of_head,
+    component_of,
+    library,
+)
 from navsense.sinks.records import DamagedError
 from navsense.sinks.recover import NO_RESCUE
 from navsense.typing import AnyArray, FloatArray, IntArray
@@ -180,13 +188,29 @@ def _truth(found: Found, name: str, epoch: int) -> Truth:
     return Truth(name=name, time=time, epoch=epoch, **arrays)
 
 
-def read(path: Path) -> tuple[dict[str, Reading], dict[str, Truth], dict[str, Any]]:
-    """Return the readings, the truth and the text of a recording, bit for bit. Raise `SinkError` where it is none."""
+def _current(found: Found, head: Mapping[str, Any], runs: Sequence[int]) -> Current:
+    """Return what was found of the water's velocity."""
+    order = order_of(found.take("run", slice(None)), runs)
+    times = found.take("time", order).reshape(len(runs), -1)
+    velocity = np.empty((*head["runs"], times.shape[1], 3))
+    for part in CURRENT_COMPONENTS:
+        component_of(velocity, part.place)[...] = found.take(part.column, order).reshape(velocity.shape[:-1])
+    return Current(head["topic"], tuple(head["position"]), times[0], velocity, head["epoch"])
+
+
+def read(path: Path) -> tuple[dict[str, Reading], dict[str, Truth], dict[str, Any], Current | None]:
+    """Return the readings, the truth, the text and the current of a recording, bit for bit.
+
+    Raise `SinkError` where it is none.
+    """
     with table_of(path) as table:
         about = meta_of(table)
         parts: dict[Row, Iterable[Component]]
         parts = {("reading", name): columns_of_head(head) for name, head in about["sensors"].items()}
         parts |= {("truth", name): TRUTH_COMPONENTS for name in about["links"]}
+        flow = about.get("current")
+        if flow:
+            parts["current", flow["topic"]] = CURRENT_COMPONENTS
         empty = table.schema_arrow.empty_table()
         found = {row: Found(empty, row, (part.column for part in components)) for row, components in parts.items()}
         for i in range(table.num_row_groups):
@@ -195,4 +219,5 @@ def read(path: Path) -> tuple[dict[str, Reading], dict[str, Truth], dict[str, An
                 found[row].add(group, rows)
         sensors, runs, epoch = about["sensors"], about["runs"], about["epoch"]
         readings = {name: _reading(found["reading", name], name, head, runs) for name, head in sensors.items()}
-        return readings, {name: _truth(found["truth", name], name, epoch) for name in about["links"]}, about
+        truth = {name: _truth(found["truth", name], name, epoch) for name in about["links"]}
+        return readings, truth, about, _current(found["current", flow["topic"]], flow, runs) if flow else None

@@ -24,6 +24,7 @@ class Topics:
             if topic == "/" or topic in self._taken:
                 topic = "/" + slashed(sensor.name)
             self._sensors[sensor.name, "reading", ""] = self._take(topic)
+        self.current = self._take("/" + world.current_topic.topic.strip("/")) if world.environment.current else ""
         for sensor in world.sensors:
             for beside in topics_beside(sensor)[1:]:
                 topic = self._sensors[sensor.name, "reading", ""] + beside

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from navsense.environment.water import Water
 from navsense.errors import Where
 from navsense.geodesy import Origin
 from navsense.typing import Quaternion
@@ -20,8 +21,9 @@ class Mount:
 
     `rotation_ws` (w x y z) takes sensor coordinates to world coordinates as the file poses the model; `moved` is true
     where the model's motion may put it elsewhere. `origin` is None where the file does not say where on earth the
-    world stands; `name` is the sensor's full name, `where` its own element. `rotation_of` gives the same rotation of a
-    link of the top-level model, by its name in the sensor's model or its full name, None where there is none.
+    world stands, `water` where it does not say what water it has; `name` is the sensor's full name, `where` its own
+    element. `rotation_of` gives the same rotation of a link of the top-level model, by its name in the sensor's model
+    or its full name, None where there is none.
     """
 
     classic: bool
@@ -29,6 +31,7 @@ class Mount:
     rotation_ws: Quaternion
     moved: bool
     origin: Origin | None = None
+    water: Water | None = None
     name: str = ""
     where: Where | None = None
     rotation_of: Callable[[str], Quaternion | None] = _no_link

@@ -1,4 +1,4 @@
-"""The surroundings of a `<world>`: place on earth, gravity, magnetic field and dipoles, air, named signals.
+"""The surroundings of a `<world>`: place on earth, gravity, magnetic field and dipoles, air, water, named signals.
 
     <navsense:gravity model="WGS84"/>                               of the earth's ellipsoid, where the world stands
     <navsense:magnetic_field model="WMM2025" date="2027.0"/>        decimal year; wherever the world stands
@@ -9,7 +9,7 @@
     <navsense:signal name="temperature" file="sea.csv"/>            a file of time,value beside the SDF file; or points:
     <navsense:signal name="load"> <point time="0">1</point> <point time="5">2</point> </navsense:signal>
 
-Ours count before `<gravity>` and `<magnetic_field>`, which other programs then read.
+Ours count before `<gravity>` and `<magnetic_field>`, which other programs then read. `<navsense:water>`: see `water`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from navsense.pose import rotate
 from navsense.sdf import values
 from navsense.sdf.context import Context
 from navsense.sdf.fill.fields import number_of, refused_at, vector_of, word_of
+from navsense.sdf.fill.water import water_of
 from navsense.sdf.frames import Node, Poses, Scope
 from navsense.sdf.graph import place_pose
 from navsense.sdf.names import checked_name
@@ -72,6 +73,7 @@ def environment(context: Context, scope: Scope) -> Environment:
         magnetic_field=Sum((magnetic, *dipoles)) if dipoles else magnetic,
         origin=origin,
         atmosphere=_atmosphere(context, world.first("atmosphere")),
+        water=water_of(context, world, origin),
         signals=_signals(context, world),
     )
 

@@ -1,0 +1,360 @@
+"""Formulas of sea water: density, gravity over depth, pressure and depth, speed of sound, each by its source's name.
+
+    rho(S, T, p) = rho(S, T, 0) / (1 - p / K(S, T, p))                     EOS-80, p in bar above the air's
+    g(latitude, p) = 9.780318 (1 + 5.2788e-3 X + 2.36e-5 X^2) + 2.184e-6 p   m/s^2, X = sin^2 latitude, p in dbar
+    Unesco:   d = (9.72659 p - 2.2512e-5 p^2 + 2.279e-10 p^3 - 1.82e-15 p^4) / (g(latitude, 0) + 1.092e-6 p)
+    Saunders: d = (1 - C) p - 2.21e-6 p^2,   C = 5.92e-3 + 5.25e-3 X
+    ConstantDensity: d = p / (rho g)
+
+d m below the surface, p the pressure above that of the surface, in dbar (10^4 Pa) within formulas and in Pa outside.
+`Unesco` and `Saunders` stand for a standard ocean of 0 degC and salinity 35: elsewhere they are off by what warmth and
+salt make of the density, some 0.2 percent of the depth in the open sea and 3 in fresh water. Speeds of sound are four:
+
+| formula | degC | salinity | down to | source |
+|---|---|---|---|---|
+| mackenzie | 2 to 30 | 25 to 40 | 8000 m | Mackenzie 1981, J. Acoust. Soc. Am. 70(3):807 |
+| chen-millero | 0 to 40 | 0 to 40 | 1000 bar | Chen and Millero 1977, J. Acoust. Soc. Am. 62(5):1129; UNESCO 44 |
+| del-grosso | 0 to 30 | 30 to 40 | 1000 kg/cm^2 | Del Grosso 1974, J. Acoust. Soc. Am. 56(4):1084 |
+| medwin | 0 to 35 | 0 to 45 | 1000 m | Medwin 1975, J. Acoust. Soc. Am. 58(6):1318; in the firmware of DVLs |
+
+All are of the temperature scale of 1968, t68 = 1.00024 t90; salinity is practical (PSS-78), a number. Sources besides:
+Fofonoff and Millard 1983, UNESCO Technical Papers in Marine Science 44; Millero and Poisson 1981, Deep-Sea Research
+28A(6):625; Millero et al. 1980, Deep-Sea Research 27A:255; Saunders 1981, J. Phys. Oceanogr. 11:573.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from navsense.compiled import kernel
+from navsense.environment.atmosphere import STANDARD_GRAVITY
+from navsense.errors import FieldError
+from navsense.typing import FloatArray
+
+ZERO_CELSIUS = 273.15
+"""K."""
+
+SCALE_68 = 1.00024
+"""A degree of the scale of 1990 in degrees of that of 1968."""
+
+DECIBAR = 1e4
+"""Pa."""
+
+KILOGRAM_PER_CM2 = 98066.5
+"""Pa: the unit of pressure of Del Grosso's formula."""
+
+DEEPEST = 11000.0
+"""m: the deepest sea. EOS-80 is published to 1000 bar, some 9700 m, and goes on smoothly below."""
+
+MIDDLE_LATITUDE = math.pi / 4.0
+"""rad: what is taken where nothing says where on earth the water is."""
+
+GRAVITY_GRADIENT = 2.184e-6
+"""m/s^2 per dbar: by how much gravity grows downwards."""
+
+_NEWTON = 5
+"""Rounds from a straight line to the pressure of a depth: each squares what is left, below a percent at the start."""
+
+_LARGEST_DENSITY = 25000.0
+_LARGEST_GRAVITY = 100.0
+
+
+@kernel
+def celsius(temperature: float) -> float:
+    """Return a temperature (K) in degC of the scale of 1968."""
+    return (temperature - ZERO_CELSIUS) * SCALE_68
+
+
+@kernel
+def _bulk_modulus(salinity: float, t: float, bar: float) -> float:
+    """Return K (bar) of EOS-80: the secant bulk modulus."""
+    root = math.sqrt(salinity)
+    pure = 19652.21 + (148.4206 + (-2.327105 + (1.360477e-2 - 5.155288e-5 * t) * t) * t) * t
+    salt = 54.6746 + (-0.603459 + (1.09987e-2 - 6.1670e-5 * t) * t) * t
+    more = 7.944e-2 + (1.6483e-2 - 5.3009e-4 * t) * t
+    at_surface = pure + (salt + more * root) * salinity
+    a = 3.239908 + (1.43713e-3 + (1.16092e-4 - 5.77905e-7 * t) * t) * t
+    a = a + (2.2838e-3 + (-1.0981e-5 - 1.6078e-6 * t) * t + 1.91075e-4 * root) * salinity
+    b = 8.50935e-5 + (-6.12293e-6 + 5.2787e-8 * t) * t
+    b = b + (-9.9348e-7 + (2.0816e-8 + 9.1697e-10 * t) * t) * salinity
+    return at_surface + (a + b * bar) * bar
+
+
+@kernel
+def density(salinity: float, t: float, bar: float) -> float:
+    """Return the density (kg/m^3) of EOS-80 at a salinity, t degC and `bar` above the air's pressure."""
+    root = math.sqrt(salinity)
+    polynomial = -9.095290e-3 + (1.001685e-4 + (-1.120083e-6 + 6.536332e-9 * t) * t) * t
+    pure = 999.842594 + (6.793952e-2 + polynomial * t) * t
+    salt = 8.24493e-1 + (-4.0899e-3 + (7.6438e-5 + (-8.2467e-7 + 5.3875e-9 * t) * t) * t) * t
+    more = -5.72466e-3 + (1.0227e-4 - 1.6546e-6 * t) * t
+    at_surface = pure + (salt + more * root + 4.8314e-4 * salinity) * salinity
+    return at_surface / (1.0 - bar / _bulk_modulus(salinity, t, bar))
+
+
+@kernel
+def surface_gravity(latitude: float) -> float:
+    """Return the gravity (m/s^2) of UNESCO 44 at the surface, at a latitude (rad)."""
+    sine = math.sin(latitude)
+    x = sine * sine
+    return 9.780318 * (1.0 + (5.2788e-3 + 2.36e-5 * x) * x)
+
+
+@kernel
+def mackenzie(t: float, salinity: float, depth: float) -> float:
+    """Return the speed of sound (m/s) at t degC, a salinity and a depth (m)."""
+    salt = salinity - 35.0
+    warm = 1448.96 + (4.591 + (-5.304e-2 + 2.374e-4 * t) * t) * t
+    deep = (1.630e-2 + 1.675e-7 * depth) * depth - 7.139e-13 * t * depth * depth * depth
+    return warm + 1.340 * salt + deep - 1.025e-2 * t * salt
+
+
+@kernel
+def medwin(t: float, salinity: float, depth: float) -> float:
+    """Return the speed of sound (m/s) at t degC, a salinity and a depth (m)."""
+    warm = 1449.2 + (4.6 + (-0.055 + 0.00029 * t) * t) * t
+    return warm + (1.34 - 0.01 * t) * (salinity - 35.0) + 0.016 * depth
+
+
+@kernel
+def chen_millero(t: float, salinity: float, bar: float) -> float:
+    """Return the speed of sound (m/s) at t degC, a salinity and `bar` above the air's pressure."""
+    w0 = 1402.388 + (5.03711 + (-5.80852e-2 + (3.3420e-4 + (-1.47800e-6 + 3.1464e-9 * t) * t) * t) * t) * t
+    w1 = 0.153563 + (6.8982e-4 + (-8.1788e-6 + (1.3621e-7 - 6.1185e-10 * t) * t) * t) * t
+    w2 = 3.1260e-5 + (-1.7107e-6 + (2.5974e-8 + (-2.5335e-10 + 1.0405e-12 * t) * t) * t) * t
+    w3 = -9.7729e-9 + (3.8504e-10 - 2.3643e-12 * t) * t
+    a0 = 1.389 + (-1.262e-2 + (7.164e-5 + (2.006e-6 - 3.21e-8 * t) * t) * t) * t
+    a1 = 9.4742e-5 + (-1.2580e-5 + (-6.4885e-8 + (1.0507e-8 - 2.0122e-10 * t) * t) * t) * t
+    a2 = -3.9064e-7 + (9.1041e-9 + (-1.6002e-10 + 7.988e-12 * t) * t) * t
+    a3 = 1.100e-10 + (6.649e-12 - 3.389e-13 * t) * t
+    pure = w0 + (w1 + (w2 + w3 * bar) * bar) * bar
+    salt = a0 + (a1 + (a2 + a3 * bar) * bar) * bar
+    more = -1.922e-2 - 4.42e-5 * t + (7.3637e-5 + 1.7945e-7 * t) * bar
+    last = 1.727e-3 - 7.9836e-6 * bar
+    return pure + (salt + more * math.sqrt(salinity) + last * salinity) * salinity
+
+
+@kernel
+def del_grosso(t: float, salinity: float, p: float) -> float:
+    """Return the speed of sound (m/s) at t degC, a salinity and p kg/cm^2 above the air's pressure."""
+    warm = (0.501109398873e1 + (-0.550946843172e-1 + 0.221535969240e-3 * t) * t) * t
+    salt = (0.132952290781e1 + 0.128955756844e-3 * salinity) * salinity
+    deep = (0.156059257041 + (0.244998688441e-4 - 0.883392332513e-8 * p) * p) * p
+    warm_salt = (-0.127562783426e-1 + 0.968403156410e-4 * t) * t * salinity
+    warm_deep = 0.635191613389e-2 - 0.438031096213e-6 * t * t + 0.265484716608e-7 * t * p
+    warm_deep = (warm_deep + (-0.159349479045e-5 + 0.522116437235e-9 * p) * p) * t * p
+    deep_salt = -0.161674495909e-8 * salinity * salinity * p * p
+    all_three = (0.485639620015e-5 * salinity - 0.340597039004e-3) * t * salinity * p
+    return 1402.392 + warm + salt + deep + warm_salt + warm_deep + deep_salt + all_three
+
+
+class Domain(NamedTuple):
+    """Where a formula holds: degC, salinity, and the end of depth (m) or of pressure (Pa), infinite where not given."""
+
+    celsius: tuple[float, float]
+    salinity: tuple[float, float]
+    depth: float = math.inf
+    pressure: float = math.inf
+
+
+DOMAINS: Mapping[str, Domain] = {
+    "mackenzie": Domain((2.0, 30.0), (25.0, 40.0), depth=8000.0),
+    "chen-millero": Domain((0.0, 40.0), (0.0, 40.0), pressure=1e8),
+    "del-grosso": Domain((0.0, 30.0), (30.0, 40.0), pressure=1000.0 * KILOGRAM_PER_CM2),
+    "medwin": Domain((0.0, 35.0), (0.0, 45.0), depth=1000.0),
+}
+"""The formulas for the speed of sound by name, in the order in which kernels count them."""
+
+
+@kernel
+def sound_speed(formula: int, temperature: float, salinity: float, depth: float, pressure: float) -> float:
+    """Return the speed of sound (m/s) by one of `DOMAINS`, counted from 0; K, a number, m and Pa above the air's."""
+    t = celsius(temperature)
+    if formula == 0:
+        return mackenzie(t, salinity, depth)
+    if formula == 1:
+        return chen_millero(t, salinity, pressure / (10.0 * DECIBAR))
+    if formula == 2:
+        return del_grosso(t, salinity, pressure / KILOGRAM_PER_CM2)
+    return medwin(t, salinity, depth)
+
+
+@kernel
+def _unesco(p: float, gravity: float) -> tuple[float, float]:
+    """Return the depth (m) of a pressure (dbar) and how it grows (m/dbar)."""
+    top = (9.72659 + (-2.2512e-5 + (2.279e-10 - 1.82e-15 * p) * p) * p) * p
+    slope = 9.72659 + (-4.5024e-5 + (6.837e-10 - 7.28e-15 * p) * p) * p
+    bottom = gravity + 0.5 * GRAVITY_GRADIENT * p
+    depth = top / bottom
+    return depth, (slope - 0.5 * GRAVITY_GRADIENT * depth) / bottom
+
+
+@kernel
+def _unesco_depths(gravity: float, pressure: FloatArray, out: FloatArray) -> None:
+    """Write the depth (m) of each pressure (Pa)."""
+    for i in range(out.shape[0]):
+        out[i], _ = _unesco(pressure[i] / DECIBAR, gravity)
+
+
+@kernel
+def _unesco_pressures(gravity: float, depth: FloatArray, out: FloatArray) -> None:
+    """Write the pressure (Pa) at each depth (m), by Newton's rounds."""
+    for i in range(out.shape[0]):
+        p = depth[i] * gravity / 9.72659
+        for _ in range(_NEWTON):
+            there, slope = _unesco(p, gravity)
+            p += (depth[i] - there) / slope
+        out[i] = p * DECIBAR
+
+
+@kernel
+def _saunders_depths(share: float, pressure: FloatArray, out: FloatArray) -> None:
+    """Write the depth (m) of each pressure (Pa); `share` is 1 - C."""
+    for i in range(out.shape[0]):
+        p = pressure[i] / DECIBAR
+        out[i] = (share - 2.21e-6 * p) * p
+
+
+@kernel
+def _saunders_pressures(share: float, depth: FloatArray, out: FloatArray) -> None:
+    """Write the pressure (Pa) at each depth (m): the lesser root, written so that small depths lose no digits."""
+    for i in range(out.shape[0]):
+        root = math.sqrt(share * share - 8.84e-6 * depth[i])
+        out[i] = 2.0 * depth[i] / (share + root) * DECIBAR
+
+
+@kernel
+def first_off(values: FloatArray, least: float, most: float) -> int:
+    """Return the first row of values (n,) outside the ends, NaN among them; -1 for none."""
+    for i in range(values.shape[0]):
+        if not least <= values[i] <= most:
+            return i
+    return -1
+
+
+def checked_depths(depth: FloatArray) -> None:
+    """Raise `FieldError` for the first of the depths (n,) m at which there is no water."""
+    row = first_off(depth, 0.0, DEEPEST)
+    if row >= 0:
+        allowed = f"must be from 0 to {DEEPEST:g}, below the surface and above the deepest ground"
+        raise FieldError("depth (m)", float(depth[row]), row=row, allowed=allowed)
+
+
+def checked_latitude(what: str, latitude: float) -> None:
+    """Raise `FieldError` for a latitude (rad) that is none."""
+    if not abs(latitude) <= math.pi / 2.0:
+        raise FieldError(what, latitude, allowed=f"must be from {-math.pi / 2.0!r} to {math.pi / 2.0!r}")
+
+
+def checked_density(what: str, value: float) -> None:
+    """Raise `FieldError` for a density (kg/m^3) that no liquid has."""
+    if not 0.0 < value <= _LARGEST_DENSITY:
+        raise FieldError(what, value, allowed=f"must be above 0 and at most {_LARGEST_DENSITY:g}")
+
+
+class Conversion(Protocol):
+    """A rule from pressure to depth and back: what an instrument takes the water around it for."""
+
+    def depth(self, pressure: FloatArray) -> FloatArray:
+        """Return the depth (n,) m at pressures (n,) Pa above that of the surface, negative ones too."""
+        ...
+
+    def pressure(self, depth: FloatArray) -> FloatArray:
+        """Return the pressure (n,) Pa above that of the surface at depths (n,) m.
+
+        Raises `FieldError` where there is no water.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Unesco:
+    """The depth of UNESCO 44 at a latitude (rad): for a standard ocean, to 0.1 m, down to 10000 dbar.
+
+    Raises `FieldError`.
+    """
+
+    latitude: float = MIDDLE_LATITUDE
+
+    def __post_init__(self) -> None:
+        """Refuse a latitude that is none."""
+        checked_latitude("latitude of the formula (rad)", self.latitude)
+
+    def depth(self, pressure: FloatArray) -> FloatArray:
+        """Return the depth (n,) m at pressures (n,) Pa above that of the surface."""
+        out = np.empty(pressure.shape[0])
+        _unesco_depths(surface_gravity(self.latitude), pressure, out)
+        return out
+
+    def pressure(self, depth: FloatArray) -> FloatArray:
+        """Return the pressure (n,) Pa above that of the surface at depths (n,) m. Raises `FieldError`."""
+        checked_depths(depth)
+        out = np.empty(depth.shape[0])
+        _unesco_pressures(surface_gravity(self.latitude), depth, out)
+        return out
+
+
+@dataclass(frozen=True)
+class Saunders:
+    """The depth of Saunders 1981 at a latitude (rad): for a standard ocean, a parabola.
+
+    Raises `FieldError`.
+    """
+
+    latitude: float = MIDDLE_LATITUDE
+
+    def __post_init__(self) -> None:
+        """Refuse a latitude that is none."""
+        checked_latitude("latitude of the formula (rad)", self.latitude)
+
+    @cached_property
+    def _share(self) -> float:
+        """1 - C."""
+        sine = math.sin(self.latitude)
+        return 1.0 - (5.92e-3 + 5.25e-3 * sine * sine)
+
+    def depth(self, pressure: FloatArray) -> FloatArray:
+        """Return the depth (n,) m at pressures (n,) Pa above that of the surface."""
+        out = np.empty(pressure.shape[0])
+        _saunders_depths(self._share, pressure, out)
+        return out
+
+    def pressure(self, depth: FloatArray) -> FloatArray:
+        """Return the pressure (n,) Pa above that of the surface at depths (n,) m. Raises `FieldError`."""
+        checked_depths(depth)
+        out = np.empty(depth.shape[0])
+        _saunders_pressures(self._share, depth, out)
+        return out
+
+
+@dataclass(frozen=True)
+class ConstantDensity:
+    """Water of one density (kg/m^3) under one gravity (m/s^2): a tank, a lake, most small instruments.
+
+    Raises `FieldError`.
+    """
+
+    density: float
+    gravity: float = STANDARD_GRAVITY
+
+    def __post_init__(self) -> None:
+        """Refuse what no liquid weighs."""
+        checked_density("density of the formula (kg/m^3)", self.density)
+        if not 0.0 < self.gravity <= _LARGEST_GRAVITY:
+            allowed = f"must be above 0 and at most {_LARGEST_GRAVITY:g}"
+            raise FieldError("gravity of the formula (m/s^2)", self.gravity, allowed=allowed)
+
+    def depth(self, pressure: FloatArray) -> FloatArray:
+        """Return the depth (n,) m at pressures (n,) Pa above that of the surface."""
+        return pressure / (self.density * self.gravity)
+
+    def pressure(self, depth: FloatArray) -> FloatArray:
+        """Return the pressure (n,) Pa above that of the surface at depths (n,) m. Raises `FieldError`."""
+        checked_depths(depth)
+        return depth * (self.density * self.gravity)

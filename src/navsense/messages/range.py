@@ -1,0 +1,75 @@
+"""Ranges as `sensor_msgs/msg/Range` and as the one return of a `gz.msgs.LaserScan`.
+
+Nothing up to the maximum is +Inf, something nearer than the minimum -Inf (REP 117); what is not known at all, as in a
+dropout, is NaN. The field of view is the full width of the beam; sound counts as ultrasound, light as infrared, which
+is all that there is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from navsense.messages.base import Part, clock_of, frame_of, sheet_of, stamps
+from navsense.messages.cdr import Message, layout, set_stamp
+from navsense.messages.gz import doubles, header, integer, nested, packed, rows_of
+from navsense.sensors.range import OUTSIDE, Fan, Range
+from navsense.series import Reading
+from navsense.typing import AnyArray, FloatArray, IntArray
+from navsense.world import MountedSensor
+
+TYPE = "sensor_msgs/msg/Range"
+
+ULTRASOUND, INFRARED = 0, 1
+"""Values of `Range.radiation_type`."""
+
+
+def told(arrays: Mapping[str, AnyArray]) -> FloatArray:
+    """Return ranges (n,) m as messages tell them: infinite where they are out of limits."""
+    outside = arrays.get(OUTSIDE, 0.0)  # hidden errors have no side
+    found: FloatArray = np.where(outside == 1.0, math.inf, arrays["range"])
+    return np.where(outside == -1.0, -math.inf, found)
+
+
+def message(sensor: MountedSensor, _part: Part) -> Message:
+    """Return how the ranges (m), the true ones or their hidden errors become messages.
+
+    `SinkError` for a sheet of another kind.
+    """
+    clock, sheet = clock_of(sensor), sheet_of(sensor, Range)
+
+    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+        set_stamp(rows, stamp, clock)
+        rows["radiation_type"] = INFRARED if sheet.sound is None else ULTRASOUND
+        rows["field_of_view"] = sheet.beam.width
+        rows["min_range"], rows["max_range"] = sheet.minimum_range, sheet.maximum_range
+        rows["range"] = told(arrays)
+
+    return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}), fill)
+
+
+def _angles(sheet: Range) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the least and the largest angle (rad) of a beam horizontally and vertically, about its axis."""
+    beam, half = sheet.beam, 0.5 * sheet.beam.width
+    if not isinstance(beam, Fan):
+        return (-half, half), (-half, half)
+    horizontal = (beam.horizontal_minimum, beam.horizontal_maximum) if beam.horizontal_samples > 1 else (0.0, 0.0)
+    return horizontal, (beam.vertical_minimum, beam.vertical_maximum) if beam.vertical_samples > 1 else (0.0, 0.0)
+
+
+def gz_message(stamp: int, frame: str, sequence: int, sheet: Range, distance: float) -> bytes:
+    """Return `gz.msgs.LaserScan` of a stamp (ns) and one range (m)."""
+    horizontal, vertical = _angles(sheet)
+    limits = doubles(4, (*horizontal, 0.0, sheet.minimum_range, sheet.maximum_range)) + integer(9, 1)
+    beam = limits + doubles(10, (*vertical, 0.0)) + integer(13, 1)
+    return nested(1, header(stamp, frame, sequence)) + nested(2, frame.encode()) + beam + packed(14, (distance,))
+
+
+def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
+    """Return the `gz.msgs.LaserScan` messages of a reading, numbered from `sequence` on; dropouts have none."""
+    sheet, frame = sheet_of(sensor, Range), frame_of(sensor)
+    rows = rows_of(reading)
+    shown, distance = stamps(reading, clock_of(sensor)).tolist(), told(reading.arrays).tolist()
+    return [gz_message(shown[k], frame, sequence + i, sheet, distance[k]) for i, k in enumerate(rows)]

@@ -1,0 +1,73 @@
+"""`<collision>` of URDF as SDF has it: sizes as elements instead of attributes.
+
+| URDF | becomes |
+|---|---|
+| `<collision name="NAME">` | the same; without a name `LINK_collision`, `LINK_collision_1`, ... |
+| `<origin xyz rpy>` | `<pose>` |
+| `<box size>`, `<sphere radius>`, `<cylinder radius length>`, `<capsule radius length>` | the same, of elements |
+| `<mesh filename scale>` | `<mesh><uri><scale>` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from navsense.sdf.context import Context, Place
+from navsense.sdf.read import Element
+
+COLLISION = Place(
+    read=frozenset(("origin", "geometry")),
+    unsupported={
+        "verbose": "no shape is read from it",
+        "contact_coefficients": "forces and contacts are not simulated; a model moves by its motion",
+    },
+    attributes=frozenset(("name",)),
+    ignored={"group": "every surface is met"},
+)
+
+SHAPES: Mapping[str, Mapping[str, str]] = {
+    "box": {"size": "size"},
+    "sphere": {"radius": "radius"},
+    "cylinder": {"radius": "radius", "length": "length"},
+    "capsule": {"radius": "radius", "length": "length"},
+    "mesh": {"filename": "uri", "scale": "scale"},
+}
+"""Shape -> its attributes in URDF, and the elements of SDF that they become."""
+
+GEOMETRY = Place(read=frozenset(SHAPES))
+
+
+def collisions(context: Context, link: Element, placed: Callable[[Element, str], str]) -> Iterator[Element]:
+    """Yield the collisions of a link as SDF has them; `placed` gives the text of an `<origin>`."""
+    name = link.attribute("name") or ""
+    for number, collision in enumerate(link.all("collision")):
+        context.check(collision, COLLISION)
+        own = collision.attribute("name") or f"{name}_collision" + (f"_{number}" if number else "")
+        made = _made("collision", collision, attributes={"name": own.replace("::", "_")})
+        origin, geometry = collision.first("origin"), collision.first("geometry")
+        if origin is not None:
+            made.children.append(_made("pose", origin, placed(origin, "collision")))
+        if geometry is not None:
+            context.check(geometry, GEOMETRY)
+            shapes = [_shape(context, child) for child in geometry.children if child.tag in SHAPES]
+            made.children.append(_made("geometry", geometry, children=shapes))
+        yield made
+
+
+def _shape(context: Context, element: Element) -> Element:
+    """Return a shape with its attributes as elements."""
+    names = SHAPES[element.tag]
+    context.check(element, Place(attributes=frozenset(names)))
+    given = [_made(tag, element, element.attributes[name]) for name, tag in names.items() if name in element.attributes]
+    return _made(element.tag, element, children=given)
+
+
+def _made(
+    tag: str,
+    element: Element,
+    text: str = "",
+    attributes: Mapping[str, str] | None = None,
+    children: list[Element] | None = None,
+) -> Element:
+    """Return a new element that stands where one of the file stands."""
+    return Element(tag, attributes or {}, element.line, element.path, text.strip(), children or [])

@@ -1,0 +1,185 @@
+"""Depth sensor: the pressure of the water at the sensor, and the depth that the instrument makes of it.
+
+    pressure = p_air(surface) + p_water(d) [- surface_pressure] + errors      d >= 0, d = surface - z
+    pressure = p_air(z) [- surface_pressure] + errors                         above the water
+    depth    = assumed.depth(absolute pressure as read - surface_pressure)
+
+z is the height of the sensor's own point in the world, p_water and the surface those of the world's water, p_air the
+atmosphere over altitude (see `environment.water`, `environment.atmosphere`). What stands in brackets is subtracted
+where the reading is a gauge pressure; `surface_pressure` is what the instrument takes the air's to be. The depth comes
+of the reading as in an instrument: by the water that is `assumed`, so that it is off where the real water is warmer or
+less salt, the latitude is another, or the weather has changed. In air it is negative, by a millimetre or so a metre.
+With `assumed` None the instrument knows the water it is in, and only the pressure's errors count:
+
+    depth = d + (reading - ideal) / (rho g)                                   rho g of the water there
+
+The true `depth` is d, negative above the water. A world that does not say what water it has is taken to have the one
+that is assumed, its surface level with the world's origin. Waves and flow are not felt.
+Source: UNESCO Technical Papers in Marine Science 44 (1983); SDF has no such sensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from navsense.clock import Clock
+from navsense.environment.base import Environment
+from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
+from navsense.errors import SensorError
+from navsense.motion.base import Motion
+from navsense.noise.channel import NEUTRAL, Noise, witness
+from navsense.noise.channels import Channels, ChannelState
+from navsense.sensors._mix import checked_numbers
+from navsense.sensors.apply import apply, checked_rows, checked_time
+from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
+from navsense.series import Reading
+from navsense.streams import Process
+from navsense.ticks import Ticks
+from navsense.typing import AnyArray, FloatArray
+
+GRADIENT = "pressure_gradient"
+"""rho g (Pa/m) at the sensor, among the ideal values of one that knows its water."""
+
+STANDARD_PRESSURE = 101325.0
+"""Pa: the air's pressure at the sea, US Standard Atmosphere 1976."""
+
+OCEAN = Unesco()
+"""The standard ocean at 45 degrees."""
+
+NO_WATER = "has no water, and the sensor assumes none"
+REMEDY = "give <navsense:water/> in the world, or Environment(water=Water(...)), or the sensor's `assumed`"
+
+
+@dataclass(frozen=True)
+class Depth:
+    """Data sheet of a depth sensor: the noise of its pressure (Pa), and what it takes water and air for.
+
+    `assumed` is the formula that makes a depth of a pressure, None for an instrument that knows its water;
+    `surface_pressure` (Pa) what it takes for that of the air; with `gauge` it says how much its pressure is above that.
+    Raises `SensorError`.
+    """
+
+    pressure: Noise = NEUTRAL
+    assumed: Unesco | Saunders | ConstantDensity | None = OCEAN
+    surface_pressure: float = STANDARD_PRESSURE
+    gauge: bool = False
+
+    type: ClassVar[str] = "depth"
+    group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    tolerance: ClassVar[float] = 1e-12
+
+    def __post_init__(self) -> None:
+        """Refuse a pressure that is none."""
+        checked_numbers("surface_pressure (Pa)", (self.surface_pressure,), 1)
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:
+        """Return the arrays of a reading: pressure (n,) Pa and depth (n,) m."""
+        return (Output("pressure", 0, "Pa", "vertical"), Output("depth", 0, "m", "vertical"))
+
+    @cached_property
+    def _channels(self) -> Channels:
+        return Channels(("pressure",), (self.pressure,))
+
+    @property
+    def _zero(self) -> float:
+        """Pa: what the instrument takes from the pressure before it says it."""
+        return self.surface_pressure if self.gauge else 0.0
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Return the signals that the sheet needs."""
+        return (TEMPERATURE,) if self._channels.warms else ()
+
+    def noise(self) -> Mapping[str, tuple[Noise, ...]]:
+        """Return the noise of the pressure; the depth has none of its own."""
+        return {"pressure": (self.pressure,)}
+
+    def processes(self) -> tuple[Process, ...]:
+        """Return the random processes of the pressure."""
+        return self._channels.processes
+
+    def init(self, draws: FloatArray) -> ChannelState:
+        """Return this serial number's turn-on bias and drift."""
+        return self._channels.init(draws)
+
+    def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
+        """Return the pressure (n,) Pa at the sensor and its depth (n,) m below the surface.
+
+        Raises `SensorError` where neither the world nor the sheet says what the water is.
+        """
+        water = environment.water
+        below = self.assumed.pressure if water is None and self.assumed else None
+        if water is not None:
+            below = water.pressure_at
+        if below is None:
+            raise SensorError("the world of a depth sensor", allowed=NO_WATER, remedy=REMEDY)
+        surface = 0.0 if water is None else water.surface
+        elevation = environment.origin.elevation if environment.origin else 0.0
+        height, air = motion.at(ticks.time).position_w[:, 2], environment.atmosphere
+        depth = surface - height
+        wet = depth >= 0.0
+        pressure = np.empty(depth.shape[0])
+        pressure[wet] = air.pressure_at(np.array([elevation + surface]))[0] + below(depth[wet])
+        pressure[~wet] = air.pressure_at(height[~wet] + elevation)
+        ideal = {"pressure": pressure - self._zero, "depth": depth, **signals_at(self, environment, ticks.time)}
+        if self.assumed is None and water is not None:
+            ideal[GRADIENT] = water.weight_at(np.where(wet, depth, 0.0))
+        return ideal
+
+    def measure(
+        self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> tuple[ChannelState, Measured]:
+        """Return the new state, the noisy pressure (n,) Pa with its slow error, and the depth (n,) m made of it."""
+        state, values, slow = self._channels.apply(
+            state, ticks, draws, ideal["pressure"], temperature=ideal.get(TEMPERATURE)
+        )
+        pressure = np.ascontiguousarray(values[:, 0])
+        arrays = {"pressure": pressure, "depth": self._depth(pressure, ideal)}
+        return state, Measured(arrays, {"pressure": slow[:, 0]}, turn_on={"pressure": state.turn_on[0]})
+
+    def _depth(self, pressure: FloatArray, ideal: Mapping[str, AnyArray]) -> FloatArray:
+        """Return the depth (n,) m that the instrument makes of the pressure (n,) Pa that it says."""
+        if self.assumed is None:
+            return np.asarray(ideal["depth"] + (pressure - ideal["pressure"]) / ideal[GRADIENT])
+        return self.assumed.depth(pressure + (self._zero - self.surface_pressure))
+
+    def apply(
+        self,
+        time: FloatArray,
+        pressure: FloatArray,
+        *,
+        seed: int,
+        run: int = 0,
+        name: str | None = None,
+        clock: Clock | None = None,
+        temperature: FloatArray | None = None,
+    ) -> Reading:
+        """Return this sheet's errors on one's own pressures (n,) Pa, time (n,) s, temperature (n,) K.
+
+        The pressures are gauge ones where the sheet says so; the true depth is what the formula makes of them. Raises
+        `SensorError`, for a sheet that assumes no water too.
+        """
+        seconds = checked_time(time)
+        own = checked_rows("pressure", pressure, seconds.shape)
+        if self.assumed is None:
+            allowed = "must be a formula: one's own pressures have no depth beside them"
+            raise SensorError("assumed", None, allowed=allowed)
+        given = {"pressure": own, "depth": self._depth(own, {})}
+        return apply(self, seconds, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+
+    def neutral(self) -> Depth:
+        """Return the same sheet without errors: it knows the water that it is in."""
+        return replace(self, pressure=NEUTRAL, assumed=None)
+
+    @classmethod
+    def witness(cls) -> Depth:
+        """Return a sheet in which every parameter acts: figures of the order of a small sensor's of 30 bar."""
+        scale = {"scale_factor": 1e-3, "scale_factor_stddev": 1e-3, "scale_temperature_coefficient": 1e-4}
+        noise = witness(20.0, **scale, minimum=-1500.0, maximum=6000.0)
+        return cls(noise, Unesco(0.7), 100500.0, gauge=True)

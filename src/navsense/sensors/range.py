@@ -1,0 +1,378 @@
+"""Range sensor: how far it is to the nearest thing in a beam. Sonar, rangefinder, single-beam acoustic altimeter.
+
+    range = c0 / c r + errors,   r = min_i r_i                          of the rays i of the beam, at the tick
+    1 / c = mean of 1 / c(depth) along the nearest ray                  c0 / c is 1 where no speed is assumed
+
+r_i is where ray i first meets a body of the world, from the sensor's own point, lever arm and mounting included; the
+vehicle's own hull is passed by unless `own_hull` says otherwise. All rays count alike, and noise is that of the one
+return. A return nearer than `minimum_range` or farther than `maximum_range`, before the errors or after them, is none:
+NaN, not valid, and `out_of_range` says on which side.
+
+A sonar that assumes a speed of sound c0 times an echo that went at the true one, c, of the world's water; c is taken at
+`POINTS` places along the ray. Such a one hears nothing in the air, nor from beyond the water's surface, which
+itself sends nothing back. Rays are straight, and the world is seen as it is at the tick: sound takes no time in it, so
+that an echo of r is off by up to r v / c, v the speed at which it is approached.
+
+Beams, in the sensor's frame, the axis of a `Fan` being x (as of SDF's `<ray>` and Gazebo's `MultiRayShape`):
+
+    d_ij = (cos v_j cos h_i, cos v_j sin h_i, sin v_j)                  Fan: angles at equal steps, 0 for a single one
+    ray 0 along the axis; ring k = 1 ... rings of 6 k rays at the angle width / 2 k / rings from it            Cone
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from navsense.clock import Clock
+from navsense.compiled import kernel
+from navsense.environment.base import Environment
+from navsense.environment.water import Water
+from navsense.errors import SensorError
+from navsense.motion.base import Motion
+from navsense.noise.channel import NEUTRAL, Noise, witness
+from navsense.noise.channels import Channels, ChannelState
+from navsense.rotation import rotate
+from navsense.sensors.apply import apply, checked_rows, checked_time
+from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
+from navsense.series import Reading
+from navsense.streams import Process
+from navsense.ticks import Ticks
+from navsense.typing import AnyArray, BoolArray, FloatArray, Quaternions, Times, Vector, Vectors
+
+SLOWNESS = "slowness"
+"""Mean of 1 / c (s/m) along the nearest ray, among the ideal values of a sonar that assumes a speed of sound."""
+
+OUTSIDE = "out_of_range"
+"""Output: -1 where the return is nearer than the minimum, 1 where there is none up to the maximum, else 0."""
+
+POINTS = 32
+"""Places along a ray at which the speed of sound is taken."""
+
+MOST_RAYS = 100_000
+"""Rays of one beam."""
+
+_AT_ONCE = 1 << 16
+"""Rays that are cast at once: their arrays stay in the cache."""
+
+
+def _checked(what: str, value: float, least: float, most: float) -> None:
+    """Raise `SensorError` for a number that is not from `least` to `most`."""
+    if not least <= value <= most:
+        raise SensorError(what, value, allowed=f"must be from {least:g} to {most:g}")
+
+
+def _angles(samples: int, least: float, most: float) -> list[float]:
+    """Return angles (rad) at equal steps; a single one is 0, as in Gazebo."""
+    if samples == 1:
+        return [0.0]
+    return [least + k * (most - least) / (samples - 1) for k in range(int(samples))]
+
+
+@dataclass(frozen=True)
+class Fan:
+    """Rays over a rectangle of angles (rad): left of x horizontally, above it vertically. Raises `SensorError`."""
+
+    horizontal_samples: int = 1
+    horizontal_minimum: float = 0.0
+    horizontal_maximum: float = 0.0
+    vertical_samples: int = 1
+    vertical_minimum: float = 0.0
+    vertical_maximum: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no fan."""
+        for name, largest in (("horizontal", math.pi), ("vertical", 0.5 * math.pi)):
+            samples, least, most = (getattr(self, f"{name}_{part}") for part in ("samples", "minimum", "maximum"))
+            if not (samples >= 1 and samples == int(samples)):
+                raise SensorError(f"{name}_samples of a beam", samples, allowed="must be a whole number from 1 on")
+            _checked(f"{name}_minimum of a beam (rad)", least, -largest, largest)
+            _checked(f"{name}_maximum of a beam (rad)", most, least, largest)
+        count = self.horizontal_samples * self.vertical_samples
+        if count > MOST_RAYS:
+            raise SensorError("rays of a beam", count, allowed=f"must be at most {MOST_RAYS}")
+
+    @property
+    def width(self) -> float:
+        """Return the largest angle (rad) between two of its sides."""
+        horizontal = self.horizontal_maximum - self.horizontal_minimum if self.horizontal_samples > 1 else 0.0
+        return max(horizontal, self.vertical_maximum - self.vertical_minimum if self.vertical_samples > 1 else 0.0)
+
+    def directions(self) -> Vectors:
+        """Return the rays (m, 3), unit vectors in the sensor's frame."""
+        across = _angles(self.horizontal_samples, self.horizontal_minimum, self.horizontal_maximum)
+        up = _angles(self.vertical_samples, self.vertical_minimum, self.vertical_maximum)
+        rows = [(math.cos(v) * math.cos(h), math.cos(v) * math.sin(h), math.sin(v)) for v in up for h in across]
+        return np.array(rows)
+
+
+@dataclass(frozen=True)
+class Cone:
+    """A round beam of full `width` (rad) about an `axis` of any length, as a ray and rings of rays around it.
+
+    Raises `SensorError`.
+    """
+
+    width: float
+    rings: int = 3
+    axis: Vector = (1.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        """Refuse what is no cone."""
+        _checked("width of a beam (rad)", self.width, 0.0, 2.0 * math.pi)
+        if not (self.rings >= 0 and self.rings == int(self.rings) and 3 * self.rings * (self.rings + 1) < MOST_RAYS):
+            allowed = f"must be a whole number from 0 on, of at most {MOST_RAYS} rays in all"
+            raise SensorError("rings of a beam", self.rings, allowed=allowed)
+        if not (len(self.axis) == 3 and 0.0 < math.hypot(*self.axis) < math.inf):
+            raise SensorError("axis of a beam", self.axis, allowed="must be 3 finite numbers, not all 0")
+
+    def directions(self) -> Vectors:
+        """Return the rays (m, 3), unit vectors in the sensor's frame."""
+        length = math.hypot(*self.axis)
+        x, y, z = (part / length for part in self.axis)
+        level = math.hypot(x, y)
+        left = (-y / level, x / level, 0.0) if level > 0.0 else (0.0, 1.0, 0.0)
+        up = (y * left[2] - z * left[1], z * left[0] - x * left[2], x * left[1] - y * left[0])
+        rows = [(x, y, z)]
+        for ring in range(1, int(self.rings) + 1):
+            off = 0.5 * self.width * ring / self.rings
+            for k in range(6 * ring):
+                around = 2.0 * math.pi * k / (6 * ring)
+                a, b, c = math.cos(off), math.sin(off) * math.cos(around), math.sin(off) * math.sin(around)
+                one = [a * d + b * p + c * q for d, p, q in zip((x, y, z), left, up, strict=True)]
+                rows.append((one[0], one[1], one[2]))
+        return np.array(rows)
+
+
+@dataclass(frozen=True)
+class Sound:
+    """That a range is told by sound, and the `speed` (m/s) that is assumed of it; None is right wherever it is.
+
+    Raises `SensorError`.
+    """
+
+    speed: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no speed of sound."""
+        if self.speed is not None:
+            _checked("assumed speed of sound (m/s)", self.speed, 100.0, 10_000.0)
+
+
+@kernel
+def _aim(rotation: Quaternions, beam: Vectors, out: FloatArray) -> None:
+    """Write the rays (n, m, 3) of a beam (m, 3) in the world, an attitude (n, 4) a row."""
+    for n in range(rotation.shape[0]):
+        w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
+        for m in range(beam.shape[0]):
+            out[n, m, 0], out[n, m, 1], out[n, m, 2] = rotate(w, x, y, z, beam[m, 0], beam[m, 1], beam[m, 2])
+
+
+@kernel
+def _nearest(
+    ranges: FloatArray, rays: FloatArray, height: FloatArray, surface: float, near: FloatArray, fall: FloatArray
+) -> None:
+    """Write the shortest of the ranges (n, m) that ends at or below the surface (m), and how far down it goes (n,)."""
+    for n in range(ranges.shape[0]):
+        best, down = math.inf, 0.0
+        for m in range(ranges.shape[1]):
+            if ranges[n, m] < best and height[n] <= surface:
+                drop = -rays[n, m, 2] * ranges[n, m]
+                if height[n] - drop <= surface:
+                    best, down = ranges[n, m], drop
+        near[n], fall[n] = best, down
+
+
+@kernel
+def _limit(
+    value: FloatArray,
+    before: FloatArray,
+    least: float,
+    most: float,
+    shown: FloatArray,
+    outside: FloatArray,
+    valid: BoolArray,
+) -> None:
+    """Write what is told of ranges (n,) m: NaN where one, or the true one `before` the errors, is out of limits."""
+    for n in range(value.shape[0]):
+        side = before[n]
+        if side == 0.0:
+            side = -1.0 if value[n] < least else (1.0 if value[n] > most or value[n] == math.inf else 0.0)
+        outside[n], valid[n] = side, side == 0.0
+        shown[n] = value[n] if side == 0.0 else math.nan
+
+
+@dataclass(frozen=True)
+class Range:
+    """Data sheet of a range sensor: noise of the range (m), limits (m), beam, and what it takes sound for.
+
+    `sound` is None where a range is told by light. `own_hull` lets its rays meet the model that carries it. Raises
+    `SensorError`.
+    """
+
+    range: Noise = NEUTRAL
+    minimum_range: float = 0.0
+    maximum_range: float = math.inf
+    beam: Fan | Cone = Fan()
+    sound: Sound | None = None
+    own_hull: bool = False
+
+    type: ClassVar[str] = "range"
+    tolerance: ClassVar[float] = 1e-9
+
+    def __post_init__(self) -> None:
+        """Refuse limits that are none."""
+        if not 0.0 <= self.minimum_range < math.inf:
+            raise SensorError("minimum_range (m)", self.minimum_range, allowed="must be at least 0 and finite")
+        if not self.maximum_range > self.minimum_range:
+            allowed = f"must be above the minimum, {self.minimum_range:g} m"
+            raise SensorError("maximum_range (m)", self.maximum_range, allowed=allowed)
+
+    @property
+    def group(self) -> Literal["all", "vertical"]:
+        """Return the rotations that leave its readings: those about the vertical, where the depth counts."""
+        return "all" if self._assumed is None else "vertical"
+
+    @property
+    def _assumed(self) -> float | None:
+        """m/s: the speed of sound that is assumed."""
+        return None if self.sound is None else self.sound.speed
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:
+        """Return the arrays of a reading: range (n,) m, and on which side of the limits it is."""
+        return (Output("range", 0, "m"), Output(OUTSIDE, 0, "1"))
+
+    @cached_property
+    def _channels(self) -> Channels:
+        return Channels(("range",), (self.range,))
+
+    @cached_property
+    def _rays(self) -> Vectors:
+        """Rays (m, 3) in the sensor's frame."""
+        return self.beam.directions()
+
+    def remarks(self, rate: float) -> tuple[str, ...]:
+        """Return limits, beam and means of telling a range."""
+        width = f"{math.degrees(self.beam.width):.4g} deg wide"
+        means = "light" if self.sound is None else "sound"
+        speed = "" if self._assumed is None else f", whose speed is taken for {self._assumed:g} m/s"
+        hull = ", meets its own hull" if self.own_hull else ""
+        beam = f"beam: the nearest of {len(self._rays)} rays, {width}, {means}{speed}{hull}"
+        return (f"limits: {self.minimum_range:g} to {self.maximum_range:g} m", beam)
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Return the signals that the sheet needs."""
+        return (TEMPERATURE,) if self._channels.warms else ()
+
+    def noise(self) -> Mapping[str, tuple[Noise, ...]]:
+        """Return the noise of the range."""
+        return {"range": (self.range,)}
+
+    def processes(self) -> tuple[Process, ...]:
+        """Return the random processes of the range."""
+        return self._channels.processes
+
+    def init(self, draws: FloatArray) -> ChannelState:
+        """Return this serial number's turn-on bias and drift."""
+        return self._channels.init(draws)
+
+    def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
+        """Return the true range (n,) m, NaN where it is out of the limits, and on which side.
+
+        Raises `FieldError` where a body cannot be asked.
+        """
+        water = None if self._assumed is None else environment.water
+        distance, height, fall = (np.empty(len(ticks)) for _ in range(3))
+        rows = max(_AT_ONCE // len(self._rays), 1)
+        for first in range(0, len(ticks), rows):
+            part = slice(first, first + rows)
+            self._cast(motion, environment, water, ticks.time[part], distance[part], height[part], fall[part])
+        shown, outside, valid = np.empty(len(ticks)), np.empty(len(ticks)), np.empty(len(ticks), dtype=np.bool_)
+        _limit(distance, np.zeros(len(ticks)), self.minimum_range, self.maximum_range, shown, outside, valid)
+        found = {"range": shown, OUTSIDE: outside, **signals_at(self, environment, ticks.time)}
+        return found if water is None else {**found, SLOWNESS: _slowness(water, height, fall)}
+
+    def _cast(
+        self,
+        motion: Motion,
+        environment: Environment,
+        water: Water | None,
+        time: Times,
+        distance: FloatArray,
+        height: FloatArray,
+        fall: FloatArray,
+    ) -> None:
+        """Write (n,) m of what is nearest the distance and how far down its ray goes, and the sensor's own height."""
+        truth = motion.at(time)
+        rays = np.empty((time.shape[0], len(self._rays), 3))
+        _aim(truth.rotation_wb, self._rays, rays)
+        left_out = (environment.hull,) if environment.hull and not self.own_hull else ()
+        place = truth.position_w[:, None, :]
+        hits = environment.scene.cast(place, rays, time[:, None], self.maximum_range, left_out)
+        height[:] = truth.position_w[:, 2]
+        _nearest(hits.range, rays, height, math.inf if water is None else water.surface, distance, fall)
+
+    def measure(
+        self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> tuple[ChannelState, Measured]:
+        """Return the new state and the ranges (n,) m with their slow error, NaN where they are out of the limits."""
+        told = ideal["range"]
+        if self._assumed is not None and SLOWNESS in ideal:
+            told = told * (ideal[SLOWNESS] * self._assumed)
+        state, values, slow = self._channels.apply(state, ticks, draws, told, temperature=ideal.get(TEMPERATURE))
+        count = len(ticks)
+        shown, outside, valid = np.empty(count), np.empty(count), np.empty(count, dtype=np.bool_)
+        value = np.ascontiguousarray(values[:, 0])
+        _limit(value, ideal[OUTSIDE], self.minimum_range, self.maximum_range, shown, outside, valid)
+        arrays = {"range": shown, OUTSIDE: outside}
+        return state, Measured(arrays, {"range": slow[:, 0]}, valid, turn_on={"range": state.turn_on[0]})
+
+    def apply(
+        self,
+        time: FloatArray,
+        distance: FloatArray,
+        *,
+        seed: int,
+        run: int = 0,
+        name: str | None = None,
+        clock: Clock | None = None,
+        temperature: FloatArray | None = None,
+    ) -> Reading:
+        """Return this sheet's errors on one's own ranges (n,) m, infinite or NaN where there is nothing; time (n,) s.
+
+        No water is around: an assumed speed of sound is right. Raises `SensorError`.
+        """
+        seconds = checked_time(time)
+        own = checked_rows("range", distance, seconds.shape)
+        own = np.where(np.isnan(own), math.inf, own)
+        shown, outside, valid = np.empty(own.size), np.empty(own.size), np.empty(own.size, dtype=np.bool_)
+        _limit(own, np.zeros(own.size), self.minimum_range, self.maximum_range, shown, outside, valid)
+        given = {"range": shown, OUTSIDE: outside}
+        return apply(self, seconds, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+
+    def neutral(self) -> Range:
+        """Return the same sheet without errors: it knows the speed of sound."""
+        return replace(self, range=NEUTRAL, sound=None if self.sound is None else Sound())
+
+    @classmethod
+    def witness(cls) -> Range:
+        """Return a sheet in which every parameter acts: figures of the order of a small altimeter's."""
+        scale = {"scale_factor": 1e-3, "scale_factor_stddev": 1e-3, "scale_temperature_coefficient": 1e-4}
+        noise = witness(0.02, **scale, minimum=3.02, maximum=3.3)
+        return cls(noise, 2.98, 3.35, Cone(0.4, 4, (0.6, 0.3, -0.8)), Sound(1480.0), own_hull=True)
+
+
+def _slowness(water: Water, height: FloatArray, fall: FloatArray) -> FloatArray:
+    """Return the mean of 1 / c (n,) s/m from heights (n,) m on along rays that go down by `fall` (n,) m."""
+    total = np.zeros(height.shape[0])
+    for k in range(POINTS):
+        depth = (water.surface - height) + fall * ((k + 0.5) / POINTS)
+        total += 1.0 / water.sound_speed_at(np.maximum(depth, 0.0))
+    return total / POINTS

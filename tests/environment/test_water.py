@@ -1,0 +1,395 @@
+"""Sea water against UNESCO's tables, another program and TEOS-10; and a column of it against a slow integration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
+
+from navsense import pose
+from navsense.compiled import INTERPRETED
+from navsense.environment import seawater, water
+from navsense.environment.base import Environment
+from navsense.environment.seawater import DEEPEST, DOMAINS, ConstantDensity, Conversion, Saunders, Unesco
+from navsense.environment.water import Water
+from navsense.errors import FieldError
+from navsense.typing import AnyArray
+
+Oracle = Callable[[str], dict[str, AnyArray]]
+
+CAST = {
+    "depths": (0.0, 50.0, 200.0, 1000.0, 4000.0),
+    "temperatures": (295.15, 294.15, 285.15, 278.15, 275.15),
+    "salinities": (36.0, 36.2, 35.1, 34.6, 34.8),
+}
+"""The layers of `teos10_column.csv`."""
+
+FRESH = Water(density=998.2, salinities=(0.0,))
+LAYERED = Water(
+    surface=2.0,
+    depths=(0.5, 20.0, 20.0, 333.3),
+    temperatures=(295.0, 294.0, 283.0, 277.0),
+    salinities=(0.0, 8.0, 30.0, 35.0),
+)
+
+
+# formulas
+
+
+@pytest.mark.requirement("PRS-1")
+def test_densities_of_unescos_table(oracle: Oracle) -> None:
+    table = oracle("unesco/density.csv")
+    states = zip(table["salinity"], table["t68_degC"], table["pressure_dbar"] / 10.0, strict=True)
+    got = [seawater.density(*state) for state in states]
+    assert got == pytest.approx(table["density_kg_m3"], abs=6e-6, rel=0.0)  # the shortest has five decimals
+
+
+@pytest.mark.requirement("PRS-1")
+def test_speeds_of_sound_of_the_tables(oracle: Oracle) -> None:
+    table = oracle("unesco/sound_speed.csv")
+    states = zip(table["t68_degC"], table["salinity"], table["pressure_dbar"] / 10.0, strict=True)
+    got = np.array([seawater.chen_millero(*state) for state in states])
+    assert got[:-1] == pytest.approx(table["sound_speed_m_s"][:-1], abs=1e-8, rel=0.0)
+    assert f"{got[-1]:.3f}" == "1731.995"
+
+
+@pytest.mark.requirement("PRS-1")
+def test_check_values_of_the_other_formulas() -> None:
+    assert f"{seawater.mackenzie(25.0, 35.0, 1000.0):.3f}" == "1550.744"
+    assert f"{seawater.mackenzie(40.0, 40.0, 10000.0):.3f}" == "1718.774"
+    assert f"{seawater.del_grosso(40.0, 40.0, 10000.0 * 0.101972):.3f}" == "1732.366"
+    # As the manual of RDI's DVLs has it, by hand: 1449.2 + 46 - 5.5 + 0.29, and 1449.2 + 23 - 1.375 + 0.03625 + 1.6.
+    assert seawater.medwin(10.0, 35.0, 0.0) == pytest.approx(1489.99, rel=1e-15)
+    assert seawater.medwin(5.0, 35.0, 100.0) == pytest.approx(1472.46125, rel=1e-15)
+
+
+@pytest.mark.requirement("PRS-1")
+def test_another_program_at_many_states(oracle: Oracle) -> None:
+    """Temperatures of 1990, so that the change of scale is held too."""
+    table = oracle("unesco/seawater.csv")
+    kelvin, bar = table["t90_degC"] + 273.15, table["pressure_dbar"] / 10.0
+    warmth = [seawater.celsius(t) for t in kelvin]
+    states = list(zip(table["salinity"], warmth, bar, strict=True))
+    assert [seawater.density(*state) for state in states] == pytest.approx(table["density_kg_m3"], rel=1e-12)
+    speeds = [seawater.chen_millero(t, s, p) for s, t, p in states]
+    assert speeds == pytest.approx(table["sound_speed_m_s"], rel=1e-12)
+
+
+@pytest.mark.requirement("PRS-1")
+def test_a_newer_description_of_the_same_water(oracle: Oracle) -> None:
+    """TEOS-10: EOS-80 is within 0.02 kg/m^3 of it in the open sea, and all four speeds within 0.8 m/s."""
+    table = oracle("unesco/teos10.csv")
+    for s, t, dbar, rho, c in zip(*table.values(), strict=True):
+        warmth = seawater.celsius(t + 273.15)
+        assert abs(seawater.density(s, warmth, dbar / 10.0) - rho) < 0.02
+        depth = float(Unesco(math.radians(30.0)).depth(np.array([dbar * 1e4]))[0])
+        for number, (name, domain) in enumerate(DOMAINS.items()):
+            if depth > domain.depth:
+                continue
+            got = seawater.sound_speed(number, t + 273.15, s, depth, dbar * 1e4)
+            assert abs(got - c) < 0.8, (name, t, s, dbar, got, c)
+
+
+@pytest.mark.requirement("PRS-1")
+def test_depths_of_unescos_table(oracle: Oracle) -> None:
+    table = oracle("unesco/depth.csv")
+    states = zip(table["latitude_deg"], table["pressure_dbar"], strict=True)
+    got = [float(Unesco(math.radians(lat)).depth(np.array([p * 1e4]))[0]) for lat, p in states]
+    assert got == pytest.approx(table["depth_m"], abs=0.006, rel=0.0)  # printed to two decimals, half of them rounded
+    (check,) = Unesco(math.radians(30.0)).depth(np.array([1e8]))
+    assert f"{check:.3f}" == "9712.653"
+
+
+@pytest.mark.requirement("PRS-1")
+def test_saunders_check_values() -> None:
+    there = Saunders(math.radians(30.0))
+    assert there.depth(np.array([7.5e7]))[0] == pytest.approx(7321.45, abs=0.01, rel=0.0)
+    assert there.pressure(np.array([7321.45]))[0] == pytest.approx(7500.0065e4, abs=1.0, rel=0.0)
+
+
+@pytest.mark.requirement("PRS-1")
+@pytest.mark.parametrize(
+    "rule", [Unesco(0.0), Unesco(-1.2), Saunders(0.7), ConstantDensity(1025.0), ConstantDensity(997.0, 9.81)], ids=repr
+)
+def test_depth_of_pressure_is_the_way_back(rule: Conversion) -> None:
+    depth = np.concatenate(([0.0, 1e-9, 1e-3], np.linspace(0.1, DEEPEST, 777)))
+    back = rule.depth(rule.pressure(depth))
+    assert back == pytest.approx(depth, rel=1e-12, abs=1e-15)
+    assert rule.depth(np.array([-1000.0]))[0] < 0.0  # lighter than the surface: above it
+    for wrong in (-1e-9, DEEPEST + 1.0, math.nan):
+        with pytest.raises(FieldError, match=r"depth of row 1 \(m\): .*must be from 0 to 11000"):
+            rule.pressure(np.array([0.0, wrong]))
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda: Unesco(1.6), "latitude of the formula (rad): 1.6; must be from -1.57"),
+        (lambda: Saunders(math.nan), "latitude of the formula (rad): nan"),
+        (lambda: ConstantDensity(0.0), "density of the formula (kg/m^3): 0.0; must be above 0"),
+        (lambda: ConstantDensity(math.inf), "density of the formula (kg/m^3): inf"),
+        (lambda: ConstantDensity(1000.0, -9.8), "gravity of the formula (m/s^2): -9.8; must be above 0"),
+    ],
+)
+def test_what_is_no_formula_is_refused(made: Callable[[], object], said: str) -> None:
+    with pytest.raises(FieldError) as caught:
+        made()
+    assert said in str(caught.value)
+
+
+# a column
+
+
+@pytest.mark.requirement("PRS-1")
+@pytest.mark.parametrize("latitude", [0.0, 30.0, 90.0])
+def test_the_standard_ocean_is_that_of_unescos_formula(latitude: float) -> None:
+    """0 degC and 35 all the way down: the formula of UNESCO 44 is a fit to this integral, good to 0.1 m."""
+    here = math.radians(latitude)
+    depth = np.linspace(0.0, 9700.0, 98)
+    pressure = Water(latitude=here, temperatures=(273.15,)).pressure_at(depth)
+    assert Unesco(here).depth(pressure) == pytest.approx(depth, abs=0.1, rel=0.0)
+
+
+@pytest.mark.requirement("PRS-1")
+def test_a_column_of_the_open_sea(oracle: Oracle) -> None:
+    """TEOS-10 with the gravity of WGS-84: 0.02 kg/m^3 of the density, and 1e-6 of the gravity, are 2.1e-5."""
+    table = oracle("unesco/teos10_column.csv")
+    here = Water(latitude=math.radians(20.0), **CAST)
+    assert here.pressure_at(table["depth_m"]) == pytest.approx(table["pressure_Pa"], rel=2.1e-5)
+
+
+@pytest.mark.requirement("PRS-1")
+@pytest.mark.parametrize("here", [LAYERED, Water(latitude=1.1, **CAST)], ids=["layered", "cast"])
+def test_a_slow_integration(here: Water) -> None:
+    """The same law of hydrostatics, span by span of the profile so that no jump is stepped over."""
+
+    def slope(d: float, p: list[float], t: AnyArray, s: AnyArray, ends: AnyArray) -> float:
+        warmth = (float(np.interp(d, ends, t)) - 273.15) * 1.00024
+        rho = seawater.density(float(np.interp(d, ends, s)), warmth, p[0] / 1e5)
+        sine = math.sin(here.latitude) ** 2
+        return float(rho * (9.780318 * (1.0 + 5.2788e-3 * sine + 2.36e-5 * sine**2) + 2.184e-6 * p[0] / 1e4))
+
+    depths = (0.0, *here.depths, 6000.0)
+    warm = (here.temperatures[0], *here.temperatures, here.temperatures[-1])
+    salt = (here.salinities[0], *here.salinities, here.salinities[-1])
+    start = 0.0
+    for i in range(len(depths) - 1):
+        ends = np.array(depths[i : i + 2])
+        if ends[0] == ends[1]:
+            continue
+        asked = np.linspace(ends[0], ends[1], 7)
+        given_ = (np.array(warm[i : i + 2]), np.array(salt[i : i + 2]), ends)
+        found = solve_ivp(slope, ends, [start], t_eval=asked, args=given_, rtol=1e-12, atol=1e-3)
+        assert here.pressure_at(asked) == pytest.approx(found.y[0], abs=0.01, rel=0.0)  # 1e-6 dbar
+        start = float(found.y[0, -1])
+
+
+@given(st.floats(0.0, DEEPEST - 1.0), st.sampled_from([LAYERED, FRESH, Water(**CAST), Water()]))
+def test_pressure_grows_by_the_weight_of_the_water(depth: float, here: Water) -> None:
+    if any(abs(depth - jump) < 1.0 for jump in here.depths):
+        return
+    above, below = here.pressure_at(np.array([max(depth - 0.5, 0.0), max(depth - 0.5, 0.0) + 1.0]))
+    middle = np.array([max(depth - 0.5, 0.0) + 0.5])
+    (weight,) = here.weight_at(middle)
+    assert below - above == pytest.approx(weight, rel=1e-7)
+    assert weight / here.density_at(middle)[0] == pytest.approx(9.81, rel=0.01)
+
+
+def test_the_profile_is_followed_and_its_ends_are_held() -> None:
+    depth = np.array([0.0, 0.5, 10.25, 19.999999, 20.0, 333.3, 9000.0])
+    assert LAYERED.temperature_at(depth) == pytest.approx([295.0, 295.0, 294.5, 294.0, 283.0, 277.0, 277.0], abs=1e-6)
+    assert LAYERED.salinity_at(depth) == pytest.approx([0.0, 0.0, 4.0, 8.0, 30.0, 35.0, 35.0], abs=1e-5)
+    below, above = LAYERED.density_at(np.array([20.0, 19.999999]))
+    assert below - above > 15.0
+
+
+@pytest.mark.requirement("PRS-1")
+def test_a_tank_has_one_density() -> None:
+    depth = np.array([0.0, 1.0, 5.0])
+    gravity = 9.780318 * (1.0 + 5.2788e-3 * 0.5 + 2.36e-5 * 0.25)  # at 45 degrees
+    assert FRESH.pressure_at(depth) == pytest.approx(998.2 * gravity * depth, rel=1e-14)
+    assert FRESH.density_at(depth).tolist() == [998.2] * 3
+    assert FRESH.sound_speed_at(np.zeros(1))[0] == pytest.approx(seawater.chen_millero(10.0 * 1.00024, 0.0, 0.0))
+
+
+# sound
+
+
+@pytest.mark.requirement("PRS-1")
+@pytest.mark.parametrize("name", DOMAINS)
+def test_the_formula_that_is_named_is_used(name: str) -> None:
+    here = Water(temperatures=(283.15,), salinities=(34.0,), sound_speed=name)
+    (got,) = here.sound_speed_at(np.array([800.0]))
+    (p,) = here.pressure_at(np.array([800.0]))
+    t = 10.0 * 1.00024
+    wanted = {
+        "mackenzie": seawater.mackenzie(t, 34.0, 800.0),
+        "medwin": seawater.medwin(t, 34.0, 800.0),
+        "chen-millero": seawater.chen_millero(t, 34.0, p / 1e5),
+        "del-grosso": seawater.del_grosso(t, 34.0, p / 98066.5),
+    }
+    assert got == pytest.approx(wanted[name], rel=1e-15)
+    assert Water(sound_speed=1480).sound_speed_at(np.array([5.0, 9000.0])).tolist() == [1480.0, 1480.0]
+
+
+@pytest.mark.requirement("PRS-1")
+@pytest.mark.parametrize(
+    ("name", "last"), [("mackenzie", 8000.0), ("medwin", 1000.0), ("chen-millero", 1e8), ("del-grosso", 98066500.0)]
+)
+def test_below_its_range_a_formula_is_refused(name: str, last: float) -> None:
+    here = Water(latitude=0.5, temperatures=(275.65,), sound_speed=name)
+    end = last
+    if last > DEEPEST:
+        low, high = 9000.0, DEEPEST
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if here.pressure_at(np.array([middle]))[0] <= last else (low, middle)
+        end = low
+    here.sound_speed_at(np.array([end]))
+    with pytest.raises(FieldError, match=rf"depth of row 1 \(m\): .*below where the formula {name} is valid"):
+        here.sound_speed_at(np.array([0.0, end + 1e-3]))
+
+
+@pytest.mark.parametrize(
+    ("given_", "said"),
+    [
+        ({"sound_speed": "mackenzie", "temperatures": (274.0,)}, "temperature of the water (degC): 0.85"),
+        ({"sound_speed": "mackenzie", "salinities": (20.0,)}, "must be from 25 to 40 for the formula mackenzie"),
+        ({"temperatures": (272.5,)}, "must be from 0 to 40 for the formula chen-millero; choose another formula"),
+        ({"sound_speed": "del-grosso", "temperatures": (305.0,)}, "must be from 0 to 30 for the formula del-grosso"),
+    ],
+)
+def test_water_that_a_formula_is_not_for(given_: dict[str, Any], said: str) -> None:
+    here = Water(**given_)
+    assert here.pressure_at(np.array([10.0]))[0] > 9e4  # all but its sound is there
+    with pytest.raises(FieldError) as caught:
+        here.sound_speed_at(np.zeros(1))
+    assert said in str(caught.value)
+
+
+# what is no water
+
+
+@pytest.mark.parametrize(
+    ("given_", "said"),
+    [
+        ({"surface": math.nan}, "surface of the water (m): nan; must be from -1e+06 to 1e+06"),
+        ({"latitude": 90.0}, "latitude of the water (rad): 90.0"),
+        ({"density": -1.0}, "density of the water (kg/m^3): -1.0; must be above 0"),
+        ({"depths": ()}, "numbers of depths, temperatures and salinities: (0, 1, 1); must be the same"),
+        ({"depths": (), "temperatures": (), "salinities": ()}, "(0, 0, 0); must be the same, and not 0"),
+        ({"depths": (-1.0,)}, "depth of the profile (m): -1.0; must be from 0 to 11000"),
+        ({"temperatures": (10.0,)}, "temperature of the water (K): 10.0; must be from 271.15 to 313.14"),
+        ({"temperatures": (math.nan,)}, "temperature of the water (K): nan"),
+        ({"salinities": (42.5,)}, "salinity of the water (PSS-78): 42.5; must be from 0 to 42"),
+        ({"sound_speed": "wilson"}, "formula for the speed of sound: wilson; must be one of mackenzie, chen-millero"),
+        ({"sound_speed": 0.0}, "speed of sound in the water (m/s): 0.0; must be from 100 to 10000"),
+        ({"sound_speed": math.nan}, "speed of sound in the water (m/s): nan"),
+    ],
+)
+def test_what_is_no_water_is_refused(given_: dict[str, Any], said: str) -> None:
+    with pytest.raises(FieldError) as caught:
+        Water(**given_)
+    assert said in str(caught.value)
+
+
+def test_depths_go_down() -> None:
+    def made(*depths: float) -> Water:
+        return Water(depths=depths, temperatures=(280.0,) * len(depths), salinities=(35.0,) * len(depths))
+
+    assert made(0.0, 5.0, 5.0).density_at(np.array([5.0]))[0] > 1000.0
+    with pytest.raises(FieldError, match=r"depth of the profile \(m\): 4.0; must not be above 5.0 m"):
+        made(0.0, 5.0, 4.0)
+    with pytest.raises(FieldError, match=r"depth of the profile \(m\): 5.0; must not be given more than twice"):
+        made(5.0, 5.0, 5.0)
+
+
+# files
+
+
+def test_a_profile_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "cast.csv"
+    path.write_text("\ufeffdepth, temperature ,salinity\r\n0,290,33\r\n\r\n10.5,288,33.5\r\n", encoding="utf-8")
+    depths, temperatures, salinities = Water.profile_of(path)
+    assert (depths, temperatures, salinities) == ((0.0, 10.5), (290.0, 288.0), (33.0, 33.5))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "cast.csv:1 header of the profile: ; must be depth,temperature,salinity"),
+        ("depth,salinity,temperature\n", "cast.csv:1 header of the profile: depth,salinity,temperature"),
+        ("depth,temperature,salinity\n\n", "cast.csv profile without rows; must hold rows of depth,temperature,salin"),
+        ("depth,temperature,salinity\n1,290\n", "cast.csv:2 number of columns: 2; must be 3"),
+        ("depth,temperature,salinity\n1,warm,35\n", "cast.csv:2 temperature of the profile: warm; must be a finite"),
+        ("depth,temperature,salinity\n1,nan,35\n", "cast.csv:2 temperature of the profile: nan"),
+        ("depth,temperature,salinity\n1,12,35\n", "cast.csv:2 temperature of the water (K): 12.0; must be from 271.15"),
+        ("depth,temperature,salinity\n5,290,35\n4,290,35\n", "cast.csv:3 depth of the profile (m): 4.0; must not be"),
+    ],
+)
+def test_a_file_that_is_no_profile_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "cast.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(FieldError) as caught:
+        Water.profile_of(path)
+    assert str(caught.value).replace(f"{tmp_path}/", "").startswith(said)
+
+
+def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FieldError, match="does not exist"):
+        Water.profile_of(tmp_path / "none.csv")
+
+
+# law
+
+
+def test_the_surroundings_keep_their_water_when_turned() -> None:
+    assert Environment().water is None
+    assert Environment(water=LAYERED).turned(pose.from_rpy(0.0, 0.0, 1.0)).water == LAYERED
+
+
+QUANTITIES = ("pressure_at", "density_at", "weight_at", "sound_speed_at", "temperature_at", "salinity_at")
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_a_record_may_be_cut_anywhere(name: str) -> None:
+    depth = np.random.default_rng(1).uniform(0.0, 9000.0, 60)
+    for here in (Water(**CAST), FRESH, LAYERED):
+        quantity = getattr(here, name)
+        parts = [quantity(part) for part in (depth[:1], depth[1:20], depth[20:])]
+        assert np.array_equal(np.concatenate(parts), quantity(depth))
+    with pytest.raises(FieldError, match=r"depth of row 0 \(m\): -0.1"):
+        quantity(np.array([-0.1]))
+
+
+@pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+    depth = np.random.default_rng(2).uniform(0.0, 9000.0, 60)
+    pressure, out = LAYERED.pressure_at(depth), np.empty(60)
+    interpreted(water._pressures)(LAYERED._nodes, depth, out)
+    assert np.array_equal(pressure, out)
+    warm, salt = LAYERED.temperature_at(depth), LAYERED.salinity_at(depth)
+    interpreted(water._densities)(warm, salt, pressure, out)
+    assert np.array_equal(LAYERED.density_at(depth), out)
+    for number in range(len(DOMAINS)):
+        compiled = np.empty(60)
+        water._sound_speeds(number, warm, salt, depth, pressure, compiled)
+        interpreted(water._sound_speeds)(number, warm, salt, depth, pressure, out)
+        assert np.array_equal(compiled, out)
+    for rule, kernel, argument in (
+        (Unesco(0.3), seawater._unesco_depths, seawater.surface_gravity(0.3)),
+        (Saunders(0.3), seawater._saunders_depths, Saunders(0.3)._share),
+    ):
+        interpreted(kernel)(argument, pressure, out)
+        assert np.array_equal(rule.depth(pressure), out)
+    interpreted(seawater._unesco_pressures)(seawater.surface_gravity(0.3), depth, out)
+    assert np.array_equal(Unesco(0.3).pressure(depth), out)
+    interpreted(seawater._saunders_pressures)(Saunders(0.3)._share, depth, out)
+    assert np.array_equal(Saunders(0.3).pressure(depth), out)

@@ -1,0 +1,543 @@
+"""`<navsense:current>` and the current plug-ins of other programs."""
+
+from __future__ import annotations
+
+import csv
+import math
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from navsense import sdf
+from navsense.describe import describe
+from navsense.environment.base import Sum, Uniform, VectorField
+from navsense.environment.current import (
+    BoundaryLayer,
+    ClassicWander,
+    Constituent,
+    GaussMarkov,
+    Gridded,
+    Harmonics,
+    Profile,
+    Replay,
+    Stratified,
+    StratifiedGaussMarkov,
+    TidalCurrent,
+    TideTable,
+    Wander,
+    opened,
+)
+from navsense.world import CurrentTopic, World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+START = 'start="2021-03-04T15:00Z"'
+INSTANT = datetime(2021, 3, 4, 15, tzinfo=UTC)
+LAYERS = '<layer depth="0">0.5 0.1 0</layer><layer depth="20">0.2 -0.1 0.01</layer>'
+TABLE = Stratified((0.0, 20.0), ((0.5, 0.1, 0.0), (0.2, -0.1, 0.01)))
+
+
+def current(inside: str, attributes: str = "") -> str:
+    return f"<navsense:current {attributes}>\n{inside}\n</navsense:current>"
+
+
+def at(field: VectorField | None, z: float = 0.0, time: float = 0.0) -> list[float]:
+    assert field is not None
+    velocity: list[float] = field.at(np.array([[0.0, 0.0, z]]), np.array([time]))[0].tolist()
+    return velocity
+
+
+# our own element
+
+
+KINDS: dict[str, tuple[str, VectorField]] = {
+    "uniform": ("<uniform>0.1 -0.2 0.03</uniform>", Uniform((0.1, -0.2, 0.03))),
+    "gauss_markov": (
+        """<gauss_markov name="wander">
+        <speed mean="0.3" minimum="0" maximum="1" correlation_time="600" density="0.01"/>
+        <horizontal_angle degrees="true" mean="90" stddev="18" correlation_time="60"/><vertical_angle mean="0.1"/>
+        </gauss_markov>""",
+        GaussMarkov(
+            Wander(0.3, 0.0, 1.0, 600.0, 0.01),
+            Wander.spread(math.radians(90.0), math.radians(18.0), 60.0),
+            Wander(0.1),
+            "wander",
+        ),
+    ),
+    "stratified": (
+        f'<stratified outside="error">{LAYERS}</stratified>',
+        Stratified(TABLE.depths, TABLE.velocities, outside="error"),
+    ),
+    "wandering layers": (
+        """<stratified><layer depth="5">0.2 0 0</layer><direction density="0.001"/>
+        <speed minimum="0" maximum="2" stddev="0.05" correlation_time="100"/></stratified>""",
+        StratifiedGaussMarkov(
+            Stratified((5.0,), ((0.2, 0.0, 0.0),)),
+            Wander.spread(0.0, 0.05, 100.0, 0.0, 2.0),
+            Wander(density=0.001),
+        ),
+    ),
+    "tidal": (
+        """<tidal flood_direction_deg="255" ebb_direction_deg="69" mean="0.05">
+        <constituent name="M2" amplitude="0.55" phase_deg="7.2"/>
+        <constituent name="own" amplitude="0.1" phase_deg="90" speed_deg_per_hour="15" greenwich="false"/></tidal>""",
+        TidalCurrent(
+            Harmonics(
+                (Constituent.degrees("M2", 0.55, 7.2), Constituent.degrees("own", 0.1, 90.0, 15.0, greenwich=False)),
+                INSTANT,
+                0.05,
+            ),
+            math.radians(255.0),
+            math.radians(69.0),
+        ),
+    ),
+    "boundary layer": (
+        '<boundary_layer bed="-50" thickness="10" exponent="0.1"><uniform>1 0 0</uniform></boundary_layer>',
+        BoundaryLayer(Uniform((1.0, 0.0, 0.0)), -50.0, 10.0, 0.1),
+    ),
+    "profile": (
+        """<profile outside="error"><factor depth="0">1</factor><factor depth="9">0.5</factor>
+        <uniform>1 0 0</uniform></profile>""",
+        Profile(Uniform((1.0, 0.0, 0.0)), (0.0, 9.0), (1.0, 0.5), outside="error"),
+    ),
+}
+
+
+@pytest.mark.requirement("CUR-1", "CUR-2")
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_of_each_kind(load: Load, in_world: Text, kind: str) -> None:
+    text, expected = KINDS[kind]
+    world = load(in_world(current(text, START)))
+    assert world.environment.current == expected
+    assert world.notes == ()
+
+
+@pytest.mark.requirement("CUR-2")
+def test_several_are_added_up(load: Load, in_world: Text) -> None:
+    inside = f"<uniform>0.1 0 0</uniform><stratified>{LAYERS}</stratified><uniform>0 0.2 0</uniform>"
+    found = load(in_world(current(inside))).environment.current
+    assert found == Sum((Uniform((0.1, 0.0, 0.0)), TABLE, Uniform((0.0, 0.2, 0.0))))
+    assert at(found, -10.0) == pytest.approx([0.45, 0.2, 0.005], abs=1e-15)
+    layer = f'<boundary_layer bed="-30" thickness="10">{inside}</boundary_layer>'
+    slowed = load(in_world(current(layer))).environment.current
+    assert at(slowed, -25.0) == pytest.approx([0.5 ** (1 / 7) * part for part in (0.3, 0.1, 0.01)], abs=1e-15)
+
+
+@pytest.mark.requirement("CUR-2")
+def test_east_and_north_are_turned_into_the_world(load: Load, in_world: Text) -> None:
+    """x of a world of heading 90 points north: what flows north flows along it."""
+    place = (
+        "<spherical_coordinates><latitude_deg>10</latitude_deg><longitude_deg>0</longitude_deg>"
+        "<heading_deg>90</heading_deg></spherical_coordinates>"
+    )
+    water = '<navsense:water surface="3"/>'
+    for text in ("<uniform>0 0.4 0</uniform>", '<stratified><layer depth="0">0 0.4 0</layer></stratified>'):
+        found = load(in_world(place + current(text))).environment.current
+        assert at(found) == pytest.approx([0.4, 0.0, 0.0], abs=1e-16)
+    shifted = load(in_world(water + current(f"<stratified>{LAYERS}</stratified>"))).environment.current
+    assert at(shifted, -7.0) == pytest.approx(at(TABLE, -10.0))
+
+
+FILES = {
+    "layers.csv": "depth [m], east [m/s], north [m/s]\n0, 0.5, 0.1\n20, 0.2, -0.1\n",
+    "tide.csv": (
+        "Date_Time (GMT), Event, Speed (cm/sec)\n2021-03-04 15:00, flood, 50\n2021-03-04 18:00, slack, -\n"
+        "2021-03-04 21:00, ebb, -40\n"
+    ),
+    "grid.csv": "t,lon,lat,alt,u,v\n" + "".join(f"0,{x},{y},0,{0.1 * x},0\n" for x in (-1, 1) for y in (49, 51)),
+    "log.csv": "time,east,north,up\n100,0.1,0,0\n200,0.3,0,0\n",
+}
+
+
+@pytest.mark.requirement("CUR-2")
+@pytest.mark.parametrize("beside", [True, False])
+def test_files_are_looked_for(load: Load, in_world: Text, tmp_path: Path, beside: bool) -> None:
+    folder = tmp_path if beside else tmp_path / "data"
+    folder.mkdir(exist_ok=True)
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    inside = "<latitude_deg>50</latitude_deg><longitude_deg>0.5</longitude_deg>"
+    place = f"<spherical_coordinates>{inside}</spherical_coordinates>"
+    grid = (
+        '<grid file="grid.csv" space="geodetic" units="degrees" x="lat" y="lon" z="alt" east="u" north="v" time="t"'
+        ' ignore_time="true"/>'
+    )
+    inside = (
+        '<stratified file="layers.csv"/><tidal file="tide.csv" flood_direction_deg="90"/>'
+        + grid
+        + '<replay file="log.csv" outside="hold"/>'
+    )
+    found = load(in_world(place + current(inside, START)), path=str(folder)).environment.current
+    assert isinstance(found, Sum)
+    layers, tide, grid_, replay = found.fields
+    assert isinstance(layers, Stratified)
+    assert isinstance(tide, TidalCurrent)
+    assert isinstance(tide.flow, TideTable)
+    assert isinstance(grid_, Gridded)
+    assert isinstance(replay, Replay)
+    assert at(layers, -20.0) == [0.2, -0.1, 0.0]
+    assert at(tide) == pytest.approx([0.5, 0.0, 0.0], abs=1e-15)
+    assert at(tide, time=6 * 3600.0) == pytest.approx([-0.4, 0.0, 0.0], abs=1e-15)  # the ebb opposes the flood
+    bound = 2e-6 * math.tan(math.radians(50.0))  # rad, by which a grid on the earth turns a vector within 16 m
+    assert at(grid_) == pytest.approx([0.05, 0.0, 0.0], abs=0.05 * bound)
+    assert at(replay, time=50.0) == pytest.approx([0.2, 0.0, 0.0], abs=1e-15)
+    assert at(replay, time=500.0) == [0.3, 0.0, 0.0]
+
+
+def test_where_it_is_recorded(load: Load, in_world: Text) -> None:
+    still = "<uniform>0 0 0</uniform>"
+    assert load(in_world(current(still))).current_topic == CurrentTopic()
+    given = 'topic="sea/flow" rate="5" position="1 2 -30"'
+    assert load(in_world(current(still, given))).current_topic == CurrentTopic("/sea/flow", 5.0, (1.0, 2.0, -30.0))
+    assert load(in_world(current(still, 'rate="0"'))).current_topic.rate == 0.0
+    assert load(in_world("")).environment.current is None
+
+
+WRONG: dict[str, tuple[str, str, int, str]] = {
+    "nothing": ("", "", 3, "<navsense:current>: empty; must hold one current at least: uniform, gauss_markov"),
+    "unknown": (
+        "<unifrom>1 0 0</unifrom><uniform>1 0 0</uniform>",
+        "",
+        4,
+        "<unifrom>; is unknown here; did you mean uniform?",
+    ),
+    "two numbers": ("<uniform>1 0</uniform>", "", 4, "<uniform>: 1 0; must be 3 finite numbers"),
+    "knots": ("<uniform>50 0 0</uniform>", "", 4, "<uniform> velocity of a layer (m/s): 50"),
+    "rate": ("<uniform>1 0 0</uniform>", 'rate="1e9"', 3, "<navsense:current> rate of /hydrodynamics/current_velocity"),
+    "topic": ("<uniform>1 0 0</uniform>", 'topic=""', 3, "<navsense:current topic>: empty; must be a topic"),
+    "position": ("<uniform>1 0 0</uniform>", 'position="1 2"', 3, "position>: 1 2; must be 3 finite numbers"),
+    "start": ("<uniform>1 0 0</uniform>", 'start="today"', 3, "start>: today; must be a date and time"),
+    "no speed": ("<gauss_markov/>", "", 4, "<gauss_markov>: without <speed>; must hold it"),
+    "both spreads": (
+        '<gauss_markov>\n<speed stddev="1" density="1"/></gauss_markov>',
+        "",
+        5,
+        "<speed stddev>: beside a density",
+    ),
+    "no time": ('<gauss_markov>\n<speed stddev="1"/></gauss_markov>', "", 5, "<speed correlation_time>: missing"),
+    "limits": (
+        '<gauss_markov>\n<speed mean="2" maximum="1"/></gauss_markov>',
+        "",
+        5,
+        "<speed> mean of the wander: 2.0; must be from",
+    ),
+    "degrees of a speed": ('<gauss_markov>\n<speed degrees="true"/></gauss_markov>', "", 5, "<speed degrees>"),
+    "one name": (
+        "<gauss_markov><speed/></gauss_markov>\n<gauss_markov><speed/></gauss_markov>",
+        "",
+        5,
+        "<gauss_markov name>: current; must be the name of one random current: two would be the same; first on line 4",
+    ),
+    "no layer": ("<stratified/>", "", 4, "<stratified>: empty; must hold layers, or name a file"),
+    "order": (
+        '<stratified><layer depth="9">0 0 0</layer><layer depth="8">0 0 0</layer></stratified>',
+        "",
+        4,
+        "<stratified> depth of a layer (m): 8.0; must be below 9.0 m",
+    ),
+    "no depth": ("<stratified>\n<layer>0 0 0</layer></stratified>", "", 5, "<layer depth>: missing; must be given"),
+    "lost file": ('<stratified file="no.csv"/>', "", 4, "<stratified file>: no.csv; is not found; looked for"),
+    "half wandering": (f"<stratified>{LAYERS}<speed/></stratified>", "", 4, "<speed> alone; must hold both"),
+    "no date": ('<tidal flood_direction_deg="1"/>', "", 4, "<tidal>: without a date; needs one; give <navsense"),
+    "no tide": ('<tidal flood_direction_deg="1"/>', START, 4, "<tidal>: empty; must hold constituents, or name"),
+    "constituent": (
+        '<tidal flood_direction_deg="1">\n<constituent name="M9" amplitude="1" phase_deg="0"/></tidal>',
+        START,
+        5,
+        "<constituent> tidal constituent: M9; must be one of M2",
+    ),
+    "same way": (
+        """<tidal flood_direction_deg="1" ebb_direction_deg="40">
+        <constituent name="M2" amplitude="1" phase_deg="0"/></tidal>""",
+        START,
+        4,
+        "<tidal> angle between flood and ebb (deg): 39",
+    ),
+    "grid": ('<grid file="no.csv"/>', "", 4, "<grid x>: missing; must be given"),
+    "no bed": ('<boundary_layer thickness="1"><uniform>1 0 0</uniform></boundary_layer>', "", 4, "bed>: missing"),
+    "inside": (
+        '<boundary_layer bed="0" thickness="1">\n<uniform>x</uniform></boundary_layer>',
+        "",
+        5,
+        "<uniform>: x; must be 3 finite numbers",
+    ),
+    "no factor": ("<profile><uniform>1 0 0</uniform></profile>", "", 4, "<profile> layers: none; must be one at least"),
+}
+
+
+@pytest.mark.requirement("CUR-1", "CUR-2")
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_ones(refused: Refused, in_world: Text, case: str) -> None:
+    inside, attributes, line, problem = WRONG[case]
+    (found,) = refused(in_world(current(inside, attributes)))
+    assert found.startswith(f"dive.sdf:{line} ")
+    assert problem in found
+
+
+def test_a_wrong_file_says_where(refused: Refused, in_world: Text, tmp_path: Path) -> None:
+    (tmp_path / "layers.csv").write_text("depth [m], east [knots]\n0, 1\n")
+    (found,) = refused(in_world(current('<stratified file="layers.csv"/>')))
+    assert found.startswith("dive.sdf:4 <stratified> layers.csv:1 unit of east: knots; must be in m/s")
+
+
+# plug-ins
+
+
+UUV = """<plugin name="underwater_current_plugin" filename="libuuv_underwater_current_ros_plugin.so">
+<namespace>hydrodynamics</namespace>
+<constant_current>
+<topic>current_velocity</topic>
+<velocity><mean>0.5</mean><min>0</min><max>5</max><mu>0.01</mu><noiseAmp>0.02</noiseAmp></velocity>
+<horizontal_angle><mean>0.5</mean><min>-3.14</min><max>3.14</max><mu>0</mu><noiseAmp>0.001</noiseAmp></horizontal_angle>
+<vertical_angle><mean>0.1</mean></vertical_angle>
+</constant_current>
+</plugin>"""
+STEP = "<physics><max_step_size>0.01</max_step_size></physics>"
+PROCESSES = (
+    ClassicWander(0.5, 0.0, 5.0, 0.01, 0.02, 0.01),
+    ClassicWander(0.5, -3.14, 3.14, 0.0, 0.001, 0.01),
+    ClassicWander(0.1, step=0.01),
+)
+
+
+@pytest.mark.requirement("CUR-1")
+@pytest.mark.parametrize("file", ["libuuv_underwater_current_ros_plugin.so", "libuuv_underwater_current_plugin.so"])
+def test_the_uuv_simulators(load: Load, in_world: Text, file: str) -> None:
+    text = in_world(STEP + UUV.replace("libuuv_underwater_current_ros_plugin.so", file))
+    name = "/hydrodynamics/current_velocity"
+    world = load(text)
+    speed, horizontal, vertical = (one.physical() for one in PROCESSES)
+    assert world.environment.current == GaussMarkov(speed, horizontal, vertical, name)
+    assert world.current_topic == CurrentTopic(name, 20.0)
+    assert not [note for note in world.notes if "plugin" in note.what]
+    classic = load(text, fidelity="classic")
+    assert classic.environment.current == GaussMarkov(*PROCESSES, name)
+
+
+@pytest.mark.requirement("CUR-1")
+def test_the_classic_one_is_its_formula(load: Load, in_world: Text) -> None:
+    """Without noise v <- (1 - dt mu) v each step, along (cos h cos v, sin h cos v, sin v); physical it stays."""
+    text = in_world(STEP + UUV.replace("0.02<", "0<").replace("0.001<", "0<"))
+    level = math.cos(0.1)
+    along = np.array([math.cos(0.5) * level, math.sin(0.5) * level, math.sin(0.1)])
+    still = load(text).environment.current
+    assert isinstance(still, Uniform)
+    assert at(still, time=100.0) == pytest.approx(0.5 * along, rel=1e-14)
+    classic = load(text, fidelity="classic").environment.current
+    assert classic is not None
+    value = 0.5
+    for _ in range(250):
+        value = (1.0 - 0.01 * 0.01) * value
+    assert at(opened(classic, 1), time=2.5) == pytest.approx(value * along, rel=1e-12)
+
+
+@pytest.mark.requirement("CUR-1")
+@pytest.mark.parametrize(
+    ("change", "line", "problem"),
+    [
+        (("<min>0</min>", "<min>1</min>"), 7, "<velocity> mean of the current's process: 0.5; must be from 1.0 to 5.0"),
+        (("<mu>0.01</mu>", "<mu>2</mu>"), 7, "<velocity> mu of a current's process (1/s): 2"),
+        (("<mu>0.01</mu>", "<tau>2</tau>"), 7, "<velocity><tau>; is unknown here"),
+        (("constant_current>", "steady_current>"), 5, "<plugin><steady_current>; is unknown here"),
+        (("<mean>0.5</mean><min>0<", "<mean>x</mean><min>0<"), 7, "<velocity><mean>: x; must be a finite number"),
+    ],
+)
+def test_wrong_plugins(refused: Refused, in_world: Text, change: tuple[str, str], line: int, problem: str) -> None:
+    assert any(
+        found.startswith(f"dive.sdf:{line} ") and problem in found for found in refused(in_world(UUV.replace(*change)))
+    )
+
+
+def test_ours_is_added_to_a_plugin_and_names_the_topic(load: Load, in_world: Text) -> None:
+    world = load(in_world(current("<uniform>0.1 0 0</uniform>", 'topic="/flow"') + UUV))
+    assert isinstance(world.environment.current, Sum)
+    assert world.current_topic.topic == "/flow"
+
+
+@pytest.fixture
+def dave(shared_data: Path, tmp_path: Path) -> Path:
+    """Return a folder of stand-ins for the models that DAVE's worlds include."""
+    for name in ("ned_frame", "ocean", "sand_heightmap", "teledyne_whn_dsl"):
+        folder = tmp_path / "models" / name
+        folder.mkdir(parents=True)
+        (folder / "model.config").write_text('<model><sdf version="1.6">model.sdf</sdf></model>')
+        inside = '<static>true</static><link name="l"/>'
+        (folder / "model.sdf").write_text(f'<sdf version="1.6"><model name="{name}">{inside}</model></sdf>')
+    return tmp_path / "models"
+
+
+WORLDS = ("dave_ocean_waves_dvl_current_profiling.world", "dave_ocean_waves_transient_current.world")
+
+
+@pytest.mark.requirement("CUR-1", "CUR-2")
+@pytest.mark.parametrize("file", WORLDS)
+def test_daves_worlds(shared_data: Path, dave: Path, file: str) -> None:
+    """Layers north and east as their header says; every flood of a year runs to 255 degrees, every ebb to 69."""
+    world = sdf.load(shared_data / "dave" / file, path=dave)
+    field = world.environment.current
+    assert isinstance(field, Sum)
+    steady, layers, tide = field.fields
+    assert steady == Uniform((0.0, 0.0, 0.0))
+    assert len(layers.depths) == 12  # type: ignore[attr-defined]
+    assert at(layers, -10.0) == [0.03, 0.01, 0.0]  # east and north of the row of 10 m
+    assert at(layers, -500.0) == at(layers, -110.0)
+    with (shared_data / "dave" / "ACT1951_1_Annual_2021.csv").open(encoding="utf-8-sig") as lines:
+        events = [row for row in list(csv.reader(lines))[1:] if len(row) == 3]
+    ways = {"flood": math.radians(255.0), "ebb": math.radians(69.0)}
+    checked = 0
+    for when, event, speed in events:
+        instant = datetime.strptime(when, "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
+        kind, seconds = event.strip(), (instant - INSTANT).total_seconds()
+        if kind in ways and 0.0 <= seconds < 3e6:
+            expected = [abs(float(speed)) / 100.0 * part for part in (math.sin(ways[kind]), math.cos(ways[kind]), 0.0)]
+            assert at(tide, -10.0, seconds) == pytest.approx(expected, abs=1e-12)
+            checked += 1
+    assert checked > 100
+    assert world.current_topic.topic == "/hydrodynamics/current_velocity"
+    notes = [str(note) for note in world.notes]
+    assert any("the tide is added at every depth" in note for note in notes)
+    assert any("/hydrodynamics/stratified_current_velocity is not published" in note for note in notes)
+    assert not any("libdave_ocean_current_plugin.so" in note for note in notes)
+    words = "\n".join(describe(world))
+    assert "12 layers from 0 to 110 m and tide by table of 8500 rows" in words
+    assert "flood to 255 deg, ebb to 69 deg" in words
+
+
+@pytest.mark.requirement("CUR-2")
+def test_daves_layers_wander_and_its_constituents(shared_data: Path, dave: Path, tmp_path: Path) -> None:
+    """The same world with noise, and with the constituents that it has in a comment."""
+    text = (shared_data / "dave" / WORLDS[1]).read_text()
+    text = text.replace("<noiseAmp>0.0<", "<noiseAmp>0.001<").replace("<mu>0.0<", "<mu>0.01<")
+    head, _, rest = text.partition("<databasefilePath>ACT1951_1_Annual_2021.csv</databasefilePath>")
+    first, _, last = rest.partition("<!-- <harmonic_constituents>")
+    text = (
+        head
+        + first
+        + "<harmonic_constituents>"
+        + last.replace("</harmonic_constituents> -->", "</harmonic_constituents>", 1)
+    )
+    path = tmp_path / "changed.world"
+    path.write_text(text)
+    shutil.copy(shared_data / "dave" / "transientOceanCurrentDatabase.csv", tmp_path)
+    field = sdf.load(path, path=dave).environment.current
+    assert isinstance(field, Sum)
+    steady, layers, tide = field.fields
+    assert isinstance(steady, GaussMarkov)
+    assert isinstance(layers, StratifiedGaussMarkov)
+    assert layers.speed == ClassicWander(0.0, 0.0, 5.0, 0.01, 0.001, 0.002).physical()
+    assert isinstance(tide, TidalCurrent)
+    assert tide.flow == Harmonics(
+        (
+            Constituent.degrees("M2", 0.55, 7.2, 28.984104),
+            Constituent.degrees("S2", 0.114, 28.8, 30.0),
+            Constituent.degrees("N2", 0.14, 351.6, 28.43973),
+        ),
+        INSTANT,
+    )
+    one, other = opened(field, 1, 0), opened(field, 1, 1)
+    assert at(one, -30.0, 10.0) != at(other, -30.0, 10.0)
+    classic = sdf.load(path, path=dave, fidelity="classic").environment.current
+    assert isinstance(classic, Sum)
+    assert isinstance(classic.fields[1], StratifiedGaussMarkov)
+    assert classic.fields[1].speed == ClassicWander(0.0, 0.0, 5.0, 0.01, 0.001, 0.002)
+
+
+PRELOAD = """<plugin filename="gz-sim-environment-preload-system" name="gz::sim::systems::EnvironmentPreload">
+<data>{file}</data>
+<dimensions><time>elapsed_time_second</time>
+<space reference="spherical"{units}><x>latitude_degree</x><y>longitude_degree</y><z>altitude_meter</z></space>
+</dimensions></plugin>"""
+EAST, NORTH = (f"{way}ward_sea_water_velocity_meter_per_sec" for way in ("east", "north"))
+
+
+def vehicle(inside: str, name: str = "m") -> str:
+    plugin = f'<plugin filename="gz-sim-hydrodynamics-system" name="h">{inside}</plugin>'
+    return f'<model name="{name}"><link name="l"/>{plugin}</model>'
+
+
+@pytest.mark.requirement("CUR-2")
+@pytest.mark.parametrize("units", ["", ' units="degrees"'])
+def test_gazebos_table(load: Load, in_world: Text, shared_data: Path, units: str) -> None:
+    """Of gz-sim's own test: -1 m/s east, 0.5 north; its degrees are radians where the file does not say degrees."""
+    lookup = f"<lookup_current_x>{EAST}</lookup_current_x><lookup_current_y>{NORTH}</lookup_current_y>"
+    text = PRELOAD.format(file="underwater_currents.csv", units=units) + vehicle(lookup)
+    world = load(in_world(text), path=str(shared_data / "gz-sim"))
+    field = world.environment.current
+    assert isinstance(field, Gridded)
+    bound = 2e-6 * math.hypot(1.0, 0.5)  # by which a grid on the earth turns a vector within 16 m
+    assert at(field, -5.0) == pytest.approx([-1.0, 0.5, 0.0], abs=bound)
+    last = float(field.points[1][-1])
+    assert last == pytest.approx(math.radians(0.01) if units else 0.01, rel=1e-12)
+    assert "stands at latitude and longitude 0, as in Gazebo" in "".join(note.reason for note in world.notes)
+    unnamed = load(in_world(PRELOAD.format(file="underwater_currents.csv", units=units)))
+    assert unnamed.environment.current is None
+    assert [note.reason for note in unnamed.notes] == ["nothing in the world says which of its columns are a current"]
+
+
+@pytest.mark.requirement("CUR-2")
+def test_wrong_tables_of_gazebo(refused: Refused, in_world: Text, tmp_path: Path) -> None:
+    lookup = vehicle("<lookup_current_x>u</lookup_current_x>")
+    header = "elapsed_time_second,latitude_degree,longitude_degree,altitude_meter,u"
+    (tmp_path / "own.csv").write_text(f"{header}\n0,50,4,0,1\n")
+    for change, problem in (
+        (("spherical", "polar"), "dive.sdf:6 <space reference>: polar; must be one of global, spherical, ecef"),
+        (("<data>own.csv</data>", ""), "dive.sdf:3 <plugin><data>: missing; must be given"),
+        (("own.csv", "no.csv"), "dive.sdf:4 <plugin><data>: no.csv; is not found"),
+        (("altitude_meter", "height"), "column: height; must stand once in the header"),
+        (("time>", "clock>"), "<dimensions><clock>; is unknown here"),
+        (("x", "x"), "latitude (rad) of a grid: 50"),
+    ):
+        text = PRELOAD.format(file="own.csv", units="").replace(*change)
+        assert any(problem in found for found in refused(in_world(text + lookup))), problem
+
+
+@pytest.mark.requirement("CUR-2")
+def test_gazebos_default_current(load: Load, refused: Refused, in_world: Text) -> None:
+    east = "<default_current>0.3 0 0</default_current>"
+    assert load(in_world(vehicle(east))).environment.current == Uniform((0.3, 0.0, 0.0))
+    assert load(in_world(vehicle(east) + vehicle(east, "n"))).environment.current == Uniform((0.3, 0.0, 0.0))
+    assert load(in_world(vehicle(""))).environment.current is None
+    differ = load(in_world(vehicle(east) + vehicle("", "n")))
+    assert differ.environment.current is None
+    assert any("models differ in it: none is taken" in note.reason for note in differ.notes)
+    (line,) = refused(in_world(vehicle("<default_current>0.3</default_current>")))
+    assert "<plugin><default_current>: 0.3; must be 3 finite numbers" in line
+
+
+def test_what_is_not_read_is_named(load: Load, in_world: Text) -> None:
+    inside = '<plugin name="c" filename="libdave_ocean_current_model_plugin.so"/>'
+    world = load(in_world(f'<model name="m"><link name="l"/>{inside}</model>'))
+    (note,) = world.notes
+    assert note.reason == "every vehicle feels its world's current; noise of its own is not added"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_described(load: Load, in_world: Text, kind: str) -> None:
+    (line,) = [one for one in describe(load(in_world(current(KINDS[kind][0], START)))) if "current (m/s)" in one]
+    expected = {
+        "uniform": "Uniform value_w (0.1, -0.2, 0.03)",
+        "gauss_markov": "Gauss-Markov (wander): speed mean 0.3 minimum 0 maximum 1 correlation_time 600 density 0.01; ",
+        "stratified": "2 layers from 0 to 20 m",
+        "wandering layers": "1 layers from 5 to 5 m that wander (layers): speed ",
+        "tidal": "tide by M2, own from 2021-03-04 15:00:00+00:00, flood to 255 deg, ebb to 69 deg",
+        "boundary layer": "in a boundary layer (bed -50 m, thickness 10 m, exponent 0.1): [Uniform",
+        "profile": "times 1 at 0 m to 0.5 at 9 m: [Uniform",
+    }
+    assert expected[kind] in line
+
+
+@pytest.mark.requirement("CUR-2")
+def test_the_example_of_the_page_on_worlds_can_be_loaded(load: Load, in_world: Text) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "worlds.md").read_text(encoding="utf-8")
+    example = page.partition("## Currents\n")[2].partition("```xml")[2].partition("```")[0]
+    world = load(in_world(example))
+    assert not world.notes
+    assert isinstance(world.environment.current, Sum)
+    assert [type(field) for field in world.environment.current.fields] == [Uniform, GaussMarkov, BoundaryLayer]
+    assert world.current_topic == CurrentTopic(position=(0.0, 0.0, -10.0))

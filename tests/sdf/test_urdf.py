@@ -1,0 +1,459 @@
+"""URDF: chains of joints, `<gazebo>` blocks, what is wrong with a robot, and where it is named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+
+import navsense as ns
+from navsense import sdf
+from navsense.errors import SdfError
+from navsense.pose import Pose
+from navsense.sdf import urdf_places
+from navsense.sensors import Altimeter, Imu
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+
+TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+LIMIT = '<limit lower="-1" upper="1" effort="1" velocity="1"/>'
+
+
+def joint(name: str, parent: str, child: str, inner: str = "", kind: str = "fixed") -> str:
+    ends = f'<parent link="{parent}"/><child link="{child}"/>'
+    return f'<joint name="{name}" type="{kind}">{ends}{inner}</joint>'
+
+
+def robot(body: str, name: str = "auv") -> str:
+    """Return a robot whose first element stands on line 2."""
+    return f'<robot name="{name}">\n{body}\n</robot>\n'
+
+
+def position(world: World, link: str) -> tuple[float, ...]:
+    return world.models[0].link(link).pose.position
+
+
+def matrix(pose: Pose) -> np.ndarray:
+    w, x, y, z = pose.rotation
+    found = np.eye(4)
+    found[:3, :3] = Rotation.from_quat([x, y, z, w]).as_matrix()
+    found[:3, 3] = pose.position
+    return found
+
+
+def of_origin(xyz: list[float], rpy: list[float]) -> np.ndarray:
+    """Return a joint's origin as a matrix: URDF's angles are about the fixed axes x, y, z in this order."""
+    found = np.eye(4)
+    found[:3, :3] = Rotation.from_euler("xyz", rpy).as_matrix()
+    found[:3, 3] = xyz
+    return found
+
+
+ORIGINS = [
+    ([1.0, 2.0, 3.0], [0.1, 0.2, 0.3]),
+    ([-0.5, 0.0, 0.25], [math.pi, 0.0, -1.2]),
+    ([0.0, 0.0, -2.0], [0.0, -0.52, 0.0]),
+    ([1e-3, 40.0, 0.0], [3.0, 1.5, -3.0]),
+    ([0.3, 0.2, 0.1], [0.0, math.pi / 2, 0.0]),
+    ([0.0, 0.0, 0.0], [-2.0, 0.4, 2.0]),
+]
+
+
+@pytest.mark.requirement("SDF-2")
+def test_a_chain_of_all_types(load: Load) -> None:
+    """No joint is taken out and no link dropped, whatever the type, order and mass; held against SciPy's rotations."""
+    links = [f'<link name="l{i}"/>' for i in range(7)]
+    joints = [
+        joint(f"j{i}", f"l{i}", f"l{i + 1}", f'<origin xyz="{join(xyz)}" rpy="{join(rpy)}"/>{LIMIT}', kind)
+        for i, (kind, (xyz, rpy)) in enumerate(zip(TYPES, ORIGINS, strict=True))
+    ]
+    world = load(robot("\n".join([*reversed(joints), *reversed(links)])))
+    (model,) = world.models
+    assert (world.name, model.name, model.canonical_link) == ("auv", "auv", "auv::l0")
+    assert {link.name for link in model.links} == {f"auv::l{i}" for i in range(7)}
+    expected = np.eye(4)
+    for i, (xyz, rpy) in enumerate(ORIGINS, 1):
+        expected = expected @ of_origin(xyz, rpy)
+        assert matrix(model.link(f"auv::l{i}").pose) == pytest.approx(expected, abs=1e-12)
+    held = [note.what for note in world.notes if "its links are held as posed" in note.reason]
+    assert sorted(held) == sorted(f'<joint name="j{i}" type="{kind}">' for i, kind in enumerate(TYPES) if i != 3)
+
+
+def join(numbers: list[float]) -> str:
+    return " ".join(map(str, numbers))
+
+
+@pytest.mark.requirement("SDF-2")
+def test_half_turns_by_hand(load: Load) -> None:
+    """A foot at the end of an arm: quarter turns, so that every number can be told by eye."""
+    quarter = math.pi / 2
+    text = robot(
+        '<link name="base"/><link name="arm"/><link name="foot"/>'
+        + joint("shoulder", "base", "arm", f'<origin xyz="1 0 0" rpy="0 0 {quarter}"/>', "continuous")
+        + joint("ankle", "arm", "foot", f'<origin xyz="2 0 0" rpy="{quarter} 0 0"/>')
+        + '<gazebo reference="foot"><sensor name="imu" type="imu"><pose>0 3 0 0 0 0</pose></sensor></gazebo>'
+    )
+    world = load(text)
+    assert position(world, "auv::arm") == pytest.approx((1, 0, 0))
+    foot = world.models[0].link("auv::foot").pose
+    assert foot.position == pytest.approx((1, 2, 0))  # two metres along the arm, which points along y
+    (imu,) = world.sensors
+    assert (foot @ imu.pose).position == pytest.approx((1, 2, 3))  # the foot's y points up
+
+
+@pytest.mark.requirement("SDF-2")
+def test_defaults(load: Load) -> None:
+    world = load(
+        robot('<link name="a"/><link name="b"/>' + joint("j", "a", "b", "<origin/><axis/>", "revolute"), " auv ")
+    )
+    assert world.models[0].link("auv::b").pose == Pose()
+    assert world.models[0].pose == Pose()
+    assert load(robot('<origin xyz="1 2 3"/><link name="a"/>')).models[0].pose == Pose((1.0, 2.0, 3.0))
+
+
+GAZEBO = """
+<sensor name="imu" type="imu"><pose{frame}>0.1 0 0.2 0 0.3 0</pose><update_rate>200</update_rate>
+<imu><angular_velocity><x><noise type="gaussian"><stddev>2e-4</stddev><bias_stddev>7e-6</bias_stddev></noise></x>
+</angular_velocity></imu></sensor>
+<sensor name="mag" type="magnetometer"><topic>compass</topic><clock>mcu</clock></sensor>
+<sensor name="alt" type="altimeter"/><sensor name="air" type="air_pressure"/><sensor name="gps" type="navsat"/>
+<clock name="mcu"><noise type="gaussian"><mean>1e-3</mean></noise></clock>
+"""
+
+
+@pytest.mark.requirement("SDF-2", "IMU-1", "CLK-1")
+def test_the_same_as_in_sdf(tmp_path: Path) -> None:
+    """A robot in URDF and the same in SDF: one world."""
+    origin, empty = '<origin xyz="0 0 1" rpy="0 0 2"/>', ' frame=""'
+    (tmp_path / "a.urdf").write_text(
+        robot(
+            f'<link name="base"/><link name="hull"/>{joint("j", "base", "hull", origin)}'
+            f'<gazebo reference="hull">{GAZEBO.format(frame=empty)}</gazebo><gazebo><static>1</static></gazebo>'
+        ),
+        encoding="utf-8",
+    )
+    (tmp_path / "a.sdf").write_text(
+        f'<sdf version="1.12"><model name="auv"><static>1</static><link name="base"/><link name="hull">'
+        f"<pose>0 0 1 0 0 2</pose>{GAZEBO.format(frame='')}</link></model></sdf>",
+        encoding="utf-8",
+    )
+    for suffix in ("urdf", "sdf"):  # in a world, since a NavSat needs a place on earth
+        (tmp_path / f"in_{suffix}.sdf").write_text(
+            '<sdf version="1.12"><world name="w"><spherical_coordinates><latitude_deg>40</latitude_deg>'
+            "<longitude_deg>-70</longitude_deg><elevation>0</elevation></spherical_coordinates>"
+            f"<include><uri>a.{suffix}</uri></include></world></sdf>",
+            encoding="utf-8",
+        )
+    ours, theirs = sdf.load(tmp_path / "in_urdf.sdf"), sdf.load(tmp_path / "in_sdf.sdf")
+    assert len(ours.sensors) == 5
+    assert ours.models == theirs.models
+    for one, other in zip(ours.sensors, theirs.sensors, strict=True):
+        assert (one.name, one.spec, one.rate, one.pose) == (other.name, other.spec, other.rate, other.pose)
+        assert (one.topic, one.frame, one.clock) == (other.topic, other.frame, other.clock)
+    assert [clock.name for clock in ours.clocks] == ["auv::hull::mcu"]
+    assert ours.sensors[0].topic == "/world/w/model/auv/link/hull/sensor/imu/imu"
+
+
+@pytest.mark.requirement("SDF-2")
+def test_words_of_older_gazebo(load: Load) -> None:
+    """What `<gazebo>` holds names no version: what 1.5 and 1.6 wrote otherwise is read as they meant it."""
+    (imu,) = load(
+        robot("""<link name="base"/><gazebo reference="base"><sensor name="imu" type="imu">
+<pose frame="base">1 0 0 0 0 0</pose><imu><topic>old</topic><noise><type>gaussian</type>
+<rate><mean>0</mean><stddev>2e-4</stddev></rate><accel><stddev>0.017</stddev></accel></noise></imu></sensor></gazebo>""")
+    ).sensors
+    assert isinstance(imu.spec, Imu)
+    assert (imu.topic, imu.pose.position) == ("/old", (1.0, 0.0, 0.0))
+    assert (imu.spec.angular_velocity_y.stddev, imu.spec.linear_acceleration_z.stddev) == (2e-4, 0.017)
+
+
+@pytest.mark.requirement("SDF-2")
+def test_the_world_as_root(load: Load, refused: Refused) -> None:
+    body = (
+        '<link name="world"/><link name="b"/><link name="a"/>'
+        + joint("jb", "world", "b", '<origin xyz="1 0 0"/>')
+        + joint("ja", "world", "a", '<origin xyz="0 1 0"/>', "prismatic")
+    )
+    world = load(robot(body + '<gazebo reference="world"><plugin name="p" filename="lib.so"/></gazebo>'))
+    assert [link.name for link in world.models[0].links] == ["auv::b", "auv::a"]
+    assert (position(world, "auv::b"), position(world, "auv::a")) == ((1, 0, 0), (0, 1, 0))
+    assert any('<plugin name="p" filename="lib.so">' in note.what for note in world.notes)
+    (line,) = refused(robot(body + '\n<gazebo reference="world"><sensor name="i" type="imu"/></gazebo>'))
+    assert line.startswith("dive.sdf:3 <gazebo reference>: world; is the world itself, which carries nothing")
+    (line,) = refused(robot('<link name="world"/><link name="b"/>\n' + joint("j", "b", "world")))
+    assert line == "dive.sdf:3 <joint><child link>: world; the world hangs on nothing"
+    (line,) = refused(robot('<link name="world"/>'))
+    assert line == "dive.sdf:1 <robot name>: auv; a robot must have at least one link"
+
+
+@pytest.mark.requirement("SDF-2")
+def test_a_joint_with_the_name_of_a_link(load: Load) -> None:
+    """URDF keeps two lists of names, SDF one."""
+    body = '<link name="base"/><link name="arm"/>\n' + joint("arm", "base", "arm", '<origin xyz="1 0 0"/>', "revolute")
+    world = load(robot(f'{body}<gazebo reference="arm"><sensor name="i" type="imu"/></gazebo>'))
+    assert position(world, "auv::arm") == (1, 0, 0)
+    assert [sensor.link for sensor in world.sensors] == ["auv::arm"]
+    assert any(note.kind == "warning" and note.what == '<joint name="arm">' for note in world.notes)
+
+
+@pytest.mark.requirement("SDF-2")
+def test_blocks_of_the_model(load: Load, refused: Refused) -> None:
+    world = load(
+        robot("""<link name="base"/><link name="mast"/>
+<joint name="j" type="floating"><parent link="base"/><child link="mast"/><origin xyz="0 0 2"/></joint>
+<gazebo xmlns:navsense="https://navsense.org/sdf"><self_collide>1</self_collide>
+<plugin name="p3d" filename="libgazebo_ros_p3d.so"/><plugin name="ros" filename="libgazebo_ros_control.so"/>
+<frame name="keel"><pose relative_to="j">0 0 -3 0 0 0</pose></frame>
+<navsense:motion><navsense:waypoint time="0">0 0 0 0 0 0</navsense:waypoint>
+<navsense:waypoint time="5">1 0 0 0 0 0</navsense:waypoint></navsense:motion></gazebo>
+<gazebo reference="base"><sensor name="alt" type="altimeter"><pose relative_to="keel"/></sensor>
+<sensor name="imu" type="imu"><plugin name="i" filename="libgazebo_ros_imu_sensor.so"><topicName>x</topicName></plugin>
+</sensor><plugin name="thruster" filename="libthruster.so"/></gazebo>""")
+    )
+    assert world.models[0].motion is not None
+    altimeter, _ = world.sensors
+    assert isinstance(altimeter.spec, Altimeter)
+    assert altimeter.pose.position == (0.0, 0.0, -1.0)
+    told = "\n".join(map(str, world.notes))
+    for what in (
+        '<model><plugin name="p3d" filename="libgazebo_ros_p3d.so">',
+        '<model><plugin name="ros" filename="libgazebo_ros_control.so">',
+        '<sensor><plugin name="i" filename="libgazebo_ros_imu_sensor.so">',
+        '<link><plugin name="thruster" filename="libthruster.so">',
+        "<model><self_collide>",
+        '<joint name="j" type="floating">',
+    ):
+        assert what in told
+    (line,) = refused(robot('<link name="base"/>\n<gazebo><sensor name="i" type="imu"/></gazebo>'))
+    assert line == 'dive.sdf:3 <gazebo><sensor>: i; stands in a link; write <gazebo reference="LINK"> around it'
+
+
+@pytest.mark.requirement("SDF-2")
+def test_nothing_is_passed_over(load: Load) -> None:
+    """Each element that has no effect is a note with its line and a reason."""
+    parts = [
+        ("link", urdf_places.LINK.unsupported),
+        ("joint", urdf_places.JOINT.unsupported),
+        ("gazebo", urdf_places.SETTINGS),
+        ("robot", urdf_places.ROBOT.unsupported),
+    ]
+    inner = {tag: "\n".join(f"<{name}/>" for name in names) for tag, names in parts}
+    world = load(
+        robot(
+            f'<link name="a">{inner["link"]}</link><link name="b"/>{joint("j", "a", "b", inner["joint"])}'
+            f'<gazebo reference="b">{inner["gazebo"]}</gazebo>{inner["robot"]}'
+        )
+    )
+    noted = {note.what for note in world.notes if note.reason and note.where and note.where.line}
+    expected = {f"<{tag}><{name}>" for tag, names in parts for name in names}
+    assert expected <= noted
+    assert len(expected) > 40
+
+
+@pytest.mark.requirement("SDF-2")
+def test_stale_references(load: Load, refused: Refused) -> None:
+    body = '<link name="base"/>\n<gazebo reference="bse">{}</gazebo>'
+    world = load(robot(body.format('<material>Red</material><plugin name="p" filename="l.so"/>')))
+    assert {note.kind for note in world.notes} == {"warning", "unsupported"}
+    assert any("<gazebo reference>: bse" in note.what for note in world.notes)
+    (line,) = refused(robot(body.format('<sensor name="i" type="imu"/>')))
+    assert line == "dive.sdf:3 <gazebo reference>: bse; must name a link or joint of the robot; did you mean base?"
+
+
+BASE = '<link name="base"/><link name="arm"/>\n'
+
+
+@pytest.mark.requirement("SDF-2")
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("", "1 <robot name>: auv; a robot must have at least one link"),
+        ('<link name="base"/>\n<link name="base"/>', "3 <link name>: base; must be unique among the links"),
+        ("<link/>", '2 <link name>: missing; must be given; write name="..."'),
+        ('<link name=" "/>', "2 <link name>: empty; must be given"),
+        ('<link name="a::b"/>', '2 <link name>: a::b; must not contain "::"'),
+        ('<link name="__model__"/>', "2 <link name>: __model__; is reserved by SDF"),
+        (BASE, "2 <link name>: base, arm; a robot has one root link, and these have no joint above them"),
+        ('<link name="world"/>\n<link name="b"/>', "3 <link name>: world, b; a robot has one root link"),
+        (BASE + joint("j", "base", "leg"), "3 <joint><child link>: leg; must name a link of the robot"),
+        (BASE + joint("j", "bse", "arm"), "3 <joint><parent link>: bse; must name a link of the robot; did you mean"),
+        (BASE + joint("j", "base", "base"), "3 <joint name>: base; parent and child must differ"),
+        (BASE + joint("j", "base", "arm", kind="hinge"), "3 <joint type>: hinge; must be one of continuous, fixed"),
+        (BASE + joint("j", "base", "arm", kind=""), "3 <joint type>: missing; must be one of"),
+        (BASE + '<joint name="j" type="fixed"><parent link="base"/></joint>', "3 <joint><child>: missing"),
+        (BASE + '<joint name="j" type="fixed"><parent/><child link="arm"/></joint>', "3 <joint><parent link>: missing"),
+        (BASE + '<joint type="fixed"><parent link="base"/><child link="arm"/></joint>', "3 <joint name>: missing"),
+        (BASE + joint("j", "base", "arm") + "\n" + joint("j", "arm", "base"), "4 <joint name>: j; must be unique"),
+        (BASE + joint("j", "base", "arm") + "\n" + joint("k", "arm", "base"), "3 <joint name>: base -> arm -> base;"),
+        (
+            '<link name="c"/>' + BASE + joint("j", "base", "arm") + "\n" + joint("k", "c", "arm"),
+            "4 <joint><child link>: arm; a link hangs on one joint; the other is on line 3",
+        ),
+        (BASE + joint("j", "base", "arm", '<origin xyz="1 2"/>'), "3 <joint><origin xyz>: 1 2; must be 3 finite"),
+        (BASE + joint("j", "base", "arm", '<origin xyz="1 2 nan"/>'), "3 <joint><origin xyz>: 1 2 nan; must be 3 fin"),
+        (BASE + joint("j", "base", "arm", '<origin rpy="0 0 1e999"/>'), "3 <joint><origin rpy>: 0 0 1e999; must be 3"),
+        (BASE + joint("j", "base", "arm", '<origin rpy=""/>'), "3 <joint><origin rpy>: empty; must be 3 finite"),
+        (BASE + joint("j", "base", "arm", "<origin/><origin/>"), "3 <joint><origin>: given twice; first on line 3"),
+        (BASE + joint("j", "base", "arm", '<origin quat="0 0 0 1"/>'), "3 <origin quat>; is unknown here"),
+        (BASE + joint("j", "base", "arm", '<axis xyz="0 0 0"/>', "revolute"), "3 <joint><axis xyz>: 0 0 0; must have"),
+        (BASE + joint("j", "base", "arm", '<axis xyz="a"/>'), "3 <joint><axis xyz>: a; must be 3 finite numbers"),
+        (BASE + joint("j", "base", "arm", "<orign/>"), "3 <joint><orign>; is unknown here; did you mean origin?"),
+        ('<link name="b"/>\n<lnk name="c"/>', "3 <robot><lnk>; is unknown here; did you mean link?"),
+        ('<link name="b"/>\n<plugin name="c"/>', '3 <plugin name="c"> in <robot>; stands in a <gazebo>'),
+        ('<link name="b">\n<sensor name="i"/></link>', '3 <sensor name="i"> in <link>; stands in <gazebo reference="L'),
+        ('<link name="b"/>\n<gazebo ref="b"/>', "3 <gazebo ref>; is unknown here; remove it"),
+        ('<link name="b"/><gazebo reference="b">\n<snsor/></gazebo>', "3 <link><snsor>; is unknown here; did you mean"),
+        (
+            '<link name="b"/><gazebo reference="b"><clock name="c">\n<noise type="x"/></clock></gazebo>',
+            "3 <noise type>: x; must be",
+        ),
+        ('<link name="b"/>\n<xacro:box size="1"/>', "3 <xacro:box>; is expanded in files called *.xacro alone; rename"),
+        (
+            '<link name="b"/><link name="c"/><link name="d"/>' + joint("j", "b", "c", '<origin xyz="1e308 0 0"/>')
+            + "\n" + joint("k", "c", "d", '<origin xyz="1e308 0 0"/>'),
+            "3 <pose>: (inf, 0.0, 0.0); poses along a chain must add up to finite numbers",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(refused: Refused, body: str, problem: str) -> None:
+    problems = refused(robot(body))
+    assert len(problems) == 1, problems
+    assert problems[0].startswith(f"dive.sdf:{problem}"), problems
+
+
+@pytest.mark.requirement("SDF-2")
+def test_several_problems_at_once(refused: Refused) -> None:
+    body = (
+        '<link/>\n<link name="a"/>\n'
+        + joint("j", "x", "a", '<origin xyz="1"/>')
+        + '\n<gazebo><sensor name="s"/></gazebo>'
+    )
+    lines = refused(f"<robot>\n{body}\n</robot>")
+    assert [line.split()[0] for line in lines] == [f"dive.sdf:{line}" for line in (1, 2, 4, 5)]
+
+
+@pytest.mark.requirement("SDF-2")
+@pytest.mark.parametrize(
+    "comment",
+    ["<!-- a -- b -->", "<!-- a\n--->", "<!---->", "<!--- a --->", "<!-- <x> <![CDATA[ -- -->", "<![CDATA[ <!-- ]]>"],
+)
+def test_comments_as_people_write_them(load: Load, comment: str) -> None:
+    """Two dashes in a comment are no XML; URDF's own reader passes over them. Lines are kept."""
+    world = load(robot(f'<link name="a"/>{comment}\n<material/>{comment}'))
+    assert [note.where.line for note in world.notes] == [3 + comment.count("\n")]
+
+
+@pytest.mark.requirement("SDF-2")
+def test_comments_without_end(refused: Refused) -> None:
+    assert refused(robot("<!-- -- <!-- --"))[0].startswith("dive.sdf:2 XML: ")
+    assert refused(robot("<!--" * 100_000))[0].startswith("dive.sdf:2 XML: ")
+    assert refused(robot("<!-- a -- b --> <![CDATA[ <!-- -->"))[0].startswith("dive.sdf:4 XML: ")
+
+
+@pytest.mark.requirement("SDF-2")
+def test_bombs(refused: Refused) -> None:
+    bomb = '<!DOCTYPE r [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>\n' + robot('<link name="&b;"/>')
+    assert "<!DOCTYPE>: r" in refused(bomb)[0]
+    deep = robot('<link name="b"/><gazebo>' + "<plugin>" * 300 + "</plugin>" * 300 + "</gazebo>")
+    assert "201 deep" in refused(deep)[0]
+
+
+@given(st.integers(1, 6), st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=7))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_graph_is_a_tree_or_refused(load: Load, count: int, pairs: list[tuple[int, int]]) -> None:
+    """A graph of links is a robot where it has one joint for each link but one, and all hang on that one."""
+    text = robot(
+        "".join(f'<link name="l{i}"/>' for i in range(count))
+        + "".join(joint(f"j{i}", f"l{a}", f"l{b}", '<origin xyz="1 0 0"/>') for i, (a, b) in enumerate(pairs))
+    )
+    reached = {i: {i} for i in range(count)}
+    for _ in range(count):
+        for found in reached.values():
+            found |= {b for a, b in pairs if a in found}
+    known = all(a < count and b < count for a, b in pairs)
+    tree = known and len(pairs) == count - 1 and any(len(found) == count for found in reached.values())
+    if not tree:
+        with pytest.raises(SdfError, match=r"dive\.sdf:2"):
+            load(text)
+        return
+    world = load(text)
+    root = next(i for i, found in reached.items() if len(found) == count)
+    assert world.models[0].canonical_link == f"auv::l{root}"
+    parents = {b: a for a, b in pairs}
+    for link in range(count):
+        depth, at = 0, link
+        while at != root:
+            depth, at = depth + 1, parents[at]
+        assert position(world, f"auv::l{link}") == (depth, 0, 0)
+
+
+@pytest.mark.requirement("SDF-2")
+def test_in_a_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A world includes robots: by file, and by packages of ROS 1 and 2; what is not found says what to set."""
+    share = tmp_path / "install" / "share" / "auv_description" / "urdf"
+    source = tmp_path / "src" / "glider"
+    share.mkdir(parents=True)
+    source.mkdir(parents=True)
+    (source / "package.xml").write_text("<package/>", encoding="utf-8")
+    sensor = '<link name="base"/><gazebo reference="base"><sensor name="imu" type="imu"/></gazebo>'
+    (share / "auv.urdf").write_text(robot(sensor), encoding="utf-8")
+    (source / "glider.urdf").write_text(robot(sensor, "glider"), encoding="utf-8")
+    (tmp_path / "w.sdf").write_text(
+        '<sdf version="1.9"><world name="sea"><frame name="dock"><pose>5 0 0 0 0 0</pose></frame>\n'
+        "<include><uri>package://auv_description/urdf/auv.urdf</uri></include>\n"
+        '<include><uri>package://glider/glider.urdf</uri><pose relative_to="dock"/></include>\n'
+        "<include><uri>src/glider/glider.urdf</uri><name>second</name></include></world></sdf>",
+        encoding="utf-8",
+    )
+    for variable in ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH", "GZ_SIM_RESOURCE_PATH", "SDF_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(SdfError) as caught:
+        sdf.load(tmp_path / "w.sdf")
+    first, second = caught.value.problems
+    assert "w.sdf:2 <include><uri>: package://auv_description/urdf/auv.urdf; is not found" in str(first)
+    assert str(first).endswith("by --path (path= in Python) or in GZ_SIM_RESOURCE_PATH or ROS_PACKAGE_PATH")
+    assert second.where is not None
+    assert second.where.line == 3
+    monkeypatch.setenv("AMENT_PREFIX_PATH", f"/nowhere:{tmp_path / 'install'}")
+    monkeypatch.setenv("ROS_PACKAGE_PATH", str(source))
+    world = sdf.load(tmp_path / "w.sdf")
+    assert [sensor.name for sensor in world.sensors] == ["auv::base::imu", "glider::base::imu", "second::base::imu"]
+    assert [model.pose.position[0] for model in world.models] == [0.0, 5.0, 0.0]
+
+
+@pytest.mark.requirement("SDF-2")
+def test_an_error_in_an_included_robot(tmp_path: Path) -> None:
+    (tmp_path / "r.urdf").write_text(robot('<link name="a"/>\n<link name="b"/>'), encoding="utf-8")
+    text = '<sdf version="1.9"><world name="w"><include><uri>r.urdf</uri></include></world></sdf>'
+    (tmp_path / "w.sdf").write_text(text, encoding="utf-8")
+    with pytest.raises(SdfError, match=r"r\.urdf:3 <link name>: a, b; a robot has one root") as caught:
+        sdf.load(tmp_path / "w.sdf")
+    assert len(caught.value.problems) == 1
+
+
+@pytest.mark.requirement("SDF-2", "IMU-1")
+def test_a_robot_is_simulated(tmp_path: Path) -> None:
+    """An IMU upside down at the end of a chain feels gravity along its own -z, one on its side along its x."""
+    path = tmp_path / "auv.urdf"
+    path.write_text(
+        robot(
+            '<link name="base"/><link name="arm"/><link name="imu_link"/>'
+            + joint("j", "base", "arm", f'<origin xyz="0 0 1" rpy="{math.pi / 2} 0 0"/>', "revolute")
+            + joint("k", "arm", "imu_link", f'<origin rpy="{math.pi / 2} 0 0"/>')
+            + '<gazebo reference="imu_link"><sensor name="imu" type="imu"><update_rate>10</update_rate></sensor>'
+            + f'<sensor name="side" type="imu"><pose>0 0 0 0 {math.pi / 2} 0</pose><update_rate>10</update_rate>'
+            + "</sensor></gazebo>"
+        ),
+        encoding="utf-8",
+    )
+    run = ns.simulate(ns.load(path), duration=1.0, seed=1)
+    assert run["auv::imu_link::imu"]["linear_acceleration"] == pytest.approx(np.tile([0, 0, -9.8], (10, 1)), abs=1e-12)
+    assert run["auv::imu_link::side"]["linear_acceleration"] == pytest.approx(np.tile([9.8, 0, 0], (10, 1)), abs=1e-12)

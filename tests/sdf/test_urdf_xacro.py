@@ -1,0 +1,222 @@
+"""xacro: arguments, includes and packages, lines that survive, and programs that never end."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from navsense import sdf
+from navsense.errors import SdfError
+from navsense.sdf import urdf_xacro
+from navsense.world import World
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("xacro") is None, reason="needs the extra xacro")
+
+OPEN = '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" name="auv">'
+
+Load = Callable[..., World]
+
+
+@pytest.fixture
+def expanded(tmp_path: Path) -> Load:
+    """Return a function that loads a robot from the inside of its file, which begins on line 2."""
+
+    def from_body(body: str, **options: object) -> World:
+        path = tmp_path / "auv.urdf.xacro"
+        path.write_text(f"{OPEN}\n{body}\n</robot>\n", encoding="utf-8")
+        return sdf.load(path, **options)
+
+    return from_body
+
+
+@pytest.fixture
+def problems(expanded: Load, tmp_path: Path) -> Callable[..., list[str]]:
+    """Return a function that gives the problems of a body, without the folder of the file."""
+
+    def of(body: str, **options: object) -> list[str]:
+        with pytest.raises(SdfError) as caught:
+            expanded(body, **options)
+        return [str(problem).replace(f"{tmp_path}/", "") for problem in caught.value.problems]
+
+    return of
+
+
+LEGS = """<xacro:arg name="legs" default="2"/><xacro:arg name="rate" default="50"/>
+<xacro:property name="reach" value="${3 * 0.5}"/>
+<link name="base"/>
+<xacro:macro name="leg" params="number *origin **inside">
+  <link name="leg_${number}"/>
+  <joint name="hip_${number}" type="fixed"><parent link="base"/><child link="leg_${number}"/>
+    <xacro:insert_block name="origin"/></joint>
+  <gazebo reference="leg_${number}"><xacro:insert_block name="inside"/></gazebo>
+  <xacro:if value="${number + 1 &lt; int(xacro.arg('legs'))}">
+    <xacro:leg number="${number + 1}"><origin xyz="${reach} ${number + 1} 0"/><inside/></xacro:leg>
+  </xacro:if>
+</xacro:macro>
+<xacro:leg number="0">
+  <origin xyz="${reach} 0 0" rpy="0 0 ${pi}"/>
+  <inside><sensor name="imu" type="imu"><update_rate>$(arg rate)</update_rate></sensor></inside>
+</xacro:leg>"""
+
+
+@pytest.mark.requirement("SDF-2")
+def test_macros_and_arguments(expanded: Load) -> None:
+    world = expanded(LEGS)
+    links = {link.name: link.pose.position for link in world.models[0].links}
+    assert links == {"auv::base": (0, 0, 0), "auv::leg_0": (1.5, 0, 0), "auv::leg_1": (1.5, 1, 0)}
+    assert [(sensor.name, sensor.rate) for sensor in world.sensors] == [("auv::leg_0::imu", 50.0)]
+    more = expanded(LEGS, xacro={"legs": "4", "rate": "200"})
+    assert (len(more.models[0].links), more.sensors[0].rate) == (5, 200.0)
+
+
+@pytest.mark.requirement("SDF-2")
+def test_arguments_that_are_none(problems: Callable[..., list[str]], tmp_path: Path) -> None:
+    (line,) = problems('<link name="a"/>', xacro={"rate": "1"})
+    assert line == "auv.urdf.xacro xacro argument: rate; must be one of the files' <xacro:arg>: there is none"
+    (line,) = problems('<link name="a"/>\n<xacro:arg name="rate"/>')
+    assert line == "auv.urdf.xacro:3 xacro: xacro:arg: missing attribute 'default'"
+    (tmp_path / "plain.urdf").write_text('<robot name="a"><link name="b"/></robot>', encoding="utf-8")
+    with pytest.raises(SdfError, match="xacro argument: rate; must be one of"):
+        sdf.load(tmp_path / "plain.urdf", xacro={"rate": "1"})
+
+
+@pytest.mark.requirement("SDF-2")
+def test_problems_name_what_was_written(problems: Callable[..., list[str]], tmp_path: Path) -> None:
+    """A wrong value that a macro makes stands where the macro writes it, in whichever file that is."""
+    (tmp_path / "parts.xacro").write_text(
+        f'{OPEN}\n<xacro:macro name="mast" params="height">\n<link name="mast"/>\n<joint name="j" type="fixed">\n'
+        '<parent link="base"/><child link="mast"/>\n<origin xyz="0 0 ${height}"/></joint></xacro:macro></robot>',
+        encoding="utf-8",
+    )
+    include = '<xacro:include filename="parts.xacro"/>\n<link name="base"/>\n<xacro:mast height="{}"/>'
+    assert problems(include.format("high")) == ["parts.xacro:6 <joint><origin xyz>: 0 0 high; must be 3 finite numbers"]
+    assert problems(include.format("1").replace("base", "keel"))[0].startswith(
+        "parts.xacro:5 <joint><parent link>: base; must name a link of the robot"
+    )
+    assert problems(include.format("${1 / 0}"))[0].startswith("auv.urdf.xacro:4 xacro: division by zero")
+    assert problems(include.format("1").replace("height=", "hight="))[0] == (
+        'auv.urdf.xacro:4 xacro: Invalid parameter "hight"'
+    )
+
+
+@pytest.mark.requirement("SDF-2")
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ('<link name="a"/>\n<xacro:none/>', ":3 xacro: unknown macro name: xacro:none"),
+        ('<link name="${nobody}"/>', ":2 xacro: name 'nobody' is not defined"),
+        ('<link name="a"/>\n\n<xacro:include filename="none.xacro"/>', ":4 <xacro:include filename>: "),
+        ('<link name="a"/>\n<xacro:include filename="pipe.xacro"/>', ":3 <xacro:include filename>: "),
+        ('<link name="a"/>\n<xacro:include filename="auv.urdf.xacro"/>', " xacro: without end; a file or macro must"),
+        ('<link name="a"/>\n<xacro:include filename="broken.xacro"/>', "broken.xacro:2 XML: "),
+        ('<link name="a"/>\n<xacro:include filename="bomb.xacro"/>', "bomb.xacro:2 <!DOCTYPE>: robot; a robot's file"),
+        ('<link name="a"/>\n<xacro:include filename="large.xacro"/>', ":3 file: too large; is more than may be read"),
+        ('<xacro:macro name="m"><xacro:m/></xacro:macro>\n<xacro:m/>', ":2 xacro: without end; a file or macro must"),
+        ('<link name="a">\n<xacro:if value="maybe"/></link>', ":3 xacro: Xacro conditional"),
+        ('<link name="a"/>\n<link name="$(find nowhere)"/>', ":3 $(find): nowhere; no such package; looked in "),
+        ('<link name="a"/>\n<link name="$(eval 1 +)"/>', ":3 xacro: "),
+        ('<link name="a"/>\n<link name="${open(1)}"/>', ":3 xacro: name 'open' is not defined"),
+        ("<link name=\"${'a' * 10**8}\"/>", " xacro: too large; is more than may be read when expanded"),
+        ("<link name=\"${'a' * 10**11}\"/>", ":2 xacro: too large; is more"),
+        ("<link name=\"${'\\x00'}\"/>", " XML: not well-formed"),
+        ('<xacro:element xacro:name="" navsense.at="x"/>', ":2 XML: duplicate attribute"),
+        ('<link><xacro:attribute name="navsense.at" value="9:x"/></link>', " <link name>: missing"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(problems: Callable[..., list[str]], tmp_path: Path, body: str, problem: str) -> None:
+    os.mkfifo(tmp_path / "pipe.xacro")
+    (tmp_path / "broken.xacro").write_text(f"{OPEN}\n<link></robot>", encoding="utf-8")
+    (tmp_path / "bomb.xacro").write_text(
+        f'<?xml version="1.0"?>\n<!DOCTYPE robot [<!ENTITY a "a">]>{OPEN}</robot>', encoding="utf-8"
+    )
+    (tmp_path / "large.xacro").write_bytes(OPEN.encode() + b" " * 65 * 2**20 + b"</robot>")
+    lines = problems(body)
+    assert len(lines) == 1, lines
+    own = problem if problem[0] not in ": " else f"auv.urdf.xacro{problem}"
+    assert lines[0].startswith(own) or (problem.startswith(" xacro: without end") and own[14:] in lines[0]), lines
+
+
+@pytest.mark.requirement("SDF-2")
+def test_a_program_that_does_not_end(problems: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(urdf_xacro, "MOST_SECONDS", 2.0)
+    (line,) = problems('<link name="${9**9**9}"/>')
+    assert line == "auv.urdf.xacro xacro: runs on; must end within 2 s"
+
+
+@pytest.mark.requirement("SDF-2")
+def test_packages(expanded: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """$(find PACKAGE) by --path, ROS 1 and ROS 2; an optional file may be missing."""
+    for variable in ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH", "GZ_SIM_RESOURCE_PATH", "SDF_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    for folder, link in (("src/one", "a"), ("install/share/two", "b"), ("mine/three", "c")):
+        (tmp_path / folder).mkdir(parents=True)
+        text = f'{OPEN}<link name="{link}"/></robot>'
+        (tmp_path / folder / "part.xacro").write_text(text, encoding="utf-8")
+    body = """<xacro:include filename="$(find one)/part.xacro"/>
+<xacro:include filename="$(find two)/part.xacro"/>
+<xacro:include filename="${'$(find three)'}/part.xacro"/>
+<xacro:include filename="none.xacro" optional="true"/>
+<joint name="j" type="fixed"><parent link="a"/><child link="b"/></joint>
+<joint name="k" type="fixed"><parent link="a"/><child link="c"/></joint>"""
+    monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path / "src"))
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path / "install"))
+    assert len(expanded(body, path=tmp_path / "mine").models[0].links) == 3
+    with pytest.raises(
+        SdfError, match=r"\(find\): three; no such package; looked in .*; name the folder that holds it"
+    ):
+        expanded(body)
+
+
+@pytest.mark.requirement("SDF-2")
+def test_warnings_are_told(expanded: Load) -> None:
+    world = expanded('<link name="a"/>\n<xacro:include filename="none*.xacro"/>')
+    (note,) = world.notes
+    assert (note.kind, note.what, note.where.line) == ("warning", "xacro", 3)
+    assert "matched no files" in note.reason
+
+
+@pytest.mark.requirement("SDF-2")
+def test_worlds_and_includes(tmp_path: Path) -> None:
+    """A world may be written with xacro, and may include robots that are; both have the arguments."""
+    (tmp_path / "r.urdf.xacro").write_text(
+        f'{OPEN}<xacro:arg name="n" default="a"/><link name="$(arg n)"/></robot>', encoding="utf-8"
+    )
+    (tmp_path / "w.sdf.xacro").write_text(
+        '<sdf version="1.9" xmlns:xacro="http://www.ros.org/wiki/xacro"><world name="w">\n'
+        '<xacro:macro name="two" params="name"><include><uri>r.urdf.xacro</uri><name>${name}</name></include>'
+        '</xacro:macro><xacro:two name="one"/><xacro:two name="other"/></world></sdf>',
+        encoding="utf-8",
+    )
+    world = sdf.load(tmp_path / "w.sdf.xacro", xacro={"n": "b"})
+    assert [model.canonical_link for model in world.models] == ["one::b", "other::b"]
+
+
+@pytest.mark.requirement("SDF-2")
+def test_without_xacro(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is not installed, an error says what to install; a file without macros needs it not."""
+    (tmp_path / "xacro.py").write_text("raise ImportError('No module named xacro')", encoding="utf-8")
+    (tmp_path / "a.xacro").write_text(f'{OPEN}<link name="a"/></robot>', encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(
+        SdfError, match=r"a\.xacro xacro: No module named xacro; must be installed; pip install 'navsense"
+    ):
+        sdf.load(tmp_path / "a.xacro")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
+    with pytest.raises(SdfError, match="xacro: broke off"):
+        sdf.load(tmp_path / "a.xacro")
+    (tmp_path / "a.urdf").write_text('<robot name="a"><link name="a"/></robot>', encoding="utf-8")
+    assert sdf.load(tmp_path / "a.urdf").models
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(SdfError, match=r"none\.xacro file: does not exist"):
+        sdf.load(tmp_path / "none.xacro")
+    (tmp_path / "utf16.xacro").write_bytes(
+        f'<?xml version="1.0" encoding="UTF-16"?>{OPEN}<link name="ä"/></robot>'.encode("utf-16")
+    )
+    assert sdf.load(tmp_path / "utf16.xacro").models[0].canonical_link == "auv::ä"

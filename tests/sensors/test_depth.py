@@ -1,0 +1,164 @@
+"""Depth sensor: the pressure of the water it is in, and how far off its depth is where the water is another."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense.environment.atmosphere import Atmosphere
+from navsense.environment.base import Environment
+from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
+from navsense.environment.water import Water
+from navsense.errors import FieldError, SensorError
+from navsense.geodesy import Origin
+from navsense.motion.still import Still
+from navsense.noise.channel import Noise
+from navsense.pose import Pose
+from navsense.sensors import AirPressure, Depth
+from navsense.testing import witness_world
+from navsense.ticks import Ticks
+
+ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)
+STANDARD_OCEAN = Water(latitude=math.radians(30.0), temperatures=(273.15,))
+UUV = ConstantDensity(9806.38 / 9.80665)
+"""9.80638 kPa a metre, as the UUV Simulator's and DAVE's pressure sensors have it."""
+
+
+def read(z: float, sheet: Depth, surroundings: Environment) -> tuple[float, float, float]:
+    """Return pressure and depth as read, and the true depth, of a sensor without noise at a height z (m)."""
+    ideal = sheet.ideal(Still(Pose((5.0, 6.0, z))), surroundings, ONE)
+    _, measured = sheet.measure(sheet.init(np.empty(0)), ONE, ideal, np.empty((0, 1)))
+    assert measured.arrays["pressure"][0] == ideal["pressure"][0]
+    return float(measured.arrays["pressure"][0]), float(measured.arrays["depth"][0]), float(ideal["depth"][0])
+
+
+@pytest.mark.requirement("PRS-1", "ALT-8")
+@pytest.mark.parametrize("z", [0.0, -0.5, -10.0, -300.0, -6000.0])
+def test_the_pressure_of_other_simulators(z: float) -> None:
+    """A world that does not say what water it has: 101.325 kPa + 9.80638 kPa a metre, as written in their sources."""
+    pressure, depth, true = read(z, Depth(assumed=UUV), Environment())
+    assert pressure == pytest.approx(1000.0 * (101.325 + -z * 9.80638), rel=1e-14)
+    assert true == -z
+    assert depth == pytest.approx(-z, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.requirement("PRS-1", "ALT-8")
+def test_unescos_check_value_through_the_sensor() -> None:
+    """The water of UNESCO 44's formula at its latitude: 10000 dbar are 9712.653 m, the formula a fit good to 0.1 m."""
+    sheet = Depth(assumed=Unesco(math.radians(30.0)))
+    pressure, depth, true = read(-9712.653, sheet, Environment())
+    assert pressure == pytest.approx(101325.0 + 1e8, abs=5.1, rel=0.0)  # half a millimetre
+    assert depth == pytest.approx(9712.653, rel=1e-12)
+    pressure, depth, true = read(-9712.653, sheet, Environment(water=STANDARD_OCEAN))
+    assert true == 9712.653
+    assert 1e-3 < abs(depth - true) < 0.1
+
+
+@pytest.mark.requirement("PRS-1", "ALT-8")
+def test_an_instrument_errs_where_the_water_is_another() -> None:
+    """By the ratio of the densities; of a fresh lake read by an ocean's formula 2.8 percent."""
+    lake = Environment(water=Water(density=999.7, salinities=(0.0,)))
+    _, depth, true = read(-100.0, Depth(), lake)
+    assert depth / true == pytest.approx(999.7 / 1028.33, rel=2e-4)  # the ocean's mean down to 100 m: 1028.106 + 0.23
+    _, depth, true = read(-100.0, Depth(assumed=ConstantDensity(1025.0, 9.80665)), lake)
+    gravity = 9.780318 * (1.0 + 5.2788e-3 * 0.5 + 2.36e-5 * 0.25)
+    assert depth / true == pytest.approx(999.7 * gravity / (1025.0 * 9.80665), rel=1e-12)
+    _, depth, true = read(-100.0, Depth(assumed=None), lake)
+    assert depth == true == 100.0
+
+
+@pytest.mark.requirement("ALT-8")
+def test_a_wrong_latitude_and_another_formula() -> None:
+    deep = Environment(water=STANDARD_OCEAN)
+    depths = {lat: read(-5000.0, Depth(assumed=Unesco(math.radians(lat))), deep)[1] for lat in (0.0, 30.0, 90.0)}
+    gravity = {0.0: 9.780318, 90.0: 9.780318 * (1.0 + 5.2788e-3 + 2.36e-5)}
+    assert depths[0.0] - depths[90.0] == pytest.approx(5000.0 * (1.0 - gravity[0.0] / gravity[90.0]), rel=0.01)
+    saunders = read(-5000.0, Depth(assumed=Saunders(math.radians(30.0))), deep)[1]
+    assert 1e-3 < abs(saunders - depths[30.0]) < 0.5
+
+
+@pytest.mark.requirement("PRS-1", "ALT-8")
+def test_above_the_water_it_is_a_barometer() -> None:
+    """As the air pressure sensor beside it, the depth not positive; below the surface the water comes on top."""
+    surroundings = Environment(origin=Origin(0.8, 0.1, 400.0), water=Water(surface=12.0))
+    barometer = AirPressure().ideal(Still(Pose((5.0, 6.0, 20.0))), surroundings, ONE)["pressure"][0]
+    surface = AirPressure().ideal(Still(Pose((5.0, 6.0, 12.0))), surroundings, ONE)["pressure"][0]
+    sheet = Depth(surface_pressure=float(surface))
+    pressure, depth, true = read(20.0, sheet, surroundings)
+    assert pressure == barometer
+    assert true == -8.0
+    assert -0.02 < depth < 0.0  # eight metres of air weigh as much as a centimetre of water
+    pressure, depth, true = read(12.0, sheet, surroundings)
+    assert (pressure, depth, true) == (surface, 0.0, 0.0)
+    pressure, depth, true = read(2.0, sheet, surroundings)
+    assert true == 10.0
+    assert depth == pytest.approx(10.0, rel=2e-3)
+    assert pressure - surface == Water(surface=12.0).pressure_at(np.array([10.0]))[0]
+    _, depth, _ = read(20.0, replace(sheet, assumed=None), surroundings)
+    assert depth == -8.0
+
+
+@pytest.mark.requirement("PRS-1", "ALT-8")
+def test_gauge_and_absolute_say_the_same_depth() -> None:
+    surroundings = Environment(water=Water(), atmosphere=Atmosphere(pressure=98000.0))
+    absolute, gauge = Depth(), Depth(gauge=True)
+    one, two = read(-20.0, absolute, surroundings), read(-20.0, gauge, surroundings)
+    assert one[0] - two[0] == pytest.approx(101325.0, rel=1e-12)
+    assert one[1] == pytest.approx(two[1], rel=1e-12)
+    low = read(-20.0, Depth(surface_pressure=98000.0), surroundings)[1]
+    assert one[1] - low == pytest.approx(
+        (98000.0 - 101325.0) / (1028.1 * 9.806), rel=2e-3
+    )  # the weather reads as depth
+
+
+@pytest.mark.requirement("ALT-8")
+@pytest.mark.parametrize("assumed", [None, Unesco(), ConstantDensity(1000.0)], ids=["known", "unesco", "constant"])
+def test_noise_is_the_pressures_and_the_depth_follows(assumed: Any) -> None:
+    """The deviation, and the correlation of the two; bounds of a share of 1e-6 false alarms (4.9 deviations)."""
+    count = 20_000
+    sheet = Depth(Noise(stddev=300.0, bias_mean=2000.0), assumed)
+    world = witness_world(("d", sheet))
+    world = replace(
+        world,
+        models=(replace(world.models[0], motion=Still(Pose((0.0, 0.0, -50.0)))),),
+        environment=Environment(water=Water()),
+    )
+    reading = ns.simulate(world, count / 200.0, seed=4)["robot::arm::d"]
+    weight = 1000.0 * 9.80665 if isinstance(assumed, ConstantDensity) else 1027.9 * 9.8065
+    off = reading["pressure"] - reading.truth["pressure"]
+    assert abs(off.std() / 300.0 - 1.0) < 4.9 / math.sqrt(2.0 * count)
+    assert abs(off.mean() - 2000.0) < 4.9 * 300.0 / math.sqrt(count)
+    depth = reading["depth"] - reading["depth"].mean()
+    assert depth == pytest.approx((off - off.mean()) / weight, rel=1e-3, abs=2e-5)
+    assert (reading.errors["pressure_turn_on"] == 2000.0).all()
+    assert set(reading.truth) == {"pressure", "depth"}
+    if assumed is None:
+        assert reading["depth"].mean() - reading.truth["depth"][0] == pytest.approx(off.mean() / weight, rel=1e-3)
+
+
+@pytest.mark.requirement("ALT-8", "DOO-1")
+def test_errors_go_onto_own_pressures() -> None:
+    own = np.array([101325.0, 201325.0, 1101325.0])
+    reading = Depth(Noise(bias_mean=100.0), Saunders(0.5)).apply(np.arange(3.0), own, seed=2)
+    assert reading["pressure"].tolist() == (own + 100.0).tolist()
+    assert reading.truth["depth"] == pytest.approx(Saunders(0.5).depth(own - 101325.0), rel=1e-15)
+    assert reading["depth"] == pytest.approx(Saunders(0.5).depth(own - 101225.0), rel=1e-13)
+    gauge = Depth(assumed=Saunders(0.5), gauge=True).apply(np.arange(3.0), own - 101325.0, seed=2)
+    assert gauge["depth"] == pytest.approx(reading.truth["depth"], rel=1e-15)
+    with pytest.raises(SensorError, match=r"assumed; must be a formula"):
+        Depth(assumed=None).apply(np.arange(3.0), own, seed=2)
+
+
+@pytest.mark.requirement("ALT-8")
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(SensorError, match=r"surface_pressure \(Pa\): nan; must be a finite number"):
+        Depth(surface_pressure=math.nan)
+    with pytest.raises(SensorError, match=r"the world of a depth sensor; has no water.*<navsense:water/>"):
+        read(-1.0, Depth(assumed=None), Environment())
+    with pytest.raises(FieldError, match=r"depth of row 0 \(m\): 12000"):
+        read(-12000.0, Depth(), Environment(water=Water()))

@@ -1,0 +1,161 @@
+"""A current in whole runs: in memory, in recordings, live, in several runs at once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rosbags.highlevel import AnyReader
+from rosbags.typesys import Stores, get_typestore
+
+import navsense as ns
+from navsense.environment.base import Environment, Sum, Uniform, VectorField
+from navsense.environment.current import GaussMarkov, Replay, Stratified, Wander, opened
+from navsense.errors import FieldError, SimulationError
+from navsense.sinks import info, load
+from navsense.world import CurrentTopic, Link, Model, World
+
+TOPIC = "/hydrodynamics/current_velocity"
+CHANCE = GaussMarkov(Wander.spread(0.3, 0.1, 60.0, 0.0, 1.0), Wander.spread(0.5, 0.2, 30.0), name="wander")
+LAYERS = Stratified((0.0, 10.0), ((0.1, 0.0, 0.0), (0.2, 0.0, 0.0)))
+SHOWN = CurrentTopic()
+DURATION, SEED = 12.5, 7
+
+
+def world(current: VectorField | None, topic: CurrentTopic = SHOWN) -> World:
+    model = Model("auv", (Link("auv::base"),), "auv::base")
+    return World("sea", (model,), environment=Environment(current=current), current_topic=topic)
+
+
+def test_a_world_without_one_has_none() -> None:
+    run = ns.simulate(world(None), 1.0)
+    assert run.current is None
+
+
+@pytest.mark.requirement("CUR-1", "CUR-2")
+def test_it_is_the_field_at_the_place_and_rate() -> None:
+    topic = CurrentTopic("/flow", 4.0, (1.0, 2.0, -5.0))
+    run = ns.simulate(world(Sum((LAYERS, CHANCE)), topic), DURATION, seed=SEED)
+    assert run.current is not None
+    assert (run.current.topic, run.current.position) == ("/flow", (1.0, 2.0, -5.0))
+    assert np.array_equal(run.current.time, np.arange(50) / 4.0)
+    place = np.tile([1.0, 2.0, -5.0], (50, 1))
+    expected = LAYERS.at(place, run.current.time) + opened(CHANCE, SEED, 0).at(place, run.current.time)
+    assert np.array_equal(run.current.velocity, expected)
+    assert not run.current.velocity.flags.writeable
+    assert ns.simulate(world(LAYERS, replace(topic, rate=0.0)), 1.0).current is None
+
+
+@pytest.mark.requirement("CUR-1")
+def test_each_run_has_its_own_and_run_0_is_the_single_one() -> None:
+    sea = world(Sum((LAYERS, CHANCE)))
+    single, many = ns.simulate(sea, DURATION, seed=SEED), ns.simulate(sea, DURATION, seed=SEED, runs=3)
+    other = ns.simulate(sea, DURATION, seed=SEED, runs=[2])
+    assert single.current is not None
+    assert many.current is not None
+    assert other.current is not None
+    assert many.current.velocity.shape == (3, 250, 3)
+    assert np.array_equal(many.current.velocity[0], single.current.velocity)
+    assert np.array_equal(many.current.velocity[2], other.current.velocity[0])
+    assert not np.array_equal(many.current.velocity[1], many.current.velocity[2])
+    alike = ns.simulate(world(LAYERS), 2.0, runs=2).current
+    assert alike is not None
+    assert np.array_equal(alike.velocity[0], alike.velocity[1])
+
+
+@pytest.mark.requirement("CUR-1")
+def test_recorded_as_the_uuv_simulator_publishes_it_and_replayed(tmp_path: Path) -> None:
+    sea, path = world(Sum((LAYERS, CHANCE))), tmp_path / "dive.mcap"
+    run = ns.simulate(sea, DURATION, seed=SEED)
+    assert run.current is not None
+    ns.record(sea, path, DURATION, seed=SEED, epoch=100)
+    with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
+        kinds = {one.topic: one.msgtype for one in reader.connections}
+        found: list[Any] = [
+            reader.deserialize(data, one.msgtype) for one, _, data in reader.messages() if one.topic == TOPIC
+        ]
+    assert kinds[TOPIC] == "geometry_msgs/msg/TwistStamped"
+    assert {message.header.frame_id for message in found} == {"world"}
+    stamps = np.array([message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec for message in found])
+    assert stamps == pytest.approx(100.0 + run.current.time, abs=1e-9)
+    linear = [[message.twist.linear.x, message.twist.linear.y, message.twist.linear.z] for message in found]
+    assert np.array_equal(linear, run.current.velocity)
+    replayed = Replay.from_file(path, topic=TOPIC)
+    again = ns.simulate(world(replayed), 12.0).current
+    assert again is not None
+    assert again.velocity == pytest.approx(run.current.velocity[:240], abs=1e-12)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+@pytest.mark.parametrize("runs", [None, 3])
+def test_recordings_that_are_read_back(tmp_path: Path, suffix: str, runs: int | None) -> None:
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    run = ns.simulate(world(CHANCE), DURATION, seed=SEED, runs=runs, epoch=5)
+    path = tmp_path / f"dive{suffix}"
+    run.save(path)
+    again = load.load(path)
+    assert run.current is not None
+    assert again.current is not None
+    assert np.array_equal(again.current.time, run.current.time)
+    assert np.array_equal(again.current.velocity, run.current.velocity)
+    assert (again.current.topic, again.current.position, again.current.epoch) == (TOPIC, (0.0, 0.0, 0.0), 5)
+    assert again.truth.keys() == {"auv::base"}
+    assert "current" in [entry.name for entry in info.info(path).entries]
+
+
+@pytest.mark.requirement("CUR-1")
+def test_live_it_is_the_same() -> None:
+    sea = world(CHANCE)
+    run = ns.simulate(sea, DURATION, seed=SEED, runs=[4]).current
+    assert run is not None
+    with ns.live(sea, seed=SEED, run=4) as sim:
+        field = sim.world.environment.current
+        assert field is not None
+        assert np.array_equal(field.at(np.zeros((250, 3)), run.time), run.velocity[0])
+
+
+def test_where_it_is_not_given_the_error_says_so() -> None:
+    ends = Replay(np.array([0.0, 1.0]), np.zeros((2, 3)))
+    with pytest.raises(FieldError) as caught:
+        ns.simulate(world(ends), 5.0)
+    assert f"current recorded on {TOPIC} at t = 1.05 s: instant (s): 1.05; must be from 0 to 1" in str(caught.value)
+    deep = replace(LAYERS, outside="error")
+    with pytest.raises(FieldError, match=r"at t = 0 s: depth \(m\): 20.0; must be from 0 to 10"):
+        ns.simulate(world(deep, CurrentTopic(position=(0.0, 0.0, -20.0))), 1.0)
+
+
+def test_two_of_one_name_are_refused() -> None:
+    with pytest.raises(FieldError, match="must be the name of one random current"):
+        ns.simulate(world(Sum((CHANCE, CHANCE))), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"), [({"topic": "/"}, "topic of the current: /"), ({"rate": 1e9}, f"rate of {TOPIC}: 1")]
+)
+def test_topics_that_are_none(given: dict[str, object], problem: str) -> None:
+    with pytest.raises(SimulationError, match=problem):
+        CurrentTopic(**given)  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("CUR-2")
+def test_a_turned_world_has_the_current_turned() -> None:
+    half = math.sqrt(0.5)
+    turned = Environment(current=Sum((Uniform((0.1, 0.0, 0.0)), LAYERS))).turned((half, 0.0, 0.0, half))
+    assert turned.current is not None
+    at = turned.current.at(np.array([[0.0, 0.0, -10.0]]), np.zeros(1))
+    assert at[0] == pytest.approx([0.0, 0.3, 0.0], abs=1e-15)
+    assert Environment().turned((half, 0.0, 0.0, half)).current is None
+
+
+def test_of_several_runs_no_sensor_feels_that_of_one() -> None:
+    """The ideal values of a sensor are those of all runs."""
+    run = ns.simulate(world(CHANCE), 1.0, seed=SEED, runs=2)
+    shared = run.session.world.environment.current
+    assert shared is not None
+    with pytest.raises(FieldError, match="has a velocity in a run only"):
+        shared.at(np.zeros((1, 3)), np.zeros(1))
