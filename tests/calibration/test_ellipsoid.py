@@ -169,10 +169,11 @@ def many(count: int, stddev: float, soft_iron: bool, seeds: int) -> tuple[FloatA
     return np.array(errors), np.array(squares), coloured
 
 
-CASES = [(10_000, 0.5, True, 300), (10_000, 1.5, True, 200), (300, 1.0, True, 1000), (2000, 1.0, False, 1000)]
+CASES = [(10_000, 0.5, True, 1000), (10_000, 1.5, True, 200), (300, 1.0, True, 1000), (2000, 1.0, False, 1000)]
 
 
 @pytest.mark.compiled
+@pytest.mark.timeout(400)
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize(("count", "stddev", "soft_iron", "seeds"), CASES)
 def test_errors_are_as_the_covariance_has_them(count: int, stddev: float, soft_iron: bool, seeds: int) -> None:
@@ -187,6 +188,7 @@ def test_errors_are_as_the_covariance_has_them(count: int, stddev: float, soft_i
 
 
 @pytest.mark.compiled
+@pytest.mark.timeout(400)
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize(("count", "stddev", "soft_iron", "seeds"), CASES)
 def test_no_number_is_off_on_average(count: int, stddev: float, soft_iron: bool, seeds: int) -> None:
@@ -217,15 +219,26 @@ def test_the_curvature_left_out_would_be_seen() -> None:
 
 
 @pytest.mark.compiled
-def test_noise_unlike_on_the_axes_is_in_the_covariance() -> None:
-    """0.7 to 1.3 of the mean: a covariance for noise all alike would be short; bounds a tenth wider for the rest."""
-    random, squares = np.random.default_rng(5), []
-    for _ in range(300):
-        field = SCALE * anywhere(2000, random) @ IRON.T + BIAS + random.normal(size=(2000, 3)) * (0.35, 0.45, 0.65)
-        found = ellipsoid(field, unit="uT")
-        squares.append(square(numbers(found) - TRUE, found.covariance, 9))
-    low, high = chi2.ppf([FALSE_ALARM / 2.0, 1.0 - FALSE_ALARM / 2.0], 9 * 300)
-    assert 0.9 * low < sum(squares) < 1.1 * high
+def test_noise_unlike_on_the_axes_is_in_the_covariance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An axis with four times the others' noise: the same errors over a covariance for noise all alike are larger.
+
+    The fit itself takes noise as alike, which leaves a bias of a part of a deviation: the squares are above 9, by less
+    than without the scores. Both are of the same readings, so that chance is no part of the comparison.
+    """
+    random = np.random.default_rng(5)
+    fields = [
+        SCALE * anywhere(2000, random) @ IRON.T + BIAS + random.normal(size=(2000, 3)) * (0.2, 0.2, 0.8)
+        for _ in range(100)
+    ]
+
+    def total() -> float:
+        found = [ellipsoid(field, unit="uT") for field in fields]
+        return sum(square(numbers(one) - TRUE, one.covariance, 9) for one in found) / len(found)
+
+    here = total()
+    monkeypatch.setattr(_surface, "ALIKE", 1e9)
+    alike = total()
+    assert 9.0 < here < 0.95 * alike
 
 
 @pytest.mark.compiled
