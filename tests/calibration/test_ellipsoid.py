@@ -474,6 +474,7 @@ def test_an_axis_in_another_unit_is_named(axis: int, factor: float) -> None:
     assert f"multiply this one by {1.0 / factor:g}" in str(caught.value)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("tilt", [0.0, 1.0, 2.0])
 def test_a_flat_motion_is_not_taken_for_another_unit(tilt: float) -> None:
     random = np.random.default_rng(1)

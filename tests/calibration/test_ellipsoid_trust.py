@@ -94,6 +94,7 @@ def test_sensible_records_have_no_reason(motion: Motion, soft_iron: bool) -> Non
         assert found.verdict.ok, (seed, found.verdict.reasons)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("lsb", [0.01, 0.1, 1.0])
 def test_a_quantised_record_has_no_reason(lsb: float) -> None:
     random = np.random.default_rng(1)
@@ -119,6 +120,7 @@ def test_a_level_car_tells_no_sphere(ratio: float) -> None:
     assert any("tilt the sensor by 30 degrees" in reason for reason in found.verdict.reasons)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("ratio", [1.01, 1.02, 1.05])
 @pytest.mark.parametrize("motion", [dive, figure_eight])
 def test_iron_that_moves_a_sphere_is_a_reason(motion: Motion, ratio: float) -> None:
@@ -138,6 +140,7 @@ def test_iron_on_a_whole_sphere_moves_nothing() -> None:
     assert abs(found.bias - BIAS).max() < 0.002 * SCALE
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("motion", [car, dive])
 def test_the_error_by_iron_left_out_is_as_it_says(motion: Motion, monkeypatch: pytest.MonkeyPatch) -> None:
     """Iron drawn as it is taken to be: the error less the likely one has the covariance that is stated for it.
@@ -183,6 +186,7 @@ def test_a_sphere_that_iron_moves_at_will_is_refused(monkeypatch: pytest.MonkeyP
 # Readings that are none, and the sensor's limit.
 
 
+@pytest.mark.compiled
 def test_dropouts_are_named() -> None:
     for seed in range(4):
         random = np.random.default_rng(seed)
@@ -195,6 +199,7 @@ def test_dropouts_are_named() -> None:
         assert "exactly (0, 0, 0)" in text
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("share", "size"), [(0.01, 30.0), (0.01, 3.0), (0.05, 10.0), (0.001, 300.0)])
 def test_outliers_are_a_reason(share: float, size: float) -> None:
     for seed in range(4):
@@ -209,6 +214,7 @@ def test_outliers_are_a_reason(share: float, size: float) -> None:
         assert "leave out" in text
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("limit", [20.0, 35.0, 50.0])
 @pytest.mark.parametrize("after", ["mounting", "dither"])
 def test_saturation_that_shows_no_single_value_is_a_reason(after: str, limit: float) -> None:
@@ -279,6 +285,7 @@ def test_many_readings_in_a_plane_are_refused_soon(monkeypatch: pytest.MonkeyPat
     assert sum(rows) < 10 * 300_000
 
 
+@pytest.mark.compiled
 def test_what_is_said_of_many_is_said_of_few() -> None:
     """The gap that is named from a part of the readings is that of all."""
     random = np.random.default_rng(1)

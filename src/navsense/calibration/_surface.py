@@ -351,9 +351,9 @@ class Readings:
 
     def _keep(self, field: Vectors) -> None:
         """Keep a block, in units of the fit."""
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # who asks for the fit is told
             field = (field - self.shift) / self.unit
-        _moments.add(field, np.zeros(3), 1.0, self.powers)
+            _moments.add(field, np.zeros(3), 1.0, self.powers)
         needed = self._held + len(field)
         if needed > len(self._kept):
             grown = np.empty((min(self._ready, max(needed, 2 * len(self._kept))), 3))
@@ -365,7 +365,7 @@ class Readings:
     def _fold(self) -> None:
         """Put the sums of the rows in the place of what is kept, where it tells enough; else wait for as much again."""
         if self._folded is None:
-            if not np.isfinite(self.powers).all():  # a reading that is none; who asks for the fit is told
+            if not np.isfinite(self.powers).all():
                 self._ready = 2 * self._ready
                 return
             few = self._thinned(THIN)
