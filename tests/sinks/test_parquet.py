@@ -425,7 +425,7 @@ def test_an_error_while_finishing_does_not_hide_the_one_before(
 @pytest.mark.requirement("REC-1:parquet")
 @pytest.mark.parametrize("rows", [50, 10**6])
 def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, rows: int
 ) -> None:
     monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
     take, calls = parquet.Table._take_reading, []
@@ -439,6 +439,8 @@ def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
     monkeypatch.setattr(parquet.Table, "_take_reading", interrupted)
     path = tmp_path / "run.parquet"
     sink, slabs = sinks.open(path, sinks.Recording(made.world(), duration=9.0)), []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with pytest.raises(KeyboardInterrupt), sink:  # noqa: PT012 - which write is interrupted is open
         for second in range(9):
             slabs.append(made.slab(second))
