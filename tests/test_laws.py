@@ -16,9 +16,16 @@ from navsense.sensors.base import Measured, Sensor
 from navsense.testing import SENSOR_LAWS, LawBrokenError, check_noise, check_sensor, variants
 from navsense.ticks import Ticks
 
+SLOW = ("check_independence", "check_parameters")
+"""Laws of streams and of fields, many runs each: they say nothing of how the arithmetic is run."""
+
+LAWS = [
+    pytest.param(law, id=law.__name__, marks=[pytest.mark.compiled] * (law.__name__ in SLOW)) for law in SENSOR_LAWS
+]
+
 
 @pytest.mark.requirement("NOI-2", "LIV-1", "BAT-1")
-@pytest.mark.parametrize("law", SENSOR_LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.__name__)
 def test_every_sensor_keeps_every_law(kind: type[Sensor], law: Callable[[Sensor], None]) -> None:
     law(kind.witness())
