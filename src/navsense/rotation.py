@@ -1,7 +1,8 @@
 """Quaternions in scalars: unit Hamilton quaternions w x y z, scalars in and a tuple out.
 
 ``rotation_ab`` takes coordinates of frame b to coordinates of frame a. A formula that single poses need too is a plain
-function (`turned`, `product`, `shortest_vector`) and a kernel of it (`rotate`, `multiply`, `rotation_vector`).
+function (`turned`, `product`, `shortest_vector`, `matrix_rows`) and a kernel of it (`rotate`, `multiply`,
+`rotation_vector`, `matrix`).
 """
 
 from __future__ import annotations
@@ -59,3 +60,25 @@ rotation_vector = kernel(shortest_vector)
 def cross(ax: float, ay: float, az: float, bx: float, by: float, bz: float) -> tuple[float, float, float]:
     """Return the vector product a x b."""
     return (ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx)
+
+
+def matrix_rows(
+    w: float, x: float, y: float, z: float
+) -> tuple[float, float, float, float, float, float, float, float, float]:
+    """Return the rotation matrix, row by row, of a quaternion of any length but zero."""
+    s = 2.0 / (w * w + x * x + y * y + z * z)
+    sx, sy, sz = s * x, s * y, s * z
+    return (
+        1.0 - (y * sy + z * sz),
+        x * sy - w * sz,
+        x * sz + w * sy,
+        x * sy + w * sz,
+        1.0 - (x * sx + z * sz),
+        y * sz - w * sx,
+        x * sz - w * sy,
+        y * sz + w * sx,
+        1.0 - (x * sx + y * sy),
+    )
+
+
+matrix = kernel(matrix_rows)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense.calibration.units import UNITS, check_scale, checked_strength, checked_unit, likely, named
+from navsense.calibration.units import check_scale, checked_strength, checked_unit, likely, named
 from navsense.errors import CalibrationError
+from navsense.factors.arguments import UNITS
 
 
 def test_one_field_in_every_unit() -> None:

@@ -12,11 +12,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from navsense.calibration._directions import half_sphere
 from navsense.calibration._distance import SHAPE
 from navsense.calibration._moments import Spread
 from navsense.calibration._surface import Fit, matrix_of
 from navsense.errors import CalibrationError
-from navsense.typing import FloatArray, Vectors
+from navsense.typing import FloatArray
 
 NARROW: Final = 0.2
 """Deviation along one axis, of that along the next, below which readings are said to lie in a plane or on a line."""
@@ -40,15 +41,6 @@ class Gap(NamedTuple):
     motion: str
     unsure: str
     remedy: str
-
-
-def _directions() -> Vectors:
-    """Return unit vectors (n, 3) spread evenly over a half sphere: a spiral of the golden angle."""
-    number = np.arange(PLACES)
-    z = 1.0 - (number + 0.5) / PLACES
-    angle = number * (math.pi * (3.0 - math.sqrt(5.0)))
-    flat = np.sqrt(1.0 - z * z)
-    return np.column_stack([flat * np.cos(angle), flat * np.sin(angle), z])
 
 
 def _text(vector: FloatArray) -> str:
@@ -79,7 +71,7 @@ def _open(fit: Fit, limit: float) -> FloatArray:
 
 def _best(fit: Fit, combinations: FloatArray) -> FloatArray:
     """Return the direction (3,) of the field in the sensor in which readings would tell most of the combinations."""
-    v = _directions()
+    v = half_sphere(PLACES)
     n = v @ np.linalg.inv(matrix_of(fit.theta))
     n /= np.linalg.norm(n, axis=1)[:, None]
     told = np.zeros(PLACES)

@@ -22,6 +22,7 @@ from typing import Final
 
 import numpy as np
 
+from navsense.calibration._directions import half_sphere
 from navsense.factors.model import tangent
 from navsense.typing import FloatArray
 
@@ -189,15 +190,6 @@ def _inverse(matrix: FloatArray) -> FloatArray:
     return np.asarray((axes / np.maximum(values, np.finfo(np.float64).eps * values[-1])) @ axes.T)
 
 
-def _half_sphere() -> FloatArray:
-    """Return `DIRECTIONS` unit vectors (n, 3), evenly over the upper half sphere."""
-    index = np.arange(DIRECTIONS)
-    z = (index + 0.5) / DIRECTIONS
-    turn = np.pi * (3.0 - np.sqrt(5.0)) * index
-    across = np.sqrt(1.0 - z * z)
-    return np.stack((across * np.cos(turn), across * np.sin(turn), z), axis=-1)
-
-
 def _linear(sums: Sums, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return (A | b) (n, 3, 4) for each direction (n, 3), and how much of the readings' square it explains (n,)."""
     pick = np.zeros((directions.shape[0], 4, 10))
@@ -212,7 +204,7 @@ def _linear(sums: Sums, directions: FloatArray) -> tuple[FloatArray, FloatArray]
 def start(sums: Sums, direction: FloatArray | None, *, soft_iron: bool) -> Fit:
     """Return the parameters to start from: the direction (3,) given or sought, with soft iron or without."""
     if soft_iron:
-        tried = _half_sphere() if direction is None else direction[None, :]
+        tried = half_sphere(DIRECTIONS) if direction is None else direction[None, :]
         found, explained = _linear(sums, tried)
         best = int(np.argmax(explained))
         return Fit(found[best, :, :3], tried[best], found[best, :, 3], direction is None, soft_iron)

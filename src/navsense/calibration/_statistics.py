@@ -16,6 +16,7 @@ import numpy as np
 
 from navsense.calibration.verdict import LEVELS, STEP
 from navsense.compiled import kernel
+from navsense.rotation import matrix
 from navsense.typing import FloatArray, Quaternions, Vectors
 
 SIZE: Final = 13
@@ -60,17 +61,7 @@ def _add_blocks(u: FloatArray, out: FloatArray) -> None:
 @kernel
 def _fill(w: float, x: float, y: float, z: float, u: FloatArray) -> None:
     """Write the rotation matrix of a quaternion of any length to u (16,), row by row, and the one behind it."""
-    s = 2.0 / (w * w + x * x + y * y + z * z)
-    sx, sy, sz = s * x, s * y, s * z
-    u[0] = 1.0 - (y * sy + z * sz)
-    u[1] = x * sy - w * sz
-    u[2] = x * sz + w * sy
-    u[3] = x * sy + w * sz
-    u[4] = 1.0 - (x * sx + z * sz)
-    u[5] = y * sz - w * sx
-    u[6] = x * sz - w * sy
-    u[7] = y * sz + w * sx
-    u[8] = 1.0 - (x * sx + y * sy)
+    u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8] = matrix(w, x, y, z)
     u[9] = 1.0
 
 

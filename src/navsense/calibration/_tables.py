@@ -22,12 +22,13 @@ import numpy as np
 
 from navsense import inputs
 from navsense.errors import CalibrationError, Where
+from navsense.factors.arguments import UNITS
 from navsense.inputs import decimal
 from navsense.typing import FloatArray
 
 SUFFIXES = (".csv", ".tsv", ".txt")
 
-UNITS = {name.lower(): name for name in ("T", "mT", "uT", "nT", "G", "mG")} | {
+NAMES = {name.lower(): name for name in UNITS} | {
     "µt": "uT",
     "μt": "uT",
     "tesla": "T",
@@ -93,11 +94,11 @@ def column_of(name: str) -> Column:
     """Return what a name in a header says."""
     plain = name.strip()
     bracket = _BRACKET.search(plain)
-    unit = UNITS.get(bracket.group(1).lower()) if bracket else None
+    unit = NAMES.get(bracket.group(1).lower()) if bracket else None
     bare = _BRACKET.sub("", plain).strip().lower()
     head, sign, tail = bare.rpartition("_")
-    if sign and tail in UNITS:
-        bare, unit = head, UNITS[tail]
+    if sign and tail in NAMES:
+        bare, unit = head, NAMES[tail]
     letters = re.sub(r"[^a-z0-9]", "", bare)
     return Column(plain, letters[:-1], letters[-1:], unit)
 

@@ -298,3 +298,11 @@ class Thinned:
     def index(self) -> IntArray:
         """Return the numbers (n,) of the rows kept, from the record's first on."""
         return self._index[: self._held]
+
+
+def check_count(count: int, fewest: int, sought: int) -> None:
+    """Raise `CalibrationError` where there are fewer readings than so many parameters need."""
+    if count < fewest:
+        what = f"{count} reading{'s' * (count != 1)}"
+        allowed = f"must be at least {fewest} for {sought} parameters"
+        raise CalibrationError("field", what, allowed=allowed, remedy="record for longer, while turning")

@@ -26,7 +26,7 @@ from navsense.calibration import _coverage, _sphere
 from navsense.calibration._distance import SHAPE
 from navsense.calibration._moments import Spread, spread_of
 from navsense.calibration._surface import PAIRS, Fit, Readings, matrix_of
-from navsense.calibration.checks import AXES, Extremes, Thinned, checked_field
+from navsense.calibration.checks import AXES, Extremes, Thinned, check_count, checked_field
 from navsense.calibration.result import Calibration
 from navsense.calibration.units import check_scale, checked_strength, checked_unit
 from navsense.calibration.verdict import (
@@ -146,11 +146,7 @@ class Ellipsoid:
     def _check_count(self) -> None:
         """Raise `CalibrationError` where the readings are too few for any motion."""
         sought = self._readings.size
-        fewest = sought + SPARE
-        if self.count < fewest:
-            what = f"{self.count} reading{'s' * (self.count != 1)}"
-            allowed = f"must be at least {fewest} for {sought} parameters"
-            raise CalibrationError("field", what, allowed=allowed, remedy="record for longer, while turning")
+        check_count(self.count, sought + SPARE, sought)
 
     def _hopeless(self, fit: Fit, spread: Spread, weakest: float, white: Whiteness) -> CalibrationError:
         """Return the error of a fit that leaves too much open, for want of motion or for its residuals."""

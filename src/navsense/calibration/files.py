@@ -26,8 +26,9 @@ from navsense.calibration.ellipsoid import ellipsoid
 from navsense.calibration.known_attitude import ATTITUDE_STDDEV, known_attitude
 from navsense.calibration.picture import NORMAL_MEDIAN, residuals
 from navsense.calibration.result import Calibration
-from navsense.calibration.units import STRONGEST_FIELD, UNITS, WEAKEST_FIELD, believable, likely
+from navsense.calibration.units import STRONGEST_FIELD, WEAKEST_FIELD, believable, likely
 from navsense.errors import CalibrationError, Where
+from navsense.factors.arguments import UNITS
 from navsense.inputs import decimal
 from navsense.pose import from_rpy
 from navsense.sinks.base import check_target

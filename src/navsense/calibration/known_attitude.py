@@ -26,7 +26,7 @@ from navsense.calibration._fit import TRACELESS, Fit, Sums, plane, refined, resi
 from navsense.calibration._motion import FAINT, FEIGNED, Motion, motion
 from navsense.calibration._residuals import Residuals
 from navsense.calibration._statistics import Statistics
-from navsense.calibration.checks import Extremes, Thinned, checked_field, checked_rotation, checked_switch
+from navsense.calibration.checks import Extremes, Thinned, check_count, checked_field, checked_rotation, checked_switch
 from navsense.calibration.result import Calibration
 from navsense.calibration.units import check_scale, checked_positive, checked_strength, checked_unit
 from navsense.calibration.verdict import (
@@ -221,11 +221,7 @@ class KnownAttitude:
     def _check_count(self) -> None:
         """Raise `CalibrationError` where the readings are too few for any motion."""
         sought = 4 + 2 * (self._direction is None) + 8 * self._soft_iron
-        fewest = math.ceil(sought / 3.0) + SPARE
-        if self.count < fewest:
-            what = f"{self.count} reading{'s' * (self.count != 1)}"
-            allowed = f"must be at least {fewest} for {sought} parameters"
-            raise CalibrationError("field", what, allowed=allowed, remedy="record for longer, while turning")
+        check_count(self.count, math.ceil(sought / 3.0) + SPARE, sought)
 
     def _result(self, sums: Sums, fit: Fit, covariance: FloatArray, noise: FloatArray, verdict: Verdict) -> Calibration:
         """Return all of it in the unit of the readings."""

@@ -12,15 +12,12 @@ known strength only.
 from __future__ import annotations
 
 import math
-from typing import Final
 
 import numpy as np
 
 from navsense.errors import CalibrationError
+from navsense.factors.arguments import UNITS
 from navsense.typing import AnyArray
-
-UNITS: Final[dict[str, float]] = {"T": 1.0, "mT": 1e-3, "uT": 1e-6, "nT": 1e-9, "G": 1e-4, "mG": 1e-7}
-"""Tesla in one of each unit."""
 
 WEAKEST_FIELD, STRONGEST_FIELD = 10e-6, 150e-6
 """Tesla: what a sensor in the earth's field may be found to see."""

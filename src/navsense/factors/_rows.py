@@ -12,6 +12,7 @@ from navsense.compiled import kernel
 from navsense.errors import FactorError
 from navsense.factors.library import is_gtsam
 from navsense.factors.variables import UNIT
+from navsense.rotation import matrix as rotation_matrix
 from navsense.typing import FloatArray
 
 Matrix: TypeAlias = tuple[float, float, float, float, float, float, float, float, float]
@@ -42,19 +43,7 @@ def matrix(rotation: FloatArray, i: int) -> Matrix:
             rotation[i, 7],
             rotation[i, 8],
         )
-    w, x, y, z = rotation[i, 0], rotation[i, 1], rotation[i, 2], rotation[i, 3]
-    s = 2.0 / (w * w + x * x + y * y + z * z)
-    return (
-        1.0 - s * (y * y + z * z),
-        s * (x * y - w * z),
-        s * (x * z + w * y),
-        s * (x * y + w * z),
-        1.0 - s * (x * x + z * z),
-        s * (y * z - w * x),
-        s * (x * z - w * y),
-        s * (y * z + w * x),
-        1.0 - s * (x * x + y * y),
-    )
+    return rotation_matrix(rotation[i, 0], rotation[i, 1], rotation[i, 2], rotation[i, 3])
 
 
 @kernel

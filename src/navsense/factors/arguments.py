@@ -25,7 +25,9 @@ Numbers: TypeAlias = tuple[float, ...]
 APART = 300.0
 """How many times a field and what is measured of it may differ before two units are likelier than an odd field."""
 
-_PER_TESLA = {"T": 1.0, "mT": 1e3, "uT": 1e6, "nT": 1e9, "G": 1e4, "mG": 1e7}
+UNITS = {"T": 1.0, "mT": 1e-3, "uT": 1e-6, "nT": 1e-9, "G": 1e-4, "mG": 1e-7}
+"""Tesla in one of each unit."""
+
 _EARTH = 50e-6
 _PACKAGE = __name__.partition(".")[0]
 
@@ -115,7 +117,7 @@ def direction(what: str, value: object, n: int = 3) -> Numbers:
 
 def unit_of(strength: float) -> str:
     """Return the unit in which a field of this strength is likest the earth's."""
-    return min(_PER_TESLA, key=lambda unit: abs(math.log10(strength / (_EARTH * _PER_TESLA[unit]))))
+    return min(UNITS, key=lambda unit: abs(math.log10(strength * UNITS[unit] / _EARTH)))
 
 
 def warn_of_units(name: str, scale: float, measured: Numbers, bias: Numbers) -> None:

@@ -28,6 +28,7 @@ from navsense.factors.arguments import Numbers, array, direction, finite, number
 from navsense.factors.library import is_gtsam
 from navsense.factors.printed import key_text
 from navsense.pose import Pose
+from navsense.rotation import matrix_rows
 from navsense.typing import AnyArray
 
 UNIT = 1e-6
@@ -135,18 +136,8 @@ def _from_quaternion(what: str, numbers: Numbers) -> Numbers:
     square = sum(part * part for part in numbers)
     if not abs(square - 1.0) <= UNIT:
         raise FactorError(what, numbers, allowed="must be a quaternion w x y z of length 1")
-    w, x, y, z = (part / math.sqrt(square) for part in numbers)
-    return (
-        1.0 - 2.0 * (y * y + z * z),
-        2.0 * (x * y - w * z),
-        2.0 * (x * z + w * y),
-        2.0 * (x * y + w * z),
-        1.0 - 2.0 * (x * x + z * z),
-        2.0 * (y * z - w * x),
-        2.0 * (x * z - w * y),
-        2.0 * (y * z + w * x),
-        1.0 - 2.0 * (x * x + y * y),
-    )
+    w, x, y, z = numbers
+    return matrix_rows(w, x, y, z)
 
 
 def _last_row(what: str, matrix: AnyArray) -> None:

@@ -11,6 +11,7 @@ from navsense.messages.base import Part, clock_of, frame_of, sheet_of, stamps, v
 from navsense.messages.cdr import Message, layout, set_stamp
 from navsense.messages.gz import doubles, header, nested, rows_of
 from navsense.sensors.air_pressure import AirPressure
+from navsense.sensors.depth import Depth
 from navsense.series import Reading
 from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
@@ -18,18 +19,22 @@ from navsense.world import MountedSensor
 TYPE = "sensor_msgs/msg/FluidPressure"
 
 
-def variance_of(sensor: MountedSensor, part: Part) -> float:
+Kind = type[AirPressure] | type[Depth]
+"""Sheets with a pressure."""
+
+
+def variance_of(sensor: MountedSensor, part: Part, kind: Kind = AirPressure) -> float:
     """Return the variance (Pa^2) that a message states. Raise `SinkError` for a sheet of another kind."""
-    (variance,) = variances(part, sheet_of(sensor, AirPressure).pressure.deviation(sensor.rate))
+    (variance,) = variances(part, sheet_of(sensor, kind).pressure.deviation(sensor.rate))
     return variance
 
 
-def message(sensor: MountedSensor, part: Part) -> Message:
-    """Return how the readings (Pa), the truth or the hidden errors of an air pressure sensor become messages.
+def message(sensor: MountedSensor, part: Part, kind: Kind = AirPressure) -> Message:
+    """Return how the readings (Pa), the truth or the hidden errors of a sensor of pressure become messages.
 
     `SinkError` for a sheet of another kind.
     """
-    clock, variance = clock_of(sensor), variance_of(sensor, part)
+    clock, variance = clock_of(sensor), variance_of(sensor, part, kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         set_stamp(rows, stamp, clock)
@@ -44,8 +49,8 @@ def gz_message(stamp: int, frame: str, sequence: int, pressure: float, variance:
     return nested(1, header(stamp, frame, sequence)) + doubles(2, (pressure, variance))
 
 
-def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
+def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0, kind: Kind = AirPressure) -> list[bytes]:
     """Return the `gz.msgs.FluidPressure` messages of a reading, numbered from `sequence` on; dropouts have none."""
-    variance, frame = variance_of(sensor, "reading"), frame_of(sensor)
+    variance, frame = variance_of(sensor, "reading", kind), frame_of(sensor)
     shown, pressure = stamps(reading, clock_of(sensor)).tolist(), reading["pressure"].tolist()
     return [gz_message(shown[k], frame, sequence + i, pressure[k], variance) for i, k in enumerate(rows_of(reading))]

@@ -14,10 +14,6 @@ from navsense.errors import SdfError, SensorError, SimulationError, Where
 from navsense.fidelity import FIDELITIES
 from navsense.sdf.context import Context
 from navsense.sdf.fill.clock import Clocks
-from navsense.sdf.fill.collision import Solids
-from navsense.sdf.fill.current import Sea, current_of
-from navsense.sdf.fill.current_gazebo import currents_of_gazebo
-from navsense.sdf.fill.current_plugins import currents_of_plugins
 from navsense.sdf.fill.environment import environment
 from navsense.sdf.fill.model import Filled, model
 from navsense.sdf.fill.sensor import FILLS, Fill, OwnSensor, Sensors
@@ -31,7 +27,7 @@ from navsense.sdf.read import Element
 from navsense.sdf.search import PathsGiven, Search, search_of
 from navsense.sdf.values import refusal
 from navsense.sensors import SENSORS
-from navsense.world import CurrentTopic, World
+from navsense.world import CurrentTopic, MountedSensor, Solid, World
 
 
 def load(
@@ -122,7 +118,7 @@ def _filled(context: Context, name: str, scope: Scope, search: Search, fills: Ma
     element = scope.element
     classic = classic_of(context, element, default=False)
     surroundings, step = environment(context, scope), max_step_size(context, element)
-    surroundings, topic = _with_current(context, element, surroundings, Sea.of(surroundings, search), step, classic)
+    surroundings, topic = _with_current(context, element, surroundings, search, step, classic)
     in_world = Poses(scope.node)
     models = [filled for nested in scope.nested.values() if (filled := model(context, nested, in_world)) is not None]
     clocks = Clocks()
@@ -130,7 +126,6 @@ def _filled(context: Context, name: str, scope: Scope, search: Search, fills: Ma
         _declare_clocks(context, clocks, filled, classic=classic, signals=surroundings.signals)
     reader = Sensors(context, name, classic, surroundings.origin, step, clocks, fills, water=surroundings.water)
     sensors = tuple(sensor for filled in models for sensor in reader.of(filled))
-    solids = Solids(context, search, sensors)
     return World(
         name=name,
         models=tuple(filled.model for filled in models),
@@ -139,18 +134,43 @@ def _filled(context: Context, name: str, scope: Scope, search: Search, fills: Ma
         environment=surroundings,
         max_step_size=step,
         path=context.path,
-        solids=tuple(solid for filled in models for solid in solids.of(filled)),
+        solids=_solids(context, search, sensors, models),
         notes=context.notes(),
         current_topic=topic,
     )
 
 
+def _solids(
+    context: Context, search: Search, sensors: Sequence[MountedSensor], models: Sequence[Filled]
+) -> tuple[Solid, ...]:
+    """Return the surfaces that rays may meet; their reader is imported where there is one."""
+    if not any(link.element.first("collision") for filled in models for _, link in filled.links()):
+        return ()
+    from navsense.sdf.fill.collision import Solids
+
+    reader = Solids(context, search, sensors)
+    return tuple(solid for filled in models for solid in reader.of(filled))
+
+
+def _holds(element: Element, tags: tuple[str, ...]) -> bool:
+    """Tell whether one of these elements stands anywhere in this one."""
+    return any(child.tag in tags or _holds(child, tags) for child in element.children)
+
+
 def _with_current(
-    context: Context, element: Element, surroundings: Environment, sea: Sea, step: float, classic: bool
+    context: Context, element: Element, surroundings: Environment, search: Search, step: float, classic: bool
 ) -> tuple[Environment, CurrentTopic]:
-    """Return the surroundings with the currents of a world, and where these are recorded."""
-    if element.tag != "world":
+    """Return the surroundings with the currents of a world, and where these are recorded.
+
+    Their readers are imported where something may be one: most worlds have none.
+    """
+    if element.tag != "world" or not _holds(element, ("navsense:current", "plugin")):
         return surroundings, CurrentTopic()
+    from navsense.sdf.fill.current import Sea, current_of
+    from navsense.sdf.fill.current_gazebo import currents_of_gazebo
+    from navsense.sdf.fill.current_plugins import currents_of_plugins
+
+    sea = Sea.of(surroundings, search)
     own, plugged = current_of(context, element, sea), currents_of_plugins(context, element, sea, step, classic=classic)
     currents = (*own.fields, *plugged.fields, *currents_of_gazebo(context, element, sea))
     if currents:

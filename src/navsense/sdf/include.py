@@ -23,8 +23,6 @@ from navsense.sdf.names import NEWEST, possible_name, version_of
 from navsense.sdf.places import INCLUDE, LEAF, MERGED, MODEL, SDF
 from navsense.sdf.read import DEEPEST, LARGEST, MOST_ELEMENTS, Element, content, parse
 from navsense.sdf.search import Search
-from navsense.sdf.urdf import to_sdf
-from navsense.sdf.urdf_xacro import SUFFIX, expand
 from navsense.sdf.values import attribute_flag, refusal, text
 from navsense.sdf.versions import upgrade
 
@@ -49,6 +47,10 @@ class _Model:
     element: Element
     elements: int
     includes: int
+
+
+XACRO = ".xacro"
+"""How the name of a file of xacro ends."""
 
 
 @dataclass
@@ -94,7 +96,9 @@ class Includes:
     def _read(self, name: str) -> Element:
         """Return the root element of a file as the newest SDF says it, expanded where it is one of xacro."""
         files: tuple[str, ...] = (name,)
-        if name.endswith(SUFFIX):
+        if name.endswith(XACRO):
+            from navsense.sdf.urdf_xacro import expand
+
             found = expand(self.context, self.search, name, self.arguments, self.left)
             root, files, size = found.root, found.files, found.size
             self._declared |= found.declared
@@ -105,6 +109,8 @@ class Includes:
         for file in files:
             self.context.versions.setdefault(file, NEWEST)
         if root.tag == "robot":
+            from navsense.sdf.urdf import to_sdf
+
             return to_sdf(self.context, root)
         _check_root(root)
         minor = version_of(root)

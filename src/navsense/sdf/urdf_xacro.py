@@ -19,8 +19,6 @@ from navsense.sdf.context import Context
 from navsense.sdf.read import Element, content, parse
 from navsense.sdf.search import Search
 
-SUFFIX = ".xacro"
-
 MOST_SECONDS = 30.0
 """Of an expansion."""
 
