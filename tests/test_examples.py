@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+ELSEWHERE = frozenset(("seabed",))
+"""Examples that a test of their own runs."""
+
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.stem not in ELSEWHERE)
 
 NEEDS = {"mag_factor": "gtsam", "attitude_graph": "gtsam"}
 """What an example needs beside the core: an extra."""

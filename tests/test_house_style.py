@@ -32,7 +32,7 @@ LONG_BODIES: dict[str, str] = {}
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "typing"),
-    ("_ziggurat", "compiled", "inputs"),
+    ("_ziggurat", "compiled", "inputs", "sheet"),
     ("geodesy", "pose", "rotation"),
     ("series", "streams", "ticks"),
     ("noise",),
@@ -48,7 +48,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("store",),
     ("simulation",),
     ("stepping",),
-    ("analysis", "calibration", "describe", "factors", "testing"),
+    ("analysis", "calibration", "describe", "factors", "picture", "testing"),
     ("",),  # the package itself: the public doors
     ("__main__", "cli"),
 )

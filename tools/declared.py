@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from navsense.analysis import clocks, mounting
-from navsense.analysis.declared import LIMIT, Row, table
-from navsense.sensors import SENSORS, Range
+from navsense.analysis.declared import LIMIT, SHELL_RADIUS, Row, table
+from navsense.sensors import SENSORS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "declared-against-measured.md"
@@ -35,7 +35,8 @@ Written by `python tools/declared.py`; do not edit. Every figure of the sheet wi
 (its *witness*), isolated where that is possible, is read back from the still sensor at {rates}, seed {seed};
 misalignment, g-sensitivity, iron and increments from one that moves. Then follow the faults and the latency of a
 mounted sensor, and clocks, as a sensor at these rates stamps by them. The estimators and their numbers of samples are
-those of `navsense.analysis`: `estimates` and `triads`, `mounting`, `clocks` with `oscillators` and `disciplines`.
+those of `navsense.analysis`: `estimates` and `triads`, `mounting`, `clocks` with `oscillators` and `disciplines`. A
+range sensor, which gives no number beyond its limits, is read without them, {shell:g} m from what it meets.
 
 A cell is *measured ± standard error (deviation)*, the values of several axes with one sheet side by side. The standard
 error follows from what is declared and the number of samples; deviations are in standard errors. Beyond {limit:g} of
@@ -103,6 +104,7 @@ def page(rows: Sequence[Row]) -> str:
         rates=" and ".join(f"{rate:g} Hz" for rate in RATES),
         seed=SEED,
         limit=LIMIT,
+        shell=SHELL_RADIUS,
         count=len(rows),
         largest=max(abs(row.estimate.deviation) for row in rows),
     )
@@ -112,13 +114,9 @@ def page(rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-LIMITED = (Range,)
-"""Sensors that give no number where an error leaves their limits: their noise is held in their own tests."""
-
-
 def everything() -> list[Row]:
     """Return all rows of the page."""
-    rows = [row for kind in SENSORS if kind not in LIMITED for row in table(kind.witness(), RATES, SEED)]
+    rows = [row for kind in SENSORS for row in table(kind.witness(), RATES, SEED)]
     rows += mounting.table(mounting.WITNESS, RATES, SEED)
     return rows + clocks.table(clocks.WITNESS, RATES, SEED)
 

@@ -46,7 +46,10 @@ def row(name: str, figure: Figure, key: str) -> str:
 def section(part: Part) -> Iterator[str]:
     """Yield the lines of one part."""
     yield f"\n## {part.name}\n"
-    yield f"{part.part}, {part.manufacturer}: {part.sensor.replace('_', ' ')}, {part.grade} grade.\n"
+    made = f", {part.transducer.replace('_', ' ')}" if part.transducer else ""
+    yield f"{part.part}, {part.manufacturer}: {part.sensor.replace('_', ' ')}, {part.grade} grade{made}.\n"
+    if part.notes:
+        yield f"{part.notes}\n"
     keys = {source: key for key, source in part.sources.items()}
     for channel, figures in part.figures.items():
         yield f"| {channel} | printed | SI | | source |"

@@ -129,14 +129,51 @@ def interruptible(advance: Progress) -> Iterator[Progress]:
             signal.signal(number, handler)
 
 
-path_option = click.option(
-    "--path", multiple=True, metavar="FOLDER", help="Folder of models that WORLD includes. Repeatable."
+Command = Callable[..., None]
+
+READING = (
+    click.option("--path", multiple=True, metavar="FOLDER", help="Folder of models that WORLD includes. Repeatable."),
+    click.option("--xacro", multiple=True, metavar="NAME=VALUE", help="Argument of a file of xacro. Repeatable."),
+    click.option(
+        "--without-missing",
+        is_flag=True,
+        help="Leave out the models, meshes and heightmaps that are not found, with a warning for each.",
+    ),
 )
+"""Options that say how WORLD is read."""
+
+
+def reads_world(command: Command) -> Command:
+    """Add what says how WORLD is read to a command: path, xacro, without_missing."""
+    for option in reversed(READING):
+        command = option(command)
+    return command
+
+
+def loaded(world_file: str, path: tuple[str, ...], xacro: tuple[str, ...], *, without_missing: bool) -> World:
+    """Return WORLD, read as the options say."""
+    from navsense.sdf import load
+
+    missing = "listed" if without_missing else "refused"
+    return load(world_file, path=path, xacro=xacro_arguments(xacro), missing=missing)
+
+
+def xacro_arguments(given: tuple[str, ...]) -> dict[str, str]:
+    """Return what `--xacro` gives, by name."""
+    pairs: dict[str, str] = {}
+    for text in given:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
+            raise SdfError("--xacro", text, allowed="must be NAME=VALUE")
+        if name in pairs:
+            raise SdfError("--xacro", text, allowed="names an argument that has its value already")
+        pairs[name] = value
+    return pairs
 
 
 @cli.command()
 @click.argument("world_file", metavar="WORLD")
-@path_option
+@reads_world
 @click.option("--duration", type=float, help="Seconds; without it, as long as the motion lasts.")
 @click.option("--seed", type=int, default=0, show_default=True, help="One seed for everything random.")
 @click.option(
@@ -146,10 +183,14 @@ path_option = click.option(
 @click.option("--fidelity", help="physical or classic, for every sensor; without it, as the file says.")
 @click.option("--epoch", type=int, default=0, show_default=True, help="Integer seconds added to every stamp.")
 @click.option("--truth-rate", type=float, default=100.0, show_default=True, help="Rate (Hz) of the truth of links.")
-@click.option("-o", "--output", multiple=True, metavar="OUT", help="Recording: .mcap, .npz, .parquet. Repeatable.")
+@click.option(
+    "-o", "--output", multiple=True, metavar="OUT", help="Recording: .mcap, .bag, .db3, .npz, .parquet. Repeatable."
+)
 def run(
     world_file: str,
     path: tuple[str, ...],
+    xacro: tuple[str, ...],
+    without_missing: bool,
     duration: float | None,
     seed: int,
     number: int,
@@ -161,10 +202,9 @@ def run(
 ) -> None:
     """Simulate WORLD and record it; prints what was recorded."""
     from navsense.describe import log_words
-    from navsense.sdf import load
     from navsense.simulation import record, resolve
 
-    world = load(world_file, path=path)
+    world = loaded(world_file, path, xacro, without_missing=without_missing)
     warn(world, err=True)
     moved = resolve(world, motion_argument(motion))
     for model, given in moved.items():
@@ -197,13 +237,11 @@ def run(
 
 @cli.command()
 @click.argument("world_file", metavar="WORLD")
-@path_option
-def check(world_file: str, path: tuple[str, ...]) -> None:
+@reads_world
+def check(world_file: str, path: tuple[str, ...], xacro: tuple[str, ...], without_missing: bool) -> None:
     """Validate WORLD: one line a problem, exit code 2; nothing and 0 where it is sound."""
-    from navsense.sdf import load
-
     try:
-        world = load(world_file, path=path)
+        world = loaded(world_file, path, xacro, without_missing=without_missing)
     except SdfError as error:
         for problem in error.problems or (error,):
             click.echo(str(problem))
@@ -216,20 +254,46 @@ def check(world_file: str, path: tuple[str, ...]) -> None:
 
 @cli.command()
 @click.argument("world_file", metavar="WORLD")
-@path_option
+@reads_world
 @click.option("--kalibr", metavar="FILE", help="Write the IMU's noise as YAML for a filter.")
 @click.option("--sensor", "name", help="Which IMU --kalibr means, where there are several.")
-def describe(world_file: str, path: tuple[str, ...], kalibr: str | None, name: str | None) -> None:
+@click.option("--picture", metavar="FILE", help="Draw ground, tracks and current (.png, .svg, .pdf).")
+@click.option("--motion", multiple=True, metavar="FILE|MODEL=FILE", help="Motion log (CSV or TUM) of a model.")
+@click.option("--duration", type=float, help="Seconds of --picture; without it, as long as each motion lasts.")
+def describe(
+    world_file: str,
+    path: tuple[str, ...],
+    xacro: tuple[str, ...],
+    without_missing: bool,
+    kalibr: str | None,
+    name: str | None,
+    picture: str | None,
+    motion: tuple[str, ...],
+    duration: float | None,
+) -> None:
     """Say what WORLD holds: sensors, rates, clocks, topics, noise, and what is not supported and why."""
     from navsense.describe import describe as lines_of
-    from navsense.describe import write_kalibr
-    from navsense.sdf import load
+    from navsense.describe import log_words, write_kalibr
+    from navsense.simulation import resolve
 
-    world: World = load(world_file, path=path)
+    if picture is not None:
+        from navsense.picture import check as check_picture
+        from navsense.picture import draw
+
+        check_picture(picture)
+    elif duration is not None:
+        raise SimulationError("--duration", duration, allowed="is of a picture: name one with --picture")
+    world: World = loaded(world_file, path, xacro, without_missing=without_missing)
     for line in lines_of(world):
         click.echo(line)
+    moved = resolve(world, motion_argument(motion))
+    for model, given in moved.items():
+        click.echo(f"{model}: moved by the motion given{log_words(given)}")
     if kalibr:
         click.echo(f"wrote {write_kalibr(world, kalibr, name)}")
+    if picture is not None:
+        draw(picture, world, motion=moved, duration=duration)
+        click.echo(f"wrote {picture}")
 
 
 @cli.command()
@@ -309,13 +373,14 @@ def calibrate(
     Exit code 0 where the verdict is ok, 1 where it is poor, 2 where the readings allow no calibration.
     """
     from navsense.calibration.files import calibrated, check_output, in_options, read
-    from navsense.calibration.picture import SUFFIXES, check_drawing, draw, draw_refused
+    from navsense.calibration.picture import draw, draw_refused
+    from navsense.sheet import SUFFIXES, check_drawing
 
     for target, suffixes in ((output, (".json",)), (picture, SUFFIXES)):
         if target is not None:
             check_output(target, suffixes)
     if picture is not None:
-        check_drawing()
+        check_drawing(CalibrationError)
     turn = None if mounting is None else [math.radians(angle) for angle in mounting]
     samples = read(file, sensor=sensor, attitude=attitude, unit=unit, mounting=turn, run=number)
     click.echo(f"{file}: {samples.source}; attitude: {samples.attitude}")

@@ -20,6 +20,7 @@ from navsense.environment.current import (
     Stratified,
     StratifiedGaussMarkov,
     TidalCurrent,
+    TidalEllipses,
     TideTable,
     Wander,
 )
@@ -185,6 +186,9 @@ def current_words(field: VectorField) -> str:
             return f"Gauss-Markov ({field.name}): {inside}"
         case TidalCurrent():
             return tide_words(field)
+        case TidalEllipses():
+            names, mean = ", ".join(one.major.name for one in field.ellipses), "{:g} {:g} {:g}".format(*field.mean)
+            return f"tidal ellipses of {names} from {field.start}, mean {mean} m/s"
         case Gridded():
             sizes = " x ".join(str(len(points)) for points in field.points)
             return f"grid of {sizes} points (time and {field.space})"

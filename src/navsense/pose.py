@@ -38,6 +38,13 @@ def normalised(q: Quaternion) -> Quaternion:
     return (scaled[0] / length, scaled[1] / length, scaled[2] / length, scaled[3] / length)
 
 
+def from_rotation_vector(vector: Vector) -> Quaternion:
+    """Return the rotation about `vector` by its length (rad)."""
+    angle = math.hypot(*vector)
+    share = 0.5 if angle < 1e-8 else math.sin(0.5 * angle) / angle
+    return math.cos(0.5 * angle), share * vector[0], share * vector[1], share * vector[2]
+
+
 def from_rpy(roll: float, pitch: float, yaw: float) -> Quaternion:
     """Return the quaternion of SDF's fixed-axis roll, pitch, yaw (rad): Rz(yaw) Ry(pitch) Rx(roll)."""
     cr, sr = math.cos(roll / 2.0), math.sin(roll / 2.0)

@@ -135,7 +135,8 @@ class Reading(Mapping[str, AnyArray]):
 
     `arrays[name]` (*runs, time, axis) is what the instrument says, `truth[name]` (time, axis) what a perfect one would
     have said, `errors[name]` (*runs, time, axis) the hidden slow error in force (turn-on bias plus drift), and
-    `errors[name + "_turn_on"]` its constant part; what is left is the drift. `time` (time,) s is true time,
+    `errors[name + "_turn_on"]` its constant part; what is left is the drift. Truth has the axis of the runs only where
+    it is another in each, `truth_in_runs`: a current by chance is felt. `time` (time,) s is true time,
     `clock_error` (*runs, time) s what the sensor's clock is off by, `valid` (*runs, time) false where the instrument
     gave no number, `emitted` (*runs, time) false where it gave no reading at all. `arrival` (*runs, time) s is when it
     reaches whoever listens, in true time.
@@ -154,6 +155,7 @@ class Reading(Mapping[str, AnyArray]):
     emitted: BoolArray
     epoch: int = 0
     arrivals: FloatArray | None = None
+    truth_in_runs: bool = False
 
     def __repr__(self) -> str:
         """Return what it is in a line, not its numbers."""
@@ -180,6 +182,11 @@ class Reading(Mapping[str, AnyArray]):
         return np.broadcast_to(self.time, self.clock_error.shape) if self.arrivals is None else self.arrivals
 
     @property
+    def truth_lead(self) -> tuple[int, ...]:
+        """Return the lengths of the run axes of the truth."""
+        return self.clock_error.shape[:-1] if self.truth_in_runs else ()
+
+    @property
     def stamp(self) -> IntArray:
         """Return what the sensor's clock showed at each row, in integer nanoseconds."""
         return nanoseconds(self.epoch, self.time + self.clock_error)
@@ -201,7 +208,7 @@ class Reading(Mapping[str, AnyArray]):
             time=self.time[rows],
             clock_error=self.clock_error[in_runs],
             arrays=Rows(self.arrays, in_runs),
-            truth=Rows(self.truth, (rows,)),
+            truth=Rows(self.truth, in_runs if self.truth_in_runs else (rows,)),
             errors=Rows(self.errors, in_runs),
             valid=self.valid[in_runs],
             emitted=self.emitted[in_runs],

@@ -10,10 +10,11 @@ import numpy as np
 
 from navsense.environment.base import Environment, VectorField
 from navsense.environment.current import opened
+from navsense.environment.current.base import random_names
 from navsense.errors import FieldError, SimulationError
 from navsense.motion.base import Motion
 from navsense.motion.foreseen import is_foreseen
-from navsense.sensors.base import Casting
+from navsense.sensors.base import Casting, is_felt
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Slab, Truth, frozen
 from navsense.station import (
     Motions,
@@ -68,10 +69,20 @@ class Session:
     links: Mapping[str, Motion]
     surroundings: Mapping[str, Environment]
     currents: tuple[VectorField, ...] = ()
+    by_chance: bool = False
 
     def stations(self, *, ahead: int = 0) -> dict[str, tuple[Station, ...]]:
         """Draw and return every sensor's stations, one for each run, by the sensor's full name."""
         return stations(self.world, self.seed, self.runs, ahead=ahead)
+
+    def is_varied(self, sensor: MountedSensor) -> bool:
+        """Return whether the ideal values of a sensor are others in each run: it feels a current by chance."""
+        return self.by_chance and is_felt(sensor.spec)
+
+    def around(self, sensor: MountedSensor, number: int) -> Environment:
+        """Return what a sensor has around it in the run of this place among the runs."""
+        here = self.surroundings[sensor.name]
+        return replace(here, current=self.currents[number]) if self.currents else here
 
     def seen_by(self, sensor: MountedSensor) -> tuple[Motion, ...]:
         """Return the motions that a sensor's readings depend on: its own, and those of surfaces that its rays meet."""
@@ -182,7 +193,7 @@ def prepare(
     """Return a session, everything checked before the first sample; a live one has no end of its own.
 
     The session's world is the one given with the motions in force, so that whoever writes it down says what moved. A
-    current by chance is that of the run in it where there is one run; where there are several, sensors cannot feel it.
+    current by chance is that of the run in it where there is one run; where there are several, `around` says.
     """
     given = motions or {}
     moving = motions_of(world, given)
@@ -207,5 +218,6 @@ def prepare(
         places={sensor.name: sensor_motion(world, sensor, moving) for sensor in world.sensors},
         links={link.name: link_motion(model, link, moving) for model in world.models for link in model.links},
         currents=currents,
+        by_chance=flow is not None and bool(random_names(flow)),
         surroundings={sensor.name: surroundings_of(world, sensor, scene) for sensor in world.sensors},
     )

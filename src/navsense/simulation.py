@@ -145,9 +145,13 @@ def simulate(
                 ticks = span(start, end, sensor.rate)
                 if not len(ticks):
                     continue
-                ideal = ideal_of(sensor, session.places[sensor.name], session.surroundings[sensor.name], ticks)
-                beside.do(kept.ideal, sensor, ticks, ideal)
+                varied, place = session.is_varied(sensor), session.places[sensor.name]
+                ideal = ideal_of(sensor, place, session.around(sensor, 0), ticks)
+                beside.do(kept.ideal, sensor, ticks, 0 if varied else None, ideal)
                 for number, station in enumerate(stations[sensor.name]):
+                    if varied and number:
+                        ideal = ideal_of(sensor, place, session.around(sensor, number), ticks)
+                        beside.do(kept.ideal, sensor, ticks, number, ideal)
                     beside.do(kept.block, sensor, ticks, number, station.measure(ticks, ideal))
             beside.do(kept.truth, session.truth(start, end))
             beside.do(kept.current, session.current(start, end))
@@ -205,7 +209,7 @@ def record(
     """
     paths = (path,) if isinstance(path, str | os.PathLike) else tuple(path)
     targets = tuple(Path(given) for given in paths)
-    if len({target.resolve() for target in targets}) < len(targets):
+    if len({sinks.written(target).resolve() for target in targets}) < len(targets):
         raise SimulationError("recordings", ", ".join(map(str, targets)), allowed="must be different files")
     world = fidelities.applied(world, fidelity)
     session = prepare(
@@ -235,4 +239,4 @@ def record(
             interrupted = True
     if interrupted:
         raise KeyboardInterrupt
-    return Summary(targets, session.duration, samples)
+    return Summary(tuple(map(sinks.written, targets)), session.duration, samples)

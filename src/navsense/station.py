@@ -81,11 +81,11 @@ def surroundings_of(world: World, sensor: MountedSensor, scene: Scene) -> Enviro
     own, where = f"{sensor.model}::", {solid.name: solid.where for solid in world.solids}
     for body in scene.bodies:
         if isinstance(body.shape, Stored) and (sensor.spec.own_hull or not body.name.startswith(own)):
-            _read(body.name, body.shape, where.get(body.name))
+            read_surface(body.name, body.shape, where.get(body.name))
     return replace(world.environment, scene=scene, hull=sensor.model)
 
 
-def _read(name: str, stored: Stored, where: Where | None) -> None:
+def read_surface(name: str, stored: Stored, where: Where | None) -> None:
     """Read a surface. Raise `FieldError` with its name and its place in the world's file."""
     try:
         _ = stored.shape
@@ -198,8 +198,8 @@ def _at_instant(
 
 def reading(sensor: MountedSensor, ticks: Ticks, ideal: Mapping[str, AnyArray], block: Block, epoch: int) -> Reading:
     """Return a block as a reading."""
-    measured = block.measured
-    outputs = sensor.spec.outputs
+    measured, outputs = block.measured, sensor.spec.outputs
+    flags = flags_of(measured, len(ticks))
     return Reading(
         name=sensor.name,
         type=sensor.spec.type,
@@ -210,7 +210,8 @@ def reading(sensor: MountedSensor, ticks: Ticks, ideal: Mapping[str, AnyArray], 
         arrays=measured.arrays,
         truth={output.name: ideal[output.name] for output in outputs if output.name in ideal},
         errors=errors_of(measured, len(ticks)),
-        **flags_of(measured, len(ticks)),
+        valid=flags["valid"],
+        emitted=flags["emitted"],
         epoch=epoch,
         arrivals=block.arrival,
     )

@@ -43,9 +43,9 @@ def needed_memory(session: Session) -> float:
     total = count(session.duration, session.truth_rate) * 160.0 * len(session.links)
     total += count_of_current(session) * (8.0 + 24.0 * len(session.runs))
     for sensor in session.world.sensors:
-        axes = sum(output.axes or 1 for output in sensor.spec.outputs)
-        arrival = 1 if sensor.latency else 0
-        row = 8.0 * (1 + axes) + len(session.runs) * 8.0 * (1 + arrival + 2 * axes)
+        axes = sum(output.size for output in sensor.spec.outputs)
+        arrival, truths = 1 if sensor.latency else 0, len(session.runs) if session.is_varied(sensor) else 1
+        row = 8.0 * (1 + axes * truths) + len(session.runs) * 8.0 * (1 + arrival + 2 * axes)
         total += count(session.duration, sensor.rate) * row
     return total
 
@@ -116,7 +116,7 @@ class Series:
         self.turn_on: dict[str, AnyArray] = {}
 
     def put(self, group: str, name: str, number: int | None, first: int, values: AnyArray) -> None:
-        """Copy a block of rows into place; `number` is the run's place on the run axis, None for truth."""
+        """Copy a block of rows into place; `number` is the run's place on the run axis, None for all runs."""
         kept = self.arrays[group]
         if name not in kept:
             lead = () if number is None else self.lead
@@ -170,13 +170,13 @@ class Store:
         self._current_rows = 0
         self._lead = lead
 
-    def ideal(self, sensor: MountedSensor, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> None:
-        """Keep the times and the ideal values of a block."""
+    def ideal(self, sensor: MountedSensor, ticks: Ticks, number: int | None, ideal: Mapping[str, AnyArray]) -> None:
+        """Keep the times and the ideal values of a block, of all runs or of one."""
         series, first = self._series[sensor.name], int(ticks.index[0])
         series.time[first : first + len(ticks)] = ticks.time
         for output in sensor.spec.outputs:
             if output.name in ideal:
-                series.put("truth", output.name, None, first, ideal[output.name])
+                series.put("truth", output.name, number, first, ideal[output.name])
 
     def block(self, sensor: MountedSensor, ticks: Ticks, number: int, block: Block) -> None:
         """Keep what one run of a sensor gave for a block."""
@@ -247,6 +247,7 @@ class Store:
             emitted=series.flags.get("emitted", everything),
             epoch=self._session.epoch,
             arrivals=series.arrivals,
+            truth_in_runs=bool(series.lead) and self._session.is_varied(sensor),
         )
 
     def truths(self) -> dict[str, Truth]:

@@ -295,7 +295,7 @@ def test_a_stamp_out_of_range_names_the_clock_and_the_option(seconds: int) -> No
     assert "--epoch" in str(stamp_error("c", 1.0))
 
 
-@pytest.mark.parametrize("kind", list(schemas.DEFINITIONS))
+@pytest.mark.parametrize("kind", [kind for kind in schemas.DEFINITIONS if kind in STORE.fielddefs])
 def test_definitions_are_those_of_ros(kind: str) -> None:
     parsed = get_types_from_msg(schemas.text(kind), kind)
     assert kind in parsed

@@ -19,6 +19,7 @@ from navsense.environment.current import (
     BoundaryLayer,
     ClassicWander,
     Constituent,
+    Ellipse,
     GaussMarkov,
     Gridded,
     Harmonics,
@@ -27,6 +28,7 @@ from navsense.environment.current import (
     Stratified,
     StratifiedGaussMarkov,
     TidalCurrent,
+    TidalEllipses,
     TideTable,
     Wander,
     opened,
@@ -95,6 +97,20 @@ KINDS: dict[str, tuple[str, VectorField]] = {
             ),
             math.radians(255.0),
             math.radians(69.0),
+        ),
+    ),
+    "tidal ellipses": (
+        """<tidal_ellipses mean="0.02 -0.01 0">
+        <ellipse name="M2" major="0.3" minor="-0.05" direction_deg="40" phase_deg="100"/>
+        <ellipse name="own" major="0.1" minor="0.1" direction_deg="0" phase_deg="90" speed_deg_per_hour="15"
+        greenwich="false"/></tidal_ellipses>""",
+        TidalEllipses(
+            (
+                Ellipse(Constituent.degrees("M2", 0.3, 100.0), -0.05, math.radians(40.0)),
+                Ellipse(Constituent.degrees("own", 0.1, 90.0, 15.0, greenwich=False), 0.1, 0.0),
+            ),
+            INSTANT,
+            (0.02, -0.01, 0.0),
         ),
     ),
     "boundary layer": (
@@ -259,6 +275,36 @@ WRONG: dict[str, tuple[str, str, int, str]] = {
         4,
         "<tidal> angle between flood and ebb (deg): 39",
     ),
+    "no date of ellipses": ("<tidal_ellipses/>", "", 4, "<tidal_ellipses>: without a date; needs one; give <navsense"),
+    "no ellipse": ("<tidal_ellipses/>", START, 4, "<tidal_ellipses> tidal constituents: none; must be one at least"),
+    "no axis": (
+        '<tidal_ellipses>\n<ellipse name="M2" major="0.3" phase_deg="0" direction_deg="0"/></tidal_ellipses>',
+        START,
+        5,
+        "<ellipse minor>: missing; must be given",
+    ),
+    "axes exchanged": (
+        """<tidal_ellipses>
+        <ellipse name="M2" major="0.1" minor="-0.3" phase_deg="0" direction_deg="0"/></tidal_ellipses>""",
+        START,
+        5,
+        "<ellipse> minor axis of M2 (m/s): -0.3; must be at most the major one, 0.1",
+    ),
+    "nameless ellipse": (
+        '<tidal_ellipses>\n<ellipse major="0.3" minor="0" phase_deg="0" direction_deg="0"/></tidal_ellipses>',
+        START,
+        5,
+        "<ellipse name>: missing; must be given",
+    ),
+    "M2 twice": (
+        "<tidal_ellipses>"
+        + 2 * '<ellipse name="M2" major="0.3" minor="0" phase_deg="0" direction_deg="0"/>'
+        + "</tidal_ellipses>",
+        START,
+        4,
+        "<tidal_ellipses> tidal constituent: M2; must be given once",
+    ),
+    "mean of one": ('<tidal_ellipses mean="0.1"/>', START, 4, "<tidal_ellipses mean>: 0.1; must be 3 finite numbers"),
     "grid": ('<grid file="no.csv"/>', "", 4, "<grid x>: missing; must be given"),
     "no bed": ('<boundary_layer thickness="1"><uniform>1 0 0</uniform></boundary_layer>', "", 4, "bed>: missing"),
     "inside": (
@@ -526,6 +572,7 @@ def test_described(load: Load, in_world: Text, kind: str) -> None:
         "stratified": "2 layers from 0 to 20 m",
         "wandering layers": "1 layers from 5 to 5 m that wander (layers): speed ",
         "tidal": "tide by M2, own from 2021-03-04 15:00:00+00:00, flood to 255 deg, ebb to 69 deg",
+        "tidal ellipses": "tidal ellipses of M2, own from 2021-03-04 15:00:00+00:00, mean 0.02 -0.01 0 m/s",
         "boundary layer": "in a boundary layer (bed -50 m, thickness 10 m, exponent 0.1): [Uniform",
         "profile": "times 1 at 0 m to 0.5 at 9 m: [Uniform",
     }

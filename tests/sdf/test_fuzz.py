@@ -52,7 +52,9 @@ FLOWING = """<sdf version="1.12" xmlns:navsense="https://navsense.org/sdf">
 <horizontal_angle degrees="true" mean="40" density="0.1"/></gauss_markov><boundary_layer bed="-50" thickness="10">
 <stratified outside="error"><layer depth="0">0.5 0 0</layer><layer depth="9">0.1 0 0</layer></stratified>
 <tidal flood_direction_deg="255" ebb_direction_deg="69"><constituent name="M2" amplitude="0.5" phase_deg="7"/></tidal>
-</boundary_layer><profile><factor depth="1">2</factor><uniform>0 0.1 0</uniform></profile></navsense:current>
+<tidal_ellipses mean="0.1 0 0"><ellipse name="S2" major="0.2" minor="0.1" direction_deg="3" phase_deg="7"/>
+</tidal_ellipses></boundary_layer>
+<profile><factor depth="1">2</factor><uniform>0 0.1 0</uniform></profile></navsense:current>
 <plugin name="c" filename="libdave_ocean_current_plugin.so"><namespace>h</namespace><constant_current><topic>v</topic>
 <velocity><mean>0.2</mean><max>2</max><mu>0.1</mu><noiseAmp>0.1</noiseAmp></velocity></constant_current>
 <tidal_oscillation><harmonic_constituents><M2><amp>0.5</amp><phase>7</phase><speed>28.984104</speed></M2>
@@ -139,9 +141,9 @@ ODD = [
 ]
 
 
-def refusal(path: Path) -> NavsenseError | None:
+def refusal(path: Path, missing: str = "refused") -> NavsenseError | None:
     try:
-        sdf.load(path)
+        sdf.load(path, missing=missing)
     except NavsenseError as error:
         return error
     return None
@@ -225,7 +227,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, str]],
         for name, text in files.items():
             (folder / name).write_bytes(text.encode("utf-8", "replace"))
         error = refusal(folder / "dive.sdf")
-        problems = getattr(error, "problems", ())
+        without_missing = refusal(folder / "dive.sdf", "listed")
+        assert error is not None or without_missing is None
+        problems = (*getattr(error, "problems", ()), *getattr(without_missing, "problems", ()))
         assert all(problem.where is not None and problem.where.path.startswith(str(folder)) for problem in problems)
         assert all(str(problem).count("\n") == 0 for problem in problems)
         return error

@@ -68,7 +68,7 @@ def test_without_a_place_on_earth_it_is_refused(refused: Refused, in_link: Text,
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (f"<navsat>{BODY}</navsat><gps/>", "<gps>: given beside it; is the older name of <navsat>; keep one of them"),
+        (f"<navsat>{BODY}</navsat><gps/>", "<gps>: given beside it; is another name of <navsat>; keep one of them"),
         ("<navsat><position/></navsat>", "<navsat><position>; is unknown here; did you mean position_sensing?"),
         ("<navsat><position_sensing><x/></position_sensing></navsat>", "<position_sensing><x>; is unknown here"),
         ("<navsat/><navsat/>", "<sensor><navsat>: given twice"),

@@ -8,7 +8,7 @@ import pytest
 
 import navsense as ns
 from navsense.errors import SdfError
-from navsense.sensors import AirPressure, Imu, Magnetometer
+from navsense.sensors import AirPressure, Depth, Imu, Magnetometer
 
 WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
 <navsense:signal name="temperature">300</navsense:signal><model name="m"><link name="l"><sensor
@@ -36,6 +36,21 @@ def test_a_part_gives_the_noise_that_the_file_does_not(tmp_path: Path) -> None:
     warm = spec(tmp_path, "air_pressure", '<navsense:part temperature="true">bmp388</navsense:part>')
     assert warm == AirPressure.from_part("bmp388", temperature=True)
     assert warm != AirPressure.from_part("bmp388")
+
+
+@pytest.mark.requirement("IMU-3", "PRS-1")
+def test_a_part_measures_the_pressure_of_water(tmp_path: Path) -> None:
+    """20 Pa of noise, 5000 / 3 Pa of turn-on bias, 0 to 30 bar, which a gauge says from the air's pressure on."""
+    found = spec(tmp_path, "depth", "<navsense:part>Bar30</navsense:part>")
+    assert found == Depth.from_part("bar30")
+    assert isinstance(found, Depth)
+    noise = found.pressure
+    assert (noise.stddev, noise.minimum, noise.maximum) == (20.0, 0.0, 3e6)
+    assert noise.bias_stddev == pytest.approx(5000.0 / 3.0)
+    block = "<depth><gauge>true</gauge><surface_pressure>100000</surface_pressure></depth>"
+    gauge = spec(tmp_path, "depth", f"{block}<navsense:part>bar30</navsense:part>")
+    assert isinstance(gauge, Depth)
+    assert (gauge.pressure.minimum, gauge.pressure.maximum, gauge.pressure.stddev) == (-1e5, 2.9e6, 20.0)
 
 
 @pytest.mark.parametrize(

@@ -224,6 +224,23 @@ def test_an_acoustic_altimeter(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
+@pytest.mark.parametrize(
+    ("kind", "last"),
+    [("ray", "scan"), ("lidar", "scan"), ("gpu_ray", "scan"), ("gpu_lidar", "scan"), ("sonar", "sonar")],
+)
+def test_default_topics_are_gazebos(load: Load, in_link: Text, kind: str, last: str) -> None:
+    """The last word of them: `tests/oracles/gazebo/README.md`. One that is taken falls back to it."""
+    block = "<ray><scan><horizontal><samples>1</samples></horizontal></scan><range><max>9</max></range></ray>"
+    if kind == "sonar":
+        block = "<sonar><max>9</max></sonar>"
+    bare = f'<sensor name="eye" type="{kind}">{block}</sensor>'
+    named = bare.replace("eye", "{}").replace("><", "><topic>x</topic><", 1)
+    world = load(in_link(bare + named.format("a") + named.format("b")))
+    path = "/world/ocean/model/auv/link/base/sensor"
+    assert [one.topic for one in world.sensors] == [f"{path}/eye/{last}", "/x", f"{path}/b/{last}"]
+
+
+@pytest.mark.requirement("DVU-2", "SDF-1")
 def test_a_sonar_of_gazebo_classic_looks_down(load: Load, in_world: Text) -> None:
     cone = '<sensor name="eye" type="sonar"><sonar><min>0.1</min><max>8</max><radius>0.5</radius></sonar></sensor>'
     world = load(in_world(robot(cone) + body("<plane/>")))

@@ -194,7 +194,7 @@ def test_plug_ins_are_named_wherever_they_stand(load: Load, in_world: Text) -> N
     def plugin(name: str) -> str:
         return f'<plugin name="{name}" filename="lib{name}.so"><plugin name="inner" filename="no.so"/></plugin>\n'
 
-    inside = plugin("d") + sensor(plugin("e")) + sensor(plugin("f"), "other", "dsros_dvl")
+    inside = plugin("d") + sensor(plugin("e")) + sensor(plugin("f"), "other", "camera")
     visual = f'<visual name="v"><geometry/>{plugin("g")}</visual>'
     model = f'<model name="m">\n{plugin("c")}<link name="l">\n{inside}{visual}</link></model>'
     world = load(in_world(f"<gui>{plugin('a')}</gui>{plugin('b')}{model}"))

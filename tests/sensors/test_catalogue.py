@@ -81,7 +81,9 @@ def test_every_figure_is_in_the_si_unit_of_its_name(name: str) -> None:
         assert key in FIGURES
         assert found.unit == expected(channel, key)
         assert len(found.values) == len(found.printed)
-        assert all(0 < value < math.inf for value in found.values)
+        least, *others = found.values
+        assert least > 0 or (key == "range" and least == 0 and others)
+        assert all(0 < value < math.inf for value in others)
         assert found.meaning or key != "turn_on_bias"
 
 
@@ -120,6 +122,8 @@ def test_every_part_says_how_it_errs(name: str) -> None:
         ("lis3mdl", "field", "noise_rms", 3.2e-7),
         ("mmc5983ma", "field", "resolution", 6.10352e-9),
         ("ms5611", "pressure", "noise_rms", 1.2),
+        ("bar30", "pressure", "noise_rms", 20.0),
+        ("bar30", "pressure", "turn_on_bias", 5000.0),
         ("stim300", "angular_velocity", "scale_factor_error", 5e-4),
     ],
 )
@@ -169,6 +173,7 @@ def test_the_units_against_those_of_scipy() -> None:
         "Pa": 1.0,
         "hPa": constants.hecto,
         "mbar": constants.bar * constants.milli,
+        "bar": constants.bar,
         "LSB/hPa": constants.hecto,
         "Pa/K": 1.0,
         "rad": 1.0,
@@ -222,6 +227,7 @@ def test_density_and_deviation_of_a_sheet_agree(name: str, channel: str, bandwid
 def test_axes_that_differ_keep_their_own_figures() -> None:
     assert figure("bmi088", "linear_acceleration", "noise_density").printed == (160.0, 160.0, 190.0)
     assert figure("bmp388", "pressure", "range").values == (30000.0, 125000.0)
+    assert figure("bar30", "pressure", "range").values == (0.0, 3e6)
     assert figure("bmp388", "pressure", "noise_rms").values == (1.2,)
     assert len(figure("bmi088", "angular_velocity", "output_rate").values) == 1
 
@@ -279,6 +285,18 @@ def test_a_sheet_that_is_wrong_is_refused_with_its_place(tmp_path: Path, old: st
     with pytest.raises(SensorError, match=told) as raised:
         catalogue.read(path)
     assert str(raised.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(("value", "good"), [("[0, 30]", True), ("[30, 0]", False), ("[0, 0]", False), ("30", False)])
+def test_the_range_of_a_pressure_has_two_ends(tmp_path: Path, value: str, good: bool) -> None:
+    path = tmp_path / "a.toml"
+    rows = f'[pressure]\nrange = {{ value = {value}, unit = "bar", source = "sheet" }}\n'
+    path.write_text(GOOD + rows, encoding="utf-8")
+    if good:
+        assert catalogue.read(path).figures["pressure"]["range"].values == (0.0, 3e6)
+        return
+    with pytest.raises(SensorError, match=r"pressure.range: .*; must be two numbers from 0 on, the lower one first"):
+        catalogue.read(path)
 
 
 def test_a_turn_on_bias_says_what_it_means(tmp_path: Path) -> None:

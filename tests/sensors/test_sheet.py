@@ -11,13 +11,14 @@ import pytest
 
 from navsense.errors import SensorError, UnknownNameError
 from navsense.messages.kalibr import kalibr
-from navsense.sensors import AirPressure, Imu, Magnetometer, catalogue
+from navsense.sensors import AirPressure, Depth, Imu, Magnetometer, catalogue
 from navsense.sensors.catalogue.sheet import noises
 
-KINDS: dict[str, type[Imu | Magnetometer | AirPressure]] = {
+KINDS: dict[str, type[Imu | Magnetometer | AirPressure | Depth]] = {
     "imu": Imu,
     "magnetometer": Magnetometer,
     "air_pressure": AirPressure,
+    "depth": Depth,
 }
 
 

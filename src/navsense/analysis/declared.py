@@ -7,13 +7,14 @@ For each line of `TERMS` the sensor's sheet is left with the line's fields alone
 reads through its own `ideal` and `measure`, and the figures are estimated from reading less ideal. The deviation of a
 row is (measured - declared) / standard error; beyond `LIMIT` of it the row is wrong. Every rate, line and run has draws
 of its own. Everything is physical, whatever the sheet's fidelity. What shows in motion only is read from a sensor that
-moves (`estimates.MovedTerm`).
+moves (`estimates.MovedTerm`), what limits would hide from one without limits (`Limited`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from navsense.analysis import estimates, triads
 from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 from navsense.environment.base import Environment
 from navsense.environment.signal import Signal
+from navsense.environment.terrain.primitives import Sphere
+from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.errors import AnalysisError
 from navsense.geodesy import Origin
@@ -47,8 +50,13 @@ CURRENT = (-20.0, 80.0)
 FEWEST_SAMPLES, FEWEST_RUNS = 1000, 100
 """However little effort is made."""
 
+SHELL_RADIUS = 100.0
+"""Metres from the world's origin to what a range sensor meets wherever it looks: far more than its errors come to."""
+
 TERMS: tuple[Term | MovedTerm, ...] = (*estimates.TERMS, *triads.TERMS)
 """All that is measured of a sensor."""
+
+_SHELL = Scene((Body("shell", Sphere(SHELL_RADIUS)),))
 
 SMALL = 1e-6
 """Of an output whose noise acts on other values: how far it is moved to see how much of these that is."""
@@ -103,6 +111,15 @@ class Channel:
         return abs(float(away[0])) / SMALL * max(size, DIGITS)
 
 
+@runtime_checkable
+class Limited(Protocol):
+    """A sensor that gives no number where an error leaves its limits."""
+
+    def unlimited(self) -> Sensor:
+        """Return a sheet with the same errors that has no limits."""
+        ...
+
+
 def channels(spec: Sensor) -> Iterator[Channel]:
     """Yield the channels of a sensor, in the order of its outputs."""
     noises, elsewhere = spec.noise(), spec.acted_on if isinstance(spec, Indirect) else {}
@@ -114,9 +131,9 @@ def channels(spec: Sensor) -> Iterator[Channel]:
 
 
 def _suffix(output: Output, axis: int) -> str:
-    if output.axes <= 1:
+    if output.size == 1:
         return ""
-    return f".{'xyz'[axis]}" if output.axes == 3 else f".{axis}"
+    return f".{'xyz'[axis]}" if output.shape == (3,) else f".{axis}"
 
 
 def isolated(spec: Sensor, names: Sequence[str]) -> Sensor:
@@ -145,7 +162,7 @@ def surroundings(count: int, rate: float) -> Environment:
     """Return where the sensor stands or moves for `count` samples at `rate` (Hz)."""
     ends = (0.0, max(count - 1, 1) / rate)
     signals = {TEMPERATURE: Signal(ends, WARMING), MOTORS: Signal(ends, CURRENT)}
-    return Environment(origin=ORIGIN, water=Water(), signals=signals)
+    return Environment(origin=ORIGIN, water=Water(), scene=_SHELL, signals=signals)
 
 
 @dataclass(frozen=True)
@@ -259,10 +276,11 @@ def table(
     none.
     """
     rows: list[Row] = []
+    free = spec.unlimited() if isinstance(spec, Limited) else spec
     for rate in map(checked_rate, rates):
         for term in terms:
             if isinstance(term, Term):
-                rows += _standing(spec, term, rate, checked_seed(seed), effort)
+                rows += _standing(free, term, rate, checked_seed(seed), effort)
             else:
-                rows += _in_motion(spec, term, rate, checked_seed(seed))
+                rows += _in_motion(free, term, rate, checked_seed(seed))
     return rows

@@ -386,14 +386,15 @@ def ones(_noise: Noise, _axis: int, count: int) -> FloatArray:
 
 
 def beyond(noise: Noise, _axis: int, count: int) -> FloatArray:
-    """Return ideal values on both sides, ten times as far as the limits."""
+    """Return ideal values beyond the limits that there are, ten times as far, and 0 where there is none."""
     far = 10.0 * max(abs(limit) for limit in (noise.minimum, noise.maximum, 1.0) if math.isfinite(limit))
-    return np.where(np.arange(count) % 2 == 0, -far, far)
+    low, high = (far if math.isfinite(limit) else 0.0 for limit in (noise.minimum, noise.maximum))
+    return np.where(np.arange(count) % 2 == 0, -low, high)
 
 
 def staircase(noise: Noise, _axis: int, count: int) -> FloatArray:
-    """Return ideal values that are a third of the precision apart."""
-    return np.asarray((np.arange(count) - 0.5 * count) * (noise.precision / 3.0))
+    """Return ideal values from 0 on that are a third of the precision apart."""
+    return np.asarray(np.arange(count) * (noise.precision / 3.0))
 
 
 _TIME = "dynamic_bias_correlation_time"

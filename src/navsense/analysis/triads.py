@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from navsense.analysis import depths
+from navsense.analysis import depths, ranges
 from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 from navsense.geodesy import EARTH_RATE
 from navsense.motion.base import Motion
@@ -392,5 +392,6 @@ TERMS: tuple[Term | MovedTerm, ...] = (
     MovedTerm("earth", earth, 500, _on_earth, tumbling),
     MovedTerm("iron", iron, 500, _ironed, tumbling),
     *depths.TERMS,
+    *ranges.TERMS,
 )
-"""How each figure of a sheet that is no `Noise` is measured; that of a depth sensor is in `depths`."""
+"""How each figure of a sheet that is no `Noise` is measured; depth and range sensors have files of their own."""

@@ -17,7 +17,6 @@ import os
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,12 +24,10 @@ import numpy as np
 from navsense.calibration.checks import checked_field, checked_rotation
 from navsense.calibration.result import Calibration
 from navsense.compiled import kernel
-from navsense.errors import CalibrationError, Where
+from navsense.errors import CalibrationError
 from navsense.rotation import rotate
+from navsense.sheet import checked_target, save, sheet
 from navsense.typing import FloatArray, Quaternions, Vectors
-
-SUFFIXES = (".png", ".svg", ".pdf")
-"""What pictures are written as."""
 
 MOST_POINTS = 3000
 """Readings that are drawn, evenly chosen; more would be one blot."""
@@ -52,6 +49,9 @@ NORMAL_MEDIAN = 0.6744897501960817
 
 BESIDE = 100
 """Characters of a line of the title that have room beside the legend."""
+
+WIDTH = 12.0
+"""Inches of a sheet."""
 
 TICKS = 6
 """Intervals of an axis at most, so that its numbers have room."""
@@ -79,7 +79,7 @@ def draw(
     turns = None if rotation_ws is None else checked_rotation(rotation_ws, rows.shape[0])
     if not 0.0 <= noise < math.inf:
         raise CalibrationError("noise", noise, allowed="must be from 0 up, and finite")
-    target, figure = _target(path), _figure(8.0)
+    target, figure = checked_target(path, CalibrationError), sheet(WIDTH, 8.0, CalibrationError)
     if calibration.unit is None:  # the strength may be in one all the same, and the picture has but one
         calibration = replace(calibration, strength=None)
     pure = calibration.apply(rows)
@@ -91,7 +91,7 @@ def draw(
     _lengths(figure.add_subplot(grid[1, :4]), rows, pure, calibration)
     _histogram(figure.add_subplot(grid[1, 4:]), residuals(rows, calibration, turns), calibration, noise)
     figure.suptitle(_title(calibration), x=0.01, ha="left", fontsize=11)
-    _save(figure, target)
+    save(figure, target, CalibrationError)
 
 
 def draw_refused(path: str | os.PathLike[str], field: Vectors, reason: str, *, unit: str | None = "T") -> None:
@@ -100,7 +100,7 @@ def draw_refused(path: str | os.PathLike[str], field: Vectors, reason: str, *, u
     Raises `CalibrationError` as `draw` does.
     """
     rows = checked_field(field)
-    target, figure = _target(path), _figure(4.8)
+    target, figure = checked_target(path, CalibrationError), sheet(WIDTH, 4.8, CalibrationError)
     factor, name, _, _ = _shown(unit)
     some = factor * rows[_some(rows.shape[0])]
     for axes, (first, second) in zip(figure.subplots(1, 3), ((0, 1), (0, 2), (1, 2)), strict=True):
@@ -109,7 +109,7 @@ def draw_refused(path: str | os.PathLike[str], field: Vectors, reason: str, *, u
         _dress(axes, first, second, name)
     why = textwrap.fill(f"{rows.shape[0]} readings, not calibrated: {reason}", 150).replace("$", r"\$")
     figure.suptitle(why, x=0.01, ha="left", fontsize=10)
-    _save(figure, target)
+    save(figure, target, CalibrationError)
 
 
 def _title(calibration: Calibration) -> str:
@@ -118,41 +118,6 @@ def _title(calibration: Calibration) -> str:
     verdict = "ok" if calibration.verdict.ok else f"poor: {reasons}"
     text = f"{calibration.method}, {calibration.count} readings, verdict {verdict}"
     return textwrap.fill(text, BESIDE).replace("$", r"\$")
-
-
-def check_drawing() -> None:
-    """Raise `CalibrationError` where matplotlib is not there."""
-    try:
-        import matplotlib.figure  # noqa: F401 - whether it can be
-    except ImportError as error:
-        raise CalibrationError("a picture needs matplotlib", remedy="pip install 'navsense[picture]'") from error
-
-
-def _target(path: str | os.PathLike[str]) -> Path:
-    """Return where a picture goes. Raises `CalibrationError` for another suffix."""
-    target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
-        raise CalibrationError("picture", str(path), allowed=f"must end in {', '.join(SUFFIXES)}")
-    return target
-
-
-def _figure(height: float) -> Any:
-    """Return an empty sheet of this height (in). Raises `CalibrationError` where matplotlib is not there."""
-    check_drawing()
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(12.0, height), layout="constrained")
-
-
-def _save(figure: Any, target: Path) -> None:
-    """Write a sheet. Raises `CalibrationError` where it cannot be written."""
-    try:
-        figure.savefig(target, dpi=110)
-    except OSError as error:
-        remedy = "choose a folder that is there and may be written to"
-        raise CalibrationError(
-            "picture", error.strerror or str(error), where=Where(str(target)), remedy=remedy
-        ) from error
 
 
 def residuals(field: Vectors, calibration: Calibration, rotation_ws: Quaternions | None = None) -> FloatArray:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import TypeAlias
 
 from navsense.messages import generic
 from navsense.messages.base import Part
 from navsense.messages.cdr import Message
+from navsense.pose import Pose
 from navsense.sensors import SENSORS
 from navsense.series import Reading
+from navsense.typing import Times
 from navsense.world import MountedSensor
 
 _FILES = {kind.type: import_module(f"navsense.messages.{kind.type}") for kind in SENSORS}
@@ -19,15 +22,35 @@ ENCODERS: Mapping[str, Callable[[MountedSensor, Part], Message]] = {
 }
 """Sensor type -> `message` of the file named after it; a type that is not here is written by `generic`."""
 
-COMPANIONS: Mapping[str, Mapping[str, Callable[[MountedSensor, Part], Message]]] = {
+Encoder: TypeAlias = Callable[[MountedSensor, Part], Message]
+
+COMPANIONS: Mapping[str, Mapping[str, Encoder]] = {
     kind: module.COMPANIONS for kind, module in _FILES.items() if "COMPANIONS" in vars(module)
 }
 """Sensor type -> `COMPANIONS` of the file named after it: messages beside the one of its own topic."""
+
+CHOSEN: Mapping[str, Callable[[MountedSensor, Part], Mapping[str, Encoder]]] = {
+    kind: module.companions for kind, module in _FILES.items() if "companions" in vars(module)
+}
+"""Sensor type -> `companions` of the file named after it: the same where they go by the sheet or the series."""
+
+ABOUT: Mapping[str, Callable[[Reading], Times]] = {
+    kind: module.about for kind, module in _FILES.items() if "about" in vars(module)
+}
+"""Sensor type -> `about` of the file named after it: the instants that its readings are about."""
+
+FRAMES: Mapping[str, Callable[[MountedSensor], Mapping[str, Pose]]] = {
+    kind: module.frames for kind, module in _FILES.items() if "frames" in vars(module)
+}
+"""Sensor type -> `frames` of the file named after it: those that its messages name."""
 
 GZ_ENCODERS: Mapping[str, Callable[[MountedSensor, Reading, int], list[bytes]]] = {
     kind: module.gz_messages for kind, module in _FILES.items()
 }
 """Sensor type -> `gz_messages` of the file named after it: a reading as Gazebo's messages, numbered."""
+
+GZ_TYPES: Mapping[str, str] = {kind: module.GZ_TYPE for kind, module in _FILES.items()}
+"""Sensor type -> `GZ_TYPE` of the file named after it: the full name of these messages."""
 
 
 def for_sensor(sensor: MountedSensor, part: Part = "reading", beside: str = "") -> Message:
@@ -36,10 +59,38 @@ def for_sensor(sensor: MountedSensor, part: Part = "reading", beside: str = "") 
     Raise `SinkError` for a sheet of a wrong kind.
     """
     if beside:
-        return COMPANIONS[sensor.spec.type][beside](sensor, part)
+        return companions(sensor, part)[beside](sensor, part)
     return ENCODERS.get(sensor.spec.type, generic.message)(sensor, part)
 
 
-def topics_beside(sensor: MountedSensor) -> tuple[str, ...]:
-    """Return what is put behind a sensor's topic for each message that it has: nothing for its own, then companions."""
-    return ("", *COMPANIONS.get(sensor.spec.type, ()))
+def companions(sensor: MountedSensor, part: Part = "reading") -> Mapping[str, Encoder]:
+    """Return the messages beside the one of a sensor's own topic, by what `topic_beside` makes of their names.
+
+    Raise `SinkError` for a sheet of a wrong kind.
+    """
+    kind = sensor.spec.type
+    return CHOSEN[kind](sensor, part) if kind in CHOSEN else COMPANIONS.get(kind, {})
+
+
+def topics_beside(sensor: MountedSensor, part: Part = "reading") -> tuple[str, ...]:
+    """Return a name for each message of one of a sensor's series: nothing for its own, then its companions'."""
+    return ("", *companions(sensor, part))
+
+
+def topic_beside(topic: str, beside: str) -> str:
+    """Return the topic of a companion: its name behind the sensor's own, or by itself where it begins with two slashes.
+
+    Of those one is left: `//a/b` is `/a/b`, whatever the sensor's topic.
+    """
+    return beside[1:] if beside.startswith("//") else topic + beside
+
+
+def about(reading: Reading) -> Times | None:
+    """Return the instants (n,) s that a reading's messages are about; None where those are its own times."""
+    return ABOUT[reading.type](reading) if reading.type in ABOUT else None
+
+
+def frames(sensor: MountedSensor) -> Mapping[str, Pose]:
+    """Return the frames that a sensor's messages name and that are not as it is itself, posed in its own."""
+    kind = sensor.spec.type
+    return FRAMES[kind](sensor) if kind in FRAMES else {}

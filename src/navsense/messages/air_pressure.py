@@ -17,6 +17,7 @@ from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
 TYPE = "sensor_msgs/msg/FluidPressure"
+GZ_TYPE = "gz.msgs.FluidPressure"
 
 
 Kind = type[AirPressure] | type[Depth]

@@ -16,6 +16,7 @@ from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
 TYPE = "ros_gz_interfaces/msg/Altimeter"
+GZ_TYPE = "gz.msgs.Altimeter"
 NAMES = ("vertical_position", "vertical_velocity", "vertical_reference")
 
 

@@ -7,14 +7,17 @@ from typing import Literal, TypeAlias, TypeVar
 import numpy as np
 
 from navsense.errors import SinkError
-from navsense.series import Reading
-from navsense.typing import IntArray
+from navsense.series import Reading, nanoseconds
+from navsense.typing import IntArray, Times
 from navsense.world import MountedSensor
 
 Part: TypeAlias = Literal["reading", "ideal", "bias"]
 """Which of a reading's three series a message carries: what the instrument says, the truth, the hidden slow error."""
 
 Sheet = TypeVar("Sheet")
+
+AGE = "age"
+"""Beside the arrays of a series whose messages are about earlier instants: how much earlier (n,) s."""
 
 GLOBAL_TIME = "global time"
 """The name of the clock of a sensor that has none."""
@@ -55,16 +58,17 @@ def stamp_error(clock: str, seconds: float) -> SinkError:
     )
 
 
-def stamps(reading: Reading, clock: str) -> IntArray:
-    """Return what the sensor's clock showed at each row, in integer nanoseconds.
+def stamps(reading: Reading, clock: str, about: Times | None = None) -> IntArray:
+    """Return what the sensor's clock showed at each row, or at the instants `about` (n,) s, in integer nanoseconds.
 
-    Raise `SinkError` that names `clock` where that is not finite or beyond all formats.
+    It is off by the same then as at the row. Raise `SinkError` that names `clock` where a stamp is not finite or
+    beyond all formats.
     """
-    shown = reading.time + reading.clock_error
+    shown = (reading.time if about is None else about) + reading.clock_error
     far = ~(np.abs(shown) <= 2.0 * SEC_MAX)
     if far.any():
         raise stamp_error(clock, float(shown[far][0]))
-    return reading.stamp
+    return nanoseconds(reading.epoch, shown)
 
 
 def variances(part: Part, *deviations: float) -> tuple[float, ...]:

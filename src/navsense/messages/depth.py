@@ -18,6 +18,7 @@ from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
 DEPTH_TYPE = "geometry_msgs/msg/PointStamped"
+GZ_TYPE = air_pressure.GZ_TYPE
 
 
 def message(sensor: MountedSensor, part: Part) -> Message:

@@ -24,7 +24,7 @@ def type_name(sensor_type: str) -> str:
 
 def _field(output: Output) -> str:
     """Return the line of one array in a definition."""
-    return f"float64[{output.axes}] {output.name}" if output.axes else f"float64 {output.name}"
+    return f"float64[{output.size}] {output.name}" if output.axes else f"float64 {output.name}"
 
 
 def message(sensor: MountedSensor, _part: Part) -> Message:
@@ -42,7 +42,9 @@ def message(sensor: MountedSensor, _part: Part) -> Message:
         set_stamp(rows, stamp, clock)
         for output in outputs:
             if output.name in arrays:
-                rows[output.name] = arrays[output.name].reshape(stamp.shape[0], *output.shape)
+                rows[output.name] = arrays[output.name].reshape(
+                    stamp.shape[0], *((output.size,) if output.axes else ())
+                )
             else:
                 rows[output.name] = float("nan")
 

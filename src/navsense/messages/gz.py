@@ -19,9 +19,14 @@ from navsense.series import Reading
 VARINT, WIDE, BYTES = 0, 1, 2
 """Wire types of protobuf."""
 
+SHORT = tuple(bytes((value,)) for value in range(0x80))
+"""Integers of one byte: nearly all tags and lengths."""
+
 
 def varint(value: int) -> bytes:
     """Return an integer in seven bits a byte; negative ones as 64-bit two's complement."""
+    if 0 <= value <= 0x7F:
+        return SHORT[value]
     value &= 0xFFFFFFFFFFFFFFFF
     out = bytearray()
     while value > 0x7F:

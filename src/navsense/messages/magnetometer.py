@@ -14,6 +14,7 @@ from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
 TYPE = "sensor_msgs/msg/MagneticField"
+GZ_TYPE = "gz.msgs.Magnetometer"
 
 
 def message(sensor: MountedSensor, part: Part) -> Message:

@@ -20,6 +20,7 @@ from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
 TYPE = "sensor_msgs/msg/NavSatFix"
+GZ_TYPE = "gz.msgs.NavSat"
 VELOCITY_TYPE = "geometry_msgs/msg/TwistStamped"
 ERROR_TYPE = "geometry_msgs/msg/Vector3Stamped"
 

@@ -21,6 +21,7 @@ from navsense.typing import AnyArray, FloatArray, IntArray
 from navsense.world import MountedSensor
 
 TYPE = "sensor_msgs/msg/Range"
+GZ_TYPE = "gz.msgs.LaserScan"
 
 ULTRASOUND, INFRARED = 0, 1
 """Values of `Range.radiation_type`."""

@@ -1,6 +1,9 @@
-"""The ROS 2 message definitions that navsense writes, as data: field types and names, in wire order.
+"""The message definitions that navsense writes, as data: constants, field types and names, in wire order.
 
-`text` joins a type and all that it needs into the one text that recordings carry (`ros2msg`).
+`DEFINITIONS` has them as ROS 2 does, `ROS1` as ROS 1 does: a stamp is its `time`, a header is numbered, nothing else
+differs. `text` joins a type and all that it needs into the one text that recordings carry: `ros2msg`, and of `ROS1`
+what a ROS 1 bag has for a connection. Constants stand here because a type's sum in ROS 1 is made of them too.
+Sources: common_interfaces and ros_gz (ROS 2); uuv_simulator, ds_msgs of Woods Hole, marine_msgs of APL.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ DEFINITIONS: Mapping[str, str] = {
     "geometry_msgs/msg/PoseWithCovariance": "geometry_msgs/Pose pose\nfloat64[36] covariance",
     "geometry_msgs/msg/Twist": "geometry_msgs/Vector3 linear\ngeometry_msgs/Vector3 angular",
     "geometry_msgs/msg/TwistWithCovariance": "geometry_msgs/Twist twist\nfloat64[36] covariance",
+    "geometry_msgs/msg/TwistWithCovarianceStamped": "std_msgs/Header header\ngeometry_msgs/TwistWithCovariance twist",
     "geometry_msgs/msg/Accel": "geometry_msgs/Vector3 linear\ngeometry_msgs/Vector3 angular",
     "geometry_msgs/msg/AccelStamped": "std_msgs/Header header\ngeometry_msgs/Accel accel",
     "geometry_msgs/msg/Transform": "geometry_msgs/Vector3 translation\ngeometry_msgs/Quaternion rotation",
@@ -45,19 +49,89 @@ DEFINITIONS: Mapping[str, str] = {
     ),
     "sensor_msgs/msg/FluidPressure": "std_msgs/Header header\nfloat64 fluid_pressure\nfloat64 variance",
     "sensor_msgs/msg/Range": (
+        "uint8 ULTRASOUND=0\nuint8 INFRARED=1\n"
         "std_msgs/Header header\nuint8 radiation_type\n"
         "float32 field_of_view\nfloat32 min_range\nfloat32 max_range\nfloat32 range"
     ),
-    "sensor_msgs/msg/NavSatStatus": "int8 status\nuint16 service",
+    "sensor_msgs/msg/NavSatStatus": (
+        "int8 STATUS_NO_FIX=-1\nint8 STATUS_FIX=0\nint8 STATUS_SBAS_FIX=1\nint8 STATUS_GBAS_FIX=2\n"
+        "uint16 SERVICE_GPS=1\nuint16 SERVICE_GLONASS=2\nuint16 SERVICE_COMPASS=4\nuint16 SERVICE_GALILEO=8\n"
+        "int8 status\nuint16 service"
+    ),
     "sensor_msgs/msg/NavSatFix": (
+        "uint8 COVARIANCE_TYPE_UNKNOWN=0\nuint8 COVARIANCE_TYPE_APPROXIMATED=1\n"
+        "uint8 COVARIANCE_TYPE_DIAGONAL_KNOWN=2\nuint8 COVARIANCE_TYPE_KNOWN=3\n"
         "std_msgs/Header header\nsensor_msgs/NavSatStatus status\n"
         "float64 latitude\nfloat64 longitude\nfloat64 altitude\n"
         "float64[9] position_covariance\nuint8 position_covariance_type"
     ),
     "geometry_msgs/msg/Vector3Stamped": "std_msgs/Header header\ngeometry_msgs/Vector3 vector",
     "geometry_msgs/msg/TwistStamped": "std_msgs/Header header\ngeometry_msgs/Twist twist",
+    "std_msgs/msg/Bool": "bool data",
+    "geometry_msgs/msg/PoseStamped": "std_msgs/Header header\ngeometry_msgs/Pose pose",
+    "geometry_msgs/msg/Point32": "float32 x\nfloat32 y\nfloat32 z",
+    "sensor_msgs/msg/ChannelFloat32": "string name\nfloat32[] values",
+    "sensor_msgs/msg/PointCloud": (
+        "std_msgs/Header header\ngeometry_msgs/Point32[] points\nsensor_msgs/ChannelFloat32[] channels"
+    ),
+    "uuv_sensor_ros_plugins_msgs/msg/DVLBeam": (
+        "float64 range\nfloat64 range_covariance\nfloat64 velocity\nfloat64 velocity_covariance\n"
+        "geometry_msgs/PoseStamped pose"
+    ),
+    "uuv_sensor_ros_plugins_msgs/msg/DVL": (
+        "std_msgs/Header header\ngeometry_msgs/Vector3 velocity\nfloat64[9] velocity_covariance\nfloat64 altitude\n"
+        "uuv_sensor_ros_plugins_msgs/DVLBeam[] beams"
+    ),
+    "ds_core_msgs/msg/DsHeader": "builtin_interfaces/Time io_time\nuint8[16] source_uuid",
+    "ds_sensor_msgs/msg/Dvl": (
+        "uint8 DVL_MODE_BOTTOM=1\nuint8 DVL_MODE_WATER=2\n"
+        "uint8 DVL_COORD_BEAM=0\nuint8 DVL_COORD_INSTRUMENT=1\nuint8 DVL_COORD_SHIP=2\nuint8 DVL_COORD_EARTH=3\n"
+        "uint8 DVL_TYPE_PISTON=0\nuint8 DVL_TYPE_PHASED_ARRAY=1\n"
+        "std_msgs/Header header\nds_core_msgs/DsHeader ds_header\nfloat64 dvl_time\n"
+        "geometry_msgs/Vector3 velocity\nfloat64[9] velocity_covar\n"
+        "float64 altitude\nfloat64 course_gnd\nfloat64 speed_gnd\nuint8 num_good_beams\nfloat32 speed_sound\n"
+        "geometry_msgs/Vector3[4] beam_unit_vec\nfloat64[4] range\nfloat32[4] range_covar\nfloat32[4] beam_quality\n"
+        "float32[4] raw_velocity\nfloat32[4] raw_velocity_covar\n"
+        "uint8 velocity_mode\nuint8 coordinate_mode\nuint8 dvl_type"
+    ),
+    "ds_sensor_msgs/msg/Range3D": (
+        "uint8 RANGE_INDETERMINANT=0\nuint8 RANGE_LOW=1\nuint8 RANGE_HIGH=2\nuint8 RANGE_VALID=3\n"
+        "geometry_msgs/PointStamped range\nfloat32 range_quality\nuint8 range_validity"
+    ),
+    "ds_sensor_msgs/msg/Ranges3D": (
+        "uint8 SOUNDSPEED_CORRECTION_NORMAL=0\nuint8 SOUNDSPEED_CORRECTION_PHASEDARRAYDVL=1\n"
+        "std_msgs/Header header\nds_core_msgs/DsHeader ds_header\n"
+        "ds_sensor_msgs/Range3D[] ranges\nuint8 soundspeed_correction_type"
+    ),
+    "marine_acoustic_msgs/msg/Dvl": (
+        "uint8 DVL_MODE_BOTTOM=1\nuint8 DVL_MODE_WATER=2\nuint8 DVL_TYPE_PISTON=0\nuint8 DVL_TYPE_PHASED_ARRAY=1\n"
+        "std_msgs/Header header\nuint8 velocity_mode\nuint8 dvl_type\n"
+        "geometry_msgs/Vector3 velocity\nfloat64[9] velocity_covar\n"
+        "float64 altitude\nfloat64 course_gnd\nfloat64 speed_gnd\nuint8 num_good_beams\nfloat32 sound_speed\n"
+        "bool beam_ranges_valid\nbool beam_velocities_valid\n"
+        "geometry_msgs/Vector3[4] beam_unit_vec\nfloat64[4] range\nfloat32[4] range_covar\nfloat32[4] beam_quality\n"
+        "float32[4] beam_velocity\nfloat32[4] beam_velocity_covar"
+    ),
 }
-"""Full type name -> one `type name` a line."""
+"""Full type name -> one `type name` a line; a constant is a `type NAME=value`."""
+
+TIME = "builtin_interfaces/Time"
+"""What ROS 1 calls `time`, a primitive."""
+
+HEADER = "std_msgs/msg/Header"
+"""What ROS 1 numbers."""
+
+
+def ros1(definitions: Mapping[str, str]) -> dict[str, str]:
+    """Return definitions of ROS 2 as ROS 1 has them, by the same names."""
+    kept = {
+        kind: body.replace(TIME, "time") for kind, body in definitions.items() if kind != TIME.replace("/", "/msg/")
+    }
+    return kept | ({HEADER: f"uint32 seq\n{kept[HEADER]}"} if HEADER in kept else {})
+
+
+ROS1: Mapping[str, str] = ros1(DEFINITIONS)
+"""The same in ROS 1."""
 
 SEPARATOR = "=" * 80
 """The line that `ros2msg` texts have between two definitions."""
@@ -76,9 +150,11 @@ class Field:
 
 
 def fields(definition: str) -> tuple[Field, ...]:
-    """Return the fields of one definition text, in order; type names become full (`pkg/msg/Type`)."""
+    """Return the fields of one definition text, in order, without constants; types become full (`pkg/msg/Type`)."""
     found = []
     for line in definition.splitlines():
+        if "=" in line:
+            continue
         kind, name = line.split()
         length: int | None = None
         if kind.endswith("]"):
@@ -90,7 +166,7 @@ def fields(definition: str) -> tuple[Field, ...]:
 
 
 def text(name: str, definitions: Mapping[str, str] = DEFINITIONS) -> str:
-    """Return the `ros2msg` schema of a full type name: its own definition, then each one that it needs, once."""
+    """Return the text of a full type name: its own definition, then each one that it needs, once."""
     needed: list[str] = []
 
     def collect(kind: str) -> None:

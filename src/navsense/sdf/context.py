@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from navsense.errors import NavsenseError, SdfError, Where
+from navsense.errors import NavsenseError, SdfError, Where, show
 from navsense.sdf.read import PREFIX, Element
+from navsense.sdf.search import MissingError
 from navsense.world import Note
 
 MOST_PROBLEMS = 1000
@@ -19,8 +20,7 @@ PLUGIN = "plug-ins of other programs are not run"
 PLUGINS_LATER = {
     "libdave_ocean_current_model_plugin.so": "every vehicle feels its world's current; noise of its own is not added",
     "gz-sim-hydrodynamics-system": "forces are not simulated; of it the current alone is read",
-    "libuuv_gazebo_ros_dvl_plugin.so": "the DVL is not simulated yet",
-    "libdsros_ros_dvl.so": "the DVL is not simulated yet",
+    "libdsros_ros_dvl.so": 'is read in a <sensor type="dsros_dvl">',
 }
 """File of a plug-in -> why it is not acted on yet."""
 
@@ -50,6 +50,7 @@ class Place:
 class Context:
     """A file while it is read, with those it includes; `fidelity` is what the caller asked for.
 
+    `without_missing` is true where the caller wants the world without what is not found.
     `versions` holds the y of SDF version 1.y by file, in the order in which they were read. `found` counts the
     problems; `incomplete` is true where names may stand in a file that could not be included. A problem or note that
     says the same of the same place, as that of a file included twice, is kept once.
@@ -57,6 +58,7 @@ class Context:
 
     path: str
     fidelity: str | None = None
+    without_missing: bool = False
     versions: dict[str, int] = field(default_factory=dict)
     found: int = 0
     incomplete: bool = False
@@ -98,6 +100,10 @@ class Context:
     def note(self, kind: str, what: str, reason: str, where: Where | None) -> None:
         """Keep a note."""
         self._notes.setdefault(Note(kind, what, reason, where))
+
+    def leave_out(self, error: MissingError, effect: str) -> None:
+        """Note a file that is not found and left out, and what its absence does."""
+        self.note("warning", f"{error.what}: {show(error.value)}", f"{error.reason}; {effect}", error.where)
 
     def _order(self) -> Callable[[Where | None], tuple[int, int]]:
         """Return what says where a place comes among the files and lines that were read; of no file, last."""

@@ -29,6 +29,9 @@ from navsense.sdf.values import refusal
 from navsense.sensors import SENSORS
 from navsense.world import CurrentTopic, MountedSensor, Solid, World
 
+MISSING = ("refused", "listed")
+"""What may become of files that are not found."""
+
 
 def load(
     file: str | os.PathLike[str],
@@ -37,6 +40,7 @@ def load(
     fidelity: str | None = None,
     sensors: Sequence[type[OwnSensor]] = (),
     xacro: Mapping[str, str] | None = None,
+    missing: str = MISSING[0],
 ) -> World:
     """Return the world of an SDF file (1.4 to 1.12), or its one model in a world of SDF's defaults.
 
@@ -50,6 +54,10 @@ def load(
     `sensors` are one's own kinds of sensor, known for this file beside navsense's and those that installed packages
     announce under the entry point `navsense.sensors`; a type named again replaces the one before.
 
+    `missing` says what becomes of models, meshes and heightmaps that are not on this machine: "refused", an error that
+    names them all, or "listed", the world without them, each named in its `notes`, as are the joints that end in one.
+    A pose or frame that refers to one is an error still, and so is a moving model whose canonical link may be in one.
+
     `fidelity`, "physical" or "classic", overrides what the file says for every noise in it. What is not supported is
     listed in the world's `notes`.
 
@@ -58,8 +66,10 @@ def load(
     """
     if fidelity is not None and fidelity not in FIDELITIES:
         raise SdfError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")
+    if missing not in MISSING:
+        raise SdfError("missing", missing, allowed=f"must be one of {', '.join(MISSING)}")
     name = os.fspath(file)
-    context = Context(name, fidelity)
+    context = Context(name, fidelity, without_missing=missing == "listed")
     try:
         search = search_of(path)
         root = Includes(context, search, arguments=xacro or {}).root(name)
@@ -124,7 +134,10 @@ def _filled(context: Context, name: str, scope: Scope, search: Search, fills: Ma
     clocks = Clocks()
     for filled in models:
         _declare_clocks(context, clocks, filled, classic=classic, signals=surroundings.signals)
-    reader = Sensors(context, name, classic, surroundings.origin, step, clocks, fills, water=surroundings.water)
+    flows = topic.topic if surroundings.current is not None else ""
+    reader = Sensors(
+        context, name, classic, surroundings.origin, step, clocks, fills, water=surroundings.water, current=flows
+    )
     sensors = tuple(sensor for filled in models for sensor in reader.of(filled))
     return World(
         name=name,
@@ -164,7 +177,7 @@ def _with_current(
 
     Their readers are imported where something may be one: most worlds have none.
     """
-    if element.tag != "world" or not _holds(element, ("navsense:current", "plugin")):
+    if element.tag != "world" or not _holds(element, ("navsense:current", "plugin", "water_velocity")):
         return surroundings, CurrentTopic()
     from navsense.sdf.fill.current import Sea, current_of
     from navsense.sdf.fill.current_gazebo import currents_of_gazebo

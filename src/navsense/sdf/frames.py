@@ -13,16 +13,19 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from navsense.errors import SdfError
+from navsense.errors import SdfError, show
 from navsense.pose import IDENTITY, Pose
 from navsense.sdf.context import Context
 from navsense.sdf.read import Element
-from navsense.sdf.values import refusal
+from navsense.sdf.values import attribute_flag, refusal
 
 Kind = Literal["world", "model", "link", "joint", "frame", "sensor"]
 
 MODEL_FRAME = "__model__"
 WORLD_FRAME = "world"
+
+_ANY = ""
+"""Under which a scope keeps an include, left out, whose names are not known."""
 
 
 @dataclass(slots=True, eq=False)
@@ -48,7 +51,8 @@ class Scope:
     """A world or model: its own frame, and the names declared in it; `nested` holds the scopes of its models.
 
     A scope with `host` is that of a model merged into the host: its names are the host's too, its own frame is a frame
-    of the host. `declared` are the frames whose elements stand in the scope itself.
+    of the host. `declared` are the frames whose elements stand in the scope itself. `left_out` are the includes whose
+    files are not found, by the name that each would have had; the first of those that could bring any name under "".
     """
 
     node: Node
@@ -58,6 +62,7 @@ class Scope:
     nested: dict[str, Scope] = field(default_factory=dict)
     declared: list[Node] = field(default_factory=list)
     canonical: Node | None = None
+    left_out: dict[str, Element] = field(default_factory=dict)
 
     @property
     def is_world(self) -> bool:
@@ -82,6 +87,13 @@ class Scope:
         """Return the world's or model's element."""
         return self.node.element
 
+    def leave_out(self, include: Element) -> None:
+        """Keep an include whose file is not found: what is not known in the scope may be what it would bring."""
+        name = include.first("name")
+        key = name.text if name is not None and not attribute_flag(include, "merge") else _ANY
+        for scope in self.hosts():
+            scope.left_out.setdefault(key, include)
+
     def of(self, kind: Kind) -> list[Node]:
         """Return the frames of one kind declared here, in order."""
         return [node for node in self.names.values() if node.kind == kind]
@@ -102,9 +114,26 @@ def find(scope: Scope, name: str) -> Node | None:
     return scope.names.get(last)
 
 
+def left_out(scope: Scope, name: str) -> str:
+    """Return which include, left out, may hold what `name` means in a scope where it is not found; else nothing."""
+    if name in (MODEL_FRAME, WORLD_FRAME):
+        return ""
+    for part in name.split("::"):
+        inner = scope.nested.get(part)
+        if inner is None:
+            include = scope.left_out.get(part) or scope.left_out.get(_ANY)
+            uri = include.first("uri") if include else None
+            return f"{show(uri.text)}, left out on {uri.where}" if uri else ""
+        scope = inner
+    return ""
+
+
 def unknown(scope: Scope, name: str, element: Element, attribute: str = "") -> SdfError:
     """Return the error of an element that names a frame which is not there."""
     remedy = "a pose in a model cannot refer to the world" if name == WORLD_FRAME else ""
+    lost = left_out(scope, name)
+    if lost:
+        remedy = f"it may be in {lost}: say where that is, or remove this too"
     allowed = f"must name a link, joint, frame or model in {scope.title}"
     return refusal(element, name, allowed, attribute=attribute, remedy=remedy)
 

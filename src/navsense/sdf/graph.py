@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from navsense.sdf import places
 from navsense.sdf.context import Context
-from navsense.sdf.frames import Node, Poses, Scope, check_attachments, find, looked_up
-from navsense.sdf.joints import check_ends, connect_joint
+from navsense.sdf.frames import Node, Poses, Scope, check_attachments, find, left_out, looked_up
+from navsense.sdf.joints import check_ends, connect_joint, leave_out_joints
 from navsense.sdf.names import checked_name, full_name
 from navsense.sdf.read import Element
 from navsense.sdf.values import pose, refusal
@@ -25,6 +25,8 @@ def world_scope(context: Context, world: Element) -> Scope:
     root = Scope(Node("world", "", world))
     context.check(world, places.WORLD)
     scopes = _declare_all(context, root)
+    if context.without_missing:
+        leave_out_joints(context, scopes)
     for scope in scopes:
         _connect(context, scope)
     for scope in reversed(scopes):
@@ -80,6 +82,9 @@ def _declare_all(context: Context, root: Scope) -> list[Scope]:
 
 def _declare(context: Context, holder: Scope, element: Element) -> Scope | None:
     """Declare the name of a child of a world or model; return the scope that it opens, where it opens one."""
+    if element.tag == places.LEFT_OUT:
+        holder.leave_out(element)
+        return None
     outer = holder.hosts()[-1]
     merged = element.tag == places.MERGED
     place = _NAMED.get(element.tag)
@@ -171,8 +176,9 @@ def _choose_canonical(context: Context, scope: Scope) -> None:
         if node is not None and node.kind == "link":
             scope.canonical = node
         elif not context.incomplete:
-            allowed = f"must name a link in {scope.title}"
-            context.problem(refusal(scope.element, given, allowed, attribute="canonical_link"))
+            allowed, lost = f"must name a link in {scope.title}", left_out(scope, given)
+            remedy = f"it may be in {lost}" if lost else ""
+            context.problem(refusal(scope.element, given, allowed, attribute="canonical_link", remedy=remedy))
     if scope.host is not None:
         scope.node.attached = scope.canonical
 

@@ -7,7 +7,8 @@
 
 The include's name and pose replace the model's own, its plug-ins are added. With `merge="true"` the model's links,
 joints, frames and models become the including model's own; `_merged__NAME__model__` is then the frame that was its
-`__model__`. A file is read once however often it is included. Source: SDF 1.12; libsdformat's parser.
+`__model__`. A file is read once however often it is included. Where the caller asked for the world without what is
+not found, such an include stays in the tree as `LEFT_OUT`. Source: SDF 1.12; libsdformat's parser.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from pathlib import Path
 from navsense.errors import SdfError, Where
 from navsense.sdf.context import Context
 from navsense.sdf.names import NEWEST, possible_name, version_of
-from navsense.sdf.places import INCLUDE, LEAF, MERGED, MODEL, SDF
+from navsense.sdf.places import INCLUDE, INCLUDE_LEFT_OUT, LEAF, LEFT_OUT, MERGED, MODEL, SDF
 from navsense.sdf.read import DEEPEST, LARGEST, MOST_ELEMENTS, Element, content, parse
-from navsense.sdf.search import Search
+from navsense.sdf.search import MissingError, Search
 from navsense.sdf.values import attribute_flag, refusal, text
 from navsense.sdf.versions import upgrade
 
@@ -144,11 +145,15 @@ class Includes:
 
     def _included(self, include: Element, parent: Element, depth: int) -> Iterator[Element]:
         """Yield what stands in `parent` instead of an include."""
-        self.context.check(include, INCLUDE)
         uri = include.first("uri")
+        lost = self.context.without_missing and uri is not None and self._is_lost(uri)
+        self.context.check(include, INCLUDE_LEFT_OUT if lost else INCLUDE)
         if uri is None:
             raise SdfError("<include><uri>", "missing", where=include.where, allowed="must be given")
         self.context.check(uri, LEAF)
+        if lost:
+            yield _left_out(include)
+            return
         model = self._model(uri, depth)
         if model is None:
             return
@@ -190,6 +195,17 @@ class Includes:
         elif self._models[real] is None:
             self.context.incomplete = True
         return self._models[real]
+
+    def _is_lost(self, uri: Element) -> bool:
+        """Return whether what a URI names is not found, with a note."""
+        try:
+            self._path(uri)
+        except MissingError as error:
+            self.context.leave_out(error, f"left out, with all that it would bring; {error.remedy}")
+            return True
+        except SdfError:  # told where it is read
+            return False
+        return False
 
     def _path(self, uri: Element) -> Path:
         key = (Path(uri.path).parent, uri.text)
@@ -235,9 +251,18 @@ class Includes:
             self.context.note("unsupported", "<model><static>", reason, static.where)
         if parent.tag == "world" and _has_links(model):
             raise refusal(include, model.attributes.get("name"), "a model with links cannot be merged into a world")
-        inner = [child for child in model.children if child.tag in (*_FRAMES, "pose", MERGED)]
+        inner = [child for child in model.children if child.tag in (*_FRAMES, "pose", MERGED, LEFT_OUT)]
         yield replace(model, tag=MERGED, children=inner)
         yield from (child for child in model.children if child.tag in _ADDED or ":" in child.tag)
+
+
+def _left_out(include: Element) -> Element:
+    """Return what stands for an include whose file is not found; refuses the names that any include is refused for."""
+    attribute_flag(include, "merge")
+    name = include.first("name")
+    if name is not None:
+        possible_name(text(name, parent="include"), name)
+    return replace(include, tag=LEFT_OUT)
 
 
 def _placed(include: Element, model: Element) -> Element:

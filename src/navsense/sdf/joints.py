@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
-from navsense.errors import SdfError
+from navsense.errors import SdfError, show
 from navsense.sdf import places
 from navsense.sdf.context import Context
-from navsense.sdf.frames import MODEL_FRAME, WORLD_FRAME, Node, Scope, looked_up
+from navsense.sdf.frames import MODEL_FRAME, WORLD_FRAME, Node, Scope, find, left_out, looked_up
 from navsense.sdf.read import Element
 from navsense.sdf.values import flag, refusal, text, vector
 
 _AXES = ("axis", "axis2")
+
+
+def leave_out_joints(context: Context, scopes: list[Scope]) -> None:
+    """Take out the joints that have an end in what is left out, each with a note; nothing can refer to them then."""
+    for scope in scopes:
+        joints = (node for node in scope.declared if node.kind == "joint")
+        lost = {node: words for node in joints if (words := _lost_end(scope, node.element))}
+        for node, words in lost.items():
+            name = node.element.attributes["name"]
+            context.note("warning", f'<joint name="{name}">', f"left out: {words}", node.element.where)
+            for host in scope.hosts():
+                if host.names.get(name) is node:
+                    del host.names[name]
+        scope.declared = [node for node in scope.declared if node not in lost]
+
+
+def _lost_end(scope: Scope, joint: Element) -> str:
+    """Return which end of a joint may be in what is left out, and where that is; nothing where none is."""
+    for end in joint.all("parent", "child"):
+        lost = left_out(scope, end.text) if end.text and find(scope, end.text) is None else ""
+        if lost:
+            return f"its <{end.tag}> {show(end.text)} may be in {lost}"
+    return ""
 
 
 def connect_joint(context: Context, scope: Scope, node: Node) -> None:

@@ -67,7 +67,7 @@ def valid_topic(text: str) -> str | None:
 
 
 def default_topic(world: str, models: tuple[str, ...], link: str, sensor: str, kind: str) -> str:
-    """Return Gazebo's topic of a sensor: `/world/W/model/M/link/L/sensor/S/<type>`, a `model/` for each nesting."""
+    """Return Gazebo's topic of a sensor: `/world/W/model/M/link/L/sensor/S/<kind>`, a `model/` for each nesting."""
     parts = ("world", world, *(part for model in models for part in ("model", model)))
     return "/" + "/".join((*parts, "link", link, "sensor", sensor, kind))
 

@@ -5,7 +5,7 @@ Held against the machine-readable specification by a test: no element of it is p
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from navsense.clock import Discipline, Latency, Oscillator
 from navsense.noise.channel import SHEET
@@ -28,6 +28,9 @@ _NAMESPACE = "namespaces of topics are not supported; give <topic>"
 
 MERGED = "merged model"
 """What stands for a model that is merged into the one around it: a tag that no file can hold."""
+
+LEFT_OUT = "include left out"
+"""What stands for an include whose file is not found, in a world that is read without it: with the include's parts."""
 
 _CLOCKS = frozenset(("clock", "navsense:clock"))
 
@@ -77,7 +80,7 @@ DAVE_CONSTITUENT = Place(read=frozenset(("amp", "phase", "speed")))
 MEAN_DIRECTION = Place(read=frozenset(("ebb", "flood")))
 START_TIME = Place(read=frozenset(("day", "month", "year", "hour", "minute")))
 
-_CURRENTS = frozenset("uniform gauss_markov stratified tidal grid replay boundary_layer profile".split())
+_CURRENTS = frozenset("uniform gauss_markov stratified tidal tidal_ellipses grid replay boundary_layer profile".split())
 
 CURRENT = Place(read=_CURRENTS, several=_CURRENTS, attributes=frozenset(("topic", "rate", "position", "start")))
 _PROCESS = frozenset(("mean", "minimum", "maximum", "correlation_time", "stddev", "density"))
@@ -95,6 +98,8 @@ TIDAL = Place(
     several=frozenset(("constituent",)),
     attributes=frozenset(("file", "mean", "flood_direction_deg", "ebb_direction_deg")),
 )
+TIDAL_ELLIPSES = Place(read=frozenset(("ellipse",)), several=frozenset(("ellipse",)), attributes=frozenset(("mean",)))
+ELLIPSE = Place(attributes=frozenset("name major minor direction_deg phase_deg speed_deg_per_hour greenwich".split()))
 CONSTITUENT = Place(attributes=frozenset(("name", "amplitude", "phase_deg", "speed_deg_per_hour", "greenwich")))
 GRID = Place(
     attributes=frozenset(
@@ -117,6 +122,7 @@ WORLD = Place(
             "joint",
             "include",
             MERGED,
+            LEFT_OUT,
             "atmosphere",
             "navsense:current",
             "navsense:dipole",
@@ -127,7 +133,9 @@ WORLD = Place(
             "navsense:water",
         )
     ),
-    several=frozenset(("physics", "model", "frame", "joint", "include", MERGED, "navsense:dipole", "navsense:signal")),
+    several=frozenset(
+        ("physics", "model", "frame", "joint", "include", MERGED, LEFT_OUT, "navsense:dipole", "navsense:signal")
+    ),
     unsupported={
         "audio": _NO_SOUND,
         "wind": "wind is not simulated yet",
@@ -150,6 +158,10 @@ INCLUDE = Place(
     unsupported={"model_state": _STATE, "namespace": _NAMESPACE},
     refused={"experimental:params": _PARAMS},
     attributes=frozenset(("merge",)),
+)
+
+INCLUDE_LEFT_OUT = replace(
+    INCLUDE, unsupported={**INCLUDE.unsupported, "experimental:params": "changes what is left out"}, refused={}
 )
 
 PHYSICS = Place(
@@ -184,11 +196,17 @@ SIGNAL = Place(read=frozenset(("point",)), several=frozenset(("point",)), attrib
 
 POINT = Place(attributes=frozenset(("time",)))
 
+UUV_DVL = "libuuv_gazebo_ros_dvl_plugin.so"
+"""File of a plug-in of a model that is read, as the DVL that it is."""
+
+DSROS_DVL = "libdsros_ros_dvl.so"
+"""File of the plug-in that a `<sensor type="dsros_dvl">` is described by."""
+
 SUBSEA_PRESSURE = "libuuv_gazebo_ros_subsea_pressure_plugin.so"
-"""File of the one plug-in of a model that is read, as the sensor that it is."""
+"""File of another plug-in of a model that is read, as the pressure sensor that it is."""
 
 RANGE_PLUGIN = "libgazebo_ros_range.so"
-"""File of the one plug-in of a sensor that is read."""
+"""File of the plug-in of a `<ray>` that is read."""
 
 RANGE_PLUGIN_PLACE = Place(
     read=frozenset("robotNamespace topicName frameName gaussianNoise updateRate radiation fov".split()),
@@ -212,6 +230,39 @@ SUBSEA_PRESSURE_PLUGIN = Place(
     attributes=frozenset(("name", "filename")),
 )
 
+_BEAMS_OF_FOUR = [f"{name}_{i}" for name in ("beam_link_name", "beam_topic") for i in range(4)]
+
+UUV_DVL_PLUGIN = Place(
+    read=frozenset(
+        """robot_namespace link_name sensor_topic update_rate noise_sigma noise_amplitude enable_local_ned_frame
+        is_on""".split()
+    ).union(_BEAMS_OF_FOUR),
+    unsupported={
+        "enable_gazebo_messages": "which messages are written does not depend on the world's file",
+        "static_reference_frame": "the velocity is over the ground, told in the axes of the link",
+        "reference_link_name": "the velocity is over the ground, told in the axes of the link",
+    },
+    attributes=_WHERE_FROM,
+)
+
+_PROFILE = "current profiles are not simulated yet"
+
+DSROS_DVL_PLUGIN = Place(
+    read=frozenset(
+        """robotNamespace topicName rangesTopicName frameName pointcloudFrame updateRateHZ gaussianNoiseBeamVel
+        gaussianNoiseBeamWtrVel gaussianNoiseBeamRange minRange maxRange maxRangeDiff beamAngleDeg beamWidthDeg
+        beamAzimuthDeg1 beamAzimuthDeg2 beamAzimuthDeg3 beamAzimuthDeg4 pos_z_down enableWaterTrack
+        ocean_current_topic navsense:layer navsense:cloud_points""".split()
+    ),
+    unsupported={
+        "waterTrackBins": _PROFILE,
+        "currentProfileCoordMode": _PROFILE,
+        "stratified_ocean_current_topic": _PROFILE,
+        "collide_bitmask": "every body is met",
+    },
+    attributes=_WHERE_FROM,
+)
+
 WATER = Place(
     read=frozenset(("point", "temperature", "salinity", "density", "sound_speed")),
     several=frozenset(("point",)),
@@ -221,8 +272,10 @@ WATER = Place(
 LAYER = Place(attributes=frozenset(("depth", "temperature", "salinity")))
 
 MODEL = Place(
-    read=frozenset(("static", "pose", "frame", "link", "joint", "model", "include", MERGED, "navsense:motion")),
-    several=frozenset(("frame", "link", "joint", "model", "include", MERGED)),
+    read=frozenset(
+        ("static", "pose", "frame", "link", "joint", "model", "include", MERGED, LEFT_OUT, "navsense:motion")
+    ),
+    several=frozenset(("frame", "link", "joint", "model", "include", MERGED, LEFT_OUT)),
     unsupported={
         "self_collide": _DYNAMICS,
         "allow_auto_disable": _DYNAMICS,
@@ -232,7 +285,7 @@ MODEL = Place(
         "plugin": PLUGIN,
         "scale": "a model is not scaled; nor does Gazebo scale it",
     },
-    plugins=frozenset((SUBSEA_PRESSURE,)),
+    plugins=frozenset((SUBSEA_PRESSURE, UUV_DVL)),
     attributes=frozenset(("name", "canonical_link", "placement_frame")),
     ignored={"namespace": _NAMESPACE},
 )
@@ -336,6 +389,16 @@ POSE = Place(
 LEGACY = {"gps": "navsat", **dict.fromkeys(("ray", "lidar", "gpu_ray", "gpu_lidar", "sonar"), "range")}
 """Types of sensor by other names: the name that navsense has for them."""
 
+FOREIGN = {"gz:dvl": "dvl"}
+"""Blocks that Gazebo has for types of sensor that SDF has not: the type that navsense has for them."""
+
+TOPICS = {
+    **dict.fromkeys(("ray", "lidar", "gpu_ray", "gpu_lidar"), "scan"),
+    "sonar": "sonar",
+    "gz:dvl": "dvl/velocity",
+}
+"""Types and blocks of sensors whose default topic ends otherwise than in navsense's name for them (gz-sim, classic)."""
+
 TYPES = frozenset(
     """
     air_flow air_pressure air_speed altimeter boundingbox boundingbox_camera camera contact custom depth depth_camera
@@ -346,15 +409,18 @@ TYPES = frozenset(
 )
 """Types of sensor that exist in SDF or in plug-ins."""
 
-OTHER_SENSORS = TYPES - {kind.type for kind in SENSORS} - LEGACY.keys()
+WOODS_HOLE = "dsros_dvl"
+"""Type of sensor that is a DVL as its plug-in describes it."""
+
+OTHER_SENSORS = TYPES - {kind.type for kind in SENSORS} - LEGACY.keys() - {WOODS_HOLE}
 """Types of sensor that navsense lists but does not simulate."""
 
 NOT_SIMULATED = _LATER
 
 
 def older(kind: str) -> tuple[str, ...]:
-    """Return the other names of a type of sensor."""
-    return tuple(old for old, new in LEGACY.items() if new == kind)
+    """Return the other names of a type of sensor, by which its block may stand there."""
+    return tuple(old for old, new in (*LEGACY.items(), *FOREIGN.items()) if new == kind)
 
 
 SENSOR_BLOCKS = frozenset(
@@ -364,6 +430,9 @@ SENSOR_BLOCKS = frozenset(
 """Elements of a sensor that belong to one type of it."""
 
 _OTHER_BLOCK = "belongs to another type of sensor"
+
+
+_FRAMES = ("frame_id", "gz_frame_id", "ignition_frame_id")
 
 
 def sensor_place(kind: str) -> Place:
@@ -386,6 +455,21 @@ def sensor_place(kind: str) -> Place:
         attributes=frozenset(("name", "type", "gz:type", "ignition:type")),
     )
 
+
+_NAMED = "is named by the plug-in"
+
+_SENSOR = sensor_place(WOODS_HOLE)
+
+DSROS_DVL_SENSOR = replace(
+    _SENSOR,
+    read=_SENSOR.read - {WOODS_HOLE, "topic", *_FRAMES} | {"ocean_current_topic"},
+    unsupported={
+        **_SENSOR.unsupported,
+        **dict.fromkeys(("topic", *_FRAMES), _NAMED),
+        "stratified_ocean_current_topic": _PROFILE,
+    },
+    plugins=frozenset((DSROS_DVL,)),
+)
 
 NOISE_FIELDS = frozenset(
     (

@@ -41,6 +41,12 @@ _FROM_FOLDERS = ("model", "package")
 _ONLINE = ("http", "https")
 
 
+class MissingError(SdfError):
+    """A file that a world names and that is not on this machine; `reason` says so in a note."""
+
+    reason: str = ""
+
+
 @dataclass(frozen=True)
 class Search:
     """Folders of models, and those of ROS's packages, the first to be looked into first."""
@@ -85,7 +91,8 @@ class Search:
             variables = " or ".join((VARIABLES[0], PACKAGES) if uri.startswith("package:") else VARIABLES[:1])
             remedy = f"name its folder by --path (path= in Python) or in {variables}"
             allowed = f"is not found; looked for {shown}{more}"
-            raise refusal(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
+            refused = refusal(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
+            raise _missing(refused, allowed)
         return found
 
     def _places(self, element: Element, uri: str, parent: str, attribute: str) -> list[Path]:
@@ -99,10 +106,19 @@ class Search:
             rest = rest.strip("/")
             return _unique([*(folder / rest for folder in self.of_packages()), beside / rest])
         allowed = "must be a file, model://NAME, package://NAME or file://PLACE"
-        remedy = ""
-        if scheme in _ONLINE:
-            remedy = "nothing is downloaded: get the model by `gz fuel download -u`, and write model://NAME"
-        raise refusal(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
+        if scheme not in _ONLINE:
+            raise refusal(element, uri, allowed, parent=parent, attribute=attribute)
+        remedy = "nothing is downloaded: get the model by `gz fuel download -u`, and write model://NAME"
+        refused = refusal(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
+        raise _missing(refused, "is not on this machine")
+
+
+def _missing(refused: SdfError, reason: str) -> MissingError:
+    """Return a refusal as that of a file which is not there."""
+    given = {"allowed": refused.allowed, "remedy": refused.remedy}
+    error = MissingError(refused.what, refused.value, where=refused.where, **given)
+    error.reason = reason
+    return error
 
 
 def search_of(path: PathsGiven = ()) -> Search:

@@ -46,6 +46,22 @@ def attribute_number(element: Element, name: str, *, above: float = -math.inf) -
     return value
 
 
+def attribute_whole(element: Element, name: str) -> int | None:
+    """Return the whole number of an attribute; None where it is absent."""
+    value = attribute_number(element, name)
+    if value is not None and value != int(value):
+        raise refusal(element, element.attribute(name), "must be a whole number", attribute=name)
+    return None if value is None else int(value)
+
+
+def attribute_word(element: Element, name: str, default: str, allowed: tuple[str, ...]) -> str:
+    """Return the word of an attribute, which must be one of `allowed`, `default` where it is absent."""
+    word = element.attribute(name) or default
+    if word not in allowed:
+        raise refusal(element, word, f"must be one of {', '.join(allowed)}", attribute=name)
+    return word
+
+
 def flag(element: Element, *, parent: str = "") -> bool:
     """Return an element's truth value."""
     value = _FLAGS.get(element.text.lower())

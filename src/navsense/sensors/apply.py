@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -72,17 +72,21 @@ def apply(
     name: str | None = None,
     clock: Clock | None = None,
     temperature: FloatArray | None = None,
+    untrue: Collection[str] = (),
 ) -> Reading:
     """Return the readings of `spec` over one's own ideal values.
 
     time (n,) s, increasing, any step; ideal[name] (n, axes), (n,) for a scalar, for every output; what else is there
     goes to `measure` as it is. `temperature` (n,) K acts where the sheet has coefficients of it. `name` keys the
     streams (the sensor's type where none is given), so two sensors of one type need two names. The drift is exact for
-    the given steps and stationary from the first row. Raises `SensorError`.
+    the given steps and stationary from the first row. `untrue` names outputs of which no truth is said. Raises
+    `SensorError`.
     """
     seconds = checked_time(time)
     given: dict[str, AnyArray] = {}
     for output in spec.outputs:
+        if output.name in untrue:
+            continue
         if output.name not in ideal:
             raise SensorError("array", output.name, allowed="must be given")
         given[output.name] = checked_rows(output.name, ideal[output.name], (seconds.size, *output.shape))
@@ -101,7 +105,7 @@ def apply(
         time=seconds,
         clock_error=Stamps(clock, name, seed, run).errors(seconds - seconds[0]),
         arrays=measured.arrays,
-        truth={output.name: given[output.name] for output in spec.outputs},
+        truth={output.name: given[output.name] for output in spec.outputs if output.name in given},
         errors=errors_of(measured, seconds.size),
         epoch=0,
         valid=flags["valid"],

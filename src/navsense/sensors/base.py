@@ -10,6 +10,7 @@ The spec is the sensor's own frozen dataclass, so the four are its methods. Noth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from types import MappingProxyType
@@ -30,19 +31,26 @@ from navsense.typing import AnyArray, BoolArray, FloatArray, Times
 class Output:
     """One array of a reading: name, axes a row, unit, and how it turns when the whole world is turned by a rotation.
 
-    `axes` 0 is a scalar: its array is (n,). `turns`: "invariant" (sensor coordinates), "orientation" (a quaternion
+    `axes` 0 is a scalar, whose array is (n,); several numbers are the shape of a row, (3, 3) of a matrix. `turns`: "invariant" (sensor coordinates), "orientation" (a quaternion
     sensor to reference) or "vertical" (a scalar along the world's vertical, unchanged by turns about it).
     """
 
     name: str
-    axes: int
+    axes: int | tuple[int, ...]
     unit: str
     turns: Literal["invariant", "orientation", "vertical"] = "invariant"
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Return the shape of one row: () for a scalar."""
+        if isinstance(self.axes, tuple):
+            return self.axes
         return (self.axes,) if self.axes else ()
+
+    @property
+    def size(self) -> int:
+        """Return how many numbers a row has."""
+        return math.prod(self.shape)
 
 
 class Measured(NamedTuple):
@@ -73,8 +81,16 @@ def _repeated(row: FloatArray, count: int) -> FloatArray:
     return rows
 
 
+LABEL: Mapping[str, bool] = MappingProxyType({"label": True})
+"""Metadata of a field of a sheet that messages go by and that changes no reading: whose they are, topics, frames."""
+
 TEMPERATURE = "temperature"
 """Name of the signal (K) that temperature coefficients act on, and of its values among the ideal ones."""
+
+
+def is_felt(spec: Any) -> bool:
+    """Tell whether a sensor's ideal values depend on the water's current."""
+    return isinstance(spec, Drifting) and spec.feels_current
 
 
 def signals_of(spec: Any) -> tuple[str, ...]:
@@ -218,6 +234,16 @@ class Casting(Protocol):
     @property
     def own_hull(self) -> bool:
         """Return whether its rays meet the bodies of its own model too."""
+        ...
+
+
+@runtime_checkable
+class Drifting(Protocol):
+    """A sensor that may feel the water's current."""
+
+    @property
+    def feels_current(self) -> bool:
+        """Return whether its ideal values depend on the current."""
         ...
 
 

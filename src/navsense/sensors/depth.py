@@ -37,6 +37,8 @@ from navsense.noise.channels import Channels, ChannelState
 from navsense.sensors._mix import checked_numbers
 from navsense.sensors.apply import apply, checked_rows, checked_time
 from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
+from navsense.sensors.catalogue import part
+from navsense.sensors.catalogue.sheet import noises
 from navsense.series import Reading
 from navsense.streams import Process
 from navsense.ticks import Ticks
@@ -172,6 +174,15 @@ class Depth:
             raise SensorError("assumed", None, allowed=allowed)
         given = {"pressure": own, "depth": self._depth(own, {})}
         return apply(self, seconds, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+
+    @classmethod
+    def from_part(cls, name: str, *, temperature: bool = False) -> Depth:
+        """Return the data sheet of a part of the catalogue, by the rules of `catalogue.sheet`, of absolute pressure.
+
+        With `temperature` its temperature coefficients act. Raises `UnknownNameError`, `SensorError`.
+        """
+        (pressure,) = noises(part(name), "pressure", temperature=temperature)
+        return cls(pressure)
 
     def neutral(self) -> Depth:
         """Return the same sheet without errors: it knows the water that it is in."""

@@ -361,6 +361,10 @@ class Range:
         """Return the same sheet without errors: it knows the speed of sound."""
         return replace(self, range=NEUTRAL, sound=None if self.sound is None else Sound())
 
+    def unlimited(self) -> Range:
+        """Return a sheet with the same errors that tells any range from 0 on: without limits, of one ray along x."""
+        return replace(self, minimum_range=0.0, maximum_range=math.inf, beam=Fan())
+
     @classmethod
     def witness(cls) -> Range:
         """Return a sheet in which every parameter acts: figures of the order of a small altimeter's."""

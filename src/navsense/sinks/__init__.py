@@ -8,20 +8,29 @@ from pathlib import Path
 
 from navsense.errors import SinkError, Where
 from navsense.sinks.base import Opener, Recording, Sink, check_target, recording
+from navsense.sinks.gazebo import GazeboSink
 from navsense.sinks.mcap import McapSink
 from navsense.sinks.npz import NpzSink
 from navsense.sinks.parquet import ParquetSink, library
+from navsense.sinks.rosbag import Ros1Sink, Ros2Sink, bag_file, check_folder
 
-__all__ = ["SINKS", "Recording", "Sink", "check", "open", "recording"]
+__all__ = ["SINKS", "Recording", "Sink", "check", "open", "recording", "written"]
 
-SINKS: Mapping[str, Opener] = {".mcap": McapSink, ".npz": NpzSink, ".parquet": ParquetSink}
-"""Suffix -> what opens such a recording."""
+SINKS: Mapping[str, Opener] = {
+    ".mcap": McapSink,
+    ".gz.mcap": GazeboSink,
+    ".npz": NpzSink,
+    ".parquet": ParquetSink,
+    ".bag": Ros1Sink,
+    ".db3": Ros2Sink,
+}
+"""Suffix, or the last two -> what opens such a recording."""
 
 
 def check(path: str | os.PathLike[str]) -> Opener:
     """Return what writes to `path`, by its suffix; raise `SinkError` where nothing can. Touches no file."""
     target = Path(path)
-    opener = SINKS.get(target.suffix.lower())
+    opener = SINKS.get("".join(target.suffixes[-2:]).lower()) or SINKS.get(target.suffix.lower())
     if opener is None:
         raise SinkError(
             "no recording has this suffix",
@@ -33,7 +42,15 @@ def check(path: str | os.PathLike[str]) -> Opener:
     check_target(target)
     if opener is ParquetSink:
         library(target)
+    if opener is Ros2Sink:
+        check_folder(target)
     return opener
+
+
+def written(path: str | os.PathLike[str]) -> Path:
+    """Return the file that holds a recording of this name: itself, of a bag of ROS 2 the one in its folder."""
+    target = Path(path)
+    return bag_file(target) if target.suffix.lower() == ".db3" else target
 
 
 def open(path: str | os.PathLike[str], head: Recording) -> Sink:  # noqa: A001 - read as sinks.open

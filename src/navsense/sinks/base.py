@@ -135,7 +135,7 @@ def check_target(path: Path) -> None:
     """Raise `SinkError` where `path` can be no new file: it is a directory or a pipe, or it has no directory."""
     try:
         if path.is_dir():
-            raise SinkError("is a directory", where=Where(str(path)), remedy="name a file, such as run.mcap")
+            raise SinkError("is a directory", where=Where(str(path)), remedy="name a file in it")
         if path.is_fifo() or path.is_socket():
             raise SinkError(
                 "is a pipe; a recording is written to a file", where=Where(str(path)), remedy="choose another name"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from navsense.messages import frames as named
 from navsense.messages.truth import WORLD
-from navsense.pose import Pose
+from navsense.pose import IDENTITY, Pose
 from navsense.world import Model, World
 
 
@@ -26,7 +27,8 @@ def moves(model: Model) -> bool:
 def fixed(world: World) -> list[Frame]:
     """Return all fixed frames: still models in the world, links in their model, sensors on their link.
 
-    A sensor has its full name as a frame, and the frame that its messages carry where that is another.
+    A sensor has its full name as a frame, and the frame that its messages carry where that is another; with those that
+    its messages name beside it.
     """
     out: list[Frame] = []
     for model in world.models:
@@ -36,12 +38,12 @@ def fixed(world: World) -> list[Frame]:
         others = (link for link in model.links if link.name != model.canonical_link)
         out += [Frame(model.canonical_link, link.name, root.inverse() @ link.pose) for link in others]
     known = {WORLD, *(frame.child for frame in out), *(model.canonical_link for model in world.models)}
-    for sensor in world.sensors:
-        if sensor.name not in known:
-            out.append(Frame(sensor.link, sensor.name, sensor.pose))
-            known.add(sensor.name)
-    for sensor in world.sensors:
-        if sensor.frame and sensor.frame not in known:
-            out.append(Frame(sensor.link, sensor.frame, sensor.pose))
-            known.add(sensor.frame)
+    own = [(sensor, named(sensor)) for sensor in world.sensors]
+    ordered = [(sensor, sensor.name, poses.get(sensor.name, IDENTITY)) for sensor, poses in own]
+    ordered += [(sensor, sensor.frame, poses.get(sensor.frame, IDENTITY)) for sensor, poses in own if sensor.frame]
+    ordered += [(sensor, name, pose) for sensor, poses in own for name, pose in poses.items()]
+    for sensor, name, pose in ordered:
+        if name not in known:
+            out.append(Frame(sensor.link, name, sensor.pose @ pose))
+            known.add(name)
     return out

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,6 +19,7 @@ from navsense.sinks import parquet_read, records
 from navsense.sinks.base import opened, os_error
 from navsense.sinks.load import archive_of, meta_of, time_of
 from navsense.sinks.recover import profile
+from navsense.sinks.rosbag import METADATA, bag_file, bag_folder
 from navsense.typing import IntArray
 
 
@@ -49,7 +51,7 @@ class Info:
     def headline(self) -> str:
         """Return the whole in one line."""
         count = sum(entry.count for entry in self.entries)
-        noun = "messages" if self.format == "mcap" else "rows"
+        noun = "rows" if self.format in ("npz", "parquet") else "messages"
         span = ""
         if self.start is not None and self.end is not None:
             span = f" from {seconds(self.start)} s to {seconds(self.end)} s"
@@ -82,10 +84,13 @@ def words(key: str, value: str) -> str:
 
 
 def info(path: str | os.PathLike[str]) -> Info:
-    """Return what a `.mcap`, `.npz` or `.parquet` recording holds; raise `SinkError` if it is none or was cut off."""
+    """Return what a recording of any format holds; raise `SinkError` if it is none or was cut off.
+
+    A bag of ROS 2 may be named by its folder, by the file in it, or as it was when it was recorded.
+    """
     path = Path(path)
-    readers = {".mcap": _mcap, ".npz": _npz, ".parquet": _parquet}
-    reader = readers.get(path.suffix.lower())
+    readers = {".mcap": _mcap, ".npz": _npz, ".parquet": _parquet, ".bag": _ros1, ".db3": _ros2}
+    reader = _ros2 if (path / METADATA).is_file() else readers.get(path.suffix.lower())
     if reader is None:
         raise SinkError(
             "no recording has this suffix",
@@ -213,8 +218,57 @@ def _scan(file: BinaryIO, start: int, end: int, contents: _Contents) -> None:
                 contents.define(kind, body)
 
 
+def _ros1(path: Path) -> Info:
+    """Return what a bag of ROS 1 holds, from its index."""
+    from rosbags.rosbag1 import Reader
+
+    opened(path).close()
+    with _bag(path, "a .bag without its index is given one by: rosbag reindex"), Reader(path) as reader:
+        return _of_bag(path, "ROS 1 bag", path.stat().st_size, reader, {})
+
+
+def _ros2(path: Path) -> Info:
+    """Return what a bag of ROS 2 holds, from its metadata."""
+    from rosbags.rosbag2 import Reader
+
+    if not path.exists():
+        path = bag_folder(path) if (bag_folder(path) / METADATA).is_file() else path
+    elif path == bag_file(path.parent) and (path.parent / METADATA).is_file():
+        path = path.parent
+    if not path.is_dir():
+        opened(path).close()
+    with _bag(path), Reader(path) as reader:
+        size = sum(part.stat().st_size for part in path.iterdir()) if path.is_dir() else path.stat().st_size
+        said = reader.storage.metadata.custom or {}
+        return _of_bag(path, "ROS 2 bag", size, reader, {key: str(said[key]) for key in META if key in said})
+
+
+@contextmanager
+def _bag(path: Path, remedy: str = "") -> Iterator[None]:
+    """Make whatever rosbags says of a damaged bag a `SinkError`."""
+    try:
+        yield
+    except OSError as error:
+        if error.strerror:
+            raise
+        raise SinkError(f"is no bag that can be read: {error}", where=Where(str(path)), remedy=remedy) from error
+    except Exception as error:
+        raise SinkError(f"is no bag that can be read: {error}", where=Where(str(path)), remedy=remedy) from error
+
+
+def _of_bag(path: Path, form: str, size: int, reader: Any, meta: Mapping[str, str]) -> Info:
+    """Return what an open reader of rosbags tells."""
+    counts: dict[tuple[str, str], int] = {}
+    for connection in reader.connections:
+        key = (connection.topic, connection.msgtype)
+        counts[key] = counts.get(key, 0) + connection.msgcount
+    entries = tuple(Entry(topic, kind, count) for (topic, kind), count in sorted(counts.items()))
+    first, last = (reader.start_time, reader.end_time - 1) if reader.message_count else (None, None)
+    return Info(str(path), form, size, first, last, entries, meta)
+
+
 META = ("world", "seed", "epoch", "runs", "version", "duration_asked")
-"""What `info` says of the metadata of an archive or a table, in order."""
+"""What `info` says of the metadata of an archive, a table or a bag, in order."""
 
 
 def _npz(path: Path) -> Info:

@@ -46,13 +46,13 @@ class Loaded(Mapping[str, Reading]):
 def load(path: str | os.PathLike[str]) -> Loaded:
     """Return the readings and truth of a `.npz` or `.parquet` recording, bit for bit; raise `SinkError` otherwise."""
     path = Path(path)
-    if path.suffix.lower() == ".mcap":
+    if path.suffix.lower() in (".mcap", ".bag", ".db3"):
         raise SinkError(
             "cannot be loaded",
             path.suffix,
             allowed="only .npz and .parquet recordings can be loaded",
             where=Where(str(path)),
-            remedy="record to .npz as well, or read the file with any MCAP reader",
+            remedy="record to .npz as well, or read the file with any reader of its format",
         )
     if path.suffix.lower() == ".parquet":
         return Loaded(*parquet_read.read(path))
@@ -126,6 +126,7 @@ def _reading(archive: Mapping[str, AnyArray], name: str, head: Mapping[str, Any]
     arrivals = archive[f"{name}/arrival"] if head.get("latency") else None
     if arrivals is not None:
         _check(f"{name}/arrival", arrivals, shape, "f")
+    varied = bool(head.get("truth_in_runs"))
     return Reading(
         name=name,
         type=head["type"],
@@ -134,10 +135,11 @@ def _reading(archive: Mapping[str, AnyArray], name: str, head: Mapping[str, Any]
         time=time,
         clock_error=clock_error,
         arrays=_arrays(archive, f"{name}/", head["arrays"], shape),
-        truth=_arrays(archive, f"{name}/truth/", head["truth"], time.shape),
+        truth=_arrays(archive, f"{name}/truth/", head["truth"], shape if varied else time.shape),
         errors=_arrays(archive, f"{name}/errors/", head["errors"], shape),
         epoch=head["epoch"],
         arrivals=arrivals,
+        truth_in_runs=varied,
         **flags,
     )
 

@@ -27,7 +27,7 @@ FORMAT = 1
 
 def head_of(recording: Recording, name: str, reading: Reading) -> dict[str, Any]:
     """Return the head of one sensor; what its recording leaves out is not in it."""
-    lead = reading.clock_error.shape[:-1]
+    lead, truth = reading.clock_error.shape[:-1], len(reading.truth_lead)
     mounted = [sensor for sensor in recording.world.sensors if sensor.name == name]
     outputs = [output for sensor in mounted for output in sensor.spec.outputs]
     return {
@@ -39,7 +39,8 @@ def head_of(recording: Recording, name: str, reading: Reading) -> dict[str, Any]
         "latency": reading.arrivals is not None,
         "runs": list(lead),
         "arrays": {key: list(array.shape[len(lead) + 1 :]) for key, array in reading.arrays.items()},
-        "truth": {key: list(array.shape[1:]) for key, array in reading.truth.items() if recording.truth},
+        "truth": {key: list(a.shape[truth + 1 :]) for key, a in reading.truth.items() if recording.truth},
+        "truth_in_runs": reading.truth_in_runs,
         "errors": {key: list(a.shape[len(lead) + 1 :]) for key, a in reading.errors.items() if recording.truth},
         "quaternions": [output.name for output in outputs if output.turns == "orientation"],
     }

@@ -160,7 +160,7 @@ class NpzSink:
         kept: Mapping[str, AnyArray] = reading.truth if self._recording.truth else {}
         hidden: Mapping[str, AnyArray] = reading.errors if self._recording.truth else {}
         for key, array in kept.items():
-            self._append(f"{name}/truth/{key}", f"the truth of {owner}", array, 0)
+            self._append(f"{name}/truth/{key}", f"the truth of {owner}", array, len(reading.truth_lead))
         for key, array in hidden.items():
             self._append(f"{name}/errors/{key}", f"the errors of {owner}", array, runs)
         self._sensors.setdefault(name, meta.head_of(self._recording, name, reading))

@@ -13,19 +13,18 @@ error elsewhere with the slabs before it.
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, ParamSpec, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from navsense.errors import SinkError, Where
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Slab, Truth, all_true
 from navsense.sinks import meta
-from navsense.sinks.base import Recording, check_target, os_error
+from navsense.sinks.base import Recording, check_target
+from navsense.sinks.whole import WholeSink, failed
 from navsense.typing import AnyArray, IntArray
 
 GROUP_ROWS = 100_000
@@ -50,8 +49,6 @@ RESERVED = frozenset((*TEXTS, *NUMBERS, "truth", "errors"))
 
 RANKS = {"truth": 1, "errors": 2}
 """Columns of readings come first, then what is true, then hidden errors; each in the order in which they were met."""
-
-Arguments = ParamSpec("Arguments")
 
 
 class Key(NamedTuple):
@@ -157,7 +154,8 @@ def check_lengths(path: Path, reading: Reading) -> None:
     shape = (*reading.clock_error.shape[:-1], reading.time.size)
     own = {"clock_error": reading.clock_error, "valid": reading.valid, "emitted": reading.emitted}
     groups = (({**own, "arrival": reading.arrival}, shape), (reading.arrays, shape), (reading.errors, shape))
-    for arrays, expected in (*groups, (reading.truth, reading.time.shape)):
+    truths = (*reading.truth_lead, reading.time.size)
+    for arrays, expected in (*groups, (reading.truth, truths)):
         for name, array in arrays.items():
             if array.shape[: len(expected)] != expected:
                 raise SinkError(
@@ -174,11 +172,6 @@ def encodings(columns: Mapping[str, Column]) -> dict[str, str]:
     types |= {name: column.dtype for name, column in columns.items()}
     split = {name: "BYTE_STREAM_SPLIT" for name, dtype in types.items() if dtype.kind == "f" and dtype.itemsize > 2}
     return split | {name: "DELTA_BINARY_PACKED" for name, dtype in types.items() if dtype.kind in "iu"}
-
-
-def failed(path: Path) -> SinkError:
-    """Return the error of a recording that takes nothing more."""
-    return SinkError("the recording is closed, or has already failed", where=Where(str(path)))
 
 
 class Waiting:
@@ -321,7 +314,8 @@ class Table:
         }
         for column, group, key, place in self._plans[name]:
             component = component_of(sources[group][key], place)
-            whole[column] = component.reshape(1 if group == "truth" else runs, count)
+            once = group == "truth" and not reading.truth_in_runs
+            whole[column] = component.reshape(1 if once else runs, count)
         self._take(Key("reading", name, reading.type), whole, (runs, count))
 
     def _take_truth(self, name: str, truth: Truth) -> None:
@@ -445,7 +439,7 @@ class Table:
             self._part.unlink(missing_ok=True)
 
 
-class ParquetSink:
+class ParquetSink(WholeSink):
     """Writes slabs to one Parquet file."""
 
     def __init__(self, path: Path, recording: Recording) -> None:
@@ -453,55 +447,4 @@ class ParquetSink:
         check_target(path)
         for sensor in recording.world.sensors:
             check_names(path, f"sensor {sensor.name!r}", [output.name for output in sensor.spec.outputs])
-        self._path = path
-        try:
-            self._table = Table(path, recording)
-        except OSError as error:
-            raise os_error(path, error) from error
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="navsense-parquet")
-        self._closed = False
-
-    def __enter__(self) -> Self:
-        """Return this sink."""
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close; after an error elsewhere keep the slabs that came before it, if there are any."""
-        if kind is None:
-            self.close()
-        else:
-            # The error that ended the run is the one to be seen.
-            with contextlib.suppress(Exception):
-                self._end(self._table.finish, empty=False)
-
-    def _do(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-        """Do something in the thread and wait for it: an interrupt, which comes to this one, cannot cut it in two."""
-        try:
-            self._thread.submit(work, *args, **kwargs).result()
-        except OSError as error:
-            said = OSError(error.errno, os.strerror(error.errno)) if error.errno else error
-            raise os_error(self._path, said) from error
-
-    def write(self, slab: Slab) -> None:
-        """Take a slab; one that is interrupted is taken whole."""
-        if self._closed or not self._table.open:
-            raise failed(self._path)
-        self._do(self._table.take, slab)
-
-    def _end(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-        """Do the last thing, once."""
-        if not self._closed:
-            self._closed = True
-            try:
-                self._do(work, *args, **kwargs)
-            finally:
-                self._thread.shutdown(wait=False)
-
-    def close(self) -> None:
-        """Write what is left, and give the file its name. Raise `SinkError` where that cannot be, or failed before."""
-        self._end(self._table.finish)
-
-    def abort(self) -> None:
-        """Throw the unfinished file away; never raises."""
-        with contextlib.suppress(Exception):
-            self._end(self._table.drop)
+        super().__init__(path, lambda: Table(path, recording))

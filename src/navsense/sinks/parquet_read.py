@@ -152,10 +152,10 @@ def _reading(found: Found, name: str, head: Mapping[str, Any], runs: Sequence[in
     times = found.take("time", order).reshape(len(runs), -1)
     if not np.array_equal(times, np.broadcast_to(times[0], times.shape), equal_nan=True):
         raise DamagedError(f"damaged: the times of {name} are not the same in each run")
-    count = times.shape[1]
+    count, varied = times.shape[1], bool(head.get("truth_in_runs"))
     arrays: dict[str, dict[str, AnyArray]] = {"arrays": {}, "truth": {}, "errors": {}}
     for column, group, key, place in columns_of_head(head):
-        shape = (count,) if group == "truth" else (*lead, count)
+        shape = (count,) if group == "truth" and not varied else (*lead, count)
         values = found.take(column, order)[: math.prod(shape)].reshape(shape)
         if key not in arrays[group]:
             arrays[group][key] = np.empty((*shape, *head[group][key]), dtype=values.dtype)
@@ -175,6 +175,7 @@ def _reading(found: Found, name: str, head: Mapping[str, Any], runs: Sequence[in
         emitted=own["emitted"],
         epoch=head["epoch"],
         arrivals=own["arrival"] if head["latency"] else None,
+        truth_in_runs=varied,
     )
 
 

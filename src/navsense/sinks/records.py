@@ -62,14 +62,14 @@ def mapping(values: Mapping[str, str]) -> bytes:
     return block(b"".join(text(key) + text(value) for key, value in values.items()))
 
 
-def schema(number: int, name: str, definition: str) -> bytes:
-    """Return a Schema record of a `ros2msg` text."""
-    return record(SCHEMA, struct.pack("<H", number), text(name), text("ros2msg"), text(definition))
+def schema(number: int, name: str, definition: bytes, encoding: str = "ros2msg") -> bytes:
+    """Return a Schema record of a definition: a `ros2msg` text unless it is another encoding's."""
+    return record(SCHEMA, struct.pack("<H", number), text(name), text(encoding), block(definition))
 
 
-def channel(number: int, schema_number: int, topic: str, values: Mapping[str, str]) -> bytes:
-    """Return a Channel record for CDR messages."""
-    return record(CHANNEL, struct.pack("<HH", number, schema_number), text(topic), text("cdr"), mapping(values))
+def channel(number: int, schema_number: int, topic: str, values: Mapping[str, str], encoding: str = "cdr") -> bytes:
+    """Return a Channel record for messages in CDR or another encoding."""
+    return record(CHANNEL, struct.pack("<HH", number, schema_number), text(topic), text(encoding), mapping(values))
 
 
 class Reader:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from navsense.messages import topics_beside
+from navsense.messages import topic_beside, topics_beside
 from navsense.messages.base import Part
 from navsense.world import World
 
@@ -27,11 +27,11 @@ class Topics:
         self.current = self._take("/" + world.current_topic.topic.strip("/")) if world.environment.current else ""
         for sensor in world.sensors:
             for beside in topics_beside(sensor)[1:]:
-                topic = self._sensors[sensor.name, "reading", ""] + beside
+                topic = topic_beside(self._sensors[sensor.name, "reading", ""], beside)
                 self._sensors[sensor.name, "reading", beside] = self._take(topic)
         for sensor in world.sensors:
-            for beside in topics_beside(sensor):
-                for part in HIDDEN:
+            for part in HIDDEN:
+                for beside in topics_beside(sensor, part):
                     topic = f"{self._sensors[sensor.name, 'reading', beside]}/{part}"
                     self._sensors[sensor.name, part, beside] = self._take(topic)
 

@@ -90,6 +90,7 @@ KINDS: dict[str, VectorField] = {
     "tide table": TIDE,
     "constituents": TidalCurrent(Harmonics((MOON, Constituent("K1", 0.2, 3.0)), START, 0.05), 0.3),
     "ellipses": TidalEllipses((Ellipse(MOON, 0.1, 0.7),), START, (0.02, 0.01, 0.0)),
+    "sheared ellipses": BoundaryLayer(TidalEllipses((Ellipse(MOON, -0.3, 2.0),), START), -90.0, 90.0, 0.1),
     "grid in the world": grid("world"),
     "grid by latitude": grid("geodetic"),
     "grid round the earth's centre": grid("ecef"),

@@ -254,6 +254,7 @@ MOON = Constituent("M2", 0.5, 0.0)
         (lambda: Harmonics((MOON, MOON), START), "tidal constituent: M2; must be given once"),
         (lambda: TidalCurrent(Harmonics((MOON,), START), 0.0, 1.0), "angle between flood and ebb (deg): 57.29"),
         (lambda: TidalEllipses((Ellipse(MOON, 99.0, 0.0),), START), "minor axis of M2"),
+        (lambda: Ellipse(MOON, -0.6, 0.0), "minor axis of M2 (m/s): -0.6; must be at most the major one, 0.5"),
         (lambda: TideTable(np.zeros(1), np.zeros(1), START), "2 at least"),
     ],
 )

@@ -115,6 +115,70 @@ def test_the_slow_reference_says_the_same(
     assert ((normal * direction).sum(axis=1)[hit] <= 0.0).all()
 
 
+def hills(rows: int, columns: int, spacing: float = 1.0) -> Heightmap:
+    """Return a bed on which most blocks of cells are far above or below most others."""
+    x, y = np.meshgrid(np.arange(columns) * spacing, np.arange(rows) * spacing)
+    rough = np.random.default_rng(6).uniform(-0.05, 0.05, (rows, columns)) * spacing
+    return Heightmap(4.0 * np.sin(0.11 * x) + 3.0 * np.cos(0.13 * y + 0.02 * x) + rough, (spacing, spacing))
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_hills_from_above_and_from_below(
+    side: float, reference: Callable[[AnyArray, AnyArray, AnyArray], AnyArray]
+) -> None:
+    bed, rng, count = hills(60, 75), np.random.default_rng(8), COUNT // 20
+    assert len(bed._levels) == 4  # cells and blocks of 8, of 64 and of 512 of them
+    target = np.stack((rng.uniform(1.0, 73.0, count), rng.uniform(1.0, 58.0, count), np.zeros(count)), axis=1)
+    origin = target + rng.normal(size=(count, 3)) * (60.0, 60.0, 0.0) + (0.0, 0.0, side * 12.0)
+    origin[::3, :2] = target[::3, :2] + rng.uniform(-3.0, 3.0, (len(target[::3]), 2))
+    direction = target - origin
+    direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
+    distance, normal = met(bed, origin, direction)
+    expected = reference(triangles(bed), origin, direction)
+    np.testing.assert_allclose(distance, expected, atol=1e-7)
+    hit = np.isfinite(distance)
+    assert hit.sum() > count // 2
+    assert ((normal[hit] * direction[hit]).sum(axis=1) < 0.0).all()
+
+
+def test_a_ray_has_the_same_bits_in_any_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    bed, rng = hills(130, 600, 0.5), np.random.default_rng(7)
+    count = 150 if INTERPRETED else 5000
+    origin = rng.uniform((-20.0, -20.0, -25.0), (320.0, 85.0, 25.0), (count, 3))
+    direction = rng.normal(size=(count, 3)) * (1.0, 1.0, 0.3)
+    direction[:, 2] = -np.copysign(direction[:, 2], origin[:, 2])
+    whole = met(bed, origin, direction)
+    hit = np.isfinite(whole[0])
+    assert 0.2 * count < hit.sum() < 0.9 * count
+    backwards = met(bed, origin[::-1], direction[::-1])
+    for one, other in zip(whole, backwards, strict=True):
+        np.testing.assert_array_equal(one, other[::-1])
+    for few, block in ((0, 64), (64, 64), (10, 37), (count, count)):
+        monkeypatch.setattr(module, "FEW", few)
+        monkeypatch.setattr(module, "BLOCK", block)
+        for one, other in zip(whole, met(bed, origin, direction), strict=True):
+            np.testing.assert_array_equal(one, other)
+    for n in range(0, count, count // 50):
+        alone = met(bed, origin[n], direction[n])
+        assert alone[0].tobytes() == whole[0][n].tobytes()
+        assert alone[1].tobytes() == whole[1][n].tobytes()
+
+
+@pytest.mark.parametrize("slant", [1e-310, -1e-310, 5e-324, -1e-281, -0.0])
+def test_a_slant_too_small_to_move_a_ray_is_none(slant: float) -> None:
+    bed = hills(40, 40)
+    for x, y in ((8.0, 16.0), (17.0, 7.5), (3.25, 4.0), (0.0, 39.0)):
+        for toward in ([slant, 0.0, -1.0], [0.0, slant, -1.0], [slant, -slant, -1.0]):
+            found = met(bed, [x, y, 20.0], toward)
+            straight = met(bed, [x, y, 20.0], [0.0, 0.0, -1.0])
+            assert math.isfinite(found[0][0])
+            np.testing.assert_array_equal(found[0], straight[0])
+            np.testing.assert_array_equal(found[1], straight[1])
+    level = met(bed, [-5.0, 8.0, 2.0], [1.0, 0.0, 0.0])[0]
+    assert met(bed, [-5.0, 8.0, 2.0], [1.0, slant, slant])[0] == level
+    assert math.isfinite(level[0])
+
+
 @pytest.mark.parametrize("block", range(4))
 def test_no_ray_slips_through_a_vertex_or_an_edge(block: int) -> None:
     bed = rough(12, 15)
@@ -180,14 +244,11 @@ def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[
     origin = rng.uniform((-3.0, 2.0, 1.0), (13.0, 30.0, 9.0), (40, 3))
     direction = rng.normal(size=(40, 3)) - (0.0, 0.0, 1.0)
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
-    rays, cells, distance, normal = (
-        np.empty((40, 8)),
-        np.zeros((40, 3), dtype=np.int64),
-        np.empty(40),
-        np.zeros((40, 3)),
-    )
-    interpreted(module._rays)(bed._frame, 32, 39, origin, direction, np.full(40, 50.0), rays)
-    interpreted(_walk.walk)(bed.heights, bed._levels, bed._extent, rays, distance, cells)
+    rays, distance, normal = np.empty((40, 8)), np.empty(40), np.zeros((40, 3))
+    cells = np.zeros((40, 4), dtype=np.int64)
+    interpreted(module._rays)(bed._frame, bed._levels, origin, direction, np.full(40, 50.0), rays, distance, cells)
+    for floor in (1, 0):
+        interpreted(_walk.walk)(bed.heights, bed._levels, bed._extent, floor, rays, distance, cells)
     interpreted(module._normals)(bed.heights, bed._frame, cells, direction, normal)
     fast, slanted = np.empty(40), np.zeros((40, 3))
     bed.trace(origin, direction, np.full(40, 50.0), fast, slanted)

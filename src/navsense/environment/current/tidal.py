@@ -395,7 +395,7 @@ class Ellipse:
     """One constituent as an ellipse: `major` axis as a `Constituent`, `minor` (m/s), `direction` (rad from north).
 
     The water flows along `direction` when the constituent is at its height, and turns counter-clockwise where `minor`
-    is positive.
+    is positive. Raises `FieldError` for a minor axis longer than the major one.
     """
 
     major: Constituent
@@ -406,6 +406,9 @@ class Ellipse:
         """Refuse what is no ellipse."""
         speed(f"minor axis of {self.major.name} (m/s)", self.minor)
         number(f"direction of {self.major.name} (rad)", self.direction)
+        if abs(self.minor) > abs(self.major.amplitude):
+            allowed = f"must be at most the major one, {self.major.amplitude:g}"
+            raise FieldError(f"minor axis of {self.major.name} (m/s)", self.minor, allowed=allowed)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,11 @@
 Each cell is two triangles that meet on its diagonal from (i, j) to (i + 1, j + 1), so that f is a straight line between
 the instants at which the ray crosses a side or a diagonal. The ray keeps the side of the surface that it started on,
 and has met the surface where the sign of f at such an instant is another: a sign cannot slip through an edge. Blocks of
-cells, each with its lowest and its highest height, are passed at once where the ray stays above or below all of them.
+cells, each with its lowest and its highest height, are passed at once where the ray stays above or below all of them;
+in one that it does not stay above, a ray from above is followed from the instant on at which it is down at the highest
+height, and in the narrowest blocks that are as wide as its way from there to the lowest is long.
+
+The walk may be cut above the cells and taken up again: so the heights below many rays are asked of memory at once.
 """
 
 from __future__ import annotations
@@ -17,6 +21,9 @@ from navsense.typing import FloatArray, IntArray
 
 LOWER, UPPER, NONE = 0, 1, -1
 """The triangle south-east of a cell's diagonal, the one north-west of it, and no cell."""
+
+_CLEARANCE = 1e-9
+"""Part of the heights at hand by which a ray is followed from above a highest height to below a lowest."""
 
 
 @kernel
@@ -114,35 +121,71 @@ def _cell(
 
 
 @kernel
+def clearance(lowest: float, highest: float, z: float) -> float:
+    """Return by how much (m) above and below the map's heights a ray from z is taken to be near them."""
+    return _CLEARANCE * (abs(lowest) + abs(highest) + abs(z))
+
+
+@kernel
+def _near(
+    z: float, dz: float, pace: float, lowest: float, highest: float, room: float, t0: float, t1: float, side: float
+) -> tuple[float, float, float]:
+    """Return the part of [t0, t1] in which a ray, dz = 1 / pace, is within `room` of these heights, and its side."""
+    if side >= 0.0 and z + t0 * dz > highest:
+        first, second, side = highest + room, lowest - room, 1.0
+    elif side <= 0.0 and z + t0 * dz < lowest:
+        first, second, side = lowest - room, highest + room, -1.0
+    else:
+        return t0, t1, side
+    return max(t0, min((first - z) * pace, t1)), min((second - z) * pace, t1), side
+
+
+@kernel
+def _within(place: float, block: int, shift: int, last: int) -> int:
+    """Return the cell of a place, taken into a block of 2^shift cells and the grid."""
+    return min(max(math.floor(place), block << shift), ((block + 1) << shift) - 1, last)
+
+
+@kernel
+def fetch(heights: FloatArray, cells: IntArray) -> float:
+    """Return the sum of heights (m) in the cells of rays under way: asked for together, memory brings them together."""
+    total = 0.0
+    for n in range(cells.shape[0]):
+        if cells[n, 2] != NONE:
+            total += heights[cells[n, 1], cells[n, 0]] + heights[cells[n, 1] + 1, cells[n, 0]]
+    return total
+
+
+@kernel
 def walk(
     heights: FloatArray,
     levels: IntArray,
     extent: FloatArray,
+    floor: int,
     rays: FloatArray,
     distance: FloatArray,
     cells: IntArray,
 ) -> None:
-    """Write the ranges (n,) at which rays meet the surface, infinite where they do not, and the cells (n, 3).
+    """Take rays on to where they would go below the level `floor`; with 0, to the end.
 
     A ray of `rays` (n, 8) is at u, v, z at t = 0, changes by du, dv, dz along t, and is followed between two t, where
-    it has to be over the grid; there is nothing to follow where the first is the larger. A cell is (i, j, triangle).
+    it has to be over the grid. Under way, `distance` (n,) is the side it is on, 1, -1 or 0 where that is not known, and
+    `cells` (n, 4) are i, j, the level and the highest level of use; in the end the range, infinite where the surface is
+    not met, and i, j and the triangle, NONE where none is met. One whose level is NONE is not followed.
     """
-    last_i, last_j, top = heights.shape[1] - 2, heights.shape[0] - 2, levels.shape[0] - 1
+    last_i, last_j, whole = heights.shape[1] - 2, heights.shape[0] - 2, extent.shape[0] - 1
     for n in range(rays.shape[0]):
         u, v, z, du, dv, dz = rays[n, 0], rays[n, 1], rays[n, 2], rays[n, 3], rays[n, 4], rays[n, 5]
-        t, end = rays[n, 6], rays[n, 7]
+        t, end, side = rays[n, 6], rays[n, 7], distance[n]
+        i, j, level, top = cells[n, 0], cells[n, 1], cells[n, 2], cells[n, 3]
         distance[n], cells[n, 2] = math.inf, NONE
-        if not t <= end:
+        if level == NONE:
             continue
-        i = min(max(math.floor(u + t * du), 0), last_i)
-        j = min(max(math.floor(v + t * dv), 0), last_j)
+        room = clearance(extent[whole, 0], extent[whole, 1], z)
         ahead_i, ahead_j = 1 if du > 0.0 else 0, 1 if dv > 0.0 else 0
         pace_u, pace_v = 1.0 / du if du != 0.0 else math.inf, 1.0 / dv if dv != 0.0 else math.inf
-        level, side = 0, 0.0  # blocks wider than the ray is long are of no use to begin with
-        length = (end - t) * max(abs(du), abs(dv))
-        while level < top and 1 << levels[level, 0] < length:
-            level += 1
-        while True:
+        pace_z = 1.0 / dz if dz != 0.0 else math.inf
+        while level >= floor:
             shift = levels[level, 0]
             p, q = i >> shift, j >> shift
             edge_u, edge_v = (p + ahead_i) << shift, (q + ahead_j) << shift
@@ -161,7 +204,11 @@ def walk(
             elif side <= 0.0 and max(z0, z1) < lowest:
                 side = -1.0
             elif level > 0:
-                level -= 1
+                t, t1, side = _near(z, dz, pace_z, lowest, highest, room, t, t1, side)
+                i, j = _within(u + t * du, p, shift, last_i), _within(v + t * dv, q, shift, last_j)
+                length, level = (t1 - t) * max(abs(du), abs(dv)), level - 1
+                while level > 0 and 1 << levels[level - 1, 0] >= length:
+                    level -= 1
                 continue
             else:
                 found, triangle, side = _cell(sw, se, nw, ne, u - i, v - j, z, du, dv, dz, t, t1, side)
@@ -172,12 +219,13 @@ def walk(
                 break
             was_i, was_j, t = i, j, t1
             if t_u <= t_v:
-                i = edge_u - 1 + ahead_i
-                j = min(max(math.floor(v + t * dv), q << shift), ((q + 1) << shift) - 1, last_j)
+                i, j = edge_u - 1 + ahead_i, _within(v + t * dv, q, shift, last_j)
             else:
-                j = edge_v - 1 + ahead_j
-                i = min(max(math.floor(u + t * du), p << shift), ((p + 1) << shift) - 1, last_i)
+                i, j = _within(u + t * du, p, shift, last_i), edge_v - 1 + ahead_j
             if i < 0 or j < 0 or i > last_i or j > last_j:
                 break
             while level < top and ((i ^ was_i) | (j ^ was_j)) >> levels[level + 1, 0] != 0:
                 level += 1
+        else:
+            rays[n, 6], distance[n] = t, side
+            cells[n, 0], cells[n, 1], cells[n, 2] = i, j, level

@@ -26,7 +26,7 @@ from navsense.environment.terrain.base import Shape
 from navsense.errors import FieldError
 from navsense.pose import IDENTITY, Pose
 from navsense.rotation import cross, multiply, rotate
-from navsense.typing import BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 
 NONE = -1
 """The body of a ray that meets nothing."""
@@ -281,6 +281,17 @@ def _turned(body: Body, rotation: Quaternion) -> Body:
     return replace(body, pose=Pose(place, pose.normalised(turn)))
 
 
+def _spread(values: AnyArray, shape: tuple[int, ...]) -> AnyArray:
+    """Return values at a shape, contiguous: of few rays, broadcasting them would take the longest."""
+    if values.shape == shape:
+        return np.ascontiguousarray(values)
+    if values.size != 1:
+        return np.ascontiguousarray(np.broadcast_to(values, shape))
+    out = np.empty(shape, dtype=values.dtype)
+    out.fill(values.item())
+    return out
+
+
 def _rays(
     origin_w: FloatArray, direction_w: FloatArray, time: FloatArray | float, max_range: FloatArray | float
 ) -> tuple[Vectors, Vectors, FloatArray, IntArray, Times, tuple[int, ...]]:
@@ -301,10 +312,10 @@ def _rays(
         )
     rows = np.arange(times.size).reshape(times.shape)
     return (
-        np.ascontiguousarray(np.broadcast_to(origin, (*shape, 3))).reshape(-1, 3),
-        np.ascontiguousarray(np.broadcast_to(direction, (*shape, 3))).reshape(-1, 3),
-        np.ascontiguousarray(np.broadcast_to(reach, shape)).reshape(-1),
-        np.ascontiguousarray(np.broadcast_to(rows, shape)).reshape(-1),
+        _spread(origin, (*shape, 3)).reshape(-1, 3),
+        _spread(direction, (*shape, 3)).reshape(-1, 3),
+        _spread(reach, shape).reshape(-1),
+        _spread(rows, shape).reshape(-1),
         np.ascontiguousarray(times).reshape(-1),
         shape,
     )

@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from navsense.environment.water import Water
 from navsense.errors import Where
 from navsense.geodesy import Origin
+from navsense.pose import Pose
 from navsense.typing import Quaternion
 
 
 def _no_link(_name: str) -> Quaternion | None:
+    return None
+
+
+def _no_pose(_name: str) -> Pose | None:
     return None
 
 
@@ -23,7 +28,7 @@ class Mount:
     where the model's motion may put it elsewhere. `origin` is None where the file does not say where on earth the
     world stands, `water` where it does not say what water it has; `name` is the sensor's full name, `where` its own
     element. `rotation_of` gives the same rotation of a link of the top-level model, by its name in the sensor's model
-    or its full name, None where there is none.
+    or its full name, None where there is none; `pose_of` its pose in the sensor's own frame.
     """
 
     classic: bool
@@ -35,3 +40,4 @@ class Mount:
     name: str = ""
     where: Where | None = None
     rotation_of: Callable[[str], Quaternion | None] = _no_link
+    pose_of: Callable[[str], Pose | None] = _no_pose

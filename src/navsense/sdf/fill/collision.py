@@ -8,6 +8,7 @@
 
 Files are found when the world is loaded and read when a sensor's rays may meet them; one that is not found is a problem
 where a sensor's rays may meet it, elsewhere a note: the hull of a vehicle that carries the only such sensors is none.
+Where the caller asked for the world without what is not found, its surface is left out, with a note.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from navsense.sdf.places import (
     SUBMESH,
 )
 from navsense.sdf.read import Element
-from navsense.sdf.search import Search
+from navsense.sdf.search import MissingError, Search
 from navsense.sdf.values import text
 from navsense.sensors.base import Casting
 from navsense.world import MountedSensor, Solid
@@ -94,8 +95,8 @@ class Solids:
                 return made
         return None
 
-    def _stored(self, element: Element, *, needed: bool) -> Stored:
-        """Return the surface of a file, which is not read yet."""
+    def _stored(self, element: Element, *, needed: bool) -> Stored | None:
+        """Return the surface of a file, which is not read yet; None for one that is left out."""
         make = _mesh if element.tag == "mesh" else _heightmap
         found = make(self.context, element)
         uri = element.first("uri")
@@ -105,6 +106,9 @@ class Solids:
         try:
             path = self.search.asset(uri, element.tag)
         except SdfError as error:
+            if self.context.without_missing and isinstance(error, MissingError):
+                self.context.leave_out(error, f"left out: rays go through where it would be; {error.remedy}")
+                return None
             if needed:
                 raise
             reason = f"{error.allowed}; no sensor's rays may meet it"

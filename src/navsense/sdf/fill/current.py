@@ -11,6 +11,9 @@
   <stratified file="layers.csv" outside="error" name="layers"> <speed .../> <direction .../> </stratified>
   <tidal flood_direction_deg="255" ebb_direction_deg="69" file="ACT1951.csv"/>         from north to east, where it goes
   <tidal flood_direction_deg="255" mean="0"> <constituent name="M2" amplitude="0.5" phase_deg="7"/> </tidal>
+  <tidal_ellipses mean="0.02 0 0">                     m/s towards east, north and up
+    <ellipse name="M2" major="0.3" minor="-0.05" direction_deg="40" phase_deg="100"/>     m/s; clockwise: minor below 0
+  </tidal_ellipses>
   <grid file="grid.csv" space="geodetic" units="degrees" x="lat" y="lon" z="alt" east="u" north="v" time="t"/>
   <replay file="adcp.csv" outside="hold"/>
   <boundary_layer bed="-50" thickness="10"> ... </boundary_layer>           m; what stands in it, slower towards the bed
@@ -33,6 +36,7 @@ from navsense.environment.base import Environment, Sum, Uniform, VectorField
 from navsense.environment.current import (
     BoundaryLayer,
     Constituent,
+    Ellipse,
     GaussMarkov,
     Gridded,
     Harmonics,
@@ -41,6 +45,7 @@ from navsense.environment.current import (
     Stratified,
     StratifiedGaussMarkov,
     TidalCurrent,
+    TidalEllipses,
     TideTable,
     Wander,
 )
@@ -57,6 +62,7 @@ from navsense.sdf.places import (
     CONSTITUENT,
     CURRENT,
     CURRENT_LAYER,
+    ELLIPSE,
     GAUSS_MARKOV,
     GRID,
     LEAF,
@@ -64,6 +70,7 @@ from navsense.sdf.places import (
     REPLAY,
     STRATIFIED,
     TIDAL,
+    TIDAL_ELLIPSES,
     WANDER,
     WANDERING_ANGLE,
 )
@@ -260,11 +267,17 @@ def _layer(context: Context, element: Element, read: Callable[[Element], Any]) -
     return _given(element, "depth"), read(element)
 
 
-def _tidal(context: Context, element: Element, sea: Sea) -> VectorField:
-    context.check(element, TIDAL)
+def _date(element: Element, sea: Sea) -> datetime:
+    """Return the instant of the run's start, which a tide must be given."""
     if sea.start is None:
         remedy = 'give <navsense:current start="2021-03-04T15:00Z">, the instant of the start of the run'
         raise refusal(element, "without a date", "needs one", remedy=remedy)
+    return sea.start
+
+
+def _tidal(context: Context, element: Element, sea: Sea) -> VectorField:
+    context.check(element, TIDAL)
+    start = _date(element, sea)
     constituents = list(element.all("constituent"))
     if ("file" in element.attributes) == bool(constituents):
         allowed = "must hold constituents, or name a tide table: one of the two"
@@ -273,24 +286,41 @@ def _tidal(context: Context, element: Element, sea: Sea) -> VectorField:
     mean = values.attribute_number(element, "mean")
     flow: Harmonics | TideTable
     if constituents:
-        flow = Harmonics(tuple(_constituent(context, one) for one in constituents), sea.start, mean or 0.0)
+        flow = Harmonics(tuple(_constituent(context, one) for one in constituents), start, mean or 0.0)
     elif mean is not None:
         raise refusal(element, f"{mean:g}", "must be absent beside a tide table", attribute="mean")
     else:
-        flow = TideTable.from_file(sea.search.named(element, "file"), sea.start)
+        flow = TideTable.from_file(sea.search.named(element, "file"), start)
     return TidalCurrent(flow, math.radians(flood), None if ebb is None else math.radians(ebb), sea.heading)
 
 
 def _constituent(context: Context, element: Element) -> Constituent:
     context.check(element, CONSTITUENT)
-    name = element.attribute("name")
-    if name is None:
-        raise refusal(element, "missing", "must be given", attribute="name")
-    rate = values.attribute_number(element, "speed_deg_per_hour")
-    greenwich = values.attribute_flag(element, "greenwich", default=True)
-    amplitude, phase = _given(element, "amplitude"), _given(element, "phase_deg")
     try:
-        return Constituent.degrees(name, amplitude, phase, rate, greenwich=greenwich)
+        return _wave(element, "amplitude")
+    except FieldError as error:
+        raise refused_at(element, error) from error
+
+
+def _wave(element: Element, size: str) -> Constituent:
+    """Return the constituent of an element whose attribute `size` is its amplitude. Raise FieldError."""
+    name, rate = _word(element, "name"), values.attribute_number(element, "speed_deg_per_hour")
+    greenwich = values.attribute_flag(element, "greenwich", default=True)
+    return Constituent.degrees(name, _given(element, size), _given(element, "phase_deg"), rate, greenwich=greenwich)
+
+
+def _tidal_ellipses(context: Context, element: Element, sea: Sea) -> VectorField:
+    context.check(element, TIDAL_ELLIPSES)
+    start, mean = _date(element, sea), _numbers(element, "mean", 3) or (0.0, 0.0, 0.0)
+    ellipses = tuple(_ellipse(context, one) for one in element.all("ellipse"))
+    return TidalEllipses(ellipses, start, (mean[0], mean[1], mean[2]), sea.heading)
+
+
+def _ellipse(context: Context, element: Element) -> Ellipse:
+    context.check(element, ELLIPSE)
+    minor, direction = _given(element, "minor"), math.radians(_given(element, "direction_deg"))
+    try:
+        return Ellipse(_wave(element, "major"), minor, direction)
     except FieldError as error:
         raise refused_at(element, error) from error
 
@@ -342,6 +372,7 @@ KINDS: Mapping[str, Callable[[Context, Element, Sea], VectorField]] = {
     "gauss_markov": _gauss_markov,
     "stratified": _stratified,
     "tidal": _tidal,
+    "tidal_ellipses": _tidal_ellipses,
     "grid": _grid,
     "replay": _replay,
     "boundary_layer": _boundary_layer,

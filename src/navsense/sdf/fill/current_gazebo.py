@@ -9,9 +9,10 @@
     </plugin>
 
 Which columns are a current says who feels it: the first `<lookup_current_x>`, `_y`, `_z` of a `Hydrodynamics`, else the
-first `<water_velocity><x>`, `<y>`, `<z>` of a DVL. Without a table `<default_current>` (m/s, world axes) is it;
-in Gazebo it is one model's own, so where models differ none is taken, and a warning says so. Outside the table Gazebo
-has 0 m/s; here what `Gridded` has. A world without a place stands at latitude and longitude 0, as in Gazebo.
+first `<water_velocity><x>`, `<y>`, `<z>` of a DVL; one that names others gets a warning. Without a table
+`<default_current>` (m/s, world axes) is it; in Gazebo it is one model's own, so where models differ none is taken, and
+a warning says so. Outside the table Gazebo has 0 m/s; here what `Gridded` has. A world without a place stands at
+latitude and longitude 0, as in Gazebo.
 Source: gz-sim, `EnvironmentPreload.cc`, `Hydrodynamics.cc`; gz-sensors, `DopplerVelocityLog.cc`.
 """
 
@@ -52,7 +53,11 @@ def currents_of_gazebo(context: Context, world: Element, sea: Sea) -> list[Vecto
     """Return the current of a world's table, else the one that its models' plug-ins agree on; none otherwise."""
     tables = [one for one in world.all("plugin") if one.attributes.get("filename") in PRELOADS]
     plugins = [one for one in _below(world) if one.attributes.get("filename") in HYDRODYNAMICS and one.tag == "plugin"]
+    named = [one for one in _below(world) if one.tag == "water_velocity"]
     if not tables:
+        for one in named:
+            reason = "the world has no table that these could be columns of: its current, if any, is what else it gives"
+            context.note("warning", "<water_velocity>", reason, one.where)
         return _default(context, plugins)
     for element in tables:
         context.check(element, PRELOAD)
@@ -63,10 +68,27 @@ def currents_of_gazebo(context: Context, world: Element, sea: Sea) -> list[Vecto
         return []
     with context.collecting():
         try:
-            return [_table(context, tables[0], sea, columns)]
+            field = _table(context, tables[0], sea, columns)
         except FieldError as error:
             raise refused_at(tables[0], error) from error
+        for one in named:
+            _check_named(context, one, tables[0], sea, columns)
+        return [field]
     return []
+
+
+def _check_named(context: Context, element: Element, table: Element, sea: Sea, columns: Columns) -> None:
+    """Tell of a DVL that names other columns than those of the current; raise `SdfError` where the table has none."""
+    own = _texts(element, "")
+    if own == columns or not any(own):
+        return
+    try:
+        _table(context, table, sea, own)
+    except FieldError as error:
+        raise refused_at(element, error) from error
+    shown = ", ".join(column or "none" for column in columns)
+    reason = f"a world has one current, and its columns are {shown}"
+    context.note("warning", "<water_velocity>", reason, element.where)
 
 
 def _below(element: Element) -> Iterator[Element]:

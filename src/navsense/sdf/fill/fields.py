@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from navsense.errors import NavsenseError, SdfError
+from navsense.errors import NavsenseError, SdfError, SensorError
 from navsense.sdf import values
 from navsense.sdf.context import Context
 from navsense.sdf.places import LEAF
@@ -78,3 +80,12 @@ def refused_at(element: Element, error: NavsenseError) -> SdfError:
     inside = f" {error.where}" if error.where else ""
     what = f"<{element.tag}>{inside} {error.what}"
     return SdfError(what, error.value, where=element.where, allowed=error.allowed, remedy=error.remedy)
+
+
+@contextmanager
+def located(element: Element) -> Iterator[None]:
+    """Raise what a data sheet refuses inside as an `SdfError` at the element's line."""
+    try:
+        yield
+    except SensorError as error:
+        raise refused_at(element, error) from error

@@ -16,6 +16,7 @@ from navsense.sdf.places import PART
 from navsense.sdf.read import Element
 from navsense.sdf.values import attribute_flag, refusal
 from navsense.sensors.base import Catalogued, Sensor
+from navsense.sensors.depth import Depth
 
 TAG = "navsense:part"
 
@@ -44,9 +45,16 @@ def _filled(element: Element, spec: Any, *, classic: bool) -> Sensor:
     found = {field.name: getattr(sheet, field.name) for field in fields(sheet)}
     given = {name: getattr(spec, name) for name in found}
     taken = {
-        name: replace(noise, classic=classic)
+        name: _as_told(spec, replace(noise, classic=classic))
         for name, noise in found.items()
         if isinstance(noise, Noise) and replace(given[name], classic=False) == NEUTRAL
     }
     filled: Sensor = replace(spec, **taken)
     return filled
+
+
+def _as_told(spec: Sensor, noise: Noise) -> Noise:
+    """Return a part's noise with its limits, those of an absolute pressure, as a gauge tells them."""
+    if not (isinstance(spec, Depth) and spec.gauge):
+        return noise
+    return replace(noise, minimum=noise.minimum - spec.surface_pressure, maximum=noise.maximum - spec.surface_pressure)

@@ -18,45 +18,20 @@ Source: UUV Simulator, `SubseaPressureROSPlugin`, `ROSBasePlugin` and `pressure_
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from navsense.environment.atmosphere import STANDARD_GRAVITY
 from navsense.environment.seawater import ConstantDensity
-from navsense.errors import FieldError, SdfError, SensorError
+from navsense.errors import FieldError, SensorError
 from navsense.noise.channel import Noise
-from navsense.sdf import values
 from navsense.sdf.context import Context
 from navsense.sdf.fill._mount import Mount
 from navsense.sdf.fill.depth import tell_of_water
 from navsense.sdf.fill.fields import number_of, refused_at
-from navsense.sdf.names import valid_topic
-from navsense.sdf.places import SUBSEA_PRESSURE_PLUGIN
 from navsense.sdf.read import Element
 from navsense.sensors.depth import Depth
 
 KILOPASCAL = 1000.0
 """Pa."""
-
-DEFAULT_RATE = 30.0
-"""Hz, where a plug-in gives none."""
-
-
-class Plugged(NamedTuple):
-    """What a plug-in says of where its sensor is: the name of its link, and its topic (empty for none)."""
-
-    link: str
-    topic: str
-
-
-def place(context: Context, element: Element) -> Plugged:
-    """Return where the sensor of a plug-in is. Raise `SdfError` where it names no link."""
-    context.check(element, SUBSEA_PRESSURE_PLUGIN)
-    link = element.first("link_name")
-    if link is None:
-        raise SdfError("<plugin><link_name>", "missing", where=element.where, allowed="must be given")
-    names = (element.first(tag) for tag in ("robot_namespace", "sensor_topic"))
-    topic = "/".join(child.text.strip("/") for child in names if child is not None and child.text)
-    return Plugged(values.text(link, parent=element.tag), (valid_topic(topic) or "") if topic else "")
 
 
 def _deviation(context: Context, element: Element) -> float:

@@ -19,8 +19,15 @@ print, or nobody could read, is absent: nothing is derived, assumed or filled in
 | bias_temperature_coefficient | per K |
 | nonlinearity | part of the full scale |
 | bandwidth, output_rate | Hz; where a part lets one choose, the highest |
-| range | of `resolution`, +-, and the widest, unless `condition` says otherwise; of pressure, lowest and highest |
+| range | of `resolution`, +-, and the widest, unless `condition` says otherwise; of pressure, lowest and highest; of a
+  beam, the nearest and the farthest echo along it |
 | resolution | one count |
+| angle, width | of a beam: from the instrument's axis, full at half power |
+| altitude | the least and the most in which the bottom is tracked |
+| long_term_scale, long_term_offset | what the mean of many pings is off by: a share of the velocity, and beside it |
+| error_velocity_limit | beyond which a solution is rejected |
+| layer, least_layer | of water that is tracked: near and far end, least size |
+| maximum_velocity | of the vehicle |
 """
 
 from __future__ import annotations
@@ -37,12 +44,13 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 from navsense.errors import SensorError, UnknownNameError, Where
-from navsense.sensors.catalogue.units import CHANNELS, FIGURES, UNITS, expected
+from navsense.sensors.catalogue.units import CHANNELS, ENDS, FIGURES, UNITS, axes, expected
 
-SENSORS = ("imu", "magnetometer", "air_pressure")
+SENSORS = ("imu", "magnetometer", "air_pressure", "depth", "dvl")
 GRADES = ("consumer", "industrial", "tactical", "navigation")
 MEANINGS = ("", "typical", "1 sigma", "minimum", "maximum")
 READINGS = ("sheet", "quoted")
+TRANSDUCERS = ("", "piston", "phased_array")
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,8 @@ class Source:
 class Figure:
     """One figure: `values` in the SI unit `unit`, and as `printed` in `printed_unit`.
 
-    `values` has one number an axis, x y z; one alone for pressure and for `output_rate`; two for the range of pressure.
+    `values` has one number an axis, x y z; one alone for the channels of `units.SCALARS` and for `output_rate`; two for
+    what has a lower and an upper end, `units.ENDS`.
     `two_sided` says that a density per root hertz is N already, as in Kalibr's files; sheets print one-sided ones.
     """
 
@@ -80,7 +89,8 @@ class Figure:
 class Part:
     """One part: `figures[channel][figure]`, of the channels and figures of `units.CHANNELS` and `units.FIGURES`.
 
-    `sensor` is what it is bought as; a part may have channels beyond that.
+    `sensor` is what it is bought as; a part may have channels beyond that. `transducer` is how the beams of a DVL are
+    made, "" where nothing is printed; `notes` say what is not, or is doubtful.
     """
 
     name: str
@@ -90,6 +100,8 @@ class Part:
     grade: str
     figures: Mapping[str, Mapping[str, Figure]]
     sources: Mapping[str, Source]
+    transducer: str = ""
+    notes: str = ""
 
 
 def _choice(table: Mapping[str, Any], key: str, allowed: tuple[str, ...], where: Where) -> str:
@@ -116,12 +128,14 @@ def _source(name: str, table: Mapping[str, Any], where: Where) -> Source:
 
 def _printed(channel: str, figure: str, value: Any, where: Where) -> tuple[float, ...]:
     """Return the numbers of one figure, one for each axis."""
-    axes = 1 if channel == "pressure" or figure == "output_rate" else 3
-    wanted = 2 if (channel, figure) == ("pressure", "range") else axes
-    numbers = value if isinstance(value, list) else [value] * axes
-    good = all(type(x) in (int, float) and math.isfinite(x) and x > 0 for x in numbers)
-    if len(numbers) != wanted or not good:
+    count = 1 if figure == "output_rate" else axes(channel)
+    ends = (channel, figure) in ENDS
+    wanted = 2 if ends else count
+    numbers = value if isinstance(value, list) else [value] * count
+    good = all(type(x) in (int, float) and math.isfinite(x) and (x > 0 or (ends and x == 0)) for x in numbers)
+    if len(numbers) != wanted or not good or (ends and not numbers[0] < numbers[1]):
         allowed = f"must be {wanted} numbers > 0" if wanted > 1 else "must be a number > 0"
+        allowed = "must be two numbers from 0 on, the lower one first" if ends else allowed
         raise SensorError(f"{channel}.{figure}", value, allowed=allowed, where=where)
     return tuple(float(x) for x in numbers)
 
@@ -177,10 +191,12 @@ def read(path: Traversable, name: str = "") -> Part:
         _choice(table, "grade", GRADES, where),
         figures,
         sources,
+        _choice(table, "transducer", TRANSDUCERS, where),
+        _text(table, "notes", where) if "notes" in table else "",
     )
 
 
-_HEAD = ("part", "manufacturer", "sensor", "grade", "sources")
+_HEAD = ("part", "manufacturer", "sensor", "grade", "sources", "transducer", "notes")
 
 
 @cache

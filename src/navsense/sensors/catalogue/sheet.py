@@ -27,6 +27,7 @@ from typing import Any
 from navsense.errors import SensorError
 from navsense.noise.channel import Noise
 from navsense.sensors.catalogue import Figure, Part
+from navsense.sensors.catalogue.units import SCALARS, axes
 
 FLOOR = math.sqrt(2.0 * math.log(2.0) / math.pi)
 """Floor of the Allan deviation of flicker, as a share of its B (IEEE 952-1997, annex C)."""
@@ -35,7 +36,7 @@ LIMIT = 3.0
 """Deviations that a printed limit stands for."""
 
 
-def _deviation(figure: Figure, axis: int) -> float:
+def deviation(figure: Figure, axis: int = 0) -> float:
     """Return the deviation (SI) that a figure with a `meaning` stands for."""
     value = figure.values[axis]
     return value / LIMIT if figure.meaning == "maximum" else value
@@ -57,9 +58,9 @@ def _slow(figures: Mapping[str, Figure], axis: int) -> dict[str, float]:
     if "random_walk" in figures:
         found["random_walk"] = figures["random_walk"].values[axis]
     if "turn_on_bias" in figures:
-        found["bias_stddev"] = _deviation(figures["turn_on_bias"], axis)
+        found["bias_stddev"] = deviation(figures["turn_on_bias"], axis)
     if "scale_factor_error" in figures:
-        found["scale_factor_stddev"] = _deviation(figures["scale_factor_error"], axis)
+        found["scale_factor_stddev"] = deviation(figures["scale_factor_error"], axis)
     return found
 
 
@@ -68,7 +69,7 @@ def _warm(figures: Mapping[str, Figure], axis: int) -> dict[str, float]:
         "bias_temperature_coefficient": "temperature_coefficient",
         "scale_temperature_coefficient": "scale_temperature_coefficient",
     }
-    return {term: _deviation(figures[key], axis) for key, term in terms.items() if key in figures}
+    return {term: deviation(figures[key], axis) for key, term in terms.items() if key in figures}
 
 
 def _ends(figures: Mapping[str, Figure], axis: int, *, two_sided: bool) -> dict[str, float]:
@@ -93,8 +94,8 @@ def noises(part: Part, channel: str, *, temperature: bool = False) -> tuple[Nois
         has = ", ".join(part.figures)
         raise SensorError(f"channel of part {part.name}", channel, allowed=f"it is of type {part.sensor} and has {has}")
     found = []
-    for axis in range(1 if channel == "pressure" else 3):
-        ends = _ends(figures, axis, two_sided=channel != "pressure")
+    for axis in range(axes(channel)):
+        ends = _ends(figures, axis, two_sided=channel not in SCALARS)
         terms: dict[str, Any] = {**_white(figures, axis), **_slow(figures, axis), **ends}
         if temperature:
             terms |= _warm(figures, axis)

@@ -3,7 +3,7 @@
     si = factor * printed          for a unit
     si = factor / printed          for counts per unit, "LSB/(deg/s)": the size of one count
 
-    1 g = 9.80665 m/s^2   1 G = 1e-4 T   1 mbar = 1 hPa = 100 Pa   1 ft = 0.3048 m   1 deg = pi / 180 rad
+    1 g = 9.80665 m/s^2   1 G = 1e-4 T   1 mbar = 10^-3 bar = 1 hPa = 100 Pa   1 ft = 0.3048 m   1 deg = pi / 180 rad
     1 deg/sqrt(h)   = pi / 180 / 60 rad/sqrt(s) = pi / 180 / 60 rad/s/sqrt(Hz)       sqrt(1 h) = 60 sqrt(s)
     1 m/s/sqrt(h)   = 1 / 60 m/s/sqrt(s)        = 1 / 60 m/s^2/sqrt(Hz)
 
@@ -74,8 +74,15 @@ UNITS: dict[str, Unit] = {
     "Pa": Unit(1.0, "Pa"),
     "hPa": Unit(100.0, "Pa"),
     "mbar": Unit(100.0, "Pa"),
+    "bar": Unit(1e5, "Pa"),
     "LSB/hPa": Unit(100.0, "Pa", counts=True),
     "Pa/K": Unit(1.0, "Pa/K"),
+    "m/s": Unit(1.0, "m/s"),
+    "cm/s": Unit(1e-2, "m/s"),
+    "mm/s": Unit(1e-3, "m/s"),
+    "m": Unit(1.0, "m"),
+    "dm": Unit(1e-1, "m"),
+    "cm": Unit(1e-2, "m"),
     "rad": Unit(1.0, "rad"),
     "mrad": Unit(1e-3, "rad"),
     "deg": Unit(_DEG, "rad"),
@@ -88,17 +95,37 @@ UNITS: dict[str, Unit] = {
 }
 """Every unit that a part's file may print."""
 
-_PER_SECOND = {"rad/s": "rad/s^2", "m/s^2": "m/s^3", "T": "T/s", "Pa": "Pa/s"}
+_PER_SECOND = {"rad/s": "rad/s^2", "m/s^2": "m/s^3", "T": "T/s", "Pa": "Pa/s", "m/s": "m/s^2", "m": "m/s"}
 
-CHANNELS = {"angular_velocity": "rad/s", "linear_acceleration": "m/s^2", "field": "T", "pressure": "Pa"}
+CHANNELS = {
+    "angular_velocity": "rad/s",
+    "linear_acceleration": "m/s^2",
+    "field": "T",
+    "pressure": "Pa",
+    "bottom_track": "m/s",
+    "water_track": "m/s",
+    "beam": "m",
+}
 """What a part may measure, and the SI unit of it."""
 
 FIGURES = (
     "noise_density noise_rms bias_instability random_walk turn_on_bias scale_factor_error misalignment "
     "cross_axis_sensitivity g_sensitivity bias_temperature_coefficient scale_temperature_coefficient nonlinearity "
-    "bandwidth range resolution output_rate"
+    "bandwidth range resolution output_rate angle width altitude long_term_scale long_term_offset maximum_velocity "
+    "error_velocity_limit layer least_layer"
 ).split()
 """What a part's file may say of one of them."""
+
+SCALARS = frozenset(("pressure", "bottom_track", "water_track", "beam"))
+"""Channels with one number, where others have one for each axis; each beam of an instrument has the same."""
+
+ENDS = frozenset((("pressure", "range"), ("beam", "range"), ("beam", "altitude"), ("water_track", "layer")))
+"""Figures of channels that are two numbers, the lower and the upper end."""
+
+
+def axes(channel: str) -> int:
+    """Return how many axes a channel of CHANNELS has."""
+    return 1 if channel in SCALARS else 3
 
 
 def expected(channel: str, figure: str) -> str:
@@ -116,4 +143,10 @@ def expected(channel: str, figure: str) -> str:
         "nonlinearity": "1",
         "bandwidth": "Hz",
         "output_rate": "Hz",
+        "angle": "rad",
+        "width": "rad",
+        "altitude": "m",
+        "long_term_scale": "1",
+        "layer": "m",
+        "least_layer": "m",
     }.get(figure, own)

@@ -1,0 +1,124 @@
+"""DVL: pings a second of one core over a sea bed, in blocks, and microseconds a ping, one at a time.
+
+    make bench            or            python benchmarks/bench_dvl.py
+
+Four beams at 30 degrees over 2048 x 2048 heights, 200 m x 200 m with 10 m of relief, from some 30 m above it, along a
+path that turns and leans; nine rays a beam, or the seven of a pattern. Water has profiles of temperature and salinity,
+and a current in twelve layers. Each figure is the processor's time of the best of a few runs. The goal is 50,000
+pings/s with all effects, and 100 us for one ping.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from navsense.environment.base import Environment
+from navsense.environment.current import Stratified
+from navsense.environment.terrain.heightmap import Heightmap
+from navsense.environment.terrain.scene import Body, Scene
+from navsense.environment.water import Water
+from navsense.motion.trajectory import waypoints
+from navsense.pose import Pose, from_rpy
+from navsense.sensors import Fan
+from navsense.sensors._janus.beams import Beams, Weighting, janus
+from navsense.sensors._janus.echoes import echoes, sound_speed, validity
+from navsense.sensors._janus.layer import Layer, shallowest, water
+from navsense.typing import AnyArray
+
+GOAL, AT_ONCE = 50_000.0, 100.0
+COUNT, REACH, SPAN = 4096, 100.0, 200.0
+TIME = 50.0 + np.arange(COUNT) / 8.0
+LAYER = Layer(3.0, 15.0, 2.0)
+
+Work = Callable[[AnyArray], object]
+
+
+def spent(work: Work, instants: AnyArray, calls: int) -> float:
+    """Return the least processor time (s) of one call, of five runs of so many calls after one that compiles."""
+    work(instants)
+    took = []
+    for _ in range(5):
+        start = time.process_time()
+        for _ in range(calls):
+            work(instants)
+        took.append((time.process_time() - start) / calls)
+    return min(took)
+
+
+def sea_bed(count: int = 2048) -> AnyArray:
+    """Return heights (count, count) m: a dozen waves."""
+    rng, line = np.random.default_rng(1), np.linspace(0.0, SPAN, count)
+    x, y = np.meshgrid(line, line)
+    heights = np.zeros((count, count))
+    for k in range(1, 13):
+        east, north = rng.uniform(-1.0, 1.0, 2) * 2.0 * math.pi * k / SPAN
+        heights += np.sin(east * x + north * y + rng.uniform(0.0, 6.0)) / k
+    low, high = float(heights.min()), float(heights.max())
+    return np.ascontiguousarray((heights - low) * (10.0 / (high - low)) - 60.0)
+
+
+def surroundings() -> Environment:
+    """Return the sea bed, and the water above it."""
+    bed = Body("bed", Heightmap(sea_bed(), (SPAN / 2047.0, SPAN / 2047.0)))
+    sea = Water(depths=(0.0, 20.0, 60.0), temperatures=(290.0, 286.0, 283.0), salinities=(34.0, 34.5, 35.0))
+    layers = Stratified(tuple(5.0 * k for k in range(12)), tuple((0.3 - 0.02 * k, 0.1, 0.0) for k in range(12)))
+    return Environment(scene=Scene((bed,)), water=sea, current=layers)
+
+
+def nine(weighting: Weighting) -> Beams:
+    """Return four beams of 3.4 degrees: of nine rays each, or of a pattern's seven."""
+    beams = janus(math.radians(30.0), [math.radians(45.0 + 90.0 * k) for k in range(4)], width=0.06)
+    if weighting is Weighting.PATTERN:
+        return replace(beams, weighting=weighting, absorption=0.1)
+    fan = Fan(3, -0.03, 0.03, 3, -0.03, 0.03)
+    return replace(beams, beams=tuple(replace(beam, shape=fan) for beam in beams.beams))
+
+
+def works() -> Iterator[tuple[str, Work]]:
+    """Yield what is asked of the instants (n,) s of pings, by name."""
+    places = [(40.0, 60.0), (160.0, 70.0), (150.0, 140.0), (50.0, 130.0), (40.0, 60.0)]
+    poses = [Pose((x, y, -22.0 - k), from_rpy(0.05, -0.03 * k, 1.4 * k)) for k, (x, y) in enumerate(places[:-1])]
+    motion = waypoints((0.0, 160.0, 320.0, 480.0, 640.0), [*poses, replace(poses[0])])
+    around, near, mean = surroundings(), nine(Weighting.NEAREST), nine(Weighting.PATTERN)
+
+    def whole(beams: Beams) -> Work:
+        def work(t: AnyArray) -> object:
+            sound = sound_speed(around, motion.at(t))
+            instants = validity(beams, motion, around, t, REACH, sound, False).valid_time
+            found = echoes(beams, motion, around, instants, REACH, False)
+            return water(beams, LAYER, motion, around, instants, shallowest(beams, found.range))
+
+        return work
+
+    yield "motion", motion.at
+    yield "speed of sound", lambda t: sound_speed(around, motion.at(t))
+    yield (
+        "instant of the echo",
+        lambda t: validity(near, motion, around, t, REACH, np.full(t.shape, 1500.0), False),
+    )
+    yield "echoes, nearest of 4 x 9 rays", lambda t: echoes(near, motion, around, t, REACH, False)
+    yield "echoes, pattern of 4 x 7 rays", lambda t: echoes(mean, motion, around, t, REACH, False)
+    yield (
+        "layer of water, 4 x 5 places",
+        lambda t: water(near, LAYER, motion, around, t, np.full(t.shape, 25.0)),
+    )
+    yield "all of these, nearest", whole(near)
+    yield "all of these, pattern", whole(mean)
+
+
+def main() -> None:
+    """Print the table."""
+    print(f"{'':34s}{'us a ping':>12s}{'pings/s':>12s}{'us, alone':>12s}")
+    for name, work in works():
+        block, alone = spent(work, TIME, 3) / COUNT, spent(work, TIME[:1], 500)
+        print(f"{name:34s}{block * 1e6:12.2f}{1.0 / block:12.0f}{alone * 1e6:12.1f}")
+    print(f"the goals are {GOAL:g} pings/s and {AT_ONCE:g} us for one ping, with all effects of the sensor")
+
+
+if __name__ == "__main__":
+    main()

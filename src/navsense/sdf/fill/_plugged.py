@@ -1,0 +1,59 @@
+"""A plug-in of a model that is a sensor: the link that it is on, its topic, and what its file is read by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from navsense.errors import SdfError
+from navsense.sdf import values
+from navsense.sdf.context import Context, Place
+from navsense.sdf.fill._mount import Mount
+from navsense.sdf.names import valid_topic
+from navsense.sdf.read import Element
+from navsense.sensors.base import Sensor
+from navsense.world import MountedSensor
+
+DEFAULT_RATE = 30.0
+"""Hz, where a plug-in of the UUV Simulator gives none."""
+
+
+class Plugged(NamedTuple):
+    """What a plug-in says of where its sensor is: the name of its link, and its topic (empty for none)."""
+
+    link: str
+    topic: str
+
+
+class Told(NamedTuple):
+    """What a plug-in describes: data sheet, and what the frame of its messages has behind the name of its link."""
+
+    spec: Sensor
+    suffix: str = ""
+
+
+class Reader(NamedTuple):
+    """What may stand in a plug-in, the type of its sensor, and what reads it.
+
+    `fill` is given the other sensors of the model, and returns None where the plug-in is none.
+    """
+
+    place: Place
+    kind: str
+    fill: Callable[[Context, Element, Mount, Sequence[MountedSensor]], Told | None]
+
+
+def place(context: Context, element: Element, allowed: Place) -> Plugged:
+    """Return where the sensor of a plug-in is. Raise `SdfError` where it names no link."""
+    context.check(element, allowed)
+    link = element.first("link_name")
+    if link is None:
+        raise SdfError("<plugin><link_name>", "missing", where=element.where, allowed="must be given")
+    return Plugged(values.text(link, parent=element.tag), topic_of(element, "sensor_topic"))
+
+
+def topic_of(element: Element, tag: str) -> str:
+    """Return the topic of a child in the plug-in's namespace, empty where there is none."""
+    names = (element.first(name) for name in ("robot_namespace", tag))
+    topic = "/".join(child.text.strip("/") for child in names if child is not None and child.text)
+    return (valid_topic(topic) or "") if topic else ""

@@ -1,0 +1,1 @@
+"""Sensors that other programs' plug-ins are, one file a plug-in."""

@@ -1,0 +1,169 @@
+"""The UUV Simulator's DVL, a `<plugin filename="libuuv_gazebo_ros_dvl_plugin.so">` of a model.
+
+    <robot_namespace>dvl</robot_namespace> <sensor_topic>dvl</sensor_topic>     its topic is both, joined by a slash
+    <link_name>robot_link</link_name>                       link whose velocity is told, in its own axes
+    <update_rate>7</update_rate>                            Hz; 30 where not given
+    <noise_amplitude>0.005</noise_amplitude>                m/s, deviation of the noise; 0 where not given
+    <noise_sigma>0.005</noise_sigma>                        m/s, deviation that the covariance states; 0 where not given
+    <enable_local_ned_frame>false</enable_local_ned_frame>  true, as where not given: axes turned by half a turn about x
+    <is_on>true</is_on>
+    <beam_link_name_0>dvl/dvl_sonar0_link</beam_link_name_0> ... 3      links with a range sensor each
+    <beam_topic_0>dvl_sonar0</beam_topic_0> ... 3                       topics of these sensors, in the namespace
+
+The range sensors remain sensors of their own. What they are is what the DVL's beams are: rays, place, limits, noise of
+the range, whether told by sound; the DVL draws noise of its own. Under classic velocity and altitude are the plug-in's
+as it is documented: the link's own velocity with `noise_amplitude` on each axis, the mean of the four ranges. Else both
+come of the beams: velocities along them have a deviation of `noise_amplitude`, the covariance is of `noise_sigma` each,
+the real one where that is 0, and what moves is the place of the transducers. The plug-in's code has the product of the
+two numbers for its noise, which its document does not say: that is not done here. A frame turned to NED is called after
+the link, with `_ned` behind it. A plug-in that is not on at the start is left out: there is nothing to switch it on.
+Source: UUV Simulator, `DVLROSPlugin`, `ROSBasePlugin` and `dvl_snippets.xacro`; its description by Field Robotics Lab.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from navsense.errors import SdfError, SensorError
+from navsense.noise.channel import Noise
+from navsense.pose import Pose
+from navsense.sdf import values
+from navsense.sdf.context import Context
+from navsense.sdf.fill._mount import Mount
+from navsense.sdf.fill._plugged import Told, topic_of
+from navsense.sdf.fill.fields import flag_of, number_of, refused_at
+from navsense.sdf.read import Element
+from navsense.sdf.values import refusal
+from navsense.sensors._janus.beams import Beam, Beams
+from navsense.sensors._janus.names import Dialect, Names
+from navsense.sensors._janus.track import Track
+from navsense.sensors.dvl import UNTURNED, Dvl
+from navsense.sensors.range import Range, Sound
+from navsense.typing import Quaternion
+from navsense.world import MountedSensor
+
+COUNT = 4
+"""Beams."""
+
+NED: Quaternion = (0.0, 1.0, 0.0, 0.0)
+"""Half a turn about x: forward, left, up to forward, right, down."""
+
+NED_SUFFIX = "_ned"
+
+NEEDED = ("robot_namespace", "sensor_topic")
+
+
+def fill(context: Context, element: Element, mount: Mount, others: Sequence[MountedSensor]) -> Told | None:
+    """Return what a plug-in describes, given the other sensors of its model; None for one that is not on.
+
+    Raises `SdfError` for what no instrument can have, and for a beam that has no range sensor.
+    """
+    _check_given(element)
+    if not flag_of(context, element, "is_on", default=True):
+        child = element.first("is_on") or element
+        reason = "is off at the start and tells nothing: there is nothing to switch it on"
+        context.note("unsupported", f"<plugin><is_on>: {mount.name}", reason, child.where)
+        return None
+    before = context.found
+    sonars = [_sonar(context, element, mount, others, i) for i in range(COUNT)]
+    found = [sonar for sonar in sonars if sonar is not None]
+    given = _errors(context, element, mount)
+    turned = flag_of(context, element, "enable_local_ned_frame", default=True)
+    if len(found) < COUNT or context.found > before:
+        return None  # each of these is a problem already
+    _tell_of_differences(context, element, mount, found)
+    specs = [sonar.spec for sonar in found]
+    given["minimum_range"] = max(spec.minimum_range for spec in specs)
+    given["maximum_range"] = min(spec.maximum_range for spec in specs)
+    try:
+        sheet = Dvl(
+            beams=Beams(tuple(_beam(mount, sonar) for sonar in found)),
+            range=specs[0].range,
+            sound=specs[0].sound or Sound(),
+            reference=NED if turned else UNTURNED,
+            own_hull=specs[0].own_hull,
+            classic=mount.classic,
+            dialect=Dialect.UUV,
+            names=Names(beam_frames=tuple(sonar.sensor.frame for sonar in found)),
+            **given,
+        )
+    except SensorError as error:
+        raise refused_at(element, error) from error
+    return Told(sheet, NED_SUFFIX if turned else "")
+
+
+def _check_given(element: Element) -> None:
+    """Raise `SdfError` for an element without which the plug-in does not start."""
+    for tag in (*NEEDED, *(f"{name}_{i}" for i in range(COUNT) for name in ("beam_link_name", "beam_topic"))):
+        if element.first(tag) is None:
+            raise SdfError(f"<plugin><{tag}>", "missing", where=element.where, allowed="must be given")
+
+
+def _errors(context: Context, element: Element, mount: Mount) -> dict[str, Any]:
+    """Return the noise of the velocity by the field of the sheet."""
+    sigma, amplitude = (number_of(context, element, tag, 0.0, least=0.0) for tag in ("noise_sigma", "noise_amplitude"))
+    child = element.first("noise_amplitude") or element.first("noise_sigma")
+    if child is not None and sigma + amplitude > 0.0:
+        reason = f"noise of {amplitude:g} m/s and a covariance of {sigma:g} m/s, as documented; the plug-in's code has"
+        reason += f" noise of their product, {sigma * amplitude:.3g} m/s"
+        context.note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
+    return {"bottom": Track(Noise(stddev=amplitude, classic=mount.classic), stated_stddev=sigma)}
+
+
+class Sonar(NamedTuple):
+    """The range sensor of a beam, and its sheet."""
+
+    sensor: MountedSensor
+    spec: Range
+
+
+def _sonar(context: Context, element: Element, mount: Mount, others: Sequence[MountedSensor], i: int) -> Sonar | None:
+    """Return the range sensor of a beam; where there is none, None and a problem."""
+    link, topic = (element.first(f"{name}_{i}") or element for name in ("beam_link_name", "beam_topic"))
+    with context.collecting():
+        name, wanted = values.text(link, parent=element.tag), topic_of(element, topic.tag)
+        ranges = [Sonar(one, one.spec) for one in others if isinstance(one.spec, Range)]
+        links = [one.sensor.link for one in ranges]
+        on_link = [one for one, of in zip(ranges, links, strict=True) if of == name or of.endswith(f"::{name}")]
+        if not on_link and context.found and mount.pose_of(name) is not None:
+            return None  # its range sensor may be one of the problems
+        if not on_link:
+            known = ", ".join(of.rpartition("::")[2] for of in links) or "none: the model has no range sensor"
+            raise refusal(link, name, f"must be a link with a range sensor, one of {known}", parent=element.tag)
+        found = [one for one in on_link if one.sensor.topic == wanted]
+        if not found:
+            known = ", ".join(one.sensor.topic for one in on_link)
+            raise refusal(topic, wanted, f"must be the topic of the range sensor on {name}: {known}", parent="plugin")
+        return found[0]
+    return None
+
+
+def _beam(mount: Mount, sonar: Sonar) -> Beam:
+    """Return the beam that a range sensor is, in the frame of the plug-in's link."""
+    pose = (mount.pose_of(sonar.sensor.link) or Pose()) @ sonar.sensor.pose
+    return Beam(sonar.spec.beam, pose.rotation, pose.position)
+
+
+ALIKE: Mapping[str, Callable[[Range], object]] = {
+    "limits": lambda spec: (spec.minimum_range, spec.maximum_range),
+    "noise": lambda spec: spec.range,
+    "sound": lambda spec: spec.sound,
+    "own_hull": lambda spec: spec.own_hull,
+}
+"""What one sheet has for all beams."""
+
+
+def _tell_of_differences(context: Context, element: Element, mount: Mount, sonars: Sequence[Sonar]) -> None:
+    """Warn of range sensors that are not alike, or not as fast as the plug-in: one sheet stands for them all."""
+    for name, of in ALIKE.items():
+        if any(of(sonar.spec) != of(sonars[0].spec) for sonar in sonars[1:]):
+            taken = "those that all beams keep" if name == "limits" else f"that of {sonars[0].sensor.name}"
+            reason = f"the range sensors of its beams differ in {name}: {taken} is taken for the DVL"
+            context.note("warning", f"<plugin>: {mount.name}", reason, element.where)
+    child = element.first("update_rate")
+    rate = number_of(context, element, "update_rate", 0.0)
+    if child is not None and any(sonar.sensor.rate != rate for sonar in sonars):
+        shown = ", ".join(f"{sonar.sensor.rate:g}" for sonar in sonars)
+        reason = f"differs from that of its range sensors, {shown} Hz: beams are heard at the rate of the plug-in"
+        context.note("warning", f"<plugin><update_rate>: {child.text}", reason, child.where)

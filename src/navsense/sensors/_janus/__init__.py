@@ -1,0 +1,1 @@
+"""The physics that every Doppler instrument of several slanted beams shares."""

@@ -1,0 +1,139 @@
+"""What a Doppler instrument hears where there is no world: one's own velocities and ranges, instead of rays.
+
+    echo_velocity = u_k . v,   layer_velocity = u_k . w          v over the bottom, w through the water, sensor's frame
+    cos i_k = |u_k . a|,       r_k = (minimum + maximum) / 2     a the mean of the axes
+
+The bottom lies square to the instrument, and halfway between its limits where no ranges are given; an instrument whose
+attitude is not given looks straight down, its x level (to the east where its axis is z). Rows are about their own time:
+the first is told at once, a later one where the echoes of the last had come back, 2 max(r) / c and the processing
+before. Transducers stand at the sensor's point: what it turns by is not known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from navsense.compiled import kernel
+from navsense.errors import SensorError
+from navsense.sensors._janus.beams import Beams
+from navsense.sensors._janus.layer import Layer, is_heard, shallowest
+from navsense.sensors._janus.told import ATTITUDE, BOTTOM, ECHO, INCIDENCE, LISTENING, OWN, THROUGH
+from navsense.sensors.apply import checked_rows
+from navsense.typing import FloatArray, Quaternion, Vector, Vectors
+
+UNIT = 1e-6
+"""By how much the length of an attitude may be off 1."""
+
+
+@kernel
+def _along(axes: Vectors, velocity: Vectors, distance: FloatArray, out: FloatArray) -> None:
+    """Write velocities (n, k) m/s along beams whose echoes come from distances (n, k) m; NaN where there is none."""
+    for n in range(distance.shape[0]):
+        x, y, z = velocity[n, 0], velocity[n, 1], velocity[n, 2]
+        for k in range(distance.shape[1]):
+            heard = distance[n, k] < math.inf
+            out[n, k] = axes[k, 0] * x + axes[k, 1] * y + axes[k, 2] * z if heard else math.nan
+
+
+@kernel
+def _awaited(distance: FloatArray, sound: float, reach: float, out: FloatArray) -> None:
+    """Write how long (n,) s echoes from distances (n, k) m take; `reach` (m) is waited for where there is none."""
+    for n in range(distance.shape[0]):
+        most = -math.inf
+        for k in range(distance.shape[1]):
+            if most < distance[n, k] <= reach:
+                most = distance[n, k]
+        out[n] = 2.0 * (most if most >= 0.0 else reach) / sound
+
+
+def level(axis: Vector) -> Quaternion:
+    """Return the attitude in which a unit vector of the sensor points straight down, turned no more than that takes."""
+    x, y, z = axis
+    if not z < 1.0 - UNIT:
+        return (0.0, 1.0, 0.0, 0.0)
+    length = math.sqrt(2.0 * (1.0 - z))
+    return (0.5 * length, -y / length, x / length, 0.0)
+
+
+def _checked(name: str, given: FloatArray, count: int) -> FloatArray:
+    """Return velocities (n, 3); raise `SensorError` for others."""
+    rows = checked_rows(name, given, (count, 3))
+    wrong = np.nonzero(~np.isfinite(rows).all(axis=1))[0]
+    if wrong.size:
+        raise SensorError(f"{name} of row {int(wrong[0])} (m/s)", "not finite", allowed="must be finite numbers")
+    return rows
+
+
+def _attitude(given: FloatArray | None, axis: Vector, count: int) -> FloatArray:
+    """Return attitudes (n, 4) of length 1; raise `SensorError` for others."""
+    if given is None:
+        return np.tile(level(axis), (count, 1))
+    rows = checked_rows("orientation", given, (count, 4))
+    square = (rows * rows).sum(axis=1)
+    wrong = np.nonzero(~(np.abs(square - 1.0) < 2.0 * UNIT))[0]
+    if wrong.size:
+        row = int(wrong[0])
+        raise SensorError(f"orientation of row {row}", rows[row].tolist(), allowed="must be a unit quaternion w x y z")
+    return rows
+
+
+def heard(
+    beams: Beams,
+    axis: Vector,
+    slants: Sequence[float],
+    limits: tuple[float, float],
+    velocity: FloatArray,
+    beam_range: FloatArray | None,
+    orientation: FloatArray | None,
+    count: int,
+) -> dict[str, FloatArray]:
+    """Return what the beams hear of the bottom over one's own velocities (n, 3) m/s, as `Dvl.ideal` has it.
+
+    `axis` is the instrument's, `slants` the cosines of its beams' angles to it, `limits` those of ranges (m). Raises
+    `SensorError`.
+    """
+    shape = (count, len(slants))
+    own = _checked("velocity", velocity, count)
+    if beam_range is None:
+        distance = np.full(shape, 0.5 * (limits[0] + limits[1]))
+    else:
+        distance = checked_rows("beam_range", beam_range, shape)
+    told = np.empty(shape)
+    _along(beams.axes, own, distance, told)
+    cosine = np.tile([abs(slant) for slant in slants], (count, 1))
+    attitude = _attitude(orientation, axis, count)
+    nothing = np.full(shape, math.nan)
+    return {
+        ECHO: distance,
+        INCIDENCE: cosine,
+        BOTTOM: told,
+        THROUGH: nothing,
+        ATTITUDE: attitude,
+        OWN: own,
+        LISTENING: np.zeros(count),
+    }
+
+
+def through(beams: Beams, layer: Layer, distance: FloatArray, velocity: FloatArray) -> FloatArray:
+    """Return velocities (n, k) m/s along beams through the water of a layer; NaN where the bottom leaves none.
+
+    `distance` (n, k) m is each beam's range to the bottom, `velocity` (n, 3) m/s that through the water. Raises
+    `SensorError`.
+    """
+    found = np.empty(distance.shape)
+    _along(beams.axes, _checked("water_velocity", velocity, distance.shape[0]), np.zeros(distance.shape), found)
+    near = np.where(distance < math.inf, distance, math.nan)
+    found[~is_heard(layer, shallowest(beams, near))] = math.nan
+    return found
+
+
+def listening(distance: FloatArray, sound: float, reach: float, processing: float) -> FloatArray:
+    """Return how long (n,) s each row's echoes were awaited at a speed of sound (m/s); the first not at all."""
+    out = np.empty(distance.shape[0])
+    _awaited(distance, sound, reach, out)
+    out += processing
+    out[:1] = 0.0
+    return out

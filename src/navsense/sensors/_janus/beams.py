@@ -1,0 +1,257 @@
+"""Beams of a Doppler instrument: axes, transducers, and the rays that stand for each in the sensor's frame s.
+
+    u = cos a d + sin a (cos A f + sin A l)             `janus`: angle a from `down`, d; azimuth A from f towards l
+    f = x less its part along d, at length 1 (z for d = x, -z for d = -x),   l = -d x f        forward and left
+
+Looking along `down`, azimuths go counter-clockwise from the sensor's x. With d = -z, as in an FLU frame, l = y and
+u = (sin a cos A, sin a sin A, -cos a); with d = z, as in an FRD frame, l = -y. WHOI's and Gazebo's lay them so:
+
+    u = (sin a cos A, sin a sin A, -cos a),   (-sin a cos A, -sin a sin A, cos a) where pos_z_down       `dsros`
+    u = Ry(90 deg) Rx(rotation) Ry(tilt) x = (-cos r sin t, sin r sin t, -cos t)                         `gazebo`
+
+A beam's frame k has x along its axis; its `rotation` takes k to s. One echo is made of all of a beam's rays: the
+`NEAREST` return in its cone, or the mean of a `PATTERN` of sensitivity. That of sending and hearing is Gaussian about
+the axis, where the data sheet's `width` W is the full width at half power of one way:
+
+    exp(-delta^2 / (2 s^2)),   s = W / (4 sqrt(ln 2))
+
+Rings of a cone then stand at delta_j = s sqrt(2 t_j), t_j the roots of the Laguerre polynomial L_n^(1), with weights
+w_j / t_j, the axis having the rest: Radau's rule for a weight exp(-t), exact to delta^(4 n) for n rings and to degree 5
+around the axis, so that one ring has the pattern's mean, variance and kurtosis. A cone of `NEAREST` has its rings at
+equal steps up to W / 2. Source: facts of `libdsros_ros_dvl` and of gz-sensors' DVL; the rule is held by quadrature.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+
+from navsense.errors import SensorError
+from navsense.pose import from_rpy, multiply, normalised, rotate
+from navsense.sensors.range import Cone, Fan
+from navsense.typing import FloatArray, Quaternion, Vector, Vectors
+
+LEAST_BEAMS, MOST_BEAMS = 3, 16
+
+FLATTEST = 1e-12
+"""Least determinant of sum u u^T, of mean eigenvalue 1, of axes that span space: a Janus angle of 0.03 degrees."""
+
+_QUARTER_TURN = 0.5 * math.pi
+
+
+ONE_RAY = Cone(0.0, 0)
+"""A beam that is its axis alone."""
+
+
+class Weighting(StrEnum):
+    """How the rays of a beam make one echo."""
+
+    NEAREST = "nearest"
+    PATTERN = "pattern"
+
+
+def _finite(what: str, *numbers: float) -> None:
+    """Raise `SensorError` unless all are finite numbers."""
+    if not all(math.isfinite(number) for number in numbers):
+        raise SensorError(what, numbers[0] if len(numbers) == 1 else numbers, allowed="must be finite")
+
+
+@dataclass(frozen=True)
+class Beam:
+    """One transducer: rays about x of its own frame, turned by `rotation` into the sensor's, from `position` (m) there.
+
+    Raises `SensorError`.
+    """
+
+    shape: Cone | Fan = ONE_RAY
+    rotation: Quaternion = (1.0, 0.0, 0.0, 0.0)
+    position: Vector = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        """Refuse what is no rotation or place."""
+        _finite("position of a beam (m)", *self.position)
+        length = math.hypot(*self.rotation)
+        if not abs(length - 1.0) < 1e-6:
+            raise SensorError("rotation of a beam", self.rotation, allowed="must be a unit quaternion w x y z")
+
+    @property
+    def axis(self) -> Vector:
+        """Return the unit vector that the beam goes along, outwards, in the sensor's frame."""
+        if isinstance(self.shape, Fan):
+            return rotate(self.unit, (1.0, 0.0, 0.0))
+        length = math.hypot(*self.shape.axis)
+        x, y, z = self.shape.axis
+        return rotate(self.unit, (x / length, y / length, z / length))
+
+    @property
+    def unit(self) -> Quaternion:
+        """Return the rotation at unit length."""
+        return normalised(self.rotation)
+
+
+def _pattern(cone: Cone) -> tuple[list[Vector], list[float]]:
+    """Return rays in the beam's frame, the axis first, and their weights, of sum 1, for a round beam's pattern."""
+    from scipy.special import roots_genlaguerre
+
+    nodes, shares = roots_genlaguerre(int(cone.rings), 1.0)
+    deviation = cone.width / (4.0 * math.sqrt(math.log(2.0)))
+    rays, weights = _listed(Cone(0.0, 0, cone.axis)), []
+    for ring, (node, share) in enumerate(zip(nodes.tolist(), shares.tolist(), strict=True), 1):
+        off, count = deviation * math.sqrt(2.0 * node), 6 * ring
+        if not off < _QUARTER_TURN:
+            allowed = (
+                f"must be narrower, or of fewer rings than {cone.rings}: its pattern goes {off:.3g} rad off its axis"
+            )
+            raise SensorError("width of a beam (rad)", cone.width, allowed=allowed)
+        rays += _listed(Cone(2.0 * off, ring, cone.axis))[-count:]
+        weights += [share / node / count] * count
+    return rays, [1.0 - math.fsum(weights), *weights]
+
+
+def _listed(shape: Cone | Fan) -> list[Vector]:
+    """Return the rays of a shape as plain vectors."""
+    return [(x, y, z) for x, y, z in shape.directions().tolist()]
+
+
+@dataclass(frozen=True)
+class Beams:
+    """Transducers of one instrument, how the rays of each make an echo, and the water's absorption (dB/m, one way).
+
+    The absorption weighs the rays of a `PATTERN` by their ranges. Raises `SensorError`.
+    """
+
+    beams: tuple[Beam, ...]
+    weighting: Weighting = Weighting.NEAREST
+    absorption: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse beams that no velocity can be solved from."""
+        count = len(self.beams)
+        if not LEAST_BEAMS <= count <= MOST_BEAMS:
+            raise SensorError("beams", count, allowed=f"must be from {LEAST_BEAMS} to {MOST_BEAMS}")
+        if not 0.0 <= self.absorption < math.inf:
+            raise SensorError("absorption (dB/m)", self.absorption, allowed="must be at least 0 and finite")
+        if self.weighting is Weighting.PATTERN and any(isinstance(beam.shape, Fan) for beam in self.beams):
+            raise SensorError("shape of a beam", "a fan", allowed="must be a cone where rays are weighted by a pattern")
+        if not spans([beam.axis for beam in self.beams]):
+            axes = ", ".join(f"({x:.4g} {y:.4g} {z:.4g})" for x, y, z in (beam.axis for beam in self.beams))
+            allowed = "must not all be parallel or in one plane: no velocity in space can be solved from them"
+            raise SensorError(
+                "axes of the beams", axes, allowed=allowed, remedy="give beams that look in three directions"
+            )
+
+    @cached_property
+    def axes(self) -> Vectors:
+        """Unit vectors (k, 3), one a beam, in the sensor's frame."""
+        return np.array([beam.axis for beam in self.beams])
+
+    @cached_property
+    def positions(self) -> Vectors:
+        """Places (k, 3) m of the transducers in the sensor's frame."""
+        return np.array([beam.position for beam in self.beams], dtype=np.float64)
+
+    @property
+    def rays(self) -> FloatArray:
+        """Unit vectors (k, m, 3) in the sensor's frame; a beam of fewer rays than another repeats its first."""
+        return self._cast[0]
+
+    @property
+    def weights(self) -> FloatArray:
+        """Shares (k, m) of the rays in a beam's pattern, of sum 1 and 0 for rays that are repeated."""
+        return self._cast[1]
+
+    @cached_property
+    def _cast(self) -> tuple[FloatArray, FloatArray]:
+        """Rays and weights."""
+        found = [self._rays_of(beam) for beam in self.beams]
+        most = max(len(rays) for rays, _ in found)
+        rays, weights = np.empty((len(found), most, 3)), np.zeros((len(found), most))
+        for k, (own, shares) in enumerate(found):
+            rays[k] = own[0]
+            rays[k, : len(own)] = own
+            weights[k, : len(own)] = shares
+        return rays, weights
+
+    def _rays_of(self, beam: Beam) -> tuple[list[Vector], list[float]]:
+        """Return a beam's rays in the sensor's frame and their weights."""
+        if self.weighting is Weighting.PATTERN and isinstance(beam.shape, Cone) and beam.shape.rings * beam.shape.width:
+            own, shares = _pattern(beam.shape)
+        else:
+            own = _listed(beam.shape)
+            shares = [1.0 / len(own)] * len(own)
+        return [rotate(beam.unit, ray) for ray in own], shares
+
+
+def spans(axes: Sequence[Vector]) -> bool:
+    """Tell whether unit vectors span space, so that a velocity can be solved from its parts along them."""
+    xx, xy, xz, yy, yz, zz = (math.fsum(u[i] * u[j] for u in axes) for i in range(3) for j in range(i, 3))
+    determinant = xx * (yy * zz - yz * yz) - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz)
+    return determinant > FLATTEST * (len(axes) / 3.0) ** 3
+
+
+def _facing(down: Vector) -> Quaternion:
+    """Return the rotation that takes x to forward, y to left and -z to `down`."""
+    length = math.hypot(*down)
+    if not (len(down) == 3 and 0.0 < length < math.inf):
+        raise SensorError("down", down, allowed="must be 3 finite numbers, not all 0")
+    x, y, z = (part / length for part in down)
+    roll = math.atan2(y, -z) if y or z else 0.0
+    return multiply(from_rpy(roll, 0.0, 0.0), from_rpy(0.0, math.atan2(-x, math.hypot(y, z)), 0.0))
+
+
+def _cone(width: float, rings: int) -> Cone:
+    """Return a round beam about x; one without width is a single ray."""
+    return Cone(width, rings if width else 0)
+
+
+def janus(
+    angle: float, azimuths: Sequence[float], *, width: float = 0.0, rings: int = 1, down: Vector = (0.0, 0.0, -1.0)
+) -> Beams:
+    """Return beams at one `angle` (rad) from `down` and at azimuths (rad) from x, counter-clockwise along `down`.
+
+    Each is a cone of full `width` (rad). Raises `SensorError`.
+    """
+    if not 0.0 < angle < _QUARTER_TURN:
+        raise SensorError("angle of the beams (rad)", angle, allowed="must be above 0 and below pi / 2 (90 degrees)")
+    shape, facing = _cone(width, rings), _facing(down)
+    made = []
+    for azimuth in azimuths:
+        _finite("azimuth of a beam (rad)", azimuth)
+        made.append(Beam(shape, multiply(facing, from_rpy(0.0, _QUARTER_TURN - angle, azimuth))))
+    return Beams(tuple(made))
+
+
+def dsros(angle: float, azimuths: Sequence[float], *, pos_z_down: bool, width: float = 0.0, rings: int = 1) -> Beams:
+    """Return beams as `dsros_dvl` lays them by angle and azimuths (rad): where z is down, away from the azimuth.
+
+    Raises `SensorError`.
+    """
+    if pos_z_down:
+        return janus(angle, [math.pi - a for a in azimuths], width=width, rings=rings, down=(0.0, 0.0, 1.0))
+    return janus(angle, azimuths, width=width, rings=rings)
+
+
+def tilted(rotation: float, tilt: float) -> Quaternion:
+    """Return the rotation of a beam as Gazebo's `dvl` lays it by rotation and tilt (rad): rotation 0 looks aft.
+
+    Raises `SensorError`.
+    """
+    _finite("rotation of a beam (rad)", rotation)
+    if not abs(tilt) < _QUARTER_TURN:
+        raise SensorError("tilt of a beam (rad)", tilt, allowed="must be above -pi / 2 and below pi / 2 (90 degrees)")
+    own = multiply(from_rpy(rotation, 0.0, 0.0), from_rpy(0.0, tilt, 0.0))
+    return multiply(from_rpy(0.0, _QUARTER_TURN, 0.0), own)
+
+
+def gazebo(rotations: Sequence[float], tilts: Sequence[float], apertures: Sequence[float], *, rings: int = 1) -> Beams:
+    """Return beams of full aperture (rad) at rotations and tilts (rad) as `tilted` has them.
+
+    Raises `SensorError`.
+    """
+    given = zip(rotations, tilts, apertures, strict=True)
+    return Beams(tuple(Beam(_cone(aperture, rings), tilted(rotation, tilt)) for rotation, tilt, aperture in given))

@@ -1,0 +1,269 @@
+"""A layer of water that a Doppler instrument tracks, and its velocity through that, beam by beam, without errors.
+
+Distances are along the instrument's axis a, the mean of its beams' axes u_k, and begin at each transducer; s is the
+slant range at distance l, b the bottom's distance in the shallowest beam:
+
+    cos_k = u_k . a,   s = l / cos_k,   b = min_k r_k cos_k
+    far' = min(far, share b);   no layer where far' - near is below the minimum size, or not above 0
+
+    velocity_k = u_k . (v_k - sum_i w_i current(x_k + s_i u_k)),   l_i = near + f_i (far' - near)
+    f_i = (i + 1/2) / samples,   w_i ~ min(f_i, 1 - f_i)
+
+so that it is positive when the sensor goes through the water along the beam. The weights are a triangle's: an echo of a
+pulse as long as the layer hears most of its middle. Side lobes, which go straight down, come back from the bottom
+before the beams do: instruments keep to 80 % of the way (the far boundary of Teledyne RDI's Pathfinder, and Stonefish's
+water layer). A layer that reaches above the water's surface has no echo there, and so no velocity.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from navsense.compiled import kernel
+from navsense.environment.base import Environment
+from navsense.errors import SensorError
+from navsense.motion.base import Motion, MotionBlock
+from navsense.rotation import rotate
+from navsense.sensors._janus.beams import Beams
+from navsense.sensors._janus.echoes import surface_of, transducer_velocity
+from navsense.typing import BoolArray, FloatArray, Quaternions, Times, Vectors
+
+MOST_SAMPLES = 1000
+"""Places along one beam at which the current is asked."""
+
+_AT_ONCE = 1 << 16
+"""Places at which the current is asked at once: their arrays stay in the cache."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Boundaries `near` and `far` (m along the instrument's axis) and the least size (m) that still gives an echo.
+
+    `samples` places along each beam stand for it; `share` of the way to the bottom is free of the bottom's echo. Raises
+    `SensorError`.
+    """
+
+    near: float
+    far: float
+    minimum_size: float = 0.0
+    samples: int = 5
+    share: float = 0.8
+
+    def __post_init__(self) -> None:
+        """Refuse what is no layer."""
+        if not 0.0 <= self.near < math.inf:
+            raise SensorError("near boundary of the water layer (m)", self.near, allowed="must be at least 0")
+        if not self.near < self.far < math.inf:
+            allowed = f"must be beyond the near one, {self.near:g} m"
+            raise SensorError("far boundary of the water layer (m)", self.far, allowed=allowed)
+        if not 0.0 <= self.minimum_size <= self.far - self.near:
+            allowed = f"must be from 0 to the layer's own, {self.far - self.near:g} m"
+            raise SensorError("minimum size of the water layer (m)", self.minimum_size, allowed=allowed)
+        if not (1 <= self.samples <= MOST_SAMPLES and self.samples == int(self.samples)):
+            allowed = f"must be a whole number from 1 to {MOST_SAMPLES}"
+            raise SensorError("samples of the water layer", self.samples, allowed=allowed)
+        if not 0.0 < self.share <= 1.0:
+            allowed = "must be above 0 and at most 1"
+            raise SensorError("share of the way to the bottom", self.share, allowed=allowed)
+
+
+class Water(NamedTuple):
+    """Of n pings and k beams, NaN where there is none.
+
+    Velocity through the water along each beam (n, k) m/s, and the boundaries (n,) m along the instrument's axis of the
+    layer that gave it.
+    """
+
+    velocity: FloatArray
+    near: FloatArray
+    far: FloatArray
+
+
+@kernel
+def _cosines(axes: Vectors, out: FloatArray) -> None:
+    """Write the cosine (k,) of the angle of each axis (k, 3) to the mean of them all; NaN where that has no length."""
+    x, y, z = 0.0, 0.0, 0.0
+    for k in range(axes.shape[0]):
+        x, y, z = x + axes[k, 0], y + axes[k, 1], z + axes[k, 2]
+    length = math.sqrt(x * x + y * y + z * z)
+    for k in range(axes.shape[0]):
+        out[k] = (x * axes[k, 0] + y * axes[k, 1] + z * axes[k, 2]) / length if length > 0.0 else math.nan
+
+
+def cosines(beams: Beams) -> FloatArray:
+    """Return the cosine (k,) of each beam's angle to the instrument's axis.
+
+    Raises `SensorError` where a beam goes back against it: such a one crosses no layer.
+    """
+    out = np.empty(beams.axes.shape[0])
+    _cosines(beams.axes, out)
+    for k, cosine in enumerate(out.tolist()):
+        if not cosine > 0.0:
+            allowed = "must be below 90 degrees for a layer of water ahead of all beams"
+            raise SensorError(f"angle of beam {k} to the mean of all beams", f"cosine {cosine:g}", allowed=allowed)
+    return out
+
+
+@kernel
+def _shallowest(cosine: FloatArray, slant: FloatArray, out: FloatArray) -> None:
+    """Write the least of the distances (n,) m along the axis; infinite where all are NaN."""
+    for n in range(slant.shape[0]):
+        least = math.inf
+        for k in range(slant.shape[1]):
+            if slant[n, k] == slant[n, k]:
+                least = min(least, slant[n, k] * cosine[k])
+        out[n] = least
+
+
+def shallowest(beams: Beams, slant: FloatArray) -> FloatArray:
+    """Return the bottom's distance (n,) m along the instrument's axis in the shallowest beam; infinite without bottom.
+
+    `slant` (n, k) m is each beam's range, NaN where it has none. Raises `SensorError` as `cosines`.
+    """
+    out = np.empty(slant.shape[0])
+    _shallowest(cosines(beams), slant, out)
+    return out
+
+
+@kernel
+def _boundaries(
+    layer_near: float,
+    layer_far: float,
+    least: float,
+    share: float,
+    bottom: FloatArray,
+    near: FloatArray,
+    far: FloatArray,
+) -> None:
+    """Write the layer's boundaries (n,) m above a bottom (n,) m away; NaN where too little is left."""
+    for n in range(bottom.shape[0]):
+        end = min(layer_far, share * bottom[n])
+        size = end - layer_near
+        near[n], far[n] = math.nan, math.nan
+        if size > 0.0 and size >= least:
+            near[n], far[n] = layer_near, end
+
+
+def is_heard(layer: Layer, bottom: FloatArray) -> BoolArray:
+    """Tell whether there is a layer above the bottom (n,) m away along the instrument's axis."""
+    near, far = np.empty(bottom.shape[0]), np.empty(bottom.shape[0])
+    _boundaries(layer.near, layer.far, layer.minimum_size, layer.share, bottom, near, far)
+    return np.asarray(near == near)
+
+
+@kernel
+def _places(
+    position: Vectors,
+    rotation: Quaternions,
+    time: Times,
+    transducers: Vectors,
+    axes: Vectors,
+    cosine: FloatArray,
+    near: FloatArray,
+    far: FloatArray,
+    samples: int,
+    surface: float,
+    place: Vectors,
+    instant: Times,
+    heard: BoolArray,
+) -> int:
+    """Write places (count, 3) m and instants of the beams (n, k) whose layer is all in water; return their count."""
+    count = 0
+    for n in range(position.shape[0]):
+        w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
+        for k in range(axes.shape[0]):
+            a, b, c = rotate(w, x, y, z, transducers[k, 0], transducers[k, 1], transducers[k, 2])
+            a, b, c = position[n, 0] + a, position[n, 1] + b, position[n, 2] + c
+            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
+            end = far[n] / cosine[k]
+            heard[n, k] = end == end and c <= surface and c + end * h <= surface
+            if not heard[n, k]:
+                continue
+            for s in range(samples):
+                along = (near[n] + (s + 0.5) / samples * (far[n] - near[n])) / cosine[k]
+                place[count, 0], place[count, 1], place[count, 2] = a + along * i, b + along * j, c + along * h
+                instant[count] = time[n]
+                count += 1
+    return count
+
+
+@kernel
+def _through(
+    rotation: Quaternions,
+    velocity: Vectors,
+    omega: Vectors,
+    transducers: Vectors,
+    axes: Vectors,
+    samples: int,
+    heard: BoolArray,
+    current: Vectors,
+    out: FloatArray,
+) -> None:
+    """Write the velocity (n, k) m/s through water that flows (count, 3) m/s at the places; still where count is 0."""
+    total = 0.0
+    for s in range(samples):
+        total += min(s + 0.5, samples - s - 0.5)
+    count = 0
+    for n in range(out.shape[0]):
+        w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
+        for k in range(out.shape[1]):
+            out[n, k] = math.nan
+            if not heard[n, k]:
+                continue
+            a, b, c = transducer_velocity(w, x, y, z, velocity[n], omega[n], transducers[k])
+            if current.shape[0] > 0:
+                for s in range(samples):
+                    weight = min(s + 0.5, samples - s - 0.5) / total
+                    a -= weight * current[count, 0]
+                    b -= weight * current[count, 1]
+                    c -= weight * current[count, 2]
+                    count += 1
+            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
+            out[n, k] = i * a + j * b + h * c
+
+
+def water(
+    beams: Beams, layer: Layer, motion: Motion, environment: Environment, time: Times, bottom: FloatArray
+) -> Water:
+    """Return the velocity through the water that each beam hears at the instants (n,) s.
+
+    `bottom` (n,) m is the bottom's distance along the instrument's axis (see `shallowest`), infinite where there is
+    none. A world without a current has still water. Raises `SensorError` as `cosines`, and `FieldError` where the
+    current cannot be asked.
+    """
+    truth, cosine = motion.at(time), cosines(beams)
+    found = Water(np.empty((time.shape[0], cosine.shape[0])), np.empty(time.shape[0]), np.empty(time.shape[0]))
+    _boundaries(layer.near, layer.far, layer.minimum_size, layer.share, bottom, found.near, found.far)
+    rows = max(_AT_ONCE // (cosine.shape[0] * layer.samples), 1)
+    for first in range(0, time.shape[0], rows):
+        _water(beams, cosine, layer, environment, truth, time, slice(first, first + rows), found)
+    return found
+
+
+def _water(
+    beams: Beams,
+    cosine: FloatArray,
+    layer: Layer,
+    environment: Environment,
+    truth: MotionBlock,
+    time: Times,
+    part: slice,
+    found: Water,
+) -> None:
+    """Write the velocities of a part of the pings."""
+    axes, transducers, samples = beams.axes, beams.positions, layer.samples
+    rotation, instants, out = truth.rotation_wb[part], time[part], found.velocity[part]
+    place, instant = np.empty((out.size * samples, 3)), np.empty(out.size * samples)
+    heard, near, far = np.empty(out.shape, dtype=np.bool_), found.near[part], found.far[part]
+    ends = (near, far, samples, surface_of(environment))
+    position = truth.position_w[part]
+    count = _places(position, rotation, instants, transducers, axes, cosine, *ends, place, instant, heard)
+    current = np.empty((0, 3))
+    if environment.current is not None and count:
+        current = environment.current.at(place[:count], instant[:count])
+    moving = (rotation, truth.velocity_w[part], truth.angular_velocity_b[part], transducers, axes)
+    _through(*moving, samples, heard, current, out)

@@ -1,0 +1,153 @@
+"""Long-term velocity out of single pings: a Kalman filter that knows the published errors of both.
+
+    dv = q dW                    the true velocity walks; q is `acceleration_density`
+    z = v + b + n                a ping: n of the covariance R that it states, b constant of `stddev` on each axis
+
+b is what the mean of many pings is still off by, the long-term accuracy of a data sheet. It is considered, not
+estimated, as in Schmidt's filter: nothing tells it from v. Where v starts unknown that filter comes down to a plain one
+for u = v + b, which walks as v does, and to whose covariance that of b is added:
+
+    P <- P + q^2 dt I,   K = P (P + R)^-1,   u <- u + K (z - u),   P <- K R,   cov v = P + stddev^2 I
+
+from u = z, P = R at the first ping. All is in the frame of the pings, which turns with the vehicle: turns are part of
+the motion that q has to cover, and other motion than such a walk makes the covariance too small or too large. Pings
+over the bottom and through the water have a filter each. Between pings, and where one fails, u is held.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from navsense.compiled import kernel
+from navsense.errors import SensorError
+from navsense.noise.channel import LARGEST
+from navsense.sensors._janus.solution import inverse
+from navsense.typing import FloatArray, Times, Vectors
+
+TRACKS: Final = 2
+"""Filters: over the bottom, through the water."""
+
+WIDTH: Final = 13
+"""Numbers of a filter's state: the time (s) that it holds at, NaN before the first ping; u (3,) m/s; P (3, 3)."""
+
+
+@dataclass(frozen=True)
+class LongTerm:
+    """A filter: `acceleration_density` (m/s^2 per root hertz) of the motion, `stddev` (m/s) of the long-term error.
+
+    Raises `SensorError`.
+    """
+
+    acceleration_density: float
+    stddev: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no density or deviation."""
+        if not 0.0 < self.acceleration_density < LARGEST:
+            allowed = f"must be above 0 and below {LARGEST:g}"
+            raise SensorError(
+                "acceleration_density of the long term (m/s^2/sqrt(Hz))", self.acceleration_density, allowed=allowed
+            )
+        if not 0.0 <= self.stddev < LARGEST:
+            raise SensorError("stddev of the long term (m/s)", self.stddev, allowed=f"must be from 0 to {LARGEST:g}")
+
+
+def start() -> FloatArray:
+    """Return the state (27,) before the first ping: both filters, and which of them was shown last."""
+    return np.append(np.full(TRACKS * WIDTH, math.nan), 0.0)
+
+
+@kernel
+def _begin(own: FloatArray, velocity: FloatArray, covariance: FloatArray) -> None:
+    """Set a filter to its first ping."""
+    for i in range(3):
+        own[1 + i] = velocity[i]
+        for j in range(3):
+            own[4 + 3 * i + j] = covariance[i, j]
+
+
+@kernel
+def _update(own: FloatArray, walked: float, z: FloatArray, r: FloatArray) -> None:
+    """Bring a filter to a ping z (3,) of covariance r (3, 3), the velocity having walked by a variance."""
+    for i in range(3):
+        own[4 + 4 * i] += walked
+    xx, xy, xz, yy, yz, zz = inverse(
+        own[4] + r[0, 0], own[5] + r[0, 1], own[6] + r[0, 2], own[8] + r[1, 1], own[9] + r[1, 2], own[12] + r[2, 2]
+    )
+    dx, dy, dz = z[0] - own[1], z[1] - own[2], z[2] - own[3]
+    for i in range(3):
+        a, b, c = own[4 + 3 * i], own[5 + 3 * i], own[6 + 3 * i]
+        kx, ky, kz = a * xx + b * xy + c * xz, a * xy + b * yy + c * yz, a * xz + b * yz + c * zz
+        own[1 + i] += kx * dx + ky * dy + kz * dz
+        for j in range(3):
+            own[4 + 3 * i + j] = kx * r[0, j] + ky * r[1, j] + kz * r[2, j]
+    for i in range(3):
+        for j in range(i):
+            mean = 0.5 * (own[4 + 3 * i + j] + own[4 + 3 * j + i])
+            own[4 + 3 * i + j], own[4 + 3 * j + i] = mean, mean
+
+
+@kernel
+def step(own: FloatArray, time: float, velocity: FloatArray, covariance: FloatArray, density: float) -> None:
+    """Bring one filter (13,) to a ping of `velocity` (3,) m/s and `covariance` (3, 3) at a time (s)."""
+    if own[0] != own[0]:
+        _begin(own, velocity, covariance)
+    else:
+        _update(own, density * density * (time - own[0]), velocity, covariance)
+    own[0] = time
+
+
+@kernel
+def _follow(
+    density: float,
+    stddev: float,
+    state: FloatArray,
+    time: Times,
+    mode: FloatArray,
+    velocity: Vectors,
+    covariance: FloatArray,
+    out: Vectors,
+    spread: FloatArray,
+) -> None:
+    """Write the long-term velocity (n, 3) and its covariance (n, 3, 3) of pings; `mode` (n,) is NaN where none is."""
+    last = TRACKS * WIDTH
+    for n in range(time.shape[0]):
+        if not mode[n] >= 0.0:
+            continue
+        if mode[n] > 0.0:
+            state[last] = mode[n]
+            first = (int(mode[n]) - 1) * WIDTH
+            step(state[first : first + WIDTH], time[n], velocity[n], covariance[n], density)
+        if state[last] > 0.0:
+            first = (int(state[last]) - 1) * WIDTH
+            own = state[first : first + WIDTH]
+            added = stddev * stddev + density * density * (time[n] - own[0])
+            for i in range(3):
+                out[n, i] = own[1 + i]
+                for j in range(3):
+                    spread[n, i, j] = own[4 + 3 * i + j]
+                spread[n, i, i] += added
+
+
+def follow(
+    sheet: LongTerm,
+    state: FloatArray,
+    time: Times,
+    mode: FloatArray,
+    velocity: Vectors,
+    covariance: FloatArray,
+    out: Vectors,
+) -> FloatArray:
+    """Write the long-term velocity (n, 3) m/s, move the `state` on, and return the covariance (n, 3, 3).
+
+    `mode` (n,) is 1 for a ping over the bottom, 2 for one through the water, 0 for one that failed, and NaN where there
+    is none: `out` is left as it is there, and where no ping has come yet.
+    """
+    spread = np.full((time.shape[0], 3, 3), math.nan)
+    density, stddev = float(sheet.acceleration_density), float(sheet.stddev)
+    _follow(density, stddev, state, time, mode, velocity, covariance, out, spread)
+    return spread

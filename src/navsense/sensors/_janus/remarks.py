@@ -1,0 +1,67 @@
+"""What a description says of a Doppler instrument beside its noise, line by line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from navsense.sensors._janus.beams import Beams, Weighting
+from navsense.sensors._janus.echoes import SOUND_SPEED
+from navsense.sensors._janus.layer import Layer
+from navsense.sensors._janus.longterm import LongTerm
+from navsense.sensors._janus.track import Track
+from navsense.typing import Vector
+
+
+def beams(given: Beams, slants: Sequence[float], limits: Sequence[float], *, own_hull: bool) -> tuple[str, ...]:
+    """Return the beams and the limits of their echoes; `slants` are the cosines of their angles to the axis."""
+    echo = "the nearest" if given.weighting is Weighting.NEAREST else "the pattern's mean"
+    angles = ", ".join(f"{math.degrees(math.acos(min(cosine, 1.0))):.4g}" for cosine in slants)
+    hull = ", meet their own hull" if own_hull else ""
+    rays = f"each {echo} of {given.rays.shape[1]} rays{hull}"
+    least, most, flattest = limits
+    flat = f", echoes no flatter than a cosine of {flattest:g}" if flattest > 0.0 else ""
+    return (
+        f"beams: {len(slants)} at {angles} deg from their mean, {rays}",
+        f"limits: {least:g} to {most:g} m along a beam{flat}",
+    )
+
+
+def sound(transducer: str, speed: float | None) -> str:
+    """Return how beams are made, and what the speed (m/s) of sound is taken for."""
+    return f"sound: {transducer.replace('_', ' ')}, its speed {'the true one' if speed is None else f'{speed:g} m/s'}"
+
+
+def tracks(modes: Sequence[str], layer: Layer | None, limit: float, long_term: LongTerm | None) -> tuple[str, ...]:
+    """Return which tracks give a velocity: over the bottom, through the water, and the long term."""
+    through = f"water track: {modes[1]}"
+    if layer is not None:
+        through += f", {layer.near:g} to {layer.far:g} m ahead, at most {layer.share:g} of the way to the bottom"
+    found = [f"bottom track: {modes[0]}", through]
+    if limit < math.inf:
+        found.append(f"rejected above an error velocity of {limit:g} m/s")
+    if long_term is not None:
+        found.append(f"long-term velocity: over accelerations of {long_term.acceleration_density:g} m/s^2/sqrt(Hz)")
+    return tuple(found)
+
+
+def times(reach: float | None, processing: float, rate: float) -> str:
+    """Return how many pings there are of a rate (Hz) where sound has to go `reach` m; None where it takes no time."""
+    if reach is None:
+        return "pings: one each tick, valid at it"
+    slowest = min(rate, 1.0 / (2.0 * reach / SOUND_SPEED + processing))
+    fewer = f"{slowest:.3g} to {rate:g} Hz, the fewer the deeper" if slowest < rate else f"{rate:g} Hz"
+    return f"pings: {fewer}; valid when the echo left the bottom"
+
+
+def systematic(bottom: Track, water: Track, misalignment: Vector, spread: float) -> tuple[str, ...]:
+    """Return what is the same in every ping of a serial number."""
+    found = []
+    for name, track in (("bottom", bottom), ("water", water)):
+        if track.long_term_scale + track.long_term_offset > 0.0:
+            share, offset = 100.0 * track.long_term_scale, track.long_term_offset
+            found.append(f"{name} track, long term: deviations of {share:g} % and {offset:g} m/s")
+    if any(misalignment) or spread > 0.0:
+        angle = math.degrees(math.hypot(*misalignment))
+        found.append(f"misalignment: {angle:.3g} deg, deviation {math.degrees(spread):.3g} deg")
+    return tuple(found)

@@ -1,0 +1,51 @@
+"""Data sheet of one track (over the bottom, or through the water): errors of the velocity along each beam.
+
+    v_k' = v_k + errors of `noise` + long_term_scale w v_k + u_k . long_term_offset w       w: once for a serial number
+    sigma = (stddev + per_speed |v|) sqrt(rate / reference_rate) factor                   of one ping
+
+|v| is the speed of the instrument over what it tracks, `rate` that of its pings and `factor` what its signal makes of
+it; without a reference rate the rate is not counted. Data sheets give the single-ping deviation at some speeds, which
+is a floor and a part for each m/s, and the long-term accuracy as a share of the velocity and a floor.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+from navsense.compiled import kernel
+from navsense.errors import SensorError
+from navsense.noise.channel import LARGEST, NEUTRAL, Noise
+
+
+@dataclass(frozen=True)
+class Track:
+    """Errors of one track: `noise` of a beam's velocity (m/s), and what speed, rate and time add to it.
+
+    `per_speed` is a deviation (m/s) for each m/s of speed, `reference_rate` the rate (Hz) that the deviations hold at,
+    0 for any; `stated_stddev` (m/s) is what the covariance states of a beam, 0 for the real one. `long_term_scale` (a
+    share) and `long_term_offset` (m/s, each axis) are deviations among serial numbers. Raises `SensorError`.
+    """
+
+    noise: Noise = NEUTRAL
+    per_speed: float = 0.0
+    reference_rate: float = 0.0
+    stated_stddev: float = 0.0
+    long_term_scale: float = 0.0
+    long_term_offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no deviation."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name != "noise" and not 0.0 <= value < LARGEST:
+                raise SensorError(f"{field.name} of a track", value, allowed=f"must be from 0 to {LARGEST:g}")
+
+
+@kernel
+def deviation(floor: float, per_speed: float, speed: float, rate: float, reference_rate: float, factor: float) -> float:
+    """Return the deviation (m/s) of a beam's velocity in one ping, at a speed (m/s), a rate (Hz), a signal's factor."""
+    sigma = (floor + per_speed * speed) * factor
+    if reference_rate > 0.0:
+        sigma = sigma * math.sqrt(rate / reference_rate)
+    return sigma

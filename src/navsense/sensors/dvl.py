@@ -1,0 +1,576 @@
+"""Doppler velocity log: velocity over the bottom or through the water, out of three beams or more.
+
+    velocity = argmin_v sum_k (b_k - u_k.v)^2 / sigma_k^2,   covariance = (sum_k u_k u_k^T / sigma_k^2)^-1
+
+over the good beams, u_k the axes in the sensor's frame, b_k what each hears (`_janus.ping`): positive when the sensor
+moves along the beam. A beam is a cone of rays into the world (`_janus.echoes`), or crosses a layer of water
+(`_janus.layer`). Of four beams at 30 degrees the covariance is sigma^2 diag(2, 2, 1/3). The error velocity is what is
+left of b that no velocity explains, scaled to the variance of a horizontal one.
+
+    altitude   height of the sensor above the plane through what its beams met, by its own attitude
+    course     of the velocity over ground, from north, clockwise, [0, 2 pi); speed its horizontal part
+
+A ping told at t went out `listening` before, and is about the instant when its echo left the bottom, the time of
+validity: 2 r / c and r / c earlier in all, r the farthest and the mean range. The next goes out when it is told, so
+that a DVL tells of fewer the deeper the bottom is; ticks that tell nothing are not emitted and NaN. Beside single pings
+there may be the long-term velocity, a filter over them (`_janus.longterm`).
+
+Sources: Teledyne RD Instruments, ADCP Coordinate Transformation (951-6079-00), for the geometry; facts of the two
+classic plug-ins, whose documented rules hold where `classic` is set and the `dialect` is theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from navsense import pose
+from navsense.clock import Clock
+from navsense.environment.base import Environment
+from navsense.errors import SensorError
+from navsense.motion.base import Motion
+from navsense.noise.channel import NEUTRAL, Noise, witness
+from navsense.noise.channels import Channels, ChannelState
+from navsense.sensors._janus import applied, longterm, ping, remarks
+from navsense.sensors._janus.beams import Beams, Weighting, janus
+from navsense.sensors._janus.echoes import SOUND_SPEED, echoes, sound_speed, validity
+from navsense.sensors._janus.layer import Layer, cosines, shallowest, water
+from navsense.sensors._janus.longterm import LongTerm
+from navsense.sensors._janus.names import Dialect, Names
+from navsense.sensors._janus.strength import EchoStrength
+from navsense.sensors._janus.told import (
+    ATTITUDE,
+    BEAMS,
+    BOTTOM,
+    ECHO,
+    HEARD,
+    INCIDENCE,
+    LISTENING,
+    OUTPUTS,
+    OWN,
+    THROUGH,
+    TRUE,
+    Told,
+)
+from navsense.sensors._janus.track import Track
+from navsense.sensors.apply import apply, checked_time
+from navsense.sensors.base import LABEL, TEMPERATURE, Measured, Output, signals_at
+from navsense.sensors.range import Cone, Sound
+from navsense.series import Reading
+from navsense.streams import Process
+from navsense.ticks import Ticks
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Times, Vector
+
+CROSSED: Sequence[float] = (-135.0, 135.0, 45.0, -45.0)
+"""Azimuths (degrees) of four beams between the sensor's axes: an X."""
+
+EXACT, TRUE_SOUND = Track(), Sound()
+
+UNTURNED = (1.0, 0.0, 0.0, 0.0)
+
+SMALL = 1.0
+"""rad: misalignments are below this; beyond it they are no misalignments."""
+
+
+class Mode(StrEnum):
+    """When a kind of tracking gives the velocity: never, always, where it is the surer, or where the other fails."""
+
+    NEVER = "never"
+    ALWAYS = "always"
+    BEST = "best"
+    FALLBACK = "fallback"
+
+
+class Transducer(StrEnum):
+    """How the beams are made: by pistons, or by the phases of an array."""
+
+    PISTON = "piston"
+    PHASED_ARRAY = "phased_array"
+
+
+class DvlState(NamedTuple):
+    """This serial number: its channels, scales and offsets (2, 4) of bottom and water, misalignment, when it last told.
+
+    `lost` (k,) is till when (s) each beam has no lock, `filter` what the long-term velocity is made of.
+    """
+
+    channels: ChannelState
+    systematic: FloatArray
+    misalignment: FloatArray
+    last: float
+    lost: FloatArray
+    filter: FloatArray
+
+
+@dataclass(frozen=True)
+class Dvl:
+    """Data sheet of a Doppler velocity log.
+
+    `minimum_range`, `maximum_range`: m along a beam. `bottom`, `water`: errors of either track; `range`: noise of a
+    beam's range (m). `layer`: of water, where that is tracked. `strength`: of the echo, by which deviations grow
+    and lock is lost. `sound`: what the speed of sound is taken for, None for what it is. `misalignment`: rotation
+    vector (rad) of how it is mounted, and its deviation among serial numbers. `least_incidence`: cosine of the flattest
+    angle of an echo. `error_velocity_limit`: m/s. `dropout_probability`: of a beam, each ping. `reacquisition_time`: s
+    without lock after a loss. `propagation`: whether sound takes its time; `processing_time`: s after the last echo.
+    `reference`: rotation from the sensor's frame to the one in which velocities are told. Raises `SensorError`.
+    """
+
+    beams: Beams = field(default_factory=lambda: janus(math.radians(30.0), [math.radians(a) for a in CROSSED]))
+    minimum_range: float = 0.0
+    maximum_range: float = 100.0
+    bottom: Track = EXACT
+    water: Track = EXACT
+    range: Noise = NEUTRAL
+    bottom_mode: Mode = Mode.ALWAYS
+    water_mode: Mode = Mode.NEVER
+    layer: Layer | None = None
+    strength: EchoStrength | None = None
+    sound: Sound = TRUE_SOUND
+    transducer: Transducer = Transducer.PISTON
+    misalignment: Vector = (0.0, 0.0, 0.0)
+    misalignment_stddev: float = 0.0
+    least_incidence: float = 0.0
+    error_velocity_limit: float = math.inf
+    dropout_probability: float = 0.0
+    reacquisition_time: float = 0.0
+    propagation: bool = True
+    processing_time: float = 0.0
+    long_term: LongTerm | None = None
+    reference: Quaternion = UNTURNED
+    own_hull: bool = False
+    classic: bool = False
+    dialect: Dialect = field(default=Dialect.OWN, metadata=LABEL)
+    names: Names = field(default=Names(), metadata=LABEL)
+
+    type: ClassVar[str] = "dvl"
+    tolerance: ClassVar[float] = 1e-9
+    group: ClassVar[Literal["all", "vertical"]] = "vertical"
+
+    def __post_init__(self) -> None:
+        """Refuse what no instrument can have."""
+        for name, least, most in LIMITS:
+            value = getattr(self, name)
+            if not least <= value <= most or (value == math.inf and name != "error_velocity_limit"):
+                raise SensorError(name, value, allowed=f"must be from {least:g} to {most:g}, and finite")
+        if not self.maximum_range > self.minimum_range:
+            allowed = f"must be above the minimum, {self.minimum_range:g} m"
+            raise SensorError("maximum_range (m)", self.maximum_range, allowed=allowed)
+        if not (len(self.misalignment) == 3 and math.hypot(*self.misalignment) < SMALL):
+            allowed = f"must be a rotation vector of less than {SMALL:g} rad"
+            raise SensorError("misalignment (rad)", self.misalignment, allowed=allowed)
+        if not abs(math.hypot(*self.reference) - 1.0) < 1e-6:
+            raise SensorError("reference", self.reference, allowed="must be a unit quaternion w x y z")
+        self._check_modes()
+
+    def _check_modes(self) -> None:
+        """Refuse modes that give nothing, and a layer that is missing, or out of reach."""
+        if self.bottom_mode is Mode.FALLBACK:
+            allowed = "must be never, always or best; it is the water's mode that may be fallback"
+            raise SensorError("bottom_mode", "fallback", allowed=allowed)
+        if self.bottom_mode is Mode.NEVER and self.water_mode is Mode.NEVER:
+            raise SensorError("bottom_mode and water_mode", "never", allowed="must not both be never")
+        if self.layer is None and self.water_mode is not Mode.NEVER:
+            raise SensorError("layer", None, allowed="must be given where the water is tracked")
+        if self.layer is not None:
+            reach = self.maximum_range * min(cosines(self.beams).tolist())
+            if self.layer.far > reach:
+                allowed = f"must be at most {reach:.6g} m, what the beams reach along the instrument's axis"
+                raise SensorError("far boundary of the water layer (m)", self.layer.far, allowed=allowed)
+
+    @property
+    def feels_current(self) -> bool:
+        """Return whether the water is tracked."""
+        return self.water_mode is not Mode.NEVER
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:
+        """Return the arrays of a reading, n pings of k beams."""
+        k = len(self.beams.beams)
+        return tuple(Output(name, k if axes == BEAMS else axes, unit) for name, axes, unit in OUTPUTS)
+
+    @cached_property
+    def _channels(self) -> Channels:
+        """Slow errors and rounding of each beam: over the bottom, through the water, of the range."""
+        k = len(self.beams.beams)
+        bottom, through = (replace(t.noise, stddev=0.0, noise_density=0.0) for t in (self.bottom, self.water))
+        names = [f"{what}_{i}" for what in ("bottom", "water", "range") for i in range(k)]
+        return Channels(tuple(names), (bottom,) * k + (through,) * k + (self.range,) * k)
+
+    @cached_property
+    def _own(self) -> tuple[Process, ...]:
+        """Random processes beside those of the channels."""
+        k, rules = len(self.beams.beams), self._dialect
+        axes = [Process(f"velocity_{a}", "white") for a in "xyz"] if rules != ping.PHYSICAL else []
+        rough = (("bottom", self.bottom, ping.UUV), ("water", self.water, ping.DSROS))
+        normal = [(what, "white") for what, track, not_by in rough if _is_white(track) and rules != not_by]
+        uniform = [("lock", self.strength is not None), ("dropout", self.dropout_probability > 0.0)]
+        beams = [Process(f"{what}_{i}", process) for what, process in normal for i in range(k)]
+        beams += [Process(f"beam_{i}", what, kind="uniform") for what, acts in uniform if acts for i in range(k)]
+        once = [
+            Process(channel, name, initial=count, per_tick=0)
+            for channel, name, count, acts in (
+                ("bottom", "long_term", 4, self.bottom.long_term_scale + self.bottom.long_term_offset > 0.0),
+                ("water", "long_term", 4, self.water.long_term_scale + self.water.long_term_offset > 0.0),
+                ("mounting", "misalignment", 3, self.misalignment_stddev > 0.0),
+            )
+            if acts
+        ]
+        return (*once, *axes, *beams)
+
+    def _rows(self, what: str, process: str) -> IntArray:
+        """Return the rows of a process's draws, one a beam or axis; -1 where it does not act."""
+        names = [p for p in self._own if p.per_tick]
+        found = [i for i, p in enumerate(names) if p.name == process and p.channel.rpartition("_")[0] == what]
+        return np.array(found or [-1] * len(self.beams.beams), dtype=np.int64)
+
+    @cached_property
+    def _tables(self) -> Mapping[str, IntArray]:
+        """Rows of draws by what they are for."""
+        given = (("bottom", "white"), ("water", "white"), ("beam", "lock"), ("beam", "dropout"))
+        named = {f"{what} {process}": self._rows(what, process) for what, process in given}
+        return {**named, "axes": self._rows("velocity", "white")}
+
+    @cached_property
+    def _dialect(self) -> int:
+        """Whose rules hold, as kernels know it."""
+        if not self.classic:
+            return ping.PHYSICAL
+        return {Dialect.UUV: ping.UUV, Dialect.DSROS: ping.DSROS}.get(self.dialect, ping.PHYSICAL)
+
+    @cached_property
+    def _rules(self) -> FloatArray:
+        """What a ping must be, as kernels know it."""
+        modes = list(Mode)
+        limits = (self.minimum_range, self.maximum_range, self.least_incidence, self.error_velocity_limit)
+        chances = (self.reacquisition_time, self.dropout_probability)
+        choices = (modes.index(self.bottom_mode), modes.index(self.water_mode), self._dialect)
+        return np.array((*limits, *chances, *choices), dtype=np.float64)
+
+    @cached_property
+    def _frame(self) -> FloatArray:
+        """Rotation (4,) from the sensor's frame to the one that is told of."""
+        return np.array(pose.normalised(self.reference))
+
+    @cached_property
+    def slants(self) -> tuple[float, ...]:
+        """Return the cosine of each beam's angle to the instrument's axis."""
+        x, y, z = self._axis.tolist()
+        return tuple(u * x + v * y + w * z for u, v, w in self.beams.axes.tolist())
+
+    @property
+    def waits(self) -> bool:
+        """True where sound takes its time; in the classic plug-ins it does not."""
+        return self.propagation and self._dialect == ping.PHYSICAL
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Return the signals that the sheet needs."""
+        return (TEMPERATURE,) if self._channels.warms else ()
+
+    def noise(self) -> Mapping[str, tuple[Noise, ...]]:
+        """Return the noise of each beam's velocity over the bottom and range."""
+        k = len(self.beams.beams)
+        return {"beam_velocity": (self.bottom.noise,) * k, "beam_range": (self.range,) * k}
+
+    def remarks(self, rate: float) -> tuple[str, ...]:
+        """Return beams, limits, tracks, times and what is systematic, at a rate (Hz) of ticks."""
+        limits = (self.minimum_range, self.maximum_range, self.least_incidence)
+        modes = (self.bottom_mode, self.water_mode)
+        waits = self.maximum_range if self.waits else None
+        return (
+            *remarks.beams(self.beams, self.slants, limits, own_hull=self.own_hull),
+            remarks.sound(self.transducer, self.sound.speed),
+            *remarks.tracks(modes, self.layer, self.error_velocity_limit, self.long_term),
+            remarks.times(waits, self.processing_time, rate),
+            *remarks.systematic(self.bottom, self.water, self.misalignment, self.misalignment_stddev),
+        )
+
+    def processes(self) -> tuple[Process, ...]:
+        """Return the random processes: those of each beam's channels, then the instrument's."""
+        return (*self._channels.processes, *self._own)
+
+    def init(self, draws: FloatArray) -> DvlState:
+        """Return this serial number's turn-on errors, scale, offset and misalignment."""
+        first = sum(process.initial for process in self._channels.processes)
+        drawn, systematic, turn = draws[first:].tolist(), np.zeros((2, 4)), list(self.misalignment)
+        for process in self._own:
+            own, drawn = drawn[: process.initial], drawn[process.initial :]
+            if process.channel == "mounting":
+                turn = [angle + self.misalignment_stddev * w for angle, w in zip(turn, own, strict=True)]
+            elif process.initial:
+                row, track = (0, self.bottom) if process.channel == "bottom" else (1, self.water)
+                systematic[row, 0] = track.long_term_scale * own[0]
+                systematic[row, 1:] = [track.long_term_offset * w for w in own[1:]]
+        k, vector = len(self.beams.beams), (turn[0], turn[1], turn[2])
+        return DvlState(
+            self._channels.init(draws[:first]),
+            systematic,
+            np.array(pose.from_rotation_vector(vector)),
+            0.0,
+            np.full(k, -math.inf),
+            longterm.start(),
+        )
+
+    def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
+        """Return what a perfect instrument would say, and what its errors depend on.
+
+        Raises `FieldError` where a body, the current or the speed of sound cannot be asked.
+        """
+        time = ticks.time
+        sound = sound_speed(environment, motion.at(time))
+        about, listening = time, np.zeros(len(ticks))
+        reach, hull = self.maximum_range, self.own_hull
+        if self.waits:
+            back = np.maximum(time - self.processing_time, 0.0)
+            about, listening = validity(self.beams, motion, environment, back, reach, sound, hull)
+            listening = listening + self.processing_time
+        echo = echoes(self.beams, motion, environment, about, reach, hull)
+        truth, through = motion.at(about), np.full(echo.range.shape, math.nan)
+        if self.layer is not None and self.water_mode is not Mode.NEVER:
+            bottom = shallowest(self.beams, echo.range)
+            through = water(self.beams, self.layer, motion, environment, about, bottom).velocity
+        attitude, own = np.empty((len(ticks), 4)), np.empty((len(ticks), 3))
+        heading = np.array(pose.from_rpy(0.0, 0.0, environment.heading))
+        ping.facing_earth(truth.rotation_wb, heading, attitude)
+        ping.own_velocity(truth.velocity_w, truth.rotation_wb, own)
+        inside = {ECHO: echo.range, INCIDENCE: echo.incidence, BOTTOM: echo.velocity, THROUGH: through}
+        inside |= {ATTITUDE: attitude, OWN: own, LISTENING: listening}
+        return {**self._true(inside, about, sound), **signals_at(self, environment, time)}
+
+    def _true(self, inside: Mapping[str, FloatArray], about: Times, sound: FloatArray) -> dict[str, AnyArray]:
+        """Return what is true of pings about instants (n,) s, and what their errors depend on."""
+        named = self._perfect(inside).named()
+        shown = {name: named[name] for name in TRUE}
+        return {**shown, "time_of_validity": about, "sound_speed": sound, **inside}
+
+    def _perfect(self, inside: Mapping[str, FloatArray]) -> Told:
+        """Return what pings without errors say."""
+        n, k = inside[ECHO].shape
+        heard, rules = np.zeros((10, n, k)), self._rules.copy()
+        for place, name in HEARD:
+            heard[place] = inside[name]
+        heard[ping.RANGE], heard[ping.LOCK] = inside[ECHO], 1.0
+        rules[ping.ERROR_LIMIT], rules[ping.REACQUISITION], rules[ping.DROPOUT] = math.inf, 0.0, 0.0
+        lost, everything = np.full(k, -math.inf), np.ones(n, dtype=np.bool_)
+        return self._told(rules, heard, np.zeros(n), everything, lost, inside)
+
+    def _told(
+        self,
+        rules: FloatArray,
+        heard: FloatArray,
+        time: Times,
+        emitted: BoolArray,
+        lost: FloatArray,
+        inside: Mapping[str, AnyArray],
+    ) -> Told:
+        """Return what the emitted pings say."""
+        n, k = heard.shape[1:]
+        told = Told(np.empty((6, n)), np.empty((6, n, k)), np.empty((2, n, 3)), np.empty((2, n, 3, 3)))
+        for array in told:
+            array.fill(math.nan)
+        room = (np.empty((2, k), dtype=np.bool_), np.empty((2, 3)), np.empty((2, 3, 3)))
+        attitude, frame, axes, places = inside[ATTITUDE], self._frame, self.beams.axes, self.beams.positions
+        ping.tell(rules, frame, heard, attitude, time, emitted, axes, places, lost, *told, *room)
+        if self._dialect == ping.UUV:
+            stated = float(self.bottom.stated_stddev)
+            ping.plain(frame, inside[OWN], attitude, emitted, stated, told.figures, told.vectors, told.squares)
+        return told
+
+    def measure(
+        self, state: DvlState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> tuple[DvlState, Measured]:
+        """Return the new state and what the pings say; NaN where a tick tells of none."""
+        n, k, time = len(ticks), len(self.beams.beams), ticks.time
+        emitted, lost, stored = np.ones(n, dtype=np.bool_), state.lost.copy(), state.filter.copy()
+        last = ping.schedule(time, ideal[LISTENING], state.last, emitted) if self.waits else state.last
+        own = np.ascontiguousarray(draws[self._channels.depth :])
+        channels, heard, slow = self._heard(state, ticks, ideal, draws, own)
+        told = self._told(self._rules, heard, time, emitted, lost, ideal)
+        rows = self._tables["axes"]
+        if rows[0] >= 0:
+            sheet = self.bottom if self._dialect == ping.UUV else self.water
+            size = sheet.noise.deviation(ticks.rate)
+            ping.roughen(rows, own, size, self._rules, told.figures, told.vectors, told.squares)
+        about = np.where(emitted, ideal["time_of_validity"], math.nan)
+        smooth, spread = np.full((n, 3), math.nan), np.full((n, 3, 3), math.nan)
+        if self.long_term is not None:
+            tracked = (told.figures[ping.MODE], told.vectors[0], told.squares[0])
+            spread = longterm.follow(self.long_term, stored, about, *tracked, smooth)
+        assumed = ideal["sound_speed"] if self.sound.speed is None else np.full(n, self.sound.speed)
+        beside = {"long_term_velocity": smooth, "long_term_covariance": spread}
+        beside |= {"time_of_validity": about, "sound_speed": assumed}
+        arrays = {**told.named(), **beside}
+        errors = {"beam_velocity": slow[:, :k], "beam_range": slow[:, 2 * k :]}
+        constant = {"beam_velocity": state.channels.turn_on[:k], "beam_range": state.channels.turn_on[2 * k :]}
+        ordered = {output.name: arrays[output.name] for output in self.outputs}
+        after = DvlState(channels, state.systematic, state.misalignment, last, lost, stored)
+        return after, Measured(ordered, errors, told.figures[ping.MODE] > ping.NO_TRACK, emitted, constant)
+
+    def _heard(
+        self, state: DvlState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray, own: FloatArray
+    ) -> tuple[ChannelState, FloatArray, FloatArray]:
+        """Return the channels' state, what comes back of each ping with its errors, and the slow ones (n, 3 k)."""
+        echo, k, depth = ideal[ECHO], len(self.beams.beams), self._channels.depth
+        ratio = np.ones(len(ticks)) if self.sound.speed is None else self.sound.speed / ideal["sound_speed"]
+        heard = np.empty((10, *echo.shape))
+        heard[ping.ECHO], heard[ping.COSINE] = echo, ideal[INCIDENCE]
+        heard[ping.LOCK], heard[ping.CHANCE], heard[ping.DROPPED] = 1.0, 0.0, 1.0
+        factor = np.ones(echo.shape)
+        if self.strength is not None:
+            ping.strengths(*_figures(self.strength), echo, ideal[INCIDENCE], factor, heard[ping.LOCK])
+        self._disturb(0, BOTTOM, state, ticks.rate, ideal, ratio, factor, own, heard)
+        self._disturb(1, THROUGH, state, ticks.rate, ideal, ratio, np.ones(echo.shape), own, heard)
+        for place, name in ((ping.CHANCE, "beam lock"), (ping.DROPPED, "beam dropout")):
+            if self._tables[name][0] >= 0:
+                ping.gathered(self._tables[name], own, heard[place])
+        ideals = (heard[ping.BOTTOM], heard[ping.WATER], echo * ratio[:, None])
+        warmth = ideal.get(TEMPERATURE)
+        channels, values, slow = self._channels.apply(state.channels, ticks, draws[:depth], *ideals, temperature=warmth)
+        for i, place in enumerate((ping.BOTTOM, ping.WATER, ping.RANGE)):
+            heard[place] = values[:, i * k : (i + 1) * k]
+        for track, place in ((self.bottom, ping.BOTTOM_SIZE), (self.water, ping.WATER_SIZE)):
+            if track.stated_stddev > 0.0:
+                heard[place] = track.stated_stddev
+        return channels, heard, slow
+
+    def _disturb(
+        self,
+        row: int,
+        name: str,
+        state: DvlState,
+        rate: float,
+        ideal: Mapping[str, AnyArray],
+        ratio: FloatArray,
+        factor: FloatArray,
+        draws: FloatArray,
+        heard: FloatArray,
+    ) -> None:
+        """Write the velocities of one track with all errors but those of its channels, and their deviations."""
+        track, own, phased = (self.bottom, self.water)[row], ideal[OWN], self.transducer is Transducer.PHASED_ARRAY
+        size, out = heard[ping.BOTTOM_SIZE + row], heard[ping.BOTTOM + row]
+        floor = track.noise.deviation(rate)
+        ping.deviations(floor, float(track.per_speed), float(track.reference_rate), rate, own, factor, size)
+        rows, systematic = self._tables[("bottom white", "water white")[row]], state.systematic[row]
+        geometry = (self.beams.axes, self._axis, state.misalignment, ratio, phased)
+        ping.disturb(ideal[name], own, *geometry, float(systematic[0]), systematic[1:], size, rows, draws, out)
+
+    def apply(
+        self,
+        time: FloatArray,
+        velocity: FloatArray,
+        *,
+        beam_range: FloatArray | None = None,
+        orientation: FloatArray | None = None,
+        water_velocity: FloatArray | None = None,
+        seed: int,
+        run: int = 0,
+        name: str | None = None,
+        clock: Clock | None = None,
+        temperature: FloatArray | None = None,
+    ) -> Reading:
+        """Return this sheet's errors on one's own velocities (n, 3) m/s over the bottom, sensor's frame; time (n,) s.
+
+        `beam_range` (n, k) m to the bottom, infinite or NaN where there is none; `orientation` (n, 4) sensor to world;
+        `water_velocity` (n, 3) m/s through the water, None where that is still. What is not given is as in
+        `_janus.applied`, and an assumed speed of sound is right. Raises `SensorError`.
+        """
+        seconds, (x, y, z) = checked_time(time), self._axis.tolist()
+        count, limits = seconds.size, (self.minimum_range, self.maximum_range)
+        inside = applied.heard(self.beams, (x, y, z), self.slants, limits, velocity, beam_range, orientation, count)
+        if self.layer is not None and self.water_mode is not Mode.NEVER:
+            water_own = velocity if water_velocity is None else water_velocity
+            inside[THROUGH] = applied.through(self.beams, self.layer, inside[ECHO], water_own)
+        sound = self.sound.speed or SOUND_SPEED
+        if self.waits:
+            inside[LISTENING] = applied.listening(inside[ECHO], sound, self.maximum_range, self.processing_time)
+        ideal = self._true(inside, seconds, np.full(count, sound))
+        untrue, one = [key for key, *_ in OUTPUTS if key not in ideal], (self, seconds, ideal)
+        return apply(*one, seed=seed, run=run, name=name, clock=clock, temperature=temperature, untrue=untrue)
+
+    @cached_property
+    def _axis(self) -> FloatArray:
+        """Unit vector (3,) along the instrument: the mean of its beams' axes; z where these cancel."""
+        x, y, z = (math.fsum(column) for column in zip(*self.beams.axes.tolist(), strict=True))
+        length = math.hypot(x, y, z)
+        return np.array((x / length, y / length, z / length)) if length > 0.0 else np.array((0.0, 0.0, 1.0))
+
+    def neutral(self) -> Dvl:
+        """Return the same sheet without errors: it hears at once, knows the speed of sound and never loses a beam."""
+        return replace(
+            self,
+            bottom=Track(),
+            water=Track(),
+            range=NEUTRAL,
+            strength=None,
+            sound=Sound(),
+            misalignment=(0.0, 0.0, 0.0),
+            misalignment_stddev=0.0,
+            error_velocity_limit=math.inf,
+            dropout_probability=0.0,
+            reacquisition_time=0.0,
+            propagation=False,
+            processing_time=0.0,
+            long_term=None,
+        )
+
+    @classmethod
+    def witness(cls) -> Dvl:
+        """Return a sheet in which every parameter acts, in the shallow water where the laws are held."""
+        noise = witness(0.02, maximum=0.9, minimum=-0.9)
+        track = Track(noise, 0.01, 100.0, 0.0, 0.01, 0.005)
+        angles = [math.radians(a) for a in CROSSED]
+        shape = Cone(math.radians(6.0), 1, (1.0, 0.02, -0.01))
+        made = janus(math.radians(25.0), angles).beams
+        return cls(
+            beams=Beams(tuple(replace(beam, shape=shape) for beam in made), Weighting.PATTERN, 0.5),
+            minimum_range=2.3,
+            maximum_range=4.2,
+            bottom=track,
+            water=replace(track, stated_stddev=0.05),
+            range=witness(0.02, maximum=4.0, minimum=2.4),
+            bottom_mode=Mode.BEST,
+            water_mode=Mode.BEST,
+            layer=Layer(0.2, 1.2, 0.9, 3, 0.5),
+            strength=EchoStrength(30.0, 0.5),
+            sound=Sound(1480.0),
+            misalignment=(0.01, -0.02, 0.03),
+            misalignment_stddev=0.01,
+            least_incidence=0.75,
+            error_velocity_limit=0.8,
+            dropout_probability=0.05,
+            reacquisition_time=0.012,
+            processing_time=0.003,
+            long_term=LongTerm(0.3, 0.01),
+            reference=pose.from_rpy(0.1, 0.2, 0.3),
+            own_hull=True,
+            dialect=Dialect.DSROS,
+        )
+
+
+def _figures(given: EchoStrength) -> tuple[float, float, float, float, float]:
+    """Return the numbers of an echo's strength, as kernels take them."""
+    return given.level, given.absorption, given.correlation, given.threshold, given.slope
+
+
+def _is_white(track: Track) -> bool:
+    """Tell whether single pings have noise of their own."""
+    return track.noise.is_white or track.per_speed > 0.0
+
+
+LIMITS = (
+    ("minimum_range", 0.0, 1e5),
+    ("maximum_range", 0.0, 1e5),
+    ("misalignment_stddev", 0.0, SMALL),
+    ("least_incidence", 0.0, 1.0),
+    ("error_velocity_limit", 0.0, math.inf),
+    ("dropout_probability", 0.0, 1.0),
+    ("reacquisition_time", 0.0, 1e6),
+    ("processing_time", 0.0, 1e3),
+)
+"""Fields that are numbers, and from where to where each may go."""

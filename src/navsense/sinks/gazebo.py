@@ -1,0 +1,136 @@
+"""Recordings of Gazebo's messages as MCAP: what every sensor says, in protobuf, with the definitions in the file.
+
+A file of its own, `.gz.mcap`: readers of ROS 2 refuse one in which messages have two encodings (rosbag2: "All topics
+must have the same serialization format"). Topics and times are those of the ROS 2 recording; truth, transforms and
+sensors of which Gazebo has no message are not in it. Messages are made one by one, not in blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from navsense import messages
+from navsense.errors import SinkError
+from navsense.messages.descriptors import descriptor_set
+from navsense.series import Reading, Slab, nanoseconds
+from navsense.sinks import records
+from navsense.sinks.base import Recording
+from navsense.sinks.container import Container, Entries
+from navsense.sinks.mcap import CHUNK_BYTES, check_head, description
+from navsense.sinks.topics import Topics
+
+ENCODING = "protobuf"
+"""What MCAP calls the encoding of the messages, and of their schemas."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """One message: its channel and number, when it arrived and the instant that it is about (ns), its bytes."""
+
+    channel: int
+    sequence: int
+    log: int
+    time: int
+    data: bytes
+
+
+class GazeboSink:
+    """Writes slabs to one MCAP file of Gazebo's messages."""
+
+    def __init__(self, path: Path, recording: Recording) -> None:
+        """Open the file and write its head and all definitions. Raise `SinkError` where that cannot be."""
+        check_head(path, recording)
+        self._sensors = {s.name: s for s in recording.world.sensors if s.spec.type in messages.GZ_ENCODERS}
+        self._channels = {name: number for number, name in enumerate(self._sensors)}
+        self._counts = dict.fromkeys(self._sensors, 0)
+        self._container = Container(path, profile="")
+        try:
+            self._container.add_metadata(description(recording), "navsense")
+            self._container.write_chunks([(self._definitions(Topics(recording.world)), [])])
+        except BaseException:
+            self._container.release()
+            raise
+
+    def __enter__(self) -> Self:
+        """Return this sink."""
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Close, or end after an error."""
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def _definitions(self, topics: Topics) -> bytes:
+        """Return the records of all schemas and channels."""
+        container, numbers = self._container, dict[str, int]()
+        for name, sensor in self._sensors.items():
+            kind = messages.GZ_TYPES[sensor.spec.type]
+            number = numbers.setdefault(kind, len(numbers) + 1)
+            container.schemas[number] = records.schema(number, kind, descriptor_set(), ENCODING)
+            channel, topic = self._channels[name], topics.sensor(name, "reading")
+            container.channels[channel] = records.channel(channel, number, topic, {}, ENCODING)
+            container.counts[channel] = 0
+        return b"".join((*container.schemas.values(), *container.channels.values()))
+
+    def write(self, slab: Slab) -> None:
+        """Write all messages of a slab, in the order in which they arrive."""
+        found = [one for name, reading in slab.readings.items() for one in self._messages(name, reading)]
+        found.sort(key=lambda one: one.log)
+        self._container.write_chunks(_chunks(found))
+
+    def _messages(self, name: str, reading: Reading) -> list[Written]:
+        """Return the messages of one sensor; a row may be several."""
+        if name not in self._sensors:
+            return []
+        first = self._counts[name]
+        made = messages.GZ_ENCODERS[reading.type](self._sensors[name], reading, first)
+        rows = np.flatnonzero(reading.emitted)
+        rows = rows.repeat(len(made) // max(rows.size, 1))
+        about = messages.about(reading)
+        log = nanoseconds(reading.epoch, reading.arrival[rows]).tolist()
+        time = nanoseconds(reading.epoch, (reading.time if about is None else about)[rows]).tolist()
+        self._counts[name] += len(made)
+        channel = self._channels[name]
+        return [Written(channel, first + i, log[i], time[i], raw) for i, raw in enumerate(made)]
+
+    def close(self) -> None:
+        """Write the summary; the file is then whole."""
+        self._container.finish()
+
+    def abort(self) -> None:
+        """Write the summary if it can be written; what is there is readable, or can be recovered."""
+        try:
+            self._container.finish()
+        except SinkError:
+            self._container.release()
+
+
+def _chunks(found: list[Written]) -> Iterator[tuple[bytes, list[Entries]]]:
+    """Yield chunks of the messages, each of at most `CHUNK_BYTES` and one message."""
+    data, places = bytearray(), dict[int, tuple[list[int], list[int]]]()
+    for one in found:
+        logs, offsets = places.setdefault(one.channel, ([], []))
+        logs.append(one.log)
+        offsets.append(len(data))
+        head = (records.MESSAGE, 22 + len(one.data), one.channel, one.sequence & 0xFFFFFFFF, one.log, one.time)
+        data += records.MESSAGE_HEAD.pack(*head) + one.data
+        if len(data) >= CHUNK_BYTES:
+            yield bytes(data), _entries(places)
+            data, places = bytearray(), {}
+    if data:
+        yield bytes(data), _entries(places)
+
+
+def _entries(places: dict[int, tuple[list[int], list[int]]]) -> list[Entries]:
+    """Return the log times and offsets of one chunk by channel."""
+    return [
+        Entries(channel, np.array(logs, dtype=np.uint64), np.array(offsets, dtype=np.uint64))
+        for channel, (logs, offsets) in places.items()
+    ]

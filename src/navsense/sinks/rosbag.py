@@ -1,0 +1,383 @@
+"""Recordings as ROS bags, written by rosbags: a `.bag` of ROS 1, and a folder with a `.db3`, which is a bag of ROS 2.
+
+Topics and messages are those of the MCAP recording; a bag has one time a message, that of arrival. Definitions are in
+the bag. Until it is whole it lies in a hidden folder beside its place, for a part of a bag is of no use to anybody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+from navsense.errors import SinkError, Where
+from navsense.messages.base import GLOBAL_TIME, SECOND
+from navsense.messages.cdr import encode
+from navsense.messages.ros1 import Packing, packing
+from navsense.series import Slab
+from navsense.sinks.base import Recording, check_target, os_error
+from navsense.sinks.blocks import Block, Blocks, Source
+from navsense.sinks.mcap import about, check_head
+from navsense.sinks.whole import WholeSink, failed
+from navsense.typing import ByteArray
+
+if TYPE_CHECKING:
+    from rosbags.interfaces import Connection, Qos
+
+METADATA = "metadata.yaml"
+"""What a folder needs to be a bag of ROS 2."""
+
+VERSION: Literal[8] = 8
+"""Version of a bag of ROS 2: the newest in which qualities of service are numbers, as all before had them."""
+
+CALLER = "/navsense"
+"""The node that a bag of ROS 1 says its messages are from."""
+
+UNUSABLE = "?#%"
+"""Characters that rosbags hands to SQLite as they are, where they mean something else in the name of a file."""
+
+
+@cache
+def sum_of(kind: str, definition: str, version: int) -> str:
+    """Return the sum of a type by which programs know it: the md5 of ROS 1, the hash of ROS 2."""
+    from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+    store = get_typestore(Stores.EMPTY)
+    store.register(get_types_from_msg(definition, kind))
+    return store.generate_msgdef(kind, ros_version=1)[1] if version == 1 else store.hash_rihs01(kind)
+
+
+def qualities() -> tuple[Qos, ...]:
+    """Return the quality of service of `/tf_static`: reliable, and handed to those who come late."""
+    from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
+
+    never = QosTime(9223372036, 854775807)
+    one = Qos(
+        history=QosHistory.KEEP_LAST,
+        depth=1,
+        reliability=QosReliability.RELIABLE,
+        durability=QosDurability.TRANSIENT_LOCAL,
+        deadline=never,
+        lifespan=never,
+        liveliness=QosLiveliness.AUTOMATIC,
+        liveliness_lease_duration=never,
+        avoid_ros_namespace_conventions=False,
+    )
+    return (one,)
+
+
+@dataclass(eq=False)
+class Line:
+    """One topic in a bag: rosbags' connection, and how many messages have gone over it."""
+
+    connection: Connection
+    count: int = 0
+
+
+class Storage(Protocol):
+    """One kind of bag."""
+
+    def line(self, source: Source) -> Line:
+        """Return a new line for the topic of a source."""
+        ...
+
+    def encoded(self, block: Block, first: int) -> ByteArray:
+        """Return the messages (n, size) of a block, numbered from `first` on."""
+        ...
+
+    def write(self, messages: list[tuple[int, Connection, bytes]]) -> None:
+        """Write messages: times (ns), connections, bytes."""
+        ...
+
+    def close(self) -> None:
+        """Finish the bag and put it in its place."""
+        ...
+
+    def abort(self) -> None:
+        """Close what is open."""
+        ...
+
+
+def too_early(clock: str, stamp: int) -> SinkError:
+    """Return the error of a stamp (ns) that ROS 1 does not take."""
+    return SinkError(
+        f"stamp of clock {clock!r}, in seconds",
+        stamp / SECOND,
+        allowed="must be above 0 in a bag of ROS 1, for which 0 is no time",
+        remedy="choose an --epoch of 1 or more" if stamp == 0 else "choose a later --epoch, or a smaller clock error",
+    )
+
+
+class Ros1:
+    """A `.bag` of ROS 1, format 2.0."""
+
+    def __init__(self, folder: Path, target: Path, _recording: Recording) -> None:
+        """Open the bag in a folder, by the name that it will have."""
+        from rosbags.rosbag1 import Writer
+
+        self._target = target
+        self._writer = Writer(folder / target.name)
+        self._writer.open()
+        self._packings: dict[Source, Packing] = {}
+        self._spent = 0
+
+    def _packing(self, source: Source) -> Packing:
+        """Return how the messages of a source are packed."""
+        if source not in self._packings:
+            self._packings[source] = packing(source.message)
+        return self._packings[source]
+
+    def line(self, source: Source) -> Line:
+        """Return a new line for the topic of a source."""
+        kind, definition = source.message.type, self._packing(source).definition
+        connection = self._writer.add_connection(
+            source.topic,
+            kind,
+            msgdef=definition,
+            md5sum=sum_of(kind, definition, 1),
+            callerid=CALLER,
+            latching=1 if source.latched else None,
+        )
+        return Line(connection)
+
+    def encoded(self, block: Block, first: int) -> ByteArray:
+        """Return the messages (n, size) of a block, numbered from `first` on. `SinkError` for one at or before 0."""
+        for stamp, clock in ((int(block.stamp.min()), block.source.clock), (int(block.log.min()), GLOBAL_TIME)):
+            if stamp <= 0:
+                raise too_early(clock, stamp)
+        return self._packing(block.source).pack(encode(block.source.message, block.stamp, block.arrays), first)
+
+    def write(self, messages: list[tuple[int, Connection, bytes]]) -> None:
+        """Write messages: times (ns), connections, bytes."""
+        for time, connection, data in messages:
+            self._writer.write(connection, time, data)
+        # Of chunks that are written the index needs only how many messages they hold, which are else all remembered.
+        for chunk in self._writer.chunks[self._spent : -1]:
+            for number, places in chunk.connections.items():
+                chunk.connections[number] = cast("Any", range(len(places)))
+        self._spent = len(self._writer.chunks) - 1
+
+    def close(self) -> None:
+        """Finish the bag and put it in its place."""
+        self._writer.close()
+        self._writer.path.replace(self._target)
+
+    def abort(self) -> None:
+        """Close the file."""
+        self._writer.abort()
+
+
+@contextlib.contextmanager
+def database() -> Iterator[None]:
+    """Make what SQLite says of the disk an error of the operating system."""
+    import sqlite3
+
+    causes = {
+        sqlite3.SQLITE_FULL: errno.ENOSPC,
+        sqlite3.SQLITE_READONLY: errno.EROFS,
+        sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+        sqlite3.SQLITE_IOERR: errno.EIO,
+    }
+    try:
+        yield
+    except sqlite3.Error as error:
+        cause = causes.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+        raise OSError(cause, str(error)) if cause else OSError(str(error)) from error
+
+
+class Ros2:
+    """A folder that is a bag of ROS 2, its messages in one `.db3`."""
+
+    def __init__(self, folder: Path, target: Path, recording: Recording) -> None:
+        """Open the bag in a folder, by the name that it will have."""
+        from rosbags.rosbag2 import StoragePlugin, Writer
+
+        self._target, self._old = target, folder / "old"
+        self._writer = Writer(folder / bag_folder(target).name, version=VERSION, storage_plugin=StoragePlugin.SQLITE3)
+        for key, value in about(recording).items():
+            self._writer.set_custom_data(key, value)
+        with database():
+            self._writer.open()
+
+    def line(self, source: Source) -> Line:
+        """Return a new line for the topic of a source."""
+        message = source.message
+        with database():
+            connection = self._writer.add_connection(
+                source.topic,
+                message.type,
+                msgdef=message.schema,
+                rihs01=sum_of(message.type, message.schema, 2),
+                offered_qos_profiles=qualities() if source.latched else (),
+            )
+        return Line(connection)
+
+    def encoded(self, block: Block, _first: int) -> ByteArray:
+        """Return the messages (n, size) of a block; none is numbered."""
+        return encode(block.source.message, block.stamp, block.arrays)
+
+    def write(self, messages: list[tuple[int, Connection, bytes]]) -> None:
+        """Write messages: times (ns), connections, bytes."""
+        with database():
+            for time, connection, data in messages:
+                self._writer.write(connection, time, data)
+
+    def close(self) -> None:
+        """Finish the bag and put it in its place; an older one is there until then."""
+        with database():
+            self._writer.close()
+        check_folder(self._target)
+        place = bag_folder(self._target)
+        if not place.is_dir():
+            self._writer.path.rename(place)
+            return
+        place.rename(self._old)
+        try:
+            self._writer.path.rename(place)
+        except OSError:
+            self._old.rename(place)
+            raise
+
+    def abort(self) -> None:
+        """Close the database."""
+        self._writer.abort()
+
+
+def bag_folder(path: Path) -> Path:
+    """Return the folder that a recording `NAME.db3` is: NAME."""
+    return path.with_suffix("")
+
+
+def bag_file(path: Path) -> Path:
+    """Return the file of messages of a recording `NAME.db3`: NAME/NAME.db3."""
+    folder = bag_folder(path)
+    return folder / f"{folder.name}.db3"
+
+
+def check_folder(path: Path) -> None:
+    """Raise `SinkError` where `NAME.db3` cannot be the folder NAME: something is there that is no such recording."""
+    folder = bag_folder(path)
+    if any(letter in str(path) for letter in UNUSABLE):
+        allowed = f"must be without {' '.join(UNUSABLE)}, in which SQLite sees no name"
+        raise SinkError("name of a bag of ROS 2", str(path), allowed=allowed, remedy="choose another name or place")
+    try:
+        if not folder.exists() and not folder.is_symlink():
+            return
+        if folder.is_dir() and {inner.name for inner in folder.iterdir()} <= {METADATA, bag_file(path).name}:
+            return
+    except OSError as error:
+        raise os_error(path, error) from error
+    raise SinkError(
+        "the bag is the folder of this name, which is something else",
+        str(folder),
+        where=Where(str(path)),
+        remedy="choose another name, or move away what is there",
+    )
+
+
+class Bag:
+    """One bag being written. Its methods are called from one thread, one after the other."""
+
+    def __init__(self, path: Path, recording: Recording, begin: Callable[[Path, Path, Recording], Storage]) -> None:
+        """Make the hidden folder, in it the bag with what never changes."""
+        self._path = path
+        self._blocks = Blocks(recording)
+        self._lines: dict[str, Line] = {}
+        self._holds = False
+        self._part = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
+        self._part.mkdir()
+        self.open = True
+        try:
+            self._storage = begin(self._part, path, recording)
+        except BaseException:
+            shutil.rmtree(self._part, ignore_errors=True)
+            raise
+        try:
+            for source in self._blocks.readings():
+                self._line(source)
+            self._write(self._blocks.fixed())
+        except BaseException:
+            self.drop()
+            raise
+
+    def _line(self, source: Source) -> Line:
+        """Return the line of a topic, made at its first use."""
+        if source.topic not in self._lines:
+            self._lines[source.topic] = self._storage.line(source)
+        return self._lines[source.topic]
+
+    def take(self, slab: Slab) -> None:
+        """Take all of a slab, or nothing where it has a stamp that no message can hold."""
+        self._write(self._blocks.of(slab))
+        self._holds = True
+
+    def _write(self, blocks: list[Block]) -> None:
+        """Write blocks, their messages in the order in which they arrive. After a failed disk nothing is left."""
+        filled = [block for block in blocks if block.time.size]
+        made: list[tuple[int, Source, bytes]] = []
+        counts: dict[str, int] = {}
+        for block in filled:
+            topic, known = block.source.topic, self._lines.get(block.source.topic)
+            first = counts.setdefault(topic, known.count if known else 0)
+            rows = self._storage.encoded(block, first)
+            counts[topic] += rows.shape[0]
+            whole, width = rows.tobytes(), rows.shape[1]
+            parts = (whole[at : at + width] for at in range(0, len(whole), width))
+            made += zip(block.log.tolist(), [block.source] * rows.shape[0], parts, strict=True)
+        made.sort(key=itemgetter(0))
+        try:
+            for block in blocks:
+                self._line(block.source)
+            self._storage.write([(time, self._lines[source.topic].connection, data) for time, source, data in made])
+        except BaseException:
+            self.drop()
+            raise
+        for topic, count in counts.items():
+            self._lines[topic].count = count
+
+    def finish(self, *, empty: bool = True) -> None:
+        """Finish the bag and give it its name; with `empty` false only where there are slabs."""
+        if not self.open:
+            raise failed(self._path)
+        try:
+            if empty or self._holds:
+                self._storage.close()
+        finally:
+            self.drop()
+
+    def drop(self) -> None:
+        """Let go of the bag; nothing stays of one that is not whole. Never raises."""
+        self.open = False
+        with contextlib.suppress(Exception):
+            self._storage.abort()
+        shutil.rmtree(self._part, ignore_errors=True)
+
+
+class Ros1Sink(WholeSink):
+    """Writes slabs to one `.bag` of ROS 1."""
+
+    def __init__(self, path: Path, recording: Recording) -> None:
+        """Make the hidden folder beside `path`. Raise `SinkError` where that cannot be, or time begins at 0."""
+        check_target(path)
+        check_head(path, recording, "a ROS bag")
+        if recording.epoch == 0:
+            raise too_early(GLOBAL_TIME, 0)
+        super().__init__(path, lambda: Bag(path, recording, Ros1))
+
+
+class Ros2Sink(WholeSink):
+    """Writes slabs to one bag of ROS 2: the folder `NAME` for the path `NAME.db3`."""
+
+    def __init__(self, path: Path, recording: Recording) -> None:
+        """Make the hidden folder beside `path`. Raise `SinkError` where that cannot be."""
+        check_target(path)
+        check_folder(path)
+        check_head(path, recording, "a ROS bag")
+        super().__init__(path, lambda: Bag(path, recording, Ros2))

@@ -1,0 +1,100 @@
+"""Sinks whose file appears when it is whole: the work is done in a thread, which no interrupt can cut in two."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import ParamSpec, Protocol, Self, TypeVar
+
+from navsense.errors import SinkError, Where
+from navsense.series import Slab
+from navsense.sinks.base import os_error
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class Work(Protocol):
+    """A file being written under another name; all of it is called from one thread. `open` until it is done for."""
+
+    open: bool
+
+    def take(self, slab: Slab) -> None:
+        """Take a slab."""
+        ...
+
+    def finish(self, *, empty: bool = True) -> None:
+        """Write the rest, and give the file its name; with `empty` false only where there are slabs."""
+        ...
+
+    def drop(self) -> None:
+        """Let go of the file; nothing stays of one that is not whole. Never raises."""
+        ...
+
+
+def failed(path: Path) -> SinkError:
+    """Return the error of a recording that takes nothing more."""
+    return SinkError("the recording is closed, or has already failed", where=Where(str(path)))
+
+
+class WholeSink:
+    """Writes slabs to one file by somebody's work."""
+
+    def __init__(self, path: Path, begin: Callable[[], Work]) -> None:
+        """Begin the work. Raise `SinkError` where the system does not allow it."""
+        self._path = path
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="navsense-sink")
+        self._closed = False
+        try:
+            self._work = self._do(begin)
+        except BaseException:
+            self._thread.shutdown(wait=False)
+            raise
+
+    def __enter__(self) -> Self:
+        """Return this sink."""
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Close; after an error elsewhere keep the slabs that came before it, if there are any."""
+        if kind is None:
+            self.close()
+        else:
+            # The error that ended the run is the one to be seen.
+            with contextlib.suppress(Exception):
+                self._end(self._work.finish, empty=False)
+
+    def _do(self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        """Do something in the thread and wait for it: an interrupt, which comes to this one, cannot cut it in two."""
+        try:
+            return self._thread.submit(work, *args, **kwargs).result()
+        except OSError as error:
+            said = OSError(error.errno, os.strerror(error.errno)) if error.errno else error
+            raise os_error(self._path, said) from error
+
+    def write(self, slab: Slab) -> None:
+        """Take a slab; one that is interrupted is taken whole."""
+        if self._closed or not self._work.open:
+            raise failed(self._path)
+        self._do(self._work.take, slab)
+
+    def _end(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        """Do the last thing, once."""
+        if not self._closed:
+            self._closed = True
+            try:
+                self._do(work, *args, **kwargs)
+            finally:
+                self._thread.shutdown(wait=False)
+
+    def close(self) -> None:
+        """Write what is left, and give the file its name. Raise `SinkError` where that cannot be, or failed before."""
+        self._end(self._work.finish)
+
+    def abort(self) -> None:
+        """Throw the unfinished file away; never raises."""
+        with contextlib.suppress(Exception):
+            self._end(self._work.drop)

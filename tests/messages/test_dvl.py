@@ -1,0 +1,624 @@
+"""Messages of a Doppler velocity log in each dialect, read by rosbags, by Google's decoder, and from recordings."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
+from rosbags.highlevel import AnyReader
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from scipy.spatial.transform import Rotation
+
+import navsense as ns
+from navsense import messages
+from navsense.errors import SensorError, SinkError
+from navsense.messages import cdr, dvl, schemas
+from navsense.noise.channel import Noise
+from navsense.pose import Pose, from_rpy
+from navsense.sensors import Depth
+from navsense.sensors._janus.beams import Beam, Beams, janus
+from navsense.sensors._janus.layer import Layer
+from navsense.sensors._janus.names import Dialect, Names
+from navsense.sensors.dvl import Dvl, Mode, Transducer
+from navsense.series import Reading
+from navsense.sinks.frames import fixed
+from navsense.sinks.topics import Topics
+from navsense.testing import witness_world
+from navsense.world import MountedSensor, World
+
+STORE = get_typestore(Stores.ROS2_HUMBLE)
+for _kind in (dvl.MARINE_TYPE, dvl.UUV_TYPE, dvl.DS_TYPE, dvl.RANGES_TYPE):
+    STORE.register(get_types_from_msg(schemas.text(_kind), _kind))
+T = STORE.types
+
+TURN = from_rpy(0.1, -0.2, 0.7)
+PLACES = ((0.1, 0.0, -0.1), (0.0, 0.1, -0.1), (-0.1, 0.0, -0.1), (0.0, -0.1, -0.1), (0.2, 0.2, 0.0))
+SPREAD = 0.25
+EPOCH = 1000
+
+FULL, LOST, WET = 0, 2, 3
+"""Rows of the reading: all that there can be, nothing, the water alone. Row 1 is dropped."""
+
+
+def beams(count: int) -> Beams:
+    """Return beams at 30 degrees with places of their own."""
+    found = janus(math.radians(30.0), [2.0 * math.pi * i / count for i in range(count)])
+    return Beams(tuple(Beam(b.shape, b.rotation, place) for b, place in zip(found.beams, PLACES, strict=False)))
+
+
+def sheet(count: int = 4, **changes: Any) -> Dvl:
+    """Return a sheet of both tracks that tells velocities in a frame of their own."""
+    given = {
+        "beams": beams(count),
+        "range": Noise(stddev=SPREAD),
+        "water_mode": Mode.FALLBACK,
+        "layer": Layer(2.0, 8.0),
+        "transducer": Transducer.PHASED_ARRAY,
+        "reference": TURN,
+    }
+    return Dvl(**(given | changes))
+
+
+def mounted(spec: Any, frame: str = "dvl_link") -> MountedSensor:
+    return MountedSensor("m::l::s", spec, "m", "l", 4.0, topic="/dvl/dvl", frame=frame)
+
+
+def reading(count: int = 4) -> Reading:
+    """Return four pings, told 0.05 s after their validity by a clock that is off."""
+    rng = np.random.default_rng(count)
+    time = np.arange(4) / 4.0 + 1.0
+    arrays: dict[str, Any] = {
+        "velocity": rng.normal(size=(4, 3)),
+        "velocity_covariance": rng.uniform(0.1, 1.0, (4, 3, 3)),
+        "water_velocity": rng.normal(size=(4, 3)),
+        "water_velocity_covariance": rng.uniform(0.1, 1.0, (4, 3, 3)),
+        "altitude": rng.uniform(5.0, 9.0, 4),
+        "course": rng.uniform(0.0, 6.0, 4),
+        "speed": rng.uniform(0.0, 2.0, 4),
+        "beam_range": rng.uniform(6.0, 9.0, (4, count)),
+        "beam_velocity": rng.normal(size=(4, count)),
+        "beam_deviation": rng.uniform(0.1, 0.2, (4, count)),
+        "water_beam_velocity": rng.normal(size=(4, count)),
+        "water_beam_deviation": rng.uniform(0.2, 0.3, (4, count)),
+        "num_good_beams": np.array([count, math.nan, 0.0, count]),
+        "velocity_mode": np.array([1.0, math.nan, 0.0, 2.0]),
+        "time_of_validity": np.array([0.95, math.nan, 1.45, 1.70]),
+        "sound_speed": np.full(4, 1480.0),
+    }
+    for name in ("velocity", "velocity_covariance", "water_velocity", "water_velocity_covariance"):
+        arrays[name][LOST] = math.nan
+    for name in ("altitude", "course", "speed", "beam_range", "beam_velocity", "beam_deviation"):
+        arrays[name][LOST:] = math.nan
+    for name in ("water_beam_velocity", "water_beam_deviation"):
+        arrays[name][LOST] = math.nan
+    flags = np.array([True, False, True, True])
+    off = np.full(4, 0.125)
+    return Reading("m::l::s", "dvl", "dvl_link", {}, time, off, arrays, {}, {}, flags, flags, EPOCH)
+
+
+def filled(message: cdr.Message, row: int, part: Reading) -> bytes:
+    """Return one row of a reading as a sink writes it."""
+    about = dvl.about(part)
+    stamp = messages.base.stamps(part, "c", about)
+    arrays = {**part.arrays, messages.base.AGE: part.time - about}
+    return bytes(cdr.encode(message, stamp, arrays)[row])
+
+
+def header(row: int, frame: str = "dvl_link", told: bool = False) -> Any:
+    return T["std_msgs/msg/Header"](stamp=stamp(row, told), frame_id=frame)
+
+
+def stamp(row: int, told: bool = False) -> Any:
+    """Return when row `row` was valid, or was told, by a clock that is 1/8 s ahead."""
+    part = reading()
+    when = part.time[row] if told or math.isnan(part["time_of_validity"][row]) else part["time_of_validity"][row]
+    whole = round(1e9 * (EPOCH + 0.125 + float(when)))
+    return T["builtin_interfaces/msg/Time"](sec=whole // 10**9, nanosec=whole % 10**9)
+
+
+def vector(values: Any) -> Any:
+    return T["geometry_msgs/msg/Vector3"](*map(float, values))
+
+
+def turned(rows: Any) -> Any:
+    """Return vectors of the sensor's frame in that of the velocity, by SciPy."""
+    w, x, y, z = TURN
+    return Rotation.from_quat([x, y, z, w]).apply(rows)
+
+
+def close(found: Any, expected: Any) -> None:
+    """Hold two messages to be the same, numbers to rounding."""
+    assert type(found).__name__ == type(expected).__name__
+    for name in found.__dataclass_fields__:
+        one, two = getattr(found, name), getattr(expected, name)
+        if hasattr(one, "__dataclass_fields__"):
+            close(one, two)
+        elif isinstance(one, list):
+            assert len(one) == len(two)
+            for a, b in zip(one, two, strict=True):
+                close(a, b)
+        elif isinstance(one, str):
+            assert one == two, name
+        else:
+            np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-15, err_msg=name)
+
+
+def decoded(message: cdr.Message, row: int, part: Reading | None = None) -> Any:
+    return STORE.deserialize_cdr(filled(message, row, part or reading()), message.type)
+
+
+def padded(values: Any, missing: float, kind: Any = np.float32) -> Any:
+    """Return the first four numbers of a row."""
+    return np.array([*values[:4], *[missing] * (4 - len(values[:4]))], dtype=kind)
+
+
+def units(count: int) -> list[Any]:
+    return [vector(row) for row in turned(beams(count).axes)[:4]] + [vector((0.0, 0.0, 0.0))] * max(0, 4 - count)
+
+
+NAN3, NOT = (math.nan,) * 3, np.full(9, -1.0)
+
+
+def told(row: int, count: int) -> dict[str, Any]:
+    """Return what all messages of one row say of beams: of the track that gave the velocity."""
+    part, track = reading(count), "water_beam" if row == WET else "beam"
+    known = row != LOST
+    velocity = part[f"{track}_velocity"][row] if known else np.full(count, math.nan)
+    spread = part[f"{track}_deviation"][row] ** 2 if known else np.full(count, -1.0)
+    near = row == FULL
+    return {
+        "velocity": vector(part["velocity"][row] if known else NAN3),
+        "covariance": part["velocity_covariance"][row].ravel() if known else NOT,
+        "beam_velocity": velocity,
+        "beam_variance": spread,
+        "range": part["beam_range"][row],
+        "range_variance": np.full(count, SPREAD**2 if near else -1.0),
+        "quality": np.full(count, 250.0 if known else 10.0),
+    }
+
+
+@pytest.mark.requirement("GAP-4", "GAP-7", "GAP-9:time of validity")
+@pytest.mark.parametrize("count", [3, 4, 5])
+@pytest.mark.parametrize("row", [FULL, LOST, WET])
+@pytest.mark.parametrize("dialect", [Dialect.OWN, Dialect.GZ])
+def test_marine_message(row: int, count: int, dialect: Dialect) -> None:
+    part, own = reading(count), told(row, count)
+    value = T[dvl.MARINE_TYPE](
+        header=header(row),
+        velocity_mode={FULL: 1, LOST: 0, WET: 2}[row],
+        dvl_type=1,
+        velocity=own["velocity"],
+        velocity_covar=own["covariance"],
+        altitude=part["altitude"][row],
+        course_gnd=part["course"][row],
+        speed_gnd=part["speed"][row],
+        num_good_beams=int(part["num_good_beams"][row]),
+        sound_speed=1480.0,
+        beam_ranges_valid=row == FULL,
+        beam_velocities_valid=row != LOST,
+        beam_unit_vec=units(count),
+        range=padded(own["range"], math.nan, np.float64),
+        range_covar=padded(own["range_variance"], -1.0),
+        beam_quality=padded(own["quality"], 10.0),
+        beam_velocity=padded(own["beam_velocity"], math.nan),
+        beam_velocity_covar=padded(own["beam_variance"], -1.0),
+    )
+    close(decoded(dvl.message(mounted(sheet(count, dialect=dialect)), "reading"), row, part), value)
+
+
+@pytest.mark.requirement("GAP-1")
+@pytest.mark.parametrize("row", [FULL, LOST])
+def test_both_tracks_have_a_message_each(row: int) -> None:
+    part, spec = reading(), sheet(water_mode=Mode.ALWAYS)
+    (maker,) = dvl.companions(mounted(spec), "reading").values()
+    known = row == FULL
+    beam, spread = part["water_beam_velocity"][row], part["water_beam_deviation"][row] ** 2
+    value = T[dvl.MARINE_TYPE](
+        header=header(row),
+        velocity_mode=2 if known else 0,
+        dvl_type=1,
+        velocity=vector(part["water_velocity"][row]),
+        velocity_covar=part["water_velocity_covariance"][row].ravel() if known else NOT,
+        altitude=math.nan,
+        course_gnd=math.nan,
+        speed_gnd=math.nan,
+        num_good_beams=4 if known else 0,
+        sound_speed=1480.0,
+        beam_ranges_valid=False,
+        beam_velocities_valid=known,
+        beam_unit_vec=units(4),
+        range=np.full(4, math.nan),
+        range_covar=np.full(4, -1.0, dtype=np.float32),
+        beam_quality=np.full(4, 250.0 if known else 10.0, dtype=np.float32),
+        beam_velocity=beam.astype(np.float32),
+        beam_velocity_covar=np.where(np.isnan(spread), -1.0, spread).astype(np.float32),
+    )
+    close(decoded(maker(mounted(spec), "reading"), row), value)
+    assert not dvl.companions(mounted(sheet()), "reading")
+
+
+@pytest.mark.requirement("DVU-4", "GAP-4", "GAP-5")
+@pytest.mark.parametrize("row", [FULL, LOST, WET])
+@pytest.mark.parametrize("named", [False, True])
+def test_message_of_the_uuv_simulator(row: int, named: bool) -> None:
+    part, own = reading(), told(row, 4)
+    frames = tuple(f"sonar{i}" for i in range(4)) if named else ()
+    spec = sheet(dialect=Dialect.UUV, names=Names(beam_frames=frames))
+    poses: list[Any] = []
+    for beam in spec.beams.beams:
+        w, x, y, z = beam.rotation
+        turn = Rotation.from_quat([*TURN[1:], TURN[0]]) * Rotation.from_quat([x, y, z, w])
+        along = turn.as_quat()
+        place = T["geometry_msgs/msg/Point"](*map(float, turned(beam.position)))
+        found = decoded(dvl.message(mounted(spec), "reading"), row).beams[len(poses)].pose.pose.orientation
+        sign = 1.0 if along @ [found.x, found.y, found.z, found.w] > 0.0 else -1.0
+        quaternion = T["geometry_msgs/msg/Quaternion"](*map(float, sign * along))
+        poses.append(T["geometry_msgs/msg/Pose"](position=place, orientation=quaternion))
+    sonars = [
+        T["uuv_sensor_ros_plugins_msgs/msg/DVLBeam"](
+            range=own["range"][i] if row == FULL else -1.0,
+            range_covariance=own["range_variance"][i],
+            velocity=own["beam_velocity"][i],
+            velocity_covariance=own["beam_variance"][i],
+            pose=T["geometry_msgs/msg/PoseStamped"](
+                header=header(row, frames[i] if named else "dvl_link"), pose=poses[i]
+            ),
+        )
+        for i in range(4)
+    ]
+    value = T[dvl.UUV_TYPE](
+        header=header(row),
+        velocity=own["velocity"],
+        velocity_covariance=own["covariance"],
+        altitude=part["altitude"][row] if row == FULL else -1.0,
+        beams=sonars,
+    )
+    close(decoded(dvl.message(mounted(spec), "reading"), row), value)
+
+
+@pytest.mark.requirement("DVU-4")
+@pytest.mark.parametrize("row", [FULL, LOST])
+def test_twist_and_state_of_the_uuv_simulator(row: int) -> None:
+    sensor, own = mounted(sheet(dialect=Dialect.UUV)), told(row, 4)
+    assert list(dvl.companions(sensor, "reading")) == ["_twist", "/state"]
+    assert list(dvl.companions(sensor, "ideal")) == ["_twist"]
+    covariance = np.zeros((6, 6))
+    covariance[:3, :3] = own["covariance"].reshape(3, 3)
+    covariance[3:, 3:] = -np.eye(3)
+    twist = T["geometry_msgs/msg/Twist"](linear=own["velocity"], angular=vector((0.0, 0.0, 0.0)))
+    value = T[dvl.TWIST_TYPE](
+        header=header(row),
+        twist=T["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=covariance.ravel()),
+    )
+    close(decoded(dvl.twist_message(sensor, "reading"), row), value)
+    assert decoded(dvl.state_message(sensor, "reading"), row).data is True
+
+
+@pytest.mark.requirement("DVW-5", "DVW-6:units", "GAP-4")
+@pytest.mark.parametrize("count", [3, 4, 5])
+@pytest.mark.parametrize("row", [FULL, LOST, WET])
+def test_message_of_woods_hole(row: int, count: int) -> None:
+    part, own = reading(count), told(row, count)
+    spec = sheet(count, dialect=Dialect.DSROS, transducer=Transducer.PISTON)
+    found = decoded(dvl.message(mounted(spec), "reading"), row, part)
+    uuid = np.asarray(found.ds_header.source_uuid)
+    assert uuid.size == 16
+    assert uuid.any()
+    valid, clock = stamp(row), stamp(row, told=True)
+    value = T[dvl.DS_TYPE](
+        header=header(row),
+        ds_header=T["ds_core_msgs/msg/DsHeader"](io_time=clock, source_uuid=uuid),
+        dvl_time=valid.sec + valid.nanosec * 1e-9,
+        velocity=own["velocity"],
+        velocity_covar=own["covariance"],
+        altitude=part["altitude"][row],
+        course_gnd=180.0 / math.pi * part["course"][row],
+        speed_gnd=part["speed"][row],
+        num_good_beams=int(part["num_good_beams"][row]),
+        speed_sound=1480.0,
+        beam_unit_vec=units(count),
+        range=padded(own["range"], math.nan, np.float64),
+        range_covar=padded(own["range_variance"], -1.0),
+        beam_quality=padded(own["quality"], 10.0),
+        raw_velocity=padded(own["beam_velocity"], math.nan),
+        raw_velocity_covar=padded(own["beam_variance"], -1.0),
+        velocity_mode={FULL: 1, LOST: 0, WET: 2}[row],
+        coordinate_mode=1,
+        dvl_type=0,
+    )
+    close(found, value)
+
+
+@pytest.mark.requirement("DVW-5")
+def test_ranges_end_where_the_beams_meet_something() -> None:
+    sensor, part = mounted(sheet(3, dialect=Dialect.DSROS)), reading(3)
+    part.arrays["beam_range"][FULL, 1] = math.nan  # type: ignore[index]
+    found = decoded(dvl.ranges_message(sensor, "reading"), FULL, part)
+    assert found.header == header(FULL)
+    assert found.ds_header.io_time == stamp(FULL, told=True)
+    assert found.soundspeed_correction_type == 1
+    ends = turned(np.array(PLACES[:3]) + part["beam_range"][FULL][:, None] * beams(3).axes)
+    for i, one in enumerate(found.ranges):
+        assert one.range.header == header(FULL)
+        assert [one.range.point.x, one.range.point.y, one.range.point.z] == pytest.approx(ends[i], nan_ok=True)
+        assert (one.range_quality, one.range_validity) == ((10.0, 0) if i == 1 else (250.0, 3))
+
+
+@pytest.mark.requirement("DVW-5")
+@pytest.mark.parametrize("points", [1, 2, 5])
+@pytest.mark.parametrize("named", [False, True])
+def test_points_lie_along_the_beams(points: int, named: bool) -> None:
+    at = Pose((1.5, 0.0, -0.5), from_rpy(math.pi, 0.0, 0.3))
+    names = Names("", "robot_link", at, points) if named else Names(cloud_points=points)
+    found = decoded(dvl.cloud_message(mounted(sheet(dialect=Dialect.DSROS, names=names)), "reading"), FULL)
+    assert found.header == header(FULL, "robot_link" if named else "dvl_link")
+    assert not found.channels
+    steps = np.linspace(0.0, 1.0, points) if points > 1 else np.ones(1)
+    far = reading()["beam_range"][FULL]
+    rows = [turned(place + step * far[i] * beams(4).axes[i]) for i, place in enumerate(PLACES[:4]) for step in steps]
+    if named:
+        w, x, y, z = at.rotation
+        rows = [Rotation.from_quat([x, y, z, w]).apply(row) + at.position for row in rows]
+    assert len(found.points) == 4 * points
+    np.testing.assert_allclose([[p.x, p.y, p.z] for p in found.points], rows, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("points", [0, 1001, 2.5])
+def test_a_number_of_points_that_is_none_is_refused(points: float) -> None:
+    with pytest.raises(SensorError, match=rf"points.*{points}.*1 to 1000"):
+        Names(cloud_points=points)  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("TRU-1")
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_truth_and_hidden_errors_have_no_variance_and_say_what_they_have(dialect: Dialect) -> None:
+    part = reading()
+    kept = ("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity", "water_velocity")
+    ideal = replace(part, arrays={**{name: part[name] for name in kept}, "time_of_validity": part["time_of_validity"]})
+    found = decoded(dvl.message(mounted(sheet(dialect=dialect)), "ideal"), FULL, ideal)
+    covariance = found.velocity_covariance if dialect is Dialect.UUV else found.velocity_covar
+    assert not np.any(covariance)
+    assert found.altitude == part["altitude"][FULL]
+    if dialect is not Dialect.UUV:
+        rows = [decoded(dvl.message(mounted(sheet(dialect=dialect)), "ideal"), row, ideal) for row in (FULL, LOST, WET)]
+        assert [row.velocity_mode for row in rows] == [1, 0, 2]
+        assert [row.num_good_beams for row in rows] == [4, 0, 0]
+    hidden = replace(part, arrays={"beam_range": part["beam_range"], "time_of_validity": part["time_of_validity"]})
+    found = decoded(dvl.message(mounted(sheet(dialect=dialect)), "bias"), FULL, hidden)
+    assert math.isnan(found.velocity.x)
+    ranges = [beam.range for beam in found.beams] if dialect is Dialect.UUV else list(found.range)
+    assert ranges == part["beam_range"][FULL].tolist()
+
+
+def decoder() -> Any:
+    """Return `gz.msgs.DVLVelocityTracking` by Google's decoder, from what the files of gz-sensors number."""
+    kind = descriptor_pb2.FieldDescriptorProto
+    types = {"double": kind.TYPE_DOUBLE, "int32": kind.TYPE_INT32, "int64": kind.TYPE_INT64, "bool": kind.TYPE_BOOL}
+    types["string"] = kind.TYPE_STRING
+    tables = {
+        "Time": "sec=1 int64, nsec=2 int32",
+        "Map": "key=1 string, value=2 repeated string",
+        "Header": "stamp=1 Time, data=2 repeated Map",
+        "Vector3d": "header=1 Header, x=2 double, y=3 double, z=4 double",
+        "Kinematic": "reference=1 int32, mean=2 Vector3d, covariance=3 repeated double",
+        "Range": "mean=1 double, variance=2 double",
+        "Target": "type=1 int32, range=2 Range, position=3 Kinematic",
+        "Beam": "id=1 int32, velocity=2 Kinematic, range=3 Range, rssi=4 double, nsd=5 double, locked=6 bool",
+        "Tracking": "header=1 Header, type=2 int32, target=3 Target, velocity=4 Kinematic, "
+        "beams=5 repeated Beam, status=6 int32",
+    }
+    file = descriptor_pb2.FileDescriptorProto(name="dvl.proto", package="dvl", syntax="proto3")
+    for name, text in tables.items():
+        made = file.message_type.add(name=name)
+        for part in text.split(", "):
+            left, *label, type_name = part.split()
+            field, _, number = left.partition("=")
+            added = made.field.add(name=field, number=int(number))
+            added.label = kind.LABEL_REPEATED if label else kind.LABEL_OPTIONAL
+            added.type = types.get(type_name, kind.TYPE_MESSAGE)
+            if type_name not in types:
+                added.type_name = f".dvl.{type_name}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("dvl.Tracking"))
+
+
+TRACKING = decoder()
+
+
+def three(vector3: Any) -> list[float]:
+    return [vector3.x, vector3.y, vector3.z]
+
+
+@pytest.mark.requirement("GAP-1", "GAP-4")
+@pytest.mark.parametrize("ids", [(), (1, 2, 3, 4)])
+def test_gazebos_message(ids: tuple[int, ...]) -> None:
+    part = reading()
+    sensor = mounted(sheet(dialect=Dialect.GZ, names=Names(beam_ids=ids)))
+    found = [TRACKING.FromString(raw) for raw in dvl.gz_messages(sensor, part, 7)]
+    axes, cosine = turned(beams(4).axes), math.cos(math.radians(30.0))
+    assert len(found) == 3
+    for i, (row, value) in enumerate(zip((FULL, LOST, WET), found, strict=True)):
+        assert (value.header.stamp.sec, value.header.stamp.nsec) == (stamp(row).sec, stamp(row).nanosec)
+        data = {item.key: list(item.value) for item in value.header.data}
+        assert data == {"frame_id": ["dvl_link"], "seq": [str(7 + i)]}
+        assert (value.type, value.status) == (2, 0)
+        assert [beam.id for beam in value.beams] == list(ids or (0, 1, 2, 3))
+        assert [beam.locked for beam in value.beams] == [row != LOST] * 4
+        assert value.HasField("velocity") == value.HasField("target") == (row != LOST)
+        if row == LOST:
+            assert not any(beam.HasField("velocity") or beam.HasField("range") for beam in value.beams)
+            continue
+        assert value.velocity.reference == 2
+        assert three(value.velocity.mean) == part["velocity"][row].tolist()
+        assert list(value.velocity.covariance) == part["velocity_covariance"][row].ravel().tolist()
+        track = "beam" if row == FULL else "water_beam"
+        ranges = part["beam_range"][row] if row == FULL else np.full(4, 5.0 / cosine)
+        spread = SPREAD**2 if row == FULL else (6.0 / cosine) ** 2 / 12.0
+        assert value.target.type == (1 if row == FULL else 2)
+        assert [value.target.range.mean, value.target.range.variance] == pytest.approx([ranges.min(), spread])
+        for k, beam in enumerate(value.beams):
+            assert [beam.range.mean, beam.range.variance] == pytest.approx([ranges[k], spread])
+            assert beam.velocity.reference == 2
+            assert three(beam.velocity.mean) == pytest.approx(part[f"{track}_velocity"][row, k] * axes[k])
+            expected = part[f"{track}_deviation"][row, k] ** 2 * np.outer(axes[k], axes[k])
+            assert list(beam.velocity.covariance) == pytest.approx(expected.ravel())
+
+
+@pytest.mark.requirement("GAP-1")
+def test_gazebo_tells_both_tracks_where_both_are_always_on() -> None:
+    part = reading()
+    sensor = mounted(sheet(dialect=Dialect.GZ, water_mode=Mode.ALWAYS))
+    found = [TRACKING.FromString(raw) for raw in dvl.gz_messages(sensor, part)]
+    assert [[str(i)] for i in range(6)] == [list(value.header.data[1].value) for value in found]
+    assert [value.target.type for value in found] == [1, 2, 0, 0, 0, 2]
+    assert [value.HasField("velocity") for value in found] == [True, True, False, False, False, True]
+    assert three(found[0].velocity.mean) == part["velocity"][FULL].tolist()
+    assert three(found[1].velocity.mean) == part["water_velocity"][FULL].tolist()
+    assert three(found[5].velocity.mean) == part["water_velocity"][WET].tolist()
+    only = mounted(sheet(dialect=Dialect.GZ, bottom_mode=Mode.NEVER, water_mode=Mode.ALWAYS))
+    assert len(dvl.gz_messages(only, part)) == 3
+
+
+@pytest.mark.parametrize("maker", [dvl.message, dvl.companions])
+def test_another_kind_of_sheet_is_refused(maker: Any) -> None:
+    with pytest.raises(SinkError, match=r"m::l::s.*Depth"):
+        maker(mounted(Depth()), "reading")
+
+
+DIALECTS = {
+    Dialect.OWN: {"/dvl/dvl": dvl.MARINE_TYPE, "/dvl/dvl_water": dvl.MARINE_TYPE},
+    Dialect.UUV: {"/dvl/dvl": dvl.UUV_TYPE, "/dvl/dvl_twist": dvl.TWIST_TYPE, "/dvl/dvl/state": dvl.STATE_TYPE},
+    Dialect.DSROS: {"/dvl/dvl": dvl.DS_TYPE, "/dvl/ranges": dvl.RANGES_TYPE, "/dvl/dvl_cloud": dvl.CLOUD_TYPE},
+    Dialect.GZ: {"/dvl/dvl": dvl.MARINE_TYPE, "/dvl/dvl_water": dvl.MARINE_TYPE},
+}
+"""Topics of each dialect, of two of them as the wiki of Field-Robotics-Lab lists them, and their types."""
+
+HIDDEN = {
+    Dialect.OWN: {"/dvl/dvl/ideal", "/dvl/dvl_water/ideal", "/dvl/dvl/bias"},
+    Dialect.UUV: {"/dvl/dvl/ideal", "/dvl/dvl_twist/ideal", "/dvl/dvl/bias", "/dvl/dvl_twist/bias"},
+    Dialect.DSROS: {"/dvl/dvl/ideal", "/dvl/ranges/ideal", "/dvl/dvl_cloud/ideal", "/dvl/dvl/bias"},
+    Dialect.GZ: {"/dvl/dvl/ideal", "/dvl/dvl_water/ideal", "/dvl/dvl/bias"},
+}
+
+
+def world(dialect: Dialect) -> World:
+    """Return the world of the laws with a DVL of a dialect, both of whose tracks are always on."""
+    names = Names(ranges_topic="/dvl/ranges")
+    modes = {"bottom_mode": Mode.ALWAYS, "water_mode": Mode.ALWAYS}
+    spec = replace(Dvl.witness(), dialect=dialect, names=names, **modes)
+    made = witness_world(("dvl", spec))
+    return replace(made, sensors=tuple(replace(sensor, topic="/dvl/dvl") for sensor in made.sensors))
+
+
+@pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:mcap")
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_recordings_hold_every_topic_and_other_programs_read_them(dialect: Dialect, tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    ns.record(world(dialect), path, 1.0, seed=5, epoch=EPOCH)
+    part = ns.simulate(world(dialect), 1.0, seed=5, epoch=EPOCH)["robot::arm::dvl"]
+    rows = np.flatnonzero(part.emitted)
+    with AnyReader([path]) as reader:
+        types = {one.topic: one.msgtype for one in reader.connections if one.topic.startswith("/dvl")}
+        for connection, _, raw in reader.messages():
+            reader.deserialize(raw, connection.msgtype)
+    assert {topic: kind for topic, kind in types.items() if topic not in HIDDEN[dialect]} == DIALECTS[dialect]
+    assert HIDDEN[dialect] <= set(types)
+    found: dict[str, list[Any]] = {}
+    with path.open("rb") as file:
+        for _, channel, one, value in make_reader(file, decoder_factories=[DecoderFactory()]).iter_decoded_messages():
+            found.setdefault(channel.topic, []).append((one, value))
+    assert {len(found[topic]) for topic in types} == {rows.size}
+    validity = part["time_of_validity"][rows]
+    expected = EPOCH * 10**9 + np.rint((validity + part.clock_error[rows]) * 1e9)
+    stamps = [value.header.stamp.sec * 10**9 + value.header.stamp.nanosec for _, value in found["/dvl/dvl"]]
+    np.testing.assert_allclose(stamps, expected, rtol=0.0, atol=1.0)
+    times = [one.publish_time for one, _ in found["/dvl/dvl"]]
+    np.testing.assert_allclose(times, EPOCH * 10**9 + np.rint(validity * 1e9), rtol=0.0, atol=1.0)
+    assert [one.log_time for one, _ in found["/dvl/dvl"]] == part.true_stamp[rows].tolist()
+    tracks = {"/dvl/dvl": "velocity"} | ({"/dvl/dvl_water": "water_velocity"} if "/dvl/dvl_water" in found else {})
+    for topic, name in tracks.items():
+        velocity = np.array([[v.velocity.x, v.velocity.y, v.velocity.z] for _, v in found[topic]])
+        np.testing.assert_array_equal(velocity, part[name][rows])
+        assert np.isfinite(velocity).any()
+    if "/dvl/dvl_water" in found:
+        along = np.array([value.beam_velocity for _, value in found["/dvl/dvl_water"]])
+        np.testing.assert_array_equal(along, part["water_beam_velocity"][rows].astype(np.float32))
+        assert np.isfinite(along).any()
+
+
+@pytest.mark.requirement("DVU-6")
+@pytest.mark.parametrize("named", [False, True])
+def test_transforms_of_every_frame_that_messages_name(named: bool) -> None:
+    """A velocity, a point of a beam and of the cloud are the same wherever they are looked at, by SciPy's rotations."""
+    at = Pose((1.5, 0.0, -0.5), from_rpy(math.pi, 0.0, 0.3))
+    called = ("a", "b", "c", "d")
+    names = Names("", "cloud", at, beam_frames=called) if named else Names(beam_ids=(1, 2, 3, 4))
+    made = world(Dialect.DSROS)
+    spec = sheet(dialect=Dialect.DSROS, names=names)
+    sensor = replace(made.sensors[0], spec=spec, frame="dvl_link", pose=Pose((0.3, 0.2, 0.1), from_rpy(0.4, 0.5, 0.6)))
+    found = {frame.child: frame for frame in fixed(replace(made, sensors=(sensor,)))}
+    beam_names = called if named else tuple(f"dvl_link/beam{i}" for i in (1, 2, 3, 4))
+    assert {found[name].parent for name in ("dvl_link", sensor.name, *beam_names)} == {sensor.link}
+
+    def placed(pose: Pose, point: Any) -> Any:
+        w, x, y, z = pose.rotation
+        return Rotation.from_quat([x, y, z, w]).apply(point) + pose.position
+
+    for i, name in enumerate(beam_names):
+        own = placed(sensor.pose, PLACES[i] + 2.0 * spec.beams.axes[i])
+        assert placed(found[sensor.name].pose, PLACES[i] + 2.0 * spec.beams.axes[i]) == pytest.approx(own)
+        assert placed(found["dvl_link"].pose, turned(PLACES[i] + 2.0 * spec.beams.axes[i])) == pytest.approx(own)
+        assert placed(found[name].pose, (2.0, 0.0, 0.0)) == pytest.approx(own)
+    if named:
+        points = decoded(dvl.cloud_message(sensor, "reading"), FULL).points
+        sent = decoded(dvl.ranges_message(sensor, "reading"), FULL).ranges
+        for i in range(4):
+            cloud, end = points[2 * i + 1], sent[i].range.point
+            one = placed(found["cloud"].pose, (cloud.x, cloud.y, cloud.z))
+            assert one == pytest.approx(placed(found["dvl_link"].pose, (end.x, end.y, end.z)), abs=1e-5)
+
+
+def test_a_whole_topic_that_is_taken_is_changed() -> None:
+    made = world(Dialect.DSROS)
+    other = replace(made.sensors[0], name="robot::arm::other", topic="/dvl/ranges")
+    topics = Topics(replace(made, sensors=(*made.sensors, other)))
+    names = [sensor.name for sensor in (made.sensors[0], other)]
+    assert [topics.sensor(name, "reading") for name in names] == ["/dvl/dvl", "/dvl/ranges"]
+    found = [topics.sensor(name, "reading", "//dvl/ranges") for name in names]
+    assert found == ["/dvl/ranges_", "/dvl/ranges__"]
+    assert topics.sensor(names[0], "ideal", "//dvl/ranges") == "/dvl/ranges_/ideal"
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_gazebos_messages_have_a_recording_of_their_own(tmp_path: Path) -> None:
+    path, made = tmp_path / "run.gz.mcap", world(Dialect.GZ)
+    ns.record(made, path, 1.0, seed=5, epoch=EPOCH)
+    part = ns.simulate(made, 1.0, seed=5, epoch=EPOCH)["robot::arm::dvl"]
+    expected = messages.GZ_ENCODERS["dvl"](made.sensors[0], part, 0)
+    with path.open("rb") as file:
+        found = [(s, c, m) for s, c, m in make_reader(file).iter_messages() if c.topic == "/dvl/dvl"]
+    schema, channel, _ = found[0]
+    assert (schema.name, schema.encoding) == ("gz.msgs.DVLVelocityTracking", "protobuf")
+    assert channel.message_encoding == "protobuf"
+    assert [one.data for _, _, one in found] == expected
+    assert [one.sequence for _, _, one in found] == list(range(len(expected)))
+    rows = np.flatnonzero(part.emitted).repeat(2)
+    assert [one.log_time for _, _, one in found] == part.true_stamp[rows].tolist()
+    kinds = descriptor_pb2.FileDescriptorSet.FromString(schema.data)
+    pool = descriptor_pool.DescriptorPool()
+    for file_kind in kinds.file:
+        pool.Add(file_kind)
+    read: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName(schema.name))
+    for _, _, one in found:
+        value = read.FromString(one.data)
+        value.DiscardUnknownFields()  # what is left is what the definition has
+        assert value.SerializeToString(deterministic=True) == one.data
+        assert value.beams[0].velocity.DESCRIPTOR.enum_types[0].name == "ReferenceType"

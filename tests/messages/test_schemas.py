@@ -1,0 +1,48 @@
+"""Message definitions: their sums in ROS 1 are those of ROS's own generator, and ROS 2 has the same fields."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+from navsense.messages import schemas
+
+NOETIC = get_typestore(Stores.ROS1_NOETIC)
+
+with (Path(__file__).parent.parent / "oracles" / "genmsg" / "md5.csv").open(encoding="utf-8") as _file:
+    SUMS = {row["type"]: row["md5"] for row in csv.DictReader(_file)}
+
+ROS2_ONLY = {"ros_gz_interfaces/msg/Altimeter"}
+"""Packages that ROS 1 does not have."""
+
+
+def stored(kind: str, definitions: Any) -> Any:
+    """Return a store of one type and what it needs, read by rosbags from the text that recordings carry."""
+    store = get_typestore(Stores.EMPTY)
+    store.register(get_types_from_msg(schemas.text(kind, definitions), kind))
+    return store
+
+
+@pytest.mark.requirement("DVU-4", "DVW-5")
+@pytest.mark.parametrize("kind", [kind for kind in schemas.ROS1 if kind not in ROS2_ONLY])
+def test_sums_are_those_of_ros1(kind: str) -> None:
+    expected = SUMS[kind] if kind in SUMS else NOETIC.generate_msgdef(kind, ros_version=1)[1]
+    assert stored(kind, schemas.ROS1).generate_msgdef(kind, ros_version=1)[1] == expected
+
+
+def test_every_figure_is_used() -> None:
+    assert set(SUMS) <= set(schemas.ROS1)
+    assert not {kind for kind in ROS2_ONLY if kind in NOETIC.fielddefs}
+
+
+@pytest.mark.parametrize("kind", list(schemas.ROS1))
+def test_both_versions_of_ros_have_the_same_fields(kind: str) -> None:
+    """But for the number in a header: rosbags calls both stamps `builtin_interfaces/msg/Time`."""
+    one, two = (stored(kind, definitions).fielddefs for definitions in (schemas.ROS1, schemas.DEFINITIONS))
+    for name, (constants, fields) in one.items():
+        own = [field for field in fields if name != "std_msgs/msg/Header" or field[0] != "seq"]
+        assert (constants, own) == (two[name][0], two[name][1]), name

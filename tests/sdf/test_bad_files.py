@@ -1,0 +1,208 @@
+"""Files beside a world that are no good: an error with the world's line and the file's name, in bounded time."""
+
+from __future__ import annotations
+
+import struct
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense.errors import FieldError
+from navsense.typing import AnyArray
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+MILLION = 1_000_000
+
+LONGEST = 60.0
+"""s, some ten times what a loaded machine takes."""
+
+
+def over(geometry: str) -> str:
+    """Return a range sensor 5 m above the origin that looks down on a collision, whose element begins on line 4."""
+    eye = '<range><max>50</max><beam width_deg="0.1" rings="1"><axis>0 0 -1</axis></beam></range>'
+    sensor = f'<sensor name="eye" type="range"><update_rate>10</update_rate>{eye}</sensor>'
+    bed = f'<collision name="c"><geometry>{geometry}</geometry></collision>'
+    return (
+        f'<model name="auv"><pose>0 0 5 0 0 0</pose><link name="base">{sensor}</link></model>\n'
+        f'<model name="bed"><static>true</static><link name="l">{bed}</link></model>'
+    )
+
+
+def mesh(name: str) -> str:
+    return f"<mesh><uri>{name}</uri></mesh>"
+
+
+def bed(name: str) -> str:
+    return f"<heightmap><uri>{name}</uri><size>20 20 5</size></heightmap>"
+
+
+def stl(triangles: AnyArray) -> bytes:
+    facets = np.zeros(len(triangles), dtype=[("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+    facets["corners"] = triangles
+    return b"made by a test".ljust(80) + struct.pack("<I", len(facets)) + facets.tobytes()
+
+
+def points() -> AnyArray:
+    """Return a million triangles without area (m, 3, 3), each all in one place."""
+    return np.repeat(np.random.default_rng(4).uniform(-1.0, 1.0, (MILLION, 1, 3)), 3, axis=1)
+
+
+def image(rows: int, columns: int) -> bytes:
+    """Return a black image of 8 bits a pixel."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", columns, rows, 8, 0, 0, 0, 0)
+    data = zlib.compress(bytes(rows * (columns + 1)))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+CORNERS = b"v 0 0 0\nv 1 0 0\nv 0 1 0\n"
+GRID = b"ncols 2\nnrows 2\ncellsize 10\nNODATA_value -9999\n"
+
+
+SURFACES: dict[str, tuple[Callable[[str], str], str, bytes, str]] = {
+    "STL cut off in text": (mesh, "a.stl", b"solid a\n facet normal 0 0 1\n", "a.stl:2 STL file: facet normal 0 0 1"),
+    "STL cut off": (mesh, "a.stl", stl(np.zeros((3, 3, 3)))[:-9], "a.stl STL file: 225 bytes; must be 234 bytes"),
+    "face of nothing": (mesh, "a.obj", CORNERS + b"f 1 2 4\n", "a.obj:4 OBJ file's face: f 1 2 4"),
+    "corner nowhere": (mesh, "a.obj", CORNERS.replace(b"1 0 0", b"1 0 nan") + b"f 1 2 3", "corners of triangle 1 (m)"),
+    "not square": (bed, "bed.png", image(5, 9), "bed.png heightmap image (columns, rows): (9, 5); must be square"),
+    "image cut off": (bed, "bed.png", image(5, 5)[:-30], "bed.png image: ends too early; must be a whole PNG file"),
+    "NaN": (bed, "bed.asc", GRID + b"1 2\n3 nan\n", "height in row 2, column 2: nan; must be finite; 1 of 4 are not"),
+    "no data": (bed, "bed.asc", GRID + b"1 2\n3 -9999\n", "height in row 2, column 2: no data; must be finite"),
+    "too few": (bed, "bed.asc", GRID + b"1 2\n3\n", "bed.asc grid's heights: 3; must be nrows x ncols, 2 x 2"),
+    "uneven": (bed, "bed.txt", b"1 2 3\n4 5\n", "lengths of the grid's rows: [2, 3]; must be all the same"),
+}
+
+
+@pytest.mark.requirement("DVU-2", "SDF-1")
+@pytest.mark.parametrize("case", SURFACES)
+def test_surfaces(load: Load, in_world: Text, tmp_path: Path, case: str) -> None:
+    geometry, name, data, problem = SURFACES[case]
+    (tmp_path / name).write_bytes(data)
+    world = load(in_world(over(geometry(name))))
+    with pytest.raises(FieldError) as caught:
+        ns.simulate(world, 0.1, seed=1)
+    said = str(caught.value).replace(f"{tmp_path}/", "")
+    assert said.startswith("dive.sdf:4 surface bed::l::c: ")
+    assert problem in said
+
+
+@pytest.mark.requirement("DVU-2", "SDF-2")
+def test_a_broken_mesh_of_an_included_robot(load: Load, in_world: Text, tmp_path: Path) -> None:
+    (tmp_path / "rock.stl").write_bytes(b"solid rock\n facet\n")
+    inside = '<collision><geometry><mesh filename="rock.stl"/></geometry></collision>'
+    (tmp_path / "bot.urdf").write_text(f'<robot name="bot"><link name="l">\n{inside}</link></robot>', encoding="utf-8")
+    world = load(in_world(over("<plane/>") + "<include><uri>bot.urdf</uri></include>"))
+    with pytest.raises(FieldError) as caught:
+        ns.simulate(world, 0.1, seed=1)
+    assert "bot.urdf:2 surface bot::l::l_collision: " in str(caught.value)
+    assert "rock.stl:2 STL file: facet; must be" in str(caught.value)
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("DVU-2", "SDF-1")
+@pytest.mark.parametrize("kind", ["stl", "obj", "one of them whole"])
+def test_a_mesh_of_a_million_faces_without_area(load: Load, in_world: Text, tmp_path: Path, kind: str) -> None:
+    """It ends: in an error, or in what is left of it."""
+    name = "rock.obj" if kind == "obj" else "rock.stl"
+    triangles = points()
+    if kind == "one of them whole":
+        triangles[77] = [[-40.0, -40.0, 2.0], [40.0, -40.0, 2.0], [0.0, 80.0, 2.0]]
+    fans = b"v 0 0 0\nv 1 0 0\n" + (b"f" + b" 1 2" * 51 + b"\n") * (MILLION // 100)
+    (tmp_path / name).write_bytes(fans if kind == "obj" else stl(triangles))
+    start = time.monotonic()
+    world = load(in_world(over(mesh(name))))
+    if kind == "one of them whole":
+        assert ns.simulate(world, 0.05, seed=1)["auv::base::eye"]["range"][0] == pytest.approx(3.0, rel=1e-12)
+    else:
+        with pytest.raises(FieldError, match=f"{name} mesh: {MILLION} triangles; must have one with an area"):
+            ns.simulate(world, 0.05, seed=1)
+    assert time.monotonic() - start < LONGEST
+
+
+SHEET = '<stratified file="flow.csv"/>'
+LAYERS = "depth [m], east [m/s], north [m/s]\n"
+TIDE = "Date_Time (GMT), Event, Speed (cm/sec)\n2021-03-04 12:00, flood,39\n2021-03-04 15:30, slack,-\n"
+CHANNEL = '<tidal file="flow.csv" flood_direction_deg="255" ebb_direction_deg="69"/>'
+BOX = "t,x,y,z,u,v\n" + "".join(f"0,{x},{y},{z},0.1,0.2\n" for x in (0, 1) for y in (0, 1) for z in (-9, 0))
+RECORD = '<replay file="flow.csv"/>'
+FIELD = '<grid file="flow.csv" space="world" x="x" y="y" z="z" east="u" north="v" time="t"/>'
+
+
+CURRENTS: dict[str, tuple[str, str, str, str]] = {
+    "layers out of order": (SHEET, LAYERS + "0,1,0\n9,1,0\n4,1,0\n", "<stratified> flow.csv:4", "in order of depth"),
+    "layers with a gap": (SHEET, LAYERS + "0,1,0\n9,,0\n", "<stratified> flow.csv:3", "a table has no gaps"),
+    "layers in knots": (SHEET, LAYERS.replace("m/s", "kn") + "0,1,0\n", "<stratified> flow.csv:1", "unit of east: kn"),
+    "layers too fast": (SHEET, LAYERS + "0,40,0\n", "<stratified> flow.csv:2", "check the unit"),
+    "tide out of order": (CHANNEL, TIDE + "2021-03-04 13:00, ebb,-24\n", "<tidal> flow.csv:4", "not after that of the"),
+    "tide with a gap": (
+        CHANNEL,
+        TIDE + "2021-03-09 13:00, ebb,-24\n",
+        "<tidal> flow.csv:4",
+        "gap in the tide table (h)",
+    ),
+    "tide in miles an hour": (
+        CHANNEL,
+        TIDE.replace("cm/sec", "mph"),
+        "<tidal> flow.csv:1",
+        "unit of the tide table: mph",
+    ),
+    "tide in another zone": (CHANNEL, TIDE.replace("GMT", "LST"), "<tidal> flow.csv:1", "zone of the tide table: lst"),
+    "tide of another year": (
+        CHANNEL,
+        TIDE.replace("2021", "2019"),
+        "<tidal> instant in the tide table: 2021-03-04 15:00:00",
+        "must be from 2019-03-04 12:00 to 2019-03-04 15:30 UTC",
+    ),
+    "grid with a gap": (FIELD, BOX.replace("0,1,1,0,0.1,0.2\n", ""), "<grid> flow.csv", "must hold each combination"),
+    "grid with one twice": (FIELD, BOX + "0,1,1,0,0.1,0.2\n", "<grid> flow.csv:10", "must be given once"),
+    "grid in degrees": (
+        FIELD.replace("world", "geodetic"),
+        BOX.replace("\n0,0,", "\n0,50,").replace("\n0,1,", "\n0,51,"),
+        "<grid> flow.csv",
+        "the file may be in degrees",
+    ),
+    "record out of order": (
+        RECORD,
+        "time,x,y,z\n0,0,0,0\n2,0,0,0\n1,0,0,0\n",
+        "<replay> flow.csv:4",
+        "of row 2 (s): 1.0",
+    ),
+    "record with a gap": (RECORD, "time,x,y,z\n0,0,0,0\n2,0,,0\n", "<replay> flow.csv:3", "y: empty"),
+}
+
+
+@pytest.mark.requirement("CUR-1", "CUR-2")
+@pytest.mark.parametrize("case", CURRENTS)
+def test_currents(refused: Refused, in_world: Text, tmp_path: Path, case: str) -> None:
+    element, data, place, problem = CURRENTS[case]
+    (tmp_path / "flow.csv").write_text(data, encoding="utf-8")
+    origin = "<spherical_coordinates><latitude_deg>50</latitude_deg><longitude_deg>1</longitude_deg>"
+    flow = f'<navsense:current start="2021-03-04T15:00Z">\n{element}\n</navsense:current>'
+    (found,) = refused(in_world(f"{flow}{origin}</spherical_coordinates>"))
+    assert found.startswith(f"dive.sdf:4 {place}"), found
+    assert problem in found
+
+
+@pytest.mark.requirement("CUR-2")
+def test_a_run_that_leaves_the_tide_table_ends_in_an_error(load: Load, in_world: Text, tmp_path: Path) -> None:
+    """Half an hour of the table is left, and the recorded current is asked every 10 minutes."""
+    (tmp_path / "flow.csv").write_text(TIDE, encoding="utf-8")
+    inside = f'<navsense:current start="2021-03-04T15:00Z" rate="0.0016666">\n{CHANNEL}\n'
+    world = load(in_world(inside + "</navsense:current>" + over("<plane/>").replace(">10<", ">0.1<")))
+    flow = ns.simulate(world, 1790.0, seed=1).current
+    assert flow is not None
+    assert len(flow.time) == 3
+    with pytest.raises(FieldError, match=r"instant in the tide table.*2021-03-04 15:[34]\d.*must be from"):
+        ns.simulate(world, 2500.0, seed=1)

@@ -1,0 +1,310 @@
+"""`<dvl>`: each field of the sheet can be said, is said once, and what cannot be is refused at its line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense.describe import describe
+from navsense.noise.channel import Noise
+from navsense.pose import from_rpy, rotate
+from navsense.sensors import Cone, Sound
+from navsense.sensors._janus.beams import Beam, Beams, Weighting, janus
+from navsense.sensors._janus.layer import Layer
+from navsense.sensors._janus.longterm import LongTerm
+from navsense.sensors._janus.names import Dialect, Names
+from navsense.sensors._janus.strength import EchoStrength
+from navsense.sensors._janus.track import Track
+from navsense.sensors.dvl import Dvl, Mode, Transducer
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+FULL = """<sensor name="d" type="dvl"><pose degrees="true">0 0 0 0 0 90</pose>
+<navsense:fidelity>classic</navsense:fidelity><dvl>
+<beams weighting="pattern" absorption="0.05" width_deg="3" rings="2">
+<beam id="3"><pose degrees="true">0.1 0 -0.2 0 60 0</pose></beam>
+<beam width_deg="5" rings="1"><pose degrees="true">0 0 0 0 60 120</pose></beam>
+<beam rotation_deg="45" tilt_deg="30"/></beams>
+<min>0.5</min><max>90</max>
+<bottom_track when="best"><noise type="gaussian"><stddev>0.002</stddev></noise><per_speed>0.001</per_speed>
+<reference_rate>8</reference_rate><stated_stddev>0.004</stated_stddev><long_term_scale>0.0015</long_term_scale>
+<long_term_offset>0.0012</long_term_offset></bottom_track>
+<water_track when="always"><noise type="gaussian"><mean>0.01</mean></noise><per_speed>0.003</per_speed>
+<reference_rate>4</reference_rate><stated_stddev>0.005</stated_stddev><long_term_scale>0.0025</long_term_scale>
+<long_term_offset>0.0022</long_term_offset><layer near="5" far="30" minimum_size="2" samples="7" share="0.75"/></water_track>
+<range><noise type="gaussian_quantized"><precision>0.01</precision></noise></range>
+<strength level="90" absorption="0.04" correlation="0.8" threshold="7" slope="2"/>
+<sound speed="1490"/><transducer>phased_array</transducer>
+<misalignment_deg>0.1 -0.2 0.5</misalignment_deg><misalignment_stddev_deg>0.25</misalignment_stddev_deg>
+<least_incidence>0.2</least_incidence><error_velocity_limit>0.3</error_velocity_limit>
+<dropout_probability>0.01</dropout_probability><reacquisition_time>2</reacquisition_time>
+<propagation>false</propagation><processing_time>0.02</processing_time>
+<long_term acceleration_density="0.05" stddev="0.002"/>
+<reference degrees="true">180 0 0</reference><own_hull>true</own_hull></dvl></sensor>"""
+"""Every field of the sheet, and of its parts, other than by default."""
+
+
+def sheet(world: World) -> Dvl:
+    (sensor,) = world.sensors
+    assert isinstance(sensor.spec, Dvl)
+    return sensor.spec
+
+
+def block(inside: str) -> str:
+    return f'<sensor name="d" type="dvl"><dvl>\n{inside}</dvl></sensor>'
+
+
+def radians(*degrees: float) -> tuple[float, ...]:
+    return tuple(math.radians(angle) for angle in degrees)
+
+
+@pytest.mark.requirement("SDF-1", "GAP-1", "GAP-2", "GAP-3", "GAP-6")
+def test_a_sheet_of_everything(load: Load, in_link: Text) -> None:
+    world = load(in_link(FULL))
+    assert not world.notes
+    wide, turn = Cone(math.radians(3.0), 2), math.radians(60.0)
+    tilted = sheet(world).beams.beams[2]
+    beams = (
+        Beam(wide, from_rpy(0.0, turn, 0.0), (0.1, 0.0, -0.2)),
+        Beam(Cone(math.radians(5.0), 1), from_rpy(0.0, turn, math.radians(120.0))),
+        tilted,
+    )
+    azimuth = math.radians(180.0 - 45.0)
+    looks = (0.5 * math.cos(azimuth), 0.5 * math.sin(azimuth), -math.cos(math.radians(30.0)))
+    assert tilted.axis == pytest.approx(looks, abs=1e-15)
+    assert tilted.shape == wide
+    noises = Noise(stddev=0.002, classic=True), Noise(mean=0.01, classic=True)
+    assert sheet(world) == Dvl(
+        beams=Beams(beams, Weighting.PATTERN, 0.05),
+        minimum_range=0.5,
+        maximum_range=90.0,
+        bottom=Track(noises[0], 0.001, 8.0, 0.004, 0.0015, 0.0012),
+        water=Track(noises[1], 0.003, 4.0, 0.005, 0.0025, 0.0022),
+        range=Noise(precision=0.01, classic=True),
+        bottom_mode=Mode.BEST,
+        water_mode=Mode.ALWAYS,
+        layer=Layer(5.0, 30.0, 2.0, 7, 0.75),
+        strength=EchoStrength(90.0, 0.04, 0.8, 7.0, 2.0),
+        sound=Sound(1490.0),
+        transducer=Transducer.PHASED_ARRAY,
+        misalignment=radians(0.1, -0.2, 0.5),  # type: ignore[arg-type]
+        misalignment_stddev=math.radians(0.25),
+        least_incidence=0.2,
+        error_velocity_limit=0.3,
+        dropout_probability=0.01,
+        reacquisition_time=2.0,
+        propagation=False,
+        processing_time=0.02,
+        long_term=LongTerm(0.05, 0.002),
+        reference=sheet(world).reference,
+        own_hull=True,
+        classic=True,
+        names=Names(beam_ids=(3, 4, 5)),
+    )
+    assert rotate(sheet(world).reference, (0.0, 1.0, 0.0)) == pytest.approx((0.0, -1.0, 0.0), abs=1e-15)
+
+
+def told(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
+    """Yield each field that holds a value, and whether it is another than by default."""
+    if not is_dataclass(value) or isinstance(value, type):
+        yield path, value != default
+        return
+    for field in fields(value):
+        found = getattr(value, field.name)
+        own = getattr(default, field.name) if type(default) is type(value) else field.default
+        yield from told(found, own, f"{path}.{field.name}")
+
+
+OTHERS = {
+    "dialect": "goes by the block",
+    "names.ranges_topic": "of the dialect of Woods Hole",
+    "names.pointcloud_frame": "of the dialect of Woods Hole",
+    "names.pointcloud_pose": "of the dialect of Woods Hole",
+    "names.cloud_points": "of the dialect of Woods Hole",
+    "names.beam_frames": "of the dialect of the UUV Simulator",
+}
+"""What this block does not say, and why."""
+
+
+@pytest.mark.requirement("SDF-1", "GAP-2")
+def test_every_field_can_be_said(load: Load, in_link: Text) -> None:
+    """Fields of `Noise` apart, which `<noise>` has by itself; of them it is enough that there is any."""
+    found = dict(told(sheet(load(in_link(FULL))), Dvl(), "dvl"))
+    kept = {name.removeprefix("dvl."): is_other for name, is_other in found.items() if ".range." not in name}
+    noises = {name for name in kept if ".noise." in name}
+    unsaid = {name for name, is_other in kept.items() if not is_other} - noises
+    starts = {start for start in OTHERS if any(name.startswith(start) for name in unsaid)}
+    assert starts == set(OTHERS)
+    assert {name for name in unsaid if not name.startswith(tuple(OTHERS))} == set()
+    assert {field.name for field in fields(Dvl)} == {name.partition(".")[0] for name in kept} | {"range"}
+
+
+@pytest.mark.requirement("SDF-1")
+def test_what_a_bare_sensor_is(load: Load, in_link: Text) -> None:
+    world = load(in_link('<sensor name="d" type="dvl"/>'))
+    assert sheet(world) == Dvl()
+    assert world.sensors[0].topic == "/world/ocean/model/auv/link/base/sensor/d/dvl"
+    assert sheet(load(in_link(block("")))) == Dvl()
+    through = sheet(load(in_link(block('<water_track><layer near="1" far="9"/></water_track>'))))
+    assert (through.bottom_mode, through.water_mode, through.layer) == (Mode.ALWAYS, Mode.FALLBACK, Layer(1.0, 9.0))
+
+
+@pytest.mark.requirement("GAP-6")
+def test_beams_at_one_angle(load: Load, in_link: Text) -> None:
+    text = '<beams angle_deg="25" width_deg="4"><azimuths_deg>0 120 240</azimuths_deg><down>0 0 1</down></beams>'
+    found = sheet(load(in_link(block(text)))).beams
+    wanted = janus(math.radians(25.0), radians(0.0, 120.0, 240.0), width=math.radians(4.0), down=(0.0, 0.0, 1.0))
+    assert found == wanted
+    thin = sheet(load(in_link(block('<beams angle_deg="20"/>')))).beams
+    assert thin == janus(math.radians(20.0), radians(-135.0, 135.0, 45.0, -45.0))
+
+
+@pytest.mark.requirement("GAP-7")
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("", (1.0, 2.0, 3.0)),
+        ('<reference degrees="true">0 0 90</reference>', (2.0, -1.0, 3.0)),
+        ('<reference link="nose"/>', (-2.0, 1.0, 3.0)),
+        ('<reference link="auv::nose">3.141592653589793 0 0</reference>', (-2.0, -1.0, -3.0)),
+    ],
+)
+def test_axes_in_which_velocities_are_told(
+    load: Load, in_world: Text, reference: str, expected: tuple[float, float, float]
+) -> None:
+    """The sensor is turned by 30 degrees on its link, the nose by -60 on the model: by -90 in the sensor's axes."""
+    text = f"""<model name="auv"><pose degrees="true">0 0 0 10 20 30</pose><link name="base">
+<sensor name="d" type="dvl"><pose degrees="true">1 0 0 0 0 30</pose><dvl>{reference}</dvl></sensor></link>
+<link name="nose"><pose degrees="true">1 0 0 0 0 -60</pose></link></model>"""
+    assert rotate(sheet(load(in_world(text))).reference, (1.0, 2.0, 3.0)) == pytest.approx(expected, abs=1e-14)
+
+
+@pytest.mark.requirement("SDF-1", "GAP-1")
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("<beam/>", "dive.sdf:6 <dvl><beam>; is unknown here; did you mean beams?"),
+        ("<min>5</min>\n<max>5</max>", "dive.sdf:7 <max> maximum_range (m): 5.0; must be above the minimum, 5 m"),
+        ("<max>nan</max>", "dive.sdf:6 <dvl><max>: nan; must be a finite number"),
+        (
+            '<beams angle_deg="90"/>',
+            "dive.sdf:6 <beams> angle of the beams (rad): 1.5707963267948966; must be above 0 and below pi / 2",
+        ),
+        ('<beams angle_deg="0"/>', "dive.sdf:6 <beams> angle of the beams (rad): 0.0; must be above 0"),
+        (
+            "<beams><azimuths_deg>0 180</azimuths_deg></beams>",
+            "dive.sdf:6 <beams> beams: 2; must be from 3 to 16",
+        ),
+        (
+            "<beams><azimuths_deg>10 10 10</azimuths_deg></beams>",
+            "dive.sdf:6 <beams> axes of the beams: (0.4924 0.08682 -0.866)",
+        ),
+        ("<beams><azimuths_deg>0 x 9</azimuths_deg></beams>", "<beams><azimuths_deg>: 0 x 9; must be finite numbers"),
+        ('<beams weighting="mean"/>', "<beams weighting>: mean; must be one of nearest, pattern"),
+        ('<beams width_deg="400"/>', "<beams> width of a beam (rad): 6.98"),
+        ('<beams rings="1.5" width_deg="3"/>', "<beams rings>: 1.5; must be a whole number"),
+        ("<beams><down>0 0 0</down></beams>", "<beams> down: (0.0, 0.0, 0.0); must be 3 finite numbers, not all 0"),
+        ('<beams angle_deg="9"><beam tilt_deg="3"/></beams>', "<beams angle_deg>: 9; must not stand beside <beam>"),
+        ("<beams><down>0 0 1</down><beam/></beams>", "<beams><down>: 0 0 1; must not stand beside <beam>"),
+        ("<beams><beam/></beams>", "dive.sdf:6 <beam tilt_deg>: missing; must be given, or a <pose>"),
+        ('<beams>\n<beam tilt_deg="95"/></beams>', "dive.sdf:7 <beam> tilt of a beam (rad): 1.65"),
+        ('<beams><beam tilt_deg="5"><pose/></beam></beams>', "<beam tilt_deg>: 5.0; must not stand beside <pose>"),
+        (
+            '<beams><beam id="1" tilt_deg="9"/><beam tilt_deg="9" rotation_deg="90"/>\n'
+            '<beam tilt_deg="9" rotation_deg="180" id="2"/></beams>',
+            "dive.sdf:7 <beam id>: 2; must be unique among the beams",
+        ),
+        ('<bottom_track when="sometimes"/>', "<bottom_track when>: sometimes; must be one of never, always, best"),
+        ('<bottom_track when="fallback"/>', "<bottom_track when>: fallback; must be one of never, always, best"),
+        ('<bottom_track when="never"/>', "<bottom_track> bottom_mode and water_mode: never; must not both be never"),
+        ("<bottom_track>\n<per_speed>-1</per_speed></bottom_track>", "dive.sdf:7 <bottom_track><per_speed>: -1; must be >= 0"),
+        ("<bottom_track><layer/></bottom_track>", "<bottom_track><layer>; is unknown here"),
+        ("<water_track/>", "dive.sdf:6 <water_track> layer; must be given where the water is tracked"),
+        ('<water_track><layer near="1"/></water_track>', "<layer far>: missing; must be given"),
+        (
+            '<water_track>\n<layer near="9" far="9"/></water_track>',
+            "dive.sdf:7 <layer> far boundary of the water layer (m): 9.0; must be beyond the near one",
+        ),
+        (
+            '<max>50</max><water_track>\n<layer near="9" far="45"/></water_track>',
+            "dive.sdf:7 <layer> far boundary of the water layer (m): 45.0; must be at most 43.3013 m",
+        ),
+        ('<strength absorption="1"/>', "<strength level>: missing; must be given"),
+        ('<strength level="9" correlation="1"/>', "<strength> correlation of the echo's strength: 1.0; must be above 0"),
+        ('<sound speed="9"/>', "<sound> assumed speed of sound (m/s): 9.0; must be from 100"),
+        ("<transducer>laser</transducer>", "<dvl><transducer>: laser; must be one of piston, phased_array"),
+        ("<misalignment_deg>0 0 90</misalignment_deg>", "<misalignment_deg> misalignment (rad): (0.0, 0.0, 1.57"),
+        (
+            "<misalignment_stddev_deg>90</misalignment_stddev_deg>",
+            "<misalignment_stddev_deg> misalignment_stddev: 1.57",
+        ),
+        (
+            "<dropout_probability>2</dropout_probability>",
+            "<dropout_probability> dropout_probability: 2.0; must be from 0 to 1",
+        ),
+        ('<long_term stddev="1"/>', "<long_term acceleration_density>: missing; must be given"),
+        ('<long_term acceleration_density="0"/>', "<long_term> acceleration_density of the long term"),
+        ('<reference link="tail"/>', "<reference link>: tail; must name a link of the model"),
+        ("<reference>1 2</reference>", "<dvl><reference>: 1 2; must be 3 finite numbers: roll pitch yaw"),
+    ],
+)
+def test_wrong_sheets(refused: Refused, in_link: Text, text: str, problem: str) -> None:
+    lines = refused(in_link(block(text)))
+    assert any(problem in line for line in lines), lines
+
+
+@pytest.mark.requirement("SDF-1")
+def test_two_blocks_are_one_too_many(refused: Refused, in_link: Text) -> None:
+    (line, *_) = refused(in_link('<sensor name="d" type="dvl"><dvl/><gz:dvl/></sensor>'))
+    assert "<gz:dvl>: given beside it; is another name of <dvl>; keep one of them" in line
+
+
+BED = """<model name="bed"><static>true</static><pose>0 0 -20 0 0 0</pose><link name="l"><collision name="c">
+<geometry><plane/></geometry></collision></link></model>"""
+MOVES = """<navsense:motion loop="true"><navsense:waypoint time="0">0 0 0 0 0 0</navsense:waypoint>
+<navsense:waypoint time="5">4 3 1 0.1 -0.1 1</navsense:waypoint>
+<navsense:waypoint time="10">0 0 0 0 0 0</navsense:waypoint></navsense:motion>"""
+
+
+@pytest.mark.requirement("GAP-1", "GAP-5", "GAP-7", "CUR-2")
+def test_a_dive_over_a_flat_bed(load: Load, in_world: Text) -> None:
+    """What is told is the closed form of the run's own truth: both tracks, the altitude, in the axes of the link."""
+    sensor = """<sensor name="d" type="dvl"><pose>0.5 0 -0.1 0.2 0.1 2</pose><update_rate>10</update_rate><dvl>
+<propagation>false</propagation><bottom_track/><water_track when="always"><layer near="2" far="9"/></water_track>
+<reference link="base"/></dvl></sensor>"""
+    water = '<navsense:current><uniform>0.3 -0.2 0</uniform></navsense:current><navsense:water surface="50"/>'
+    world = load(in_world(f'{water}<model name="auv"><link name="base">{sensor}</link>{MOVES}</model>{BED}'))
+    assert any("water track: always, 2 to 9 m ahead" in line for line in describe(world))
+    run = ns.simulate(world, 10.0, seed=1, truth_rate=10.0)
+    reading, truth = run["auv::base::d"], run.truth["auv::base"]
+    assert reading.time.size == 100
+    assert np.isfinite(reading["velocity"]).all()
+    lever = np.array([0.5, 0.0, -0.1])
+    for k, (w, x, y, z) in enumerate(truth.orientation.tolist()):
+        back = (w, -x, -y, -z)
+        own = np.array(rotate(back, tuple(truth.velocity[k]))) + np.cross(truth.angular_velocity[k], lever)
+        assert reading["velocity"][k] == pytest.approx(own, abs=1e-9)
+        assert reading["water_velocity"][k] == pytest.approx(own - rotate(back, (0.3, -0.2, 0.0)), abs=1e-9)
+        height = 20.0 + truth.position[k, 2] + rotate((w, x, y, z), (0.5, 0.0, -0.1))[2]
+        assert reading["altitude"][k] == pytest.approx(height, abs=1e-9)
+
+
+@pytest.mark.requirement("SDF-1")
+def test_the_example_of_the_page_on_worlds_can_be_loaded(load: Load, in_link: Text) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "worlds.md").read_text(encoding="utf-8")
+    example = page.partition("## Doppler velocity logs\n")[2].partition("```xml")[2].partition("```")[0]
+    world = load(in_link(f'<sensor name="d" type="dvl">{example}</sensor>'))
+    assert not world.notes
+    assert sheet(world).dialect is Dialect.OWN
+    assert sheet(world).layer is not None
+    assert sheet(world).long_term is not None

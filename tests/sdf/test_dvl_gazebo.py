@@ -1,0 +1,353 @@
+"""`<gz:dvl>`: what the file says, Gazebo's own worlds and figures (provenance: tests/oracles/gazebo/README.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from scipy.stats import norm
+
+import navsense as ns
+from navsense.environment.current import Gridded
+from navsense.messages import descriptors, dvl
+from navsense.motion.base import MotionBlock
+from navsense.noise.channel import Noise
+from navsense.pose import from_rpy, rotate
+from navsense.sensors import Cone
+from navsense.sensors._janus.layer import Layer
+from navsense.sensors._janus.names import Dialect
+from navsense.sensors.dvl import Dvl, Mode, Transducer
+from navsense.typing import Times, Vector, Vectors
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+FALSE_ALARM = 1e-6
+
+BEAMS = "".join(
+    f"<beam><aperture>2</aperture><rotation>{turn}</rotation><tilt>30</tilt></beam>" for turn in (45, 135, -135, -45)
+)
+NOISE = '<noise type="gaussian"><stddev>0.001</stddev></noise>'
+BOTTOM = f"<bottom_mode><when>best</when>{NOISE}</bottom_mode>"
+WATER = f"""<water_mass_mode><when>best</when>{NOISE}<water_velocity><x>u</x><y>v</y></water_velocity>
+<boundaries><near>20</near><far>60</far></boundaries></water_mass_mode>"""
+TABLE = """<plugin filename="gz-sim-environment-preload-system" name="e"><data>sea.csv</data>
+<dimensions><ignore_time>true</ignore_time><time>t</time></dimensions></plugin>"""
+NAME = "auv::base::d"
+
+
+def block(
+    tracking: str = BOTTOM, more: str = "", beams: str = BEAMS, about: str = "<update_rate>5</update_rate>"
+) -> str:
+    return f"""<sensor name="d" type="custom" gz:type="dvl">{about}<gz:dvl>
+<arrangement degrees="true">{beams}</arrangement>
+<tracking>{tracking}</tracking>{more}</gz:dvl></sensor>"""
+
+
+def bed(depth: float) -> str:
+    return f"""<model name="bed"><static>true</static><pose>0 0 -{depth} 0 0 0</pose><link name="l">
+<collision name="c"><geometry><plane/></geometry></collision></link></model>"""
+
+
+def robot(sensor: str, pose: str = "0 0 0 0 0 0") -> str:
+    return f'<model name="auv"><pose>{pose}</pose><link name="base">{sensor}</link></model>'
+
+
+def sea(folder: Path, header: str = "t,x,y,z,u,v") -> None:
+    """Write a table of a current (1, 0.5, 0) m/s."""
+    rows = [f"0,{x},{y},{z},1,0.5" for x in (-900, 900) for y in (-900, 900) for z in (-900, 0)]
+    (folder / "sea.csv").write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+
+
+def sheet(world: World) -> Dvl:
+    (sensor,) = world.sensors
+    assert isinstance(sensor.spec, Dvl)
+    return sensor.spec
+
+
+@dataclass(frozen=True)
+class Going:
+    """A straight way at one velocity (m/s) along the world's axes, or with a yaw rate (rad/s) along the body's own."""
+
+    start: Vector
+    velocity: Vector
+    yaw: float = 0.0
+    rate: float = 0.0
+
+    @property
+    def end(self) -> float:
+        return math.inf
+
+    def at(self, time: Times) -> MotionBlock:
+        angle, rows, (vx, vy, vz) = self.yaw + self.rate * time, np.ones((time.size, 1)), self.velocity
+        rotation = np.array([from_rpy(0.0, 0.0, a) for a in angle.tolist()])
+        if not self.rate:
+            return self._block(np.array(self.start) + time[:, None] * self.velocity, rotation, rows * self.velocity)
+        cos, sin = np.cos(angle), np.sin(angle)
+        velocity = np.column_stack([vx * cos - vy * sin, vx * sin + vy * cos, rows[:, 0] * vz])
+        off = np.column_stack([vx * sin + vy * cos, vy * sin - vx * cos]) / self.rate
+        off -= np.array([vx * math.sin(self.yaw) + vy * math.cos(self.yaw), 0.0]) / self.rate
+        off -= np.array([0.0, vy * math.sin(self.yaw) - vx * math.cos(self.yaw)]) / self.rate
+        position = np.array(self.start) + np.column_stack([off, vz * time])
+        return self._block(position, rotation, velocity)
+
+    def _block(self, position: Vectors, rotation: Any, velocity: Vectors) -> MotionBlock:
+        rows = np.ones((velocity.shape[0], 1))
+        omega, still = rows * np.array([0.0, 0.0, self.rate]), rows * np.zeros(3)
+        turning = np.cross(omega, velocity)
+        return MotionBlock(position, rotation, velocity, omega, turning, still)
+
+
+def decoder() -> Any:
+    """Return Google's class of Gazebo's message, by the definition that recordings hold."""
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(descriptors.descriptor_set()).file:
+        pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("gz.msgs.DVLVelocityTracking"))
+
+
+def messages(world: World, duration: float, motion: Any = None) -> list[Any]:
+    """Return Gazebo's messages of the one sensor, but for pings that had no time to come back."""
+    run, kind = ns.simulate(world, duration, seed=3, motion=motion), decoder()
+    return [kind.FromString(one) for one in dvl.gz_messages(world.sensors[0], run[world.sensors[0].name])]
+
+
+def vector(value: Any) -> list[float]:
+    return [value.x, value.y, value.z]
+
+
+def check_velocity(found: list[Any], expected: Vector) -> None:
+    """Hold velocities against Gazebo's tolerance, and their mean and errors against the covariance that they state.
+
+    Gazebo's is 4 standard deviations of a beam for a component, on one message; 4 beams at 30 degrees give a
+    horizontal one sqrt(2) of it, which the mean of all messages is divided down from.
+    """
+    velocity = np.array([vector(one.velocity.mean) for one in found])
+    covariance = np.array([list(one.velocity.covariance) for one in found]).reshape(-1, 3, 3)
+    assert covariance[0] == pytest.approx(1e-6 * np.diag([2.0, 2.0, 1.0 / 3.0]), rel=1e-9, abs=1e-18)
+    off, spread = velocity.mean(axis=0) - expected, np.sqrt(np.diag(covariance[0]) / len(found))
+    assert np.all(np.abs(off) < 4.0 * 0.001)
+    assert np.all(np.abs(off) < norm.isf(FALSE_ALARM / 6.0) * spread)
+
+
+@pytest.mark.requirement("GAP-1", "GAP-5")
+def test_gazebos_first_case_at_rest(load: Load, in_world: Text) -> None:
+    """D1: seabed 80 m below, beams of 2 degrees at 30, at rest."""
+    sensor = block(about="<update_rate>5</update_rate><frame_id>dvl_frame</frame_id>")
+    found = messages(load(in_world(robot(sensor) + bed(80.0))), 10.0)
+    assert len(found) == 49
+    check_velocity(found, (0.0, 0.0, 0.0))
+    for one in found:
+        assert (len(one.beams), all(beam.locked for beam in one.beams), one.status) == (4, True, 0)
+        assert math.degrees(math.acos(80.0 / one.target.range.mean)) == pytest.approx(30.0, abs=1.0 + 1e-9)
+        assert (one.target.type, one.velocity.reference, one.type) == (1, 2, 1)
+        assert {entry.key: entry.value[0] for entry in one.header.data}["frame_id"] == "dvl_frame"
+        assert [beam.id for beam in one.beams] == [0, 1, 2, 3]
+
+
+@pytest.mark.requirement("GAP-1", "CUR-2")
+def test_gazebos_second_case_through_the_water(load: Load, in_world: Text, tmp_path: Path) -> None:
+    """D2: water mass from 20 to 60 m, current (1, 0.5, 0), the sensor at rest at z -10."""
+    sea(tmp_path)
+    world = load(in_world(TABLE + robot(block(WATER), "0 0 -10 0 0 0") + bed(90.0)))
+    assert isinstance(world.environment.current, Gridded)
+    found = messages(world, 10.0)
+    check_velocity(found, (-1.0, -0.5, 0.0))
+    axes = sheet(world).beams.axes
+    for one in found:
+        assert one.target.type == 2
+        for beam, axis in zip(one.beams, axes, strict=True):
+            assert beam.range.mean == pytest.approx(40.0 / -axis[2], rel=1e-12)
+            assert beam.range.variance == pytest.approx((40.0 / axis[2]) ** 2 / 12.0, rel=1e-12)
+    for k, axis in enumerate(axes):
+        mean = np.mean([vector(one.beams[k].velocity.mean) for one in found], axis=0)
+        assert mean == pytest.approx(axis * (axis @ [-1.0, -0.5, 0.0]), abs=4.0 * 0.001)
+
+
+@pytest.mark.requirement("GAP-1")
+def test_gazebos_third_case_moving(load: Load, in_world: Text) -> None:
+    """D3: at (1, 0, 0) m/s over the seabed."""
+    world = load(in_world(robot(block()) + bed(80.0)))
+    found = messages(world, 10.0, {"auv": Going((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))})
+    check_velocity(found, (1.0, 0.0, 0.0))
+    for k, axis in enumerate(sheet(world).beams.axes):
+        mean = np.mean([vector(one.beams[k].velocity.mean) for one in found], axis=0)
+        assert mean == pytest.approx(axis * axis[0], abs=4.0 * 0.001)
+
+
+SFM = (0.0, 0.6, -0.16)
+"""The sensor on Gazebo's vehicle in its starboard, forward, mast frame (m)."""
+
+
+def of_gazebo(shared_data: Path, name: str, more: str = "") -> str:
+    """Return a world of Gazebo's with the sensor of its file on a vehicle of our own: the model is not at hand."""
+    text = (shared_data / "gz-sim" / name).read_text(encoding="utf-8")
+    before, _, rest = text.partition("<include>")
+    inside, _, after = rest.partition("</include>")
+    sensor = "<sensor" + inside.partition("<sensor")[2].partition("</experimental:params>")[0]
+    sensor = sensor.replace('element_id="base_link" action="add"', "").replace("<update_rate>1<", "<update_rate>5<")
+    place = inside.partition("<pose>")[2].partition("</pose>")[0]
+    return f'{before}{more}<model name="auv"><pose>{place}</pose><link name="base_link">{sensor}</link></model>{after}'
+
+
+@pytest.mark.requirement("GAP-1", "GAP-6", "SDF-1")
+@pytest.mark.parametrize("name", ["dvl_world.sdf", "flat_seabed.sdf"])
+def test_gazebos_own_files(load: Load, shared_data: Path, name: str) -> None:
+    world = load(of_gazebo(shared_data, name))
+    spec = sheet(world)
+    assert spec.beams.beams[0].shape == Cone(math.radians(2.0), 2)
+    assert spec.bottom.noise == Noise(stddev=0.002)
+    modes = (spec.bottom_mode, spec.water_mode, spec.layer)
+    assert modes == (Mode.BEST, Mode.NEVER, None)
+    assert (spec.minimum_range, spec.maximum_range, spec.transducer) == (0.1, 100.0, Transducer.PHASED_ARRAY)
+    assert (spec.dialect, spec.names.beam_ids) == (Dialect.GZ, (1, 2, 3, 4))
+    assert world.sensors[0].topic == "/dvl/velocity"
+    told = rotate(spec.reference, (1.0, 0.0, 0.0))
+    assert told == pytest.approx((0.0, 1.0, 0.0), abs=1e-6)
+
+
+@pytest.mark.requirement("GAP-1", "GAP-5")
+def test_gazebos_world_of_a_flat_seabed(load: Load, shared_data: Path) -> None:
+    """At (1, 0, 0) m/s and 1 rad/s about z in the sensor's own frame for 50 s: v + w x r, to 1e-2; ranges to 0.2 m."""
+    world = load(of_gazebo(shared_data, "flat_seabed.sdf"))
+    # The vehicle goes towards -x, so that its starboard is y: that of the velocity's frame.
+    motion = Going((0.0, 0.0, -80.0), (0.0, 1.0, 0.0), 1.57, 1.0)
+    run = ns.simulate(world, 50.0, seed=4, motion={"auv": motion})["auv::base_link::teledyne_pathfinder_dvl"]
+    velocity = run["velocity"][run.emitted]
+    expected = np.array([1.0, 0.0, 0.0]) + np.cross([0.0, 0.0, 1.0], SFM)
+    assert velocity.shape == (249, 3)
+    spread = np.sqrt(2.0) * 0.002
+    assert np.abs(velocity.mean(axis=0) - expected).max() < norm.isf(FALSE_ALARM / 6.0) * spread / math.sqrt(249) + 1e-6
+    assert np.abs(velocity.mean(axis=0) - expected).max() < 1e-2
+    assert run["beam_range"][run.emitted] == pytest.approx((20.0 - 0.16) / math.cos(math.radians(30.0)), abs=0.3)
+    assert np.abs(run.truth["velocity"][run.emitted] - expected).max() < 1e-6
+
+
+@pytest.mark.requirement("GAP-1", "CUR-2")
+def test_gazebos_world_of_a_current(load: Load, shared_data: Path) -> None:
+    """Its table of -1 m/s east and 0.5 north is felt by a DVL that names its columns, to Gazebo's 0.1 m/s."""
+    east, north = (f"{way}ward_sea_water_velocity_meter_per_sec" for way in ("east", "north"))
+    mode = f"""<water_mass_mode><when>best</when><water_velocity><x>{east}</x><y>{north}</y></water_velocity>
+<boundaries><near>20</near><far>60</far></boundaries><bins>10</bins></water_mass_mode>"""
+    table = """<plugin filename="gz-sim-environment-preload-system" name="e"><data>underwater_currents.csv</data>
+<dimensions><time>elapsed_time_second</time><space reference="spherical"><x>latitude_degree</x>
+<y>longitude_degree</y><z>altitude_meter</z></space></dimensions></plugin>"""
+    text = of_gazebo(shared_data, "flat_seabed.sdf", table).replace("<tracking>", f"<tracking>{mode}")
+    text = text.replace("<when>best</when>\n                <noise", "<when>never</when>\n                <noise")
+    text = text.replace("<pose>0 0 -100 0 0 0</pose>", "<pose>0 0 -180 0 0 0</pose>")
+    world = load(text, path=str(shared_data / "gz-sim"))
+    assert sheet(world).layer == Layer(20.0, 60.0, 40.0, 10, 1.0)
+    run = ns.simulate(world, 2.0, seed=4)["auv::base_link::teledyne_pathfinder_dvl"]
+    past = from_rpy(0.0, 0.0, 1.57 + math.pi - 1.570796)
+    w, x, y, z = past
+    expected = rotate((w, -x, -y, -z), (1.0, -0.5, 0.0))
+    assert run["velocity"][-1] == pytest.approx(expected, abs=0.1)
+    assert run["velocity_mode"][-1] == 2.0
+
+
+@pytest.mark.requirement("SDF-1", "GAP-1")
+def test_what_a_file_need_not_say(load: Load, in_link: Text) -> None:
+    """Defaults as Gazebo has them, in radians; a mode that is not there is off; the topic is Gazebo's."""
+    beams = "".join(f"<beam><rotation>{turn}</rotation><tilt>0.5</tilt></beam>" for turn in (0, 2, 4))
+    names = "<water_velocity><z>w</z></water_velocity>"
+    text = f"""<sensor name="d" type="custom" gz:type="dvl"><gz:dvl><arrangement>{beams}</arrangement>
+<tracking><water_mass_mode>{names}</water_mass_mode></tracking></gz:dvl></sensor>"""
+    world = load(in_link(text))
+    spec = sheet(world)
+    assert (spec.minimum_range, spec.maximum_range, spec.transducer) == (0.1, 100.0, Transducer.PISTON)
+    assert (spec.bottom_mode, spec.water_mode) == (Mode.NEVER, Mode.ALWAYS)
+    assert spec.layer == Layer(20.0, 80.0, 60.0, 5, 1.0)
+    assert spec.names.beam_ids == (0, 1, 2)
+    assert world.sensors[0].topic == "/world/ocean/model/auv/link/base/sensor/d/dvl/velocity"
+    assert spec.beams.beams[0].shape == Cone(math.radians(90.0), 10)
+    axis = (-math.cos(2.0) * math.sin(0.5), math.sin(2.0) * math.sin(0.5), -math.cos(0.5))
+    assert spec.beams.axes[1] == pytest.approx(axis, abs=1e-15)
+    reasons = [note.reason for note in world.notes]
+    assert len(reasons) == 5
+    assert "is finer than rays are cast: 10 rings of them in a beam, 0.0785 rad apart" in reasons
+    assert sum("it is 90 degrees, as Gazebo documents it" in reason for reason in reasons) == 3
+    assert any("the world has no table that these could be columns of" in reason for reason in reasons)
+
+
+@pytest.mark.requirement("GAP-1")
+def test_a_layer_that_beams_do_not_reach_ends_where_they_do(load: Load, in_world: Text, tmp_path: Path) -> None:
+    """Gazebo loads it: it holds the far boundary against the maximum range, and the beams are slanted."""
+    sea(tmp_path)
+    world = load(in_world(TABLE + robot(block(WATER.replace("60", "95")))))
+    reach = 100.0 * math.cos(math.radians(30.0))
+    layer = sheet(world).layer
+    assert layer is not None
+    assert layer.far == pytest.approx(reach, rel=1e-12)
+    (note,) = world.notes
+    assert note.reason.startswith("95 m is beyond what the beams reach along the instrument's axis: 86.6025 m")
+    assert note.where is not None
+
+
+@pytest.mark.requirement("GAP-1", "CUR-2")
+def test_a_second_dvl_that_names_other_columns(load: Load, refused: Refused, in_world: Text, tmp_path: Path) -> None:
+    sea(tmp_path)
+    other = block(WATER.replace("<x>u</x><y>v</y>", "\n<x>v</x>")).replace('"d"', '"e"')
+    (note,) = load(in_world(TABLE + robot(block(WATER) + other))).notes
+    assert note.reason == "a world has one current, and its columns are u, v, none"
+    lines = refused(in_world(TABLE + robot(block(WATER) + other.replace("<x>v", "<x>wind"))))
+    assert any("<water_velocity>" in line and "column: wind; must stand once in the header" in line for line in lines)
+
+
+@pytest.mark.requirement("SDF-1", "GAP-1")
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("<gz:dvl/>", "<gz:dvl><arrangement>: missing; must be given"),
+        (block().replace(BEAMS, BEAMS[: len(BEAMS) // 2]), "dive.sdf:6 <arrangement> beams: 2; must be from 3 to 16"),
+        (block().replace("<tilt>30", "<tilt>0"), "dive.sdf:6 <arrangement> axes of the beams"),
+        (block().replace("<tilt>30", "<tilt>90", 1), "dive.sdf:6 <arrangement> tilt of a beam (rad): 1.57"),
+        (block().replace("<aperture>2", "<aperture>-2", 1), "<beam><aperture>: -2; must be >= 0"),
+        (block(""), "dive.sdf:7 <tracking>: nothing; must have a <bottom_mode> or a <water_mass_mode>"),
+        (block(BOTTOM.replace("best", "fallback")), "<bottom_mode><when>: fallback; must be one of never, always, best"),
+        (block(more="<maximum_range>0.1</maximum_range>"), "<maximum_range> maximum_range (m): 0.1; must be above the"),
+        (
+            block(WATER.replace("60", "101")),
+            "dive.sdf:8 <water_mass_mode><far>: 101.0; must be at most the maximum range, 100 m",
+        ),
+        (
+            block(WATER.replace("60", "20")),
+            "dive.sdf:8 <far> far boundary of the water layer (m): 20.0; must be beyond the near one, 20 m",
+        ),
+        (
+            block(WATER.replace("<x>u</x><y>v</y>", "<x/>")),
+            "<water_mass_mode><water_velocity>: empty; must name a column of the world's table",
+        ),
+        (
+            block("<water_mass_mode/>"),
+            "dive.sdf:7 <water_mass_mode><water_velocity>: missing; must be given",
+        ),
+        (
+            block(WATER.replace("</water_mass_mode>", "<bins>2.5</bins></water_mass_mode>")),
+            "<water_mass_mode><bins>: 2.5; must be a whole number",
+        ),
+        (block(more="<type>laser</type>"), "<gz:dvl><type>: laser; must be one of piston, phased_array"),
+        (block(more="<resolution>0</resolution>"), "<gz:dvl><resolution>: 0; must be > 0"),
+        (block(more="<range>9</range>"), "<gz:dvl><range>; is unknown here"),
+        (block(more="<reference_frame>1 2</reference_frame>"), "<gz:dvl><reference_frame>: 1 2; must be 6 finite"),
+    ],
+)
+def test_wrong_sheets(refused: Refused, in_link: Text, text: str, problem: str) -> None:
+    own = text if text.startswith("<sensor") else f'<sensor name="d" type="custom" gz:type="dvl">{text}</sensor>'
+    lines = refused(in_link(own))
+    assert any(problem in line for line in lines), lines
+
+
+@pytest.mark.requirement("CUR-2", "GAP-1")
+def test_columns_that_the_table_has_not(refused: Refused, in_world: Text, tmp_path: Path) -> None:
+    """As in DAVE's files for Gazebo, which have numbers there."""
+    sea(tmp_path)
+    lines = refused(in_world(TABLE + robot(block(WATER.replace("<x>u<", "<x>0.<")))))
+    assert any("column: 0.; must stand once in the header" in line for line in lines)

@@ -1,0 +1,809 @@
+"""The DVLs of the UUV Simulator and of Woods Hole: their plug-ins as sensors, a document's examples as recordings."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mcap.reader import make_reader
+
+import navsense as ns
+from navsense import sdf
+from navsense.describe import describe
+from navsense.motion.trajectory import Trajectory
+from navsense.noise.channel import Noise
+from navsense.pose import Pose
+from navsense.sdf import places
+from navsense.sensors import Cone, Fan, Sound
+from navsense.sensors._janus.beams import dsros
+from navsense.sensors._janus.layer import Layer
+from navsense.sensors._janus.names import Dialect, Names
+from navsense.sensors._janus.track import Track
+from navsense.sensors.dvl import Dvl, Mode
+from navsense.world import MountedSensor, World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+needs_xacro = pytest.mark.skipif(importlib.util.find_spec("xacro") is None, reason="needs the extra xacro")
+
+ELEMENTS = {
+    "robotNamespace": "dvl",
+    "topicName": "dvl",
+    "rangesTopicName": "ranges",
+    "frameName": "base",
+    "pointcloudFrame": "base",
+    "updateRateHZ": "7.0",
+    "gaussianNoiseBeamVel": "0.005",
+    "gaussianNoiseBeamRange": "0.1",
+    "minRange": "0.7",
+    "maxRange": "90.0",
+    "maxRangeDiff": "10",
+    "beamAngleDeg": "30.0",
+    "beamWidthDeg": "4.0",
+    "beamAzimuthDeg1": "-135",
+    "beamAzimuthDeg2": "135",
+    "beamAzimuthDeg3": "45",
+    "beamAzimuthDeg4": "-45",
+    "pos_z_down": "false",
+}
+"""What the document's example of Woods Hole's plug-in says, one element a line."""
+
+FIRST = 8
+"""Line of the first of them in `in_link`."""
+
+WATER = {"enableWaterTrack": "1"}
+
+CROSS = tuple(math.radians(a) for a in (-135.0, 135.0, 45.0, -45.0))
+
+
+def woods_hole(
+    change: dict[str, str | None] | None = None, plugin: str = "libdsros_ros_dvl.so", rate: str = "7.0"
+) -> str:
+    """Return a sensor whose elements are changed, or left out where None."""
+    inside = [f"<{tag}>{text}</{tag}>" for tag, text in (ELEMENTS | (change or {})).items() if text is not None]
+    head = ['<sensor name="dvl" type="dsros_dvl">', f"<update_rate>{rate}</update_rate>"]
+    return "\n".join([*head, f'<plugin filename="{plugin}" name="p">', *inside, "</plugin></sensor>"])
+
+
+def sheet(sensor: MountedSensor) -> Dvl:
+    assert isinstance(sensor.spec, Dvl)
+    return sensor.spec
+
+
+def warnings(world: World) -> list[tuple[str, str]]:
+    return [(note.what, note.reason) for note in world.notes if note.kind == "warning"]
+
+
+def moved(yaw: float, velocity: tuple[float, float, float]) -> Trajectory:
+    """Return a motion at one velocity (m/s, in the world) and one yaw (rad), from 10 m below the origin."""
+    there = [0.0, 0.0, -10.0, math.cos(yaw / 2.0), 0.0, 0.0, math.sin(yaw / 2.0)]
+    return Trajectory(np.array([0.0, 100.0]), np.array([[[*velocity, 0.0, 0.0, 0.0, 0.0], there]]))
+
+
+BED = (
+    '<model name="bed"><static>1</static><pose>0 0 -30 0 0 0</pose><link name="l"><collision name="c"><geometry>'
+    "<plane/></geometry></collision></link></model>"
+)
+
+
+# Woods Hole's
+
+
+@pytest.mark.requirement("DVW-1", "DVW-2", "SDF-1")
+def test_woods_holes_sensor(load: Load, in_link: Text) -> None:
+    world = load(in_link(woods_hole()))
+    (found,) = world.sensors
+    assert found.spec == Dvl(
+        beams=dsros(math.radians(30.0), CROSS, pos_z_down=False, width=math.radians(4.0)),
+        minimum_range=0.7,
+        maximum_range=90.0,
+        bottom=Track(Noise(stddev=0.005)),
+        water=Track(Noise(stddev=0.01)),
+        range=Noise(stddev=0.1),
+        dialect=Dialect.DSROS,
+        names=Names("/dvl/ranges", "base", Pose()),
+    )
+    assert (found.name, found.topic, found.frame, found.rate) == ("auv::base::dvl", "/dvl/dvl", "base", 7.0)
+    assert warnings(world) == []
+    assert "dvl at 7 Hz on global time, topic /dvl/dvl" in "\n".join(describe(world))
+
+
+@pytest.mark.requirement("DVW-2")
+@pytest.mark.parametrize("down", ["true", "false"])
+def test_where_its_beams_look(load: Load, in_link: Text, down: str) -> None:
+    """The axes that ds_sim's code gives: a beam's z, turned by azimuth and angle; worked out by hand for 30 degrees."""
+    (found,) = load(in_link(woods_hole({"pos_z_down": down}))).sensors
+    s, c = 0.5 * math.sqrt(0.5), math.sqrt(0.75)
+    axes = {
+        "true": [(s, s, c), (s, -s, c), (-s, -s, c), (-s, s, c)],
+        "false": [(-s, -s, -c), (-s, s, -c), (s, s, -c), (s, -s, -c)],
+    }[down]
+    np.testing.assert_allclose(sheet(found).beams.axes, axes, atol=1e-15)
+
+
+@pytest.mark.requirement("DVW-1", "DVW-6")
+def test_classic_casts_the_one_ray_of_the_plug_in(load: Load, in_link: Text) -> None:
+    (found,) = load(in_link(woods_hole(WATER)), fidelity="classic").sensors
+    spec = sheet(found)
+    assert spec.classic
+    assert spec.beams == dsros(math.radians(30.0), CROSS, pos_z_down=False)
+    assert spec.bottom.noise == Noise(stddev=0.005, classic=True)
+    assert spec.layer is not None
+    assert spec.layer.share == 1.0
+
+
+CHANGES = {
+    "robotNamespace": "auv",
+    "topicName": "velocity",
+    "rangesTopicName": "/ranges",
+    "frameName": "tilted",
+    "pointcloudFrame": "tilted",
+    "updateRateHZ": "2",
+    "gaussianNoiseBeamVel": "0.02",
+    "gaussianNoiseBeamWtrVel": "0.0075",
+    "gaussianNoiseBeamRange": "0.3",
+    "minRange": "1",
+    "maxRange": "50",
+    "maxRangeDiff": "20",
+    "beamAngleDeg": "25",
+    "beamWidthDeg": "2",
+    "beamAzimuthDeg1": "-130",
+    "beamAzimuthDeg2": "130",
+    "beamAzimuthDeg3": "40",
+    "beamAzimuthDeg4": "-40",
+    "pos_z_down": "true",
+    "enableWaterTrack": "0",
+    "ocean_current_topic": "flow",
+    "waterTrackBins": "10",
+    "currentProfileCoordMode": "1",
+    "stratified_ocean_current_topic": "layers",
+    "collide_bitmask": "0x0002",
+    "navsense:cloud_points": "1000",
+}
+
+
+@pytest.mark.requirement("DVW-1", "WTR-1")
+@pytest.mark.parametrize("tag", CHANGES)
+def test_each_of_its_elements_acts_or_is_told(load: Load, in_link: Text, tag: str) -> None:
+    more = '</link><link name="tilted"><pose>1 0 0 0.3 0 0</pose>'
+    before, after = (load(in_link(woods_hole({**WATER, **change}) + more)) for change in ({}, {tag: CHANGES[tag]}))
+    noted = [note.reason for note in after.notes if note.what == f"<plugin><{tag}>"]
+    if tag in places.DSROS_DVL_PLUGIN.unsupported or tag == "maxRangeDiff":
+        assert len(noted) == 1
+        assert after.sensors[0].spec == before.sensors[0].spec
+        return
+    (one,), (other,) = before.sensors, after.sensors
+    assert (one.spec, one.rate, one.topic, one.frame) != (other.spec, other.rate, other.topic, other.frame) or (
+        warnings(before) != warnings(after)
+    )
+
+
+def test_the_list_of_its_elements_is_complete() -> None:
+    known = places.DSROS_DVL_PLUGIN
+    assert CHANGES.keys() | {"navsense:layer"} == known.read | known.unsupported.keys()
+
+
+@pytest.mark.requirement("DVW-1")
+@pytest.mark.parametrize(
+    ("own", "plugin", "rate", "told"),
+    [
+        ("7.0", "7.0", 7.0, None),
+        ("10", "12.0", 10.0, "and 10 Hz of <update_rate>: the smaller one counts"),
+        ("10", "2", 2.0, "and 10 Hz of <update_rate>: the smaller one counts"),
+        ("5", None, 1.0, "is not given: the plug-in's 1 Hz"),
+        ("0", "4", 4.0, "and 1000 Hz of <update_rate>: the smaller one counts"),
+    ],
+)
+def test_the_smaller_of_its_rates(
+    load: Load, in_link: Text, own: str, plugin: str | None, rate: float, told: str | None
+) -> None:
+    world = load(in_link(woods_hole({"updateRateHZ": plugin}, rate=own)))
+    assert world.sensors[0].rate == rate
+    assert [reason for _, reason in warnings(world)] == ([] if told is None else [told])
+
+
+@pytest.mark.requirement("DVW-1")
+def test_topics_with_and_without_a_namespace(load: Load, in_link: Text) -> None:
+    whole = {"topicName": "/a/b", "rangesTopicName": "/c", "robotNamespace": None}
+    world = load(in_link(woods_hole(whole)))
+    assert (world.sensors[0].topic, sheet(world.sensors[0]).names.ranges_topic) == ("/a/b", "/c")
+    assert warnings(world) == []
+    lacking = load(in_link(woods_hole({"robotNamespace": None, "topicName": "v", "rangesTopicName": None})))
+    assert (lacking.sensors[0].topic, sheet(lacking.sensors[0]).names.ranges_topic) == ("/auv/v", "/dvl_ranges")
+    assert warnings(lacking) == [("<plugin><robotNamespace>", "is not given: topics are in /auv, that of the model")]
+
+
+FRAMES = """</link>
+<link name="dvl_link"><pose>1.5 0 -0.5 3.141592653589793 0 0</pose>
+"""
+
+
+@pytest.mark.requirement("DVW-1", "DVW-3")
+@pytest.mark.parametrize(
+    ("frame", "velocity"), [("base", (0.5, -1.0, 0.25)), ("dvl_link", (0.5, 1.0, -0.25)), ("keel", (0.5, 1.0, -0.25))]
+)
+def test_the_frame_of_its_velocity(
+    load: Load, in_world: Text, frame: str, velocity: tuple[float, float, float]
+) -> None:
+    """A robot that looks north goes 0.5 forward, 1 to the right, 0.25 up; z of the sensor is down."""
+    sensor = woods_hole({"frameName": frame, "pointcloudFrame": "base", "pos_z_down": "true"})
+    text = f'<model name="auv"><link name="base">{FRAMES}{sensor}</link></model>'
+    world = load(in_world(text + BED))
+    (found,) = world.sensors
+    assert found.frame == frame
+    assert any("names no link of the model" in reason for _, reason in warnings(world)) == (frame == "keel")
+    run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(math.pi / 2.0, (1.0, 0.5, 0.25))})
+    np.testing.assert_allclose(run[found.name].truth["velocity"][-1], velocity, atol=1e-12)
+    assert sheet(found).names.pointcloud_frame == "base"
+    cloud = sheet(found).names.pointcloud_pose
+    assert cloud.position == pytest.approx((1.5, 0.0, -0.5))
+    turn = (1.0, 0.0, 0.0, 0.0) if frame == "base" else (0.0, 1.0, 0.0, 0.0)
+    assert cloud.rotation == pytest.approx(turn, abs=1e-12)
+
+
+@pytest.mark.requirement("DVW-6", "DVW-7")
+@pytest.mark.parametrize("fidelity", ["physical", "classic"])
+def test_its_altitude_and_beams_over_a_level_bed(load: Load, in_world: Text, fidelity: str) -> None:
+    """Classic: one ray at 30 degrees, and the mean of them times cos 30 is h. Else the nearest of six 2 degrees off."""
+    quiet = {"gaussianNoiseBeamVel": "0", "gaussianNoiseBeamRange": "0"}
+    text = f'<model name="auv"><link name="base">{woods_hole(quiet)}</link></model>'
+    run = ns.simulate(load(in_world(text + BED), fidelity=fidelity), 2.0, seed=1, motion={"auv": moved(0.0, (0, 1, 0))})
+    reading = run["auv::base::dvl"]
+    off = 0.0 if fidelity == "classic" else math.radians(2.0)
+    fall = math.sqrt(0.75) * math.cos(off) + 0.5 * math.sin(off) * math.sin(math.radians(60.0))
+    np.testing.assert_allclose(reading["beam_range"][-1], 20.0 / fall, rtol=1e-12)
+    if fidelity == "classic":
+        assert reading["altitude"][-1] == pytest.approx(20.0, rel=1e-12)
+        assert reading["course"][-1] == 0.0  # atan2(x', y') of a velocity along y'
+
+
+@pytest.mark.requirement("WTR-1", "WTR-2", "GAP-1")
+@pytest.mark.parametrize("fidelity", ["physical", "classic"])
+def test_water_is_tracked_where_the_bottom_is_too_deep(load: Load, in_world: Text, fidelity: str) -> None:
+    flow = "<navsense:current><uniform>0.3 -0.2 0.1</uniform></navsense:current>"
+    quiet = {"gaussianNoiseBeamVel": "0", "gaussianNoiseBeamRange": "0"}
+    for reach, mode, velocity in (("90", 1.0, (0.5, -1.0, 0.25)), ("15", 2.0, (0.7, -0.7, 0.15))):
+        sensor = woods_hole(WATER | quiet | {"maxRange": reach})
+        text = f'{flow}<model name="auv"><link name="base">{sensor}</link></model>'
+        world = load(in_world(text + BED), fidelity=fidelity)
+        assert sheet(world.sensors[0]).water_mode is Mode.FALLBACK
+        run = ns.simulate(world, 4.0, seed=1, motion={"auv": moved(math.pi / 2.0, (1.0, 0.5, 0.25))})
+        reading = run["auv::base::dvl"]
+        assert reading["velocity_mode"][-1] == mode
+        np.testing.assert_allclose(reading["velocity"][-1], velocity, atol=1e-12)
+
+
+@pytest.mark.requirement("WTR-1", "GAP-1")
+def test_layers_of_water(load: Load, in_link: Text) -> None:
+    """Without one the layer is from the nearest to the farthest range, along the instrument's axis: times cos 30."""
+    (found,) = load(in_link(woods_hole(WATER))).sensors
+    layer = sheet(found).layer
+    assert layer is not None
+    assert (layer.near, layer.far) == pytest.approx((0.7 * math.sqrt(0.75), 90.0 * math.sqrt(0.75)))
+    assert layer.share == Layer(0.0, 1.0).share
+    given = '<navsense:layer near="8" far="24" minimum_size="4" samples="7" share="0.75"/></plugin>'
+    (found,) = load(in_link(woods_hole(WATER).replace("</plugin>", given))).sensors
+    assert sheet(found).layer == Layer(8.0, 24.0, 4.0, 7, 0.75)
+
+
+NOTHING = "nothing in the world publishes it: the water is taken to stand still"
+
+
+@pytest.mark.requirement("WTR-1", "CUR-1")
+@pytest.mark.parametrize(
+    ("world", "change", "told"),
+    [
+        ("", WATER, ("hydrodynamics/current_velocity", NOTHING)),
+        ("", {**WATER, "ocean_current_topic": "flow"}, ("flow", NOTHING)),
+        ('<navsense:current topic="/flow">', {**WATER, "ocean_current_topic": "flow"}, None),
+        ("<navsense:current>", WATER, None),
+        (
+            '<navsense:current topic="/tide">',
+            {**WATER, "ocean_current_topic": "flow"},
+            ("flow", "nothing publishes it: the world's current, on /tide, acts"),
+        ),
+        ("", {"ocean_current_topic": "flow"}, ("flow", "does not act: <enableWaterTrack> is not set")),
+    ],
+)
+def test_topics_of_currents(
+    load: Load, in_world: Text, world: str, change: dict[str, str], told: tuple[str, str] | None
+) -> None:
+    flow = f"{world}<uniform>1 0 0</uniform></navsense:current>" if world else ""
+    text = f'{flow}\n<model name="auv"><link name="base">{woods_hole(dict(change))}</link></model>'
+    loaded = load(in_world(text))
+    expected = [] if told is None else [(f"<plugin><ocean_current_topic>: {told[0]}", told[1])]
+    assert warnings(loaded) == expected
+    for note in loaded.notes:
+        if note.kind == "warning" and "ocean_current_topic" in change:
+            assert note.where is not None
+            assert note.where.line == text[: text.index("<ocean_current_topic>")].count("\n") + 3
+
+
+@pytest.mark.requirement("DVW-1", "SDF-2")
+@pytest.mark.parametrize(
+    ("change", "tag", "problem"),
+    [
+        ({"beamAngleDeg": "0"}, "beamAngleDeg", "<beamAngleDeg> angle of the beams (rad): 0"),
+        ({"beamAngleDeg": "90"}, "beamAngleDeg", "<beamAngleDeg> angle of the beams (rad): 1.57"),
+        ({"beamAngleDeg": "steep"}, "beamAngleDeg", "<plugin><beamAngleDeg>: steep; must be a finite number"),
+        ({"beamWidthDeg": "-1"}, "beamWidthDeg", "<beamWidthDeg> width of a beam (rad): -0.017"),
+        (
+            dict.fromkeys([f"beamAzimuthDeg{i}" for i in (1, 2, 3, 4)], "45"),
+            "beamAzimuthDeg1",
+            "<beamAzimuthDeg1> axes",
+        ),
+        ({"maxRange": "0.5"}, "maxRange", "<maxRange> maximum_range (m): 0.5; must be above the minimum, 0.7 m"),
+        ({"minRange": "-1"}, "minRange", "<plugin><minRange>: -1; must be >= 0"),
+        ({"gaussianNoiseBeamVel": "-1"}, "gaussianNoiseBeamVel", "<plugin><gaussianNoiseBeamVel>: -1; must be >= 0"),
+        ({"updateRateHZ": "1e9"}, "updateRateHZ", "<plugin><updateRateHZ>: 1e+09 Hz; must be from 0.001"),
+        ({"topicName": "/"}, "topicName", "<plugin><topicName>: /; must be a topic"),
+        ({"pos_z_down": "down"}, "pos_z_down", "<plugin><pos_z_down>: down; must be true, false"),
+        ({"frameName": ""}, "frameName", "<plugin><frameName>: empty; must not be empty"),
+        (
+            {"navsense:cloud_points": "2.5"},
+            "navsense:cloud_points",
+            "<plugin><navsense:cloud_points>: 2.5; must be a whole",
+        ),
+        ({"navsense:cloud_points": "5000"}, "navsense:cloud_points", "<navsense:cloud_points> points of a beam"),
+        ({"beamAngle": "3"}, "beamAngle", "<plugin><beamAngle>; is unknown here; did you mean beamAngleDeg?"),
+    ],
+)
+def test_what_it_cannot_be(refused: Refused, in_link: Text, change: dict[str, str], tag: str, problem: str) -> None:
+    (line,) = refused(in_link(woods_hole(dict(change))))
+    at = FIRST + list(ELEMENTS | change).index(tag)
+    assert line.startswith(f"dive.sdf:{at} {problem}")
+
+
+@pytest.mark.requirement("DVW-1", "GAP-1")
+@pytest.mark.parametrize(
+    ("layer", "problem"),
+    [
+        ('far="78"', "far boundary of the water layer (m): 78.0; must be at most 77.9423 m"),
+        ('near="5" far="4"', "far boundary of the water layer (m): 4.0; must be beyond the near one, 5 m"),
+        ('near="5" far="9" minimum_size="6"', "minimum size of the water layer (m): 6"),
+        ('samples="1.5"', "samples of the water layer: 1.5; must be a whole number"),
+        ('share="2"', "share of the way to the bottom: 2"),
+    ],
+)
+def test_layers_that_cannot_be(refused: Refused, in_link: Text, layer: str, problem: str) -> None:
+    text = woods_hole(WATER).replace("</plugin>", f"<navsense:layer {layer}/></plugin>")
+    (line,) = refused(in_link(text))
+    assert line.startswith(f"dive.sdf:{FIRST + len(ELEMENTS) + 1} <navsense:layer> {problem}")
+
+
+@pytest.mark.requirement("DVW-1")
+@pytest.mark.parametrize("tag", [*list(ELEMENTS)[3:5], *list(ELEMENTS)[8:]])
+def test_elements_that_it_needs(refused: Refused, in_link: Text, tag: str) -> None:
+    assert refused(in_link(woods_hole({tag: None}))) == [
+        f"dive.sdf:7 <plugin><{tag}>: missing; must be given: the plug-in needs it"
+    ]
+
+
+@pytest.mark.requirement("DVW-1")
+def test_all_that_is_missing_is_told_at_once(refused: Refused, in_link: Text) -> None:
+    lines = refused(in_link(woods_hole({"minRange": None, "beamAzimuthDeg3": None, "pos_z_down": None})))
+    assert sorted(re.findall(r"<plugin><(\w+)>: missing", "\n".join(lines))) == [
+        "beamAzimuthDeg3",
+        "minRange",
+        "pos_z_down",
+    ]
+
+
+@pytest.mark.requirement("DVW-1")
+def test_another_librarys_name_is_an_error(refused: Refused, in_link: Text) -> None:
+    works = "must be libdsros_ros_dvl.so: a sensor of type dsros_dvl works with no other plug-in"
+    (line,) = refused(in_link(woods_hole(plugin="libdvl.so")))
+    assert line == f"dive.sdf:7 <sensor><plugin filename>: libdvl.so; {works}"
+    (line,) = refused(in_link('<sensor name="dvl" type="dsros_dvl"/>'))
+    assert line == f"dive.sdf:5 <sensor><plugin>: missing; {works}"
+
+
+def test_a_second_plug_in_and_what_the_plug_in_names(load: Load, in_link: Text) -> None:
+    other = '<plugin filename="libdsros_ros_dvl.so" name="q"/><topic>own</topic></sensor>'
+    world = load(in_link(woods_hole().replace("</sensor>", other)))
+    assert world.sensors[0].topic == "/dvl/dvl"
+    reasons = [note.reason for note in world.notes]
+    assert "is one of several; the one on line 7 counts" in reasons
+    assert "is named by the plug-in" in reasons
+
+
+def test_two_of_them_on_one_topic(refused: Refused, in_link: Text) -> None:
+    (line,) = refused(in_link(woods_hole() + woods_hole().replace('name="dvl"', 'name="two"')))
+    assert line.endswith("/dvl/dvl; is taken by auv::base::dvl; give another <topicName>")
+
+
+def test_beams_that_look_up_are_told(load: Load, in_link: Text) -> None:
+    world = load(in_link(woods_hole({"pos_z_down": "true"})))
+    assert ("<plugin><pos_z_down>: true", "the beams look up, as the sensor is posed: they meet no bottom") in warnings(
+        world
+    )
+
+
+# the UUV Simulator's
+
+PLUGIN = "libuuv_gazebo_ros_dvl_plugin.so"
+
+HEAD = {
+    "robot_namespace": "dvl",
+    "link_name": "base",
+    "sensor_topic": "dvl",
+    "update_rate": "7",
+    "noise_sigma": "0.004",
+    "noise_amplitude": "0.005",
+    "enable_gazebo_messages": "false",
+    "enable_local_ned_frame": "false",
+    "static_reference_frame": "world",
+    **{f"beam_link_name_{i}": f"sonar{i}" for i in range(4)},
+    **{f"beam_topic_{i}": f"dvl_sonar{i}" for i in range(4)},
+}
+"""What the document's example of the UUV Simulator's plug-in says, one element a line."""
+
+TILT = 0.52
+
+YAWS = (0.0, -0.5 * math.pi, math.pi, 0.5 * math.pi)
+"""Where the four beams look (rad, to the left of ahead), each `TILT` off straight down."""
+
+
+def sonar(i: int, change: str = "") -> str:
+    """Return the link of a beam that looks off straight down, with its range sensor."""
+    down = f"0 {math.pi / 2.0 - TILT} {YAWS[i]}"
+    side = "<samples>3</samples><resolution>1</resolution><min_angle>-0.03</min_angle><max_angle>0.03</max_angle>"
+    limits = "<range><min>0.7</min><max>90</max><resolution>0.01</resolution></range>"
+    scan = f"<scan><horizontal>{side}</horizontal><vertical>{side}</vertical></scan>"
+    text = f"""<link name="sonar{i}"><pose>1.5 0 -0.5 {down}</pose><sensor name="dvl_sonar{i}" type="ray">
+<update_rate>7</update_rate><ray>{scan}{limits}</ray>
+<plugin filename="libgazebo_ros_range.so" name="dvl_sonar{i}"><gaussianNoise>0.005</gaussianNoise>
+<updateRate>7</updateRate><topicName>dvl/dvl_sonar{i}</topicName><frameName>frame{i}</frameName>
+<fov>0.06</fov><radiation>ultrasound</radiation></plugin></sensor></link>"""
+    old, _, new = change.partition("=>")
+    assert not change or old in text
+    return text.replace(old, new) if change else text
+
+
+def uuv(change: dict[str, str | None] | None = None, third: str = "") -> str:
+    """Return a model with the plug-in on line 3 of a world, and its four beams; the third beam's text is changed."""
+    inside = [f"<{tag}>{text}</{tag}>" for tag, text in (HEAD | (change or {})).items() if text is not None]
+    plugin = "\n".join([f'<plugin filename="{PLUGIN}" name="dvl_plugin">', *inside, "</plugin>"])
+    links = "".join(sonar(i, third if i == 2 else "") for i in range(4))
+    return f'<model name="auv">{plugin}\n<link name="base"/>{links}</model>'
+
+
+def the_dvl(world: World) -> MountedSensor:
+    (found,) = (sensor for sensor in world.sensors if isinstance(sensor.spec, Dvl))
+    return found
+
+
+@pytest.mark.requirement("DVU-1", "DVU-3", "DVU-6", "SDF-1")
+def test_the_uuv_simulators_plug_in(load: Load, in_world: Text) -> None:
+    world = load(in_world(uuv()))
+    assert [sensor.topic for sensor in world.sensors] == [*(f"/dvl/dvl_sonar{i}" for i in range(4)), "/dvl/dvl"]
+    found = the_dvl(world)
+    spec = sheet(found)
+    assert (found.name, found.link, found.frame, found.rate) == ("auv::base::dvl_plugin", "auv::base", "base", 7.0)
+    assert found.pose == Pose()
+    assert spec == Dvl(
+        beams=spec.beams,
+        minimum_range=0.7,
+        maximum_range=90.0,
+        bottom=Track(Noise(stddev=0.005), stated_stddev=0.004),
+        range=Noise(stddev=0.005, precision=0.01),
+        sound=Sound(),
+        dialect=Dialect.UUV,
+        names=Names(beam_frames=tuple(f"frame{i}" for i in range(4))),
+    )
+    low, side = math.cos(TILT), math.sin(TILT)
+    ways = [(side, 0.0, -low), (0.0, -side, -low), (-side, 0.0, -low), (0.0, side, -low)]
+    np.testing.assert_allclose(spec.beams.axes, ways, atol=1e-12)
+    np.testing.assert_allclose(spec.beams.positions, [(1.5, 0.0, -0.5)] * 4)
+    assert all(beam.shape == Fan(3, -0.03, 0.03, 3, -0.03, 0.03) for beam in spec.beams.beams)
+    (said,) = warnings(world)
+    assert said[0] == "<plugin><noise_amplitude>: 0.005"
+    assert "the plug-in's code has noise of their product, 2e-05 m/s" in said[1]
+
+
+UUV_CHANGES = {
+    "robot_namespace": None,
+    "link_name": "sonar0",
+    "sensor_topic": "velocity",
+    "update_rate": "5",
+    "noise_sigma": "0.02",
+    "noise_amplitude": "0.02",
+    "enable_gazebo_messages": "true",
+    "enable_local_ned_frame": "true",
+    "static_reference_frame": "world_ned",
+    "reference_link_name": "base",
+    "is_on": "false",
+}
+
+
+@pytest.mark.requirement("DVU-1")
+@pytest.mark.parametrize("tag", [tag for tag, text in UUV_CHANGES.items() if text])
+def test_each_element_of_the_uuv_simulator_acts_or_is_told(load: Load, in_world: Text, tag: str) -> None:
+    before, after = load(in_world(uuv())), load(in_world(uuv({tag: UUV_CHANGES[tag]})))
+    one, others = the_dvl(before), [sensor for sensor in after.sensors if isinstance(sensor.spec, Dvl)]
+    if tag in places.UUV_DVL_PLUGIN.unsupported:
+        assert [note.what for note in after.notes].count(f"<plugin><{tag}>") == 1
+        assert others[0].spec == one.spec
+        return
+    if tag == "is_on":
+        assert others == []
+        (note,) = (note for note in after.notes if "is_on" in note.what)
+        assert note.reason == "is off at the start and tells nothing: there is nothing to switch it on"
+        return
+    (other,) = others
+    told = ("spec", "rate", "topic", "frame", "link")
+    assert [getattr(one, name) for name in told] != [getattr(other, name) for name in told]
+
+
+def test_the_list_of_the_uuv_simulators_elements_is_complete() -> None:
+    known = places.UUV_DVL_PLUGIN
+    beams = {f"{name}_{i}" for name in ("beam_link_name", "beam_topic") for i in range(4)}
+    assert UUV_CHANGES.keys() | beams == known.read | known.unsupported.keys()
+
+
+@pytest.mark.requirement("DVU-1")
+def test_the_plug_ins_own_defaults(load: Load, in_world: Text) -> None:
+    lacking: dict[str, str | None] = dict.fromkeys(
+        ("update_rate", "noise_sigma", "noise_amplitude", "enable_local_ned_frame")
+    )
+    found = the_dvl(load(in_world(uuv(lacking))))
+    assert (found.rate, found.frame) == (30.0, "base_ned")
+    assert sheet(found).bottom == Track()
+
+
+@pytest.mark.requirement("DVU-3", "DVU-5")
+@pytest.mark.parametrize("fidelity", ["physical", "classic"])
+@pytest.mark.parametrize(("ned", "velocity"), [("false", (0.5, -1.0, 0.25)), ("true", (0.5, 1.0, -0.25))])
+def test_velocity_and_altitude_over_a_level_bed(
+    load: Load, in_world: Text, fidelity: str, ned: str, velocity: tuple[float, float, float]
+) -> None:
+    """A link that looks north, 10 m down over a bed at 30 m; classic has the mean of the slant ranges for altitude."""
+    change = {"enable_local_ned_frame": ned, "noise_amplitude": "0"}
+    world = load(in_world(uuv(change) + BED), fidelity=fidelity)
+    found = the_dvl(world)
+    assert found.frame == ("base_ned" if ned == "true" else "base")
+    run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(math.pi / 2.0, (1.0, 0.5, 0.25))})
+    reading = run[found.name]
+    np.testing.assert_allclose(reading["velocity"][-1], velocity, atol=1e-12)
+    np.testing.assert_allclose(reading["beam_range"][-1].mean(), np.mean(reading["beam_range"][-1]))
+    if fidelity == "classic":
+        np.testing.assert_allclose(reading["velocity_covariance"][-1], 0.004**2 * np.eye(3), rtol=1e-12)
+        assert reading["altitude"][-1] == pytest.approx(np.mean(reading["beam_range"][-1]), rel=1e-12)
+        height = 19.5 + 0.25 * reading.time[-1]
+        steepest = math.cos(TILT - 0.03) * math.cos(0.0)  # the best of a 3 x 3 fan, whichever way it is laid
+        assert reading.truth["altitude"][-1] == pytest.approx(height / steepest, rel=2e-3)
+
+
+@pytest.mark.requirement("DVU-1", "DVU-2")
+@pytest.mark.parametrize(
+    ("change", "named", "figures"),
+    [
+        ("<min>0.7=><min>1", "limits", (1.0, 90.0)),
+        ("<max>90=><max>50", "limits", (0.7, 50.0)),
+        ("<gaussianNoise>0.005=><gaussianNoise>0.1", "noise", (0.7, 90.0)),
+        ("ultrasound=>infrared", "sound", (0.7, 90.0)),
+        ("<ray>=><ray><navsense:own_hull>true</navsense:own_hull>", "own_hull", (0.7, 90.0)),
+    ],
+)
+def test_beams_that_differ(load: Load, in_world: Text, change: str, named: str, figures: tuple[float, float]) -> None:
+    world = load(in_world(uuv(third=change)))
+    spec = sheet(the_dvl(world))
+    assert (spec.minimum_range, spec.maximum_range) == figures
+    assert spec.range == Noise(stddev=0.005, precision=0.01)
+    (told,) = (reason for what, reason in warnings(world) if what == "<plugin>: auv::base::dvl_plugin")
+    assert told.startswith(f"the range sensors of its beams differ in {named}: ")
+
+
+def test_beams_of_another_rate(load: Load, in_world: Text) -> None:
+    world = load(in_world(uuv({"update_rate": "10"})))
+    reason = "differs from that of its range sensors, 7, 7, 7, 7 Hz: beams are heard at the rate of the plug-in"
+    assert ("<plugin><update_rate>: 10", reason) in warnings(world)
+
+
+@pytest.mark.requirement("DVU-1", "SDF-2")
+@pytest.mark.parametrize(
+    ("change", "third", "line", "problem"),
+    [
+        ({"link_name": None}, "", 3, "<plugin><link_name>: missing; must be given"),
+        ({"robot_namespace": None}, "", 3, "<plugin><robot_namespace>: missing; must be given"),
+        ({"sensor_topic": None}, "", 3, "<plugin><sensor_topic>: missing; must be given"),
+        ({"link_name": "keel"}, "", 5, "<plugin><link_name>: keel; must be one of base, sonar0"),
+        ({"beam_link_name_2": None}, "", 3, "<plugin><beam_link_name_2>: missing; must be given"),
+        ({"beam_topic_1": None}, "", 3, "<plugin><beam_topic_1>: missing; must be given"),
+        (
+            {"beam_link_name_2": "base"},
+            "",
+            15,
+            "<plugin><beam_link_name_2>: base; must be a link with a range sensor, one of sonar0, sonar1, sonar2, son",
+        ),
+        (
+            {"beam_topic_3": "sonar3"},
+            "",
+            20,
+            "<plugin><beam_topic_3>: /dvl/sonar3; must be the topic of the range sensor on sonar3: /dvl/dvl_sonar3",
+        ),
+        ({"noise_sigma": "-1"}, "", 8, "<plugin><noise_sigma>: -1; must be >= 0"),
+        ({"is_on": "maybe"}, "", 21, "<plugin><is_on>: maybe; must be true, false"),
+        ({"beam_link": "x"}, "", 21, "<plugin><beam_link>; is unknown here; did you mean beam_link_name_3?"),
+        ({"sensor_topic": "dvl_sonar0"}, "", 3, "<plugin>: /dvl/dvl_sonar0; is taken by auv::sonar0::dvl_sonar0"),
+        (
+            {f"beam_link_name_{i}": "sonar0" for i in range(4)} | {f"beam_topic_{i}": "dvl_sonar0" for i in range(4)},
+            "",
+            3,
+            "<plugin> axes of the beams: ",
+        ),
+        ({}, "<min>0.7=><min>95", 31, "<ray> maximum_range (m): 90"),
+    ],
+)
+def test_what_the_uuv_simulators_cannot_be(
+    refused: Refused, in_world: Text, change: dict[str, str | None], third: str, line: int, problem: str
+) -> None:
+    (found,) = refused(in_world(uuv(dict(change), third)))
+    assert found.startswith(f"dive.sdf:{line} {problem}")
+
+
+# real files
+
+
+def robots(document: str) -> dict[str, str]:
+    """Return the document's two robots, the UUV Simulator's with its four beams."""
+    physical = re.findall(r"<!-- DVL physical.*?</gazebo>", document, flags=re.DOTALL)
+    (beam,) = re.findall(r"<!-- Individual sonar beam link.*?</gazebo>", document, flags=re.DOTALL)
+    turns = [("-0.52", "0"), ("0", "0.52"), ("0.52", "0"), ("0", "-0.52")]
+    beams = [
+        beam.replace("0 -0.52 0.0", f"0 {pitch} {yaw}").replace("sonar0", f"sonar{i}")
+        for i, (pitch, yaw) in enumerate(turns)
+    ]
+    head, end = '<robot name="auv">\n<link name="robot_link"/>', "</robot>\n"
+    return {
+        "uuv": "\n".join([head, physical[0], *beams, end]),
+        "dsros": "\n".join([head, physical[1], end]),
+    }
+
+
+TABLES = {
+    "uuv": {
+        "/dvl/dvl/state": "std_msgs/msg/Bool",
+        "/dvl/dvl": "uuv_sensor_ros_plugins_msgs/msg/DVL",
+        "/dvl/dvl_twist": "geometry_msgs/msg/TwistWithCovarianceStamped",
+        **{f"/dvl/dvl_sonar{i}": "sensor_msgs/msg/Range" for i in range(4)},
+    },
+    "dsros": {
+        "/dvl/dvl": "ds_sensor_msgs/msg/Dvl",
+        "/dvl/ranges": "ds_sensor_msgs/msg/Ranges3D",
+        "/dvl/dvl_cloud": "sensor_msgs/msg/PointCloud",
+    },
+}
+"""The document's tables of topics and messages."""
+
+
+@pytest.fixture(scope="module")
+def document(shared_data: Path) -> str:
+    """Return the text that describes both DVLs, with an example of each in URDF."""
+    found = sorted((shared_data.parent / "seeds").glob("002_*"))
+    if not found:
+        pytest.skip("needs the documents beside ../shared/data")
+    return found[0].read_text(encoding="utf-8")
+
+
+@pytest.mark.requirement("DVU-1", "DVU-4", "DVW-1", "DVW-5", "SDF-2")
+@pytest.mark.parametrize("fidelity", ["physical", "classic"])
+@pytest.mark.parametrize("dialect", TABLES)
+def test_the_documents_examples(document: str, tmp_path: Path, dialect: str, fidelity: str) -> None:
+    """Over a bed 20 m down the robot goes ahead at 1 m/s: recorded is all that the document lists, and it is right."""
+    (tmp_path / "auv.urdf").write_text(robots(document)[dialect], encoding="utf-8")
+    (tmp_path / "sea.sdf").write_text(
+        f"<sdf version='1.9'><world name='sea'><include><uri>auv.urdf</uri></include>{BED}</world></sdf>",
+        encoding="utf-8",
+    )
+    world = sdf.load(tmp_path / "sea.sdf", fidelity=fidelity)
+    found = the_dvl(world)
+    assert (found.topic, found.rate, sheet(found).dialect.value) == ("/dvl/dvl", 7.0, dialect)
+    assert not any("not simulated yet" in note.reason for note in world.notes)
+    run = ns.simulate(world, 20.0, seed=4, motion={"auv": moved(0.0, (1.0, 0.0, 0.0))})
+    run.save(tmp_path / "dive.mcap")
+    with (tmp_path / "dive.mcap").open("rb") as stream:
+        summary = make_reader(stream).get_summary()
+    assert summary is not None
+    assert summary.statistics is not None
+    counts = summary.statistics.channel_message_counts
+    recorded = {channel.topic: channel for channel in summary.channels.values()}
+    for topic, kind in TABLES[dialect].items():
+        assert summary.schemas[recorded[topic].schema_id].name == kind
+        assert counts[recorded[topic].id] >= 139
+    # 140 readings of 0.005 m/s a beam, at most 2 / sqrt(3) times that each axis; false alarms 1e-6
+    velocity = run[found.name]["velocity"][2:]
+    slack = 5.2 * 2.0 * 0.005 / math.sqrt(velocity.shape[0])
+    np.testing.assert_allclose(velocity.mean(axis=0), (1.0, 0.0, 0.0), atol=slack)
+    assert np.isfinite(run[found.name]["altitude"][2:]).all()
+
+
+FILES = {
+    "nortek_dvl1000_300": (25.0, 3.0, 0.2, 75.0, 8.0, 0.015, {"frameName: dvl1000_link"}),
+    "nortek_dvl500_300": (25.0, 3.0, 0.3, 200.0, 8.0, 0.015, {"frameName: dvl1000_link"}),
+    "nortek_dvl500_6000": (25.0, 3.0, 0.3, 200.0, 8.0, 0.015, {"frameName: dvl500_link"}),
+    "teledyne_explorer1000": (30.0, 2.2, 0.5, 81.0, 10.0, 0.048, {"frameName: explorer_link", "updateRateHZ: 12.0"}),
+    "teledyne_whn_dsl": (
+        30.0,
+        4.0,
+        0.7,
+        90.0,
+        7.0,
+        0.0075,
+        {"frameName: dvl_base_link", "pointcloudFrame: dvl_base_link"},
+    ),
+}
+"""DAVE's models: angle, width (deg), limits (m), rate (Hz), water's deviation (m/s), and what does not fit together."""
+
+
+@pytest.mark.requirement("DVW-1", "SDF-1")
+@pytest.mark.parametrize("file", FILES)
+def test_daves_models(shared_data: Path, file: str) -> None:
+    angle, width, least, most, rate, through, told = FILES[file]
+    world = sdf.load(shared_data / "dave" / f"{file}.sdf")
+    (found,) = world.sensors
+    spec = sheet(found)
+    assert (spec.minimum_range, spec.maximum_range, found.rate) == (least, most, rate)
+    assert spec.water.noise.stddev == through
+    assert spec.range.stddev == 0.1
+    assert spec.water_mode is Mode.FALLBACK
+    assert all(beam.shape == Cone(math.radians(width), 1) for beam in spec.beams.beams)
+    assert [abs(z) for z in spec.beams.axes[:, 2]] == pytest.approx([math.cos(math.radians(angle))] * 4)
+    current = "ocean_current_topic: hydrodynamics/current_velocity"
+    said = {what.removeprefix("<plugin><").replace(">", "") for what, _ in warnings(world)}
+    assert said == told | {current}
+    assert any(note.what == "<plugin><waterTrackBins>" for note in world.notes)
+
+
+@pytest.mark.requirement("DVU-1", "DVW-1", "SDF-2")
+@needs_xacro
+def test_macros_of_dave_and_woods_hole(shared_data: Path, tmp_path: Path) -> None:
+    """Four files of macros in one robot: all four are DVLs, and say how they look at the bed."""
+    dave, woods_hole_s = shared_data / "dave", shared_data / "ds_sim"
+    (tmp_path / "auv.urdf.xacro").write_text(
+        f"""<robot xmlns:xacro="http://www.ros.org/wiki/xacro" name="auv">
+<xacro:include filename="{dave / "teledyne_whn_dsl_description__teledyne_whn.xacro"}"/>
+<xacro:include filename="{dave / "nortek_dvl1000_300_uuvsim_description__nortek_dvl1000_300.xacro"}"/>
+<xacro:include filename="{woods_hole_s / "rdi300_sim.xacro"}"/>
+<xacro:include filename="{woods_hole_s / "nortek1000_sim.xacro"}"/>
+<link name="base"/>
+<xacro:teledyne_whn_macro name="whn" xyz="0 0 0.1" namespace="whn" dvl_topic="dvl" ranges_topic="r" robot_link="base"
+  joint_xyz="1.5 0 -0.5"/>
+<xacro:nortek_dvl1000_300_enu_macro namespace="nortek" parent_link="base">
+  <origin xyz="-1 0 -0.5" rpy="0 ${{pi / 2}} 0"/></xacro:nortek_dvl1000_300_enu_macro>
+<xacro:rdi_workhorse_300_sim name="rdi" parent_link="base" xyz="0 0 0" rpy="0 0 0" robot_namespace="rdi" dvl_topic="b"
+  ranges_topic="c"/>
+<xacro:nortek1000_sim name="n1000" parent_link="base" xyz="0 0 0" rpy="${{pi}} 0 0" robot_namespace="n" dvl_topic="b"
+  ranges_topic="c"/>
+</robot>
+""",
+        encoding="utf-8",
+    )
+    (tmp_path / "sea.sdf").write_text(
+        f"<sdf version='1.9'><world name='sea'><include><uri>auv.urdf.xacro</uri></include>{BED}</world></sdf>",
+        encoding="utf-8",
+    )
+    world = sdf.load(tmp_path / "sea.sdf")
+    found = {sensor.topic: sensor for sensor in world.sensors if isinstance(sensor.spec, Dvl)}
+    assert {topic: sensor.rate for topic, sensor in found.items()} == {
+        "/whn/dvl": 7.0,
+        "/rdi/b": 2.0,
+        "/n/b": 5.0,
+        "/nortek/dvl": 8.0,
+    }
+    assert [sheet(found[topic]).dialect.value for topic in ("/whn/dvl", "/nortek/dvl")] == ["dsros", "uuv"]
+    assert sheet(found["/whn/dvl"]).names.pointcloud_pose.position == pytest.approx((1.5, 0.0, -0.6))
+    run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(0.3, (0.3, 0.2, 0.0))})
+    for sensor in found.values():
+        truth = run[sensor.name].truth
+        assert np.isfinite(truth["beam_range"][-1]).all(), sensor.name
+    what = {text for text, _ in warnings(world)}
+    assert "<plugin><frameName>: rdi_link" in what
+    assert "<plugin><frameName>: n1000_link" in what

@@ -1,0 +1,496 @@
+"""Worlds without the models, meshes and heightmaps that are not on this machine: what is left stands where it stood."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense import sdf
+from navsense.errors import SdfError
+from navsense.sdf.search import VARIABLES
+from navsense.world import Note, World
+
+pytestmark = pytest.mark.requirement("SDF-1")
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+BASE = '<link name="base"/>'
+
+
+@pytest.fixture(autouse=True)
+def no_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the folders of models out of the environment."""
+    for variable in VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+
+
+def include(uri: str, inside: str = "", attributes: str = "") -> str:
+    return f"<include{attributes}><uri>{uri}</uri>{inside}</include>"
+
+
+def named(name: str) -> str:
+    """Return an include of what is not there, under a name."""
+    return include("model://lost", f"<name>{name}</name>")
+
+
+MERGED = include("model://lost", "", ' merge="true"')
+UNNAMED = include("model://lost")
+
+
+def model(name: str, *body: str, attributes: str = "") -> str:
+    return f'<model name="{name}"{attributes}>' + "".join(body) + "</model>"
+
+
+def warnings(world: World) -> list[Note]:
+    return [note for note in world.notes if note.kind == "warning"]
+
+
+# other projects' worlds
+
+
+FUEL = "https://fuel.gazebosim.org/1.0/accurrent/models/MBARI Tethys LRAUV"
+DAVE = ("model://ned_frame", "model://ocean", "model://sand_heightmap")
+BED = ("horizontal_plane", "sea_bottom")
+
+WORLDS = {
+    "dave/dave_ocean_waves_dvl_current_profiling.world": ((*DAVE, "model://teledyne_whn_dsl"), (63, 69, 75, 81), ()),
+    "dave/dave_ocean_waves_transient_current.world": (DAVE, (62, 68, 74), ()),
+    "gz-sim/dvl_world.sdf": ((FUEL,), (140,), BED),
+    "gz-sim/flat_seabed.sdf": ((FUEL,), (101,), BED),
+}
+"""File: what it includes that is not there, on which lines, and the models that are left."""
+
+
+@pytest.mark.parametrize("file", WORLDS)
+def test_real_worlds(shared_data: Path, file: str) -> None:
+    uris, lines, models = WORLDS[file]
+    path = shared_data / file
+    with pytest.raises(SdfError) as caught:
+        sdf.load(path)
+    refused = {problem.where.line for problem in caught.value.problems if problem.where}
+    assert set(lines) <= refused
+    world = sdf.load(path, missing="listed")
+    left_out = [note for note in warnings(world) if note.what.startswith("<include><uri>")]
+    assert [note.what for note in left_out] == [f"<include><uri>: {uri}" for uri in uris]
+    assert [(note.where.path, note.where.line) for note in left_out if note.where] == [(str(path), n) for n in lines]
+    assert all("left out, with all that it would bring" in note.reason for note in left_out)
+    assert tuple(model.name for model in world.models) == models
+    if "gz-sim" in file:
+        assert world.environment.current is None  # neither file has one
+        (params,) = (note for note in world.notes if note.what == "<include><experimental:params>")
+        assert (params.kind, params.reason) == ("unsupported", "changes what is left out")
+        assert [solid.name for solid in world.solids] == ["sea_bottom::link::collision"]
+
+
+@pytest.mark.requirement("CUR-2")
+@pytest.mark.parametrize("file", [file for file in WORLDS if file.startswith("dave")])
+def test_the_currents_of_real_worlds(shared_data: Path, tmp_path: Path, file: str) -> None:
+    """Between two depths the tide cancels, and what is left is the table's; what is recorded is the current."""
+    world = sdf.load(shared_data / file, missing="listed")
+    with (shared_data / "dave" / "transientOceanCurrentDatabase.csv").open(encoding="utf-8-sig") as lines:
+        table = list(csv.reader(lines))
+    north, east, depth = np.array([row[:3] for row in table[3:]], dtype=float).T
+    assert world.environment.current is not None
+    time = np.array([0.0, 5000.0, 40000.0])
+    for shallow, deep in ((10.0, 80.0), (15.0, 110.0)):
+        found = [world.environment.current.at(np.tile([0.0, 0.0, -z], (3, 1)), time) for z in (shallow, deep)]
+        expected = [np.interp(shallow, depth, part) - np.interp(deep, depth, part) for part in (east, north)]
+        np.testing.assert_allclose(found[0] - found[1], np.tile([*expected, 0.0], (3, 1)), atol=1e-12)
+        assert np.ptp(found[0], axis=0)[0] > 0.1  # the tide turns
+    out = tmp_path / "out.mcap"
+    ns.record(world, out, duration=1.0, seed=1)
+    from navsense.sinks.info import info
+
+    assert {entry.name: entry.count for entry in info(str(out)).entries} == {world.current_topic.topic: 20}
+
+
+# what is left out, and what is not
+
+
+def test_by_default_all_are_named(load: Load, refused: Refused, in_world: Text) -> None:
+    text = in_world(f"{named('a')}\n{include('far/b.sdf')}\n{include('http://x/y')}")
+    for options in ({}, {"missing": "refused"}):
+        lines = refused(text, **options)
+        assert [line.split()[0] for line in lines] == ["dive.sdf:3", "dive.sdf:4", "dive.sdf:5"]
+    with pytest.raises(SdfError, match="missing: ignored; must be one of refused, listed"):
+        load(text, missing="ignored")
+
+
+def test_a_missing_include_anywhere(load: Load, in_world: Text, tmp_path: Path) -> None:
+    """In the world, in a model, in an included file, merged; each named where it stands, once."""
+    inner = model("inner", BASE, f"\n{UNNAMED}")
+    (tmp_path / "inner.sdf").write_text(f'<sdf version="1.9">{inner}</sdf>', encoding="utf-8")
+    twice = include("inner.sdf") + include("inner.sdf", "<name>again</name><pose>0 0 3 0 0 0</pose>")
+    outer = model("outer", f"<pose>1 0 0 0 0 0</pose>{BASE}\n{MERGED}")
+    world = load(in_world(f"{UNNAMED}\n{outer}\n{twice}"), missing="listed")
+    assert {one.name: one.pose.position for one in world.models} == {
+        "outer": (1.0, 0.0, 0.0),
+        "inner": (0.0, 0.0, 0.0),
+        "again": (0.0, 0.0, 3.0),
+    }
+    places = [(Path(note.where.path).name, note.where.line) for note in warnings(world) if note.where]
+    assert places == [("dive.sdf", 3), ("dive.sdf", 5), ("inner.sdf", 2)]
+
+
+def test_a_world_of_one_model(tmp_path: Path) -> None:
+    path = tmp_path / "auv.sdf"
+    path.write_text(f'<sdf version="1.9">\n{model("auv", BASE, UNNAMED)}</sdf>', encoding="utf-8")
+    world = sdf.load(path, missing="listed")
+    assert [one.name for one in world.models] == ["auv"]
+    assert [note.where.line for note in warnings(world) if note.where] == [2]
+
+
+@pytest.mark.parametrize(
+    ("element", "problem"),
+    [
+        (include("dive.sdf"), "<include><uri>: dive.sdf; must not include itself"),
+        (include("fuel://x"), "<include><uri>: fuel://x; must be a file"),
+        (include(""), "<include><uri>: empty; must not be empty"),
+        (include("folder"), "<include><uri>: folder; is a folder without model.config"),
+        (include("broken.sdf"), "XML"),
+        (include("model://lost", "<scale>1</scale>"), "<include><scale>; is unknown here"),
+        (include("model://lost", "", ' merge="maybe"'), "<include merge>: maybe; must be true, false, 1 or 0"),
+        (include("good.sdf", "<experimental:params/>"), "<experimental:params> in <include>; changes what is included"),
+        (include("model://lost", "<name/>"), "<include><name>: empty; must not be empty"),
+        (include("model://lost", "<name>a::b</name>"), "<name>: a::b; must not contain"),
+        ("<include/>", "<include><uri>: missing"),
+    ],
+)
+def test_what_is_wrong_stays_wrong(
+    refused: Refused, in_world: Text, tmp_path: Path, element: str, problem: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "broken.sdf").write_text("<sdf", encoding="utf-8")
+    (tmp_path / "good.sdf").write_text(f'<sdf version="1.9">{model("auv", BASE)}</sdf>', encoding="utf-8")
+    assert problem in refused(in_world(element), missing="listed")[0]
+
+
+# names in what is left out
+
+
+def sensor(inside: str) -> str:
+    return model("m", f'<link name="l"><sensor name="imu" type="imu">{inside}</sensor></link>')
+
+
+REFERENCES = {
+    "pose of a model": model("m", '<pose relative_to="{0}"/>', BASE),
+    "pose of an include": include("good.sdf", '<pose relative_to="{0}::base"/>'),
+    "frame": '<frame name="f" attached_to="{0}::base"/>',
+    "pose of a frame": '<frame name="f"><pose relative_to="{0}"/></frame>',
+    "dipole": '<navsense:dipole><pose relative_to="{0}"/><moment>0 0 1</moment></navsense:dipole>',
+    "pose of a link": model("m", "{1}", '<link name="l"><pose relative_to="{0}::base"/></link>'),
+    "pose of a sensor": model(
+        "m", '{1}<link name="l"><sensor name="i" type="imu"><pose relative_to="{0}"/></sensor></link>'
+    ),
+    "pose of a surface": model(
+        "m",
+        '{1}<link name="l"><collision name="c"><pose relative_to="{0}"/>'
+        "<geometry><plane/></geometry></collision></link>",
+    ),
+    "canonical link": model("m", BASE, "{1}", attributes=' canonical_link="{0}::base"'),
+    "placement": model("m", BASE, "{1}", attributes=' placement_frame="{0}"'),
+    "axis": model(
+        "m",
+        '{1}<link name="a"/><link name="b"/><joint name="j" type="revolute"><parent>a</parent><child>b</child>'
+        '<axis><xyz expressed_in="{0}">0 0 1</xyz></axis></joint>',
+    ),
+}
+"""What refers to {0}, which {1} would bring into the model; into the world it is brought before."""
+
+
+@pytest.mark.parametrize("case", REFERENCES)
+@pytest.mark.parametrize("known", [True, False])
+def test_a_reference_is_an_error(refused: Refused, in_world: Text, tmp_path: Path, case: str, known: bool) -> None:
+    """Never a pose of something else; the error says where the include is that may have brought the name."""
+    (tmp_path / "good.sdf").write_text(f'<sdf version="1.9">{model("auv", BASE)}</sdf>', encoding="utf-8")
+    lost = named("ship") if known else UNNAMED
+    lines = refused(in_world(f"{lost}\n" + REFERENCES[case].format("ship", lost)), missing="listed")
+    assert len(lines) == 1
+    assert lines[0].startswith("dive.sdf:4 ")
+    assert "it may be in model://lost, left out on " in lines[0]
+
+
+def test_a_merged_include_may_bring_any_name(refused: Refused, in_world: Text) -> None:
+    text = in_world(model("m", MERGED, BASE, '<frame name="f" attached_to="mast"/>'))
+    (line,) = refused(text.replace('name="m"', 'name="m" canonical_link="base"'), missing="listed")
+    assert "<frame attached_to>: mast; must name a link, joint, frame or model in model 'm'" in line
+    assert "it may be in model://lost, left out on " in line
+
+
+@pytest.mark.parametrize("name", ["shop", "world", "m::x", "other::ship"])
+def test_other_names_are_told_as_ever(refused: Refused, in_world: Text, name: str) -> None:
+    """What is left out has a name of its own: a name that is not it is no more than a mistake."""
+    frame = model("m", BASE, f'<frame name="f" attached_to="{name}"/>') if name == "world" else ""
+    frame = frame or model("m", BASE) + f'<frame name="f" attached_to="{name}"/>'
+    (line,) = refused(in_world(f"{named('ship')}\n{frame}"), missing="listed")
+    assert "may be in" not in line
+    assert f"<frame attached_to>: {name}; must name a link, joint, frame or model in" in line
+
+
+def test_the_world_is_in_no_include(load: Load, refused: Refused, in_world: Text) -> None:
+    """A name of SDF's own is never one that an include may have brought: a joint to the world stays."""
+    frame = '<frame name="f" attached_to="world"/>'
+    (line,) = refused(in_world(model("m", BASE, UNNAMED, frame)), missing="listed")
+    assert line.endswith("a pose in a model cannot refer to the world")
+    joint = JOINT.format("world", "base")
+    (note,) = warnings(load(in_world(model("m", BASE, UNNAMED, joint)), missing="listed"))
+    assert note.what == "<include><uri>: model://lost"
+
+
+def test_changes_of_what_is_left_out(load: Load, in_world: Text) -> None:
+    params = (
+        '<experimental:params><sensor element_id="base" action="add" name="dvl" type="custom"/></experimental:params>'
+    )
+    notes = load(in_world(include("model://lost", params)), missing="listed").notes
+    assert [(note.kind, note.what) for note in notes] == [
+        ("warning", "<include><uri>: model://lost"),
+        ("unsupported", "<include><experimental:params>"),
+    ]
+
+
+def test_a_plug_in_that_names_a_link_of_it(refused: Refused, in_world: Text) -> None:
+    plugin = (
+        '<plugin name="p" filename="libuuv_gazebo_ros_subsea_pressure_plugin.so">'
+        "<link_name>pressure_link</link_name></plugin>"
+    )
+    (line,) = refused(in_world(model("auv", BASE, MERGED, plugin)), missing="listed")
+    assert "<plugin><link_name>: pressure_link; " in line
+
+
+JOINT = '<joint name="j" type="fixed"><parent>{}</parent><child>{}</child></joint>'
+
+
+@pytest.mark.parametrize("lost", [named("ship"), UNNAMED])
+@pytest.mark.parametrize("ends", [("a", "ship::base"), ("ship::base", "a"), ("world", "ship"), ("ship", "ship::base")])
+def test_joints_are_left_out_too(load: Load, in_world: Text, lost: str, ends: tuple[str, str]) -> None:
+    """A joint holds nothing together; what it would tie stands where it stood."""
+    body = lost + model("a", "<pose>1 2 3 0 0 0</pose>", BASE)
+    with_joint = load(in_world(f"{body}\n{JOINT.format(*ends)}"), missing="listed")
+    without = load(in_world(body), missing="listed")
+    assert with_joint.models == without.models
+    (note,) = (note for note in warnings(with_joint) if note.what.startswith("<joint"))
+    assert note.what == '<joint name="j">'
+    assert note.reason.startswith("left out: its <")
+    assert "may be in model://lost, left out on " in note.reason
+    assert note.where is not None
+    assert note.where.line == 4
+    assert not any("joints between models" in other.reason for other in with_joint.notes)
+
+
+def test_a_joint_in_a_model(load: Load, refused: Refused, in_world: Text) -> None:
+    joint = JOINT.format("base", "camera::link")
+    body = (BASE, '<link name="arm"><pose>0 0 1 0 0 0</pose></link>', named("camera"), joint)
+    (found,) = load(in_world(model("m", *body)), missing="listed").models
+    assert [(link.name, link.pose.position) for link in found.links] == [("m::base", (0, 0, 0)), ("m::arm", (0, 0, 1))]
+    placed = '<frame name="f"><pose relative_to="j">0 0 1 0 0 0</pose></frame>'
+    (line,) = refused(in_world(model("m", *body, placed)), missing="listed")
+    assert "<pose relative_to>: j; must name a link, joint, frame or model in model 'm'" in line
+    (line,) = refused(in_world(model("m", *body, JOINT.format("base", "arms").replace('"j"', '"k"'))), missing="listed")
+    assert "<child>: arms; must name a link" in line
+
+
+def test_a_joint_of_a_merged_model(load: Load, in_world: Text, tmp_path: Path) -> None:
+    part = model("part", '<link name="core"/>', named("camera"), JOINT.format("core", "camera::link"))
+    (tmp_path / "part.sdf").write_text(f'<sdf version="1.9">{part}</sdf>', encoding="utf-8")
+    clash = '<frame name="j"><pose>0 0 9 0 0 0</pose></frame>'
+    merged = include("part.sdf", "<pose>1 0 0 0 0 0</pose>", ' merge="true"')
+    world = load(in_world(model("m", BASE, merged)), missing="listed")
+    assert [link.pose.position for link in world.models[0].links] == [(0, 0, 0), (1, 0, 0)]
+    assert [note.what for note in warnings(world)] == ["<include><uri>: model://lost", '<joint name="j">']
+    with pytest.raises(SdfError, match="<frame name>: j; must be unique"):  # the joint's name is the file's still
+        load(in_world(model("m", BASE, merged, clash)), missing="listed")
+
+
+# the link that moves a model
+
+
+MOTION = (
+    '<navsense:motion><navsense:waypoint time="0">0 0 0 0 0 0</navsense:waypoint>'
+    '<navsense:waypoint time="5">1 0 0 0 0 0</navsense:waypoint></navsense:motion>'
+)
+MAST = '<link name="mast"><pose>0 0 7 0 0 0</pose></link>'
+INNER = model("inner", MAST)
+
+
+@pytest.mark.parametrize(
+    ("body", "link"),
+    [
+        ((MERGED, MAST), None),
+        ((MAST, MERGED), "m::mast"),
+        ((UNNAMED, MAST), "m::mast"),
+        ((UNNAMED, INNER), None),
+        ((INNER, UNNAMED), "m::inner::mast"),
+        ((INNER, MERGED), None),
+        ((model("inner", UNNAMED, model("deep", BASE)),), None),
+        ((model("inner", MERGED, MAST, attributes=' canonical_link="mast"'),), "m::inner::mast"),
+    ],
+)
+def test_a_link_that_may_be_another(
+    load: Load, refused: Refused, in_world: Text, body: tuple[str, ...], link: str | None
+) -> None:
+    """The first link is moved by the motion: where it may be in what is left out, the file must say which it is."""
+    text = in_world(model("m", *body, MOTION))
+    if link is not None:
+        (found,) = load(text, missing="listed").models
+        assert found.canonical_link == link
+        return
+    (line,) = refused(text, missing="listed")
+    assert "<model canonical_link>: missing; must be given: the first link may be one of the include left out" in line
+    said = "inner::mast" if INNER in body else "inner::deep::base" if "deep" in body[0] else "mast"
+    (found,) = load(text.replace('"m"', f'"m" canonical_link="{said}"'), missing="listed").models
+    assert found.canonical_link == f"m::{said}"
+    (still,) = load(in_world(model("m", "<static>1</static>", *body)), missing="listed").models
+    assert still.canonical_link == f"m::{said}"
+
+
+@pytest.mark.parametrize("body", [(UNNAMED,), (MERGED,), (model("inner", MERGED),), ("<static>1</static>", MERGED)])
+def test_a_model_of_which_no_link_is_left(load: Load, in_world: Text, body: tuple[str, ...]) -> None:
+    world = load(in_world(f"{model('m', *body)}\n{model('a', BASE)}"), missing="listed")
+    assert [one.name for one in world.models] == ["a"]
+    (note,) = (note for note in warnings(world) if note.what == "<model>: m")
+    assert note.reason == "left out too: all of its links are in what is left out"
+
+
+def test_a_model_without_any_link_is_an_error_still(refused: Refused, in_world: Text) -> None:
+    (line,) = refused(in_world(f"{UNNAMED}\n{model('m')}"), missing="listed")
+    assert line == "dive.sdf:4 <model name>: m; a model must have at least one link"
+
+
+def test_what_is_left_stands_where_it_stood(load: Load, in_world: Text, tmp_path: Path) -> None:
+    """The same world with and without a file: every model, link, sensor and surface of it that is left is the same."""
+    part = tmp_path / "part.sdf"
+    lost = model("part", '<link name="core"><pose>1 1 1 1 1 1</pose></link>', model("inside", BASE))
+    part.write_text(f'<sdf version="1.9">{lost}</sdf>', encoding="utf-8")
+    imu = '<sensor name="imu" type="imu"><pose>0 0 0.1 0 0 0.2</pose></sensor>'
+    surface = '<collision name="c"><pose>0 0 2 0 0 0</pose><geometry><box/></geometry></collision>'
+    text = in_world(
+        include("part.sdf", "<pose>3 0 0 0 0 0.5</pose>")
+        + '<frame name="dock"><pose>0 5 0 0 0.3 0</pose></frame>'
+        + model(
+            "auv",
+            '<pose relative_to="dock">0 0 -2 0 0 1</pose>',
+            f'<link name="base"><pose>0.5 0 0 0.1 0 0</pose>{imu}{surface}</link>',
+            include("part.sdf", "<name>arm</name><pose>0 0 3 0 0 0</pose>"),
+            include("part.sdf", "<name>skin</name>", ' merge="true"'),
+            '<link name="tail"><pose relative_to="base">-1 0 0 0 0 0.4</pose></link>',
+            JOINT.format("base", "arm::core"),
+            MOTION,
+        )
+    )
+    whole = load(text)
+    part.unlink()
+    rest = load(text, missing="listed")
+    assert [one.name for one in rest.models] == ["auv"]
+    (full,) = (one for one in whole.models if one.name == "auv")
+    (left,) = rest.models
+    assert {link.name for link in left.links} == {"auv::base", "auv::tail"}
+    assert set(left.links) < set(full.links)
+    assert (left.pose, left.canonical_link) == (full.pose, full.canonical_link)
+    assert [(one.name, one.pose) for one in rest.sensors] == [(one.name, one.pose) for one in whole.sensors]
+    assert [(one.name, one.pose) for one in rest.solids] == [(one.name, one.pose) for one in whole.solids]
+
+
+# meshes, heightmaps
+
+
+SONAR = (
+    '<sensor name="sonar" type="ray"><pose>0 0 0 0 1.5707963267948966 0</pose><update_rate>10</update_rate>'
+    "<ray><scan><horizontal><samples>1</samples><min_angle>0</min_angle><max_angle>0</max_angle></horizontal></scan>"
+    "<range><min>0.1</min><max>50</max></range></ray></sensor>"
+)
+
+
+@pytest.mark.requirement("DVU-2")
+@pytest.mark.parametrize(
+    ("tag", "uri"),
+    [
+        ("mesh", "model://reef/rock.stl"),
+        ("heightmap", "bed.png"),
+        ("mesh", "https://fuel.gazebosim.org/1.0/o/rock.stl"),
+    ],
+)
+@pytest.mark.parametrize("casting", [True, False])
+def test_surfaces(load: Load, refused: Refused, in_world: Text, tag: str, uri: str, casting: bool) -> None:
+    """Rays go on to what is behind; a file that no ray needs is named too."""
+    shape = f"<{tag}><uri>{uri}</uri></{tag}>"
+    auv = model("auv", f'<link name="base">{SONAR if casting else ""}</link>')
+    bed = (
+        f'<collision name="rock"><geometry>{shape}</geometry></collision>\n'
+        '<collision name="floor"><pose>0 0 -20 0 0 0</pose><geometry><plane/></geometry></collision>'
+    )
+    text = in_world(f"{auv}\n" + model("bed", f'<static>1</static><link name="l">{bed}</link>'))
+    if casting:
+        (line,) = refused(text)
+        assert line.startswith(f"dive.sdf:4 <{tag}><uri>: {uri}; ")
+    else:
+        (note,) = (note for note in load(text).notes if note.what == f"<{tag}><uri>: {uri}")
+        assert "no sensor's rays may meet it" in note.reason
+    world = load(text, missing="listed")
+    assert [solid.name for solid in world.solids] == ["bed::l::floor"]
+    (note,) = warnings(world)
+    assert note.what == f"<{tag}><uri>: {uri}"
+    assert "left out: rays go through where it would be" in note.reason
+    assert note.where is not None
+    assert note.where.line == 4
+    if casting:
+        reading = ns.simulate(world, 0.3, seed=1)["auv::base::sonar"]
+        np.testing.assert_allclose(reading["range"], 20.0, rtol=1e-12)
+
+
+@pytest.mark.requirement("DVU-2")
+def test_a_surface_that_is_wrong_stays_wrong(refused: Refused, in_world: Text, tmp_path: Path) -> None:
+    (tmp_path / "reef").mkdir()
+    auv = model("auv", f'<link name="base">{SONAR}</link>')
+    for uri, problem in (("reef", "is a folder"), ("ftp://x", "must be a file"), ("", "must not be empty")):
+        shape = f'<collision name="c"><geometry><mesh><uri>{uri}</uri></mesh></geometry></collision>'
+        (line,) = refused(in_world(auv + model("bed", f'<link name="l">{shape}</link>')), missing="listed")
+        assert problem in line
+
+
+# currents that an include speaks of
+
+
+PRELOAD = (
+    '<plugin filename="gz-sim-environment-preload-system" name="e"><data>table.csv</data>'
+    "<dimensions><time>t</time><space><x>x</x><y>y</y><z>z</z></space></dimensions></plugin>"
+)
+HYDRO = '<plugin filename="gz-sim-hydrodynamics-system" name="h">{}</plugin>'
+
+
+@pytest.mark.requirement("CUR-2")
+def test_currents_stay(load: Load, in_world: Text, tmp_path: Path) -> None:
+    """What the left-out vehicle's plug-ins say of the water, the water still does."""
+    rows = [f"{t},{x},{y},{z},0.25,-0.5" for t in (0, 9) for x in (-9, 9) for y in (-9, 9) for z in (-9, 9)]
+    (tmp_path / "table.csv").write_text("\n".join(["t,x,y,z,east,north", *rows]) + "\n", encoding="utf-8")
+    lookup = "<lookup_current_x>east</lookup_current_x><lookup_current_y>north</lookup_current_y>"
+    for text, expected in (
+        (PRELOAD + include(FUEL, HYDRO.format(lookup)), (0.25, -0.5, 0.0)),
+        (include(FUEL, HYDRO.format("<default_current>1 2 0</default_current>")), (1.0, 2.0, 0.0)),
+    ):
+        current = load(in_world(text), missing="listed").environment.current
+        assert current is not None
+        np.testing.assert_allclose(current.at(np.zeros((1, 3)), np.ones(1)), [expected], rtol=1e-12)
+
+
+@pytest.mark.requirement("CUR-2")
+def test_tables_of_currents_are_needed(refused: Refused, in_world: Text) -> None:
+    """A world without its current would be another world: its tables must be there."""
+    text = in_world('<navsense:current><stratified file="no.csv"/></navsense:current>')
+    (line,) = refused(text, missing="listed")
+    assert line.startswith("dive.sdf:3 <stratified file>: no.csv; is not found; looked for")
+
+
+def test_many_that_are_missing(load: Load, in_world: Text) -> None:
+    """Some thousands of includes and joints that hang on them: each looked up once, not each beside each."""
+    count = 3000
+    lost = "\n".join(named(f"ship{i}") for i in range(count))
+    joints = "\n".join(JOINT.format("a", f"ship{i}::l").replace('"j"', f'"j{i}"') for i in range(count))
+    world = load(in_world(f"{lost}\n{model('a', BASE)}\n{joints}"), missing="listed")
+    assert len(warnings(world)) == 2 * count

@@ -1,0 +1,113 @@
+"""What the command line says about how a world is read: arguments of xacro, and what is to be left out."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from navsense.cli import cli
+from navsense.errors import NavsenseError
+
+COMMANDS = ("check", "describe", "run")
+
+Ask = Callable[..., Result]
+
+needs_xacro = pytest.mark.skipif(importlib.util.find_spec("xacro") is None, reason="needs the extra xacro")
+
+ROBOT = """<robot xmlns:xacro="http://www.ros.org/wiki/xacro" name="auv">
+<xacro:arg name="rate" default="50"/> <xacro:arg name="prefix" default="main_"/>
+<link name="$(arg prefix)base"/>
+<gazebo reference="$(arg prefix)base"><sensor name="imu" type="imu"><update_rate>$(arg rate)</update_rate></sensor>
+</gazebo></robot>"""
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Ask:
+    """Return a function that gives a text to a command, under a name, and returns what became of it."""
+
+    def with_text(command: str, name: str, text: str, *options: str) -> Result:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        duration = ("--duration", "1") if command == "run" else ()
+        return CliRunner().invoke(cli, [command, str(path), *duration, *options])
+
+    return with_text
+
+
+def refusal(found: Result) -> str:
+    """Return what a command was ended with; `check` prints it, of the others `main` does."""
+    assert found.exit_code != 0
+    return str(found.exception) if isinstance(found.exception, NavsenseError) else found.output
+
+
+@needs_xacro
+@pytest.mark.requirement("SDF-2")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_arguments_of_xacro(ask: Ask, command: str) -> None:
+    """Each argument gets its value; a value may hold a `=` or be empty."""
+    found = ask(command, "auv.urdf.xacro", ROBOT, "--xacro", "rate=200", "--xacro", "prefix=left=")
+    assert found.exit_code == 0, found.output
+    if command != "check":
+        assert "auv::left=base::imu" in found.output
+        assert "200" in found.output
+    assert ask(command, "auv.urdf.xacro", ROBOT, "--xacro", "prefix=").exit_code == 0
+
+
+@needs_xacro
+@pytest.mark.requirement("SDF-2")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_arguments_in_an_included_robot(ask: Ask, tmp_path: Path, command: str) -> None:
+    (tmp_path / "auv.urdf.xacro").write_text(ROBOT, encoding="utf-8")
+    world = '<sdf version="1.9"><world name="w"><include><uri>auv.urdf.xacro</uri></include></world></sdf>'
+    found = ask(command, "dive.sdf", world, "--xacro", "prefix=deep_")
+    assert found.exit_code == 0, found.output
+    if command != "check":
+        assert "auv::deep_base::imu" in found.output
+
+
+@needs_xacro
+@pytest.mark.requirement("SDF-2")
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("rate",), "--xacro: rate; must be NAME=VALUE"),
+        (("=5",), "--xacro: =5; must be NAME=VALUE"),
+        (("",), "--xacro: ; must be NAME=VALUE"),
+        (("rate=5", "rate=6"), "--xacro: rate=6; names an argument that has its value already"),
+        (("rat=5",), "auv.urdf.xacro xacro argument: rat; must be one of the files' <xacro:arg>: prefix, rate"),
+        (("rate=fast",), "auv.urdf.xacro:4 <sensor><update_rate>: fast; must be a finite number"),
+    ],
+)
+def test_arguments_that_are_wrong(ask: Ask, command: str, options: tuple[str, ...], problem: str) -> None:
+    given = [part for option in options for part in ("--xacro", option)]
+    assert problem in refusal(ask(command, "auv.urdf.xacro", ROBOT, *given))
+
+
+@pytest.mark.requirement("SDF-2")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_arguments_of_a_file_that_has_none(ask: Ask, command: str) -> None:
+    robot = '<robot name="a"><link name="b"/></robot>'
+    found = ask(command, "plain.urdf", robot, "--xacro", "rate=5")
+    assert "xacro argument: rate; must be one of the files' <xacro:arg>: there is none" in refusal(found)
+
+
+@pytest.mark.requirement("SDF-1")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_world_without_what_is_missing(ask: Ask, command: str) -> None:
+    """By default an error; with the option a warning that names the file, the line and the URI."""
+    imu = '<model name="auv"><link name="base"><sensor name="imu" type="imu"/></link></model>'
+    lost = "<include><uri>model://reef</uri></include>\n<include><uri>https://fuel.org/1.0/o/models/X</uri></include>"
+    text = f'<sdf version="1.9">\n<world name="w">\n{lost}\n{imu}</world></sdf>'
+    assert "dive.sdf:3 <include><uri>: model://reef; is not found" in refusal(ask(command, "dive.sdf", text))
+    found = ask(command, "dive.sdf", text, "--without-missing")
+    assert found.exit_code == 0, found.output
+    assert "dive.sdf:3 <include><uri>: model://reef: is not found; looked for " in found.output
+    assert "dive.sdf:4 <include><uri>: https://fuel.org/1.0/o/models/X: is not on this machine; left" in found.output
+    assert "--path" in found.output
+    if command != "describe":
+        assert found.output.count("warning: ") == 2

@@ -1,0 +1,424 @@
+"""What beams hear of the bottom, held against closed forms, numerical derivatives and SciPy's quadrature."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import dblquad, quad
+
+from navsense.environment.base import Environment
+from navsense.environment.terrain.primitives import Box, Plane, Sphere
+from navsense.environment.terrain.scene import Body, Scene
+from navsense.environment.water import Water
+from navsense.motion.base import MotionBlock
+from navsense.motion.mounted import Mounted
+from navsense.motion.still import Still
+from navsense.motion.trajectory import waypoints
+from navsense.pose import IDENTITY, Pose, from_rpy, multiply, rotate
+from navsense.sensors import Cone
+from navsense.sensors._janus.beams import Beam, Beams, Weighting, janus
+from navsense.sensors._janus.echoes import SOUND_SPEED, Echoes, echoes, sound_speed, validity
+from navsense.typing import AnyArray, Vector
+
+THIRTY = math.radians(30.0)
+CROSS = tuple(math.radians(45.0 + 90.0 * k) for k in range(4))
+PLUS = tuple(math.radians(90.0 * k) for k in range(4))
+AT_0 = np.zeros(1)
+
+
+@dataclass(frozen=True)
+class Steady:
+    """A frame of constant velocity (m/s, world) and angular velocity (rad/s, its own): q(t) = q exp(omega t)."""
+
+    pose: Pose = IDENTITY
+    velocity: Vector = (0.0, 0.0, 0.0)
+    omega: Vector = (0.0, 0.0, 0.0)
+
+    @property
+    def end(self) -> float:
+        return math.inf
+
+    def posed(self, t: float) -> Pose:
+        rate = math.hypot(*self.omega)
+        half = 0.5 * rate * t
+        x, y, z = ((math.sin(half) * part / rate if rate else 0.0) for part in self.omega)
+        a, b, c = (p + v * t for p, v in zip(self.pose.position, self.velocity, strict=True))
+        return Pose((a, b, c), multiply(self.pose.rotation, (math.cos(half), x, y, z)))
+
+    def at(self, time: AnyArray) -> MotionBlock:
+        poses, rows = [self.posed(t) for t in time.tolist()], np.ones((time.shape[0], 1))
+        position, rotation = np.array([p.position for p in poses]), np.array([p.rotation for p in poses])
+        return MotionBlock(
+            position, rotation, rows * self.velocity, rows * self.omega, rows * np.zeros(3), rows * np.zeros(3)
+        )
+
+
+def ground(slope: float = 0.0, height: float = 0.0) -> Environment:
+    """Return a bottom that rises by `slope` towards x, and is `height` (m) high at x = 0."""
+    pose = Pose((0.0, 0.0, height), from_rpy(0.0, -math.atan(slope), 0.0))
+    return Environment(scene=Scene((Body("bed", Plane(), pose),)))
+
+
+def hear(
+    beams: Beams, motion: Any, surroundings: Environment, time: AnyArray = AT_0, *, reach: float = 500.0
+) -> Echoes:
+    return echoes(beams, motion, surroundings, time, reach, False)
+
+
+def axes_in_world(beams: Beams, pose: Pose) -> AnyArray:
+    return np.array([rotate(pose.rotation, beam.axis) for beam in beams.beams])
+
+
+@pytest.mark.requirement("DVW-2", "DVW-3", "GAP-6")
+@pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.0), (0.1, -0.2, 2.0)])
+@pytest.mark.parametrize("angle", [20.0, 30.0])
+def test_a_flat_bottom_and_slopes(slope: float, attitude: Vector, angle: float) -> None:
+    """A ray u from h above a plane of normal n meets it after (n . x) / -(n . u)."""
+    beams = janus(math.radians(angle), CROSS)
+    motion = Steady(Pose((3.0, -2.0, 40.0), from_rpy(*attitude)), (1.5, -0.7, 0.2))
+    found, axes = hear(beams, motion, ground(slope)), axes_in_world(beams, motion.pose)
+    normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
+    cosine = -axes @ normal
+    assert found.range[0] == pytest.approx(normal @ motion.pose.position / cosine, rel=1e-13)
+    assert found.incidence[0] == pytest.approx(cosine, rel=1e-13)
+    assert found.velocity[0] == pytest.approx(axes @ motion.velocity, rel=1e-13)
+
+
+@pytest.mark.requirement("DVU-2", "GAP-4")
+@pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, 1.0])
+def test_the_nearest_point_of_each_footprint(slope: float) -> None:
+    """The plane is nearest on the side of its normal: h / cos(angle - width / 2), where a ray lies just there."""
+    width, height = math.radians(4.0), 25.0
+    beams = janus(THIRTY, PLUS, width=width, rings=2)
+    found = hear(beams, Steady(Pose((0.0, 0.0, height)), (2.0, 0.5, 0.0)), ground(slope))
+    normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
+    angles = np.arccos(-np.array([beam.axis for beam in beams.beams]) @ normal)
+    level = height * normal[2]
+    for k, angle in enumerate(angles.tolist()):
+        true = level / math.cos(angle - 0.5 * width)
+        if slope == 0.0 or k % 2 == 0:  # the other two lie across the slope, between rays
+            assert found.range[0, k] == pytest.approx(true, rel=1e-12)
+            assert found.incidence[0, k] == pytest.approx(math.cos(angle - 0.5 * width), rel=1e-12)
+        else:
+            step = math.cos(math.pi / 12.0)  # half of what is between the outer twelve
+            least = math.cos(angle) * math.cos(0.5 * width) + math.sin(angle) * math.sin(0.5 * width) * step
+            assert true <= found.range[0, k] <= level / least
+    axes = np.array([beam.axis for beam in beams.beams])
+    assert found.velocity[0] == pytest.approx(axes @ (2.0, 0.5, 0.0), rel=1e-13)  # along axes, at any width
+
+
+@pytest.mark.requirement("DVW-2")
+def test_a_sphere() -> None:
+    """|o + r u - m| = R: r = b - sqrt(b^2 - c), b = u . (m - o), c = |m - o|^2 - R^2; the normal is from the middle."""
+    middle, radius = np.array([0.3, -0.4, -20.0]), 15.0
+    scene = Environment(scene=Scene((Body("ball", Sphere(radius), Pose((0.3, -0.4, -20.0))),)))
+    beams = janus(THIRTY, CROSS)
+    pose = Pose((0.0, 0.5, 1.0), from_rpy(0.05, 0.1, 0.7))
+    found, axes = hear(beams, Steady(pose, (0.0, 0.0, -1.0)), scene), axes_in_world(beams, pose)
+    towards = middle - pose.position
+    b, c = axes @ towards, towards @ towards - radius**2
+    ranges = b - np.sqrt(b * b - c)
+    normals = (ranges[:, None] * axes - towards) / radius
+    assert found.range[0] == pytest.approx(ranges, rel=1e-12)
+    assert found.incidence[0] == pytest.approx(-(normals * axes).sum(axis=1), rel=1e-12)
+    assert found.velocity[0] == pytest.approx(-axes[:, 2], rel=1e-12)
+
+
+def rate_of_distance(beams: Beams, motion: Steady, plate: Steady, ranges: AnyArray) -> list[float]:
+    """Return how fast (m/s) each transducer nears the very grain of the plate that it hears: a derivative in time."""
+
+    def grain(k: int) -> Callable[[float], float]:
+        beam, pose, other = beams.beams[k], motion.posed(0.0), plate.posed(0.0)
+        off = rotate(pose.rotation, beam.position)
+        hit = np.array(pose.position) + off + ranges[k] * np.array(rotate(pose.rotation, beam.axis))
+        w, x, y, z = other.rotation
+        local = rotate((w, -x, -y, -z), tuple((hit - other.position).tolist()))  # type: ignore[arg-type]
+
+        def distance(t: float) -> float:
+            here, there = motion.posed(t), plate.posed(t)
+            own = np.array(here.position) + rotate(here.rotation, beam.position)
+            return math.dist(own, np.array(there.position) + rotate(there.rotation, local))
+
+        return distance
+
+    h, found = 1e-3, []
+    for k in range(len(beams.beams)):
+        f = grain(k)
+        found.append(-(8.0 * (f(h) - f(-h)) - (f(2.0 * h) - f(-2.0 * h))) / (12.0 * h))
+    return found
+
+
+APART = replace(
+    janus(THIRTY, CROSS),
+    beams=tuple(
+        replace(beam, position=(0.2 * k - 0.1, 0.3 - 0.15 * k, 0.05 * k))
+        for k, beam in enumerate(janus(THIRTY, CROSS).beams)
+    ),
+)
+
+
+@pytest.mark.requirement("DVW-3", "GAP-4")
+@pytest.mark.parametrize(
+    ("motion", "plate"),
+    [
+        (Steady(Pose((0.0, 0.0, 9.0))), Steady(velocity=(0.4, -0.3, 0.1))),
+        (Steady(Pose((0.0, 0.0, 9.0))), Steady(Pose((1.0, 2.0, 0.0)), omega=(0.1, -0.2, 0.3))),
+        (Steady(Pose((0.0, 0.0, 9.0)), omega=(0.0, 0.0, 0.8)), Steady()),
+        (
+            Steady(Pose((0.5, 0.0, 9.0), from_rpy(0.1, 0.2, 0.3)), (1.0, 0.5, -0.2), (0.3, -0.1, 0.5)),
+            Steady(Pose((1.0, 2.0, 0.0), from_rpy(-0.2, 0.1, 1.0)), (-0.3, 0.2, 0.1), (0.1, 0.2, -0.4)),
+        ),
+    ],
+    ids=["moving plate", "turning plate", "yawing sensor", "all"],
+)
+def test_beam_velocity_is_the_rate_of_distance_to_what_is_hit(motion: Steady, plate: Steady) -> None:
+    scene = Environment(scene=Scene((Body("plate", Box((60.0, 60.0, 0.5)), IDENTITY, plate),)))
+    found = hear(APART, motion, scene)
+    assert found.velocity[0] == pytest.approx(rate_of_distance(APART, motion, plate, found.range[0]), abs=1e-9)
+    assert np.abs(found.velocity).max() > 0.04
+    thin = replace(APART, weighting=Weighting.PATTERN)  # of one ray, which is the axis
+    for one, other in zip(hear(thin, motion, scene), found, strict=True):
+        assert one == pytest.approx(other, rel=1e-12)
+
+
+@pytest.mark.requirement("DVW-3", "GAP-9")
+def test_a_yawing_vehicle_with_a_sensor_off_its_middle() -> None:
+    """At (x, y) off an axis that turns at w the sensor goes at w (-y, x)."""
+    beams = janus(THIRTY, PLUS)
+    carried = Mounted(Steady(Pose((0.0, 0.0, 20.0)), omega=(0.0, 0.0, 0.5)), Pose((1.5, 0.4, 0.0)))
+    found = hear(beams, carried, ground())
+    sine = math.sin(THIRTY)
+    assert found.velocity[0] == pytest.approx(0.5 * sine * np.array([-0.4, 1.5, 0.4, -1.5]), abs=1e-14)
+
+
+@pytest.mark.requirement("GAP-9")
+def test_the_water_surface_and_the_air() -> None:
+    """A sensor in the air hears nothing, nor does a beam from beyond the surface: a quay's wall above the water."""
+    up = janus(THIRTY, PLUS, down=(0.0, 0.0, 1.0))
+    roof = Body("roof", Plane(), Pose((0.0, 0.0, 5.0)))
+    dry = Environment(scene=Scene((roof, Body("bed", Plane(), Pose((0.0, 0.0, -30.0))))))
+    sea = replace(dry, water=Water(surface=2.0))
+    low, high = Still(Pose((0.0, 0.0, -3.0))), Still(Pose((0.0, 0.0, 2.5)))
+    for weighting in Weighting:
+        heard = partial(hear, replace(up, weighting=weighting))
+        assert heard(low, dry).range[0] == pytest.approx([8.0 / math.cos(THIRTY)] * 4)
+        assert all(np.isnan(part).all() for part in heard(low, sea))
+        assert heard(low, replace(sea, water=Water(surface=5.5))).range[0] == pytest.approx(
+            [8.0 / math.cos(THIRTY)] * 4
+        )
+        down = partial(hear, replace(janus(THIRTY, PLUS), weighting=weighting))
+        assert all(np.isnan(part).all() for part in down(high, sea))
+        assert down(low, sea).range[0] == pytest.approx([27.0 / math.cos(THIRTY)] * 4)
+        assert down(high, dry).range[0] == pytest.approx([32.5 / math.cos(THIRTY)] * 4)
+        assert all(np.isnan(part).all() for part in down(low, sea, reach=31.0))
+
+
+@pytest.mark.requirement("GAP-9")
+def test_its_own_hull_is_passed_by_unless_asked_for() -> None:
+    beams, still = janus(THIRTY, PLUS), Still(Pose((0.0, 0.0, 10.0)))
+    bed, hull = Body("bed", Plane()), Body("robot::hull::skin", Sphere(1.0), Pose((0.0, 0.0, 10.0)))
+    own = Environment(scene=Scene((bed, hull)), hull="robot")
+    far = 10.0 / math.cos(THIRTY)
+    assert echoes(beams, still, own, AT_0, 100.0, False).range[0] == pytest.approx([far] * 4)
+    assert echoes(beams, still, own, AT_0, 100.0, True).range[0] == pytest.approx([1.0] * 4)
+    assert echoes(beams, still, replace(own, hull="other"), AT_0, 100.0, False).range[0] == pytest.approx([1.0] * 4)
+    sound = np.full(1, 1500.0)
+    assert validity(beams, still, own, AT_0, 100.0, sound, False).listening[0] == pytest.approx(2.0 * far / 1500.0)
+    assert validity(beams, still, own, AT_0, 100.0, sound, True).listening[0] == pytest.approx(2.0 / 1500.0)
+
+
+# a pattern of sensitivity: the bias of terrain and absorption
+
+CASES = {
+    (30.0, 1.9, 0.15, 50.0): (-0.0643, -0.0248),
+    (30.0, 3.0, 0.07, 100.0): (-0.1536, -0.0618),
+    (22.5, 4.4, 0.4, 20.0): (-0.344, -0.1328),
+    (30.0, 4.0, 0.15, 50.0): (-0.2843, -0.1098),
+}
+"""Angle and half-power width (deg), absorption (dB/m), height (m) -> bias (%), with absorption and of terrain alone.
+
+Integrals of a pattern that is wide in the beam's vertical plane and has no width across it.
+"""
+
+
+def variance(width: float) -> float:
+    """Return that of the two-way pattern, rad^2, of half-power width (rad)."""
+    return (width / (2.0 * math.sqrt(2.0 * math.log(2.0)))) ** 2 / 2.0
+
+
+def closed_form(angle: float, width: float, absorption: float, height: float, planes: int) -> float:
+    """Return the share by which the horizontal velocity reads low, to the first order in the pattern's variance s2.
+
+    cot a s2 d(ln W)/da - planes s2 / 2, W = cos^2 a 10^(-2 alpha h / (10 cos a)); in one plane, or round: in two.
+    """
+    s2, loss, t = variance(width), absorption * math.log(10.0) / 10.0, math.tan(angle)
+    tilt = -2.0 * t - 2.0 * loss * height * math.sin(angle) / math.cos(angle) ** 2
+    return s2 * tilt / t - planes * s2 / 2.0
+
+
+def ray(angle: float, off: float, around: float) -> tuple[float, float]:
+    """Return the parts ahead and downwards of a ray that is `off` the axis of a beam at `angle` from the vertical."""
+    side = math.sin(off) * math.cos(around)
+    return (
+        math.cos(off) * math.sin(angle) + side * math.cos(angle),
+        math.cos(off) * math.cos(angle) - side * math.sin(angle),
+    )
+
+
+def integrals(angle: float, width: float, absorption: float, height: float) -> tuple[float, float, float]:
+    """Return means over the pattern, by adaptive quadrature: sin(angle') / sin(angle) - 1 in one plane and of a round
+    beam, and the range (m) of that."""
+    s2, loss = variance(width), absorption * math.log(10.0) / 10.0
+    most = 7.0 * math.sqrt(s2)
+
+    def weight(off: float, around: float) -> float:
+        down = ray(angle, off, around)[1]
+        return math.exp(-off * off / (2.0 * s2) - 2.0 * loss * (height / down - height)) * down * down
+
+    def reads(off: float, around: float) -> float:
+        return ray(angle, off, around)[0] / math.sin(angle) - 1.0
+
+    def mean(f: Callable[[float, float], float]) -> float:
+        parts = (lambda d, a: d * weight(d, a) * f(d, a)), (lambda d, a: d * weight(d, a))
+        above, below = (dblquad(part, 0.0, math.pi, 0.0, most, epsabs=0.0, epsrel=1e-10)[0] for part in parts)
+        return float(above / below)
+
+    lines = (lambda d: weight(d, 0.0) * reads(d, 0.0)), (lambda d: weight(d, 0.0))
+    above, below = (quad(line, -most, most, epsabs=0.0, epsrel=1e-10, limit=200)[0] for line in lines)
+    return above / below, mean(reads), mean(lambda d, a: height / ray(angle, d, a)[1])
+
+
+def bias(angle: float, width: float, absorption: float, height: float, rings: int) -> tuple[float, float]:
+    """Return the share by which a level Janus reads low, from its beams ahead and aft, and the range (m) of one."""
+    beams = replace(janus(angle, PLUS, width=width, rings=rings), weighting=Weighting.PATTERN, absorption=absorption)
+    found = hear(beams, Steady(Pose((0.0, 0.0, height)), (1.7, 0.0, 0.0)), ground())
+    assert found.velocity[0, [1, 3]] == pytest.approx([0.0, 0.0], abs=1e-13)
+    ahead, aft = found.velocity[0, [0, 2]]
+    return float(ahead - aft) / (2.0 * math.sin(angle) * 1.7) - 1.0, float(found.range[0, 0])
+
+
+@pytest.mark.requirement("GAP-2")
+@pytest.mark.parametrize("case", CASES)
+def test_the_bias_of_terrain_and_absorption(case: tuple[float, float, float, float]) -> None:
+    """One ring gives the integral to the first order of the variance, as the closed form does; more give all of it."""
+    angle, width, absorption, height = math.radians(case[0]), math.radians(case[1]), *case[2:]
+    for loss, stated in zip((absorption, 0.0), CASES[case], strict=True):
+        plane, true, far = integrals(angle, width, loss, height)
+        last = 1e-3 if stated == -0.344 else 1e-4  # the last digit that is stated
+        assert 100.0 * plane == pytest.approx(stated, abs=0.6 * last)
+        assert plane == pytest.approx(closed_form(angle, width, loss, height, 1), rel=5e-3)
+        assert true == pytest.approx(closed_form(angle, width, loss, height, 2), rel=5e-3)
+        errors = []
+        for rings in (1, 2, 3):
+            low, slant = bias(angle, width, loss, height, rings)
+            errors.append(abs(low / true - 1.0))
+            assert slant == pytest.approx(far, rel=2e-5 if rings == 1 else 1e-7)
+        assert errors[0] < 5e-3
+        assert errors[1] < 1e-4
+        assert errors[2] < 1e-6
+
+
+@pytest.mark.requirement("GAP-2")
+def test_however_far_a_pattern_is_heard() -> None:
+    """10 dB/m over 400 m: no power is left in a double, but the shares of the rays are what they were."""
+    beams = replace(janus(THIRTY, PLUS, width=0.02, rings=2), weighting=Weighting.PATTERN, absorption=10.0)
+    found = hear(beams, Steady(Pose((0.0, 0.0, 400.0)), (1.0, 0.0, 0.0)), ground())
+    assert 400.0 < found.range[0, 0] < 400.0 / math.cos(THIRTY)
+    assert 0.3 < found.velocity[0, 0] < 0.5
+
+
+@pytest.mark.requirement("GAP-4")
+def test_a_footprint_over_an_edge() -> None:
+    """Rays past a ledge meet nothing: the others are the echo, and where there are none there is none."""
+    ledge = Environment(scene=Scene((Body("ledge", Box((20.0, 40.0, 1.0)), Pose((-10.0, 0.0, -0.5))),)))
+    foot = 10.0 * math.tan(THIRTY)
+    beams = replace(janus(THIRTY, PLUS, width=0.1, rings=2), weighting=Weighting.PATTERN)
+    whole = hear(beams, Still(Pose((-foot - 8.0, 0.0, 10.0))), ledge).range[0, 0]
+    half = hear(beams, Still(Pose((-foot, 0.0, 10.0))), ledge).range[0, 0]
+    none = hear(beams, Still(Pose((-foot + 8.0, 0.0, 10.0))), ledge)
+    assert half < whole - 0.1  # the farther half of the footprint is gone
+    assert all(math.isnan(part[0, 0]) for part in none)
+    assert not np.isnan(none.range[0, 2])
+
+
+@pytest.mark.requirement("GAP-4")
+def test_beams_of_different_widths() -> None:
+    """Each has its own rays; a beam of fewer hears as it does among its like."""
+    made = janus(THIRTY, PLUS).beams
+    mixed = tuple(Beam(Cone(0.05 * k, k), beam.rotation) for k, beam in enumerate(made))
+    still, bed = Steady(Pose((0.0, 0.0, 30.0), from_rpy(0.1, 0.05, 0.0)), (1.0, 2.0, 0.3)), ground(0.3)
+    for weighting in Weighting:
+        found = hear(Beams(mixed, weighting), still, bed)
+        for k, own in enumerate(mixed):
+            alike = tuple(Beam(own.shape, beam.rotation) for beam in made)
+            alone = hear(Beams(alike, weighting), still, bed)
+            for one, other in zip(found, alone, strict=True):
+                assert one[0, k] == pytest.approx(other[0, k], rel=1e-14)
+
+
+# time
+
+
+@pytest.mark.requirement("GAP-9")
+def test_when_an_echo_is_valid() -> None:
+    """t - mean(r) / c, of the beams that hear; the farthest is waited for; without an echo, as far as can be heard."""
+    shelf = Body("shelf", Box((60.0, 60.0, 1.0)), Pose((-30.0, 0.0, -0.5)))
+    deep = Body("bed", Plane(), Pose((0.0, 0.0, -30.0)))
+    beams = janus(THIRTY, PLUS, width=0.1)
+    over, time = Still(Pose((0.0, 0.0, 10.0))), np.array([0.005, 1.0, 2.0])
+    sound = np.array([1500.0, 1400.0, 1550.0])
+    slant = np.array([40.0, 40.0, 10.0, 40.0]) / math.cos(THIRTY)
+    slant[[1, 3]] = 10.0 / math.cos(THIRTY)  # the edge of the shelf itself is met
+    found = validity(beams, over, Environment(scene=Scene((shelf, deep))), time, 100.0, sound, False)
+    assert found.listening == pytest.approx(2.0 * slant[0] / sound, rel=1e-13)
+    assert found.valid_time[0] == 0.0
+    assert found.valid_time[1:] == pytest.approx(time[1:] - slant.mean() / sound[1:], rel=1e-13)
+    alone = validity(beams, over, Environment(scene=Scene((shelf,))), time, 100.0, sound, False)
+    assert alone.valid_time[1:] == pytest.approx(time[1:] - slant[1] / sound[1:], rel=1e-13)
+    assert alone.listening == pytest.approx(2.0 * slant[1] / sound, rel=1e-13)
+    nothing = validity(beams, over, Environment(), time, 100.0, sound, False)
+    assert nothing.valid_time[1:] == pytest.approx(time[1:] - 100.0 / sound[1:], rel=1e-13)
+    assert nothing.listening == pytest.approx(200.0 / sound, rel=1e-13)
+    air = replace(Environment(scene=Scene((shelf, deep))), water=Water(surface=9.0))
+    assert validity(beams, over, air, time, 100.0, sound, False).listening == pytest.approx(200.0 / sound, rel=1e-13)
+
+
+@pytest.mark.requirement("GAP-9")
+def test_the_true_speed_of_sound() -> None:
+    water = Water(surface=1.0, depths=(0.0, 100.0), temperatures=(290.0, 280.0), salinities=(35.0, 34.0))
+    time = np.arange(3.0)
+    block = Steady(Pose((0.0, 0.0, 2.0)), (0.0, 0.0, -20.0)).at(time)
+    found = sound_speed(Environment(water=water), block)
+    assert found == pytest.approx(water.sound_speed_at(np.array([0.0, 19.0, 39.0])), rel=1e-15)
+    assert found[0] > found[1] > found[2]
+    assert sound_speed(Environment(), block).tolist() == [SOUND_SPEED] * 3
+
+
+@pytest.mark.requirement("DVW-3")
+@pytest.mark.parametrize("weighting", list(Weighting))
+def test_a_ping_is_the_same_in_parts_whole_and_alone(weighting: Weighting, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = [Pose((0.0, 0.0, 20.0)), Pose((3.0, 1.0, 22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, 20.0))]
+    motion = waypoints((0.0, 2.0, 4.0), path)
+    plate = Body("plate", Box((50.0, 50.0, 1.0)), IDENTITY, Steady(omega=(0.01, 0.02, 0.1)))
+    scene = Environment(scene=Scene((plate, Body("bed", Plane(), Pose((0.0, 0.0, -5.0))))))
+    beams = replace(janus(THIRTY, CROSS, width=0.08), weighting=weighting, absorption=0.1)
+    time = np.linspace(0.0, 4.0, 13)[::-1].copy()  # in any order
+
+    def ask(instants: AnyArray) -> list[AnyArray]:
+        told = hear(beams, motion, scene, instants)
+        return [*told, *validity(beams, motion, scene, instants, 500.0, np.full(instants.shape, 1500.0), False)]
+
+    whole = ask(time)
+    monkeypatch.setattr("navsense.sensors._janus.echoes._AT_ONCE", 60)
+    parts, alone = ask(time), [ask(time[k : k + 1]) for k in range(13)]
+    for column, told in enumerate(whole):
+        assert np.isfinite(told).all()
+        assert np.array_equal(parts[column], told)
+        assert np.array_equal(np.concatenate([one[column] for one in alone]), told)

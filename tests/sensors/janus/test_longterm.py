@@ -1,0 +1,199 @@
+"""Long-term velocity: Schmidt's filter written out in full beside it, and its covariance over a thousand runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from navsense.compiled import INTERPRETED
+from navsense.errors import SensorError
+from navsense.sensors._janus.beams import janus
+from navsense.sensors._janus.longterm import WIDTH, LongTerm, follow, start, step
+from navsense.typing import FloatArray
+
+FALSE_ALARM = 1e-6
+SHEET = LongTerm(0.05, 0.004)
+
+
+def pings(rng: np.random.Generator, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return uneven times, velocities and full covariances of pings."""
+    time = np.cumsum(rng.uniform(0.05, 0.6, count))
+    root = rng.normal(size=(count, 3, 3)) * 0.02
+    return time, rng.normal(size=(count, 3)), root @ np.swapaxes(root, 1, 2) + 1e-6 * np.eye(3)
+
+
+def schmidt(
+    sheet: LongTerm, time: FloatArray, velocity: FloatArray, covariance: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return estimates and covariances by the textbook's filter of six states, three of them considered.
+
+    The gain of the offset's rows is put to 0; the covariance is Joseph's, which holds for any gain. The first ping is
+    the first estimate, whose error is then less offset and noise.
+    """
+    eye, none = np.eye(3), np.zeros((3, 3))
+    offset = sheet.stddev**2 * eye
+    state = np.concatenate([velocity[0], np.zeros(3)])
+    spread = np.block([[covariance[0] + offset, -offset], [-offset, offset]])
+    sees, walk = np.hstack([eye, eye]), np.block([[eye, none], [none, none]])
+    states, spreads = [state[:3]], [spread[:3, :3]]
+    for k in range(1, len(time)):
+        spread = spread + sheet.acceleration_density**2 * (time[k] - time[k - 1]) * walk
+        innovation = sees @ spread @ sees.T + covariance[k]
+        gain = spread @ sees.T @ np.linalg.inv(innovation)
+        gain[3:] = 0.0
+        state = state + gain @ (velocity[k] - sees @ state)
+        left = np.eye(6) - gain @ sees
+        spread = left @ spread @ left.T + gain @ covariance[k] @ gain.T
+        states.append(state[:3])
+        spreads.append(spread[:3, :3])
+    return np.array(states), np.array(spreads)
+
+
+@pytest.mark.requirement("GAP-3")
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("sheet", [SHEET, LongTerm(2.0), LongTerm(1e-3, 0.1)])
+def test_it_is_schmidts_filter(seed: int, sheet: LongTerm) -> None:
+    time, velocity, covariance = pings(np.random.default_rng(seed), 60)
+    out = np.full((60, 3), math.nan)
+    spread = follow(sheet, start(), time, np.ones(60), velocity, covariance, out)
+    wanted, wide = schmidt(sheet, time, velocity, covariance)
+    assert out == pytest.approx(wanted, rel=1e-8, abs=1e-10)
+    assert spread == pytest.approx(wide, rel=1e-7, abs=1e-12)
+
+
+def normalised_squares(
+    rng: np.random.Generator, runs: int, count: int, motion: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return squared errors by the stated covariance (runs, count), and mean covariances (count, 3, 3), of many runs.
+
+    The motion is the filter's own walk where none (count, 3) is given. Pings of four beams, every seventh failing.
+    """
+    rate, beam = 5.0, 0.03
+    time = np.arange(1, count + 1) / rate
+    axes = janus(math.radians(30.0), [0.8, 2.4, 4.0, 5.5]).axes
+    inverse = np.linalg.pinv(axes)
+    covariance = np.tile(beam**2 * inverse @ inverse.T, (count, 1, 1))
+    mode = np.where(np.arange(count) % 7 == 3, 0.0, 1.0)
+    squares, total = np.empty((runs, count)), np.zeros((count, 3, 3))
+    for run in range(runs):
+        true = motion
+        if true is None:
+            true = rng.normal(size=3) + np.cumsum(
+                rng.normal(size=(count, 3)) * SHEET.acceleration_density / math.sqrt(rate), axis=0
+            )
+        offset = rng.normal(size=3) * SHEET.stddev
+        seen = true + offset + rng.normal(size=(count, 4)) * beam @ inverse.T
+        seen[mode == 0.0] = math.nan
+        out = np.full((count, 3), math.nan)
+        spread = follow(SHEET, start(), time, mode, seen, covariance, out)
+        error = out - true
+        squares[run] = np.sum(error * np.linalg.solve(spread, error[:, :, None])[:, :, 0], axis=1)
+        total += spread
+    return squares, total / runs
+
+
+@pytest.mark.requirement("GAP-3")
+def test_its_covariance_is_honest() -> None:
+    """A thousand runs of the motion that it takes for granted: chi-squared of 3000 degrees of freedom at each ping.
+
+    False alarms 1e-6 over all forty pings, every seventh of which failed. It is better than single pings by then.
+    """
+    runs, count = 1000, 40
+    squares, spread = normalised_squares(np.random.default_rng(17), runs, count, None)
+    low, high = chi2.ppf([FALSE_ALARM / count / 2.0, 1.0 - FALSE_ALARM / count / 2.0], 3 * runs)
+    total = squares.sum(axis=0)
+    assert np.all((low < total) & (total < high))
+    assert spread[-1, 0, 0] < 0.6 * spread[0, 0, 0]
+    assert spread[-1, 0, 0] > SHEET.stddev**2
+
+
+@pytest.mark.requirement("GAP-3")
+def test_another_motion_shows_in_its_errors() -> None:
+    """A vehicle that gathers speed faster than the density covers: the covariance is then too small, by far."""
+    time = np.arange(1, 41) / 5.0
+    steady = np.column_stack([0.5 * time, np.zeros(40), np.zeros(40)])
+    squares, _ = normalised_squares(np.random.default_rng(18), 50, 40, steady)
+    assert squares[:, -1].mean() > 10.0 * 3.0
+
+
+@pytest.mark.requirement("GAP-3")
+def test_standing_still_it_settles_at_the_published_error() -> None:
+    """Long after the start its variance is that of the scalar Riccati equation, and that of the long-term error."""
+    rate, sigma, density, count = 10.0, 0.02, 0.003, 4000
+    time, still = np.arange(1, count + 1) / rate, np.zeros((count, 3))
+    covariance = np.tile(sigma**2 * np.eye(3), (count, 1, 1))
+    out = np.empty((count, 3))
+    spread = follow(LongTerm(density, 0.001), start(), time, np.ones(count), still, covariance, out)
+    walked = density**2 / rate
+    settled = 0.5 * (math.sqrt(walked**2 + 4.0 * walked * sigma**2) - walked)  # p = (p + w) r / (p + w + r)
+    assert spread[-1] == pytest.approx((settled + 1e-6) * np.eye(3), rel=1e-10, abs=1e-20)
+    assert np.array_equal(out, np.zeros((count, 3)))
+
+
+@pytest.mark.requirement("GAP-3")
+def test_failed_pings_hold_it_and_tracks_are_kept_apart() -> None:
+    time = np.arange(1.0, 8.0)
+    mode = np.array([0.0, 1.0, 0.0, 2.0, math.nan, 0.0, 1.0])
+    velocity = np.arange(21.0).reshape(7, 3)
+    covariance = np.tile(1e-4 * np.eye(3), (7, 1, 1))
+    out = np.full((7, 3), math.nan)
+    spread = follow(LongTerm(0.1), start(), time, mode, velocity, covariance, out)
+    assert np.isnan(out[[0, 4]]).all()
+    assert np.isnan(spread[[0, 4]]).all()
+    assert np.array_equal(out[2], out[1])
+    assert np.array_equal(out[1], velocity[1])
+    assert np.array_equal(out[3], velocity[3])  # the first through the water
+    assert np.array_equal(out[5], velocity[3])
+    assert spread[2, 0, 0] == pytest.approx(1e-4 + 0.01, rel=1e-14)
+    assert spread[5, 0, 0] == pytest.approx(1e-4 + 0.02, rel=1e-14)
+    gain = (1e-4 + 0.05) / (2e-4 + 0.05)  # five seconds after the ping before over the bottom
+    assert out[6] == pytest.approx(velocity[1] + gain * (velocity[6] - velocity[1]), rel=1e-13)
+
+
+@pytest.mark.requirement("GAP-3")
+@pytest.mark.parametrize("cut", [1, 7, 30, 59])
+def test_a_record_may_be_cut_anywhere(cut: int) -> None:
+    time, velocity, covariance = pings(np.random.default_rng(4), 60)
+    mode = np.where(np.arange(60) % 5 == 0, 2.0, np.where(np.arange(60) % 4 == 0, 0.0, 1.0))
+    whole, parts, one, two = np.full((60, 3), math.nan), np.full((60, 3), math.nan), start(), start()
+    spread = follow(SHEET, one, time, mode, velocity, covariance, whole)
+    pieces = [
+        follow(SHEET, two, time[p], mode[p], velocity[p], covariance[p], parts[p])
+        for p in (slice(None, cut), slice(cut, None))
+    ]
+    assert np.array_equal(whole, parts, equal_nan=True)
+    assert np.array_equal(spread, np.concatenate(pieces), equal_nan=True)
+    assert np.array_equal(one, two, equal_nan=True)
+
+
+def test_a_ping_without_errors_is_taken_as_it_is() -> None:
+    own = np.full(WIDTH, math.nan)
+    for k in range(3):
+        seen = np.array([1.0, -2.0, 0.5]) * (k + 1)
+        step(own, float(k), seen, np.zeros((3, 3)), 0.1)
+        assert own[1:4] == pytest.approx(seen, rel=1e-14)
+        assert np.array_equal(own[4:], np.zeros(9))
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
+def test_what_is_no_filter_is_refused(value: float) -> None:
+    with pytest.raises(SensorError, match="acceleration_density of the long term"):
+        LongTerm(value)
+    if value != 0.0:
+        with pytest.raises(SensorError, match="stddev of the long term"):
+            LongTerm(0.1, value)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+    time, velocity, covariance = pings(np.random.default_rng(6), 50)
+    one, two = np.full(WIDTH, math.nan), np.full(WIDTH, math.nan)
+    for k in range(50):
+        step(one, time[k], velocity[k], covariance[k], 0.3)
+        interpreted(step)(two, time[k], velocity[k], covariance[k], 0.3)
+        assert np.array_equal(one, two)

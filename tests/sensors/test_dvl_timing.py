@@ -1,0 +1,278 @@
+"""When a Doppler velocity log pings, what instant it tells of, and how long it has no lock: closed forms of r / c."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+import navsense as ns
+from navsense.environment.base import Environment
+from navsense.environment.terrain.primitives import Box, Plane
+from navsense.environment.terrain.scene import Body, Scene
+from navsense.environment.water import Water
+from navsense.motion.base import MotionBlock
+from navsense.noise.channel import Noise
+from navsense.pose import Pose, from_rpy, rotate
+from navsense.sensors._janus.beams import janus
+from navsense.sensors._janus.longterm import LongTerm
+from navsense.sensors._janus.track import Track
+from navsense.sensors.base import Measured
+from navsense.sensors.dvl import Dvl
+from navsense.streams import Draws
+from navsense.ticks import Ticks
+from navsense.typing import AnyArray, FloatArray, Vector
+from navsense.world import Link, Model, MountedSensor, World
+
+FALSE_ALARM = 1e-6
+PLUS = (0.0, 90.0, 180.0, 270.0)
+SLANT = 1.0 / math.cos(math.radians(30.0))
+SEA = Water(surface=1000.0, sound_speed=1500.0)
+
+
+@dataclass(frozen=True)
+class Flying:
+    """A frame at place + velocity t + acceleration t^2 / 2 (m, s, world), yawing at `turn` (rad/s), else level."""
+
+    place: Vector = (0.0, 0.0, 20.0)
+    velocity: Vector = (0.0, 0.0, 0.0)
+    acceleration: Vector = (0.0, 0.0, 0.0)
+    turn: float = 0.0
+
+    @property
+    def end(self) -> float:
+        return math.inf
+
+    def at(self, time: AnyArray) -> MotionBlock:
+        t, rows = time[:, None], np.ones((time.shape[0], 1))
+        rotation = np.array([from_rpy(0.0, 0.0, self.turn * one) for one in time.tolist()])
+        velocity, acceleration = np.array(self.velocity), np.array(self.acceleration)
+        position = np.array(self.place) + t * velocity + 0.5 * t * t * acceleration
+        moving = (velocity + t * acceleration, rows * [0.0, 0.0, self.turn], rows * acceleration, rows * np.zeros(3))
+        return MotionBlock(position, rotation, *moving)
+
+
+def bed(slope: float = 0.0) -> Environment:
+    """Return a bottom through the origin, in water where sound goes 1500 m/s."""
+    pose = Pose((0.0, 0.0, 0.0), from_rpy(0.0, -math.atan(slope), 0.0))
+    return Environment(scene=Scene((Body("bed", Plane(), pose),)), water=SEA)
+
+
+def sheet(**more: Any) -> Dvl:
+    return Dvl(**{"beams": janus(math.radians(30.0), [math.radians(a) for a in PLUS]), **more})
+
+
+def pings(spec: Dvl, motion: Any, around: Environment, count: int, rate: float) -> tuple[FloatArray, Measured]:
+    """Return the ticks' instants, and what is told at them."""
+    ticks = Ticks(np.arange(count, dtype=np.int64), rate)
+    source = Draws(spec.processes(), 5, (0, "dvl"))
+    _, told = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
+    return ticks.time, told
+
+
+def told_at(time: FloatArray, awaited: Callable[[float], float]) -> list[bool]:
+    """Return which ticks tell of a ping that went out at the one before: the first after all echoes are back."""
+    last, found = 0.0, []
+    for t in time.tolist():
+        found.append(t >= last + awaited(t) - 1e-9)
+        last = t if found[-1] else last
+    return found
+
+
+@pytest.mark.requirement("GAP-2", "GAP-9")
+@pytest.mark.parametrize("height", [3.0, 20.0, 47.0, 80.0])
+@pytest.mark.parametrize("processing", [0.0, 0.013])
+def test_the_rate_of_pings_falls_with_altitude(height: float, processing: float) -> None:
+    """A ping each 2 r / c + processing, at the next tick of 100 Hz."""
+    spec = sheet(maximum_range=150.0, processing_time=processing)
+    time, told = pings(spec, Flying((0.0, 0.0, height)), bed(), 400, 100.0)
+    awaited = 2.0 * height * SLANT / 1500.0 + processing
+    assert told.emitted is not None
+    assert told.valid is not None
+    assert told.emitted.tolist() == told_at(time, lambda _: awaited)
+    steps = np.diff(np.flatnonzero(told.emitted))
+    assert set(steps.tolist()) == {math.ceil(awaited * 100.0)}
+    assert np.array_equal(told.valid, told.emitted)
+    for name, values in told.arrays.items():
+        rows = values.reshape(400, -1)[~told.emitted]
+        assert name == "sound_speed" or np.isnan(rows).all()
+    about = time - processing - height * SLANT / 1500.0
+    assert told.arrays["time_of_validity"][told.emitted] == pytest.approx(about[told.emitted], abs=1e-12)
+
+
+@pytest.mark.requirement("GAP-2", "GAP-9")
+def test_rates_on_a_climb_from_a_slope() -> None:
+    """Ranges are those when all is back, a processing time before the tick: the farthest waits, the mean is told of."""
+    spec, normal = sheet(maximum_range=400.0, processing_time=0.02), np.array([-0.3, 0.0, 1.0]) / math.hypot(0.3, 1.0)
+    motion = Flying((0.0, 0.0, 10.0), (1.0, 0.0, 2.0))
+    time, told = pings(spec, motion, bed(0.3), 800, 50.0)
+    tilt, around = math.radians(30.0), np.radians(PLUS)
+    axes = np.column_stack(
+        [math.sin(tilt) * np.cos(around), math.sin(tilt) * np.sin(around), np.full(4, -math.cos(tilt))]
+    )
+
+    def ranges(t: float) -> AnyArray:
+        return (normal @ [t, 0.0, 10.0 + 2.0 * t]) / -(axes @ normal)
+
+    def awaited(t: float) -> float:
+        return 2.0 * float(ranges(max(t - 0.02, 0.0)).max()) / 1500.0 + 0.02
+
+    assert told.emitted is not None
+    assert told.emitted.tolist() == told_at(time, awaited)
+    assert 5 < told.emitted.sum() < 700
+    for k in np.flatnonzero(told.emitted).tolist():
+        about = time[k] - 0.02 - ranges(time[k] - 0.02).mean() / 1500.0
+        assert told.arrays["time_of_validity"][k] == pytest.approx(about, abs=1e-12)
+        assert told.arrays["beam_range"][k] == pytest.approx(ranges(about), rel=1e-12)
+
+
+@pytest.mark.requirement("GAP-9")
+def test_without_bottom_the_longest_echo_is_awaited() -> None:
+    spec, nothing = sheet(maximum_range=75.0), Environment(water=SEA)
+    time, told = pings(spec, Flying(), nothing, 100, 40.0)
+    assert told.emitted is not None
+    assert told.emitted.tolist() == told_at(time, lambda _: 0.1)
+    assert told.valid is not None
+    assert not told.valid.any()
+    assert np.all(told.arrays["velocity_mode"][told.emitted] == 0.0)
+    assert np.all(told.arrays["num_good_beams"][told.emitted] == 0.0)
+    assert np.isnan(told.arrays["velocity"]).all()
+    assert told.arrays["time_of_validity"][told.emitted] == pytest.approx(time[told.emitted] - 0.05, abs=1e-12)
+
+
+@pytest.mark.requirement("GAP-9", "DVW-3")
+def test_the_velocity_is_that_at_the_time_of_validity() -> None:
+    """It accelerates and turns: what is told is of the echo's instant in the sensor's axes of then, to 1 nm/s."""
+    motion = Flying((0.0, 0.0, 60.0), (0.5, 0.0, 0.0), (0.8, -0.4, 0.0), 0.5)
+    spec = sheet(processing_time=0.03)
+    time, told = pings(spec, motion, bed(), 200, 20.0)
+    assert told.emitted is not None
+    emitted = np.flatnonzero(told.emitted).tolist()
+    assert len(emitted) > 50
+    for k in emitted:
+        about = time[k] - 0.03 - 60.0 * SLANT / 1500.0
+        w, x, y, z = from_rpy(0.0, 0.0, 0.5 * about)
+        true = rotate((w, -x, -y, -z), (0.5 + 0.8 * about, -0.4 * about, 0.0))
+        assert told.arrays["velocity"][k] == pytest.approx(true, abs=1e-9)
+    late = pings(replace(spec, propagation=False), motion, bed(), 200, 20.0)[1]
+    assert late.emitted is not None
+    assert late.emitted.all()
+    assert np.array_equal(late.arrays["time_of_validity"], time)
+    w, x, y, z = from_rpy(0.0, 0.0, 0.5 * time[-1])
+    true = rotate((w, -x, -y, -z), (0.5 + 0.8 * time[-1], -0.4 * time[-1], 0.0))
+    assert late.arrays["velocity"][-1] == pytest.approx(true, abs=1e-9)
+
+
+@pytest.mark.requirement("GAP-9")
+def test_runs_and_steps_of_pings_that_wait() -> None:
+    """The same through `simulate` and live, step by step: truth is that of the echo, ticks without a ping say so."""
+    motion, spec = Flying((0.0, 0.0, 60.0), (0.5, 0.0, 0.3), (0.8, -0.4, 0.0)), sheet(bottom=Track(Noise(stddev=0.01)))
+    model = Model("auv", (Link("auv::hull"),), "auv::hull", motion=motion)
+    eye = MountedSensor("dvl", spec, "auv", "auv::hull", 20.0)
+    world = World("w", (model,), (eye,), environment=bed(), max_step_size=0.01)
+    whole = ns.simulate(world, 4.0, seed=2)["dvl"]
+    assert 10 < whole.emitted.sum() < 79
+    about = whole["time_of_validity"][whole.emitted]
+    expected = np.outer(about, [0.8, -0.4, 0.0]) + [0.5, 0.0, 0.3]
+    assert np.allclose(whole.truth["velocity"][whole.emitted], expected, rtol=0.0, atol=1e-9)
+    parts: dict[str, list[AnyArray]] = {name: [] for name in whole}
+    sim = ns.live(world, seed=2)
+    for _ in range(400):
+        for reading in sim.step().readings.values():
+            for name in whole:
+                parts[name].append(reading[name])
+    for name, values in whole.items():
+        assert np.concatenate(parts[name])[:80].tobytes() == values.tobytes()
+
+
+# lock
+
+
+def trench() -> Environment:
+    """Return a bed at height 0 that is missing from x = 10 to x = 20 m."""
+    sides = [Body(f"side_{x:g}", Box((100.0, 400.0, 1e-4)), Pose((x, 0.0, -5e-5))) for x in (-40.0, 70.0)]
+    return Environment(scene=Scene(tuple(sides)), water=SEA)
+
+
+@pytest.mark.requirement("GAP-9")
+@pytest.mark.parametrize("again", [0.0, 0.35, 1.0])
+def test_a_beam_that_lost_the_bottom_takes_its_time(again: float) -> None:
+    """At 5 m/s over a trench: each beam is lost while it looks into it, and `again` longer, from its last lost ping."""
+    spec, height = sheet(propagation=False, reacquisition_time=again), 10.0
+    time, told = pings(spec, Flying((0.0, 0.0, height), (5.0, 0.0, 0.0)), trench(), 700, 100.0)
+    reach = height * math.tan(math.radians(30.0))
+    for k, offset in enumerate((reach, 0.0, -reach, 0.0)):
+        x = 5.0 * time + offset
+        lost = (x > 10.0) & (x < 20.0)
+        gone, expected = -math.inf, []
+        for t, into in zip(time.tolist(), lost.tolist(), strict=True):
+            gone = t if into else gone
+            expected.append(not into and t >= gone + again - 1e-9)
+        assert (told.arrays["beam_valid"][:, k] == 1.0).tolist() == expected
+        assert 200 < sum(expected) < 510
+    assert np.array_equal(told.valid, told.arrays["num_good_beams"] >= 3.0)
+
+
+@pytest.mark.requirement("GAP-9")
+def test_dropouts_count_as_losses() -> None:
+    """Lock is back where no dropout was in the time of re-acquisition: a share (1 - p)^(m + 1) of the pings."""
+    count, p, ticks = 40_000, 0.02, 7
+    spec = sheet(propagation=False, dropout_probability=p, reacquisition_time=(ticks - 0.5) / 100.0)
+    _, told = pings(spec, Flying(), bed(), count, 100.0)
+    valid, q = told.arrays["beam_valid"], (1.0 - p) ** ticks
+    # Pings nearer than `ticks` share draws: their covariances q^2 ((1 - p)^-(ticks - j) - 1) add to the variance.
+    spread = q * (1.0 - q) + 2.0 * sum((1.0 - p) ** (ticks + j) - q * q for j in range(1, ticks))
+    off = (valid.mean(axis=0) - q) / math.sqrt(spread / count)
+    assert float(off @ off) < chi2.isf(FALSE_ALARM, 4)
+
+
+# the long term
+
+
+@dataclass(frozen=True)
+class Wandering:
+    """A frame that stays in place but for its velocity (m/s), which is given tick by tick."""
+
+    velocity: FloatArray
+    rate: float
+
+    @property
+    def end(self) -> float:
+        return math.inf
+
+    def at(self, time: AnyArray) -> MotionBlock:
+        rows, index = np.ones((time.shape[0], 1)), np.rint(time * self.rate).astype(int)
+        zero = rows * np.zeros(3)
+        return MotionBlock(rows * [0.0, 0.0, 20.0], rows * [1.0, 0.0, 0.0, 0.0], self.velocity[index], zero, zero, zero)
+
+
+@pytest.mark.requirement("GAP-3")
+def test_the_long_term_velocity_is_as_sure_as_it_says() -> None:
+    """A thousand serial numbers on walks of the density that it takes: e^T P^-1 e is chi-squared, at several pings."""
+    runs, count, rate, density, offset = 1000, 25, 4.0, 0.05, 0.004
+    spec = sheet(
+        propagation=False,
+        bottom=Track(Noise(stddev=0.02), long_term_offset=offset),
+        long_term=LongTerm(density, offset),
+    )
+    ticks, rng = Ticks(np.arange(count, dtype=np.int64), rate), np.random.default_rng(11)
+    walks = np.cumsum(rng.normal(size=(runs, count, 3)) * density / math.sqrt(rate), axis=1) + [1.0, 0.5, -0.1]
+    shown = (0, 1, 5, 24)
+    sums, single = dict.fromkeys(shown, 0.0), 0.0
+    for run in range(runs):
+        source = Draws(spec.processes(), 6, (run, "dvl"))
+        ideal = spec.ideal(Wandering(walks[run], rate), bed(), ticks)
+        _, told = spec.measure(spec.init(source.initial), ticks, ideal, source.take(count))
+        error = told.arrays["long_term_velocity"] - walks[run]
+        for k in shown:
+            sums[k] += float(error[k] @ np.linalg.solve(told.arrays["long_term_covariance"][k], error[k]))
+        single += float(((told.arrays["velocity"][-1] - walks[run, -1]) ** 2).sum() - (error[-1] ** 2).sum())
+    for k in shown:
+        alarm = 0.5 * FALSE_ALARM / len(shown)
+        assert chi2.ppf(alarm, 3 * runs) < sums[k] < chi2.isf(alarm, 3 * runs)
+    assert single > 0.0  # nearer to the truth than single pings
