@@ -98,10 +98,11 @@ bench: $(STAMPS)/test
 requirements: $(STAMPS)/run
 	@$(BIN)/python tools/requirements.py
 
-# The pages of docs/ that programs write; the last takes a minute.
+# The pages of docs/ that programs write; the one before the last takes a minute.
 pages: requirements
 	@$(BIN)/python tools/parts.py
 	@$(CACHE) $(BIN)/python tools/declared.py
+	@$(CACHE) $(BIN)/python tools/dvl_gaps.py
 
 clean:
 	rm -rf $(VENV) $(OUT) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from navsense.compiled import INTERPRETED
+
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = pytest.StashKey[frozenset[str]]()
 
@@ -21,9 +23,12 @@ settings.load_profile("ci" if os.environ.get("CI") else "person")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the requirement rows that the collected tests name, for the test that holds them against the table."""
+    """Keep the requirement rows that the collected tests name; skip what is for compiled kernels where none is."""
     marks = (mark for item in items for mark in item.iter_markers("requirement"))
     config.stash[ROWS] = frozenset(str(row) for mark in marks for row in mark.args)
+    for item in items:
+        if INTERPRETED and item.get_closest_marker("compiled"):
+            item.add_marker(pytest.mark.skip(reason="too slow, or without meaning, where nothing is compiled"))
 
 
 @pytest.fixture(scope="session")

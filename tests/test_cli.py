@@ -66,6 +66,42 @@ def test_check_says_one_line_a_problem(tmp_path: Path) -> None:
     assert all(line.startswith(f"{bad}:") and "<stddev>: -" in line and "must be >= 0" in line for line in lines)
 
 
+BED = """<sdf version="1.12"><world name="w">
+<model name="bed"><static>true</static><link name="l"><collision name="c"><geometry><heightmap><uri>{0}</uri>
+<size>10 10 1</size></heightmap></geometry></collision></link></model>
+<model name="m"><pose>0 0 {2} 0 0 0</pose><link name="l"><sensor name="s" type="{1}"><update_rate>10</update_rate>
+<pose degrees="true">0 0 0 0 90 0</pose><{1}>{3}</{1}></sensor></link></model></world></sdf>"""
+LIMITS = "<min>0.1</min><max>50</max>"
+
+
+@pytest.mark.requirement("DVU-2")
+def test_check_reads_the_surfaces_that_rays_may_meet(tmp_path: Path) -> None:
+    """One that is broken is a problem, with both places; no ray meets it in a world of an IMU alone."""
+    (tmp_path / "bed.txt").write_text("1 2\n3 x\n")
+    world = tmp_path / "w.sdf"
+    world.write_text(BED.format("bed.txt", "range", 5, LIMITS))
+    checked = navsense("check", world)
+    assert checked.returncode == 2
+    (line,) = checked.stdout.splitlines()
+    assert line.startswith(f"{world}:2 surface bed::l::c: ")
+    assert "bed.txt:2" in line
+    assert "sound" not in checked.stdout
+    world.write_text(BED.format("bed.txt", "imu", 5, ""))
+    assert navsense("check", world).returncode == 0
+
+
+@pytest.mark.requirement("DVU-2")
+def test_run_says_so_where_not_one_reading_is_valid(tmp_path: Path) -> None:
+    """A vehicle under the sea bed, whose beam down meets nothing; above it nothing is said."""
+    (tmp_path / "bed.txt").write_text("1 2\n2 2\n")
+    world = tmp_path / "w.sdf"
+    for height, told in ((-5, True), (5, False)):
+        world.write_text(BED.format("bed.txt", "range", height, LIMITS))
+        ran = navsense("run", world, "--duration", 1)
+        assert ran.returncode == 0, ran.stderr
+        assert ("warning: m::l::s: not one of its 10 samples is a valid reading" in ran.stderr) is told
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -31,6 +31,18 @@ def world(current: VectorField | None, topic: CurrentTopic = SHOWN) -> World:
     return World("sea", (model,), environment=Environment(current=current), current_topic=topic)
 
 
+def test_what_is_printed_is_a_line(tmp_path: Path) -> None:
+    """Of a run, of one that is loaded, and of what is in it: not the numbers."""
+    run = ns.simulate(world(LAYERS, CurrentTopic(position=(0.0, 0.5, -5.0))), 1.0)
+    run.save(tmp_path / "run.npz")
+    loaded = load.load(tmp_path / "run.npz")
+    assert repr(loaded) == "<Loaded recording of sea: no sensor>"
+    for one in (run, loaded):
+        assert repr(one.current) == f"<Current on {TOPIC} at 0 0.5 -5 m: velocity; 20 instants>"
+        assert repr(one.truth["auv::base"]).startswith("<Truth of auv::base: position, orientation, velocity, ")
+        assert repr(one.truth["auv::base"]).endswith("; 100 instants>")
+
+
 def test_a_world_without_one_has_none() -> None:
     run = ns.simulate(world(None), 1.0)
     assert run.current is None

@@ -49,6 +49,22 @@ def test_the_first_lines_of_the_readme_run(tmp_path: Path) -> None:
     assert (tmp_path / "quadrotor.mcap").stat().st_size > 1_000_000
 
 
+@pytest.mark.requirement("DVU-2", "CUR-2")
+def test_the_pages_on_worlds_and_recordings_run(tmp_path: Path) -> None:
+    """A boulder under the vehicle that the altimeter meets, and the current of the recording, read by rosbags."""
+    boulder = blocks("docs/worlds.md")[0].replace('"examples/', f'"{ROOT.as_posix()}/examples/')
+    run = 'run = ns.simulate(world, 8.0, seed=1)\nns.record(world, "run.mcap", 2.0, seed=1)\n'
+    told = 'print(run["auv::altimeter_link::altimeter"].truth["range"].min(), run.current.velocity[1, 0])\n'
+    reading = next(block for block in blocks("docs/recordings.md") if "rosbags" in block)
+    script = tmp_path / "page.py"
+    script.write_text(boulder + run + told + reading, encoding="utf-8")
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert ended.returncode == 0, ended.stderr
+    (nearest, east), *rows = [[float(word) for word in line.split()] for line in ended.stdout.splitlines()]
+    assert 7.4 < nearest < 7.7  # the beam begins at -28.46 m, the boulder's top is at -36 m, the bed at -41
+    assert rows[1] == [1.0, east]
+
+
 PROLOGUE = """
 import gtsam, math, numpy as np, shutil
 key, key1, key2 = 0, 1, 2

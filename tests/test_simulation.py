@@ -202,6 +202,7 @@ def test_a_motion_log_moves_the_model(tmp_path: Path) -> None:
         ({"duration": 0.0}, "duration: 0.0; must be a finite number of seconds > 0"),
         ({"duration": float("nan")}, "duration: nan"),
         ({"duration": float("inf")}, "duration: inf"),
+        ({"duration": 1e300}, r"duration: 1e\+300; must be below 6e\+09 s, as stamps are"),
         ({"duration": None}, "nothing in this world ends by itself"),
         ({"runs": 0}, "runs: range.0, 0.; must be a number >= 1"),
         ({"runs": [1, 1]}, r"runs: \[1, 1\]"),

@@ -192,3 +192,31 @@ def test_a_still_world_steps_for_ever() -> None:
     sim = ns.live(still)
     last = next(step for count, step in enumerate(sim) if count == 500)
     assert last.time == 0.5
+
+
+@pytest.mark.requirement("DVU-4")
+def test_a_sensor_is_switched_off_and_on_while_it_runs() -> None:
+    """What it reads when it is on again is what it would have read: switching draws nothing."""
+    batch, sim, parts = ns.simulate(world(), 0.1, seed=3)[MAG], ns.live(world(), seed=3), []
+    for step in sim:
+        if step.time >= 0.1:
+            break
+        parts += [step.readings[MAG]] if MAG in step.readings else []
+        sim.sensor(MAG).switch(on=not 0.03 <= step.time < 0.07)
+    told = stepping.joined(parts)
+    assert np.array_equal(told.emitted, ~((told.time > 0.03) & (told.time <= 0.07)))
+    assert np.array_equal(told["field"], batch["field"])
+
+
+@pytest.mark.requirement("DVU-4")
+def test_a_sensor_that_is_off_at_the_start_emits_nothing_until_it_is_switched_on() -> None:
+    """In a batch it stays off."""
+    base = world()
+    off = replace(base, sensors=tuple(replace(sensor, is_on=False) for sensor in base.sensors))
+    assert not ns.simulate(off, 0.1, seed=3)[MAG].emitted.any()
+    sim = ns.live(off, seed=3)
+    first = sim.step().readings[MAG]
+    sim.sensor(MAG).switch(on=True)
+    second = next(step.readings[MAG] for step in sim if MAG in step.readings)
+    assert not first.emitted.any()
+    assert second.emitted.all()

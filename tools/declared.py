@@ -36,7 +36,8 @@ Written by `python tools/declared.py`; do not edit. Every figure of the sheet wi
 misalignment, g-sensitivity, iron and increments from one that moves. Then follow the faults and the latency of a
 mounted sensor, and clocks, as a sensor at these rates stamps by them. The estimators and their numbers of samples are
 those of `navsense.analysis`: `estimates` and `triads`, `mounting`, `clocks` with `oscillators` and `disciplines`. A
-range sensor, which gives no number beyond its limits, is read without them, {shell:g} m from what it meets.
+range sensor, which gives no number beyond its limits, is read without them, {shell:g} m from what it meets, and so is
+each beam of a DVL (`doppler`), given what it hears.
 
 A cell is *measured ± standard error (deviation)*, the values of several axes with one sheet side by side. The standard
 error follows from what is declared and the number of samples; deviations are in standard errors. Beyond {limit:g} of

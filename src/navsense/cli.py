@@ -229,6 +229,9 @@ def run(
         rate = f"{sensor.rate:g}"
         add_row(table, sensor.name, sensor.spec.type, rate, samples, sensor.clock or "global time", sensor.topic)
     show(table)
+    for name, number in summary.samples.items():
+        if number and not summary.valid[name]:
+            click.echo(f"warning: {name}: not one of its {number} samples is a valid reading", err=True)
     for written in summary.paths:
         click.echo(f"wrote {written}: {summary.duration:g} s simulated, {written.stat().st_size / 1e6:.1f} MB")
     if not summary.paths:
@@ -246,7 +249,14 @@ def check(world_file: str, path: tuple[str, ...], xacro: tuple[str, ...], withou
         for problem in error.problems or (error,):
             click.echo(str(problem))
         sys.exit(2)
+    from navsense.station import unreadable
+
     warn(world, err=False)
+    unsound = [str(problem) for problem in unreadable(world)]
+    for line in unsound:
+        click.echo(line)
+    if unsound:
+        sys.exit(2)
     click.echo(
         f"{world_file}: {len(world.models)} models, {len(world.sensors)} sensors, {len(world.clocks)} clocks: sound"
     )

@@ -70,6 +70,8 @@ def log_words(motion: Motion) -> str:
     if not isinstance(motion, Replay):
         return ""
     smoothed = "not smoothed" if motion.bandwidth is None else f"smoothed at {motion.bandwidth:g} Hz"
+    if math.isnan(motion.position_noise):
+        return f" (log {smoothed}: too few rows to tell its noise)"
     noise = f"{motion.position_noise:.2g} m of noise in position"
     return f" (log {smoothed}: {noise}, which is {motion.acceleration_noise:.2g} m/s^2 in acceleration)"
 

@@ -65,6 +65,10 @@ class Truth:
     angular_acceleration: FloatArray
     epoch: int = 0
 
+    def __repr__(self) -> str:
+        """Return what it is in a line, not its numbers."""
+        return f"<Truth of {self.name}: {', '.join(TRUTH_ARRAYS)}; {self.time.size} instants>"
+
     @property
     def stamp(self) -> IntArray:
         """Return the true time of each row in integer nanoseconds."""
@@ -96,6 +100,11 @@ class Current:
     time: Times
     velocity: FloatArray
     epoch: int = 0
+
+    def __repr__(self) -> str:
+        """Return what it is in a line, not its numbers."""
+        place = " ".join(f"{part:g}" for part in self.position)
+        return f"<Current on {self.topic} at {place} m: velocity; {self.time.size} instants>"
 
     @property
     def stamp(self) -> IntArray:

@@ -15,7 +15,7 @@ from navsense.errors import FieldError, SimulationError
 from navsense.motion.base import Motion
 from navsense.motion.foreseen import is_foreseen
 from navsense.sensors.base import Casting, is_felt
-from navsense.series import TRUTH_ARRAYS, Current, Reading, Slab, Truth, frozen
+from navsense.series import LONGEST_TIME, TRUTH_ARRAYS, Current, Reading, Slab, Truth, frozen
 from navsense.station import (
     Motions,
     Station,
@@ -42,9 +42,11 @@ TRUTH_RATE = 100.0
 
 
 def checked_duration(duration: float) -> float:
-    """Return the duration (s); raise `SimulationError` unless it is finite and above 0."""
+    """Return the duration (s); raise `SimulationError` unless it is above 0 and below what a stamp can hold."""
     if not (isinstance(duration, int | float | np.number) and math.isfinite(duration) and duration > 0.0):
         raise SimulationError("duration", duration, allowed="must be a finite number of seconds > 0")
+    if not duration < LONGEST_TIME:
+        raise SimulationError("duration", duration, allowed=f"must be below {LONGEST_TIME:g} s, as stamps are")
     return float(duration)
 
 

@@ -181,11 +181,12 @@ RUNS = "must be a number >= 1, or different run numbers >= 0"
 
 @dataclass(frozen=True)
 class Summary:
-    """What was recorded: the files, the duration (s), and samples by sensor."""
+    """What was recorded: the files, the duration (s), and by sensor the samples, and those that are valid readings."""
 
     paths: tuple[Path, ...]
     duration: float
     samples: Mapping[str, int]
+    valid: Mapping[str, int]
 
 
 def record(
@@ -222,6 +223,7 @@ def record(
         truth_rate=truth_rate,
     )
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
+    valid = dict(samples)
     interrupted = False
     for target in targets:
         sinks.check(target)
@@ -233,10 +235,11 @@ def record(
                     sink.write(slab)
                 for name, reading in slab.readings.items():
                     samples[name] += reading.time.size
+                    valid[name] += int(np.count_nonzero(reading.valid & reading.emitted))
                 if progress:
                     progress(slab.end, session.duration)
         except KeyboardInterrupt:
             interrupted = True
     if interrupted:
         raise KeyboardInterrupt
-    return Summary(tuple(map(sinks.written, targets)), session.duration, samples)
+    return Summary(tuple(map(sinks.written, targets)), session.duration, samples, valid)

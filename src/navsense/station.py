@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from navsense.clock import Arrivals, Clock, Stamps
 from navsense.environment.base import Environment
@@ -78,11 +80,27 @@ def surroundings_of(world: World, sensor: MountedSensor, scene: Scene) -> Enviro
     """
     if not isinstance(sensor.spec, Casting):
         return world.environment
-    own, where = f"{sensor.model}::", {solid.name: solid.where for solid in world.solids}
+    where = {solid.name: solid.where for solid in world.solids}
     for body in scene.bodies:
-        if isinstance(body.shape, Stored) and (sensor.spec.own_hull or not body.name.startswith(own)):
+        if isinstance(body.shape, Stored) and may_meet(sensor, body.name):
             read_surface(body.name, body.shape, where.get(body.name))
     return replace(world.environment, scene=scene, hull=sensor.model)
+
+
+def may_meet(sensor: MountedSensor, surface: str) -> bool:
+    """Tell whether a sensor casts rays that may meet a surface of this name."""
+    spec = sensor.spec
+    return isinstance(spec, Casting) and (spec.own_hull or not surface.startswith(f"{sensor.model}::"))
+
+
+def unreadable(world: World) -> Iterator[FieldError]:
+    """Yield what is wrong with the files of surfaces that a sensor's rays may meet, which it reads."""
+    for solid in world.solids:
+        if isinstance(solid.shape, Stored) and any(may_meet(sensor, solid.name) for sensor in world.sensors):
+            try:
+                read_surface(solid.name, solid.shape, solid.where)
+            except FieldError as error:
+                yield error
 
 
 def read_surface(name: str, stored: Stored, where: Where | None) -> None:
@@ -142,6 +160,8 @@ class Station:
         self.state, measured = self.sensor.spec.measure(self.state, ticks, ideal, draws)
         if self.sensor.faults.kinds:
             measured = self._struck(ticks, measured)
+        if not self.sensor.is_on:
+            measured = measured._replace(emitted=np.zeros(len(ticks), dtype=np.bool_))
         arrival = None
         if self._arrivals:
             arrival = self._arrivals.of(ticks.time, flags_of(measured, len(ticks))["emitted"])

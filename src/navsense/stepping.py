@@ -79,9 +79,11 @@ class LiveSensor:
         self, sensor: MountedSensor, station: Station, motion: Motion, session: Session, *, foreseen: bool
     ) -> None:
         """Start before the first sample."""
-        self.mounted = sensor
+        self.mounted = replace(sensor, is_on=True)
+        self.is_on = sensor.is_on
         self.reading: Reading | None = None
         self._station, self._motion, self._session = station, motion, session
+        station.sensor = self.mounted
         self._ahead = AHEAD if foreseen and not isinstance(sensor.spec, Adjustable) else 1
         self._end = min(seen.end for seen in session.seen_by(sensor))
         self._block: Reading
@@ -117,6 +119,10 @@ class LiveSensor:
         self.mounted = replace(self.mounted, spec=spec.adjusted(name, value))
         self._station.sensor = self.mounted
 
+    def switch(self, *, on: bool) -> None:
+        """Switch the sensor on or off, from the next sample on: one that is off emits none, and goes on as it would."""
+        self.is_on = on
+
     @property
     def clock_time(self) -> float:
         """Return what the sensor's clock showed at its latest reading, s; raise `SimulationError` before the first."""
@@ -127,6 +133,8 @@ class LiveSensor:
     def due(self, end: float) -> Reading | None:
         """Return the samples that have arrived up to and including t = `end` (s), None where there are none."""
         taken = self._taken(end)
+        if taken is not None and not self.is_on:
+            taken = replace(taken, emitted=np.zeros_like(taken.emitted))
         if self.mounted.latency is not None:
             taken = self._arrived(taken, end)
         self.reading = taken or self.reading

@@ -66,7 +66,8 @@ class MountedSensor:
     """One sensor on a link: spec, mounting, rate, names.
 
     `rate` in Hz is resolved (0 in a file has become 1 / max_step_size); `clock` is a clock's full name or None for
-    global time; `frame` is the frame that a message carries (`<frame_id>`, else the sensor's full name).
+    global time; `frame` is the frame that a message carries (`<frame_id>`, else the sensor's full name). One that is
+    not `is_on` at the start emits nothing until a live run switches it on.
     """
 
     name: str
@@ -81,6 +82,7 @@ class MountedSensor:
     latency: Latency | None = None
     faults: Faults = Faults()
     where: Where | None = None
+    is_on: bool = True
 
 
 @dataclass(frozen=True)

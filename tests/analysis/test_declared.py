@@ -15,13 +15,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pytest
 
-from navsense.analysis import estimates, triads
+from navsense.analysis import doppler, estimates, triads
 from navsense.analysis.declared import LIMIT, Row, channels, table
 from navsense.analysis.estimates import UNITS, Estimate, Term, Trial
 from navsense.errors import AnalysisError
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import Channels, ChannelState
-from navsense.sensors import SENSORS, NavSat, Range
+from navsense.sensors import SENSORS, Dvl, NavSat, Range
+from navsense.sensors._janus.longterm import LongTerm
+from navsense.sensors._janus.strength import EchoStrength
 from navsense.sensors.base import Indirect, Measured, Output, Sensor
 from navsense.sensors.range import SLOWNESS, Cone, Sound
 from navsense.streams import Process
@@ -258,6 +260,53 @@ def test_limits_hide_nothing_of_a_range_sensor() -> None:
     (deaf,) = table(Deaf(sound=Sound(1480.0)), (20.0,), 5)
     assert not deaf.holds
     assert not table(Range(sound=Sound()), (20.0,), 5)
+
+
+def off_track(side: str, **given: float) -> dict[str, Any]:
+    return {side: replace(getattr(Dvl.witness(), side), **given)}
+
+
+OTHERS: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("bottom speed", "bottom per_speed"): off_track("bottom", per_speed=0.0104),
+    ("water speed", "water reference_rate"): off_track("water", reference_rate=108.0),
+    ("water long_term_scale", "water long_term_scale"): off_track("water", long_term_scale=0.025),
+    ("bottom long_term_offset", "bottom long_term_offset"): off_track("bottom", long_term_offset=0.0125),
+    ("water stated", "water stated_stddev"): off_track("water", stated_stddev=0.0500001),
+    ("doppler", "sound speed"): {"sound": Sound(1480.0001)},
+    ("misalignment", "misalignment z"): {"misalignment": (0.01, -0.02, 0.0300001)},
+    ("misalignments", "misalignment_stddev"): {"misalignment_stddev": 0.012},
+    ("rejection", "error_velocity_limit"): {"error_velocity_limit": 0.82},
+    ("dropouts", "dropout_probability"): {"dropout_probability": 0.061},
+    ("reacquisition", "reacquisition_time"): {"reacquisition_time": 0.014},
+    ("processing", "processing_time"): {"processing_time": 0.00301},
+    ("loudness", "strength level"): {"strength": EchoStrength(30.1, 0.5)},
+    ("loudness", "strength absorption"): {"strength": EchoStrength(30.0, 0.51)},
+    ("loudness", "strength correlation"): {"strength": EchoStrength(30.0, 0.5, 0.91)},
+    ("loudness", "strength threshold"): {"strength": EchoStrength(30.0, 0.5, threshold=6.2)},
+    ("loudness", "strength slope"): {"strength": EchoStrength(30.0, 0.5, slope=1.3)},
+    ("long term", "long_term acceleration_density"): {"long_term": LongTerm(0.301, 0.01)},
+    ("long term", "long_term stddev"): {"long_term": LongTerm(0.3, 0.0101)},
+}
+"""By line and figure: what an instrument has in place of the witness's, ten standard errors away."""
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("NOI-6", "GAP-2")
+@pytest.mark.parametrize(("name", "figure"), OTHERS)
+def test_what_a_doppler_instrument_tells_shows_what_it_has(name: str, figure: str) -> None:
+    """Read from an instrument of another figure, it is that one's, and far from the one that was declared."""
+    lines = [term for term in doppler.TERMS if term.name == name]
+    spec = Dvl.witness()
+    (declared, *_), (found, *_) = (
+        [row for row in table(one, (20.0,), 5, effort=0.2, terms=lines) if row.estimate.parameter == figure]
+        for one in (spec, replace(spec, **OTHERS[name, figure]))
+    )
+    assert abs(found.estimate.deviation) < BOUND
+    assert abs(found.estimate.measured - declared.estimate.declared) > 2.0 * LIMIT * found.estimate.error
+
+
+def test_a_doppler_instrument_without_errors_has_no_row() -> None:
+    assert not table(Dvl(propagation=False), (20.0,), 5)
 
 
 @pytest.mark.compiled

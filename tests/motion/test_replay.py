@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline, make_smoothing_spline
 
+from navsense.describe import log_words
 from navsense.errors import MotionError
 from navsense.motion import from_arrays
 from navsense.motion._spline import smoothing
@@ -194,6 +195,12 @@ def test_a_cubic_has_no_noise(seed: int) -> None:
     time = uneven(seed, 40, 0.1)
     position = np.stack([np.polynomial.Polynomial(rng.uniform(-1.0, 1.0, 4))(time) for _ in range(3)], axis=1)
     assert position_noise(time, position) < 1e-13
+
+
+def test_a_log_too_short_to_show_its_noise_says_so() -> None:
+    short = from_arrays(np.arange(4.0), np.zeros((4, 3)), np.tile([1.0, 0.0, 0.0, 0.0], (4, 1)))
+    assert math.isnan(short.position_noise)
+    assert log_words(short) == " (log not smoothed: too few rows to tell its noise)"
 
 
 def test_rows_are_not_kept() -> None:

@@ -41,7 +41,8 @@ FULL = """<sensor name="d" type="dvl"><pose degrees="true">0 0 0 0 0 90</pose>
 <long_term_offset>0.0012</long_term_offset></bottom_track>
 <water_track when="always"><noise type="gaussian"><mean>0.01</mean></noise><per_speed>0.003</per_speed>
 <reference_rate>4</reference_rate><stated_stddev>0.005</stated_stddev><long_term_scale>0.0025</long_term_scale>
-<long_term_offset>0.0022</long_term_offset><layer near="5" far="30" minimum_size="2" samples="7" share="0.75"/></water_track>
+<long_term_offset>0.0022</long_term_offset><layer near="5" far="30" minimum_size="2" samples="7" share="0.75"/>
+</water_track>
 <range><noise type="gaussian_quantized"><precision>0.01</precision></noise></range>
 <strength level="90" absorption="0.04" correlation="0.8" threshold="7" slope="2"/>
 <sound speed="1490"/><transducer>phased_array</transducer>
@@ -52,6 +53,9 @@ FULL = """<sensor name="d" type="dvl"><pose degrees="true">0 0 0 0 0 90</pose>
 <long_term acceleration_density="0.05" stddev="0.002"/>
 <reference degrees="true">180 0 0</reference><own_hull>true</own_hull></dvl></sensor>"""
 """Every field of the sheet, and of its parts, other than by default."""
+
+
+TILT = 'tilt_deg="9"'
 
 
 def sheet(world: World) -> Dvl:
@@ -152,9 +156,8 @@ def test_every_field_can_be_said(load: Load, in_link: Text) -> None:
 @pytest.mark.requirement("SDF-1")
 def test_what_a_bare_sensor_is(load: Load, in_link: Text) -> None:
     world = load(in_link('<sensor name="d" type="dvl"/>'))
-    assert sheet(world) == Dvl()
+    assert sheet(world) == Dvl() == sheet(load(in_link(block(""))))
     assert world.sensors[0].topic == "/world/ocean/model/auv/link/base/sensor/d/dvl"
-    assert sheet(load(in_link(block("")))) == Dvl()
     through = sheet(load(in_link(block('<water_track><layer near="1" far="9"/></water_track>'))))
     assert (through.bottom_mode, through.water_mode, through.layer) == (Mode.ALWAYS, Mode.FALLBACK, Layer(1.0, 9.0))
 
@@ -220,14 +223,16 @@ def test_axes_in_which_velocities_are_told(
         ('<beams>\n<beam tilt_deg="95"/></beams>', "dive.sdf:7 <beam> tilt of a beam (rad): 1.65"),
         ('<beams><beam tilt_deg="5"><pose/></beam></beams>', "<beam tilt_deg>: 5.0; must not stand beside <pose>"),
         (
-            '<beams><beam id="1" tilt_deg="9"/><beam tilt_deg="9" rotation_deg="90"/>\n'
-            '<beam tilt_deg="9" rotation_deg="180" id="2"/></beams>',
+            f'<beams><beam id="1" {TILT}/><beam {TILT}/>\n<beam id="2" {TILT}/></beams>',
             "dive.sdf:7 <beam id>: 2; must be unique among the beams",
         ),
         ('<bottom_track when="sometimes"/>', "<bottom_track when>: sometimes; must be one of never, always, best"),
         ('<bottom_track when="fallback"/>', "<bottom_track when>: fallback; must be one of never, always, best"),
         ('<bottom_track when="never"/>', "<bottom_track> bottom_mode and water_mode: never; must not both be never"),
-        ("<bottom_track>\n<per_speed>-1</per_speed></bottom_track>", "dive.sdf:7 <bottom_track><per_speed>: -1; must be >= 0"),
+        (
+            "<bottom_track>\n<per_speed>-1</per_speed></bottom_track>",
+            "dive.sdf:7 <bottom_track><per_speed>: -1; must be >= 0",
+        ),
         ("<bottom_track><layer/></bottom_track>", "<bottom_track><layer>; is unknown here"),
         ("<water_track/>", "dive.sdf:6 <water_track> layer; must be given where the water is tracked"),
         ('<water_track><layer near="1"/></water_track>', "<layer far>: missing; must be given"),
@@ -240,7 +245,10 @@ def test_axes_in_which_velocities_are_told(
             "dive.sdf:7 <layer> far boundary of the water layer (m): 45.0; must be at most 43.3013 m",
         ),
         ('<strength absorption="1"/>', "<strength level>: missing; must be given"),
-        ('<strength level="9" correlation="1"/>', "<strength> correlation of the echo's strength: 1.0; must be above 0"),
+        (
+            '<strength level="9" correlation="1"/>',
+            "<strength> correlation of the echo's strength: 1.0; must be above 0",
+        ),
         ('<sound speed="9"/>', "<sound> assumed speed of sound (m/s): 9.0; must be from 100"),
         ("<transducer>laser</transducer>", "<dvl><transducer>: laser; must be one of piston, phased_array"),
         ("<misalignment_deg>0 0 90</misalignment_deg>", "<misalignment_deg> misalignment (rad): (0.0, 0.0, 1.57"),
@@ -261,6 +269,12 @@ def test_axes_in_which_velocities_are_told(
 def test_wrong_sheets(refused: Refused, in_link: Text, text: str, problem: str) -> None:
     lines = refused(in_link(block(text)))
     assert any(problem in line for line in lines), lines
+
+
+@pytest.mark.requirement("SDF-1")
+def test_a_custom_sensor_without_its_block(refused: Refused, in_link: Text) -> None:
+    (line,) = refused(in_link('<sensor name="d" type="custom" gz:type="dvl"/>'))
+    assert line.startswith("dive.sdf:5 <sensor>: no block; must have <gz:dvl>, as Gazebo wants it")
 
 
 @pytest.mark.requirement("SDF-1")

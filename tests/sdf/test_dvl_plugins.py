@@ -6,6 +6,7 @@ import importlib.util
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,13 @@ from mcap.reader import make_reader
 import navsense as ns
 from navsense import sdf
 from navsense.describe import describe
+from navsense.fidelity import applied
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.channel import Noise
 from navsense.pose import Pose
 from navsense.sdf import places
 from navsense.sensors import Cone, Fan, Sound
-from navsense.sensors._janus.beams import dsros
+from navsense.sensors._janus.beams import Beams, Weighting, dsros
 from navsense.sensors._janus.layer import Layer
 from navsense.sensors._janus.names import Dialect, Names
 from navsense.sensors._janus.track import Track
@@ -95,13 +97,21 @@ BED = (
 
 # Woods Hole's
 
+LOW = 1.4e-3
+"""Share by which a pattern 4 degrees wide at 30 degrees reads low over a level bed: its terrain bias is 0.132 %."""
+
+
+def crossed(width: float) -> Beams:
+    """Return beams in a cross, z of the sensor up."""
+    return dsros(math.radians(30.0), CROSS, pos_z_down=False, width=width)
+
 
 @pytest.mark.requirement("DVW-1", "DVW-2", "SDF-1")
 def test_woods_holes_sensor(load: Load, in_link: Text) -> None:
     world = load(in_link(woods_hole()))
     (found,) = world.sensors
     assert found.spec == Dvl(
-        beams=dsros(math.radians(30.0), CROSS, pos_z_down=False, width=math.radians(4.0)),
+        beams=replace(crossed(math.radians(4.0)), weighting=Weighting.PATTERN),
         minimum_range=0.7,
         maximum_range=90.0,
         bottom=Track(Noise(stddev=0.005)),
@@ -129,14 +139,12 @@ def test_where_its_beams_look(load: Load, in_link: Text, down: str) -> None:
 
 
 @pytest.mark.requirement("DVW-1", "DVW-6")
-def test_classic_casts_the_one_ray_of_the_plug_in(load: Load, in_link: Text) -> None:
+def test_classic_is_the_same_sheet_by_other_rules(load: Load, in_link: Text) -> None:
+    """So that a fidelity asked for when it is run is as good as one asked for when it is read."""
     (found,) = load(in_link(woods_hole(WATER)), fidelity="classic").sensors
-    spec = sheet(found)
-    assert spec.classic
-    assert spec.beams == dsros(math.radians(30.0), CROSS, pos_z_down=False)
-    assert spec.bottom.noise == Noise(stddev=0.005, classic=True)
-    assert spec.layer is not None
-    assert spec.layer.share == 1.0
+    (other,) = applied(load(in_link(woods_hole(WATER))), "classic").sensors
+    assert sheet(found).classic
+    assert sheet(found) == sheet(other)
 
 
 CHANGES = {
@@ -240,7 +248,7 @@ def test_the_frame_of_its_velocity(
     assert found.frame == frame
     assert any("names no link of the model" in reason for _, reason in warnings(world)) == (frame == "keel")
     run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(math.pi / 2.0, (1.0, 0.5, 0.25))})
-    np.testing.assert_allclose(run[found.name].truth["velocity"][-1], velocity, atol=1e-12)
+    np.testing.assert_allclose(run[found.name].truth["velocity"][-1], velocity, rtol=LOW)
     assert sheet(found).names.pointcloud_frame == "base"
     cloud = sheet(found).names.pointcloud_pose
     assert cloud.position == pytest.approx((1.5, 0.0, -0.5))
@@ -251,16 +259,15 @@ def test_the_frame_of_its_velocity(
 @pytest.mark.requirement("DVW-6", "DVW-7")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 def test_its_altitude_and_beams_over_a_level_bed(load: Load, in_world: Text, fidelity: str) -> None:
-    """Classic: one ray at 30 degrees, and the mean of them times cos 30 is h. Else the nearest of six 2 degrees off."""
+    """Classic: one ray at 30 degrees, and the mean of them times cos 30 is h. Else the mean of a pattern, near it."""
     quiet = {"gaussianNoiseBeamVel": "0", "gaussianNoiseBeamRange": "0"}
     text = f'<model name="auv"><link name="base">{woods_hole(quiet)}</link></model>'
     run = ns.simulate(load(in_world(text + BED), fidelity=fidelity), 2.0, seed=1, motion={"auv": moved(0.0, (0, 1, 0))})
     reading = run["auv::base::dvl"]
-    off = 0.0 if fidelity == "classic" else math.radians(2.0)
-    fall = math.sqrt(0.75) * math.cos(off) + 0.5 * math.sin(off) * math.sin(math.radians(60.0))
-    np.testing.assert_allclose(reading["beam_range"][-1], 20.0 / fall, rtol=1e-12)
+    near = 1e-12 if fidelity == "classic" else 2e-3
+    np.testing.assert_allclose(reading["beam_range"][-1], 20.0 / math.sqrt(0.75), rtol=near)
+    assert reading["altitude"][-1] == pytest.approx(20.0, rel=near)
     if fidelity == "classic":
-        assert reading["altitude"][-1] == pytest.approx(20.0, rel=1e-12)
         assert reading["course"][-1] == 0.0  # atan2(x', y') of a velocity along y'
 
 
@@ -277,7 +284,8 @@ def test_water_is_tracked_where_the_bottom_is_too_deep(load: Load, in_world: Tex
         run = ns.simulate(world, 4.0, seed=1, motion={"auv": moved(math.pi / 2.0, (1.0, 0.5, 0.25))})
         reading = run["auv::base::dvl"]
         assert reading["velocity_mode"][-1] == mode
-        np.testing.assert_allclose(reading["velocity"][-1], velocity, atol=1e-12)
+        near = 1e-12 if fidelity == "classic" or mode == 2.0 else LOW
+        np.testing.assert_allclose(reading["velocity"][-1], velocity, rtol=near)
 
 
 @pytest.mark.requirement("WTR-1", "GAP-1")
@@ -326,6 +334,22 @@ def test_topics_of_currents(
             assert note.where.line == text[: text.index("<ocean_current_topic>")].count("\n") + 3
 
 
+@pytest.mark.requirement("WTR-1")
+def test_topics_of_currents_beside_the_plug_in(load: Load, in_link: Text) -> None:
+    """The code looks for them in the sensor, its description puts them into the plug-in: both are read."""
+    topics = "<ocean_current_topic>flow</ocean_current_topic>"
+    more = "<stratified_ocean_current_topic>layers</stratified_ocean_current_topic></sensor>"
+    world = load(in_link(woods_hole(WATER).replace("</sensor>", topics + more)))
+    assert warnings(world) == [("<plugin><ocean_current_topic>: flow", NOTHING)]
+    assert "<sensor><stratified_ocean_current_topic>" in [note.what for note in world.notes]
+
+
+@pytest.mark.requirement("DVW-1")
+def test_the_plug_in_elsewhere_is_told(load: Load, in_link: Text) -> None:
+    (note,) = load(in_link('<plugin filename="libdsros_ros_dvl.so" name="p"/>')).notes
+    assert note.reason == 'is read in a <sensor type="dsros_dvl">'
+
+
 @pytest.mark.requirement("DVW-1", "SDF-2")
 @pytest.mark.parametrize(
     ("change", "tag", "problem"),
@@ -343,6 +367,7 @@ def test_topics_of_currents(
         ({"minRange": "-1"}, "minRange", "<plugin><minRange>: -1; must be >= 0"),
         ({"gaussianNoiseBeamVel": "-1"}, "gaussianNoiseBeamVel", "<plugin><gaussianNoiseBeamVel>: -1; must be >= 0"),
         ({"updateRateHZ": "1e9"}, "updateRateHZ", "<plugin><updateRateHZ>: 1e+09 Hz; must be from 0.001"),
+        ({"gaussianNoiseBeamRange": "1e300"}, "gaussianNoiseBeamRange", "<gaussianNoiseBeamRange> stddev: 1e+300"),
         ({"topicName": "/"}, "topicName", "<plugin><topicName>: /; must be a topic"),
         ({"pos_z_down": "down"}, "pos_z_down", "<plugin><pos_z_down>: down; must be true, false"),
         ({"frameName": ""}, "frameName", "<plugin><frameName>: empty; must not be empty"),
@@ -533,9 +558,9 @@ def test_each_element_of_the_uuv_simulator_acts_or_is_told(load: Load, in_world:
         assert others[0].spec == one.spec
         return
     if tag == "is_on":
-        assert others == []
+        assert not others[0].is_on
         (note,) = (note for note in after.notes if "is_on" in note.what)
-        assert note.reason == "is off at the start and tells nothing: there is nothing to switch it on"
+        assert note.reason == "tells nothing until a live run switches it on"
         return
     (other,) = others
     told = ("spec", "rate", "topic", "frame", "link")
@@ -630,6 +655,7 @@ def test_beams_of_another_rate(load: Load, in_world: Text) -> None:
             "<plugin><beam_topic_3>: /dvl/sonar3; must be the topic of the range sensor on sonar3: /dvl/dvl_sonar3",
         ),
         ({"noise_sigma": "-1"}, "", 8, "<plugin><noise_sigma>: -1; must be >= 0"),
+        ({"noise_amplitude": "1e300"}, "", 9, "<noise_amplitude> stddev: 1e+300"),
         ({"is_on": "maybe"}, "", 21, "<plugin><is_on>: maybe; must be true, false"),
         ({"beam_link": "x"}, "", 21, "<plugin><beam_link>; is unknown here; did you mean beam_link_name_3?"),
         ({"sensor_topic": "dvl_sonar0"}, "", 3, "<plugin>: /dvl/dvl_sonar0; is taken by auv::sonar0::dvl_sonar0"),

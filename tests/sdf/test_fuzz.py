@@ -64,6 +64,32 @@ FLOWING = """<sdf version="1.12" xmlns:navsense="https://navsense.org/sdf">
 </plugin></world></sdf>
 """
 
+SONARS = "".join(
+    f"""<link name="s{i}"><pose>0 0 0 0 1.1 {1.57 * i}</pose><sensor name="e" type="ray"><topic>a/t{i}</topic>
+<ray><scan><horizontal><samples>3</samples><min_angle>-0.03</min_angle><max_angle>0.03</max_angle></horizontal></scan>
+<range><min>0.7</min><max>90</max></range></ray></sensor></link>"""
+    for i in range(4)
+)
+
+PINGING = f"""<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf">
+<world name="ocean"><model name="auv"><plugin name="d" filename="libuuv_gazebo_ros_dvl_plugin.so">
+<robot_namespace>a</robot_namespace><sensor_topic>dvl</sensor_topic><link_name>base</link_name><is_on>true</is_on>
+<update_rate>7</update_rate><noise_sigma>0.005</noise_sigma><noise_amplitude>0.004</noise_amplitude>
+<beam_link_name_0>s0</beam_link_name_0><beam_topic_0>t0</beam_topic_0><beam_link_name_1>s1</beam_link_name_1>
+<beam_topic_1>t1</beam_topic_1><beam_link_name_2>s2</beam_link_name_2><beam_topic_2>t2</beam_topic_2>
+<beam_link_name_3>s3</beam_link_name_3><beam_topic_3>t3</beam_topic_3></plugin>
+<link name="base"><sensor name="w" type="dsros_dvl"><update_rate>7</update_rate>
+<plugin name="w" filename="libdsros_ros_dvl.so"><robotNamespace>b</robotNamespace><topicName>dvl</topicName>
+<rangesTopicName>ranges</rangesTopicName><frameName>base</frameName><pointcloudFrame>s0</pointcloudFrame>
+<updateRateHZ>7.0</updateRateHZ><gaussianNoiseBeamVel>0.005</gaussianNoiseBeamVel><minRange>0.7</minRange>
+<gaussianNoiseBeamRange>0.1</gaussianNoiseBeamRange><maxRange>90</maxRange><maxRangeDiff>10</maxRangeDiff>
+<beamAngleDeg>30</beamAngleDeg><beamWidthDeg>4</beamWidthDeg><beamAzimuthDeg1>-135</beamAzimuthDeg1>
+<beamAzimuthDeg2>135</beamAzimuthDeg2><beamAzimuthDeg3>45</beamAzimuthDeg3><beamAzimuthDeg4>-45</beamAzimuthDeg4>
+<pos_z_down>true</pos_z_down><enableWaterTrack>1</enableWaterTrack><navsense:cloud_points>2</navsense:cloud_points>
+<navsense:layer near="1" far="24" minimum_size="8" samples="5" share="0.8"/></plugin></sensor></link>{SONARS}
+</model></world></sdf>
+"""
+
 OLDER = """<sdf version="1.5">
 <world name="ocean"><physics type="ode"><gravity>0 0 -9</gravity><magnetic_field>1e-5 0 0</magnetic_field></physics>
 <model name="auv"><link name="arm::hand"><pose>1 0 0 0 0 0</pose></link>
@@ -117,8 +143,10 @@ HANGING = """<robot name="robot"><link name="a"/><link name="world"/>
 TREE = {"dive.sdf": INCLUDING, "part.sdf": PART, "deep.sdf": DEEP, "part/part.sdf": PART, "part/model.config": CONFIG}
 TREE["robot.urdf"] = HANGING
 
-TEXTS = [OWN, SURROUNDED, FLOWING, OLDER, ROBOT, *(path.read_text(encoding="utf-8") for path in REAL)]
-WORDS = sorted(set(re.findall(r"[\w:.-]+", OWN + SURROUNDED + FLOWING + OLDER + ROBOT + INCLUDING + PART + CONFIG)))
+TEXTS = [OWN, SURROUNDED, FLOWING, PINGING, OLDER, ROBOT, *(path.read_text(encoding="utf-8") for path in REAL)]
+WORDS = sorted(
+    set(re.findall(r"[\w:.-]+", OWN + SURROUNDED + FLOWING + PINGING + OLDER + ROBOT + INCLUDING + PART + CONFIG))
+)
 ODD = [
     "",
     "nan",

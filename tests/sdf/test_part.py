@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import navsense as ns
 from navsense.errors import SdfError
-from navsense.sensors import AirPressure, Depth, Imu, Magnetometer
+from navsense.sensors import AirPressure, Depth, Dvl, Imu, Magnetometer
 
 WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
 <navsense:signal name="temperature">300</navsense:signal><model name="m"><link name="l"><sensor
@@ -70,3 +71,12 @@ def test_a_part_measures_the_pressure_of_water(tmp_path: Path) -> None:
 def test_what_is_no_part_is_refused_with_its_line(tmp_path: Path, kind: str, inside: str, message: str) -> None:
     with pytest.raises(SdfError, match=message):
         spec(tmp_path, kind, inside)
+
+
+@pytest.mark.requirement("GAP-2")
+def test_a_track_of_a_part_keeps_what_the_file_does_not_say(tmp_path: Path) -> None:
+    """The deviation of one ping is the part's, what lasts is the file's."""
+    own = "<dvl><bottom_track><long_term_scale>0.002</long_term_scale></bottom_track></dvl>"
+    found = spec(tmp_path, "dvl", f"<navsense:part>dvl1000</navsense:part>{own}")
+    assert isinstance(found, Dvl)
+    assert found.bottom == replace(Dvl.from_part("dvl1000").bottom, long_term_scale=0.002)

@@ -150,6 +150,10 @@ def test_a_hull_that_no_ray_may_meet_is_not_read(load: Load, in_world: Text, tmp
         ("<plane><normal>0 0 0</normal></plane>", "<plane> plane's normal: (0.0, 0.0, 0.0); must be finite and not"),
         ("<box><sise>1 1 1</sise></box>", "<box><sise>; is unknown here; did you mean size?"),
         ("<mesh/>", "<mesh><uri>: missing; must be given"),
+        (
+            "<heightmap><uri>bed.png</uri><sampling>1.5</sampling></heightmap>",
+            "<heightmap><sampling>: 1.5; must be a whole number",
+        ),
         ("<mesh><uri>https://fuel/rock.stl</uri></mesh>", "<mesh><uri>: https://fuel/rock.stl; must be a file"),
         ("<mesh><uri>.</uri></mesh>", "<mesh><uri>: .; is a folder"),
         ("<torus/>", "<geometry><torus>; is unknown here"),

@@ -32,6 +32,11 @@ def joint(name: str, parent: str, child: str, inner: str = "", kind: str = "fixe
     return f'<joint name="{name}" type="{kind}">{ends}{inner}</joint>'
 
 
+def shaped(shape: str) -> str:
+    """Return a link with a collision; the shape stands on line 3."""
+    return f'<link name="b"><collision>\n<geometry>{shape}</geometry></collision></link>'
+
+
 def robot(body: str, name: str = "auv") -> str:
     """Return a robot whose first element stands on line 2."""
     return f'<robot name="{name}">\n{body}\n</robot>\n'
@@ -315,6 +320,9 @@ BASE = '<link name="base"/><link name="arm"/>\n'
             '<link name="b"/><gazebo reference="b"><clock name="c">\n<noise type="x"/></clock></gazebo>',
             "3 <noise type>: x; must be",
         ),
+        (shaped("<box/>"), "3 <box size>: missing; must be given"),
+        (shaped('<cylinder radius="1"/>'), "3 <cylinder length>: missing; must be given"),
+        (shaped(""), "3 <collision><geometry>: empty; must hold one of box, sphere, cylinder, capsule, mesh"),
         ('<link name="b"/>\n<xacro:box size="1"/>', "3 <xacro:box>; is expanded in files called *.xacro alone; rename"),
         (
             '<link name="b"/><link name="c"/><link name="d"/>' + joint("j", "b", "c", '<origin xyz="1e308 0 0"/>')

@@ -177,7 +177,7 @@ def test_macros_of_dave_and_woods_hole(shared_data: Path, tmp_path: Path) -> Non
         assert simulated_or_told(world, name)
     places = {note.where.path for note in world.notes if note.where is not None}
     assert {str(whn), str(nortek), str(rdi)} <= places
-    sensor = next(note for note in world.notes if note.what.endswith("auv::whn_link::whn_sensor"))
+    sensor = next(one for one in world.sensors if one.name == "auv::whn_link::whn_sensor")
     assert sensor.where is not None
     assert "<sensor name=" in whn.read_text(encoding="utf-8").splitlines()[sensor.where.line - 1]
 

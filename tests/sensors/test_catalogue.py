@@ -91,8 +91,12 @@ def test_every_figure_is_in_the_si_unit_of_its_name(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_part_says_how_it_errs(name: str) -> None:
     channels = {"imu": {"angular_velocity", "linear_acceleration"}, "magnetometer": {"field"}}
+    channels["dvl"] = {"beam", "bottom_track"}
     part = catalogue.part(name)
     assert channels.get(part.sensor, {"pressure"}) <= set(part.figures)
+    if part.sensor == "dvl":
+        assert {"noise_rms", "long_term_offset", "long_term_scale"} & set(part.figures["bottom_track"])
+        return
     for rows in part.figures.values():
         assert {"noise_density", "noise_rms", "turn_on_bias"} & set(rows)
 
@@ -125,6 +129,10 @@ def test_every_part_says_how_it_errs(name: str) -> None:
         ("bar30", "pressure", "noise_rms", 20.0),
         ("bar30", "pressure", "turn_on_bias", 5000.0),
         ("stim300", "angular_velocity", "scale_factor_error", 5e-4),
+        ("pathfinder", "bottom_track", "noise_rms", 2e-3),
+        ("pathfinder", "water_track", "layer", 16.0),
+        ("a50", "bottom_track", "long_term_offset", 1e-3),
+        ("a50", "beam", "width", 7.67945e-2),
     ],
 )
 def test_figures_in_si(name: str, channel: str, key: str, value: float) -> None:
@@ -176,6 +184,12 @@ def test_the_units_against_those_of_scipy() -> None:
         "bar": constants.bar,
         "LSB/hPa": constants.hecto,
         "Pa/K": 1.0,
+        "m/s": 1.0,
+        "cm/s": constants.centi,
+        "mm/s": constants.milli,
+        "m": 1.0,
+        "dm": constants.deci,
+        "cm": constants.centi,
         "rad": 1.0,
         "mrad": constants.milli,
         "deg": deg,
@@ -228,6 +242,8 @@ def test_axes_that_differ_keep_their_own_figures() -> None:
     assert figure("bmi088", "linear_acceleration", "noise_density").printed == (160.0, 160.0, 190.0)
     assert figure("bmp388", "pressure", "range").values == (30000.0, 125000.0)
     assert figure("bar30", "pressure", "range").values == (0.0, 3e6)
+    assert figure("whn600", "beam", "range").values == (0.7, 90.0)
+    assert figure("whn600", "bottom_track", "noise_rms").values == (0.005,)
     assert figure("bmp388", "pressure", "noise_rms").values == (1.2,)
     assert len(figure("bmi088", "angular_velocity", "output_rate").values) == 1
 
@@ -239,7 +255,7 @@ def test_names_are_found_in_capital_letters_too() -> None:
 
 
 def test_an_unknown_name_tells_the_close_ones() -> None:
-    with pytest.raises(UnknownNameError, match=r"bmi08; must be one of adis16460, .*; did you mean bmi088"):
+    with pytest.raises(UnknownNameError, match=r"bmi08; must be one of a50, .*; did you mean bmi088"):
         catalogue.part("bmi08")
     with pytest.raises(UnknownNameError, match="must be one of") as raised:
         catalogue.part("../imu")
@@ -270,6 +286,8 @@ def test_a_sheet_of_ones_own_is_read(tmp_path: Path) -> None:
         ("value = 1", "remark = 0, value = 1", "noise_density remark; is no figure"),
         ("[angular_velocity]", "[spin]", "table: spin; must be part"),
         ('grade = "tactical"', 'grade = "good"', "grade: good; must be one of consumer"),
+        ('grade = "tactical"', 'grade = "tactical"\ntransducer = "dish"', "transducer: dish; must be one of piston"),
+        ('grade = "tactical"', 'grade = "tactical"\nnotes = 3', "notes: 3; must be a text"),
         ('grade = "tactical"', 'grade = "tactical"\nprice = 3', "table: price; must be"),
         ('part = "A"', 'part = ""', "part: ; must be a text"),
         ('citation = "B: A Data Sheet, revision 1, table 1"', "", "citation; must be a text"),

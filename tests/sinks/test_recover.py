@@ -325,7 +325,7 @@ def test_info_says_what_a_recording_holds(made: ModuleType, small: Path) -> None
     assert "mcap" in found.headline
     assert str(len(contents(small))) in found.headline
     with pytest.raises(SinkError, match=r"\.mcap, \.npz"):
-        info(small.with_suffix(".bag"))
+        info(small.with_suffix(".rosbag"))
     with pytest.raises(SinkError, match="check the name"):
         info(small.with_name("none.mcap"))
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from navsense.analysis import estimates, triads
+from navsense.analysis.doppler import boundless
 from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 from navsense.environment.base import Environment
 from navsense.environment.signal import Signal
@@ -29,7 +30,9 @@ from navsense.errors import AnalysisError
 from navsense.geodesy import Origin
 from navsense.motion.still import Still
 from navsense.noise.channel import NEUTRAL, Noise
+from navsense.sensors._janus.track import Track
 from navsense.sensors.base import TEMPERATURE, Indirect, Output, Sensor
+from navsense.sensors.dvl import Dvl
 from navsense.sensors.magnetometer import CURRENT as MOTORS
 from navsense.streams import BLOCK, Draws, checked_seed
 from navsense.ticks import Ticks, checked_rate
@@ -97,7 +100,7 @@ class Channel:
     def error(self, spec: Sensor, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> AnyArray:
         """Return reading less ideal (n,), in the noise's unit."""
         if self.key != self.output and isinstance(spec, Indirect):
-            return spec.differences(arrays, ideal)[self.output]
+            return self.of(spec.differences(arrays, ideal))
         return np.asarray(self.of(arrays) - self.of(ideal))
 
     def rounding(self, spec: Sensor, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> float:
@@ -139,9 +142,11 @@ def _suffix(output: Output, axis: int) -> str:
 def isolated(spec: Sensor, names: Sequence[str]) -> Sensor:
     """Return the sheet with these fields of its noises alone, all else neutral, physical."""
 
-    def left(value: object) -> object:
+    def left(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(left(part) for part in value)
+        if isinstance(value, Track):
+            return Track(left(value.noise))
         return replace(NEUTRAL, **{name: getattr(value, name) for name in names})
 
     base = spec.neutral()
@@ -153,9 +158,9 @@ def isolated(spec: Sensor, names: Sequence[str]) -> Sensor:
 
 
 def _noisy(spec: Sensor, name: str) -> bool:
-    """Tell whether a field of a sheet is a noise, or several."""
+    """Tell whether a field of a sheet is a noise, or several, or what has one of its own."""
     value = getattr(spec, name)
-    return isinstance(value, Noise) or (isinstance(value, tuple) and any(isinstance(part, Noise) for part in value))
+    return any(isinstance(part, Noise | Track) for part in (value if isinstance(value, tuple) else (value,)))
 
 
 def surroundings(count: int, rate: float) -> Environment:
@@ -276,7 +281,7 @@ def table(
     none.
     """
     rows: list[Row] = []
-    free = spec.unlimited() if isinstance(spec, Limited) else spec
+    free = spec.unlimited() if isinstance(spec, Limited) else boundless(spec) if isinstance(spec, Dvl) else spec
     for rate in map(checked_rate, rates):
         for term in terms:
             if isinstance(term, Term):

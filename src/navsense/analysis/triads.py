@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from navsense.analysis import depths, ranges
+from navsense.analysis import depths, doppler, ranges
 from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 from navsense.geodesy import EARTH_RATE
 from navsense.motion.base import Motion
@@ -393,5 +393,6 @@ TERMS: tuple[Term | MovedTerm, ...] = (
     MovedTerm("iron", iron, 500, _ironed, tumbling),
     *depths.TERMS,
     *ranges.TERMS,
+    *doppler.TERMS,
 )
-"""How each figure of a sheet that is no `Noise` is measured; depth and range sensors have files of their own."""
+"""How each figure of a sheet that is no `Noise` is measured; depth, range and Doppler have files of their own."""

@@ -165,7 +165,7 @@ def _arrows(axes: Any, arrows: Arrows, hidden: BoolArray, scale: Scale) -> None:
         angles="xy", scale_units="xy", scale=fastest / width, pivot="middle",
         color=WATER, alpha=0.65, width=0.0025, zorder=2,
     )  # fmt: skip
-    said = f"current at 0 s and {arrows.height:.4g} m: {round_number(fastest):g} m/s"
+    said = f"current at 0 s and height {arrows.height:.4g} m; this arrow is {round_number(fastest):g} m/s"
     axes.quiverkey(drawn, 0.9, 1.025, round_number(fastest), said, labelpos="W", fontproperties={"size": 9})
 
 

@@ -99,7 +99,8 @@ def draw_columns(axes: Any, chart: Chart) -> None:
         colour = colormaps[TIME](column.time / chart.last) if len(told) > 1 else WATER
         label = f"at {scale.factor * column.time:.3g} {scale.unit}"
         axes.plot(column.speed, column.height, color=colour, linewidth=1.8, label=label)
-    place = "at the start" if chart.moving else f"at {short(chart.tracks[0].name)}" if chart.tracks else "in the middle"
+    standing = f"at {short(chart.tracks[0].name)}" if chart.tracks else "in the middle"
+    place = "at the starting point" if chart.moving else standing
     axes.set_xlabel(f"speed of the water {place} (m/s)")
     axes.set_ylabel("height (m)")
     axes.grid(alpha=0.2)

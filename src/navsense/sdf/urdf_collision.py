@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from navsense.sdf.context import Context, Place
 from navsense.sdf.read import Element
+from navsense.sdf.values import refusal
 
 COLLISION = Place(
     read=frozenset(("origin", "geometry")),
@@ -49,6 +50,8 @@ def collisions(context: Context, link: Element, placed: Callable[[Element, str],
             made.children.append(_made("pose", origin, placed(origin, "collision")))
         if geometry is not None:
             context.check(geometry, GEOMETRY)
+            if not geometry.children:
+                context.problem(refusal(geometry, "empty", f"must hold one of {', '.join(SHAPES)}", parent="collision"))
             shapes = [_shape(context, child) for child in geometry.children if child.tag in SHAPES]
             made.children.append(_made("geometry", geometry, children=shapes))
         yield made
@@ -58,6 +61,9 @@ def _shape(context: Context, element: Element) -> Element:
     """Return a shape with its attributes as elements."""
     names = SHAPES[element.tag]
     context.check(element, Place(attributes=frozenset(names)))
+    for name in names:
+        if name not in element.attributes and name != "scale":  # SDF has a size for what is absent, URDF has none
+            context.problem(refusal(element, "missing", "must be given", attribute=name))
     given = [_made(tag, element, element.attributes[name]) for name, tag in names.items() if name in element.attributes]
     return _made(element.tag, element, children=given)
 

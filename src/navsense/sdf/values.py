@@ -46,6 +46,22 @@ def attribute_number(element: Element, name: str, *, above: float = -math.inf) -
     return value
 
 
+def given_number(element: Element, name: str) -> float:
+    """Return the finite number of an attribute that must be given."""
+    value = attribute_number(element, name)
+    if value is None:
+        raise refusal(element, "missing", "must be given", attribute=name)
+    return value
+
+
+def given_word(element: Element, name: str) -> str:
+    """Return the text of an attribute that must be given."""
+    word = element.attribute(name)
+    if word is None:
+        raise refusal(element, "missing", "must be given", attribute=name)
+    return word
+
+
 def attribute_whole(element: Element, name: str) -> int | None:
     """Return the whole number of an attribute; None where it is absent."""
     value = attribute_number(element, name)

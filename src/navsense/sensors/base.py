@@ -31,8 +31,9 @@ from navsense.typing import AnyArray, BoolArray, FloatArray, Times
 class Output:
     """One array of a reading: name, axes a row, unit, and how it turns when the whole world is turned by a rotation.
 
-    `axes` 0 is a scalar, whose array is (n,); several numbers are the shape of a row, (3, 3) of a matrix. `turns`: "invariant" (sensor coordinates), "orientation" (a quaternion
-    sensor to reference) or "vertical" (a scalar along the world's vertical, unchanged by turns about it).
+    `axes` 0 is a scalar, whose array is (n,); several numbers are the shape of a row, (3, 3) of a matrix. `turns`:
+    "invariant" (sensor coordinates), "orientation" (a quaternion sensor to reference) or "vertical" (a scalar along the
+    world's vertical, unchanged by turns about it).
     """
 
     name: str

@@ -20,6 +20,7 @@ Source: UNESCO Technical Papers in Marine Science 44 (1983); SDF has no such sen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -97,6 +98,22 @@ class Depth:
     def signals(self) -> tuple[str, ...]:
         """Return the signals that the sheet needs."""
         return (TEMPERATURE,) if self._channels.warms else ()
+
+    def remarks(self, rate: float) -> tuple[str, ...]:
+        """Return by what a depth is told, and from where on a gauge tells its pressure."""
+        air = "" if self.assumed is None else f", with {self.surface_pressure:g} Pa at the surface"
+        gauge = (f"pressure: above {self.surface_pressure:g} Pa",) if self.gauge else ()
+        return (f"depth: by {self._formula}{air}", *gauge)
+
+    @property
+    def _formula(self) -> str:
+        """What makes a depth of a pressure, in words."""
+        match self.assumed:
+            case Unesco(latitude) | Saunders(latitude):
+                return f"{type(self.assumed).__name__}'s formula for latitude {math.degrees(latitude):.9g} deg"
+            case ConstantDensity(density, gravity):
+                return f"{density:g} kg/m^3 under {gravity:g} m/s^2"
+        return "the world's own water"
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of the pressure; the depth has none of its own."""

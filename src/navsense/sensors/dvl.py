@@ -37,7 +37,7 @@ from navsense.errors import SensorError
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
-from navsense.sensors._janus import applied, longterm, ping, remarks
+from navsense.sensors._janus import applied, longterm, ping, printed, remarks
 from navsense.sensors._janus.beams import Beams, Weighting, janus
 from navsense.sensors._janus.echoes import SOUND_SPEED, echoes, sound_speed, validity
 from navsense.sensors._janus.layer import Layer, cosines, shallowest, water
@@ -61,6 +61,7 @@ from navsense.sensors._janus.told import (
 from navsense.sensors._janus.track import Track
 from navsense.sensors.apply import apply, checked_time
 from navsense.sensors.base import LABEL, TEMPERATURE, Measured, Output, signals_at
+from navsense.sensors.catalogue import part
 from navsense.sensors.range import Cone, Sound
 from navsense.series import Reading
 from navsense.streams import Process
@@ -69,6 +70,9 @@ from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternio
 
 CROSSED: Sequence[float] = (-135.0, 135.0, 45.0, -45.0)
 """Azimuths (degrees) of four beams between the sensor's axes: an X."""
+
+ANGLE = math.radians(30.0)
+"""rad, of the beams from the instrument's axis."""
 
 EXACT, TRUE_SOUND = Track(), Sound()
 
@@ -115,13 +119,14 @@ class Dvl:
     `minimum_range`, `maximum_range`: m along a beam. `bottom`, `water`: errors of either track; `range`: noise of a
     beam's range (m). `layer`: of water, where that is tracked. `strength`: of the echo, by which deviations grow
     and lock is lost. `sound`: what the speed of sound is taken for, None for what it is. `misalignment`: rotation
-    vector (rad) of how it is mounted, and its deviation among serial numbers. `least_incidence`: cosine of the flattest
-    angle of an echo. `error_velocity_limit`: m/s. `dropout_probability`: of a beam, each ping. `reacquisition_time`: s
-    without lock after a loss. `propagation`: whether sound takes its time; `processing_time`: s after the last echo.
-    `reference`: rotation from the sensor's frame to the one in which velocities are told. Raises `SensorError`.
+    vector (rad) from true velocities to told ones, and its deviation among serial numbers. `least_incidence`: cosine of
+    the flattest angle of an echo. `error_velocity_limit`: m/s. `dropout_probability`: of a beam, each ping.
+    `reacquisition_time`: s without lock after a loss. `propagation`: whether sound takes its time; `processing_time`: s
+    after the last echo. `reference`: rotation from the sensor's frame to the one in which velocities are told. Raises
+    `SensorError`.
     """
 
-    beams: Beams = field(default_factory=lambda: janus(math.radians(30.0), [math.radians(a) for a in CROSSED]))
+    beams: Beams = field(default_factory=lambda: janus(ANGLE, [math.radians(a) for a in CROSSED]))
     minimum_range: float = 0.0
     maximum_range: float = 100.0
     bottom: Track = EXACT
@@ -164,7 +169,7 @@ class Dvl:
         if not (len(self.misalignment) == 3 and math.hypot(*self.misalignment) < SMALL):
             allowed = f"must be a rotation vector of less than {SMALL:g} rad"
             raise SensorError("misalignment (rad)", self.misalignment, allowed=allowed)
-        if not abs(math.hypot(*self.reference) - 1.0) < 1e-6:
+        if not (len(self.reference) == 4 and abs(math.hypot(*self.reference) - 1.0) < 1e-6):
             raise SensorError("reference", self.reference, allowed="must be a unit quaternion w x y z")
         self._check_modes()
 
@@ -244,6 +249,18 @@ class Dvl:
         return {Dialect.UUV: ping.UUV, Dialect.DSROS: ping.DSROS}.get(self.dialect, ping.PHYSICAL)
 
     @cached_property
+    def _sent(self) -> Beams:
+        """Beams as they are cast: single rays in what is classic of `dsros_dvl`."""
+        return self.beams.thinned if self._dialect == ping.DSROS else self.beams
+
+    @cached_property
+    def _tracked(self) -> Layer | None:
+        """Layer of water that is tracked, None for none: in what is classic of `dsros_dvl`, down to the bottom."""
+        if self.layer is None or self.water_mode is Mode.NEVER:
+            return None
+        return replace(self.layer, share=1.0) if self._dialect == ping.DSROS else self.layer
+
+    @cached_property
     def _rules(self) -> FloatArray:
         """What a ping must be, as kernels know it."""
         modes = list(Mode)
@@ -266,7 +283,7 @@ class Dvl:
     @property
     def waits(self) -> bool:
         """True where sound takes its time; in the classic plug-ins it does not."""
-        return self.propagation and self._dialect == ping.PHYSICAL
+        return self.propagation and not (self.classic and self.dialect is not Dialect.OWN)
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -308,14 +325,8 @@ class Dvl:
                 systematic[row, 0] = track.long_term_scale * own[0]
                 systematic[row, 1:] = [track.long_term_offset * w for w in own[1:]]
         k, vector = len(self.beams.beams), (turn[0], turn[1], turn[2])
-        return DvlState(
-            self._channels.init(draws[:first]),
-            systematic,
-            np.array(pose.from_rotation_vector(vector)),
-            0.0,
-            np.full(k, -math.inf),
-            longterm.start(),
-        )
+        slow, turned = self._channels.init(draws[:first]), np.array(pose.from_rotation_vector(vector))
+        return DvlState(slow, systematic, turned, 0.0, np.full(k, -math.inf), longterm.start())
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
         """Return what a perfect instrument would say, and what its errors depend on.
@@ -328,13 +339,13 @@ class Dvl:
         reach, hull = self.maximum_range, self.own_hull
         if self.waits:
             back = np.maximum(time - self.processing_time, 0.0)
-            about, listening = validity(self.beams, motion, environment, back, reach, sound, hull)
+            about, listening = validity(self._sent, motion, environment, back, reach, sound, hull)
             listening = listening + self.processing_time
-        echo = echoes(self.beams, motion, environment, about, reach, hull)
+        echo = echoes(self._sent, motion, environment, about, reach, hull)
         truth, through = motion.at(about), np.full(echo.range.shape, math.nan)
-        if self.layer is not None and self.water_mode is not Mode.NEVER:
+        if self._tracked is not None:
             bottom = shallowest(self.beams, echo.range)
-            through = water(self.beams, self.layer, motion, environment, about, bottom).velocity
+            through = water(self.beams, self._tracked, motion, environment, about, bottom).velocity
         attitude, own = np.empty((len(ticks), 4)), np.empty((len(ticks), 3))
         heading = np.array(pose.from_rpy(0.0, 0.0, environment.heading))
         ping.facing_earth(truth.rotation_wb, heading, attitude)
@@ -395,7 +406,7 @@ class Dvl:
         rows = self._tables["axes"]
         if rows[0] >= 0:
             sheet = self.bottom if self._dialect == ping.UUV else self.water
-            size = sheet.noise.deviation(ticks.rate)
+            size = sheet.noise.deviation(ticks.rate / ticks.spacing)
             ping.roughen(rows, own, size, self._rules, told.figures, told.vectors, told.squares)
         about = np.where(emitted, ideal["time_of_validity"], math.nan)
         smooth, spread = np.full((n, 3), math.nan), np.full((n, 3, 3), math.nan)
@@ -417,6 +428,7 @@ class Dvl:
     ) -> tuple[ChannelState, FloatArray, FloatArray]:
         """Return the channels' state, what comes back of each ping with its errors, and the slow ones (n, 3 k)."""
         echo, k, depth = ideal[ECHO], len(self.beams.beams), self._channels.depth
+        rate = ticks.rate / ticks.spacing
         ratio = np.ones(len(ticks)) if self.sound.speed is None else self.sound.speed / ideal["sound_speed"]
         heard = np.empty((10, *echo.shape))
         heard[ping.ECHO], heard[ping.COSINE] = echo, ideal[INCIDENCE]
@@ -424,8 +436,8 @@ class Dvl:
         factor = np.ones(echo.shape)
         if self.strength is not None:
             ping.strengths(*_figures(self.strength), echo, ideal[INCIDENCE], factor, heard[ping.LOCK])
-        self._disturb(0, BOTTOM, state, ticks.rate, ideal, ratio, factor, own, heard)
-        self._disturb(1, THROUGH, state, ticks.rate, ideal, ratio, np.ones(echo.shape), own, heard)
+        self._disturb(0, BOTTOM, state, rate, ideal, ratio, factor, own, heard)
+        self._disturb(1, THROUGH, state, rate, ideal, ratio, np.ones(echo.shape), own, heard)
         for place, name in ((ping.CHANCE, "beam lock"), (ping.DROPPED, "beam dropout")):
             if self._tables[name][0] >= 0:
                 ping.gathered(self._tables[name], own, heard[place])
@@ -452,7 +464,8 @@ class Dvl:
         heard: FloatArray,
     ) -> None:
         """Write the velocities of one track with all errors but those of its channels, and their deviations."""
-        track, own, phased = (self.bottom, self.water)[row], ideal[OWN], self.transducer is Transducer.PHASED_ARRAY
+        track, own = (self.bottom, self.water)[row], ping.relative(self.beams.axes, ideal[name], ideal[OWN])
+        phased = self.transducer is Transducer.PHASED_ARRAY
         size, out = heard[ping.BOTTOM_SIZE + row], heard[ping.BOTTOM + row]
         floor = track.noise.deviation(rate)
         ping.deviations(floor, float(track.per_speed), float(track.reference_rate), rate, own, factor, size)
@@ -478,7 +491,7 @@ class Dvl:
 
         `beam_range` (n, k) m to the bottom, infinite or NaN where there is none; `orientation` (n, 4) sensor to world;
         `water_velocity` (n, 3) m/s through the water, None where that is still. What is not given is as in
-        `_janus.applied`, and an assumed speed of sound is right. Raises `SensorError`.
+        `_janus.applied`, an assumed speed of sound is right, the rate is that of the first step. Raises `SensorError`.
         """
         seconds, (x, y, z) = checked_time(time), self._axis.tolist()
         count, limits = seconds.size, (self.minimum_range, self.maximum_range)
@@ -499,6 +512,16 @@ class Dvl:
         x, y, z = (math.fsum(column) for column in zip(*self.beams.axes.tolist(), strict=True))
         length = math.hypot(x, y, z)
         return np.array((x / length, y / length, z / length)) if length > 0.0 else np.array((0.0, 0.0, 1.0))
+
+    @classmethod
+    def from_part(cls, name: str, *, temperature: bool = False) -> Dvl:
+        """Return the data sheet of a part of the catalogue, by the rules of `_janus.printed`.
+
+        With `temperature` its temperature coefficients act. Raises `UnknownNameError`, `SensorError`.
+        """
+        found, azimuths = part(name), tuple(math.radians(azimuth) for azimuth in CROSSED)
+        given = printed.fields_of(found, azimuths, ANGLE, temperature=temperature)
+        return cls(**given, transducer=Transducer(found.transducer or Transducer.PISTON))
 
     def neutral(self) -> Dvl:
         """Return the same sheet without errors: it hears at once, knows the speed of sound and never loses a beam."""
@@ -524,9 +547,8 @@ class Dvl:
         """Return a sheet in which every parameter acts, in the shallow water where the laws are held."""
         noise = witness(0.02, maximum=0.9, minimum=-0.9)
         track = Track(noise, 0.01, 100.0, 0.0, 0.01, 0.005)
-        angles = [math.radians(a) for a in CROSSED]
         shape = Cone(math.radians(6.0), 1, (1.0, 0.02, -0.01))
-        made = janus(math.radians(25.0), angles).beams
+        made = janus(math.radians(25.0), [math.radians(a) for a in CROSSED]).beams
         return cls(
             beams=Beams(tuple(replace(beam, shape=shape) for beam in made), Weighting.PATTERN, 0.5),
             minimum_range=2.3,

@@ -30,6 +30,10 @@ class Loaded(Mapping[str, Reading]):
     meta: Mapping[str, Any]
     current: Current | None = None
 
+    def __repr__(self) -> str:
+        """Return what it is in a line, not its numbers."""
+        return f"<Loaded recording of {self.meta['world']}: {', '.join(self.readings) or 'no sensor'}>"
+
     def __getitem__(self, name: str) -> Reading:
         """Return the readings of one sensor."""
         return self.readings[name]

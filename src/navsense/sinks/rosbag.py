@@ -30,6 +30,8 @@ from navsense.typing import ByteArray
 
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection, Qos
+    from rosbags.rosbag1 import Writer as Writer1
+    from rosbags.rosbag2 import Writer as Writer2
 
 METADATA = "metadata.yaml"
 """What a folder needs to be a bag of ROS 2."""
@@ -73,6 +75,20 @@ def qualities() -> tuple[Qos, ...]:
     return (one,)
 
 
+def writer1(path: Path) -> Writer1:
+    """Return rosbags' writer of a bag of ROS 1."""
+    from rosbags.rosbag1 import Writer
+
+    return Writer(path)
+
+
+def writer2(path: Path) -> Writer2:
+    """Return rosbags' writer of a bag of ROS 2, its messages in SQLite."""
+    from rosbags.rosbag2 import StoragePlugin, Writer
+
+    return Writer(path, version=VERSION, storage_plugin=StoragePlugin.SQLITE3)
+
+
 @dataclass(eq=False)
 class Line:
     """One topic in a bag: rosbags' connection, and how many messages have gone over it."""
@@ -83,6 +99,10 @@ class Line:
 
 class Storage(Protocol):
     """One kind of bag."""
+
+    def open(self) -> None:
+        """Make the bag."""
+        ...
 
     def line(self, source: Source) -> Line:
         """Return a new line for the topic of a source."""
@@ -105,13 +125,15 @@ class Storage(Protocol):
         ...
 
 
-def too_early(clock: str, stamp: int) -> SinkError:
+def too_early(path: Path, clock: str, stamp: int) -> SinkError:
     """Return the error of a stamp (ns) that ROS 1 does not take."""
+    remedy = "choose an --epoch of 1 or more"
     return SinkError(
         f"stamp of clock {clock!r}, in seconds",
         stamp / SECOND,
         allowed="must be above 0 in a bag of ROS 1, for which 0 is no time",
-        remedy="choose an --epoch of 1 or more" if stamp == 0 else "choose a later --epoch, or a smaller clock error",
+        where=Where(str(path)),
+        remedy=remedy if clock == GLOBAL_TIME else "choose a later --epoch, or a smaller clock error",
     )
 
 
@@ -119,14 +141,15 @@ class Ros1:
     """A `.bag` of ROS 1, format 2.0."""
 
     def __init__(self, folder: Path, target: Path, _recording: Recording) -> None:
-        """Open the bag in a folder, by the name that it will have."""
-        from rosbags.rosbag1 import Writer
-
+        """Plan the bag in a folder, by the name that it will have."""
         self._target = target
-        self._writer = Writer(folder / target.name)
-        self._writer.open()
+        self._writer = writer1(folder / target.name)
         self._packings: dict[Source, Packing] = {}
         self._spent = 0
+
+    def open(self) -> None:
+        """Make the bag."""
+        self._writer.open()
 
     def _packing(self, source: Source) -> Packing:
         """Return how the messages of a source are packed."""
@@ -151,7 +174,7 @@ class Ros1:
         """Return the messages (n, size) of a block, numbered from `first` on. `SinkError` for one at or before 0."""
         for stamp, clock in ((int(block.stamp.min()), block.source.clock), (int(block.log.min()), GLOBAL_TIME)):
             if stamp <= 0:
-                raise too_early(clock, stamp)
+                raise too_early(self._target, clock, stamp)
         return self._packing(block.source).pack(encode(block.source.message, block.stamp, block.arrays), first)
 
     def write(self, messages: list[tuple[int, Connection, bytes]]) -> None:
@@ -188,7 +211,7 @@ def database() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        cause = causes.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+        cause = causes.get(vars(error).get("sqlite_errorcode", 0) & 0xFF)
         raise OSError(cause, str(error)) if cause else OSError(str(error)) from error
 
 
@@ -196,13 +219,14 @@ class Ros2:
     """A folder that is a bag of ROS 2, its messages in one `.db3`."""
 
     def __init__(self, folder: Path, target: Path, recording: Recording) -> None:
-        """Open the bag in a folder, by the name that it will have."""
-        from rosbags.rosbag2 import StoragePlugin, Writer
-
+        """Plan the bag in a folder, by the name that it will have."""
         self._target, self._old = target, folder / "old"
-        self._writer = Writer(folder / bag_folder(target).name, version=VERSION, storage_plugin=StoragePlugin.SQLITE3)
+        self._writer = writer2(folder / bag_folder(target).name)
         for key, value in about(recording).items():
             self._writer.set_custom_data(key, value)
+
+    def open(self) -> None:
+        """Make the bag."""
         with database():
             self._writer.open()
 
@@ -292,14 +316,11 @@ class Bag:
         self._lines: dict[str, Line] = {}
         self._holds = False
         self._part = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
+        self._storage = begin(self._part, path, recording)
         self._part.mkdir()
         self.open = True
         try:
-            self._storage = begin(self._part, path, recording)
-        except BaseException:
-            shutil.rmtree(self._part, ignore_errors=True)
-            raise
-        try:
+            self._storage.open()
             for source in self._blocks.readings():
                 self._line(source)
             self._write(self._blocks.fixed())
@@ -368,7 +389,7 @@ class Ros1Sink(WholeSink):
         check_target(path)
         check_head(path, recording, "a ROS bag")
         if recording.epoch == 0:
-            raise too_early(GLOBAL_TIME, 0)
+            raise too_early(path, GLOBAL_TIME, 0)
         super().__init__(path, lambda: Bag(path, recording, Ros1))
 
 

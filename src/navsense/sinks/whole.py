@@ -7,14 +7,13 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import ParamSpec, Protocol, Self, TypeVar
+from typing import ParamSpec, Protocol, Self
 
 from navsense.errors import SinkError, Where
 from navsense.series import Slab
 from navsense.sinks.base import os_error
 
 Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 
 
 class Work(Protocol):
@@ -48,11 +47,20 @@ class WholeSink:
         self._path = path
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="navsense-sink")
         self._closed = False
+        begun: list[Work] = []
+
+        def drop() -> None:
+            for work in begun:
+                work.drop()
+
         try:
-            self._work = self._do(begin)
+            self._do(lambda: begun.append(begin()))
         except BaseException:
+            # The thread goes on after an interrupt, and what it has begun is nobody's.
+            self._thread.submit(drop)
             self._thread.shutdown(wait=False)
             raise
+        self._work = begun[0]
 
     def __enter__(self) -> Self:
         """Return this sink."""
@@ -67,10 +75,10 @@ class WholeSink:
             with contextlib.suppress(Exception):
                 self._end(self._work.finish, empty=False)
 
-    def _do(self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    def _do(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         """Do something in the thread and wait for it: an interrupt, which comes to this one, cannot cut it in two."""
         try:
-            return self._thread.submit(work, *args, **kwargs).result()
+            self._thread.submit(work, *args, **kwargs).result()
         except OSError as error:
             said = OSError(error.errno, os.strerror(error.errno)) if error.errno else error
             raise os_error(self._path, said) from error

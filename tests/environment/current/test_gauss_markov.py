@@ -212,6 +212,7 @@ def test_a_day_ahead_and_back() -> None:
         (lambda: Wander(math.nan), "mean of a wander: nan"),
         (lambda: Wander(correlation_time=0.0), "correlation time"),
         (lambda: Wander(density=-0.1), "density"),
+        (lambda: Wander.spread(0.3, -0.1, 60.0), "stddev of a wander: -0.1; must be a number from 0"),
         (lambda: ClassicWander(0.0, -1.0, 1.0, 1.5), "mu of a current's process"),
         (lambda: ClassicWander(noise_amplitude=-1.0), "noiseAmp of a current's process"),
         (lambda: ClassicWander(step=0.0), "step of a current's process"),

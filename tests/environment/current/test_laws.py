@@ -40,6 +40,7 @@ from navsense.environment.current import (
     stratified,
     tidal,
 )
+from navsense.environment.current.base import random_names
 from navsense.errors import FieldError, SimulationError
 from navsense.geodesy import Origin
 from navsense.typing import Times, Vectors
@@ -226,6 +227,18 @@ def test_what_holds_chance_is_opened_through_and_through() -> None:
 def test_without_a_run_there_is_no_velocity(one: VectorField) -> None:
     with pytest.raises(FieldError, match=r"in a run only; ask navsense.environment.current.opened"):
         one.at(np.zeros((1, 3)), np.zeros(1))
+
+
+@pytest.mark.parametrize(
+    "layer", [lambda field: BoundaryLayer(field, -50.0, 10.0), lambda field: Profile(field, (0.0,), (0.5,))]
+)
+def test_a_field_in_many_others_is_opened_once_each(layer: Callable[[VectorField], VectorField]) -> None:
+    """Were each asked for its names twice by the one around it, forty would take a trillion steps."""
+    field: VectorField = GaussMarkov(Wander(0.4))
+    for _ in range(40):
+        field = layer(field)
+    assert random_names(field) == ("current",)
+    assert opened(field, 1).at(np.array([[0.0, 0.0, 0.0]]), np.array([1.0]))[0, 0] > 0.0
 
 
 def test_two_of_one_name_are_refused() -> None:

@@ -150,10 +150,10 @@ def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int,
 @pytest.mark.parametrize(
     ("name", "data", "says"),
     [
-        ("a.npz", b"no archive", "record of a current"),
+        ("a.npz", b"no archive", "record of a current: is no archive; must be a CSV file"),
         ("a.npz", b"", "record of a current"),
         ("a.bag", b"no bag", "must be a ROS bag that can be read"),
-        ("a.mcap", b"no bag", "must be a ROS bag that can be read"),
+        ("a.mcap", b"no bag", "must be a ROS bag that can be read; one that was cut off is mended by navsense recover"),
         ("none.npz", None, "does not exist"),
         ("none.bag", None, "does not exist"),
     ],
@@ -165,6 +165,14 @@ def test_a_file_that_is_none_is_told(tmp_path: Path, name: str, data: bytes | No
         Replay.from_file(tmp_path / name)
     assert says in str(found.value)
     assert name in str(found.value)
+
+
+def test_a_table_has_no_topics(tmp_path: Path) -> None:
+    (tmp_path / "current.csv").write_text(HEAD + "0,0.1,0.2,0\n")
+    with pytest.raises(
+        FieldError, match="topic of the current: /current; must not be given: of all records only a ROS"
+    ):
+        Replay.from_file(tmp_path / "current.csv", topic="/current")
 
 
 def test_an_archive_without_its_arrays(tmp_path: Path) -> None:

@@ -124,6 +124,10 @@ def test_columns_are_found_by_name(tmp_path: Path, text: str, depths: Any, veloc
         ("north,speed,depth\n0,0,0\n", 1, "column of the table: speed"),
         ("north,east\n0,0\n", 1, "must be depth and a velocity"),
         ("north [cm/s],east [m/s],depth [m]\n1,1,1\n", 1, "unit of north: cm/s; must be in m/s; convert it"),
+        ("north (kn),east,depth\n1,1,1\n", 1, "unit of north: kn; must be in m/s; convert it"),
+        ("north_knots,east,depth\n1,1,1\n", 1, "unit of north: knots; must be in m/s; convert it"),
+        ("north,east,depth ft\n1,1,1\n", 1, "unit of depth: ft; must be in m; convert it"),
+        ("up,down,depth\n1,1,1\n", 1, "columns of the table: up, down; must be one of the two"),
         ("north [m/s],east [m/s],depth [ft]\n1,1,1\n", 1, "unit of depth: ft; must be in m"),
         (HEAD + "0.1,0.2,0\n0.1,0.2,20\n0.1,0.2,10\n", 4, "put the rows in order of depth"),
         (HEAD + "0.1,0.2,0\n0.1,0.2,0\n", 3, "must be below 0.0 m"),
@@ -194,3 +198,12 @@ def test_what_is_none_is_refused(make: Callable[[], object], says: str) -> None:
     with pytest.raises(FieldError) as found:
         make()
     assert says in str(found.value)
+
+
+@pytest.mark.requirement("CUR-2")
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_a_table_that_is_not_parted_by_commas_says_so(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / "layers.csv"
+    path.write_text(mark.join(("depth", "east", "north")) + "\n" + mark.join(("0", "0,1", "0,5")) + "\n")
+    with pytest.raises(FieldError, match=r"layers\.csv:1 columns of the table: depth.*must be parted by commas"):
+        Stratified.from_file(path)

@@ -274,6 +274,12 @@ def test_blocks_hold_all_of_their_heights() -> None:
         (np.array([[0.0, math.inf], [0.0, 0.0]]), {}, "height in row 0 from the south, column 1"),
         (np.zeros((2, 2)), {"spacing": (1.0, 0.0)}, "spacing"),
         (np.zeros((2, 2)), {"corner": (1.0, math.nan)}, "corner"),
+        (np.zeros((2, 2)), {"spacing": (1e300, 1.0)}, "spacing"),
+        (
+            np.array([[0.0, 1.0], [-3.4e38, 0.0]]),
+            {},
+            "lowest and highest height .*: .-3.4e[+]38, 1.0.; must be of a size",
+        ),
     ],
 )
 def test_what_is_no_map_is_refused(heights: AnyArray, given: dict[str, Any], what: str) -> None:

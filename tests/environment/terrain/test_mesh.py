@@ -242,6 +242,7 @@ def test_obj(tmp_path: Path) -> None:
         ("a.stl", "", "begins with b''"),
         ("a.stl", "something else\n", "begins with"),
         ("a.stl", binary(ball(4, 5))[:-7], "for the 40 triangles that it announces"),
+        ("a.stl", binary(ball(4, 5)) + bytes(50), "for the 40 triangles that it announces"),
         ("a.stl", binary(ball(4, 5)[:0]), "no triangles"),
         ("a.stl", "solid a\nendsolid a", "no triangles"),
         ("a.stl", "solid a\n" + facet("0 0 0,1 0 0,0 1 0") + " facet normal\n", "a.stl:9 STL file: facet"),

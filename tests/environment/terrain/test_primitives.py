@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from navsense.environment.terrain import primitives
-from navsense.environment.terrain.base import Shape
+from navsense.environment.terrain.base import FARTHEST, SMALLEST, Shape
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from navsense.errors import FieldError
 from navsense.typing import AnyArray
@@ -142,6 +142,23 @@ def test_reach_is_kept(name: str) -> None:
     assert met(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0], float(far[0]) * (1.0 - 1e-15))[0][0] == math.inf
 
 
+@pytest.mark.parametrize("size", [SMALLEST, FARTHEST])
+def test_the_smallest_and_the_largest_are_met(size: float) -> None:
+    """From one size above the top of each, straight down."""
+    tops: dict[Shape, float] = {
+        Sphere(size): 1.0,
+        Ellipsoid((FARTHEST, SMALLEST, size)): 1.0,
+        Box((FARTHEST, SMALLEST, size)): 0.5,
+        Cylinder(FARTHEST, size): 0.5,
+        Cylinder(SMALLEST, size): 0.5,
+        Capsule(size, size): 1.5,
+    }
+    for shape, top in tops.items():
+        distance, normal = met(shape, [0.0, 0.0, (top + 1.0) * size], [0.0, 0.0, -1.0])
+        assert distance[0] == pytest.approx(size, rel=1e-12), shape
+        assert normal[0] == pytest.approx([0.0, 0.0, 1.0]), shape
+
+
 def test_a_far_sphere_is_met_where_it_is() -> None:
     away = np.array([[2e6, -1e6, 2e6]])
     distance, _ = met(Sphere(0.5), away, -away)
@@ -182,6 +199,9 @@ def test_compiled_and_interpreted_are_one(name: str, interpreted: Callable[[Any]
         lambda: Ellipsoid((1.0, 1.0, 0.0)),
         lambda: Plane((0.0, 0.0, 0.0)),
         lambda: Plane((0.0, 0.0, math.nan)),
+        lambda: Plane((0.0, 1e-200, 0.0)),
+        lambda: Cylinder(1e200, 1.0),  # its radius squared is infinite, and a ray would miss its lid
+        lambda: Ellipsoid((1.0, 1.0, 1e-200)),
     ],
 )
 def test_what_is_no_shape_is_refused(make: Callable[[], Shape]) -> None:

@@ -39,7 +39,8 @@ def read(name: str, topic: str | None, start: float | None) -> tuple[FloatArray,
         raise
     except Exception as cause:
         allowed = "must be a ROS bag that can be read"
-        raise FieldError("recording", str(cause) or type(cause).__name__, allowed=allowed, where=where) from cause
+        what, remedy = str(cause) or type(cause).__name__, "one that was cut off is mended by navsense recover"
+        raise FieldError("recording", what, allowed=allowed, where=where, remedy=remedy) from cause
 
 
 def _velocities(reader: Any, topic: str | None, start: float | None, where: Where) -> tuple[FloatArray, Vectors]:

@@ -16,6 +16,9 @@ Row = tuple[int, list[str]]
 """Line number and cells, stripped of blanks."""
 
 
+COMMAS = "write the table with commas between columns and points in numbers"
+
+
 def rows(name: str, kind: Kind) -> list[Row]:
     """Return the rows of a CSV file that are not blank, quotes and a byte-order mark taken off. Raises FieldError."""
     reader = csv.reader(lines(name, kind))
@@ -29,6 +32,15 @@ def rows(name: str, kind: Kind) -> list[Row]:
         raise FieldError(kind.what, str(cause), where=Where(name, reader.line_num), allowed=kind.allowed) from cause
     if not found:
         raise FieldError(kind.what, "is empty", where=Where(name), allowed=kind.allowed)
+    line, header = found[0]
+    if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
+        raise FieldError(
+            "columns of the table",
+            header[0],
+            allowed="must be parted by commas",
+            where=Where(name, line),
+            remedy=COMMAS,
+        )
     return found
 
 

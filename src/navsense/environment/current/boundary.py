@@ -10,6 +10,7 @@ Source: Prandtl's power law of turbulent layers.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -61,7 +62,7 @@ class BoundaryLayer:
             raise FieldError("position (m)", tuple(position_w[row].tolist()), row=row, allowed="must be finite")
         return out
 
-    @property
+    @cached_property  # to ask what kind a field is reads it: nested layers would ask twice as often each
     def random_names(self) -> tuple[str, ...]:
         """Return the names of the random currents in the field."""
         return random_names(self.field)

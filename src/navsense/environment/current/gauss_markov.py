@@ -39,6 +39,9 @@ from navsense.typing import FloatArray, Quaternion, Times, Vectors
 QUICKEST = 0.1
 """s: shortest correlation time; what is faster is turbulence."""
 
+WIDEST = 100.0
+"""m/s or rad: largest stationary deviation that may be asked for."""
+
 _SHARE = 256.0
 _SLOWEST_NODES, _QUICKEST_NODES = 8.0, 1024.0
 
@@ -77,6 +80,7 @@ class Wander:
     ) -> Wander:
         """Return the process of a stationary deviation `stddev` and a finite correlation time (s)."""
         number("correlation time of a wander (s)", correlation_time, QUICKEST, FARTHEST)
+        number("stddev of a wander", stddev, 0.0, WIDEST)
         return cls(mean, minimum, maximum, correlation_time, stddev / stationary(1.0, correlation_time))
 
     @property

@@ -126,6 +126,9 @@ class Replay:
             times, velocity = _recording.read(name, topic, start)
             start = 0.0
             frame = frame or "world"
+        elif topic is not None:
+            allowed = "must not be given: of all records only a ROS bag has topics"
+            raise FieldError("topic of the current", topic, allowed=allowed, where=Where(name))
         elif suffix == ".npz":
             times, velocity = _archive(name)
             frame = frame or "world"
@@ -198,6 +201,8 @@ def _table(name: str) -> tuple[FloatArray, Vectors, str, list[int]]:
 def _archive(name: str) -> tuple[FloatArray, Vectors]:
     """Return times and velocities of an .npz archive. Raises FieldError."""
     content(name, _FILE)
+    if not zipfile.is_zipfile(name):  # NumPy would advise to unpickle it
+        raise FieldError("record of a current", "is no archive", allowed=_FILE.allowed, where=Where(name))
     try:
         with np.load(name, allow_pickle=False) as archive:
             return np.array(archive["time"], dtype=np.float64), np.array(archive["velocity"], dtype=np.float64)

@@ -50,6 +50,8 @@ MOST_WANDERING = 1000
 
 _FILE = Kind("table of currents by depth", FieldError, "must be a CSV file of velocities by depth in UTF-8")
 _WORDS = {"north": "m/s", "east": "m/s", "up": "m/s", "down": "m/s", "depth": "m"}
+_OTHER_UNITS = frozenset("ft feet fathom fathoms kn kt kts knot knots cm cm/s mm mm/s km km/h kmh mph".split())
+"""Words that call a column's numbers something else, such as north_knots."""
 
 
 @kernel
@@ -207,6 +209,15 @@ def _is_number(text: str) -> bool:
     return bool(re.match(r"[+-]?\.?[0-9]", text))
 
 
+def _unit(part: str) -> str | None:
+    """Return the unit that the name of a column ends in, in brackets or as a word; None where it names none."""
+    given = re.search(r"\[([^\]]*)\]", part) or re.search(r"\(([^()]*)\)", part)
+    if given:
+        return given.group(1).strip()
+    words = re.split(r"[^a-z/]+", part.lower())
+    return next((word for word in words if word in _OTHER_UNITS), None)
+
+
 def _columns(header: Row, where: Where) -> list[str]:
     """Return the word of each column. Raises FieldError for a header that is unclear, or in another unit."""
     parts = [part for part in ",".join(header[1]).split(",") if part.strip()]
@@ -216,11 +227,13 @@ def _columns(header: Row, where: Where) -> list[str]:
         if len(found) != 1 or found[0] in words:
             allowed = "must name each of depth, north, east, up, down once at most, one a column"
             raise FieldError("column of the table", part.strip(), allowed=allowed, where=where)
-        unit = re.search(r"\[([^\]]*)\]", part)
-        if unit and unit.group(1).strip() != _WORDS[found[0]]:
+        unit = _unit(part)
+        if unit is not None and unit != _WORDS[found[0]]:
             allowed = f"must be in {_WORDS[found[0]]}"
-            raise FieldError(f"unit of {found[0]}", unit.group(1), allowed=allowed, where=where, remedy="convert it")
+            raise FieldError(f"unit of {found[0]}", unit, allowed=allowed, where=where, remedy="convert it")
         words.append(found[0])
+    if "up" in words and "down" in words:
+        raise FieldError("columns of the table", "up, down", allowed="must be one of the two", where=where)
     if "depth" not in words or len(words) < 2:
         raise FieldError("columns of the table", ", ".join(words), allowed="must be depth and a velocity", where=where)
     return words
@@ -332,7 +345,7 @@ class Profile:
         _scale(factors, out)
         return out
 
-    @property
+    @cached_property  # to ask what kind a field is reads it: nested layers would ask twice as often each
     def random_names(self) -> tuple[str, ...]:
         """Return the names of the random currents in the field."""
         return random_names(self.field)

@@ -152,7 +152,7 @@ class Constituent:
                 f"speed of {self.name} (rad/s)",
                 self.speed,
                 allowed=f"must be {speed_of(self.name):.9g}, {math.degrees(speed_of(self.name)) * 3600.0:.7f} deg/h",
-                remedy="check the unit: radians a second are read",
+                remedy="check the unit, or leave it out: the speed of a known constituent is known",
             )
 
     @classmethod

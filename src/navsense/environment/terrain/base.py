@@ -9,6 +9,9 @@ from typing import Protocol
 
 from navsense.typing import FloatArray, Vectors
 
+SMALLEST, FARTHEST = 1e-9, 1e9
+"""Metres: the least size of a shape, and the farthest that any of its points may be from its origin."""
+
 
 class Shape(Protocol):
     """A surface in its own frame s, met from either side: a ray that starts inside meets the wall from within."""

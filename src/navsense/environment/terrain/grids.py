@@ -8,12 +8,14 @@ grid in degrees has to be projected first. Format: Esri, *ArcGIS documentation*,
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from navsense.environment.terrain.base import FARTHEST
 from navsense.errors import FieldError, Where
 from navsense.inputs import Kind, content, decimal
 from navsense.typing import FloatArray
@@ -96,16 +98,18 @@ def _number(word: bytes) -> float | None:
 
 def _refuse_gaps(heights: FloatArray, nodata: float | None, name: str) -> None:
     """Refuse heights that are not finite, or that the header calls no data."""
-    bad = ~np.isfinite(heights)
+    bad = ~(np.abs(heights) <= FARTHEST)
     if nodata is not None:
         bad |= heights == nodata
     if bad.any():
         row, column = divmod(int(bad.argmax()), heights.shape[1])
+        huge = FARTHEST < abs(heights[row, column]) < math.inf and heights[row, column] != nodata
+        sound = f"of a size up to {FARTHEST:g} m" if huge else "finite"
         raise FieldError(
             f"height in row {row + 1}, column {column + 1}",
             "no data" if nodata is not None and heights[row, column] == nodata else float(heights[row, column]),
             where=Where(name),
-            allowed=f"must be finite; {int(bad.sum())} of {heights.size} are not",
+            allowed=f"must be {sound}; {int(bad.sum())} of {heights.size} are not",
             remedy="fill the gaps (gdal_fillnodata.py), or cut the grid down to where it has data",
         )
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from navsense.compiled import kernel
 from navsense.environment.terrain._walk import NONE, clearance, extremes, fetch, slope, walk
+from navsense.environment.terrain.base import FARTHEST, SMALLEST
 from navsense.environment.terrain.grids import SUFFIXES, read_grid
 from navsense.environment.terrain.images import read_png
 from navsense.errors import FieldError, Where
@@ -163,11 +164,10 @@ class Heightmap:
             allowed = f"must be a grid of at least 2 x 2 heights, and of at most {MOST}"
             raise FieldError("heightmap's shape", shape, where=where, allowed=allowed)
         frame = np.array((*self.corner, *self.spacing), dtype=np.float64)
-        if not (np.isfinite(frame).all() and min(self.spacing) > 0.0):
+        if not ((np.abs(frame) <= FARTHEST).all() and min(self.spacing) >= SMALLEST):
             given = (self.spacing, self.corner)
-            raise FieldError(
-                "heightmap's spacing and corner (m)", given, where=where, allowed="must be above 0 and finite"
-            )
+            allowed = f"must be from {SMALLEST:g} to {FARTHEST:g}, and of a size up to {FARTHEST:g}"
+            raise FieldError("heightmap's spacing and corner (m)", given, where=where, allowed=allowed)
         levels = _levels(*shape)
         extent = np.empty((int(levels[-1, 1]) + 1, 2))
         bad = extremes(heights, levels, extent)
@@ -175,6 +175,9 @@ class Heightmap:
             row, column = divmod(bad, shape[1])
             what = f"height in row {row} from the south, column {column} from the west (m)"
             raise FieldError(what, float(heights[row, column]), where=where, allowed="must be finite")
+        if not (np.abs(extent[-1]) <= FARTHEST).all():
+            given, allowed = tuple(extent[-1].tolist()), f"must be of a size up to {FARTHEST:g}"
+            raise FieldError("lowest and highest height (m)", given, where=where, allowed=allowed)
         frame = np.append(frame, extent[-1])
         heights.setflags(write=False)
         kept = {"heights": heights, "_levels": levels, "_extent": extent, "_frame": frame}

@@ -16,12 +16,10 @@ import numpy as np
 
 from navsense.compiled import kernel
 from navsense.environment.terrain import _bvh
+from navsense.environment.terrain.base import FARTHEST
 from navsense.environment.terrain.meshfiles import read_mesh
 from navsense.errors import FieldError, Where
 from navsense.typing import BoolArray, FloatArray, IntArray, Vector, Vectors
-
-FARTHEST = 1e9
-"""Metres from the mesh's origin that a corner may be."""
 
 _MARGIN = 2.0**-40
 """Part of the farthest corner's coordinates by which boxes are widened."""

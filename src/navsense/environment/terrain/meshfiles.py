@@ -77,7 +77,7 @@ def _stl(data: bytes, name: str) -> FloatArray:
         count = int.from_bytes(data[80:_HEADER], "little")
         size = _HEADER + _FACET * count
         if len(data) == size or not data[:80].lstrip().lower().startswith(b"solid"):
-            if len(data) < size:
+            if len(data) < size or len(data) >= size + _FACET:
                 allowed = f"must be {size} bytes for the {count} triangles that it announces"
                 raise FieldError("STL file", f"{len(data)} bytes", where=Where(name), allowed=allowed)
             return np.frombuffer(data, dtype=_BINARY, count=count, offset=_HEADER)["corners"].astype(np.float64)

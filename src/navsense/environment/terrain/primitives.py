@@ -21,6 +21,7 @@ import math
 from dataclasses import dataclass
 
 from navsense.compiled import kernel
+from navsense.environment.terrain.base import FARTHEST, SMALLEST
 from navsense.errors import FieldError
 from navsense.typing import FloatArray, Vector, Vectors
 
@@ -218,10 +219,11 @@ def _capsule(
 
 
 def _check(shape: str, **lengths: float) -> None:
-    """Refuse a length (m) that is not above 0 and finite."""
+    """Refuse a length (m) that nothing has, and that the squares of the formulas could not hold."""
     for name, value in lengths.items():
-        if not 0.0 < value < math.inf:
-            raise FieldError(f"{shape}'s {name} (m)", value, allowed="must be above 0 and finite")
+        if not SMALLEST <= value <= FARTHEST:
+            allowed = f"must be above 0, from {SMALLEST:g} to {FARTHEST:g}"
+            raise FieldError(f"{shape}'s {name} (m)", value, allowed=allowed)
 
 
 @dataclass(frozen=True)
@@ -232,9 +234,9 @@ class Plane:
 
     def __post_init__(self) -> None:
         """Refuse a normal that has no direction."""
-        length = math.sqrt(sum(part * part for part in self.normal))
-        if not 0.0 < length < math.inf:
-            raise FieldError("plane's normal", self.normal, allowed="must be finite and not zero")
+        if not SMALLEST <= math.hypot(*self.normal) <= FARTHEST:
+            allowed = f"must be finite and not zero, of a length from {SMALLEST:g} to {FARTHEST:g}"
+            raise FieldError("plane's normal", self.normal, allowed=allowed)
 
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors

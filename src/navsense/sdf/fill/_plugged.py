@@ -26,10 +26,11 @@ class Plugged(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a plug-in describes: data sheet, and what the frame of its messages has behind the name of its link."""
+    """What a plug-in describes: data sheet, what its frame has behind the link's name, whether it is on at the start."""
 
     spec: Sensor
     suffix: str = ""
+    is_on: bool = True
 
 
 class Reader(NamedTuple):

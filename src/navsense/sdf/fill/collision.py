@@ -44,7 +44,7 @@ from navsense.sdf.places import (
 )
 from navsense.sdf.read import Element
 from navsense.sdf.search import MissingError, Search
-from navsense.sdf.values import text
+from navsense.sdf.values import refusal, text
 from navsense.sensors.base import Casting
 from navsense.world import MountedSensor, Solid
 
@@ -182,5 +182,10 @@ def _heightmap(context: Context, element: Element) -> Callable[..., Shape]:
     """Return what makes a heightmap of a path."""
     context.check(element, HEIGHTMAP)
     size = vector_of(context, element, "size", _UNIT) if element.first("size") is not None else None
-    sampling = int(number_of(context, element, "sampling", 1.0, least=1.0))
-    return partial(Heightmap.from_file, size=size, pos=vector_of(context, element, "pos", _ZERO), sampling=sampling)
+    sampling = number_of(context, element, "sampling", 1.0, least=1.0)
+    child = element.first("sampling")
+    if child is not None and sampling != int(sampling):
+        context.problem(refusal(child, child.text, "must be a whole number", parent="heightmap"))
+    return partial(
+        Heightmap.from_file, size=size, pos=vector_of(context, element, "pos", _ZERO), sampling=int(sampling)
+    )

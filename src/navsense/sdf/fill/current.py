@@ -264,7 +264,7 @@ def _stratified(context: Context, element: Element, sea: Sea) -> VectorField:
 def _layer(context: Context, element: Element, read: Callable[[Element], Any]) -> tuple[float, Any]:
     """Return the depth (m) of a row, and what it says."""
     context.check(element, CURRENT_LAYER)
-    return _given(element, "depth"), read(element)
+    return values.given_number(element, "depth"), read(element)
 
 
 def _date(element: Element, sea: Sea) -> datetime:
@@ -282,7 +282,8 @@ def _tidal(context: Context, element: Element, sea: Sea) -> VectorField:
     if ("file" in element.attributes) == bool(constituents):
         allowed = "must hold constituents, or name a tide table: one of the two"
         raise refusal(element, "both" if constituents else "empty", allowed)
-    flood, ebb = _given(element, "flood_direction_deg"), values.attribute_number(element, "ebb_direction_deg")
+    flood = values.given_number(element, "flood_direction_deg")
+    ebb = values.attribute_number(element, "ebb_direction_deg")
     mean = values.attribute_number(element, "mean")
     flow: Harmonics | TideTable
     if constituents:
@@ -304,9 +305,10 @@ def _constituent(context: Context, element: Element) -> Constituent:
 
 def _wave(element: Element, size: str) -> Constituent:
     """Return the constituent of an element whose attribute `size` is its amplitude. Raise FieldError."""
-    name, rate = _word(element, "name"), values.attribute_number(element, "speed_deg_per_hour")
+    name, rate = values.given_word(element, "name"), values.attribute_number(element, "speed_deg_per_hour")
     greenwich = values.attribute_flag(element, "greenwich", default=True)
-    return Constituent.degrees(name, _given(element, size), _given(element, "phase_deg"), rate, greenwich=greenwich)
+    amplitude, phase = values.given_number(element, size), values.given_number(element, "phase_deg")
+    return Constituent.degrees(name, amplitude, phase, rate, greenwich=greenwich)
 
 
 def _tidal_ellipses(context: Context, element: Element, sea: Sea) -> VectorField:
@@ -318,7 +320,8 @@ def _tidal_ellipses(context: Context, element: Element, sea: Sea) -> VectorField
 
 def _ellipse(context: Context, element: Element) -> Ellipse:
     context.check(element, ELLIPSE)
-    minor, direction = _given(element, "minor"), math.radians(_given(element, "direction_deg"))
+    minor = values.given_number(element, "minor")
+    direction = math.radians(values.given_number(element, "direction_deg"))
     try:
         return Ellipse(_wave(element, "major"), minor, direction)
     except FieldError as error:
@@ -327,13 +330,13 @@ def _ellipse(context: Context, element: Element) -> Ellipse:
 
 def _grid(context: Context, element: Element, sea: Sea) -> VectorField:
     context.check(element, GRID)
-    x, y, z = (_word(element, name) for name in "xyz")
+    x, y, z = (values.given_word(element, name) for name in "xyz")
     up = (element.attribute("east"), element.attribute("north"), element.attribute("up"))
     start = values.attribute_number(element, "start")
     options: dict[str, Any] = _words(element, "units", "outside", "outside_vertical", "outside_time")
     return Gridded.from_file(
         sea.search.named(element, "file"),
-        space=_word(element, "space"),  # type: ignore[arg-type]  # refused by the grid where it is none
+        space=values.given_word(element, "space"),  # type: ignore[arg-type]  # refused by the grid where it is none
         position=(x, y, z),
         velocity=up,
         time=element.attribute("time"),
@@ -355,7 +358,7 @@ def _boundary_layer(context: Context, element: Element, sea: Sea) -> VectorField
     context.check(element, BOUNDARY_LAYER)
     exponent = values.attribute_number(element, "exponent")
     power = {} if exponent is None else {"exponent": exponent}
-    bed, thickness = _given(element, "bed"), _given(element, "thickness")
+    bed, thickness = values.given_number(element, "bed"), values.given_number(element, "thickness")
     return BoundaryLayer(_together(context, element, sea), bed, thickness, **power)
 
 
@@ -384,19 +387,3 @@ KINDS: Mapping[str, Callable[[Context, Element, Sea], VectorField]] = {
 def _words(element: Element, *names: str) -> dict[str, str]:
     """Return the attributes that are given."""
     return {name: text for name in names if (text := element.attribute(name)) is not None}
-
-
-def _word(element: Element, name: str) -> str:
-    """Return an attribute that must be given."""
-    text = element.attribute(name)
-    if text is None:
-        raise refusal(element, "missing", "must be given", attribute=name)
-    return text
-
-
-def _given(element: Element, name: str) -> float:
-    """Return the number of an attribute that must be given."""
-    number = values.attribute_number(element, name)
-    if number is None:
-        raise refusal(element, "missing", "must be given", attribute=name)
-    return number

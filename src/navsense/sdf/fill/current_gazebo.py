@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from navsense.environment.base import Uniform, VectorField
-from navsense.environment.current import Gridded
+from navsense.environment.current import Gridded, Stratified
 from navsense.errors import FieldError, SdfError
 from navsense.geodesy import Origin
 from navsense.sdf import values
@@ -152,13 +152,23 @@ def _text(context: Context, element: Element, tag: str, default: str) -> str:
     return values.text(child, parent=element.tag)
 
 
+def _flow(plugin: Element, child: Element) -> tuple[float, float, float]:
+    """Return the velocity (m/s) that a plug-in names. Raise `SdfError` for what no sea has."""
+    found = values.vector(child, parent=plugin.tag)
+    try:
+        Stratified((0.0,), (found,))  # refuses what no sea has
+    except FieldError as error:
+        raise refused_at(child, error) from error
+    return found
+
+
 def _default(context: Context, plugins: list[Element]) -> list[VectorField]:
     """Return the current that the models' plug-ins agree on."""
     found: dict[tuple[float, float, float], Element] = {}
     for plugin in plugins:
         child = plugin.first("default_current")
         with context.collecting():
-            vector = (0.0, 0.0, 0.0) if child is None else values.vector(child, parent=plugin.tag)
+            vector = (0.0, 0.0, 0.0) if child is None else _flow(plugin, child)
             found.setdefault(vector, child or plugin)
     if len(found) > 1:
         reason = "models differ in it: none is taken; give the world <navsense:current><uniform>"

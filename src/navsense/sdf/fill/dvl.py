@@ -27,8 +27,8 @@
       <own_hull>false</own_hull>
     </dvl>
 
-All may be left out: defaults are those of the classes in `navsense.sensors.dvl`. A water track that is given without
-`when` is a fallback. A reference without a link is turned against the sensor's own axes.
+All in it may be left out: defaults are those of the classes in `navsense.sensors.dvl`. A water track that is given
+without `when` is a fallback. A reference without a link is turned against the sensor's own axes.
 """
 
 from __future__ import annotations
@@ -205,8 +205,8 @@ def _beams(context: Context, element: Element | None, default: Beams) -> tuple[B
         if not each:
             return replace(_janus(context, element), weighting=weighting, absorption=absorption), Names()
         _check_alone(element)
-        beams = tuple(_beam(context, beam, element) for beam in each)
-        return Beams(beams, weighting, absorption), Names(beam_ids=beam_ids(each))
+        names = Names(beam_ids=beam_ids(each))
+        return Beams(tuple(_beam(context, beam, element) for beam in each), weighting, absorption), names
 
 
 def _check_alone(element: Element) -> None:

@@ -20,7 +20,8 @@
 A mode that is not given is off, one without `<when>` is always on. The table of the world is a current like any other
 (`current_gazebo`). A water layer is all or nothing, as there: none where the bottom is nearer than its far boundary;
 its bins weigh as a pulse as long as the layer hears them. Noise acts in both modes. Bodies are met by their
-`<collision>`, in Gazebo by their `<visual>`. Source: gz-sensors, `DopplerVelocityLog.cc`.
+`<collision>`, in Gazebo by their `<visual>`, and sound takes its time; `<navsense:propagation>` and
+`<navsense:own_hull>` beside are as in `<dvl>`. Source: gz-sensors, `DopplerVelocityLog.cc`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from navsense.pose import conjugate
 from navsense.sdf import values
 from navsense.sdf.context import Context, Place
 from navsense.sdf.fill._mount import Mount
-from navsense.sdf.fill.fields import located, number_of, word_of
+from navsense.sdf.fill.fields import flag_of, located, number_of, word_of
 from navsense.sdf.fill.noise import noise_of
 from navsense.sdf.places import LEAF
 from navsense.sdf.read import Element
@@ -63,7 +64,10 @@ MODES = (Mode.NEVER, Mode.ALWAYS, Mode.BEST)
 _LOOKS = "looks only; no sensor of navsense sees it"
 
 DVL = Place(
-    read=frozenset("type arrangement tracking resolution minimum_range maximum_range reference_frame".split()),
+    read=frozenset(
+        """type arrangement tracking resolution minimum_range maximum_range reference_frame navsense:own_hull
+        navsense:propagation""".split()
+    ),
     unsupported={"visualize": _LOOKS},
 )
 ARRANGEMENT = Place(read=frozenset(("beam",)), several=frozenset(("beam",)), attributes=frozenset(("degrees",)))
@@ -116,6 +120,8 @@ def gazebo(context: Context, block: Element, mount: Mount) -> Dvl:
             water_mode=through,
             layer=layer,
             transducer=kind,
+            propagation=flag_of(context, block, "navsense:propagation", default=True),
+            own_hull=flag_of(context, block, "navsense:own_hull", default=False),
             reference=_reference(context, block.first("reference_frame")),
             classic=mount.classic,
             dialect=Dialect.GZ,
@@ -143,14 +149,23 @@ def _beams(context: Context, element: Element, resolution: float) -> tuple[Beams
             context.note("warning", "<arrangement><beam>", reason, beam.where)
     angles = {tag: [_angle(context, beam, tag, unit) for beam in each] for tag in ("rotation", "tilt")}
     apertures = [number_of(context, beam, "aperture", WIDE / unit, least=0.0) * unit for beam in each]
-    rings = math.ceil(0.5 * max(apertures, default=0.0) / resolution)
-    if rings > FINEST:
-        step = 0.5 * max(apertures) / FINEST
-        reason = f"is finer than rays are cast: {FINEST} rings of them in a beam, {step:.3g} rad apart"
-        context.note("warning", "<gz:dvl><resolution>", reason, element.where)
+    rings, share = _rings(context, element, 0.5 * max(apertures, default=0.0), resolution)
     with located(element):
-        beams = laid(angles["rotation"], angles["tilt"], apertures, rings=max(1, min(rings, FINEST)))
+        beams = laid(angles["rotation"], angles["tilt"], [share * width for width in apertures], rings=rings)
     return beams, Names(beam_ids=beam_ids(each))
+
+
+def _rings(context: Context, element: Element, half: float, resolution: float) -> tuple[int, float]:
+    """Return how many rings of rays are inside a cone of half an aperture (rad), and the share that the last has of it.
+
+    They are `resolution` (rad) apart, as the points of Gazebo's image are.
+    """
+    rings = max(math.ceil(half / resolution) - 1, 0)
+    if rings <= FINEST:
+        return rings, rings * resolution / half if rings else 0.0
+    reason = f"is finer than rays are cast: {FINEST} rings of them in a beam, {half / FINEST:.3g} rad apart"
+    context.note("warning", "<gz:dvl><resolution>", reason, element.where)
+    return FINEST, 1.0
 
 
 def beam_ids(beams: list[Element]) -> tuple[int, ...]:

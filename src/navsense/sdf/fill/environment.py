@@ -107,7 +107,7 @@ def _gravity(context: Context, world: Element, origin: Origin | None) -> VectorF
     context.check(element, GRAVITY_MODEL)
     _note_unused(context, world, "gravity", element)
     with context.collecting():
-        model = _given(element, "model")
+        model = values.given_word(element, "model")
         if model != WGS84:
             raise refusal(element, model, f"must be {WGS84}", attribute="model")
         return NormalGravity(_stands(element, origin))
@@ -122,8 +122,8 @@ def _magnetic_field(context: Context, world: Element, origin: Origin | None) -> 
     context.check(element, MAGNETIC_MODEL)
     _note_unused(context, world, "magnetic_field", element)
     with context.collecting():
-        model = _given(element, "model")
-        _given(element, "date")
+        model = values.given_word(element, "model")
+        values.given_word(element, "date")
         date = values.attribute_number(element, "date") or 0.0
         try:
             return WorldMagneticModel(_stands(element, origin), date, model)
@@ -166,7 +166,7 @@ def _atmosphere(context: Context, element: Element | None) -> Atmosphere:
         for name in ("temperature", "pressure", "temperature_gradient")
     }
     with context.collecting():
-        kind = _given(element, "type")
+        kind = values.given_word(element, "type")
         if kind != ADIABATIC:
             raise refusal(element, kind, f"must be {ADIABATIC}", attribute="type")
         try:
@@ -211,17 +211,9 @@ def _signal(context: Context, element: Element) -> Signal:
     times: list[float] = []
     for point in points:
         context.check(point, POINT)
-        _given(point, "time")
+        values.given_word(point, "time")
         times.append(values.attribute_number(point, "time") or 0.0)
     return Signal(tuple(times), tuple(values.number(point, parent=element.tag) for point in points))
-
-
-def _given(element: Element, name: str) -> str:
-    """Return an attribute that must be there."""
-    value = element.attribute(name)
-    if value is None:
-        raise refusal(element, "missing", "must be given", attribute=name)
-    return value
 
 
 def _stands(element: Element, origin: Origin | None) -> Origin:

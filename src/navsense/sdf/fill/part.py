@@ -1,20 +1,22 @@
-"""`<navsense:part>NAME</navsense:part>` in a sensor: the noise of a real part of the catalogue.
+"""`<navsense:part>NAME</navsense:part>` in a sensor: the noise of a real part of the catalogue, and what else it gives.
 
-It holds for the channels to which the file gives no noise of their own; attribute `temperature="true"` lets the part's
+It holds for the channels to which the file gives no noise of their own, and for the fields of the sheet that the file
+leaves as they are by default: beams, limits and tracks of a DVL. Attribute `temperature="true"` lets the part's
 temperature coefficients act too, which need the signal "temperature".
 """
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import MISSING, Field, fields, replace
 from typing import Any
 
 from navsense.errors import SensorError, UnknownNameError
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.channel import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.places import PART
 from navsense.sdf.read import Element
 from navsense.sdf.values import attribute_flag, refusal
+from navsense.sensors._janus.track import Track
 from navsense.sensors.base import Catalogued, Sensor
 from navsense.sensors.depth import Depth
 
@@ -42,19 +44,41 @@ def _filled(element: Element, spec: Any, *, classic: bool) -> Sensor:
     except (UnknownNameError, SensorError) as error:
         other = "" if isinstance(error, UnknownNameError) else f"is no part for a sensor of type {spec.type}: "
         raise refusal(element, element.text, other + error.allowed, parent="sensor", remedy=error.remedy) from error
-    found = {field.name: getattr(sheet, field.name) for field in fields(sheet)}
-    given = {name: getattr(spec, name) for name in found}
-    taken = {
-        name: _as_told(spec, replace(noise, classic=classic))
-        for name, noise in found.items()
-        if isinstance(noise, Noise) and replace(given[name], classic=False) == NEUTRAL
-    }
-    filled: Sensor = replace(spec, **taken)
+    taken = _taken(spec, sheet, classic=classic)
+    if isinstance(spec, Depth) and spec.gauge:
+        taken = {name: _as_told(spec, value) for name, value in taken.items()}
+    try:
+        filled: Sensor = replace(spec, **taken)
+    except SensorError as error:
+        allowed = f"does not go with the rest of the sensor: {error.what} {error.allowed}"
+        raise refusal(element, element.text, allowed, parent="sensor", remedy=error.remedy) from error
     return filled
 
 
-def _as_told(spec: Sensor, noise: Noise) -> Noise:
-    """Return a part's noise with its limits, those of an absolute pressure, as a gauge tells them."""
-    if not (isinstance(spec, Depth) and spec.gauge):
-        return noise
-    return replace(noise, minimum=noise.minimum - spec.surface_pressure, maximum=noise.maximum - spec.surface_pressure)
+def _default(field: Field[Any]) -> Any:
+    """Return what a field of a sheet is by default."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _taken(own: Any, part: Any, *, classic: bool) -> dict[str, Any]:
+    """Return the fields of a part's sheet, or of a track of it, that one's own leaves as they are by default."""
+    found: dict[str, Any] = {}
+    for field in fields(part):
+        mine, given = getattr(own, field.name), getattr(part, field.name)
+        if isinstance(given, Track):
+            found[field.name] = replace(mine, **_taken(mine, given, classic=classic))
+        elif _under(mine, classic=False) == _default(field) != given:
+            found[field.name] = _under(given, classic=classic)
+    return found
+
+
+def _under(value: Any, *, classic: bool) -> Any:
+    """Return a field of a sheet, a noise classic or not."""
+    return replace(value, classic=classic) if isinstance(value, Noise) else value
+
+
+def _as_told(spec: Depth, value: Any) -> Any:
+    """Return a field of a part's sheet, limits of an absolute pressure as a gauge tells them."""
+    if not isinstance(value, Noise):
+        return value
+    return replace(value, minimum=value.minimum - spec.surface_pressure, maximum=value.maximum - spec.surface_pressure)

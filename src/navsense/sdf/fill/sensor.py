@@ -151,6 +151,7 @@ class Sensors:
             topic=self._taken(element, topic, name, "sensor_topic"),
             frame=plugged.link + told.suffix,
             where=element.where,
+            is_on=told.is_on,
         )
 
     def _taken(self, element: Element, topic: str, name: str, tag: str) -> str:
@@ -256,6 +257,10 @@ class Sensors:
         found = [child for tag in (kind, *older(kind)) if (child := element.first(tag)) is not None]
         for other in found[1:]:
             self.context.problem(refusal(other, "given beside it", f"is another name of <{kind}>; keep one of them"))
+        if not found and element.attribute("type") == "custom" and kind in FOREIGN.values():
+            blocks = ", ".join(f"<{tag}>" for tag, new in FOREIGN.items() if new == kind)
+            remedy = f'write <sensor type="{kind}"> for what is navsense\'s own'
+            self.context.problem(refusal(element, "no block", f"must have {blocks}, as Gazebo wants it", remedy=remedy))
         return found[0] if found else None
 
     def _kind(self, element: Element) -> str:

@@ -90,13 +90,5 @@ def _profile(context: Context, element: Element) -> dict[str, Any]:
 def _point(context: Context, element: Element) -> tuple[float, float, float]:
     """Return depth (m), temperature (K) and salinity of a `<point>`."""
     context.check(element, LAYER)
-    depth, temperature, salinity = (_given(element, name) for name in ("depth", *PROFILE))
+    depth, temperature, salinity = (values.given_number(element, name) for name in ("depth", *PROFILE))
     return depth, temperature, salinity
-
-
-def _given(element: Element, name: str) -> float:
-    """Return the number of an attribute that must be there."""
-    number = values.attribute_number(element, name)
-    if number is None:
-        raise refusal(element, "missing", "must be given", attribute=name)
-    return number

@@ -18,10 +18,11 @@
       <navsense:cloud_points>2</navsense:cloud_points>                       of one beam in the point cloud
     </plugin>
 
-A beam is a cone of seven rays, under classic the one ray that the plug-in casts. Where no layer is given it is what the
-plug-in's profile spans, from `minRange` to `maxRange` along the beams; under classic all of the way to the bottom. The
-plug-in demands `maxRangeDiff` and does nothing with it. Its currents come by a topic: here the world's current acts,
-and a warning tells of a topic that nothing in the world publishes. Cells of a profile are not simulated yet.
+A beam is seven rays weighted by its pattern, under classic the one ray that the plug-in casts. Where no layer is given
+it is what the plug-in's profile spans, from `minRange` to `maxRange` along the beams; under classic all of the way to
+the bottom. The plug-in demands `maxRangeDiff` and does nothing with it. Its currents come by a topic: here the world's
+current acts, and a warning tells of a topic that nothing in the world publishes. Cells of a profile are not simulated
+yet.
 Source: ds_sim, `dsros_ros_dvl_plugin`, `dsros_dvl`, in the version with water track of the Naval Postgraduate School.
 """
 
@@ -29,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from navsense.errors import SdfError, SensorError
@@ -38,12 +39,12 @@ from navsense.pose import Pose, conjugate, rotate
 from navsense.sdf import values
 from navsense.sdf.context import Context, Place
 from navsense.sdf.fill._mount import Mount
-from navsense.sdf.fill.fields import flag_of, number_of, refused_at
+from navsense.sdf.fill.fields import flag_of, located, number_of, refused_at
 from navsense.sdf.names import valid_topic
 from navsense.sdf.places import DSROS_DVL, DSROS_DVL_PLUGIN
 from navsense.sdf.read import Element
 from navsense.sdf.values import refusal
-from navsense.sensors._janus.beams import Beams, dsros
+from navsense.sensors._janus.beams import Beams, Weighting, dsros
 from navsense.sensors._janus.layer import Layer, cosines
 from navsense.sensors._janus.names import Dialect, Names
 from navsense.sensors._janus.track import Track
@@ -134,9 +135,9 @@ def fill(context: Context, sensor: Element, plugin: Element, mount: Mount, curre
     tracks_water = flag_of(context, plugin, "enableWaterTrack", default=False)
     points = _points(context, plugin)
     try:
-        given["beams"] = beams = _beams(context, plugin, classic=mount.classic)
+        given["beams"] = beams = _beams(context, plugin)
         if tracks_water:
-            layer = _layer(context, plugin, beams, given, classic=mount.classic)
+            layer = _layer(context, plugin, beams, given)
             given |= {"water_mode": Mode.FALLBACK, "layer": layer}
         cloud = _cloud(context, plugin, mount, reference)
         names = Names(ranges, *cloud, points)
@@ -205,9 +206,9 @@ def _points(context: Context, plugin: Element) -> int:
 
 def _errors(context: Context, plugin: Element, mount: Mount) -> dict[str, Any]:
     """Return limits (m) and noises of a sheet by its fields."""
-    bottom = number_of(context, plugin, "gaussianNoiseBeamVel", 0.0, least=0.0)
-    through = number_of(context, plugin, "gaussianNoiseBeamWtrVel", 2.0 * bottom, least=0.0)
-    echo = number_of(context, plugin, "gaussianNoiseBeamRange", 0.0, least=0.0)
+    bottom = _noise(context, plugin, "gaussianNoiseBeamVel", 0.0, mount)
+    through = _noise(context, plugin, "gaussianNoiseBeamWtrVel", 2.0 * bottom.stddev, mount)
+    echo = _noise(context, plugin, "gaussianNoiseBeamRange", 0.0, mount)
     number_of(context, plugin, "maxRangeDiff", 0.0)
     child = plugin.first("maxRangeDiff")
     if child is not None:
@@ -216,27 +217,34 @@ def _errors(context: Context, plugin: Element, mount: Mount) -> dict[str, Any]:
     return {
         "minimum_range": number_of(context, plugin, "minRange", 0.0, least=0.0),
         "maximum_range": number_of(context, plugin, "maxRange", 1.0),
-        "bottom": Track(Noise(stddev=bottom, classic=mount.classic)),
-        "water": Track(Noise(stddev=through, classic=mount.classic)),
-        "range": Noise(stddev=echo, classic=mount.classic),
+        "bottom": Track(bottom),
+        "water": Track(through),
+        "range": echo,
     }
 
 
-def _beams(context: Context, plugin: Element, *, classic: bool) -> Beams:
+def _noise(context: Context, plugin: Element, tag: str, default: float, mount: Mount) -> Noise:
+    """Return the noise of which a child gives the deviation. Raise `SdfError` for one that is none."""
+    stddev = number_of(context, plugin, tag, default, least=0.0)
+    with located(plugin.first(tag) or plugin):
+        return Noise(stddev=stddev, classic=mount.classic)
+
+
+def _beams(context: Context, plugin: Element) -> Beams:
     """Return the beams. Raise `SensorError` for such as no velocity can be solved from."""
     angle, width = (math.radians(number_of(context, plugin, tag, 30.0)) for tag in ("beamAngleDeg", "beamWidthDeg"))
     azimuths = [math.radians(number_of(context, plugin, tag, 90.0 * i)) for i, tag in enumerate(AZIMUTHS)]
     down = flag_of(context, plugin, "pos_z_down", default=False)
-    return dsros(angle, azimuths, pos_z_down=down, width=0.0 if classic else width)
+    return replace(dsros(angle, azimuths, pos_z_down=down, width=width), weighting=Weighting.PATTERN)
 
 
-def _layer(context: Context, plugin: Element, beams: Beams, given: Mapping[str, Any], *, classic: bool) -> Layer:
+def _layer(context: Context, plugin: Element, beams: Beams, given: Mapping[str, Any]) -> Layer:
     """Return the layer of water that is tracked, of the plug-in's own span where none is given. Raise `SensorError`."""
     element = plugin.first(LAYER)
     least = min(cosines(beams).tolist())
     near, far = given["minimum_range"] * least, given["maximum_range"] * least
     if element is None:
-        return Layer(near, far, share=1.0 if classic else Layer.share)
+        return Layer(near, far)
     context.check(element, LAYER_PLACE)
     found = {field.name: values.attribute_number(element, field.name) for field in fields(Layer)}
     sheet: dict[str, Any] = {name: number for name, number in found.items() if number is not None}

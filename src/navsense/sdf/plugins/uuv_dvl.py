@@ -23,16 +23,16 @@ Source: UUV Simulator, `DVLROSPlugin`, `ROSBasePlugin` and `dvl_snippets.xacro`;
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from navsense.errors import SdfError, SensorError
+from navsense.errors import SdfError
 from navsense.noise.channel import Noise
 from navsense.pose import Pose
 from navsense.sdf import values
 from navsense.sdf.context import Context
 from navsense.sdf.fill._mount import Mount
 from navsense.sdf.fill._plugged import Told, topic_of
-from navsense.sdf.fill.fields import flag_of, number_of, refused_at
+from navsense.sdf.fill.fields import flag_of, located, number_of
 from navsense.sdf.read import Element
 from navsense.sdf.values import refusal
 from navsense.sensors._janus.beams import Beam, Beams
@@ -60,25 +60,25 @@ def fill(context: Context, element: Element, mount: Mount, others: Sequence[Moun
     Raises `SdfError` for what no instrument can have, and for a beam that has no range sensor.
     """
     _check_given(element)
-    if not flag_of(context, element, "is_on", default=True):
-        child = element.first("is_on") or element
-        reason = "is off at the start and tells nothing: there is nothing to switch it on"
-        context.note("unsupported", f"<plugin><is_on>: {mount.name}", reason, child.where)
-        return None
+    is_on = flag_of(context, element, "is_on", default=True)
+    if not is_on:
+        child, reason = element.first("is_on") or element, "tells nothing until a live run switches it on"
+        context.note("warning", f"<plugin><is_on>: {mount.name}", reason, child.where)
     before = context.found
     sonars = [_sonar(context, element, mount, others, i) for i in range(COUNT)]
     found = [sonar for sonar in sonars if sonar is not None]
-    given = _errors(context, element, mount)
+    track = _track(context, element, mount)
     turned = flag_of(context, element, "enable_local_ned_frame", default=True)
     if len(found) < COUNT or context.found > before:
         return None  # each of these is a problem already
     _tell_of_differences(context, element, mount, found)
     specs = [sonar.spec for sonar in found]
-    given["minimum_range"] = max(spec.minimum_range for spec in specs)
-    given["maximum_range"] = min(spec.maximum_range for spec in specs)
-    try:
+    with located(element):
         sheet = Dvl(
             beams=Beams(tuple(_beam(mount, sonar) for sonar in found)),
+            minimum_range=max(spec.minimum_range for spec in specs),
+            maximum_range=min(spec.maximum_range for spec in specs),
+            bottom=track,
             range=specs[0].range,
             sound=specs[0].sound or Sound(),
             reference=NED if turned else UNTURNED,
@@ -86,11 +86,8 @@ def fill(context: Context, element: Element, mount: Mount, others: Sequence[Moun
             classic=mount.classic,
             dialect=Dialect.UUV,
             names=Names(beam_frames=tuple(sonar.sensor.frame for sonar in found)),
-            **given,
         )
-    except SensorError as error:
-        raise refused_at(element, error) from error
-    return Told(sheet, NED_SUFFIX if turned else "")
+    return Told(sheet, NED_SUFFIX if turned else "", is_on)
 
 
 def _check_given(element: Element) -> None:
@@ -100,15 +97,16 @@ def _check_given(element: Element) -> None:
             raise SdfError(f"<plugin><{tag}>", "missing", where=element.where, allowed="must be given")
 
 
-def _errors(context: Context, element: Element, mount: Mount) -> dict[str, Any]:
-    """Return the noise of the velocity by the field of the sheet."""
+def _track(context: Context, element: Element, mount: Mount) -> Track:
+    """Return the errors of the velocity. Raise `SdfError` for deviations that are none."""
     sigma, amplitude = (number_of(context, element, tag, 0.0, least=0.0) for tag in ("noise_sigma", "noise_amplitude"))
     child = element.first("noise_amplitude") or element.first("noise_sigma")
     if child is not None and sigma + amplitude > 0.0:
         reason = f"noise of {amplitude:g} m/s and a covariance of {sigma:g} m/s, as documented; the plug-in's code has"
         reason += f" noise of their product, {sigma * amplitude:.3g} m/s"
         context.note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
-    return {"bottom": Track(Noise(stddev=amplitude, classic=mount.classic), stated_stddev=sigma)}
+    with located(child or element):
+        return Track(Noise(stddev=amplitude, classic=mount.classic), stated_stddev=sigma)
 
 
 class Sonar(NamedTuple):

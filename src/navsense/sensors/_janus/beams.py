@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -94,6 +94,11 @@ class Beam:
         return normalised(self.rotation)
 
 
+def _along(shape: Cone | Fan) -> Vector:
+    """Return the axis of a shape in the beam's frame."""
+    return shape.axis if isinstance(shape, Cone) else (1.0, 0.0, 0.0)
+
+
 def _pattern(cone: Cone) -> tuple[list[Vector], list[float]]:
     """Return rays in the beam's frame, the axis first, and their weights, of sum 1, for a round beam's pattern."""
     from scipy.special import roots_genlaguerre
@@ -144,6 +149,12 @@ class Beams:
             raise SensorError(
                 "axes of the beams", axes, allowed=allowed, remedy="give beams that look in three directions"
             )
+
+    @cached_property
+    def thinned(self) -> Beams:
+        """The same beams of one ray each, along their axes."""
+        thin = [replace(beam, shape=Cone(0.0, 0, _along(beam.shape))) for beam in self.beams]
+        return Beams(tuple(thin), Weighting.NEAREST)
 
     @cached_property
     def axes(self) -> Vectors:

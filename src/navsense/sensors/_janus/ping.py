@@ -6,8 +6,9 @@ Beam velocities as they are heard, for a true one u.v along the axis u, with a t
     d = u.v of pistons,   (u.a) (a.v_s) of a phased array
 
 l and o are the long-term scale and offset of this serial number, R its misalignment, v_s the velocity in the sensor's
-frame, c0 the speed of sound that it assumes and c the true one, w standard normals. A phased array steers by phase: c
-leaves its horizontal velocities as they are and scales what is along a alone.
+frame against what is tracked, which may move, c0 the speed of sound that it assumes and c the true one, w standard
+normals. A phased array steers by phase: c leaves its horizontal velocities as they are and scales what is along a
+alone.
 
 A beam is good where its echo is within the limits before and after the errors, met the bottom at no flatter an angle
 than asked for, was loud enough, and where lock was not lost within the time of re-acquisition. A solution is made of
@@ -21,6 +22,8 @@ from __future__ import annotations
 
 import math
 from typing import Final
+
+import numpy as np
 
 from navsense.compiled import kernel
 from navsense.rotation import multiply, rotate
@@ -78,8 +81,8 @@ def disturb(
 ) -> None:
     """Write beam velocities (n, k) m/s as they are heard, but for the slow errors of each beam.
 
-    `own` (n, 3) is the velocity in the sensor's frame, `ratio` (n,) c0 / c, `mis` (4,) the misalignment, `rows` (k,)
-    those of the normal draws, -1 for none.
+    `own` (n, 3) is the velocity in the sensor's frame against what is tracked, `ratio` (n,) c0 / c, `mis` (4,) the
+    misalignment, `rows` (k,) those of the normal draws, -1 for none.
     """
     turned = mis[1] != 0.0 or mis[2] != 0.0 or mis[3] != 0.0
     for n in range(true.shape[0]):
@@ -299,6 +302,37 @@ def own_velocity(velocity_w: Vectors, rotation_ws: Quaternions, out: Vectors) ->
 
 
 @kernel
+def _relative(
+    axes: Vectors,
+    heard: FloatArray,
+    own: Vectors,
+    size: FloatArray,
+    good: BoolArray,
+    solved: FloatArray,
+    covariance: FloatArray,
+    out: Vectors,
+) -> None:
+    """Write velocities (n, 3) m/s against what is tracked."""
+    for n in range(out.shape[0]):
+        for k in range(axes.shape[0]):
+            good[k] = heard[n, k] == heard[n, k]
+        used = solve(axes, heard[n], size, good, solved, covariance)
+        for i in range(3):
+            out[n, i] = solved[i] if used >= LEAST_BEAMS else own[n, i]
+
+
+def relative(axes: Vectors, heard: FloatArray, own: Vectors) -> Vectors:
+    """Return velocities (n, 3) m/s against what true beam velocities (n, k) are against, which may move.
+
+    Where these are too few it is `own` (n, 3), that in the world.
+    """
+    count, out = axes.shape[0], np.empty(own.shape)
+    good, solved, covariance = np.empty(count, dtype=np.bool_), np.empty(3), np.empty((3, 3))
+    _relative(axes, heard, own, np.zeros(count), good, solved, covariance, out)
+    return out
+
+
+@kernel
 def gathered(rows: IntArray, draws: FloatArray, out: FloatArray) -> None:
     """Write the draws (n, k) of rows (k,)."""
     for k in range(rows.shape[0]):
@@ -342,15 +376,15 @@ def roughen(
 ) -> None:
     """Add noise to each axis of solutions: to all of them as in the UUV Simulator, else to those through water."""
     through = rules[RULES] == DSROS
+    track = 1 if through else 0
     for n in range(vectors.shape[1]):
-        if through and figures[MODE, n] != WATER_TRACK:
-            continue
         for i in range(3):
-            vectors[0, n, i] += size * draws[rows[i], n]
-            if through:
-                vectors[1, n, i] = vectors[0, n, i]
+            vectors[track, n, i] += size * draws[rows[i], n]
+            if through and vectors[1, n, i] == vectors[1, n, i]:
                 for j in range(3):
-                    squares[0, n, i, j] = squares[1, n, i, j] = size * size if i == j else 0.0
+                    squares[1, n, i, j] = size * size if i == j else 0.0
+        if through and figures[MODE, n] == WATER_TRACK:
+            vectors[0, n], squares[0, n] = vectors[1, n], squares[1, n]
 
 
 @kernel

@@ -1,0 +1,70 @@
+"""A part of the catalogue as a Doppler instrument: what the figures of its data sheet mean in `Dvl`.
+
+| figure | becomes |
+|---|---|
+| beam angle, width | four beams in an X about -z: cones of one ring, of full width at half power, weighted so |
+| beam range | `minimum_range`, `maximum_range` |
+| beam altitude, where there is no range | the same over the cosine of the angle: level ground, straight below |
+| bottom_track and water_track noise_rms | `stddev` of one beam and one ping, by the rules of `catalogue.sheet` |
+| long_term_scale, long_term_offset | those of the track: as printed for 1 sigma, a limit as three |
+| error_velocity_limit | the limit |
+| layer, least_layer | the layer of water, which acts where the water is tracked |
+
+Where a source prints no angle the beams are at that of `Dvl()`. Azimuths are no figure of an instrument but of how it
+is mounted. `output_rate` and `maximum_velocity` are no fields of a sheet: the rate is that of the mounted sensor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from navsense.sensors._janus.beams import Weighting, janus
+from navsense.sensors._janus.layer import Layer
+from navsense.sensors._janus.track import Track
+from navsense.sensors.catalogue import Figure, Part
+from navsense.sensors.catalogue.sheet import deviation, noises
+
+
+def _track(part: Part, channel: str, *, temperature: bool) -> Track:
+    """Return the errors of one track."""
+    (noise,) = noises(part, channel, temperature=temperature)
+    figures = part.figures[channel]
+    given = {key: deviation(figures[key]) for key in ("long_term_scale", "long_term_offset") if key in figures}
+    return Track(noise, **given)
+
+
+def _beams(figures: Mapping[str, Figure], azimuths: tuple[float, ...], angle: float) -> dict[str, Any]:
+    """Return beams and their limits; `angle` (rad) is theirs where none is printed."""
+    tilt = figures["angle"].values[0] if "angle" in figures else angle
+    width = figures["width"].values[0] if "width" in figures else 0.0
+    found: dict[str, Any] = {
+        "beams": replace(janus(tilt, azimuths, width=width), weighting=Weighting.PATTERN),
+    }
+    slant = 1.0 if "range" in figures else math.cos(tilt)
+    ends = figures.get("range", figures.get("altitude"))
+    if ends is not None:
+        found["minimum_range"], found["maximum_range"] = (end / slant for end in ends.values)
+    return found
+
+
+def fields_of(part: Part, azimuths: tuple[float, ...], angle: float, *, temperature: bool) -> dict[str, Any]:
+    """Return the fields of a sheet that a part gives; beams at azimuths (rad), and `angle` (rad) if none is printed.
+
+    Raises `SensorError` for a part of another kind.
+    """
+    bottom = _track(part, "bottom_track", temperature=temperature)
+    found = {"bottom": bottom, **_beams(part.figures.get("beam", {}), azimuths, angle)}
+    limit = part.figures["bottom_track"].get("error_velocity_limit")
+    if limit is not None:
+        found["error_velocity_limit"] = limit.values[0]
+    through = part.figures.get("water_track", {})
+    if through:
+        found["water"] = _track(part, "water_track", temperature=temperature)
+    if "layer" in through:
+        least = through["least_layer"].values[0] if "least_layer" in through else 0.0
+        near, far = through["layer"].values
+        found["layer"] = Layer(near, far, least)
+    return found

@@ -1,0 +1,82 @@
+"""Messages packed as ROS 1 has them, held against the conversion of rosbags, byte for byte."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+from navsense.messages import generic, schemas
+from navsense.messages.cdr import Layout, Message, layout
+from navsense.messages.ros1 import definitions_of, packing
+from navsense.sensors import Depth
+from navsense.testing import witness_world
+from navsense.typing import ByteArray
+
+FIRST = 7
+"""Number of the first message."""
+
+LENGTHS = {"beams": 3, "transforms": 2, "ranges": 5, "points": 4, "channels": 2, "channels.1.values": 3}
+TEXTS = {
+    "header.frame_id": "überall",
+    "frame_id": "f",
+    "child_frame_id": "odd",
+    "transforms.1.child_frame_id": "even",
+    "beams.2.pose.header.frame_id": "beam",
+    "channels.0.name": "intensity",
+}
+"""Lengths and texts of different sizes, of which each type takes those that it has."""
+
+
+def filled(made: Layout, rows: int = 5) -> ByteArray:
+    """Return messages whose numbers are random bytes."""
+    rng = np.random.default_rng(3)
+    out = np.tile(np.frombuffer(made.template, dtype=np.uint8), (rows, 1))
+    for place in made.places.values():
+        size = np.dtype(place.code).itemsize * max(place.count, 1)
+        out[:, place.offset : place.offset + size] = rng.integers(0, 256, (rows, size))
+    return out
+
+
+def check(message: Message, numbered: bool) -> None:
+    rows, found = filled(message.layout), packing(message)
+    store = get_typestore(Stores.EMPTY)
+    store.register(get_types_from_msg(message.schema, message.type))
+    assert (found.sequence >= 0) == numbered
+    for i, (row, got) in enumerate(zip(rows, found.pack(rows, FIRST), strict=True)):
+        expected = bytearray(store.cdr_to_ros1(row.tobytes(), message.type))
+        if numbered:
+            # rosbags leaves the number of a header, its first field, at zero.
+            assert expected[found.sequence : found.sequence + 4] == bytes(4)
+            expected[found.sequence : found.sequence + 4] = (FIRST + i).to_bytes(4, "little")
+        assert got.tobytes() == bytes(expected)
+
+
+@pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:bag")
+@pytest.mark.parametrize("kind", list(schemas.ROS1))
+def test_every_type_is_packed_as_rosbags_does(kind: str) -> None:
+    def never(*_: Any) -> None:
+        raise AssertionError
+
+    message = Message(kind, layout(kind, TEXTS, LENGTHS), never)
+    check(message, any(part.name == "header" for part in schemas.fields(schemas.DEFINITIONS[kind])))
+    assert definitions_of(message).items() <= schemas.DEFINITIONS.items()
+    assert packing(message).definition == schemas.text(kind, schemas.ROS1)
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_a_type_made_of_a_sensors_outputs() -> None:
+    sensor = witness_world(("depth", Depth.witness())).sensors[0]
+    message = generic.message(sensor, "reading")
+    check(message, numbered=True)
+    assert packing(message).definition.startswith("std_msgs/Header header\nfloat64 ")
+    assert "uint32 seq\ntime stamp\nstring frame_id" in packing(message).definition
+
+
+def test_numbers_begin_anew_behind_the_last() -> None:
+    found = packing(Message("geometry_msgs/msg/AccelStamped", layout("geometry_msgs/msg/AccelStamped"), print))
+    rows = filled(layout("geometry_msgs/msg/AccelStamped"), rows=3)
+    numbers = found.pack(rows, 2**32 - 2)[:, found.sequence : found.sequence + 4].copy().view("<u4")[:, 0]
+    assert numbers.tolist() == [2**32 - 2, 2**32 - 1, 0]

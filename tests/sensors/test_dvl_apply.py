@@ -1,0 +1,206 @@
+"""A Doppler instrument's errors onto one's own velocities and ranges."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense import pose
+from navsense.clock import Clock
+from navsense.environment.base import Environment
+from navsense.environment.terrain.primitives import Plane
+from navsense.environment.terrain.scene import Body, Scene
+from navsense.errors import SensorError
+from navsense.motion.base import MotionBlock
+from navsense.noise.channel import Noise
+from navsense.sensors import Dvl
+from navsense.sensors._janus.applied import level
+from navsense.sensors._janus.beams import dsros, janus
+from navsense.sensors._janus.layer import Layer
+from navsense.sensors._janus.strength import EchoStrength
+from navsense.sensors._janus.track import Track
+from navsense.sensors.dvl import Mode
+from navsense.sensors.range import Sound
+from navsense.ticks import Ticks
+from navsense.typing import Quaternion, Times
+
+COUNT = 4000
+TIME = np.arange(COUNT) * 0.25
+OWN = np.column_stack((1.5 + np.sin(TIME), 0.3 * np.cos(TIME), 0.1 * np.sin(3.0 * TIME)))
+
+
+@dataclass(frozen=True)
+class Gliding:
+    """An attitude 12 m above the ground, with a velocity, as if for an instant."""
+
+    rotation: Quaternion
+
+    @property
+    def end(self) -> float:
+        return math.inf
+
+    def at(self, time: Times) -> MotionBlock:
+        rows = ((3.0, 4.0, 12.0), self.rotation, (0.8, -0.2, 0.05), *((0.0, 0.0, 0.0),) * 3)
+        return MotionBlock(*(np.tile(row, (time.shape[0], 1)) for row in rows))
+
+
+NORMAL = 5.33
+"""Two-sided quantile of the normal at 1e-7: a false-alarm rate below 1e-6 over ten comparisons."""
+
+
+def noisy(stddev: float, **track: float) -> Track:
+    return Track(Noise(stddev=stddev), **track)
+
+
+@pytest.mark.requirement("DOO-1", "GAP-9")
+def test_errors_go_onto_ones_own_velocity() -> None:
+    """Four beams at 30 degrees: sqrt(2), sqrt(2) and sqrt(1/3) of a beam's deviation, as is stated."""
+    given = OWN.copy()
+    reading = Dvl(bottom=noisy(0.01)).apply(TIME, given, seed=7)
+    assert np.array_equal(given, OWN)
+    assert reading.truth["velocity"] == pytest.approx(OWN, abs=1e-14)
+    off = reading["velocity"] - OWN
+    wanted = 0.01 * np.sqrt([2.0, 2.0, 1.0 / 3.0])
+    assert np.sqrt((off**2).mean(axis=0)) == pytest.approx(wanted, rel=NORMAL / math.sqrt(2.0 * COUNT))
+    stated = np.einsum("nii->ni", reading["velocity_covariance"])
+    assert stated == pytest.approx(np.tile(wanted**2, (COUNT, 1)), rel=1e-12)
+    assert reading.valid.all()
+    assert reading.emitted.all()
+    assert np.array_equal(reading["time_of_validity"], TIME)
+    again = Dvl(bottom=noisy(0.01)).apply(TIME, OWN, seed=7)
+    assert again["velocity"].tobytes() == reading["velocity"].tobytes()
+    other = Dvl(bottom=noisy(0.01)).apply(TIME, OWN, seed=7, name="second")
+    assert other["velocity"].tobytes() != reading["velocity"].tobytes()
+
+
+@pytest.mark.requirement("DOO-1", "GAP-5", "GAP-7")
+def test_without_errors_it_tells_what_a_world_gives() -> None:
+    """A level bed 12 m below an instrument that is turned and moves: the same velocity, ranges, altitude and course."""
+    q = pose.from_rpy(0.1, -0.15, 0.7)
+    sheet = Dvl(beams=janus(math.radians(25.0), [0.3, 2.1, 4.0, 5.5]), propagation=False)
+    bed = Environment(scene=Scene((Body("bed", Plane()),)))
+
+    ticks = Ticks(np.arange(3, dtype=np.int64), 5.0)
+    ideal = sheet.ideal(Gliding(q), bed, ticks)
+    own = np.tile(pose.rotate(pose.conjugate(q), (0.8, -0.2, 0.05)), (3, 1))
+    reading = sheet.apply(ticks.time, own, beam_range=ideal["beam_range"], orientation=np.tile(q, (3, 1)), seed=1)
+    for name in ("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity"):
+        assert reading[name] == pytest.approx(ideal[name], rel=1e-12), name
+        assert reading.truth[name] == pytest.approx(ideal[name], rel=1e-12), name
+    assert reading["altitude"] == pytest.approx(12.0, rel=1e-12)
+    assert reading["course"] == pytest.approx(math.atan2(0.8, -0.2), rel=1e-12)
+
+
+@pytest.mark.requirement("DOO-1", "GAP-4")
+def test_ranges_decide_which_beams_are_good() -> None:
+    ranges = np.full((6, 4), 20.0)
+    ranges[1, 0], ranges[2, :2], ranges[3, 3], ranges[4], ranges[5, 2] = math.nan, math.inf, 60.0, 0.5, 1.0
+    sheet = Dvl(minimum_range=1.0, maximum_range=50.0)
+    reading = sheet.apply(np.arange(6.0), OWN[:6], beam_range=ranges, seed=1)
+    assert reading["num_good_beams"].tolist() == [4.0, 3.0, 2.0, 3.0, 0.0, 4.0]
+    assert reading.valid.tolist() == [True, True, False, True, False, True]
+    assert reading["velocity"][reading.valid] == pytest.approx(OWN[:6][reading.valid], abs=1e-13)
+    assert np.isnan(reading["velocity"][~reading.valid]).all()
+
+
+@pytest.mark.requirement("DOO-1", "GAP-1")
+def test_ones_own_velocity_through_the_water() -> None:
+    """Over a bottom 20 m along the beams the layer from 5 to 20 m ends at 80 % of 17.3 m; over 7 m there is none."""
+    sheet = Dvl(water=noisy(0.02), layer=Layer(5.0, 20.0), water_mode=Mode.ALWAYS)
+    through = OWN + np.array([0.3, -0.2, 0.0])
+    ranges = np.full((COUNT, 4), 20.0)
+    ranges[::2] = 7.0
+    reading = sheet.apply(TIME, OWN, water_velocity=through, beam_range=ranges, seed=2)
+    assert np.isnan(reading["water_velocity"][::2]).all()
+    off = reading["water_velocity"][1::2] - through[1::2]
+    wanted = 0.02 * np.sqrt([2.0, 2.0, 1.0 / 3.0])
+    assert np.sqrt((off**2).mean(axis=0)) == pytest.approx(wanted, rel=NORMAL / math.sqrt(COUNT))
+    assert reading["velocity"] == pytest.approx(OWN, abs=1e-13)
+    still = sheet.apply(TIME[:2], OWN[:2], seed=2)
+    assert still.truth["water_velocity"] == pytest.approx(OWN[:2], abs=1e-13)
+    lost = replace(sheet, water_mode=Mode.FALLBACK).apply(
+        TIME, OWN, water_velocity=through, beam_range=np.full((COUNT, 4), math.inf), seed=2
+    )
+    assert np.array_equal(lost["velocity_mode"], np.full(COUNT, 2.0))
+    assert lost.truth["velocity"] == pytest.approx(through, abs=1e-13)
+
+
+@pytest.mark.requirement("DOO-1", "GAP-2")
+def test_pings_wait_for_their_echoes() -> None:
+    """Echoes from 75 m come back after 0.1 s and are told 20 ms later: every other row of 10 Hz, from the first on."""
+    sheet = Dvl(processing_time=0.02)
+    reading = sheet.apply(np.arange(9) * 0.1, OWN[:9], beam_range=np.full((9, 4), 75.0), seed=1)
+    assert reading.emitted.tolist() == [True, False] * 4 + [True]
+    assert np.isnan(reading["velocity"][1::2]).all()
+    assert reading["velocity"][::2] == pytest.approx(OWN[:9:2], abs=1e-13)
+    at_once = replace(sheet, propagation=False)
+    assert at_once.apply(np.arange(9) * 0.1, OWN[:9], seed=1).emitted.all()
+    silent = sheet.apply(np.arange(9) * 0.1, OWN[:9], beam_range=np.full((9, 4), math.nan), seed=1)
+    assert silent.emitted.tolist() == [k % 2 == 0 for k in range(9)], "100 m are waited for"
+
+
+@pytest.mark.requirement("DOO-1", "GAP-2")
+def test_the_rate_is_that_of_the_steps() -> None:
+    """Deviations that hold at 16 Hz are half of that at 4 Hz; a density is times the root of the rate."""
+    for track in (noisy(0.02, reference_rate=16.0), Track(Noise(noise_density=0.005))):
+        reading = Dvl(bottom=track).apply(TIME, OWN, seed=3)
+        off = reading["beam_velocity"] - reading.truth["beam_velocity"]
+        assert float(np.sqrt((off**2).mean())) == pytest.approx(0.01, rel=NORMAL / math.sqrt(8.0 * COUNT))
+        assert reading["beam_deviation"] == pytest.approx(np.full((COUNT, 4), 0.01), rel=1e-12)
+
+
+@pytest.mark.requirement("DOO-1", "GAP-2")
+def test_an_assumed_speed_of_sound_is_right_and_a_bottom_square_to_the_instrument() -> None:
+    """A strength is lost to the cosine of the beams' angle: 20 log10 cos 30 of it, and no more."""
+    strong = EchoStrength(level=60.0, absorption=0.0, threshold=-60.0)
+    sheet = Dvl(bottom=noisy(0.01), sound=Sound(1400.0), strength=strong)
+    reading = sheet.apply(TIME[:50], OWN[:50], seed=3)
+    assert np.array_equal(reading["sound_speed"], np.full(50, 1400.0))
+    assert reading["beam_range"] == pytest.approx(50.0)
+    decibels = 60.0 - 30.0 * math.log10(50.0) + 20.0 * math.log10(math.cos(math.radians(30.0)))
+    noisier, square = (1.0 + 10.0 ** (-0.1 * decibels)) ** 2, 0.81
+    factor = math.sqrt((noisier - square) / (1.0 - square))
+    assert reading["beam_deviation"] == pytest.approx(0.01 * factor, rel=1e-12)
+
+
+@pytest.mark.requirement("DOO-1", "GAP-5")
+def test_an_instrument_without_attitude_looks_straight_down() -> None:
+    frd = Dvl(beams=dsros(math.radians(30.0), [0.25 * math.pi * k for k in (1, 3, 5, 7)], pos_z_down=True))
+    reading = frd.apply(TIME[:3], np.tile([2.0, 0.0, 0.0], (3, 1)), beam_range=np.full((3, 4), 10.0), seed=1)
+    assert reading["altitude"] == pytest.approx(10.0 * math.cos(math.radians(30.0)), rel=1e-12)
+    assert reading["course"] == pytest.approx(0.5 * math.pi)
+    for axis in ((0.0, 0.0, -1.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (0.36, -0.48, 0.8), (-0.6, 0.0, -0.8)):
+        q = level(axis)
+        assert math.hypot(*q) == pytest.approx(1.0, abs=1e-15)
+        assert pose.rotate(q, axis) == pytest.approx((0.0, 0.0, -1.0), abs=1e-15)
+    assert level((0.0, 0.0, -1.0)) == (1.0, 0.0, 0.0, 0.0)
+
+
+def test_its_clock_and_its_temperature() -> None:
+    warm, clock = Noise(temperature_coefficient=0.001, reference_temperature=290.0), Clock("one", Noise(mean=0.5))
+    kelvin = np.array([290.0, 300.0, 310.0])
+    reading = Dvl(bottom=Track(warm)).apply(TIME[:3], OWN[:3], temperature=kelvin, seed=1, clock=clock)
+    off = reading["beam_velocity"] - reading.truth["beam_velocity"]
+    assert off == pytest.approx(np.outer([0.0, 0.01, 0.02], np.ones(4)), abs=1e-14)
+    assert reading.clock_error == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"velocity": OWN[:2]}, r"velocity: shape \(2, 3\); must be \(3, 3\)"),
+        ({"velocity": np.array([[0.0, 0.0, 0.0], [0.0, math.nan, 0.0], [0.0] * 3])}, r"velocity of row 1 .*not finite"),
+        ({"beam_range": np.ones((3, 3))}, r"beam_range: shape \(3, 3\); must be \(3, 4\)"),
+        ({"orientation": np.ones((3, 4))}, r"orientation of row 0: .*must be a unit quaternion w x y z"),
+        ({"water_velocity": np.full((3, 3), math.inf)}, r"water_velocity of row 0 .*not finite"),
+    ],
+)
+def test_wrong_arrays_are_refused(given: dict[str, Any], message: str) -> None:
+    sheet = Dvl(layer=Layer(2.0, 5.0), water_mode=Mode.ALWAYS)
+    own: dict[str, Any] = {"velocity": OWN[:3], **given}
+    with pytest.raises(SensorError, match=message):
+        sheet.apply(TIME[:3], seed=1, **own)

@@ -1,0 +1,129 @@
+"""Parts of the catalogue as Doppler instruments, and what their files are held against."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense.errors import SdfError, SensorError
+from navsense.sensors import Dvl, Imu, catalogue
+from navsense.sensors._janus.beams import Weighting
+from navsense.sensors._janus.layer import Layer
+from navsense.sensors.dvl import Mode, Transducer
+from navsense.sensors.range import Cone
+
+PARTS = tuple(name for name in catalogue.names() if catalogue.part(name).sensor == "dvl")
+
+WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
+<model name="m"><link name="l"><sensor
+name="s" type="dvl"><update_rate>7</update_rate>
+{inside}
+</sensor></link></model></world></sdf>"""
+
+
+def spec(folder: Path, inside: str) -> Dvl:
+    path = folder / "w.sdf"
+    path.write_text(WORLD.format(inside=inside), encoding="utf-8")
+    (sensor,) = ns.load(path).sensors
+    assert isinstance(sensor.spec, Dvl)
+    return sensor.spec
+
+
+@pytest.mark.requirement("IMU-3", "GAP-2")
+def test_there_are_dvls_of_several_makers_and_kinds() -> None:
+    found = [catalogue.part(name) for name in PARTS]
+    assert len({part.manufacturer for part in found}) >= 4
+    assert {part.transducer for part in found} >= {"piston", "phased_array"}
+    assert all(part.notes for part in found), "what no source prints is said"
+
+
+@pytest.mark.requirement("IMU-3", "GAP-2")
+def test_a_part_is_a_sheet() -> None:
+    """Workhorse 600: 30 degrees, 4 degrees wide, 0.7 to 90 m, 5 and 7.5 mm/s of a beam."""
+    sheet = Dvl.from_part("WHN600")
+    assert (sheet.minimum_range, sheet.maximum_range, sheet.transducer) == (0.7, 90.0, Transducer.PISTON)
+    assert (sheet.bottom.noise.stddev, sheet.water.noise.stddev) == (0.005, 0.0075)
+    assert sheet.beams.weighting is Weighting.PATTERN
+    assert sheet.beams.axes[:, 2] == pytest.approx(-math.cos(math.radians(30.0)), abs=1e-15)
+    azimuths = np.degrees(np.arctan2(sheet.beams.axes[:, 1], sheet.beams.axes[:, 0]))
+    assert azimuths == pytest.approx([-135.0, 135.0, 45.0, -45.0])
+    shapes = {beam.shape for beam in sheet.beams.beams}
+    assert shapes == {Cone(math.radians(4.0), 1)}
+    assert sheet.water_mode is Mode.NEVER
+    assert Dvl.from_part("explorer-1000").transducer is Transducer.PHASED_ARRAY
+
+
+@pytest.mark.requirement("IMU-3", "GAP-1")
+def test_what_a_part_does_not_print_is_as_in_a_sheet() -> None:
+    """Of the A50 no source has the angle: its altitudes, 0.05 to 50 m, are those of beams at the default one."""
+    sheet, plain = Dvl.from_part("a50"), Dvl()
+    assert sheet.beams.axes == pytest.approx(plain.beams.axes, abs=1e-15)
+    cosine = math.cos(math.radians(30.0))
+    assert (sheet.minimum_range, sheet.maximum_range) == pytest.approx((0.05 / cosine, 50.0 / cosine))
+    assert (sheet.bottom.long_term_offset, sheet.bottom.noise) == (0.001, plain.bottom.noise)
+    assert sheet.layer == Layer(1.5, 4.5)
+    pathfinder = Dvl.from_part("pathfinder")
+    assert (pathfinder.layer, pathfinder.error_velocity_limit) == (Layer(16.0, 24.0, 8.0), 1.0)
+    assert (pathfinder.minimum_range, pathfinder.maximum_range) == (plain.minimum_range, plain.maximum_range)
+
+
+def test_a_part_of_another_kind_is_refused() -> None:
+    with pytest.raises(SensorError, match="channel of part bar30: bottom_track; it is of type depth"):
+        Dvl.from_part("bar30")
+    with pytest.raises(SensorError, match="channel of part whn600: angular_velocity; it is of type dvl and has beam"):
+        Imu.from_part("whn600")
+
+
+@pytest.mark.requirement("IMU-3", "DOO-1")
+@pytest.mark.parametrize("name", PARTS)
+def test_a_world_names_a_part(tmp_path: Path, name: str) -> None:
+    assert spec(tmp_path, f"<navsense:part>{name}</navsense:part>") == Dvl.from_part(name)
+
+
+@pytest.mark.requirement("IMU-3", "DOO-1")
+def test_what_the_file_says_stands_before_the_part(tmp_path: Path) -> None:
+    block = """<dvl><beams angle_deg="22.5"/><max>12</max><bottom_track><per_speed>0.01</per_speed></bottom_track>
+      <water_track when="always"><layer near="2" far="5"/></water_track></dvl>"""
+    found, part = spec(tmp_path, f"{block}<navsense:part>whn600</navsense:part>"), Dvl.from_part("whn600")
+    assert found.beams.axes[:, 2] == pytest.approx(-math.cos(math.radians(22.5)), abs=1e-15)
+    assert (found.minimum_range, found.maximum_range) == (part.minimum_range, 12.0)
+    assert (found.bottom.noise.stddev, found.bottom.per_speed) == (0.005, 0.01)
+    assert found.water == part.water
+    assert found.layer == Layer(2.0, 5.0)
+
+
+def test_a_part_that_does_not_go_with_the_file_is_refused_with_its_line(tmp_path: Path) -> None:
+    """The A50's layer ends at 4.5 m along the axis, beyond what beams of 3 m reach; the file's range is shorter."""
+    with pytest.raises(SdfError, match=r"w.sdf:4 .*a50; does not go with the rest of the sensor: far boundary"):
+        spec(tmp_path, "<dvl><max>3</max></dvl><navsense:part>a50</navsense:part>")
+
+
+FILES = {
+    "whn600": "teledyne_whn_dsl.sdf",
+    "explorer-1000": "teledyne_explorer1000.sdf",
+    "dvl500": "nortek_dvl500_6000.sdf",
+    "dvl1000": "nortek_dvl1000_300.sdf",
+}
+
+
+@pytest.mark.requirement("IMU-3")
+@pytest.mark.parametrize("name", FILES)
+def test_figures_are_those_of_the_files_that_are_cited(shared_data: Path, name: str) -> None:
+    """DAVE's SDF models repeat the figures of its xacros, element by element."""
+    text = (shared_data / "dave" / FILES[name]).read_text(encoding="utf-8")
+    figures = catalogue.part(name).figures
+
+    def number(tag: str) -> float:
+        return float(re.findall(rf"<{tag}>([^<]+)</{tag}>", text)[0])
+
+    assert figures["beam"]["angle"].printed == (number("beamAngleDeg"),)
+    assert figures["beam"]["width"].printed == (number("beamWidthDeg"),)
+    assert figures["beam"]["range"].printed == (number("minRange"), number("maxRange"))
+    assert figures["bottom_track"]["noise_rms"].printed == (number("gaussianNoiseBeamVel"),)
+    assert figures["water_track"]["noise_rms"].printed == (number("gaussianNoiseBeamWtrVel"),)
+    assert figures["bottom_track"]["output_rate"].printed == (number("updateRateHZ"),)

@@ -1,0 +1,182 @@
+"""Altitude, course and frames of a Doppler velocity log: by true geometry, whatever the mounting and the world."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense.environment.base import Environment, Uniform
+from navsense.environment.terrain.primitives import Plane
+from navsense.environment.terrain.scene import Body, Scene
+from navsense.environment.water import Water
+from navsense.geodesy import Origin
+from navsense.motion.base import MotionBlock
+from navsense.noise.channel import Noise
+from navsense.pose import Pose, from_rpy, rotate
+from navsense.sensors._janus.beams import Beams, janus
+from navsense.sensors._janus.layer import Layer
+from navsense.sensors._janus.strength import EchoStrength
+from navsense.sensors._janus.track import Track
+from navsense.sensors.dvl import CROSSED, Dvl, Mode
+from navsense.series import Reading
+from navsense.typing import AnyArray, Quaternion, Vector
+from navsense.world import Link, Model, MountedSensor, World
+
+AZIMUTHS = [math.radians(a) for a in CROSSED]
+FLU = janus(math.radians(30.0), AZIMUTHS)
+FRD = janus(math.radians(30.0), AZIMUTHS, down=(0.0, 0.0, 1.0))
+OVER = (0.0, 1.0, 0.0, 0.0)
+"""Half a turn about x: forward, left, up to forward, right, down, and back."""
+
+
+class Drifting:
+    """A frame that goes at a velocity (m/s, world) but is looked at where it stands."""
+
+    end = math.inf
+
+    def __init__(self, place: Vector, rotation: Quaternion, velocity: Vector) -> None:
+        self.place, self.velocity, self.rotation = place, velocity, rotation
+
+    def at(self, time: AnyArray) -> MotionBlock:
+        rows = np.ones((time.shape[0], 1))
+        zero = rows * np.zeros(3)
+        return MotionBlock(rows * self.place, rows * self.rotation, rows * self.velocity, zero, zero, zero)
+
+
+def read(spec: Dvl, motion: Drifting, around: Environment, mounting: Pose = Pose()) -> Reading:
+    """Return the reading of a DVL that is mounted on the link which goes so."""
+    model = Model("auv", (Link("auv::hull"),), "auv::hull", motion=motion)
+    eye = MountedSensor("dvl", spec, "auv", "auv::hull", 10.0, mounting)
+    return ns.simulate(World("w", (model,), (eye,), environment=around), 0.3, seed=4)["dvl"]
+
+
+def bed(slope: float = 0.0, **more: Any) -> Environment:
+    """Return a bottom through the origin that rises by `slope` towards x."""
+    pose = Pose((0.0, 0.0, 0.0), from_rpy(0.0, -math.atan(slope), 0.0))
+    return Environment(**{"scene": Scene((Body("bed", Plane(), pose),)), **more})
+
+
+# altitude
+
+
+@pytest.mark.requirement("GAP-5", "GAP-6")
+@pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("rpy", [(0.0, 0.0, 0.0), (0.1, 0.0, 0.4), (-0.15, 0.12, 2.0), (0.0, -0.2, 4.0)])
+@pytest.mark.parametrize("mounting", [Pose(), Pose((1.0, -0.5, 0.3), (0.0, 1.0, 0.0, 0.0))], ids=["flu", "frd"])
+def test_altitude_is_the_vertical_distance(slope: float, rpy: Vector, mounting: Pose) -> None:
+    """z - slope x of the sensor's own origin: on slopes, pitched, rolled, looking down by -z or by z."""
+    turned, place = from_rpy(*rpy), (7.0, -3.0, 30.0)
+    arm = rotate(turned, mounting.position)
+    x, z = place[0] + arm[0], place[2] + arm[2]
+    spec = Dvl(FRD if mounting.rotation == OVER else FLU, maximum_range=1e4, propagation=False)
+    reading = read(spec, Drifting(place, turned, (0.5, 0.2, 0.0)), bed(slope), mounting)
+    assert reading["altitude"] == pytest.approx(np.full(3, z - slope * x), rel=1e-11)
+    assert reading.truth["altitude"] == pytest.approx(np.full(3, z - slope * x), rel=1e-11)
+    assert reading["beam_valid"].all()
+
+
+@pytest.mark.requirement("GAP-5", "GAP-6")
+def test_altitude_of_beams_of_different_angles_and_places() -> None:
+    """Five beams, each with an angle and a transducer of its own: still the distance of the sensor's origin."""
+    angles, places = (15.0, 20.0, 25.0, 30.0, 35.0), [(0.2 * i, -0.1 * i, 0.05 * i) for i in range(5)]
+    single = [janus(math.radians(a), [math.radians(72.0 * i + d) for d in (0, 90, 180)]) for i, a in enumerate(angles)]
+    beams = Beams(tuple(replace(one.beams[0], position=at) for one, at in zip(single, places, strict=True)))
+    turned = from_rpy(0.1, -0.2, 0.7)
+    reading = read(Dvl(beams, propagation=False), Drifting((2.0, 1.0, 15.0), turned, (1.0, 0.0, 0.0)), bed(0.3))
+    assert reading["altitude"][0] == pytest.approx(15.0 - 0.6, rel=1e-11)
+    assert len(set(reading["beam_range"][0].tolist())) == 5
+
+
+@pytest.mark.requirement("GAP-5")
+@pytest.mark.parametrize("height", [0.4, 100.0])
+def test_out_of_range_is_no_altitude(height: float) -> None:
+    spec = Dvl(minimum_range=0.5, maximum_range=90.0, propagation=False)
+    reading = read(spec, Drifting((0.0, 0.0, height), (1.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0)), bed())
+    assert np.isnan(reading["altitude"]).all()
+    assert np.isnan(reading["beam_range"]).all()
+    assert not reading.valid.any()
+
+
+# course and speed
+
+
+@pytest.mark.requirement("GAP-7")
+@pytest.mark.parametrize("compass", [0.0, 30.0, 90.0, 135.0, 180.0, 250.0, 270.0, 359.0])
+@pytest.mark.parametrize("heading", [0.0, 90.0, -130.0])
+@pytest.mark.parametrize(
+    ("beams", "mounting", "reference"),
+    [
+        (FLU, (1.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)),
+        (FLU, from_rpy(0.0, 0.0, 0.8), from_rpy(0.0, 0.0, 0.8)),
+        (FLU, (1.0, 0.0, 0.0, 0.0), OVER),
+        (FRD, OVER, (1.0, 0.0, 0.0, 0.0)),
+        (FRD, OVER, OVER),
+    ],
+    ids=["flu", "turned", "flu-told-in-frd", "frd", "frd-told-in-flu"],
+)
+def test_forward_is_the_course_that_the_compass_shows(
+    compass: float, heading: float, beams: Beams, mounting: Quaternion, reference: Quaternion
+) -> None:
+    """A pitched vehicle whose bow points to `compass` (deg) goes ahead at 2 m/s and rises: in any frame, any world."""
+    yaw = math.radians(90.0 - compass - heading)
+    velocity = (2.0 * math.cos(yaw), 2.0 * math.sin(yaw), 0.3)
+    around = bed(origin=Origin(0.5, 0.2, 0.0, math.radians(heading)))
+    spec = Dvl(beams, propagation=False, reference=reference)
+    reading = read(
+        spec, Drifting((0.0, 0.0, 20.0), from_rpy(0.0, -0.1, yaw), velocity), around, Pose((0.0, 0.0, 0.0), mounting)
+    )
+    for course in (*reading["course"].tolist(), *reading.truth["course"].tolist()):
+        assert 0.0 <= course < 2.0 * math.pi
+        assert abs(math.remainder(course - math.radians(compass), 2.0 * math.pi)) < 1e-12
+    assert reading["speed"] == pytest.approx(np.full(3, 2.0), rel=1e-12)
+    ahead = 2.0 * math.cos(0.1) + 0.3 * math.sin(0.1)
+    up = 0.3 * math.cos(0.1) - 2.0 * math.sin(0.1)
+    side = {True: -1.0, False: 1.0}[(mounting == OVER) != (reference == OVER)]
+    if mounting in ((1.0, 0.0, 0.0, 0.0), OVER):  # forward in both; up, or down where it is turned over once
+        assert reading["velocity"] == pytest.approx(np.tile([ahead, 0.0, side * up], (3, 1)), abs=1e-12)
+
+
+@pytest.mark.requirement("GAP-7")
+def test_course_and_speed_sideways_and_at_rest() -> None:
+    """Leeway to the right of a bow that points north is a course of east; at rest the speed is 0."""
+    north = from_rpy(0.0, 0.0, math.pi / 2.0)
+    reading = read(Dvl(propagation=False), Drifting((0.0, 0.0, 9.0), north, (0.7, 0.0, 0.0)), bed())
+    assert reading["velocity"][0] == pytest.approx([0.0, -0.7, 0.0], abs=1e-12)
+    assert reading["course"][0] == pytest.approx(math.pi / 2.0, abs=1e-12)
+    still = read(Dvl(propagation=False), Drifting((0.0, 0.0, 9.0), north, (0.0, 0.0, 0.0)), bed())
+    assert still["speed"].tolist() == [0.0] * 3
+    assert still["course"].tolist() == [0.0] * 3
+
+
+# the frame of the velocity
+
+
+@pytest.mark.requirement("GAP-9", "GAP-7")
+def test_velocity_and_covariance_in_another_frame() -> None:
+    """R v and R C R^T by NumPy, over the bottom and through the water; beams are what they were."""
+    turn = from_rpy(0.3, -0.5, 1.1)
+    matrix = np.array([rotate(turn, (x, y, z)) for x, y, z in np.eye(3).tolist()]).T
+    plain = Dvl(
+        propagation=False,
+        bottom=Track(Noise(stddev=0.01)),
+        water=Track(Noise(stddev=0.02), 0.01),
+        water_mode=Mode.ALWAYS,
+        layer=Layer(1.0, 5.0),
+        strength=EchoStrength(60.0, 0.3, threshold=-200.0),
+    )
+    motion = Drifting((0.0, 0.0, 20.0), from_rpy(0.1, 0.2, 0.3), (1.0, -0.5, 0.2))
+    around = bed(0.5, water=Water(surface=100.0), current=Uniform((0.2, 0.1, 0.0)))
+    own, told = read(plain, motion, around), read(replace(plain, reference=turn), motion, around)
+    assert abs(own["velocity_covariance"][0, 0, 1]) > 1e-6
+    for name in ("velocity", "water_velocity"):
+        assert np.allclose(told[name], own[name] @ matrix.T, rtol=1e-12, atol=1e-15)
+        assert np.allclose(told.truth[name], own.truth[name] @ matrix.T, rtol=1e-12, atol=1e-15)
+        covariance = matrix @ own[f"{name}_covariance"] @ matrix.T
+        assert np.allclose(told[f"{name}_covariance"], covariance, rtol=1e-12, atol=1e-18)
+    for name in ("beam_velocity", "beam_range", "altitude", "course", "speed", "error_velocity", "num_good_beams"):
+        assert np.array_equal(told[name], own[name])

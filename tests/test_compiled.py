@@ -1,0 +1,88 @@
+"""The functions of `math` that kernels call: the compiler's and the interpreter's agree to the last bit."""
+
+from __future__ import annotations
+
+import ast
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "navsense"
+BITWISE = ("noise", "sensors", "clock", "environment")
+CONSTANTS = frozenset(("inf", "nan", "pi", "tau", "e"))
+COUNT = 200_000
+PAIRS = frozenset(("atan2", "copysign", "fmod", "pow", "remainder"))
+WITHIN_ONE = frozenset(("asin", "acos", "atanh"))
+POSITIVE = frozenset(("log", "log10", "log1p", "log2", "sqrt"))
+
+
+def called_in_kernels() -> list[str]:
+    """Return the functions of `math` that kernels of the bitwise layers call, and pow where they raise to a power."""
+    found = set()
+    files = [path for folder in BITWISE for path in (SOURCE / folder).rglob("*.py")]
+    for path in [*files, *SOURCE.glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            if not any(ast.unparse(made) == "kernel" for made in node.decorator_list):
+                continue
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Attribute) and ast.unparse(inner.value) == "math":
+                    found.add(inner.attr)
+                elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Pow):
+                    found.add("pow")
+    return sorted(found - CONSTANTS)
+
+
+def arguments(name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return arguments (n, 1 or 2) that the function has values for: even ones, and of all sizes from 1e-12 to 1e6."""
+    rng, columns = np.random.default_rng(11), 2 if name in PAIRS else 1
+    sizes = 10.0 ** rng.uniform(-12.0, 0.0 if name in WITHIN_ONE else 6.0, (COUNT // 2, columns))
+    even = rng.uniform(-1.0, 1.0, (COUNT // 2, columns)) * (1.0 if name in WITHIN_ONE else 10.0)
+    values = np.concatenate((sizes * rng.choice((-1.0, 1.0), sizes.shape), even))
+    if name in POSITIVE:
+        return np.abs(values)
+    if name in ("exp", "expm1", "cosh", "sinh"):
+        return np.clip(values, -700.0, 700.0)
+    if name == "gamma":
+        return np.minimum(np.abs(values), 100.0)
+    if name == "pow":
+        return np.stack((np.abs(values[:, 0]), np.clip(values[:, 1], -20.0, 20.0)), axis=1)
+    return values
+
+
+def unlike(name: str) -> int:
+    """Return at how many of the arguments the compiled function has another value than the interpreter's."""
+    function: Any = pow if name == "pow" else getattr(math, name)
+    pair = name in PAIRS
+
+    def fill(values: Any, out: Any) -> None:
+        for n in range(values.shape[0]):
+            out[n] = function(values[n, 0], values[n, 1]) if pair else function(values[n, 0])
+
+    values = arguments(name)
+    compiled, interpreted = np.empty(len(values)), np.empty(len(values))
+    njit(error_model="numpy", fastmath=False)(fill)(values, compiled)
+    for n, row in enumerate(values.tolist()):
+        interpreted[n] = function(*row)
+    return int(np.count_nonzero(compiled.view(np.int64) != interpreted.view(np.int64)))
+
+
+def test_what_kernels_call_is_found() -> None:
+    assert {"sin", "sqrt", "exp", "pow"} <= set(called_in_kernels())
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", called_in_kernels())
+def test_a_function_of_kernels_is_the_same_compiled_and_interpreted(name: str) -> None:
+    assert unlike(name) == 0
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", ["gamma"])
+def test_one_that_differs_is_seen(name: str) -> None:
+    assert unlike(name) > 0

@@ -1,0 +1,130 @@
+"""The page on Doppler velocity logs is what the program says: its cheap figures again, its examples, its pictures."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import navsense as ns
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs" / "dvl.md").read_text(encoding="utf-8")
+
+LARGEST = 60_000
+"""Bytes of a picture."""
+
+CHEAP = ("own", "gazebo", "woods hole", "uuv", "ranges", "beams", "angles", "width", "course", "systematic")
+
+WORLD = '<sdf version="1.9"><world name="sea"><include><uri>auv.urdf</uri></include></world></sdf>'
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[tuple[Any, Any]]:
+    """Return the program that writes the page, and the one that draws."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        yield importlib.import_module("dvl_gaps"), importlib.import_module("svg_charts")
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+        for name in ("dvl_gaps", "dvl_worlds", "svg_charts"):
+            sys.modules.pop(name, None)
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("GAP-1", "GAP-4", "GAP-5", "GAP-6", "GAP-7", "GAP-9")
+def test_its_cheap_figures_are_up_to_date(tools: tuple[Any, Any]) -> None:
+    assert tools[0].outdated(CHEAP) == []
+
+
+@pytest.mark.compiled
+def test_what_is_out_of_date_is_told(tools: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "dvl.md"
+    assert PAGE.count("| 30° | 20.000 |") == 1
+    page.write_text(PAGE.replace("| 30° | 20.000 |", "| 30° | 20.001 |"), encoding="utf-8")
+    monkeypatch.setattr(tools[0], "PAGE", page)
+    assert tools[0].outdated(["angles", "course"]) == ["angles"]
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("GAP-7")
+def test_the_course_is_right_in_every_frame(tools: tuple[Any, Any]) -> None:
+    rows = [line.split(" | ") for line in tools[0].course().text.splitlines()[2:]]
+    assert len(rows) == 4
+    assert {row[-1] for row in rows} == {"030° |"}
+    assert [row[-2] for row in rows] == ["090°", "090°", "030°", "060°"]
+
+
+def test_every_part_is_on_the_page_once(tools: tuple[Any, Any]) -> None:
+    found = [name for _, name, _ in tools[0].MARKED.findall(PAGE)]
+    assert sorted(found) == sorted(tools[0].PARTS)
+    assert not [name for name in found if f"<!-- made: {name} -->\n<!-- end -->" in PAGE]
+
+
+def test_its_pictures_are_small_and_whole() -> None:
+    shown = re.findall(r"!\[.+?\]\((.+?)\)", PAGE)
+    assert sorted(shown) == sorted(f"pictures/{path.name}" for path in (ROOT / "docs" / "pictures").glob("dvl-*"))
+    for name in shown:
+        picture = (ROOT / "docs" / name).read_bytes()
+        assert len(picture) < LARGEST, name
+        drawn = ET.fromstring(picture)
+        assert drawn.tag.endswith("svg")
+        assert b"nan" not in picture
+
+
+def test_its_python_runs(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    script = tmp_path / "page.py"
+    script.write_text(block, encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", str(script)], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    told, true = (float(number) for number in ended.stdout.split()[-2:])
+    assert told == pytest.approx(true, rel=1e-9)
+
+
+@pytest.mark.requirement("DVW-1")
+def test_its_robot_is_read(tmp_path: Path) -> None:
+    (robot,) = re.findall(r"```xml\n(<robot.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "auv.urdf").write_text(robot, encoding="utf-8")
+    (tmp_path / "sea.sdf").write_text(WORLD, encoding="utf-8")
+    (sensor,) = ns.load(tmp_path / "sea.sdf").sensors
+    assert (sensor.sensor.topic, sensor.rate, sensor.spec.type) == ("/dvl/dvl", 7.0, "dvl")
+
+
+# charts
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-0.35, 0.1), (-20.0, 20.0), (0.0, 230.0), (3.0, 3.01)])
+def test_ticks_are_round_and_within(tools: tuple[Any, Any], low: float, high: float) -> None:
+    found = tools[1].ticks(low, high)
+    step = found[1] - found[0]
+    assert 4 <= len(found) <= 10
+    assert low - 1e-9 <= found[0] < low + step
+    assert high - step < found[-1] <= high + 1e-9
+    digits = step / 10.0 ** math.floor(math.log10(step) + 1e-9)
+    assert min(abs(digits - whole) for whole in (1.0, 2.0, 5.0)) < 1e-6
+
+
+def test_a_line_is_where_its_numbers_are_and_has_their_gaps(tools: tuple[Any, Any]) -> None:
+    charts = tools[1]
+    left, above, right, below = charts.MARGIN
+    line = charts.Line("a < b", [0.0, 1.0, 2.0, 3.0], [0.0, math.nan, 10.0, 5.0], "red")
+    panel = charts.Panel("t", "x", "y", (0.0, 4.0), (0.0, 10.0), [line])
+    drawn = ET.fromstring(charts.chart([panel], 1, left + right + 400.0, above + below + 100.0))
+    (path,) = (one.get("d") for one in drawn.iter() if one.get("stroke") == "red" and one.get("stroke-width") == "1.6")
+    assert path == f"M{left:g} {above + 100:g}M{left + 200:g} {above:g}L{left + 300:g} {above + 50:g}"
+    assert "a < b" in [one.text for one in drawn.iter()]
+
+
+def test_steps_keep_a_number_till_the_next(tools: tuple[Any, Any]) -> None:
+    assert tools[1].steps([0.0, 1.0, 3.0], [5.0, 6.0, 7.0]) == ([0.0, 1.0, 1.0, 3.0, 3.0], [5.0, 5.0, 6.0, 6.0, 7.0])
