@@ -92,14 +92,14 @@ def spread(values: AnyArray) -> float:
 SPEED, DEPTH, BED = 1.5, 10.0, 50.0
 """m/s, and m below the surface, of the vehicle and of the bed."""
 
-HOLE, WAY, FULL_TIME = (40.0, 190.0), 230.0, 153.0
+HOLE, WAY, FULL_TIME = (100.0, 250.0), 300.0, 200.0
 """m along the way where the hole is, where the way ends, and s."""
 
 HOLED = "\n".join(
     [
         worlds.block("west", HOLE[0] - 100.0, -BED, (200.0, 400.0, 250.0)),
         worlds.block("east", HOLE[1] + 100.0, -BED, (200.0, 400.0, 250.0)),
-        worlds.block("floor", 115.0, -290.0, (200.0, 400.0, 10.0)),
+        worlds.block("floor", 0.5 * (HOLE[0] + HOLE[1]), -290.0, (200.0, 400.0, 10.0)),
         '    <navsense:water surface="0"/>',
         '    <navsense:current topic="/hydrodynamics/current_velocity" rate="0">',
         '      <stratified> <layer depth="0">0.4 0 0</layer> <layer depth="80">0 0 0</layer> </stratified>',
@@ -113,7 +113,7 @@ def holed(fidelity: str) -> Run:
     """Return the run over the hole."""
     sensors = worlds.woods_hole(azimuths=worlds.PLUS)
     world = worlds.load(HOLED, sensors, worlds.uuv(worlds.PLUS), fidelity)
-    motion = worlds.straight((0.0, 0.0, -DEPTH), (SPEED, 0.0, 0.0), 160.0)
+    motion = worlds.straight((0.0, 0.0, -DEPTH), (SPEED, 0.0, 0.0), FULL_TIME)
     return ns.simulate(world, FULL_TIME, seed=SEED, motion={"auv": motion})
 
 
@@ -144,11 +144,11 @@ def modes_row(name: str, reading: Reading, where: tuple[float, float]) -> list[s
 def modes() -> Part:
     """Return bottom and water tracking over a hole: the velocity and the altitude along the way."""
     found = instruments()
-    parts = (("over the bed", (0.0, 15.0)), ("over the hole", (70.0, 90.0)))
+    parts = (("over the bed", (0.0, 75.0)), ("over the hole", (120.0, 230.0)))
     rows = [[words, *modes_row(name, reading, where)] for words, where in parts for name, reading, _ in found]
     head = ["where", "instrument", "tracks", "mean error of the velocity, mm/s", "its deviation", "stated"]
     drawn = [
-        Line(name, SPEED * reading.time[::3], (reading["velocity"][::3, 0] - SPEED), colour, 1.3)
+        Line(name, SPEED * reading.time[::4], (reading["velocity"][::4, 0] - SPEED), colour, 1.3)
         for name, reading, colour in found
     ]
     high = [Line("", SPEED * reading.time, reading["altitude"], colour, 1.8) for _, reading, colour in found]
@@ -163,7 +163,7 @@ def modes() -> Part:
     return Part(f"{picture}\n\n{table(head, rows)}", {"dvl-modes": chart(panels, 1, 760.0, 300.0)})
 
 
-AT = (10.0, 28.0, 50.0, 110.0)
+AT = (50.0, 88.0, 110.0, 170.0)
 """m along the way: all beams on the bed, one over the hole, one left, none left."""
 
 
@@ -303,11 +303,11 @@ HEIGHT, MOST = 20.0, 20.0
 
 
 @cache
-def pitched(slope: float, fidelity: str) -> Run:
-    """Return a run above a bed that rises by `slope`, while the nose goes down."""
+def pitched(slope: float, roll: float, fidelity: str) -> Run:
+    """Return a run above a bed that rises by `slope`, at a roll (degrees), while the nose goes down."""
     around = "\n".join([worlds.plane(slope), '    <navsense:water surface="1000"/>'])
     world = worlds.load(around, worlds.woods_hole(), worlds.uuv(), fidelity)
-    motion = worlds.pitching(HEIGHT, math.radians(MOST), 400.0)
+    motion = worlds.pitching(HEIGHT, math.radians(MOST), 400.0, math.radians(roll))
     return ns.simulate(world, 400.0, seed=SEED, motion={"auv": motion})
 
 
@@ -320,8 +320,8 @@ def pitch_of(time: AnyArray) -> AnyArray:
 def altitude() -> Part:
     """Return the error of the altitude against pitch, over level ground and a slope."""
     panels = []
-    for slope, words in ((0.0, "level bed"), (0.3, "bed that rises by 0.3 ahead")):
-        classic, physical = pitched(slope, "classic"), pitched(slope, "physical")
+    for slope, roll, words in ((0.0, 0.0, "Level bed"), (0.3, 10.0, "Bed that rises by 0.3 ahead, rolled by 10°")):
+        classic, physical = (pitched(slope, roll, name) for name in ("classic", "physical"))
         given = [
             ("UUV, classic", of(classic, "uuv"), UUV_COLOUR),
             ("WHOI, classic", of(classic, "dvl"), DS_COLOUR),
@@ -333,7 +333,7 @@ def altitude() -> Part:
             for name, r, colour in given
         ]
         axes: dict[str, Any] = {"across": "pitch, degrees (nose down positive)", "up": "error of the altitude, %"}
-        panels.append(Panel(words.capitalize(), x=(-MOST, MOST), y=(-10.0, 50.0), lines=lines, **axes))
+        panels.append(Panel(words, x=(-MOST, MOST), y=(-10.0, 50.0), lines=lines, **axes))
     picture = shown("dvl-altitude", "error of the altitude against pitch, over level ground and over a slope")
     return Part(picture, {"dvl-altitude": chart(panels, 2, 430.0, 340.0)})
 
@@ -519,7 +519,7 @@ def ping_rate() -> Part:
         Line("both plug-ins, 7 Hz", [0.0, 150.0], [7.0, 7.0], DS_COLOUR, 1.8),
     ]
     ages = [
-        Line("time told less time of validity", high[::100], age[::100], OWN_COLOUR, 2.0),
+        Line("time told less time of validity", high[::20], age[::20], OWN_COLOUR, 2.0),
         Line("both plug-ins", [0.0, 150.0], [0.0, 0.0], DS_COLOUR, 1.8),
     ]
     panels = [

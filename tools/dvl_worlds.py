@@ -169,8 +169,9 @@ def straight(
     return Trajectory(np.array([0.0, duration]), np.array([[[*velocity, 0.0, 0.0, 0.0, 0.0], there]]))
 
 
-def pitching(height: float, most: float, duration: float) -> Trajectory:
-    """Return a motion that stays `height` (m) above the origin and pitches from -`most` to `most` (rad)."""
-    end = math.tan(0.5 * most)
-    turn = [0.0, 0.0, 0.0, 0.0, 0.0, 2.0 * end / duration, 0.0]
-    return Trajectory(np.array([0.0, duration]), np.array([[turn, [0.0, 0.0, height, 1.0, 0.0, -end, 0.0]]]))
+def pitching(height: float, most: float, duration: float, roll: float = 0.0) -> Trajectory:
+    """Return a motion that stays `height` (m) above the origin, rolled, and pitches from -`most` to `most` (rad)."""
+    end, c, s = math.tan(0.5 * most), math.cos(0.5 * roll), math.sin(0.5 * roll)
+    turn = 2.0 * end / duration
+    rows = [[0.0, 0.0, 0.0, 0.0, 0.0, c * turn, -s * turn], [0.0, 0.0, height, c, s, -c * end, s * end]]
+    return Trajectory(np.array([0.0, duration]), np.array([rows]))

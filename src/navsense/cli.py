@@ -229,9 +229,9 @@ def run(
         rate = f"{sensor.rate:g}"
         add_row(table, sensor.name, sensor.spec.type, rate, samples, sensor.clock or "global time", sensor.topic)
     show(table)
-    for name, number in summary.samples.items():
-        if number and not summary.valid[name]:
-            click.echo(f"warning: {name}: not one of its {number} samples is a valid reading", err=True)
+    for name, taken in summary.samples.items():
+        if taken and not summary.valid[name]:
+            click.echo(f"warning: {name}: not one of its {taken} samples is a valid reading", err=True)
     for written in summary.paths:
         click.echo(f"wrote {written}: {summary.duration:g} s simulated, {written.stat().st_size / 1e6:.1f} MB")
     if not summary.paths:

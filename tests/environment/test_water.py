@@ -210,6 +210,15 @@ def test_the_profile_is_followed_and_its_ends_are_held() -> None:
     assert below - above > 15.0
 
 
+def test_a_profile_that_ends_in_fresh_water_has_a_pressure() -> None:
+    """Where a span ends, rounding would make its salinity some 1e-14 below 0, which has no root."""
+    depth = np.linspace(0.0, 1000.0, 11)
+    mixed = Water(depths=(0.0, 146.1), temperatures=(283.15, 283.15), salinities=(39.2, 0.0)).pressure_at(depth)
+    fresh, salt = (Water(salinities=(salinity,)).pressure_at(depth) for salinity in (0.0, 39.2))
+    assert (mixed[1:] > fresh[1:]).all()
+    assert (mixed[1:] < salt[1:]).all()
+
+
 @pytest.mark.requirement("PRS-1")
 def test_a_tank_has_one_density() -> None:
     depth = np.array([0.0, 1.0, 5.0])

@@ -400,6 +400,41 @@ def test_wrong_plugins(refused: Refused, in_world: Text, change: tuple[str, str]
     )
 
 
+DAVE = """<plugin name="current" filename="libdave_ocean_current_plugin.so">
+<namespace>hydrodynamics</namespace>
+<constant_current>
+<topic>ocean_current</topic>
+<velocity><mean>0</mean><min>-1</min><max>5</max><mu>0.01</mu><noiseAmp>0.001</noiseAmp></velocity>
+<horizontal_angle><mean>0</mean><min>-3.2</min><max>3.2</max><mu>0</mu><noiseAmp>0</noiseAmp></horizontal_angle>
+</constant_current>
+<transient_current><databasefilePath>layers.csv</databasefilePath></transient_current>
+<tidal_oscillation>
+<mean_direction><ebb>69</ebb><flood>255</flood></mean_direction>
+<world_start_time_GMT><day>4</day><month>3</month><year>2021</year><hour>15</hour></world_start_time_GMT>
+<harmonic_constituents><M2><amp>0.5</amp><phase>7</phase><speed>28.984104</speed></M2></harmonic_constituents>
+</tidal_oscillation>
+</plugin>"""
+
+
+@pytest.mark.requirement("CUR-1", "CUR-2")
+def test_daves(load: Load, in_world: Text, tmp_path: Path) -> None:
+    """A layer's speed is no less than 0, whatever that of the constant current may be."""
+    (tmp_path / "layers.csv").write_text("North (m/s), East (m/s), Depth (m)\n0.3,0.4,0\n0,0.2,20\n")
+    field = load(in_world(STEP + DAVE), fidelity="classic").environment.current
+    assert isinstance(field, Sum)
+    constant, layers, tide = field.fields
+    speed = ClassicWander(0.0, -1.0, 5.0, 0.01, 0.001, 0.01)
+    angle = ClassicWander(0.0, -3.2, 3.2, step=0.01)
+    name = "/hydrodynamics/ocean_current"
+    assert constant == GaussMarkov(speed, angle, ClassicWander(step=0.01), name)
+    assert isinstance(layers, StratifiedGaussMarkov)
+    assert layers.layers == Stratified((0.0, 20.0), ((0.4, 0.3, 0.0), (0.2, 0.0, 0.0)))
+    assert layers.speed == ClassicWander(0.0, 0.0, 5.0, 0.01, 0.001, 0.01)
+    assert isinstance(tide, TidalCurrent)
+    assert tide.flow == Harmonics((Constituent.degrees("M2", 0.5, 7.0, 28.984104),), INSTANT)
+    assert (tide.flood_direction, tide.ebb_direction) == (math.radians(255.0), math.radians(69.0))
+
+
 def test_ours_is_added_to_a_plugin_and_names_the_topic(load: Load, in_world: Text) -> None:
     world = load(in_world(current("<uniform>0.1 0 0</uniform>", 'topic="/flow"') + UUV))
     assert isinstance(world.environment.current, Sum)

@@ -154,12 +154,25 @@ def test_a_world_without_water_is_told_of(load: Load, refused: Refused, in_link:
         ('<formula latitude_deg="95">saunders</formula>', "<formula> latitude of the formula (rad): 1.658"),
         ('<formula latitude_deg="x">saunders</formula>', "<formula latitude_deg>: x; must be a finite number"),
         ("<surface_pressure>-1</surface_pressure>", "<depth><surface_pressure>: -1; must be >= 0"),
+        (
+            '<formula density="1e-300" gravity="1e-300">constant</formula>',
+            "<formula> density of the formula (kg/m^3): 1e-300; must be above 0",
+        ),
+        (
+            '<formula density="1000" gravity="1e-300">constant</formula>',
+            "<formula> gravity of the formula (m/s^2): 1e-300; must be above 0",
+        ),
         ("<gauge>maybe</gauge>", "<depth><gauge>: maybe; must be true, false, 1 or 0"),
         ("<presure/>", "<depth><presure>; is unknown here; did you mean pressure?"),
     ],
 )
 def test_problems(refused: Refused, in_link: Text, body: str, problem: str) -> None:
     assert refused(in_link(sensor(body)))[0].startswith(f"dive.sdf:6 {problem}")
+
+
+def test_what_the_sheet_refuses_has_its_place(refused: Refused, in_link: Text) -> None:
+    (line,) = refused(in_link(sensor("<surface_pressure>1e300</surface_pressure>")))
+    assert line.startswith("dive.sdf:5 <depth> surface_pressure (Pa): 1e+300; must be a finite number of a size")
 
 
 @pytest.mark.requirement("SDF-1")

@@ -63,6 +63,7 @@ _NEWTON = 5
 
 _LARGEST_DENSITY = 25000.0
 _LARGEST_GRAVITY = 100.0
+_LEAST = 1e-3
 
 
 @kernel
@@ -254,8 +255,8 @@ def checked_latitude(what: str, latitude: float) -> None:
 
 def checked_density(what: str, value: float) -> None:
     """Raise `FieldError` for a density (kg/m^3) that no liquid has."""
-    if not 0.0 < value <= _LARGEST_DENSITY:
-        raise FieldError(what, value, allowed=f"must be above 0 and at most {_LARGEST_DENSITY:g}")
+    if not _LEAST <= value <= _LARGEST_DENSITY:
+        raise FieldError(what, value, allowed=f"must be above 0, from {_LEAST:g} to {_LARGEST_DENSITY:g}")
 
 
 class Conversion(Protocol):
@@ -346,8 +347,8 @@ class ConstantDensity:
     def __post_init__(self) -> None:
         """Refuse what no liquid weighs."""
         checked_density("density of the formula (kg/m^3)", self.density)
-        if not 0.0 < self.gravity <= _LARGEST_GRAVITY:
-            allowed = f"must be above 0 and at most {_LARGEST_GRAVITY:g}"
+        if not _LEAST <= self.gravity <= _LARGEST_GRAVITY:
+            allowed = f"must be above 0, from {_LEAST:g} to {_LARGEST_GRAVITY:g}"
             raise FieldError("gravity of the formula (m/s^2)", self.gravity, allowed=allowed)
 
     def depth(self, pressure: FloatArray) -> FloatArray:

@@ -133,20 +133,25 @@ class Cone:
 
     def directions(self) -> Vectors:
         """Return the rays (m, 3), unit vectors in the sensor's frame."""
+        rows = self.circle(0.0, 1)
+        for ring in range(1, int(self.rings) + 1):
+            rows += self.circle(0.5 * self.width * ring / self.rings, 6 * ring)
+        return np.array(rows)
+
+    def circle(self, off: float, count: int) -> list[Vector]:
+        """Return `count` rays (unit vectors, sensor's frame) at equal steps around the axis, `off` (rad) from it."""
         length = math.hypot(*self.axis)
         x, y, z = (part / length for part in self.axis)
         level = math.hypot(x, y)
         left = (-y / level, x / level, 0.0) if level > 0.0 else (0.0, 1.0, 0.0)
         up = (y * left[2] - z * left[1], z * left[0] - x * left[2], x * left[1] - y * left[0])
-        rows = [(x, y, z)]
-        for ring in range(1, int(self.rings) + 1):
-            off = 0.5 * self.width * ring / self.rings
-            for k in range(6 * ring):
-                around = 2.0 * math.pi * k / (6 * ring)
-                a, b, c = math.cos(off), math.sin(off) * math.cos(around), math.sin(off) * math.sin(around)
-                one = [a * d + b * p + c * q for d, p, q in zip((x, y, z), left, up, strict=True)]
-                rows.append((one[0], one[1], one[2]))
-        return np.array(rows)
+        rays: list[Vector] = []
+        for k in range(count):
+            around = 2.0 * math.pi * k / count
+            a, b, c = math.cos(off), math.sin(off) * math.cos(around), math.sin(off) * math.sin(around)
+            one = [a * d + b * p + c * q for d, p, q in zip((x, y, z), left, up, strict=True)]
+            rays.append((one[0], one[1], one[2]))
+        return rays
 
 
 @dataclass(frozen=True)

@@ -209,6 +209,10 @@ def test_a_day_ahead_and_back() -> None:
     [
         (lambda: Wander(1.0, 0.0, 0.5), "mean of the wander: 1.0; must be from 0.0 to 0.5"),
         (lambda: Wander(0.0, 1.0, 1.0), "minimum of the wander: 1.0; must be below the maximum"),
+        (
+            lambda: Wander(0.0, 0.0, 1e-20),
+            "maximum less minimum of a wander: 1e-20; must be a number from 1e-09 to inf",
+        ),
         (lambda: Wander(math.nan), "mean of a wander: nan"),
         (lambda: Wander(correlation_time=0.0), "correlation time"),
         (lambda: Wander(density=-0.1), "density"),

@@ -236,7 +236,7 @@ def test_a_table_begins_where_the_run_does(tmp_path: Path) -> None:
     path.write_text(HEAD + "".join(f"{t},0,0,0,{0.01 * t},0\n" for t in (100, 110, 130)))
     grid, origin = read(path, start=110.0, outside="hold"), np.zeros((3, 3))
     assert grid.at(origin, np.array([-10.0, 0.0, 10.0]))[:, 0] == pytest.approx([1.0, 1.1, 1.2], abs=1e-14)
-    with pytest.raises(FieldError, match=r"time \(s\).*must be from -10 to 20"):
+    with pytest.raises(FieldError, match=r"^time of row 0 \(s\): 20.1; must be from -10 to 20"):
         grid.at(origin[:1], np.array([20.1]))
 
 

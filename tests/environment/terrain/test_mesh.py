@@ -134,6 +134,12 @@ def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[
     np.testing.assert_array_equal(slanted, normal)
 
 
+@pytest.mark.parametrize("direction", [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0], [0.6, 0.0, -0.8]])
+def test_a_ray_that_starts_on_the_mesh_meets_it_at_once(direction: list[float]) -> None:
+    mesh = Mesh(np.array([[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]))
+    assert met(mesh, [0.25, 0.25, 0.0], direction)[0][0] == 0.0
+
+
 @pytest.mark.compiled
 @pytest.mark.parametrize("kind", ["points", "needles", "one of them whole", "one place"])
 def test_a_million_degenerate_faces_end(kind: str) -> None:

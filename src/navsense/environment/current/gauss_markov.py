@@ -42,6 +42,9 @@ QUICKEST = 0.1
 WIDEST = 100.0
 """m/s or rad: largest stationary deviation that may be asked for."""
 
+NARROWEST = 1e-9
+"""m/s or rad: least distance between two mirrors, so that it is counted how often a process comes back from them."""
+
 _SHARE = 256.0
 _SLOWEST_NODES, _QUICKEST_NODES = 8.0, 1024.0
 
@@ -57,8 +60,8 @@ def _check_limits(what: str, mean: float, minimum: float, maximum: float) -> Non
 class Wander:
     """A Gauss-Markov process: mean, minimum, maximum (its unit), correlation_time (s), density (unit per root second).
 
-    An infinite correlation time makes it a random walk. Raises `FieldError` for limits that do not hold the mean, a
-    correlation time below `QUICKEST` and a negative density.
+    An infinite correlation time makes it a random walk. Raises `FieldError` for limits that do not hold the mean or are
+    less than `NARROWEST` apart, a correlation time below `QUICKEST` and a negative density.
     """
 
     mean: float = 0.0
@@ -71,6 +74,7 @@ class Wander:
         """Refuse what is no such process."""
         number("mean of a wander", self.mean, -1e6, 1e6)
         _check_limits("wander", self.mean, self.minimum, self.maximum)
+        number("maximum less minimum of a wander", self.maximum - self.minimum, NARROWEST, math.inf)
         number("correlation time of a wander (s)", self.correlation_time, QUICKEST, math.inf)
         number("density of a wander", self.density, 0.0, 1e3)
 

@@ -31,9 +31,9 @@ _FILE = Kind("image", FieldError, "must be a PNG file")
 _REMEDY = (
     "write it anew as a grey PNG of 8 or 16 bits without interlacing (convert IN -interlace none -depth 16 OUT.png)"
 )
-_DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
-_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 GREY, COLOUR, PALETTE, GREY_ALPHA, COLOUR_ALPHA = 0, 2, 3, 4, 6
+_DEPTHS = {GREY: (1, 2, 4, 8, 16), COLOUR: (8, 16), PALETTE: (1, 2, 4, 8), GREY_ALPHA: (8, 16), COLOUR_ALPHA: (8, 16)}
+_CHANNELS = {GREY: 1, COLOUR: 3, PALETTE: 1, GREY_ALPHA: 2, COLOUR_ALPHA: 4}
 _HEADER = struct.Struct(">IIBBBBB")
 
 

@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping
 
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
-from navsense.errors import FieldError, SdfError
+from navsense.errors import FieldError, SdfError, SensorError
 from navsense.sdf import values
 from navsense.sdf.context import Context, Place
 from navsense.sdf.fill._mount import Mount
@@ -54,12 +54,13 @@ def fill(context: Context, block: Element | None, mount: Mount) -> Depth:
         with context.collecting():
             assumed = _assumed(context, element, mount)
     tell_of_water(context, mount, assumed)
-    return Depth(
-        channel_of(context, block.first("pressure"), classic=mount.classic),
-        assumed,
-        number_of(context, block, "surface_pressure", STANDARD_PRESSURE, least=0.0),
-        flag_of(context, block, "gauge", default=False),
-    )
+    noise = channel_of(context, block.first("pressure"), classic=mount.classic)
+    surface_pressure = number_of(context, block, "surface_pressure", STANDARD_PRESSURE, least=0.0)
+    gauge = flag_of(context, block, "gauge", default=False)
+    try:
+        return Depth(noise, assumed, surface_pressure, gauge)
+    except SensorError as error:
+        raise refused_at(block, error) from error
 
 
 def _by_latitude(formula: type[Unesco | Saunders], latitude: float | None, mount: Mount) -> Assumed:

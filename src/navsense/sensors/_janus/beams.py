@@ -24,7 +24,7 @@ equal steps up to W / 2. Source: facts of `libdsros_ros_dvl` and of gz-sensors' 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -42,6 +42,9 @@ FLATTEST = 1e-12
 """Least determinant of sum u u^T, of mean eigenvalue 1, of axes that span space: a Janus angle of 0.03 degrees."""
 
 _QUARTER_TURN = 0.5 * math.pi
+
+_DEVIATION = 1.0 / (4.0 * math.sqrt(math.log(2.0)))
+"""Of a pattern, for a full width at half power of 1."""
 
 
 ONE_RAY = Cone(0.0, 0)
@@ -104,8 +107,8 @@ def _pattern(cone: Cone) -> tuple[list[Vector], list[float]]:
     from scipy.special import roots_genlaguerre
 
     nodes, shares = roots_genlaguerre(int(cone.rings), 1.0)
-    deviation = cone.width / (4.0 * math.sqrt(math.log(2.0)))
-    rays, weights = _listed(Cone(0.0, 0, cone.axis)), []
+    deviation = cone.width * _DEVIATION
+    rays, weights = cone.circle(0.0, 1), []
     for ring, (node, share) in enumerate(zip(nodes.tolist(), shares.tolist(), strict=True), 1):
         off, count = deviation * math.sqrt(2.0 * node), 6 * ring
         if not off < _QUARTER_TURN:
@@ -113,9 +116,16 @@ def _pattern(cone: Cone) -> tuple[list[Vector], list[float]]:
                 f"must be narrower, or of fewer rings than {cone.rings}: its pattern goes {off:.3g} rad off its axis"
             )
             raise SensorError("width of a beam (rad)", cone.width, allowed=allowed)
-        rays += _listed(Cone(2.0 * off, ring, cone.axis))[-count:]
+        rays += cone.circle(off, count)
         weights += [share / node / count] * count
     return rays, [1.0 - math.fsum(weights), *weights]
+
+
+def _check_patterns(cones: Iterable[Cone]) -> None:
+    """Raise `SensorError` for a pattern that goes a quarter turn off its axis; no root is beyond 4 n + 4."""
+    for cone in cones:
+        if cone.rings and not cone.width * _DEVIATION * math.sqrt(8.0 * (cone.rings + 1)) < _QUARTER_TURN:
+            _pattern(cone)
 
 
 def _listed(shape: Cone | Fan) -> list[Vector]:
@@ -143,6 +153,8 @@ class Beams:
             raise SensorError("absorption (dB/m)", self.absorption, allowed="must be at least 0 and finite")
         if self.weighting is Weighting.PATTERN and any(isinstance(beam.shape, Fan) for beam in self.beams):
             raise SensorError("shape of a beam", "a fan", allowed="must be a cone where rays are weighted by a pattern")
+        if self.weighting is Weighting.PATTERN:
+            _check_patterns({beam.shape for beam in self.beams if isinstance(beam.shape, Cone)})
         if not spans([beam.axis for beam in self.beams]):
             axes = ", ".join(f"({x:.4g} {y:.4g} {z:.4g})" for x, y, z in (beam.axis for beam in self.beams))
             allowed = "must not all be parallel or in one plane: no velocity in space can be solved from them"

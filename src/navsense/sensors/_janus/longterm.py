@@ -35,6 +35,10 @@ WIDTH: Final = 13
 """Numbers of a filter's state: the time (s) that it holds at, NaN before the first ping; u (3,) m/s; P (3, 3)."""
 
 
+LEAST: Final = 1e-12
+"""m/s^2 per root hertz: with less, pings without errors leave a covariance that has no inverse."""
+
+
 @dataclass(frozen=True)
 class LongTerm:
     """A filter: `acceleration_density` (m/s^2 per root hertz) of the motion, `stddev` (m/s) of the long-term error.
@@ -47,8 +51,8 @@ class LongTerm:
 
     def __post_init__(self) -> None:
         """Refuse what is no density or deviation."""
-        if not 0.0 < self.acceleration_density < LARGEST:
-            allowed = f"must be above 0 and below {LARGEST:g}"
+        if not LEAST <= self.acceleration_density < LARGEST:
+            allowed = f"must be at least {LEAST:g} and below {LARGEST:g}"
             raise SensorError(
                 "acceleration_density of the long term (m/s^2/sqrt(Hz))", self.acceleration_density, allowed=allowed
             )
