@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from navsense.sensors._janus.beams import Beam, Beams, Weighting, janus
+from navsense.sensors._janus.layer import Layer
+from navsense.sensors._janus.longterm import LongTerm
+from navsense.sensors._janus.names import Dialect
+from navsense.sensors._janus.strength import EchoStrength
+from navsense.sensors._janus.track import Track
 from navsense.sensors._vibration import Vibration
 from navsense.sensors.air_pressure import AirPressure
 from navsense.sensors.altimeter import Altimeter, Zeroed
 from navsense.sensors.base import Measured, Output, Sensor
 from navsense.sensors.depth import Depth
-from navsense.sensors.dvl import Dvl
+from navsense.sensors.dvl import Dvl, Mode, Transducer
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.sensors.navsat import NavSat
@@ -20,18 +26,29 @@ __all__ = [
     "SENSORS",
     "AirPressure",
     "Altimeter",
+    "Beam",
+    "Beams",
     "Cone",
     "Depth",
+    "Dialect",
     "Dvl",
+    "EchoStrength",
     "Fan",
     "Imu",
+    "Layer",
+    "LongTerm",
     "Magnetometer",
     "Measured",
+    "Mode",
     "NavSat",
     "Output",
     "Range",
     "Sensor",
     "Sound",
+    "Track",
+    "Transducer",
     "Vibration",
+    "Weighting",
     "Zeroed",
+    "janus",
 ]

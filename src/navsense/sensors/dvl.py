@@ -40,9 +40,9 @@ from navsense.noise.channels import Channels, ChannelState
 from navsense.sensors._janus import applied, longterm, ping, printed, remarks
 from navsense.sensors._janus.beams import Beams, Weighting, janus
 from navsense.sensors._janus.echoes import SOUND_SPEED, echoes, sound_speed, validity
-from navsense.sensors._janus.layer import Layer, cosines, shallowest, water
+from navsense.sensors._janus.layer import LEAST_MEAN, Layer, cosines, shallowest, water
 from navsense.sensors._janus.longterm import LongTerm
-from navsense.sensors._janus.names import Dialect, Names
+from navsense.sensors._janus.names import Dialect, Names, refuse_text
 from navsense.sensors._janus.strength import EchoStrength
 from navsense.sensors._janus.told import (
     ATTITUDE,
@@ -160,9 +160,9 @@ class Dvl:
     def __post_init__(self) -> None:
         """Refuse what no instrument can have."""
         for name, least, most in LIMITS:
-            value = getattr(self, name)
-            if not least <= value <= most or (value == math.inf and name != "error_velocity_limit"):
-                raise SensorError(name, value, allowed=f"must be from {least:g} to {most:g}, and finite")
+            if not least <= (value := getattr(self, name)) <= most:
+                allowed = f"must be from {least:g} to {most:g}, and finite" if most < math.inf else "must be at least 0"
+                raise SensorError(name, value, allowed=allowed)
         if not self.maximum_range > self.minimum_range:
             allowed = f"must be above the minimum, {self.minimum_range:g} m"
             raise SensorError("maximum_range (m)", self.maximum_range, allowed=allowed)
@@ -175,6 +175,9 @@ class Dvl:
 
     def _check_modes(self) -> None:
         """Refuse modes that give nothing, and a layer that is missing, or out of reach."""
+        refuse_text(Mode, bottom_mode=self.bottom_mode, water_mode=self.water_mode)
+        refuse_text(Transducer, transducer=self.transducer)
+        refuse_text(Dialect, dialect=self.dialect)
         if self.bottom_mode is Mode.FALLBACK:
             allowed = "must be never, always or best; it is the water's mode that may be fallback"
             raise SensorError("bottom_mode", "fallback", allowed=allowed)
@@ -265,9 +268,8 @@ class Dvl:
         """What a ping must be, as kernels know it."""
         modes = list(Mode)
         limits = (self.minimum_range, self.maximum_range, self.least_incidence, self.error_velocity_limit)
-        chances = (self.reacquisition_time, self.dropout_probability)
         choices = (modes.index(self.bottom_mode), modes.index(self.water_mode), self._dialect)
-        return np.array((*limits, *chances, *choices), dtype=np.float64)
+        return np.array((*limits, self.reacquisition_time, self.dropout_probability, *choices), dtype=np.float64)
 
     @cached_property
     def _frame(self) -> FloatArray:
@@ -298,13 +300,13 @@ class Dvl:
     def remarks(self, rate: float) -> tuple[str, ...]:
         """Return beams, limits, tracks, times and what is systematic, at a rate (Hz) of ticks."""
         limits = (self.minimum_range, self.maximum_range, self.least_incidence)
-        modes = (self.bottom_mode, self.water_mode)
-        waits = self.maximum_range if self.waits else None
+        modes, waits = (self.bottom_mode, self.water_mode), self.maximum_range if self.waits else None
         return (
-            *remarks.beams(self.beams, self.slants, limits, own_hull=self.own_hull),
+            *remarks.beams(self._sent, self.slants, limits, own_hull=self.own_hull),
             remarks.sound(self.transducer, self.sound.speed),
             *remarks.tracks(modes, self.layer, self.error_velocity_limit, self.long_term),
             remarks.times(waits, self.processing_time, rate),
+            *remarks.losses(self.strength, self.dropout_probability, self.reacquisition_time),
             *remarks.systematic(self.bottom, self.water, self.misalignment, self.misalignment_stddev),
         )
 
@@ -324,9 +326,9 @@ class Dvl:
                 row, track = (0, self.bottom) if process.channel == "bottom" else (1, self.water)
                 systematic[row, 0] = track.long_term_scale * own[0]
                 systematic[row, 1:] = [track.long_term_offset * w for w in own[1:]]
-        k, vector = len(self.beams.beams), (turn[0], turn[1], turn[2])
-        slow, turned = self._channels.init(draws[:first]), np.array(pose.from_rotation_vector(vector))
-        return DvlState(slow, systematic, turned, 0.0, np.full(k, -math.inf), longterm.start())
+        turned = np.array(pose.from_rotation_vector((turn[0], turn[1], turn[2])))
+        lost = np.full(len(self.beams.beams), -math.inf)
+        return DvlState(self._channels.init(draws[:first]), systematic, turned, 0.0, lost, longterm.start())
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
         """Return what a perfect instrument would say, and what its errors depend on.
@@ -511,7 +513,7 @@ class Dvl:
         """Unit vector (3,) along the instrument: the mean of its beams' axes; z where these cancel."""
         x, y, z = (math.fsum(column) for column in zip(*self.beams.axes.tolist(), strict=True))
         length = math.hypot(x, y, z)
-        return np.array((x / length, y / length, z / length)) if length > 0.0 else np.array((0.0, 0.0, 1.0))
+        return np.array((x / length, y / length, z / length)) if length > LEAST_MEAN else np.array((0.0, 0.0, 1.0))
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> Dvl:

@@ -33,6 +33,7 @@ import numpy as np
 
 from navsense.errors import SensorError
 from navsense.pose import from_rpy, multiply, normalised, rotate
+from navsense.sensors._janus.names import refuse_text
 from navsense.sensors.range import Cone, Fan
 from navsense.typing import FloatArray, Quaternion, Vector, Vectors
 
@@ -77,7 +78,8 @@ class Beam:
 
     def __post_init__(self) -> None:
         """Refuse what is no rotation or place."""
-        _finite("position of a beam (m)", *self.position)
+        if not (len(self.position) == 3 and math.hypot(*self.position) < math.inf):
+            raise SensorError("position of a beam (m)", self.position, allowed="must be 3 finite numbers")
         length = math.hypot(*self.rotation)
         if not abs(length - 1.0) < 1e-6:
             raise SensorError("rotation of a beam", self.rotation, allowed="must be a unit quaternion w x y z")
@@ -151,6 +153,7 @@ class Beams:
             raise SensorError("beams", count, allowed=f"must be from {LEAST_BEAMS} to {MOST_BEAMS}")
         if not 0.0 <= self.absorption < math.inf:
             raise SensorError("absorption (dB/m)", self.absorption, allowed="must be at least 0 and finite")
+        refuse_text(Weighting, weighting=self.weighting)
         if self.weighting is Weighting.PATTERN and any(isinstance(beam.shape, Fan) for beam in self.beams):
             raise SensorError("shape of a beam", "a fan", allowed="must be a cone where rays are weighted by a pattern")
         if self.weighting is Weighting.PATTERN:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from navsense.typing import BoolArray, FloatArray, Quaternions, Times, Vectors
 
 MOST_SAMPLES = 1000
 """Places along one beam at which the current is asked."""
+
+LEAST_MEAN: Final = 1e-9
+"""Length of the sum of axes below which they cancel but for rounding, and have no mean."""
 
 _AT_ONCE = 1 << 16
 """Places at which the current is asked at once: their arrays stay in the cache."""
@@ -91,7 +94,7 @@ def _cosines(axes: Vectors, out: FloatArray) -> None:
         x, y, z = x + axes[k, 0], y + axes[k, 1], z + axes[k, 2]
     length = math.sqrt(x * x + y * y + z * z)
     for k in range(axes.shape[0]):
-        out[k] = (x * axes[k, 0] + y * axes[k, 1] + z * axes[k, 2]) / length if length > 0.0 else math.nan
+        out[k] = (x * axes[k, 0] + y * axes[k, 1] + z * axes[k, 2]) / length if length > LEAST_MEAN else math.nan
 
 
 def cosines(beams: Beams) -> FloatArray:

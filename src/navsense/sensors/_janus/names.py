@@ -21,6 +21,13 @@ class Dialect(StrEnum):
     GZ = "gz"
 
 
+def refuse_text(kind: type[StrEnum], **given: object) -> None:
+    """Raise `SensorError` for what is no word of an enumeration: its text would be taken for none of them."""
+    for name, value in given.items():
+        if not isinstance(value, kind):
+            raise SensorError(name, value, allowed=f"must be of {kind.__name__}: {', '.join(kind)}")
+
+
 @dataclass(frozen=True)
 class Names:
     """Topics, frames and numbers beside the sensor's own; empty where there is none.

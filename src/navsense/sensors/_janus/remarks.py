@@ -9,6 +9,7 @@ from navsense.sensors._janus.beams import Beams, Weighting
 from navsense.sensors._janus.echoes import SOUND_SPEED
 from navsense.sensors._janus.layer import Layer
 from navsense.sensors._janus.longterm import LongTerm
+from navsense.sensors._janus.strength import EchoStrength
 from navsense.sensors._janus.track import Track
 from navsense.typing import Vector
 
@@ -18,7 +19,8 @@ def beams(given: Beams, slants: Sequence[float], limits: Sequence[float], *, own
     echo = "the nearest" if given.weighting is Weighting.NEAREST else "the pattern's mean"
     angles = ", ".join(f"{math.degrees(math.acos(min(cosine, 1.0))):.4g}" for cosine in slants)
     hull = ", meet their own hull" if own_hull else ""
-    rays = f"each {echo} of {given.rays.shape[1]} rays{hull}"
+    count = given.rays.shape[1]
+    rays = f"each {echo} of {count} rays{hull}" if count > 1 else f"each one ray{hull}"
     least, most, flattest = limits
     flat = f", echoes no flatter than a cosine of {flattest:g}" if flattest > 0.0 else ""
     return (
@@ -54,9 +56,33 @@ def times(reach: float | None, processing: float, rate: float) -> str:
     return f"pings: {fewer}; valid when the echo left the bottom"
 
 
-def systematic(bottom: Track, water: Track, misalignment: Vector, spread: float) -> tuple[str, ...]:
-    """Return what is the same in every ping of a serial number."""
+def losses(strength: EchoStrength | None, dropout: float, reacquisition: float) -> tuple[str, ...]:
+    """Return why beams are lost: by the strength of their echo (dB), by chance, and for how long (s)."""
     found = []
+    if strength is not None:
+        loss = f"{strength.level:g} dB less 30 log r and {2.0 * strength.absorption:g} dB/m"
+        found.append(f"echo: {loss}; lock at {strength.threshold:g} dB, within {strength.slope:g} dB")
+    if dropout + reacquisition > 0.0:
+        found.append(f"dropouts: {dropout:g} of a beam's pings; {reacquisition:g} s without lock after a loss")
+    return tuple(found)
+
+
+def _pings(bottom: Track, water: Track) -> tuple[str, ...]:
+    """Return what a description of a beam's noise over the bottom leaves out of either track."""
+    found = []
+    for name, track, shown in (("bottom", bottom, True), ("water", water, False)):
+        parts = [] if shown or track.noise.stddev == 0.0 else [f"stddev {track.noise.stddev:g} m/s"]
+        parts += [f"{track.per_speed:g} m/s more for each m/s of speed"] if track.per_speed > 0.0 else []
+        parts += [f"all at {track.reference_rate:g} Hz"] if track.reference_rate > 0.0 else []
+        parts += [f"stated as {track.stated_stddev:g} m/s"] if track.stated_stddev > 0.0 else []
+        if parts:
+            found.append(f"{name} track, each ping: {', '.join(parts)}")
+    return tuple(found)
+
+
+def systematic(bottom: Track, water: Track, misalignment: Vector, spread: float) -> tuple[str, ...]:
+    """Return what is added to the noise of each ping, and what is the same in every ping of a serial number."""
+    found = [*_pings(bottom, water)]
     for name, track in (("bottom", bottom), ("water", water)):
         if track.long_term_scale + track.long_term_offset > 0.0:
             share, offset = 100.0 * track.long_term_scale, track.long_term_offset

@@ -1,0 +1,137 @@
+"""Doppler instruments at the edge of what can be: wide patterns, beams that cancel, filters that trust too much."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense.errors import SensorError
+from navsense.noise.channel import Noise
+from navsense.pose import from_rpy
+from navsense.sensors import Cone
+from navsense.sensors._janus.beams import Beam, Beams, Weighting, janus
+from navsense.sensors._janus.layer import Layer
+from navsense.sensors._janus.longterm import LEAST, LongTerm, follow, start
+from navsense.sensors._janus.names import Dialect
+from navsense.sensors._janus.strength import EchoStrength
+from navsense.sensors._janus.track import Track
+from navsense.sensors.dvl import Dvl, Mode
+
+AZIMUTHS = [0.0, 1.5, 3.0, 4.5]
+
+
+@pytest.mark.requirement("DVU-2")
+@pytest.mark.parametrize(
+    ("width", "rings", "is_wide"), [(1.0, 1, False), (1.2, 3, False), (1.4, 3, True), (2.0, 2, True)]
+)
+def test_a_pattern_too_wide_is_refused_when_it_is_given(width: float, rings: int, is_wide: bool) -> None:
+    """Not at the first ping: what is refused is just what goes a quarter turn off its axis."""
+    beams = janus(0.5, AZIMUTHS, width=width, rings=rings)
+    if is_wide:
+        with pytest.raises(SensorError, match=r"width of a beam \(rad\): .*; must be narrower, or of fewer rings"):
+            replace(beams, weighting=Weighting.PATTERN)
+    else:
+        rays = replace(beams, weighting=Weighting.PATTERN).rays
+        off = np.arccos(np.minimum((rays * beams.axes[:, None, :]).sum(axis=2), 1.0))
+        assert 0.5 < off.max() < 0.5 * math.pi
+
+
+@pytest.mark.requirement("DVU-2")
+def test_a_pattern_of_many_rings_is_laid_in_a_time_that_goes_with_its_rays() -> None:
+    """Twice the rings are four times the rays, once eight times the time: 48 s of 100 rings where a tenth is needed."""
+
+    def took(rings: int) -> float:
+        begun = time.process_time()
+        replace(janus(0.5, AZIMUTHS[:3], width=0.07, rings=rings), weighting=Weighting.PATTERN).rays.sum()
+        return time.process_time() - begun
+
+    took(1)
+    assert took(60) < 20.0 * took(20) + 0.2
+    shape = Cone(0.07, 4, (0.3, -0.2, 0.9))
+    circle = np.array(shape.circle(0.035, 24))
+    assert circle == pytest.approx(shape.directions()[-24:], abs=1e-15)
+    assert circle @ np.array(shape.axis) / math.hypot(*shape.axis) == pytest.approx(math.cos(0.035), abs=1e-15)
+
+
+@pytest.mark.requirement("DVW-2")
+def test_beams_that_cancel_have_no_mean() -> None:
+    """Four to the corners of a tetrahedron sum to rounding alone, out of which no direction may be made."""
+    down, third = math.asin(1.0 / 3.0), math.tau / 3.0
+    around = [Beam(rotation=from_rpy(0.0, down, a)) for a in (0.0, third, 2.0 * third)]
+    beams = Beams((Beam(rotation=from_rpy(0.0, -0.5 * math.pi, 0.0)), *around))
+    assert np.abs(beams.axes.sum(axis=0)).max() < 1e-12
+    up = beams.axes[:, 2].tolist()
+    assert Dvl(beams=beams).slants == pytest.approx(up, abs=1e-12)
+    with pytest.raises(SensorError, match="angle of beam 0 to the mean of all beams: cosine nan"):
+        Dvl(beams=beams, water_mode=Mode.ALWAYS, layer=Layer(1.0, 2.0))
+
+
+@pytest.mark.requirement("GAP-3")
+def test_pings_without_errors_have_a_long_term_velocity_at_the_least_density() -> None:
+    with pytest.raises(SensorError, match=r"acceleration_density of the long term .*: 1e-200; must be at least"):
+        LongTerm(1e-200)
+    told = np.tile([1.0, -2.0, 0.5], (4, 1))
+    out = np.full((4, 3), math.nan)
+    spread = follow(LongTerm(LEAST), start(), np.arange(4.0) * 0.001, np.ones(4), told, np.zeros((4, 3, 3)), out)
+    assert out.tolist() == told.tolist()
+    assert np.isfinite(spread).all()
+
+
+@pytest.mark.requirement("GAP-2")
+def test_an_error_velocity_limit_is_refused_in_words_that_hold() -> None:
+    with pytest.raises(SensorError) as found:
+        Dvl(error_velocity_limit=-1.0)
+    assert str(found.value) == "error_velocity_limit: -1.0; must be at least 0"
+
+
+@pytest.mark.requirement("DVU-1")
+@pytest.mark.parametrize("name", ["bottom_mode", "water_mode", "transducer", "dialect"])
+def test_a_text_is_no_choice(name: str) -> None:
+    """Texts equal the words of an enumeration but are none of them: one would be taken for its default in silence."""
+    text = str(getattr(Dvl(), name))
+    given: dict[str, Any] = {name: text}
+    with pytest.raises(SensorError, match=f"^{name}: {text}; must be of [A-Z][a-z]+: .*{text}"):
+        Dvl(**given)
+
+
+@pytest.mark.requirement("DVU-2")
+def test_a_weighting_is_no_text_and_a_place_has_three_numbers() -> None:
+    text: Any = "pattern"
+    with pytest.raises(SensorError, match="weighting: pattern; must be of Weighting: nearest, pattern"):
+        replace(Dvl().beams, weighting=text)
+    for place in ((0.0, 0.0), (0.0, 0.0, 0.0, 0.0), (0.0, math.nan, 0.0), (1e200, math.inf, 0.0)):
+        wrong: Any = place
+        with pytest.raises(SensorError, match=r"position of a beam \(m\): .*; must be 3 finite numbers"):
+            Beam(position=wrong)
+
+
+@pytest.mark.requirement("GAP-2")
+def test_a_description_has_what_loses_beams_and_what_is_added_to_each_ping() -> None:
+    bare = "\n".join(Dvl().remarks(5.0))
+    assert "beams: 4 at 30, 30, 30, 30 deg from their mean, each one ray\n" in bare
+    assert "dropouts" not in bare
+    assert "each ping" not in bare
+    track = Track(Noise(stddev=0.02), 0.001, 8.0, 0.003)
+    sheet = Dvl(
+        beams=replace(janus(0.5, AZIMUTHS, width=0.07), weighting=Weighting.PATTERN),
+        bottom=track,
+        water=track,
+        water_mode=Mode.FALLBACK,
+        layer=Layer(1.0, 20.0),
+        strength=EchoStrength(90.0, 0.04),
+        dropout_probability=0.1,
+        reacquisition_time=2.0,
+    )
+    lines, added = sheet.remarks(5.0), "0.001 m/s more for each m/s of speed, all at 8 Hz, stated as 0.003 m/s"
+    assert f"bottom track, each ping: {added}" in lines
+    assert f"water track, each ping: stddev 0.02 m/s, {added}" in lines
+    assert "echo: 90 dB less 30 log r and 0.08 dB/m; lock at 6 dB, within 1 dB" in lines
+    assert "dropouts: 0.1 of a beam's pings; 2 s without lock after a loss" in lines
+    assert "each the pattern's mean of 7 rays" in lines[0]
+    one = replace(sheet, classic=True, dialect=Dialect.DSROS).remarks(5.0)
+    assert one[0].endswith("each one ray")
