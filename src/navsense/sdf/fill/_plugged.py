@@ -26,7 +26,7 @@ class Plugged(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a plug-in describes: data sheet, what its frame has behind the link's name, whether it is on at the start."""
+    """What a plug-in describes: data sheet, what its frame has behind the link's name, whether it starts on."""
 
     spec: Sensor
     suffix: str = ""
