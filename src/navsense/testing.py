@@ -94,7 +94,7 @@ SURROUNDINGS = Environment(
         (
             Body("bed", Plane((0.2, -0.1, 1.0)), Pose((0.0, 0.0, -1.2))),
             Body("robot::keel", Sphere(0.1), Pose((0.0, 0.0, 0.1)), swinging()),
-            Body("robot::skid", Sphere(0.4), Pose((1.5, 0.3, -0.7))),
+            Body("robot::skid", Sphere(0.4), Pose((1.0, -1.5, -0.5))),
         )
     ),
     hull="robot",
