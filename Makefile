@@ -65,7 +65,8 @@ demo: $(STAMPS)/run
 	@echo '==> navsense info $(OUT)/quadrotor.mcap'
 	@$(BIN)/navsense info $(OUT)/quadrotor.mcap
 
-HELD_ONCE = sdf sinks test_cli.py test_house_style.py test_packaging.py test_picture.py test_requirements.py
+HELD_ONCE = sdf sinks calibration/test_cli.py calibration/test_picture.py test_cli.py test_examples.py test_house_style.py \
+    test_packaging.py test_picture.py test_requirements.py
 
 test: test-compiled test-interpreted
 
@@ -74,7 +75,7 @@ test-compiled: $(STAMPS)/test
 	@$(CACHE) $(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
 # The same tests without the compiler: what is compiled and what the interpreter runs are held to be equal. Readers of files,
-# writers of recordings, pictures and the command line, which call kernels that others hold, are left out: they take minutes.
+# writers of recordings, pictures, examples and the command line call kernels that others hold, and are left out.
 test-interpreted: $(STAMPS)/test test-compiled
 	@echo '==> pytest, interpreted'
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) -m 'not compiled' \
