@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mcap.reader import make_reader
+from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense import sdf
@@ -733,8 +734,9 @@ def test_the_documents_examples(document: str, tmp_path: Path, dialect: str, fid
     found = the_dvl(world)
     assert (found.topic, found.rate, sheet(found).dialect.value) == ("/dvl/dvl", 7.0, dialect)
     assert not any("not simulated yet" in note.reason for note in world.notes)
-    run = ns.simulate(world, 20.0, seed=4, motion={"auv": moved(0.0, (1.0, 0.0, 0.0))})
-    run.save(tmp_path / "dive.mcap")
+    run = ns.simulate(world, 20.0, seed=4, motion={"auv": moved(0.0, (1.0, 0.0, 0.0))}, epoch=1767225600)
+    for name in ("dive.mcap", "dive.bag", "dive.db3"):
+        run.save(tmp_path / name)
     with (tmp_path / "dive.mcap").open("rb") as stream:
         summary = make_reader(stream).get_summary()
     assert summary is not None
@@ -744,6 +746,11 @@ def test_the_documents_examples(document: str, tmp_path: Path, dialect: str, fid
     for topic, kind in TABLES[dialect].items():
         assert summary.schemas[recorded[topic].schema_id].name == kind
         assert counts[recorded[topic].id] >= 139
+    for bag in ("dive.bag", "dive"):
+        with AnyReader([tmp_path / bag]) as reader:
+            held = {one.topic: (one.msgtype, one.msgcount) for one in reader.connections}
+        assert {topic: held[topic][0] for topic in TABLES[dialect]} == TABLES[dialect]
+        assert all(held[topic][1] >= 139 for topic in TABLES[dialect])
     # 140 readings of 0.005 m/s a beam, at most 2 / sqrt(3) times that each axis; false alarms 1e-6
     velocity = run[found.name]["velocity"][2:]
     slack = 5.2 * 2.0 * 0.005 / math.sqrt(velocity.shape[0])

@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 
 from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial, ones
+from navsense.analysis.ranges import under_water
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.motion.still import Still
 from navsense.noise.channel import Noise
-from navsense.pose import Pose
 from navsense.sensors._janus import ping
 from navsense.sensors._janus.beams import ONE_RAY, Beam, Beams
 from navsense.sensors._janus.strength import EchoStrength
@@ -43,9 +43,6 @@ from navsense.sensors.range import Cone
 from navsense.streams import Draws
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
-
-BELOW = 50.0
-"""m below the world's origin, where the sensor is read: less than what surrounds it is away."""
 
 FARTHEST = 1e5
 """m: as far as a beam can be said to reach."""
@@ -112,11 +109,6 @@ def boundless(spec: Dvl) -> Boundless:
 def _narrow(beam: Beam) -> Cone:
     """Return the shape of one ray along the axis of a beam."""
     return replace(ONE_RAY, axis=beam.shape.axis) if isinstance(beam.shape, Cone) else ONE_RAY
-
-
-def under_water() -> Motion:
-    """Return a place in the water."""
-    return Still(Pose((0.0, 0.0, -BELOW)))
 
 
 def _left(*names: str, **given: Any) -> Callable[[Sensor], Sequence[Sensor]]:

@@ -332,8 +332,8 @@ def _water_track(own: Instrument, got: Series, name: str) -> Track:
     layer, count = own.sheet.layer, got.count
     beams = _along(own, got, "water_beam")
     near, far = (layer.near, layer.far) if layer is not None else (math.nan, math.nan)
-    middle = [0.5 * (near + far) / slant for slant in own.sheet.slants]
-    spread = [((far - near) / slant) ** 2 / 12.0 for slant in own.sheet.slants]
+    middle = [0.5 * (near + far) / slant for slant in own.sheet.beams.slants]
+    spread = [((far - near) / slant) ** 2 / 12.0 for slant in own.sheet.beams.slants]
     told = got.column(name, 3).tolist(), got.covariance(name).tolist()
     return Track(WATER, *told, *beams, [middle] * count, [spread] * count)
 

@@ -40,7 +40,7 @@ from navsense.noise.channels import Channels, ChannelState
 from navsense.sensors._janus import applied, longterm, ping, printed, remarks
 from navsense.sensors._janus.beams import Beams, Weighting, janus
 from navsense.sensors._janus.echoes import SOUND_SPEED, echoes, sound_speed, validity
-from navsense.sensors._janus.layer import LEAST_MEAN, Layer, cosines, shallowest, water
+from navsense.sensors._janus.layer import Layer, cosines, shallowest, water
 from navsense.sensors._janus.longterm import LongTerm
 from navsense.sensors._janus.names import Dialect, Names, refuse_text
 from navsense.sensors._janus.strength import EchoStrength
@@ -276,12 +276,6 @@ class Dvl:
         """Rotation (4,) from the sensor's frame to the one that is told of."""
         return np.array(pose.normalised(self.reference))
 
-    @cached_property
-    def slants(self) -> tuple[float, ...]:
-        """Return the cosine of each beam's angle to the instrument's axis."""
-        x, y, z = self._axis.tolist()
-        return tuple(u * x + v * y + w * z for u, v, w in self.beams.axes.tolist())
-
     @property
     def waits(self) -> bool:
         """True where sound takes its time; in the classic plug-ins it does not."""
@@ -302,7 +296,7 @@ class Dvl:
         limits = (self.minimum_range, self.maximum_range, self.least_incidence)
         modes, waits = (self.bottom_mode, self.water_mode), self.maximum_range if self.waits else None
         return (
-            *remarks.beams(self._sent, self.slants, limits, own_hull=self.own_hull),
+            *remarks.beams(self._sent, limits, own_hull=self.own_hull),
             remarks.sound(self.transducer, self.sound.speed),
             *remarks.tracks(modes, self.layer, self.error_velocity_limit, self.long_term),
             remarks.times(waits, self.processing_time, rate),
@@ -472,7 +466,7 @@ class Dvl:
         floor = track.noise.deviation(rate)
         ping.deviations(floor, float(track.per_speed), float(track.reference_rate), rate, own, factor, size)
         rows, systematic = self._tables[("bottom white", "water white")[row]], state.systematic[row]
-        geometry = (self.beams.axes, self._axis, state.misalignment, ratio, phased)
+        geometry = (self.beams.axes, self.beams.axis, state.misalignment, ratio, phased)
         ping.disturb(ideal[name], own, *geometry, float(systematic[0]), systematic[1:], size, rows, draws, out)
 
     def apply(
@@ -495,9 +489,9 @@ class Dvl:
         `water_velocity` (n, 3) m/s through the water, None where that is still. What is not given is as in
         `_janus.applied`, an assumed speed of sound is right, the rate is that of the first step. Raises `SensorError`.
         """
-        seconds, (x, y, z) = checked_time(time), self._axis.tolist()
-        count, limits = seconds.size, (self.minimum_range, self.maximum_range)
-        inside = applied.heard(self.beams, (x, y, z), self.slants, limits, velocity, beam_range, orientation, count)
+        seconds, limits = checked_time(time), (self.minimum_range, self.maximum_range)
+        count = seconds.size
+        inside = applied.heard(self.beams, limits, velocity, beam_range, orientation, count)
         if self.layer is not None and self.water_mode is not Mode.NEVER:
             water_own = velocity if water_velocity is None else water_velocity
             inside[THROUGH] = applied.through(self.beams, self.layer, inside[ECHO], water_own)
@@ -507,13 +501,6 @@ class Dvl:
         ideal = self._true(inside, seconds, np.full(count, sound))
         untrue, one = [key for key, *_ in OUTPUTS if key not in ideal], (self, seconds, ideal)
         return apply(*one, seed=seed, run=run, name=name, clock=clock, temperature=temperature, untrue=untrue)
-
-    @cached_property
-    def _axis(self) -> FloatArray:
-        """Unit vector (3,) along the instrument: the mean of its beams' axes; z where these cancel."""
-        x, y, z = (math.fsum(column) for column in zip(*self.beams.axes.tolist(), strict=True))
-        length = math.hypot(x, y, z)
-        return np.array((x / length, y / length, z / length)) if length > LEAST_MEAN else np.array((0.0, 0.0, 1.0))
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> Dvl:

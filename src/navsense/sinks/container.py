@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 import zstandard
@@ -282,3 +282,31 @@ def _message_index(part: Entries) -> bytes:
     if np.any(part.log_time[1:] < part.log_time[:-1]):
         table = table[np.argsort(part.log_time, kind="stable")]
     return records.record(records.MESSAGE_INDEX, struct.pack("<H", part.channel), records.block(table.tobytes()))
+
+
+class ContainerSink:
+    """What sinks of one MCAP file have in common: how they end."""
+
+    _container: Container
+
+    def __enter__(self) -> Self:
+        """Return this sink."""
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Close, or end after an error."""
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def close(self) -> None:
+        """Write the summary; the file is then whole."""
+        self._container.finish()
+
+    def abort(self) -> None:
+        """Write the summary if it can be written; what is there is readable, or can be recovered."""
+        try:
+            self._container.finish()
+        except SinkError:
+            self._container.release()

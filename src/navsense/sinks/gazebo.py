@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 
 from navsense import messages
-from navsense.errors import SinkError
 from navsense.messages.descriptors import descriptor_set
 from navsense.series import Reading, Slab, nanoseconds
 from navsense.sinks import records
 from navsense.sinks.base import Recording
-from navsense.sinks.container import Container, Entries
+from navsense.sinks.container import Container, ContainerSink, Entries
 from navsense.sinks.mcap import CHUNK_BYTES, check_head, description
 from navsense.sinks.topics import Topics
 
@@ -39,7 +37,7 @@ class Written:
     data: bytes
 
 
-class GazeboSink:
+class GazeboSink(ContainerSink):
     """Writes slabs to one MCAP file of Gazebo's messages."""
 
     def __init__(self, path: Path, recording: Recording) -> None:
@@ -55,17 +53,6 @@ class GazeboSink:
         except BaseException:
             self._container.release()
             raise
-
-    def __enter__(self) -> Self:
-        """Return this sink."""
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close, or end after an error."""
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
     def _definitions(self, topics: Topics) -> bytes:
         """Return the records of all schemas and channels."""
@@ -99,17 +86,6 @@ class GazeboSink:
         self._counts[name] += len(made)
         channel = self._channels[name]
         return [Written(channel, first + i, log[i], time[i], raw) for i, raw in enumerate(made)]
-
-    def close(self) -> None:
-        """Write the summary; the file is then whole."""
-        self._container.finish()
-
-    def abort(self) -> None:
-        """Write the summary if it can be written; what is there is readable, or can be recovered."""
-        try:
-            self._container.finish()
-        except SinkError:
-            self._container.release()
 
 
 def _chunks(found: list[Written]) -> Iterator[tuple[bytes, list[Entries]]]:

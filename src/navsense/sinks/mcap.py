@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from navsense.series import Slab
 from navsense.sinks import records
 from navsense.sinks.base import Recording, asked, numbers, version
 from navsense.sinks.blocks import Block, Blocks, Source
-from navsense.sinks.container import Compression, Container, Entries
+from navsense.sinks.container import Compression, Container, ContainerSink, Entries
 from navsense.typing import AnyArray
 
 CHUNK_BYTES = 1_000_000
@@ -97,7 +96,7 @@ def description(recording: Recording) -> bytes:
     return records.record(records.METADATA, records.text("navsense"), records.mapping(about(recording)))
 
 
-class McapSink:
+class McapSink(ContainerSink):
     """Writes slabs to one MCAP file."""
 
     def __init__(self, path: Path, recording: Recording, compression: Compression = "zstd") -> None:
@@ -114,17 +113,6 @@ class McapSink:
         except BaseException:
             self._container.release()
             raise
-
-    def __enter__(self) -> Self:
-        """Return this sink."""
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close, or end after an error."""
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
     def _latch(self) -> None:
         """Make the sensors' channels and write the transforms that never change."""
@@ -212,14 +200,3 @@ class McapSink:
             entries.append(Entries(channel.number, block.log, at + width * np.arange(count, dtype=np.uint64)))
             at += size
         return data.data, entries
-
-    def close(self) -> None:
-        """Write the summary; the file is then whole."""
-        self._container.finish()
-
-    def abort(self) -> None:
-        """Write the summary if it can be written; what is there is readable, or can be recovered."""
-        try:
-            self._container.finish()
-        except SinkError:
-            self._container.release()

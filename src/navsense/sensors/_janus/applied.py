@@ -12,7 +12,6 @@ before. Transducers stand at the sensor's point: what it turns by is not known.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -82,8 +81,6 @@ def _attitude(given: FloatArray | None, axis: Vector, count: int) -> FloatArray:
 
 def heard(
     beams: Beams,
-    axis: Vector,
-    slants: Sequence[float],
     limits: tuple[float, float],
     velocity: FloatArray,
     beam_range: FloatArray | None,
@@ -92,10 +89,9 @@ def heard(
 ) -> dict[str, FloatArray]:
     """Return what the beams hear of the bottom over one's own velocities (n, 3) m/s, as `Dvl.ideal` has it.
 
-    `axis` is the instrument's, `slants` the cosines of its beams' angles to it, `limits` those of ranges (m). Raises
-    `SensorError`.
+    `limits` are those of ranges (m). Raises `SensorError`.
     """
-    shape = (count, len(slants))
+    shape, (x, y, z) = (count, len(beams.slants)), beams.axis.tolist()
     own = _checked("velocity", velocity, count)
     if beam_range is None:
         distance = np.full(shape, 0.5 * (limits[0] + limits[1]))
@@ -103,8 +99,8 @@ def heard(
         distance = checked_rows("beam_range", beam_range, shape)
     told = np.empty(shape)
     _along(beams.axes, own, distance, told)
-    cosine = np.tile([abs(slant) for slant in slants], (count, 1))
-    attitude = _attitude(orientation, axis, count)
+    cosine = np.tile([abs(slant) for slant in beams.slants], (count, 1))
+    attitude = _attitude(orientation, (x, y, z), count)
     nothing = np.full(shape, math.nan)
     return {
         ECHO: distance,

@@ -42,6 +42,9 @@ LEAST_BEAMS, MOST_BEAMS = 3, 16
 FLATTEST = 1e-12
 """Least determinant of sum u u^T, of mean eigenvalue 1, of axes that span space: a Janus angle of 0.03 degrees."""
 
+LEAST_MEAN = 1e-9
+"""Length of the sum of axes below which it is rounding alone: beams that cancel have no mean."""
+
 _QUARTER_TURN = 0.5 * math.pi
 
 _DEVIATION = 1.0 / (4.0 * math.sqrt(math.log(2.0)))
@@ -175,6 +178,19 @@ class Beams:
     def axes(self) -> Vectors:
         """Unit vectors (k, 3), one a beam, in the sensor's frame."""
         return np.array([beam.axis for beam in self.beams])
+
+    @cached_property
+    def axis(self) -> FloatArray:
+        """Unit vector (3,) along the instrument: the mean of its beams' axes; z where these cancel."""
+        x, y, z = (math.fsum(column) for column in zip(*self.axes.tolist(), strict=True))
+        length = math.hypot(x, y, z)
+        return np.array((x / length, y / length, z / length)) if length > LEAST_MEAN else np.array((0.0, 0.0, 1.0))
+
+    @cached_property
+    def slants(self) -> tuple[float, ...]:
+        """Cosine of each beam's angle to the instrument's axis."""
+        x, y, z = self.axis.tolist()
+        return tuple(u * x + v * y + w * z for u, v, w in self.axes.tolist())
 
     @cached_property
     def positions(self) -> Vectors:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,9 +34,6 @@ from navsense.typing import BoolArray, FloatArray, Quaternions, Times, Vectors
 
 MOST_SAMPLES = 1000
 """Places along one beam at which the current is asked."""
-
-LEAST_MEAN: Final = 1e-9
-"""Length of the sum of axes below which they cancel but for rounding, and have no mean."""
 
 _AT_ONCE = 1 << 16
 """Places at which the current is asked at once: their arrays stay in the cache."""
@@ -86,29 +83,16 @@ class Water(NamedTuple):
     far: FloatArray
 
 
-@kernel
-def _cosines(axes: Vectors, out: FloatArray) -> None:
-    """Write the cosine (k,) of the angle of each axis (k, 3) to the mean of them all; NaN where that has no length."""
-    x, y, z = 0.0, 0.0, 0.0
-    for k in range(axes.shape[0]):
-        x, y, z = x + axes[k, 0], y + axes[k, 1], z + axes[k, 2]
-    length = math.sqrt(x * x + y * y + z * z)
-    for k in range(axes.shape[0]):
-        out[k] = (x * axes[k, 0] + y * axes[k, 1] + z * axes[k, 2]) / length if length > LEAST_MEAN else math.nan
-
-
 def cosines(beams: Beams) -> FloatArray:
     """Return the cosine (k,) of each beam's angle to the instrument's axis.
 
     Raises `SensorError` where a beam goes back against it: such a one crosses no layer.
     """
-    out = np.empty(beams.axes.shape[0])
-    _cosines(beams.axes, out)
-    for k, cosine in enumerate(out.tolist()):
+    for k, cosine in enumerate(beams.slants):
         if not cosine > 0.0:
             allowed = "must be below 90 degrees for a layer of water ahead of all beams"
             raise SensorError(f"angle of beam {k} to the mean of all beams", f"cosine {cosine:g}", allowed=allowed)
-    return out
+    return np.array(beams.slants)
 
 
 @kernel

@@ -14,17 +14,17 @@ from navsense.sensors._janus.track import Track
 from navsense.typing import Vector
 
 
-def beams(given: Beams, slants: Sequence[float], limits: Sequence[float], *, own_hull: bool) -> tuple[str, ...]:
-    """Return the beams and the limits of their echoes; `slants` are the cosines of their angles to the axis."""
+def beams(given: Beams, limits: Sequence[float], *, own_hull: bool) -> tuple[str, ...]:
+    """Return the beams and the limits (m) of their echoes."""
     echo = "the nearest" if given.weighting is Weighting.NEAREST else "the pattern's mean"
-    angles = ", ".join(f"{math.degrees(math.acos(min(cosine, 1.0))):.4g}" for cosine in slants)
+    angles = ", ".join(f"{math.degrees(math.acos(min(cosine, 1.0))):.4g}" for cosine in given.slants)
     hull = ", meet their own hull" if own_hull else ""
     count = given.rays.shape[1]
     rays = f"each {echo} of {count} rays{hull}" if count > 1 else f"each one ray{hull}"
     least, most, flattest = limits
     flat = f", echoes no flatter than a cosine of {flattest:g}" if flattest > 0.0 else ""
     return (
-        f"beams: {len(slants)} at {angles} deg from their mean, {rays}",
+        f"beams: {len(given.slants)} at {angles} deg from their mean, {rays}",
         f"limits: {least:g} to {most:g} m along a beam{flat}",
     )
 
