@@ -401,13 +401,19 @@ def test_an_interrupt_while_it_is_begun_leaves_nothing(
     held, kept = threading.Event(), rosbag.Bag._write
 
     def interrupted(bag: rosbag.Bag, blocks: Any) -> None:
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        assert held.wait(60.0)  # until the interrupt has been seen
+        main = threading.main_thread().ident or 0
+        signal.pthread_kill(main, signal.SIGINT)
+        # Until the interrupt has been seen: Python, about to wait, may sleep over a signal until there is another.
+        while not held.wait(0.05):
+            signal.pthread_kill(main, signal.SIGUSR1)
         kept(bag, blocks)
 
     monkeypatch.setattr(rosbag.Bag, "_write", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    waking = signal.signal(signal.SIGUSR1, lambda _number, _frame: None)
+    request.addfinalizer(lambda: signal.signal(signal.SIGUSR1, waking))
+    request.addfinalizer(held.set)
     threads = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
         sinks.open(tmp_path / f"run{suffix}", sinks.Recording(made.world(), epoch=EPOCH))

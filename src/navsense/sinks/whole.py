@@ -53,6 +53,8 @@ class WholeSink:
             for work in begun:
                 work.drop()
 
+        # An interrupt while the first work starts the thread would let the next start another, which waits for nobody.
+        self._thread.submit(int).result()
         try:
             self._do(lambda: begun.append(begin()))
         except BaseException:
