@@ -17,12 +17,13 @@ from navsense.environment.base import Environment, Sum, Uniform, VectorField
 from navsense.environment.current import GaussMarkov, Replay, Stratified, Wander, opened
 from navsense.errors import FieldError, SimulationError
 from navsense.sinks import info, load
-from navsense.world import CurrentTopic, Link, Model, World
+from navsense.world import CurrentTopic, LayersTopic, Link, Model, World
 
 TOPIC = "/hydrodynamics/current_velocity"
 CHANCE = GaussMarkov(Wander.spread(0.3, 0.1, 60.0, 0.0, 1.0), Wander.spread(0.5, 0.2, 30.0), name="wander")
 LAYERS = Stratified((0.0, 10.0), ((0.1, 0.0, 0.0), (0.2, 0.0, 0.0)))
 SHOWN = CurrentTopic()
+DEEP = CurrentTopic(position=(1.0, 2.0, -5.0), layers=LayersTopic("/layers", (0.0, 5.0, 10.0), 3.0))
 DURATION, SEED = 12.5, 7
 
 
@@ -102,12 +103,35 @@ def test_recorded_as_the_uuv_simulator_publishes_it_and_replayed(tmp_path: Path)
     assert again.velocity == pytest.approx(run.current.velocity[:240], abs=1e-12)
 
 
+@pytest.mark.requirement("CUR-1", "CUR-2", "REC-1:bag")
+@pytest.mark.parametrize("suffix", [".mcap", ".bag"])
+def test_that_of_the_layers_is_recorded_as_dave_publishes_it(tmp_path: Path, suffix: str) -> None:
+    sea, path = world(Sum((LAYERS, CHANCE)), DEEP), tmp_path / f"dive{suffix}"
+    run = ns.simulate(sea, DURATION, seed=SEED)
+    assert run.current is not None
+    assert run.current.layers is not None
+    for layer, depth in enumerate((0.0, 5.0, 10.0)):
+        place = np.tile([1.0, 2.0, 3.0 - depth], (run.current.time.size, 1))
+        expected = LAYERS.at(place, run.current.time) + opened(CHANCE, SEED, 0).at(place, run.current.time)
+        assert np.array_equal(run.current.layers.velocity[:, layer], expected)
+    assert not run.current.layers.velocity.flags.writeable
+    ns.record(sea, path, DURATION, seed=SEED, epoch=100)
+    with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
+        (connection,) = (one for one in reader.connections if one.topic == "/layers")
+        found: list[Any] = [reader.deserialize(data, connection.msgtype) for *_, data in reader.messages([connection])]
+    assert connection.msgtype == "dave_gazebo_ros_plugins/msg/StratifiedCurrentVelocity"
+    assert {message.header.frame_id for message in found} == {"world"}
+    assert {tuple(message.depths.tolist()) for message in found} == {(0.0, 5.0, 10.0)}
+    velocities = [[[one.x, one.y, one.z] for one in message.velocities] for message in found]
+    assert np.array_equal(velocities, run.current.layers.velocity)
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".parquet"])
 @pytest.mark.parametrize("runs", [None, 3])
 def test_recordings_that_are_read_back(tmp_path: Path, suffix: str, runs: int | None) -> None:
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
-    run = ns.simulate(world(CHANCE), DURATION, seed=SEED, runs=runs, epoch=5)
+    run = ns.simulate(world(Sum((LAYERS, CHANCE)), DEEP), DURATION, seed=SEED, runs=runs, epoch=5)
     path = tmp_path / f"dive{suffix}"
     run.save(path)
     again = load.load(path)
@@ -115,7 +139,11 @@ def test_recordings_that_are_read_back(tmp_path: Path, suffix: str, runs: int | 
     assert again.current is not None
     assert np.array_equal(again.current.time, run.current.time)
     assert np.array_equal(again.current.velocity, run.current.velocity)
-    assert (again.current.topic, again.current.position, again.current.epoch) == (TOPIC, (0.0, 0.0, 0.0), 5)
+    assert (again.current.topic, again.current.position, again.current.epoch) == (TOPIC, (1.0, 2.0, -5.0), 5)
+    assert run.current.layers is not None
+    assert again.current.layers is not None
+    assert (again.current.layers.topic, again.current.layers.depths) == ("/layers", (0.0, 5.0, 10.0))
+    assert np.array_equal(again.current.layers.velocity, run.current.layers.velocity)
     assert again.truth.keys() == {"auv::base"}
     assert "current" in [entry.name for entry in info.info(path).entries]
 

@@ -225,7 +225,10 @@ def surroundings_lines(environment: Environment) -> Iterator[str]:
 def current_topic_words(topic: CurrentTopic) -> str:
     """Return where a current is recorded, and how often."""
     place = " ".join(f"{part:g}" for part in topic.position)
-    return f"{topic.topic} at {topic.rate:g} Hz, at {place} m" if topic.rate else "nowhere"
+    if not topic.rate:
+        return "nowhere"
+    layers = f", at {len(topic.layers.depths)} depths on {topic.layers.topic}" if topic.layers else ""
+    return f"{topic.topic} at {topic.rate:g} Hz, at {place} m{layers}"
 
 
 def describe(world: World) -> Iterator[str]:

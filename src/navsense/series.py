@@ -92,14 +92,27 @@ TRUTH_ARRAYS = (
 
 
 @dataclass(frozen=True, eq=False)
+class Layers:
+    """The water's velocity (*runs, time, layer, 3) m/s, world frame, at `depths` (m) below the surface; its topic."""
+
+    topic: str
+    depths: tuple[float, ...]
+    velocity: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class Current:
-    """The water's velocity (*runs, time, 3) m/s, world frame, at `position` (m) and `time` (time,) s, on its topic."""
+    """The water's velocity (*runs, time, 3) m/s, world frame, at `position` (m) and `time` (time,) s, on its topic.
+
+    `layers` is the velocity above and below that position at the same instants; None where it is not recorded.
+    """
 
     topic: str
     position: Vector
     time: Times
     velocity: FloatArray
     epoch: int = 0
+    layers: Layers | None = None
 
     def __repr__(self) -> str:
         """Return what it is in a line, not its numbers."""
@@ -113,7 +126,13 @@ class Current:
 
     def between(self, first: int, stop: int) -> Current:
         """Return rows first to stop - 1 of time, as views."""
-        return replace(self, time=self.time[first:stop], velocity=self.velocity[..., first:stop, :])
+        layers = self.layers and replace(self.layers, velocity=self.layers.velocity[..., first:stop, :, :])
+        return replace(self, time=self.time[first:stop], velocity=self.velocity[..., first:stop, :], layers=layers)
+
+    def of_run(self, number: int) -> Current:
+        """Return the current of one of the runs, as views."""
+        layers = self.layers and replace(self.layers, velocity=self.layers.velocity[number])
+        return replace(self, velocity=self.velocity[number], layers=layers)
 
 
 class Rows(Mapping[str, AnyArray]):

@@ -15,7 +15,7 @@ from navsense.errors import FieldError, SimulationError
 from navsense.motion.base import Motion
 from navsense.motion.foreseen import is_foreseen
 from navsense.sensors.base import Casting, is_felt
-from navsense.series import LONGEST_TIME, TRUTH_ARRAYS, Current, Reading, Slab, Truth, frozen
+from navsense.series import LONGEST_TIME, TRUTH_ARRAYS, Current, Layers, Reading, Slab, Truth, frozen
 from navsense.station import (
     Motions,
     Station,
@@ -31,8 +31,8 @@ from navsense.station import (
 )
 from navsense.streams import BLOCK, checked_seed
 from navsense.ticks import Ticks, checked_rate, span
-from navsense.typing import Times
-from navsense.world import CurrentTopic, MountedSensor, World
+from navsense.typing import FloatArray, Times, Vector
+from navsense.world import MountedSensor, World
 
 LONGEST_WINDOW = 10.0
 """Longest span (s) of simulated time that is handed on at once."""
@@ -124,17 +124,28 @@ class Session:
         if not self.currents or shown.rate == 0.0:
             return None
         time = span(start, end, shown.rate).time
-        place = np.tile(np.array(shown.position), (time.size, 1))
-        velocity = np.empty((len(self.currents), time.size, 3))
+        velocity = self._flow(shown.topic, [shown.position], time)[:, :, 0]
+        layers: Layers | None = None
+        if shown.layers is not None:
+            x, y, _ = shown.position
+            places = [(x, y, shown.layers.surface - depth) for depth in shown.layers.depths]
+            layers = Layers(shown.layers.topic, shown.layers.depths, self._flow(shown.layers.topic, places, time))
+        return Current(shown.topic, shown.position, frozen(time), velocity, self.epoch, layers)
+
+    def _flow(self, topic: str, places: Sequence[Vector], time: Times) -> FloatArray:
+        """Return the current of every run at each time and place, (runs, time, place, 3) m/s."""
+        place = np.tile(np.array(places), (time.size, 1))
+        instants = np.repeat(time, len(places))
+        velocity = np.empty((len(self.currents), time.size, len(places), 3))
         for number, field in enumerate(self.currents):
             if number and field is self.currents[0]:
                 velocity[number] = velocity[0]
                 continue
             try:
-                velocity[number] = field.at(place, time)
+                velocity[number] = field.at(place, instants).reshape(velocity.shape[1:])
             except FieldError as error:
-                raise _not_there(shown, time, error) from error
-        return Current(shown.topic, shown.position, frozen(time), velocity, self.epoch)
+                raise _not_there(topic, instants, error) from error
+        return velocity
 
     def readings(self, start: float, end: float, drawn: Mapping[str, tuple[Station, ...]]) -> dict[str, Reading]:
         """Return what the first stations drawn read for start <= t < end (s), sensor by sensor; forwards only."""
@@ -152,14 +163,13 @@ class Session:
         drawn = self.stations()
         for start, end in self.windows():
             flow = self.current(start, end)
-            flow = flow and replace(flow, velocity=flow.velocity[0])
-            yield Slab(start, end, self.readings(start, end, drawn), self.truth(start, end), flow)
+            yield Slab(start, end, self.readings(start, end, drawn), self.truth(start, end), flow and flow.of_run(0))
 
 
-def _not_there(shown: CurrentTopic, time: Times, error: FieldError) -> FieldError:
+def _not_there(topic: str, time: Times, error: FieldError) -> FieldError:
     """Return an error of a current as one of where and when it is recorded."""
     when = f" at t = {time[error.row]:.9g} s" if error.row is not None and error.row < time.size else ""
-    what = f"current recorded on {shown.topic}{when}: {error.quantity}"
+    what = f"current recorded on {topic}{when}: {error.quantity}"
     remedy = error.remedy or "record it at another position, or at a rate of 0"
     return FieldError(what, error.value, allowed=error.allowed, where=error.where, remedy=remedy)
 

@@ -41,7 +41,9 @@ def free_memory() -> float:
 def needed_memory(session: Session) -> float:
     """Return the memory (bytes) of all arrays of a run: values and errors for each run, truth once."""
     total = count(session.duration, session.truth_rate) * 160.0 * len(session.links)
-    total += count_of_current(session) * (8.0 + 24.0 * len(session.runs))
+    layers = session.world.current_topic.layers
+    places = 1 + (len(layers.depths) if layers else 0)
+    total += count_of_current(session) * (8.0 + 24.0 * places * len(session.runs))
     for sensor in session.world.sensors:
         axes = sum(output.size for output in sensor.spec.outputs)
         arrival, truths = 1 if sensor.latency else 0, len(session.runs) if session.is_varied(sensor) else 1
@@ -208,13 +210,17 @@ class Store:
         if current is None:
             return
         if self._current is None:
-            length = count_of_current(self._session)
-            velocity = np.empty((*current.velocity.shape[:1], length, 3))
-            self._current = replace(current, time=np.empty(length), velocity=velocity)
+            length, runs = count_of_current(self._session), current.velocity.shape[0]
+            layers = current.layers
+            if layers is not None:
+                layers = replace(layers, velocity=np.empty((runs, length, len(layers.depths), 3)))
+            self._current = replace(current, time=np.empty(length), velocity=np.empty((runs, length, 3)), layers=layers)
         first = self._current_rows
         stop = self._current_rows = first + current.time.size
         self._current.time[first:stop] = current.time
         self._current.velocity[:, first:stop] = current.velocity
+        if self._current.layers is not None and current.layers is not None:
+            self._current.layers.velocity[:, first:stop] = current.layers.velocity
 
     def currents(self) -> Current | None:
         """Return the current with the axis of the runs where there is one, read-only; None where none was kept."""
@@ -222,7 +228,9 @@ class Store:
             return None
         frozen(self._current.time)
         frozen(self._current.velocity)
-        return self._current if self._lead else replace(self._current, velocity=self._current.velocity[0])
+        if self._current.layers is not None:
+            frozen(self._current.layers.velocity)
+        return self._current if self._lead else self._current.of_run(0)
 
     def readings(self) -> dict[str, Reading]:
         """Return every sensor's reading; truth is read-only."""

@@ -101,17 +101,31 @@ class Note:
 
 
 @dataclass(frozen=True)
+class LayersTopic:
+    """Where the current of several depths is recorded: topic, depths (m) below `surface` (m, height in the world)."""
+
+    topic: str
+    depths: tuple[float, ...]
+    surface: float = 0.0
+
+
+@dataclass(frozen=True)
 class CurrentTopic:
-    """Where the world's current is recorded: topic, rate (Hz, 0 for not at all), and a fixed position (m)."""
+    """Where the world's current is recorded: topic, rate (Hz, 0 for not at all), and a fixed position (m).
+
+    With `layers` that of several depths, above and below the position, has a topic of its own.
+    """
 
     topic: str = "/hydrodynamics/current_velocity"
     rate: float = 20.0
     position: Vector = (0.0, 0.0, 0.0)
+    layers: LayersTopic | None = None
 
     def __post_init__(self) -> None:
         """Refuse a topic without a name, and a rate that no sensor has."""
-        if not self.topic.strip("/"):
-            raise SimulationError("topic of the current", self.topic or "empty", allowed="must be a name")
+        for topic in (self.topic, self.layers.topic if self.layers else self.topic):
+            if not topic.strip("/"):
+                raise SimulationError("topic of the current", topic or "empty", allowed="must be a name")
         if self.rate != 0.0:
             checked_rate(self.rate, f"rate of {self.topic}")
 

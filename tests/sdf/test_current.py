@@ -33,7 +33,7 @@ from navsense.environment.current import (
     Wander,
     opened,
 )
-from navsense.world import CurrentTopic, World
+from navsense.world import CurrentTopic, LayersTopic, World
 
 Load = Callable[..., World]
 Refused = Callable[..., list[str]]
@@ -441,6 +441,15 @@ def test_ours_is_added_to_a_plugin_and_names_the_topic(load: Load, in_world: Tex
     assert world.current_topic.topic == "/flow"
 
 
+@pytest.mark.requirement("CUR-1", "CUR-2")
+def test_daves_layers_have_their_own_topic_whoever_names_the_other(load: Load, in_world: Text, tmp_path: Path) -> None:
+    (tmp_path / "layers.csv").write_text("North (m/s), East (m/s), Depth (m)\n0.3,0.4,0\n0,0.2,20\n")
+    named = DAVE.replace("<databasefilePath>l", "<topic_stratified>by_depth</topic_stratified><databasefilePath>l")
+    world = load(in_world(current("<uniform>0.1 0 0</uniform>", 'topic="/flow"') + named))
+    shown = world.current_topic
+    assert (shown.topic, shown.layers) == ("/flow", LayersTopic("/hydrodynamics/by_depth", (0.0, 20.0)))
+
+
 @pytest.fixture
 def dave(shared_data: Path, tmp_path: Path) -> Path:
     """Return a folder of stand-ins for the models that DAVE's worlds include."""
@@ -483,7 +492,8 @@ def test_daves_worlds(shared_data: Path, dave: Path, file: str) -> None:
     assert world.current_topic.topic == "/hydrodynamics/current_velocity"
     notes = [str(note) for note in world.notes]
     assert any("the tide is added at every depth" in note for note in notes)
-    assert any("/hydrodynamics/stratified_current_velocity is not published" in note for note in notes)
+    assert any("/hydrodynamics/stratified_current_velocity_database, which" in note for note in notes)
+    assert world.current_topic.layers == LayersTopic("/hydrodynamics/stratified_current_velocity", layers.depths)  # type: ignore[attr-defined]
     assert not any("libdave_ocean_current_plugin.so" in note for note in notes)
     words = "\n".join(describe(world))
     assert "12 layers from 0 to 110 m and tide by table of 8500 rows" in words

@@ -1,6 +1,8 @@
 """The velocity of the water at one place as `geometry_msgs/msg/TwistStamped`, as the UUV Simulator publishes it.
 
-Linear velocity (m/s) along the axes of the frame `world`; the angular part is zero. The stamp is true time.
+Linear velocity (m/s) along the axes of the frame `world`; the angular part is zero. The stamp is true time. That of
+several depths is `dave_gazebo_ros_plugins/msg/StratifiedCurrentVelocity`, as DAVE publishes it but for the axes: depths
+(m, downwards) and velocities, here in the frame `world` too, where DAVE has them along north and east.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from navsense.typing import AnyArray, IntArray
 
 TYPE = "geometry_msgs/msg/TwistStamped"
 
+LAYERS = "dave_gazebo_ros_plugins/msg/StratifiedCurrentVelocity"
+
 
 def _fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
     set_stamp(rows, stamp, GLOBAL_TIME)
@@ -23,3 +27,17 @@ def _fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> No
 def message() -> Message:
     """Return how velocities become messages; its one array is `velocity` (n, 3) m/s, world frame."""
     return Message(TYPE, layout(TYPE, {"header.frame_id": WORLD}), _fill)
+
+
+def layers(depths: tuple[float, ...]) -> Message:
+    """Return how velocities at `depths` (m) become messages; their one array is `velocity` (n, layer, 3) m/s."""
+    count = len(depths)
+    arrays = {"depths": count, "velocities": count}
+
+    def fill(rows: AnyArray, stamp: IntArray, given: Mapping[str, AnyArray]) -> None:
+        set_stamp(rows, stamp, GLOBAL_TIME)
+        rows["depths"] = depths
+        for layer in range(count):
+            rows[f"velocities.{layer}"] = given["velocity"][:, layer]
+
+    return Message(LAYERS, layout(LAYERS, {"header.frame_id": WORLD}, arrays), fill)

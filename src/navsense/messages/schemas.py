@@ -74,6 +74,9 @@ DEFINITIONS: Mapping[str, str] = {
     "sensor_msgs/msg/PointCloud": (
         "std_msgs/Header header\ngeometry_msgs/Point32[] points\nsensor_msgs/ChannelFloat32[] channels"
     ),
+    "dave_gazebo_ros_plugins/msg/StratifiedCurrentVelocity": (
+        "std_msgs/Header header\nfloat32[] depths\ngeometry_msgs/Vector3[] velocities"
+    ),
     "uuv_sensor_ros_plugins_msgs/msg/DVLBeam": (
         "float64 range\nfloat64 range_covariance\nfloat64 velocity\nfloat64 velocity_covariance\n"
         "geometry_msgs/PoseStamped pose"

@@ -188,7 +188,8 @@ def _with_current(
     currents = (*own.fields, *plugged.fields, *currents_of_gazebo(context, element, sea))
     if currents:
         surroundings = replace(surroundings, current=Sum(currents) if len(currents) > 1 else currents[0])
-    return surroundings, own.topic or plugged.topic or CurrentTopic()
+    topic = own.topic or plugged.topic or CurrentTopic()
+    return surroundings, replace(topic, layers=plugged.topic.layers if plugged.topic else None)
 
 
 def _declare_clocks(

@@ -102,7 +102,7 @@ class Blocks:
             for name, part in slab.truth.items():
                 blocks += self._truth(name, part)
             if slab.current is not None:
-                blocks.append(self._current(slab.current))
+                blocks += self._current(slab.current)
         return blocks + self._clock_and_poses(slab)
 
     def _reading(self, name: str, reading: Reading) -> list[Block]:
@@ -153,14 +153,18 @@ class Blocks:
             Block(self._source(accel_topic, truth.accel(name)), time, time, stamp, accel),
         ]
 
-    def _current(self, part: Current) -> Block:
-        """Return the velocity of the water."""
+    def _current(self, part: Current) -> list[Block]:
+        """Return the velocity of the water, at one place and in layers."""
         if part.velocity.ndim != 2:
             raise SinkError("the current carries a run axis", remedy="write many runs to .npz or .parquet")
         stamp = part.stamp
         time = stamp.astype(np.uint64)
         source = self._source(self._topics.current, current.message())
-        return Block(source, time, time, stamp, {"velocity": part.velocity})
+        blocks = [Block(source, time, time, stamp, {"velocity": part.velocity})]
+        if part.layers is not None:
+            source = self._source(self._topics.layers, current.layers(part.layers.depths))
+            blocks.append(Block(source, time, time, stamp, {"velocity": part.layers.velocity}))
+        return blocks
 
     def _clock_and_poses(self, slab: Slab) -> list[Block]:
         """Return `/clock` at every instant of truth, else of any reading, and `/tf` of the models that move."""

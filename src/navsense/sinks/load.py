@@ -6,7 +6,7 @@ import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -165,7 +165,12 @@ def _current(archive: Mapping[str, AnyArray], about: Mapping[str, Any]) -> Curre
     time, velocity, head = time_of(archive, "current"), archive["current/velocity"], about["current"]
     if velocity.ndim not in (2, 3) or velocity.shape[-2:] != (time.size, 3) or velocity.dtype.kind != "f":
         raise DamagedError(f"damaged: array current/velocity is {velocity.dtype} {velocity.shape}")
-    return Current(head["topic"], tuple(head["position"]), time, velocity, head["epoch"])
+    layers = meta.layers_of(head)
+    if layers is not None:
+        layers = replace(layers, velocity=archive["current/layers"])
+        if layers.velocity.shape != (*velocity.shape[:-1], len(layers.depths), 3) or layers.velocity.dtype.kind != "f":
+            raise DamagedError(f"damaged: array current/layers is {layers.velocity.dtype} {layers.velocity.shape}")
+    return Current(head["topic"], tuple(head["position"]), time, velocity, head["epoch"], layers)
 
 
 def _loaded(archive: Mapping[str, AnyArray]) -> Loaded:

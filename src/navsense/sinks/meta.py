@@ -15,8 +15,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from navsense.errors import SinkError, Where
-from navsense.series import Current, Reading
+from navsense.series import Current, Layers, Reading
 from navsense.sinks.base import Recording, asked, os_error, version
 from navsense.sinks.records import DamagedError
 from navsense.world import MountedSensor
@@ -89,7 +91,19 @@ def parsed(text: str | bytes) -> dict[str, Any]:
 def current_head(current: Current) -> dict[str, Any]:
     """Return the head of the water's velocity."""
     place, runs = list(current.position), list(current.velocity.shape[:-2])
-    return {"topic": current.topic, "position": place, "epoch": current.epoch, "runs": runs}
+    head: dict[str, Any] = {"topic": current.topic, "position": place, "epoch": current.epoch, "runs": runs}
+    if current.layers is not None:
+        head["layers"] = {"topic": current.layers.topic, "depths": list(current.layers.depths)}
+    return head
+
+
+def layers_of(head: Mapping[str, Any]) -> Layers | None:
+    """Return the layers that the head of a current has, their velocities not yet there; None where it has none."""
+    layers = head.get("layers")
+    if layers is None:
+        return None
+    depths = tuple(float(depth) for depth in layers["depths"])
+    return Layers(layers["topic"], depths, np.empty((*head["runs"], 0, len(depths), 3)))
 
 
 def damage(path: Path, error: Exception) -> SinkError:

@@ -1,9 +1,9 @@
 """Recordings as NumPy archives: one array a key, read by `numpy.load` alone.
 
 Keys are `SENSOR/NAME`, `SENSOR/truth/NAME`, `SENSOR/errors/NAME`, `SENSOR/time`, `SENSOR/clock_error`, `SENSOR/valid`,
-`SENSOR/emitted`, `truth/LINK/NAME`, `current/time`, `current/velocity`, and `meta`, a JSON text with units, frames and
-the run. Slabs are appended to files in a hidden directory beside the target, so memory is bounded by a slab; the
-archive appears under its name when it is whole, after an error elsewhere with the slabs that came before.
+`SENSOR/emitted`, `truth/LINK/NAME`, `current/time`, `current/velocity`, `current/layers`, and `meta`, a JSON text with
+units, frames and the run. Slabs are appended to files in a hidden directory beside the target, so memory is bounded by
+a slab; the archive appears under its name when it is whole, after an error elsewhere with the slabs that came before.
 """
 
 from __future__ import annotations
@@ -175,7 +175,10 @@ class NpzSink:
     def _write_current(self, current: Current) -> None:
         """Append the water's velocity."""
         self._append("current/time", CURRENT, current.time, 0)
-        self._append("current/velocity", CURRENT, current.velocity, current.velocity.ndim - 2)
+        runs = current.velocity.ndim - 2
+        self._append("current/velocity", CURRENT, current.velocity, runs)
+        if current.layers is not None:
+            self._append("current/layers", CURRENT, current.layers.velocity, runs)
         self._current = meta.current_head(current)
 
     def _append(self, key: str, owner: str, array: AnyArray, runs: int) -> None:
@@ -238,7 +241,8 @@ def planned(recording: Recording) -> Iterator[tuple[str, str]]:
         for key in ("time", *TRUTH_ARRAYS):
             yield f"truth/{link.name}/{key}", f"the truth of link {link.name!r}"
     if world.environment.current is not None and recording.truth:
-        yield from ((f"current/{key}", CURRENT) for key in ("time", "velocity"))
+        layers = ("layers",) if world.current_topic.layers else ()
+        yield from ((f"current/{key}", CURRENT) for key in ("time", "velocity", *layers))
 
 
 def check_keys(path: Path, recording: Recording) -> None:

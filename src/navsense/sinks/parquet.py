@@ -132,7 +132,14 @@ TRUTH_COMPONENTS = tuple(
 CURRENT_COMPONENTS = tuple(
     Component(column, "truth", "velocity", place) for column, place in columns_of("velocity", (3,), quaternion=False)
 )
-"""The components of the water's velocity."""
+"""The components of the water's velocity at one place."""
+
+
+def columns_of_layers(head: Mapping[str, Any]) -> Iterator[Component]:
+    """Yield each component of the layers that a current's head has."""
+    count = len(head["layers"]["depths"]) if "layers" in head else 0
+    for column, place in columns_of("layers", (count, 3), quaternion=False) if count else ():
+        yield Component(column, "truth", "layers", place)
 
 
 def check_names(path: Path, owner: str, names: Iterable[str]) -> None:
@@ -277,7 +284,7 @@ class Table:
             allowed = f"must have the recording's {self._runs.size}"
             raise SinkError("runs of the current", tuple(head["runs"]), allowed=allowed, where=Where(str(self._path)))
         self._current = head
-        for part in CURRENT_COMPONENTS:
+        for part in (*CURRENT_COMPONENTS, *columns_of_layers(head)):
             self._admit(part.column, current.velocity.dtype, "the current")
 
     def _admit(self, column: str, dtype: np.dtype[Any], owner: str) -> None:
@@ -350,6 +357,9 @@ class Table:
         }
         for part in CURRENT_COMPONENTS:
             whole[part.column] = component_of(current.velocity, part.place).reshape(shape)
+        if current.layers is not None:
+            for part in columns_of_layers(meta.current_head(current)):
+                whole[part.column] = component_of(current.layers.velocity, part.place).reshape(shape)
         self._take(Key("current", current.topic, "current"), whole, shape)
 
     def _take(self, key: Key, whole: Mapping[str, AnyArray], shape: tuple[int, int]) -> None:

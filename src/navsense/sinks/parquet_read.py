@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -21,6 +22,7 @@ from navsense.sinks.parquet import (
     TRUTH_COMPONENTS,
     Component,
     columns_of_head,
+    columns_of_layers,
     component_of,
     library,
 )
@@ -196,7 +198,12 @@ def _current(found: Found, head: Mapping[str, Any], runs: Sequence[int]) -> Curr
     velocity = np.empty((*head["runs"], times.shape[1], 3))
     for part in CURRENT_COMPONENTS:
         component_of(velocity, part.place)[...] = found.take(part.column, order).reshape(velocity.shape[:-1])
-    return Current(head["topic"], tuple(head["position"]), times[0], velocity, head["epoch"])
+    layers = meta.layers_of(head)
+    if layers is not None:
+        layers = replace(layers, velocity=np.empty((*velocity.shape[:-1], len(layers.depths), 3)))
+        for part in columns_of_layers(head):
+            component_of(layers.velocity, part.place)[...] = found.take(part.column, order).reshape(velocity.shape[:-1])
+    return Current(head["topic"], tuple(head["position"]), times[0], velocity, head["epoch"], layers)
 
 
 def read(path: Path) -> tuple[dict[str, Reading], dict[str, Truth], dict[str, Any], Current | None]:
@@ -211,7 +218,7 @@ def read(path: Path) -> tuple[dict[str, Reading], dict[str, Truth], dict[str, An
         parts |= {("truth", name): TRUTH_COMPONENTS for name in about["links"]}
         flow = about.get("current")
         if flow:
-            parts["current", flow["topic"]] = CURRENT_COMPONENTS
+            parts["current", flow["topic"]] = (*CURRENT_COMPONENTS, *columns_of_layers(flow))
         empty = table.schema_arrow.empty_table()
         found = {row: Found(empty, row, (part.column for part in components)) for row, components in parts.items()}
         for i in range(table.num_row_groups):

@@ -24,7 +24,9 @@ class Topics:
             if topic == "/" or topic in self._taken:
                 topic = "/" + slashed(sensor.name)
             self._sensors[sensor.name, "reading", ""] = self._take(topic)
-        self.current = self._take("/" + world.current_topic.topic.strip("/")) if world.environment.current else ""
+        shown = world.current_topic
+        self.current = self._take("/" + shown.topic.strip("/")) if world.environment.current else ""
+        self.layers = self._take("/" + shown.layers.topic.strip("/")) if shown.layers else ""
         for sensor in world.sensors:
             for beside in topics_beside(sensor)[1:]:
                 topic = topic_beside(self._sensors[sensor.name, "reading", ""], beside)

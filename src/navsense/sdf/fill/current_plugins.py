@@ -25,6 +25,7 @@ Source: UUV Simulator, `UnderwaterCurrentPlugin` and `UnderwaterCurrentROSPlugin
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from navsense.environment.base import Uniform, VectorField
@@ -57,7 +58,7 @@ from navsense.sdf.places import (
 from navsense.sdf.read import Element
 from navsense.sdf.values import refusal
 from navsense.typing import Vector
-from navsense.world import CurrentTopic
+from navsense.world import CurrentTopic, LayersTopic
 
 PROCESSES = ("velocity", "horizontal_angle", "vertical_angle")
 
@@ -66,6 +67,7 @@ def currents_of_plugins(context: Context, world: Element, sea: Sea, step: float,
     """Return the currents of a world's plug-ins, and where the first of them publishes."""
     fields: list[VectorField] = []
     topic: CurrentTopic | None = None
+    layers: LayersTopic | None = None
     for element in world.all("plugin"):
         place = CURRENT_PLUGINS.get(element.attributes.get("filename", ""))
         if place is None:
@@ -75,7 +77,8 @@ def currents_of_plugins(context: Context, world: Element, sea: Sea, step: float,
             reader = _Plugin(context, element, sea, step, classic)
             topic = topic or CurrentTopic(reader.topic("constant_current", "topic", "current_velocity"))
             fields += reader.fields()
-    return Flow(fields, topic)
+            layers = layers or reader.layers
+    return Flow(fields, topic and replace(topic, layers=layers))
 
 
 class _Plugin:
@@ -84,6 +87,7 @@ class _Plugin:
     def __init__(self, context: Context, element: Element, sea: Sea, step: float, classic: bool) -> None:
         """Read nothing yet."""
         self.context, self.element, self.sea, self.step, self.classic = context, element, sea, step, classic
+        self.layers: LayersTopic | None = None
 
     def topic(self, block: str, tag: str, default: str) -> str:
         """Return the topic that a block names, in the plug-in's namespace."""
@@ -140,11 +144,12 @@ class _Plugin:
     def _layers(self, element: Element, processes: tuple[ClassicWander, ...]) -> VectorField:
         self.context.check(element, TRANSIENT_CURRENT)
         topic = self.topic("transient_current", "topic_stratified", "stratified_current_velocity")
-        reason = f"{topic} is not published; the current at one place is"
+        reason = f"{topic}_database, which repeats the files' tables, is not published"
         self.context.note("unsupported", "<transient_current><topic_stratified>", reason, element.where)
         try:
             path = self._file(element)
             table = Stratified.from_file(path, surface=self.sea.surface, heading=self.sea.heading)
+            self.layers = LayersTopic(topic, table.depths, self.sea.surface)
             if self._still(*processes[:2]):
                 return table
             floor = max(processes[0].minimum, 0.0)
