@@ -299,6 +299,7 @@ def test_twist_and_state_of_the_uuv_simulator(row: int) -> None:
     )
     close(decoded(dvl.twist_message(sensor, "reading"), row), value)
     assert decoded(dvl.state_message(sensor, "reading"), row).data is True
+    assert decoded(dvl.state_message(replace(sensor, is_on=False), "reading"), row).data is False
 
 
 @pytest.mark.requirement("DVW-5", "DVW-6:units", "GAP-4")
@@ -518,6 +519,20 @@ def world(dialect: Dialect) -> World:
     return replace(made, sensors=tuple(replace(sensor, topic="/dvl/dvl") for sensor in made.sensors))
 
 
+@pytest.mark.requirement("DVU-4")
+@pytest.mark.parametrize("suffix", [".mcap", ".bag"])
+def test_of_one_that_is_off_only_that_is_recorded(tmp_path: Path, suffix: str) -> None:
+    off, path = world(Dialect.UUV), tmp_path / f"run{suffix}"
+    off = replace(off, sensors=tuple(replace(sensor, is_on=False) for sensor in off.sensors))
+    ns.record(off, path, 1.0, seed=5, epoch=EPOCH)
+    with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
+        states = [one for one in reader.connections if one.topic == "/dvl/dvl/state"]
+        told = [reader.deserialize(raw, states[0].msgtype).data for *_, raw in reader.messages(states)]
+        said = {one.topic: one.msgcount for one in reader.connections if one.topic.startswith("/dvl")}
+    assert told == [False] * len(ns.simulate(off, 1.0)["robot::arm::dvl"].time)
+    assert {topic for topic, count in said.items() if count} == {"/dvl/dvl/state"}
+
+
 @pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:mcap")
 @pytest.mark.parametrize("dialect", list(Dialect))
 def test_recordings_hold_every_topic_and_other_programs_read_them(dialect: Dialect, tmp_path: Path) -> None:
@@ -535,7 +550,9 @@ def test_recordings_hold_every_topic_and_other_programs_read_them(dialect: Diale
     with path.open("rb") as file:
         for _, channel, one, value in make_reader(file, decoder_factories=[DecoderFactory()]).iter_decoded_messages():
             found.setdefault(channel.topic, []).append((one, value))
-    assert {len(found[topic]) for topic in types} == {rows.size}
+    always = {"/dvl/dvl/state"} & set(types)
+    assert {len(found[topic]) for topic in set(types) - always} == {rows.size}
+    assert all(len(found[topic]) == part.time.size for topic in always)
     validity = part["time_of_validity"][rows]
     expected = EPOCH * 10**9 + np.rint((validity + part.clock_error[rows]) * 1e9)
     stamps = [value.header.stamp.sec * 10**9 + value.header.stamp.nanosec for _, value in found["/dvl/dvl"]]

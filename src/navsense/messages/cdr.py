@@ -150,13 +150,15 @@ class Message:
     """How one channel's messages are made: full type name, `ros2msg` schema, layout, and what writes the numbers.
 
     `fill(rows, stamp, arrays)` gets n rows that hold the template, stamps (n,) in integer nanoseconds, and the arrays
-    by name, time first. It raises `SinkError` for a stamp that does not fit into the message.
+    by name, time first. It raises `SinkError` for a stamp that does not fit into the message. One that is `constant`
+    is written at every sample, of a sensor that says nothing too; it gets no arrays.
     """
 
     type: str
     layout: Layout
     fill: Callable[[AnyArray, IntArray, Mapping[str, AnyArray]], None]
     schema: str = ""
+    constant: bool = False
 
     def __post_init__(self) -> None:
         """Take the schema of the type where none is given."""

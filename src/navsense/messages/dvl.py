@@ -224,13 +224,13 @@ def twist_message(sensor: MountedSensor, part: Part) -> Message:
     return Message(TWIST_TYPE, layout(TWIST_TYPE, own.texts), fill)
 
 
-def state_message(_sensor: MountedSensor, _part: Part) -> Message:
-    """Return the message that the sensor is on: one that is off tells nothing."""
+def state_message(sensor: MountedSensor, _part: Part) -> Message:
+    """Return the message of whether the sensor is on, which one that is off tells too."""
 
     def fill(rows: AnyArray, _stamp: IntArray, _arrays: Mapping[str, AnyArray]) -> None:
-        rows["data"] = True
+        rows["data"] = sensor.is_on
 
-    return Message(STATE_TYPE, layout(STATE_TYPE), fill)
+    return Message(STATE_TYPE, layout(STATE_TYPE), fill, constant=True)
 
 
 def _set_ds_header(rows: AnyArray, own: Instrument, stamp: IntArray, got: Series) -> None:

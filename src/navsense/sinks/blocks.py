@@ -129,7 +129,13 @@ class Blocks:
             kept = arrays if rows is None else {key: array[rows] for key, array in arrays.items()}
             spans = (arrived if part == "reading" else time, time, stamp)
             spans = spans if rows is None else (spans[0][rows], spans[1][rows], spans[2][rows])
-            blocks += [Block(source, *spans, kept) for source in self._of_sensor(name, part)]
+            for source in self._of_sensor(name, part):
+                if source.message.constant:
+                    whole = reading.true_stamp
+                    at = whole.astype(np.uint64)
+                    blocks.append(Block(source, at, at, whole, {}))
+                else:
+                    blocks.append(Block(source, *spans, kept))
         return blocks
 
     def _truth(self, name: str, part: Truth) -> list[Block]:
