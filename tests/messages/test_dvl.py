@@ -527,9 +527,9 @@ def test_of_one_that_is_off_only_that_is_recorded(tmp_path: Path, suffix: str) -
     ns.record(off, path, 1.0, seed=5, epoch=EPOCH)
     with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
         states = [one for one in reader.connections if one.topic == "/dvl/dvl/state"]
-        told = [reader.deserialize(raw, states[0].msgtype).data for *_, raw in reader.messages(states)]
+        heard: list[Any] = [reader.deserialize(raw, states[0].msgtype) for *_, raw in reader.messages(states)]
         said = {one.topic: one.msgcount for one in reader.connections if one.topic.startswith("/dvl")}
-    assert told == [False] * len(ns.simulate(off, 1.0)["robot::arm::dvl"].time)
+    assert [one.data for one in heard] == [False] * len(ns.simulate(off, 1.0)["robot::arm::dvl"].time)
     assert {topic for topic, count in said.items() if count} == {"/dvl/dvl/state"}
 
 
