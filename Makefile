@@ -23,6 +23,9 @@ ASKED := pyproject.toml constraints.txt Makefile
 # Pip's many lines cut down to the ones that show that it moves.
 PROGRESS := { grep --line-buffered -E '^ *(Downloading|Installing collected|Successfully installed)|^(ERROR|error)' || true; } | cut -c 1-100
 
+# Where the environment forbids bytecode, each process would rewrite the assertions of all tests anew, ten seconds long.
+export PYTHONDONTWRITEBYTECODE :=
+
 # A compiled kernel is cached by its own file, not by the files of what it calls: one cache for each state of src.
 CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba-$$($(BIN)/python tools/source_hash.py src)"
 
@@ -65,20 +68,25 @@ demo: $(STAMPS)/run
 	@echo '==> navsense info $(OUT)/quadrotor.mcap'
 	@$(BIN)/navsense info $(OUT)/quadrotor.mcap
 
-HELD_ONCE = sdf sinks calibration/test_cli.py calibration/test_picture.py test_cli.py test_examples.py test_house_style.py \
-    test_packaging.py test_picture.py test_requirements.py
+# Each worker goes through files that stand together, so that few kernels are compiled by two of them at once.
+PYTEST = pytest -n $(JOBS) --dist worksteal
+
+HELD_ONCE = devices messages sdf sinks test_bench.py test_cli.py test_declared.py test_examples.py test_house_style.py \
+    test_packaging.py test_picture.py test_requirements.py \
+    $(addprefix calibration/test_,cli.py ellipsoid_trust.py picture.py result.py units.py verdict.py)
 
 test: test-compiled test-interpreted
 
 test-compiled: $(STAMPS)/test
 	@echo '==> pytest, compiled'
-	@$(CACHE) $(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	@$(CACHE) $(BIN)/python -m $(PYTEST) $(ARGS)
 
-# The same tests without the compiler: what is compiled and what the interpreter runs are held to be equal. Readers of files,
-# writers of recordings, pictures, examples and the command line call kernels that others hold, and are left out.
+# The same tests without the compiler: what is compiled and what the interpreter runs are held to be equal. Readers of
+# files, writers of messages and recordings, verdicts, pictures, examples and the command line call kernels that others
+# hold, and are left out.
 test-interpreted: $(STAMPS)/test test-compiled
 	@echo '==> pytest, interpreted'
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) -m 'not compiled' \
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m $(PYTEST) -m 'not compiled' \
 	    $(foreach held,$(HELD_ONCE),--ignore=tests/$(held)) $(ARGS) \
 	    || { code=$$?; [ $$code -eq 5 ] && [ -n '$(strip $(ARGS))' ] || exit $$code; }  # 5: ARGS picked none of these
 

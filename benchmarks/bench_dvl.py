@@ -4,8 +4,10 @@
 
 Four beams at 30 degrees over 2048 x 2048 heights, 200 m x 200 m with 10 m of relief, from some 30 m above it, along a
 path that turns and leans; nine rays a beam, or the seven of a pattern. Water has profiles of temperature and salinity,
-and a current in twelve layers. Each figure is the processor's time of the best of a few runs. The goal is 50,000
-pings/s with all effects, and 100 us for one ping.
+and a current in twelve layers. Then the sensor itself with all effects, over these heights and over a plane, beside
+what tracing its rays alone takes in the same run; and its pings one by one in a live run, of a motion that is known and
+so measured ahead, and of one that the caller drives. Each figure is the processor's time of the best of a few runs. The
+goal is 50,000 pings/s with all effects, and 100 us for one ping.
 """
 
 from __future__ import annotations
@@ -17,22 +19,31 @@ from dataclasses import replace
 
 import numpy as np
 
+import navsense as ns
 from navsense.environment.base import Environment
 from navsense.environment.current import Stratified
+from navsense.environment.terrain.base import Shape
 from navsense.environment.terrain.heightmap import Heightmap
+from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
+from navsense.motion.base import Motion
 from navsense.motion.trajectory import waypoints
+from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
-from navsense.sensors import Fan
+from navsense.sensors import Dvl, EchoStrength, Fan, LongTerm, Sound, Track
 from navsense.sensors._janus.beams import Beams, Weighting, janus
 from navsense.sensors._janus.echoes import echoes, sound_speed, validity
 from navsense.sensors._janus.layer import Layer, shallowest, water
+from navsense.sensors.dvl import Mode
+from navsense.streams import Draws
+from navsense.ticks import Ticks
 from navsense.typing import AnyArray
+from navsense.world import Link, Model, MountedSensor, World
 
 GOAL, AT_ONCE = 50_000.0, 100.0
-COUNT, REACH, SPAN = 4096, 100.0, 200.0
-TIME = 50.0 + np.arange(COUNT) / 8.0
+COUNT, REACH, SPAN, RATE = 4096, 100.0, 200.0, 8.0
+TIME = 50.0 + np.arange(COUNT) / RATE
 LAYER = Layer(3.0, 15.0, 2.0)
 
 Work = Callable[[AnyArray], object]
@@ -62,9 +73,9 @@ def sea_bed(count: int = 2048) -> AnyArray:
     return np.ascontiguousarray((heights - low) * (10.0 / (high - low)) - 60.0)
 
 
-def surroundings() -> Environment:
-    """Return the sea bed, and the water above it."""
-    bed = Body("bed", Heightmap(sea_bed(), (SPAN / 2047.0, SPAN / 2047.0)))
+def surroundings(shape: Shape, pose: Pose = Pose()) -> Environment:
+    """Return a bottom of this shape, and the water above it."""
+    bed = Body("bed", shape, pose)
     sea = Water(depths=(0.0, 20.0, 60.0), temperatures=(290.0, 286.0, 283.0), salinities=(34.0, 34.5, 35.0))
     layers = Stratified(tuple(5.0 * k for k in range(12)), tuple((0.3 - 0.02 * k, 0.1, 0.0) for k in range(12)))
     return Environment(scene=Scene((bed,)), water=sea, current=layers)
@@ -79,12 +90,92 @@ def nine(weighting: Weighting) -> Beams:
     return replace(beams, beams=tuple(replace(beam, shape=fan) for beam in beams.beams))
 
 
-def works() -> Iterator[tuple[str, Work]]:
-    """Yield what is asked of the instants (n,) s of pings, by name."""
+def way() -> Motion:
+    """Return a round above the sea bed that turns and leans."""
     places = [(40.0, 60.0), (160.0, 70.0), (150.0, 140.0), (50.0, 130.0), (40.0, 60.0)]
     poses = [Pose((x, y, -22.0 - k), from_rpy(0.05, -0.03 * k, 1.4 * k)) for k, (x, y) in enumerate(places[:-1])]
-    motion = waypoints((0.0, 160.0, 320.0, 480.0, 640.0), [*poses, replace(poses[0])])
-    around, near, mean = surroundings(), nine(Weighting.NEAREST), nine(Weighting.PATTERN)
+    return waypoints((0.0, 160.0, 320.0, 480.0, 640.0), [*poses, replace(poses[0])])
+
+
+def everything() -> Dvl:
+    """Return a sheet of four beams of nine rays each, with every effect."""
+    track = Track(Noise(0.01, precision=1e-4), 0.001, 8.0, 0.0, 0.001, 0.001)
+    return Dvl(
+        beams=nine(Weighting.NEAREST),
+        bottom=track,
+        water=replace(track, stated_stddev=0.02),
+        range=Noise(0.05, precision=0.01),
+        water_mode=Mode.ALWAYS,
+        layer=LAYER,
+        strength=EchoStrength(120.0, 0.1),
+        sound=Sound(1500.0),
+        misalignment_stddev=0.005,
+        error_velocity_limit=0.5,
+        dropout_probability=0.01,
+        reacquisition_time=0.5,
+        processing_time=0.01,
+        long_term=LongTerm(0.02, 0.002),
+    )
+
+
+def sensor(around: Environment) -> Work:
+    """Return the whole sensor: what it would hear, and what it says."""
+    spec, motion = everything(), way()
+    draws = Draws(spec.processes(), 1, (0, "bench"))
+    start = spec.init(draws.initial)
+
+    def work(t: AnyArray) -> object:
+        ticks = Ticks(np.rint(t * RATE).astype(np.int64), RATE)
+        ideal = spec.ideal(motion, around, ticks)
+        return spec.measure(start, ticks, ideal, draws.take(len(ticks)))
+
+    return work
+
+
+def rays(around: Environment) -> Work:
+    """Return the tracing of the sensor's rays, laid out before: what it cannot be faster than."""
+    (body,), beams, motion, kept = around.scene.bodies, nine(Weighting.NEAREST), way(), {}
+
+    def work(t: AnyArray) -> object:
+        if t.size not in kept:
+            truth, own = motion.at(t), beams.rays.reshape(-1, 3)
+            w, v = truth.rotation_wb[:, None, :1], truth.rotation_wb[:, None, 1:]
+            turned = own + 2.0 * np.cross(v, np.cross(v, own) + w * own)
+            origin = np.repeat(truth.position_w - np.array(body.pose.position), len(own), axis=0)
+            kept[t.size] = origin, np.ascontiguousarray(turned.reshape(-1, 3)), np.full(origin.shape[0], REACH)
+        arrays = kept[t.size]
+        distance, normal = np.empty(arrays[0].shape[0]), np.empty(arrays[0].shape)
+        body.shape.trace(*arrays, distance, normal)
+        return distance
+
+    return work
+
+
+def live(*, is_driven: bool) -> float:
+    """Return the least processor time (s) of one step of a live run that has a ping, of parts of eight seconds."""
+    motion, name = way(), "auv::base"
+    model = Model("auv", (Link(name),), name, motion=None if is_driven else motion)
+    mounted = MountedSensor(f"{name}::dvl", everything(), "auv", name, RATE, topic="/dvl")
+    around = surroundings(Heightmap(sea_bed(), (SPAN / 2047.0, SPAN / 2047.0)))
+    world = World("bench", (model,), (mounted,), environment=around, max_step_size=1.0 / RATE)
+    block = motion.at(np.arange(1100) / RATE)
+    rows = zip(*(array.tolist() for array in block.arrays[:3]), strict=True)
+    states = [{"auv": ns.State(Pose(tuple(p), tuple(q)), tuple(v))} for p, q, v in rows]
+    sim = ns.live(world, seed=1, driven=states[0] if is_driven else None)
+    took = []
+    for first in range(0, len(states) - 63, 64):
+        start = time.process_time()
+        for state in states[first : first + 64]:
+            sim.step(state if is_driven else None)
+        took.append((time.process_time() - start) / 64.0)
+    return min(took)
+
+
+def works() -> Iterator[tuple[str, Work]]:
+    """Yield what is asked of the instants (n,) s of pings, by name."""
+    heights, flat = Heightmap(sea_bed(), (SPAN / 2047.0, SPAN / 2047.0)), Pose((0.0, 0.0, -55.0))
+    motion, around, level = way(), surroundings(heights), surroundings(Plane(), flat)
+    near, mean = nine(Weighting.NEAREST), nine(Weighting.PATTERN)
 
     def whole(beams: Beams) -> Work:
         def work(t: AnyArray) -> object:
@@ -109,14 +200,19 @@ def works() -> Iterator[tuple[str, Work]]:
     )
     yield "all of these, nearest", whole(near)
     yield "all of these, pattern", whole(mean)
+    for place, bottom in (("2048 x 2048 heights", around), ("a plane", level)):
+        yield f"the sensor over {place}", sensor(bottom)
+        yield f"its 36 rays alone over {place}", rays(bottom)
 
 
 def main() -> None:
     """Print the table."""
-    print(f"{'':34s}{'us a ping':>12s}{'pings/s':>12s}{'us, alone':>12s}")
+    print(f"{'':44s}{'us a ping':>12s}{'pings/s':>12s}{'us, alone':>12s}")
     for name, work in works():
         block, alone = spent(work, TIME, 3) / COUNT, spent(work, TIME[:1], 500)
-        print(f"{name:34s}{block * 1e6:12.2f}{1.0 / block:12.0f}{alone * 1e6:12.1f}")
+        print(f"{name:44s}{block * 1e6:12.2f}{1.0 / block:12.0f}{alone * 1e6:12.1f}")
+    for name, is_driven in (("a live ping, foreseen", False), ("a live ping, driven", True)):
+        print(f"{name:44s}{'':12s}{'':12s}{live(is_driven=is_driven) * 1e6:12.1f}")
     print(f"the goals are {GOAL:g} pings/s and {AT_ONCE:g} us for one ping, with all effects of the sensor")
 
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -28,7 +29,9 @@ in_repository = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks/ 
 
 
 @pytest.mark.requirement("NOI-7")
-def test_the_table_has_every_noise_and_every_sensor_beside_its_draws() -> None:
+def test_the_table_has_every_noise_and_every_sensor_beside_its_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "best_time", partial(bench.best_time, seconds=0.03))
+    monkeypatch.setattr(bench, "LENGTH", 100_000)
     rows = {row.name: row for row in bench.table()}
     for name in bench.NOISES:
         row = rows[f"noise: {name}"]

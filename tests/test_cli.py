@@ -7,10 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from navsense import cli
+
+Typed = Callable[..., subprocess.CompletedProcess[str]]
 
 ROOT = Path(__file__).resolve().parent.parent
 QUADROTOR = ROOT / "examples" / "quadrotor.sdf"
@@ -22,18 +27,38 @@ def navsense(*arguments: object, cwd: Path | None = None) -> subprocess.Complete
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False, timeout=110)
 
 
-def test_run_info_and_describe(tmp_path: Path) -> None:
+@pytest.fixture
+def inside(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
+    """Return what runs the command in this process, without another second for its start."""
+
+    def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        command = ["navsense", *map(str, arguments)]
+        monkeypatch.setattr(sys, "argv", command)
+        if cwd is not None:
+            monkeypatch.chdir(cwd)
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(command, code, said.out, said.err)
+
+    return run
+
+
+def test_run_info_and_describe(inside: Typed, tmp_path: Path) -> None:
     out = tmp_path / "quadrotor.mcap"
     ran = navsense("run", QUADROTOR, "--duration", 2, "--seed", 3, "-o", out, "-o", tmp_path / "quadrotor.npz")
     assert ran.returncode == 0, ran.stderr
     assert "quadrotor::base_link::imu" in ran.stdout
     assert "2000" in ran.stdout
     assert "2.0 of 2.0 s" in ran.stderr
-    looked = navsense("info", out)
+    looked = inside("info", out)
     assert looked.returncode == 0
     assert "sensor_msgs/msg/Imu" in looked.stdout
     kalibr = tmp_path / "imu.yaml"
-    described = navsense("describe", QUADROTOR, "--kalibr", kalibr)
+    described = inside("describe", QUADROTOR, "--kalibr", kalibr)
     assert described.returncode == 0
     assert "moved by its navsense:motion" in described.stdout
     assert "gyroscope_noise_density" in kalibr.read_text()
@@ -41,25 +66,25 @@ def test_run_info_and_describe(tmp_path: Path) -> None:
         assert arrays["quadrotor::base_link::imu/angular_velocity"].shape == (2000, 3)
 
 
-def test_recover(tmp_path: Path) -> None:
+def test_recover(inside: Typed, tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole.mcap", tmp_path / "cut.mcap"
-    assert navsense("run", QUADROTOR, "--duration", 20, "-o", whole).returncode == 0
+    assert inside("run", QUADROTOR, "--duration", 20, "-o", whole).returncode == 0
     data = whole.read_bytes()
     cut.write_bytes(data[: len(data) * 2 // 3])
-    refused = navsense("info", cut)
+    refused = inside("info", cut)
     assert refused.returncode == 2
     assert "navsense recover" in refused.stderr
     saved = navsense("recover", cut)
     assert saved.returncode == 0, saved.stderr
-    assert navsense("info", tmp_path / "cut-recovered.mcap").returncode == 0
+    assert inside("info", tmp_path / "cut-recovered.mcap").returncode == 0
 
 
-def test_check_says_one_line_a_problem(tmp_path: Path) -> None:
-    assert navsense("check", QUADROTOR).returncode == 0
+def test_check_says_one_line_a_problem(inside: Typed, tmp_path: Path) -> None:
+    assert inside("check", QUADROTOR).returncode == 0
     bad = tmp_path / "bad.sdf"
     text = QUADROTOR.read_text().replace("<stddev>", "<stddev>-")
     bad.write_text(text)
-    checked = navsense("check", bad)
+    checked = inside("check", bad)
     assert checked.returncode == 2
     lines = checked.stdout.strip().splitlines()
     assert len(lines) == text.count("<stddev>-")
@@ -75,31 +100,42 @@ LIMITS = "<min>0.1</min><max>50</max>"
 
 
 @pytest.mark.requirement("DVU-2")
-def test_check_reads_the_surfaces_that_rays_may_meet(tmp_path: Path) -> None:
+def test_check_reads_the_surfaces_that_rays_may_meet(inside: Typed, tmp_path: Path) -> None:
     """One that is broken is a problem, with both places; no ray meets it in a world of an IMU alone."""
     (tmp_path / "bed.txt").write_text("1 2\n3 x\n")
     world = tmp_path / "w.sdf"
     world.write_text(BED.format("bed.txt", "range", 5, LIMITS))
-    checked = navsense("check", world)
+    checked = inside("check", world)
     assert checked.returncode == 2
     (line,) = checked.stdout.splitlines()
     assert line.startswith(f"{world}:2 surface bed::l::c: ")
     assert "bed.txt:2" in line
     assert "sound" not in checked.stdout
     world.write_text(BED.format("bed.txt", "imu", 5, ""))
-    assert navsense("check", world).returncode == 0
+    assert inside("check", world).returncode == 0
 
 
 @pytest.mark.requirement("DVU-2")
-def test_run_says_so_where_not_one_reading_is_valid(tmp_path: Path) -> None:
+def test_run_says_so_where_not_one_reading_is_valid(inside: Typed, tmp_path: Path) -> None:
     """A vehicle under the sea bed, whose beam down meets nothing; above it nothing is said."""
     (tmp_path / "bed.txt").write_text("1 2\n2 2\n")
     world = tmp_path / "w.sdf"
     for height, told in ((-5, True), (5, False)):
         world.write_text(BED.format("bed.txt", "range", height, LIMITS))
-        ran = navsense("run", world, "--duration", 1)
+        ran = inside("run", world, "--duration", 1)
         assert ran.returncode == 0, ran.stderr
         assert ("warning: m::l::s: not one of its 10 samples is a valid reading" in ran.stderr) is told
+
+
+def test_describe_says_what_a_fidelity_would_run(inside: Typed) -> None:
+    as_written, classic = (inside("describe", QUADROTOR, *more) for more in ((), ("--fidelity", "classic")))
+    assert classic.returncode == 0, classic.stderr
+    assert "(classic)" not in as_written.stdout
+    assert "angular_velocity (rad/s): stddev 0.0107318, bias_stddev 0.00872665" in as_written.stdout
+    told, rest = classic.stdout.partition("warnings\n")[::2]
+    shown = told.replace(", (classic)", "").replace("(classic)", "none")
+    assert shown == as_written.stdout.partition("not supported\n")[0]
+    assert "<navsense:reference>: initial: does not act under classic" in rest
 
 
 @pytest.mark.parametrize(
@@ -114,6 +150,7 @@ def test_run_says_so_where_not_one_reading_is_valid(tmp_path: Path) -> None:
         (["run", QUADROTOR, "--duration", "1", "--motion", "none.csv"], "none.csv"),
         (["run", QUADROTOR, "--duration", "1", "--motion", "boat=none.csv"], "none.csv"),
         (["run", QUADROTOR, "--duration", "1", "--fidelity", "real"], "fidelity: real"),
+        (["describe", QUADROTOR, "--fidelity", "real"], "fidelity: real"),
         (["run", QUADROTOR, "--duration", "1", "--epoch", "-4"], "epoch: -4"),
         (["run", QUADROTOR, "--duration", "x"], "not a valid float"),
         (["info", QUADROTOR], ".sdf"),
@@ -121,10 +158,18 @@ def test_run_says_so_where_not_one_reading_is_valid(tmp_path: Path) -> None:
         (["nonsense"], "No such command"),
     ],
 )
-def test_mistakes_end_in_one_line_and_exit_code_2(arguments: list[object], message: str, tmp_path: Path) -> None:
-    ended = navsense(*arguments, cwd=tmp_path)
+def test_mistakes_end_in_one_line_and_exit_code_2(
+    inside: Typed, arguments: list[object], message: str, tmp_path: Path
+) -> None:
+    ended = inside(*arguments, cwd=tmp_path)
     assert ended.returncode == 2, ended.stderr
     assert message in ended.stderr + ended.stdout
+
+
+def test_a_mistake_ends_the_process_without_a_traceback(tmp_path: Path) -> None:
+    ended = navsense("run", "missing.sdf", cwd=tmp_path)
+    assert ended.returncode == 2, ended.stderr
+    assert "missing.sdf" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
@@ -139,7 +184,7 @@ def test_a_full_disk_is_an_error_and_what_was_written_stays(tmp_path: Path) -> N
     assert "Traceback" not in ended.stderr
 
 
-def test_names_are_printed_as_they_are(tmp_path: Path) -> None:
+def test_names_are_printed_as_they_are(inside: Typed, tmp_path: Path) -> None:
     world = tmp_path / "odd.sdf"
     sensor = '<sensor name="x[bold]y[/]" type="magnetometer"><update_rate>10</update_rate></sensor>'
     other = '<sensor name="touch" type="contact"/>'
@@ -147,7 +192,7 @@ def test_names_are_printed_as_they_are(tmp_path: Path) -> None:
         f'<sdf version="1.9"><world name="w"><model name="m"><link name="l">{sensor}{other}</link></model>'
         "</world></sdf>"
     )
-    ran = navsense("run", world, "--duration", 1)
+    ran = inside("run", world, "--duration", 1)
     assert ran.returncode == 0, ran.stderr
     assert "m::l::x[bold]y[/]" in ran.stdout
     assert "contact" in ran.stderr, "what is not simulated is said"
@@ -164,7 +209,7 @@ def test_a_full_standard_output_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_run_leaves_whole_recordings(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_stopped_run_leaves_whole_recordings(inside: Typed, number: signal.Signals, tmp_path: Path) -> None:
     outputs = [tmp_path / "stopped.mcap", tmp_path / "stopped.npz"]
     command = [sys.executable, "-m", "navsense", "run", str(QUADROTOR), "--duration", "100000"]
     command += [part for output in outputs for part in ("-o", str(output))]
@@ -178,7 +223,7 @@ def test_a_stopped_run_leaves_whole_recordings(number: signal.Signals, tmp_path:
     assert running.returncode == 130, said
     assert "what was recorded until then is kept" in said
     for output in outputs:
-        assert navsense("info", output).returncode == 0
+        assert inside("info", output).returncode == 0
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -157,6 +157,7 @@ def test_a_drift_faster_than_its_nodes_is_refused() -> None:
         Clock("c", Noise(dynamic_bias_stddev=1e-6, dynamic_bias_correlation_time=0.01))
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("CLK-10")
 @pytest.mark.parametrize("place", [0.0, 0.0005])
 def test_the_drift_has_its_variance_at_nodes_and_between(place: float) -> None:

@@ -41,14 +41,15 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("motion",),
     ("sensors",),
     ("world",),
-    ("fidelity", "messages", "station"),
+    ("faults", "fidelity", "messages", "station"),
+    ("devices",),
     ("sinks",),
     ("sdf",),
     ("session",),
     ("store",),
     ("simulation",),
     ("stepping",),
-    ("analysis", "calibration", "describe", "factors", "picture", "testing"),
+    ("analysis", "calibration", "describe", "factors", "picture", "report", "testing"),
     ("",),  # the package itself: the public doors
     ("__main__", "cli"),
 )

@@ -10,14 +10,24 @@ import numpy as np
 import pytest
 
 from navsense.analysis.bench import NOISES
+from navsense.compiled import INTERPRETED
 from navsense.noise.channel import Noise
 from navsense.sensors import SENSORS, Imu, Magnetometer
 from navsense.sensors.base import Measured, Sensor
-from navsense.testing import SENSOR_LAWS, LawBrokenError, check_noise, check_sensor, variants
+from navsense.testing import (
+    SENSOR_LAWS,
+    LawBrokenError,
+    check_noise,
+    check_noise_cut,
+    check_noise_ideal,
+    check_noise_parameters,
+    check_sensor,
+    variants,
+)
 from navsense.ticks import Ticks
 
-SLOW = ("check_independence", "check_parameters")
-"""Laws of streams and of fields, many runs each: they say nothing of how the arithmetic is run."""
+SLOW = ("check_batch", "check_equivariance", "check_independence", "check_parameters")
+"""Laws of runs, turns, streams and fields, many runs each: they say nothing of how the arithmetic is run."""
 
 LAWS = [
     pytest.param(law, id=law.__name__, marks=[pytest.mark.compiled] * (law.__name__ in SLOW)) for law in SENSOR_LAWS
@@ -38,11 +48,16 @@ def test_an_imu_without_orientation_keeps_the_laws_too() -> None:
         law(replace(Imu.witness(), reference=None))
 
 
+NOISE_LAWS = (check_noise_cut, check_noise_ideal, check_noise_parameters) if INTERPRETED else (check_noise,)
+"""The declared deviation over thousands of serial numbers says nothing of how the arithmetic is run."""
+
+
 @pytest.mark.requirement("NOI-3")
 @pytest.mark.parametrize("classic", [False, True])
 @pytest.mark.parametrize("name", NOISES)
 def test_every_noise_keeps_its_laws(name: str, classic: bool) -> None:
-    check_noise(replace(NOISES[name], classic=classic))
+    for law in NOISE_LAWS:
+        law(replace(NOISES[name], classic=classic))
 
 
 @pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.__name__)
@@ -86,7 +101,10 @@ class Broken(Magnetometer):
         return {**found, "field": field}
 
 
-@pytest.mark.parametrize("fault", ["cut", "ideal", "equivariance", "batch", "independence"])
+@pytest.mark.parametrize(
+    "fault",
+    ["cut", "ideal", "equivariance", *(pytest.param(f, marks=pytest.mark.compiled) for f in ("batch", "independence"))],
+)
 def test_a_broken_law_is_found(fault: str) -> None:
     broken = replace(Broken.witness(), fault=fault)
     law = {law.__name__: law for law in SENSOR_LAWS}[f"check_{fault}"]
@@ -95,6 +113,7 @@ def test_a_broken_law_is_found(fault: str) -> None:
         law(broken)
 
 
+@pytest.mark.compiled
 def test_a_dead_parameter_is_found() -> None:
     @dataclass(frozen=True)
     class Dead(Magnetometer):
@@ -109,6 +128,7 @@ def test_a_dead_parameter_is_found() -> None:
         check_sensor(Dead)
 
 
+@pytest.mark.compiled
 def test_a_wrong_deviation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     from navsense.noise import channels
 

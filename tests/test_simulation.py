@@ -121,6 +121,7 @@ def test_a_run_above_half_of_the_memory_is_refused_with_a_way_out(monkeypatch: p
         simulate(world(), 100.0)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("latency", [None, Latency(fixed=0.1)])
 def test_the_estimate_of_memory_is_what_a_run_takes(latency: Latency | None) -> None:
     late = replace(world(), sensors=tuple(replace(sensor, latency=latency) for sensor in world().sensors))
@@ -256,6 +257,7 @@ def test_fidelity_for_a_run_wins_over_the_sensors_own() -> None:
     assert signs == {"physical": {1.0}, "classic": {-1.0, 1.0}}
 
 
+@pytest.mark.compiled
 def test_an_interrupt_keeps_what_was_recorded(tmp_path: Path) -> None:
     def stop(done: float, total: float) -> None:
         if done > total / 2.0:

@@ -390,3 +390,28 @@ def test_two_clocks_stamp_it_and_rosbags_reads_it(recording: Path, run: ns.Run) 
     # On one clock: the altimeter's log time is its arrival, 60 ms after the sample.
     assert np.mean(off[ALTIMETER]) + 0.06 == pytest.approx(np.mean(computer), abs=1e-4)
     assert 1e-5 < abs(float(np.mean(computer))) < LEAST_LIKELY * 5e-3
+
+
+@pytest.mark.requirement("GAP-8")
+def test_the_profiler_sees_the_current_under_the_vehicle(run: ns.Run) -> None:
+    """Over the ground, down to where side lobes spoil it; its noise is that of four pings for either."""
+    profile, flow = run["auv::adcp_link::adcp"], ns.load(SURVEY).environment.current
+    assert flow is not None
+    rows = np.nonzero(profile.emitted)[0]
+    assert rows.size == 1559
+    about, distance = profile["time_of_validity"][rows], profile["cell_distance"][rows]
+    way = run.truth["auv::base_link"]
+    place = np.array([np.interp(about, way.time, way.position[:, i]) for i in range(3)]).T
+    there = np.repeat(place, distance.shape[1], axis=0)
+    there[:, 2] -= 0.13 + distance.reshape(-1)
+    water = flow.at(there, np.repeat(about, distance.shape[1])).reshape(*distance.shape, 3)
+    true, told = profile.truth["velocity"][rows], profile["velocity"][rows]
+    known = np.isfinite(true[:, :, 0])
+    deep = known.sum(axis=1)
+    assert 7 <= np.median(deep) <= 10
+    assert np.abs(true - water)[known].max() < 0.02
+    single, over = 0.015 / math.sqrt(4.0), 0.005 / math.sqrt(4.0)
+    across = math.sqrt(2.0) * np.hypot(single, over)
+    # A tenth beside chance: what lasts, and the wrong speed of sound, turn with the legs.
+    noise = np.nanstd((told - true)[:, 1:7, :2], axis=0)
+    assert noise == pytest.approx(across, rel=LEAST_LIKELY / math.sqrt(2.0 * rows.size) + 0.1)

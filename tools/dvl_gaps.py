@@ -252,7 +252,8 @@ def growth() -> Part:
         sheet = Dvl(beams=janus(math.radians(angle), CROSSES), bottom=LEVEL, propagation=False)
         reading = still(sheet)
         x, z = (1e3 * spread(reading["velocity"][:, axis]) for axis in (0, 2))
-        rows.append([f"beam angle {angle:g}°", "5.00", f"velocity: {x:.2f} across, {z:.2f} along the axis"])
+        beam = told(1e3 * spread(reading["beam_velocity"]), 2)
+        rows.append([f"beam angle {angle:g}°", beam, f"velocity: {x:.2f} across, {z:.2f} along the axis"])
     return Part(table(["with", "deviation of a beam, mm/s", "and"], rows))
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from navsense import calibration, factors, sensors, testing
     from navsense.errors import NavsenseError
+    from navsense.faults import with_faults
     from navsense.motion.driven import State
     from navsense.noise.channel import Noise
     from navsense.pose import Pose
@@ -36,6 +37,7 @@ _HOME = {
     "load": "navsense.sdf",
     "record": "navsense.simulation",
     "simulate": "navsense.simulation",
+    "with_faults": "navsense.faults",
 }
 
 _MODULES = ("calibration", "factors", "sensors", "testing")
@@ -55,6 +57,7 @@ __all__ = [
     "sensors",
     "simulate",
     "testing",
+    "with_faults",
 ]
 
 

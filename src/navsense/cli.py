@@ -1,4 +1,4 @@
-"""The command line: run, check, describe, info, recover, calibrate, bench. Errors go to standard error, exit code 2."""
+"""The command line: run, check, describe, info, recover, report, calibrate, bench. Errors end in exit code 2."""
 
 from __future__ import annotations
 
@@ -150,12 +150,23 @@ def reads_world(command: Command) -> Command:
     return command
 
 
-def loaded(world_file: str, path: tuple[str, ...], xacro: tuple[str, ...], *, without_missing: bool) -> World:
+def loaded(
+    world_file: str,
+    path: tuple[str, ...],
+    xacro: tuple[str, ...],
+    *,
+    without_missing: bool,
+    fidelity: str | None = None,
+) -> World:
     """Return WORLD, read as the options say."""
     from navsense.sdf import load
 
     missing = "listed" if without_missing else "refused"
-    return load(world_file, path=path, xacro=xacro_arguments(xacro), missing=missing)
+    return load(world_file, fidelity=fidelity, path=path, xacro=xacro_arguments(xacro), missing=missing)
+
+
+with_fidelity = click.option("--fidelity", help="physical or classic, for every sensor; without it, as the file says.")
+"""Option of what runs WORLD, or says how it would run."""
 
 
 def xacro_arguments(given: tuple[str, ...]) -> dict[str, str]:
@@ -179,12 +190,17 @@ def xacro_arguments(given: tuple[str, ...]) -> dict[str, str]:
 @click.option(
     "--run", "number", type=int, default=0, show_default=True, help="Number of the run: another serial number."
 )
-@click.option("--motion", multiple=True, metavar="FILE|MODEL=FILE", help="Motion log (CSV or TUM) of a model.")
-@click.option("--fidelity", help="physical or classic, for every sensor; without it, as the file says.")
+@click.option("--motion", multiple=True, metavar="FILE|MODEL=FILE", help="Motion log or recording, of a model.")
+@click.option("--faults", metavar="FILE", help="Faults on purpose (TOML) besides those of WORLD.")
+@with_fidelity
 @click.option("--epoch", type=int, default=0, show_default=True, help="Integer seconds added to every stamp.")
 @click.option("--truth-rate", type=float, default=100.0, show_default=True, help="Rate (Hz) of the truth of links.")
 @click.option(
-    "-o", "--output", multiple=True, metavar="OUT", help="Recording: .mcap, .bag, .db3, .npz, .parquet. Repeatable."
+    "-o",
+    "--output",
+    multiple=True,
+    metavar="OUT",
+    help="Recording: .mcap, .gz.mcap, .bag, .db3, .npz, .parquet, .csv, .euroc, .pd0, ... Repeatable.",
 )
 def run(
     world_file: str,
@@ -195,6 +211,7 @@ def run(
     seed: int,
     number: int,
     motion: tuple[str, ...],
+    faults: str | None,
     fidelity: str | None,
     epoch: int,
     truth_rate: float,
@@ -204,11 +221,18 @@ def run(
     from navsense.describe import log_words
     from navsense.simulation import record, resolve
 
-    world = loaded(world_file, path, xacro, without_missing=without_missing)
+    world = loaded(world_file, path, xacro, without_missing=without_missing, fidelity=fidelity)
+    if faults is not None:
+        from navsense.faults import with_faults
+
+        world = with_faults(world, faults)
     warn(world, err=True)
     moved = resolve(world, motion_argument(motion))
     for model, given in moved.items():
         click.echo(f"{model}: moved by the motion given{log_words(given)}", err=True)
+    for target in output:
+        if "+tcp:" in target:
+            click.echo(f"{target}: sends to whoever connects", err=True)
     with ExitStack() as stack:
         advance = stack.enter_context(interruptible(progress_bar(stack)))
         summary = record(
@@ -233,7 +257,8 @@ def run(
         if taken and not summary.valid[name]:
             click.echo(f"warning: {name}: not one of its {taken} samples is a valid reading", err=True)
     for written in summary.paths:
-        click.echo(f"wrote {written}: {summary.duration:g} s simulated, {written.stat().st_size / 1e6:.1f} MB")
+        size = f", {written.stat().st_size / 1e6:.1f} MB" if written.is_file() else ""
+        click.echo(f"wrote {written}: {summary.duration:g} s simulated{size}")
     if not summary.paths:
         click.echo(f"{summary.duration:g} s simulated; nothing was written: name a recording with -o OUT")
 
@@ -268,7 +293,8 @@ def check(world_file: str, path: tuple[str, ...], xacro: tuple[str, ...], withou
 @click.option("--kalibr", metavar="FILE", help="Write the IMU's noise as YAML for a filter.")
 @click.option("--sensor", "name", help="Which IMU --kalibr means, where there are several.")
 @click.option("--picture", metavar="FILE", help="Draw ground, tracks and current (.png, .svg, .pdf).")
-@click.option("--motion", multiple=True, metavar="FILE|MODEL=FILE", help="Motion log (CSV or TUM) of a model.")
+@click.option("--motion", multiple=True, metavar="FILE|MODEL=FILE", help="Motion log or recording, of a model.")
+@with_fidelity
 @click.option("--duration", type=float, help="Seconds of --picture; without it, as long as each motion lasts.")
 def describe(
     world_file: str,
@@ -279,6 +305,7 @@ def describe(
     name: str | None,
     picture: str | None,
     motion: tuple[str, ...],
+    fidelity: str | None,
     duration: float | None,
 ) -> None:
     """Say what WORLD holds: sensors, rates, clocks, topics, noise, and what is not supported and why."""
@@ -293,7 +320,7 @@ def describe(
         check_picture(picture)
     elif duration is not None:
         raise SimulationError("--duration", duration, allowed="is of a picture: name one with --picture")
-    world: World = loaded(world_file, path, xacro, without_missing=without_missing)
+    world: World = loaded(world_file, path, xacro, without_missing=without_missing, fidelity=fidelity)
     for line in lines_of(world):
         click.echo(line)
     moved = resolve(world, motion_argument(motion))
@@ -331,6 +358,39 @@ def recover(file: str, output: str | None) -> None:
     target = output or recovered_name(file)
     summary = save(file, target)
     click.echo(f"wrote {target}: {summary.messages} messages in {summary.chunks} chunks; {summary.lost}")
+
+
+@cli.command()
+@click.argument("file")
+@click.argument("output")
+@click.option("--run", "number", type=int, help="Which run of a recording of several.")
+def convert(file: str, output: str, number: int | None) -> None:
+    """Write the recording FILE to OUTPUT, in the format of its suffix.
+
+    .mcap, .bag (ROS 1), .db3 (a folder, ROS 2), .npz, .parquet, .csv (a folder of tables), .euroc (a folder); a name
+    without a suffix is the folder of a bag of ROS 2 with MCAP in it. Prints what has no place there.
+    """
+    from navsense.sinks.convert import convert as carry
+
+    made = carry(file, output, run=number)
+    click.echo(f"wrote {made.path}: {made.count} {made.noun}")
+    for line in made.lost:
+        click.echo(f"not carried: {line}")
+
+
+@cli.command()
+@click.argument("file")
+@click.option("-o", "--output", metavar="OUT.html", default="report.html", show_default=True, help="The page.")
+@click.option("--world", metavar="WORLD", help="What FILE was recorded from: its ground and clocks are shown too.")
+def report(file: str, output: str, world: str | None) -> None:
+    """Show the recording FILE on one page: warnings, tracks, clocks, each sensor against truth and declared noise.
+
+    Without --world a world file of the recorded name beside FILE is taken, if there is one.
+    """
+    from navsense.report import write
+
+    written = write(file, output, world=world)
+    click.echo(f"wrote {written}: {written.stat().st_size / 1e6:.1f} MB")
 
 
 @cli.command()

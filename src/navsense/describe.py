@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,10 @@ def sensor_lines(sensor: MountedSensor) -> Iterator[str]:
     if sensor.latency is not None:
         yield f"    latency (s): {sheet_words(sensor.latency, Latency())}"
     if sensor.faults.kinds:
-        yield f"    faults: {sheet_words(sensor.faults, Faults())}"
+        yield f"    faults: {sheet_words(replace(sensor.faults, planned=()), Faults())}"
+    for one in sensor.faults.planned:
+        what = f" of {one.array} by {' '.join(f'{part:g}' for part in one.value)}" if one.array else ""
+        yield f"    fault on purpose: {one.kind}{what} from {one.start:g} s to {one.end:g} s"
     for output, noises in sensor.spec.noise().items():
         if len(set(noises)) == 1:
             yield f"    {output} ({unit_of(sensor, output)}): {noise_words(noises[0])}"

@@ -13,10 +13,10 @@ import numpy as np
 from navsense import fidelity as fidelities
 from navsense import sinks
 from navsense.errors import SimulationError, UnknownNameError
-from navsense.motion import replay
 from navsense.motion.base import Motion
 from navsense.series import Current, Reading, Slab, Truth
 from navsense.session import TRUTH_RATE, Session, prepare
+from navsense.sinks.poses import motion_in
 from navsense.station import ideal_of
 from navsense.store import Beside, Store, check_memory
 from navsense.streams import checked_run
@@ -25,7 +25,7 @@ from navsense.typing import Times
 from navsense.world import World
 
 MotionGiven = Motion | str | os.PathLike[str]
-"""A motion, or the path of a motion log."""
+"""A motion, or the path of a motion log or of a recording, see `sinks.poses`."""
 
 Progress = Callable[[float, float], None]
 """Called with the simulated time (s) that is done, and that will be."""
@@ -101,7 +101,7 @@ def resolve(world: World, motion: MotionGiven | Mapping[str, MotionGiven] | None
                 remedy=f"write MODEL=FILE, MODEL one of {', '.join(movable)}" if movable else "",
             )
         motion = {movable[0]: motion}
-    return {name: replay.load(m) if isinstance(m, str | os.PathLike) else m for name, m in motion.items()}
+    return {name: motion_in(m) if isinstance(m, str | os.PathLike) else m for name, m in motion.items()}
 
 
 def simulate(

@@ -16,6 +16,7 @@ from navsense.motion.base import Motion
 from navsense.motion.mounted import mounted
 from navsense.motion.still import Still
 from navsense.noise.faults import begin, strike
+from navsense.noise.planned import FAULT, Losing, acting
 from navsense.pose import Pose
 from navsense.sensors.base import Casting, Measured, errors_of, flags_of
 from navsense.series import Reading, frozen
@@ -157,8 +158,11 @@ class Station:
     def measure(self, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> Block:
         """Return the next block; ticks go on from the last call's."""
         draws = self._draws.take(len(ticks))
+        planned, spec = self.sensor.faults.planned, self.sensor.spec
+        if planned and isinstance(spec, Losing):
+            ideal = spec.without_bottom(ideal, acting(planned, "lost_lock", ticks))
         self.state, measured = self.sensor.spec.measure(self.state, ticks, ideal, draws)
-        if self.sensor.faults.kinds:
+        if self.sensor.faults.act:
             measured = self._struck(ticks, measured)
         if not self.sensor.is_on:
             measured = measured._replace(emitted=np.zeros(len(ticks), dtype=np.bool_))
@@ -172,9 +176,9 @@ class Station:
         flags, draws = flags_of(measured, len(ticks)), self._fault_draws.take(len(ticks))
         shown = {**measured.arrays, _VALID: flags["valid"]}
         self._faults, arrays, says = strike(self.sensor.faults, self._faults, ticks, draws, shown, flags["emitted"])
-        valid = arrays[_VALID] & says
-        arrays = {name: array for name, array in arrays.items() if name != _VALID}
-        return measured._replace(arrays=arrays, valid=valid, emitted=flags["emitted"] & says)
+        valid, errors = arrays[_VALID] & says, {**measured.errors, FAULT: arrays[FAULT]}
+        arrays = {name: array for name, array in arrays.items() if name not in (_VALID, FAULT)}
+        return measured._replace(arrays=arrays, errors=errors, valid=valid, emitted=flags["emitted"] & says)
 
 
 def ideal_of(sensor: MountedSensor, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:

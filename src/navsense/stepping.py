@@ -28,7 +28,7 @@ from navsense.motion.driven import Driven, State, checked_row
 from navsense.motion.foreseen import is_foreseen
 from navsense.motion.recalled import Recalled
 from navsense.pose import Pose
-from navsense.sensors.base import Adjustable
+from navsense.sensors.base import Adjustable, lag_of
 from navsense.series import Reading, frozen
 from navsense.session import Session, prepare
 from navsense.simulation import MotionGiven, resolve
@@ -79,11 +79,10 @@ class LiveSensor:
         self, sensor: MountedSensor, station: Station, motion: Motion, session: Session, *, foreseen: bool
     ) -> None:
         """Start before the first sample."""
-        self.mounted = replace(sensor, is_on=True)
-        self.is_on = sensor.is_on
+        self.mounted = sensor
         self.reading: Reading | None = None
         self._station, self._motion, self._session = station, motion, session
-        station.sensor = self.mounted
+        station.sensor = replace(sensor, is_on=True)
         self._ahead = AHEAD if foreseen and not isinstance(sensor.spec, Adjustable) else 1
         self._end = min(seen.end for seen in session.seen_by(sensor))
         self._block: Reading
@@ -96,6 +95,11 @@ class LiveSensor:
     def name(self) -> str:
         """Return the full name."""
         return self.mounted.name
+
+    @property
+    def is_on(self) -> bool:
+        """Return whether it is on, as messages of `mounted` say too."""
+        return self.mounted.is_on
 
     def get(self, name: str) -> AnyArray:
         """Return the latest value of one array, in its unit: a number, or a row where the array has axes.
@@ -117,11 +121,11 @@ class LiveSensor:
             what, allowed = f"array {name!r} of {self.name}", f"cannot be set: nothing of a sensor {spec.type} can"
             raise SimulationError(what, value, allowed=allowed)
         self.mounted = replace(self.mounted, spec=spec.adjusted(name, value))
-        self._station.sensor = self.mounted
+        self._station.sensor = replace(self.mounted, is_on=True)
 
     def switch(self, *, on: bool) -> None:
         """Switch the sensor on or off, from the next sample on: one that is off emits none, and goes on as it would."""
-        self.is_on = on
+        self.mounted = replace(self.mounted, is_on=on)
 
     @property
     def clock_time(self) -> float:
@@ -331,7 +335,8 @@ def live(
     """
     world = fidelities.applied(world, fidelity)
     wanted = driven if isinstance(driven, Mapping) else dict.fromkeys(driven or ())
-    moved = {name: Driven(state or State(initial_pose(world, name))) for name, state in wanted.items()}
+    memory = max((lag_of(sensor.spec) for sensor in world.sensors), default=0.0)
+    moved = {name: Driven(state or State(initial_pose(world, name)), memory) for name, state in wanted.items()}
     motions = {**resolve(world, motion), **moved}
     session = prepare(world, None, seed=seed, runs=(checked_run(run),), motions=motions, epoch=epoch, live=True)
     return Live(session, moved)

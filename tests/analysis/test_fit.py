@@ -50,6 +50,7 @@ def terms_of(figures: dict[str, float]) -> list[theory.Term]:
     ]
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("NOI-6", "CLK-8")
 @pytest.mark.parametrize("names", [STANDARD, fit.FIGURES[:5], (*STANDARD[:2], "dynamic_bias_stddev"), ("ramp",)])
 def test_a_curve_without_chance_gives_its_figures(names: tuple[str, ...]) -> None:
@@ -171,6 +172,7 @@ def test_a_figure_says_how_sure_it_is() -> None:
     assert nothing.interval(4.0) == (0.0, 0.4)
 
 
+@pytest.mark.compiled
 def test_what_is_not_there_comes_out_as_nothing() -> None:
     values = np.random.default_rng(36).standard_normal(20_000)
     found = fit.fit(allan.overlapping(values, 10.0), ("noise_density", "random_walk", "dynamic_bias_stddev"))

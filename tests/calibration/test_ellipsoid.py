@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,11 @@ IRON /= np.cbrt(np.linalg.det(IRON))
 BIAS = np.array([20.0, -30.0, 9.0])
 SCALE = 48.0
 """Microtesla."""
+
+
+def compiled(value: float) -> Any:
+    """A value that the interpreted pass leaves out."""
+    return pytest.param(value, marks=pytest.mark.compiled)
 
 
 def anywhere(count: int, random: np.random.Generator) -> Vectors:
@@ -169,7 +175,9 @@ def many(count: int, stddev: float, soft_iron: bool, seeds: int) -> tuple[FloatA
     return np.array(errors), np.array(squares), coloured
 
 
-CASES = [(10_000, 0.5, True, 1000), (10_000, 1.5, True, 200), (300, 1.0, True, 1000), (2000, 1.0, False, 1000)]
+CASES = [(10_000, 0.5, True, 250), (10_000, 1.5, True, 200), (300, 1.0, True, 1000), (2000, 1.0, False, 500)]
+"""The more seeds the surer: of a thousand covariances that are 13 percent off, 9 x 1000 squares find 999; of those that
+are 27 (29) percent off, 9 x 250 (4 x 500) do."""
 
 
 @pytest.mark.compiled
@@ -268,6 +276,7 @@ def test_noise_that_hangs_together_is_seen_and_widens_the_covariance() -> None:
 # What comes out.
 
 
+@pytest.mark.compiled
 def test_apply_gives_the_field_in_the_sensor() -> None:
     random = np.random.default_rng(2)
     v = anywhere(3000, random)
@@ -294,6 +303,7 @@ def test_a_sphere_has_scale_and_bias_only() -> None:
     assert "+-" in str(found)
 
 
+@pytest.mark.compiled
 def test_soft_iron_that_is_left_out_is_a_reason() -> None:
     random = np.random.default_rng(4)
     found = ellipsoid(readings(anywhere(2000, random), 0.3, random), unit="uT", soft_iron=False)
@@ -383,8 +393,8 @@ def test_what_is_refused_leaves_a_stream_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("soft_iron", [True, False])
-@pytest.mark.parametrize("inclination", [0.0, 0.5, 1.1])
-@pytest.mark.parametrize("stddev", [0.0, 1e-9, 0.01, 0.5])
+@pytest.mark.parametrize("inclination", [compiled(0.0), 0.5, compiled(1.1)])
+@pytest.mark.parametrize("stddev", [0.0, compiled(1e-9), compiled(0.01), compiled(0.5)])
 def test_motion_about_one_axis_is_refused(stddev: float, inclination: float, soft_iron: bool) -> None:
     """However much or little noise: the thickness that noise gives to a plane is not taken for motion."""
     random = np.random.default_rng(1)
@@ -414,6 +424,7 @@ def test_a_plane_is_never_taken_for_an_ellipsoid(count: int, seeds: int) -> None
             ellipsoid(readings(v, 10.0 ** random.uniform(-2.0, 0.0), random), unit="uT")
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("inclination", [0.0, 0.5, 1.0])
 def test_the_motion_that_is_asked_for_is_enough(inclination: float) -> None:
     random = np.random.default_rng(1)
@@ -423,6 +434,7 @@ def test_the_motion_that_is_asked_for_is_enough(inclination: float) -> None:
     assert square(numbers(found) - TRUE, found.covariance, 9) < chi2.isf(FALSE_ALARM, 9)
 
 
+@pytest.mark.compiled
 def test_poor_motion_is_given_with_what_is_missing() -> None:
     random = np.random.default_rng(1)
     found = ellipsoid(readings(about_one_axis(2000, 0.0, (-10.0, 0.0, 10.0)), 0.5, random), unit="uT")
@@ -433,6 +445,7 @@ def test_poor_motion_is_given_with_what_is_missing() -> None:
     assert abs(away[2]) > 0.9
 
 
+@pytest.mark.compiled
 def test_a_part_of_the_sphere_names_the_opposite_part() -> None:
     random = np.random.default_rng(1)
     v = anywhere(30_000, random)
@@ -441,6 +454,7 @@ def test_a_part_of_the_sphere_names_the_opposite_part() -> None:
     assert abs(float(found.verdict.reasons[0].rpartition("(")[2].partition(",")[0])) > 0.9
 
 
+@pytest.mark.compiled
 def test_readings_on_no_ellipsoid_are_refused() -> None:
     random = np.random.default_rng(1)
     with pytest.raises(CalibrationError, match="off the best ellipsoid"):
@@ -453,6 +467,7 @@ def test_a_sensor_at_rest_is_refused() -> None:
         ellipsoid(readings(np.tile([0.6, 0.0, 0.8], (300, 1)), 0.5, random), unit="uT")
 
 
+@pytest.mark.compiled
 def test_a_stretch_that_no_iron_makes_is_refused() -> None:
     random = np.random.default_rng(1)
     across = np.linalg.qr(np.ones((3, 3)) + np.diag([1.0, 2.0, 3.0]))[0]
@@ -461,6 +476,7 @@ def test_a_stretch_that_no_iron_makes_is_refused() -> None:
         ellipsoid(field, unit="uT")
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("factor", [1e-9, 1e-3, 0.1, 10.0, 1e4, 1e9])
 def test_an_axis_in_another_unit_is_named(axis: int, factor: float) -> None:
@@ -483,6 +499,7 @@ def test_a_flat_motion_is_not_taken_for_another_unit(tilt: float) -> None:
         ellipsoid(field, unit="uT")
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("factor", "unit"), [(1e6, "uT"), (1e3, "mT"), (1e4, "G"), (1e7, "mG"), (1e9, "nT")])
 def test_a_wrong_unit_is_named(factor: float, unit: str) -> None:
     random = np.random.default_rng(1)
@@ -564,6 +581,7 @@ def test_bad_input_is_refused() -> None:
         ellipsoid(field, unit="furlong")
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("scale", [1e-12, 1e-6, 1.0, 1e9])
 @pytest.mark.parametrize("away", [0.0, 1e3])
 def test_the_size_and_place_of_numbers_do_not_matter(scale: float, away: float) -> None:

@@ -164,6 +164,7 @@ def test_the_error_by_iron_left_out_is_as_it_says(motion: Motion, monkeypatch: p
     assert low < sum(squares) < high
 
 
+@pytest.mark.compiled
 def test_a_sphere_is_no_worse_than_the_ellipsoid_of_its_readings() -> None:
     for motion in (car, dive, figure_eight):
         random = np.random.default_rng(3)
@@ -176,6 +177,7 @@ def test_a_sphere_is_no_worse_than_the_ellipsoid_of_its_readings() -> None:
         assert _sphere.left_out(fits[0]).open < fits[1].weakest[0]
 
 
+@pytest.mark.compiled
 def test_a_sphere_that_iron_moves_at_will_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(1)
     monkeypatch.setattr(_sphere, "PLAUSIBLE", 0.2)

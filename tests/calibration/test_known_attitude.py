@@ -112,6 +112,7 @@ def numbers(p: FloatArray) -> FloatArray:
     return np.array([scale, *direction, *p[9:12], *(matrix / scale).ravel()])
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("FAC-6", "FAC-7")
 def test_against_all_residuals_by_scipy() -> None:
     device, turns = Device(), anyhow(600)

@@ -129,6 +129,7 @@ def noise(kind: str, count: int, rng: np.random.Generator) -> Vectors:
     return draws[:, :1] * direction[:, :1] if kind == "distances" else draws
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("kind", ["normal", "loud axis", "attitude", "heading", "distances"])
 @pytest.mark.parametrize("count", [20, 300, 4096])

@@ -194,6 +194,7 @@ def test_readings_do_not_depend_on_cut_or_order(cut: int) -> None:
     assert np.array_equal(read(other, position[order]), whole[order])
 
 
+@pytest.mark.compiled
 def test_threads_read_what_one_reads() -> None:
     field = WorldMagneticModel(origin(47.0, 8.0), DATE)
     tracks = [around(seed, 20, 3e4) for seed in range(8)]

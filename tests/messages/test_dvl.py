@@ -91,6 +91,8 @@ def reading(count: int = 4) -> Reading:
         "velocity_mode": np.array([1.0, math.nan, 0.0, 2.0]),
         "time_of_validity": np.array([0.95, math.nan, 1.45, 1.70]),
         "sound_speed": np.full(4, 1480.0),
+        "water_time_of_validity": np.array([0.946, math.nan, math.nan, 1.70]),
+        "water_far": np.array([7.0, math.nan, math.nan, 7.0]),
     }
     for name in ("velocity", "velocity_covariance", "water_velocity", "water_velocity_covariance"):
         arrays[name][LOST] = math.nan
@@ -214,14 +216,25 @@ def test_marine_message(row: int, count: int, dialect: Dialect) -> None:
 
 
 @pytest.mark.requirement("GAP-1")
+def test_every_velocity_of_a_ping_has_a_message() -> None:
+    """The water's beside the bottom's where both are told: `tell` fills both wherever the water is always tracked."""
+    for bottom in (Mode.ALWAYS, Mode.BEST, Mode.NEVER):
+        for water in (Mode.ALWAYS, Mode.BEST, Mode.FALLBACK):
+            beside = dvl.companions(mounted(sheet(bottom_mode=bottom, water_mode=water)), "reading")
+            assert ("_water" in beside) == (bottom is not Mode.NEVER and water is Mode.ALWAYS)
+
+
+@pytest.mark.requirement("GAP-1")
 @pytest.mark.parametrize("row", [FULL, LOST])
 def test_both_tracks_have_a_message_each(row: int) -> None:
     part, spec = reading(), sheet(water_mode=Mode.ALWAYS)
     (maker,) = dvl.companions(mounted(spec), "reading").values()
     known = row == FULL
     beam, spread = part["water_beam_velocity"][row], part["water_beam_deviation"][row] ** 2
+    earlier = header(row)
+    earlier.stamp.nanosec -= 4_000_000 if known else 0
     value = T[dvl.MARINE_TYPE](
-        header=header(row),
+        header=earlier,
         velocity_mode=2 if known else 0,
         dvl_type=1,
         velocity=vector(part["water_velocity"][row]),
@@ -461,8 +474,8 @@ def test_gazebos_message(ids: tuple[int, ...]) -> None:
         assert three(value.velocity.mean) == part["velocity"][row].tolist()
         assert list(value.velocity.covariance) == part["velocity_covariance"][row].ravel().tolist()
         track = "beam" if row == FULL else "water_beam"
-        ranges = part["beam_range"][row] if row == FULL else np.full(4, 5.0 / cosine)
-        spread = SPREAD**2 if row == FULL else (6.0 / cosine) ** 2 / 12.0
+        ranges = part["beam_range"][row] if row == FULL else np.full(4, 4.5 / cosine)  # from 2 m to 7, not to 8
+        spread = SPREAD**2 if row == FULL else (5.0 / cosine) ** 2 / 12.0
         assert value.target.type == (1 if row == FULL else 2)
         assert [value.target.range.mean, value.target.range.variance] == pytest.approx([ranges.min(), spread])
         for k, beam in enumerate(value.beams):
@@ -484,6 +497,7 @@ def test_gazebo_tells_both_tracks_where_both_are_always_on() -> None:
     assert three(found[0].velocity.mean) == part["velocity"][FULL].tolist()
     assert three(found[1].velocity.mean) == part["water_velocity"][FULL].tolist()
     assert three(found[5].velocity.mean) == part["water_velocity"][WET].tolist()
+    assert found[0].header.stamp.nsec - found[1].header.stamp.nsec == 4_000_000
     only = mounted(sheet(dialect=Dialect.GZ, bottom_mode=Mode.NEVER, water_mode=Mode.ALWAYS))
     assert len(dvl.gz_messages(only, part)) == 3
 

@@ -114,7 +114,7 @@ def test_smoothing_stays_exact_far_below_the_logs_rate(rate: float, bandwidth: f
     np.testing.assert_allclose(found, exact_smoothing(time, values, bandwidth)[:-1], atol=tolerance)
 
 
-@pytest.mark.parametrize("rate", [50.0, 400.0])
+@pytest.mark.parametrize("rate", [50.0, pytest.param(400.0, marks=pytest.mark.compiled)])
 @pytest.mark.parametrize("ratio", [0.25, 1.0, 3.0])
 def test_bandwidth_is_the_frequency_of_half_amplitude_whatever_the_rate(rate: float, ratio: float) -> None:
     bandwidth, reach = 1.6, 0.01

@@ -122,6 +122,7 @@ def variance_bound(count: int) -> float:
     return Z * math.sqrt(2.0 / count)
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("NOI-3")
 @pytest.mark.parametrize("rate", [1.0, 1000.0])
 @pytest.mark.parametrize("row", [0, 1, 25])
@@ -133,6 +134,7 @@ def test_the_drift_is_stationary_from_the_first_sample(rate: float, row: int) ->
     assert abs(values.var() / declared - 1.0) < variance_bound(serials)
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("NOI-3")
 def test_the_drift_decorrelates_alike_at_any_rate() -> None:
     """Correlation after 2 s of tau = 2 s is 1/e, whether in 2 steps or in 200."""

@@ -48,6 +48,7 @@ def dropped(rate: float, count: int, serial: int) -> BoolArray:
     return ~record(Faults(dropout_rate=0.5, dropout_duration=0.4), count, rate, serial=serial)["says"]
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("rate", [2.0, 200.0])
 def test_the_share_is_the_declared_one_from_the_first_sample(rate: float) -> None:
@@ -56,6 +57,7 @@ def test_the_share_is_the_declared_one_from_the_first_sample(rate: float) -> Non
     assert (np.abs(seen.mean(axis=0) - share) < Z * math.sqrt(share * (1.0 - share) / serials)).all()
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("rate", [20.0, 500.0])
 def test_they_begin_and_last_as_declared_at_any_rate(rate: float) -> None:

@@ -50,7 +50,7 @@ FULL = """<sensor name="d" type="dvl"><pose degrees="true">0 0 0 0 0 90</pose>
 <least_incidence>0.2</least_incidence><error_velocity_limit>0.3</error_velocity_limit>
 <dropout_probability>0.01</dropout_probability><reacquisition_time>2</reacquisition_time>
 <propagation>false</propagation><processing_time>0.02</processing_time>
-<long_term acceleration_density="0.05" stddev="0.002"/>
+<long_term acceleration_density="0.05" stddev="0.002" scale="0.001"/>
 <reference degrees="true">180 0 0</reference><own_hull>true</own_hull></dvl></sensor>"""
 """Every field of the sheet, and of its parts, other than by default."""
 
@@ -109,7 +109,7 @@ def test_a_sheet_of_everything(load: Load, in_link: Text) -> None:
         reacquisition_time=2.0,
         propagation=False,
         processing_time=0.02,
-        long_term=LongTerm(0.05, 0.002),
+        long_term=LongTerm(0.05, 0.002, 0.001),
         reference=sheet(world).reference,
         own_hull=True,
         classic=True,
@@ -170,6 +170,15 @@ def test_beams_at_one_angle(load: Load, in_link: Text) -> None:
     assert found == wanted
     thin = sheet(load(in_link(block('<beams angle_deg="20"/>')))).beams
     assert thin == janus(math.radians(20.0), radians(-135.0, 135.0, 45.0, -45.0))
+
+
+@pytest.mark.requirement("GAP-6", "SDF-1")
+@pytest.mark.parametrize(("angle", "told"), [("0.5236", True), ("4.9", True), ("5", False), ("30", False)])
+def test_an_angle_in_radians_is_told(load: Load, in_link: Text, angle: str, *, told: bool) -> None:
+    world = load(in_link(block(f'<beams angle_deg="{angle}"/>')))
+    shown = [(note.kind, note.what, note.reason, note.where and note.where.line) for note in world.notes]
+    reason = f"is taken as degrees; if it is radians, write {math.degrees(float(angle)):.4g}"
+    assert shown == ([("warning", f"<beams angle_deg>: {angle}", reason, 6)] if told else [])
 
 
 @pytest.mark.requirement("GAP-7")

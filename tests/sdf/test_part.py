@@ -80,3 +80,23 @@ def test_a_track_of_a_part_keeps_what_the_file_does_not_say(tmp_path: Path) -> N
     found = spec(tmp_path, "dvl", f"<navsense:part>dvl1000</navsense:part>{own}")
     assert isinstance(found, Dvl)
     assert found.bottom == replace(Dvl.from_part("dvl1000").bottom, long_term_scale=0.002)
+
+
+@pytest.mark.requirement("GAP-2")
+def test_a_part_without_a_deviation_of_single_pings_is_told(tmp_path: Path) -> None:
+    """Water Linked prints none for the A50, Teledyne none of the Pathfinder's water: their covariances would be 0."""
+    path, layer = tmp_path / "w.sdf", '<layer near="1" far="5"/>'
+    noise = '<noise type="gaussian"><stddev>0.004</stddev></noise>'
+    for name, block, tracks in (
+        ("a50", "", ["bottom_track"]),
+        ("a50", f"<dvl><water_track>{layer}</water_track></dvl>", ["bottom_track", "water_track"]),
+        ("a50", f"<dvl><bottom_track>{noise}</bottom_track></dvl>", []),
+        ("pathfinder", f"<dvl><water_track>{layer}</water_track></dvl>", ["water_track"]),
+        ("pathfinder", "", []),
+        ("whn600", f"<dvl><water_track>{layer}</water_track></dvl>", []),
+    ):
+        path.write_text(WORLD.format(kind="dvl", inside=f"<navsense:part>{name}</navsense:part>{block}"))
+        notes = [note for note in ns.load(path).notes if note.kind == "warning"]
+        assert [note.what for note in notes] == [f"<sensor><navsense:part>: {name}, {tag}" for tag in tracks]
+        assert all(note.reason.endswith("; 0 is stated") for note in notes)
+        assert all(note.where is not None and note.where.line == 4 for note in notes)

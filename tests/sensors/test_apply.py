@@ -32,6 +32,7 @@ def test_errors_go_onto_own_arrays_and_truth_stays_as_it_was() -> None:
     assert again["angular_velocity"].tobytes() == reading["angular_velocity"].tobytes()
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("DOO-1", "NOI-3")
 def test_the_drift_is_exact_for_uneven_steps() -> None:
     """Over many serial numbers the drift has its stationary variance after uneven steps, and their correlation."""

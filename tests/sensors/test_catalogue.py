@@ -329,3 +329,7 @@ def test_a_turn_on_bias_says_what_it_means(tmp_path: Path) -> None:
 def test_the_page_of_parts_is_up_to_date() -> None:
     tool = load_tool()
     assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run `python tools/parts.py`"
+
+
+def test_the_readme_counts_the_parts() -> None:
+    assert f"{len(NAMES)} real parts by name" in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -56,6 +56,7 @@ def noisy(stddev: float, **track: float) -> Track:
     return Track(Noise(stddev=stddev), **track)
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("DOO-1", "GAP-9")
 def test_errors_go_onto_ones_own_velocity() -> None:
     """Four beams at 30 degrees: sqrt(2), sqrt(2) and sqrt(1/3) of a beam's deviation, as is stated."""
@@ -107,6 +108,7 @@ def test_ranges_decide_which_beams_are_good() -> None:
     assert np.isnan(reading["velocity"][~reading.valid]).all()
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("DOO-1", "GAP-1")
 def test_ones_own_velocity_through_the_water() -> None:
     """Over a bottom 20 m along the beams the layer from 5 to 20 m ends at 80 % of 17.3 m; over 7 m there is none."""
@@ -143,6 +145,7 @@ def test_pings_wait_for_their_echoes() -> None:
     assert silent.emitted.tolist() == [k % 2 == 0 for k in range(9)], "100 m are waited for"
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("DOO-1", "GAP-2")
 def test_the_rate_is_that_of_the_steps() -> None:
     """Deviations that hold at 16 Hz are half of that at 4 Hz; a density is times the root of the rate."""

@@ -100,7 +100,10 @@ def test_the_links_own_velocity_with_noise_on_each_axis() -> None:
         assert told.emitted.all()
         check_spread(told.arrays["velocity"] - true, np.full(3, 0.02))
         assert np.array_equal(told.arrays["velocity_covariance"], np.tile(0.05**2 * np.eye(3), (MANY, 1, 1)))
-        assert told.arrays["course"] == pytest.approx(np.full(MANY, math.atan2(V[0], V[1])), abs=1e-12)
+        back = 1.0 if reference == LEVEL else np.array([1.0, -1.0, -1.0])
+        east, north = np.array([rotate(turned, tuple(row)) for row in told.arrays["velocity"] * back]).T[:2]
+        assert told.arrays["course"] == pytest.approx(np.arctan2(east, north) % (2.0 * math.pi), abs=1e-12)
+        assert told.arrays["speed"] == pytest.approx(np.hypot(east, north), rel=1e-12)
         assert np.array_equal(told.arrays["time_of_validity"], np.arange(MANY) / 7.0)
 
 

@@ -19,12 +19,15 @@ from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
+from navsense.noise.faults import Faults
+from navsense.noise.planned import Planned
 from navsense.pose import Pose, from_rpy, rotate
 from navsense.sensors._janus.beams import janus
+from navsense.sensors._janus.layer import Layer
 from navsense.sensors._janus.longterm import LongTerm
 from navsense.sensors._janus.track import Track
 from navsense.sensors.base import Measured
-from navsense.sensors.dvl import Dvl
+from navsense.sensors.dvl import Dvl, Mode
 from navsense.streams import Draws
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray, Vector
@@ -127,7 +130,8 @@ def test_rates_on_a_climb_from_a_slope() -> None:
     assert told.emitted.tolist() == told_at(time, awaited)
     assert 5 < told.emitted.sum() < 700
     for k in np.flatnonzero(told.emitted).tolist():
-        about = time[k] - 0.02 - ranges(time[k] - 0.02).mean() / 1500.0
+        heard = ranges(time[k] - 0.02)
+        about = time[k] - 0.02 - (2.0 * heard.max() - heard.mean()) / 1500.0
         assert told.arrays["time_of_validity"][k] == pytest.approx(about, abs=1e-12)
         assert told.arrays["beam_range"][k] == pytest.approx(ranges(about), rel=1e-12)
 
@@ -144,6 +148,80 @@ def test_without_bottom_the_longest_echo_is_awaited() -> None:
     assert np.all(told.arrays["num_good_beams"][told.emitted] == 0.0)
     assert np.isnan(told.arrays["velocity"]).all()
     assert told.arrays["time_of_validity"][told.emitted] == pytest.approx(time[told.emitted] - 0.05, abs=1e-12)
+
+
+STILL = {"bottom_mode": Mode.NEVER, "water_mode": Mode.ALWAYS, "layer": Layer(5.0, 25.0)}
+
+
+@pytest.mark.requirement("GAP-9", "WTR-2")
+@pytest.mark.parametrize(
+    ("more", "waits", "mode"),
+    [
+        (STILL, 25.0 * SLANT, 2.0),  # nobody waits for a bottom that is never tracked
+        (STILL | {"bottom_mode": Mode.ALWAYS, "water_mode": Mode.FALLBACK}, 400.0, 2.0),
+    ],
+)
+def test_water_is_told_of_the_instant_when_its_echo_left_the_layer(
+    more: dict[str, Any], waits: float, mode: float
+) -> None:
+    """No bottom: out goes the ping 2 r / c before, and 15 m down, in the middle of the layer, is where it is about."""
+    spec, nothing = sheet(maximum_range=400.0, **more), Environment(water=SEA)
+    motion = Flying((0.0, 0.0, 60.0), (1.0, 0.0, 0.0), (0.8, -0.4, 0.0))
+    time, told = pings(spec, motion, nothing, 100, 40.0)
+    assert told.emitted is not None
+    assert told.emitted.tolist() == told_at(time, lambda _: 2.0 * waits / 1500.0)
+    rows = np.flatnonzero(told.emitted)
+    assert rows.size > 3
+    about = time[rows] - 2.0 * waits / 1500.0 + 15.0 * SLANT / 1500.0
+    assert told.arrays["time_of_validity"][rows] == pytest.approx(about, abs=1e-12)
+    assert told.arrays["water_time_of_validity"][rows] == pytest.approx(about, abs=1e-12)
+    assert np.all(told.arrays["velocity_mode"][rows] == mode)
+    assert told.arrays["velocity"][rows] == pytest.approx(motion.at(about).velocity_w, abs=1e-9)
+    assert np.all(told.arrays["water_far"][rows] == 25.0)
+
+
+@pytest.mark.requirement("GAP-1", "GAP-9")
+def test_both_echoes_of_a_ping_have_each_its_instant() -> None:
+    """Bed 20 m down, layer to 16 m by the 80 % rule: 20 / cos and 10.5 / cos of sound after the ping went out."""
+    spec = sheet(**STILL | {"bottom_mode": Mode.ALWAYS})
+    motion = Flying((0.0, 0.0, 20.0), (1.0, 0.0, 0.0), (0.8, -0.4, 0.0))
+    time, told = pings(spec, motion, bed(), 100, 40.0)
+    assert told.emitted is not None
+    rows = np.flatnonzero(told.emitted)
+    sent = time[rows] - 2.0 * 20.0 * SLANT / 1500.0
+    for names, depth in (
+        (("velocity", "time_of_validity"), 20.0),
+        (("water_velocity", "water_time_of_validity"), 10.5),
+    ):
+        about = sent + depth * SLANT / 1500.0
+        assert told.arrays[names[1]][rows] == pytest.approx(about, abs=1e-12)
+        assert told.arrays[names[0]][rows] == pytest.approx(motion.at(about).velocity_w, abs=1e-9)
+    assert told.arrays["water_far"][rows] == pytest.approx(16.0, rel=1e-12)
+
+
+@pytest.mark.requirement("GAP-2")
+def test_a_beam_that_drops_out_hears_neither_bottom_nor_water() -> None:
+    spec = sheet(**STILL | {"water_mode": Mode.FALLBACK, "bottom_mode": Mode.ALWAYS}, dropout_probability=1.0)
+    _, told = pings(spec, Flying(), bed(), 20, 4.0)
+    assert told.emitted is not None
+    assert np.all(told.arrays["velocity_mode"][told.emitted] == 0.0)
+    assert np.isnan(told.arrays["water_beam_velocity"]).all()
+
+
+@pytest.mark.requirement("NOI-6", "GAP-1")
+def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
+    """From 1 to 2 s of a run nothing comes back from the bottom; what is true of it is true."""
+    spec = sheet(**STILL | {"water_mode": Mode.FALLBACK, "bottom_mode": Mode.ALWAYS}, propagation=False)
+    model = Model("auv", (Link("auv::base"),), "auv::base", pose=Pose((0.0, 0.0, 20.0)))
+    lost = Faults(planned=(Planned("lost_lock", 1.0, 2.0),))
+    mounted = MountedSensor("auv::base::dvl", spec, "auv", "auv::base", 5.0, topic="/dvl", faults=lost)
+    run = ns.simulate(World("sea", (model,), (mounted,), environment=bed()), 3.0)["auv::base::dvl"]
+    struck = (run.time >= 1.0) & (run.time < 2.0)
+    assert np.array_equal(run["velocity_mode"], np.where(struck, 2.0, 1.0))
+    assert np.array_equal(np.isnan(run["beam_range"]).all(axis=1), struck)
+    assert np.array_equal(np.isnan(run["altitude"]), struck)
+    assert np.isfinite(run.truth["altitude"]).all()
+    assert np.array_equal(run.errors["fault"], 16.0 * struck)
 
 
 @pytest.mark.requirement("GAP-9", "DVW-3")
@@ -221,6 +299,7 @@ def test_a_beam_that_lost_the_bottom_takes_its_time(again: float) -> None:
     assert np.array_equal(told.valid, told.arrays["num_good_beams"] >= 3.0)
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("GAP-9")
 def test_dropouts_count_as_losses() -> None:
     """Lock is back where no dropout was in the time of re-acquisition: a share (1 - p)^(m + 1) of the pings."""
@@ -258,14 +337,14 @@ class Wandering:
 @pytest.mark.requirement("GAP-3")
 def test_the_long_term_velocity_is_as_sure_as_it_says() -> None:
     """A thousand serial numbers on walks of the density that it takes: e^T P^-1 e is chi-squared, at several pings."""
-    runs, count, rate, density, offset = 1000, 25, 4.0, 0.05, 0.004
+    runs, count, rate, density, offset, scale = 1000, 25, 4.0, 0.05, 0.004, 0.002
     spec = sheet(
         propagation=False,
-        bottom=Track(Noise(stddev=0.02), long_term_offset=offset),
-        long_term=LongTerm(density, offset),
+        bottom=Track(Noise(stddev=0.02), long_term_offset=offset, long_term_scale=scale),
+        long_term=LongTerm(density, offset, scale),
     )
     ticks, rng = Ticks(np.arange(count, dtype=np.int64), rate), np.random.default_rng(11)
-    walks = np.cumsum(rng.normal(size=(runs, count, 3)) * density / math.sqrt(rate), axis=1) + [1.0, 0.5, -0.1]
+    walks = np.cumsum(rng.normal(size=(runs, count, 3)) * density / math.sqrt(rate), axis=1) + [5.0, 0.5, -0.1]
     shown = (0, 1, 5, 24)
     sums, single = dict.fromkeys(shown, 0.0), 0.0
     for run in range(runs):
@@ -280,3 +359,31 @@ def test_the_long_term_velocity_is_as_sure_as_it_says() -> None:
         alarm = 0.5 * FALSE_ALARM / len(shown)
         assert chi2.ppf(alarm, 3 * runs) < sums[k] < chi2.isf(alarm, 3 * runs)
     assert single > 0.0  # nearer to the truth than single pings
+
+
+@pytest.mark.requirement("LIV-1")
+@pytest.mark.requirement("GAP-2")
+def test_a_caller_may_step_more_finely_than_sound_goes_there_and_back() -> None:
+    velocity, rate, told = (1.2, -0.4, 0.1), 5.0, []
+    spec = sheet(bottom=Track(Noise(stddev=0.01)), processing_time=0.02, maximum_range=60.0)
+    mounted = MountedSensor("auv::base::dvl", spec, "auv", "auv::base", rate, topic="/dvl")
+    model = Model("auv", (Link("auv::base"),), "auv::base")
+    for step in (0.2, 0.004):
+        world = World("sea", (model,), (mounted,), environment=bed(), max_step_size=step)
+        at = [
+            (n * step, tuple(p + n * step * v for p, v in zip((3.0, 2.0, 30.0), velocity, strict=True)))
+            for n in range(round(4.0 / step) + 1)
+        ]
+        states = [ns.State(Pose((x, y, z)), velocity) for _, (x, y, z) in at]
+        sim = ns.live(world, seed=4, driven={"auv": states[0]})
+        found = [one for state in states for one in sim.step({"auv": state}).readings.values()]
+        assert [bool(one.emitted[0]) for one in found] == [False] + [True] * 20  # no ping is back at 0
+        told.append(
+            [(one.time[0], one["time_of_validity"][0], *one["velocity"][0], one["altitude"][0]) for one in found[1:]]
+        )
+    assert np.array(told[0]) == pytest.approx(np.array(told[1]), rel=1e-12, abs=1e-12)
+    time, about, *_, altitude = np.array(told[1]).T
+    back = time - 0.02
+    slant = (30.0 + velocity[2] * back) * SLANT  # m, of each of four beams when the echo is back
+    assert about == pytest.approx(back - slant / 1500.0, abs=1e-12)
+    assert altitude == pytest.approx(30.0 + velocity[2] * about, abs=1e-9)

@@ -88,7 +88,7 @@ def test_it_is_described_and_recovered_as_any_other(recorded: Path, tmp_path: Pa
 
 
 def test_latency_and_many_chunks(made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("navsense.sinks.gazebo.CHUNK_BYTES", 2000)
+    monkeypatch.setattr("navsense.sinks.loose.CHUNK_BYTES", 2000)
     part = made.reading(made.MAG, 0, 40, epoch=7)
     part = replace(part, arrivals=part.time + np.linspace(0.5, 0.1, 40))
     with sinks.open(tmp_path / "m.gz.mcap", sinks.Recording(made.world(), epoch=7, duration=4.0)) as sink:

@@ -35,7 +35,7 @@ from navsense.noise.channel import Noise
 from navsense.sensors._janus import ping
 from navsense.sensors._janus.beams import ONE_RAY, Beam, Beams
 from navsense.sensors._janus.strength import EchoStrength
-from navsense.sensors._janus.told import BOTTOM, ECHO, INCIDENCE, OWN, THROUGH
+from navsense.sensors._janus.told import ABOUT, BOTTOM, ECHO, INCIDENCE, OWN, THROUGH, THROUGH_ABOUT
 from navsense.sensors._janus.track import Track
 from navsense.sensors.base import Output, Sensor, signals_at
 from navsense.sensors.dvl import UNTURNED, Dvl, Mode
@@ -78,7 +78,8 @@ class Boundless(Dvl):
             return super().ideal(motion, environment, ticks)
         once = super().ideal(motion, environment, Ticks(ticks.index[:1], ticks.rate))
         same = {name: np.repeat(array, len(ticks), axis=0) for name, array in once.items()}
-        return {**same, "time_of_validity": ticks.time, **signals_at(self, environment, ticks.time)}
+        times = dict.fromkeys(("time_of_validity", ABOUT, THROUGH_ABOUT), ticks.time)
+        return {**same, **times, **signals_at(self, environment, ticks.time)}
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of each beam, that through the water too."""
@@ -146,7 +147,7 @@ def _told(moved: Moved, key: str, rate: float, count: int, **given: AnyArray) ->
     ideal = {name: np.repeat(array[:1], count, axis=0) for name, array in moved.ideal.items()}
     draws = Draws(sheet.processes(), 1, (0, "declared", sheet.type, key, repr(rate)))
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
-    ideal |= {"time_of_validity": ticks.time, **given}
+    ideal |= {**dict.fromkeys(("time_of_validity", ABOUT, THROUGH_ABOUT), ticks.time), **given}
     _, measured = sheet.measure(sheet.init(draws.initial), ticks, ideal, draws.take(count))
     return measured.arrays
 
@@ -366,15 +367,24 @@ def loudness(moved: Moved) -> Iterator[tuple[str, Estimate]]:
 
 
 def long_term(moved: Moved) -> Iterator[tuple[str, Estimate]]:
-    """Yield the motion and the error that the long-term velocity goes by, from its covariance at two pings."""
+    """Yield the motion and the error that the long-term velocity goes by, from its covariance at two pings.
+
+    Under way, C_n has scale^2 u u^T too, of which nothing is across u.
+    """
     if not isinstance(moved.sheet, Dvl) or moved.sheet.long_term is None:
         return
-    declared, one, told = moved.sheet.long_term, np.eye(3), _told(moved, "long term", moved.rate, 2)
-    ping_, first, second = told["velocity_covariance"][0], *told["long_term_covariance"]
-    square = float(np.mean(np.diag(first - ping_)))
-    after = np.linalg.inv(np.linalg.inv(second - square * one) - np.linalg.inv(ping_))
+    going = _moving(moved.sheet, np.tile([SPEED, 0.0, 0.0], (2, 1)))
+    declared, one, told = moved.sheet.long_term, np.eye(3), _told(moved, "long term", moved.rate, 2, **going)
+    ping_, (first, second) = told["velocity_covariance"][0], told["long_term_covariance"]
+    u, then = told["long_term_velocity"]
+    length, across = float(np.linalg.norm(u)), np.cross(u, [0.0, 0.0, 1.0])
+    across /= np.linalg.norm(across)
+    square = float(across @ (first - ping_) @ across)
+    share = float(u @ (first - ping_) @ u / length**4 - square / length**2)
+    known = square * one + share * np.outer(then, then)
+    after = np.linalg.inv(np.linalg.inv(second - known) - np.linalg.inv(told["velocity_covariance"][1]))
     walked = float(np.mean(np.diag(after - ping_))) * moved.rate
-    names = (("acceleration_density", walked, "m/s^2 / sqrt(Hz)"), ("stddev", square, "m/s"))
+    names = (("acceleration_density", walked, "m/s^2 / sqrt(Hz)"), ("stddev", square, "m/s"), ("scale", share, "1"))
     for name, found, unit in names:
         size = getattr(declared, name)
         error = CLOSE * (size + WHITE)

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from navsense.analysis import depths, doppler, ranges
+from navsense.analysis import depths, doppler, profiles, ranges
 from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 from navsense.geodesy import EARTH_RATE
 from navsense.motion.base import Motion
@@ -394,5 +394,6 @@ TERMS: tuple[Term | MovedTerm, ...] = (
     *depths.TERMS,
     *ranges.TERMS,
     *doppler.TERMS,
+    *profiles.TERMS,
 )
 """How each figure of a sheet that is no `Noise` is measured; depth, range and Doppler have files of their own."""

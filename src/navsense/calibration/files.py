@@ -32,7 +32,8 @@ from navsense.factors.arguments import UNITS
 from navsense.inputs import decimal
 from navsense.pose import from_rpy
 from navsense.sinks.base import check_target
-from navsense.sinks.load import Loaded, load
+from navsense.sinks.load import load
+from navsense.sinks.stored import Loaded
 from navsense.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 
 RECORDINGS = (".npz", ".parquet")

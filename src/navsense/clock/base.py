@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 from navsense.clock.discipline import Discipline
 from navsense.clock.oscillator import Oscillator
 from navsense.errors import ClockError, Where
 from navsense.noise.channel import NEUTRAL, Noise
+from navsense.series import LONGEST_TIME
 
 SHORTEST_CORRELATION = 0.1
 """Seconds: from here on the drift between nodes has its variance to half a percent."""
@@ -20,11 +22,31 @@ OF_A_CLOCK = frozenset(
 
 
 @dataclass(frozen=True)
+class Step:
+    """A fault on purpose: from `start` to `end` (s, true time) a clock shows `size` (s) more, whoever corrects it.
+
+    Raises `ClockError` for times that are none, and a size that is not finite.
+    """
+
+    start: float
+    end: float = math.inf
+    size: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no step."""
+        if not (math.isfinite(self.start) and self.end > self.start):
+            allowed = "must be from a finite time to a later one"
+            raise ClockError("times of a clock's step (s)", (self.start, self.end), allowed=allowed)
+        if not abs(self.size) < LONGEST_TIME:
+            raise ClockError("step of a clock (s)", self.size, allowed=f"must be of a size below {LONGEST_TIME:g}")
+
+
+@dataclass(frozen=True)
 class Clock:
     """One clock: its full name `model::link::clock`, its noise in seconds, its oscillator, and who corrects it.
 
     With `monotonic`, the stamps of each sensor on it rise by at least a nanosecond: one that would not is set to a
-    nanosecond above the one before. `where` is the place of its declaration.
+    nanosecond above the one before. `where` is the place of its declaration, `steps` are faults on purpose.
 
     Raises `ClockError` for a drift that is gone before its next node, and for noise in terms that a clock has not.
     """
@@ -35,6 +57,7 @@ class Clock:
     discipline: Discipline | None = None
     monotonic: bool = False
     where: Where | None = None
+    steps: tuple[Step, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no clock can have."""

@@ -73,7 +73,8 @@ class Curve:
         phase_moves = self._phase is not None and self._phase.moves
         self._has_nodes = self._drift.moves or phase_moves or self._steering is not None
         self._has_line = any(self._line)
-        self.moves = self._has_nodes or self._has_line
+        self._steps = clock.steps
+        self.moves = self._has_nodes or self._has_line or bool(self._steps)
         self._first, self._left = 0, 0
         self._before = self._after = np.array([self._drift.at])
 
@@ -97,6 +98,8 @@ class Curve:
             out.fill(0.0)
         if self._has_line:
             add_parabola(time, *self._line, out)
+        for step in self._steps:
+            out[(time >= step.start) & (time < step.end)] += step.size
         return out
 
     def drift_at(self, time: float) -> float:
@@ -108,7 +111,12 @@ class Curve:
             k = left - self._first
             value = float(self._after[k])
             value += (time * NODES_PER_SECOND - left) * (float(self._before[k + 1]) - value)
-        return value + parabola(time, *self._line) if self._has_line else value
+        if self._has_line:
+            value += parabola(time, *self._line)
+        for step in self._steps:
+            if step.start <= time < step.end:
+                value += step.size
+        return value
 
     def _go_to(self, time: float) -> int:
         """Return the node at or left of an instant (s). Raises `ClockError` where that is left of the last one's."""

@@ -32,6 +32,7 @@ from navsense.environment.seawater import (
     MIDDLE_LATITUDE,
     SCALE_68,
     ZERO_CELSIUS,
+    Domain,
     celsius,
     checked_density,
     checked_depths,
@@ -265,6 +266,10 @@ class Water:
     def pressure_at(self, depth: FloatArray) -> FloatArray:
         """Return the pressure (n,) Pa above that of the surface, at depths (n,) m. Raises `FieldError`."""
         checked_depths(depth)
+        return self._pressure(depth)
+
+    def _pressure(self, depth: FloatArray) -> FloatArray:
+        """Return the pressure (n,) Pa above that of the surface, at depths (n,) m that are the water's."""
         if self.density is not None:
             return depth * (self.density * self._gravity)
         out = np.empty(depth.shape[0])
@@ -295,8 +300,7 @@ class Water:
         checked_depths(depth)
         if not isinstance(self.sound_speed, str):
             return np.full(depth.shape[0], float(self.sound_speed))
-        self._check_domain(self.sound_speed)
-        domain, pressure = DOMAINS[self.sound_speed], self.pressure_at(depth)
+        (formula, domain), pressure = self._formula, self._pressure(depth)
         for values, limit in ((depth, domain.depth), (pressure, domain.pressure)):
             row = first_off(values, 0.0, limit)
             if row >= 0:
@@ -304,9 +308,15 @@ class Water:
                 allowed = f"lies below where the formula {self.sound_speed} is valid, {where}"
                 raise FieldError("depth (m)", float(depth[row]), row=row, allowed=allowed, remedy=_OTHER)
         out = np.empty(depth.shape[0])
-        formula = list(DOMAINS).index(self.sound_speed)
-        _sound_speeds(formula, self.temperature_at(depth), self.salinity_at(depth), depth, pressure, out)
+        _sound_speeds(formula, self._temperature.at(depth), self._salinity.at(depth), depth, pressure, out)
         return out
+
+    @cached_property
+    def _formula(self) -> tuple[int, Domain]:
+        """The formula for the speed of sound, as kernels know it, and what it is valid for; raises FieldError."""
+        name = str(self.sound_speed)
+        self._check_domain(name)
+        return list(DOMAINS).index(name), DOMAINS[name]
 
 
 _ROUNDING = 1e-9

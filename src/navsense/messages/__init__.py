@@ -12,7 +12,7 @@ from navsense.messages.cdr import Message
 from navsense.pose import Pose
 from navsense.sensors import SENSORS
 from navsense.series import Reading
-from navsense.typing import Times
+from navsense.typing import AnyArray, Times
 from navsense.world import MountedSensor
 
 _FILES = {kind.type: import_module(f"navsense.messages.{kind.type}") for kind in SENSORS}
@@ -43,6 +43,11 @@ FRAMES: Mapping[str, Callable[[MountedSensor], Mapping[str, Pose]]] = {
     kind: module.frames for kind, module in _FILES.items() if "frames" in vars(module)
 }
 """Sensor type -> `frames` of the file named after it: those that its messages name."""
+
+READERS: Mapping[str, Callable[[MountedSensor, AnyArray, Part, str], dict[str, AnyArray]]] = {
+    kind: module.arrays for kind, module in _FILES.items() if "arrays" in vars(module)
+}
+"""Sensor type -> `arrays` of the file named after it: what the numbers of its messages say."""
 
 GZ_ENCODERS: Mapping[str, Callable[[MountedSensor, Reading, int], list[bytes]]] = {
     kind: module.gz_messages for kind, module in _FILES.items()
@@ -88,6 +93,17 @@ def topic_beside(topic: str, beside: str) -> str:
 def about(reading: Reading) -> Times | None:
     """Return the instants (n,) s that a reading's messages are about; None where those are its own times."""
     return ABOUT[reading.type](reading) if reading.type in ABOUT else None
+
+
+def arrays_of(sensor: MountedSensor, rows: AnyArray, part: Part, beside: str = "") -> dict[str, AnyArray]:
+    """Return what messages say, as rows of numbers by path (`cdr.Layout`); `beside` names a companion's.
+
+    Raise `SinkError` for a sheet of a wrong kind.
+    """
+    kind = sensor.spec.type
+    if kind in ENCODERS and kind not in READERS:
+        return {}
+    return READERS.get(kind, generic.arrays)(sensor, rows, part, beside)
 
 
 def frames(sensor: MountedSensor) -> Mapping[str, Pose]:

@@ -55,3 +55,8 @@ def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0, kind
     variance, frame = variance_of(sensor, "reading", kind), frame_of(sensor)
     shown, pressure = stamps(reading, clock_of(sensor)).tolist(), reading["pressure"].tolist()
     return [gz_message(shown[k], frame, sequence + i, pressure[k], variance) for i, k in enumerate(rows_of(reading))]
+
+
+def arrays(_sensor: MountedSensor, rows: AnyArray, _part: Part, _beside: str) -> dict[str, AnyArray]:
+    """Return what messages say: the pressure, Pa. The inverse of `message`."""
+    return {"pressure": rows["fluid_pressure"]}

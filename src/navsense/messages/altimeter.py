@@ -67,3 +67,8 @@ def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> l
 def classic_messages(sensor: MountedSensor, reading: Reading) -> list[bytes]:
     """Return the `gazebo.msgs.Altimeter` messages of a reading; they carry no number."""
     return [classic_message(stamp, sensor.name, values) for stamp, values in _rows(sensor, reading)]
+
+
+def arrays(_sensor: MountedSensor, rows: AnyArray, part: Part, _beside: str) -> dict[str, AnyArray]:
+    """Return what messages say: m, m/s, m. The inverse of `message`."""
+    return {name: rows[name] for name in NAMES if (part, name) != ("bias", NAMES[2])}

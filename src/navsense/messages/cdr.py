@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from navsense.messages.base import SEC_MAX, SEC_MIN, SECOND, stamp_error
 from navsense.messages.schemas import DEFINITIONS, fields, text
@@ -47,6 +48,18 @@ class Place:
     offset: int
 
 
+def row_type(places: Mapping[str, Place], size: int) -> np.dtype[np.void]:
+    """Return the type of rows of `size` bytes with fields at the places."""
+    return np.dtype(
+        {
+            "names": list(places),
+            "formats": [(p.code, (p.count,)) if p.count else p.code for p in places.values()],
+            "offsets": [p.offset for p in places.values()],
+            "itemsize": size,
+        }
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Layout:
     """One message type with its strings filled in: `template` is the whole message, numbers zero; `places` by path.
@@ -58,18 +71,20 @@ class Layout:
     template: bytes
     places: Mapping[str, Place]
 
-    def dtype(self, before: int = 0, extra: Mapping[str, Place] | None = None) -> np.dtype[np.void]:
-        """Return the row type: the message behind `before` bytes, in which the places `extra` may lie."""
-        places = {name: Place(p.code, p.count, p.offset + before) for name, p in self.places.items()}
-        places.update(extra or {})
-        return np.dtype(
-            {
-                "names": list(places),
-                "formats": [(p.code, (p.count,)) if p.count else p.code for p in places.values()],
-                "offsets": [p.offset for p in places.values()],
-                "itemsize": before + len(self.template),
-            }
-        )
+    def dtype(self) -> np.dtype[np.void]:
+        """Return the row type."""
+        return row_type(self.places, len(self.template))
+
+    def behind(self, before: int) -> dict[str, Place]:
+        """Return the places in a row in which the message lies behind so many bytes."""
+        return {name: Place(p.code, p.count, p.offset + before) for name, p in self.places.items()}
+
+    def holding(self, values: Mapping[str, ArrayLike]) -> Layout:
+        """Return the same layout with numbers that are the same in all messages in its template, by path."""
+        rows = np.frombuffer(bytearray(self.template), dtype=self.dtype())
+        for path, value in values.items():
+            rows[path] = value
+        return Layout(rows.tobytes(), self.places)
 
 
 @dataclass
@@ -191,3 +206,14 @@ def set_quaternion(rows: AnyArray, path: str, orientation: AnyArray) -> None:
     """Write quaternions (n, 4), w x y z, in the border's order x y z w."""
     for axis, letter in enumerate("wxyz"):
         rows[f"{path}.{letter}"] = orientation[:, axis]
+
+
+def stamps_in(rows: AnyArray, path: str = "header.stamp") -> IntArray:
+    """Return the stamps (n,) ns at `path`."""
+    found: IntArray = rows[path + ".sec"].astype(np.int64) * SECOND + rows[path + ".nanosec"].astype(np.int64)
+    return found
+
+
+def quaternions_in(rows: AnyArray, path: str) -> AnyArray:
+    """Return the quaternions (n, 4), w x y z, at `path`."""
+    return np.stack([rows[f"{path}.{letter}"] for letter in "wxyz"], axis=1)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from navsense.messages.base import GLOBAL_TIME
 from navsense.messages.cdr import Message, layout, set_stamp
 from navsense.messages.truth import WORLD
@@ -41,3 +43,14 @@ def layers(depths: tuple[float, ...]) -> Message:
             rows[f"velocities.{layer}"] = given["velocity"][:, layer]
 
     return Message(LAYERS, layout(LAYERS, {"header.frame_id": WORLD}, arrays), fill)
+
+
+def arrays(rows: AnyArray) -> AnyArray:
+    """Return the velocities (n, 3) m/s that messages say. The inverse of `message`."""
+    found: AnyArray = rows["twist.linear"]
+    return found
+
+
+def layer_arrays(rows: AnyArray, count: int) -> AnyArray:
+    """Return the velocities (n, layer, 3) m/s of `count` depths that messages say. The inverse of `layers`."""
+    return np.stack([rows[f"velocities.{layer}"] for layer in range(count)], axis=1)

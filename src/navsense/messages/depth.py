@@ -48,3 +48,10 @@ COMPANIONS = {"_depth": depth_message}
 def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
     """Return the `gz.msgs.FluidPressure` messages of a reading, numbered from `sequence` on; dropouts have none."""
     return air_pressure.gz_messages(sensor, reading, sequence, Depth)
+
+
+def arrays(sensor: MountedSensor, rows: AnyArray, part: Part, beside: str) -> dict[str, AnyArray]:
+    """Return what messages say: the pressure, Pa, or beside it the depth, m. The inverse of `message`."""
+    if not beside:
+        return air_pressure.arrays(sensor, rows, part, beside)
+    return {} if part == "bias" else {"depth": rows["point.z"]}

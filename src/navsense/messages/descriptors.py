@@ -1,8 +1,9 @@
 """The definitions of Gazebo's messages that navsense writes, as data, and what describes them to a protobuf reader.
 
 `descriptor_set` is a `google.protobuf.FileDescriptorSet` of one file, `gz.msgs`, with all of them: the schema that MCAP
-has for `protobuf`. Fields that are never written are left out. Sources: the files of gz-msgs, those of the DVL being in
-gz-sensors now; where the two differ in the numbers of `DVLTrackingTarget`, gz-sensors' hold.
+has for `protobuf`. Not every field of gz-msgs is here, nor is every one that is here ever written: readers take it for
+its default. Sources: the files of gz-msgs, those of the DVL being in gz-sensors now; where they differ, in the numbers
+of `DVLTrackingTarget`, the latter hold.
 """
 
 from __future__ import annotations

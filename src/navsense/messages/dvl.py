@@ -26,6 +26,7 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 
 from navsense.messages._doppler import BOTTOM, NONE, UNKNOWN, WATER, Instrument, Series, known
+from navsense.messages._doppler_read import arrays as arrays  # noqa: PLC0414 - one of what such a file has
 from navsense.messages.base import SECOND, Part, clock_of, frame_of, sheet_of, stamps
 from navsense.messages.cdr import Message, layout
 from navsense.messages.gz import doubles, header, integer, nested, packed, rows_of
@@ -128,7 +129,13 @@ def companions(sensor: MountedSensor, part: Part) -> Mapping[str, Callable[[Moun
 
 def _is_double(sheet: Dvl) -> bool:
     """Tell whether one ping gives two velocities."""
-    return sheet.bottom_mode is Mode.ALWAYS and sheet.water_mode is Mode.ALWAYS
+    return sheet.bottom_mode is not Mode.NEVER and sheet.water_mode is Mode.ALWAYS
+
+
+def _later(got: Series) -> IntArray:
+    """Return how long (n,) ns after the echo from the bottom that from the layer left it; 0 where there is none."""
+    later = got.column("water_time_of_validity") - got.column("time_of_validity")
+    return np.rint(np.nan_to_num(later) * SECOND).astype(np.int64)
 
 
 def _is_phased(sheet: Dvl) -> int:
@@ -172,7 +179,7 @@ def water_message(sensor: MountedSensor, part: Part) -> Message:
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         got = own.series(arrays, stamp.size)
         velocity, beams = got.column("water_velocity", 3), got.beams("water_beam_velocity")
-        own.stamp(rows, stamp, "header.stamp")
+        own.stamp(rows, stamp + _later(got), "header.stamp")
         _set_marine(rows, own, beams, got.stated(got.beams("water_beam_deviation") ** 2, beams))
         rows["velocity_mode"] = np.where(np.isnan(velocity[:, 0]), NONE, WATER)
         rows["num_good_beams"] = np.isfinite(beams).sum(axis=1)
@@ -304,7 +311,7 @@ def cloud_message(sensor: MountedSensor, part: Part) -> Message:
     return Message(CLOUD_TYPE, layout(CLOUD_TYPE, texts, {"points": count * len(steps)}), fill)
 
 
-class Track(NamedTuple):
+class Tracked(NamedTuple):
     """One velocity of each row as Gazebo tells it: what it is against, velocities and covariances of it and its beams.
 
     Lists, row by row and then beam by beam; a beam without a velocity is not locked.
@@ -320,22 +327,22 @@ class Track(NamedTuple):
     range_variance: list[list[float]]
 
 
-def _bottom_track(own: Instrument, got: Series) -> Track:
+def _bottom_track(own: Instrument, got: Series) -> Tracked:
     """Return the velocity over the bottom."""
     velocity = np.where((got.mode == WATER)[:, None], math.nan, got.column("velocity", 3))
     beams = _along(own, got, "beam")
-    return Track(BOTTOM, velocity.tolist(), got.covariance().tolist(), *beams, *_listed(got))
+    return Tracked(BOTTOM, velocity.tolist(), got.covariance().tolist(), *beams, *_listed(got))
 
 
-def _water_track(own: Instrument, got: Series, name: str) -> Track:
+def _water_track(own: Instrument, got: Series, name: str) -> Tracked:
     """Return a velocity through the water; a beam is as long as to the middle of the layer, within a uniform share."""
-    layer, count = own.sheet.layer, got.count
+    layer = own.sheet.layer
     beams = _along(own, got, "water_beam")
-    near, far = (layer.near, layer.far) if layer is not None else (math.nan, math.nan)
-    middle = [0.5 * (near + far) / slant for slant in own.sheet.beams.slants]
-    spread = [((far - near) / slant) ** 2 / 12.0 for slant in own.sheet.beams.slants]
+    near, far = layer.near if layer is not None else math.nan, got.column("water_far")[:, None]
+    slant = np.array(own.sheet.beams.slants)
     told = got.column(name, 3).tolist(), got.covariance(name).tolist()
-    return Track(WATER, *told, *beams, [middle] * count, [spread] * count)
+    middle, spread = 0.5 * (near + far) / slant, ((far - near) / slant) ** 2 / 12.0
+    return Tracked(WATER, *told, *beams, middle.tolist(), spread.tolist())
 
 
 def _listed(got: Series) -> tuple[list[list[float]], list[list[float]]]:
@@ -351,7 +358,7 @@ def _along(own: Instrument, got: Series, name: str) -> tuple[list[Any], list[Any
     return np.isfinite(speed).tolist(), (speed[:, :, None] * own.axes).tolist(), covariance.tolist()
 
 
-def _tracks(own: Instrument, got: Series) -> list[Callable[[int], Track]]:
+def _tracks(own: Instrument, got: Series) -> list[Callable[[int], Tracked]]:
     """Return what chooses the track of a row, once for each message of a row."""
     bottom = _bottom_track(own, got)
     if _is_double(own.sheet):
@@ -367,7 +374,7 @@ def _gz_kinematic(velocity: Sequence[float], covariance: Sequence[float]) -> byt
     return integer(1, SHIP) + nested(2, doubles(2, velocity)) + packed(3, covariance)
 
 
-def _gz_beam(number: int, track: Track, row: int, beam: int) -> bytes:
+def _gz_beam(number: int, track: Tracked, row: int, beam: int) -> bytes:
     """Return `DVLBeamState` of one beam: nothing but its number where it has no lock."""
     out = integer(1, number)
     if not track.locked[row][beam]:
@@ -377,7 +384,7 @@ def _gz_beam(number: int, track: Track, row: int, beam: int) -> bytes:
     return out + integer(6, 1)
 
 
-def gz_message(own: Instrument, stamp: int, sequence: int, track: Track, row: int) -> bytes:
+def gz_message(own: Instrument, stamp: int, sequence: int, track: Tracked, row: int) -> bytes:
     """Return `gz.msgs.DVLVelocityTracking` of a stamp (ns) and a row of a track; its target is where the nearest is."""
     out = nested(1, header(stamp, frame_of(own.sensor), sequence)) + integer(2, 1 + _is_phased(own.sheet))
     ends = zip(track.range[row], track.range_variance[row], track.locked[row], strict=True)
@@ -393,10 +400,12 @@ def gz_message(own: Instrument, stamp: int, sequence: int, track: Track, row: in
 def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
     """Return the `gz.msgs.DVLVelocityTracking` of a reading, numbered from `sequence` on; dropouts have none.
 
-    Where both the bottom and the water are always tracked, each row gives two messages, the bottom's first.
+    Where the water is always tracked beside the bottom, each row gives two messages, the bottom's first.
     """
     own, rows = Instrument(sensor, "reading"), rows_of(reading)
-    tracks = _tracks(own, own.series(reading.arrays, reading.time.size))
-    shown = stamps(reading, clock_of(sensor), about(reading)).tolist()
+    got = own.series(reading.arrays, reading.time.size)
+    shown = stamps(reading, clock_of(sensor), about(reading))
+    when = {BOTTOM: shown.tolist(), WATER: (shown + _later(got)).tolist()}
+    tracks = _tracks(own, got)
     each = [(row, track(row)) for row in rows for track in tracks]
-    return [gz_message(own, shown[row], sequence + i, track, row) for i, (row, track) in enumerate(each)]
+    return [gz_message(own, when[track.target][row], sequence + i, track, row) for i, (row, track) in enumerate(each)]

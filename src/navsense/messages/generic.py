@@ -54,3 +54,8 @@ def message(sensor: MountedSensor, _part: Part) -> Message:
         fill,
         schemas.text(kind, definitions),
     )
+
+
+def arrays(sensor: MountedSensor, rows: AnyArray, _part: Part, _beside: str) -> dict[str, AnyArray]:
+    """Return what messages say; what is missing in a series is NaN. The inverse of `message`."""
+    return {output.name: rows[output.name].reshape(rows.shape[0], *output.shape) for output in sensor.spec.outputs}

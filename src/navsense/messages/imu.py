@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from navsense.errors import SinkError
 from navsense.messages.base import Part, clock_of, frame_of, stamps, variances
-from navsense.messages.cdr import Message, layout, set_quaternion, set_stamp
+from navsense.messages.cdr import Message, layout, quaternions_in, set_quaternion, set_stamp
 from navsense.messages.gz import doubles, float_v, header, nested, rows_of
 from navsense.sensors.imu import Imu
 from navsense.series import Reading
@@ -28,21 +28,18 @@ def message(sensor: MountedSensor, part: Part) -> Message:
     oriented = spec.orientation and part != "bias"
     rates, forces = covariances_of(spec, part, sensor.rate)
 
+    same = {"angular_velocity_covariance": rates, "linear_acceleration_covariance": forces}
+    if not oriented:
+        same |= {"orientation": (0.0, 0.0, 0.0, 1.0), "orientation_covariance": (-1.0, *[0.0] * 8)}
+
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         set_stamp(rows, stamp, clock)
         if oriented:
             set_quaternion(rows, "orientation", arrays["orientation"])
-        else:
-            rows["orientation.w"] = 1.0
-            rows["orientation_covariance"][:, 0] = -1.0
         rows["angular_velocity"] = arrays["angular_velocity"]
         rows["linear_acceleration"] = arrays["linear_acceleration"]
-        if any(rates):
-            rows["angular_velocity_covariance"] = rates
-        if any(forces):
-            rows["linear_acceleration_covariance"] = forces
 
-    return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}), fill)
+    return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}).holding(same), fill)
 
 
 def sheet_of(sensor: MountedSensor) -> Imu:
@@ -103,3 +100,11 @@ def covariances_of(spec: Imu, part: Part, rate: float) -> tuple[Sequence[float],
         variances(part, *(noise.deviation(rate) for noise in rates)),
         variances(part, *(noise.deviation(rate) for noise in forces)),
     )
+
+
+def arrays(sensor: MountedSensor, rows: AnyArray, part: Part, _beside: str) -> dict[str, AnyArray]:
+    """Return what messages say: rad/s, m/s^2, and the orientation where there is one. The inverse of `message`."""
+    found = {name: rows[name] for name in ("angular_velocity", "linear_acceleration")}
+    if sheet_of(sensor).orientation and part != "bias":
+        found = {"orientation": quaternions_in(rows, "orientation"), **found}
+    return found

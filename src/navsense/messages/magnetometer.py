@@ -35,10 +35,9 @@ def message(sensor: MountedSensor, part: Part) -> Message:
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         set_stamp(rows, stamp, clock)
         rows["magnetic_field"] = arrays["field"]
-        if any(covariance):
-            rows["magnetic_field_covariance"] = covariance
 
-    return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}), fill)
+    made = layout(TYPE, {"header.frame_id": frame_of(sensor)}).holding({"magnetic_field_covariance": covariance})
+    return Message(TYPE, made, fill)
 
 
 def gz_message(stamp: int, frame: str, sequence: int, field: Sequence[float]) -> bytes:
@@ -66,3 +65,8 @@ def classic_messages(sensor: MountedSensor, reading: Reading) -> list[bytes]:
     """Return the `gazebo.msgs.Magnetometer` messages of a reading; they carry no number."""
     shown, field = stamps(reading, clock_of(sensor)).tolist(), reading["field"].tolist()
     return [classic_message(shown[k], sensor.name, field[k]) for k in rows_of(reading)]
+
+
+def arrays(_sensor: MountedSensor, rows: AnyArray, _part: Part, _beside: str) -> dict[str, AnyArray]:
+    """Return what messages say: the field, T. The inverse of `message`."""
+    return {"field": rows["magnetic_field"]}

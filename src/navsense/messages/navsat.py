@@ -101,3 +101,14 @@ def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> l
     places = np.stack((*degrees, reading["altitude"]), axis=1).tolist()
     velocity = reading["velocity"].tolist()
     return [gz_message(shown[k], frame, sequence + i, places[k], velocity[k]) for i, k in enumerate(rows_of(reading))]
+
+
+def arrays(_sensor: MountedSensor, rows: AnyArray, part: Part, beside: str) -> dict[str, AnyArray]:
+    """Return what messages say: place (rad, m) or its errors (m), beside it the velocity. The inverse of `message`."""
+    if beside:
+        return {"velocity": rows["twist.linear"]}
+    if part == "bias":
+        axes = (("y", "latitude"), ("x", "longitude"), ("z", "altitude"))
+        return {name: rows[f"vector.{axis}"] for axis, name in axes}
+    degrees = {name: np.radians(rows[name]) for name in ("latitude", "longitude")}
+    return {**degrees, "altitude": rows["altitude"]}

@@ -43,12 +43,15 @@ def message(sensor: MountedSensor, _part: Part) -> Message:
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         set_stamp(rows, stamp, clock)
-        rows["radiation_type"] = INFRARED if sheet.sound is None else ULTRASOUND
-        rows["field_of_view"] = sheet.beam.width
-        rows["min_range"], rows["max_range"] = sheet.minimum_range, sheet.maximum_range
         rows["range"] = told(arrays)
 
-    return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}), fill)
+    same = {
+        "radiation_type": INFRARED if sheet.sound is None else ULTRASOUND,
+        "field_of_view": sheet.beam.width,
+        "min_range": sheet.minimum_range,
+        "max_range": sheet.maximum_range,
+    }
+    return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}).holding(same), fill)
 
 
 def _angles(sheet: Range) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -74,3 +77,12 @@ def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> l
     rows = rows_of(reading)
     shown, distance = stamps(reading, clock_of(sensor)).tolist(), told(reading.arrays).tolist()
     return [gz_message(shown[k], frame, sequence + i, sheet, distance[k]) for i, k in enumerate(rows)]
+
+
+def arrays(_sensor: MountedSensor, rows: AnyArray, part: Part, _beside: str) -> dict[str, AnyArray]:
+    """Return what messages say: the range, m, and on which side of the limits it is. The inverse of `message`."""
+    distance = rows["range"].astype(np.float64)
+    if part == "bias":
+        return {"range": distance}
+    outside = np.where(np.isinf(distance), np.sign(distance), 0.0)
+    return {"range": np.where(outside == 0.0, distance, math.nan), OUTSIDE: outside}

@@ -68,6 +68,7 @@ DEFINITIONS: Mapping[str, str] = {
     "geometry_msgs/msg/Vector3Stamped": "std_msgs/Header header\ngeometry_msgs/Vector3 vector",
     "geometry_msgs/msg/TwistStamped": "std_msgs/Header header\ngeometry_msgs/Twist twist",
     "std_msgs/msg/Bool": "bool data",
+    "std_msgs/msg/UInt8": "uint8 data",
     "geometry_msgs/msg/PoseStamped": "std_msgs/Header header\ngeometry_msgs/Pose pose",
     "geometry_msgs/msg/Point32": "float32 x\nfloat32 y\nfloat32 z",
     "sensor_msgs/msg/ChannelFloat32": "string name\nfloat32[] values",
@@ -105,6 +106,14 @@ DEFINITIONS: Mapping[str, str] = {
         "uint8 SOUNDSPEED_CORRECTION_NORMAL=0\nuint8 SOUNDSPEED_CORRECTION_PHASEDARRAYDVL=1\n"
         "std_msgs/Header header\nds_core_msgs/DsHeader ds_header\n"
         "ds_sensor_msgs/Range3D[] ranges\nuint8 soundspeed_correction_type"
+    ),
+    "ds_sensor_msgs/msg/WaterCurrentProfile": "geometry_msgs/Vector3[] velocity_bin_beam",
+    "ds_sensor_msgs/msg/Adcp": (
+        "std_msgs/Header header\nds_core_msgs/DsHeader ds_header\n"
+        "uint8 ADCP_COORD_BEAM=0\nuint8 ADCP_COORD_INSTRUMENT=1\nuint8 ADCP_COORD_SHIP=2\nuint8 ADCP_COORD_EARTH=3\n"
+        "uint8 ADCP_TYPE_PISTON=0\nuint8 ADCP_TYPE_PHASED_ARRAY=1\n"
+        "uint8 coordinate_mode\nuint8 adcp_type\nuint8 cells\nuint16 cell_depth\nfloat32 bin0_distance\n"
+        "geometry_msgs/Vector3[4] beam_unit_vec\nds_sensor_msgs/WaterCurrentProfile[] vel_bin_beams"
     ),
     "marine_acoustic_msgs/msg/Dvl": (
         "uint8 DVL_MODE_BOTTOM=1\nuint8 DVL_MODE_WATER=2\nuint8 DVL_TYPE_PISTON=0\nuint8 DVL_TYPE_PHASED_ARRAY=1\n"

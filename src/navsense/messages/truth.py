@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from navsense.messages.base import GLOBAL_TIME
-from navsense.messages.cdr import Message, layout, set_quaternion, set_stamp
+from navsense.messages.cdr import Message, layout, quaternions_in, set_quaternion, set_stamp
 from navsense.typing import AnyArray, IntArray, Quaternions, Vectors
 
 ODOMETRY = "nav_msgs/msg/Odometry"
@@ -59,3 +59,20 @@ def _accel(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> N
 def accel(link: str) -> Message:
     """Return how truth becomes acceleration (m/s^2, rad/s^2) of `link` in its own frame; gravity not included."""
     return Message(ACCEL, layout(ACCEL, {"header.frame_id": link}), _accel)
+
+
+def arrays(rows: AnyArray) -> dict[str, AnyArray]:
+    """Return what messages of odometry say of a link, by the names of a `Truth`. The inverse of `odometry`."""
+    orientation = quaternions_in(rows, "pose.pose.orientation")
+    return {
+        "position": rows["pose.pose.position"],
+        "orientation": orientation,
+        "velocity": to_link(conjugates(orientation), rows["twist.twist.linear"]),
+        "angular_velocity": rows["twist.twist.angular"],
+    }
+
+
+def conjugates(orientation: Quaternions) -> Quaternions:
+    """Return the inverses of unit quaternions (n, 4)."""
+    out: Quaternions = orientation * np.array([1.0, -1.0, -1.0, -1.0])
+    return out

@@ -49,9 +49,10 @@ def instants(time: Times, end: float) -> Times:
 def pose_row(pose: Pose) -> FloatArray:
     """Return x y z (m) and unit w x y z of `pose` as one read-only array (7,). Raise MotionError where it is none."""
     row = np.array((*pose.position, *pose.rotation), dtype=np.float64)
-    if row.shape != (7,) or not bool(np.isfinite(row).all()):
+    if row.shape != (7,) or not all(map(math.isfinite, row.tolist())):
         raise MotionError("pose", (pose.position, pose.rotation), allowed="must be 3 and 4 finite numbers")
-    length = math.sqrt(sum(float(part) ** 2 for part in row[3:]))
+    w, x, y, z = row[3:].tolist()
+    length = math.sqrt(w * w + x * x + y * y + z * z)
     if abs(length - 1.0) > UNIT_TOLERANCE:
         raise MotionError(
             "length of the pose's quaternion",

@@ -23,6 +23,9 @@ from navsense.pose import multiply as multiply_poses
 from navsense.rotation import multiply, shortest_vector
 from navsense.typing import FloatArray, Quaternion, Quaternions, Times, Vector, Vectors
 
+_ROOM = 64
+"""Ends of steps that there is room for at first."""
+
 
 @dataclass(frozen=True)
 class State:
@@ -34,10 +37,11 @@ class State:
 
 @kernel
 def _within(
-    span: FloatArray,
-    before: FloatArray,
-    after: FloatArray,
-    turn: FloatArray,
+    first: int,
+    last: int,
+    ends: FloatArray,
+    rows: FloatArray,
+    turns: FloatArray,
     time: Times,
     position: Vectors,
     rotation: Quaternions,
@@ -46,16 +50,24 @@ def _within(
     acceleration: Vectors,
     alpha: Vectors,
 ) -> int:
-    """Write the truth inside the step span (2,) s; return the first instant outside it, -1 where there is none.
+    """Write the truth in the steps from `first` to `last`; return the first instant outside, -1 where there is none.
 
-    before, after (10,): position m, quaternion, velocity m/s; turn (3,) rad: the rotation vector from one to the other.
+    Step k ends at `ends` k (s) in `rows` k (10,): position m, quaternion, velocity m/s; the one before ends where it
+    begins. `turns` k (3,) rad is the rotation vector in it. An instant between two steps is of the later one.
     """
-    h = span[1] - span[0]
-    angle = math.sqrt(turn[0] * turn[0] + turn[1] * turn[1] + turn[2] * turn[2])
     for i in range(time.shape[0]):
-        if not span[0] <= time[i] <= span[1]:
+        if not ends[first - 1] <= time[i] <= ends[last]:
             return i
-        s = (time[i] - span[0]) / h if h > 0.0 else 1.0
+        low, high = first, last
+        while low < high:
+            middle = (low + high + 1) // 2
+            if ends[middle - 1] <= time[i]:
+                low = middle
+            else:
+                high = middle - 1
+        before, after, turn, h = rows[low - 1], rows[low], turns[low], ends[low] - ends[low - 1]
+        angle = math.sqrt(turn[0] * turn[0] + turn[1] * turn[1] + turn[2] * turn[2])
+        s = (time[i] - ends[low - 1]) / h if h > 0.0 else 1.0
         half = 0.5 * s * angle
         scale = 0.5 * s if angle < 1e-12 else math.sin(half) / angle
         ew, ex, ey, ez = math.cos(half), scale * turn[0], scale * turn[1], scale * turn[2]
@@ -88,17 +100,23 @@ def _rotation(row: FloatArray) -> Quaternion:
 
 
 class Driven:
-    """The caller's motion: `push(time, state)` ends a step; instants inside the last step can be asked for."""
+    """The caller's motion: `push(time, state)` ends a step; instants inside the last step can be asked for.
 
-    def __init__(self, state: State) -> None:
+    So can those of the `memory` (s) before it, for a sensor that tells of what was: sound takes its time.
+    """
+
+    def __init__(self, state: State, memory: float = 0.0) -> None:
         """Stand in `state` at t = 0. Raises `MotionError` for a state that is none."""
-        self._first = checked_row(state)
+        self._memory = memory
         self._asked: dict[float, MotionBlock] = {}
-        self._stand()
+        self._stand(checked_row(state))
 
-    def _stand(self) -> None:
-        self._before = self._after = self._first
-        self._turn, self._span = np.zeros(3), np.zeros(2)
+    def _stand(self, row: FloatArray) -> None:
+        """Begin with a step of no length, which ends in `row`."""
+        self._ends, self._rows, self._turns = np.zeros(_ROOM), np.empty((_ROOM, 10)), np.zeros((_ROOM, 3))
+        self._rows[:2] = row
+        self._start = (1, 1, np.zeros(2), np.array((row, row)), np.zeros((2, 3)))
+        self._oldest = self._last = 1
 
     @property
     def end(self) -> float:
@@ -111,17 +129,31 @@ class Driven:
 
     def advance(self, time: float, row: FloatArray) -> None:
         """End the step at `time` (s) in a checked state (10,). Raises `MotionError` where time does not advance."""
-        if time == 0.0:
-            self._asked.clear()
-            self._first = row
-            self._stand()
-            return
-        if not time > self._span[1]:
-            raise MotionError("time of a driven model", time, allowed=f"must be after {float(self._span[1])!r} s")
         self._asked.clear()
-        self._before, self._after = self._after, row
-        turn = multiply_poses(conjugate(_rotation(self._before)), _rotation(row))
-        self._turn, self._span = np.array(shortest_vector(*turn)), np.array((self._span[1], time))
+        if time == 0.0:
+            self._stand(row)
+            return
+        before = float(self._ends[self._last])
+        if not time > before:
+            raise MotionError("time of a driven model", time, allowed=f"must be after {before!r} s")
+        if self._last + 1 == self._ends.shape[0]:
+            self._make_room()
+        turn = multiply_poses(conjugate(_rotation(self._rows[self._last])), _rotation(row))
+        self._last += 1
+        self._ends[self._last], self._rows[self._last] = time, row
+        self._turns[self._last] = shortest_vector(*turn)
+        while self._oldest < self._last and self._ends[self._oldest] <= before - self._memory:
+            self._oldest += 1
+
+    def _make_room(self) -> None:
+        """Let go of the steps that are forgotten; have room for as many as are not, and more."""
+        kept = slice(self._oldest - 1, self._last + 1)
+        held = (self._ends[kept], self._rows[kept], self._turns[kept])
+        room = max(_ROOM, 2 * held[0].size)
+        self._ends, self._rows, self._turns = (np.zeros((room, *array.shape[1:])) for array in held)
+        for array, old in zip((self._ends, self._rows, self._turns), held, strict=True):
+            array[: old.shape[0]] = old
+        self._oldest, self._last = 1, held[0].size - 1
 
     def at(self, time: Times) -> MotionBlock:
         """Return the truth at instants (n,) s inside the last step, or at 0. Raises `MotionError` elsewhere.
@@ -129,21 +161,24 @@ class Driven:
         One instant is worked out once a step, however many sensors ask for it.
         """
         if time.shape[0] != 1:
-            return self._at(time)
+            return self._at(time, self._steps)
         instant = float(time[0])
         block = self._asked.get(instant)
         if block is None:
-            block = self._asked[instant] = self._at(time)
+            block = self._asked[instant] = self._at(time, self._start if instant == 0.0 else self._steps)
         return block
 
-    def _at(self, time: Times) -> MotionBlock:
-        time = np.ascontiguousarray(time, dtype=np.float64)
-        arrays = empty_arrays(time.shape[0])
-        if time.shape[0] == 1 and time[0] == 0.0:
-            outside = _within(np.zeros(2), self._first, self._first, np.zeros(3), time, *arrays)
-        else:
-            outside = _within(self._span, self._before, self._after, self._turn, time, *arrays)
+    @property
+    def _steps(self) -> tuple[int, int, FloatArray, FloatArray, FloatArray]:
+        """The steps that are remembered, as `_within` takes them."""
+        return self._oldest, self._last, self._ends, self._rows, self._turns
+
+    def _at(self, time: Times, steps: tuple[int, int, FloatArray, FloatArray, FloatArray]) -> MotionBlock:
+        time, arrays = np.ascontiguousarray(time, dtype=np.float64), empty_arrays(time.shape[0])
+        outside = _within(*steps, time, *arrays)
         if outside >= 0:
-            allowed = f"must be inside the last step, {self._span[0]!r} to {self._span[1]!r} s"
+            begin, end = float(self._ends[self._oldest - 1]), float(self._ends[self._last])
+            steps_kept = "step" if self._oldest == self._last else f"{self._last - self._oldest + 1} steps"
+            allowed = f"must be inside the last {steps_kept}, {begin!r} to {end!r} s"
             raise MotionError("time", float(time[outside]), allowed=allowed)
         return MotionBlock(*arrays)

@@ -85,10 +85,12 @@ class Mounted:
     base: Motion
     pose: Pose
     _row: FloatArray = field(init=False, repr=False, compare=False)
+    _is_base: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the pose and keep it as one array."""
         object.__setattr__(self, "_row", pose_row(self.pose))
+        object.__setattr__(self, "_is_base", self.pose == IDENTITY)
 
     @property
     def end(self) -> float:
@@ -101,7 +103,7 @@ class Mounted:
         Raises `MotionError` for an instant below 0 or past `end`.
         """
         body = self.base.at(time)
-        if self.pose == IDENTITY:
+        if self._is_base:
             return body
         arrays = empty_arrays(body.position_w.shape[0])
         _carry(self._row, *body.arrays, *arrays)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from navsense.compiled import kernel
 from navsense.errors import SensorError
+from navsense.noise.planned import BITS, FAULT, Planned, acting, put_off
 from navsense.streams import Process
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray
@@ -34,21 +35,22 @@ LARGEST = 1e12
 class Faults:
     """How often a sensor drops out and gets stuck (begins a second while it is well), and how long on average (s).
 
-    A kind acts where both its rate and its duration are above 0. Raises `SensorError` for a value that is negative or
-    not finite, or a rate without a duration.
+    A kind acts where both its rate and its duration are above 0; beside them are those on purpose, `planned`. Raises
+    `SensorError` for a value that is negative or not finite, or a rate without a duration.
     """
 
     dropout_rate: float = 0.0
     dropout_duration: float = 0.0
     stuck_rate: float = 0.0
     stuck_duration: float = 0.0
+    planned: tuple[Planned, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what is no rate or no duration."""
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name in BY_CHANCE:
+            value = getattr(self, name)
             if not 0.0 <= value <= LARGEST:
-                raise SensorError(field.name, value, allowed=f"must be from 0 to {LARGEST:g}")
+                raise SensorError(name, value, allowed=f"must be from 0 to {LARGEST:g}")
         for kind in KINDS:
             rate, duration = self.figures(kind)
             if (rate > 0.0) != (duration > 0.0):
@@ -65,8 +67,13 @@ class Faults:
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
-        """Return the kinds that act."""
+        """Return the kinds that act by chance."""
         return tuple(kind for kind in KINDS if self.figures(kind)[0] > 0.0)
+
+    @property
+    def act(self) -> bool:
+        """Return whether there are any, by chance or on purpose."""
+        return bool(self.kinds or self.planned)
 
     def share(self, kind: str) -> float:
         """Return the share p of the time that a kind is on."""
@@ -79,6 +86,9 @@ class Faults:
 
 
 KINDS = ("dropout", "stuck")
+
+BY_CHANCE = tuple(f"{kind}_{figure}" for kind in KINDS for figure in ("rate", "duration"))
+"""Figures of the faults that come by chance."""
 
 
 class FaultState(NamedTuple):
@@ -118,20 +128,25 @@ def strike(
     """Return the new state, what the sensor shows, and where it shows anything (n,).
 
     `arrays` (n, ...) by name are what it would show without faults, where it would emit (n,); `draws` (kinds, n).
+    `FAULT` is beside them: which faults act (n,).
     """
     count, kinds = len(ticks), faults.kinds
+    arrays = put_off(faults.planned, ticks, arrays)
     found = {kind: np.zeros(count, dtype=np.bool_) for kind in KINDS}
     on = []
     for kind, row, was in zip(kinds, draws, state.on, strict=True):
         rate, duration = faults.figures(kind)
         figures = (faults.share(kind), rate + 1.0 / duration, ticks.rate)
         on.append(bool(_telegraph(was, *figures, state.last, ticks.index, row, found[kind])))
+    acts = {kind: acting(faults.planned, kind, ticks) for kind in BITS} if faults.planned else {}
+    found = {kind: rows | acts.get(kind, np.False_) for kind, rows in found.items()}
     source, last = _sources(found["stuck"], emitted & ~found["dropout"], begun=bool(state.shown))
     shown = {name: _held(state.shown.get(name), array, source) for name, array in arrays.items()}
     kept = {name: array[last - 1].copy() for name, array in arrays.items()} if last else state.shown
     out = {name: _silent(array, found["dropout"]) for name, array in shown.items()}
     end = int(ticks.index[-1]) if count else state.last
-    return FaultState(tuple(on), kept, end), out, ~found["dropout"]
+    told = sum((BITS[kind] * rows for kind, rows in {**acts, **found}.items()), np.zeros(count))
+    return FaultState(tuple(on), kept, end), {**out, FAULT: told}, ~found["dropout"]
 
 
 def _sources(stuck: BoolArray, given: BoolArray, *, begun: bool) -> tuple[IntArray, int]:

@@ -24,6 +24,12 @@ PLUGINS_LATER = {
 }
 """File of a plug-in -> why it is not acted on yet."""
 
+NEAR, LONGEST_NAME = 0.94, 64
+"""How alike (of 1) two files of plug-ins are of which one is the other mistyped; what is longer is not compared.
+
+Those of two instruments of the UUV Simulator, three letters of 31 apart, are 0.9.
+"""
+
 _WINDOWS = "gui"
 """Its plug-ins are parts of a window, and no parts of a world."""
 
@@ -126,8 +132,9 @@ class Context:
             elif tag == "plugin" and child.attributes.get("filename") in place.plugins:
                 continue
             elif tag in place.unsupported:
-                reason = _why(child, place.unsupported[tag])
-                self.note("unsupported", f"<{element.tag}><{_named(child)}>", reason, child.where)
+                reason, near = _why(child, place.unsupported[tag]), _meant(child, place)
+                kind = "warning" if near else "unsupported"
+                self.note(kind, f"<{element.tag}><{_named(child)}>", near or reason, child.where)
                 if tag not in ("plugin", _WINDOWS):
                     self.note_plugins(child)
             elif tag in place.refused:
@@ -179,6 +186,15 @@ class Context:
 def _why(element: Element, reason: str) -> str:
     """Return why an element has no effect: for a plug-in of a kind that comes, that."""
     return PLUGINS_LATER.get(element.attributes.get("filename", ""), reason) if element.tag == "plugin" else reason
+
+
+def _meant(element: Element, place: Place) -> str:
+    """Return what a plug-in is told whose file is a letter or two off one that is read here, else nothing."""
+    name = element.attributes.get("filename", "")
+    if element.tag != "plugin" or name in PLUGINS_LATER or len(name) > LONGEST_NAME:
+        return ""
+    near = get_close_matches(name, sorted(place.plugins), n=1, cutoff=NEAR)
+    return f"is none that is read; did you mean {near[0]}?" if near else ""
 
 
 def _short(name: str) -> str:

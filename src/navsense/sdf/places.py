@@ -9,7 +9,8 @@ from dataclasses import fields, replace
 
 from navsense.clock import Discipline, Latency, Oscillator
 from navsense.noise.channel import SHEET
-from navsense.noise.faults import Faults
+from navsense.noise.faults import BY_CHANCE
+from navsense.noise.planned import Planned
 from navsense.sdf.context import PLUGIN, Place
 from navsense.sensors import SENSORS
 
@@ -126,6 +127,7 @@ WORLD = Place(
             "atmosphere",
             "navsense:current",
             "navsense:dipole",
+            "navsense:faults",
             "navsense:fidelity",
             "navsense:gravity",
             "navsense:magnetic_field",
@@ -235,7 +237,7 @@ _BEAMS_OF_FOUR = [f"{name}_{i}" for name in ("beam_link_name", "beam_topic") for
 UUV_DVL_PLUGIN = Place(
     read=frozenset(
         """robot_namespace link_name sensor_topic update_rate noise_sigma noise_amplitude enable_local_ned_frame
-        is_on""".split()
+        is_on navsense:fidelity""".split()
     ).union(_BEAMS_OF_FOUR),
     unsupported={
         "enable_gazebo_messages": "which messages are written does not depend on the world's file",
@@ -245,19 +247,17 @@ UUV_DVL_PLUGIN = Place(
     attributes=_WHERE_FROM,
 )
 
-_PROFILE = "current profiles are not simulated yet"
+_LAYERS = "currents come from the world, by depth too, and not by a topic"
 
 DSROS_DVL_PLUGIN = Place(
     read=frozenset(
         """robotNamespace topicName rangesTopicName frameName pointcloudFrame updateRateHZ gaussianNoiseBeamVel
         gaussianNoiseBeamWtrVel gaussianNoiseBeamRange minRange maxRange maxRangeDiff beamAngleDeg beamWidthDeg
         beamAzimuthDeg1 beamAzimuthDeg2 beamAzimuthDeg3 beamAzimuthDeg4 pos_z_down enableWaterTrack
-        ocean_current_topic navsense:layer navsense:cloud_points""".split()
+        ocean_current_topic waterTrackBins currentProfileCoordMode navsense:layer navsense:cloud_points""".split()
     ),
     unsupported={
-        "waterTrackBins": _PROFILE,
-        "currentProfileCoordMode": _PROFILE,
-        "stratified_ocean_current_topic": _PROFILE,
+        "stratified_ocean_current_topic": _LAYERS,
         "collide_bitmask": "every body is met",
     },
     attributes=_WHERE_FROM,
@@ -401,10 +401,10 @@ TOPICS = {
 
 TYPES = frozenset(
     """
-    air_flow air_pressure air_speed altimeter boundingbox boundingbox_camera camera contact custom depth depth_camera
-    dsros_dvl dvl force_torque gps gpu_lidar gpu_ray imu lidar logical_camera magnetometer multicamera navsat range ray
-    rfid rfidtag rgbd rgbd_camera segmentation segmentation_camera sonar thermal thermal_camera transceiver
-    wide_angle_camera wideanglecamera wireless_receiver wireless_transmitter
+    adcp air_flow air_pressure air_speed altimeter boundingbox boundingbox_camera camera contact custom depth
+    depth_camera dsros_dvl dvl force_torque gps gpu_lidar gpu_ray imu lidar logical_camera magnetometer multicamera
+    navsat range ray rfid rfidtag rgbd rgbd_camera segmentation segmentation_camera sonar thermal thermal_camera
+    transceiver wide_angle_camera wideanglecamera wireless_receiver wireless_transmitter
     """.split()
 )
 """Types of sensor that exist in SDF or in plug-ins."""
@@ -466,7 +466,7 @@ DSROS_DVL_SENSOR = replace(
     unsupported={
         **_SENSOR.unsupported,
         **dict.fromkeys(("topic", *_FRAMES), _NAMED),
-        "stratified_ocean_current_topic": _PROFILE,
+        "stratified_ocean_current_topic": _LAYERS,
     },
     plugins=frozenset((DSROS_DVL,)),
 )
@@ -503,7 +503,7 @@ BEAM = Place(read=frozenset(("axis",)), attributes=frozenset(("width_deg", "ring
 SOUND = Place(attributes=frozenset(("speed",)))
 
 CLOCK = Place(
-    read=frozenset(("noise", "navsense:oscillator", "navsense:discipline", "navsense:monotonic")),
+    read=frozenset(("noise", "navsense:oscillator", "navsense:discipline", "navsense:monotonic", "navsense:faults")),
     attributes=frozenset(("name",)),
 )
 
@@ -512,7 +512,9 @@ DISCIPLINE = Place(read=frozenset(field.name for field in fields(Discipline)))
 LATENCY = Place(read=frozenset(field.name for field in fields(Latency)))
 
 PART = Place(attributes=frozenset(("temperature",)))
-FAULTS = Place(read=frozenset(field.name for field in fields(Faults)))
+FAULTS = Place(read=frozenset((*BY_CHANCE, "fault")), several=frozenset(("fault",)))
+FAULTS_PLANNED = Place(read=frozenset(("fault",)), several=frozenset(("fault",)))
+FAULT = Place(attributes=frozenset(field.name for field in fields(Planned)) - {"value", "where"})
 
 _AXES = frozenset(("x", "y", "z"))
 AXES = Place(read=_AXES)

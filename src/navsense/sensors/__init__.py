@@ -6,9 +6,12 @@ from navsense.sensors._janus.beams import Beam, Beams, Weighting, janus
 from navsense.sensors._janus.layer import Layer
 from navsense.sensors._janus.longterm import LongTerm
 from navsense.sensors._janus.names import Dialect
+from navsense.sensors._janus.profile import Cells
+from navsense.sensors._janus.profiled import Accuracy, BinMapping, Coordinates
 from navsense.sensors._janus.strength import EchoStrength
 from navsense.sensors._janus.track import Track
 from navsense.sensors._vibration import Vibration
+from navsense.sensors.adcp import Adcp
 from navsense.sensors.air_pressure import AirPressure
 from navsense.sensors.altimeter import Altimeter, Zeroed
 from navsense.sensors.base import Measured, Output, Sensor
@@ -19,16 +22,21 @@ from navsense.sensors.magnetometer import Magnetometer
 from navsense.sensors.navsat import NavSat
 from navsense.sensors.range import Cone, Fan, Range, Sound
 
-SENSORS: tuple[type[Sensor], ...] = (Imu, Magnetometer, Altimeter, AirPressure, NavSat, Depth, Range, Dvl)
+SENSORS: tuple[type[Sensor], ...] = (Imu, Magnetometer, Altimeter, AirPressure, NavSat, Depth, Range, Dvl, Adcp)
 """Every kind of sensor that navsense has; a user's own are handed to `load` beside them."""
 
 __all__ = [
     "SENSORS",
+    "Accuracy",
+    "Adcp",
     "AirPressure",
     "Altimeter",
     "Beam",
     "Beams",
+    "BinMapping",
+    "Cells",
     "Cone",
+    "Coordinates",
     "Depth",
     "Dialect",
     "Dvl",

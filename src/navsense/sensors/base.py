@@ -94,6 +94,11 @@ def is_felt(spec: Any) -> bool:
     return isinstance(spec, Drifting) and spec.feels_current
 
 
+def lag_of(spec: Any) -> float:
+    """Return how long (s) before its instant a sensor's reading may be about."""
+    return float(spec.lag) if isinstance(spec, Lagging) else 0.0
+
+
 def signals_of(spec: Any) -> tuple[str, ...]:
     """Return the names of the world's signals that a sensor goes by: none where it is not `Signalled`."""
     return tuple(spec.signals) if isinstance(spec, Signalled) else ()
@@ -245,6 +250,16 @@ class Drifting(Protocol):
     @property
     def feels_current(self) -> bool:
         """Return whether its ideal values depend on the current."""
+        ...
+
+
+@runtime_checkable
+class Lagging(Protocol):
+    """A sensor whose readings are about what was before their own instant."""
+
+    @property
+    def lag(self) -> float:
+        """Return how long (s) before, at most."""
         ...
 
 

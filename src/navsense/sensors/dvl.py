@@ -10,10 +10,11 @@ left of b that no velocity explains, scaled to the variance of a horizontal one.
     altitude   height of the sensor above the plane through what its beams met, by its own attitude
     course     of the velocity over ground, from north, clockwise, [0, 2 pi); speed its horizontal part
 
-A ping told at t went out `listening` before, and is about the instant when its echo left the bottom, the time of
-validity: 2 r / c and r / c earlier in all, r the farthest and the mean range. The next goes out when it is told, so
-that a DVL tells of fewer the deeper the bottom is; ticks that tell nothing are not emitted and NaN. Beside single pings
-there may be the long-term velocity, a filter over them (`_janus.longterm`).
+A ping told at t went out 2 r / c before, r the farthest range, and is about the instant when its echo left the bottom,
+the time of validity: the mean range over c after it went out; what is through the water is about when the echo left the
+middle of the layer. It goes out no sooner than the last was told, so a DVL tells of fewer the deeper the bottom is;
+ticks that tell nothing are not emitted and NaN. Where the bottom is never tracked, nobody waits for it. Beside single
+pings there may be the long-term velocity, a filter over them (`_janus.longterm`).
 
 Sources: Teledyne RD Instruments, ADCP Coordinate Transformation (951-6079-00), for the geometry; facts of the two
 classic plug-ins, whose documented rules hold where `classic` is set and the `dialect` is theirs.
@@ -33,37 +34,41 @@ import numpy as np
 from navsense import pose
 from navsense.clock import Clock
 from navsense.environment.base import Environment
+from navsense.environment.water import SLOWEST
 from navsense.errors import SensorError
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
 from navsense.sensors._janus import applied, longterm, ping, printed, remarks
 from navsense.sensors._janus.beams import Beams, Weighting, janus
+from navsense.sensors._janus.carrier import Known, carried
 from navsense.sensors._janus.echoes import SOUND_SPEED, echoes, sound_speed, validity
-from navsense.sensors._janus.layer import Layer, cosines, shallowest, water
+from navsense.sensors._janus.layer import Layer, cosines, ends, middle, shallowest, water
 from navsense.sensors._janus.longterm import LongTerm
-from navsense.sensors._janus.names import Dialect, Names, refuse_text
+from navsense.sensors._janus.names import Dialect, Names, refuse_kinds, refuse_text
 from navsense.sensors._janus.strength import EchoStrength
 from navsense.sensors._janus.told import (
+    ABOUT,
     ATTITUDE,
     BEAMS,
     BOTTOM,
     ECHO,
-    HEARD,
+    FAR,
     INCIDENCE,
     LISTENING,
     OUTPUTS,
     OWN,
     THROUGH,
-    TRUE,
+    THROUGH_ABOUT,
     Told,
+    empty,
 )
 from navsense.sensors._janus.track import Track
 from navsense.sensors.apply import apply, checked_time
 from navsense.sensors.base import LABEL, TEMPERATURE, Measured, Output, signals_at
 from navsense.sensors.catalogue import part
 from navsense.sensors.range import Cone, Sound
-from navsense.series import Reading
+from navsense.series import Reading, frozen
 from navsense.streams import Process
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Times, Vector
@@ -77,6 +82,9 @@ ANGLE = math.radians(30.0)
 EXACT, TRUE_SOUND = Track(), Sound()
 
 UNTURNED = (1.0, 0.0, 0.0, 0.0)
+
+NO_DRAWS = (np.full(3, -1), np.empty((0, 0)))
+"""Rows and draws where there are none."""
 
 SMALL = 1.0
 """rad: misalignments are below this; beyond it they are no misalignments."""
@@ -159,6 +167,7 @@ class Dvl:
 
     def __post_init__(self) -> None:
         """Refuse what no instrument can have."""
+        refuse_kinds(self, KINDS, ("layer", "strength", "long_term"))
         for name, least, most in LIMITS:
             if not least <= (value := getattr(self, name)) <= most:
                 allowed = f"must be from {least:g} to {most:g}, and finite" if most < math.inf else "must be at least 0"
@@ -238,11 +247,12 @@ class Dvl:
         return np.array(found or [-1] * len(self.beams.beams), dtype=np.int64)
 
     @cached_property
-    def _tables(self) -> Mapping[str, IntArray]:
-        """Rows of draws by what they are for."""
-        given = (("bottom", "white"), ("water", "white"), ("beam", "lock"), ("beam", "dropout"))
-        named = {f"{what} {process}": self._rows(what, process) for what, process in given}
-        return {**named, "axes": self._rows("velocity", "white")}
+    def _tables(self) -> tuple[IntArray, IntArray]:
+        """Rows of draws: (4, k) of each beam as `ping.hear` takes them, and (3,) or more of each axis."""
+        depth, given = self._channels.depth, (("bottom", "white"), ("water", "white"), ("beam", "lock"))
+        found = [self._rows(*one) for one in (*given, ("beam", "dropout"), ("velocity", "white"))]
+        *beams, axes = (np.where(rows < 0, rows, rows + depth) for rows in found)
+        return np.array(beams), axes
 
     @cached_property
     def _dialect(self) -> int:
@@ -263,13 +273,41 @@ class Dvl:
             return None
         return replace(self.layer, share=1.0) if self._dialect == ping.DSROS else self.layer
 
+    def _above(self, layer: Layer, slant: FloatArray) -> FloatArray:
+        """Return how far (n,) m along the axis the bottom is for a layer, over ranges (n, k) m; infinite without one.
+
+        In what is classic of `dsros_dvl` a bottom that leaves no layer is none: it always has the water's velocity.
+        """
+        bottom = shallowest(self.beams, slant)
+        if self._dialect == ping.DSROS:
+            bottom[np.isnan(ends(layer, bottom))] = math.inf
+        return bottom
+
     @cached_property
     def _rules(self) -> FloatArray:
         """What a ping must be, as kernels know it."""
         modes = list(Mode)
         limits = (self.minimum_range, self.maximum_range, self.least_incidence, self.error_velocity_limit)
         choices = (modes.index(self.bottom_mode), modes.index(self.water_mode), self._dialect)
-        return np.array((*limits, self.reacquisition_time, self.dropout_probability, *choices), dtype=np.float64)
+        stated = (self.bottom.stated_stddev, self.water.stated_stddev)
+        losses = (self.reacquisition_time, self.dropout_probability)
+        return np.array((*limits, *losses, *choices, *stated), dtype=np.float64)
+
+    @cached_property
+    def _lenient(self) -> FloatArray:
+        """The rules for a perfect instrument, which loses nothing."""
+        rules = self._rules.copy()
+        rules[ping.ERROR_LIMIT] = math.inf
+        for place in (ping.REACQUISITION, ping.DROPOUT, ping.STATED, ping.WATER_STATED):
+            rules[place] = 0.0
+        return rules
+
+    @cached_property
+    def _sheet(self) -> tuple[FloatArray, FloatArray, bool, float]:
+        """Both tracks (2, 2), numbers of the strength (5,), (0,) without, phased array, and speed of sound or 0."""
+        tracks = np.array([(t.per_speed, t.reference_rate) for t in (self.bottom, self.water)], dtype=np.float64)
+        loud = np.array(_figures(self.strength) if self.strength else (), dtype=np.float64)
+        return tracks, loud, self.transducer is Transducer.PHASED_ARRAY, float(self.sound.speed or 0.0)
 
     @cached_property
     def _frame(self) -> FloatArray:
@@ -280,6 +318,11 @@ class Dvl:
     def waits(self) -> bool:
         """True where sound takes its time; in the classic plug-ins it does not."""
         return self.propagation and not (self.classic and self.dialect is not Dialect.OWN)
+
+    @property
+    def lag(self) -> float:
+        """Return how long (s) before it is told a ping may have gone out, however slow the sound."""
+        return 2.0 * self.maximum_range / SLOWEST + self.processing_time if self.waits else 0.0
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -298,7 +341,7 @@ class Dvl:
         return (
             *remarks.beams(self._sent, limits, own_hull=self.own_hull),
             remarks.sound(self.transducer, self.sound.speed),
-            *remarks.tracks(modes, self.layer, self.error_velocity_limit, self.long_term),
+            *remarks.tracks(modes, self._tracked, self.error_velocity_limit, self.long_term),
             remarks.times(waits, self.processing_time, rate),
             *remarks.losses(self.strength, self.dropout_probability, self.reacquisition_time),
             *remarks.systematic(self.bottom, self.water, self.misalignment, self.misalignment_stddev),
@@ -329,145 +372,98 @@ class Dvl:
 
         Raises `FieldError` where a body, the current or the speed of sound cannot be asked.
         """
-        time = ticks.time
+        time, reach, hull = ticks.time, self.maximum_range, self.own_hull
         sound = sound_speed(environment, motion.at(time))
-        about, listening = time, np.zeros(len(ticks))
-        reach, hull = self.maximum_range, self.own_hull
+        about, listening, sent = time, np.zeros(len(ticks)), time
         if self.waits:
             back = np.maximum(time - self.processing_time, 0.0)
             about, listening = validity(self._sent, motion, environment, back, reach, sound, hull)
-            listening = listening + self.processing_time
-        echo = echoes(self._sent, motion, environment, about, reach, hull)
-        truth, through = motion.at(about), np.full(echo.range.shape, math.nan)
-        if self._tracked is not None:
-            bottom = shallowest(self.beams, echo.range)
-            through = water(self.beams, self._tracked, motion, environment, about, bottom).velocity
-        attitude, own = np.empty((len(ticks), 4)), np.empty((len(ticks), 3))
-        heading = np.array(pose.from_rpy(0.0, 0.0, environment.heading))
-        ping.facing_earth(truth.rotation_wb, heading, attitude)
-        ping.own_velocity(truth.velocity_w, truth.rotation_wb, own)
+            sent = back - listening
+            if self.bottom_mode is Mode.NEVER and self._tracked is not None:
+                shorter = np.minimum(listening, 2.0 * self._tracked.far / (min(self.beams.slants) * sound))
+                about = np.clip(about + listening - shorter, 0.0, back)  # a bottom farther away is heard by nobody
+                sent, listening = back - shorter, shorter
+            listening += self.processing_time
+        truth = motion.at(about)
+        then = Known(truth)
+        echo = echoes(self._sent, then, environment, about, reach, hull)
+        if self._tracked is None:
+            through, later, far = np.full(echo.range.shape, math.nan), about, np.full(len(ticks), math.nan)
+        else:
+            bottom = self._above(self._tracked, echo.range)
+            later = middle(self.beams, self._tracked, bottom, sent, sound, about) if self.waits else about
+            heard = then if later is about else motion
+            through, _, far = water(self.beams, self._tracked, heard, environment, later, bottom)
+        attitude, own = carried(truth, environment.heading)
         inside = {ECHO: echo.range, INCIDENCE: echo.incidence, BOTTOM: echo.velocity, THROUGH: through}
-        inside |= {ATTITUDE: attitude, OWN: own, LISTENING: listening}
+        inside |= {ATTITUDE: attitude, OWN: own, LISTENING: listening, THROUGH_ABOUT: later, FAR: far}
         return {**self._true(inside, about, sound), **signals_at(self, environment, time)}
 
     def _true(self, inside: Mapping[str, FloatArray], about: Times, sound: FloatArray) -> dict[str, AnyArray]:
-        """Return what is true of pings about instants (n,) s, and what their errors depend on."""
-        named = self._perfect(inside).named()
-        shown = {name: named[name] for name in TRUE}
-        return {**shown, "time_of_validity": about, "sound_speed": sound, **inside}
-
-    def _perfect(self, inside: Mapping[str, FloatArray]) -> Told:
-        """Return what pings without errors say."""
-        n, k = inside[ECHO].shape
-        heard, rules = np.zeros((10, n, k)), self._rules.copy()
-        for place, name in HEARD:
-            heard[place] = inside[name]
-        heard[ping.RANGE], heard[ping.LOCK] = inside[ECHO], 1.0
-        rules[ping.ERROR_LIMIT], rules[ping.REACQUISITION], rules[ping.DROPOUT] = math.inf, 0.0, 0.0
-        lost, everything = np.full(k, -math.inf), np.ones(n, dtype=np.bool_)
-        return self._told(rules, heard, np.zeros(n), everything, lost, inside)
-
-    def _told(
-        self,
-        rules: FloatArray,
-        heard: FloatArray,
-        time: Times,
-        emitted: BoolArray,
-        lost: FloatArray,
-        inside: Mapping[str, AnyArray],
-    ) -> Told:
-        """Return what the emitted pings say."""
-        n, k = heard.shape[1:]
-        told = Told(np.empty((6, n)), np.empty((6, n, k)), np.empty((2, n, 3)), np.empty((2, n, 3, 3)))
-        for array in told:
-            array.fill(math.nan)
-        room = (np.empty((2, k), dtype=np.bool_), np.empty((2, 3)), np.empty((2, 3, 3)))
-        attitude, frame, axes, places = inside[ATTITUDE], self._frame, self.beams.axes, self.beams.positions
-        ping.tell(rules, frame, heard, attitude, time, emitted, axes, places, lost, *told, *room)
-        if self._dialect == ping.UUV:
-            stated = float(self.bottom.stated_stddev)
-            ping.plain(frame, inside[OWN], attitude, emitted, stated, told.figures, told.vectors, told.squares)
-        return told
+        """Return what is true of pings about instants (n,) s, and what their errors depend on; all read-only."""
+        for array in (about, sound, *inside.values()):
+            frozen(array)
+        echo, beams = inside[ECHO], self.beams
+        n, k = echo.shape
+        told, heard, values = empty(n, k), np.empty((10, n, k)), np.empty((3 * k, n))
+        ping.flawless(echo, inside[INCIDENCE], inside[BOTTOM], inside[THROUGH], heard, values)
+        valid, all_told = np.array((about, inside[THROUGH_ABOUT], inside[FAR])), np.ones(n, dtype=np.bool_)
+        known = (values, heard, inside[ATTITUDE], inside[OWN], about, all_told)
+        beside = (beams.axes, beams.positions, np.full(k, -math.inf), valid, sound)
+        ping.say(self._lenient, self._frame, *known, *beside, 0.0, 0.0, *NO_DRAWS, *told)
+        shown = {"time_of_validity": told.figures[ping.ABOUT], "sound_speed": sound, ABOUT: about}
+        return {**told.true(), **shown, **inside}
 
     def measure(
         self, state: DvlState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[DvlState, Measured]:
         """Return the new state and what the pings say; NaN where a tick tells of none."""
-        n, k, time = len(ticks), len(self.beams.beams), ticks.time
-        emitted, lost, stored = np.ones(n, dtype=np.bool_), state.lost.copy(), state.filter.copy()
+        n, k = ideal[ECHO].shape
+        emitted, lost, stored = np.empty(n, dtype=np.bool_), state.lost.copy(), state.filter.copy()
+        emitted.fill(True)
+        time = frozen(ticks.time)
         last = ping.schedule(time, ideal[LISTENING], state.last, emitted) if self.waits else state.last
-        own = np.ascontiguousarray(draws[self._channels.depth :])
-        channels, heard, slow = self._heard(state, ticks, ideal, draws, own)
-        told = self._told(self._rules, heard, time, emitted, lost, ideal)
-        rows = self._tables["axes"]
-        if rows[0] >= 0:
-            sheet = self.bottom if self._dialect == ping.UUV else self.water
-            size = sheet.noise.deviation(ticks.rate / ticks.spacing)
-            ping.roughen(rows, own, size, self._rules, told.figures, told.vectors, told.squares)
-        about = np.where(emitted, ideal["time_of_validity"], math.nan)
-        smooth, spread = np.full((n, 3), math.nan), np.full((n, 3, 3), math.nan)
+        rate, told = ticks.rate / ticks.spacing, empty(n, k)
+        channels, slow = self._say(state, ticks, ideal, draws, rate, emitted, lost, told)
+        mode = told.figures[ping.MODE]
         if self.long_term is not None:
-            tracked = (told.figures[ping.MODE], told.vectors[0], told.squares[0])
-            spread = longterm.follow(self.long_term, stored, about, *tracked, smooth)
-        assumed = ideal["sound_speed"] if self.sound.speed is None else np.full(n, self.sound.speed)
-        beside = {"long_term_velocity": smooth, "long_term_covariance": spread}
-        beside |= {"time_of_validity": about, "sound_speed": assumed}
-        arrays = {**told.named(), **beside}
+            solved = (mode, told.vectors[0], told.squares[0])
+            filtered = (told.vectors[ping.LONG_TERM], told.squares[ping.LONG_TERM])
+            longterm.follow(self.long_term, stored, told.figures[ping.ABOUT], *solved, *filtered)
+        constant = state.channels.turn_on
         errors = {"beam_velocity": slow[:, :k], "beam_range": slow[:, 2 * k :]}
-        constant = {"beam_velocity": state.channels.turn_on[:k], "beam_range": state.channels.turn_on[2 * k :]}
-        ordered = {output.name: arrays[output.name] for output in self.outputs}
+        turn_on = {"beam_velocity": constant[:k], "beam_range": constant[2 * k :]}
         after = DvlState(channels, state.systematic, state.misalignment, last, lost, stored)
-        return after, Measured(ordered, errors, told.figures[ping.MODE] > ping.NO_TRACK, emitted, constant)
+        return after, Measured(told.named(), errors, mode > ping.NO_TRACK, emitted, turn_on)
 
-    def _heard(
-        self, state: DvlState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray, own: FloatArray
-    ) -> tuple[ChannelState, FloatArray, FloatArray]:
-        """Return the channels' state, what comes back of each ping with its errors, and the slow ones (n, 3 k)."""
-        echo, k, depth = ideal[ECHO], len(self.beams.beams), self._channels.depth
-        rate = ticks.rate / ticks.spacing
-        ratio = np.ones(len(ticks)) if self.sound.speed is None else self.sound.speed / ideal["sound_speed"]
-        heard = np.empty((10, *echo.shape))
-        heard[ping.ECHO], heard[ping.COSINE] = echo, ideal[INCIDENCE]
-        heard[ping.LOCK], heard[ping.CHANCE], heard[ping.DROPPED] = 1.0, 0.0, 1.0
-        factor = np.ones(echo.shape)
-        if self.strength is not None:
-            ping.strengths(*_figures(self.strength), echo, ideal[INCIDENCE], factor, heard[ping.LOCK])
-        self._disturb(0, BOTTOM, state, rate, ideal, ratio, factor, own, heard)
-        self._disturb(1, THROUGH, state, rate, ideal, ratio, np.ones(echo.shape), own, heard)
-        for place, name in ((ping.CHANCE, "beam lock"), (ping.DROPPED, "beam dropout")):
-            if self._tables[name][0] >= 0:
-                ping.gathered(self._tables[name], own, heard[place])
-        ideals = (heard[ping.BOTTOM], heard[ping.WATER], echo * ratio[:, None])
-        warmth = ideal.get(TEMPERATURE)
-        channels, values, slow = self._channels.apply(state.channels, ticks, draws[:depth], *ideals, temperature=warmth)
-        for i, place in enumerate((ping.BOTTOM, ping.WATER, ping.RANGE)):
-            heard[place] = values[:, i * k : (i + 1) * k]
-        for track, place in ((self.bottom, ping.BOTTOM_SIZE), (self.water, ping.WATER_SIZE)):
-            if track.stated_stddev > 0.0:
-                heard[place] = track.stated_stddev
-        return channels, heard, slow
-
-    def _disturb(
+    def _say(
         self,
-        row: int,
-        name: str,
         state: DvlState,
-        rate: float,
+        ticks: Ticks,
         ideal: Mapping[str, AnyArray],
-        ratio: FloatArray,
-        factor: FloatArray,
         draws: FloatArray,
-        heard: FloatArray,
-    ) -> None:
-        """Write the velocities of one track with all errors but those of its channels, and their deviations."""
-        track, own = (self.bottom, self.water)[row], ping.relative(self.beams.axes, ideal[name], ideal[OWN])
-        phased = self.transducer is Transducer.PHASED_ARRAY
-        size, out = heard[ping.BOTTOM_SIZE + row], heard[ping.BOTTOM + row]
-        floor = track.noise.deviation(rate)
-        ping.deviations(floor, float(track.per_speed), float(track.reference_rate), rate, own, factor, size)
-        rows, systematic = self._tables[("bottom white", "water white")[row]], state.systematic[row]
-        geometry = (self.beams.axes, self.beams.axis, state.misalignment, ratio, phased)
-        ping.disturb(ideal[name], own, *geometry, float(systematic[0]), systematic[1:], size, rows, draws, out)
+        rate: float,
+        emitted: BoolArray,
+        lost: FloatArray,
+        told: Told,
+    ) -> tuple[ChannelState, FloatArray]:
+        """Write what the pings say; return the channels' state and the slow errors (n, 3 k)."""
+        (tracks, loud, phased, assumed), (rows, own_rows) = self._sheet, self._tables
+        echo, own, sound, axes = ideal[ECHO], ideal[OWN], ideal["sound_speed"], self.beams.axes
+        n, k = echo.shape
+        heard, ideals = np.empty((10, n, k)), np.empty((3 * k, n))
+        floors = (self.bottom.noise.deviation(rate), self.water.noise.deviation(rate))
+        serial = (self.beams.axis, state.misalignment, state.systematic)
+        true = (echo, ideal[INCIDENCE], ideal[BOTTOM], ideal[THROUGH], own, sound)
+        ping.hear(tracks, floors, rate, loud, phased, assumed, axes, *serial, rows, draws, *true, heard, ideals)
+        warmth, slowly = ideal.get(TEMPERATURE), draws[: self._channels.depth]
+        channels, values, slow = self._channels.apply(state.channels, ticks, slowly, ideals.T, temperature=warmth)
+        rough = floors[0] if self._dialect == ping.UUV else floors[1]
+        about = (ideal[ATTITUDE], own, ticks.time, emitted, axes, self.beams.positions, lost)
+        valid = np.array((ideal[ABOUT], ideal[THROUGH_ABOUT], ideal[FAR]))
+        known = (valid, sound, assumed, rough, own_rows, draws)
+        ping.say(self._rules, self._frame, values.T, heard, *about, *known, *told)
+        return channels, slow
 
     def apply(
         self,
@@ -492,13 +488,15 @@ class Dvl:
         seconds, limits = checked_time(time), (self.minimum_range, self.maximum_range)
         count = seconds.size
         inside = applied.heard(self.beams, limits, velocity, beam_range, orientation, count)
-        if self.layer is not None and self.water_mode is not Mode.NEVER:
+        if self._tracked is not None:
             water_own = velocity if water_velocity is None else water_velocity
-            inside[THROUGH] = applied.through(self.beams, self.layer, inside[ECHO], water_own)
+            bottom = self._above(self._tracked, np.where(inside[ECHO] < math.inf, inside[ECHO], math.nan))
+            inside |= applied.through(self.beams, self._tracked, bottom, water_own)
         sound = self.sound.speed or SOUND_SPEED
         if self.waits:
             inside[LISTENING] = applied.listening(inside[ECHO], sound, self.maximum_range, self.processing_time)
-        ideal = self._true(inside, seconds, np.full(count, sound))
+        inside.setdefault(FAR, np.full(count, math.nan))
+        ideal = self._true({**inside, THROUGH_ABOUT: seconds}, seconds, np.full(count, sound))
         untrue, one = [key for key, *_ in OUTPUTS if key not in ideal], (self, seconds, ideal)
         return apply(*one, seed=seed, run=run, name=name, clock=clock, temperature=temperature, untrue=untrue)
 
@@ -511,6 +509,13 @@ class Dvl:
         found, azimuths = part(name), tuple(math.radians(azimuth) for azimuth in CROSSED)
         given = printed.fields_of(found, azimuths, ANGLE, temperature=temperature)
         return cls(**given, transducer=Transducer(found.transducer or Transducer.PISTON))
+
+    def without_bottom(self, ideal: Mapping[str, AnyArray], rows: BoolArray) -> Mapping[str, AnyArray]:
+        """Return what errors start from where no echo of the bottom comes back on some pings, `rows` (n,)."""
+        out = dict(ideal)
+        for name in (ECHO, INCIDENCE, BOTTOM):
+            out[name] = np.where(rows[:, None], math.nan, ideal[name])
+        return out
 
     def neutral(self) -> Dvl:
         """Return the same sheet without errors: it hears at once, knows the speed of sound and never loses a beam."""
@@ -557,7 +562,7 @@ class Dvl:
             dropout_probability=0.05,
             reacquisition_time=0.012,
             processing_time=0.003,
-            long_term=LongTerm(0.3, 0.01),
+            long_term=LongTerm(0.3, 0.01, 0.02),
             reference=pose.from_rpy(0.1, 0.2, 0.3),
             own_hull=True,
             dialect=Dialect.DSROS,
@@ -573,6 +578,10 @@ def _is_white(track: Track) -> bool:
     """Tell whether single pings have noise of their own."""
     return track.noise.is_white or track.per_speed > 0.0
 
+
+KINDS = {"beams": Beams, "bottom": Track, "water": Track, "range": Noise, "layer": Layer, "strength": EchoStrength}
+KINDS |= {"sound": Sound, "long_term": LongTerm, "names": Names}
+"""Classes of the fields that are sheets themselves."""
 
 LIMITS = (
     ("minimum_range", 0.0, 1e5),

@@ -92,6 +92,9 @@ class Sink(Protocol):
         ...
 
 
+LAYOUT = "layout"
+"""Key of the plain world, see `described`, beside what a recording says of itself."""
+
 Opener: TypeAlias = Callable[[Path, Recording], Sink]
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from navsense import messages
 from navsense.errors import SinkError
-from navsense.messages import clock, current, transforms, truth
+from navsense.messages import clock, current, fault, transforms, truth
 from navsense.messages.base import AGE, GLOBAL_TIME, Part, clock_of, stamps
 from navsense.messages.cdr import Message
+from navsense.noise.planned import FAULT
 from navsense.series import Current, Reading, Slab, Truth, nanoseconds
 from navsense.sinks import frames
 from navsense.sinks.base import Recording
@@ -58,12 +59,18 @@ class Blocks:
         self._world = recording.world
         self._topics = Topics(self._world)
         self._sensors = {sensor.name: sensor for sensor in self._world.sensors}
-        self._moving = [m.canonical_link for m in self._world.models if frames.moves(m)]
+        moving = [model for model in self._world.models if frames.moves(model)]
+        self._moving = [model.canonical_link for model in moving]
+        self._welded = {link.name for model in moving for link in model.links} - set(self._moving)
+        self._still = {link.name for model in self._world.models for link in model.links if not frames.moves(model)}
+        self._told: set[str] = set()
         self._sources: dict[str, Source] = {}
 
-    def _source(self, topic: str, message: Message, stamped_by: str = GLOBAL_TIME, key: str = "") -> Source:
+    def _source(self, topic: str, make: Callable[[], Message], key: str = "", *, latched: bool = False) -> Source:
         """Return the source on a topic, made at its first use; `key` tells those of one topic apart."""
-        return self._sources.setdefault(topic + key, Source(topic, message, stamped_by))
+        if topic + key not in self._sources:
+            self._sources[topic + key] = Source(topic, make(), latched=latched)
+        return self._sources[topic + key]
 
     def _of_sensor(self, name: str, part: Part) -> list[Source]:
         """Return the sources of one of a sensor's series: its own, then those of its companions."""
@@ -71,7 +78,7 @@ class Blocks:
         for beside in messages.topics_beside(sensor, part):
             topic = self._topics.sensor(name, part, beside)
             if topic not in self._sources:
-                self._source(topic, messages.for_sensor(sensor, part, beside), clock_of(sensor))
+                self._sources[topic] = Source(topic, messages.for_sensor(sensor, part, beside), clock_of(sensor))
             found.append(self._sources[topic])
         return found
 
@@ -114,7 +121,7 @@ class Blocks:
         rows = None if reading.emitted.all() else np.flatnonzero(reading.emitted)
         series: dict[Part, Mapping[str, AnyArray]] = {"reading": reading.arrays}
         if self._recording.truth:
-            series["ideal"] = reading.truth
+            series |= {"ideal": reading.truth} if reading.truth else {}
             if any(key in reading.errors for key in reading.arrays):
                 series["bias"] = {key: value for key, value in reading.errors.items() if key in reading.arrays}
         about = messages.about(reading)
@@ -136,10 +143,27 @@ class Blocks:
                     blocks.append(Block(source, at, at, whole, {}))
                 else:
                     blocks.append(Block(source, *spans, kept))
-        return blocks
+        return blocks + self._faults(name, reading)
+
+    def _faults(self, name: str, reading: Reading) -> list[Block]:
+        """Return which faults act on a sensor that has any, at every sample."""
+        if not (self._recording.truth and FAULT in reading.errors):
+            return []
+        stamp = reading.true_stamp
+        time, acts = stamp.astype(np.uint64), {FAULT: reading.errors[FAULT]}
+        return [Block(self._source(self._topics.fault(name), fault.message), time, time, stamp, acts)]
 
     def _truth(self, name: str, part: Truth) -> list[Block]:
-        """Return the ground truth of one link."""
+        """Return the ground truth of one link: of one that never moves its first instant, of a welded one nothing.
+
+        A welded link is where `/tf_static` says, against a canonical link whose truth is there.
+        """
+        still = name in self._still
+        if name in self._welded or name in self._told or not part.time.size:
+            return []
+        if still:
+            self._told.add(name)
+            part = part.between(0, 1)
         pose_topic, accel_topic = self._topics.truth(name)
         stamp = part.stamp
         time = stamp.astype(np.uint64)
@@ -155,8 +179,8 @@ class Blocks:
             "angular_acceleration": part.angular_acceleration,
         }
         return [
-            Block(self._source(pose_topic, truth.odometry(name)), time, time, stamp, pose),
-            Block(self._source(accel_topic, truth.accel(name)), time, time, stamp, accel),
+            Block(self._source(pose_topic, lambda: truth.odometry(name), latched=still), time, time, stamp, pose),
+            Block(self._source(accel_topic, lambda: truth.accel(name), latched=still), time, time, stamp, accel),
         ]
 
     def _current(self, part: Current) -> list[Block]:
@@ -165,23 +189,25 @@ class Blocks:
             raise SinkError("the current carries a run axis", remedy="write many runs to .npz or .parquet")
         stamp = part.stamp
         time = stamp.astype(np.uint64)
-        source = self._source(self._topics.current, current.message())
+        source = self._source(self._topics.current, current.message)
         blocks = [Block(source, time, time, stamp, {"velocity": part.velocity})]
         if part.layers is not None:
-            source = self._source(self._topics.layers, current.layers(part.layers.depths))
+            depths = part.layers.depths
+            source = self._source(self._topics.layers, lambda: current.layers(depths))
             blocks.append(Block(source, time, time, stamp, {"velocity": part.layers.velocity}))
         return blocks
 
     def _clock_and_poses(self, slab: Slab) -> list[Block]:
         """Return `/clock` at every instant of truth, else of any reading, and `/tf` of the models that move."""
-        spans = [part.stamp for part in slab.truth.values()]
+        times = {id(part.time): part for part in slab.truth.values()}
+        spans = [part.stamp for part in times.values()]
         spans = spans or [reading.true_stamp for reading in slab.readings.values()]
         if not spans:
             return []
         alike = all(np.array_equal(span, spans[0]) for span in spans[1:])
         stamp = spans[0] if alike else np.unique(np.concatenate(spans))
         time = stamp.astype(np.uint64)
-        blocks = [Block(self._source("/clock", clock.message()), time, time, stamp, {})]
+        blocks = [Block(self._source("/clock", clock.message), time, time, stamp, {})]
         groups: dict[bytes, list[Truth]] = {}
         for name in self._moving:
             if name in slab.truth:
@@ -191,7 +217,7 @@ class Blocks:
     def _poses(self, parts: list[Truth]) -> Block:
         """Return `/tf` of models whose truth has the same instants; each such group has a source of its own."""
         names = [(truth.WORLD, part.name) for part in parts]
-        source = self._source("/tf", transforms.message(names), key=repr(names))
+        source = self._source("/tf", lambda: transforms.message(names), key=repr(names))
         stamp = parts[0].stamp
         arrays = {
             "position": np.stack([part.position for part in parts], axis=1),

@@ -7,8 +7,6 @@ sensors of which Gazebo has no message are not in it. Messages are made one by o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,23 +16,13 @@ from navsense.messages.descriptors import descriptor_set
 from navsense.series import Reading, Slab, nanoseconds
 from navsense.sinks import records
 from navsense.sinks.base import Recording
-from navsense.sinks.container import Container, ContainerSink, Entries
-from navsense.sinks.mcap import CHUNK_BYTES, check_head, description
+from navsense.sinks.container import Container, ContainerSink
+from navsense.sinks.loose import Written, chunks
+from navsense.sinks.mcap import check_head, description
 from navsense.sinks.topics import Topics
 
 ENCODING = "protobuf"
 """What MCAP calls the encoding of the messages, and of their schemas."""
-
-
-@dataclass(frozen=True)
-class Written:
-    """One message: its channel and number, when it arrived and the instant that it is about (ns), its bytes."""
-
-    channel: int
-    sequence: int
-    log: int
-    time: int
-    data: bytes
 
 
 class GazeboSink(ContainerSink):
@@ -70,7 +58,7 @@ class GazeboSink(ContainerSink):
         """Write all messages of a slab, in the order in which they arrive."""
         found = [one for name, reading in slab.readings.items() for one in self._messages(name, reading)]
         found.sort(key=lambda one: one.log)
-        self._container.write_chunks(_chunks(found))
+        self._container.write_chunks(chunks(found))
 
     def _messages(self, name: str, reading: Reading) -> list[Written]:
         """Return the messages of one sensor; a row may be several."""
@@ -86,27 +74,3 @@ class GazeboSink(ContainerSink):
         self._counts[name] += len(made)
         channel = self._channels[name]
         return [Written(channel, first + i, log[i], time[i], raw) for i, raw in enumerate(made)]
-
-
-def _chunks(found: list[Written]) -> Iterator[tuple[bytes, list[Entries]]]:
-    """Yield chunks of the messages, each of at most `CHUNK_BYTES` and one message."""
-    data, places = bytearray(), dict[int, tuple[list[int], list[int]]]()
-    for one in found:
-        logs, offsets = places.setdefault(one.channel, ([], []))
-        logs.append(one.log)
-        offsets.append(len(data))
-        head = (records.MESSAGE, 22 + len(one.data), one.channel, one.sequence & 0xFFFFFFFF, one.log, one.time)
-        data += records.MESSAGE_HEAD.pack(*head) + one.data
-        if len(data) >= CHUNK_BYTES:
-            yield bytes(data), _entries(places)
-            data, places = bytearray(), {}
-    if data:
-        yield bytes(data), _entries(places)
-
-
-def _entries(places: dict[int, tuple[list[int], list[int]]]) -> list[Entries]:
-    """Return the log times and offsets of one chunk by channel."""
-    return [
-        Entries(channel, np.array(logs, dtype=np.uint64), np.array(offsets, dtype=np.uint64))
-        for channel, (logs, offsets) in places.items()
-    ]

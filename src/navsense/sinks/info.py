@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from navsense.devices.logs import look
+from navsense.devices.outputs import FORMATS
 from navsense.errors import SinkError, Where
 from navsense.series import nanoseconds
 from navsense.sinks import parquet_read, records
 from navsense.sinks.base import opened, os_error
-from navsense.sinks.load import archive_of, meta_of, time_of
+from navsense.sinks.device import suffix_of
+from navsense.sinks.load import archive_of, load, meta_of, time_of
 from navsense.sinks.recover import profile
-from navsense.sinks.rosbag import METADATA, bag_file, bag_folder
+from navsense.sinks.rosbag import METADATA, bag_folder
+from navsense.sinks.sources import damaged
 from navsense.typing import IntArray
 
 
@@ -51,7 +54,8 @@ class Info:
     def headline(self) -> str:
         """Return the whole in one line."""
         count = sum(entry.count for entry in self.entries)
-        noun = "rows" if self.format in ("npz", "parquet") else "messages"
+        noun = "rows" if self.format in ("npz", "parquet", "csv") else "messages"
+        noun = "records" if self.format in {form.name for form in FORMATS.values()} else noun
         span = ""
         if self.start is not None and self.end is not None:
             span = f" from {seconds(self.start)} s to {seconds(self.end)} s"
@@ -86,11 +90,13 @@ def words(key: str, value: str) -> str:
 def info(path: str | os.PathLike[str]) -> Info:
     """Return what a recording of any format holds; raise `SinkError` if it is none or was cut off.
 
-    A bag of ROS 2 may be named by its folder, by the file in it, or as it was when it was recorded.
+    A bag of ROS 2 may be named by its folder, by the file in it, or as it was when it was recorded, from anywhere.
     """
     path = Path(path)
     readers = {".mcap": _mcap, ".npz": _npz, ".parquet": _parquet, ".bag": _ros1, ".db3": _ros2}
-    reader = _ros2 if (path / METADATA).is_file() else readers.get(path.suffix.lower())
+    readers |= dict.fromkeys(FORMATS, _device)
+    suffix = suffix_of(path) or path.suffix.lower()
+    reader = _ros2 if (path / METADATA).is_file() else readers.get(suffix)
     if reader is None:
         raise SinkError(
             "no recording has this suffix",
@@ -223,7 +229,7 @@ def _ros1(path: Path) -> Info:
     from rosbags.rosbag1 import Reader
 
     opened(path).close()
-    with _bag(path, "a .bag without its index is given one by: rosbag reindex"), Reader(path) as reader:
+    with damaged(path, "a .bag without its index is given one by: rosbag reindex"), Reader(path) as reader:
         return _of_bag(path, "ROS 1 bag", path.stat().st_size, reader, {})
 
 
@@ -233,27 +239,14 @@ def _ros2(path: Path) -> Info:
 
     if not path.exists():
         path = bag_folder(path) if (bag_folder(path) / METADATA).is_file() else path
-    elif path == bag_file(path.parent) and (path.parent / METADATA).is_file():
+    elif path.suffix == ".db3" and path.stem == path.absolute().parent.name and (path.parent / METADATA).is_file():
         path = path.parent
     if not path.is_dir():
         opened(path).close()
-    with _bag(path), Reader(path) as reader:
+    with damaged(path), Reader(path) as reader:
         size = sum(part.stat().st_size for part in path.iterdir()) if path.is_dir() else path.stat().st_size
         said = reader.storage.metadata.custom or {}
         return _of_bag(path, "ROS 2 bag", size, reader, {key: str(said[key]) for key in META if key in said})
-
-
-@contextmanager
-def _bag(path: Path, remedy: str = "") -> Iterator[None]:
-    """Make whatever rosbags says of a damaged bag a `SinkError`."""
-    try:
-        yield
-    except OSError as error:
-        if error.strerror:
-            raise
-        raise SinkError(f"is no bag that can be read: {error}", where=Where(str(path)), remedy=remedy) from error
-    except Exception as error:
-        raise SinkError(f"is no bag that can be read: {error}", where=Where(str(path)), remedy=remedy) from error
 
 
 def _of_bag(path: Path, form: str, size: int, reader: Any, meta: Mapping[str, str]) -> Info:
@@ -265,6 +258,22 @@ def _of_bag(path: Path, form: str, size: int, reader: Any, meta: Mapping[str, st
     entries = tuple(Entry(topic, kind, count) for (topic, kind), count in sorted(counts.items()))
     first, last = (reader.start_time, reader.end_time - 1) if reader.message_count else (None, None)
     return Info(str(path), form, size, first, last, entries, meta)
+
+
+def _device(path: Path) -> Info:
+    """Return what a device's log holds; all of it is read."""
+    with opened(path) as file:
+        data = file.read()
+    try:
+        log = look(suffix_of(path), data)
+    except SinkError as error:
+        error.where = Where(str(path))
+        raise
+    meta = {"coordinates": ", ".join(log.coordinates)} if log.coordinates else {}
+    meta |= {"skipped": log.skipped} if log.skipped else {}
+    entries = tuple(Entry(*entry) for entry in log.entries)
+    first, last = (int(log.stamps.min()), int(log.stamps.max())) if log.stamps.size else (None, None)
+    return Info(str(path), FORMATS[suffix_of(path)].name, len(data), first, last, entries, meta)
 
 
 META = ("world", "seed", "epoch", "runs", "version", "duration_asked")
@@ -298,6 +307,19 @@ def _parquet(path: Path) -> Info:
         flow = meta.get("current")
         entries += [Entry("current", "current", counts.get(("current", flow["topic"]), 0))] if flow else []
     return _of(path, "parquet", times, tuple(entries), meta)
+
+
+def _tables(path: Path) -> Info:
+    """Return what a folder of CSV tables holds, ours or EuRoC's, by reading all of it."""
+    folder = path if path.is_dir() else path.with_suffix("")
+    loaded = load(path)
+    entries = [Entry(name, reading.type, int(reading.time.size)) for name, reading in loaded.items()]
+    entries += [Entry(f"truth/{name}", "truth", int(part.time.size)) for name, part in loaded.truth.items()]
+    entries += [Entry("current", "current", int(loaded.current.time.size))] if loaded.current else []
+    times = [one.time for one in loaded.values()] + [one.time for one in loaded.truth.values()]
+    spans = [np.empty(0), *(time[[0, -1]] for time in times if time.size)]
+    found = _of(folder, "csv", nanoseconds(loaded.meta["epoch"], np.concatenate(spans)), tuple(entries), loaded.meta)
+    return replace(found, size=sum(one.stat().st_size for one in folder.rglob("*") if one.is_file()))
 
 
 def _of(path: Path, form: str, times: IntArray, entries: tuple[Entry, ...], meta: Mapping[str, Any]) -> Info:

@@ -6,7 +6,7 @@ import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,54 +14,54 @@ import numpy as np
 
 from navsense.errors import SinkError, Where
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth
-from navsense.sinks import meta, parquet_read
+from navsense.sinks import euroc, meta, parquet_read, sources, tables
 from navsense.sinks.base import opened
+from navsense.sinks.read import MessageReader
 from navsense.sinks.records import DamagedError
 from navsense.sinks.recover import NO_RESCUE
+from navsense.sinks.stored import Loaded, gathered
 from navsense.typing import AnyArray, FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class Loaded(Mapping[str, Reading]):
-    """A recording in memory: full sensor name -> Reading, `truth` link name -> Truth, the water's `current`, `meta`."""
-
-    readings: Mapping[str, Reading]
-    truth: Mapping[str, Truth]
-    meta: Mapping[str, Any]
-    current: Current | None = None
-
-    def __repr__(self) -> str:
-        """Return what it is in a line, not its numbers."""
-        return f"<Loaded recording of {self.meta['world']}: {', '.join(self.readings) or 'no sensor'}>"
-
-    def __getitem__(self, name: str) -> Reading:
-        """Return the readings of one sensor."""
-        return self.readings[name]
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the sensors' names."""
-        return iter(self.readings)
-
-    def __len__(self) -> int:
-        """Return how many sensors there are."""
-        return len(self.readings)
-
-
 def load(path: str | os.PathLike[str]) -> Loaded:
-    """Return the readings and truth of a `.npz` or `.parquet` recording, bit for bit; raise `SinkError` otherwise."""
+    """Return the readings and truth of a recording of any format.
+
+    Those of `.npz`, `.parquet` and a folder of CSV are bit for bit what they were; messages hold what `docs` say of
+    them, one run, and no row that was dropped. Raise `SinkError` for what is no recording, is damaged or was cut off.
+    """
     path = Path(path)
-    if path.suffix.lower() in (".mcap", ".bag", ".db3"):
-        raise SinkError(
-            "cannot be loaded",
-            path.suffix,
-            allowed="only .npz and .parquet recordings can be loaded",
-            where=Where(str(path)),
-            remedy="record to .npz as well, or read the file with any reader of its format",
-        )
+    if sources.is_container(path):
+        return _of_messages(path)
+    if path.suffix.lower() in (".csv", ".euroc") or path.is_dir():
+        return _of_folder(path)
     if path.suffix.lower() == ".parquet":
         return Loaded(*parquet_read.read(path))
     with archive_of(path) as archive:
         return _loaded(archive)
+
+
+def _of_messages(path: Path) -> Loaded:
+    """Return what the messages of a recording say."""
+    with sources.opened(path) as source:
+        reader = MessageReader(source)
+        readings, truth, current = gathered(reader.slabs())
+        heads = {name: meta.head_of(reader.recording, name, reading) for name, reading in readings.items()}
+        flow = None if current is None else meta.current_head(current)
+        return Loaded(readings, truth, meta.parsed(meta.text_of(reader.recording, heads, truth, flow)), current)
+
+
+def _of_folder(path: Path) -> Loaded:
+    """Return what a folder of CSV tables holds, ours or those of EuRoC."""
+    folder = path if path.is_dir() else tables.folder_of(path)
+    if not folder.is_dir():
+        raise SinkError(
+            "is no recording",
+            path.suffix,
+            allowed="of CSV a recording is a folder: that of our own tables, or that of EuRoC",
+            where=Where(str(path)),
+            remedy="name the folder; a single table is read by what asks for it, as --motion or calibrate",
+        )
+    return euroc.read(folder) if euroc.root_of(folder) else tables.read(folder)
 
 
 @contextmanager

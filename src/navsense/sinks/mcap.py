@@ -1,29 +1,34 @@
-"""Recordings as MCAP, ROS 2 profile: CDR messages in chunks, written in blocks rather than message by message.
+"""Recordings as MCAP, ROS 2 profile: CDR messages in chunks, packed as they are made, block by block.
 
 log_time is the true time of arrival, publish_time the true time of the sample, header.stamp what the sensor's clock
-showed. A chunk holds one span of time of all channels, at most 1 MB before compression.
+showed. A chunk holds one span of time of all channels, at most 4 MB before compression.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from navsense.errors import SinkError, Where
+from navsense.faults import listed
 from navsense.messages.base import GLOBAL_TIME, SEC_MAX
-from navsense.messages.cdr import Message, Place
+from navsense.messages.cdr import Message, Place, row_type
 from navsense.series import Slab
 from navsense.sinks import records
-from navsense.sinks.base import Recording, asked, numbers, version
+from navsense.sinks.base import LAYOUT, Recording, asked, numbers, version
 from navsense.sinks.blocks import Block, Blocks, Source
-from navsense.sinks.container import Compression, Container, ContainerSink, Entries
-from navsense.typing import AnyArray
+from navsense.sinks.container import Container, ContainerSink, Entries
+from navsense.sinks.described import plain_world
+from navsense.sinks.packed import AROUND, FRAME, FRAME_END, LARGEST, Noted, Plan, most, plan, put_stored
+from navsense.typing import AnyArray, ByteArray
 
-CHUNK_BYTES = 1_000_000
+CHUNK_BYTES = 4_000_000
 """A chunk is at most this before compression, unless one instant alone is larger."""
 
 LATCHED = (
@@ -45,13 +50,41 @@ RECORD_PLACES: Mapping[str, Place] = {
 
 @dataclass(eq=False)
 class Channel:
-    """One channel: how its messages are made, and a whole record as a template for them."""
+    """One channel: how its messages are made, a whole record as a template for them, and how such are packed."""
 
     number: int
     message: Message
-    dtype: np.dtype[np.void]
-    template: AnyArray
+    template: bytes
+    places: Mapping[str, Place]
     sequence: int = 0
+    plan: Plan | None = None
+
+    def fill(self, rows: AnyArray, block: Block) -> None:
+        """Write the numbers of a block's records into rows."""
+        rows["record.sequence"] = np.arange(self.sequence, self.sequence + block.time.size) & 0xFFFFFFFF
+        rows["record.log_time"] = block.log
+        rows["record.publish_time"] = block.time
+        self.message.fill(rows, block.stamp, block.arrays)
+
+    def planned(self, block: Block) -> Plan:
+        """Return how such blocks are packed: what the encoder writes into the first row shows it."""
+        row = np.frombuffer(bytearray(self.template), dtype=row_type(self.places, len(self.template)))
+        noted = Noted(row)
+        self.fill(cast("AnyArray", noted), block.part(0, 1))
+        return plan(self.template, self.places, noted.names)
+
+    def put(self, out: ByteArray, at: int, block: Block) -> int:
+        """Write the records of a block from `at` on; return where they end."""
+        count = block.time.size
+        self.plan = self.plan or self.planned(block)
+        try:
+            end = self.plan.put(out, at, count, lambda rows: self.fill(rows, block))
+        except ValueError:
+            # An encoder that writes more than it did at first; whatever else is wrong is wrong again.
+            self.plan = self.planned(block)
+            end = self.plan.put(out, at, count, lambda rows: self.fill(rows, block))
+        self.sequence += count
+        return end
 
 
 def check_head(path: Path, recording: Recording, what: str = "an MCAP file") -> None:
@@ -88,6 +121,9 @@ def about(recording: Recording) -> dict[str, str]:
     duration = asked(recording)
     if duration is not None:
         values["duration_asked"] = repr(duration)
+    faults = listed(recording.world)
+    if faults:
+        values["faults"] = json.dumps(faults)
     return values
 
 
@@ -96,19 +132,35 @@ def description(recording: Recording) -> bytes:
     return records.record(records.METADATA, records.text("navsense"), records.mapping(about(recording)))
 
 
+OUR_WORLD = "navsense.world"
+"""Name of the metadata record with the plain world, see `described`."""
+
+
+def layout_of(recording: Recording) -> str:
+    """Return the text of the recording's plain world."""
+    return json.dumps(plain_world(recording.world))
+
+
+def layout_record(recording: Recording) -> bytes:
+    """Return the record of what is on which topic, and how sensors are mounted and made."""
+    return records.record(records.METADATA, records.text(OUR_WORLD), records.mapping({LAYOUT: layout_of(recording)}))
+
+
 class McapSink(ContainerSink):
     """Writes slabs to one MCAP file."""
 
-    def __init__(self, path: Path, recording: Recording, compression: Compression = "zstd") -> None:
+    def __init__(self, path: Path, recording: Recording) -> None:
         """Open the file and write its head and `/tf_static`. Raise `SinkError` where that cannot be."""
         check_head(path, recording)
         self._blocks = Blocks(recording)
-        self._container = Container(path, compression=compression)
+        self._container = Container(path)
+        self._out: ByteArray = np.empty(0, dtype=np.uint8)
         self._pending: list[bytes] = []
         self._schemas: dict[tuple[str, str], int] = {}
         self._channels: dict[Source, Channel] = {}
         try:
             self._container.add_metadata(description(recording), "navsense")
+            self._container.add_metadata(layout_record(recording), OUR_WORLD)
             self._latch()
         except BaseException:
             self._container.release()
@@ -122,7 +174,7 @@ class McapSink(ContainerSink):
         for block in fixed:
             self._channel(block.source)
         if self._pending:
-            self._container.write_chunks([self._encoded(fixed)])
+            self._write(fixed)
 
     def _channel(self, source: Source) -> Channel:
         """Return the channel of a source, made at its first use."""
@@ -144,12 +196,8 @@ class McapSink(ContainerSink):
         self._pending.append(record)
         data = message.layout.template
         head = records.MESSAGE_HEAD.pack(records.MESSAGE, 22 + len(data), number, 0, 0, 0)
-        channel = Channel(
-            number,
-            message,
-            message.layout.dtype(len(head), RECORD_PLACES),
-            np.frombuffer(head + data, dtype=np.uint8),
-        )
+        places = {**message.layout.behind(len(head)), **RECORD_PLACES}
+        channel = Channel(number, message, head + data, places)
         self._channels[source] = channel
         return channel
 
@@ -158,12 +206,12 @@ class McapSink(ContainerSink):
         blocks = self._blocks.of(slab)
         for block in blocks:
             self._channel(block.source)
-        spans = self._spans([block for block in blocks if block.time.size])
-        self._container.write_chunks(self._encoded(span) for span in spans)
+        for span in self._spans([block for block in blocks if block.time.size]):
+            self._write(span)
 
     def _bytes(self, block: Block) -> int:
         """Return how many bytes the records of a block take."""
-        return int(block.time.size * self._channels[block.source].dtype.itemsize)
+        return int(block.time.size * len(self._channels[block.source].template))
 
     def _spans(self, blocks: list[Block]) -> Iterator[list[Block]]:
         """Yield the blocks in spans of time, each of a chunk's size."""
@@ -179,24 +227,25 @@ class McapSink(ContainerSink):
         yield from self._spans([early for early, _ in halves if early.time.size])
         yield from self._spans([late for _, late in halves if late.time.size])
 
-    def _encoded(self, blocks: list[Block]) -> tuple[memoryview, list[Entries]]:
-        """Return one chunk's records: definitions that are new, then each channel's messages."""
-        definitions = b"".join(self._pending)
+    def _write(self, blocks: list[Block]) -> None:
+        """Write one chunk: definitions that are new, then each channel's messages."""
+        definitions = np.frombuffer(b"".join(self._pending), dtype=np.uint8)
+        channels = [self._channels[block.source] for block in blocks]
+        counts = [block.time.size for block in blocks]
+        room = sum(most(len(one.template), count) for one, count in zip(channels, counts, strict=True))
+        room += definitions.size + AROUND * (2 + definitions.size // LARGEST) + len(FRAME)
+        if self._out.size < room:
+            self._out = np.empty(room, dtype=np.uint8)
+        out, at, entries, size = self._out, len(FRAME), list[Entries](), definitions.size
+        out[:at] = np.frombuffer(FRAME, dtype=np.uint8)
+        at = put_stored(out, at, definitions)
+        for channel, block in zip(channels, blocks, strict=True):
+            at = channel.put(out, at, block)
+            width = len(channel.template)
+            offsets = np.arange(size, size + width * block.time.size, width, dtype=np.uint64)
+            entries.append(Entries(channel.number, block.log, offsets))
+            size += width * block.time.size
+        out[at : at + len(FRAME_END)] = np.frombuffer(FRAME_END, dtype=np.uint8)
         self._pending.clear()
-        data = np.empty(len(definitions) + sum(map(self._bytes, blocks)), dtype=np.uint8)
-        data[: len(definitions)] = np.frombuffer(definitions, dtype=np.uint8)
-        entries, at = [], len(definitions)
-        for block in blocks:
-            channel, count, size = self._channels[block.source], block.time.size, self._bytes(block)
-            width = channel.dtype.itemsize
-            span = data[at : at + size]
-            span.reshape(count, width)[:] = channel.template
-            rows = span.view(channel.dtype)
-            rows["record.sequence"] = (np.arange(count) + channel.sequence) & 0xFFFFFFFF
-            rows["record.log_time"] = block.log
-            rows["record.publish_time"] = block.time
-            channel.message.fill(rows, block.stamp, block.arrays)
-            channel.sequence += count
-            entries.append(Entries(channel.number, block.log, at + width * np.arange(count, dtype=np.uint64)))
-            at += size
-        return data.data, entries
+        # No CRC of what is unpacked: each block has its checksum.
+        self._container.write_packed(out[: at + len(FRAME_END)].data, "lz4", size, 0, entries)

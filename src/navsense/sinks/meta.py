@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from navsense.errors import SinkError, Where
+from navsense.faults import listed
 from navsense.series import Current, Layers, Reading
-from navsense.sinks.base import Recording, asked, os_error, version
+from navsense.sinks import described
+from navsense.sinks.base import LAYOUT, Recording, asked, os_error, version
 from navsense.sinks.records import DamagedError
 from navsense.world import MountedSensor
 
@@ -60,7 +62,11 @@ def text_of(
     links: Iterable[str],
     current: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the whole text: the run, its sensors' heads, the links whose truth is there, and where the current is."""
+    """Return the whole text: the run, its sensors' heads, the links whose truth is there, and where the current is.
+
+    Faults on purpose are in it as `navsense.faults` has them.
+    """
+    faults = listed(recording.world)
     return json.dumps(
         {
             **({"current": current} if current else {}),
@@ -74,6 +80,8 @@ def text_of(
             "runs": [int(run) for run in recording.runs],
             "sensors": sensors,
             "links": list(links),
+            LAYOUT: described.plain_world(recording.world),
+            **({"faults": faults} if faults else {}),
         }
     )
 

@@ -22,9 +22,9 @@ from navsense.messages.base import GLOBAL_TIME, SECOND
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Packing, packing
 from navsense.series import Slab
-from navsense.sinks.base import Recording, check_target, os_error
+from navsense.sinks.base import LAYOUT, Recording, check_target, os_error
 from navsense.sinks.blocks import Block, Blocks, Source
-from navsense.sinks.mcap import about, check_head
+from navsense.sinks.mcap import about, check_head, layout_of
 from navsense.sinks.whole import WholeSink, failed
 from navsense.typing import ByteArray
 
@@ -80,6 +80,17 @@ def writer1(path: Path) -> Writer1:
     from rosbags.rosbag1 import Writer
 
     return Writer(path)
+
+
+def forget(writer: Writer1, spent: int) -> int:
+    """Forget what is no longer needed of chunks that are written, from the chunk `spent` on; return the first open one.
+
+    The index needs only how many messages they hold; the writer would else remember each.
+    """
+    for chunk in writer.chunks[spent:-1]:
+        for number, places in chunk.connections.items():
+            chunk.connections[number] = cast("Any", range(len(places)))
+    return len(writer.chunks) - 1
 
 
 def writer2(path: Path) -> Writer2:
@@ -181,11 +192,7 @@ class Ros1:
         """Write messages: times (ns), connections, bytes."""
         for time, connection, data in messages:
             self._writer.write(connection, time, data)
-        # Of chunks that are written the index needs only how many messages they hold, which are else all remembered.
-        for chunk in self._writer.chunks[self._spent : -1]:
-            for number, places in chunk.connections.items():
-                chunk.connections[number] = cast("Any", range(len(places)))
-        self._spent = len(self._writer.chunks) - 1
+        self._spent = forget(self._writer, self._spent)
 
     def close(self) -> None:
         """Finish the bag and put it in its place."""
@@ -222,7 +229,7 @@ class Ros2:
         """Plan the bag in a folder, by the name that it will have."""
         self._target, self._old = target, folder / "old"
         self._writer = writer2(folder / bag_folder(target).name)
-        for key, value in about(recording).items():
+        for key, value in {**about(recording), LAYOUT: layout_of(recording)}.items():
             self._writer.set_custom_data(key, value)
 
     def open(self) -> None:
@@ -258,20 +265,24 @@ class Ros2:
         with database():
             self._writer.close()
         check_folder(self._target)
-        place = bag_folder(self._target)
-        if not place.is_dir():
-            self._writer.path.rename(place)
-            return
-        place.rename(self._old)
-        try:
-            self._writer.path.rename(place)
-        except OSError:
-            self._old.rename(place)
-            raise
+        take_place(self._writer.path, bag_folder(self._target), self._old)
 
     def abort(self) -> None:
         """Close the database."""
         self._writer.abort()
+
+
+def take_place(made: Path, place: Path, old: Path) -> None:
+    """Rename a folder that is whole to its place; one that is there is renamed to `old`, and stays if that fails."""
+    if not place.is_dir():
+        made.rename(place)
+        return
+    place.rename(old)
+    try:
+        made.rename(place)
+    except OSError:
+        old.rename(place)
+        raise
 
 
 def bag_folder(path: Path) -> Path:

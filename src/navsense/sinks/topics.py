@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from navsense.messages import topic_beside, topics_beside
 from navsense.messages.base import Part
+from navsense.noise.planned import FAULT
 from navsense.world import World
 
 HIDDEN: tuple[Part, ...] = ("ideal", "bias")
@@ -37,6 +38,12 @@ class Topics:
                     topic = f"{self._sensors[sensor.name, 'reading', beside]}/{part}"
                     self._sensors[sensor.name, part, beside] = self._take(topic)
 
+        self._faults = {
+            sensor.name: self._take(f"{self._sensors[sensor.name, 'reading', '']}/{FAULT}")
+            for sensor in world.sensors
+            if sensor.faults.act
+        }
+
     def _take(self, topic: str) -> str:
         """Return the topic, changed until it is free."""
         while topic in self._taken:
@@ -47,6 +54,10 @@ class Topics:
     def sensor(self, name: str, part: Part, beside: str = "") -> str:
         """Return the topic of one of a sensor's series; `beside` names a companion of its own message."""
         return self._sensors[name, part, beside]
+
+    def fault(self, name: str) -> str:
+        """Return the topic of the faults of a sensor that has any."""
+        return self._faults[name]
 
     def truth(self, link: str) -> tuple[str, str]:
         """Return the topics of a link's pose and acceleration; a model's canonical link goes by the model's name."""

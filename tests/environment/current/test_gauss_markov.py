@@ -196,6 +196,7 @@ def test_each_layer_wanders_about_its_own_mean() -> None:
     assert abs(chain) * math.sqrt(runs) < stats.norm.isf(ALARM / 2) * 1.05
 
 
+@pytest.mark.compiled
 def test_a_day_ahead_and_back() -> None:
     field, place = opened(GaussMarkov(Wander.spread(0.5, 0.1, 600.0)), 4), np.zeros((1, 3))
     early = field.at(place, np.array([12.34]))

@@ -155,6 +155,7 @@ def test_rows_of_a_real_station(shared_data: Path) -> None:
     assert len(lines) >= 7
 
 
+@pytest.mark.compiled
 def test_constituents_fitted_to_one_year_foretell_another(shared_data: Path) -> None:
     """The station's events of 2020, fitted by 11 constituents to 4.2 cm/s of 27, foretell those of 2022 to 5.0 cm/s.
 

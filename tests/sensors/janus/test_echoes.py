@@ -368,7 +368,7 @@ def test_beams_of_different_widths() -> None:
 
 @pytest.mark.requirement("GAP-9")
 def test_when_an_echo_is_valid() -> None:
-    """t - mean(r) / c, of the beams that hear; the farthest is waited for; without an echo, as far as can be heard."""
+    """t - (2 max(r) - mean(r)) / c, of the beams that hear: all went out when the farthest did, which is waited for."""
     shelf = Body("shelf", Box((60.0, 60.0, 1.0)), Pose((-30.0, 0.0, -0.5)))
     deep = Body("bed", Plane(), Pose((0.0, 0.0, -30.0)))
     beams = janus(THIRTY, PLUS, width=0.1)
@@ -379,7 +379,7 @@ def test_when_an_echo_is_valid() -> None:
     found = validity(beams, over, Environment(scene=Scene((shelf, deep))), time, 100.0, sound, False)
     assert found.listening == pytest.approx(2.0 * slant[0] / sound, rel=1e-13)
     assert found.valid_time[0] == 0.0
-    assert found.valid_time[1:] == pytest.approx(time[1:] - slant.mean() / sound[1:], rel=1e-13)
+    assert found.valid_time[1:] == pytest.approx(time[1:] - (2.0 * slant[0] - slant.mean()) / sound[1:], rel=1e-13)
     alone = validity(beams, over, Environment(scene=Scene((shelf,))), time, 100.0, sound, False)
     assert alone.valid_time[1:] == pytest.approx(time[1:] - slant[1] / sound[1:], rel=1e-13)
     assert alone.listening == pytest.approx(2.0 * slant[1] / sound, rel=1e-13)

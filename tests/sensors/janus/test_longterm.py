@@ -97,6 +97,7 @@ def normalised_squares(
     return squares, total / runs
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("GAP-3")
 def test_its_covariance_is_honest() -> None:
     """A thousand runs of the motion that it takes for granted: chi-squared of 3000 degrees of freedom at each ping.

@@ -44,7 +44,8 @@ HEADERS = {
 
 FRAMES = ("world", "enu", "ned")
 
-_FILE = Kind("record of a current", FieldError, "must be a CSV file of time and velocity, an .npz archive or a bag")
+_ALLOWED = "must be a CSV file of time and velocity, a bag, an .npz archive or a .parquet table"
+_FILE = Kind("record of a current", FieldError, _ALLOWED)
 _BAGS = (".bag", ".mcap", ".db3")
 
 
@@ -112,10 +113,11 @@ class Replay:
         """Read a record of a current.
 
         A `.csv` table has one of `HEADERS`, which tells the frame; an `.npz` archive the arrays `time` (n,) s and
-        `velocity` (n, 3) m/s; a ROS bag (`.bag`, `.mcap`, `.db3`, a folder) a `topic` of geometry_msgs Twist,
-        TwistStamped, TwistWithCovarianceStamped, Vector3 or Vector3Stamped. Stamped messages are at their stamps,
-        others at the instant they were recorded. `frame` of an archive or bag is "world" unless given. `start` is the
-        record's time (s) at the run's start; without it the first row is at the run's start.
+        `velocity` (n, 3) m/s, or it or a `.parquet` is a recording of navsense with a current; a ROS bag (`.bag`,
+        `.mcap`, `.db3`, a folder) a `topic` of geometry_msgs Twist, TwistStamped, TwistWithCovarianceStamped, Vector3
+        or Vector3Stamped. Stamped messages are at their stamps, others at the instant they were recorded. `frame` of an
+        archive, table of Parquet or bag is "world" unless given. `start` is the record's time (s) at the run's start;
+        without it the first row is at the run's start.
 
         Raises `FieldError` with the place for what cannot be read, another header, type or topic, rows out of order.
         """
@@ -131,6 +133,9 @@ class Replay:
             raise FieldError("topic of the current", topic, allowed=allowed, where=Where(name))
         elif suffix == ".npz":
             times, velocity = _archive(name)
+            frame = frame or "world"
+        elif suffix == ".parquet":
+            times, velocity = _columns(name)
             frame = frame or "world"
         else:
             times, velocity, own, lines = _table(name)
@@ -198,6 +203,41 @@ def _table(name: str) -> tuple[FloatArray, Vectors, str, list[int]]:
     return found[:, 0].copy(), found[:, 1:].copy(), frame, [number for number, _ in table]
 
 
+def _single(name: str, velocity: FloatArray) -> Vectors:
+    """Return velocities without an axis of runs. Raises FieldError for those of several runs."""
+    if velocity.ndim != 3:
+        return velocity
+    if velocity.shape[0] != 1:
+        raise _several(name, velocity.shape[0])
+    first: Vectors = velocity[0]
+    return first
+
+
+def _several(name: str, runs: int) -> FieldError:
+    """Return the error of a record of several runs, or of none."""
+    remedy = "take one run out with: navsense convert --run" if runs else "record a world whose water moves"
+    return FieldError(
+        "record of a current", f"{runs} runs", allowed="must be one run's", where=Where(name), remedy=remedy
+    )
+
+
+def _columns(name: str) -> tuple[FloatArray, Vectors]:
+    """Return times and velocities of the current in a Parquet table of navsense. Raises FieldError."""
+    content(name, _FILE)
+    picked = ["run", "time", *(f"velocity.{axis}" for axis in "xyz")]
+    try:
+        from pyarrow import parquet
+
+        table = parquet.read_table(name, columns=picked, filters=[("series", "==", "current")])
+        columns = [np.asarray(table[key], dtype=np.float64) for key in picked]
+    except Exception as cause:
+        raise FieldError("record of a current", str(cause), allowed=_FILE.allowed, where=Where(name)) from cause
+    runs = np.unique(columns[0]).size
+    if runs != 1:
+        raise _several(name, runs)
+    return columns[1], np.stack(columns[2:], axis=1)
+
+
 def _archive(name: str) -> tuple[FloatArray, Vectors]:
     """Return times and velocities of an .npz archive. Raises FieldError."""
     content(name, _FILE)
@@ -205,9 +245,11 @@ def _archive(name: str) -> tuple[FloatArray, Vectors]:
         raise FieldError("record of a current", "is no archive", allowed=_FILE.allowed, where=Where(name))
     try:
         with np.load(name, allow_pickle=False) as archive:
-            return np.array(archive["time"], dtype=np.float64), np.array(archive["velocity"], dtype=np.float64)
+            ours = "current/" if "current/time" in archive else ""
+            time, velocity = (np.array(archive[ours + key], dtype=np.float64) for key in ("time", "velocity"))
+            return time, _single(name, velocity)
     except KeyError as cause:
-        allowed = "must hold time and velocity"
+        allowed = "must hold time and velocity, or be a recording of navsense with a current"
         raise FieldError("record of a current", str(cause), allowed=allowed, where=Where(name)) from cause
     except (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as cause:
         raise FieldError("record of a current", str(cause), allowed=_FILE.allowed, where=Where(name)) from cause

@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -77,6 +78,16 @@ class Body:
     pose: Pose = IDENTITY
     motion: Mover | None = None
 
+    @cached_property
+    def mount(self) -> FloatArray:
+        """Place (m) and rotation (w x y z) of the surface in its frame, as kernels take them (7,)."""
+        return np.array((*self.pose.position, *self.pose.rotation))
+
+    @cached_property
+    def is_at_origin(self) -> bool:
+        """True where the surface's frame is the world's, for ever."""
+        return self.motion is None and self.pose == IDENTITY
+
 
 @dataclass(frozen=True, eq=False)
 class Hits:
@@ -122,9 +133,12 @@ def _enter(
     origin_s: Vectors,
     direction_s: Vectors,
 ) -> None:
-    """Write rays in the frame of a surface; `mount` (7,) is its place (m) and rotation (w x y z) in the body."""
+    """Write rays in the frame of a surface; `mount` (7,) is its place (m) and rotation (w x y z) in the body.
+
+    `row` (n,) says which instant of the body is a ray's; where there is one, it is that of all.
+    """
     for n in range(origin.shape[0]):
-        k = row[n]
+        k = row[n] if position.shape[0] > 1 else 0
         qw, qx, qy, qz = rotation[k, 0], rotation[k, 1], rotation[k, 2], rotation[k, 3]
         x, y, z = rotate(qw, qx, qy, qz, mount[0], mount[1], mount[2])
         x, y, z = (
@@ -161,7 +175,7 @@ def _merge(
         t = distance[n]
         if not (t < best[n] or (t == best[n] and body[n] < 0 and t < math.inf)):
             continue
-        best[n], body[n], k = t, number, row[n]
+        best[n], body[n], k = t, number, row[n] if position.shape[0] > 1 else 0
         qw, qx, qy, qz = rotation[k, 0], rotation[k, 1], rotation[k, 2], rotation[k, 3]
         w, i, j, h = multiply(qw, qx, qy, qz, mount[3], mount[4], mount[5], mount[6])
         normal[n, 0], normal[n, 1], normal[n, 2] = rotate(w, i, j, h, normal_s[n, 0], normal_s[n, 1], normal_s[n, 2])
@@ -171,6 +185,24 @@ def _merge(
         z = origin[n, 2] + t * direction[n, 2] - position[k, 2]
         x, y, z = cross(ox, oy, oz, x, y, z)
         speed[n, 0], speed[n, 1], speed[n, 2] = velocity[k, 0] + x, velocity[k, 1] + y, velocity[k, 2] + z
+
+
+@kernel
+def _missed(best: FloatArray, normal: Vectors, body: IntArray, speed: Vectors) -> None:
+    """Write of rays that met nothing that they did not."""
+    for n in range(best.shape[0]):
+        if body[n] < 0:
+            best[n] = math.inf
+            for i in range(3):
+                normal[n, i], speed[n, i] = math.nan, math.nan
+
+
+class Met(NamedTuple):
+    """What n rays met: normal (n, 3), place of the body (n,) and velocity (n, 3) m/s, as `Hits` has them."""
+
+    normal_w: Vectors
+    body: IntArray
+    velocity_w: Vectors
 
 
 @dataclass(frozen=True)
@@ -253,20 +285,50 @@ class Scene:
         not fit, and whatever a motion raises at an instant that is not its own.
         """
         origin, direction, reach, row, times, shape = _rays(origin_w, direction_w, time, max_range)
-        count, unit = origin.shape[0], np.empty(origin.shape)
+        unit = np.empty(origin.shape)
         bad = _prepare(origin, direction, reach, unit)
         if bad >= 0:
-            given = (origin[bad].tolist(), direction[bad].tolist(), float(reach[bad]))
-            allowed = "must be finite, the direction not zero and the range at least 0"
-            raise FieldError("ray (origin, direction, range)", given, row=bad, allowed=allowed)
-        best, body = reach.copy(), np.full(count, NONE)
-        normal, speed = np.full((count, 3), math.nan), np.full((count, 3), math.nan)
-        for number, one in enumerate(self.bodies):
-            if not _left_out(one.name, exclude):
-                _cast(number, one, origin, unit, row, times, best, normal, body, speed)
-        best[body < 0] = math.inf
+            raise no_ray(origin, direction, float(reach[bad]), bad)
+        best = reach.copy()
+        met = self.meet(origin, unit, best, row, times, tuple(exclude))
         axes = (*shape, 3)
-        return Hits(best.reshape(shape), normal.reshape(axes), body.reshape(shape), speed.reshape(axes))
+        hits = (best.reshape(shape), met.normal_w.reshape(axes), met.body.reshape(shape))
+        return Hits(*hits, met.velocity_w.reshape(axes))
+
+    def meet(
+        self,
+        origin: Vectors,
+        unit: Vectors,
+        best: FloatArray,
+        row: IntArray,
+        times: Times,
+        exclude: tuple[str, ...] = (),
+    ) -> Met:
+        """Return what n rays first meet that were checked before: `unit` (n, 3) is of length 1, all is finite.
+
+        `best` (n,) m is how far each goes and is made its range, infinite where it meets nothing; `row` (n,) says which
+        of the instants `times` (s) is its own. `exclude` is as for `cast`.
+        """
+        count = best.shape[0]
+        met = Met(np.empty((count, 3)), np.empty(count, dtype=np.int64), np.empty((count, 3)))
+        met.body.fill(NONE)
+        for number, one in self._left_by(exclude):
+            _cast(number, one, origin, unit, row, times, best, met)
+        _missed(best, *met)
+        return met
+
+    @cached_property
+    def _asked(self) -> dict[tuple[str, ...], tuple[tuple[int, Body], ...]]:
+        """What `_left_by` found before."""
+        return {}
+
+    def _left_by(self, exclude: tuple[str, ...]) -> tuple[tuple[int, Body], ...]:
+        """Return places and bodies that are met where some are left out by name."""
+        found = self._asked.get(exclude)
+        if found is None:
+            left = [(number, one) for number, one in enumerate(self.bodies) if not _left_out(one.name, exclude)]
+            found = self._asked[exclude] = tuple(left)
+        return found
 
     def turned(self, rotation: Quaternion) -> Scene:
         """Return the same bodies in a world turned by `rotation`."""
@@ -321,28 +383,24 @@ def _rays(
     )
 
 
+def no_ray(origin: Vectors, direction: Vectors, reach: float, row: int) -> FieldError:
+    """Return the error of a row that is no ray."""
+    given = (origin[row].tolist(), direction[row].tolist(), reach)
+    allowed = "must be finite, the direction not zero and the range at least 0"
+    return FieldError("ray (origin, direction, range)", given, row=row, allowed=allowed)
+
+
 def _cast(
-    number: int,
-    one: Body,
-    origin: Vectors,
-    unit: Vectors,
-    row: IntArray,
-    times: Times,
-    best: FloatArray,
-    normal: Vectors,
-    body: IntArray,
-    speed: Vectors,
+    number: int, one: Body, origin: Vectors, unit: Vectors, row: IntArray, times: Times, best: FloatArray, met: Met
 ) -> None:
     """Cast all rays at one body, and take over what is nearer than before."""
     place: Placement = _STILL if one.motion is None else one.motion.at(times)
-    if one.motion is None:
-        row = np.zeros_like(row)
-    mount = np.array((*one.pose.position, *one.pose.rotation))
-    origin_s, direction_s = origin, unit
-    if one.motion is not None or one.pose != IDENTITY:
+    mount, origin_s, direction_s = one.mount, origin, unit
+    if not one.is_at_origin:
         origin_s, direction_s = np.empty(origin.shape), np.empty(origin.shape)
         _enter(mount, row, place.position_w, place.rotation_wb, origin, unit, origin_s, direction_s)
     distance, normal_s = np.empty(best.shape), np.empty(origin.shape)
     one.shape.trace(origin_s, direction_s, best, distance, normal_s)
     arrays = (place.position_w, place.rotation_wb, place.velocity_w, place.angular_velocity_b)
+    normal, body, speed = met
     _merge(number, mount, row, *arrays, origin, unit, distance, normal_s, best, normal, body, speed)

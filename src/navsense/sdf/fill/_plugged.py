@@ -18,14 +18,14 @@ DEFAULT_RATE = 30.0
 """Hz, where a plug-in of the UUV Simulator gives none."""
 
 
-class Plugged(NamedTuple):
+class Placed(NamedTuple):
     """What a plug-in says of where its sensor is: the name of its link, and its topic (empty for none)."""
 
     link: str
     topic: str
 
 
-class Told(NamedTuple):
+class Described(NamedTuple):
     """What a plug-in describes: data sheet, what its frame has behind the link's name, whether it starts on."""
 
     spec: Sensor
@@ -41,16 +41,16 @@ class Reader(NamedTuple):
 
     place: Place
     kind: str
-    fill: Callable[[Context, Element, Mount, Sequence[MountedSensor]], Told | None]
+    fill: Callable[[Context, Element, Mount, Sequence[MountedSensor]], Described | None]
 
 
-def place(context: Context, element: Element, allowed: Place) -> Plugged:
+def place(context: Context, element: Element, allowed: Place) -> Placed:
     """Return where the sensor of a plug-in is. Raise `SdfError` where it names no link."""
     context.check(element, allowed)
     link = element.first("link_name")
     if link is None:
         raise SdfError("<plugin><link_name>", "missing", where=element.where, allowed="must be given")
-    return Plugged(values.text(link, parent=element.tag), topic_of(element, "sensor_topic"))
+    return Placed(values.text(link, parent=element.tag), topic_of(element, "sensor_topic"))
 
 
 def topic_of(element: Element, tag: str) -> str:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from navsense.clock import Clock, Temperature
 from navsense.errors import ClockError, SdfError
 from navsense.sdf.context import Context
+from navsense.sdf.fill.faults import steps_of
 from navsense.sdf.fill.fields import flag_of
 from navsense.sdf.fill.noise import noise_of
 from navsense.sdf.fill.oscillator import discipline_of, oscillator_of
@@ -123,8 +124,9 @@ def _read(context: Context, element: Element, full: str, signals: Mapping[str, T
     if element.first("noise") is None and oscillator is None:
         context.note("warning", f"<clock>: {full}", "has no <noise>: it shows global time", element.where)
     monotonic = flag_of(context, element, "navsense:monotonic", default=False)
+    steps = steps_of(context, element)
     try:
-        return Clock(full, noise, oscillator, discipline_of(context, element), monotonic, element.where)
+        return Clock(full, noise, oscillator, discipline_of(context, element), monotonic, element.where, steps)
     except ClockError as error:
         what = f"<clock><noise><{error.what.partition(' ')[0]}>"
         raise SdfError(what, error.value, where=element.where, allowed=error.allowed, remedy=error.remedy) from error

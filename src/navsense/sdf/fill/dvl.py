@@ -22,7 +22,7 @@
       <least_incidence>0.2</least_incidence> <error_velocity_limit>0.3</error_velocity_limit>
       <dropout_probability>0.01</dropout_probability> <reacquisition_time>2</reacquisition_time>
       <propagation>true</propagation> <processing_time>0.01</processing_time>
-      <long_term acceleration_density="0.05" stddev="0.002"/>
+      <long_term acceleration_density="0.05" stddev="0.002" scale="0.001"/>
       <reference link="base_link" degrees="true">180 0 0</reference>            axes in which velocities are told
       <own_hull>false</own_hull>
     </dvl>
@@ -36,6 +36,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 from navsense.errors import SensorError
@@ -55,17 +56,12 @@ from navsense.sensors._janus.longterm import LongTerm
 from navsense.sensors._janus.names import Names
 from navsense.sensors._janus.strength import EchoStrength
 from navsense.sensors._janus.track import Track
-from navsense.sensors.dvl import CROSSED, UNTURNED, Dvl, Mode, Transducer
+from navsense.sensors.dvl import ANGLE, CROSSED, UNTURNED, Dvl, Mode, Transducer
 from navsense.sensors.range import Cone, Sound
 from navsense.typing import Quaternion, Vector
 
-JANUS_ANGLE = 30.0
-"""Degrees of beams from `down` where a file does not say."""
-
-DOWN = (0.0, 0.0, -1.0)
-
-SAMPLES = 5
-"""Places along each beam in a layer of water, where a file does not say."""
+LEAST_ANGLE = 5.0
+"""Degrees off the axis, below which the angle of beams is taken for one in radians, and a warning tells of it."""
 
 NUMBERS: Mapping[str, str] = {
     "min": "minimum_range",
@@ -133,7 +129,7 @@ def _own(context: Context, block: Element, mount: Mount) -> Dvl:
     """Return the sheet of a `<dvl>`. Raise `SdfError`."""
     context.check(block, DVL)
     sheet = Dvl()
-    beams, names = _beams(context, block.first("beams"), sheet.beams)
+    beams, names = beams_of(context, block.first("beams"), sheet.beams)
     given: dict[str, Any] = {
         name: number_of(context, block, tag, getattr(sheet, name)) for tag, name in NUMBERS.items()
     }
@@ -150,14 +146,14 @@ def _own(context: Context, block: Element, mount: Mount) -> Dvl:
             bottom_mode=_mode(bottom, Mode.ALWAYS, (Mode.NEVER, Mode.ALWAYS, Mode.BEST)),
             water_mode=Mode.NEVER if water is None else _mode(water, Mode.FALLBACK, tuple(Mode)),
             layer=_layer(context, water),
-            strength=_strength(context, block.first("strength")),
-            sound=_sound(context, block.first("sound")),
+            strength=strength_of(context, block.first("strength")),
+            sound=sound_of(context, block.first("sound")),
             transducer=wanted,
             misalignment=turned,
             misalignment_stddev=spread,
             propagation=flag_of(context, block, "propagation", default=sheet.propagation),
             long_term=_long_term(context, block.first("long_term")),
-            reference=_reference(context, block.first("reference"), mount),
+            reference=reference_of(context, block.first("reference"), mount),
             own_hull=flag_of(context, block, "own_hull", default=sheet.own_hull),
             classic=mount.classic,
             names=names,
@@ -179,7 +175,7 @@ def _radians(degrees: Vector) -> Vector:
     return (x, y, z)
 
 
-def _given(element: Element, names: tuple[str, ...], required: str) -> dict[str, float]:
+def given_of(element: Element, names: tuple[str, ...], required: str) -> dict[str, float]:
     """Return the numbers that an element's attributes give. Raise `SdfError` where one `required` is missing."""
     found = {name: number for name in names if (number := values.attribute_number(element, name)) is not None}
     for name in required.split():
@@ -193,8 +189,8 @@ def _mode(element: Element | None, default: Mode, allowed: tuple[Mode, ...]) -> 
     return default if element is None else Mode(values.attribute_word(element, "when", default, allowed))
 
 
-def _beams(context: Context, element: Element | None, default: Beams) -> tuple[Beams, Names]:
-    """Return the beams, and how they are numbered."""
+def beams_of(context: Context, element: Element | None, default: Beams, angle: float = ANGLE) -> tuple[Beams, Names]:
+    """Return the beams, at an angle (rad) where none is given, and how they are numbered."""
     if element is None:
         return default, Names()
     context.check(element, BEAMS)
@@ -203,7 +199,7 @@ def _beams(context: Context, element: Element | None, default: Beams) -> tuple[B
     each = list(element.all("beam"))
     with located(element):
         if not each:
-            return replace(_janus(context, element), weighting=weighting, absorption=absorption), Names()
+            return replace(_janus(context, element, angle), weighting=weighting, absorption=absorption), Names()
         _check_alone(element)
         names = Names(beam_ids=beam_ids(each))
         return Beams(tuple(_beam(context, beam, element) for beam in each), weighting, absorption), names
@@ -219,14 +215,20 @@ def _check_alone(element: Element) -> None:
         raise refusal(element, element.attribute("angle_deg"), allowed, attribute="angle_deg")
 
 
-def _janus(context: Context, element: Element) -> Beams:
-    """Return beams at one angle from `down`."""
+def _janus(context: Context, element: Element, default: float) -> Beams:
+    """Return beams at one angle from `down`, the default (rad) where none is given."""
     angle = values.attribute_number(element, "angle_deg")
+    if angle is not None and 0.0 < angle < LEAST_ANGLE:
+        reason = f"is taken as degrees; if it is radians, write {math.degrees(angle):.4g}"
+        context.note("warning", f"<beams angle_deg>: {angle:g}", reason, element.where)
     cone = _cone(element, element)
     azimuths = [math.radians(azimuth) for azimuth in _azimuths(context, element.first("azimuths_deg"))]
-    down = vector_of(context, element, "down", DOWN)
-    tilt = math.radians(JANUS_ANGLE if angle is None else angle)
-    return janus(tilt, azimuths, width=cone.width, rings=cone.rings, down=down)
+    tilt = default if angle is None else math.radians(angle)
+    child, made = element.first("down"), partial(janus, tilt, azimuths, width=cone.width, rings=cone.rings)
+    if child is None:
+        return made()
+    context.check(child, LEAF)
+    return made(down=values.vector(child, parent=element.tag))
 
 
 def _azimuths(context: Context, element: Element | None) -> Sequence[float]:
@@ -281,18 +283,19 @@ def _layer(context: Context, water: Element | None) -> Layer | None:
         return None
     context.check(element, LAYER)
     samples = values.attribute_whole(element, "samples")
-    given = _given(element, tuple(name for name in _OF_LAYER if name != "samples"), "near far")
+    given: dict[str, Any] = {} if samples is None else {"samples": samples}
+    given |= given_of(element, tuple(name for name in _OF_LAYER if name != "samples"), "near far")
     with located(element):
-        return Layer(samples=SAMPLES if samples is None else samples, **given)
+        return Layer(**given)
 
 
-def _strength(context: Context, element: Element | None) -> EchoStrength | None:
+def strength_of(context: Context, element: Element | None) -> EchoStrength | None:
     """Return the strength of the bottom's echo, None where it does not count."""
     if element is None:
         return None
     context.check(element, STRENGTH)
     with located(element):
-        return EchoStrength(**_given(element, _OF_STRENGTH, "level"))
+        return EchoStrength(**given_of(element, _OF_STRENGTH, "level"))
 
 
 def _long_term(context: Context, element: Element | None) -> LongTerm | None:
@@ -301,10 +304,10 @@ def _long_term(context: Context, element: Element | None) -> LongTerm | None:
         return None
     context.check(element, LONG_TERM)
     with located(element):
-        return LongTerm(**_given(element, _OF_LONG_TERM, "acceleration_density"))
+        return LongTerm(**given_of(element, _OF_LONG_TERM, "acceleration_density"))
 
 
-def _sound(context: Context, element: Element | None) -> Sound:
+def sound_of(context: Context, element: Element | None) -> Sound:
     """Return what the speed of sound is taken for."""
     if element is None:
         return Sound()
@@ -313,7 +316,7 @@ def _sound(context: Context, element: Element | None) -> Sound:
         return Sound(values.attribute_number(element, "speed", above=0.0))
 
 
-def _reference(context: Context, element: Element | None, mount: Mount) -> Quaternion:
+def reference_of(context: Context, element: Element | None, mount: Mount) -> Quaternion:
     """Return the rotation from the sensor's frame to the one in which velocities are told. Raise `SdfError`."""
     if element is None:
         return UNTURNED

@@ -35,6 +35,7 @@ from navsense.geodesy import Origin
 from navsense.pose import rotate
 from navsense.sdf import values
 from navsense.sdf.context import Context
+from navsense.sdf.fill.faults import anomalies_of
 from navsense.sdf.fill.fields import number_of, refused_at, vector_of, word_of
 from navsense.sdf.fill.water import water_of
 from navsense.sdf.frames import Node, Poses, Scope
@@ -67,10 +68,10 @@ def environment(context: Context, scope: Scope) -> Environment:
     world = scope.element
     origin = _origin(context, world.first("spherical_coordinates"))
     magnetic = _magnetic_field(context, world, origin)
-    dipoles = _dipoles(context, scope)
+    beside: tuple[VectorField, ...] = (*_dipoles(context, scope), *anomalies_of(context, world))
     return Environment(
         gravity=_gravity(context, world, origin),
-        magnetic_field=Sum((magnetic, *dipoles)) if dipoles else magnetic,
+        magnetic_field=Sum((magnetic, *beside)) if beside else magnetic,
         origin=origin,
         atmosphere=_atmosphere(context, world.first("atmosphere")),
         water=water_of(context, world, origin),

@@ -1,4 +1,4 @@
-"""`<navsense:motion>` in a model: waypoints, or a log of poses.
+"""`<navsense:motion>` in a model: waypoints, or a log of poses, or a recording.
 
     <navsense:motion loop="false">
       <navsense:waypoint time="0">x y z roll pitch yaw</navsense:waypoint> ...
@@ -51,7 +51,7 @@ def refuse_nested(context: Context, scope: Scope) -> None:
 
 
 def _from_file(element: Element) -> Motion:
-    from navsense.motion import replay  # brings SciPy, which a world without motion does not need
+    from navsense.sinks.poses import motion_in  # brings SciPy, which a world without motion does not need
 
     for name in ("loop", "degrees"):
         if name in element.attributes:
@@ -63,7 +63,7 @@ def _from_file(element: Element) -> Motion:
         raise refusal(element, "empty", "must name a log of poses", attribute="file")
     bandwidth = attribute_number(element, "bandwidth", above=0.0)
     try:
-        return replay.load(Path(element.path).parent / file, bandwidth=bandwidth)
+        return motion_in(Path(element.path).parent / file, bandwidth=bandwidth)
     except (OSError, ValueError) as error:
         raise refusal(element, file, f"cannot be read: {error}", attribute="file") from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from typing import Protocol
@@ -14,7 +14,7 @@ from navsense.pose import Pose, multiply, normalised
 from navsense.sdf.context import Context, Place
 from navsense.sdf.fill import range_plugin, subsea_pressure
 from navsense.sdf.fill._mount import Mount
-from navsense.sdf.fill._plugged import DEFAULT_RATE, Reader, Told, place
+from navsense.sdf.fill._plugged import DEFAULT_RATE, Described, Reader, place
 from navsense.sdf.fill._posed import pose_in_link
 from navsense.sdf.fill.clock import Clocks
 from navsense.sdf.fill.faults import faults_of
@@ -74,7 +74,7 @@ PLUGGED: Mapping[str, Reader] = {
     SUBSEA_PRESSURE: Reader(
         SUBSEA_PRESSURE_PLUGIN,
         Depth.type,
-        lambda context, element, mount, _: Told(subsea_pressure.fill(context, element, mount)),
+        lambda context, element, mount, _: Described(subsea_pressure.fill(context, element, mount)),
     ),
     UUV_DVL: Reader(UUV_DVL_PLUGIN, Dvl.type, uuv_dvl.fill),
 }
@@ -109,11 +109,9 @@ class Sensors:
         for scope, link in filled.links():
             seen: dict[str, Element] = {}
             for element in link.element.all("sensor"):
-                made = None
                 with self.context.collecting():
                     _check_unique(element, seen)
-                    made = self._sensor(filled, scope, link, element)
-                found += [] if made is None else [made]
+                    found += self._sensors(filled, scope, link, element)
         for scope in filled.scopes:
             for element in scope.element.all("plugin"):
                 reader, made = PLUGGED.get(element.attribute("filename") or ""), None
@@ -161,19 +159,17 @@ class Sensors:
         self.topics[topic] = name
         return topic
 
-    def _woods_hole(
-        self, filled: Filled, scope: Scope, link: Node, element: Element, name: str
-    ) -> MountedSensor | None:
-        """Return a sensor that its plug-in describes; None where it holds what cannot be, which is then a problem."""
+    def _woods_hole(self, filled: Filled, scope: Scope, link: Node, element: Element, name: str) -> list[MountedSensor]:
+        """Return the sensors that a plug-in describes; none where it holds what cannot be, which is then a problem."""
         self.context.check(element, DSROS_DVL_SENSOR)
         plugin = dsros_dvl.plugin_of(self.context, element)
         pose = pose_in_link(self.context, filled, scope, link, element)
         mount = self._mount(filled, scope, element, name, link, pose)
         plugged = dsros_dvl.fill(self.context, element, plugin, mount, self.current)
         if plugged is None:
-            return None
+            return []
         own, rate = self._rate(element), self._rate(plugin, dsros_dvl.DEFAULT_RATE, "updateRateHZ")
-        return MountedSensor(
+        dvl = MountedSensor(
             name=name,
             spec=with_part(self.context, element, plugged.sheet, classic=mount.classic),
             model=filled.model.name,
@@ -184,9 +180,14 @@ class Sensors:
             frame=plugged.frame,
             clock=self.clocks.named_by(self.context, element, name, scope),
             latency=latency_of(self.context, element),
-            faults=faults_of(self.context, element),
+            faults=faults_of(self.context, element, plugged.sheet),
             where=element.where,
         )
+        if plugged.profile is None:
+            return [dvl]
+        beside = name + dsros_dvl.CURRENT
+        topic = self._taken(plugin, plugged.topic + dsros_dvl.CURRENT, beside, "topicName")
+        return [dvl, replace(dvl, name=beside, spec=plugged.profile, topic=topic)]
 
     def _mount(self, filled: Filled, scope: Scope, element: Element, name: str, link: Node, pose: Pose) -> Mount:
         """Return what a sensor's sheet may depend on besides its own element; `pose` is the sensor's in its link."""
@@ -205,10 +206,18 @@ class Sensors:
             pose_of=partial(_pose_of, filled, scope, in_model @ pose),
         )
 
-    def _sensor(self, filled: Filled, scope: Scope, link: Node, element: Element) -> MountedSensor | None:
+    def _sensors(self, filled: Filled, scope: Scope, link: Node, element: Element) -> list[MountedSensor]:
+        """Return the sensors that an element describes: none where it is listed only, several where it is several."""
         name, kind = full_name(element, link.name, checked_name(element)), self._kind(element)
         if kind == WOODS_HOLE and kind not in self.fills:
             return self._woods_hole(filled, scope, link, element, name)
+        made = self._sensor(filled, scope, link, element, name, kind)
+        return [] if made is None else [made]
+
+    def _sensor(
+        self, filled: Filled, scope: Scope, link: Node, element: Element, name: str, kind: str
+    ) -> MountedSensor | None:
+        """Return a sensor of a type that is simulated; list another one."""
         if kind not in self.fills:
             self.context.note("unsupported", f'<sensor type="{kind}">: {name}', NOT_SIMULATED, element.where)
             self.context.note_plugins(element)
@@ -238,7 +247,7 @@ class Sensors:
             frame=self._frame(element) or name,
             clock=self.clocks.named_by(self.context, element, name, scope),
             latency=latency_of(self.context, element),
-            faults=faults_of(self.context, element),
+            faults=faults_of(self.context, element, spec),
             where=element.where,
         )
 

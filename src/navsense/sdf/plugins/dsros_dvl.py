@@ -14,6 +14,8 @@
       <beamAzimuthDeg1>-135</beamAzimuthDeg1> ... 4 <pos_z_down>true</pos_z_down>          see `dsros`
       <enableWaterTrack>1</enableWaterTrack>          water is tracked where the bottom is not
       <ocean_current_topic>hydrodynamics/current_velocity</ocean_current_topic>
+      <waterTrackBins>10</waterTrackBins>             cells of a profile of the current, 1 where not given
+      <currentProfileCoordMode>0</currentProfileCoordMode>     its axes: 0 beam, 1 instrument, 2 ship, 3 earth
       <navsense:layer near="1" far="24" minimum_size="8" samples="5" share="0.8"/>         m along the instrument's axis
       <navsense:cloud_points>2</navsense:cloud_points>                       of one beam in the point cloud
     </plugin>
@@ -21,8 +23,13 @@
 A beam is seven rays weighted by its pattern, under classic the one ray that the plug-in casts. Where no layer is given
 it is what the plug-in's profile spans, from `minRange` to `maxRange` along the beams; under classic all of the way to
 the bottom. The plug-in demands `maxRangeDiff` and does nothing with it. Its currents come by a topic: here the world's
-current acts, and a warning tells of a topic that nothing in the world publishes. Cells of a profile are not simulated
-yet.
+current acts, and a warning tells of a topic that nothing in the world publishes.
+
+Where the water is tracked, an element of the profile makes a profiler of it too, a sensor of its own with `_current`
+behind name and topic: `waterTrackBins` cells of equal length between `minRange` and `maxRange` along the beams, one
+ping at a time, velocities of the water against the instrument with the noise of the water's track, out of all four
+beams. Its cells hear evenly over their length and end where side lobes meet the bottom; under classic each is one
+point, they end at the bottom, and nothing is published in the axes of ship and earth, which the plug-in leaves out.
 Source: ds_sim, `dsros_ros_dvl_plugin`, `dsros_dvl`, in the version with water track of the Naval Postgraduate School.
 """
 
@@ -47,7 +54,10 @@ from navsense.sdf.values import refusal
 from navsense.sensors._janus.beams import Beams, Weighting, dsros
 from navsense.sensors._janus.layer import Layer, cosines
 from navsense.sensors._janus.names import Dialect, Names
+from navsense.sensors._janus.profile import Cells
+from navsense.sensors._janus.profiled import Accuracy, BinMapping, Coordinates
 from navsense.sensors._janus.track import Track
+from navsense.sensors.adcp import Adcp
 from navsense.sensors.dvl import Dvl, Mode
 from navsense.typing import Quaternion
 
@@ -57,6 +67,12 @@ NEEDED = ("frameName", "pointcloudFrame", "minRange", "maxRange", "maxRangeDiff"
 """Elements that the plug-in does not start without, beside the azimuths and the direction."""
 
 LAYER, CLOUD = "navsense:layer", "navsense:cloud_points"
+
+BINS, AXES = "waterTrackBins", "currentProfileCoordMode"
+"""Elements of a profile of the current."""
+
+CURRENT = "_current"
+"""What stands behind name and topic of the profiler."""
 
 CURRENT_TOPIC = "hydrodynamics/current_velocity"
 
@@ -78,16 +94,18 @@ BLAMED: Mapping[str, str] = {
     "samples of the water layer": LAYER,
     "share of the way to the bottom": LAYER,
     "points of a beam in the point cloud": CLOUD,
+    "number of cells": BINS,
 }
 """What a sheet refuses: the element that says it."""
 
 
 class Plugged(NamedTuple):
-    """A sensor as its plug-in has it: data sheet, topic, and frame of its messages."""
+    """A sensor as its plug-in has it: data sheet, topic, and frame of its messages; the profiler that it is too."""
 
     sheet: Dvl
     topic: str
     frame: str
+    profile: Adcp | None = None
 
 
 def plugin_of(context: Context, sensor: Element) -> Element:
@@ -142,6 +160,7 @@ def fill(context: Context, sensor: Element, plugin: Element, mount: Mount, curre
         cloud = _cloud(context, plugin, mount, reference)
         names = Names(ranges, *cloud, points)
         sheet = Dvl(**given, classic=mount.classic, dialect=Dialect.DSROS, names=names)
+        profile = _profile(context, plugin, sheet, tracks_water=tracks_water)
     except SensorError as error:
         if context.found > before:
             return None  # numbers that could not be read were told already
@@ -150,7 +169,9 @@ def fill(context: Context, sensor: Element, plugin: Element, mount: Mount, curre
         return None
     _tell_of_current(context, sensor, plugin, current, tracks_water=tracks_water)
     _tell_of_direction(context, plugin, mount, sheet.beams)
-    return Plugged(sheet, topic, frame)
+    if sheet.classic:
+        _tell_of_classic(context, plugin)
+    return Plugged(sheet, topic, frame, profile)
 
 
 def _text(element: Element, tag: str, default: str = "") -> str:
@@ -253,6 +274,38 @@ def _layer(context: Context, plugin: Element, beams: Beams, given: Mapping[str, 
     return Layer(**{"near": near, "far": far, **sheet})
 
 
+def _profile(context: Context, plugin: Element, sheet: Dvl, *, tracks_water: bool) -> Adcp | None:
+    """Return the profiler that the plug-in describes too, None where it has none. Raise `SensorError`."""
+    bins, mode = number_of(context, plugin, BINS, 1.0), number_of(context, plugin, AXES, 0.0)
+    given = [child for tag in (BINS, AXES) if (child := plugin.first(tag)) is not None]
+    if mode not in range(len(Coordinates)):
+        raise refusal(given[-1], given[-1].text, "must be 0, 1, 2 or 3", parent=plugin.tag)
+    axes = list(Coordinates)[int(mode)]
+    for child in given:
+        if not tracks_water:
+            reason = "does not act: <enableWaterTrack> is not set"
+            context.note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
+    if not given or not tracks_water:
+        return None
+    slant = min(cosines(sheet.beams).tolist())
+    whole = int(bins) if bins == int(bins) else bins
+    size = (sheet.maximum_range - sheet.minimum_range) * slant / max(bins, 1.0)
+    return Adcp(
+        beams=sheet.beams,
+        cells=Cells(whole, size, sheet.minimum_range * slant, 0.0),  # type: ignore[arg-type]
+        bottom_pings=0,
+        minimum_range=sheet.minimum_range,
+        maximum_range=sheet.maximum_range,
+        profile=Accuracy(sheet.water.noise.stddev),
+        coordinates=axes,
+        bin_mapping=BinMapping.NONE,
+        least_beams=len(AZIMUTHS),
+        reference=sheet.reference,
+        classic=sheet.classic,
+        dialect=Dialect.DSROS,
+    )
+
+
 def _tell_of_current(context: Context, sensor: Element, plugin: Element, current: str, *, tracks_water: bool) -> None:
     """Warn of a current that is asked for by another topic than that of the world's, or that the world has not."""
     child = plugin.first("ocean_current_topic") or sensor.first("ocean_current_topic")
@@ -275,6 +328,16 @@ def _tell_of_direction(context: Context, plugin: Element, mount: Mount, beams: B
     if child is not None and rotate(mount.rotation_ws, (x, y, z))[2] > 0.0:
         reason = "the beams look up, as the sensor is posed: they meet no bottom"
         context.note("warning", f"<plugin><pos_z_down>: {child.text}", reason, child.where)
+
+
+def _tell_of_classic(context: Context, plugin: Element) -> None:
+    """List what the plug-in's own rules leave no room for."""
+    width, layer = plugin.first("beamWidthDeg"), plugin.first(LAYER)
+    if width is not None:
+        context.note("unsupported", "<plugin><beamWidthDeg>", "under classic a beam is one ray", width.where)
+    if layer is not None and layer.attribute("share") is not None:
+        reason = "under classic the layer may reach all of the way to the bottom"
+        context.note("unsupported", f"<{LAYER} share>", reason, layer.where)
 
 
 def rated(context: Context, sensor: Element, plugin: Element, own: float, rate: float) -> float:

@@ -16,13 +16,15 @@ as it is documented: the link's own velocity with `noise_amplitude` on each axis
 come of the beams: velocities along them have a deviation of `noise_amplitude`, the covariance is of `noise_sigma` each,
 the real one where that is 0, and what moves is the place of the transducers. The plug-in's code has the product of the
 two numbers for its noise, which its document does not say: that is not done here. A frame turned to NED is called after
-the link, with `_ned` behind it. A plug-in that is not on at the start is left out: there is nothing to switch it on.
+the link, with `_ned` behind it. One that is not on at the start is a sensor that emits nothing until a live run
+switches it on (`sim.sensor(name).switch(on=True)`). `<navsense:fidelity>` may stand in it, as in a sensor.
 Source: UUV Simulator, `DVLROSPlugin`, `ROSBasePlugin` and `dvl_snippets.xacro`; its description by Field Robotics Lab.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from navsense.errors import SdfError
@@ -31,7 +33,7 @@ from navsense.pose import Pose
 from navsense.sdf import values
 from navsense.sdf.context import Context
 from navsense.sdf.fill._mount import Mount
-from navsense.sdf.fill._plugged import Told, topic_of
+from navsense.sdf.fill._plugged import Described, topic_of
 from navsense.sdf.fill.fields import flag_of, located, number_of
 from navsense.sdf.read import Element
 from navsense.sdf.values import refusal
@@ -54,10 +56,10 @@ NED_SUFFIX = "_ned"
 NEEDED = ("robot_namespace", "sensor_topic")
 
 
-def fill(context: Context, element: Element, mount: Mount, others: Sequence[MountedSensor]) -> Told | None:
-    """Return what a plug-in describes, given the other sensors of its model; None for one that is not on.
+def fill(context: Context, element: Element, mount: Mount, others: Sequence[MountedSensor]) -> Described | None:
+    """Return what a plug-in describes, given the other sensors of its model; None where problems were found.
 
-    Raises `SdfError` for what no instrument can have, and for a beam that has no range sensor.
+    Raises `SdfError` for what no instrument can have.
     """
     _check_given(element)
     is_on = flag_of(context, element, "is_on", default=True)
@@ -79,7 +81,7 @@ def fill(context: Context, element: Element, mount: Mount, others: Sequence[Moun
             minimum_range=max(spec.minimum_range for spec in specs),
             maximum_range=min(spec.maximum_range for spec in specs),
             bottom=track,
-            range=specs[0].range,
+            range=replace(specs[0].range, classic=mount.classic),
             sound=specs[0].sound or Sound(),
             reference=NED if turned else UNTURNED,
             own_hull=specs[0].own_hull,
@@ -87,7 +89,7 @@ def fill(context: Context, element: Element, mount: Mount, others: Sequence[Moun
             dialect=Dialect.UUV,
             names=Names(beam_frames=tuple(sonar.sensor.frame for sonar in found)),
         )
-    return Told(sheet, NED_SUFFIX if turned else "", is_on)
+    return Described(sheet, NED_SUFFIX if turned else "", is_on)
 
 
 def _check_given(element: Element) -> None:

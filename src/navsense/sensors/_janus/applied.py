@@ -18,8 +18,8 @@ import numpy as np
 from navsense.compiled import kernel
 from navsense.errors import SensorError
 from navsense.sensors._janus.beams import Beams
-from navsense.sensors._janus.layer import Layer, is_heard, shallowest
-from navsense.sensors._janus.told import ATTITUDE, BOTTOM, ECHO, INCIDENCE, LISTENING, OWN, THROUGH
+from navsense.sensors._janus.layer import Layer, ends
+from navsense.sensors._janus.told import ATTITUDE, BOTTOM, ECHO, FAR, INCIDENCE, LISTENING, OWN, THROUGH
 from navsense.sensors.apply import checked_rows
 from navsense.typing import FloatArray, Quaternion, Vector, Vectors
 
@@ -113,17 +113,17 @@ def heard(
     }
 
 
-def through(beams: Beams, layer: Layer, distance: FloatArray, velocity: FloatArray) -> FloatArray:
-    """Return velocities (n, k) m/s along beams through the water of a layer; NaN where the bottom leaves none.
+def through(beams: Beams, layer: Layer, bottom: FloatArray, velocity: FloatArray) -> dict[str, FloatArray]:
+    """Return what the beams hear of the water of a layer, as `Dvl.ideal` has it; NaN where the bottom leaves none.
 
-    `distance` (n, k) m is each beam's range to the bottom, `velocity` (n, 3) m/s that through the water. Raises
+    `bottom` (n,) m is its distance along the instrument's axis, `velocity` (n, 3) m/s that through the water. Raises
     `SensorError`.
     """
-    found = np.empty(distance.shape)
-    _along(beams.axes, _checked("water_velocity", velocity, distance.shape[0]), np.zeros(distance.shape), found)
-    near = np.where(distance < math.inf, distance, math.nan)
-    found[~is_heard(layer, shallowest(beams, near))] = math.nan
-    return found
+    shape = (bottom.shape[0], len(beams.slants))
+    found, far = np.empty(shape), ends(layer, bottom)
+    _along(beams.axes, _checked("water_velocity", velocity, shape[0]), np.zeros(shape), found)
+    found[np.isnan(far)] = math.nan
+    return {THROUGH: found, FAR: far}
 
 
 def listening(distance: FloatArray, sound: float, reach: float, processing: float) -> FloatArray:

@@ -45,6 +45,9 @@ FLATTEST = 1e-12
 LEAST_MEAN = 1e-9
 """Length of the sum of axes below which it is rounding alone: beams that cancel have no mean."""
 
+TURNS = 4.0 * math.pi
+"""rad: an azimuth beyond two turns was given in degrees."""
+
 _QUARTER_TURN = 0.5 * math.pi
 
 _DEVIATION = 1.0 / (4.0 * math.sqrt(math.log(2.0)))
@@ -180,6 +183,11 @@ class Beams:
         return np.array([beam.axis for beam in self.beams])
 
     @cached_property
+    def single(self) -> FloatArray:
+        """Unit vectors (k, 1, 3) of one ray a beam, along its axis."""
+        return np.ascontiguousarray(self.axes[:, None, :])
+
+    @cached_property
     def axis(self) -> FloatArray:
         """Unit vector (3,) along the instrument: the mean of its beams' axes; z where these cancel."""
         x, y, z = (math.fsum(column) for column in zip(*self.axes.tolist(), strict=True))
@@ -191,6 +199,20 @@ class Beams:
         """Cosine of each beam's angle to the instrument's axis."""
         x, y, z = self.axis.tolist()
         return tuple(u * x + v * y + w * z for u, v, w in self.axes.tolist())
+
+    @cached_property
+    def stretch(self) -> float:
+        """Metres along the beams, on average, for each along the instrument's axis."""
+        return sum(1.0 / one for one in self.slants) / len(self.slants)
+
+    @cached_property
+    def cosines(self) -> FloatArray:
+        """The same (k,) for beams that all go ahead. Raises `SensorError` where one goes back against the axis."""
+        for k, cosine in enumerate(self.slants):
+            if not cosine > 0.0:
+                allowed = "must be below 90 degrees for a layer of water ahead of all beams"
+                raise SensorError(f"angle of beam {k} to the mean of all beams", f"cosine {cosine:g}", allowed=allowed)
+        return np.array(self.slants)
 
     @cached_property
     def positions(self) -> Vectors:
@@ -264,6 +286,9 @@ def janus(
     made = []
     for azimuth in azimuths:
         _finite("azimuth of a beam (rad)", azimuth)
+        if abs(azimuth) > TURNS:
+            allowed = "must be from -4 pi to 4 pi"
+            raise SensorError("azimuth of a beam (rad)", azimuth, allowed=allowed, remedy="give radians")
         made.append(Beam(shape, multiply(facing, from_rpy(0.0, _QUARTER_TURN - angle, azimuth))))
     return Beams(tuple(made))
 

@@ -33,11 +33,11 @@ import numpy as np
 
 from navsense.compiled import kernel
 from navsense.environment.base import Environment
-from navsense.environment.terrain.scene import Hits
+from navsense.environment.terrain.scene import no_ray
 from navsense.motion.base import Motion, MotionBlock
 from navsense.rotation import cross, rotate
 from navsense.sensors._janus.beams import Beams, Weighting
-from navsense.typing import FloatArray, Quaternions, Times, Vectors
+from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors
 
 SOUND_SPEED = 1500.0
 """m/s: the true speed of sound in a world without water."""
@@ -70,23 +70,40 @@ class Timing(NamedTuple):
 
 @kernel
 def _aim(
+    first: int,
     position: Vectors,
     rotation: Quaternions,
     places: Vectors,
     beams: FloatArray,
-    origin: FloatArray,
-    direction: FloatArray,
-) -> None:
-    """Write origins and directions (n, k, m, 3) in the world, of transducers (k, 3) m and rays (k, m, 3)."""
-    for n in range(position.shape[0]):
-        w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
+    reach: float,
+    origin: Vectors,
+    direction: Vectors,
+    unit: Vectors,
+    far: FloatArray,
+    row: IntArray,
+) -> int:
+    """Write rays in the world, ping after ping from the `first` on, of transducers (k, 3) m and rays (k, m, 3).
+
+    `unit` are the directions at length 1, `far` their `reach` (m), `row` whose ping of these each is. Returns the first
+    that is no ray, or -1.
+    """
+    rays = beams.shape[0] * beams.shape[1]
+    for n in range(origin.shape[0] // rays):
+        p, q = position[first + n], rotation[first + n]
         for k in range(beams.shape[0]):
-            a, b, c = rotate(w, x, y, z, places[k, 0], places[k, 1], places[k, 2])
-            a, b, c = position[n, 0] + a, position[n, 1] + b, position[n, 2] + c
+            a, b, c = rotate(q[0], q[1], q[2], q[3], places[k, 0], places[k, 1], places[k, 2])
+            a, b, c = p[0] + a, p[1] + b, p[2] + c
             for m in range(beams.shape[1]):
-                i, j, h = rotate(w, x, y, z, beams[k, m, 0], beams[k, m, 1], beams[k, m, 2])
-                origin[n, k, m, 0], origin[n, k, m, 1], origin[n, k, m, 2] = a, b, c
-                direction[n, k, m, 0], direction[n, k, m, 1], direction[n, k, m, 2] = i, j, h
+                i, j, h = rotate(q[0], q[1], q[2], q[3], beams[k, m, 0], beams[k, m, 1], beams[k, m, 2])
+                length = math.sqrt(i * i + j * j + h * h)
+                at: int = n * rays + k * beams.shape[1] + m
+                origin[at, 0], origin[at, 1], origin[at, 2] = a, b, c
+                direction[at, 0], direction[at, 1], direction[at, 2] = i, j, h
+                if not (0.0 < length < math.inf and abs(a) + abs(b) + abs(c) < math.inf):
+                    return at
+                unit[at, 0], unit[at, 1], unit[at, 2] = i / length, j / length, h / length
+                far[at], row[at] = reach, n
+    return -1
 
 
 @kernel
@@ -107,32 +124,35 @@ def transducer_velocity(
 
 @kernel
 def _nearest(
+    first: int,
     rotation: Quaternions,
     velocity: Vectors,
     omega: Vectors,
     places: Vectors,
     axes: Vectors,
+    rays: int,
     surface: float,
-    origin: FloatArray,
-    direction: FloatArray,
+    origin: Vectors,
+    direction: Vectors,
     distance: FloatArray,
-    normal: FloatArray,
-    speed: FloatArray,
+    normal: Vectors,
+    speed: Vectors,
     out: FloatArray,
 ) -> None:
     """Write range, incidence and velocity along the axis (3, n, k) of the nearest of each beam's rays."""
-    for n in range(distance.shape[0]):
+    count = axes.shape[0]
+    for n in range(first, first + distance.shape[0] // (rays * count)):
         w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
-        for k in range(distance.shape[1]):
-            best, at = math.inf, -1
-            for m in range(distance.shape[2]):
-                far = distance[n, k, m]
-                if far < best and _heard(origin[n, k, m, 2], -direction[n, k, m, 2], far, surface):
+        for k in range(count):
+            best, at, start = math.inf, -1, ((n - first) * count + k) * rays
+            for m in range(start, start + rays):
+                far = distance[m]
+                if far < best and _heard(origin[m, 2], -direction[m, 2], far, surface):
                     best, at = far, m
             if at < 0:
                 out[0, n, k], out[1, n, k], out[2, n, k] = math.nan, math.nan, math.nan
                 continue
-            d, f, v = direction[n, k, at], normal[n, k, at], speed[n, k, at]
+            d, f, v = direction[at], normal[at], speed[at]
             a, b, c = transducer_velocity(w, x, y, z, velocity[n], omega[n], places[k])
             i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
             out[0, n, k], out[1, n, k] = best, -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
@@ -141,6 +161,7 @@ def _nearest(
 
 @kernel
 def _pattern(
+    first: int,
     rotation: Quaternions,
     velocity: Vectors,
     omega: Vectors,
@@ -148,29 +169,31 @@ def _pattern(
     weights: FloatArray,
     absorption: float,
     surface: float,
-    origin: FloatArray,
-    direction: FloatArray,
+    origin: Vectors,
+    direction: Vectors,
     distance: FloatArray,
-    normal: FloatArray,
-    speed: FloatArray,
+    normal: Vectors,
+    speed: Vectors,
     out: FloatArray,
 ) -> None:
     """Write means of range, incidence and velocity (3, n, k) over each beam's rays; `absorption` is in nepers/m."""
-    for n in range(distance.shape[0]):
+    count, rays = weights.shape
+    for n in range(first, first + distance.shape[0] // (rays * count)):
         w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
-        for k in range(distance.shape[1]):
+        for k in range(count):
             a, b, c = transducer_velocity(w, x, y, z, velocity[n], omega[n], places[k])
             least, total, far, slant, along = math.inf, 0.0, 0.0, 0.0, 0.0
-            for m in range(distance.shape[2]):
-                least = min(least, distance[n, k, m])
-            for m in range(distance.shape[2]):
-                r = distance[n, k, m]
-                if not _heard(origin[n, k, m, 2], -direction[n, k, m, 2], r, surface):
+            start = ((n - first) * count + k) * rays
+            for m in range(start, start + rays):
+                least = min(least, distance[m])
+            for m in range(start, start + rays):
+                r = distance[m]
+                if not _heard(origin[m, 2], -direction[m, 2], r, surface):
                     continue
-                d, f, v = direction[n, k, m], normal[n, k, m], speed[n, k, m]
+                d, f, v = direction[m], normal[m], speed[m]
                 cosine = -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
                 # Over the loss at the least range: however far all are, some weight is left.
-                weight = weights[k, m] * cosine * cosine * math.exp(-2.0 * absorption * (r - least))
+                weight = weights[k, m - start] * cosine * cosine * math.exp(-2.0 * absorption * (r - least))
                 total += weight
                 far += weight * r
                 slant += weight * cosine
@@ -181,8 +204,10 @@ def _pattern(
 
 @kernel
 def _timing(
-    origin: FloatArray,
-    direction: FloatArray,
+    first: int,
+    beams: int,
+    origin: Vectors,
+    direction: Vectors,
     distance: FloatArray,
     surface: float,
     time: Times,
@@ -191,25 +216,30 @@ def _timing(
     valid_time: Times,
     listening: FloatArray,
 ) -> None:
-    """Write when the echo of n pings left the bottom (s), not before 0, and how long it was listened for (s)."""
-    for n in range(distance.shape[0]):
+    """Write when the echo of n pings left the bottom (s), not before 0, and how long it was listened for (s).
+
+    They went out when the listening began: those that come back first left the bottom first.
+    """
+    for n in range(first, first + distance.shape[0] // beams):
         count, total, most = 0, 0.0, 0.0
-        for k in range(distance.shape[1]):
-            far = distance[n, k, 0]
-            if _heard(origin[n, k, 0, 2], -direction[n, k, 0, 2], far, surface):
+        for k in range((n - first) * beams, (n - first + 1) * beams):
+            far = distance[k]
+            if _heard(origin[k, 2], -direction[k, 2], far, surface):
                 count, total, most = count + 1, total + far, max(most, far)
         if count == 0:
             count, total, most = 1, reach, reach
-        valid_time[n] = max(time[n] - total / count / sound[n], 0.0)
         listening[n] = 2.0 * most / sound[n]
+        valid_time[n] = max(time[n] - listening[n] + total / count / sound[n], 0.0)
 
 
 class _Cast(NamedTuple):
-    """Rays of a part of the pings, and what they met."""
+    """Rays of a part of the pings, ping after ping and beam after beam, and what they met."""
 
-    origin: FloatArray
-    direction: FloatArray
-    hits: Hits
+    origin: Vectors
+    direction: Vectors
+    range: FloatArray
+    normal: Vectors
+    speed: Vectors
 
 
 def _cast(
@@ -222,13 +252,18 @@ def _cast(
     maximum_range: float,
     own_hull: bool,
 ) -> _Cast:
-    """Cast the rays (k, m, 3) of the pings of a part."""
-    shape = (time[part].shape[0], rays.shape[0], rays.shape[1], 3)
-    origin, direction = np.empty(shape), np.empty(shape)
-    _aim(truth.position_w[part], truth.rotation_wb[part], places, rays, origin, direction)
+    """Cast the rays (k, m, 3) of the pings of a part. Raises `FieldError` for a place that is not finite."""
+    instants = time[part]
+    count = instants.shape[0] * rays.shape[0] * rays.shape[1]
+    origin, direction, unit = np.empty((count, 3)), np.empty((count, 3)), np.empty((count, 3))
+    far, row, reach = np.empty(count), np.empty(count, dtype=np.int64), float(maximum_range)
+    moving = (part.start, truth.position_w, truth.rotation_wb, places)
+    bad = _aim(*moving, rays, reach, origin, direction, unit, far, row)
+    if bad >= 0:
+        raise no_ray(origin, direction, reach, bad)
     left_out = (environment.hull,) if environment.hull and not own_hull else ()
-    instants = time[part][:, None, None]
-    return _Cast(origin, direction, environment.scene.cast(origin, direction, instants, maximum_range, left_out))
+    met = environment.scene.meet(origin, unit, far, row, instants, left_out)
+    return _Cast(origin, direction, far, met.normal_w, met.velocity_w)
 
 
 def _parts(count: int, width: int) -> list[slice]:
@@ -251,15 +286,14 @@ def echoes(
     """
     truth, surface = motion.at(time), surface_of(environment)
     rays, places, axes, weights = beams.rays, beams.positions, beams.axes, beams.weights
+    moving = (truth.rotation_wb, truth.velocity_w, truth.angular_velocity_b, places)
     out = np.empty((3, time.shape[0], rays.shape[0]))
     for part in _parts(time.shape[0], rays.shape[0] * rays.shape[1]):
-        cast = _cast(truth, part, time, places, rays, environment, maximum_range, own_hull)
-        moving = (truth.rotation_wb[part], truth.velocity_w[part], truth.angular_velocity_b[part], places)
-        met = (cast.origin, cast.direction, cast.hits.range, cast.hits.normal_w, cast.hits.velocity_w)
+        met = _cast(truth, part, time, places, rays, environment, maximum_range, own_hull)
         if beams.weighting is Weighting.NEAREST:
-            _nearest(*moving, axes, surface, *met, out[:, part])
+            _nearest(part.start, *moving, axes, rays.shape[1], surface, *met, out)
         else:
-            _pattern(*moving, weights, _NEPERS * beams.absorption, surface, *met, out[:, part])
+            _pattern(part.start, *moving, weights, _NEPERS * beams.absorption, surface, *met, out)
     return Echoes(out[0], out[1], out[2])
 
 
@@ -278,12 +312,12 @@ def validity(
     A ping that hears nothing waits for `maximum_range` (m, finite). `speed_of_sound` (n,) m/s is the true one. Raises
     `FieldError` where a body cannot be asked.
     """
-    truth, surface, axes = motion.at(time), surface_of(environment), beams.axes[:, None, :]
-    timing = Timing(np.empty(time.shape[0]), np.empty(time.shape[0]))
+    truth, surface, axes = motion.at(time), surface_of(environment), beams.single
+    timing, reach = Timing(np.empty(time.shape[0]), np.empty(time.shape[0])), float(maximum_range)
     for part in _parts(time.shape[0], axes.shape[0]):
-        cast = _cast(truth, part, time, beams.positions, axes, environment, maximum_range, own_hull)
-        rest = (time[part], speed_of_sound[part], maximum_range, timing.valid_time[part], timing.listening[part])
-        _timing(cast.origin, cast.direction, cast.hits.range, surface, *rest)
+        met = _cast(truth, part, time, beams.positions, axes, environment, reach, own_hull)
+        heard = (met.origin, met.direction, met.range, surface)
+        _timing(part.start, axes.shape[0], *heard, time, speed_of_sound, reach, *timing)
     return timing
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,9 @@ MOST_SAMPLES = 1000
 
 _AT_ONCE = 1 << 16
 """Places at which the current is asked at once: their arrays stay in the cache."""
+
+_STILL = np.empty((0, 3))
+"""The velocities of water that does not flow."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,11 @@ class Layer:
             allowed = "must be above 0 and at most 1"
             raise SensorError("share of the way to the bottom", self.share, allowed=allowed)
 
+    @cached_property
+    def figures(self) -> FloatArray:
+        """Boundaries, least size and share, as kernels take them (4,)."""
+        return np.array((self.near, self.far, self.minimum_size, self.share), dtype=np.float64)
+
 
 class Water(NamedTuple):
     """Of n pings and k beams, NaN where there is none.
@@ -88,11 +97,7 @@ def cosines(beams: Beams) -> FloatArray:
 
     Raises `SensorError` where a beam goes back against it: such a one crosses no layer.
     """
-    for k, cosine in enumerate(beams.slants):
-        if not cosine > 0.0:
-            allowed = "must be below 90 degrees for a layer of water ahead of all beams"
-            raise SensorError(f"angle of beam {k} to the mean of all beams", f"cosine {cosine:g}", allowed=allowed)
-    return np.array(beams.slants)
+    return beams.cosines
 
 
 @kernel
@@ -117,58 +122,83 @@ def shallowest(beams: Beams, slant: FloatArray) -> FloatArray:
 
 
 @kernel
-def _boundaries(
-    layer_near: float,
-    layer_far: float,
-    least: float,
-    share: float,
-    bottom: FloatArray,
-    near: FloatArray,
-    far: FloatArray,
-) -> None:
-    """Write the layer's boundaries (n,) m above a bottom (n,) m away; NaN where too little is left."""
+def _end(sheet: FloatArray, bottom: float) -> float:
+    """Return the far boundary (m) above a bottom that far (m) away, NaN where too little is left.
+
+    `sheet` (4,): near and far boundary, least size (m), share of the way to the bottom.
+    """
+    end = min(sheet[1], sheet[3] * bottom)
+    size = end - sheet[0]
+    return end if size > 0.0 and size >= sheet[2] else math.nan
+
+
+@kernel
+def _ends(sheet: FloatArray, bottom: FloatArray, out: FloatArray) -> None:
+    """Write the layer's far boundaries (n,) m above a bottom (n,) m away."""
     for n in range(bottom.shape[0]):
-        end = min(layer_far, share * bottom[n])
-        size = end - layer_near
-        near[n], far[n] = math.nan, math.nan
-        if size > 0.0 and size >= least:
-            near[n], far[n] = layer_near, end
+        out[n] = _end(sheet, bottom[n])
 
 
-def is_heard(layer: Layer, bottom: FloatArray) -> BoolArray:
-    """Tell whether there is a layer above the bottom (n,) m away along the instrument's axis."""
-    near, far = np.empty(bottom.shape[0]), np.empty(bottom.shape[0])
-    _boundaries(layer.near, layer.far, layer.minimum_size, layer.share, bottom, near, far)
-    return np.asarray(near == near)
+def ends(layer: Layer, bottom: FloatArray) -> FloatArray:
+    """Return the layer's far boundaries (n,) m above a bottom (n,) m away, NaN where too little is left."""
+    far = np.empty(bottom.shape[0])
+    _ends(layer.figures, bottom, far)
+    return far
+
+
+@kernel
+def _middle(near: float, slant: float, far: FloatArray, sent: Times, sound: FloatArray, out: Times) -> None:
+    """Write when (s) sound reached the middle of a layer, `slant` metres of beam for each of axis; see `middle`."""
+    for n in range(far.shape[0]):
+        if far[n] == far[n]:
+            out[n] = max(sent[n] + 0.5 * (near + far[n]) * slant / sound[n], 0.0)
+
+
+def middle(beams: Beams, layer: Layer, bottom: FloatArray, sent: Times, sound: FloatArray, otherwise: Times) -> Times:
+    """Return when (n,) s the echoes of a layer left its middle, on average over the beams, not before 0.
+
+    The pings were `sent` (n,) s, `sound` (n,) m/s is the true speed; `otherwise` (n,) s where there is no layer.
+    """
+    out = otherwise.copy()
+    _middle(float(layer.near), beams.stretch, ends(layer, bottom), sent, sound, out)
+    return out
 
 
 @kernel
 def _places(
+    first: int,
+    sheet: FloatArray,
+    bottom: FloatArray,
     position: Vectors,
     rotation: Quaternions,
     time: Times,
     transducers: Vectors,
     axes: Vectors,
     cosine: FloatArray,
-    near: FloatArray,
-    far: FloatArray,
     samples: int,
     surface: float,
+    near: FloatArray,
+    far: FloatArray,
     place: Vectors,
     instant: Times,
     heard: BoolArray,
 ) -> int:
-    """Write places (count, 3) m and instants of the beams (n, k) whose layer is all in water; return their count."""
+    """Write boundaries (n,) m from ping `first` on, and places (count, 3) m and instants where the layer is in water.
+
+    Returns the count; `heard` (n, k) tells which beams it is of. `sheet` is as for `_end`.
+    """
     count = 0
-    for n in range(position.shape[0]):
+    for n in range(first, first + heard.shape[0]):
         w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
+        far[n] = _end(sheet, bottom[n])
+        near[n] = sheet[0] if far[n] == far[n] else math.nan
         for k in range(axes.shape[0]):
             a, b, c = rotate(w, x, y, z, transducers[k, 0], transducers[k, 1], transducers[k, 2])
             a, b, c = position[n, 0] + a, position[n, 1] + b, position[n, 2] + c
             i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
             end = far[n] / cosine[k]
-            heard[n, k] = end == end and c <= surface and c + end * h <= surface
-            if not heard[n, k]:
+            heard[n - first, k] = end == end and c <= surface and c + end * h <= surface
+            if not heard[n - first, k]:
                 continue
             for s in range(samples):
                 along = (near[n] + (s + 0.5) / samples * (far[n] - near[n])) / cosine[k]
@@ -180,6 +210,7 @@ def _places(
 
 @kernel
 def _through(
+    first: int,
     rotation: Quaternions,
     velocity: Vectors,
     omega: Vectors,
@@ -190,16 +221,19 @@ def _through(
     current: Vectors,
     out: FloatArray,
 ) -> None:
-    """Write the velocity (n, k) m/s through water that flows (count, 3) m/s at the places; still where count is 0."""
+    """Write velocities (n, k) m/s from ping `first` on, through water that flows (count, 3) m/s at the places.
+
+    It is still where count is 0.
+    """
     total = 0.0
     for s in range(samples):
         total += min(s + 0.5, samples - s - 0.5)
     count = 0
-    for n in range(out.shape[0]):
+    for n in range(first, first + heard.shape[0]):
         w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
         for k in range(out.shape[1]):
             out[n, k] = math.nan
-            if not heard[n, k]:
+            if not heard[n - first, k]:
                 continue
             a, b, c = transducer_velocity(w, x, y, z, velocity[n], omega[n], transducers[k])
             if current.shape[0] > 0:
@@ -222,35 +256,33 @@ def water(
     none. A world without a current has still water. Raises `SensorError` as `cosines`, and `FieldError` where the
     current cannot be asked.
     """
-    truth, cosine = motion.at(time), cosines(beams)
-    found = Water(np.empty((time.shape[0], cosine.shape[0])), np.empty(time.shape[0]), np.empty(time.shape[0]))
-    _boundaries(layer.near, layer.far, layer.minimum_size, layer.share, bottom, found.near, found.far)
-    rows = max(_AT_ONCE // (cosine.shape[0] * layer.samples), 1)
-    for first in range(0, time.shape[0], rows):
-        _water(beams, cosine, layer, environment, truth, time, slice(first, first + rows), found)
+    truth, count, beam_count = motion.at(time), time.shape[0], len(beams.beams)
+    found = Water(np.empty((count, beam_count)), np.empty(count), np.empty(count))
+    rows = max(_AT_ONCE // (beam_count * layer.samples), 1)
+    for first in range(0, count, rows):
+        _water(beams, layer, environment, truth, time, bottom, (first, min(first + rows, count)), found)
     return found
 
 
 def _water(
     beams: Beams,
-    cosine: FloatArray,
     layer: Layer,
     environment: Environment,
     truth: MotionBlock,
     time: Times,
-    part: slice,
+    bottom: FloatArray,
+    part: tuple[int, int],
     found: Water,
 ) -> None:
-    """Write the velocities of a part of the pings."""
-    axes, transducers, samples = beams.axes, beams.positions, layer.samples
-    rotation, instants, out = truth.rotation_wb[part], time[part], found.velocity[part]
-    place, instant = np.empty((out.size * samples, 3)), np.empty(out.size * samples)
-    heard, near, far = np.empty(out.shape, dtype=np.bool_), found.near[part], found.far[part]
-    ends = (near, far, samples, surface_of(environment))
-    position = truth.position_w[part]
-    count = _places(position, rotation, instants, transducers, axes, cosine, *ends, place, instant, heard)
-    current = np.empty((0, 3))
+    """Write the velocities of a part of the pings, from the first to before the last."""
+    first, samples, rotation = part[0], int(layer.samples), truth.rotation_wb
+    heard = np.empty((part[1] - first, found.velocity.shape[1]), dtype=np.bool_)
+    place, instant = np.empty((heard.size * samples, 3)), np.empty(heard.size * samples)
+    laid = (beams.positions, beams.axes, cosines(beams), samples, surface_of(environment))
+    room = (found.near, found.far, place, instant, heard)
+    count = _places(first, layer.figures, bottom, truth.position_w, rotation, time, *laid, *room)
+    current = _STILL
     if environment.current is not None and count:
         current = environment.current.at(place[:count], instant[:count])
-    moving = (rotation, truth.velocity_w[part], truth.angular_velocity_b[part], transducers, axes)
-    _through(*moving, samples, heard, current, out)
+    moving = (rotation, truth.velocity_w, truth.angular_velocity_b, beams.positions, beams.axes)
+    _through(first, *moving, samples, heard, current, found.velocity)

@@ -1,13 +1,14 @@
 """Long-term velocity out of single pings: a Kalman filter that knows the published errors of both.
 
     dv = q dW                    the true velocity walks; q is `acceleration_density`
-    z = v + b + n                a ping: n of the covariance R that it states, b constant of `stddev` on each axis
+    z = v + b + n                a ping: n of the covariance R that it states
+    b = l v + o                  l constant of `scale`, o constant of `stddev` on each axis
 
-b is what the mean of many pings is still off by, the long-term accuracy of a data sheet. It is considered, not
-estimated, as in Schmidt's filter: nothing tells it from v. Where v starts unknown that filter comes down to a plain one
-for u = v + b, which walks as v does, and to whose covariance that of b is added:
+b is what the mean of many pings is still off by, the long-term accuracy of a data sheet, a share and a floor. It is
+considered, not estimated, as in Schmidt's filter: nothing tells it from v. Where v starts unknown that filter comes
+down to a plain one for u = v + b, which walks as v does, and to whose covariance that of b is added:
 
-    P <- P + q^2 dt I,   K = P (P + R)^-1,   u <- u + K (z - u),   P <- K R,   cov v = P + stddev^2 I
+    P <- P + q^2 dt I,   K = P (P + R)^-1,   u <- u + K (z - u),   P <- K R,   cov v = P + scale^2 u u^T + stddev^2 I
 
 from u = z, P = R at the first ping. All is in the frame of the pings, which turns with the vehicle: turns are part of
 the motion that q has to cover, and other motion than such a walk makes the covariance too small or too large. Pings
@@ -41,13 +42,14 @@ LEAST: Final = 1e-12
 
 @dataclass(frozen=True)
 class LongTerm:
-    """A filter: `acceleration_density` (m/s^2 per root hertz) of the motion, `stddev` (m/s) of the long-term error.
+    """A filter: `acceleration_density` (m/s^2 per root hertz) of the motion, and the long-term error.
 
-    Raises `SensorError`.
+    This is `stddev` (m/s) on each axis, and `scale`, a share of the velocity. Raises `SensorError`.
     """
 
     acceleration_density: float
     stddev: float = 0.0
+    scale: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what is no density or deviation."""
@@ -58,6 +60,8 @@ class LongTerm:
             )
         if not 0.0 <= self.stddev < LARGEST:
             raise SensorError("stddev of the long term (m/s)", self.stddev, allowed=f"must be from 0 to {LARGEST:g}")
+        if not 0.0 <= self.scale < 1.0:
+            raise SensorError("scale of the long term", self.scale, allowed="must be at least 0 and below 1")
 
 
 def start() -> FloatArray:
@@ -109,6 +113,7 @@ def step(own: FloatArray, time: float, velocity: FloatArray, covariance: FloatAr
 def _follow(
     density: float,
     stddev: float,
+    scale: float,
     state: FloatArray,
     time: Times,
     mode: FloatArray,
@@ -133,7 +138,7 @@ def _follow(
             for i in range(3):
                 out[n, i] = own[1 + i]
                 for j in range(3):
-                    spread[n, i, j] = own[4 + 3 * i + j]
+                    spread[n, i, j] = own[4 + 3 * i + j] + scale * scale * own[1 + i] * own[1 + j]
                 spread[n, i, i] += added
 
 
@@ -145,13 +150,15 @@ def follow(
     velocity: Vectors,
     covariance: FloatArray,
     out: Vectors,
+    spread: FloatArray | None = None,
 ) -> FloatArray:
     """Write the long-term velocity (n, 3) m/s, move the `state` on, and return the covariance (n, 3, 3).
 
     `mode` (n,) is 1 for a ping over the bottom, 2 for one through the water, 0 for one that failed, and NaN where there
-    is none: `out` is left as it is there, and where no ping has come yet.
+    is none: `out` is left as it is there, and where no ping has come yet. `spread` is room for the covariance, all NaN.
     """
-    spread = np.full((time.shape[0], 3, 3), math.nan)
+    if spread is None:
+        spread = np.full((time.shape[0], 3, 3), math.nan)
     density, stddev = float(sheet.acceleration_density), float(sheet.stddev)
-    _follow(density, stddev, state, time, mode, velocity, covariance, out, spread)
+    _follow(density, stddev, float(sheet.scale), state, time, mode, velocity, covariance, out, spread)
     return spread

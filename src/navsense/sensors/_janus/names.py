@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,7 +26,19 @@ def refuse_text(kind: type[StrEnum], **given: object) -> None:
     """Raise `SensorError` for what is no word of an enumeration: its text would be taken for none of them."""
     for name, value in given.items():
         if not isinstance(value, kind):
-            raise SensorError(name, value, allowed=f"must be of {kind.__name__}: {', '.join(kind)}")
+            members = {str(one): f"ns.sensors.{kind.__name__}.{one.name}" for one in kind}
+            wanted = members.get(str(value), ", ".join(members.values()))
+            allowed = f"must be of ns.sensors.{kind.__name__}, which {type(value).__name__} is not"
+            raise SensorError(name, value, allowed=allowed, remedy=f"write {wanted}")
+
+
+def refuse_kinds(sheet: object, kinds: Mapping[str, type], optional: Collection[str]) -> None:
+    """Raise `SensorError` for a field of a sheet that is of another class; those that are `optional` may be None."""
+    for name, kind in kinds.items():
+        value = vars(sheet)[name]
+        if not (isinstance(value, kind) or (value is None and name in optional)):
+            allowed = f"must be of {kind.__name__}"
+            raise SensorError(name, value, allowed=allowed, remedy=f"give an ns.sensors.{kind.__name__}")
 
 
 @dataclass(frozen=True)

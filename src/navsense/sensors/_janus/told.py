@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from navsense.sensors._janus import ping
+import numpy as np
+
 from navsense.typing import FloatArray
 
 BEAMS = -1
 """Axes of an array with a number for each beam."""
-
-THROUGH_WATER = ("water_beam_velocity", "water_beam_deviation")
-"""Velocities of the beams through the water, and what is stated of them."""
 
 OUTPUTS = (
     ("velocity", 3, "m/s"),
@@ -34,6 +32,8 @@ OUTPUTS = (
     ("water_velocity", 3, "m/s"),
     ("water_velocity_covariance", (3, 3), "m^2/s^2"),
     ("sound_speed", 0, "m/s"),
+    ("water_time_of_validity", 0, "s"),
+    ("water_far", 0, "m"),
 )
 """Name, axes and unit of each array of a reading."""
 
@@ -45,9 +45,7 @@ TRUE = (
 
 ECHO, INCIDENCE, BOTTOM, THROUGH = "echo_range", "echo_incidence", "echo_velocity", "layer_velocity"
 ATTITUDE, OWN, LISTENING = "attitude", "own_velocity", "listening"
-
-HEARD = ((ping.ECHO, ECHO), (ping.COSINE, INCIDENCE), (ping.BOTTOM, BOTTOM), (ping.WATER, THROUGH))
-"""Where kernels have what the ideal values hold."""
+ABOUT, THROUGH_ABOUT, FAR = "bottom_time", "layer_time", "layer_far"
 
 
 class Told(NamedTuple):
@@ -58,11 +56,45 @@ class Told(NamedTuple):
     vectors: FloatArray
     squares: FloatArray
 
+    def true(self) -> dict[str, FloatArray]:
+        """Return the arrays that a perfect instrument has too, by name."""
+        altitude, course, speed, _, _, error, *_ = self.figures
+        slant, along, _, _, through, _ = self.beams
+        solved, water, _ = self.vectors
+        return dict(zip(TRUE, (solved, altitude, course, speed, slant, along, error, water, through), strict=True))
+
     def named(self) -> dict[str, FloatArray]:
-        """Return the arrays of a reading, by name."""
-        figures = ("altitude", "course", "speed", "num_good_beams", "velocity_mode", "error_velocity")
-        beams = ("beam_range", "beam_velocity", "beam_valid", "beam_deviation", *THROUGH_WATER)
-        solved = {"velocity": self.vectors[0], "velocity_covariance": self.squares[0]}
-        through = {"water_velocity": self.vectors[1], "water_velocity_covariance": self.squares[1]}
-        named = {**dict(zip(figures, self.figures, strict=True)), **dict(zip(beams, self.beams, strict=True))}
-        return {**named, **solved, **through}
+        """Return the arrays of a reading by name, in the order of `OUTPUTS`."""
+        altitude, course, speed, count, mode, error, about, sound, water_about, far = self.figures
+        slant, along, good, size, through, through_size = self.beams
+        told, water, long_term = self.vectors
+        told_square, water_square, long_term_square = self.squares
+        return {
+            "velocity": told,
+            "velocity_covariance": told_square,
+            "altitude": altitude,
+            "course": course,
+            "speed": speed,
+            "beam_range": slant,
+            "beam_velocity": along,
+            "beam_valid": good,
+            "beam_deviation": size,
+            "water_beam_velocity": through,
+            "water_beam_deviation": through_size,
+            "num_good_beams": count,
+            "velocity_mode": mode,
+            "error_velocity": error,
+            "long_term_velocity": long_term,
+            "long_term_covariance": long_term_square,
+            "time_of_validity": about,
+            "water_velocity": water,
+            "water_velocity_covariance": water_square,
+            "sound_speed": sound,
+            "water_time_of_validity": water_about,
+            "water_far": far,
+        }
+
+
+def empty(pings: int, beams: int) -> Told:
+    """Return room for what so many pings of so many beams say."""
+    return Told(np.empty((10, pings)), np.empty((6, pings, beams)), np.empty((3, pings, 3)), np.empty((3, pings, 3, 3)))

@@ -3,9 +3,12 @@
     v_k' = v_k + errors of `noise` + long_term_scale w v_k + u_k . long_term_offset w       w: once for a serial number
     sigma = (stddev + per_speed |v|) sqrt(rate / reference_rate) factor                   of one ping
 
-|v| is the speed of the instrument over what it tracks, `rate` that of its pings and `factor` what its signal makes of
-it; without a reference rate the rate is not counted. Data sheets give the single-ping deviation at some speeds, which
-is a floor and a part for each m/s, and the long-term accuracy as a share of the velocity and a floor.
+|v| is the speed of the instrument over what it tracks, `rate` the one that it is set to, that of its ticks, and
+`factor` what its signal makes of it; without a reference rate the rate is not counted. Data sheets give the single-ping
+deviation at some speeds, which is a floor and a part for each m/s, and the long-term accuracy as a share of the
+velocity and a floor. What they call single is often a mean of the pings that fit into its interval, as many the more
+the slower it is set: hence the root. A ping that comes later because the bottom is deep is not a surer one: it waits
+for its echo longer and hears no more of it, so that the time between pings made does not count.
 """
 
 from __future__ import annotations
@@ -22,8 +25,8 @@ from navsense.noise.channel import LARGEST, NEUTRAL, Noise
 class Track:
     """Errors of one track: `noise` of a beam's velocity (m/s), and what speed, rate and time add to it.
 
-    `per_speed` is a deviation (m/s) for each m/s of speed, `reference_rate` the rate (Hz) that the deviations hold at,
-    0 for any; `stated_stddev` (m/s) is what the covariance states of a beam, 0 for the real one. `long_term_scale` (a
+    `per_speed` is a deviation (m/s) for each m/s of speed, `reference_rate` the set rate (Hz) that they hold at, 0 for
+    any; `stated_stddev` (m/s) is what the covariance states of a beam, 0 for the real one. `long_term_scale` (a
     share) and `long_term_offset` (m/s, each axis) are deviations among serial numbers. Raises `SensorError`.
     """
 
@@ -36,6 +39,10 @@ class Track:
 
     def __post_init__(self) -> None:
         """Refuse what is no deviation."""
+        if not isinstance(self.noise, Noise):
+            raise SensorError(
+                "noise of a track", self.noise, allowed="must be of Noise", remedy="give a navsense.Noise"
+            )
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name != "noise" and not 0.0 <= value < LARGEST:

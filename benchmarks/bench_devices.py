@@ -1,0 +1,154 @@
+"""Device formats: pings a second, encoded and decoded, beside a writer of one ensemble at a time.
+
+    make bench            or            python benchmarks/bench_devices.py
+
+The arrays are made before; what is timed is from arrays to bytes and back, in processor time of one core, the least of
+several turns. The writer that PD0 is held against packs each field of each ensemble with `struct` and sums its bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from navsense.devices import nmea, pd0, pd6, waterlinked
+
+COUNT, TURNS = 10_000, 5
+CELLS = 30
+
+
+def seconds(work: Callable[..., object], *given: object) -> float:
+    """Return the least processor time (s) of some turns."""
+    found = []
+    for _ in range(TURNS):
+        start = time.process_time()
+        work(*given)
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+def ensembles(cells: int) -> dict[str, Any]:
+    """Return arrays of ensembles with a bottom track, and with a profile where there are cells."""
+    rng = np.random.default_rng(1)
+    stamp = 1_767_225_600_000_000_000 + np.arange(COUNT) * 125_000_000
+    arrays: dict[str, Any] = {
+        "firmware_version": 51,
+        "system": 0x414B,
+        "beams": 4,
+        "cells": max(cells, 1),
+        "coordinates": 0x1F,
+        "beam_angle": math.radians(20.0),
+        "number": np.arange(1, COUNT + 1),
+        "sound_speed": np.full(COUNT, 1500.0),
+        "heading": rng.uniform(0.0, 6.28, COUNT),
+        "pitch": rng.uniform(-0.4, 0.4, COUNT),
+        "roll": rng.uniform(-0.4, 0.4, COUNT),
+        "temperature": np.full(COUNT, 283.0),
+        **pd0.rtc(stamp),
+        "depth": rng.uniform(0.0, 90.0, COUNT),
+        "bottom_velocity": rng.normal(size=(COUNT, 4)),
+        "bottom_range": rng.uniform(5.0, 90.0, (COUNT, 4)),
+        "rest_0600": np.zeros((COUNT, 4)),
+    }
+    if cells:
+        shape = (COUNT, cells, 4)
+        arrays |= {"velocity": rng.normal(size=shape), "correlation": rng.uniform(size=shape)}
+        arrays |= {"echo": rng.uniform(0.0, 100.0, shape), "percent_good": rng.uniform(size=shape)}
+    return arrays
+
+
+def one_at_a_time(arrays: Mapping[str, Any], cells: int) -> bytes:
+    """Return the same ensembles, each packed by itself."""
+    number = arrays["number"].tolist()
+    angles = [np.degrees(arrays[name]).tolist() for name in ("heading", "pitch", "roll")]
+    depth, clock = arrays["depth"].tolist(), arrays["rtc_y2k"].tolist()
+    track, slant = arrays["bottom_velocity"].tolist(), arrays["bottom_range"].tolist()
+    profiles = [
+        arrays[name].reshape(COUNT, -1).tolist()
+        for name in ("velocity", "correlation", "echo", "percent_good")
+        if cells
+    ]
+    fixed = struct.pack("<HBBH", 0, 51, 0, 0x414B) + bytes((0, 0, 4, max(cells, 1)))
+    fixed = (fixed.ljust(25, b"\0") + b"\x1f").ljust(58, b"\0") + bytes((20,))
+    out = []
+    for i, row in enumerate(number):
+        heading, pitch, roll = (round(100.0 * column[i]) for column in angles)
+        leader = struct.pack("<HH7BB", 0x80, row & 0xFFFF, *clock[i][1:], row >> 16)
+        leader += struct.pack("<HHHHhhHh", 0, 1500, round(10.0 * depth[i]), heading, pitch, roll, 0, 985)
+        types = [fixed, leader.ljust(57, b"\0") + bytes(clock[i])]
+        if cells:
+            counts = [max(-32767, min(32767, round(1e3 * v))) for v in profiles[0][i]]
+            types.append(struct.pack(f"<H{4 * cells}h", 0x100, *counts))
+            for k, scale in ((1, 255.0), (2, 1.0 / 0.45), (3, 100.0)):
+                types.append(struct.pack("<H", 0x100 * (k + 1)) + bytes([round(scale * v) for v in profiles[k][i]]))
+        centimetres = [round(100.0 * r) for r in slant[i]]
+        bottom = struct.pack(
+            "<H14x4H4h", 0x600, *(r & 0xFFFF for r in centimetres), *(round(1e3 * v) for v in track[i])
+        )
+        types.append(bottom.ljust(77, b"\0") + bytes(r >> 16 for r in centimetres) + bytes(4))
+        offsets, at = [], 6 + 2 * len(types)
+        for part in types:
+            offsets.append(at)
+            at += len(part)
+        whole = struct.pack(f"<HHBB{len(types)}H", 0x7F7F, at + 2, 0, len(types), *offsets) + b"".join(types) + bytes(2)
+        out.append(whole + struct.pack("<H", sum(whole) & 0xFFFF))
+    return b"".join(out)
+
+
+def texts() -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], object]]]:
+    """Return what encodes and decodes each text."""
+    rng = np.random.default_rng(2)
+    one: dict[str, Any] = {
+        name: rng.uniform(1.0, 6.0, COUNT) for name in ("heading", "pitch", "roll", "salinity", "depth", "altitude")
+    }
+    one |= {"sound_speed": np.full(COUNT, 1500.0), "temperature": np.full(COUNT, 283.0), "reach": np.full(COUNT, 90.0)}
+    one |= {
+        "stamp": np.arange(COUNT) * 125_000_000,
+        "sent": np.arange(COUNT) * 125_000_000,
+        "elapsed": np.full(COUNT, 0.125),
+    }
+    for track in pd6.TRACKS:
+        one |= {f"{track}_{name}": rng.normal(size=(COUNT, n)) for name, n in pd6.VELOCITY.values()}
+        one |= {
+            f"{track}_way": rng.normal(size=(COUNT, 3)),
+            f"{track}_range": one["altitude"],
+            f"{track}_age": one["pitch"],
+        }
+    one |= {"velocity": rng.normal(size=(COUNT, 3)), "covariance": np.tile(np.eye(3), (COUNT, 1, 1))}
+    one |= {
+        "transducer_velocity": rng.normal(size=(COUNT, 4)),
+        "transducer_distance": rng.uniform(1.0, 9.0, (COUNT, 4)),
+    }
+    one |= {"is_water": np.zeros(COUNT, dtype=np.bool_)}
+    one |= {"water": rng.normal(size=(COUNT, 2)), "ground": rng.normal(size=(COUNT, 2))}
+    return {
+        "PD6, ten lines": (lambda: pd6.encode(one), pd6.decode),
+        "Water Linked, one report": (lambda: waterlinked.encode(one), waterlinked.decode),
+        "NMEA, three sentences": (lambda: nmea.encode(one), nmea.decode),
+    }
+
+
+def main() -> None:
+    """Print the table."""
+    print(f"{'a second, one core':44s} {'encoded':>12s} {'decoded':>12s} {'one at a time':>14s} {'ratio':>7s}")
+    for cells, what in ((0, "PD0, bottom track"), (CELLS, f"PD0, bottom track and {CELLS} cells")):
+        arrays = ensembles(cells)
+        made = pd0.encode(arrays)
+        assert made == one_at_a_time(arrays, cells)
+        ours, back = seconds(pd0.encode, arrays), seconds(pd0.decode, made)
+        theirs = seconds(one_at_a_time, arrays, cells)
+        rates = [COUNT / spent for spent in (ours, back, theirs)]
+        print(f"{what:44s} {rates[0]:12,.0f} {rates[1]:12,.0f} {rates[2]:14,.0f} {theirs / ours:6.1f}x")
+    for what, (encode, decode) in texts().items():
+        made = encode()
+        ours, back = seconds(encode), seconds(decode, made)
+        print(f"{what:44s} {COUNT / ours:12,.0f} {COUNT / back:12,.0f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""What a Doppler instrument told as PD0 ensembles, in beam, instrument, ship or earth coordinates.
+
+Velocities of PD0 are those of bottom and water past the instrument: of a vehicle that goes north over the bottom north
+is negative, of one that sinks up is positive. In earth and ship coordinates heading, pitch and roll are the
+vehicle's, and the heading alignment says how far beam 3 stands to starboard of forward; in beam and instrument
+coordinates, which a reader has yet to turn, they are the instrument's own (forward along beam 3), the alignment 0.
+
+Leaders say what a 600 kHz Workhorse of firmware 51.40 would, by which readers choose the layout, with the mark of
+simulated data. A range is slant times the cosine of the beams' angle. Of what the simulation has not, correlation is
+255 where a beam is good and 0 where it is not, amplitude 0. Of a DVL, which has no profile, the leader says one cell of
+no ping: some readers fail where it says none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import StrEnum
+
+import numpy as np
+
+from navsense.devices import frames, pd0
+from navsense.devices.told import Instrument, Profile, Told
+from navsense.errors import SinkError
+from navsense.sensors._janus.profiled import BinMapping
+from navsense.sensors.adcp import Adcp
+from navsense.sensors.dvl import Dvl
+from navsense.typing import AnyArray, FloatArray
+
+
+class Frame(StrEnum):
+    """Coordinates of velocities in PD0, in the order of their numbers."""
+
+    BEAM = "beam"
+    INSTRUMENT = "instrument"
+    SHIP = "ship"
+    EARTH = "earth"
+
+
+TILTS, THREE_BEAMS, MAPPED = 4, 2, 1
+"""Bits of the coordinate transformation: tilts are used, three beams may do, cells are mapped."""
+
+KILOHERTZ_600, CONVEX, ATTACHED, UP, JANUS = 0x03, 0x08, 0x40, 0x80, 0x4000
+"""Bits of the system configuration."""
+
+ANGLES: Mapping[int, int] = {15: 0x000, 20: 0x100, 30: 0x200}
+"""Bits of the system configuration by the beams' angle (degrees)."""
+
+OTHER_ANGLE = 0x300
+
+FIRMWARE = (51, 40)
+
+DEPTH, HEADING, TEMPERATURE = 0x20, 0x1C, 0x01
+"""Bits of the sensors: a depth cell, compass and inclinometers, a thermometer."""
+
+
+def frame_of(instrument: Instrument, asked: str) -> Frame:
+    """Return the coordinates of an instrument's ensembles: those asked for, else a DVL's are earth, an ADCP's its own.
+
+    Raises `SinkError` where they cannot be told.
+    """
+    spec, name = instrument.sensor.spec, instrument.sensor.name
+    if isinstance(spec, Adcp):
+        own = Frame(spec.coordinates)
+        if asked and Frame(asked) not in (own, Frame.BEAM):
+            allowed = f"must be {own} or beam: sensor {name!r} tells its profile in {own} coordinates"
+            raise SinkError("coordinates", asked, allowed=allowed, remedy="choose others in the world's file")
+        frame = Frame(asked) if asked else own
+    else:
+        frame = Frame(asked) if asked else Frame.EARTH
+    degrees = math.degrees(instrument.mounting.angle)
+    if frame is Frame.BEAM and abs(degrees - round(degrees)) > 0.01:
+        allowed = "PD0 holds whole degrees, by which beam coordinates are turned"
+        remedy = "choose instrument, ship or earth coordinates"
+        raise SinkError(f"angle of the beams of sensor {name!r} (degrees)", degrees, allowed=allowed, remedy=remedy)
+    return frame
+
+
+def arrays_of(instrument: Instrument, told: Told, frame: Frame, first: int) -> dict[str, AnyArray]:
+    """Return the arrays of ensembles, numbered from `first` on."""
+    mounting, spec = instrument.mounting, instrument.sensor.spec
+    is_own = frame in (Frame.BEAM, Frame.INSTRUMENT)
+    attitude = told.attitude @ mounting.turn if is_own else told.attitude
+    heading, pitch, roll = frames.angles(attitude, up=mounting.up and is_own)
+    arrays = _leaders(instrument, told, frame)
+    arrays |= {"number": np.arange(first, first + len(told)), **pd0.rtc(told.stamp)}
+    arrays |= {"heading": heading % (2.0 * math.pi - 0.5 * pd0.CENTIDEGREE), "pitch": pitch, "roll": roll}
+    arrays["heading_alignment"] = np.array(0.0 if is_own else mounting.azimuth)
+    arrays |= _bottom(instrument, told, frame)
+    if isinstance(spec, Dvl) and spec.layer is not None:
+        layer = spec.layer
+        arrays |= {"layer_near": np.array(layer.near), "layer_far": np.array(layer.far)}
+        arrays["layer_least_size"] = np.array(layer.minimum_size)
+        arrays["layer_velocity"] = _track(instrument, told, frame, told.water, told.water_along)
+        arrays["layer_correlation"] = np.isfinite(told.water_along[:, mounting.order]).astype(np.float64)
+        arrays["layer_percent_good"] = _percent(told.water_along[:, mounting.order], told.water, frame)
+    if told.profile is not None:
+        arrays |= _profile(instrument, told.profile, frame)
+    return arrays
+
+
+def _leaders(instrument: Instrument, told: Told, frame: Frame) -> dict[str, AnyArray]:
+    """Return what the leaders say of the instrument and its surroundings."""
+    spec, mounting = instrument.sensor.spec, instrument.mounting
+    angle = round(math.degrees(mounting.angle))
+    system = JANUS | ANGLES.get(angle, OTHER_ANGLE) | KILOHERTZ_600 | CONVEX | ATTACHED | (UP if mounting.up else 0)
+    is_mapped = isinstance(spec, Adcp) and spec.bin_mapping is not BinMapping.NONE
+    tilts = TILTS if frame in (Frame.SHIP, Frame.EARTH) else 0
+    coordinates = list(Frame).index(frame) << 3 | tilts | THREE_BEAMS | (MAPPED if is_mapped else 0)
+    warm = instrument.world.environment.water is not None
+    sensors = DEPTH | HEADING | (TEMPERATURE if warm else 0)
+    cells = spec.cells if isinstance(spec, Adcp) else None
+    settings: dict[str, float] = {
+        "firmware_version": FIRMWARE[0],
+        "firmware_revision": FIRMWARE[1],
+        "system": system,
+        "simulated": 1,
+        "beams": frames.BEAMS,
+        "cells": cells.count if cells else 1,
+        "pings": spec.pings if isinstance(spec, Adcp) else 0,
+        "cell_size": cells.size if cells else 1.0,
+        "blank": cells.blanking if cells else 0.0,
+        "first_cell": cells.first if cells else 1.0,
+        "transmit_length": cells.pulse if cells else 0.0,
+        "lag_distance": cells.lag if cells else 0.0,
+        "coordinates": coordinates,
+        "sensor_source": sensors,
+        "sensors_available": sensors,
+        "serial": 0,
+        "beam_angle": math.radians(angle),
+    }
+    around = {name: vars(told)[name] for name in ("sound_speed", "depth", "salinity", "pressure")}
+    around["temperature"] = told.temperature if warm else np.array(273.15)
+    return {**{name: np.array(value) for name, value in settings.items()}, **around}
+
+
+def _bottom(instrument: Instrument, told: Told, frame: Frame) -> dict[str, AnyArray]:
+    """Return the bottom track."""
+    spec, mounting = instrument.sensor.spec, instrument.mounting
+    along, slant = told.bottom_along[:, mounting.order], told.range[:, mounting.order]
+    limit = spec.error_velocity_limit if isinstance(spec, Dvl | Adcp) else math.inf
+    reach = spec.maximum_range if isinstance(spec, Dvl | Adcp) else 0.0
+    shares = told.profile.bottom_good[:, mounting.order] if told.profile is not None else None
+    return {
+        "bottom_pings": np.array(spec.bottom_pings if isinstance(spec, Adcp) else 1),
+        "bottom_error_velocity_limit": np.array(limit),
+        "bottom_range": slant * math.cos(mounting.angle),
+        "bottom_velocity": _track(instrument, told, frame, told.bottom, told.bottom_along),
+        "bottom_correlation": np.isfinite(along).astype(np.float64),
+        "bottom_percent_good": _percent(along, told.bottom, frame, shares),
+        "bottom_maximum_range": np.array(reach * math.cos(mounting.angle)),
+        "bottom_range_high": np.array(0),
+        "rest_0600": np.zeros(4, dtype=np.uint8),
+    }
+
+
+def _track(instrument: Instrument, told: Told, frame: Frame, vehicle: FloatArray, along: FloatArray) -> FloatArray:
+    """Return velocities (n, 4) of PD0 for those of the vehicle (n, 3), in its axes, and along its beams (n, k)."""
+    mounting = instrument.mounting
+    beams = along[:, mounting.order]
+    if frame is Frame.BEAM:
+        return beams
+    passing = -in_frame(instrument, told, frame, vehicle)
+    return np.concatenate((passing, frames.solved(beams, mounting.angle)[:, 3:]), axis=1)
+
+
+def in_frame(instrument: Instrument, told: Told, frame: Frame, vehicle: FloatArray) -> FloatArray:
+    """Return velocities (n, 3) in vehicle axes in other coordinates."""
+    if frame is Frame.INSTRUMENT:
+        found: FloatArray = (instrument.mounting.turn.T @ vehicle[..., None])[..., 0]
+        return found
+    heading, pitch, roll = frames.angles(told.attitude)
+    turn = frames.rotation(heading if frame is Frame.EARTH else np.zeros_like(heading), pitch, roll)
+    return np.asarray((turn @ vehicle[..., None])[..., 0])
+
+
+def _percent(along: FloatArray, vehicle: FloatArray, frame: Frame, shares: FloatArray | None = None) -> FloatArray:
+    """Return the four shares of good pings: of the beams, or of solutions by three, none, too few and four beams."""
+    good = np.isfinite(along)
+    if frame is Frame.BEAM:
+        return good.astype(np.float64) if shares is None else shares
+    part = np.ones(good.shape[0]) if shares is None else np.nan_to_num(shares.min(axis=1))
+    is_told = np.isfinite(vehicle).all(axis=1)
+    whole = is_told & good.all(axis=1)
+    failed = good.sum(axis=1) >= 3
+    kinds = (is_told & ~whole, ~is_told & failed, ~is_told & ~failed, whole)
+    return np.stack(kinds, axis=1) * np.where(is_told, part, 1.0)[:, None]
+
+
+def _profile(instrument: Instrument, profile: Profile, frame: Frame) -> dict[str, AnyArray]:
+    """Return the profile: velocities of the water past the instrument."""
+    mounting = instrument.mounting
+    order = mounting.order
+    if frame is Frame.BEAM:
+        velocity, good = profile.along[..., order], profile.beam_good[..., order]
+    else:
+        # The sign of a residual is that of the sensor's first beam; RDI's is that of beams 1 and 2.
+        sign = 1.0 if 0 in order[:2] else -1.0
+        velocity = np.concatenate((instrument.told_axes(profile.velocity), sign * profile.error[..., None]), axis=2)
+        nothing = np.zeros(profile.good.shape)
+        good = np.stack((nothing, nothing, 1.0 - profile.good, profile.good), axis=-1)
+    return {
+        "velocity": velocity,
+        "correlation": profile.correlation[..., order],
+        "echo": profile.echo[..., order],
+        "percent_good": good,
+    }

@@ -1,0 +1,183 @@
+"""Faults on purpose, from a file of their own: the same world with and without them.
+
+    # faults.toml
+    [[fault]]
+    of = "auv::dvl_link::dvl"        # a sensor, a clock, or "world"
+    kind = "lost_lock"
+    start = 100.0                    # s, true time; without an end it stays
+    end = 130.0
+
+    [[fault]]
+    of = "auv::imu_link::imu"
+    kind = "bias"
+    start = 200.0
+    array = "angular_velocity"
+    value = [0.0, 0.0, 0.01]         # SI, one number or one an axis
+
+Kinds are those of `navsense.noise.planned` for a sensor, `step` (s) for a clock, `magnetic_anomaly` (T, along the
+world's axes) for the world; they are added to what the world has.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from navsense.clock.base import Step
+from navsense.environment.anomaly import Anomaly
+from navsense.environment.base import Sum
+from navsense.errors import NavsenseError, SimulationError, UnknownNameError, Where
+from navsense.noise.planned import Planned, check_planned
+from navsense.world import World
+
+WORLD = "world"
+
+KEYS = ("of", "kind", "start", "end", "array", "value", "period")
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One `[[fault]]` of a file: its keys, and where it stands."""
+
+    given: Mapping[str, Any]
+    what: str
+    where: Where
+
+    def error(self, key: str, value: object, allowed: str) -> SimulationError:
+        """Return the error of one of its keys."""
+        return SimulationError(f"{self.what}: {key}", value, allowed=allowed, where=self.where)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return a text. Raise `SimulationError` where it is missing or none."""
+        value = self.given.get(key, default)
+        if not isinstance(value, str):
+            raise self.error(key, "missing" if value is None else value, "must be a text")
+        return value
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """Return a number. Raise `SimulationError` where it is missing or none."""
+        value = self.given.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(key, "missing" if value is None else value, "must be a number")
+        return float(value)
+
+    def numbers(self, count: int = 0) -> tuple[float, ...]:
+        """Return the value as numbers, `count` of them where that is not 0."""
+        value = self.given.get("value", [])
+        many = value if isinstance(value, list) else [value]
+        if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in many):
+            raise self.error("value", value, "must be a number or a list of numbers")
+        if count and len(many) != count:
+            raise self.error("value", value if many else "missing", f"must be {count} number{'s' * (count > 1)}")
+        return tuple(map(float, many))
+
+    def span(self) -> tuple[float, float]:
+        """Return start and end (s)."""
+        return self.number("start"), self.number("end", math.inf)
+
+    def only(self, kind: str) -> None:
+        """Raise `SimulationError` where it is of another kind, or has what only a sensor's faults have."""
+        if self.text("kind") != kind:
+            raise self.error("kind", self.given["kind"], f"must be {kind}")
+        for key in ("array", "period"):
+            if key in self.given:
+                raise self.error(key, self.given[key], "belongs to a sensor's fault")
+
+
+def with_faults(world: World, path: str | os.PathLike[str]) -> World:
+    """Return the world with the faults of a TOML file besides its own.
+
+    Raises `SimulationError` for what is no such file, `UnknownNameError` for a fault of nothing in the world.
+    """
+    for entry in _entries(Path(path)):
+        of = entry.text("of")
+        try:
+            if of == WORLD:
+                world = _of_world(world, entry)
+            elif any(clock.name == of for clock in world.clocks):
+                world = _of_clock(world, of, entry)
+            else:
+                world = _of_sensor(world, of, entry)
+        except NavsenseError as error:
+            if error.where is not None:
+                raise
+            what = f"{entry.what}: {error.what}"
+            raise SimulationError(what, error.value, allowed=error.allowed, where=entry.where) from error
+    return world
+
+
+def _entries(path: Path) -> list[_Entry]:
+    where = Where(str(path))
+    try:
+        with path.open("rb") as file:
+            found = tomllib.load(file)
+    except OSError as error:
+        raise SimulationError("file of faults", error.strerror, where=where, remedy="check the name") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SimulationError("file of faults", str(error), allowed="must be TOML", where=where) from error
+    faults = found.pop("fault", None)
+    if found or not isinstance(faults, list) or not all(isinstance(one, dict) for one in faults):
+        unknown = f"has {', '.join(found)}" if found else "has no [[fault]]"
+        raise SimulationError("file of faults", unknown, allowed="must hold [[fault]] tables alone", where=where)
+    entries = [_Entry(given, f"fault {number}", where) for number, given in enumerate(faults, 1)]
+    for entry in entries:
+        for key in entry.given:
+            if key not in KEYS:
+                raise entry.error(key, entry.given[key], f"is unknown; known are {', '.join(KEYS)}")
+    return entries
+
+
+def _of_world(world: World, entry: _Entry) -> World:
+    entry.only("magnetic_anomaly")
+    x, y, z = entry.numbers(3)
+    field = world.environment.magnetic_field
+    parts = field.fields if isinstance(field, Sum) else (field,)
+    both = Sum((*parts, Anomaly((x, y, z), *entry.span())))
+    return replace(world, environment=replace(world.environment, magnetic_field=both))
+
+
+def _of_clock(world: World, name: str, entry: _Entry) -> World:
+    entry.only("step")
+    step = Step(*entry.span(), *entry.numbers(1))
+    clocks = (replace(one, steps=(*one.steps, step)) if one.name == name else one for one in world.clocks)
+    return replace(world, clocks=tuple(clocks))
+
+
+def _of_sensor(world: World, name: str, entry: _Entry) -> World:
+    sensors = {sensor.name: sensor for sensor in world.sensors}
+    if name not in sensors:
+        known = [WORLD, *sensors, *(clock.name for clock in world.clocks)]
+        raise UnknownNameError(
+            f"{entry.what}: of", name, allowed=f"must be one of {', '.join(known)}", where=entry.where
+        )
+    sensor, period = sensors[name], entry.number("period", 0.0)
+    planned = Planned(entry.text("kind"), *entry.span(), entry.text("array", ""), entry.numbers(), period)
+    check_planned(sensor.spec, {output.name: output.size for output in sensor.spec.outputs}, planned)
+    faults = replace(sensor.faults, planned=(*sensor.faults.planned, planned))
+    struck = (replace(one, faults=faults) if one.name == name else one for one in world.sensors)
+    return replace(world, sensors=tuple(struck))
+
+
+def listed(world: World) -> list[dict[str, Any]]:
+    """Return all faults on purpose of a world, with the keys of the file; an end that never comes is left out."""
+    found: list[dict[str, Any]] = []
+    field = world.environment.magnetic_field
+    for part in field.fields if isinstance(field, Sum) else (field,):
+        if isinstance(part, Anomaly):
+            head = {"of": WORLD, "kind": "magnetic_anomaly", "start": part.start, "end": part.end}
+            found.append({**head, "value": list(part.field_w)})
+    for clock in world.clocks:
+        for step in clock.steps:
+            head = {"of": clock.name, "kind": "step", "start": step.start, "end": step.end}
+            found.append({**head, "value": step.size})
+    for sensor in world.sensors:
+        for one in sensor.faults.planned:
+            head = {"of": sensor.name, "kind": one.kind, "start": one.start, "end": one.end}
+            adds = {"array": one.array, "value": list(one.value)} if one.array else {}
+            found.append({**head, **adds, **({"period": one.period} if one.period else {})})
+    return [{key: value for key, value in one.items() if value != math.inf} for one in found]

@@ -1,0 +1,276 @@
+"""A recording of any format as the report sees it: one run's readings and truth, and the sheets behind them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from navsense.clock import Clock
+from navsense.errors import NavsenseError, SinkError, Where
+from navsense.series import TRUTH_ARRAYS, Current, Reading, Slab, Truth
+from navsense.sinks import sources
+from navsense.sinks.base import LAYOUT
+from navsense.sinks.described import clock_sheets, world_of
+from navsense.sinks.load import load
+from navsense.sinks.read import MessageReader
+from navsense.sinks.records import DamagedError
+from navsense.typing import AnyArray
+from navsense.world import MountedSensor, World
+
+WORLD_SUFFIXES = (".sdf", ".world")
+"""Of files that may be the world of a recording beside them."""
+
+LARGEST_WORLD = 1 << 22
+"""Bytes of a file beside a recording that is looked into for the world's name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """One run of a recording: readings and truth by name, the water's current; `sensors` are the sheets by name.
+
+    `world` is the file's that the recording was made of, where that is known: the ground is in it. `exact`
+    says whether the sheets are those that were recorded: else they are guessed, or the world's. `planned`
+    are the faults on purpose that the recording lists, with the keys of `navsense.faults`.
+    """
+
+    path: str
+    name: str
+    readings: Mapping[str, Reading]
+    truth: Mapping[str, Truth]
+    current: Current | None
+    sensors: Mapping[str, MountedSensor]
+    tracks: Mapping[str, str]
+    about: Mapping[str, Any]
+    world: World | None = None
+    notes: tuple[str, ...] = ()
+    planned: tuple[Mapping[str, Any], ...] = ()
+    clocks: Mapping[str, Clock] = field(default_factory=dict)
+    exact: bool = False
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """Return the first and last instant (s) of anything."""
+        every = [*(r.time for r in self.readings.values()), *(t.time for t in self.truth.values())]
+        times = [time for time in every if time.size]
+        return min((float(t[0]) for t in times), default=0.0), max((float(t[-1]) for t in times), default=0.0)
+
+
+def recording_of(path: str, world: str | None = None) -> Recorded:
+    """Return what a recording holds of its first run; `world` names the file that it was made of.
+
+    Without one a world file of that name beside the recording is taken. Raises `SinkError` for what is no recording,
+    and what `navsense.load` raises for a world that is named.
+    """
+    file = Path(path)
+    if sources.is_container(file):
+        found = _of_messages(file)
+    else:
+        found = _of_arrays(file)
+    if not found.readings and not found.truth:
+        raise SinkError("holds no readings and no truth", where=Where(path), remedy="look at it with: navsense info")
+    return _with_world(found, file, world)
+
+
+def _of_arrays(file: Path) -> Recorded:
+    """Return what a recording of arrays holds."""
+    loaded = load(file)
+    layout = loaded.meta.get(LAYOUT)
+    told: World | None = None
+    clocks: dict[str, Clock] = {}
+    if isinstance(layout, dict):
+        try:
+            told, clocks = world_of(layout), clock_sheets(layout)
+        except DamagedError:
+            told = None
+    current = loaded.current
+    if current is not None and current.velocity.ndim > 2:
+        current = current.of_run(0)
+    readings = {name: first_run(reading) for name, reading in loaded.readings.items()}
+    return Recorded(
+        str(file),
+        str(loaded.meta["world"]),
+        readings,
+        loaded.truth,
+        current,
+        {sensor.name: sensor for sensor in told.sensors} if told else {},
+        tracks_in(told, loaded.truth),
+        {key: loaded.meta.get(key) for key in ("seed", "runs", "version", "duration_asked", "epoch")},
+        planned=_planned(loaded.meta.get("faults", [])),
+        clocks=clocks,
+        exact=told is not None,
+    )
+
+
+def _of_messages(file: Path) -> Recorded:
+    """Return what a recording of messages holds."""
+    with sources.opened(file) as source:
+        reader = MessageReader(source)
+        slabs = list(reader.slabs())
+        left, planned = reader.left, source.about.get("faults", "[]")
+        layout = sources.layout_of(source)
+        clocks = clock_sheets(layout) if layout else {}
+    told, recording = reader.world, reader.recording
+    truth = joined_truth(slabs)
+    about = {"seed": recording.seed, "runs": list(recording.runs), "epoch": recording.epoch}
+    return Recorded(
+        str(file),
+        told.name,
+        joined_readings(slabs),
+        truth,
+        joined_current(slabs),
+        {sensor.name: sensor for sensor in told.sensors},
+        tracks_in(told, truth),
+        {**about, "duration_asked": recording.duration if np.isfinite(recording.duration) else None},
+        notes=tuple(left),
+        planned=_planned(planned),
+        clocks=clocks,
+        exact=layout is not None,
+    )
+
+
+def _planned(listed: Any) -> tuple[Mapping[str, Any], ...]:
+    """Return the faults that a recording lists, those left out that do not say whose they are and from when on."""
+    try:
+        listed = json.loads(listed) if isinstance(listed, str) else listed
+    except ValueError:
+        return ()
+    known = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return tuple(one for one in known if {"of", "kind", "start"} <= set(one))
+
+
+def first_run(reading: Reading) -> Reading:
+    """Return the readings of the first run alone."""
+    runs = reading.clock_error.ndim - 1
+    if not runs:
+        return reading
+    first: tuple[int, ...] = (0,) * runs
+
+    def taken(arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+        return {name: array[first] for name, array in arrays.items()}
+
+    return replace(
+        reading,
+        clock_error=reading.clock_error[first],
+        arrays=taken(reading.arrays),
+        truth=taken(reading.truth) if reading.truth_in_runs else reading.truth,
+        errors=taken(reading.errors),
+        valid=reading.valid[first],
+        emitted=reading.emitted[first],
+        arrivals=None if reading.arrivals is None else reading.arrivals[first],
+        truth_in_runs=False,
+    )
+
+
+def _joined(parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
+    """Return arrays that all parts have, one part behind the other."""
+    names = [name for name in parts[0] if all(name in part for part in parts)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
+
+
+def joined_readings(slabs: Sequence[Slab]) -> dict[str, Reading]:
+    """Return the readings of slabs that follow each other."""
+    out = {}
+    for name in {name: None for slab in slabs for name in slab.readings}:
+        parts = [slab.readings[name] for slab in slabs if name in slab.readings]
+        late = [part.arrival for part in parts] if any(part.arrivals is not None for part in parts) else None
+        out[name] = replace(
+            parts[0],
+            time=np.concatenate([part.time for part in parts]),
+            clock_error=np.concatenate([part.clock_error for part in parts]),
+            arrays=_joined([part.arrays for part in parts]),
+            truth=_joined([part.truth for part in parts]),
+            errors=_joined([part.errors for part in parts]),
+            valid=np.concatenate([part.valid for part in parts]),
+            emitted=np.concatenate([part.emitted for part in parts]),
+            arrivals=None if late is None else np.concatenate(late),
+        )
+    return out
+
+
+def joined_truth(slabs: Sequence[Slab]) -> dict[str, Truth]:
+    """Return the truth of slabs that follow each other."""
+    out = {}
+    for name in {name: None for slab in slabs for name in slab.truth}:
+        parts = [slab.truth[name] for slab in slabs if name in slab.truth]
+        arrays = {key: np.concatenate([vars(part)[key] for part in parts]) for key in TRUTH_ARRAYS}
+        out[name] = Truth(name, np.concatenate([part.time for part in parts]), **arrays, epoch=parts[0].epoch)
+    return out
+
+
+def joined_current(slabs: Sequence[Slab]) -> Current | None:
+    """Return the water's velocity in slabs that follow each other; None where there is none."""
+    parts = [slab.current for slab in slabs if slab.current is not None]
+    if not parts:
+        return None
+    layers = parts[0].layers
+    if layers is not None:
+        layers = replace(layers, velocity=np.concatenate([p.layers.velocity for p in parts if p.layers is not None]))
+    time, velocity = (np.concatenate([vars(part)[key] for part in parts]) for key in ("time", "velocity"))
+    return replace(parts[0], time=time, velocity=velocity, layers=layers)
+
+
+def tracks_in(told: World | None, truth: Mapping[str, Truth]) -> dict[str, str]:
+    """Return the file beside a recording with a world of this name; None where there is none, or there are several."""
+    known = {model.name: model.canonical_link for model in told.models} if told else {}
+    out: dict[str, str] = {}
+    for link in truth:
+        model = link.partition("::")[0]
+        if known.get(model) == link:
+            out[model] = link
+        else:
+            out.setdefault(model, link)
+    return out
+
+
+def _with_world(found: Recorded, file: Path, named: str | None) -> Recorded:
+    """Return the recording with its world: the one named, else the one of its name beside it."""
+    from navsense.sdf import load as load_world
+
+    if named is not None:
+        world = load_world(named)
+        lost = sorted(set(found.readings) - {sensor.name for sensor in world.sensors})
+        if lost:
+            allowed = f"has no sensor {lost[0]}, which the recording has"
+            raise SinkError("the world", named, allowed=allowed, remedy="name the file that it was recorded from")
+        return _in(found, world)
+    beside = _beside(file, found.name)
+    if beside is None:
+        return found
+    try:
+        world = load_world(str(beside))
+    except NavsenseError as error:
+        return replace(found, notes=(*found.notes, f"the world {beside} beside it cannot be read: {error}"))
+    if not set(found.readings) <= {sensor.name for sensor in world.sensors}:
+        return found
+    return replace(_in(found, world), notes=(*found.notes, f"the ground is that of {beside}"))
+
+
+def _in(found: Recorded, world: World) -> Recorded:
+    """Return the recording with its world, which has the sheets of clocks that the recording does not tell."""
+    clocks = {**{clock.name: clock for clock in world.clocks}, **found.clocks}
+    if found.exact:
+        return replace(found, world=world, clocks=clocks)
+    sensors = {sensor.name: sensor for sensor in world.sensors if sensor.name in found.readings}
+    models = tracks_in(world, found.truth)
+    return replace(found, name=world.name, world=world, clocks=clocks, sensors=sensors, tracks=models)
+
+
+def _beside(file: Path, name: str) -> Path | None:
+    """Return the file beside a recording with a world of this name; None where there is none, or several."""
+    pattern = re.compile(rf"""<world\s[^>]*\bname\s*=\s*["']{re.escape(name)}["']""")
+    found = []
+    for near in sorted(file.resolve().parent.iterdir()):
+        if near.suffix.lower() not in WORLD_SUFFIXES or not near.is_file() or near.stat().st_size > LARGEST_WORLD:
+            continue
+        try:
+            if pattern.search(near.read_text(encoding="utf-8", errors="replace")):
+                found.append(near)
+        except OSError:
+            continue
+    return found[0] if len(found) == 1 else None

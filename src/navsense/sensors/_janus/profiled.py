@@ -1,0 +1,122 @@
+"""What a current profiler tells: its arrays by name, their axes, how far off they are, and when its pings are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from navsense.errors import SensorError
+from navsense.noise.channel import LARGEST
+from navsense.typing import FloatArray
+
+OUTPUTS = (
+    ("velocity", "m3", "m/s"),
+    ("beam_velocity", "mk", "m/s"),
+    ("error_velocity", "m", "m/s"),
+    ("percent_good", "m", "1"),
+    ("beam_percent_good", "mk", "1"),
+    ("echo", "mk", "dB"),
+    ("correlation", "mk", "1"),
+    ("bottom_range", "k", "m"),
+    ("bottom_velocity", "3", "m/s"),
+    ("bottom_beam_velocity", "k", "m/s"),
+    ("bottom_percent_good", "k", "1"),
+    ("orientation", "4", "1"),
+    ("cell_distance", "m", "m"),
+    ("beam_direction", "k3", "1"),
+    ("time_of_validity", "", "s"),
+    ("sound_speed", "", "m/s"),
+)
+"""Name, axes (m cells, k beams) and unit of each array of a reading."""
+
+TRUE = ("velocity", "beam_velocity", "error_velocity", "bottom_range", "bottom_velocity", "bottom_beam_velocity")
+"""Outputs that a perfect instrument has too, beside orientation, time and speed of sound."""
+
+ALONG, AXIAL, ATTITUDE, FRAMES = "cell_velocity", "cell_axial", "attitude", "frames"
+ECHO, BOTTOM, OWN, BOTTOM_FRAMES = "echo_range", "echo_velocity", "own_velocity", "bottom_frames"
+
+INSIDE = (ALONG, AXIAL, ATTITUDE, FRAMES, ECHO, BOTTOM, OWN, BOTTOM_FRAMES)
+"""What the errors of a reading depend on, ensemble by ensemble."""
+
+
+class Coordinates(StrEnum):
+    """Axes in which velocities are told."""
+
+    BEAM = "beam"
+    INSTRUMENT = "instrument"
+    SHIP = "ship"
+    EARTH = "earth"
+
+
+class BinMapping(StrEnum):
+    """How cells of tilted beams come to common heights: not at all, by the nearest cell, on a line between two."""
+
+    NONE = "none"
+    NEAREST = "nearest"
+    LINEAR = "linear"
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Errors of velocities along the beams: of one ping `stddev` (m/s), and deviations among serial numbers.
+
+    `long_term_scale` is a share of the velocity, `long_term_offset` (m/s) of each of the sensor's axes. Raises
+    `SensorError`.
+    """
+
+    stddev: float = 0.0
+    long_term_scale: float = 0.0
+    long_term_offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no deviation."""
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if not 0.0 <= value < LARGEST:
+                raise SensorError(
+                    f"{one.name} of a profiler's velocity", value, allowed="must be at least 0 and finite"
+                )
+
+    @property
+    def lasts(self) -> bool:
+        """Return whether serial numbers differ."""
+        return self.long_term_scale + self.long_term_offset > 0.0
+
+
+def shape_of(axes: str, cells: int, beams: int) -> int | tuple[int, ...]:
+    """Return the axes of a row of m cells and k beams; 0 for a scalar."""
+    sizes = tuple({"m": cells, "k": beams}.get(letter) or int(letter) for letter in axes)
+    if "m" in axes or len(sizes) > 1:
+        return sizes
+    return sizes[0] if sizes else 0
+
+
+class Schedule(NamedTuple):
+    """How long (s) an ensemble takes, and when pings for the profile and the bottom are about after its beginning (s).
+
+    `mean` (s) is the profile's mean instant.
+    """
+
+    duration: float
+    profile: FloatArray
+    bottom: FloatArray
+    mean: float
+
+
+def schedule(pings: int, bottom_pings: int, slots: tuple[float, float], about: tuple[float, float]) -> Schedule:
+    """Return when pings are that stand in turn, as `_janus.ensemble` has it.
+
+    `slots` are how long (s) one for the profile and one for the bottom takes, `about` when in it (s) it is.
+    """
+    found: tuple[list[float], list[float]] = ([], [])
+    total, passed = pings + bottom_pings, 0.0
+    for s in range(total):
+        kind = 1 if s * bottom_pings % total < bottom_pings else 0
+        found[kind].append(passed + about[kind])
+        passed += slots[kind]
+    profile, bottom = found
+    return Schedule(passed, np.array(profile), np.array(bottom), math.fsum(profile) / len(profile))

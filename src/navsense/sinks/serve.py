@@ -1,0 +1,197 @@
+"""Bytes to whoever connects to a TCP port, from a thread of its own: the run waits for no client.
+
+What a client has not yet taken waits in a queue; one whose queue is full is let go. A client gets what is sent from
+when it connected on, beginning with a whole block.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import selectors
+import socket
+import threading
+import time
+import warnings
+from collections import deque
+from dataclasses import dataclass, field
+
+from navsense.errors import SinkError, Where
+
+QUEUE = 64 << 20
+"""Bytes that may wait for one client."""
+
+PATIENCE = 2.0
+"""s without taking anything after which a client is no longer waited for at the end."""
+
+LONGEST_END = 60.0
+"""s that the end waits for all clients together."""
+
+PIECE = 1 << 18
+"""Bytes handed to the system at once."""
+
+
+@dataclass(eq=False)
+class _Client:
+    """One client: who, what waits for it and how many bytes of that, and when it last took some."""
+
+    name: str
+    waiting: deque[memoryview] = field(default_factory=deque)
+    size: int = 0
+    took: float = field(default_factory=time.monotonic)
+
+
+class Server:
+    """Serves one stream of bytes."""
+
+    def __init__(self, host: str, port: int, where: Where) -> None:
+        """Listen. Raises `SinkError` where the port is in use or the host is not this machine."""
+        self._where = where
+        try:
+            family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+            self._listener = socket.create_server((host, port), family=family)
+        except OSError as error:
+            raise _refused(host, port, where, error) from error
+        self._listener.setblocking(False)
+        self.port: int = self._listener.getsockname()[1]
+        self._lock = threading.Lock()
+        self._clients: dict[socket.socket, _Client] = {}
+        self._notes: list[str] = []
+        self._came, self._ending = threading.Event(), threading.Event()
+        self._waker, self._woken = socket.socketpair()
+        self._selector = selectors.DefaultSelector()
+        for one in (self._listener, self._woken):
+            self._selector.register(one, selectors.EVENT_READ)
+        self._thread = threading.Thread(target=self._serve, name="navsense-port", daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the first client, at most so long (s)."""
+        if seconds > 0.0 and not self._came.wait(seconds):
+            self._notes.append(f"{self._where}: nobody connected within {seconds:g} s; goes on without")
+            self._say()
+
+    def send(self, data: bytes) -> None:
+        """Queue bytes for all clients, and let go of those whose queue is full."""
+        if data:
+            with self._lock:
+                for one, client in list(self._clients.items()):
+                    if client.size + len(data) > QUEUE:
+                        self._notes.append(f"{self._where}: client {client.name} takes too little, and was let go")
+                        self._drop(one)
+                        continue
+                    client.waiting.append(memoryview(data))
+                    client.size += len(data)
+            self._wake()
+        self._say()
+
+    def close(self) -> None:
+        """Send what waits, to clients that take some, and end."""
+        end = time.monotonic() + LONGEST_END
+        while time.monotonic() < end:
+            with self._lock:
+                now = time.monotonic()
+                if not any(client.size and now - client.took < PATIENCE for client in self._clients.values()):
+                    break
+            time.sleep(0.005)
+        with self._lock:
+            late = [client.name for client in self._clients.values() if client.size]
+        self._notes += [f"{self._where}: client {name} did not take all" for name in late]
+        self.abort()
+        self._say()
+
+    def abort(self) -> None:
+        """End at once; never raises."""
+        if not self._ending.is_set():
+            self._ending.set()
+            self._wake()
+            self._thread.join(5.0)
+
+    def _say(self) -> None:
+        """Warn of what happened to clients, in the thread of the run."""
+        while self._notes:
+            warnings.warn(self._notes.pop(0), RuntimeWarning, stacklevel=4)
+
+    def _wake(self) -> None:
+        """Have the thread look again."""
+        with contextlib.suppress(OSError):
+            self._waker.send(b"\0")
+
+    def _drop(self, one: socket.socket) -> None:
+        """Let go of a client; the lock is held."""
+        self._clients.pop(one, None)
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            self._selector.unregister(one)
+        with contextlib.suppress(OSError):
+            one.close()
+
+    def _serve(self) -> None:
+        """Take in clients and send to them until the end."""
+        while not self._ending.is_set():
+            with self._lock:
+                for one, client in self._clients.items():
+                    write = selectors.EVENT_WRITE if client.waiting else 0
+                    self._selector.modify(one, selectors.EVENT_READ | write)
+            ready = self._selector.select(1.0)
+            with self._lock:
+                for key, events in ready:
+                    self._act(key.fileobj, events)
+        with self._lock:
+            for one in list(self._clients):
+                self._drop(one)
+            for end in (self._listener, self._woken, self._waker):
+                end.close()
+            self._selector.close()
+
+    def _act(self, ready: object, events: int) -> None:
+        """Do what a socket is ready for; the lock is held."""
+        if ready is self._listener:
+            self._take_in()
+        elif ready is self._woken:
+            with contextlib.suppress(OSError):
+                self._woken.recv(4096)
+        elif isinstance(ready, socket.socket) and ready in self._clients:
+            try:
+                if events & selectors.EVENT_READ and not ready.recv(4096):
+                    self._drop(ready)
+                elif events & selectors.EVENT_WRITE:
+                    self._send_to(ready, self._clients[ready])
+            except BlockingIOError:
+                pass
+            except OSError:
+                self._drop(ready)
+
+    def _take_in(self) -> None:
+        """Take in a client that connects."""
+        with contextlib.suppress(OSError):
+            one, name = self._listener.accept()
+            one.setblocking(False)
+            self._selector.register(one, selectors.EVENT_READ)
+            self._clients[one] = _Client(f"{name[0]}:{name[1]}")
+            self._came.set()
+
+    def _send_to(self, one: socket.socket, client: _Client) -> None:
+        """Hand the system what it takes for a client."""
+        while client.waiting:
+            part = client.waiting.popleft()
+            try:
+                done = one.send(part[:PIECE])
+            except BlockingIOError:
+                client.waiting.appendleft(part)
+                raise
+            client.size -= done
+            client.took = time.monotonic()
+            if done < len(part):
+                client.waiting.appendleft(part[done:])
+
+
+def _refused(host: str, port: int, where: Where, error: OSError) -> SinkError:
+    """Return the error of a port that cannot be served."""
+    if error.errno == errno.EADDRINUSE:
+        return SinkError("port is in use", port, where=where, remedy="choose another, or end the program that uses it")
+    if error.errno == errno.EACCES:
+        return SinkError("port may not be served", port, where=where, remedy="choose one above 1023")
+    said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+    what = f"cannot be served: {said.lower()}"
+    return SinkError(what, f"{host}:{port}", where=where, remedy="name an address of this machine, as 127.0.0.1")

@@ -1,0 +1,94 @@
+"""RDI's axes: against its own figures and rotations of SciPy. Provenance: tests/oracles/rdi/README.md."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from navsense.devices import frames
+from navsense.errors import SinkError
+from navsense.typing import FloatArray
+
+RDI = Path(__file__).resolve().parents[1] / "oracles" / "rdi" / "janus.csv"
+
+
+def axes(azimuths: FloatArray, *, up: bool, angle: float = 0.5) -> FloatArray:
+    """Return beams at azimuths (degrees), clockwise from forward seen from above: starboard, forward, mast."""
+    a, s = np.radians(azimuths), math.sin(angle)
+    return np.stack((s * np.sin(a), s * np.cos(a), np.full(a.shape, math.cos(angle) * (1.0 if up else -1.0))), axis=1)
+
+
+@pytest.mark.requirement("REC-1:devices")
+def test_the_figures_of_rdi() -> None:
+    with RDI.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            a, b, d = (float(row[name]) for name in "abd")
+            b1, b2, b3, b4 = beams = np.random.default_rng(1).normal(size=4)
+            wanted = (a * (b1 - b2), a * (b4 - b3), b * beams.sum(), d * (b1 + b2 - b3 - b4))
+            assert frames.solved(beams, math.radians(float(row["angle_deg"]))) == pytest.approx(wanted, abs=3e-8)
+
+
+def test_three_beams_take_the_error_for_nothing() -> None:
+    whole = np.array((0.3, -0.2, 0.5, -0.4))  # b1 + b2 = b3 + b4
+    for missing in range(4):
+        beams = whole.copy()
+        beams[missing] = math.nan
+        found = frames.solved(beams, 0.4)
+        assert found[:3] == pytest.approx(frames.solved(whole, 0.4)[:3])
+        assert math.isnan(found[3])
+    assert np.isnan(frames.solved(np.array((math.nan, math.nan, 1.0, 1.0)), 0.4)).all()
+
+
+@pytest.mark.parametrize("up", [False, True])
+def test_rotations_and_their_angles(up: bool) -> None:
+    rng = np.random.default_rng(2)
+    heading, pitch, roll = rng.uniform(0.0, 6.28, 200), *rng.uniform(-1.2, 1.2, (2, 200))
+    found = frames.rotation(heading, pitch, roll, up=up)
+    tilt = np.arctan(np.tan(pitch) * np.cos(roll))
+    turns = np.stack((-heading, tilt, roll + (math.pi if up else 0.0)), axis=1)
+    assert np.abs(found - Rotation.from_euler("ZXY", turns).as_matrix()).max() < 1e-14
+    back = frames.angles(found, up=up)
+    assert (
+        max(float(np.abs(one - other).max()) for one, other in zip(back, (heading, pitch, roll), strict=True)) < 1e-12
+    )
+
+
+@pytest.mark.parametrize("up", [False, True])
+@pytest.mark.parametrize("first", [0.0, 10.0, 44.0, 45.0, 80.0, -45.0, -30.0])
+def test_where_beams_are_mounted(first: float, up: bool) -> None:
+    azimuths = first + np.array((180.0, 0.0, 270.0, 90.0))
+    looks = axes(azimuths, up=up)
+    found = frames.mounted(looks, "s")
+    third = azimuths[found.order[2]]
+    assert (third + 45.0 - 1e-9) % 360.0 <= 90.0 + 1e-9
+    assert math.degrees(found.azimuth) == pytest.approx((third + 180.0) % 360.0 - 180.0, abs=1e-9)
+    assert found.up == up
+    assert found.angle == pytest.approx(0.5)
+    velocity = np.random.default_rng(3).normal(size=3)
+    own = frames.solved(looks[found.order] @ velocity, found.angle)
+    assert own[3] == pytest.approx(0.0, abs=1e-12)
+    assert found.turn @ own[:3] == pytest.approx(-velocity)
+    assert np.linalg.det(found.turn) == pytest.approx(1.0)
+    # Beam 2 to starboard of beam 3 where they look down, to port where they look up.
+    side = (azimuths[found.order[1]] - third) % 360.0
+    assert side == pytest.approx(270.0 if up else 90.0)
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        axes(np.array((0.0, 90.0, 180.0)), up=False),
+        axes(np.array((0.0, 80.0, 180.0, 270.0)), up=False),
+        axes(np.array((0.0, 90.0, 180.0, 270.0)), up=False) @ Rotation.from_rotvec((0.0, 1.2, 0.0)).as_matrix(),
+        np.concatenate((axes(np.array((0.0, 90.0, 180.0)), up=False), axes(np.array((270.0,)), up=False, angle=0.4))),
+    ],
+    ids=["three", "askew", "sideways", "two angles"],
+)
+def test_beams_that_rdi_does_not_have(looks: FloatArray) -> None:
+    with pytest.raises(SinkError, match="'a::b' has not four beams"):
+        frames.mounted(looks, "a::b")

@@ -1,0 +1,308 @@
+"""The page of a recorded survey: what is on it, that its figures are true, and how a browser shows it."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense import cli
+from navsense.errors import SinkError
+from navsense.faults import with_faults
+from navsense.report import write
+from navsense.report.recorded import recording_of
+
+pytestmark = [pytest.mark.requirement("REC-1"), pytest.mark.compiled]
+
+ROOT = Path(__file__).resolve().parents[2]
+SURVEY = ROOT / "examples" / "auv_survey.sdf"
+DURATION = 20.0
+
+FAULTS = """
+[[fault]]
+of = "auv::dvl_link::dvl"
+kind = "lost_lock"
+start = 8.0
+end = 12.0
+
+[[fault]]
+of = "auv::base_link::depth"
+kind = "dropout"
+start = 5.0
+end = 13.0
+
+[[fault]]
+of = "auv::base_link::computer"
+kind = "step"
+start = 15.0
+value = 0.03
+"""
+
+LARGEST = 8_000_000
+"""Bytes of a page."""
+
+VOID = frozenset(("meta", "link", "br", "img", "path", "rect", "circle", "image"))
+
+
+class Outline(HTMLParser):
+    """What a page consists of; its elements must be closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a short recording of the survey with faults."""
+    folder = tmp_path_factory.mktemp("survey")
+    (folder / "faults.toml").write_text(FAULTS, encoding="utf-8")
+    path = folder / "survey.npz"
+    ns.record(with_faults(ns.load(SURVEY), folder / "faults.toml"), path, DURATION, seed=7)
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(survey: Path) -> Path:
+    return write(survey, survey.with_suffix(".html"), world=str(SURVEY))
+
+
+@pytest.fixture(scope="module")
+def outline(page: Path) -> Outline:
+    return Outline(page.read_text(encoding="utf-8"))
+
+
+def test_the_page_is_whole_and_loads_nothing(page: Path, outline: Outline) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert len(text.encode()) < LARGEST
+    assert outline.open == []
+    ids = [about["id"] for _, about in outline.tags if "id" in about]
+    assert len(ids) == len(set(ids))
+    links = {about["href"] for tag, about in outline.tags if tag == "a"}
+    assert links == {f"#{key}" for key in ids}
+    assert not re.search(r"<script|https?://|url\(|@import|javascript:", text)
+    for tag, about in outline.tags:
+        if tag == "image":
+            assert str(about["href"]).startswith("data:image/png;base64,")
+
+
+def test_each_figure_is_sound_and_says_what_it_shows(page: Path) -> None:
+    figures = re.findall(r"<svg viewBox.*?</svg>(?=<figcaption>)", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(figures) > 30
+    for figure in figures:
+        root = ET.fromstring(figure)  # noqa: S314 - our own
+        assert root.get("role") == "img"
+        assert len(root.get("aria-label", "")) > 30
+        for path in root.iter("path"):
+            assert not re.search(r"nan|inf", path.get("d", ""))
+
+
+def test_every_sensor_and_topic_of_the_page_is_there(survey: Path, outline: Outline) -> None:
+    words = " ".join(outline.words)
+    for name, reading in recording_of(str(survey)).readings.items():
+        assert name in outline.words
+        assert f"{reading.type.replace('_', ' ')}, " in words
+    titles = {
+        "Track from above", "Depth of the track", "Beams of dvl", "Faults", "Reading and truth", "Residual",
+        "Histogram",
+        "Allan deviation", "Clock auv::base_link::computer", "Stability of auv::imu_link::inertial",
+        "Residual over its stated deviation", "Current profile", "Profile less truth",
+    }  # fmt: skip
+    assert titles <= set(outline.words)
+    assert "fault: lost lock, once, 32 rows, from 8 s, until 12 s" in outline.words
+    assert "fault: step, from 15 s, until 19.995 s" in outline.words
+    assert any("stamps are up to" in text and "off true time" in text for text in outline.words)
+    assert any("no valid reading for 8.1 s from 4.9 s on" in text for text in outline.words)
+
+
+def test_its_numbers_are_those_of_the_recording(survey: Path, page: Path) -> None:
+    """The table's means and deviations, from the archive by NumPy alone."""
+    with np.load(survey) as archive:
+        keys = "auv::imu_link::imu/{}linear_acceleration"
+        rest = archive[keys.format("")] - archive[keys.format("truth/")]
+        emitted = archive["auv::imu_link::imu/emitted"]
+    row = re.search(r'<th scope="row">linear acceleration x</th>(.*?)</tr>', page.read_text(encoding="utf-8"))
+    assert row is not None
+    cells = re.findall(r"<td>(.*?)</td>", row.group(1))
+    assert int(cells[0]) == int(emitted.sum())
+    scale = {"mm/s²": 1e-3, "µm/s²": 1e-6, "m/s²": 1.0}
+    for cell, wanted in zip(cells[2:4], (rest[emitted, 0].mean(), rest[emitted, 0].std()), strict=True):
+        number, unit = cell.replace("\u2212", "-").split()
+        assert float(number) * scale[unit] == pytest.approx(wanted, rel=1e-3)
+    assert cells[6].startswith("yes")
+
+
+def test_the_profile_stands_over_the_ground_that_rays_meet(survey: Path, outline: Outline) -> None:
+    """The least clearance is that of the altimeter's true range, which looks down from 0.13 m below the link.
+
+    It sees a cone of 10 degrees: what is nearest in it is less than 13 m tan(5 deg) away, on slopes below a half.
+    """
+    told = next(text for text in outline.words if "comes nearest at" in text)
+    found = re.search(r"auv::base_link comes nearest at (\d+) s: ([\d.]+) m above the ground", told)
+    assert found is not None
+    with np.load(survey) as archive:
+        ranges = archive["auv::altimeter_link::altimeter/truth/range"]
+    assert float(found.group(2)) == pytest.approx(float(np.nanmin(ranges)) + 0.13, abs=0.6)
+
+
+def test_messages_give_the_same_page_as_arrays(tmp_path: Path) -> None:
+    world = ns.load(ROOT / "examples" / "quadrotor.sdf")
+    for name in ("a.npz", "b.mcap"):
+        ns.record(world, tmp_path / name, 2.0, seed=3)
+    arrays, messages = (recording_of(str(tmp_path / name)) for name in ("a.npz", "b.mcap"))
+    assert list(arrays.readings) == list(messages.readings)
+    assert arrays.clocks == messages.clocks == {clock.name: replace(clock, where=None) for clock in world.clocks}
+    for name, reading in arrays.readings.items():
+        other = messages.readings[name]
+        assert np.array_equal(reading.time, other.time)
+        for key in set(other.truth) & set(other.arrays):
+            assert np.allclose(reading[key], other[key], rtol=1e-6, atol=1e-9, equal_nan=True)
+    text = write(tmp_path / "b.mcap", tmp_path / "b.html").read_text(encoding="utf-8")
+    assert all(f"<h2>{name}</h2>" in text for name in arrays.readings)
+
+
+def test_a_bag_without_sheets_takes_those_of_its_world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = ROOT / "examples" / "quadrotor.sdf"
+    world, bag, page = ns.load(file), tmp_path / "run.bag", tmp_path / "page.html"
+    ns.record(world, bag, 0.5, seed=3, epoch=1_700_000_000)
+    monkeypatch.setattr(sys, "argv", ["navsense", "report", str(bag), "--world", str(file), "-o", str(page)])
+    cli.main()
+    assert f"wrote {page}: " in capsys.readouterr().out
+    text = page.read_text(encoding="utf-8")
+    assert "1000 Hz, clock: quadrotor::base_link::autopilot" in text
+    assert "Dashed: what its sheet gives." in text
+
+
+def test_names_are_no_markup(tmp_path: Path) -> None:
+    sdf = (ROOT / "examples" / "quadrotor.sdf").read_text(encoding="utf-8")
+    name = re.search(r'<world name="([^"]*)"', sdf)
+    assert name is not None
+    odd = tmp_path / "odd.sdf"
+    odd.write_text(sdf.replace(name.group(0), '<world name="&lt;b onload=x&gt;&amp;"'), encoding="utf-8")
+    ns.record(ns.load(odd), tmp_path / "odd.npz", 0.2)
+    text = write(tmp_path / "odd.npz", tmp_path / "odd.html").read_text(encoding="utf-8")
+    assert "<b onload" not in text
+    assert "&lt;b onload=x&gt;&amp;" in text
+
+
+def test_the_world_beside_a_recording_is_found(tmp_path: Path) -> None:
+    world = tmp_path / "quadrotor.sdf"
+    world.write_bytes((ROOT / "examples" / "quadrotor.sdf").read_bytes())
+    ns.record(ns.load(world), tmp_path / "a.npz", 0.2)
+    found = recording_of(str(tmp_path / "a.npz"))
+    assert found.world is not None
+    assert any(str(world) in note for note in found.notes)
+    (tmp_path / "again.sdf").write_bytes(world.read_bytes())
+    assert recording_of(str(tmp_path / "a.npz")).world is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("missing.npz",), "missing.npz cannot be read: no such file or directory; check the name"),
+        (("text.npz",), "is no recording of navsense"),
+        (("text.mcap",), "text.mcap"),
+        (("text.npz", "-o", "page.pdf"), "report: page.pdf; must end in .html or .htm"),
+        (("text.npz", "-o", "nowhere/page.html"), "the directory does not exist"),
+        (("text.npz", "-o", "."), "must end in .html or .htm"),
+        (("text.npz", "-o", "folder.html"), "is a directory"),
+    ],
+)
+def test_wrong_arguments_are_told(
+    arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("text.npz", "text.mcap"):
+        (tmp_path / name).write_text("no recording", encoding="utf-8")
+    (tmp_path / "folder.html").mkdir()
+    monkeypatch.setattr(sys, "argv", ["navsense", "report", *arguments])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2
+    assert said in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.html", "text.mcap", "text.npz"]
+
+
+def test_another_world_is_refused(survey: Path) -> None:
+    with pytest.raises(SinkError, match="has no sensor auv"):
+        recording_of(str(survey), str(ROOT / "examples" / "quadrotor.sdf"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Return a headless Chromium. Skips where there is none."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        chromium = importlib.import_module("chromium")
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+        sys.modules.pop("chromium", None)
+    program = chromium.find()
+    if program is None:
+        pytest.skip("needs Chromium: the Debian package chromium")
+    with chromium.Browser(program) as running:
+        yield running
+
+
+@pytest.mark.parametrize("width", [400, 1600])
+def test_a_browser_shows_it(page: Path, browser: Any, width: int) -> None:
+    shown = browser.open(page, width, 1200, dark=width == 400)
+    assert shown.value("document.querySelectorAll('figure').length") > 30
+    assert shown.value("document.documentElement.scrollWidth") <= width
+    boxes = shown.value(
+        "[...document.querySelectorAll('main > section > .grid > figure > svg')].map(s => s.clientWidth)"
+    )
+    assert min(boxes) >= 300
+    assert max(boxes) <= width
+    small = shown.value(
+        "Math.min(...[...document.querySelectorAll('main>section>.grid>figure>svg')].map("
+        "s => 12 * s.clientWidth / s.viewBox.baseVal.width))"
+    )
+    assert small >= 9.5, "letters (pixels)"
+    side_by_side = shown.value(
+        "new Set([...document.querySelectorAll('#track figure')].map(f => f.getBoundingClientRect().top)).size"
+    )
+    assert side_by_side == (4 if width == 400 else 1)
+    ink = shown.value("getComputedStyle(document.querySelector('#track path.c0')).stroke")
+    assert ink == ("rgb(106, 168, 232)" if width == 400 else "rgb(47, 111, 179)")
+    assert shown.requests == [page.resolve().as_uri()]
+    assert shown.trouble == []
+
+
+def test_the_browser_would_have_seen_trouble(tmp_path: Path, browser: Any) -> None:
+    bad = tmp_path / "bad.html"
+    bad.write_text("<img src='http://example.invalid/a.png'><script>throw Error('here')</script>", encoding="utf-8")
+    shown = browser.open(bad, 400, 400)
+    assert "http://example.invalid/a.png" in shown.requests
+    assert any("here" in text for text in shown.trouble)

@@ -1,0 +1,322 @@
+"""Decimation, axes, pictures, residuals and warnings: each against what it must be by its definition."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from navsense.noise.channel import Noise
+from navsense.report import axes, decimate, doppler, raster, residuals
+from navsense.report.draw import INSIDE
+from navsense.report.findings import findings_of
+from navsense.report.page import page_of
+from navsense.report.recorded import Recorded
+from navsense.report.sensors import shares, terms_of, told_of
+from navsense.report.track import chart_of
+from navsense.sensors.magnetometer import Magnetometer
+from navsense.series import Reading, Truth
+from navsense.typing import AnyArray, FloatArray
+from navsense.world import MountedSensor
+
+pytestmark = pytest.mark.requirement("REC-1")
+
+RATE, COUNT = 50.0, 20_000
+SIZE = 2e-7
+NOISE = Noise(stddev=SIZE)
+NAME = "boat::hull::compass"
+SHEET = MountedSensor(NAME, Magnetometer(NOISE, NOISE, NOISE), "boat", "boat::hull", RATE, topic="/compass")
+
+LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+
+
+def reading(scale: float = 1.0, *, count: int = COUNT, clock_error: float = 0.0, **given: AnyArray) -> Reading:
+    """Return a magnetometer's readings: a field that turns, a bias, a gain, and white noise of `scale` times SIZE."""
+    time = np.arange(count) / RATE
+    angle = 0.05 * time
+    truth = 5e-5 * np.stack((np.cos(angle), np.sin(angle), np.ones(count)), axis=1)
+    noise = scale * SIZE * np.random.default_rng(8).standard_normal((count, 3))
+    field = 1.01 * truth + 3e-6 + noise
+    everything = np.ones(count, dtype=np.bool_)
+    flags: dict[str, AnyArray] = {"valid": everything, "emitted": everything, **given}
+    error = np.full(count, clock_error)
+    arrays, unit = {"field": np.where(flags["valid"][:, None], field, math.nan)}, {"field": "T"}
+    errors: Mapping[str, AnyArray] = {"field": np.full((count, 3), 1e-6)}
+    return Reading(NAME, "magnetometer", "hull", unit, time, error, arrays, {"field": truth}, errors, **flags)
+
+
+def recorded(found: Reading, height: FloatArray | None = None) -> Recorded:
+    truth = {}
+    if height is not None:
+        n = height.size
+        place = np.stack((np.linspace(0.0, 50.0, n), np.zeros(n), height), axis=1)
+        zero, turn = np.zeros((n, 3)), np.tile((1.0, 0.0, 0.0, 0.0), (n, 1))
+        truth["boat::hull"] = Truth("boat::hull", np.linspace(0.0, 400.0, n), place, turn, zero, zero, zero, zero)
+    tracks = {"boat": "boat::hull"} if truth else {}
+    return Recorded("boat.npz", "sea", {NAME: found}, truth, None, {NAME: SHEET}, tracks, {})
+
+
+def warnings(found: Recorded) -> list[str]:
+    told = {name: told_of(r, found.sensors.get(name)) for name, r in found.readings.items()}
+    return [one.what for one in findings_of(found, told, chart_of(found)) if one.kind == "warning"]
+
+
+def test_no_spike_is_lost_and_nothing_is_made_up() -> None:
+    random = np.random.default_rng(3)
+    x = np.sort(random.uniform(0.0, 9.0, 50_000))
+    y = random.standard_normal(x.size)
+    y[31_234], y[17], y[-1] = 40.0, -50.0, 60.0
+    y[20_000:22_000] = math.nan
+    places, values = decimate.envelope(x, y, 400)
+    assert places.size <= 800
+    assert {40.0, -50.0, 60.0} <= set(values[np.isfinite(values)].tolist())
+    assert set(values[np.isfinite(values)].tolist()) <= set(y[np.isfinite(y)].tolist())
+    edges = np.linspace(x[0], x[-1], 401)
+    middles, low, high = decimate.extremes(x, y, 400)
+    for place, least, greatest in zip(middles, low, high, strict=True):
+        column = int(np.argmin(np.abs(0.5 * (edges[1:] + edges[:-1]) - place)))
+        inside = y[(x >= edges[column]) & ((x < edges[column + 1]) | (column == 399))]
+        inside = inside[np.isfinite(inside)]
+        assert (not inside.size and math.isnan(least)) or (inside.min(), inside.max()) == (least, greatest)
+    assert np.isnan(values).any()
+
+
+def test_a_gap_breaks_a_line_and_nothing_else_does() -> None:
+    x = np.concatenate((np.arange(10.0), np.arange(30.0, 40.0)))
+    places, values = decimate.opened(x, x)
+    assert np.flatnonzero(np.isnan(values)).tolist() == [10]
+    assert places[10] == 19.5
+    assert np.isfinite(decimate.opened(np.arange(50.0), np.ones(50))[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        (0.00234, "s", "2.34 ms"),
+        (-4.1e-7, "T", "\u2212410 nT"),
+        (101325.0, "Pa", "101.3 kPa"),
+        (1234.0, "m", "1234 m"),
+        (math.pi / 2, "rad", "90 °"),
+        (0.5, "", "0.5"),
+    ],
+)
+def test_quantities_are_told_in_units_of_their_size(value: float, unit: str, said: str) -> None:
+    assert axes.quantity(value, unit) == said
+
+
+@pytest.mark.parametrize(("low", "high"), [(-3.2e-9, 8.9e-9), (0.0, 1.0), (57.0, 57.2), (-1e6, 3e6), (20.0, 2.0)])
+def test_ticks_are_round_ordered_and_inside(low: float, high: float) -> None:
+    axis = axes.Axis(low, high, "", axes.Scale(1.0, ""))
+    ticks = axis.ticks(6)
+    assert 2 <= len(ticks) <= 7
+    parts = np.array([at for at, _ in ticks])
+    assert ((parts >= -1e-9) & (parts <= 1.0 + 1e-9)).all()
+    assert np.ptp(np.diff(parts)) < 1e-6
+    for at, text in ticks:
+        lead, _, power = text.replace("\u2212", "-").translate(LOWERED).partition("·10")
+        value = float(lead) * 10.0 ** int(power or 0)
+        assert value == pytest.approx(low + at * (high - low), rel=1e-4, abs=1e-6 * abs(high - low))
+
+
+@pytest.mark.parametrize("clear", [False, True])
+def test_pictures_are_read_by_another_reader_as_they_were(clear: bool) -> None:
+    image = pytest.importorskip("PIL.Image")
+    values = np.linspace(-0.2, 1.2, 35 * 41).reshape(35, 41)
+    if clear:
+        values[3, 5] = math.nan
+    pixels = raster.colours(values, raster.SPEED)
+    raw = base64.b64decode(raster.uri(pixels).partition(",")[2])
+    assert np.array_equal(np.asarray(image.open(io.BytesIO(raw)).convert("RGBA")), pixels)
+    ends = [f"#{r:02x}{g:02x}{b:02x}" for r, g, b, _ in (pixels[0, 0].tolist(), pixels[-1, -1].tolist())]
+    assert ends == [raster.SPEED[0], raster.SPEED[-1]]
+
+
+def test_bounds_are_those_of_chi_squared() -> None:
+    """Held by SciPy's quantiles; with outliers by the spread of simulated estimates."""
+    low, high = residuals.bounds_of(500, 0.0)
+    assert low == pytest.approx(stats.chi2.ppf(5e-7, 500) / 500, rel=1e-9)
+    assert high == pytest.approx(stats.chi2.isf(5e-7, 500) / 500, rel=1e-9)
+    noise = Noise(stddev=1.0, outlier_probability=0.05, outlier_stddev=4.0)
+    random = np.random.default_rng(5)
+    values = random.standard_normal((4000, 200)) + np.where(
+        random.random((4000, 200)) < 0.05, 4.0 * random.standard_normal((4000, 200)), 0.0
+    )
+    estimates = 0.5 * np.mean(np.diff(values.reshape(4000, 100, 2), axis=2)[..., 0] ** 2, axis=1) / (1.0 + 0.05 * 16.0)
+    _, top = residuals.bounds_of(100, residuals.excess_of(noise, 1.0))
+    spread = (top - 1.0) / residuals.NORMAL_BOUND
+    # The deviation of 4000 estimates of kurtosis below 5 is off by less than 5 sqrt(4 / 4 / 4000) = 8 %.
+    assert float(np.std(estimates)) == pytest.approx(spread, rel=0.08)
+
+
+def test_a_channel_is_split_into_bias_gain_and_noise() -> None:
+    """False alarms 1e-6 each: the white part is that of the draws, to what four fitted numbers take from 20,000."""
+    found = residuals.channels_of(reading(), "field", SHEET)
+    assert [channel.label for channel in found] == ["x", "y", "z"]
+    noise = SIZE * np.random.default_rng(8).standard_normal((COUNT, 3))
+    for axis, channel in enumerate(found):
+        assert channel.declared == SIZE
+        assert np.allclose(
+            channel.residual, reading()["field"][:, axis] - reading().truth["field"][:, axis], rtol=1e-12
+        )
+        rest = channel.white - (noise[:, axis] - noise[:, axis].mean())
+        assert float(np.std(rest)) < 5.0 * SIZE * math.sqrt(3.0 / COUNT)
+        verdict = residuals.verdict_of(channel, SHEET)
+        assert verdict is not None
+        assert verdict.holds
+        pairs = noise[:, axis].reshape(-1, 2)
+        assert verdict.measured == pytest.approx(math.sqrt(0.5 * np.mean((pairs[:, 1] - pairs[:, 0]) ** 2)), rel=1e-4)
+
+
+@pytest.mark.parametrize(("scale", "word"), [(1.1, "more"), (0.9, "less")])
+def test_noise_that_is_not_as_declared_is_warned_of(scale: float, word: str) -> None:
+    """A tenth is 20 of the deviations 1 / sqrt(20,000 / 2) of a ratio of variances."""
+    assert warnings(recorded(reading())) == []
+    said = warnings(recorded(reading(scale)))
+    assert [f"field {axis} has {word} noise than declared" in what for axis, what in zip("xyz", said, strict=True)] == [
+        True
+    ] * 3
+
+
+def test_what_an_attitude_is_off_by_is_its_rotation() -> None:
+    half = 0.5 * 0.01
+    base = np.array([[math.cos(0.7), 0.0, 0.0, math.sin(0.7)]])
+    w, z = base[0, 0], base[0, 3]
+    more = np.array([[w * math.cos(half), math.sin(half) * w, math.sin(half) * z, z * math.cos(half)]])
+    assert np.allclose(residuals.turn(base, more), [[0.01, 0.0, 0.0]], atol=1e-15)
+    assert np.allclose(residuals.turn(base, -more), [[0.01, 0.0, 0.0]], atol=1e-15)
+    assert np.allclose(residuals.angles(base), [[0.0, 0.0, 1.4]])
+
+
+def test_a_silent_sensor_is_warned_of() -> None:
+    valid = np.ones(COUNT, dtype=np.bool_)
+    valid[5000:7000] = False
+    said = " ".join(warnings(recorded(reading(valid=valid))))
+    assert "no valid reading for 40.02 s from 99.98 s on" in said
+    assert "10 % of its readings are not valid" in said
+    none = warnings(recorded(reading(valid=np.zeros(COUNT, dtype=np.bool_))))
+    assert none == [f"not one of its {COUNT} readings is valid"]
+
+
+@pytest.mark.requirement("CLK-5")
+def test_stamps_far_from_true_time_are_warned_of() -> None:
+    assert "stamps are up to 15 ms off true time, at 0 s; readings are 20 ms apart" in warnings(
+        recorded(reading(clock_error=0.015))
+    )
+    assert warnings(recorded(reading(clock_error=0.0099))) == []
+    stepped = reading()
+    error = np.where(stepped.time < 200.0, 0.005, -0.02)
+    said = warnings(recorded(replace(stepped, clock_error=error)))
+    assert "1 stamps are not later than the one before" in said
+
+
+@pytest.mark.requirement("NOI-6")
+def test_faults_are_told_and_are_no_noise() -> None:
+    found = reading()
+    struck = np.zeros(COUNT)
+    struck[1000:1500], struck[4000] = 4.0, 8.0
+    field = found["field"].copy()
+    field[1000:1500] += 1e-4
+    field[4000] += 1.0
+    said = warnings(recorded(replace(found, arrays={"field": field}, errors={**found.errors, "fault": struck})))
+    assert said == [
+        "fault: bias, once, 500 rows, from 20 s, until 30 s",
+        "fault: spike, once, 1 rows, from 80 s, until 80.02 s",
+    ]
+
+
+def test_a_recording_that_ends_early_is_warned_of() -> None:
+    found = replace(recorded(reading()), about={"duration_asked": 1000.0, "runs": [0, 1]})
+    assert warnings(found) == ["ends after 399.98 s; 1000 s were asked for"]
+
+
+def test_shares_are_those_of_numpy() -> None:
+    values = np.concatenate((np.random.default_rng(1).standard_normal(5000), [math.nan, 80.0]))
+    edges = np.linspace(-3.0, 3.0, 31)
+    found = shares(values, edges)
+    assert float(np.sum(found * np.diff(edges))) == pytest.approx(1.0)
+    wanted, _ = np.histogram(values[np.isfinite(values) & (np.abs(values) < 2.8)], edges)
+    assert np.allclose((found * 5001 * np.diff(edges))[1:-1], wanted[1:-1])
+
+
+def test_declared_terms_have_the_variance_of_one_sample() -> None:
+    noise = Noise(stddev=2.0, noise_density=0.3, precision=0.5, outlier_probability=0.01, outlier_stddev=9.0)
+    white = 2.0**2 + 0.3**2 * 100.0 + 0.5**2 / 12.0 + 0.01 * 81.0
+    (term,) = terms_of(noise, 100.0)
+    assert float(term.allan(1, 100.0)) == pytest.approx(white)
+
+
+def test_a_waterfall_has_the_means_of_its_columns() -> None:
+    time, where = np.arange(1000.0), np.array([3.0, 1.0, 2.0])
+    velocity = np.zeros((1000, 3, 3))
+    velocity[:, :, 0] = where
+    velocity[:, 2, 1] = math.nan
+    velocity[500:, :, 2] = -1.0
+    figure = doppler.waterfall("profile", time, velocity, where, "depth (m)", (0.0, 999.0))
+    image = pytest.importorskip("PIL.Image")
+    shown = []
+    for plot in figure.plots:
+        data = plot.drawn[0].partition("base64,")[2].partition('"')[0]
+        shown.append(np.asarray(image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA"))[:: doppler.ROWS])
+    assert shown[0].shape == (3, doppler.COLUMNS, 4)
+    most = np.percentile(np.abs(velocity[np.isfinite(velocity)]), 99.5)
+    for row, value in enumerate((1.0, 2.0, 3.0)):  # the nearest on top
+        assert (shown[0][row] == raster.colours(np.array(0.5 + 0.5 * value / most), raster.SIGNED)).all()
+    assert (shown[1][:, :, 3] == np.array([255, 0, 255])[:, None]).all()
+    assert (shown[2][:, :200] != shown[2][:, -1:]).any()
+
+
+def test_a_track_without_ground_is_shown_alone() -> None:
+    chart = chart_of(recorded(reading(), np.linspace(0.0, -5.0, 400)))
+    assert chart is not None
+    assert chart.relief is None
+    assert chart.ways[0].clearance is None
+    assert Path(chart.ways[0].link).name == "boat::hull"
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 60])
+def test_a_page_is_made_of_however_little_there_is(count: int) -> None:
+    height = np.zeros(max(count, 1))
+    text = page_of(recorded(reading(count=count), height))
+    assert f"<h2>{NAME}</h2>" in text
+    assert not re.search(r'd="[^"]*(nan|inf)', text)
+    if not count:
+        assert "has no reading at all" in text
+
+
+def test_readings_without_truth_or_without_a_number_are_shown() -> None:
+    bare = replace(reading(count=200), truth={}, errors={})
+    assert "its truth is not recorded" in page_of(recorded(bare))
+    lost = reading(count=200, valid=np.zeros(200, dtype=np.bool_))
+    assert "not one of its 200 readings is valid" in page_of(recorded(lost))
+
+
+@pytest.mark.compiled
+def test_an_hour_of_a_fast_sensor_is_a_small_page() -> None:
+    """Whatever the number of rows, a line has no more points than twice the columns."""
+    short, long = (len(page_of(recorded(reading(count=count)))) for count in (COUNT, 10 * COUNT))
+    assert long < 1.2 * short
+
+
+def test_beams_that_gave_no_velocity_are_not_valid() -> None:
+    """Where a recording has no `beam_valid`, as messages of some types have not, a beam without a number is lost."""
+    along = np.ones((10, 2))
+    along[4:6, 1] = math.nan
+    every = np.ones(10, dtype=np.bool_)
+    found = Reading(
+        "a::dvl", "dvl", "", {}, np.arange(10.0), np.zeros(10), {"beam_velocity": along}, {}, {}, every, every
+    )
+    figure = doppler.beams_of(found, (0.0, 10.0))
+    assert figure is not None
+    assert [plot.tag for plot in figure.plots] == ["beam 1: 100 % valid", "beam 2: 80 % valid"]
+    bad = next(part for part in figure.plots[1].drawn if 'class="bad"' in part)
+    first, wide = re.findall(r"M([\d.]+),0h([\d.]+)v", bad)[0]
+    assert float(first) == pytest.approx(0.4 * INSIDE, abs=0.1)
+    assert float(wide) == pytest.approx(0.2 * INSIDE, abs=0.1)

@@ -1,0 +1,184 @@
+"""`<adcp>`: each field of the sheet can be said, is said once, and what cannot be is refused at its line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from navsense.describe import describe
+from navsense.pose import from_rpy, rotate
+from navsense.sdf.fill.adcp import ADCP
+from navsense.sensors import (
+    Accuracy,
+    Adcp,
+    Beam,
+    Beams,
+    BinMapping,
+    Cells,
+    Cone,
+    Coordinates,
+    EchoStrength,
+    Sound,
+    Transducer,
+    Weighting,
+    janus,
+)
+from navsense.world import World
+
+Load = Callable[..., World]
+Refused = Callable[..., list[str]]
+Text = Callable[..., str]
+
+FULL = """<sensor name="a" type="adcp"><update_rate>2</update_rate><navsense:fidelity>classic</navsense:fidelity><adcp>
+<beams weighting="pattern" absorption="0.05" width_deg="3" rings="2">
+<beam><pose degrees="true">0.1 0 -0.2 0 60 0</pose></beam>
+<beam><pose degrees="true">0 0 0 0 60 120</pose></beam><beam><pose degrees="true">0 0 0 0 60 240</pose></beam>
+<beam><pose degrees="true">0 0 0 0 90 0</pose></beam></beams>
+<cells count="20" size="1.5" blanking="0.5" transmit_length="1.2" lag="0.1" samples="7"/>
+<pings>12</pings><bottom_pings>6</bottom_pings><ping_interval>0.2</ping_interval>
+<processing_time>0.01</processing_time><propagation>false</propagation><min>0.7</min><max>90</max>
+<profile stddev="0.03" long_term_scale="0.003" long_term_offset="0.004"/>
+<bottom stddev="0.005" long_term_scale="0.002" long_term_offset="0.001"/>
+<reference_cell_size>2</reference_cell_size><range_stddev>0.1</range_stddev>
+<backscatter level="60" absorption="0.15" correlation="0.8" threshold="7" slope="2"/>
+<sound speed="1490"/><transducer>phased_array</transducer><coordinates>ship</coordinates>
+<bin_mapping>nearest</bin_mapping><removes_motion>true</removes_motion><least_beams>4</least_beams>
+<error_velocity_limit>0.4</error_velocity_limit><least_good>0.25</least_good><side_lobes>false</side_lobes>
+<reference degrees="true">180 0 0</reference><own_hull>true</own_hull></adcp></sensor>"""
+"""Every field of the sheet, and of its parts, other than by default."""
+
+OTHERS = {"dialect": "is that of Woods Hole's plug-in"}
+"""What this block does not say, and why."""
+
+
+def sheet(world: World) -> Adcp:
+    (sensor,) = world.sensors
+    assert isinstance(sensor.spec, Adcp)
+    return sensor.spec
+
+
+def block(inside: str) -> str:
+    return f'<sensor name="a" type="adcp"><adcp>\n{inside}</adcp></sensor>'
+
+
+@pytest.mark.requirement("SDF-1", "GAP-8")
+def test_a_sheet_of_everything(load: Load, in_link: Text) -> None:
+    world = load(in_link(FULL))
+    assert not world.notes
+    wide, turn = Cone(math.radians(3.0), 2), math.radians(60.0)
+    places = ((0.1, 0.0, -0.2), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    turns = [(0.0, turn, 0.0), (0.0, turn, math.radians(120.0)), (0.0, turn, math.radians(240.0))]
+    turns.append((0.0, math.radians(90.0), 0.0))
+    beams = tuple(Beam(wide, from_rpy(*rpy), place) for rpy, place in zip(turns, places, strict=True))
+    assert sheet(world) == Adcp(
+        beams=Beams(beams, Weighting.PATTERN, 0.05),
+        cells=Cells(20, 1.5, 0.5, 1.2, 0.1, 7),
+        pings=12,
+        bottom_pings=6,
+        ping_interval=0.2,
+        processing_time=0.01,
+        propagation=False,
+        minimum_range=0.7,
+        maximum_range=90.0,
+        profile=Accuracy(0.03, 0.003, 0.004),
+        bottom=Accuracy(0.005, 0.002, 0.001),
+        reference_cell_size=2.0,
+        range_stddev=0.1,
+        backscatter=EchoStrength(60.0, 0.15, 0.8, 7.0, 2.0),
+        sound=Sound(1490.0),
+        transducer=Transducer.PHASED_ARRAY,
+        coordinates=Coordinates.SHIP,
+        bin_mapping=BinMapping.NEAREST,
+        removes_motion=True,
+        least_beams=4,
+        error_velocity_limit=0.4,
+        least_good=0.25,
+        side_lobes=False,
+        reference=sheet(world).reference,
+        own_hull=True,
+        classic=True,
+    )
+    assert rotate(sheet(world).reference, (0.0, 1.0, 0.0)) == pytest.approx((0.0, -1.0, 0.0), abs=1e-15)
+    said = "\n".join(describe(world))
+    for line in ("adcp at 2 Hz", "cells: 20 of 1.5 m, the first 1.9 m ahead", "axes: ship", "12 pings for the profile"):
+        assert line in said
+
+
+def told(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
+    """Yield each field that holds a value, and whether it is another than by default."""
+    if not is_dataclass(value) or isinstance(value, type):
+        yield path, value != default
+        return
+    for field in fields(value):
+        found = getattr(value, field.name)
+        own = getattr(default, field.name) if type(default) is type(value) else field.default
+        yield from told(found, own, f"{path}.{field.name}")
+
+
+@pytest.mark.requirement("SDF-1", "GAP-8")
+def test_every_field_can_be_said(load: Load, in_link: Text) -> None:
+    found = dict(told(sheet(load(in_link(FULL))), Adcp(), "adcp"))
+    unsaid = {name.removeprefix("adcp.") for name, is_other in found.items() if not is_other}
+    assert unsaid == set(OTHERS)
+    assert {name.split(".")[1] for name in found} == {field.name for field in fields(Adcp)}
+
+
+@pytest.mark.requirement("SDF-1")
+def test_what_a_bare_sensor_is(load: Load, in_link: Text) -> None:
+    world = load(in_link('<sensor name="a" type="adcp"/>'))
+    assert sheet(world) == Adcp() == sheet(load(in_link(block(""))))
+    assert world.sensors[0].topic == "/world/ocean/model/auv/link/base/sensor/a/adcp"
+    thin = sheet(load(in_link(block('<beams width_deg="3" rings="1"/>')))).beams
+    crossed = [math.radians(a) for a in (-135.0, 135.0, 45.0, -45.0)]
+    assert thin == janus(math.radians(20.0), crossed, width=math.radians(3.0))
+    up = sheet(load(in_link(block("<beams><azimuths_deg>0 120 240</azimuths_deg><down>0 0 1</down></beams>")))).beams
+    assert len(up.beams) == 3
+    assert min(axis[2] for axis in up.axes.tolist()) > 0.9
+
+
+@pytest.mark.requirement("SDF-1", "GAP-8")
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("<cell/>", "dive.sdf:6 <adcp><cell>; is unknown here; did you mean cells?"),
+        ('<cells depth="2"/>', "dive.sdf:6 <cells depth>"),
+        ('<cells count="0"/>', "dive.sdf:6 <cells> number of cells: 0; must be a whole number from 1 to 255"),
+        ('<cells count="2.5"/>', "dive.sdf:6 <cells count>: 2.5; must be a whole number"),
+        ('<cells size="-1"/>', "dive.sdf:6 <cells> size of a cell (m): -1.0; must be above 0"),
+        ("<min>5</min>\n<max>5</max>", "dive.sdf:7 <max> maximum_range (m): 5.0; must be above the minimum, 5 m"),
+        ("<max>5</max>\n<pings>2.5</pings>", "dive.sdf:7 <pings> pings: 2.5; must be a whole number from 1 to 1000"),
+        ("<least_good>2</least_good>", "dive.sdf:6 <least_good> least_good: 2.0; must be from 0 to 1"),
+        ("<least_beams>5</least_beams>", "dive.sdf:6 <least_beams> least_beams: 5; must be at most 4"),
+        (
+            "<removes_motion>1</removes_motion>\n<bottom_pings>0</bottom_pings>",
+            "dive.sdf:7 <bottom_pings> bottom_pings: 0; must be at least 1 where motion is taken out; give pings",
+        ),
+        (
+            "<coordinates>ground</coordinates>",
+            "<adcp><coordinates>: ground; must be one of beam, instrument, ship, earth",
+        ),
+        ("<bin_mapping>on</bin_mapping>", "<adcp><bin_mapping>: on; must be one of none, nearest, linear"),
+        ('<profile stddev="-1"/>', "dive.sdf:6 <profile> stddev of a profiler's velocity: -1.0; must be at least 0"),
+        ('<bottom noise="1"/>', "dive.sdf:6 <bottom noise>"),
+        ("<backscatter/>", "dive.sdf:6 <backscatter level>: missing; must be given"),
+        ('<beams angle_deg="90"/>', "dive.sdf:6 <beams> angle of the beams (rad): 1.5707963267948966"),
+        ("<ping_interval>nan</ping_interval>", "<adcp><ping_interval>: nan; must be a finite number"),
+    ],
+)
+def test_what_cannot_be_is_refused_at_its_line(refused: Refused, in_link: Text, text: str, problem: str) -> None:
+    assert any(problem in one for one in refused(in_link(block(text)))), refused(in_link(block(text)))
+
+
+@pytest.mark.requirement("SDF-1", "GAP-8")
+def test_the_example_of_the_page_says_every_element(load: Load, in_link: Text) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "adcp.md").read_text(encoding="utf-8")
+    text = page.partition("```xml\n")[2].partition("```")[0].replace("base_link", "base")
+    world = load(in_link(text))
+    assert not world.notes
+    assert isinstance(sheet(world), Adcp)
+    assert [tag for tag in ADCP.read if f"<{tag}" not in text] == []

@@ -1,0 +1,239 @@
+"""Faults on purpose: in a world's file, in a file of their own, in what sensors and clocks show, and in recordings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rosbags.highlevel import AnyReader
+
+import navsense as ns
+from navsense.errors import NavsenseError, SimulationError, UnknownNameError
+from navsense.faults import listed, with_faults
+from navsense.noise.planned import BITS, Planned
+from navsense.sinks.load import load
+from navsense.ticks import span
+
+MAG, CLOCK = "m::l::mag", "m::l::c"
+
+WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">{world}
+<model name="m"><link name="l">
+<clock name="c"><noise type="gaussian"><stddev>1e-5</stddev></noise>{clock}</clock>
+<sensor name="mag" type="magnetometer"><update_rate>10</update_rate><clock>c</clock>{sensor}
+<magnetometer><x><noise type="gaussian"><stddev>1e-8</stddev></noise></x></magnetometer></sensor>
+<sensor name="imu" type="imu"><update_rate>10</update_rate></sensor>
+</link></model></world></sdf>"""
+
+ANOMALY = '<fault kind="magnetic_anomaly" start="2" end="3">2e-6 0 1e-6</fault>'
+STEP = '<fault kind="step" start="3">0.5</fault>'
+SENSOR = """<fault kind="bias" start="1" end="2" array="field">1e-5 0 0</fault>
+<fault kind="spike" start="4" end="5" period="0.35" array="field">1e-4</fault>
+<fault kind="dropout" start="0.5" end="0.8"/><fault kind="stuck" start="3.5" end="4"/>"""
+
+TOML = """
+[[fault]]
+of = "world"
+kind = "magnetic_anomaly"
+start = 2
+end = 3
+value = [2e-6, 0, 1e-6]
+[[fault]]
+of = "m::l::c"
+kind = "step"
+start = 3
+value = 0.5
+[[fault]]
+of = "m::l::mag"
+kind = "bias"
+start = 1
+end = 2
+array = "field"
+value = [1e-5, 0, 0]
+[[fault]]
+of = "m::l::mag"
+kind = "spike"
+start = 4
+end = 5
+period = 0.35
+array = "field"
+value = 1e-4
+[[fault]]
+of = "m::l::mag"
+kind = "dropout"
+start = 0.5
+end = 0.8
+[[fault]]
+of = "m::l::mag"
+kind = "stuck"
+start = 3.5
+end = 4
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Callable[..., Any]:
+    """Return what loads the world with the elements of `<navsense:faults>` of the world, the clock and the sensor."""
+
+    def loaded(**given: str) -> Any:
+        inside = {"world": "", "clock": "", "sensor": ""}
+        inside |= {of: f"<navsense:faults>{text}</navsense:faults>" for of, text in given.items()}
+        (tmp_path / "w.sdf").write_text(WORLD.format(**inside))
+        return ns.load(tmp_path / "w.sdf")
+
+    return loaded
+
+
+@pytest.mark.requirement("NOI-6")
+def test_each_does_what_it_says_when_it_says(world: Callable[..., Any]) -> None:
+    """Beside the same run without them: what is on a row is the fault's own, and nothing else is touched."""
+    plain = ns.simulate(world(), 6.0, seed=1)
+    run = ns.simulate(world(world=ANOMALY, clock=STEP, sensor=SENSOR), 6.0, seed=1)
+    seen, told, k = run[MAG]["field"], run[MAG].errors["fault"], np.arange(60)
+    off = seen - plain[MAG]["field"]
+    dropped, stuck = (k >= 5) & (k < 8), (k >= 35) & (k < 40)
+    assert np.array_equal(np.isnan(seen).all(axis=1), dropped)
+    assert np.array_equal(run[MAG].emitted, ~dropped)
+    assert np.array_equal(run[MAG].valid, ~dropped)
+    assert np.array_equal(seen[stuck], np.tile(seen[34], (5, 1)))
+    expected = np.zeros((60, 3))
+    expected[10:20] += (1e-5, 0.0, 0.0)
+    expected[20:30] += (2e-6, 0.0, 1e-6)
+    expected[[40, 44, 47]] += 1e-4  # at 4, 4.35 and 4.7 s: the first sample at or after each
+    assert off[~dropped & ~stuck] == pytest.approx(expected[~dropped & ~stuck], abs=1e-18)
+    bits = np.zeros(60)
+    bits[dropped], bits[stuck], bits[10:20], bits[[40, 44, 47]] = (
+        BITS[n] for n in ("dropout", "stuck", "bias", "spike")
+    )
+    assert np.array_equal(told, bits)
+    steps = run[MAG].clock_error - plain[MAG].clock_error
+    assert steps == pytest.approx(np.where(k >= 30, 0.5, 0.0), abs=1e-12)
+    assert np.array_equal(run["m::l::imu"]["angular_velocity"], plain["m::l::imu"]["angular_velocity"])
+    assert "fault" not in run["m::l::imu"].errors
+
+
+@pytest.mark.requirement("NOI-6")
+def test_live_and_in_batches_they_are_the_same(world: Callable[..., Any]) -> None:
+    struck = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
+    run, many = ns.simulate(struck, 6.0, seed=1), ns.simulate(struck, 6.0, seed=1, runs=2)
+    rows: list[Any] = []
+    with ns.live(struck, seed=1) as sim:
+        while len(rows) < 60:
+            rows += [step.readings[MAG] for step in [sim.step()] if MAG in step.readings]
+    for array in ("field", "fault", "clock_error"):
+        whole = [r[array] if array == "field" else r.errors[array] if array == "fault" else r.clock_error for r in rows]
+        one = {"field": run[MAG]["field"], "fault": run[MAG].errors["fault"], "clock_error": run[MAG].clock_error}[
+            array
+        ]
+        assert np.array_equal(np.concatenate(whole), one, equal_nan=True)
+    assert np.array_equal(many[MAG]["field"][0], run[MAG]["field"], equal_nan=True)
+    assert np.array_equal(many[MAG].errors["fault"][1], run[MAG].errors["fault"])
+
+
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize("rate", [0.7, 10.0, 333.0])
+@pytest.mark.parametrize("period", [0.0, 0.01, 0.35, 7.0])
+def test_every_spike_strikes_one_sample(rate: float, period: float) -> None:
+    """The first at or after its instant, found one by one; several between two samples strike the later."""
+    made = Planned("spike", 0.21, 3.3, "field", (1.0,), period)
+    ticks = span(0.0, 5.0, rate)
+    instants = 0.21 + period * np.arange(400 if period else 1)
+    instants = instants[instants < 3.3]
+    struck = np.searchsorted(ticks.time, instants)
+    expected = np.zeros(len(ticks), dtype=bool)
+    expected[struck[struck < len(ticks)]] = True
+    expected &= ticks.time < 3.3
+    assert np.array_equal(made.acts(ticks), expected)
+
+
+@pytest.mark.requirement("NOI-6")
+def test_a_file_of_faults_is_the_same_as_the_worlds_own(world: Callable[..., Any], tmp_path: Path) -> None:
+    own = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
+    (tmp_path / "faults.toml").write_text(TOML)
+    given = with_faults(world(), tmp_path / "faults.toml")
+    assert listed(given) == listed(own)
+    first, second = ns.simulate(own, 6.0, seed=1)[MAG], ns.simulate(given, 6.0, seed=1)[MAG]
+    assert np.array_equal(first["field"], second["field"], equal_nan=True)
+    assert np.array_equal(first.clock_error, second.clock_error)
+
+
+@pytest.mark.requirement("NOI-6", "REC-1")
+def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None:
+    struck = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
+    run = ns.simulate(struck, 6.0, seed=1, epoch=10)
+    for name in ("run.npz", "run.mcap", "run.bag"):
+        run.save(tmp_path / name)
+    again = load(tmp_path / "run.npz")
+    assert again.meta["faults"] == listed(struck)
+    assert np.array_equal(again[MAG].errors["fault"], run[MAG].errors["fault"])
+    for name in ("run.mcap", "run.bag"):
+        with AnyReader([tmp_path / name]) as reader:
+            (topic,) = (one for one in reader.connections if one.topic.endswith("/fault"))
+            heard: list[Any] = [reader.deserialize(data, topic.msgtype) for *_, data in reader.messages([topic])]
+        assert [one.data for one in heard] == run[MAG].errors["fault"].tolist()
+    whole = (tmp_path / "run.mcap").read_bytes()
+    assert json.dumps(listed(struck)).encode() in whole
+
+
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize(
+    ("of", "text", "problem"),
+    [
+        ("sensor", '<fault kind="bais" start="1"/>', "kind of a fault: must be one of dropout, stuck, bias"),
+        ("sensor", '<fault kind="stuck"/>', "missing; must be given: s, true time"),
+        ("sensor", '<fault kind="stuck" start="2" end="1"/>', "must be from a finite time to a later one"),
+        ("sensor", '<fault kind="bias" start="1" array="filed">1</fault>', "array of a bias: must be one of field"),
+        ("sensor", '<fault kind="bias" start="1" array="field">1 2</fault>', "must be one number, or 3"),
+        ("sensor", '<fault kind="bias" start="1" array="field">nan</fault>', "must be finite numbers"),
+        ("sensor", '<fault kind="bias" start="1">1</fault>', "must name an array and a value"),
+        ("sensor", '<fault kind="stuck" start="1" period="2"/>', "0 but for spikes"),
+        ("sensor", '<fault kind="lost_lock" start="1"/>', "lost_lock: is of a DVL"),
+        ("sensor", '<fault kind="stuck" start="1" begin="2"/>', "begin"),
+        ("clock", '<fault kind="stuck" start="1">1</fault>', "must be step here"),
+        ("clock", '<fault kind="step" start="1">1 2</fault>', "must be a finite number"),
+        ("clock", '<fault kind="step" start="1" array="field">1</fault>', "belongs to a sensor's fault"),
+        ("world", '<fault kind="magnetic_anomaly" start="1">1</fault>', "must be 3 finite numbers"),
+        ("world", '<fault kind="magnetic_anomaly" start="2" end="2">1 0 0</fault>', "must end after its start"),
+    ],
+)
+def test_what_a_world_cannot_have(world: Callable[..., Any], of: str, text: str, problem: str) -> None:
+    with pytest.raises(NavsenseError) as caught:
+        world(**{of: text})
+    assert problem in str(caught.value)
+    assert "w.sdf:" in str(caught.value)
+
+
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("nothing", "must be TOML"),
+        ("", "has no [[fault]]"),
+        ("a = 1\n[[fault]]\n", "has a; must hold [[fault]] tables alone"),
+        ("[[fault]]\nkind = 'stuck'", "fault 1: of: missing; must be a text"),
+        ("[[fault]]\nof = 'm::l::mag'\nkind = 'stuck'\nstart = '1'", "fault 1: start: 1; must be a number"),
+        ("[[fault]]\nof = 'm::l::mag'\nkind = 'stuck'\nbegin = 1", "fault 1: begin: 1; is unknown"),
+        (
+            "[[fault]]\nof = 'm::l::gam'\nkind = 'stuck'\nstart = 1",
+            "must be one of world, m::l::mag, m::l::imu, m::l::c",
+        ),
+        ("[[fault]]\nof = 'm::l::c'\nkind = 'step'\nstart = 1", "fault 1: value: missing; must be 1 number"),
+        ("[[fault]]\nof = 'm::l::c'\nkind = 'stuck'\nstart = 1\nvalue = 1", "fault 1: kind: stuck; must be step"),
+        ("[[fault]]\nof = 'm::l::c'\nkind = 'step'\nstart = nan\nvalue = 1", "fault 1: times of a clock's step (s)"),
+        (
+            "[[fault]]\nof = 'm::l::mag'\nkind = 'bias'\nstart = 1\narray = 'field'\nvalue = ['a']",
+            "must be a number or a",
+        ),
+    ],
+)
+def test_what_a_file_cannot_say(world: Callable[..., Any], tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "faults.toml").write_text(text)
+    with pytest.raises((SimulationError, UnknownNameError)) as caught:
+        with_faults(world(), tmp_path / "faults.toml")
+    assert problem in str(caught.value)
+    assert "faults.toml" in str(caught.value)
+    with pytest.raises(SimulationError, match="check the name"):
+        with_faults(world(), tmp_path / "none.toml")
