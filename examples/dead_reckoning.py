@@ -5,8 +5,9 @@ preintegrated IMU, at each the velocity over the ground, the depth and the magne
 cannot be told from the motion without a fix, and is estimated with what is known of it beforehand: the DVL's scale and
 heading on the hull, the depth's offset, what is left of the hull's own field. The speed of sound, which the DVL takes
 for 1500 m/s, was measured before the dive. ISAM2 takes a node at a time, so that each estimate knows only the past, and
-says how far off it may be. Figures of the noise are those of the same data sheets that the simulator was given. Needs
-gtsam (`pip install 'navsense[gtsam]'`), for the picture matplotlib.
+says how far off it may be: a little too sure of itself, for over 300 s of eight runs it was off by 1.4 times that.
+Figures of the noise are those of the same data sheets that the simulator was given. Needs gtsam
+(`pip install 'navsense[gtsam]'`), for the picture matplotlib.
 
 python examples/dead_reckoning.py [--duration S] [--runs N] [--seed N] [--picture FILE]
 """
@@ -178,6 +179,18 @@ def parameters(world: Any, sheet: Any) -> Any:
     return made
 
 
+def thresholds() -> Any:
+    """Return by how much an estimate may change before its factors are made linear anew.
+
+    A heading that is off by a degree turns pitching into knowledge of the heading that nobody has.
+    """
+    made = gtsam.ISAM2ThresholdMap()
+    for letter, much in (("x", [0.002] * 3 + [1.0] * 3), ("v", [0.1] * 3), ("b", [0.1] * 6), ("c", [0.1] * 3)):
+        made.insert((letter, np.array(much)))
+    made.insert(("m", np.full(3, 0.2)))
+    return made
+
+
 class Estimator:
     """ISAM2 over the readings of one run, node after node."""
 
@@ -189,9 +202,11 @@ class Estimator:
         self._dvl, self._gauge, self._compass = (mounted(world, name) for name in (DVL, GAUGE, COMPASS))
         self._field = local_field(LATITUDE, LONGITUDE, -30.0, DATE, frame="ENU")
         noise = next(sensor.spec.noise() for sensor in world.sensors if sensor.name == COMPASS)["field"][0]
-        self._compass_noise = NANOTESLA * noise.deviation(20.0)
+        # What is rounded is off by up to half a step, all alike: a twelfth of its square.
+        self._compass_noise = NANOTESLA * math.hypot(noise.deviation(20.0), noise.precision / math.sqrt(12.0))
         settings = gtsam.ISAM2Params()
         settings.setFactorization("QR")  # a bias hardly walks in half a second: too little for Cholesky
+        settings.setRelinearizeThreshold(thresholds())
         self._isam = gtsam.ISAM2(settings)
         self._nodes = self._times()
         self._begin(np.random.default_rng((seed, number)), sheet)
