@@ -18,7 +18,7 @@ ELSEWHERE = frozenset(("seabed",))
 
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.stem not in ELSEWHERE)
 
-NEEDS = {"mag_factor": "gtsam", "attitude_graph": "gtsam"}
+NEEDS = dict.fromkeys(("mag_factor", "attitude_graph", "dead_reckoning"), "gtsam")
 """What an example needs beside the core: an extra."""
 
 

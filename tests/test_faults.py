@@ -12,9 +12,9 @@ import pytest
 from rosbags.highlevel import AnyReader
 
 import navsense as ns
-from navsense.errors import NavsenseError, SimulationError, UnknownNameError
+from navsense.errors import NavsenseError, SensorError, SimulationError, UnknownNameError
 from navsense.faults import listed, with_faults
-from navsense.noise.planned import BITS, Planned
+from navsense.noise.planned import BITS, Planned, check_planned, put_off
 from navsense.sinks.load import load
 from navsense.ticks import span
 
@@ -134,6 +134,26 @@ def test_live_and_in_batches_they_are_the_same(world: Callable[..., Any]) -> Non
 
 
 @pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize(
+    ("value", "added"),
+    [
+        ((2.0,), np.full((2, 3), 2.0)),
+        ((1.0, 2.0, 3.0), [[1, 2, 3], [1, 2, 3]]),
+        (tuple(range(6)), [[0, 1, 2], [3, 4, 5]]),
+    ],
+)
+def test_arrays_of_two_axes_are_put_off_too(value: tuple[float, ...], added: Any) -> None:
+    """By one number, by one along the last axis, or by one each."""
+    made = Planned("bias", 0.1, 0.3, "velocity", value)
+    check_planned(None, {"velocity": (2, 3)}, made)
+    out = put_off((made,), span(0.0, 0.5, 10.0), {"velocity": np.zeros((5, 2, 3))})["velocity"]
+    assert np.array_equal(out[1:3], np.broadcast_to(added, (2, 2, 3)))
+    assert not out[[0, 3, 4]].any()
+    with pytest.raises(SensorError, match="must be one number, or 3, or 6"):
+        check_planned(None, {"velocity": (2, 3)}, Planned("bias", 0.1, 0.3, "velocity", (1.0, 2.0)))
+
+
+@pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("rate", [0.7, 10.0, 333.0])
 @pytest.mark.parametrize("period", [0.0, 0.01, 0.35, 7.0])
 def test_every_spike_strikes_one_sample(rate: float, period: float) -> None:
@@ -211,6 +231,10 @@ def test_what_a_world_cannot_have(world: Callable[..., Any], of: str, text: str,
     ("text", "problem"),
     [
         ("nothing", "must be TOML"),
+        (
+            f"[[fault]]\nof = 'm::l::mag'\nkind = 'stuck'\nstart = {'9' * 400}",
+            "must be from a finite time to a later one",
+        ),
         ("", "has no [[fault]]"),
         ("a = 1\n[[fault]]\n", "has a; must hold [[fault]] tables alone"),
         ("[[fault]]\nkind = 'stuck'", "fault 1: of: missing; must be a text"),

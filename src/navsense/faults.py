@@ -64,7 +64,7 @@ class _Entry:
         value = self.given.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.error(key, "missing" if value is None else value, "must be a number")
-        return float(value)
+        return _real(value)
 
     def numbers(self, count: int = 0) -> tuple[float, ...]:
         """Return the value as numbers, `count` of them where that is not 0."""
@@ -74,7 +74,7 @@ class _Entry:
             raise self.error("value", value, "must be a number or a list of numbers")
         if count and len(many) != count:
             raise self.error("value", value if many else "missing", f"must be {count} number{'s' * (count > 1)}")
-        return tuple(map(float, many))
+        return tuple(map(_real, many))
 
     def span(self) -> tuple[float, float]:
         """Return start and end (s)."""
@@ -87,6 +87,14 @@ class _Entry:
         for key in ("array", "period"):
             if key in self.given:
                 raise self.error(key, self.given[key], "belongs to a sensor's fault")
+
+
+def _real(value: float) -> float:
+    """Return a number of a file; an integer beyond all doubles is infinite, which nothing here may be."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def with_faults(world: World, path: str | os.PathLike[str]) -> World:
@@ -157,7 +165,7 @@ def _of_sensor(world: World, name: str, entry: _Entry) -> World:
         )
     sensor, period = sensors[name], entry.number("period", 0.0)
     planned = Planned(entry.text("kind"), *entry.span(), entry.text("array", ""), entry.numbers(), period)
-    check_planned(sensor.spec, {output.name: output.size for output in sensor.spec.outputs}, planned)
+    check_planned(sensor.spec, {output.name: output.shape for output in sensor.spec.outputs}, planned)
     faults = replace(sensor.faults, planned=(*sensor.faults.planned, planned))
     struck = (replace(one, faults=faults) if one.name == name else one for one in world.sensors)
     return replace(world, sensors=tuple(struck))

@@ -208,17 +208,22 @@ def test_readings_out_of_messages(recorded: Path, name: str, monkeypatch: pytest
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
-def test_faults_on_purpose_go_along(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [500, 5_000, 1 << 22])
+def test_faults_on_purpose_go_along(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few messages are read at a time."""
+    monkeypatch.setattr(transfer, "BATCH_BYTES", size)
     world = witness_world(("imu", Imu.witness()))
     planned = Planned("bias", 0.1, 0.2, "angular_velocity", (0.1, 0.0, 0.0))
     faulty = dataclasses.replace(world.sensors[0], faults=Faults(planned=(planned,)))
     world = dataclasses.replace(world, sensors=(faulty,))
-    ns.record(world, [tmp_path / "a.mcap", tmp_path / "a.npz"], 0.4, seed=5, epoch=EPOCH)
+    ns.record(world, [tmp_path / name for name in ("a.mcap", "a.npz", "a.db3")], 0.4, seed=5, epoch=EPOCH)
     convert(tmp_path / "a.npz", tmp_path / "b.mcap")
     assert in_mcap(tmp_path / "b.mcap") == in_mcap(tmp_path / "a.mcap")
-    known, found = load(tmp_path / "a.npz")[IMU], load(tmp_path / "a.mcap")[IMU]
-    assert np.array_equal(found.errors["fault"], known.errors["fault"][known.emitted])
-    assert found.errors["fault"].any()
+    known = load(tmp_path / "a.npz")[IMU]
+    for name in ("a.mcap", "a.db3"):
+        found = load(tmp_path / name)[IMU]
+        assert np.array_equal(found.errors["fault"], known.errors["fault"][known.emitted])
+        assert found.errors["fault"].any()
 
 
 OTHER = "other_msgs/msg/Leak"
@@ -553,3 +558,15 @@ def test_folders_are_replaced_whole_and_keep_the_slabs_before_an_error(
     with pytest.raises(RuntimeError, match="elsewhere"), sinks.open(path, known.recording()):
         raise RuntimeError("elsewhere")
     assert same(dict(load(path).truth), dict(first.truth))
+
+
+@pytest.mark.requirement("REC-1:convert")
+def test_a_damaged_sheet_is_said(recorded: Path, tmp_path: Path) -> None:
+    with np.load(recorded / "a.npz") as archive:
+        arrays = dict(archive)
+    told = json.loads(str(arrays["meta"]))
+    told["layout"] = {"models": 3}
+    np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})
+    with pytest.raises(SinkError, match=r"bad\.npz is no recording of navsense: damaged: its world cannot be read"):
+        convert(tmp_path / "bad.npz", tmp_path / "out.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.npz"]

@@ -545,6 +545,31 @@ def test_a_port_sends_what_a_file_holds(tmp_path: Path) -> None:
         sink.write(dive.slabs()[0])
 
 
+def test_a_client_that_says_no_more_is_told_all_after_a_pause_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It closes its sending half, as a program does whose own input has ended; and patience begins when data come."""
+    monkeypatch.setattr(serve, "PATIENCE", 0.5)
+    dive, out = Dive(world(Dvl(beams=beams()))), bytearray()
+    sink = sinks.open("pd0+tcp://127.0.0.1:0?wait=0", Recording(dive.world, EPOCH, duration=3.0))
+    assert isinstance(sink, PortSink)
+    block = bytes(range(256)) * (1 << 14)
+    with socket.create_connection(("127.0.0.1", sink.port)) as half:
+        until(sink, 1)
+        half.shutdown(socket.SHUT_WR)
+        sink._server.send(b"first")
+        time.sleep(0.7)
+
+        def read() -> None:
+            while part := half.recv(1 << 16):
+                out.extend(part)
+
+        thread = threading.Thread(target=read)
+        sink._server.send(block)
+        thread.start()
+        sink.close()
+        thread.join(20.0)
+    assert bytes(out) == b"first" + block
+
+
 def test_a_client_that_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "QUEUE", 1 << 20)
     monkeypatch.setattr(serve, "PATIENCE", 0.1)

@@ -149,7 +149,6 @@ def _bottom(instrument: Instrument, told: Told, frame: Frame) -> dict[str, AnyAr
         "bottom_correlation": np.isfinite(along).astype(np.float64),
         "bottom_percent_good": _percent(along, told.bottom, frame, shares),
         "bottom_maximum_range": np.array(reach * math.cos(mounting.angle)),
-        "bottom_range_high": np.array(0),
         "rest_0600": np.zeros(4, dtype=np.uint8),
     }
 

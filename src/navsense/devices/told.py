@@ -29,6 +29,9 @@ from navsense.series import Reading, Truth
 from navsense.typing import AnyArray, FloatArray, IntArray, Quaternion, Quaternions, Vectors
 from navsense.world import MountedSensor, World
 
+OF_A_TRACK = ("velocity", "velocity_covariance", "beam_velocity")
+"""Arrays of a DVL that each of its tracks has; the water's begin with `water_`."""
+
 BOTTOM, WATER = 1, 2
 """Values of `velocity_mode`."""
 
@@ -168,6 +171,8 @@ class Instrument:
         if not isinstance(spec, Dvl):
             raise TypeError(type(spec))
         own = self.vehicle @ _matrix(conjugate(spec.reference))
+        # Messages of one that does not track the water say nothing of it.
+        arrays = {**{f"water_{name}": np.full_like(arrays[name], math.nan) for name in OF_A_TRACK}, **arrays}
         earth = combined(np.tile(heading_turn(self.world.environment.heading), (turn.shape[0], 1)), turn)
         velocity, over = turned(arrays["velocity"], own), (arrays["velocity_mode"] == BOTTOM)[:, None]
         first, is_none = arrays["velocity_covariance"], ~(arrays["velocity_mode"] > 0)[:, None, None]

@@ -5,7 +5,7 @@
 | `dropout` | it says nothing: NaN, not valid, no message |
 | `stuck` | it repeats what it last emitted |
 | `bias` | `array` is off by `value` |
-| `spike` | `array` is off by `value` in one sample: the first at or after `start`, and again every `period` s |
+| `spike` | `array` is off by `value` in one sample, told or not: the first from `start`, and again every `period` s |
 | `lost_lock` | its echoes from the bottom do not come back |
 
 t is true time (s), values are SI, a number or one an axis. What acts on a row is told by `FAULT` among a reading's
@@ -96,8 +96,8 @@ class Losing(Protocol):
         ...
 
 
-def check_planned(spec: object, outputs: Mapping[str, int], planned: Planned) -> None:
-    """Raise `SensorError` for a fault that a sensor with these arrays (name: axes, 0 for a number) cannot have."""
+def check_planned(spec: object, outputs: Mapping[str, tuple[int, ...]], planned: Planned) -> None:
+    """Raise `SensorError` for a fault that a sensor with these arrays (name: shape of a row) cannot have."""
     if planned.kind == "lost_lock" and not isinstance(spec, Losing):
         raise SensorError("lost_lock", type(spec).__name__, allowed="is of a DVL", where=planned.where)
     if planned.kind not in ADDING:
@@ -105,9 +105,11 @@ def check_planned(spec: object, outputs: Mapping[str, int], planned: Planned) ->
     if planned.array not in outputs:
         allowed = f"must be one of {', '.join(outputs)}"
         raise SensorError(f"array of a {planned.kind}", planned.array, allowed=allowed, where=planned.where)
-    axes = outputs[planned.array]
-    if len(planned.value) not in (1, axes):
-        allowed = f"must be one number{f', or {axes}' if axes > 1 else ''}"
+    shape = outputs[planned.array]
+    counts = dict.fromkeys((1, *shape[-1:], math.prod(shape)))
+    if len(planned.value) not in counts:
+        one, *more = counts
+        allowed = f"must be one number{''.join(f', or {count}' for count in more if count > one)}"
         raise SensorError(f"value of a {planned.kind}", planned.value, allowed=allowed, where=planned.where)
 
 
@@ -118,7 +120,9 @@ def put_off(planned: Sequence[Planned], ticks: Ticks, arrays: Mapping[str, AnyAr
         rows = one.acts(ticks)
         if one.kind in ADDING and rows.any():
             moved = out[one.array].copy()
-            moved[rows] += one.value if moved.ndim > 1 else one.value[0]
+            shape = moved.shape[1:]
+            whole = len(one.value) == math.prod(shape)  # else one number, or one along the last axis
+            moved[rows] += np.reshape(one.value, shape) if whole else np.array(one.value)
             out[one.array] = moved
     return out
 

@@ -117,7 +117,7 @@ def waterfall(
     most = most if most > 0.0 else 1.0
     half = 0.5 * float(np.median(np.diff(where[order]))) if where.size > 1 else 0.5
     up = Axis(float(where.max()) + half, float(where.min()) - half, upwards, Scale(1.0, "m"))
-    share = 100.0 * float(np.mean(np.isfinite(velocity)))
+    share = 100.0 * float(np.mean(np.isfinite(velocity))) if velocity.size else 0.0
     caption = (
         f"Blue to red: {quantity(-most, 'm/s')} to {quantity(most, 'm/s')}, white none; {share:.3g} % of the cells "
         f"have a number, the others are clear. The nearest are on top."
@@ -131,10 +131,7 @@ def waterfall(
 
 
 def _columns(time: FloatArray, values: FloatArray, span: tuple[float, float]) -> FloatArray:
-    """Return the means (c, k) of values (n, k) in the columns of a picture over a span (s); gaps hold the value before.
-
-    A gap is held no longer than two of the usual steps between instants.
-    """
+    """Return the means (c, k) of values (n, k) in the columns of a picture over a span (s), NaN where there is none."""
     step = float(np.median(np.diff(time))) if time.size > 1 else 1.0
     whole = max(span[1] - span[0], 1e-9)
     count = max(1, min(COLUMNS, math.ceil(whole / step)))

@@ -20,6 +20,7 @@ from navsense.sinks.described import clock_sheets, world_of
 from navsense.sinks.load import load
 from navsense.sinks.read import MessageReader
 from navsense.sinks.records import DamagedError
+from navsense.sinks.stored import of_run
 from navsense.typing import AnyArray
 from navsense.world import MountedSensor, World
 
@@ -91,7 +92,7 @@ def _of_arrays(file: Path) -> Recorded:
     current = loaded.current
     if current is not None and current.velocity.ndim > 2:
         current = current.of_run(0)
-    readings = {name: first_run(reading) for name, reading in loaded.readings.items()}
+    readings = {name: of_run(reading, 0) for name, reading in loaded.readings.items()}
     return Recorded(
         str(file),
         str(loaded.meta["world"]),
@@ -144,29 +145,6 @@ def _planned(listed: Any) -> tuple[Mapping[str, Any], ...]:
     return tuple(one for one in known if {"of", "kind", "start"} <= set(one))
 
 
-def first_run(reading: Reading) -> Reading:
-    """Return the readings of the first run alone."""
-    runs = reading.clock_error.ndim - 1
-    if not runs:
-        return reading
-    first: tuple[int, ...] = (0,) * runs
-
-    def taken(arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-        return {name: array[first] for name, array in arrays.items()}
-
-    return replace(
-        reading,
-        clock_error=reading.clock_error[first],
-        arrays=taken(reading.arrays),
-        truth=taken(reading.truth) if reading.truth_in_runs else reading.truth,
-        errors=taken(reading.errors),
-        valid=reading.valid[first],
-        emitted=reading.emitted[first],
-        arrivals=None if reading.arrivals is None else reading.arrivals[first],
-        truth_in_runs=False,
-    )
-
-
 def _joined(parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
     """Return arrays that all parts have, one part behind the other."""
     names = [name for name in parts[0] if all(name in part for part in parts)]
@@ -216,7 +194,7 @@ def joined_current(slabs: Sequence[Slab]) -> Current | None:
 
 
 def tracks_in(told: World | None, truth: Mapping[str, Truth]) -> dict[str, str]:
-    """Return the file beside a recording with a world of this name; None where there is none, or there are several."""
+    """Return the links whose way is drawn, by what they are called: of each model its canonical one, where known."""
     known = {model.name: model.canonical_link for model in told.models} if told else {}
     out: dict[str, str] = {}
     for link in truth:

@@ -22,7 +22,9 @@ from navsense.series import Reading, Slab
 from navsense.sinks import sources, tables
 from navsense.sinks.base import Recording, os_error
 from navsense.sinks.load import load
+from navsense.sinks.meta import damage
 from navsense.sinks.read import MessageReader
+from navsense.sinks.records import DamagedError
 from navsense.sinks.rosbag import bag_folder, take_place
 from navsense.sinks.transfer import checked, transfer
 from navsense.world import MountedSensor
@@ -148,7 +150,11 @@ def _said(source: Path, target: Path, run: int | None) -> Converted:
             where=Where(str(source)),
             remedy="choose one with --run, or write .npz or .parquet",
         )
-    return _written(loaded.recording(), loaded.slabs(), target, str(source))
+    try:
+        recording = loaded.recording()
+    except DamagedError as error:
+        raise damage(source, error) from error
+    return _written(recording, loaded.slabs(), target, str(source))
 
 
 def _written(recording: Recording, slabs: Iterator[Slab], target: Path, name: str) -> Converted:
@@ -224,6 +230,7 @@ class Lost:
             lines.append("truth of links but for the pose and velocity of the first IMU")
         elif self._truth and self._suffix not in (*CONTAINERS, *SEVERAL, ".csv"):
             lines.append("truth of links")
+            lines.append("heading of the world's axes and its water, which no recording holds: taken for 0 and none")
         return lines
 
 

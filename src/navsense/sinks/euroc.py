@@ -309,6 +309,8 @@ def _table(file: Path, count: int) -> tuple[IntArray, FloatArray]:
             raise SinkError("number of columns", len(cells), allowed=f"must be {count}", where=where)
         try:
             stamps.append(int(cells[0]))
+            if abs(stamps[-1]) >= 2**63:
+                raise ValueError("a time beyond 64 bits")  # noqa: TRY301
             rows.append([float(cell) for cell in cells[1:]])
         except ValueError as error:
             raise SinkError("row", str(error), where=Where(str(file), number), allowed="must be numbers") from error

@@ -77,6 +77,7 @@ class SensorColumns:
     notes: list[str] = field(default_factory=list)
     spoilt: set[Series] = field(default_factory=set)
     faults: Column | None = None
+    _heard: int = -1
 
     @property
     def own(self) -> Series:
@@ -93,7 +94,7 @@ class SensorColumns:
         if last:
             others = {key: column for key, column in others.items() if column.parts}
         waited = [column.count for key, column in others.items() if key not in self.spoilt]
-        count = own.count if last else min([own.count, *waited])
+        count = own.count if last else min([own.count, *waited, self._faults_known()])
         if not count:
             return None
         batch = own.pop(count)
@@ -101,6 +102,15 @@ class SensorColumns:
         for key, part in parts.items():
             self._check(key, batch, part)
         return self._reading(batch, parts)
+
+    def _faults_known(self) -> int:
+        """Return how many of the rows that wait are known with the faults that act on them."""
+        own = self.columns[self.own]
+        if self.faults is None or not own.parts:
+            return own.count
+        known = self.faults.parts[-1].log[-1:] if self.faults.parts else np.zeros(0, dtype=np.int64)
+        last = int(known[0]) if known.size else self._heard
+        return int(np.searchsorted(joined(own.parts).log, last, side="right"))
 
     def _check(self, key: Series, own: Batch, part: Batch) -> None:
         """Make NaN of what is not of the reading's own instants, and say so once."""
@@ -159,6 +169,9 @@ class SensorColumns:
         if self.faults is None or not self.faults.parts:
             return {}
         known = joined(self.faults.parts)
+        if not known.log.size:
+            return {}
+        self._heard = int(known.log[-1])
         at = np.minimum(np.searchsorted(known.log, true), known.log.size - 1)
         told = np.where(known.log[at] == true, known.arrays[FAULT][at], 0).astype(np.uint8)
         _, rest = known.cut(int(at[-1]))

@@ -34,12 +34,16 @@ PIECE = 1 << 18
 
 @dataclass(eq=False)
 class _Client:
-    """One client: who, what waits for it and how many bytes of that, and when it last took some."""
+    """One client: who, what waits for it and how many bytes of that, and when it last took some, or had some to take.
+
+    One that `is_mute` has closed its sending half; it may read on.
+    """
 
     name: str
     waiting: deque[memoryview] = field(default_factory=deque)
     size: int = 0
     took: float = field(default_factory=time.monotonic)
+    is_mute: bool = False
 
 
 class Server:
@@ -81,6 +85,8 @@ class Server:
                         self._notes.append(f"{self._where}: client {client.name} takes too little, and was let go")
                         self._drop(one)
                         continue
+                    if not client.size:
+                        client.took = time.monotonic()
                     client.waiting.append(memoryview(data))
                     client.size += len(data)
             self._wake()
@@ -131,8 +137,7 @@ class Server:
         while not self._ending.is_set():
             with self._lock:
                 for one, client in self._clients.items():
-                    write = selectors.EVENT_WRITE if client.waiting else 0
-                    self._selector.modify(one, selectors.EVENT_READ | write)
+                    self._watch(one, client)
             ready = self._selector.select(1.0)
             with self._lock:
                 for key, events in ready:
@@ -144,6 +149,17 @@ class Server:
                 end.close()
             self._selector.close()
 
+    def _watch(self, one: socket.socket, client: _Client) -> None:
+        """Look for what a client can do next; the lock is held."""
+        wanted = (0 if client.is_mute else selectors.EVENT_READ) | (selectors.EVENT_WRITE if client.waiting else 0)
+        if one not in self._selector.get_map():
+            if wanted:
+                self._selector.register(one, wanted)
+        elif wanted:
+            self._selector.modify(one, wanted)
+        else:
+            self._selector.unregister(one)
+
     def _act(self, ready: object, events: int) -> None:
         """Do what a socket is ready for; the lock is held."""
         if ready is self._listener:
@@ -154,7 +170,7 @@ class Server:
         elif isinstance(ready, socket.socket) and ready in self._clients:
             try:
                 if events & selectors.EVENT_READ and not ready.recv(4096):
-                    self._drop(ready)
+                    self._clients[ready].is_mute = True
                 elif events & selectors.EVENT_WRITE:
                     self._send_to(ready, self._clients[ready])
             except BlockingIOError:

@@ -71,7 +71,7 @@ class Loaded(Mapping[str, Reading]):
             shown = ", ".join(map(str, self.runs[:8])) + (", ..." if len(self.runs) > 8 else "")
             raise SinkError("run", number, allowed=f"must be one of {shown}")
         place = self.runs.index(number)
-        readings = {name: _of_run(reading, place) for name, reading in self.readings.items()}
+        readings = {name: of_run(reading, place) for name, reading in self.readings.items()}
         flow = self.current
         if flow is not None and flow.velocity.ndim == 3:
             flow = flow.of_run(place)
@@ -101,7 +101,7 @@ def _rows(part: Reading | Truth | Current, start: float, end: float) -> tuple[in
     return int(first), int(stop)
 
 
-def _of_run(reading: Reading, place: int) -> Reading:
+def of_run(reading: Reading, place: int) -> Reading:
     """Return the readings of one run; those without a run axis are it."""
     if reading.clock_error.ndim == 1:
         return reading

@@ -45,7 +45,7 @@ def faults_of(context: Context, sensor: Element, spec: Sensor) -> Faults:
     context.check(element, FAULTS)
     before = context.found
     figures = {name: number_of(context, element, name, 0.0, least=0.0) for name in BY_CHANCE}
-    outputs = {output.name: output.size for output in spec.outputs}
+    outputs = {output.name: output.shape for output in spec.outputs}
     planned: list[Planned] = []
     for child in element.all("fault"):
         with context.collecting():
@@ -59,7 +59,7 @@ def faults_of(context: Context, sensor: Element, spec: Sensor) -> Faults:
     return NONE
 
 
-def _planned(context: Context, element: Element, spec: Sensor, outputs: dict[str, int]) -> Planned:
+def _planned(context: Context, element: Element, spec: Sensor, outputs: dict[str, tuple[int, ...]]) -> Planned:
     """Return one fault of a sensor on purpose."""
     context.check(element, FAULT)
     kind, start, end, value = _fault(element)
