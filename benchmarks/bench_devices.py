@@ -2,8 +2,11 @@
 
     make bench            or            python benchmarks/bench_devices.py
 
-The arrays are made before; what is timed is from arrays to bytes and back, in processor time of one core, the least of
-several turns. The writer that PD0 is held against packs each field of each ensemble with `struct` and sums its bytes.
+All in processor time of one core, the least of several turns. The first table is of what runs: readings of the Doppler
+log and of the profiler of examples/auv_survey.sdf are told, turned into the instrument's axes and encoded, in one block
+of many, as a recording is converted, and in those of a run, the readings of 30 s each. The second is of encoders
+alone, from arrays to bytes and back, the arrays made before; the writer that PD0 is held against packs each field of
+each ensemble with `struct` and sums its bytes.
 """
 
 from __future__ import annotations
@@ -11,12 +14,24 @@ from __future__ import annotations
 import math
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import navsense as ns
 from navsense.devices import nmea, pd0, pd6, waterlinked
+from navsense.devices.outputs import FORMATS
+from navsense.devices.told import Instrument
+from navsense.series import Reading, Truth
+from navsense.session import LONGEST_WINDOW
+from navsense.world import MountedSensor, World
+
+WORLD = Path(__file__).resolve().parents[1] / "examples" / "auv_survey.sdf"
+GOAL = 50_000
+"""Ensembles a second on one core."""
 
 COUNT, TURNS = 10_000, 5
 CELLS = 30
@@ -30,6 +45,56 @@ def seconds(work: Callable[..., object], *given: object) -> float:
         work(*given)
         found.append(time.process_time() - start)
     return min(found)
+
+
+def repeated(reading: Reading, count: int) -> Reading:
+    """Return the readings that were emitted, again and again until there are so many."""
+    rows = np.resize(np.flatnonzero(reading.emitted), count)
+    arrays = {name: array[rows] for name, array in reading.arrays.items()}
+    return replace(
+        reading,
+        time=reading.time[rows],
+        clock_error=reading.clock_error[rows],
+        arrivals=reading.arrival[rows],
+        arrays=arrays,
+        truth={},
+        errors={},
+        valid=reading.valid[rows],
+        emitted=reading.emitted[rows],
+    )
+
+
+def told(world: World, sensor: MountedSensor, truth: Mapping[str, Truth], reading: Reading, suffix: str) -> float:
+    """Return how many of the readings are told and encoded in a second."""
+    instrument = Instrument(world, sensor)
+    instrument.see(truth, 0.0)
+    encode = FORMATS[suffix].begin(instrument, "")
+    assert encode(instrument.tell(reading))
+    return reading.time.size / seconds(lambda: encode(instrument.tell(reading)))
+
+
+def readings() -> Iterator[tuple[World, MountedSensor, Mapping[str, Truth], Reading]]:
+    """Yield each Doppler instrument of the survey in a world of its own, with what it read in one window of a run."""
+    world = ns.load(WORLD)
+    for name in ("dvl", "adcp"):
+        one = next(sensor for sensor in world.sensors if sensor.name.endswith(f"::{name}"))
+        alone = replace(world, sensors=(one,))
+        run = ns.simulate(alone, LONGEST_WINDOW, seed=7)
+        yield alone, one, run.truth, run[one.name]
+
+
+def as_it_runs() -> None:
+    """Print the table of readings to bytes."""
+    print(f"{'readings to bytes, a second, one core':44s} {'many at once':>12s} {'30 s a block':>12s} {'goal':>14s}")
+    for world, sensor, truth, reading in readings():
+        block = repeated(reading, int(reading.emitted.sum()))
+        for suffix, kind in FORMATS.items():
+            if isinstance(sensor.spec, kind.kinds):
+                rates = [told(world, sensor, truth, part, suffix) for part in (repeated(reading, COUNT), block)]
+                what = f"{kind.name} of the {sensor.spec.type}, {block.time.size} in 30 s"
+                goal = f"{GOAL:14,d}" if suffix == ".pd0" else ""
+                print(f"{what:44s} {rates[0]:12,.0f} {rates[1]:12,.0f} {goal}".rstrip())
+    print()
 
 
 def ensembles(cells: int) -> dict[str, Any]:
@@ -134,8 +199,10 @@ def texts() -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], object]]]:
 
 
 def main() -> None:
-    """Print the table."""
-    print(f"{'a second, one core':44s} {'encoded':>12s} {'decoded':>12s} {'one at a time':>14s} {'ratio':>7s}")
+    """Print the tables."""
+    as_it_runs()
+    what = "encoders alone, a second, one core"
+    print(f"{what:44s} {'encoded':>12s} {'decoded':>12s} {'one at a time':>14s} {'ratio':>7s}")
     for cells, what in ((0, "PD0, bottom track"), (CELLS, f"PD0, bottom track and {CELLS} cells")):
         arrays = ensembles(cells)
         made = pd0.encode(arrays)

@@ -127,6 +127,32 @@ def test_run_says_so_where_not_one_reading_is_valid(inside: Typed, tmp_path: Pat
         assert ("warning: m::l::s: not one of its 10 samples is a valid reading" in ran.stderr) is told
 
 
+@pytest.mark.requirement("NOI-6", "DVU-2")
+def test_faults_of_a_file_are_checked_described_and_run(inside: Typed, tmp_path: Path) -> None:
+    """By the end of a sensor's name; one that begins at the end of the run is told of, one before it is not."""
+    world, faults = tmp_path / "w.sdf", tmp_path / "faults.toml"
+    (tmp_path / "bed.txt").write_text("1 2\n2 2\n")
+    world.write_text(BED.format("bed.txt", "range", 5, LIMITS))
+    fault = "[[fault]]\nof = 's'\nkind = 'dropout'\nstart = {}\n"
+    faults.write_text(fault.format(1.0) + fault.format(0.5))
+    assert "sound" in inside("check", world, "--faults", faults).stdout
+    told = inside("describe", world, "--faults", faults).stdout
+    assert "fault on purpose: dropout from 1 s on" in told
+    assert "on purpose" not in inside("describe", world).stdout
+    ran = inside("run", world, "--duration", 1, "--faults", faults)
+    late = "m::l::s: dropout from {} s on never acts: the run is from 0 to 1 s"
+    assert ran.returncode == 0, ran.stderr
+    assert f"warning: {late.format(1)}" in ran.stderr
+    assert late.format(0.5) not in ran.stderr
+    faults.write_text(fault.format(1.0).replace("dropout", "silence"))
+    for command in ("check", "describe", "run"):
+        refused = inside(command, world, "--faults", faults)
+        assert refused.returncode == 2
+        (line,) = (refused.stdout if command == "check" else refused.stderr).splitlines()
+        assert f"{faults}" in line
+        assert "fault 1: kind of a fault: silence; must be one of dropout" in line
+
+
 def test_describe_says_what_a_fidelity_would_run(inside: Typed) -> None:
     as_written, classic = (inside("describe", QUADROTOR, *more) for more in ((), ("--fidelity", "classic")))
     assert classic.returncode == 0, classic.stderr

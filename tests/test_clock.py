@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from navsense.clock import Clock, Curve, Stamps, error
+from navsense.clock import Clock, Curve, Discipline, Stamps, error
 from navsense.errors import ClockError
 from navsense.noise.channel import Noise
 from navsense.sensors import Imu, Magnetometer
 from navsense.simulation import simulate
 from navsense.streams import generator
 from navsense.testing import witness_world
+from navsense.typing import FloatArray
 from navsense.world import World
 
 Z = 4.892
@@ -23,6 +25,8 @@ Z = 4.892
 DRIFTING = Clock(
     "robot::base::clock", Noise(bias_stddev=1e-3, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=5.0)
 )
+
+POLLS = Discipline(interval=0.25, step_threshold=1e-3, stddev=3e-4)
 
 
 def world_on(clock: Clock | None, **rates: float) -> World:
@@ -109,6 +113,36 @@ def test_a_curve_read_in_any_pieces_is_the_same() -> None:
     pieces = Curve(DRIFTING, 3, 0)
     parts = [pieces.drift(part) for part in np.split(instants, [1, 2, 3, 700, 701, 2500])]
     assert np.concatenate(parts).tobytes() == whole.tobytes()
+
+
+@pytest.mark.requirement("CLK-2", "CLK-10")
+@pytest.mark.parametrize("discipline", [None, POLLS], ids=["free", "disciplined"])
+def test_readers_beside_one_another_read_one_curve_each_at_its_pace(discipline: Discipline | None) -> None:
+    clock = replace(DRIFTING, discipline=discipline)
+    first = Curve(clock, 3, 0)
+    second, third = first.beside(), first.beside()
+    instants = [np.arange(0.0, 9.0, step) for step in (0.0007, 0.011, 1.0)]
+    wanted = [Curve(clock, 3, 0).drift(each).tobytes() for each in instants]
+    found = [list[FloatArray](), list[FloatArray](), list[FloatArray]()]
+    for end in (0.5, 0.6, 7.0, 9.0):  # one reads a span, then another the same, some by single instants
+        for each, curve, parts in zip(instants, (first, second, third), found, strict=True):
+            done = sum(part.size for part in parts)
+            ahead = each[done : np.searchsorted(each, end)]
+            spans = np.split(ahead, range(1, ahead.size)) if curve is third else [ahead]
+            parts.extend(curve.drift(span) for span in spans)
+    assert [np.concatenate(parts).tobytes() for parts in found] == wanted
+
+
+def test_what_all_readers_have_read_is_forgotten() -> None:
+    first = Curve(DRIFTING, 3, 0)
+    second = first.beside()
+    tracemalloc.start()
+    for start in range(0, 100, 10):  # 100,000 nodes, 0.8 MB
+        for curve in (first, second):
+            curve.drift(np.arange(start, start + 10, 0.1))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 0.4e6
 
 
 def test_a_curve_is_not_read_backwards() -> None:

@@ -18,7 +18,7 @@ ELSEWHERE = frozenset(("seabed",))
 
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.stem not in ELSEWHERE)
 
-NEEDS = dict.fromkeys(("mag_factor", "attitude_graph", "dead_reckoning"), "gtsam")
+NEEDS = dict.fromkeys(("mag_factor", "attitude_graph", "dead_reckoning", "survey_factors"), "gtsam")
 """What an example needs beside the core: an extra."""
 
 

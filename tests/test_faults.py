@@ -13,10 +13,9 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense.errors import NavsenseError, SensorError, SimulationError, UnknownNameError
-from navsense.faults import listed, with_faults
+from navsense.faults import listed, unfelt, with_faults
 from navsense.noise.planned import BITS, Planned, check_planned, put_off
 from navsense.sinks.load import load
-from navsense.ticks import span
 
 MAG, CLOCK = "m::l::mag", "m::l::c"
 
@@ -33,6 +32,11 @@ STEP = '<fault kind="step" start="3">0.5</fault>'
 SENSOR = """<fault kind="bias" start="1" end="2" array="field">1e-5 0 0</fault>
 <fault kind="spike" start="4" end="5" period="0.35" array="field">1e-4</fault>
 <fault kind="dropout" start="0.5" end="0.8"/><fault kind="stuck" start="3.5" end="4"/>"""
+
+TWO = """<sdf version="1.9"><world name="w">
+<model name="a"><link name="l"><sensor name="mag" type="magnetometer"/></link></model>
+<model name="b"><link name="l"><sensor name="mag" type="magnetometer"/></link></model>
+<model name="c"><link name="l"><sensor name="c" type="imu"/></link></model></world></sdf>"""
 
 TOML = """
 [[fault]]
@@ -146,27 +150,12 @@ def test_arrays_of_two_axes_are_put_off_too(value: tuple[float, ...], added: Any
     """By one number, by one along the last axis, or by one each."""
     made = Planned("bias", 0.1, 0.3, "velocity", value)
     check_planned(None, {"velocity": (2, 3)}, made)
-    out = put_off((made,), span(0.0, 0.5, 10.0), {"velocity": np.zeros((5, 2, 3))})["velocity"]
+    rows = np.arange(5)
+    out = put_off([(made, (rows == 1) | (rows == 2))], {"velocity": np.zeros((5, 2, 3))})["velocity"]
     assert np.array_equal(out[1:3], np.broadcast_to(added, (2, 2, 3)))
     assert not out[[0, 3, 4]].any()
     with pytest.raises(SensorError, match="must be one number, or 3, or 6"):
         check_planned(None, {"velocity": (2, 3)}, Planned("bias", 0.1, 0.3, "velocity", (1.0, 2.0)))
-
-
-@pytest.mark.requirement("NOI-6")
-@pytest.mark.parametrize("rate", [0.7, 10.0, 333.0])
-@pytest.mark.parametrize("period", [0.0, 0.01, 0.35, 7.0])
-def test_every_spike_strikes_one_sample(rate: float, period: float) -> None:
-    """The first at or after its instant, found one by one; several between two samples strike the later."""
-    made = Planned("spike", 0.21, 3.3, "field", (1.0,), period)
-    ticks = span(0.0, 5.0, rate)
-    instants = 0.21 + period * np.arange(400 if period else 1)
-    instants = instants[instants < 3.3]
-    struck = np.searchsorted(ticks.time, instants)
-    expected = np.zeros(len(ticks), dtype=bool)
-    expected[struck[struck < len(ticks)]] = True
-    expected &= ticks.time < 3.3
-    assert np.array_equal(made.acts(ticks), expected)
 
 
 @pytest.mark.requirement("NOI-6")
@@ -178,6 +167,52 @@ def test_a_file_of_faults_is_the_same_as_the_worlds_own(world: Callable[..., Any
     first, second = ns.simulate(own, 6.0, seed=1)[MAG], ns.simulate(given, 6.0, seed=1)[MAG]
     assert np.array_equal(first["field"], second["field"], equal_nan=True)
     assert np.array_equal(first.clock_error, second.clock_error)
+
+
+@pytest.mark.requirement("NOI-6")
+def test_the_end_of_a_name_is_enough_where_no_other_has_it(world: Callable[..., Any], tmp_path: Path) -> None:
+    ends = TOML.replace('"m::l::mag"', '"mag"').replace('"m::l::c"', '"l::c"')
+    (tmp_path / "faults.toml").write_text(ends)
+    (tmp_path / "full.toml").write_text(TOML)
+    assert listed(with_faults(world(), tmp_path / "faults.toml")) == listed(
+        with_faults(world(), tmp_path / "full.toml")
+    )
+    (tmp_path / "w.sdf").write_text(TWO)
+    two = ns.load(tmp_path / "w.sdf")
+    one = "[[fault]]\nof = '{}'\nkind = 'stuck'\nstart = 1"
+    for given, of in (("b::l::mag", "b::l::mag"), ("c", "c::l::c")):
+        (tmp_path / "faults.toml").write_text(one.format(given))
+        (fault,) = listed(with_faults(two, tmp_path / "faults.toml"))
+        assert fault["of"] == of
+    several = "of: mag; is the end of several names: must be one of a::l::mag, b::l::mag"
+    for given, problem in (("mag", several), ("ag", "of: ag; must be one of world, a::l::mag, b::l::mag")):
+        (tmp_path / "faults.toml").write_text(one.format(given))
+        with pytest.raises(UnknownNameError) as caught:
+            with_faults(two, tmp_path / "faults.toml")
+        assert f"fault 1: {problem}" in str(caught.value)
+
+
+@pytest.mark.requirement("NOI-6")
+def test_those_after_the_end_of_a_run_are_named(world: Callable[..., Any]) -> None:
+    struck = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
+    late = "on never acts: the run is from 0 to 3 s"
+    assert list(unfelt(struck, 3.0)) == [
+        f"m::l::c: step from 3 s {late}",
+        f"m::l::mag: spike from 4 s {late}",
+        f"m::l::mag: stuck from 3.5 s {late}",
+    ]
+    assert not list(unfelt(struck, 4.5))
+
+
+@pytest.mark.requirement("NOI-6")
+def test_those_before_a_run_and_those_that_are_many_are_named_too(world: Callable[..., Any]) -> None:
+    one = '<fault kind="bias" start="-5" end="0" array="field">1e-6 0 0</fault>'
+    (early,) = unfelt(world(sensor=one), 1.0)
+    assert early == "m::l::mag: bias from -5 s on never acts: the run is from 0 to 1 s"
+    many = "".join(f'<fault kind="dropout" start="{start}" end="{start + 1}"/>' for start in range(2, 14))
+    said = list(unfelt(world(sensor=many), 1.0))
+    assert len(said) == 6
+    assert said[-1] == "7 more faults on purpose never act"
 
 
 @pytest.mark.requirement("NOI-6", "REC-1")
@@ -213,6 +248,10 @@ def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None
         ("sensor", '<fault kind="lost_lock" start="1"/>', "lost_lock: is of a DVL"),
         ("sensor", '<fault kind="stuck" start="1" begin="2"/>', "begin"),
         ("clock", '<fault kind="stuck" start="1">1</fault>', "must be step here"),
+        ("clock", '<fault start="1">1</fault>', "<fault kind>: missing; must be step here"),
+        ("clock", '<fault kind="step" start="1"/>', "<fault>: missing; must be a finite number"),
+        ("clock", '<fault kind="step" start="1">1e30</fault>', "step of a clock (s): must be of a size below"),
+        ("sensor", '<fault start="1"/>', "missing; kind of a fault: must be one of dropout"),
         ("clock", '<fault kind="step" start="1">1 2</fault>', "must be a finite number"),
         ("clock", '<fault kind="step" start="1" array="field">1</fault>', "belongs to a sensor's fault"),
         ("world", '<fault kind="magnetic_anomaly" start="1">1</fault>', "must be 3 finite numbers"),

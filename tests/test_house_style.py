@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -45,7 +45,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("devices",),
     ("sinks",),
     ("sdf",),
-    ("session",),
+    ("pace", "session"),
     ("store",),
     ("simulation",),
     ("stepping",),
@@ -54,6 +54,16 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__", "cli"),
 )
 """Files and folders from the definitions upwards; each imports from its own line and the lines above it only."""
+
+PRIVATE: dict[tuple[str, str], str] = {
+    ("analysis.doppler", "sensors._janus"): "measures each error by what goes into it",
+    ("analysis.profiles", "sensors._janus"): "measures each error by what goes into it",
+    ("sdf.plugins.dsros_dvl", "sdf.fill._mount"): "reads what stands in a file as sensors are read",
+    ("sdf.plugins.uuv_dvl", "sdf.fill._mount"): "reads what stands in a file as sensors are read",
+    ("sdf.plugins.uuv_dvl", "sdf.fill._plugged"): "reads what stands in a file as sensors are read",
+    ("sinks.tables", "motion._log"): "writes the table that a motion is read from",
+}
+"""Private files and folders that others import: (module, what) -> why."""
 
 BITWISE = ("noise", "sensors", "clock", "environment")
 """Where a row must come out the same whatever the rows beside it: NumPy's vector loops differ from its scalar ones."""
@@ -150,6 +160,17 @@ def layer(name: str) -> int | None:
     """Return the place of a module's file or folder in `LAYERS`."""
     head = name.partition(".")[0]
     return next((rank for rank, heads in enumerate(LAYERS) if head in heads), None)
+
+
+def strangers(module: str, package: bool, named: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    """Yield (private package or file, line) of the imports of a module that are private to a folder it is not in."""
+    folder = module if package else module.rpartition(".")[0]
+    for name, line in named:
+        parts = name.split(".")
+        for depth, part in enumerate(parts):
+            owner = ".".join(parts[:depth])
+            if depth and part.startswith("_") and not f"{folder}.".startswith(f"{owner}."):
+                yield f"{owner}.{part}", line
 
 
 def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
@@ -297,6 +318,21 @@ def test_imports_point_towards_the_definitions() -> None:
             if other is None or other > own:
                 problems.append(f"{module.name or PACKAGE} line {line} imports {name or PACKAGE} from above")
     assert not problems, report(problems)
+
+
+def test_what_is_private_is_imported_from_its_own_folder() -> None:
+    found = {(m.name, name): line for m in modules() for name, line in strangers(m.name, m.package, imports(m))}
+    problems = [f"{module} line {line} imports {name}" for (module, name), line in found.items()]
+    problems = [text for text, key in zip(problems, found, strict=True) if key not in PRIVATE]
+    problems += [f"{module}: exempt without need" for module, name in PRIVATE if (module, name) not in found]
+    assert not problems, report(problems)
+
+
+def test_what_is_private_is_seen() -> None:
+    named = [("sensors._janus.beams", 1), ("sinks.base", 2), ("_ziggurat", 3)]
+    assert list(strangers("sinks.read", False, named)) == [("sensors._janus", 1)]
+    assert not list(strangers("sensors.dvl", False, named))
+    assert not list(strangers("sensors", True, named))
 
 
 def test_imports_make_no_cycle() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import logging
 import math
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -40,6 +42,9 @@ def add_row(table: Table, *cells: str) -> None:
 
     table.add_row(*(Text(cell) for cell in cells))
 
+
+LATE = 0.1
+"""Seconds behind its speed above which a run says so."""
 
 NUMERIC = frozenset(("rate (Hz)", "samples", "messages", "ns/sample", "draws alone", "draws/total", "rows", "size"))
 
@@ -139,12 +144,13 @@ READING = (
         is_flag=True,
         help="Leave out the models, meshes and heightmaps that are not found, with a warning for each.",
     ),
+    click.option("--faults", metavar="FILE", help="Faults on purpose (TOML) besides those of WORLD."),
 )
 """Options that say how WORLD is read."""
 
 
 def reads_world(command: Command) -> Command:
-    """Add what says how WORLD is read to a command: path, xacro, without_missing."""
+    """Add what says how WORLD is read to a command: path, xacro, without_missing, faults."""
     for option in reversed(READING):
         command = option(command)
     return command
@@ -156,13 +162,19 @@ def loaded(
     xacro: tuple[str, ...],
     *,
     without_missing: bool,
+    faults: str | None,
     fidelity: str | None = None,
 ) -> World:
-    """Return WORLD, read as the options say."""
+    """Return WORLD, read as the options say, with the faults of a file besides its own."""
     from navsense.sdf import load
 
     missing = "listed" if without_missing else "refused"
-    return load(world_file, fidelity=fidelity, path=path, xacro=xacro_arguments(xacro), missing=missing)
+    world = load(world_file, fidelity=fidelity, path=path, xacro=xacro_arguments(xacro), missing=missing)
+    if faults is None:
+        return world
+    from navsense.faults import with_faults
+
+    return with_faults(world, faults)
 
 
 with_fidelity = click.option("--fidelity", help="physical or classic, for every sensor; without it, as the file says.")
@@ -191,10 +203,10 @@ def xacro_arguments(given: tuple[str, ...]) -> dict[str, str]:
     "--run", "number", type=int, default=0, show_default=True, help="Number of the run: another serial number."
 )
 @click.option("--motion", multiple=True, metavar="FILE|MODEL=FILE", help="Motion log or recording, of a model.")
-@click.option("--faults", metavar="FILE", help="Faults on purpose (TOML) besides those of WORLD.")
 @with_fidelity
 @click.option("--epoch", type=int, default=0, show_default=True, help="Integer seconds added to every stamp.")
 @click.option("--truth-rate", type=float, default=100.0, show_default=True, help="Rate (Hz) of the truth of links.")
+@click.option("--speed", type=float, help="Simulated seconds a second, 1 for real time; without it, all it can.")
 @click.option(
     "-o",
     "--output",
@@ -207,32 +219,28 @@ def run(
     path: tuple[str, ...],
     xacro: tuple[str, ...],
     without_missing: bool,
+    faults: str | None,
     duration: float | None,
     seed: int,
     number: int,
     motion: tuple[str, ...],
-    faults: str | None,
     fidelity: str | None,
     epoch: int,
     truth_rate: float,
+    speed: float | None,
     output: tuple[str, ...],
 ) -> None:
     """Simulate WORLD and record it; prints what was recorded."""
     from navsense.describe import log_words
+    from navsense.faults import unfelt
     from navsense.simulation import record, resolve
+    from navsense.sinks.device import is_port
 
-    world = loaded(world_file, path, xacro, without_missing=without_missing, fidelity=fidelity)
-    if faults is not None:
-        from navsense.faults import with_faults
-
-        world = with_faults(world, faults)
+    world = loaded(world_file, path, xacro, without_missing=without_missing, faults=faults, fidelity=fidelity)
     warn(world, err=True)
     moved = resolve(world, motion_argument(motion))
     for model, given in moved.items():
         click.echo(f"{model}: moved by the motion given{log_words(given)}", err=True)
-    for target in output:
-        if "+tcp:" in target:
-            click.echo(f"{target}: sends to whoever connects", err=True)
     with ExitStack() as stack:
         advance = stack.enter_context(interruptible(progress_bar(stack)))
         summary = record(
@@ -245,6 +253,7 @@ def run(
             fidelity=fidelity,
             epoch=epoch,
             truth_rate=truth_rate,
+            speed=speed,
             progress=advance,
         )
     table = console_table("sensor", "type", "rate (Hz)", "samples", "clock", "topic")
@@ -256,7 +265,13 @@ def run(
     for name, taken in summary.samples.items():
         if taken and not summary.valid[name]:
             click.echo(f"warning: {name}: not one of its {taken} samples is a valid reading", err=True)
+    for line in unfelt(world, summary.duration):
+        click.echo(f"warning: {line}", err=True)
+    if speed is not None and summary.behind > LATE:
+        click.echo(f"warning: the run fell up to {summary.behind:.2g} s behind its speed", err=True)
     for written in summary.paths:
+        if is_port(written):
+            continue
         size = f", {written.stat().st_size / 1e6:.1f} MB" if written.is_file() else ""
         click.echo(f"wrote {written}: {summary.duration:g} s simulated{size}")
     if not summary.paths:
@@ -266,12 +281,14 @@ def run(
 @cli.command()
 @click.argument("world_file", metavar="WORLD")
 @reads_world
-def check(world_file: str, path: tuple[str, ...], xacro: tuple[str, ...], without_missing: bool) -> None:
-    """Validate WORLD: one line a problem, exit code 2; nothing and 0 where it is sound."""
+def check(
+    world_file: str, path: tuple[str, ...], xacro: tuple[str, ...], without_missing: bool, faults: str | None
+) -> None:
+    """Validate WORLD, and a file of faults for it: one line a problem, exit code 2; nothing and 0 where it is sound."""
     try:
-        world = loaded(world_file, path, xacro, without_missing=without_missing)
-    except SdfError as error:
-        for problem in error.problems or (error,):
+        world = loaded(world_file, path, xacro, without_missing=without_missing, faults=faults)
+    except NavsenseError as error:
+        for problem in (error.problems if isinstance(error, SdfError) else ()) or (error,):
             click.echo(str(problem))
         sys.exit(2)
     from navsense.station import unreadable
@@ -301,6 +318,7 @@ def describe(
     path: tuple[str, ...],
     xacro: tuple[str, ...],
     without_missing: bool,
+    faults: str | None,
     kalibr: str | None,
     name: str | None,
     picture: str | None,
@@ -320,7 +338,7 @@ def describe(
         check_picture(picture)
     elif duration is not None:
         raise SimulationError("--duration", duration, allowed="is of a picture: name one with --picture")
-    world: World = loaded(world_file, path, xacro, without_missing=without_missing, fidelity=fidelity)
+    world: World = loaded(world_file, path, xacro, without_missing=without_missing, faults=faults, fidelity=fidelity)
     for line in lines_of(world):
         click.echo(line)
     moved = resolve(world, motion_argument(motion))
@@ -364,15 +382,17 @@ def recover(file: str, output: str | None) -> None:
 @click.argument("file")
 @click.argument("output")
 @click.option("--run", "number", type=int, help="Which run of a recording of several.")
-def convert(file: str, output: str, number: int | None) -> None:
+@click.option("--epoch", type=int, help="Integer second at which OUTPUT begins; without it, as FILE does.")
+def convert(file: str, output: str, number: int | None, epoch: int | None) -> None:
     """Write the recording FILE to OUTPUT, in the format of its suffix.
 
-    .mcap, .bag (ROS 1), .db3 (a folder, ROS 2), .npz, .parquet, .csv (a folder of tables), .euroc (a folder); a name
-    without a suffix is the folder of a bag of ROS 2 with MCAP in it. Prints what has no place there.
+    .mcap, .bag (ROS 1), .db3 (a folder, ROS 2), .npz, .parquet, .csv (a folder of tables), .euroc (a folder); .pd0,
+    .pd6, .wl.json, .nmea, of one DVL or ADCP; a name without a suffix is the folder of a bag of ROS 2 with MCAP in it.
+    Prints what has no place there.
     """
     from navsense.sinks.convert import convert as carry
 
-    made = carry(file, output, run=number)
+    made = carry(file, output, run=number, epoch=epoch)
     click.echo(f"wrote {made.path}: {made.count} {made.noun}")
     for line in made.lost:
         click.echo(f"not carried: {line}")
@@ -491,6 +511,34 @@ def bench() -> None:
     show(table)
 
 
+class Said(logging.Handler):
+    """Prints what the library tells of its work on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one line."""
+        click.echo(record.getMessage(), err=True)
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Print what the library tells and warns of as plain lines, without the place in its source."""
+
+    def show_warning(message: Warning | str, *_place: object, **_more: object) -> None:
+        click.echo(f"warning: {message}", err=True)
+
+    logger, said = logging.getLogger("navsense"), Said()
+    before = logger.level
+    logger.addHandler(said)
+    logger.setLevel(logging.INFO)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = show_warning
+            yield
+    finally:
+        logger.removeHandler(said)
+        logger.setLevel(before)
+
+
 def drop_output() -> None:
     """Send what is left of the standard output nowhere: the interpreter would fail on it once more when it ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -502,7 +550,8 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        cli(standalone_mode=False)
+        with plainly():
+            cli(standalone_mode=False)
     except NavsenseError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)

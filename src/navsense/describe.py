@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from navsense.clock import Clock, Latency, Oscillator
+from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import Environment, Sum, VectorField
 from navsense.environment.current import (
     BoundaryLayer,
@@ -95,7 +96,8 @@ def sensor_lines(sensor: MountedSensor) -> Iterator[str]:
         yield f"    faults: {sheet_words(replace(sensor.faults, planned=()), Faults())}"
     for one in sensor.faults.planned:
         what = f" of {one.array} by {' '.join(f'{part:g}' for part in one.value)}" if one.array else ""
-        yield f"    fault on purpose: {one.kind}{what} from {one.start:g} s to {one.end:g} s"
+        again = f", again every {one.period:g} s" if one.period else ""
+        yield f"    fault on purpose: {one.kind}{what} from {one.start:g} s {end_words(one.end)}{again}"
     for output, noises in sensor.spec.noise().items():
         if len(set(noises)) == 1:
             yield f"    {output} ({unit_of(sensor, output)}): {noise_words(noises[0])}"
@@ -103,6 +105,11 @@ def sensor_lines(sensor: MountedSensor) -> Iterator[str]:
         for axis, noise in zip(AXES, noises, strict=False):
             yield f"    {output}.{axis} ({unit_of(sensor, output)}): {noise_words(noise)}"
     yield from (f"    {remark}" for remark in remarks_of(sensor.spec, sensor.rate))
+
+
+def end_words(end: float) -> str:
+    """Return when what has begun ends (s), for ever too."""
+    return "on" if math.isinf(end) else f"to {end:g} s"
 
 
 def sheet_words(sheet: Any, neutral: Any) -> str:
@@ -133,12 +140,14 @@ def clock_lines(clock: Clock) -> Iterator[str]:
         )
     if clock.monotonic:
         yield "  its stamps always rise"
+    for step in clock.steps:
+        yield f"  fault on purpose: step by {step.size:g} s from {step.start:g} s {end_words(step.end)}"
 
 
 def field_words(source: Any) -> str:
-    """Return the kind of a field and its figures; of a sum those of its parts."""
+    """Return the kind of a field and its figures; of a sum those of its parts, but for what is a fault on purpose."""
     if isinstance(source, Sum):
-        return " and ".join(field_words(part) for part in source.fields)
+        return " and ".join(field_words(part) for part in source.fields if not isinstance(part, Anomaly))
     given = ((field.name, getattr(source, field.name)) for field in fields(source))
     figures = ", ".join(f"{name} {value}" for name, value in given if not is_dataclass(value))
     return f"{type(source).__name__} {figures}".strip()
@@ -215,7 +224,13 @@ def surroundings_lines(environment: Environment) -> Iterator[str]:
         degrees = f"latitude {math.degrees(place.latitude):.9g} deg, longitude {math.degrees(place.longitude):.9g} deg"
         yield f"  stands at {degrees}, {place.elevation:g} m, heading {math.degrees(place.heading):g} deg"
     yield f"  gravity (m/s^2): {field_words(environment.gravity)}"
-    yield f"  magnetic field (T): {field_words(environment.magnetic_field)}"
+    field = environment.magnetic_field
+    yield f"  magnetic field (T): {field_words(field)}"
+    for part in field.fields if isinstance(field, Sum) else ():
+        if isinstance(part, Anomaly):
+            off = " ".join(f"{value:g}" for value in part.field_w)
+            times = f"from {part.start:g} s {end_words(part.end)}"
+            yield f"    fault on purpose: magnetic_anomaly by {off} {times}"
     yield f"  air: {field_words(environment.atmosphere)}"
     if environment.water is not None:
         yield f"  water: {water_words(environment.water)}"

@@ -2,7 +2,7 @@
 
     # faults.toml
     [[fault]]
-    of = "auv::dvl_link::dvl"        # a sensor, a clock, or "world"
+    of = "auv::dvl_link::dvl"        # a sensor, a clock, or the end of its name ("dvl"), or "world"
     kind = "lost_lock"
     start = 100.0                    # s, true time; without an end it stays
     end = 130.0
@@ -23,8 +23,8 @@ from __future__ import annotations
 import math
 import os
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import Sum
 from navsense.errors import NavsenseError, SimulationError, UnknownNameError, Where
 from navsense.noise.planned import Planned, check_planned
-from navsense.world import World
+from navsense.world import MountedSensor, World
 
 WORLD = "world"
 
@@ -102,21 +102,32 @@ def with_faults(world: World, path: str | os.PathLike[str]) -> World:
 
     Raises `SimulationError` for what is no such file, `UnknownNameError` for a fault of nothing in the world.
     """
+    clocks, sensors = dict.fromkeys(one.name for one in world.clocks), {one.name: one for one in world.sensors}
+    found = _Found()
     for entry in _entries(Path(path)):
-        of = entry.text("of")
         try:
+            of = _meant(entry, (WORLD, *sensors, *clocks))
             if of == WORLD:
-                world = _of_world(world, entry)
-            elif any(clock.name == of for clock in world.clocks):
-                world = _of_clock(world, of, entry)
+                found.anomalies.append(_anomaly(entry))
+            elif of in clocks:
+                found.steps.setdefault(of, []).append(_step(entry))
             else:
-                world = _of_sensor(world, of, entry)
+                found.planned.setdefault(of, []).append(_planned(entry, sensors[of]))
         except NavsenseError as error:
             if error.where is not None:
                 raise
             what = f"{entry.what}: {error.what}"
             raise SimulationError(what, error.value, allowed=error.allowed, where=entry.where) from error
-    return world
+    return _struck(world, found)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The faults of a file in their order: of the world, and of clocks and sensors by name."""
+
+    anomalies: list[Anomaly] = field(default_factory=list)
+    steps: dict[str, list[Step]] = field(default_factory=dict)
+    planned: dict[str, list[Planned]] = field(default_factory=dict)
 
 
 def _entries(path: Path) -> list[_Entry]:
@@ -140,42 +151,59 @@ def _entries(path: Path) -> list[_Entry]:
     return entries
 
 
-def _of_world(world: World, entry: _Entry) -> World:
+def _meant(entry: _Entry, names: Sequence[str]) -> str:
+    """Return which of all names a fault is of: its own, or the one that ends in it.
+
+    Raises `UnknownNameError` where none does, or several.
+    """
+    of = entry.text("of")
+    meant = [of] if of in names else [name for name in dict.fromkeys(names) if name.endswith(f"::{of}")]
+    if len(meant) == 1:
+        return meant[0]
+    allowed = f"{'is the end of several names: ' if meant else ''}must be one of {', '.join(meant or names)}"
+    raise UnknownNameError(f"{entry.what}: of", of, allowed=allowed, where=entry.where)
+
+
+def _anomaly(entry: _Entry) -> Anomaly:
     entry.only("magnetic_anomaly")
     x, y, z = entry.numbers(3)
-    field = world.environment.magnetic_field
-    parts = field.fields if isinstance(field, Sum) else (field,)
-    both = Sum((*parts, Anomaly((x, y, z), *entry.span())))
-    return replace(world, environment=replace(world.environment, magnetic_field=both))
+    return Anomaly((x, y, z), *entry.span())
 
 
-def _of_clock(world: World, name: str, entry: _Entry) -> World:
+def _step(entry: _Entry) -> Step:
     entry.only("step")
-    step = Step(*entry.span(), *entry.numbers(1))
-    clocks = (replace(one, steps=(*one.steps, step)) if one.name == name else one for one in world.clocks)
-    return replace(world, clocks=tuple(clocks))
+    return Step(*entry.span(), *entry.numbers(1))
 
 
-def _of_sensor(world: World, name: str, entry: _Entry) -> World:
-    sensors = {sensor.name: sensor for sensor in world.sensors}
-    if name not in sensors:
-        known = [WORLD, *sensors, *(clock.name for clock in world.clocks)]
-        raise UnknownNameError(
-            f"{entry.what}: of", name, allowed=f"must be one of {', '.join(known)}", where=entry.where
-        )
-    sensor, period = sensors[name], entry.number("period", 0.0)
+def _planned(entry: _Entry, sensor: MountedSensor) -> Planned:
+    period = entry.number("period", 0.0)
     planned = Planned(entry.text("kind"), *entry.span(), entry.text("array", ""), entry.numbers(), period)
     check_planned(sensor.spec, {output.name: output.shape for output in sensor.spec.outputs}, planned)
-    faults = replace(sensor.faults, planned=(*sensor.faults.planned, planned))
-    struck = (replace(one, faults=faults) if one.name == name else one for one in world.sensors)
-    return replace(world, sensors=tuple(struck))
+    return planned
+
+
+def _struck(world: World, found: _Found) -> World:
+    """Return the world with faults besides its own."""
+    if found.anomalies:
+        own = world.environment.magnetic_field
+        parts = own.fields if isinstance(own, Sum) else (own,)
+        both = Sum((*parts, *found.anomalies))
+        world = replace(world, environment=replace(world.environment, magnetic_field=both))
+    clocks = (replace(one, steps=(*one.steps, *found.steps.get(one.name, ()))) for one in world.clocks)
+    return replace(world, clocks=tuple(clocks), sensors=tuple(_with(one, found.planned) for one in world.sensors))
+
+
+def _with(sensor: MountedSensor, planned: Mapping[str, list[Planned]]) -> MountedSensor:
+    """Return a sensor with the faults of its name besides its own."""
+    mine = planned.get(sensor.name, ())
+    return replace(sensor, faults=replace(sensor.faults, planned=(*sensor.faults.planned, *mine))) if mine else sensor
 
 
 def listed(world: World) -> list[dict[str, Any]]:
     """Return all faults on purpose of a world, with the keys of the file; an end that never comes is left out."""
     found: list[dict[str, Any]] = []
-    field = world.environment.magnetic_field
-    for part in field.fields if isinstance(field, Sum) else (field,):
+    own = world.environment.magnetic_field
+    for part in own.fields if isinstance(own, Sum) else (own,):
         if isinstance(part, Anomaly):
             head = {"of": WORLD, "kind": "magnetic_anomaly", "start": part.start, "end": part.end}
             found.append({**head, "value": list(part.field_w)})
@@ -189,3 +217,16 @@ def listed(world: World) -> list[dict[str, Any]]:
             adds = {"array": one.array, "value": list(one.value)} if one.array else {}
             found.append({**head, **adds, **({"period": one.period} if one.period else {})})
     return [{key: value for key, value in one.items() if value != math.inf} for one in found]
+
+
+MOST_SAID = 5
+"""Faults that never act that are named one by one."""
+
+
+def unfelt(world: World, duration: float) -> Iterator[str]:
+    """Yield what is to be said of the faults on purpose that are before or behind a run of `duration` s."""
+    outside = [one for one in listed(world) if one["start"] >= duration or one.get("end", math.inf) <= 0.0]
+    for one in outside[:MOST_SAID]:
+        yield f"{one['of']}: {one['kind']} from {one['start']:g} s on never acts: the run is from 0 to {duration:g} s"
+    if len(outside) > MOST_SAID:
+        yield f"{len(outside) - MOST_SAID} more faults on purpose never act"

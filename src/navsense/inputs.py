@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from navsense.errors import NavsenseError, Where
 
 LARGEST = 512 * 1024 * 1024
 """Bytes in a table of numbers: some ten million rows."""
+
+FOLDERS: Mapping[str, str] = {".csv": "navsense.json", ".db3": "metadata.yaml"}
+"""Recordings that are written as NAME with a suffix and are a folder NAME: the file that makes it one, by suffix."""
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONGEST = 400
@@ -54,6 +58,21 @@ def content(name: str, kind: Kind, most: int = LARGEST, limit: str = "") -> byte
     if max(state.st_size, len(data)) > most:
         raise error(what, "too large", where=where, allowed=limit or f"must be at most {most // 2**20} MiB")
     return data
+
+
+def there(place: Path) -> bool:
+    """Return whether there is a file or folder of this name."""
+    try:
+        return place.exists()
+    except (OSError, ValueError):  # a name too long, a null character in it, a folder that may not be entered
+        return False
+
+
+def place_of(path: Path) -> Path:
+    """Return the folder that a recording is which is named as it was written, NAME.csv; else the path itself."""
+    mark = FOLDERS.get(path.suffix.lower())
+    is_named = mark is not None and not there(path) and there(path.with_suffix("") / mark)
+    return path.with_suffix("") if is_named else path
 
 
 def lines(name: str, kind: Kind) -> list[str]:

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from navsense.compiled import kernel
+from navsense.typing import FloatArray, Quaternions
 
 
 def turned(w: float, x: float, y: float, z: float, vx: float, vy: float, vz: float) -> tuple[float, float, float]:
@@ -40,6 +43,11 @@ def product(
 
 
 multiply = kernel(product)
+
+
+def products(q: FloatArray, p: FloatArray) -> Quaternions:
+    """Return the Hamilton products q p (n, 4) of quaternions (n, 4), one of which may be (4,)."""
+    return np.stack(product(*np.moveaxis(q, -1, 0), *np.moveaxis(p, -1, 0)), axis=-1)
 
 
 def shortest_vector(w: float, x: float, y: float, z: float) -> tuple[float, float, float]:

@@ -34,7 +34,7 @@ from navsense.ticks import Ticks, checked_rate, span
 from navsense.typing import FloatArray, Times, Vector
 from navsense.world import MountedSensor, World
 
-LONGEST_WINDOW = 10.0
+LONGEST_WINDOW = 30.0
 """Longest span (s) of simulated time that is handed on at once."""
 
 TRUTH_RATE = 100.0
@@ -99,11 +99,14 @@ class Session:
         known = all(body.motion is None for body in bodies)  # of a caller's own nothing is assumed
         return known and all(is_foreseen(motion) for motion in self.seen_by(sensor))
 
-    def windows(self) -> Iterator[tuple[float, float]]:
-        """Yield the spans [start, end) s: at most `BLOCK` samples of the fastest sensor and `LONGEST_WINDOW` each."""
+    def windows(self, longest: float = LONGEST_WINDOW) -> Iterator[tuple[float, float]]:
+        """Yield the spans [start, end) s: at most `BLOCK` samples of the fastest sensor and `longest` (s) each.
+
+        Of many runs a third of it: each holds what its clocks did in one.
+        """
         flow = self.world.current_topic.rate if self.currents else 0.0
         fastest = max([self.truth_rate, flow, *(sensor.rate for sensor in self.world.sensors)])
-        length = min(BLOCK / fastest, LONGEST_WINDOW)
+        length = min(BLOCK / fastest, longest if len(self.runs) == 1 else longest / 3.0)
         count = max(math.ceil(self.duration / length), 1)
         for n in range(count):
             end = self.duration if n == count - 1 else (n + 1) * length
@@ -158,10 +161,10 @@ class Session:
                 found[sensor.name] = reading(sensor, ticks, ideal, block, self.epoch)
         return found
 
-    def slabs(self) -> Iterator[Slab]:
-        """Yield the whole run of one robot, window after window."""
+    def slabs(self, longest: float = LONGEST_WINDOW) -> Iterator[Slab]:
+        """Yield the whole run of one robot, window after window, each of `longest` (s) at most."""
         drawn = self.stations()
-        for start, end in self.windows():
+        for start, end in self.windows(longest):
             flow = self.current(start, end)
             yield Slab(start, end, self.readings(start, end, drawn), self.truth(start, end), flow and flow.of_run(0))
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,9 @@ from navsense import fidelity as fidelities
 from navsense import sinks
 from navsense.errors import SimulationError, UnknownNameError
 from navsense.motion.base import Motion
+from navsense.pace import Pace
 from navsense.series import Current, Reading, Slab, Truth
-from navsense.session import TRUTH_RATE, Session, prepare
+from navsense.session import LONGEST_WINDOW, TRUTH_RATE, Session, prepare
 from navsense.sinks.poses import motion_in
 from navsense.station import ideal_of
 from navsense.store import Beside, Store, check_memory
@@ -181,12 +183,16 @@ RUNS = "must be a number >= 1, or different run numbers >= 0"
 
 @dataclass(frozen=True)
 class Summary:
-    """What was recorded: the files, the duration (s), and by sensor the samples, and those that are valid readings."""
+    """What was recorded: the files, the duration (s), and by sensor the samples, and those that are valid readings.
+
+    `behind` is by how much (s of the wall) a run that was held to a speed fell behind it at most.
+    """
 
     paths: tuple[Path, ...]
     duration: float
     samples: Mapping[str, int]
     valid: Mapping[str, int]
+    behind: float = 0.0
 
 
 def record(
@@ -200,18 +206,21 @@ def record(
     fidelity: str | None = None,
     epoch: int = 0,
     truth_rate: float = TRUTH_RATE,
+    speed: float | None = None,
     progress: Progress | None = None,
 ) -> Summary:
     """Stream a run into a file, or into several at once, by their suffixes, in bounded memory.
 
-    The numbers are those of `simulate(...).save(path)`. Arguments as for `simulate`; `run` is the run's number. An
-    interrupt closes the files with what was simulated so far, then goes on. Raises `SinkError` beside the errors of
-    `simulate`.
+    The numbers are those of `simulate(...).save(path)`. Arguments as for `simulate`; `run` is the run's number;
+    `speed` holds it back to so many simulated seconds a second, 1 being real time. An interrupt closes the files with
+    what was simulated so far, then goes on. Raises `SinkError` beside the errors of `simulate`.
     """
     paths = (path,) if isinstance(path, str | os.PathLike) else tuple(path)
     targets = tuple(Path(given) for given in paths)
-    if len({sinks.written(target).resolve() for target in targets}) < len(targets):
-        raise SimulationError("recordings", ", ".join(map(str, targets)), allowed="must be different files")
+    places = [sinks.place(target).resolve() for target in targets]
+    if any(one == other or one in other.parents for one, other in permutations(places, 2)):
+        allowed = "must be different files, folders and ports, none in another"
+        raise SimulationError("recordings", ", ".join(map(str, paths)), allowed=allowed)
     world = fidelities.applied(world, fidelity)
     session = prepare(
         world,
@@ -224,13 +233,15 @@ def record(
     )
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     valid = dict(samples)
-    interrupted = False
+    interrupted, pace = False, None if speed is None else Pace(speed)
     for target in targets:
-        sinks.check(target)
+        sinks.check(target, world)
     with ExitStack() as stack:
         opened = [stack.enter_context(sinks.open(target, sinks.recording(session))) for target in targets]
         try:
-            for slab in session.slabs():
+            for slab in session.slabs(min(pace.window, LONGEST_WINDOW) if pace else LONGEST_WINDOW):
+                if pace:
+                    pace.hold(slab.end)
                 for sink in opened:
                     sink.write(slab)
                 for name, reading in slab.readings.items():
@@ -242,4 +253,5 @@ def record(
             interrupted = True
     if interrupted:
         raise KeyboardInterrupt
-    return Summary(tuple(map(sinks.written, targets)), session.duration, samples, valid)
+    behind = pace.behind if pace else 0.0
+    return Summary(tuple(map(sinks.written, targets)), session.duration, samples, valid, behind)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from navsense.clock import Arrivals, Clock, Stamps
+from navsense.clock import Arrivals, Clock, Curve, Stamps
 from navsense.environment.base import Environment
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.terrain.stored import Stored
@@ -16,7 +16,7 @@ from navsense.motion.base import Motion
 from navsense.motion.mounted import mounted
 from navsense.motion.still import Still
 from navsense.noise.faults import begin, strike
-from navsense.noise.planned import FAULT, Losing, acting
+from navsense.noise.planned import FAULT, Losing, Told, heard_of, put_on_heard
 from navsense.pose import Pose
 from navsense.sensors.base import Casting, Measured, errors_of, flags_of
 from navsense.series import Reading, frozen
@@ -145,12 +145,24 @@ class Block:
 class Station:
     """One mounted sensor in one run. `ideal` is the same in every run; `measure` advances this one."""
 
-    def __init__(self, sensor: MountedSensor, clock: Clock | None, seed: int, run: int, *, ahead: int = 0) -> None:
-        """Draw the serial number: streams are keyed (run, "sensor", name, channel, process)."""
+    def __init__(
+        self,
+        sensor: MountedSensor,
+        clock: Clock | None,
+        seed: int,
+        run: int,
+        *,
+        ahead: int = 0,
+        curve: Curve | None = None,
+    ) -> None:
+        """Draw the serial number: streams are keyed (run, "sensor", name, channel, process).
+
+        `curve` is that of the clock, where others read it too.
+        """
         self.sensor = sensor
         self._draws = Draws(sensor.spec.processes(), seed, (run, "sensor", sensor.name), ahead=ahead)
         self.state = sensor.spec.init(self._draws.initial)
-        self._stamps = Stamps(clock, sensor.name, seed, run, ahead=ahead)
+        self._stamps = Stamps(clock, sensor.name, seed, run, ahead=ahead, curve=curve)
         self._arrivals = Arrivals(sensor.latency, sensor.name, seed, run, ahead=ahead) if sensor.latency else None
         self._fault_draws = Draws(sensor.faults.processes(), seed, (run, "fault", sensor.name), ahead=ahead)
         self._faults = begin(sensor.faults, self._fault_draws.initial)
@@ -158,10 +170,10 @@ class Station:
     def measure(self, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> Block:
         """Return the next block; ticks go on from the last call's."""
         draws = self._draws.take(len(ticks))
-        planned, spec = self.sensor.faults.planned, self.sensor.spec
-        if planned and isinstance(spec, Losing):
-            ideal = spec.without_bottom(ideal, acting(planned, "lost_lock", ticks))
-        self.state, measured = self.sensor.spec.measure(self.state, ticks, ideal, draws)
+        faults, spec = self.sensor.faults, self.sensor.spec
+        if faults.planned and isinstance(spec, Losing):
+            ideal = spec.without_bottom(ideal, faults.schedule.losing(ticks))
+        measured = self._measured(ticks, ideal, draws)
         if self.sensor.faults.act:
             measured = self._struck(ticks, measured)
         if not self.sensor.is_on:
@@ -171,11 +183,27 @@ class Station:
             arrival = self._arrivals.of(ticks.time, flags_of(measured, len(ticks))["emitted"])
         return Block(measured, self._stamps.errors(ticks.time), arrival)
 
+    def _measured(self, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray) -> Measured:
+        """Return what the sensor makes of a block; what faults do to what it hears is in it."""
+        spec, before, faults = self.sensor.spec, self.state, self.sensor.faults
+        self.state, measured = spec.measure(before, ticks, ideal, draws)
+        heard = heard_of(spec) if faults.planned else ()
+        if not heard:
+            return measured
+        # Which ticks tell something is known only now, and does not depend on what they tell.
+        told = Told.of(ticks, flags_of(measured, len(ticks))["emitted"], self._faults.told)
+        shapes = {output.name: output.shape for output in spec.outputs if output.name in heard}
+        if off := put_on_heard(faults.schedule.struck(told), shapes):
+            self.state, measured = spec.measure(before, ticks, {**ideal, **off}, draws)
+        return measured
+
     def _struck(self, ticks: Ticks, measured: Measured) -> Measured:
         """Return what the faults leave of a block."""
         flags, draws = flags_of(measured, len(ticks)), self._fault_draws.take(len(ticks))
         shown = {**measured.arrays, _VALID: flags["valid"]}
-        self._faults, arrays, says = strike(self.sensor.faults, self._faults, ticks, draws, shown, flags["emitted"])
+        heard = heard_of(self.sensor.spec) if self.sensor.faults.planned else ()
+        given = (ticks, draws, shown, flags["emitted"], heard)
+        self._faults, arrays, says = strike(self.sensor.faults, self._faults, *given)
         valid, errors = arrays[_VALID] & says, {**measured.errors, FAULT: arrays[FAULT]}
         arrays = {name: array for name, array in arrays.items() if name not in (_VALID, FAULT)}
         return measured._replace(arrays=arrays, errors=errors, valid=valid, emitted=flags["emitted"] & says)
@@ -249,9 +277,13 @@ def clocks_of(world: World) -> Mapping[str, Clock]:
 def stations(world: World, seed: int, runs: Sequence[int], *, ahead: int = 0) -> dict[str, tuple[Station, ...]]:
     """Return every sensor's stations, one for each run, by the sensor's full name."""
     clocks = clocks_of(world)
-    return {
-        sensor.name: tuple(
-            Station(sensor, clocks[sensor.clock] if sensor.clock else None, seed, run, ahead=ahead) for run in runs
-        )
-        for sensor in world.sensors
-    }
+    read = {sensor.clock for sensor in world.sensors if sensor.clock}
+    curves = {(name, run): Curve(clocks[name], seed, run) for name in read for run in runs}
+
+    def opened(sensor: MountedSensor, run: int) -> Station:
+        if not sensor.clock:
+            return Station(sensor, None, seed, run, ahead=ahead)
+        curve = curves[sensor.clock, run].beside()
+        return Station(sensor, clocks[sensor.clock], seed, run, ahead=ahead, curve=curve)
+
+    return {sensor.name: tuple(opened(sensor, run) for run in runs) for sensor in world.sensors}

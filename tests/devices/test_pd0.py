@@ -191,6 +191,22 @@ def test_an_ensemble_that_is_too_long_is_refused() -> None:
         pd0.encode({"number": np.arange(2), "velocity": np.zeros((2, 8200, 4))})
 
 
+def test_ensembles_without_a_variable_leader_come_back() -> None:
+    """Other loggers may leave it out: the bytes are kept, but nothing tells the time."""
+    made = pd0.encode(some(4), ("0000", "0100", "0600"))
+    (part,) = pd0.decode(made).parts
+    assert (len(part), "number" in part.arrays) == (4, False)
+    assert pd0.encode(part.arrays, part.types) == made
+    with pytest.raises(SinkError, match=r"clock of ensembles: none; must hold rtc or rtc_y2k.*variable leader"):
+        pd0.stamps(part.arrays)
+
+
+@pytest.mark.parametrize("arrays", [{}, {"cells": np.array(3)}, {"number": np.array(3)}])
+def test_ensembles_that_nothing_counts_are_refused(arrays: dict[str, Any]) -> None:
+    with pytest.raises(SinkError, match=r"how many ensembles there are.*must be told by number or reserved"):
+        pd0.encode(arrays)
+
+
 @settings(max_examples=50)
 @given(st.integers(-(10**18), 4 * 10**18))
 def test_the_clock_is_that_of_the_calendar(stamp: int) -> None:

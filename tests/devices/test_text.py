@@ -77,6 +77,18 @@ def test_pd6_limits_and_damage() -> None:
 
 
 @pytest.mark.requirement("REC-1:devices")
+def test_water_linked_has_no_crumbs_of_covariances() -> None:
+    """What turning leaves of a part that is none is 0; a small part of its own stays."""
+    square = np.diag((4e-5, 4e-5, 7e-6)) + 1.5e-36
+    square[0, 1] = square[1, 0] = 3e-12
+    given = waterlinked.decode((ORACLES / "waterlinked" / "velocity.json").read_bytes())[0] | {
+        "covariance": square[None]
+    }
+    made = json.loads(waterlinked.encode(given))["covariance"]
+    assert made == [[4e-5, 3e-12, 0.0], [3e-12, 4e-5, 0.0], [0.0, 0.0, 7e-6]]
+
+
+@pytest.mark.requirement("REC-1:devices")
 def test_the_example_of_water_linked() -> None:
     """Its merit, and its velocity, which the covariance's weights give from one order of the transducers alone."""
     text = (ORACLES / "waterlinked" / "velocity.json").read_bytes()

@@ -21,6 +21,7 @@ from navsense.errors import SinkError
 from navsense.faults import with_faults
 from navsense.report import write
 from navsense.report.recorded import recording_of
+from navsense.sinks import rosbag
 
 pytestmark = [pytest.mark.requirement("REC-1"), pytest.mark.compiled]
 
@@ -195,6 +196,7 @@ def test_a_bag_without_sheets_takes_those_of_its_world(
 ) -> None:
     file = ROOT / "examples" / "quadrotor.sdf"
     world, bag, page = ns.load(file), tmp_path / "run.bag", tmp_path / "page.html"
+    monkeypatch.setattr(rosbag, "said", lambda _recording: {})  # as one was before it said so
     ns.record(world, bag, 0.5, seed=3, epoch=1_700_000_000)
     monkeypatch.setattr(sys, "argv", ["navsense", "report", str(bag), "--world", str(file), "-o", str(page)])
     cli.main()
@@ -273,6 +275,23 @@ def browser() -> Iterator[Any]:
         pytest.skip("needs Chromium: the Debian package chromium")
     with chromium.Browser(program) as running:
         yield running
+
+
+@pytest.mark.parametrize("width", [800, 1200, 1300, 1400, 1600])
+def test_figures_fill_their_rows(page: Path, browser: Any, width: int) -> None:
+    """Where a section has several, the last of each row ends where the section does, and all start where it starts."""
+    shown = browser.open(page, width, 1200)
+    rows = shown.value(
+        "[...document.querySelectorAll('main > section > .grid')].filter(g => g.children.length > 1).map(g => {"
+        "const rows = {}, all = g.getBoundingClientRect();"
+        "for (const f of g.children) { const b = f.getBoundingClientRect();"
+        "(rows[b.top] = rows[b.top] || []).push([b.left - all.left, all.right - b.right]); }"
+        "return Object.values(rows).map(r => [r.length, r[0][0], r[r.length - 1][1]]); })"
+    )
+    assert len(rows) > 10
+    for sizes in rows:
+        assert max(count for count, _, _ in sizes) - min(count for count, _, _ in sizes) <= 1
+        assert all(abs(left) < 1.0 and abs(right) < 1.0 for _, left, right in sizes)
 
 
 @pytest.mark.parametrize("width", [400, 1600])

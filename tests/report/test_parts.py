@@ -9,19 +9,23 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from navsense.noise.channel import Noise
-from navsense.report import axes, decimate, doppler, raster, residuals
-from navsense.report.draw import INSIDE
+from navsense.noise.planned import FAULT
+from navsense.report import axes, clocks, decimate, doppler, raster, residuals
+from navsense.report.draw import INSIDE, Figure
 from navsense.report.findings import findings_of
-from navsense.report.page import page_of
+from navsense.report.page import page_of, placed
 from navsense.report.recorded import Recorded
-from navsense.report.sensors import shares, terms_of, told_of
+from navsense.report.sensors import SHORTEST, figures_of, longest, shares, terms_of, told_of
+from navsense.report.style import COLUMNS, PARTS
 from navsense.report.track import chart_of
+from navsense.report.track import told_of as told_of_way
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.series import Reading, Truth
 from navsense.typing import AnyArray, FloatArray
@@ -124,6 +128,59 @@ def test_ticks_are_round_ordered_and_inside(low: float, high: float) -> None:
         lead, _, power = text.replace("\u2212", "-").translate(LOWERED).partition("·10")
         value = float(lead) * 10.0 ** int(power or 0)
         assert value == pytest.approx(low + at * (high - low), rel=1e-4, abs=1e-6 * abs(high - low))
+
+
+@pytest.mark.parametrize("most", [3, 5, 6])
+@pytest.mark.parametrize("log", [False, True])
+def test_no_axis_has_a_lone_tick(most: int, log: bool) -> None:
+    """Two are the least that a scale can be read from. More than twice as many as asked for have no room."""
+    random = np.random.default_rng(6)
+    for _ in range(2000):
+        low, span = 10.0 ** random.uniform(-4.0, 4.0), 10.0 ** random.uniform(-3.0, 3.0)
+        low = low if log else random.choice((-1.0, 0.0, 1.0)) * low
+        ticks = axes.Axis(low, low + span, "", axes.Scale(1.0, ""), log).ticks(most)
+        assert 2 <= len(ticks) <= 2 * most
+        assert all(-1e-9 <= at <= 1.0 + 1e-9 for at, _ in ticks)
+        if log:
+            texts = [re.sub("·?10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)", lambda m: f"e{m.group(1)}", text) for _, text in ticks]
+            values = [float(("1" if t.startswith("e") else "") + t.translate(LOWERED)) for t in texts]
+            assert values == pytest.approx([low * (1.0 + span / low) ** at for at, _ in ticks], rel=1e-5)
+
+
+@pytest.mark.parametrize("count", range(1, 14))
+def test_no_figure_stands_alone_beside_nothing(count: int) -> None:
+    """Rows are full, as many as there must be, and none has more than one figure fewer than another."""
+    classes = [one.split() for one in placed(count)]
+    assert len(classes) == count
+    for place, (letter, most) in enumerate(COLUMNS.items()):
+        spans = [int(one[place].removeprefix(letter)) for one in classes]
+        sizes = []
+        while spans:
+            size = PARTS // spans[0]
+            assert spans[:size] == [PARTS // size] * size
+            sizes.append(size)
+            spans = spans[size:]
+        assert len(sizes) == math.ceil(count / most)
+        assert max(sizes) - min(sizes) <= 1
+
+
+def test_the_head_says_how_far_fast_and_deep_a_track_is() -> None:
+    height = np.linspace(-10.0, -35.0, 400)
+    found = recorded(reading(count=10), height)
+    truth = found.truth["boat::hull"]
+    velocity = np.zeros((400, 3))
+    velocity[7] = 0.0, 0.3, -0.4
+    found = replace(found, truth={"boat::hull": replace(truth, velocity=velocity)})
+    chart = chart_of(found)
+    assert chart is not None
+    run = math.hypot(50.0, 25.0)
+    start = f"boat: {run:.4g} m in 400 s; mean speed {1e3 * run / 400.0:.4g} mm/s, greatest 500 mm/s; "
+    (way,) = chart.ways
+    assert told_of_way(found, way, None) == start + "height in the world \u221235 m to \u221210 m"
+    assert told_of_way(found, way, 2.0) == start + "depth 12 m to 37 m"
+    over = replace(way, bottom=np.full(way.track.time.size, -40.0))
+    assert told_of_way(found, over, 2.0) == start + "depth 12 m to 37 m; above the ground 5 m to 30 m"
+    assert f'<p class="way">{start}height in the world' in page_of(found)
 
 
 @pytest.mark.parametrize("clear", [False, True])
@@ -259,7 +316,7 @@ def test_a_waterfall_has_the_means_of_its_columns() -> None:
     velocity[:, :, 0] = where
     velocity[:, 2, 1] = math.nan
     velocity[500:, :, 2] = -1.0
-    figure = doppler.waterfall("profile", time, velocity, where, "depth (m)", (0.0, 999.0))
+    figure = doppler.waterfall("profile", time, velocity, where, "depth (m)", (0.0, 999.0), ("x", "y", "z"))
     image = pytest.importorskip("PIL.Image")
     shown = []
     for plot in figure.plots:
@@ -320,3 +377,127 @@ def test_beams_that_gave_no_velocity_are_not_valid() -> None:
     first, wide = re.findall(r"M([\d.]+),0h([\d.]+)v", bad)[0]
     assert float(first) == pytest.approx(0.4 * INSIDE, abs=0.1)
     assert float(wide) == pytest.approx(0.2 * INSIDE, abs=0.1)
+
+
+def stuck_for(rows: slice, count: int = COUNT) -> Reading:
+    """Return readings that a fault holds at a value far off on some rows."""
+    found = reading(count=count)
+    field, acts = found.arrays["field"].copy(), np.zeros(count, dtype=np.uint8)
+    field[rows], acts[rows] = 3e-4, 1
+    return replace(found, arrays={"field": field}, errors={**found.errors, FAULT: acts})
+
+
+def allan_of(found: Reading) -> Figure:
+    """Return the figure of the Allan deviation."""
+    (told,) = told_of(found, SHEET)
+    span = float(found.time[0]), float(found.time[-1])
+    (figure,) = (one for one in figures_of(told, found, span) if one.title == "Allan deviation")
+    return figure
+
+
+def test_an_allan_deviation_is_of_rows_without_faults() -> None:
+    whole, struck = allan_of(reading()), allan_of(stuck_for(slice(2_000, 5_000)))
+    assert "longest" not in whole.caption
+    assert struck.caption.endswith("Of the longest time without faults and gaps: 300 s of 400 s.")
+    rest = reading()
+    tail = replace(
+        rest,
+        **{name: getattr(rest, name)[5_000:] for name in ("time", "clock_error", "valid", "emitted")},
+        **{name: {k: a[5_000:] for k, a in getattr(rest, name).items()} for name in ("arrays", "truth", "errors")},
+    )
+    assert struck.html().count('class="c0"') == whole.html().count('class="c0"')
+    alone = allan_of(tail)
+    assert alone.caption == whole.caption
+    assert struck.plots[0].drawn == alone.plots[0].drawn
+    assert struck.plots[0].up == alone.plots[0].up
+
+
+def test_an_allan_deviation_is_of_rows_in_even_steps() -> None:
+    """Rows that were dropped are not there: what is left is no series in even steps, its longest part is."""
+    found = reading()
+    there = np.ones(COUNT, dtype=np.bool_)
+    there[[100, 9_000, 9_001]] = False
+    kept = np.flatnonzero(there)
+    gaps = replace(
+        found,
+        **{name: getattr(found, name)[kept] for name in ("time", "clock_error", "valid", "emitted")},
+        **{name: {k: a[kept] for k, a in getattr(found, name).items()} for name in ("arrays", "truth", "errors")},
+    )
+    assert allan_of(gaps).caption.endswith("Of the longest time without faults and gaps: 220 s of 400 s.")
+    (channel, *_) = told_of(gaps, SHEET)[0].channels
+    assert np.array_equal(longest(channel), channel.residual[8_999:])
+    (told,) = told_of(reading(count=SHORTEST - 1), SHEET)
+    assert not any(one.title == "Allan deviation" for one in figures_of(told, reading(count=63), (0.0, 2.0)))
+
+
+ODD: Mapping[str, tuple[float, ...]] = {
+    "as large as can be": (-1.797e308, 1.797e308),
+    "large": (-1e308, 1e308, 3e307),
+    "large and constant": (1e308,),
+    "least": (5e-324, 1.5e-323),
+    "least and 0": (0.0, 5e-324),
+    "constant": (5.0, 5.0),
+    "0": (0.0, 0.0),
+    "no number": (math.nan, math.nan),
+    "without end": (math.inf, -math.inf),
+    "one": (3.0,),
+    "none": (),
+    "next to each other": (1.0, 1.0 + 2e-16),
+    "far and next to each other": (1e300, 1.0000001e300),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("values", ODD.values(), ids=ODD.keys())
+@pytest.mark.parametrize("unit", ["m", "rad", "T", "1"])
+def test_axes_hold_whatever_the_values(values: tuple[float, ...], unit: str) -> None:
+    given = np.array(values, dtype=np.float64)
+    known = given[np.isfinite(given)]
+    made = [axes.linear("", unit, [given]), axes.linear("", unit, [given], zero=True)]
+    made += [axes.logarithmic("", unit, [np.abs(given)]), axes.logarithmic("", unit, [])]
+    if known.size:
+        made.append(axes.over_time(float(known.min()), float(known.max())))
+    for axis in made:
+        assert -math.inf < axis.low < axis.high < math.inf
+        ticks = axis.ticks(6)
+        assert len(ticks) <= 8
+        assert np.isfinite([at for at, _ in ticks]).all()
+        assert not np.isnan(axis.part(known[known > 0.0] if axis.log else known)).any()
+        if not axis.log:
+            # What an axis does not reach is shown beyond its end, on its own side.
+            within = np.abs(known) <= axes.FARTHEST
+            assert (np.abs(axis.part(known[within]) - 0.5) <= 0.5).all()
+            assert (np.sign(known[~within]) * (axis.part(known[~within]) - 0.5) > 0.0).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("where", ["arrays", "truth", "errors"])
+@pytest.mark.parametrize("values", ODD.values(), ids=ODD.keys())
+def test_a_page_holds_whatever_the_values(values: tuple[float, ...], where: str) -> None:
+    for count in (2_000, 2, 1, 0):
+        found = reading(count=count)
+        odd = np.resize(np.array(values, dtype=np.float64), (count, 3))
+        text = page_of(recorded(replace(found, **{where: {**getattr(found, where), "field": odd}})))
+        assert not re.search(r'(?:\bd|x|y|width|height)="[^"]*(?:nan|inf)', text)
+
+
+def test_the_stability_of_a_clock_is_that_without_its_faults() -> None:
+    """A step of the stamps is no instability: the curve is that of the stamps behind it alone."""
+    walk = 1e-9 * np.cumsum(np.random.default_rng(4).standard_normal(COUNT))
+    step = np.where(np.arange(COUNT) < 3_000, 0.0, 0.5)
+    sheet = replace(SHEET, clock="boat::hull::clock")
+    fault = {"of": "boat::hull::clock", "kind": "step", "start": 60.0, "end": 80.0}
+
+    def stability(error: FloatArray, planned: tuple[Mapping[str, Any], ...], rows: slice = slice(None)) -> Figure:
+        whole = reading()
+        found = replace(whole, clock_error=error)
+        cut = replace(recorded(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, planned=planned)
+        (shown,) = clocks.clocks_of(cut)
+        _, figure = clocks.figures_of(shown, cut.span)
+        return figure
+
+    struck = stability(walk + step, (fault,))
+    alone = stability(walk + step, (), slice(4_001, None))
+    assert struck.plots[0].drawn == alone.plots[0].drawn
+    assert struck.caption == f"{alone.caption} Of the longest time without faults and gaps: 320 s of 400 s."
+    assert stability(walk + step, ()).plots[0].drawn != alone.plots[0].drawn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,7 @@ def test_what_a_bare_sensor_is(load: Load, in_link: Text) -> None:
             "<adcp><coordinates>: ground; must be one of beam, instrument, ship, earth",
         ),
         ("<bin_mapping>on</bin_mapping>", "<adcp><bin_mapping>: on; must be one of none, nearest, linear"),
-        ('<profile stddev="-1"/>', "dive.sdf:6 <profile> stddev of a profiler's velocity: -1.0; must be at least 0"),
+        ('<profile stddev="-1"/>', "dive.sdf:6 <profile> stddev of a profiler's velocity: -1.0; must be from 0 to"),
         ('<bottom noise="1"/>', "dive.sdf:6 <bottom noise>"),
         ("<backscatter/>", "dive.sdf:6 <backscatter level>: missing; must be given"),
         ('<beams angle_deg="90"/>', "dive.sdf:6 <beams> angle of the beams (rad): 1.5707963267948966"),
@@ -180,5 +180,36 @@ def test_the_example_of_the_page_says_every_element(load: Load, in_link: Text) -
     text = page.partition("```xml\n")[2].partition("```")[0].replace("base_link", "base")
     world = load(in_link(text))
     assert not world.notes
-    assert isinstance(sheet(world), Adcp)
+    spec = sheet(world)
+    assert spec.duration == pytest.approx(4 * 0.1 + 4 * 2 * 100 / 1500 + 0.01)
+    assert [replace(spec, pings=n, bottom_pings=n).every(rate) for n, rate in ((4, 1.0), (5, 1.0), (5, 2.0))] == [
+        1,
+        2,
+        3,
+    ]
     assert [tag for tag in ADCP.read if f"<{tag}" not in text] == []
+
+
+@pytest.mark.requirement("GAP-8")
+@pytest.mark.parametrize(
+    ("inside", "pose", "down"),
+    [
+        ("<beams angle_deg='20'><azimuths_deg>0 90 180 270</azimuths_deg><down>0 0 1</down></beams>", "0 0 0", 0),
+        ("", "180 0 0", 0),
+        ("", "90 0 0", 2),
+        ("", "90 0 45", 2),
+    ],
+)
+def test_motion_is_not_taken_out_by_a_bottom_that_is_not_seen(
+    load: Load, in_link: Text, inside: str, pose: str, down: int
+) -> None:
+    """Up-looking ones and such as lie on their side; right way up, or with the motion kept in, there is no remark."""
+    text = f"""<sensor name="a" type="adcp"><pose degrees="true">0 0 0 {{}}</pose><adcp>
+<removes_motion>{{}}</removes_motion>{inside}</adcp></sensor>"""
+    world = load(in_link(text.format(pose, "true")))
+    (note,) = world.notes
+    assert (note.kind, note.where.line) == ("warning", 6)
+    assert f"cannot see: {down} of its beams look down, and a velocity takes 3" in str(note)
+    assert any("by a bottom that it cannot see" in line for line in describe(world))
+    assert not load(in_link(text.format(pose, "false"))).notes
+    assert not load(in_link(text.format("0 0 0" if not inside else "180 0 0", "true"))).notes

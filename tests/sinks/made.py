@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rosbags.rosbag1 import Reader as Reader1
+from rosbags.rosbag1 import Writer as Writer1
 
 from navsense.clock import Clock
 from navsense.motion.base import MotionBlock
@@ -14,6 +17,7 @@ from navsense.pose import Pose, from_rpy
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.series import Reading, Slab, Truth
+from navsense.sinks.about import TOPIC
 from navsense.typing import Times
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -116,3 +120,19 @@ def slab(second: int, epoch: int = 0, runs: tuple[int, ...] = ()) -> Slab:
         },
         {name: truth(name, 50 * second, 50, epoch) for name in LINKS},
     )
+
+
+def untold(bag: Path, target: Path, text: bytes | None = None) -> Path:
+    """Return a copy of a bag of ROS 1 that does not say what it is of, or says `text` of itself instead."""
+    with Reader1(bag) as reader, Writer1(target) as writer:
+        lines = {}
+        for one in reader.connections:
+            if one.topic != TOPIC or text is not None:
+                kept: Any = {"callerid": one.ext.callerid, "latching": one.ext.latching}  # type: ignore[union-attr]
+                made = writer.add_connection(one.topic, one.msgtype, msgdef=one.msgdef.data, md5sum=one.digest, **kept)
+                lines[one.id] = made
+        for one, time, data in reader.messages():
+            if one.id in lines:
+                own = one.topic == TOPIC and text is not None
+                writer.write(lines[one.id], time, len(text).to_bytes(4, "little") + text if own and text else data)
+    return target

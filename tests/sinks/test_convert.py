@@ -7,6 +7,7 @@ import errno
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,13 +29,17 @@ from navsense import cli, sinks
 from navsense.calibration import files
 from navsense.environment.base import Uniform
 from navsense.environment.current import Replay
-from navsense.errors import MotionError, SinkError
+from navsense.errors import FieldError, MotionError, SdfError, SinkError
+from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.noise.planned import Planned
+from navsense.pose import Pose
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
-from navsense.sinks import tables, transfer
+from navsense.sinks import sources, tables, transfer
+from navsense.sinks.about import TOPIC
 from navsense.sinks.container import Container
 from navsense.sinks.convert import convert
+from navsense.sinks.euroc import sensor_yaml
 from navsense.sinks.info import info
 from navsense.sinks.load import load
 from navsense.testing import same, witness_world
@@ -115,7 +120,7 @@ def test_messages_go_over_as_they_are(recorded: Path, tmp_path: Path, name: str)
 def test_arrays_become_the_recording_itself(recorded: Path, tmp_path: Path, name: str) -> None:
     made = convert(recorded / name, tmp_path / "b.mcap")
     assert in_mcap(made.path) == in_mcap(recorded / "a.mcap")
-    assert any(line.startswith(f"{IMU}: ") and "rows that were dropped" in line for line in made.lost)
+    assert any(line.startswith(f"{IMU}: ") and line.endswith(" told nothing") for line in made.lost)
     assert f"{IMU}: the constant part of hidden errors" in made.lost
     convert(recorded / name, tmp_path / "b.bag")
     assert in_bag(tmp_path / "b.bag") == in_bag(recorded / "a.bag")
@@ -180,17 +185,17 @@ def unequal(one: Any, other: Any) -> set[str]:
 @pytest.mark.parametrize("name", ["a.mcap", "a.bag", "a.db3"])
 def test_readings_out_of_messages(recorded: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known, found = load(recorded / "a.npz"), load(recorded / name)
-    monkeypatch.setattr(transfer, "BATCH_BYTES", 30_000)
+    for module, word in ((transfer, "BATCH_BYTES"), (sources, "BATCH_BYTES"), (sources, "ENOUGH_BYTES")):
+        monkeypatch.setattr(module, word, 30_000)
     cut = load(recorded / name)
     assert same(
         {n: dataclasses.asdict(r) for n, r in cut.items()}, {n: dataclasses.asdict(r) for n, r in found.items()}
     )
     for full, expected in known.items():
-        reading, rows = found[full if name != "a.bag" else full.rpartition("::")[2]], expected.emitted
+        reading, rows = found[full], expected.emitted
         assert np.array_equal(reading.stamp, expected.stamp[rows])
         assert np.array_equal(reading.true_stamp, expected.true_stamp[rows])
-        if name != "a.bag":
-            assert np.array_equal(reading.time, expected.time[rows])
+        assert np.array_equal(reading.time, expected.time[rows])
         for key in ("angular_velocity", "field", "pressure", "depth", "velocity", "altitude", "vertical_position"):
             if key in expected:
                 assert np.array_equal(reading[key], expected[key][rows], equal_nan=True)
@@ -211,7 +216,8 @@ def test_readings_out_of_messages(recorded: Path, name: str, monkeypatch: pytest
 @pytest.mark.parametrize("size", [500, 5_000, 1 << 22])
 def test_faults_on_purpose_go_along(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However few messages are read at a time."""
-    monkeypatch.setattr(transfer, "BATCH_BYTES", size)
+    for module, word in ((transfer, "BATCH_BYTES"), (sources, "BATCH_BYTES"), (sources, "ENOUGH_BYTES")):
+        monkeypatch.setattr(module, word, size)
     world = witness_world(("imu", Imu.witness()))
     planned = Planned("bias", 0.1, 0.2, "angular_velocity", (0.1, 0.0, 0.0))
     faulty = dataclasses.replace(world.sensors[0], faults=Faults(planned=(planned,)))
@@ -325,13 +331,14 @@ def test_rosbag_of_debian_plays_a_converted_bag(recorded: Path, tmp_path: Path) 
     code, said, published = json.loads(ran.stdout)
     assert (code, "Done." in said) == (0, True), said + ran.stderr
     types = {entry.name: entry.type.replace("/msg/", "/") for entry in info(recorded / "a.bag").entries}
+    types[TOPIC] = "std_msgs/String"
     own = ("/rosout", "/clock")
     assert {topic: kind for topic, kind in published.items() if topic not in own} == {
         topic: kind for topic, kind in types.items() if topic not in own
     }
     listing = ["/usr/bin/rosbag", "info", "--yaml", tmp_path / "b.bag"]
     listed = subprocess.run(listing, capture_output=True, text=True, check=True)
-    assert f"messages: {sum(entry.count for entry in info(recorded / 'a.bag').entries)}" in listed.stdout
+    assert f"messages: {1 + sum(entry.count for entry in info(recorded / 'a.bag').entries)}" in listed.stdout
 
 
 @pytest.mark.requirement("REC-1:convert")
@@ -359,6 +366,73 @@ def test_euroc_has_the_state_of_the_imus_own_frame(recorded: Path) -> None:
     text = (folder / "imu0" / "sensor.yaml").read_text(encoding="utf-8")
     assert "data: [1.0, 0.0, 0.0, 0.0," in text
     assert "rate_hz: 200\n" in text
+
+
+@pytest.mark.requirement("REC-1:convert")
+def test_euroc_says_in_a_comment_what_it_has_no_word_for() -> None:
+    """A random walk of 0 beside flicker would seem to be an IMU without a slow error."""
+    flicker = Noise(bias_instability=2e-4)
+    (sensor,) = witness_world(
+        ("imu", Imu(angular_velocity_x=Noise(bias_instability=1e-4), angular_velocity_y=flicker))
+    ).sensors
+    lines = sensor_yaml(sensor, Pose()).splitlines()
+    assert "gyroscope_random_walk: 0" in lines
+    assert "# gyroscope: bias instability B 0.0002 is not part of Kalibr's model" in lines
+    assert not any("accelerometer: bias" in line for line in lines)
+
+
+@pytest.mark.requirement("REC-1:convert")
+def test_columns_of_tables_have_units(recorded: Path, tmp_path: Path) -> None:
+    """Hidden errors too: of an antenna's angles, on which noise acts in metres, these."""
+    header = (recorded / "t" / "robot.arm.navsat.csv").read_text(encoding="utf-8").splitlines()[0].split(",")
+    for column in ("latitude [rad]", "truth.latitude [rad]", "errors.latitude [m]", "errors.longitude_turn_on [m]"):
+        assert column in header
+    assert {"errors.altitude [m]", "errors.velocity.y [m/s]"} <= set(header)
+    for kind in KINDS:
+        table = (recorded / "t" / f"robot.arm.{kind.type}.csv").read_text(encoding="utf-8")
+        bare = {column for column in table.splitlines()[0].split(",") if not column.endswith("]")}
+        assert bare == {"valid", "emitted"}, kind
+    shutil.copytree(recorded / "t", tmp_path / "old")
+    told = json.loads((tmp_path / "old" / "navsense.json").read_text(encoding="utf-8"))
+    for name, head in told["sensors"].items():
+        del head["error_unit"]
+        file = tmp_path / "old" / f"{name.replace('::', '.')}.csv"
+        first, *rows = file.read_text(encoding="utf-8").splitlines(keepends=True)
+        file.write_text(re.sub(r"(errors\.[^,]*) \[[^]]*\]", r"\1", first) + "".join(rows), encoding="utf-8")
+    (tmp_path / "old" / "navsense.json").write_text(json.dumps(told), encoding="utf-8")
+    before, known = load(tmp_path / "old"), load(recorded / "t")
+    assert all(same(before[name].errors, known[name].errors) for name in known)
+
+
+@pytest.mark.requirement("REC-1:convert", "REC-1:bag", "CLK-5")
+def test_a_recording_of_epoch_0_gets_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bag of ROS 1 knows no time 0; from arrays the messages are those of a run of that epoch."""
+    world = sea()
+    ns.record(world, [tmp_path / "a.mcap", tmp_path / "a.npz"], DURATION, seed=5)
+    ns.record(world, [tmp_path / "b.mcap", tmp_path / "b.npz"], DURATION, seed=5, epoch=EPOCH)
+    for name in ("a.mcap", "a.npz"):
+        with pytest.raises(SinkError, match=r"above 0 in a bag of ROS 1.*choose an --epoch of 1 or more"):
+            convert(tmp_path / name, tmp_path / "x.bag")
+    convert(tmp_path / "a.npz", tmp_path / "c.mcap", epoch=EPOCH)
+    assert in_mcap(tmp_path / "c.mcap") == in_mcap(tmp_path / "b.mcap")
+    convert(tmp_path / "b.npz", tmp_path / "d.npz", epoch=0)
+    assert info(tmp_path / "d.npz").start == 0
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["navsense", "convert", "--epoch", str(EPOCH), *map(str, (tmp_path / "a.mcap", tmp_path / "e.bag"))],
+    )
+    cli.main()
+    known, found = load(tmp_path / "b.mcap"), load(tmp_path / "e.bag")
+    assert found.meta["epoch"] == EPOCH
+    for name, reading in known.items():
+        assert np.array_equal(found[name].stamp, reading.stamp)
+        assert np.array_equal(found[name].time, reading.time)
+    assert found.current is not None
+    assert found.current.epoch == next(iter(found.truth.values())).epoch == EPOCH
+    for epoch in (-1, 2**31):
+        with pytest.raises(SinkError, match=f"--epoch: {epoch}; must be an integer of seconds from 0 to"):
+            convert(tmp_path / "a.npz", tmp_path / "x.npz", epoch=epoch)
 
 
 @pytest.mark.requirement("REC-1:convert")
@@ -415,11 +489,30 @@ def test_every_recording_is_a_motion(recorded: Path) -> None:
 def test_every_recording_is_a_current(recorded: Path) -> None:
     known = load(recorded / "a.npz").current
     assert known is not None
-    for name in ("a.mcap", "a.bag", "a", "a.npz", "a.parquet", "t/current.csv"):
-        topic = FLOW if name in ("a.mcap", "a.bag", "a") else None
+    for name in ("a.mcap", "a.bag", "a", "a.db3", "a.npz", "a.parquet", "t/current.csv", "t", "t.csv"):
+        topic = FLOW if name in ("a.mcap", "a.bag", "a", "a.db3") else None
         found = Replay.from_file(recorded / name, topic=topic)
         assert np.array_equal(found.velocity, known.velocity)
         assert np.allclose(found.times, known.time, rtol=0, atol=1e-9)
+    world = recorded / "flow.sdf"
+    for given in ('"t"', '"t.csv"', f'"a.db3" topic="{FLOW}"', f'"a" topic="{FLOW}"'):
+        flow = f"<navsense:current><replay file={given}/></navsense:current>"
+        world.write_text(
+            f'<sdf version="1.10" xmlns:navsense="https://navsense.org/sdf"><world name="w">{flow}</world></sdf>',
+            encoding="utf-8",
+        )
+        current = ns.load(world).environment.current
+        assert isinstance(current, Replay)
+        assert np.array_equal(current.velocity, known.velocity)
+    world.write_text(world.read_text(encoding="utf-8").replace('"a"', '"nix.csv"'), encoding="utf-8")
+    with pytest.raises(SdfError, match=r"nix\.csv; is not found"):
+        ns.load(world)
+    with pytest.raises(FieldError, match="record of a current: File name too long"):
+        Replay.from_file("x" * 300 + ".csv")
+    (recorded / "dry").mkdir()
+    (recorded / "dry" / "navsense.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(FieldError, match=r"dry recording: holds no current; record a world whose water moves"):
+        Replay.from_file(recorded / "dry")
 
 
 @pytest.mark.requirement("REC-1:convert")
@@ -427,6 +520,9 @@ def test_a_table_is_calibrated_like_the_recording(recorded: Path) -> None:
     table = files.read(recorded / "t" / "robot.arm.magnetometer.csv")
     known = load(recorded / "a.npz")["robot::arm::magnetometer"]
     assert (table.unit, len(table.field)) == ("T", int(np.isfinite(known["field"]).all(axis=1).sum()))
+    bags = [files.read(recorded / name, sensor="/magnetometer") for name in ("a", "a.db3")]
+    assert np.array_equal(bags[0].field, bags[1].field)
+    assert len(bags[0].field) == len(table.field)
 
 
 @pytest.mark.requirement("REC-1:convert", "BAT-1")

@@ -339,21 +339,22 @@ def adcp_reading(dive: Dive, spec: Adcp, cells: int) -> Reading:
     velocity = nothing if told is None else np.stack([told.inv().apply(past[:, m]) for m in range(cells)], axis=1)
     along = np.stack([-attitude.inv().apply(past[:, m]) @ spec.beams.axes.T for m in range(cells)], axis=1)
     bottom = np.full((COUNT, 3), math.nan) if told is None else told.inv().apply(vehicle)
-    if spec.removes_motion:
-        velocity = velocity + bottom[:, None]
     shape = (COUNT, cells, 4)
     arrays = {
-        "velocity": velocity,
+        "velocity": velocity + bottom[:, None] if spec.removes_motion else velocity,
+        **({"relative_velocity": velocity} if spec.removes_motion else {}),
         "beam_velocity": along,
         "error_velocity": rng.uniform(0.01, 0.02, shape[:2]),
         "percent_good": np.full(shape[:2], 0.75),
+        "solutions": np.tile((0.25, 0.1, 0.15, 0.5), (*shape[:2], 1)),
         "beam_percent_good": np.full(shape, 0.5),
         "echo": rng.uniform(30.0, 90.0, shape),
         "correlation": rng.uniform(0.2, 1.0, shape),
         "bottom_range": dive.slant,
         "bottom_velocity": bottom,
         "bottom_beam_velocity": attitude.inv().apply(vehicle) @ spec.beams.axes.T,
-        "bottom_percent_good": np.ones((COUNT, 4)),
+        "bottom_percent_good": np.tile((1.0, 0.9, 0.8, 0.7), (COUNT, 1)),
+        "bottom_solutions": np.tile((0.3, 0.0, 0.2, 0.5), (COUNT, 1)),
         "orientation": np.roll(own.as_quat(), 1, axis=1),
         "time_of_validity": dive.about,
         "sound_speed": np.full(COUNT, 1490.0),
@@ -394,8 +395,10 @@ def test_a_profile_in_four_coordinates(tmp_path: Path, coordinates: Coordinates,
     order = order_of(ensembles_in_beams(dive, part, tmp_path)["bottom_velocity"], part.arrays["bottom_beam_velocity"])
     assert np.abs(told["echo"] - part.arrays["echo"][..., order]).max() <= 0.2251
     assert np.abs(told["correlation"] - part.arrays["correlation"][..., order]).max() <= 0.5001 / 255.0
-    good = [0.5] * 4 if coordinates is Coordinates.BEAM else [0.0, 0.0, 0.25, 0.75]
-    assert told["percent_good"][0, 0] == pytest.approx(good)
+    in_beams = coordinates is Coordinates.BEAM
+    assert told["percent_good"][0, 0] == pytest.approx([0.5] * 4 if in_beams else [0.25, 0.1, 0.15, 0.5])
+    each = np.array((1.0, 0.9, 0.8, 0.7))[order]
+    assert told["bottom_percent_good"][0] == pytest.approx(each if in_beams else [0.3, 0.0, 0.2, 0.5])
 
 
 def ensembles_in_beams(dive: Dive, part: Reading, folder: Path) -> dict[str, Any]:

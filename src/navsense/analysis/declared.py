@@ -30,8 +30,8 @@ from navsense.errors import AnalysisError
 from navsense.geodesy import Origin
 from navsense.motion.still import Still
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.sensors._janus.track import Track
 from navsense.sensors.base import TEMPERATURE, Indirect, Output, Sensor
+from navsense.sensors.doppler import Track
 from navsense.sensors.dvl import Dvl
 from navsense.sensors.magnetometer import CURRENT as MOTORS
 from navsense.streams import BLOCK, Draws, checked_seed

@@ -33,11 +33,10 @@ from navsense.motion.base import Motion
 from navsense.motion.still import Still
 from navsense.noise.channel import Noise
 from navsense.sensors._janus import ping
-from navsense.sensors._janus.beams import ONE_RAY, Beam, Beams
-from navsense.sensors._janus.strength import EchoStrength
+from navsense.sensors._janus.beams import ONE_RAY
 from navsense.sensors._janus.told import ABOUT, BOTTOM, ECHO, INCIDENCE, OWN, THROUGH, THROUGH_ABOUT
-from navsense.sensors._janus.track import Track
 from navsense.sensors.base import Output, Sensor, signals_at
+from navsense.sensors.doppler import Beam, Beams, EchoStrength, Track
 from navsense.sensors.dvl import UNTURNED, Dvl, Mode
 from navsense.sensors.range import Cone
 from navsense.streams import Draws

@@ -24,23 +24,10 @@ import numpy as np
 
 from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm
 from navsense.motion.still import Still
-from navsense.sensors._janus.profile import Cells
-from navsense.sensors._janus.profiled import (
-    ALONG,
-    ATTITUDE,
-    AXIAL,
-    BOTTOM,
-    BOTTOM_FRAMES,
-    ECHO,
-    FRAMES,
-    OWN,
-    Accuracy,
-    BinMapping,
-    Coordinates,
-)
-from navsense.sensors._janus.strength import EchoStrength
+from navsense.sensors._janus.profiled import ALONG, ATTITUDE, AXIAL, BOTTOM, BOTTOM_FRAMES, ECHO, FRAMES, OWN
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.base import Sensor
+from navsense.sensors.doppler import Accuracy, BinMapping, Cells, Coordinates, EchoStrength
 from navsense.sensors.dvl import Transducer
 from navsense.streams import Draws
 from navsense.ticks import Ticks

@@ -20,6 +20,7 @@ import numpy as np
 
 from navsense.calibration import _attitude
 from navsense.errors import CalibrationError, NavsenseError, Where
+from navsense.inputs import place_of
 from navsense.sinks.base import os_error
 from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors
 
@@ -146,7 +147,7 @@ def opened(path: Path) -> Iterator[Bag]:
     from rosbags.rosbag1 import Reader as OldReader
     from rosbags.rosbag2 import Reader
 
-    where = Where(str(path))
+    where, path = Where(str(path)), place_of(path)
     if not path.exists():
         raise CalibrationError("does not exist", where=where, remedy="check the path")
     if path.is_dir() and not (path / "metadata.yaml").is_file():

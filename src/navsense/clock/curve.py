@@ -1,8 +1,14 @@
-"""The curve of a clock: its own error as a function of run, clock and time, the same for every sensor on it."""
+"""The curve of a clock: its own error as a function of run, clock and time, the same for every sensor on it.
+
+It is made once, in blocks of nodes that each know the next: whoever reads it holds the block where it stands, and
+asks for what follows. What all have read is forgotten.
+"""
 
 from __future__ import annotations
 
+import copy
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -54,6 +60,65 @@ class _Drift:
         self.at = walk_drift(self.at, self._phi, self._q, self._draws.take(out.size)[0], out)
 
 
+@dataclass(eq=False, slots=True)
+class _Nodes:
+    """The error (n + 1,) s just before and at the nodes from `first` on, and the nodes that follow once there are any.
+
+    The last of them is the first of those that follow.
+    """
+
+    first: int
+    before: FloatArray
+    after: FloatArray
+    following: _Nodes | None = None
+
+
+class _Maker:
+    """Makes the nodes of one clock in one run, block after block."""
+
+    def __init__(self, clock: Clock, seed: int, run: int) -> None:
+        """Draw what is drawn once, and node 0."""
+        key: Key = (run, "clock", clock.name)
+        self._drift = _Drift(clock.noise, seed, key)
+        self._phase = Phase(clock.oscillator, seed, key) if clock.oscillator else None
+        self._steering = Steering(clock.discipline, seed, key) if clock.discipline else None
+        self.constant = self._drift.constant
+        self.line = self._phase.line if self._phase else (0.0, 0.0, 0.0)
+        offset, frequency, ageing = self.line
+        self._from_constant = np.array([self.constant + offset, frequency, ageing])
+        phase_moves = self._phase is not None and self._phase.moves
+        self.moves = self._drift.moves or phase_moves or self._steering is not None
+
+    def start(self) -> _Nodes:
+        """Return node 0, before any that follow are made."""
+        at = np.array([self._drift.at])
+        return _Nodes(0, at, at)
+
+    def follow(self, last: _Nodes, left: int) -> _Nodes:
+        """Return the nodes that follow `last`; new ones go as far as the one right of `left`, a block at most."""
+        if last.following is None:
+            last.following = self._made(last, left)
+        return last.following
+
+    def _made(self, last: _Nodes, left: int) -> _Nodes:
+        first = last.first + last.before.size - 1
+        count = min(max(left + 1 - first, FEWEST), BLOCK)
+        nodes = np.empty(count + 1)
+        if self._drift.moves:
+            self._drift.advance(nodes[1:])
+        else:
+            nodes.fill(self._drift.at)
+        if self._phase is not None and self._phase.moves:
+            self._phase.advance(first + 1, nodes[1:])
+        if self._steering is None:
+            nodes[0] = last.after[-1]
+            return _Nodes(first, nodes, nodes)
+        before, after = np.empty(count + 1), np.empty(count + 1)
+        before[0], after[0] = last.before[-1], last.after[-1]
+        self._steering.advance(first + 1, nodes[1:], self._from_constant, before[1:], after[1:])
+        return _Nodes(first, before, after)
+
+
 class Curve:
     """A clock's own error in one run, read forwards: `constant`, the turn-on error, and `drift`, all that moves.
 
@@ -61,22 +126,17 @@ class Curve:
     """
 
     def __init__(self, clock: Clock, seed: int, run: int) -> None:
-        """Draw what is drawn once, and node 0."""
-        key: Key = (run, "clock", clock.name)
-        self._drift = _Drift(clock.noise, seed, key)
-        self.constant = self._drift.constant
-        self._phase = Phase(clock.oscillator, seed, key) if clock.oscillator else None
-        self._steering = Steering(clock.discipline, seed, key) if clock.discipline else None
-        offset, frequency, ageing = self._phase.line if self._phase else (0.0, 0.0, 0.0)
-        self._line = (offset, frequency, ageing)
-        self._from_constant = np.array([self.constant + offset, frequency, ageing])
-        phase_moves = self._phase is not None and self._phase.moves
-        self._has_nodes = self._drift.moves or phase_moves or self._steering is not None
+        """Draw what is drawn once, and stand at node 0."""
+        self._maker = _Maker(clock, seed, run)
+        self._nodes, self._left = self._maker.start(), 0
+        self.constant, self._line = self._maker.constant, self._maker.line
         self._has_line = any(self._line)
         self._steps = clock.steps
-        self.moves = self._has_nodes or self._has_line or bool(self._steps)
-        self._first, self._left = 0, 0
-        self._before = self._after = np.array([self._drift.at])
+        self.moves = self._maker.moves or self._has_line or bool(self._steps)
+
+    def beside(self) -> Curve:
+        """Return another reader of the same curve, that stands where this one does."""
+        return copy.copy(self)
 
     def drift(self, time: Times) -> FloatArray:
         """Return all but the constant (n,) s at `time` (n,) s, which never goes back, not even between calls."""
@@ -87,13 +147,14 @@ class Curve:
         self._go_to(time[0])
         self._left = math.floor(time[-1] * NODES_PER_SECOND)
         out = np.empty(time.shape[0])
-        if self._has_nodes:
-            done = between(time, 0, self._first, self._before, self._after, out)
+        if self._maker.moves:
+            nodes = self._nodes
+            done = between(time, 0, nodes.first, nodes.before, nodes.after, out)
             while done < time.shape[0]:
-                if math.floor(time[done] * NODES_PER_SECOND) < self._first:
+                if math.floor(time[done] * NODES_PER_SECOND) < nodes.first:
                     raise _went_back(time[done])
-                self._extend()
-                done = between(time, done, self._first, self._before, self._after, out)
+                nodes = self._nodes = self._maker.follow(nodes, self._left)
+                done = between(time, done, nodes.first, nodes.before, nodes.after, out)
         else:
             out.fill(0.0)
         if self._has_line:
@@ -105,12 +166,13 @@ class Curve:
     def drift_at(self, time: float) -> float:
         """Return what `drift` does for one instant (s), without a call of compiled code."""
         value, left = 0.0, self._go_to(time)
-        if self._has_nodes:
-            while left - self._first >= self._before.size - 1:
-                self._extend()
-            k = left - self._first
-            value = float(self._after[k])
-            value += (time * NODES_PER_SECOND - left) * (float(self._before[k + 1]) - value)
+        if self._maker.moves:
+            nodes = self._nodes
+            while left - nodes.first >= nodes.before.size - 1:
+                nodes = self._nodes = self._maker.follow(nodes, left)
+            k = left - nodes.first
+            value = float(nodes.after[k])
+            value += (time * NODES_PER_SECOND - left) * (float(nodes.before[k + 1]) - value)
         if self._has_line:
             value += parabola(time, *self._line)
         for step in self._steps:
@@ -125,27 +187,6 @@ class Curve:
             raise _went_back(time)
         self._left = left
         return left
-
-    def _extend(self) -> None:
-        """Go on from the last node to the ones that the samples need, a block at most."""
-        first = self._first + self._before.size - 1
-        count = min(max(self._left + 1 - first, FEWEST), BLOCK)
-        nodes = np.empty(count + 1)
-        if self._drift.moves:
-            self._drift.advance(nodes[1:])
-        else:
-            nodes.fill(self._drift.at)
-        if self._phase is not None and self._phase.moves:
-            self._phase.advance(first + 1, nodes[1:])
-        if self._steering is None:
-            nodes[0] = self._after[-1]
-            self._before = self._after = nodes
-        else:
-            before, after = np.empty(count + 1), np.empty(count + 1)
-            before[0], after[0] = self._before[-1], self._after[-1]
-            self._steering.advance(first + 1, nodes[1:], self._from_constant, before[1:], after[1:])
-            self._before, self._after = before, after
-        self._first = first
 
 
 def _went_back(time: float) -> ClockError:

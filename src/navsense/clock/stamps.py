@@ -69,9 +69,14 @@ def _ascend(time: Times, before: float, out: FloatArray) -> float:
 class Stamps:
     """The stamp errors of one sensor in one run: the curve of its clock plus its own reading jitter."""
 
-    def __init__(self, clock: Clock | None, sensor: str, seed: int, run: int, *, ahead: int = 0) -> None:
-        """Open the clock's curve and the sensor's jitter; None is global time, whose error is zero."""
-        self._curve = Curve(clock, seed, run) if clock else None
+    def __init__(
+        self, clock: Clock | None, sensor: str, seed: int, run: int, *, ahead: int = 0, curve: Curve | None = None
+    ) -> None:
+        """Open the clock's curve, or read the one given, and the sensor's jitter.
+
+        None is global time, whose error is zero.
+        """
+        self._curve = curve or (Curve(clock, seed, run) if clock else None)
         self._noise = clock.noise if clock else NEUTRAL
         self._monotonic = clock.monotonic if clock else False
         self._shown = -math.inf

@@ -22,8 +22,8 @@ import numpy as np
 from navsense.devices import frames, pd0
 from navsense.devices.told import Instrument, Profile, Told
 from navsense.errors import SinkError
-from navsense.sensors._janus.profiled import BinMapping
 from navsense.sensors.adcp import Adcp
+from navsense.sensors.doppler import BinMapping
 from navsense.sensors.dvl import Dvl
 from navsense.typing import AnyArray, FloatArray
 
@@ -49,6 +49,9 @@ ANGLES: Mapping[int, int] = {15: 0x000, 20: 0x100, 30: 0x200}
 OTHER_ANGLE = 0x300
 
 FIRMWARE = (51, 40)
+
+LONGEST_SPACING = 256 * 6000 - 1
+"""Hundredths of a second that pings can be apart: minutes have one byte."""
 
 DEPTH, HEADING, TEMPERATURE = 0x20, 0x1C, 0x01
 """Bits of the sensors: a depth cell, compass and inclinometers, a thermometer."""
@@ -129,9 +132,19 @@ def _leaders(instrument: Instrument, told: Told, frame: Frame) -> dict[str, AnyA
         "serial": 0,
         "beam_angle": math.radians(angle),
     }
+    arrays = {name: np.array(value) for name, value in settings.items()} | {"ping_spacing": _spacing(spec)}
     around = {name: vars(told)[name] for name in ("sound_speed", "depth", "salinity", "pressure")}
     around["temperature"] = told.temperature if warm else np.array(273.15)
-    return {**{name: np.array(value) for name, value in settings.items()}, **around}
+    return {**arrays, **around}
+
+
+def _spacing(spec: object) -> AnyArray:
+    """Return minutes, seconds and hundredths (3,) from one ping of a profile to the next, 0 for one, or all at once."""
+    length = 0.0
+    if isinstance(spec, Adcp) and spec.pings > 1:
+        length = (spec.duration - spec.processing_time) / spec.pings
+    hundredths = min(max(round(length * 100.0), 0), LONGEST_SPACING)
+    return np.array((hundredths // 6000, hundredths // 100 % 60, hundredths % 100))
 
 
 def _bottom(instrument: Instrument, told: Told, frame: Frame) -> dict[str, AnyArray]:
@@ -140,14 +153,17 @@ def _bottom(instrument: Instrument, told: Told, frame: Frame) -> dict[str, AnyAr
     along, slant = told.bottom_along[:, mounting.order], told.range[:, mounting.order]
     limit = spec.error_velocity_limit if isinstance(spec, Dvl | Adcp) else math.inf
     reach = spec.maximum_range if isinstance(spec, Dvl | Adcp) else 0.0
-    shares = told.profile.bottom_good[:, mounting.order] if told.profile is not None else None
+    if told.profile is None:
+        good = _percent(along, told.bottom, frame)
+    else:
+        good = told.profile.bottom_good[:, mounting.order] if frame is Frame.BEAM else told.profile.bottom_solutions
     return {
         "bottom_pings": np.array(spec.bottom_pings if isinstance(spec, Adcp) else 1),
         "bottom_error_velocity_limit": np.array(limit),
         "bottom_range": slant * math.cos(mounting.angle),
         "bottom_velocity": _track(instrument, told, frame, told.bottom, told.bottom_along),
         "bottom_correlation": np.isfinite(along).astype(np.float64),
-        "bottom_percent_good": _percent(along, told.bottom, frame, shares),
+        "bottom_percent_good": good,
         "bottom_maximum_range": np.array(reach * math.cos(mounting.angle)),
         "rest_0600": np.zeros(4, dtype=np.uint8),
     }
@@ -173,17 +189,16 @@ def in_frame(instrument: Instrument, told: Told, frame: Frame, vehicle: FloatArr
     return np.asarray((turn @ vehicle[..., None])[..., 0])
 
 
-def _percent(along: FloatArray, vehicle: FloatArray, frame: Frame, shares: FloatArray | None = None) -> FloatArray:
-    """Return the four shares of good pings: of the beams, or of solutions by three, none, too few and four beams."""
+def _percent(along: FloatArray, vehicle: FloatArray, frame: Frame) -> FloatArray:
+    """Return the four shares of one ping: of each beam, or solved by three, rejected, too few beams, solved by four."""
     good = np.isfinite(along)
     if frame is Frame.BEAM:
-        return good.astype(np.float64) if shares is None else shares
-    part = np.ones(good.shape[0]) if shares is None else np.nan_to_num(shares.min(axis=1))
+        return good.astype(np.float64)
     is_told = np.isfinite(vehicle).all(axis=1)
     whole = is_told & good.all(axis=1)
-    failed = good.sum(axis=1) >= 3
-    kinds = (is_told & ~whole, ~is_told & failed, ~is_told & ~failed, whole)
-    return np.stack(kinds, axis=1) * np.where(is_told, part, 1.0)[:, None]
+    rejected = ~is_told & (good.sum(axis=1) >= 3)
+    kinds = (is_told & ~whole, rejected, ~is_told & ~rejected, whole)
+    return np.stack(kinds, axis=1).astype(np.float64)
 
 
 def _profile(instrument: Instrument, profile: Profile, frame: Frame) -> dict[str, AnyArray]:
@@ -196,8 +211,7 @@ def _profile(instrument: Instrument, profile: Profile, frame: Frame) -> dict[str
         # The sign of a residual is that of the sensor's first beam; RDI's is that of beams 1 and 2.
         sign = 1.0 if 0 in order[:2] else -1.0
         velocity = np.concatenate((instrument.told_axes(profile.velocity), sign * profile.error[..., None]), axis=2)
-        nothing = np.zeros(profile.good.shape)
-        good = np.stack((nothing, nothing, 1.0 - profile.good, profile.good), axis=-1)
+        good = profile.solutions
     return {
         "velocity": velocity,
         "correlation": profile.correlation[..., order],

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from navsense.errors import SinkError
-from navsense.rotation import product
+from navsense.rotation import products
 from navsense.series import Truth
 from navsense.typing import FloatArray, Quaternions, Times, Vectors
 
@@ -57,14 +57,7 @@ def turned_on(quaternions: Quaternions, vectors: Vectors) -> Quaternions:
     angle = np.sqrt((vectors * vectors).sum(axis=1))
     share = np.where(angle < 1e-8, 0.5, np.sin(0.5 * angle) / np.maximum(angle, 1e-8))
     parts = (np.cos(0.5 * angle), *(share[:, None] * vectors).T)
-    return combined(quaternions, np.stack(parts, axis=-1))
-
-
-def combined(one: Quaternions, other: Quaternions) -> Quaternions:
-    """Return the Hamilton products (n, 4) of quaternions."""
-    w, x, y, z = one.T
-    a, b, c, d = other.T
-    return np.stack(product(w, x, y, z, a, b, c, d), axis=-1)
+    return products(quaternions, np.stack(parts, axis=-1))
 
 
 def heading_turn(heading: float) -> FloatArray:

@@ -174,6 +174,9 @@ WIDE: Mapping[str, tuple[str, str, int, float]] = {
 }
 """Arrays whose bits lie in two places: fields of the low and the high ones, how many are low, SI of a count."""
 
+COUNTED = ("number", "reserved")
+"""Arrays of which there is one row an ensemble."""
+
 INSIDE = frozenset(field for low, high, *_ in WIDE.values() for field in (low, high))
 """Fields that are parts of such arrays."""
 
@@ -329,14 +332,25 @@ def _given(parts: Mapping[str, AnyArray]) -> tuple[str, ...]:
     return (*keys, *sorted(name.removeprefix("type_") for name in parts if name.startswith("type_")))
 
 
+def _count(arrays: Mapping[str, AnyArray]) -> int:
+    """Return how many ensembles there are. Raises `SinkError` where nothing tells it."""
+    for name in COUNTED:
+        if name in arrays and np.ndim(arrays[name]):
+            return int(np.shape(arrays[name])[0])
+    allowed = f"must be told by {' or '.join(COUNTED)}, one row each"
+    remedy = "give number, np.arange(1, n + 1) for n ensembles"
+    raise SinkError("how many ensembles there are", ", ".join(arrays) or "nothing", allowed=allowed, remedy=remedy)
+
+
 def encode(arrays: Mapping[str, AnyArray], types: Sequence[str] | None = None) -> bytes:
     """Return ensembles of SI arrays (n, ...) by the names of the tables; one without an axis is the same in each row.
 
-    `types` are the keys of the data types in order; without it those that something is given of. `number` (n,) must be
-    given. Raises `SinkError` for an ensemble that is longer than its head can say.
+    `types` are the keys of the data types in order; without it those that something is given of. `number` (n,) or what
+    `decode` gives of any ensemble, `reserved` (n, 2), must be given: they tell how many there are. Raises `SinkError`
+    where they do not, and for an ensemble that is longer than its head can say.
     """
     parts = _split({name: np.asarray(array) for name, array in arrays.items()})
-    count = np.asarray(arrays["number"]).shape[0]
+    count = _count(arrays)
     keys = _given(parts) if types is None else tuple(types)
     layout, offset = [], 6 + 2 * len(keys)
     for key in keys:
@@ -468,8 +482,15 @@ def rtc(stamp: IntArray) -> dict[str, AnyArray]:
 
 
 def stamps(arrays: Mapping[str, AnyArray]) -> IntArray:
-    """Return what the clock showed (n,) ns. A clock of two digits is of the years 1970 to 2069."""
-    if "rtc_y2k" in arrays and arrays["rtc_y2k"].any():
+    """Return what the clock showed (n,) ns. A clock of two digits is of the years 1970 to 2069.
+
+    Raises `SinkError` for ensembles without one: it is in the variable leader, which a log may leave out.
+    """
+    if "rtc" not in arrays and "rtc_y2k" not in arrays:
+        allowed = "must hold rtc or rtc_y2k, which the variable leader (type 0080) has"
+        remedy = "log the variable leader, or take the time from elsewhere"
+        raise SinkError("clock of ensembles", "none", allowed=allowed, remedy=remedy)
+    if "rtc" not in arrays or ("rtc_y2k" in arrays and arrays["rtc_y2k"].any()):
         fields = arrays["rtc_y2k"].astype(np.int64)
         year, fields = 100 * fields[:, 0] + fields[:, 1], fields[:, 2:]
     else:

@@ -18,12 +18,13 @@ import numpy as np
 
 from navsense.devices import frames
 from navsense.devices.frames import Mounting
-from navsense.devices.history import History, combined, heading_turn
+from navsense.devices.history import History, heading_turn
+from navsense.errors import SinkError
 from navsense.messages.base import clock_of, stamps
 from navsense.pose import conjugate, normalised
-from navsense.rotation import matrix_rows
-from navsense.sensors._janus.profiled import Coordinates
+from navsense.rotation import matrix_rows, products
 from navsense.sensors.adcp import Adcp
+from navsense.sensors.doppler import Coordinates
 from navsense.sensors.dvl import Dvl
 from navsense.series import Reading, Truth
 from navsense.typing import AnyArray, FloatArray, IntArray, Quaternion, Quaternions, Vectors
@@ -46,18 +47,20 @@ SLOWEST_SOUND = 1400.0
 class Profile:
     """Velocities of the water against the instrument in m cells: (n, m, 3) in `coordinates`, (n, m, k) along beams.
 
-    `error` (n, m) m/s, `good` (n, m) and `beam_good` (n, m, k) shares of the pings, `echo` (n, m, k) dB, `correlation`
-    (n, m, k) from 0 to 1, `bottom_good` (n, k).
+    `error` (n, m) m/s, `echo` (n, m, k) dB, `correlation` (n, m, k) from 0 to 1; shares of the pings: in which a beam
+    was good, `beam_good` (n, m, k), `bottom_good` (n, k), and by how they came out, `solutions` (n, m, 4) and
+    `bottom_solutions` (n, 4), as an `Adcp` counts them.
     """
 
     velocity: FloatArray
     along: FloatArray
     error: FloatArray
-    good: FloatArray
+    solutions: FloatArray
     beam_good: FloatArray
     echo: FloatArray
     correlation: FloatArray
     bottom_good: FloatArray
+    bottom_solutions: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +176,7 @@ class Instrument:
         own = self.vehicle @ _matrix(conjugate(spec.reference))
         # Messages of one that does not track the water say nothing of it.
         arrays = {**{f"water_{name}": np.full_like(arrays[name], math.nan) for name in OF_A_TRACK}, **arrays}
-        earth = combined(np.tile(heading_turn(self.world.environment.heading), (turn.shape[0], 1)), turn)
+        earth = products(heading_turn(self.world.environment.heading), turn)
         velocity, over = turned(arrays["velocity"], own), (arrays["velocity_mode"] == BOTTOM)[:, None]
         first, is_none = arrays["velocity_covariance"], ~(arrays["velocity_mode"] > 0)[:, None, None]
         through = np.where((arrays["velocity_mode"] == WATER)[:, None], arrays["velocity"], arrays["water_velocity"])
@@ -190,14 +193,19 @@ class Instrument:
         }
 
     def _of_adcp(self, arrays: Mapping[str, AnyArray]) -> dict[str, Any]:
-        """Return what an ADCP's arrays say; its altitude is the mean of its beams' by its own attitude."""
+        """Return what an ADCP's arrays say; its altitude is the mean of its beams' by its own attitude.
+
+        Raises `SinkError` where some are missing.
+        """
         spec = self.sensor.spec
         if not isinstance(spec, Adcp):
             raise TypeError(type(spec))
+        if missing := [output.name for output in spec.outputs if output.name not in arrays]:
+            what, remedy = f"arrays of {self.sensor.name!r}", "record it anew: this recording is of an older version"
+            raise SinkError(what, f"without {', '.join(missing)}", allowed="must all be recorded", remedy=remedy)
         own = self.vehicle @ _matrix(conjugate(spec.reference))
         attitude = matrices(arrays["orientation"]) @ own.T
         bottom, along, slant = (arrays[f"bottom_{name}"] for name in ("velocity", "beam_velocity", "range"))
-        velocity = arrays["velocity"] - bottom[:, None, :] if spec.removes_motion else arrays["velocity"]
         nothing = np.full(bottom.shape, math.nan)
         return {
             "attitude": attitude,
@@ -210,9 +218,9 @@ class Instrument:
             "altitude": _mean(-slant * turned(self.axes, attitude[:, None])[..., 2]),
             "sound_speed": arrays["sound_speed"],
             "profile": Profile(
-                velocity,
-                *(arrays[name] for name in ("beam_velocity", "error_velocity", "percent_good", "beam_percent_good")),
-                *(arrays[name] for name in ("echo", "correlation", "bottom_percent_good")),
+                arrays["relative_velocity" if spec.removes_motion else "velocity"],
+                *(arrays[name] for name in ("beam_velocity", "error_velocity", "solutions", "beam_percent_good")),
+                *(arrays[name] for name in ("echo", "correlation", "bottom_percent_good", "bottom_solutions")),
             ),
         }
 

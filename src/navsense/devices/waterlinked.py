@@ -41,6 +41,9 @@ AZIMUTHS = (0.75 * math.pi, -0.75 * math.pi, -0.25 * math.pi, 0.25 * math.pi)
 MICROSECOND = 1000
 """ns."""
 
+CRUMB = 1e-12
+"""Of the largest part of a covariance: what is no more is left over from turning it, and none."""
+
 
 def _dumped(values: AnyArray) -> list[Any]:
     """Return rows as lists of numbers that JSON has: 0 for what is not known."""
@@ -61,6 +64,7 @@ def encode(arrays: Mapping[str, AnyArray]) -> bytes:
     square = np.asarray(arrays["covariance"], dtype=np.float64)
     sure: BoolArray = valid & np.isfinite(square).all(axis=(1, 2))
     square = np.where(sure[:, None, None], square, UNSURE**2 * np.eye(3))
+    square = np.where(np.abs(square) > CRUMB * np.abs(square).max(axis=(1, 2), keepdims=True, initial=0.0), square, 0.0)
     distance = np.asarray(arrays["transducer_distance"], dtype=np.float64)
     along = np.asarray(arrays["transducer_velocity"], dtype=np.float64)
     columns: tuple[list[Any], ...] = (

@@ -12,7 +12,7 @@ import numpy as np
 from navsense.messages.base import AGE, SECOND, Part, clock_of, frame_of, sheet_of
 from navsense.messages.cdr import set_stamp
 from navsense.pose import Pose, multiply, rotate
-from navsense.sensors._janus.beams import LEAST_BEAMS
+from navsense.sensors.doppler import LEAST_BEAMS
 from navsense.sensors.dvl import Dvl, Mode
 from navsense.typing import AnyArray, FloatArray, IntArray
 from navsense.world import MountedSensor
@@ -102,7 +102,7 @@ class Series:
 
     def whole(self, name: str) -> IntArray:
         """Return one array (n,) of whole numbers, 0 where it is not known."""
-        return np.nan_to_num(self.column(name)).astype(np.int64)
+        return or_zero(self.column(name)).astype(np.int64)
 
     @cached_property
     def mode(self) -> IntArray:
@@ -115,8 +115,10 @@ class Series:
 
     def tracked(self, bottom: str, water: str) -> FloatArray:
         """Return one array (n, k) of the track that gave the velocity."""
-        through = (self.mode == WATER)[:, None]
-        return np.where(through, self.beams(water), self.beams(bottom))
+        through = self.mode == WATER
+        if not through.any():
+            return self.beams(bottom)
+        return np.where(through[:, None], self.beams(water), self.beams(bottom))
 
     @cached_property
     def beam_velocity(self) -> FloatArray:
@@ -164,7 +166,12 @@ class Series:
     @property
     def age(self) -> IntArray:
         """Return how long after its time of validity (n,) ns a ping was told."""
-        return np.rint(np.nan_to_num(self.column(AGE)) * SECOND).astype(np.int64)
+        return np.rint(or_zero(self.column(AGE)) * SECOND).astype(np.int64)
+
+
+def or_zero(value: FloatArray) -> FloatArray:
+    """Return the value, 0 where it is not known."""
+    return np.where(np.isnan(value), 0.0, value)
 
 
 def known(value: FloatArray) -> FloatArray:

@@ -12,8 +12,7 @@ import numpy as np
 
 from navsense.messages._doppler import BOTTOM, NONE, UNKNOWN, WATER, Instrument
 from navsense.messages.base import Part
-from navsense.sensors._janus.names import Dialect
-from navsense.sensors._janus.told import TRUE
+from navsense.sensors.doppler import TRUE, Dialect
 from navsense.sensors.dvl import Mode
 from navsense.typing import AnyArray, FloatArray
 from navsense.world import MountedSensor

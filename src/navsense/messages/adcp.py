@@ -26,9 +26,8 @@ from navsense.messages.base import AGE, SECOND, Part, clock_of, frame_of, sheet_
 from navsense.messages.cdr import Message, layout, set_stamp
 from navsense.messages.gz import doubles, header, integer, nested, rows_of
 from navsense.pose import Pose, conjugate
-from navsense.sensors._janus.names import Dialect
-from navsense.sensors._janus.profiled import Coordinates
 from navsense.sensors.adcp import Adcp
+from navsense.sensors.doppler import Coordinates, Dialect
 from navsense.sensors.dvl import Transducer
 from navsense.series import Reading
 from navsense.typing import AnyArray, FloatArray, IntArray, Times
@@ -88,23 +87,26 @@ def message(sensor: MountedSensor, _part: Part) -> Message:
     cells, each = int(sheet.cells.count), FOUR if sheet.coordinates is Coordinates.BEAM else 1
     lengths = {"vel_bin_beams": cells} | {f"vel_bin_beams.{m}.velocity_bin_beam": each for m in range(cells)}
     size, first = _lengths(sheet)
+    fixed = {
+        "ds_header.source_uuid": list(uuid5(NAMESPACE_URL, sensor.name).bytes),
+        "coordinate_mode": list(Coordinates).index(sheet.coordinates),
+        "adcp_type": _is_phased(sheet),
+        "cells": cells,
+        "cell_depth": min(round(size), 0xFFFF),
+        "bin0_distance": first,
+        **{f"beam_unit_vec.{k}": axis for k, axis in enumerate(sheet.beam_direction[:FOUR])},
+    }
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         age = np.nan_to_num(arrays[AGE]) if AGE in arrays else np.zeros(stamp.size)
         set_stamp(rows, stamp, clock)
         set_stamp(rows, stamp + np.rint(age * SECOND).astype(np.int64), clock, "ds_header.io_time")
-        rows["ds_header.source_uuid"] = list(uuid5(NAMESPACE_URL, sensor.name).bytes)
-        rows["coordinate_mode"] = list(Coordinates).index(sheet.coordinates)
-        rows["adcp_type"], rows["cells"], rows["cell_depth"] = _is_phased(sheet), cells, min(round(size), 0xFFFF)
-        rows["bin0_distance"] = first
-        for k, axis in enumerate(sheet.beam_direction[:FOUR]):
-            rows[f"beam_unit_vec.{k}"] = axis
         vectors = _vectors(sheet, arrays, stamp.size)
         for m in range(cells):
             for k in range(each):
                 rows[f"vel_bin_beams.{m}.velocity_bin_beam.{k}"] = vectors[:, m, k]
 
-    return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}, lengths), fill)
+    return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}, lengths).holding(fixed), fill)
 
 
 def companions(sensor: MountedSensor, part: Part) -> Mapping[str, Callable[[MountedSensor, Part], Message]]:
@@ -120,8 +122,8 @@ def arrays(sensor: MountedSensor, rows: AnyArray, part: Part, beside: str) -> di
 
 def _against(reading: Reading, sheet: Adcp) -> FloatArray:
     """Return the sensor's velocities (n, cell, 3) m/s against the water of each cell."""
-    found: FloatArray = -reading.arrays["velocity"]
-    return found + reading.arrays["bottom_velocity"][:, None] if sheet.removes_motion else found
+    found: FloatArray = -reading.arrays["relative_velocity" if sheet.removes_motion else "velocity"]
+    return found
 
 
 def _gz_velocity(reference: int, velocity: Sequence[float]) -> bytes:

@@ -204,8 +204,8 @@ def set_stamp(rows: AnyArray, stamp: IntArray, clock: str, path: str = "header.s
 
 def set_quaternion(rows: AnyArray, path: str, orientation: AnyArray) -> None:
     """Write quaternions (n, 4), w x y z, in the border's order x y z w."""
-    for axis, letter in enumerate("wxyz"):
-        rows[f"{path}.{letter}"] = orientation[:, axis]
+    place = rows[path]
+    place[:, :3], place[:, 3] = orientation[:, 1:], orientation[:, 0]
 
 
 def stamps_in(rows: AnyArray, path: str = "header.stamp") -> IntArray:

@@ -24,14 +24,15 @@ from typing import Any, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from navsense.messages._doppler import BOTTOM, NONE, UNKNOWN, WATER, Instrument, Series, known
+from navsense.messages._doppler import BOTTOM, NONE, UNKNOWN, WATER, Instrument, Series, known, or_zero
 from navsense.messages._doppler_read import arrays as arrays  # noqa: PLC0414 - one of what such a file has
 from navsense.messages.base import SECOND, Part, clock_of, frame_of, sheet_of, stamps
 from navsense.messages.cdr import Message, layout
 from navsense.messages.gz import doubles, header, integer, nested, packed, rows_of
 from navsense.pose import Pose, conjugate, rotate
-from navsense.sensors._janus.names import Dialect
+from navsense.sensors.doppler import Dialect
 from navsense.sensors.dvl import Dvl, Mode, Transducer
 from navsense.series import Reading
 from navsense.typing import AnyArray, FloatArray, IntArray, Times
@@ -70,9 +71,10 @@ def about(reading: Reading) -> Times:
 
 def _first(values: FloatArray, missing: float) -> FloatArray:
     """Return the numbers (n, k) of the first four beams (n, 4), `missing` where there are fewer."""
+    if values.shape[1] >= FOUR:
+        return values[:, :FOUR]
     found: FloatArray = np.full((values.shape[0], FOUR), missing)
-    count = min(FOUR, values.shape[1])
-    found[:, :count] = values[:, :count]
+    found[:, : values.shape[1]] = values
     return found
 
 
@@ -81,10 +83,10 @@ def _quality(value: FloatArray) -> FloatArray:
     return np.where(np.isnan(value), LITTLE, MUCH)
 
 
-def _set_directions(rows: AnyArray, axes: FloatArray) -> None:
-    """Write the unit vectors of the first four beams."""
-    for i, axis in enumerate(axes[:FOUR]):
-        rows[f"beam_unit_vec.{i}"] = axis
+def _instrument(own: Instrument) -> dict[str, ArrayLike]:
+    """Return the type, and the unit vectors of the first four beams, by path."""
+    directions = {f"beam_unit_vec.{i}": axis for i, axis in enumerate(own.axes[:FOUR])}
+    return {"dvl_type": _is_phased(own.sheet), **directions}
 
 
 Fill = Callable[[AnyArray, IntArray, Mapping[str, AnyArray]], None]
@@ -135,7 +137,7 @@ def _is_double(sheet: Dvl) -> bool:
 def _later(got: Series) -> IntArray:
     """Return how long (n,) ns after the echo from the bottom that from the layer left it; 0 where there is none."""
     later = got.column("water_time_of_validity") - got.column("time_of_validity")
-    return np.rint(np.nan_to_num(later) * SECOND).astype(np.int64)
+    return np.rint(or_zero(later) * SECOND).astype(np.int64)
 
 
 def _is_phased(sheet: Dvl) -> int:
@@ -150,7 +152,7 @@ def _marine(sensor: MountedSensor, part: Part) -> Message:
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         got = own.series(arrays, stamp.size)
         own.stamp(rows, stamp, "header.stamp")
-        _set_marine(rows, own, got.beam_velocity, got.beam_variance)
+        _set_marine(rows, got.beam_velocity, got.beam_variance)
         rows["velocity_mode"], rows["num_good_beams"] = got.mode, got.good
         rows["velocity"], rows["velocity_covar"] = got.column("velocity", 3), got.covariance()
         rows["altitude"] = got.column("altitude")
@@ -159,13 +161,11 @@ def _marine(sensor: MountedSensor, part: Part) -> Message:
         rows["beam_ranges_valid"] = np.isfinite(got.beam_range).any(axis=1)
         rows["range"], rows["range_covar"] = _first(got.beam_range, math.nan), _first(got.range_variance, UNKNOWN)
 
-    return Message(MARINE_TYPE, layout(MARINE_TYPE, own.texts), fill)
+    return Message(MARINE_TYPE, layout(MARINE_TYPE, own.texts).holding(_instrument(own)), fill)
 
 
-def _set_marine(rows: AnyArray, own: Instrument, velocity: FloatArray, variance: FloatArray) -> None:
-    """Write the type, and of the beams (n, k) directions, velocities (m/s), their variances and qualities."""
-    rows["dvl_type"] = _is_phased(own.sheet)
-    _set_directions(rows, own.axes)
+def _set_marine(rows: AnyArray, velocity: FloatArray, variance: FloatArray) -> None:
+    """Write of the beams (n, k) velocities (m/s), their variances and qualities."""
     rows["beam_velocities_valid"] = np.isfinite(velocity).any(axis=1)
     rows["beam_velocity"] = _first(velocity, math.nan)
     rows["beam_velocity_covar"] = _first(variance, UNKNOWN)
@@ -180,37 +180,38 @@ def water_message(sensor: MountedSensor, part: Part) -> Message:
         got = own.series(arrays, stamp.size)
         velocity, beams = got.column("water_velocity", 3), got.beams("water_beam_velocity")
         own.stamp(rows, stamp + _later(got), "header.stamp")
-        _set_marine(rows, own, beams, got.stated(got.beams("water_beam_deviation") ** 2, beams))
+        _set_marine(rows, beams, got.stated(got.beams("water_beam_deviation") ** 2, beams))
         rows["velocity_mode"] = np.where(np.isnan(velocity[:, 0]), NONE, WATER)
         rows["num_good_beams"] = np.isfinite(beams).sum(axis=1)
         rows["velocity"], rows["velocity_covar"] = velocity, got.covariance("water_velocity")
-        for name in ("altitude", "course_gnd", "speed_gnd"):
-            rows[name] = math.nan
         rows["sound_speed"] = got.column("sound_speed")
-        rows["range"], rows["range_covar"] = math.nan, UNKNOWN
 
-    return Message(MARINE_TYPE, layout(MARINE_TYPE, own.texts), fill)
+    unknown = dict.fromkeys(("altitude", "course_gnd", "speed_gnd", "range"), math.nan)
+    fixed = {**_instrument(own), **unknown, "range_covar": UNKNOWN}
+    return Message(MARINE_TYPE, layout(MARINE_TYPE, own.texts).holding(fixed), fill)
 
 
 def _uuv(sensor: MountedSensor, part: Part) -> Message:
     """Return the message of the UUV Simulator; a beam's pose is stamped with the name of its own frame, as there."""
     own = Instrument(sensor, part)
     texts = {f"beams.{i}.pose.header.frame_id": name or frame_of(sensor) for i, name in enumerate(own.called)}
-    made = layout(UUV_TYPE, {**own.texts, **texts}, {"beams": len(own.poses)})
+    fixed: dict[str, ArrayLike] = {}
+    for i, pose in enumerate(own.poses):
+        w, x, y, z = pose.rotation
+        fixed |= {f"beams.{i}.pose.pose.position": pose.position, f"beams.{i}.pose.pose.orientation": (x, y, z, w)}
+    made = layout(UUV_TYPE, {**own.texts, **texts}, {"beams": len(own.poses)}).holding(fixed)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         got = own.series(arrays, stamp.size)
         own.stamp(rows, stamp, "header.stamp")
         rows["velocity"], rows["velocity_covariance"] = got.column("velocity", 3), got.covariance()
         rows["altitude"] = known(got.column("altitude"))
-        for i, pose in enumerate(own.poses):
+        for i in range(len(own.poses)):
             at = f"beams.{i}"
             own.stamp(rows, stamp, f"{at}.pose.header.stamp")
             rows[f"{at}.range"] = known(got.beam_range[:, i])
             rows[f"{at}.range_covariance"] = got.range_variance[:, i]
             rows[f"{at}.velocity"], rows[f"{at}.velocity_covariance"] = got.beam_velocity[:, i], got.beam_variance[:, i]
-            w, x, y, z = pose.rotation
-            rows[f"{at}.pose.pose.position"], rows[f"{at}.pose.pose.orientation"] = pose.position, (x, y, z, w)
 
     return Message(UUV_TYPE, made, fill)
 
@@ -241,10 +242,14 @@ def state_message(sensor: MountedSensor, _part: Part) -> Message:
 
 
 def _set_ds_header(rows: AnyArray, own: Instrument, stamp: IntArray, got: Series) -> None:
-    """Write both headers: the stamp, when the ping was told, and a name of the sensor that is a number."""
+    """Write both headers: the stamp, and when the ping was told."""
     own.stamp(rows, stamp, "header.stamp")
     own.stamp(rows, stamp + got.age, "ds_header.io_time")
-    rows["ds_header.source_uuid"] = list(uuid5(NAMESPACE_URL, own.sensor.name).bytes)
+
+
+def _ds_source(own: Instrument) -> dict[str, ArrayLike]:
+    """Return the name of the sensor that is a number, by path."""
+    return {"ds_header.source_uuid": list(uuid5(NAMESPACE_URL, own.sensor.name).bytes)}
 
 
 def _ds(sensor: MountedSensor, part: Part) -> Message:
@@ -259,14 +264,14 @@ def _ds(sensor: MountedSensor, part: Part) -> Message:
         rows["altitude"] = got.column("altitude")
         rows["course_gnd"], rows["speed_gnd"] = np.degrees(got.column("course")), got.column("speed")
         rows["num_good_beams"], rows["speed_sound"] = got.good, got.column("sound_speed")
-        _set_directions(rows, own.axes)
         rows["range"], rows["range_covar"] = _first(got.beam_range, math.nan), _first(got.range_variance, UNKNOWN)
         rows["beam_quality"] = _first(_quality(got.beam_velocity), LITTLE)
         rows["raw_velocity"] = _first(got.beam_velocity, math.nan)
         rows["raw_velocity_covar"] = _first(got.beam_variance, UNKNOWN)
-        rows["velocity_mode"], rows["coordinate_mode"], rows["dvl_type"] = got.mode, INSTRUMENT, _is_phased(own.sheet)
+        rows["velocity_mode"] = got.mode
 
-    return Message(DS_TYPE, layout(DS_TYPE, own.texts), fill)
+    fixed = {**_instrument(own), **_ds_source(own), "coordinate_mode": INSTRUMENT}
+    return Message(DS_TYPE, layout(DS_TYPE, own.texts).holding(fixed), fill)
 
 
 def ranges_message(sensor: MountedSensor, part: Part) -> Message:
@@ -278,7 +283,6 @@ def ranges_message(sensor: MountedSensor, part: Part) -> Message:
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         got = own.series(arrays, stamp.size)
         _set_ds_header(rows, own, stamp, got)
-        rows["soundspeed_correction_type"] = _is_phased(own.sheet)
         quality, points = _quality(got.beam_range), got.points
         for i in range(count):
             own.stamp(rows, stamp, f"ranges.{i}.range.header.stamp")
@@ -286,7 +290,9 @@ def ranges_message(sensor: MountedSensor, part: Part) -> Message:
             rows[f"ranges.{i}.range_quality"] = quality[:, i]
             rows[f"ranges.{i}.range_validity"] = np.where(np.isnan(got.beam_range[:, i]), INDETERMINANT, VALID)
 
-    return Message(RANGES_TYPE, layout(RANGES_TYPE, {**own.texts, **texts}, {"ranges": count}), fill)
+    made = layout(RANGES_TYPE, {**own.texts, **texts}, {"ranges": count})
+    fixed = {**_ds_source(own), "soundspeed_correction_type": _is_phased(own.sheet)}
+    return Message(RANGES_TYPE, made.holding(fixed), fill)
 
 
 def cloud_message(sensor: MountedSensor, part: Part) -> Message:

@@ -57,5 +57,6 @@ def message(sensor: MountedSensor, _part: Part) -> Message:
 
 
 def arrays(sensor: MountedSensor, rows: AnyArray, _part: Part, _beside: str) -> dict[str, AnyArray]:
-    """Return what messages say; what is missing in a series is NaN. The inverse of `message`."""
-    return {output.name: rows[output.name].reshape(rows.shape[0], *output.shape) for output in sensor.spec.outputs}
+    """Return what messages say; what is missing in a series is NaN, or in none. The inverse of `message`."""
+    told = [output for output in sensor.spec.outputs if output.name in (rows.dtype.names or ())]
+    return {output.name: rows[output.name].reshape(rows.shape[0], *output.shape) for output in told}

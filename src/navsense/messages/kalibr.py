@@ -11,6 +11,7 @@ Source: Kalibr wiki, "IMU Noise Model".
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from navsense.noise.channel import Noise
 from navsense.sensors.imu import Imu
@@ -23,11 +24,15 @@ def kalibr(imu: Imu, rate: float, topic: str) -> str:
     for word, noises in (("accelerometer", sheet["linear_acceleration"]), ("gyroscope", sheet["angular_velocity"])):
         lines.append(f"{word}_noise_density: {max(noise.density(rate) for noise in noises):.9g}")
         lines.append(f"{word}_random_walk: {max(random_walk(noise) for noise in noises):.9g}")
-        flicker = max(noise.bias_instability for noise in noises)
-        if flicker:
-            lines.append(f"# {word}: bias instability B {flicker:.9g} is not part of Kalibr's model")
+        lines += flicker_note(word, noises)
     lines += [f"rostopic: {topic}", f"update_rate: {rate:.9g}"]
     return "\n".join(lines) + "\n"
+
+
+def flicker_note(word: str, noises: Sequence[Noise]) -> list[str]:
+    """Return the comment (a line or none) that a sensor `word` has flicker, which the file leaves out."""
+    flicker = max((noise.bias_instability for noise in noises), default=0.0)
+    return [f"# {word}: bias instability B {flicker:.9g} is not part of Kalibr's model"] if flicker else []
 
 
 def random_walk(noise: Noise) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 
 from navsense.messages.cdr import ENCAPSULATION, PRIMITIVES
 from navsense.messages.schemas import HEADER, Field
-from navsense.typing import ByteArray, IntArray
+from navsense.typing import BoolArray, ByteArray, IntArray
 
 Definitions = Mapping[str, tuple[Field, ...]]
 """Full type name -> fields; a time is `builtin_interfaces/msg/Time`, and a header has no number."""
@@ -42,22 +42,25 @@ class Span:
 class Shape:
     """Messages of one size, texts and lengths: a whole one in either encoding, and what changes in it.
 
-    `kept` are the places of bytes that all have alike, `texts` and `lengths` what they are, by path. `sequence` is
-    where the number of the outermost header stands in ROS 1, -1 for none.
+    `kept` is where bytes lie, [first, stop), that all have alike, `texts` and `lengths` what they are, by path.
+    `sequence` is where the number of the outermost header stands in ROS 1, -1 for none.
     """
 
     source: bytes
     target: bytes
     spans: tuple[Span, ...]
-    kept: IntArray
+    kept: tuple[tuple[int, int], ...]
     texts: Mapping[str, str]
     lengths: Mapping[str, int]
     sequence: int
 
-    def fits(self, rows: ByteArray) -> IntArray:
-        """Return which of the messages (n, size) are of this shape."""
+    def fits(self, rows: ByteArray) -> BoolArray:
+        """Return whether each of the messages (n, size) is of this shape."""
         own = np.frombuffer(self.source, dtype=np.uint8)
-        return np.flatnonzero((rows[:, self.kept] == own[self.kept]).all(axis=1))
+        same = [rows[:, first:stop] == own[first:stop] for first, stop in self.kept]
+        if all(one.all() for one in same):
+            return np.ones(rows.shape[0], dtype=np.bool_)
+        return np.asarray(np.all([one.all(axis=1) for one in same], axis=0))
 
     def packed(self, rows: ByteArray) -> ByteArray:
         """Return messages (n, size) in the other encoding, their headers not numbered."""
@@ -81,7 +84,7 @@ class Walk:
     at: int = 0
     data: bytearray = field(default_factory=bytearray)
     spans: list[Span] = field(default_factory=list)
-    kept: list[int] = field(default_factory=list)
+    kept: list[tuple[int, int]] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)
     sequence: int = -1
@@ -103,8 +106,13 @@ class Walk:
     def length(self) -> int:
         """Return the length that comes next, which is the same in all messages of a shape."""
         self.align(4)
-        self.kept += range(self.at, self.at + 4)
+        self.keep(4)
         return int(struct.unpack("<I", self.take(4))[0])
+
+    def keep(self, size: int) -> None:
+        """Note that the next bytes are the same in all messages of a shape."""
+        first = self.kept.pop()[0] if self.kept and self.kept[-1][1] == self.at else self.at
+        self.kept.append((first, self.at + size))
 
     def numbers(self, kind: str, count: int) -> None:
         """Take over numbers of one type, which have no padding between them."""
@@ -120,9 +128,9 @@ class Walk:
 
     def string(self, path: str) -> None:
         """Take over a text."""
-        size, first = self.length(), self.at
+        size = self.length()
+        self.keep(size)
         raw = self.take(size)
-        self.kept += range(first, self.at)
         raw = raw if self.old else raw[:-1]
         self.texts[path] = raw.decode(errors="replace")
         whole = raw + b"\0" if self.old else raw
@@ -193,7 +201,7 @@ def shape_of(message: bytes, kind: str, definitions: Definitions, *, old: bool) 
         raise ValueError(f"a message has {behind} bytes behind its last field")
     after = len(ENCAPSULATION) if old else 0
     spans = tuple(Span(span.source + before, span.target + after, span.size) for span in walk.spans)
-    kept = np.array(walk.kept, dtype=np.int64) + before
+    kept = tuple((first + before, stop + before) for first, stop in walk.kept)
     target = (ENCAPSULATION if old else b"") + bytes(walk.data)
     return Shape(message, target, spans, kept, walk.texts, walk.lengths, walk.sequence)
 
@@ -213,21 +221,28 @@ class Shapes:
         for size in np.unique(sizes).tolist():
             left = np.flatnonzero(sizes == size)
             joined = b"".join(messages) if left.size == sizes.size else b"".join(messages[i] for i in left.tolist())
-            rows = np.frombuffer(joined, dtype=np.uint8).reshape(left.size, size)
-            if size not in self._known and len(self._known) == MOST:
-                self._known.clear()
-            known, tried = self._known.setdefault(size, []), 0
-            while left.size:
-                if tried == len(known):
-                    known.append(shape_of(rows[0].tobytes(), self._kind, self._definitions, old=self._old))
-                    del known[:-MOST]
-                    tried = len(known) - 1
-                own = known[tried].fits(rows)
-                if own.size:
-                    found.append((known[tried], left[own], rows[own]))
-                    rest = np.setdiff1d(np.arange(left.size), own, assume_unique=True)
-                    left, rows = left[rest], rows[rest]
-                tried += 1
+            found += self.parted(left, np.frombuffer(joined, dtype=np.uint8).reshape(left.size, size))
+        return found
+
+    def parted(self, left: IntArray, rows: ByteArray) -> list[tuple[Shape, IntArray, ByteArray]]:
+        """Return messages (n, size) of one size by shape; `left` (n,) is which they are. Raises `ValueError`."""
+        found: list[tuple[Shape, IntArray, ByteArray]] = []
+        size = rows.shape[1]
+        if size not in self._known and len(self._known) == MOST:
+            self._known.clear()
+        known, tried = self._known.setdefault(size, []), 0
+        while left.size:
+            if tried == len(known):
+                known.append(shape_of(rows[0].tobytes(), self._kind, self._definitions, old=self._old))
+                del known[:-MOST]
+                tried = len(known) - 1
+            fits = known[tried].fits(rows)
+            if fits.all():
+                return [*found, (known[tried], left, rows)]
+            if fits.any():
+                found.append((known[tried], left[fits], rows[fits]))
+                left, rows = left[~fits], rows[~fits]
+            tried += 1
         return found
 
     def repacked(self, messages: Sequence[bytes], first: int = 0) -> list[bytes]:

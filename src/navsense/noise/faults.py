@@ -13,7 +13,7 @@ two-state Markov process, Papoulis, Probability, Random Variables and Stochastic
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -22,20 +22,18 @@ import numpy as np
 
 from navsense.compiled import kernel
 from navsense.errors import SensorError
-from navsense.noise.planned import BITS, FAULT, Planned, acting, put_off
+from navsense.noise.planned import BITS, FAULT, LARGEST, Planned, Schedule, Told, acting, put_off
 from navsense.streams import Process
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray
-
-LARGEST = 1e12
-"""Rates (1/s) and durations (s) beyond this are a mistake."""
 
 
 @dataclass(frozen=True)
 class Faults:
     """How often a sensor drops out and gets stuck (begins a second while it is well), and how long on average (s).
 
-    A kind acts where both its rate and its duration are above 0; beside them are those on purpose, `planned`. Raises
+    A kind acts where both its rate and its duration are above 0; beside them are those on purpose, `planned`. With
+    `recorded` a recording says when faults acted, and not what was asked for: such are not simulated. Raises
     `SensorError` for a value that is negative or not finite, or a rate without a duration.
     """
 
@@ -44,6 +42,7 @@ class Faults:
     stuck_rate: float = 0.0
     stuck_duration: float = 0.0
     planned: tuple[Planned, ...] = ()
+    recorded: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what is no rate or no duration."""
@@ -70,10 +69,15 @@ class Faults:
         """Return the kinds that act by chance."""
         return tuple(kind for kind in KINDS if self.figures(kind)[0] > 0.0)
 
+    @cached_property
+    def schedule(self) -> Schedule:
+        """Return those on purpose by when they act."""
+        return Schedule(self.planned)
+
     @property
     def act(self) -> bool:
-        """Return whether there are any, by chance or on purpose."""
-        return bool(self.kinds or self.planned)
+        """Return whether there are any, by chance or on purpose, or were."""
+        return bool(self.kinds or self.planned or self.recorded)
 
     def share(self, kind: str) -> float:
         """Return the share p of the time that a kind is on."""
@@ -92,11 +96,15 @@ BY_CHANCE = tuple(f"{kind}_{figure}" for kind in KINDS for figure in ("rate", "d
 
 
 class FaultState(NamedTuple):
-    """Which kinds that act are on at tick `last`, and what the sensor last emitted, (...) by name; nothing before."""
+    """Which kinds that act are on at tick `last`, and what the sensor last emitted, (...) by name; nothing before.
+
+    `told` is the last tick at which it would have emitted without faults, -1 before the first.
+    """
 
     on: tuple[bool, ...]
     shown: Mapping[str, AnyArray]
     last: int = 0
+    told: int = -1
 
 
 @kernel
@@ -124,29 +132,42 @@ def strike(
     draws: FloatArray,
     arrays: Mapping[str, AnyArray],
     emitted: BoolArray,
+    heard: Sequence[str] = (),
 ) -> tuple[FaultState, Mapping[str, AnyArray], BoolArray]:
     """Return the new state, what the sensor shows, and where it shows anything (n,).
 
     `arrays` (n, ...) by name are what it would show without faults, where it would emit (n,); `draws` (kinds, n).
-    `FAULT` is beside them: which faults act (n,).
+    `FAULT` is beside them: which faults act (n,). Biases and spikes of arrays that were `heard` are in these already.
     """
-    count, kinds = len(ticks), faults.kinds
-    arrays = put_off(faults.planned, ticks, arrays)
-    found = {kind: np.zeros(count, dtype=np.bool_) for kind in KINDS}
-    on = []
-    for kind, row, was in zip(kinds, draws, state.on, strict=True):
-        rate, duration = faults.figures(kind)
-        figures = (faults.share(kind), rate + 1.0 / duration, ticks.rate)
-        on.append(bool(_telegraph(was, *figures, state.last, ticks.index, row, found[kind])))
-    acts = {kind: acting(faults.planned, kind, ticks) for kind in BITS} if faults.planned else {}
-    found = {kind: rows | acts.get(kind, np.False_) for kind, rows in found.items()}
-    source, last = _sources(found["stuck"], emitted & ~found["dropout"], begun=bool(state.shown))
+    count = len(ticks)
+    told = Told.of(ticks, emitted, state.told)
+    struck = faults.schedule.struck(told)
+    arrays = put_off([(one, rows) for one, rows in struck if one.array not in heard], arrays)
+    acts = {kind: acting(struck, kind, count) for kind in BITS}
+    on = _by_chance(faults, state, ticks, draws, acts)
+    source, last = _sources(acts["stuck"], emitted & ~acts["dropout"], begun=bool(state.shown))
+    own = source == np.arange(1, count + 1)
+    acts["spike"] &= ~acts["dropout"] & own
+    acts["stuck"] &= ~own
     shown = {name: _held(state.shown.get(name), array, source) for name, array in arrays.items()}
     kept = {name: array[last - 1].copy() for name, array in arrays.items()} if last else state.shown
-    out = {name: _silent(array, found["dropout"]) for name, array in shown.items()}
+    out = {name: _silent(array, acts["dropout"]) for name, array in shown.items()}
     end = int(ticks.index[-1]) if count else state.last
-    told = sum((BITS[kind] * rows for kind, rows in {**acts, **found}.items()), np.zeros(count))
-    return FaultState(tuple(on), kept, end), {**out, FAULT: told}, ~found["dropout"]
+    sums = sum((BITS[kind] * rows for kind, rows in acts.items()), np.zeros(count))
+    return FaultState(on, kept, end, told.last), {**out, FAULT: sums}, ~acts["dropout"]
+
+
+def _by_chance(
+    faults: Faults, state: FaultState, ticks: Ticks, draws: FloatArray, acts: Mapping[str, BoolArray]
+) -> tuple[bool, ...]:
+    """Add to the rows (n,) on which each kind acts those by chance; return which are on at the last."""
+    on = []
+    for kind, row, was in zip(faults.kinds, draws, state.on, strict=True):
+        rate, duration = faults.figures(kind)
+        figures, rows = (faults.share(kind), rate + 1.0 / duration, ticks.rate), np.zeros(len(ticks), dtype=np.bool_)
+        on.append(bool(_telegraph(was, *figures, state.last, ticks.index, row, rows)))
+        acts[kind][:] |= rows
+    return tuple(on)
 
 
 def _sources(stuck: BoolArray, given: BoolArray, *, begun: bool) -> tuple[IntArray, int]:

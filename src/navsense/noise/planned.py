@@ -4,12 +4,17 @@
 |---|---|
 | `dropout` | it says nothing: NaN, not valid, no message |
 | `stuck` | it repeats what it last emitted |
-| `bias` | `array` is off by `value` |
-| `spike` | `array` is off by `value` in one sample, told or not: the first from `start`, and again every `period` s |
+| `bias` | `array` is off by `value`; with one that it hears (`Hearing`) all that it makes of it is |
+| `spike` | `array` is off by `value` in one sample: the first told from `start`, and again every `period` s |
 | `lost_lock` | its echoes from the bottom do not come back |
 
-t is true time (s), values are SI, a number or one an axis. What acts on a row is told by `FAULT` among a reading's
-hidden errors, the sum of `BITS`; faults by chance are in it too.
+t is true time (s), values are SI, a number or one an axis. Of spikes at s_k = start + k period, k = 0, 1, ..., a sample
+told at t after one told at u has those with u < s_k <= t: it is struck once, however many they are. A tick at which the
+sensor tells nothing (a DVL between pings) so leaves them to the next that it tells, if that is before the end. A sample
+that drops out, or of which a stuck sensor shows another, takes its spike with it.
+
+What acts on a row is told by `FAULT` among a reading's hidden errors, the sum of `BITS`; faults by chance are in it
+too. A spike is told on the row that shows it, and on no other.
 """
 
 from __future__ import annotations
@@ -17,13 +22,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from functools import cached_property
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from navsense.errors import SensorError, Where
 from navsense.ticks import Ticks
-from navsense.typing import AnyArray, BoolArray
+from navsense.typing import AnyArray, BoolArray, FloatArray, Times
 
 FAULT = "fault"
 """The hidden error that tells which faults act on a row."""
@@ -33,6 +39,12 @@ BITS: Mapping[str, int] = {"dropout": 1, "stuck": 2, "bias": 4, "spike": 8, "los
 
 ADDING = ("bias", "spike")
 """Kinds that put an array off."""
+
+LARGEST = 1e12
+"""Rates (1/s), times and durations (s) beyond this are a mistake."""
+
+ROUNDING = 2.0**-50
+"""What a sum of doubles is off by at most, as a share of the largest of them."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +65,10 @@ class Planned:
     def __post_init__(self) -> None:
         """Refuse what is no fault."""
         if self.kind not in BITS:
-            raise self._refusal("kind of a fault", self.kind, f"must be one of {', '.join(BITS)}")
-        if not (math.isfinite(self.start) and self.end > self.start):
-            allowed = "must be from a finite time to a later one"
+            raise self._refusal("kind of a fault", self.kind or "missing", f"must be one of {', '.join(BITS)}")
+        if not (abs(self.start) <= LARGEST and self.end > self.start):
+            finite = "must be from a finite time to a later one"
+            allowed = f"{finite}, of at most {LARGEST:g} s" if math.isfinite(self.start) else finite
             raise self._refusal(f"times of a {self.kind} (s)", (self.start, self.end), allowed)
         if not (0.0 <= self.period < math.inf) or (self.period > 0.0 and self.kind != "spike"):
             allowed = "must be finite, not negative, and 0 but for spikes"
@@ -70,21 +83,56 @@ class Planned:
     def _refusal(self, what: str, value: object, allowed: str) -> SensorError:
         return SensorError(what, value, allowed=allowed, where=self.where)
 
-    def acts(self, ticks: Ticks) -> BoolArray:
+    def acts(self, told: Told) -> BoolArray:
         """Return the rows (n,) on which it acts."""
-        time = ticks.time
+        time = told.ticks.time
         inside = (time >= self.start) & (time < self.end)
         if self.kind != "spike":
             return inside
-        # A spike is at start + k period: the last of them not later than the sample, and later than the one before.
-        before = (ticks.index - 1) / ticks.rate
-        number = np.floor((time - self.start) / self.period) if self.period else np.zeros(time.size)
-        if self.period:  # the quotient is rounded, and may be of the neighbour
-            number += self.start + (number + 1.0) * self.period <= time
-            number -= self.start + number * self.period > time
-        instant = self.start + number * self.period
-        struck: BoolArray = inside & ((instant > before) | (ticks.index == 0)) & (instant < self.end)
-        return struck
+        inside &= told.here
+        if self.period * told.ticks.rate > 1.0 or not self.period:
+            inside &= self._count(time) > self._count(told.before)
+        return inside
+
+    def _count(self, time: Times) -> FloatArray:
+        """Return how many spikes (n,) are not later than some times (n,) s; none before the run's start."""
+        known = (time >= 0.0) & (time >= self.start)
+        if not self.period:
+            return known.astype(np.float64)
+        slack = ROUNDING * np.maximum(np.abs(time), abs(self.start))  # what 0.1 + 2 x 0.1 is above 0.3
+        return np.where(known, np.floor((time - self.start + slack) / self.period) + 1.0, 0.0)
+
+
+class Told(NamedTuple):
+    """Ticks of a sensor, at which of them it tells something (n,), and when it last did before each (n,) s.
+
+    `last` is the last tick at which it did; before the first both are negative.
+    """
+
+    ticks: Ticks
+    here: BoolArray
+    before: FloatArray
+    last: int
+
+    @staticmethod
+    def of(ticks: Ticks, here: BoolArray, last: int = -1) -> Told:
+        """Return it for the next ticks of a sensor that last told something at tick `last`."""
+        latest = np.maximum.accumulate(np.concatenate(([last], np.where(here, ticks.index, last))))
+        return Told(ticks, here, latest[:-1] / ticks.rate, int(latest[-1]))
+
+
+OFF = "_off"
+"""Ends the names of what is put on the arrays of a `Hearing`, among what its errors depend on."""
+
+
+@runtime_checkable
+class Hearing(Protocol):
+    """A sensor that hears some of its arrays, along beams, and makes the others of these.
+
+    A bias or spike of such an array is handed to it, by the array's name with `OFF`, and goes into what it makes.
+    """
+
+    heard: ClassVar[tuple[str, ...]]
 
 
 @runtime_checkable
@@ -99,7 +147,7 @@ class Losing(Protocol):
 def check_planned(spec: object, outputs: Mapping[str, tuple[int, ...]], planned: Planned) -> None:
     """Raise `SensorError` for a fault that a sensor with these arrays (name: shape of a row) cannot have."""
     if planned.kind == "lost_lock" and not isinstance(spec, Losing):
-        raise SensorError("lost_lock", type(spec).__name__, allowed="is of a DVL", where=planned.where)
+        raise SensorError("lost_lock", type(spec).__name__, allowed="is of a DVL or an ADCP", where=planned.where)
     if planned.kind not in ADDING:
         return
     if planned.array not in outputs:
@@ -113,24 +161,66 @@ def check_planned(spec: object, outputs: Mapping[str, tuple[int, ...]], planned:
         raise SensorError(f"value of a {planned.kind}", planned.value, allowed=allowed, where=planned.where)
 
 
-def put_off(planned: Sequence[Planned], ticks: Ticks, arrays: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:
+Struck = Sequence[tuple[Planned, BoolArray]]
+"""Faults with the rows (n,) on which each acts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Faults of one sensor on purpose, any number of them, of which only those near in time are looked at."""
+
+    planned: tuple[Planned, ...]
+
+    @cached_property
+    def _spans(self) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Starts and ends (s), and whether it is a lone spike, which is over once it has struck (k,) each."""
+        starts, ends = (np.array([getattr(one, name) for one in self.planned]) for name in ("start", "end"))
+        return starts, ends, np.array([one.kind == "spike" and not one.period for one in self.planned], dtype=np.bool_)
+
+    def struck(self, told: Told) -> Struck:
+        """Return those that act on some rows, each with the rows (n,)."""
+        time, before = told.ticks.time, told.before
+        if not (time.size and self.planned):
+            return []
+        starts, ends, lone = self._spans
+        over = lone & (starts <= before[0]) & (before[0] >= 0.0)
+        near = (starts <= time[-1]) & (ends > time[0]) & ~over
+        found = ((self.planned[k], self.planned[k].acts(told)) for k in np.flatnonzero(near))
+        return [(one, rows) for one, rows in found if rows.any()]
+
+    def losing(self, ticks: Ticks) -> BoolArray:
+        """Return the rows (n,) that have no echo from the bottom."""
+        everything = np.ones(len(ticks), dtype=np.bool_)
+        return acting(self.struck(Told.of(ticks, everything)), "lost_lock", len(ticks))
+
+
+def heard_of(spec: object) -> tuple[str, ...]:
+    """Return the arrays that a sensor hears, none where it is not `Hearing`."""
+    return spec.heard if isinstance(spec, Hearing) else ()
+
+
+def put_on_heard(struck: Struck, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, AnyArray]:
+    """Return what is put on arrays that are heard (name: shape of a row), by their names with `OFF`."""
+    mine = [(one, rows) for one, rows in struck if one.array in shapes]
+    still = {one.array: np.zeros((rows.size, *shapes[one.array])) for one, rows in mine}
+    return {f"{name}{OFF}": array for name, array in put_off(mine, still).items()}
+
+
+def put_off(struck: Struck, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     """Return the arrays (n, ...) with all biases and spikes on them."""
-    out = dict(arrays)
-    for one in planned:
-        rows = one.acts(ticks)
-        if one.kind in ADDING and rows.any():
-            moved = out[one.array].copy()
-            shape = moved.shape[1:]
+    moved = {one.array: arrays[one.array].copy() for one, _ in struck if one.kind in ADDING}
+    for one, rows in struck:
+        if one.kind in ADDING:
+            shape = moved[one.array].shape[1:]
             whole = len(one.value) == math.prod(shape)  # else one number, or one along the last axis
-            moved[rows] += np.reshape(one.value, shape) if whole else np.array(one.value)
-            out[one.array] = moved
-    return out
+            moved[one.array][rows] += np.reshape(one.value, shape) if whole else np.array(one.value)
+    return {**arrays, **moved}
 
 
-def acting(planned: Sequence[Planned], kind: str, ticks: Ticks) -> BoolArray:
+def acting(struck: Struck, kind: str, count: int) -> BoolArray:
     """Return the rows (n,) on which one of a kind acts."""
-    rows = np.zeros(len(ticks), dtype=np.bool_)
-    for one in planned:
+    rows = np.zeros(count, dtype=np.bool_)
+    for one, its in struck:
         if one.kind == kind:
-            rows |= one.acts(ticks)
+            rows |= its
     return rows

@@ -19,11 +19,20 @@ PREFIXES = ((1e-12, "p"), (1e-9, "n"), (1e-6, "µ"), (1e-3, "m"), (1.0, ""), (1e
 PREFIXED = frozenset(("m", "s", "T", "Pa", "m/s", "rad", "rad/s", "m/s^2", "V", "A", "Hz"))
 """Units that take one."""
 
+FEWEST = 2
+"""Ticks of an axis at least: a lone one gives no scale."""
+
 MINUTES, HOURS, DAYS = 300.0, 4 * 3600.0, 4 * 86400.0
 """Seconds from which on time is shown in the one or the other."""
 
 DECADES = 12
 """Decades that a logarithmic axis shows at most."""
+
+FARTHEST = 1e300
+"""Where axes end: what lies beyond lies outside. Logarithmic ones begin at its inverse."""
+
+NARROWEST = 1e-9
+"""Spread over size of values for which an axis is made wider."""
 
 
 @dataclass(frozen=True)
@@ -46,20 +55,21 @@ class Axis:
 
     def part(self, values: FloatArray) -> FloatArray:
         """Return what parts of the axis lie below SI values (n,)."""
-        shown = values * self.scale.factor
-        if self.log:
-            with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            shown = values * self.scale.factor
+            if self.log:
                 return np.asarray(np.log(shown / self.low) / math.log(self.high / self.low))
-        return np.asarray((shown - self.low) / (self.high - self.low))
+            return np.asarray((shown - self.low) / (self.high - self.low))
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
-        """Return parts of the axis with what is written there, `most` of them at most."""
-        marks = _decades(self.low, self.high, most) if self.log else _rounded(self.low, self.high, most)
+        """Return parts of the axis with what is written there, about `most` of them at most and never only one."""
+        marks, say = (_decades if self.log else _rounded)(self.low, self.high, most), _power if self.log else told
+        if len(marks) < FEWEST and self.log:
+            marks, say = _within_decades(self.low, self.high), told
+        elif len(marks) < FEWEST:
+            marks = _rounded(self.low, self.high, 2 * FEWEST)
         values = np.array(marks, dtype=np.float64) / self.scale.factor
-        return [
-            (float(at), _power(mark) if self.log else told(mark))
-            for at, mark in zip(self.part(values), marks, strict=True)
-        ]
+        return [(float(at), say(mark)) for at, mark in zip(self.part(values), marks, strict=True)]
 
 
 def told(value: float) -> str:
@@ -101,6 +111,14 @@ def _decades(low: float, high: float, most: int) -> list[float]:
     return [10.0**power for power in range(first, last + 1, stride)]
 
 
+def _within_decades(low: float, high: float) -> list[float]:
+    """Return 1, 2 and 5 times powers of ten between two numbers, round ones in even steps where those are few."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    marks = [factor * 10.0**power for power in powers for factor in (1.0, 2.0, 5.0)]
+    marks = [mark for mark in marks if low * (1.0 - 1e-9) <= mark <= high * (1.0 + 1e-9)]
+    return marks if len(marks) >= FEWEST else _rounded(low, high, 2 * FEWEST)
+
+
 def scale_of(unit: str, size: float) -> Scale:
     """Return the scale that suits SI values of a unit up to a size."""
     if unit == "rad" and size > 1e-2:
@@ -133,7 +151,7 @@ def linear(title: str, unit: str, series: Iterable[FloatArray], *, zero: bool = 
     scale = scale_of(unit, max(abs(low), abs(high)))
     low, high = low * scale.factor, high * scale.factor
     span = high - low
-    if not span > 1e-9 * max(abs(low), abs(high), 1e-30):
+    if not span > NARROWEST * max(abs(low), abs(high), 1e-30):
         span = max(0.1 * abs(high), 1e-3 if scale.factor == 1.0 else 1.0)
         low, high = low - 0.5 * span, high + 0.5 * span
     return Axis(low - 0.05 * span, high + 0.05 * span, titled(title, scale.unit), scale)
@@ -141,7 +159,7 @@ def linear(title: str, unit: str, series: Iterable[FloatArray], *, zero: bool = 
 
 def logarithmic(title: str, unit: str, series: Sequence[FloatArray]) -> Axis:
     """Return a logarithmic axis over all finite positive values of some series in SI."""
-    positive = [array[np.isfinite(array) & (array > 0.0)] for array in series]
+    positive = [array[array > 1.0 / FARTHEST] for array in series]
     low, high = bounds(positive, (1.0, 10.0))
     scale = scale_of(unit, high)
     low = max(low, high * 10.0**-DECADES) * scale.factor
@@ -151,12 +169,14 @@ def logarithmic(title: str, unit: str, series: Sequence[FloatArray]) -> Axis:
 def over_time(first: float, last: float) -> Axis:
     """Return an axis of time (s)."""
     scale = Scale(1.0, "s")
+    first, last = _within(first), _within(last)
+    if not last - first > max(1e-3 * NARROWEST * abs(first), 1.0 / FARTHEST):
+        last = first + max(1.0, NARROWEST * abs(first))
     for least, seconds, unit in ((DAYS, 86400.0, "d"), (HOURS, 3600.0, "h"), (MINUTES, 60.0, "min")):
         if last - first > least:
             scale = Scale(1.0 / seconds, unit)
             break
-    end = last if last > first else first + 1.0
-    return Axis(first * scale.factor, end * scale.factor, titled("time", scale.unit), scale)
+    return Axis(first * scale.factor, last * scale.factor, titled("time", scale.unit), scale)
 
 
 def titled(title: str, unit: str) -> str:
@@ -165,9 +185,14 @@ def titled(title: str, unit: str) -> str:
 
 
 def bounds(series: Iterable[FloatArray], without: tuple[float, float] = (0.0, 1.0)) -> tuple[float, float]:
-    """Return the least and greatest finite value of all series; `without` where there is none."""
+    """Return the least and greatest finite value of all series, as far as axes go; `without` where there is none."""
     finite = [array[np.isfinite(array)] for array in series]
     kept = [array for array in finite if array.size]
     if not kept:
         return without
-    return min(float(a.min()) for a in kept), max(float(a.max()) for a in kept)
+    return _within(min(float(a.min()) for a in kept)), _within(max(float(a.max()) for a in kept))
+
+
+def _within(value: float) -> float:
+    """Return a value, or the end of axes that it lies beyond."""
+    return min(max(value, -FARTHEST), FARTHEST)

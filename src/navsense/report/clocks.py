@@ -10,10 +10,11 @@ import numpy as np
 
 from navsense.analysis import allan, theory
 from navsense.clock import Clock
+from navsense.report import faults
 from navsense.report.axes import Axis, Scale, linear, logarithmic, over_time, quantity
 from navsense.report.draw import Figure, Plot
 from navsense.report.recorded import Recorded
-from navsense.report.sensors import PER_DECADE, SHORTEST
+from navsense.report.sensors import PER_DECADE, SHORTEST, of_how_much, stretch
 from navsense.series import Reading
 from navsense.typing import FloatArray
 
@@ -23,11 +24,12 @@ GLOBAL = "global time"
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """One clock with the sensors on it, the fastest first; its sheet where that is known."""
+    """One clock with the sensors on it, the fastest first; its sheet where that is known; spans (s) of its faults."""
 
     name: str
     readings: Sequence[Reading]
     sheet: Clock | None
+    struck: Sequence[tuple[float, float]] = ()
 
     @property
     def fastest(self) -> Reading:
@@ -51,9 +53,11 @@ def clocks_of(found: Recorded) -> list[Shown]:
             clock = sensor.clock or GLOBAL
         groups.setdefault(clock, []).append(reading)
     shown = []
+    acted = faults.others(found)
     for clock, readings in groups.items():
         readings.sort(key=lambda reading: -reading.time.size)
-        one = Shown(clock, readings, found.clocks.get(clock))
+        struck = [span for (name, _), spans in acted.items() if name == clock for span in spans]
+        one = Shown(clock, readings, found.clocks.get(clock), struck)
         if one.worst > 0.0 or one.sheet is not None:
             shown.append(one)
     return shown
@@ -90,15 +94,18 @@ def terms_of(clock: Clock) -> tuple[theory.Term, ...]:
 
 
 def _allan(shown: Shown, reading: Reading) -> Figure | None:
-    """Return the Allan deviation of a clock's frequency; None where the stamps are too few or not even."""
-    if reading.time.size < SHORTEST or not np.isfinite(reading.clock_error).all() or not np.any(reading.clock_error):
+    """Return the Allan deviation of a clock's frequency, where it has no fault; None where the stamps are too few."""
+    step = float(np.median(np.diff(reading.time))) if reading.time.size >= SHORTEST else 0.0
+    if not step > 0.0:
         return None
-    steps = np.diff(reading.time)
-    rate = 1.0 / float(np.median(steps))
-    if np.ptp(steps) > 1e-3 / rate:
+    rate, known = 1.0 / step, np.isfinite(reading.clock_error)
+    for first, last in shown.struck:
+        known &= (reading.time < first) | (reading.time > last)
+    error = reading.clock_error[stretch(known, reading.time, rate)]
+    if error.size < SHORTEST or not np.any(error):
         return None
-    factors = allan.spaced((reading.time.size - 1) // 3, PER_DECADE)
-    found = allan.overlapping(reading.clock_error, rate, factors, phase=True, exponent=0)
+    factors = allan.spaced((error.size - 1) // 3, PER_DECADE)
+    found = allan.overlapping(error, rate, factors, phase=True, exponent=0)
     if not np.any(found.deviation > 0.0):
         return None
     expected: FloatArray | None = None
@@ -109,6 +116,7 @@ def _allan(shown: Shown, reading: Reading) -> Figure | None:
     kept = [found.deviation] + ([expected] if expected is not None else [])
     why = "Dashed: what its sheet gives." if expected is not None else _why(shown)
     caption = f"Allan deviation of the fractional frequency, from the stamps of {reading.name}. {why}"
+    caption += of_how_much(error.size, reading.time, rate)
     figure = Figure(
         f"Stability of {shown.name}", along, [Plot(logarithmic("Allan deviation", "", kept), 210.0)], caption
     )

@@ -35,6 +35,8 @@ def opened(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     if x.size < 3:
         return x, y
     steps = np.diff(x)
+    if not steps.max() > GAP * steps.min():
+        return x, y
     after = np.flatnonzero(steps > GAP * np.median(steps)) + 1
     return np.insert(x, after, 0.5 * (x[after - 1] + x[after])), np.insert(y, after, np.nan)
 

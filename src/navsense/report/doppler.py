@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from navsense.report.axes import Axis, Scale, over_time, quantity
-from navsense.report.draw import Figure, Plot
-from navsense.report.raster import SIGNED, colours, uri
+from navsense.report.axes import FARTHEST, NARROWEST, Axis, Scale, bounds, over_time, scale_of, titled
+from navsense.report.draw import Bar, Figure, Plot
+from navsense.report.frames import EARTH, labels_of
+from navsense.report.raster import SIGNED, SPEED, colours, uri
 from navsense.sensors.adcp import Adcp
 from navsense.series import Current, Reading
 from navsense.typing import AnyArray, FloatArray
@@ -25,6 +27,34 @@ MODES = ((1.0, "good"), (2.0, "water"), (0.0, "bad"))
 """Values of `velocity_mode`, over the bottom, through the water and none, and the classes of their colours."""
 
 
+LONG = 90.0
+"""Units from which on a picture is high enough for the whole title of its axis, else it has the unit alone."""
+
+TRACKS = ((1.0, "bottom"), (2.0, "water"))
+"""Values of `velocity_mode`, and what the velocity is told over."""
+
+
+@dataclass(frozen=True)
+class Shades:
+    """What the colours of a waterfall mean: their title, unit and scale, and from what to what (SI) they go.
+
+    Without `ends` they go from least to greatest, `signed` ones as far to either side of 0, as all but 0.5 % do.
+    """
+
+    title: str
+    scale: Scale
+    ends: tuple[float, float] | None = None
+    signed: bool = False
+    height: float = 110.0
+
+
+VELOCITY = Shades("velocity", Scale(1.0, "m/s"), signed=True)
+"""Those of velocities, whose unit has a prefix that suits them."""
+
+NONE = np.zeros(0)
+"""What stands for an array that is not there."""
+
+
 def beams_of(reading: Reading, span: tuple[float, float]) -> Figure | None:
     """Return when each beam is valid, and what the velocity is told over; None where the readings do not say it."""
     heard, good = reading.arrays.get("beam_velocity"), reading.arrays.get("beam_valid")
@@ -37,7 +67,7 @@ def beams_of(reading: Reading, span: tuple[float, float]) -> Figure | None:
     plots = [Plot(None, STRIP, f"beam {beam + 1}: {_share(valid[:, beam])}") for beam in range(count)]
     mode = reading.arrays.get("velocity_mode")
     if mode is not None:
-        plots.append(Plot(None, STRIP, f"velocity: {_share(np.asarray(mode)[rows] > 0.5)}"))
+        plots.append(Plot(None, STRIP, f"velocity: {_tracks(np.asarray(mode)[rows])}"))
     caption = (
         "Green: valid. Red: no echo, out of range, or lost. Blue: velocity through the water instead of the bottom."
     )
@@ -59,6 +89,14 @@ def _share(valid: AnyArray) -> str:
     return f"{100.0 * float(np.mean(valid)):.4g} % valid" if valid.size else "never told"
 
 
+def _tracks(mode: AnyArray) -> str:
+    """Return in words over what the velocity is told, and how often."""
+    if not mode.size:
+        return "never told"
+    shares = {name: 100.0 * float(np.mean(mode == value)) for value, name in TRACKS}
+    return ", ".join(f"{name} {share:.4g} %" for name, share in shares.items() if share) or "none"
+
+
 def _strip(figure: Figure, plot: Plot, time: FloatArray, on: AnyArray, kind: str) -> None:
     """Draw the spans in which something is so, each row until the next."""
     if not on.any():
@@ -69,8 +107,11 @@ def _strip(figure: Figure, plot: Plot, time: FloatArray, on: AnyArray, kind: str
     figure.bars(plot, time[edges[::2]], ends[edges[1::2]], kind)
 
 
-def cells_of(sensor: MountedSensor | None, count: int) -> tuple[FloatArray, str]:
-    """Return the distances (m) of an ADCP's cells, or their numbers where its sheet is not known; and what they are."""
+def cells_of(reading: Reading, sensor: MountedSensor | None, count: int) -> tuple[FloatArray, str]:
+    """Return the distances (m) of an ADCP's cells, or their numbers where nothing tells them; and what they are."""
+    told = reading.arrays.get("cell_distance")
+    if told is not None and told.size and told.shape == (reading.time.size, count) and np.isfinite(told[0]).all():
+        return np.asarray(told[0], dtype=np.float64), "distance (m)"
     if sensor is not None and isinstance(sensor.spec, Adcp):
         found = np.asarray(sensor.spec.cell_distance, dtype=np.float64)
         if found.shape == (count,):
@@ -79,17 +120,26 @@ def cells_of(sensor: MountedSensor | None, count: int) -> tuple[FloatArray, str]
 
 
 def profile_of(reading: Reading, sensor: MountedSensor | None, span: tuple[float, float]) -> Iterator[Figure]:
-    """Yield the profiles of an ADCP as waterfalls, and what they are off by."""
-    velocity = reading.arrays.get("velocity")
-    if velocity is None or velocity.ndim != 3:
+    """Yield the profiles of an ADCP as waterfalls, and what they are off by; along its beams where it has no other."""
+    name = profiled(reading)
+    if name is None:
         return
-    rows = np.asarray(reading.emitted)
-    where, title = cells_of(sensor, velocity.shape[1])
-    yield waterfall("Current profile", reading.time[rows], velocity[rows], where, title, span)
-    true = reading.truth.get("velocity")
+    velocity, rows = reading.arrays[name], np.asarray(reading.emitted)
+    where, title = cells_of(reading, sensor, velocity.shape[1])
+    names = labels_of(reading.type, name, velocity.shape[2], sensor)
+    of_cells = (where, title, span, names)
+    yield waterfall("Current profile", reading.time[rows], velocity[rows], *of_cells)
+    true = reading.truth.get(name)
     if true is not None and true.shape == velocity.shape:
-        rest = velocity[rows] - true[rows]
-        yield waterfall("Profile less truth", reading.time[rows], rest, where, title, span)
+        off = replace(VELOCITY, title="reading less truth")
+        yield waterfall("Profile less truth", reading.time[rows], velocity[rows] - true[rows], *of_cells, off)
+
+
+def profiled(reading: Reading) -> str | None:
+    """Return the array with an ADCP's profile: `velocity`, along the beams where it has no number; None for none."""
+    names = [name for name in ("velocity", "beam_velocity") if reading.arrays.get(name, NONE).ndim == 3]
+    known = [name for name in names if np.isfinite(reading.arrays[name]).any()]
+    return next(iter(known or names), None)
 
 
 def current_of(current: Current, span: tuple[float, float]) -> Figure | None:
@@ -98,36 +148,52 @@ def current_of(current: Current, span: tuple[float, float]) -> Figure | None:
     if layers is None or len(layers.depths) < 2:
         return None
     depths = np.array(layers.depths)
-    return waterfall("True current by depth", current.time, layers.velocity, depths, "depth (m)", span, "east north up")
+    return waterfall("True current by depth", current.time, layers.velocity, depths, "depth (m)", span, EARTH)
 
 
 def waterfall(
     title: str,
     time: FloatArray,
-    velocity: FloatArray,
+    values: FloatArray,
     where: FloatArray,
     upwards: str,
     span: tuple[float, float],
-    axes: str = "x y z",
+    names: Sequence[str],
+    shades: Shades | None = None,
 ) -> Figure:
-    """Return velocities (n, k, 3) m/s at instants (n,) s and places `where` (k,) m as pictures, one an axis."""
+    """Return values (n, k, a) at instants (n,) s and places `where` (k,) m as `a` pictures, what they are called above.
+
+    They are velocities (m/s) where no shades are given.
+    """
+    shades = shades or VELOCITY
     along, order = over_time(*span), np.argsort(where)
-    known = np.abs(velocity[np.isfinite(velocity)])
-    most = float(np.percentile(known, 99.5)) if known.size else 1.0
-    most = most if most > 0.0 else 1.0
     half = 0.5 * float(np.median(np.diff(where[order]))) if where.size > 1 else 0.5
-    up = Axis(float(where.max()) + half, float(where.min()) - half, upwards, Scale(1.0, "m"))
-    share = 100.0 * float(np.mean(np.isfinite(velocity))) if velocity.size else 0.0
-    caption = (
-        f"Blue to red: {quantity(-most, 'm/s')} to {quantity(most, 'm/s')}, white none; {share:.3g} % of the cells "
-        f"have a number, the others are clear. The nearest are on top."
-    )
-    figure = Figure(title, along, [Plot(up, 110.0, name) for name in axes.split()], caption)
+    short = upwards if shades.height > LONG else upwards.partition("(")[2].rstrip(")") or upwards
+    up = Axis(float(where.max()) + half, float(where.min()) - half, short, Scale(1.0, "m"))
+    low, high = shades.ends or _ends(values, signed=shades.signed)
+    anchors = SIGNED if shades.signed else SPEED
+    share = 100.0 * float(np.mean(np.isfinite(values))) if values.size else 0.0
+    caption = f"{share:.3g} % of the cells have a number, the others are grey. The nearest are on top."
+    figure = Figure(title, along, [Plot(up, shades.height, name) for name in names], caption)
     for axis, plot in enumerate(figure.plots):
-        columns = _columns(time, velocity[:, order, axis], span)
-        pixels = colours(0.5 + 0.5 * columns.T / most, SIGNED)
+        columns = _columns(time, values[:, order, axis], span)
+        pixels = colours((columns.T - low) / (high - low), anchors)
         figure.picture(plot, uri(np.repeat(pixels, ROWS, axis=0)), "pixels")
+    scale = scale_of("m/s", max(abs(low), abs(high))) if shades.signed else shades.scale
+    bar = Axis(low * scale.factor, high * scale.factor, titled(shades.title, scale.unit), scale)
+    figure.bar = Bar(uri(colours(np.linspace(0.0, 1.0, 128)[None, :], anchors)), bar)
     return figure
+
+
+def _ends(values: FloatArray, *, signed: bool) -> tuple[float, float]:
+    """Return from what to what colours go."""
+    known = values[np.isfinite(values)]
+    if signed:
+        most = min(float(np.percentile(np.abs(known), 99.5)), FARTHEST) if known.size else 0.0
+        most = most if most > 1.0 / FARTHEST else 1.0
+        return -most, most
+    low, high = bounds([np.percentile(known, (0.5, 99.5))] if known.size else [])
+    return (low, high) if high - low > NARROWEST * max(abs(low), abs(high)) else (low - 0.5, low + 0.5)
 
 
 def _columns(time: FloatArray, values: FloatArray, span: tuple[float, float]) -> FloatArray:

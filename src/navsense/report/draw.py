@@ -26,15 +26,30 @@ INSIDE = WIDTH - LEFT - RIGHT
 ALONG, UP = 6, 5
 """Ticks of the axes at most."""
 
+BAR, UNDER_BAR = 10.0, 36.0
+"""Units that the bar of colours is high, and what stands under it."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What the colours of a figure's pictures mean: a picture (data URI) of them in a row, and the axis along it."""
+
+    data: str
+    axis: Axis
+
 
 @dataclass(eq=False)
 class Plot:
-    """One plot of a figure: its axis upwards (None for a strip), its height (units), and what is drawn in it."""
+    """One plot of a figure: its axis upwards (None for a strip), its height (units), and what is drawn in it.
+
+    `back` is the class of what lies behind it.
+    """
 
     up: Axis | None
     height: float = 150.0
     tag: str = ""
     drawn: list[str] = field(default_factory=list)
+    back: str = ""
 
     def part(self, values: FloatArray) -> FloatArray:
         """Return what parts of the axis upwards lie below values (n,); of a strip they are the values themselves."""
@@ -45,7 +60,7 @@ class Plot:
 class Figure:
     """Plots over one axis; `title` stands above, `caption` below: what it shows in words, for those who see it or not.
 
-    `keys` are (class, text) of what the colours mean.
+    `keys` are (class, text) of what the colours of lines mean, `bar` what those of pictures do.
     """
 
     title: str
@@ -53,6 +68,7 @@ class Figure:
     plots: list[Plot]
     caption: str = ""
     keys: list[tuple[str, str]] = field(default_factory=list)
+    bar: Bar | None = None
 
     def line(self, plot: Plot, x: FloatArray, y: FloatArray, kind: str) -> None:
         """Draw a series y (n,) over rising places x (n,); NaN breaks the line."""
@@ -130,25 +146,29 @@ class Figure:
         plot.drawn.append(f'<path class="{kind}" d="{"".join(parts)}"/>')
 
     def picture(self, plot: Plot, data: str, kind: str = "") -> None:
-        """Draw a picture (data URI) over a whole plot."""
+        """Draw a picture (data URI) over a whole plot; where it is clear it is seen that nothing is there."""
+        plot.back = "empty"
         plot.drawn.append(
             f'<image class="{kind}" width="{INSIDE:.1f}" height="{plot.height:.1f}" preserveAspectRatio="none" '
             f'href="{data}"/>'
         )
 
-    def html(self) -> str:
-        """Return the figure as HTML."""
+    def html(self, kind: str = "") -> str:
+        """Return the figure as HTML; `kind` are classes of where it stands."""
         height = TOP + BOTTOM + sum(plot.height for plot in self.plots) + GAP * (len(self.plots) - 1)
         parts, y = [], TOP
         for number, plot in enumerate(self.plots):
             parts.append(self._plot(plot, y, last=number == len(self.plots) - 1))
             y += plot.height + GAP
+        if self.bar is not None:
+            parts.append(_bar(self.bar, height))
+            height += BAR + UNDER_BAR
         said = escape(f"{self.title}. {self.caption}".strip(), quote=True)
         drawing = f'<svg viewBox="0 0 {WIDTH:g} {height:.1f}" role="img" aria-label="{said}">{"".join(parts)}</svg>'
         keys = "".join(f'<span><i class="{kind}"></i>{escape(text)}</span>' for kind, text in self.keys)
         legend = f'<div class="keys">{keys}</div>' if keys else ""
         caption = f"<figcaption>{escape(self.caption)}</figcaption>" if self.caption else ""
-        return f"<figure><h4>{escape(self.title)}</h4>{legend}{drawing}{caption}</figure>"
+        return f'<figure class="{kind}"><h4>{escape(self.title)}</h4>{legend}{drawing}{caption}</figure>'
 
     def _plot(self, plot: Plot, y: float, *, last: bool) -> str:
         """Return one plot with its axes at a height of the figure."""
@@ -176,10 +196,26 @@ class Figure:
             )
         if plot.tag:
             words.append(f'<text x="6" y="14" class="tag">{escape(plot.tag)}</text>')
+        behind = f'<rect class="{plot.back}" width="{INSIDE:.1f}" height="{plot.height:.1f}"/>' if plot.back else ""
         frame = f'<rect class="frame" width="{INSIDE:.1f}" height="{plot.height:.1f}"/>'
         inner = f'<svg width="{INSIDE:.1f}" height="{plot.height:.1f}" overflow="hidden">{"".join(plot.drawn)}</svg>'
         grid = f'<path class="grid" d="{"".join(lines)}"/>'
-        return f'<g transform="translate({LEFT:g},{y:.1f})">{grid}{inner}{frame}{"".join(words)}</g>'
+        return f'<g transform="translate({LEFT:g},{y:.1f})">{behind}{grid}{inner}{frame}{"".join(words)}</g>'
+
+
+def _bar(bar: Bar, y: float) -> str:
+    """Return the bar of colours with its ticks, at a height of the figure."""
+    words = [
+        f'<text x="{min(at * INSIDE, INSIDE - 4.0):.1f}" y="{BAR + 14.0:.1f}" text-anchor="middle">{text}</text>'
+        for at, text in bar.axis.ticks(ALONG)
+    ]
+    words.append(
+        f'<text x="{0.5 * INSIDE:.1f}" y="{BAR + 29.0:.1f}" text-anchor="middle" class="title">'
+        f"{escape(bar.axis.title)}</text>"
+    )
+    size = f'width="{INSIDE:.1f}" height="{BAR:.1f}"'
+    picture = f'<image {size} preserveAspectRatio="none" href="{bar.data}"/><rect class="frame" {size}/>'
+    return f'<g class="bar" transform="translate({LEFT:g},{y:.1f})">{picture}{"".join(words)}</g>'
 
 
 def stacked(title: str, along: Axis, ups: Sequence[Axis], caption: str, total: float = 210.0) -> Figure:

@@ -36,11 +36,15 @@ def spans_of(time: FloatArray, rows: BoolArray) -> tuple[FloatArray, FloatArray]
 
 
 def others(found: Recorded) -> dict[tuple[str, str], list[tuple[float, float]]]:
-    """Return the spans (s) of faults that no reading tells of, of clocks and the world: by whose they are and kind."""
+    """Return the spans (s) of faults that no reading tells of, by whose they are and kind: of clocks and the world.
+
+    Of sensors in recordings of messages they are dropouts, of which there are no messages.
+    """
     out: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    told = {name: faults_of(reading) for name, reading in found.readings.items() if FAULT in reading.errors}
     for one in found.planned:
         name, kind = str(one["of"]), str(one["kind"])
-        if name in found.readings and FAULT in found.readings[name].errors:
+        if name in told and (kind != "dropout" or kind in told[name]):
             continue
         first, last = max(float(one["start"]), found.span[0]), min(float(one.get("end", math.inf)), found.span[1])
         if last >= first:

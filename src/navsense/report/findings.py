@@ -1,8 +1,8 @@
 """What a person should know before looking at the figures: the warnings on top of a report.
 
-A sensor is warned of where it gives no valid number for long, where its white noise is not as declared (`residuals`),
-where its stamps are far off or go backwards, where it was struck by faults; the recording, where it ends early, where a
-vehicle is under the ground.
+A sensor is warned of where it gives no valid reading for long, where valid readings have no number or hardly any, where
+its white noise is not as declared (`residuals`), where its stamps are far off or go backwards, where it was struck by
+faults; the recording, where it ends early, where a vehicle is under the ground.
 """
 
 from __future__ import annotations
@@ -15,16 +15,25 @@ import numpy as np
 
 from navsense.report.axes import quantity
 from navsense.report.faults import faults_of, others, spans_of
+from navsense.report.frames import through_water
 from navsense.report.recorded import Recorded
 from navsense.report.sensors import Told, words
 from navsense.report.track import Chart
+from navsense.sensors.adcp import Adcp
 from navsense.series import Reading
+from navsense.world import MountedSensor
 
 SILENT, INTERVALS = 5.0, 10.0
 """Seconds, and usual intervals between readings, that a sensor without a valid number is silent for long."""
 
 MUCH = 0.05
 """Share of readings without a number that is much."""
+
+NEARLY_ALL = 0.9
+"""Share of numbers from which on nearly all are missing."""
+
+FOREMOST: Mapping[str, tuple[str, ...]] = {"dvl": ("velocity",), "adcp": ("velocity",)}
+"""Arrays that sensors of a type are there for: others may be empty, as they are set."""
 
 LATE = 0.01
 """Seconds that a stamp may be off before it is said; half a sensor's interval before that."""
@@ -46,12 +55,14 @@ def findings_of(found: Recorded, told: Mapping[str, Sequence[Told]], chart: Char
     """Return all findings, warnings first."""
     out = list(_whole(found, chart))
     for name, reading in found.readings.items():
-        out += [Finding(name, what) for what in _silence(reading)]
-        out += [Finding(name, what) for what in _noise(told[name])]
+        out += [Finding(name, what) for what in (*_silence(reading), *_numbers(reading, found.sensors.get(name)))]
+        out += [Finding(name, what) for what in (*_adrift(reading), *_beams(reading), *_noise(told[name]))]
         out += [Finding(name, what) for what in _stamps(reading)]
         out += [Finding(name, what) for what in _faults(reading)]
         if not reading.truth:
             out.append(Finding(name, "its truth is not recorded: readings are shown alone", "note"))
+    for name in sorted(set(found.sensors) - set(found.readings)):
+        out.append(Finding(name, "not one reading of it is recorded"))
     for (who, kind), spans in others(found).items():
         first, last = spans[0][0], spans[-1][1]
         out.append(Finding(who, f"fault: {kind.replace('_', ' ')}, from {first:.6g} s, until {last:.6g} s"))
@@ -93,6 +104,54 @@ def _silence(reading: Reading) -> Iterator[str]:
     share = 1.0 - np.count_nonzero(good) / max(int(np.count_nonzero(reading.emitted)), 1)
     if share > MUCH:
         yield f"{100.0 * share:.3g} % of its readings are not valid"
+
+
+def _numbers(reading: Reading, sensor: MountedSensor | None) -> Iterator[str]:
+    """Yield what a sensor says no number of, or hardly any, in readings that are given out as valid."""
+    good = np.asarray(reading.emitted & reading.valid)
+    count = int(np.count_nonzero(good))
+    if not count:
+        return
+    for name in _foremost(reading, sensor):
+        values = np.asarray(reading.arrays[name])[good]
+        missing, one = 1.0 - float(np.mean(np.isfinite(values))), "cell" if reading.type == "adcp" else "number"
+        if missing == 1.0:
+            yield f"not one {one} of {words(name)} is known, in {count} valid readings"
+        elif missing > NEARLY_ALL:
+            yield f"{100.0 * missing:.4g} % of the {one}s of {words(name)} are missing, in {count} valid readings"
+
+
+def _adrift(reading: Reading) -> Iterator[str]:
+    """Yield where a Doppler log that has the bottom at other times tells its velocity through the water for long."""
+    told = np.asarray(reading.emitted & reading.valid)
+    rows = through_water(reading)[told]
+    if not rows.any() or rows.all():
+        return
+    starts, ends = spans_of(reading.time[told], rows)
+    worst = int(np.argmax(ends - starts))
+    if ends[worst] - starts[worst] > SILENT:
+        share = f"{100.0 * float(np.mean(rows)):.3g} % of its velocities are through the water"
+        yield f"has not the bottom for {ends[worst] - starts[worst]:.4g} s from {starts[worst]:.6g} s on; {share}"
+
+
+def _beams(reading: Reading) -> Iterator[str]:
+    """Yield beams that never hear anything, where others do."""
+    told = np.asarray(reading.arrays.get("beam_velocity", np.zeros(0)))
+    if told.ndim < 2 or not told.shape[0]:
+        return
+    heard = np.isfinite(told[np.asarray(reading.emitted)]).any(axis=tuple(range(told.ndim - 1)))
+    if heard.any():
+        yield from (f"beam {beam + 1} never hears anything" for beam in np.flatnonzero(~heard).tolist())
+
+
+def _foremost(reading: Reading, sensor: MountedSensor | None) -> list[str]:
+    """Return the arrays that a sensor is there for: what has a truth, or all where nothing has."""
+    names = FOREMOST.get(reading.type, ())
+    if sensor is not None and isinstance(sensor.spec, Adcp) and sensor.spec.coordinates.value == "beam":
+        names = ("beam_velocity",)
+    if not names:
+        names = tuple(set(reading.truth) & set(reading.arrays) or reading.arrays)
+    return [name for name, told in reading.arrays.items() if name in names and told.dtype.kind == "f" and told.size]
 
 
 def _noise(told: Sequence[Told]) -> Iterator[str]:

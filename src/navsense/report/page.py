@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -10,19 +11,25 @@ from html import escape
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+
 from navsense.errors import SinkError
-from navsense.report import clocks, doppler, faults, track
+from navsense.report import cells, clocks, doppler, faults, track
 from navsense.report.draw import Figure
 from navsense.report.findings import Finding, findings_of
 from navsense.report.recorded import Recorded, recording_of
 from navsense.report.sensors import Told, figures_of, table_of, told_of, words
-from navsense.report.style import CSS
+from navsense.report.style import COLUMNS, CSS, PARTS
 from navsense.sinks.base import check_target, os_error, version
 
 SUFFIXES = (".html", ".htm")
 """What a report is written as."""
 
-FOREMOST = {"dvl": ("velocity", "altitude"), "adcp": (), "imu": ("angular_velocity", "linear_acceleration")}
+FOREMOST = {
+    "dvl": ("velocity", "altitude"),
+    "adcp": ("bottom_velocity",),
+    "imu": ("angular_velocity", "linear_acceleration"),
+}
 """Arrays that are shown at once, by type; of other types those with declared noise. The rest is folded in."""
 
 FINE = "Nothing to warn of: every sensor gives numbers; noise is as declared where that can be told."
@@ -76,6 +83,12 @@ def _save(target: Path, text: str) -> None:
 
 def page_of(found: Recorded) -> str:
     """Return the whole page."""
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers that no instrument says
+        return _page(found)
+
+
+def _page(found: Recorded) -> str:
+    """Return the whole page."""
     chart = track.chart_of(found)
     told = {name: told_of(reading, found.sensors.get(name)) for name, reading in found.readings.items()}
     findings = findings_of(found, told, chart)
@@ -95,7 +108,7 @@ def page_of(found: Recorded) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><link rel="icon" href="data:,">'
         f"<title>{escape(found.name)}: report of a recording</title><style>{CSS}</style></head><body>"
-        f"<header><h1>{escape(found.name)}</h1><p>{escape(headline(found))}</p></header>"
+        f"<header><h1>{escape(found.name)}</h1><p>{escape(headline(found))}</p>{_ways(found, chart)}</header>"
         f'<nav aria-label="Sections">{links}</nav><main>{parts}</main></body></html>\n'
     )
 
@@ -110,6 +123,12 @@ def headline(found: Recorded) -> str:
     return "; ".join([*parts, f"{count} readings", f"navsense {version()}"])
 
 
+def _ways(found: Recorded, chart: track.Chart | None) -> str:
+    """Return what is said of each track, in lines."""
+    told = [track.told_of(found, way, chart.surface) for way in chart.ways] if chart is not None else []
+    return "".join(f'<p class="way">{escape(text)}</p>' for text in told)
+
+
 def anchor(name: str) -> str:
     """Return a name as an anchor of the page."""
     return "sensor-" + "".join(letter if letter.isalnum() else "-" for letter in name)
@@ -117,8 +136,22 @@ def anchor(name: str) -> str:
 
 def _grid(figures: Iterable[Figure]) -> str:
     """Return figures side by side, as many as there is room for; nothing without any."""
-    parts = "".join(figure.html() for figure in figures)
+    every = list(figures)
+    parts = "".join(figure.html(kind) for figure, kind in zip(every, placed(len(every)), strict=True))
     return f'<div class="grid">{parts}</div>' if parts else ""
+
+
+def placed(count: int) -> list[str]:
+    """Return the classes of figures that stand in rows: the share of a row that each has in windows of each width.
+
+    No row has more figures than another by two or more, so that none stands alone beside nothing.
+    """
+    shares = []
+    for letter, most in COLUMNS.items():
+        rows = max(math.ceil(count / most), 1)
+        sizes = [count // rows + (row < count % rows) for row in range(rows)]
+        shares.append([f"{letter}{PARTS // size}" for size in sizes for _ in range(size)])
+    return [" ".join(classes) for classes in zip(*shares, strict=True)]
 
 
 def _findings(findings: Sequence[Finding]) -> str:
@@ -172,7 +205,8 @@ def _sensor(found: Recorded, name: str, told: Sequence[Told]) -> str:
     folded = [one for one in told if one not in ahead]
     body = f"<p>{escape(', '.join(parts))}</p>"
     if reading.type == "adcp":
-        body += _grid(doppler.profile_of(reading, sensor, found.span))
+        profiles = doppler.profile_of(reading, sensor, found.span)
+        body += _grid([*profiles, *cells.quality_of(reading, sensor, found.span)]) + cells.table_of(reading, sensor)
     for one in ahead:
         body += f"<h3>{escape(words(one.name))}</h3>{_grid(figures_of(one, reading, found.span))}"
     if ahead:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,15 @@ import numpy as np
 
 from navsense.clock import Clock
 from navsense.errors import NavsenseError, SinkError, Where
-from navsense.series import TRUTH_ARRAYS, Current, Reading, Slab, Truth
+from navsense.faults import listed
+from navsense.series import Current, Reading, Truth
 from navsense.sinks import sources
 from navsense.sinks.base import LAYOUT
 from navsense.sinks.described import clock_sheets, world_of
 from navsense.sinks.load import load
 from navsense.sinks.read import MessageReader
 from navsense.sinks.records import DamagedError
-from navsense.sinks.stored import of_run
-from navsense.typing import AnyArray
+from navsense.sinks.stored import gathered, of_run
 from navsense.world import MountedSensor, World
 
 WORLD_SUFFIXES = (".sdf", ".world")
@@ -112,19 +112,18 @@ def _of_messages(file: Path) -> Recorded:
     """Return what a recording of messages holds."""
     with sources.opened(file) as source:
         reader = MessageReader(source)
-        slabs = list(reader.slabs())
+        readings, truth, current = gathered(reader.slabs())
         left, planned = reader.left, source.about.get("faults", "[]")
         layout = sources.layout_of(source)
         clocks = clock_sheets(layout) if layout else {}
     told, recording = reader.world, reader.recording
-    truth = joined_truth(slabs)
     about = {"seed": recording.seed, "runs": list(recording.runs), "epoch": recording.epoch}
     return Recorded(
         str(file),
         told.name,
-        joined_readings(slabs),
+        readings,
         truth,
-        joined_current(slabs),
+        current,
         {sensor.name: sensor for sensor in told.sensors},
         tracks_in(told, truth),
         {**about, "duration_asked": recording.duration if np.isfinite(recording.duration) else None},
@@ -143,54 +142,6 @@ def _planned(listed: Any) -> tuple[Mapping[str, Any], ...]:
         return ()
     known = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     return tuple(one for one in known if {"of", "kind", "start"} <= set(one))
-
-
-def _joined(parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
-    """Return arrays that all parts have, one part behind the other."""
-    names = [name for name in parts[0] if all(name in part for part in parts)]
-    return {name: np.concatenate([part[name] for part in parts]) for name in names}
-
-
-def joined_readings(slabs: Sequence[Slab]) -> dict[str, Reading]:
-    """Return the readings of slabs that follow each other."""
-    out = {}
-    for name in {name: None for slab in slabs for name in slab.readings}:
-        parts = [slab.readings[name] for slab in slabs if name in slab.readings]
-        late = [part.arrival for part in parts] if any(part.arrivals is not None for part in parts) else None
-        out[name] = replace(
-            parts[0],
-            time=np.concatenate([part.time for part in parts]),
-            clock_error=np.concatenate([part.clock_error for part in parts]),
-            arrays=_joined([part.arrays for part in parts]),
-            truth=_joined([part.truth for part in parts]),
-            errors=_joined([part.errors for part in parts]),
-            valid=np.concatenate([part.valid for part in parts]),
-            emitted=np.concatenate([part.emitted for part in parts]),
-            arrivals=None if late is None else np.concatenate(late),
-        )
-    return out
-
-
-def joined_truth(slabs: Sequence[Slab]) -> dict[str, Truth]:
-    """Return the truth of slabs that follow each other."""
-    out = {}
-    for name in {name: None for slab in slabs for name in slab.truth}:
-        parts = [slab.truth[name] for slab in slabs if name in slab.truth]
-        arrays = {key: np.concatenate([vars(part)[key] for part in parts]) for key in TRUTH_ARRAYS}
-        out[name] = Truth(name, np.concatenate([part.time for part in parts]), **arrays, epoch=parts[0].epoch)
-    return out
-
-
-def joined_current(slabs: Sequence[Slab]) -> Current | None:
-    """Return the water's velocity in slabs that follow each other; None where there is none."""
-    parts = [slab.current for slab in slabs if slab.current is not None]
-    if not parts:
-        return None
-    layers = parts[0].layers
-    if layers is not None:
-        layers = replace(layers, velocity=np.concatenate([p.layers.velocity for p in parts if p.layers is not None]))
-    time, velocity = (np.concatenate([vars(part)[key] for part in parts]) for key in ("time", "velocity"))
-    return replace(parts[0], time=time, velocity=velocity, layers=layers)
 
 
 def tracks_in(told: World | None, truth: Mapping[str, Truth]) -> dict[str, str]:
@@ -230,13 +181,13 @@ def _with_world(found: Recorded, file: Path, named: str | None) -> Recorded:
 
 
 def _in(found: Recorded, world: World) -> Recorded:
-    """Return the recording with its world, which has the sheets of clocks that the recording does not tell."""
+    """Return the recording with its world, which has the sheets of clocks, and the faults, that it does not tell."""
     clocks = {**{clock.name: clock for clock in world.clocks}, **found.clocks}
     if found.exact:
         return replace(found, world=world, clocks=clocks)
     sensors = {sensor.name: sensor for sensor in world.sensors if sensor.name in found.readings}
-    models = tracks_in(world, found.truth)
-    return replace(found, name=world.name, world=world, clocks=clocks, sensors=sensors, tracks=models)
+    found = replace(found, tracks=tracks_in(world, found.truth), planned=found.planned or tuple(listed(world)))
+    return replace(found, name=world.name, world=world, clocks=clocks, sensors=sensors)
 
 
 def _beside(file: Path, name: str) -> Path | None:

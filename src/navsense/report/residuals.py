@@ -17,13 +17,14 @@ out. Orientations are told w x y z.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.planned import FAULT
+from navsense.report.frames import labels_of, truth_of
 from navsense.sensors.base import Indirect
 from navsense.sensors.imu import Imu
 from navsense.series import Reading
@@ -101,7 +102,7 @@ class Verdict:
 
 def channels_of(reading: Reading, name: str, sensor: MountedSensor | None) -> list[Channel]:
     """Return the channels of one array of a sensor; none where the truth of it is not recorded, or is no number."""
-    told, true = reading.arrays[name], reading.truth.get(name)
+    told, true = reading.arrays[name], truth_of(reading, name)
     if true is None or told.dtype.kind != "f" or told.ndim > 2 or true.shape != told.shape:
         return []
     rows = np.asarray(reading.emitted)
@@ -110,7 +111,7 @@ def channels_of(reading: Reading, name: str, sensor: MountedSensor | None) -> li
         return []
     given, wanted = told[rows].reshape(time.size, -1), true[rows].reshape(time.size, -1)
     slow = _slow(reading, name, rows, given)
-    labels = list(TURNS) if name == "orientation" else _labels(name, given.shape[1])
+    labels = list(TURNS) if name == "orientation" else labels_of(reading.type, name, given.shape[1], sensor)
     noises = sensor.spec.noise().get(name, ()) if sensor else ()
     if sensor and isinstance(sensor.spec, Indirect) and name in sensor.spec.acted_on:
         noises = ()
@@ -134,15 +135,6 @@ def channels_of(reading: Reading, name: str, sensor: MountedSensor | None) -> li
         )
         for axis in range(residual.shape[1])
     ]
-
-
-def _labels(name: str, count: int) -> list[str]:
-    """Return what the axes of an array are called."""
-    if count == 1:
-        return [""]
-    if "beam" in name:
-        return [f"beam {axis + 1}" for axis in range(count)]
-    return list("xyz") if count == 3 else [str(axis) for axis in range(count)]
 
 
 def _rate(time: FloatArray) -> float:
@@ -213,18 +205,24 @@ def _white(rest: FloatArray, truth: FloatArray) -> FloatArray:
     """Return residuals (n, k) without the best constant and gain on the truth's axes (n, m)."""
     out = rest.copy()
     columns = np.column_stack((np.ones(truth.shape[0]), truth))
-    known = np.isfinite(columns).all(axis=1)
+    known = np.asarray(np.isfinite(columns).all(axis=1))
+    last, basis = np.zeros(0, dtype=np.bool_), columns
     for axis in range(rest.shape[1]):
         rows = known & np.isfinite(rest[:, axis])
         if np.count_nonzero(rows) < FEWEST:
             continue
-        used = columns[rows]
-        centre, size = used.mean(axis=0), used.std(axis=0)
-        moving = size > 1e-12 * np.maximum(np.abs(centre), 1e-30)
-        basis = np.column_stack((np.ones(used.shape[0]), (used[:, moving] - centre[moving]) / size[moving]))
+        if not np.array_equal(rows, last):
+            last, basis = rows, _basis(columns[rows])
         found, *_ = np.linalg.lstsq(basis.T @ basis, basis.T @ rest[rows, axis], rcond=1e-12)
         out[rows, axis] = rest[rows, axis] - basis @ found
     return out
+
+
+def _basis(columns: FloatArray) -> FloatArray:
+    """Return a constant and those columns (n, m) that change, without their mean and of deviation 1."""
+    centre, size = columns.mean(axis=0), columns.std(axis=0)
+    moving = size > 1e-12 * np.maximum(np.abs(centre), 1e-30)
+    return np.column_stack((np.ones(columns.shape[0]), (columns[:, moving] - centre[moving]) / size[moving]))
 
 
 def deviation_of_pairs(values: FloatArray) -> tuple[float, int]:
@@ -278,14 +276,14 @@ def bounds_of(count: int, excess: float) -> tuple[float, float]:
     return float(chdtri(count, 1.0 - half)) / count, float(chdtri(count, half)) / count
 
 
-def normalised(reading: Reading, name: str) -> Mapping[str, FloatArray]:
-    """Return residuals over the deviations that the readings state, by axis; none where they state no covariance."""
-    stated, true = reading.arrays.get(f"{name}_covariance"), reading.truth.get(name)
+def normalised(reading: Reading, name: str, labels: Sequence[str]) -> Mapping[str, FloatArray]:
+    """Return residuals over the deviations that readings state, by what axes are called; none without a covariance."""
+    stated, true = reading.arrays.get(f"{name}_covariance"), truth_of(reading, name)
     if stated is None or true is None or stated.ndim != 3:
         return {}
     rows = np.asarray(reading.emitted & reading.valid)
     out = {}
-    for axis, label in enumerate(_labels(name, true.shape[-1])):
+    for axis, label in enumerate(labels):
         size = np.sqrt(np.where(stated[rows, axis, axis] > 0.0, stated[rows, axis, axis], math.nan))
         out[label] = (reading.arrays[name][rows, axis] - true[rows, axis]) / size
     return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 import numpy as np
@@ -12,11 +12,13 @@ import numpy as np
 from navsense.analysis import allan, theory
 from navsense.analysis.estimates import flicker_terms
 from navsense.noise.channel import Noise
-from navsense.report.axes import Axis, Scale, linear, logarithmic, over_time, quantity, titled
+from navsense.report.axes import FARTHEST, Axis, Scale, linear, logarithmic, over_time, quantity, titled
 from navsense.report.draw import Figure, Plot, stacked
+from navsense.report.faults import spans_of
+from navsense.report.frames import through_water
 from navsense.report.residuals import Channel, Verdict, channels_of, deviation_of_pairs, normalised, verdict_of
 from navsense.series import Reading
-from navsense.typing import FloatArray
+from navsense.typing import BoolArray, FloatArray
 from navsense.world import MountedSensor
 
 BINS = 61
@@ -31,8 +33,17 @@ PER_DECADE = 6
 SHORTEST = 64
 """Rows from which on there is an Allan deviation."""
 
+UNEVEN = 1e-3
+"""Parts of a step by which the time between two rows may be off in an Allan deviation."""
+
 MOST = 8
 """Plots of one figure at most."""
+
+TIMES = frozenset(("time_of_validity", "water_time_of_validity"))
+"""Arrays that say when, not what: a perfect instrument has the same."""
+
+BY_CELL = frozenset(("error_velocity", "percent_good", "cell_distance"))
+"""Arrays of a current profiler that have a number for each cell: pictures and a table show them (`cells`)."""
 
 ZERO = 1.5
 """How many times its own range a residual may be away from zero for zero to be shown with it."""
@@ -40,21 +51,47 @@ ZERO = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """One array of a sensor with its channels and what is said of their noise."""
+    """One array of a sensor with its channels and what is said of their noise.
+
+    `spans` are where (s) a velocity is through the water, and `said` is how that is compared.
+    """
 
     name: str
     channels: Sequence[Channel]
     verdicts: Sequence[Verdict | None]
+    spans: tuple[FloatArray, FloatArray] = (np.zeros(0), np.zeros(0))
+    said: str = ""
 
 
 def told_of(reading: Reading, sensor: MountedSensor | None) -> list[Told]:
     """Return the arrays of a sensor that have a truth, those of declared noise first."""
     found = []
     for name in reading.arrays:
-        channels = channels_of(reading, name, sensor)[:MOST]
-        if channels and any(np.isfinite(channel.residual).any() for channel in channels):
-            found.append(Told(name, channels, [verdict_of(channel, sensor) for channel in channels]))
+        if name in TIMES or (reading.type == "adcp" and name in BY_CELL):
+            continue
+        channels = channels_of(reading, name, sensor)
+        if not any(np.isfinite(channel.residual).any() for channel in channels) or _is_still(channels):
+            continue
+        verdicts = [verdict_of(channel, sensor) for channel in channels]
+        found.append(Told(name, channels, verdicts, *_through_water(reading, name)))
     return sorted(found, key=lambda one: not any(channel.declared for channel in one.channels))
+
+
+def _is_still(channels: Sequence[Channel]) -> bool:
+    """Return whether they are flags, each of which is always the same as its truth."""
+    return all(c.unit == "1" and not c.declared and not c.residual.any() and not np.ptp(c.reading) for c in channels)
+
+
+def _through_water(reading: Reading, name: str) -> tuple[tuple[FloatArray, FloatArray], str]:
+    """Return the spans (s) in which an array is of the water instead of the bottom, and how these are compared."""
+    told = np.asarray(reading.emitted)
+    rows = through_water(reading)[told]
+    if name != "velocity" or not rows.any():
+        return (np.zeros(0), np.zeros(0)), ""
+    share = f" Blue: through the water, {100.0 * float(np.mean(rows)):.3g} % of the readings"
+    if "water_velocity" in reading.truth:
+        return spans_of(reading.time[told], rows), f"{share}; there the truth is the one through the water."
+    return spans_of(reading.time[told], rows), f"{share}, left out here: the truth through the water is not recorded."
 
 
 def words(name: str) -> str:
@@ -65,10 +102,14 @@ def words(name: str) -> str:
 def figures_of(told: Told, reading: Reading, span: tuple[float, float]) -> Iterator[Figure]:
     """Yield the figures of one array."""
     along = over_time(*span)
+    stated = normalised(reading, told.name, [channel.label for channel in told.channels])
+    if len(told.channels) > MOST:
+        only = f" Only the first {MOST} of {len(told.channels)} are drawn; the table has all."
+        told = replace(told, channels=told.channels[:MOST], said=told.said + only)
     yield _against(told, along)
     yield _residual(told, along)
-    yield _histogram(told)
-    stated = normalised(reading, told.name)
+    if any(np.nan_to_num(channel.white).any() for channel in told.channels):
+        yield _histogram(told)
     if stated:
         yield _over_stated(stated)
     deviation = _allan(told)
@@ -81,12 +122,24 @@ def _against(told: Told, along: Axis) -> Figure:
     channels = told.channels
     ups = [linear(c.label or words(told.name), c.unit, (c.reading, c.truth)) for c in channels]
     caption = f"What the instrument says of {words(told.name)}, and what a perfect one would have said."
-    figure = stacked("Reading and truth", along, ups, caption)
+    figure = stacked("Reading and truth", along, ups, caption + told.said)
     for place, (plot, channel) in enumerate(zip(figure.plots, channels, strict=True)):
+        _shade(figure, plot, told)
         figure.band(plot, channel.time, channel.reading, f"c{place % 4}")
         figure.series(plot, channel.time, channel.truth, "truth")
-    figure.keys = [("c0", "reading"), ("truth", "truth")]
+    figure.keys = [("c0", "reading"), ("truth", "truth"), *_shaded(told)]
     return figure
+
+
+def _shade(figure: Figure, plot: Plot, told: Told) -> None:
+    """Mark where a velocity is through the water."""
+    if told.spans[0].size:
+        figure.bars(plot, *told.spans, "span")
+
+
+def _shaded(told: Told) -> list[tuple[str, str]]:
+    """Return the key of what is marked, where anything is."""
+    return [("water", "through the water")] if told.spans[0].size else []
 
 
 def _residual(told: Told, along: Axis) -> Figure:
@@ -106,8 +159,9 @@ def _residual(told: Told, along: Axis) -> Figure:
         parts.append("The dark line is the slow error in force: turn-on bias and drift.")
     if declared:
         parts.append("Dashes: three declared deviations of the white noise to either side of what is constant or slow.")
-    figure = stacked("Residual", along, ups, " ".join(parts))
+    figure = stacked("Residual", along, ups, " ".join(parts) + told.said)
     for place, (plot, channel, edge) in enumerate(zip(figure.plots, channels, edges, strict=True)):
+        _shade(figure, plot, told)
         figure.band(plot, channel.time, channel.residual, f"c{place % 4}")
         figure.across(plot, 0.0, "zero")
         if slow:
@@ -117,6 +171,7 @@ def _residual(told: Told, along: Axis) -> Figure:
                 figure.series(plot, channel.time, side, "declared")
     figure.keys = [("c0", "residual"), *([("truth", "slow error")] if slow else [])]
     figure.keys += [("declared", "3 declared deviations")] if declared else []
+    figure.keys += _shaded(told)
     return figure
 
 
@@ -152,7 +207,8 @@ def _histogram(told: Told) -> Figure:
     channels = told.channels
     sizes = [float(np.nanstd(c.white)) if np.isfinite(c.white).any() else 0.0 for c in channels]
     reach = max((max(WIDE * c.declared, WIDE * size) for c, size in zip(channels, sizes, strict=True)), default=1.0)
-    edges = np.linspace(-(reach or 1.0), reach or 1.0, BINS + 1)
+    reach = min(reach, FARTHEST) if reach > 1.0 / FARTHEST else 1.0
+    edges = np.linspace(-reach, reach, BINS + 1)
     unit = channels[0].unit
     along = linear("residual without its slow part", unit, (edges,))
     found = [shares(channel.white, edges) for channel in channels]
@@ -214,24 +270,38 @@ def terms_of(noise: Noise, rate: float) -> tuple[theory.Term, ...]:
     return tuple(terms)
 
 
-def longest(values: FloatArray) -> FloatArray:
-    """Return the longest stretch of finite values."""
-    known = np.concatenate(([False], np.isfinite(values), [False]))
-    edges = np.flatnonzero(np.diff(known.astype(np.int8)))
-    if not edges.size:
-        return values[:0]
-    spans = edges[1::2] - edges[::2]
-    best = int(np.argmax(spans))
-    return values[edges[2 * best] : edges[2 * best + 1]]
+def stretch(known: BoolArray, time: FloatArray, rate: float) -> slice:
+    """Return the longest stretch of rows that are known and in even steps of a rate (Hz)."""
+    uneven = np.abs(np.diff(time) * rate - 1.0) > UNEVEN
+    after = np.concatenate(([True], uneven | ~known[:-1])) & known
+    before = np.concatenate((uneven | ~known[1:], [True])) & known
+    firsts, lasts = np.flatnonzero(after), np.flatnonzero(before)
+    if not firsts.size:
+        return slice(0, 0)
+    best = int(np.argmax(lasts - firsts))
+    return slice(int(firsts[best]), int(lasts[best]) + 1)
+
+
+def longest(channel: Channel) -> FloatArray:
+    """Return the residuals of the longest stretch of rows in even steps, all numbers, on which no fault acts."""
+    # The white part is no number where a fault acts.
+    return channel.residual[stretch(np.isfinite(channel.white), channel.time, channel.rate)]
+
+
+def of_how_much(count: int, time: FloatArray, rate: float) -> str:
+    """Return what is said of an Allan deviation of some of the rows; nothing where it is of all."""
+    if count == time.size:
+        return ""
+    return f" Of the longest time without faults and gaps: {count / rate:.4g} s of {time[-1] - time[0]:.4g} s."
 
 
 def _allan(told: Told) -> Figure | None:
     """Return the Allan deviations of the residuals with those of the declared noise; None where there are too few."""
-    curves = []
-    for channel in told.channels:
-        values = longest(channel.residual) if channel.declared else channel.residual[:0]
-        even = channel.time.size > 1 and bool(np.ptp(np.diff(channel.time)) < 1e-3 / channel.rate)
-        curves.append(_curve(values, channel) if values.size >= SHORTEST and even else None)
+    stretches = [longest(c) if c.declared else c.residual[:0] for c in told.channels]
+    curves = [
+        _curve(values, channel) if values.size >= SHORTEST else None
+        for values, channel in zip(stretches, told.channels, strict=True)
+    ]
     kept = [curve for curve in curves if curve is not None]
     if not kept:
         return None
@@ -243,6 +313,8 @@ def _allan(told: Told) -> Figure | None:
     caption = (
         f"How far the mean residual of {words(told.name)} over a time lies from the next. Dashed: the declared noise."
     )
+    least = min(values.size for values, curve in zip(stretches, curves, strict=True) if curve is not None)
+    caption += of_how_much(least, told.channels[0].time, told.channels[0].rate)
     figure = Figure("Allan deviation", along, [Plot(up, 210.0)], caption)
     for place, curve in enumerate(curves):
         if curve is not None:

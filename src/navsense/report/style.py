@@ -1,6 +1,25 @@
 """The look of a report: colours for light and dark, one column in narrow windows and several in wide ones."""
 
-CSS = """
+PARTS = 12
+"""Parts of a row: its figures have as many of them each as go into it."""
+
+COLUMNS = {"m": 2, "l": 3, "w": 4}
+"""How many figures are side by side at most in windows of three widths, by their letters."""
+
+NARROWEST, BETWEEN, AROUND = 366, 12, 28
+"""Pixels that a figure has at least, between two, and around all."""
+
+
+def _widths() -> str:
+    """Return the rules of how wide figures are in windows of each width."""
+    rules = []
+    for letter, most in COLUMNS.items():
+        spans = "".join(f".{letter}{PARTS // n}{{grid-column:span {PARTS // n}}}" for n in range(1, most + 1))
+        rules.append(f"@media (min-width:{NARROWEST * most + BETWEEN * (most - 1) + AROUND}px){{{spans}}}\n")
+    return "".join(rules)
+
+
+SHEET = """
 :root{color-scheme:light dark;--ink:#1b2530;--dim:#5b6773;--page:#f5f6f7;--card:#fff;--line:#dde2e7;--frame:#9aa5b0;
 --c0:#2f6fb3;--c1:#d1733a;--c2:#3a9a6b;--c3:#8a5bb5;--bad:#c2352b;--good:#4fa36c;--water:#4f93c9;--earth:#b39a78;
 --truth:#10161c}
@@ -22,8 +41,9 @@ a{color:var(--c0)}
 overflow-wrap:anywhere}
 .findings li.note{border-color:var(--c0)}.findings li.fine{border-color:var(--good)}
 .findings b{margin-right:6px}
-.grid{display:grid;gap:12px;grid-template-columns:repeat(auto-fill,minmax(min(100%,366px),1fr));align-items:start}
-figure{margin:0;background:var(--card);border:1px solid var(--line);border-radius:6px;padding:9px 9px 7px;min-width:0}
+.grid{display:grid;gap:12px;grid-template-columns:repeat(12,minmax(0,1fr));align-items:start}
+figure{margin:0;background:var(--card);border:1px solid var(--line);border-radius:6px;padding:9px 9px 7px;min-width:0;
+max-width:840px;grid-column:span 12}
 figure svg{display:block;width:100%;height:auto}
 figure svg svg{display:inline}
 figcaption{font-size:.8rem;color:var(--dim);margin-top:3px;overflow-wrap:anywhere}
@@ -48,6 +68,8 @@ path.declared{stroke:var(--ink);stroke-width:1.3;stroke-dasharray:5 3.5;stroke-l
 path.zero{stroke:var(--frame);stroke-width:1}
 path.surface{stroke:var(--water);stroke-width:2}
 path.earth{fill:var(--earth);fill-opacity:.85;stroke:var(--earth);stroke-width:1}
+path.span{fill:var(--water);fill-opacity:.22}
+.empty{fill:var(--line)}
 path.good{fill:var(--good)}path.bad{fill:var(--bad)}path.water{fill:var(--water)}
 path.casing{stroke:#fff;stroke-width:5;stroke-opacity:.75}path.way{stroke-width:2.6}
 path.blind{stroke:#e0241b;stroke-width:6;stroke-opacity:.8}
@@ -57,7 +79,11 @@ image.pixels{image-rendering:pixelated}
 table{border-collapse:collapse;font-size:.84rem}
 th,td{padding:2px 12px 2px 0;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
 th[scope=row],thead th:first-child{text-align:left}thead th{color:var(--dim);font-weight:500}
+table.cells th{text-align:center;padding-right:8px}table.cells td{padding-right:8px}
 tr.bad td,tr.bad th{color:var(--bad);font-weight:600}
 details{margin:12px 0}summary{cursor:pointer;padding:4px 0;color:var(--c0)}
 @media print{body{background:#fff}figure{break-inside:avoid}nav{display:none}}
 """
+
+CSS = SHEET + _widths()
+"""The whole style."""

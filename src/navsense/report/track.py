@@ -11,7 +11,7 @@ import numpy as np
 from navsense.environment.terrain.scene import Scene
 from navsense.picture.ground import Relief, View, bottom_of, ground_of, relief_of, view_of
 from navsense.picture.tracks import Track
-from navsense.report.axes import Axis, Scale, linear, over_time, quantity
+from navsense.report.axes import Axis, Scale, bounds, linear, over_time, quantity
 from navsense.report.draw import INSIDE, Figure, Plot
 from navsense.report.raster import TIMES, hexadecimal, lit, uri
 from navsense.report.recorded import Recorded
@@ -24,7 +24,7 @@ POINTS = 3000
 PIECES = 48
 """Colours that a track has along its time."""
 
-TALLEST = 520.0
+TALLEST = 400.0
 """Units that a map is high at most."""
 
 GONE = 2.0
@@ -99,6 +99,25 @@ def _moving(track: Track) -> Track:
 def _beneath(scene: Scene, track: Track) -> FloatArray:
     """Return the heights of the ground beneath a track, NaN without any."""
     return bottom_of(scene, track.position) if scene.bodies else np.full(track.time.size, math.nan)
+
+
+def told_of(found: Recorded, way: Way, surface: float | None) -> str:
+    """Return in a line how far, how fast and how deep a track is."""
+    truth = found.truth[way.link]
+    position, speed = np.asarray(truth.position), np.linalg.norm(truth.velocity, axis=1)
+    run, lasts = float(np.nansum(np.linalg.norm(np.diff(position, axis=0), axis=1))), truth.time[-1] - truth.time[0]
+    mean = run / float(lasts) if lasts > 0.0 else 0.0
+    parts = [f"{way.model}: {quantity(run, 'm')} in {lasts:.6g} s"]
+    parts.append(f"mean speed {quantity(mean, 'm/s')}, greatest {quantity(bounds([speed])[1], 'm/s')}")
+    low, high = bounds([position[:, 2]])
+    if surface is not None and high <= surface:
+        parts.append(f"depth {quantity(surface - high, 'm')} to {quantity(surface - low, 'm')}")
+    else:
+        parts.append(f"height in the world {quantity(low, 'm')} to {quantity(high, 'm')}")
+    if way.clearance is not None:
+        least, most = bounds([way.track.position[:, 2] - way.bottom])
+        parts.append(f"above the ground {quantity(least, 'm')} to {quantity(most, 'm')}")
+    return "; ".join(parts)
 
 
 def blind(found: Recorded, model: str, track: Track) -> BoolArray:

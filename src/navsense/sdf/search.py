@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from navsense.errors import SdfError
+from navsense.inputs import place_of, there
 from navsense.sdf.names import NEWEST, minor_of
 from navsense.sdf.read import Element, read
 from navsense.sdf.values import refusal, text
@@ -71,7 +72,10 @@ class Search:
         return found
 
     def named(self, element: Element, attribute: str) -> Path:
-        """Return the file or folder of data that an attribute names. Raises `SdfError` with the places searched."""
+        """Return the file or folder of data that an attribute names, that of a recording also as it was written.
+
+        Raises `SdfError` with the places searched.
+        """
         uri = element.attribute(attribute)
         if uri is None:
             raise refusal(element, "missing", "must name a file", attribute=attribute)
@@ -84,7 +88,7 @@ class Search:
     def _at(self, element: Element, uri: str, parent: str, attribute: str = "") -> Path:
         """Return the file or folder of a name, that of an attribute or the element's text."""
         places = self._places(element, uri, parent, attribute)
-        found = next((place for place in places if _exists(place)), None)
+        found = next((place for one in places if there(place := place_of(one) if attribute else one)), None)
         if found is None:
             shown = ", ".join(map(str, places[:_SHOWN]))
             more = f" and {len(places) - _SHOWN} places more" if len(places) > _SHOWN else ""
@@ -129,12 +133,12 @@ def search_of(path: PathsGiven = ()) -> Search:
     given = (path,) if isinstance(path, str | os.PathLike) else tuple(path)
     folders = [Path(folder) for folder in given]
     for folder in folders:
-        if not _exists(folder) or not folder.is_dir():
+        if not there(folder) or not folder.is_dir():
             remedy = "check --path (path= in Python)"
             raise SdfError("search path", str(folder), allowed="must be a folder", remedy=remedy)
     for variable in VARIABLES:
         folders += _listed(variable)
-    packages = [folder.parent if _exists(folder / _PACKAGE) else folder for folder in _listed(PACKAGES)]
+    packages = [folder.parent if there(folder / _PACKAGE) else folder for folder in _listed(PACKAGES)]
     packages += [folder / "share" for folder in _listed(PREFIXES)]
     return Search(tuple(_unique(folders)), tuple(_unique(packages)))
 
@@ -148,16 +152,9 @@ def _unique(places: list[Path]) -> list[Path]:
     return list(dict.fromkeys(places))
 
 
-def _exists(place: Path) -> bool:
-    try:
-        return place.exists()
-    except (OSError, ValueError):  # a name too long, a null character in it, a folder that may not be entered
-        return False
-
-
 def _model_file(element: Element, folder: Path) -> Path:
     """Return the file of a model's folder that has the newest version of those that are read."""
-    config = next((folder / name for name in CONFIGS if _exists(folder / name)), None)
+    config = next((folder / name for name in CONFIGS if there(folder / name)), None)
     if config is None:
         allowed = f"is a folder without {CONFIGS[0]}"
         raise refusal(element, element.text, allowed, parent="include", remedy=f"name the file in {folder}")

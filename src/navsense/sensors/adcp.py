@@ -4,8 +4,8 @@
 
 over the good pings p of an ensemble; b_pmk is what beam k hears in cell m, at the height of the cell where cells are
 mapped (`_janus.ensemble`, `_janus.profile`): as that of a DVL positive when the sensor moves along the beam, so that
-the velocity is that of the water, against the instrument or over the ground. R_p takes the sensor's axes to those that
-are told in, by the ping's own attitude:
+the velocity is that of the water, against the instrument or over the ground; of the latter `relative_velocity` keeps
+the former, which needs no bottom. R_p takes the sensor's axes to those that are told in, by the ping's own attitude:
 
     beam          none: velocities along the beams alone, `velocity` is NaN
     instrument    the sensor's axes, turned by `reference`
@@ -39,11 +39,13 @@ from navsense.environment.base import Environment
 from navsense.errors import SensorError
 from navsense.motion.base import Motion
 from navsense.noise.channel import Noise
-from navsense.sensors._janus import ensemble, remarks
+from navsense.rotation import products
+from navsense.sensors._janus import ensemble, faulty, remarks
 from navsense.sensors._janus.beams import Beams, Weighting, janus
 from navsense.sensors._janus.echoes import SOUND_SPEED, echoes, sound_speed
 from navsense.sensors._janus.layer import cosines
-from navsense.sensors._janus.names import Dialect, refuse_text
+from navsense.sensors._janus.limits import refuse_counts, refuse_long, refuse_reals
+from navsense.sensors._janus.names import Dialect, refuse_kinds, refuse_text
 from navsense.sensors._janus.profile import Bottom, Cells, water
 from navsense.sensors._janus.profiled import (
     ALONG,
@@ -54,6 +56,7 @@ from navsense.sensors._janus.profiled import (
     ECHO,
     FRAMES,
     INSIDE,
+    KEPT,
     OUTPUTS,
     OWN,
     TRUE,
@@ -65,12 +68,13 @@ from navsense.sensors._janus.profiled import (
     shape_of,
 )
 from navsense.sensors._janus.strength import EchoStrength
+from navsense.sensors._mix import checked_numbers
 from navsense.sensors.base import LABEL, Measured, Output
 from navsense.sensors.dvl import Transducer
 from navsense.sensors.range import Cone, Sound
 from navsense.streams import Process
 from navsense.ticks import Ticks
-from navsense.typing import AnyArray, FloatArray, IntArray, Quaternion, Quaternions, Times
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times
 
 CROSSED = (-135.0, 135.0, 45.0, -45.0)
 """Azimuths (degrees) of four beams between the sensor's axes: an X."""
@@ -138,17 +142,14 @@ class Adcp:
     type: ClassVar[str] = "adcp"
     tolerance: ClassVar[float] = 1e-9
     group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    heard: ClassVar[tuple[str, ...]] = faulty.OF_A_PROFILER
 
     def __post_init__(self) -> None:
         """Refuse what no instrument can have."""
-        for name, least, most in LIMITS:
-            if not least <= (value := getattr(self, name)) <= most:
-                allowed = f"must be from {least:g} to {most:g}, and finite" if most < math.inf else "must be at least 0"
-                raise SensorError(name, value, allowed=allowed)
-        for name, least, most in COUNTS:
-            value = getattr(self, name)
-            if not (least <= value <= most and value == int(value)):
-                raise SensorError(name, value, allowed=f"must be a whole number from {least} to {most}")
+        refuse_kinds(self, KINDS, ("backscatter",))
+        refuse_reals(*((name, vars(self)[name], least, most) for name, least, most in LIMITS))
+        refuse_reals(("error_velocity_limit", self.error_velocity_limit, 0.0, 1e5), may_be_infinite=True)
+        refuse_counts(*((name, vars(self)[name], least, most) for name, least, most in COUNTS))
         if self.least_beams > len(self.beams.beams):
             allowed = f"must be at most {len(self.beams.beams)}, as many as there are"
             raise SensorError("least_beams", self.least_beams, allowed=allowed)
@@ -158,13 +159,14 @@ class Adcp:
         if self.removes_motion and self.bottom_pings == 0:
             remedy = "give pings for the bottom, or keep the motion in"
             raise SensorError("bottom_pings", 0, allowed="must be at least 1 where motion is taken out", remedy=remedy)
-        if not (len(self.reference) == 4 and abs(math.hypot(*self.reference) - 1.0) < 1e-6):
+        if not abs(math.hypot(*checked_numbers("reference", self.reference, 4)) - 1.0) < 1e-6:
             raise SensorError("reference", self.reference, allowed="must be a unit quaternion w x y z")
         refuse_text(Transducer, transducer=self.transducer)
         refuse_text(Coordinates, coordinates=self.coordinates)
         refuse_text(BinMapping, bin_mapping=self.bin_mapping)
         refuse_text(Dialect, dialect=self.dialect)
         cosines(self.beams)
+        refuse_long(self.duration)
 
     @property
     def _is_classic(self) -> bool:
@@ -200,7 +202,8 @@ class Adcp:
     def outputs(self) -> tuple[Output, ...]:
         """Return the arrays of a reading: m cells, k beams."""
         m, k = int(self.cells.count), len(self.beams.beams)
-        return tuple(Output(name, shape_of(axes, m, k), unit) for name, axes, unit in OUTPUTS)
+        given = (*OUTPUTS, KEPT) if self.removes_motion else OUTPUTS
+        return tuple(Output(name, shape_of(axes, m, k), unit) for name, axes, unit in given)
 
     @cached_property
     def _turn(self) -> Quaternion:
@@ -218,7 +221,7 @@ class Adcp:
         return self.cells.distances[:, None] / cosines(self.beams)
 
     @cached_property
-    def _stddev(self) -> float:
+    def ping_stddev(self) -> float:
         """Deviation (m/s) of one ping in one beam and cell."""
         reference = self.reference_cell_size
         return self.profile.stddev * (reference / self.cells.size if reference > 0.0 else 1.0)
@@ -234,7 +237,7 @@ class Adcp:
             if accuracy.lasts and count
         ]
         for channel, name, acts, count in (
-            ("profile", "white", self._stddev > 0.0, pings),
+            ("profile", "white", self.ping_stddev > 0.0, pings),
             ("profile", "lock", self.backscatter is not None, pings),
             ("bottom", "white", self.bottom.stddev > 0.0, bottom),
             ("range", "white", self.range_stddev > 0.0, bottom),
@@ -315,7 +318,7 @@ class Adcp:
             f"ensembles: {per:.3g} Hz of {self.pings} pings for the profile and {self.bottom_pings} for the bottom",
             f"axes: {self.coordinates}, bin mapping {self.bin_mapping}, own motion {motion}",
             remarks.sound(self.transducer, self.sound.speed),
-            f"one ping, beam and cell: stddev {self._stddev:g} m/s, over the bottom {self.bottom.stddev:g} m/s",
+            f"one ping, beam and cell: stddev {self.ping_stddev:g} m/s, over the bottom {self.bottom.stddev:g} m/s",
         ]
         if self.backscatter is not None:
             loss = f"{self.backscatter.level:g} dB less 20 log r and {2.0 * self.backscatter.absorption:g} dB/m"
@@ -373,9 +376,7 @@ class Adcp:
 
     def _instrument(self, attitude: Quaternions) -> Quaternions:
         """Return the attitudes (n, 4) of the axes of `instrument` for those of the sensor's."""
-        out, back = np.empty(attitude.shape), np.array(pose.conjugate(self._turn))
-        ensemble.combine(attitude, back, out)
-        return out
+        return products(attitude, np.array(pose.conjugate(self._turn)))
 
     def _profile(
         self, motion: Motion, environment: Environment, time: Times, ratio: FloatArray, heading: FloatArray
@@ -421,7 +422,7 @@ class Adcp:
         rules = self._rules.copy()
         rules[ensemble.ERROR_LIMIT], rules[ensemble.LEAST_GOOD] = math.inf, 0.0
         found = self._averaged(rules, inside, along, inside[ECHO], inside[BOTTOM])
-        return {name: found[name] for name in TRUE}
+        return {name: found[name] for name in (*TRUE, KEPT[0]) if name in found}
 
     def _averaged(
         self,
@@ -436,32 +437,36 @@ class Adcp:
         axes, axis, cosine = self.beams.axes, self.beams.axis, cosines(self.beams)
         room = (np.empty((3, k)), np.empty(k, dtype=np.bool_), np.empty((3, 3)))
         velocity, error, share, own = np.empty((n, m, 3)), np.empty((n, m)), np.empty((n, m)), np.empty((n, 3))
+        ways, bottom_ways = np.empty((n, m, ensemble.OUTCOMES)), np.empty((n, ensemble.OUTCOMES))
         beam, beam_share, progress = np.empty((n, m, k)), np.empty((n, m, k)), np.empty((p, k))
         along, ranges, bottom_share = np.empty((n, k)), np.empty((n, k)), np.empty((n, k))
         turned = (inside[ATTITUDE], inside[FRAMES], axes, axis, cosine)
         size = float(self.cells.size)
-        said = (velocity, error, share, beam, beam_share, progress)
+        said = (velocity, error, share, ways, beam, beam_share, progress)
         ensemble.average(rules, self.cells.distances, size, heard, *turned, *said, *room)
         met = (inside[ECHO], shown, bottom, inside[BOTTOM_FRAMES], axes)
-        ensemble.follow_bottom(rules, *met, own, along, ranges, bottom_share, *room)
+        ensemble.follow_bottom(rules, *met, own, bottom_ways, along, ranges, bottom_share, *room)
+        kept = {KEPT[0]: velocity.copy()} if self.removes_motion else {}
         if self.removes_motion:
             ensemble.still(velocity, own)
-        return {
+        return kept | {
             "velocity": velocity,
             "error_velocity": error,
             "percent_good": share,
+            "solutions": ways,
             "beam_velocity": beam,
             "beam_percent_good": beam_share,
             "bottom_velocity": own,
             "bottom_beam_velocity": along,
             "bottom_range": ranges,
             "bottom_percent_good": bottom_share,
+            "bottom_solutions": bottom_ways,
         }
 
     def measure(
         self, state: AdcpState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[AdcpState, Measured]:
-        """Return the state, which stays, and what the ensembles say; NaN where a tick tells of none."""
+        """Return the state, which stays, and what the ensembles say; NaN but for constants where a tick tells none."""
         n, told = len(ticks), self._told(ticks)
         inside = {name: np.ascontiguousarray(ideal[name][told]) for name in INSIDE}
         true = ideal["sound_speed"][told]
@@ -474,15 +479,18 @@ class Adcp:
         systematic = (float(state.systematic[1, 0]), state.systematic[1, 1:])
         heard_bottom = (inside[ECHO], inside[BOTTOM], *geometry, *systematic)
         ensemble.hear_bottom(*heard_bottom, sigmas, rows, told, draws, track, shown)
+        faulty.put_on_profiler((heard, track, shown), ideal, told)
         found = self._averaged(self._rules, inside, heard, shown, track)
-        is_good = (found["beam_percent_good"] > 0.0).any(axis=(1, 2))
+        wanted = "beam_velocity" if self.coordinates is Coordinates.BEAM else "velocity"
+        is_good = np.isfinite(found[wanted]).any(axis=(1, 2))
         lost = np.isnan(inside[ALONG]).all(axis=1)
         found |= {"echo": np.where(lost, math.nan, echo), "correlation": np.where(lost, math.nan, rho)}
         found |= {"sound_speed": assumed, "time_of_validity": ideal["time_of_validity"][told]}
         found["orientation"] = ideal["orientation"][told]
+        arrays = {name: _spread(array, told, n) for name, array in found.items()}
         for name, constant in (("cell_distance", self.cell_distance), ("beam_direction", self.beam_direction)):
-            found[name] = np.broadcast_to(constant, (told.size, *constant.shape))
-        arrays = {output.name: _spread(found[output.name], told, n) for output in self.outputs}
+            arrays[name] = np.repeat(constant[None], n, axis=0)
+        arrays = {output.name: arrays[output.name] for output in self.outputs}
         emitted, valid = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
         emitted[told], valid[told] = True, is_good
         return state, Measured(arrays, {}, valid, emitted)
@@ -509,10 +517,15 @@ class Adcp:
             ensemble.strengths(*figures, self._slants, 1.0 / ratio, factor, lock, echo, rho)
         rows = (self._row("profile", "white"), self._row("profile", "lock"))
         systematic, out = state.systematic[0], np.empty(along.shape)
-        errors = (float(systematic[0]), systematic[1:], self._stddev, factor, lock)
+        errors = (float(systematic[0]), systematic[1:], self.ping_stddev, factor, lock)
         water_heard = (along, inside[AXIAL], ratio, self._phased, self.beams.axes)
         ensemble.disturb(*water_heard, *errors, *rows, told, draws, out)
         return out, echo, rho
+
+    def without_bottom(self, ideal: Mapping[str, AnyArray], rows: BoolArray) -> Mapping[str, AnyArray]:
+        """Return what errors start from where no echo of the bottom comes back in some ensembles, `rows` (n,)."""
+        lost = rows[:, None, None]
+        return {**ideal, **{name: np.where(lost, math.nan, ideal[name]) for name in (ECHO, BOTTOM)}}
 
     def neutral(self) -> Adcp:
         """Return the same sheet without errors: it knows the speed of sound and loses no ping."""
@@ -569,17 +582,18 @@ def _spread(array: AnyArray, told: IntArray, count: int) -> AnyArray:
     return out
 
 
+KINDS = {"beams": Beams, "cells": Cells, "profile": Accuracy, "bottom": Accuracy, "sound": Sound}
+KINDS |= {"backscatter": EchoStrength}
+"""Classes of the fields that are sheets themselves."""
+
+LENGTHS = ("minimum_range", "maximum_range", "reference_cell_size", "range_stddev")
 LIMITS = (
     ("ping_interval", 0.0, 1e6),
     ("processing_time", 0.0, 1e3),
-    ("minimum_range", 0.0, 1e5),
-    ("maximum_range", 0.0, 1e5),
-    ("reference_cell_size", 0.0, 1e5),
-    ("range_stddev", 0.0, 1e5),
-    ("error_velocity_limit", 0.0, math.inf),
     ("least_good", 0.0, 1.0),
+    *((name, 0.0, 1e5) for name in LENGTHS),
 )
-"""Fields that are numbers, and from where to where each may go."""
+"""Fields that are finite numbers, and from where to where each may go."""
 
 COUNTS = (("pings", 1, MOST_PINGS), ("bottom_pings", 0, MOST_PINGS), ("least_beams", 3, 16))
 """Fields that are whole numbers, and from where to where each may go."""

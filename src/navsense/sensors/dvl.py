@@ -39,7 +39,7 @@ from navsense.errors import SensorError
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
-from navsense.sensors._janus import applied, longterm, ping, printed, remarks
+from navsense.sensors._janus import applied, faulty, longterm, ping, printed, remarks
 from navsense.sensors._janus.beams import Beams, Weighting, janus
 from navsense.sensors._janus.carrier import Known, carried
 from navsense.sensors._janus.echoes import SOUND_SPEED, echoes, sound_speed, validity
@@ -164,6 +164,7 @@ class Dvl:
     type: ClassVar[str] = "dvl"
     tolerance: ClassVar[float] = 1e-9
     group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    heard: ClassVar[tuple[str, ...]] = faulty.OF_A_LOG
 
     def __post_init__(self) -> None:
         """Refuse what no instrument can have."""
@@ -458,6 +459,7 @@ class Dvl:
         ping.hear(tracks, floors, rate, loud, phased, assumed, axes, *serial, rows, draws, *true, heard, ideals)
         warmth, slowly = ideal.get(TEMPERATURE), draws[: self._channels.depth]
         channels, values, slow = self._channels.apply(state.channels, ticks, slowly, ideals.T, temperature=warmth)
+        faulty.put_on_log(values, ideal)
         rough = floors[0] if self._dialect == ping.UUV else floors[1]
         about = (ideal[ATTITUDE], own, ticks.time, emitted, axes, self.beams.positions, lost)
         valid = np.array((ideal[ABOUT], ideal[THROUGH_ABOUT], ideal[FAR]))

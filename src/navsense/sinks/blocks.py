@@ -64,6 +64,7 @@ class Blocks:
         self._welded = {link.name for model in moving for link in model.links} - set(self._moving)
         self._still = {link.name for model in self._world.models for link in model.links if not frames.moves(model)}
         self._told: set[str] = set()
+        self._own: dict[tuple[str, Part], list[Source]] = {}
         self._sources: dict[str, Source] = {}
 
     def _source(self, topic: str, make: Callable[[], Message], key: str = "", *, latched: bool = False) -> Source:
@@ -74,6 +75,11 @@ class Blocks:
 
     def _of_sensor(self, name: str, part: Part) -> list[Source]:
         """Return the sources of one of a sensor's series: its own, then those of its companions."""
+        if (name, part) not in self._own:
+            self._own[name, part] = self._opened(name, part)
+        return self._own[name, part]
+
+    def _opened(self, name: str, part: Part) -> list[Source]:
         found, sensor = [], self._sensors[name]
         for beside in messages.topics_beside(sensor, part):
             topic = self._topics.sensor(name, part, beside)

@@ -9,10 +9,11 @@ import numpy as np
 
 from navsense.errors import SinkError
 from navsense.messages.cdr import layout, stamps_in
-from navsense.messages.repack import Definitions, Shape, Shapes
+from navsense.messages.repack import MOST, Definitions, Shape, Shapes
 from navsense.messages.schemas import DEFINITIONS
 from navsense.sinks.definitions import is_known
-from navsense.sinks.sources import OLD, Item, Line
+from navsense.sinks.sources import OLD, Line, Lot
+from navsense.sinks.walked import Sized, by_size
 from navsense.typing import AnyArray, ByteArray, IntArray
 
 Arrays = dict[str, AnyArray]
@@ -64,11 +65,17 @@ class Decoder:
         if line.type.startswith(OURS):
             self._definitions = {kind: _text(kind, parsed) for kind in parsed}
         self._shapes = Shapes(line.type, parsed, old=line.encoding == OLD)
+        self._layouts: dict[Shape, tuple[int, np.dtype[np.void]]] = {}
 
     def blocks(self, messages: Sequence[bytes]) -> list[tuple[Shape, IntArray, AnyArray]]:
         """Return messages by shape: which they are, and their rows. Raises `SinkError` for one not of its type."""
+        return self.rows(by_size(messages))
+
+    def rows(self, sized: Sequence[Sized]) -> list[tuple[Shape, IntArray, AnyArray]]:
+        """Return messages that come by size as `blocks` does."""
         try:
-            return [(shape, places, self._rows(shape, raw)) for shape, places, raw in self._shapes.blocks(messages)]
+            found = [block for places, raw in sized for block in self._shapes.parted(places, raw)]
+            return [(shape, places, self._rows(shape, raw)) for shape, places, raw in found]
         except ValueError as error:
             raise SinkError(f"topic {self._line.topic} of {self._line.type}: {error}") from error
 
@@ -76,12 +83,55 @@ class Decoder:
         """Return messages (n, size) of one shape as rows of numbers."""
         if self._line.encoding == OLD:
             raw = shape.packed(raw)
-        made = layout(self._line.type, shape.texts, shape.lengths, self._definitions)
-        own = np.ascontiguousarray(raw[:, : len(made.template)])
-        if own.shape[1] != len(made.template):
+        size, kind = self._layout(shape)
+        own = raw[:, :size]
+        if own.shape[1] != size:
             raise ValueError("a message is of another size than its definition")
-        rows: AnyArray = own.view(made.dtype())[:, 0]
+        rows: AnyArray = own.view(kind)[:, 0]
         return rows
+
+    def _layout(self, shape: Shape) -> tuple[int, np.dtype[np.void]]:
+        """Return the bytes of a message of a shape, and the type of such rows."""
+        found = self._layouts.get(shape)
+        if found is None:
+            made = layout(self._line.type, shape.texts, shape.lengths, self._definitions)
+            found = len(made.template), made.dtype()
+            if len(self._layouts) == MOST:
+                self._layouts.clear()
+            self._layouts[shape] = found
+        return found
+
+
+def reads(line: Line) -> bool:
+    """Tell whether the messages of a topic can be read: their type is defined, and as it is known."""
+    try:
+        return Decoder(line).is_known
+    except SinkError:
+        return False
+
+
+def is_alike(one: Line, other: Line) -> bool:
+    """Tell whether the messages of two topics are read alike."""
+    if one is other or one.kind == other.kind:
+        return True
+    if (one.type, one.encoding) != (other.type, other.encoding):
+        return False
+    try:
+        return one.defined().definitions == other.defined().definitions
+    except SinkError:
+        return False
+
+
+def _filled(lot: Lot) -> Lot:
+    """Return the messages that have any bytes."""
+    if all(rows.shape[1] for _, rows in lot.sized):
+        return lot
+    has = np.zeros(lot.log.size, dtype=np.bool_)
+    sized = [(places, rows) for places, rows in lot.sized if rows.shape[1]]
+    for places, _ in sized:
+        has[places] = True
+    to = np.cumsum(has) - 1
+    return Lot(lot.line, lot.log[has], lot.time[has], [(to[places], rows) for places, rows in sized])
 
 
 def _text(kind: str, parsed: Definitions) -> str:
@@ -104,6 +154,8 @@ class Column:
     parts: list[Batch] = field(default_factory=list)
     count: int = 0
     is_silent: bool = False
+    empty: int = 0
+    _axes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Make the decoder."""
@@ -114,27 +166,34 @@ class Column:
         """Tell whether the type is defined as it is known."""
         return self._decoder.is_known
 
-    def take(self, items: Sequence[Item]) -> None:
-        """Take messages; where they say nothing that is read, it is silent from then on.
+    def take(self, lot: Lot) -> None:
+        """Take messages; where they say nothing that is read, it is silent from then on. Empty ones are left out.
 
         Raises `SinkError` for one that is not of its type, or has arrays of another shape.
         """
         if self.is_silent:
             return
-        blocks = self._decoder.blocks([item.data for item in items])
-        stamp, found = np.zeros(len(items), dtype=np.int64), Arrays()
-        for _, places, rows in blocks:
+        given = lot.log.size
+        lot = _filled(lot)
+        count = lot.log.size
+        self.empty += given - count
+        if not count:
+            return
+        stamp, found = np.zeros(count, dtype=np.int64), Arrays()
+        for _, places, rows in self._decoder.rows(lot.sized):
             path = next((path for path in STAMPS if f"{path}.sec" in (rows.dtype.names or ())), None)
             stamp[places] = stamps_in(rows, path) if path else 0
             for name, array in self.arrays(rows).items():
-                whole = found.setdefault(name, _blank(array, len(items)))
-                if whole.shape[1:] != array.shape[1:]:
+                if self._axes.setdefault(name, array.shape[1:]) != array.shape[1:]:
                     raise SinkError(f"topic {self.line.topic}: {name} changes its shape within the recording")
-                whole[places] = array
+                if places.size == count:
+                    # Not the rows themselves, which hold all the bytes of all messages.
+                    found[name] = array if array.flags.owndata else array.copy()
+                else:
+                    found.setdefault(name, blank(array, count))[places] = array
         self.is_silent = not found
-        log, time = (np.array([getattr(item, name) for item in items], dtype=np.int64) for name in ("log", "time"))
-        self.parts.append(Batch(log, time, stamp, found))
-        self.count += len(items)
+        self.parts.append(Batch(lot.log, lot.time, stamp, found))
+        self.count += count
 
     def pop(self, count: int) -> Batch:
         """Return the first `count` rows that wait; there must be as many."""
@@ -144,24 +203,12 @@ class Column:
         self.parts = [rest]
         return first
 
-    def padded(self, count: int) -> Batch:
-        """Return the first `count` rows; NaN for those that never came."""
-        have = min(count, self.count)
-        batch = self.pop(have)
-        if have == count:
-            return batch
-        more = {name: _longer(array, count) for name, array in batch.arrays.items()}
-        log, time, stamp = (_longer(part, count) for part in (batch.log, batch.time, batch.stamp))
-        return Batch(log, time, stamp, more)
+    def waiting(self) -> Batch:
+        """Return all rows that wait; there must have been any."""
+        self.parts = [joined(self.parts)]
+        return self.parts[0]
 
 
-def _blank(array: AnyArray, count: int) -> AnyArray:
+def blank(array: AnyArray, count: int) -> AnyArray:
     """Return rows like those of an array: NaN, of whole numbers 0."""
     return np.full((count, *array.shape[1:]), np.nan if array.dtype.kind == "f" else 0, dtype=array.dtype)
-
-
-def _longer(array: AnyArray, count: int) -> AnyArray:
-    """Return an array with blank rows behind its own."""
-    out = _blank(array, count)
-    out[: array.shape[0]] = array
-    return out

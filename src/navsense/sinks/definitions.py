@@ -44,6 +44,8 @@ def defined(kind: str, text: str, form: str) -> Defined:
         text2, _ = new.generate_msgdef(kind, ros_version=2)
         own = {name: tuple(_field(*one) for one in parts) for name, (_, parts) in new.fielddefs.items()}
         return Defined(kind, text1, text2, md5, new.hash_rihs01(kind), own)
+    except RecursionError as error:
+        raise ValueError(f"the definition of {kind} cannot be used: a type in it contains itself") from error
     except Exception as error:
         raise ValueError(f"the definition of {kind} cannot be used: {error}") from error
 

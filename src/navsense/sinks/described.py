@@ -1,10 +1,12 @@
 """A world as plain JSON and back: what of it recordings are written and read by, their messages and their arrays.
 
     {"name", "models": [{"name", "pose", "static", "moves", "canonical_link", "links"}], "clocks": [...], "current",
-     "sensors": [{"name", "model", "link", "rate", "pose", "topic", "frame", "clock", "type", "outputs", "sheet"}]}
+     "sensors": [{"name", "model", "link", "rate", "pose", "topic", "frame", "clock", "type", "outputs", "sheet"}],
+     "origin", "water", "anomalies"}
 
 A pose is x y z w x y z. A sheet has each field that is not what it is by default, a class of it by module and name. A
-sheet of a class that is not ours is not read back: a sensor is then known by its type and outputs.
+sheet of a class that is not ours is not read back: a sensor is then known by its type and outputs. Faults on purpose
+are those of sensors and clocks in their sheets, those of the world in `anomalies`, which is there where it has some.
 """
 
 from __future__ import annotations
@@ -19,9 +21,12 @@ from typing import Any, cast
 import numpy as np
 
 from navsense.clock import Clock, Latency
-from navsense.environment.base import Environment, Uniform
+from navsense.environment.anomaly import Anomaly
+from navsense.environment.base import Environment, Sum, Uniform
 from navsense.environment.signal import Signal
+from navsense.environment.water import Water
 from navsense.errors import NavsenseError
+from navsense.geodesy import Origin
 from navsense.motion.still import Still
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
@@ -56,9 +61,11 @@ def plain(value: Any) -> Any:
     """Return a value of a sheet as JSON has it. Raises TypeError for one that has no such form."""
     if isinstance(value, Enum):
         return {"enum": _name(value), "value": value.value}
+    if isinstance(value, np.bool_ | np.integer):
+        return value.item()
     if value is None or isinstance(value, bool | int | str):
         return value
-    if isinstance(value, float | np.floating | np.integer):
+    if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else {"float": repr(float(value))}
     if isinstance(value, tuple | list):
         return [plain(one) for one in value]
@@ -129,13 +136,24 @@ def plain_world(world: World) -> dict[str, Any]:
         "clocks": [clock.name for clock in world.clocks],
         "clock_sheets": {clock.name: sheet for clock in world.clocks if (sheet := _plain_clock(clock)) is not None},
         "current": None if world.environment.current is None else plain(shown),
+        **_plain_around(world.environment),
     }
 
 
+def _plain_around(environment: Environment) -> dict[str, Any]:
+    """Return place, water and anomalies as JSON has them; what somebody else has made in their stead is left out."""
+    found = {"origin": environment.origin, "water": environment.water}
+    told = {name: plain(one) for name, one in found.items() if one is None or type(one) in (Origin, Water)}
+    field = environment.magnetic_field
+    parts = field.fields if isinstance(field, Sum) else (field,)
+    anomalies = [plain(part) for part in parts if type(part) is Anomaly]
+    return {**told, "anomalies": anomalies} if anomalies else told
+
+
 def _plain_clock(clock: Clock) -> dict[str, Any] | None:
-    """Return a clock's sheet as JSON has it, without faults; None where it has no such form."""
+    """Return a clock's sheet as JSON has it, with its faults; None where it has no such form."""
     try:
-        sheet: dict[str, Any] = plain(replace(clock, where=None, steps=()))
+        sheet: dict[str, Any] = plain(replace(clock, where=None))
     except TypeError:
         return None
     return sheet
@@ -201,10 +219,29 @@ def world_of(told: Mapping[str, Any]) -> World:
             raise DamagedError("its current is none")
         flow = None if told["current"] is None else Uniform((0.0, 0.0, 0.0))
         signals = {name: Signal((0.0,), (0.0,)) for sensor in sensors for name in signals_of(sensor.spec)}
-        environment = Environment(current=flow, signals=signals)
+        environment = Environment(current=flow, signals=signals, **_around(told))
         return World(str(told["name"]), models, sensors, clocks, environment, current_topic=shown)
     except (KeyError, TypeError, ValueError, AttributeError, NavsenseError) as error:
         raise DamagedError(f"damaged: its world cannot be read: {error}") from error
+
+
+def _around(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where on earth the world stands, its water, None where it has none or does not say, and its anomalies."""
+    origin, water = made(told.get("origin")), made(told.get("water"))
+    if not isinstance(origin, Origin | None) or not isinstance(water, Water | None):
+        raise DamagedError("its place or its water is none")
+    anomalies = made(told.get("anomalies", []))
+    if not isinstance(anomalies, tuple) or not all(isinstance(one, Anomaly) for one in anomalies):
+        raise DamagedError("its anomalies are none")
+    if not anomalies:
+        return {"origin": origin, "water": water}
+    field = Sum((Environment().magnetic_field, *anomalies))
+    return {"origin": origin, "water": water, "magnetic_field": field}
+
+
+def tells_place(told: Mapping[str, Any]) -> bool:
+    """Return whether a plain world says where on earth it stands and what water it has; older ones do not."""
+    return "origin" in told and "water" in told
 
 
 def _model_of(told: Mapping[str, Any]) -> Model:

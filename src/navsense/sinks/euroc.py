@@ -26,7 +26,7 @@ import numpy as np
 
 from navsense import inputs
 from navsense.errors import SinkError, Where
-from navsense.messages.kalibr import random_walk
+from navsense.messages.kalibr import flicker_note, random_walk
 from navsense.motion.still import Still
 from navsense.pose import Pose, normalised
 from navsense.sensors import Imu
@@ -68,7 +68,10 @@ _RATE = re.compile(r"^rate_hz\s*:\s*([0-9.eE+-]+)", re.MULTILINE)
 
 
 def sensor_yaml(sensor: MountedSensor, pose: Pose) -> str:
-    """Return what EuRoC says of an IMU: its pose on the body, its rate (Hz), its noise densities and random walks."""
+    """Return what EuRoC says of an IMU: its pose on the body, its rate (Hz), its noise densities and random walks.
+
+    A bias instability, for which EuRoC has no word, is told in a comment.
+    """
     lines = [
         "sensor_type: imu",
         f"comment: {sensor.name}, simulated by navsense",
@@ -80,6 +83,7 @@ def sensor_yaml(sensor: MountedSensor, pose: Pose) -> str:
         axes = noise.get(name, ())
         lines.append(f"{word}_noise_density: {max((one.density(sensor.rate) for one in axes), default=0.0):.9g}")
         lines.append(f"{word}_random_walk: {max((random_walk(one) for one in axes), default=0.0):.9g}")
+        lines += flicker_note(word, axes)
     return "\n".join(lines) + "\n"
 
 

@@ -1,35 +1,36 @@
 """The world of a recording that does not say it: sensors by the types of their topics, links by the static transforms.
 
 A sensor is called by its frame where that is a full name (`rov::base::imu`) and no other's, else by its topic; its link
-is the parent of its frame in `/tf_static`. What its sheet is told of is what its first message holds: covariances,
-limits, beams. Rates are those between its first two messages.
+is the parent of its frame in `/tf_static`. It has had faults where `<topic>/fault` is there. What its sheet is told of
+is what its first message holds: covariances, limits, beams. Rates are those between its first two messages.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from navsense import messages
 from navsense.environment.base import Environment, Uniform
 from navsense.errors import NavsenseError
-from navsense.messages import air_pressure, altimeter, current, depth, dvl, imu, magnetometer, navsat, truth
+from navsense.messages import air_pressure, altimeter, current, depth, dvl, fault, imu, magnetometer, navsat, truth
 from navsense.messages import range as ranges
 from navsense.messages.cdr import stamps_in
 from navsense.messages.repack import Shape
 from navsense.motion.still import Still
 from navsense.noise.channel import Noise
+from navsense.noise.faults import Faults
+from navsense.noise.planned import FAULT
 from navsense.pose import IDENTITY, Pose, from_rpy, normalised
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
-from navsense.sensors._janus.beams import Beam, Beams
-from navsense.sensors._janus.names import Dialect, Names
 from navsense.sensors.base import Output, Sensor
+from navsense.sensors.doppler import Beam, Beams, Dialect, Names
 from navsense.sensors.range import Cone, Sound
-from navsense.sinks.columns import OURS, Decoder
+from navsense.sinks.columns import OURS, Decoder, is_alike, reads
 from navsense.sinks.described import recorded
-from navsense.sinks.sources import Line, Source
+from navsense.sinks.sources import NAMELESS, Line, Source
 from navsense.ticks import FASTEST, SLOWEST
 from navsense.typing import AnyArray
 from navsense.world import CurrentTopic, Link, Model, MountedSensor, World
@@ -60,7 +61,7 @@ class First:
 
 
 def _imu(first: First) -> Sensor:
-    oriented = first.row["orientation_covariance"][0][0] != -1.0
+    oriented = bool(first.row["orientation_covariance"][0][0] != -1.0)
     rates = first.deviations("angular_velocity_covariance", 3)
     forces = first.deviations("linear_acceleration_covariance", 3)
     return Imu(
@@ -165,14 +166,15 @@ class Guess:
 
     def __post_init__(self) -> None:
         """Tell which topics are sensors'."""
-        self.lines = {line.topic: line for line in self.source.lines}
+        self.lines = chosen(self.source.lines)
+        self.topics = absolute(self.lines)
         self.beside = {
             line.topic + behind
-            for line in self.source.lines
+            for line in self.lines.values()
             for behind, kind in BESIDE.get(line.type, ())
             if self._kind(line.topic + behind) == kind
         }
-        self.sensors = [line for line in self.source.lines if self._is_sensor(line)]
+        self.sensors = [line for line in self.lines.values() if self._is_sensor(line)]
 
     def _kind(self, topic: str) -> str:
         """Return the type of a topic, empty where there is none."""
@@ -182,19 +184,19 @@ class Guess:
         """Tell whether a topic is what a sensor says."""
         base, _, part = line.topic.rpartition("/")
         hidden = part in ("ideal", "bias") and base in self.lines
-        mine = line.is_ros and (line.type in SHEETS or line.type.startswith(OURS))
-        return mine and not hidden and line.topic not in self.beside and Decoder(line).is_known
+        return _is_instrument(line) and not hidden and line.topic not in self.beside and reads(line)
 
     def read(self) -> None:
         """Read the first two messages of each sensor, the first of each link's truth, and all static transforms."""
         wanted = {line.topic for line in self.sensors} | {
-            line.topic for line in self.source.lines if line.type == truth.ODOMETRY and line.topic.startswith(TRUTH)
+            line.topic for line in self.lines.values() if line.type == truth.ODOMETRY and line.topic.startswith(TRUTH)
         }
-        decoders = {topic: Decoder(self.lines[topic]) for topic in (*wanted, STATIC) if topic in self.lines}
-        waiting = set(wanted) | ({STATIC} & set(self.lines))
+        read = (self.lines[topic] for topic in (*wanted, STATIC) if topic in self.lines)
+        decoders = {line.topic: Decoder(line) for line in read if line.is_ros and reads(line)}
+        waiting = set(decoders)
         for item in self.source.items():
             topic = item.line.topic
-            if topic not in waiting:
+            if topic not in waiting or not item.data or not is_alike(item.line, self.lines[topic]):
                 continue
             ((shape, _, rows),) = decoders[topic].blocks([item.data])
             if topic == STATIC:
@@ -237,7 +239,7 @@ class Guess:
             if topic.startswith(TRUTH)
         }
         models = {link: topic.removeprefix(TRUTH).replace("/", "::") for link, topic in links.items() if link}
-        sensors = tuple(self._mounted(line, models) for line in self.sensors if line.topic in self.firsts)
+        sensors = _told_apart([self._mounted(line, models) for line in self.sensors if line.topic in self.firsts])
         canonical = {name: link for link, name in models.items()}
         for sensor in sensors:
             canonical.setdefault(sensor.model, sensor.link)
@@ -249,7 +251,7 @@ class Guess:
             }
             others = tuple(Link(link, self._pose(link, own)) for link in sorted(carried))
             made.append(Model(name, (Link(own), *others), own, motion=Still() if own in models else None))
-        name, flow = self.source.about.get("world", "recording"), self._current()
+        name, flow = self.source.about.get("world", NAMELESS), self._current()
         if flow is None:
             return World(name, tuple(made), sensors)
         still = Environment(current=Uniform((0.0, 0.0, 0.0)))
@@ -286,12 +288,14 @@ class Guess:
             if t in {s.topic for s in self.sensors}
         ]
         own = "::" in frame and frames.count(frame) == 1
-        name = frame if own else line.topic.strip("/").replace("/", "::")
+        topic = self.topics[line.topic]
+        name = frame if own else topic.strip("/").replace("/", "::")
         link, pose = self.edges.get(frame, (frame or "base", IDENTITY))
         model = models.get(link) or next((models[p] for p in (self.edges.get(link, ("", 0))[0],) if p in models), ROBOT)
         rate = 1.0 / first.spacing if first.spacing > 0.0 else 1.0
         rate = min(max(float(f"{rate:.6g}"), 1.001 * SLOWEST), FASTEST)
-        return MountedSensor(name, self._sheet(line, first), model, link, rate, pose, line.topic, frame)
+        faults = Faults(recorded=self._kind(f"{line.topic}/{FAULT}") == fault.TYPE)
+        return MountedSensor(name, self._sheet(line, first), model, link, rate, pose, topic, frame, faults=faults)
 
     def _sheet(self, line: Line, first: First) -> Sensor:
         """Return what a sensor's first message tells of its sheet; its type alone where that is none."""
@@ -301,6 +305,51 @@ class Guess:
             return SHEETS[line.type](first)
         except (NavsenseError, ValueError):
             return DEFAULTS[line.type]()
+
+
+def _is_instrument(line: Line) -> bool:
+    """Tell whether a topic is of a type that sensors have."""
+    return line.is_ros and (line.type in SHEETS or line.type.startswith(OURS))
+
+
+def chosen(lines: Sequence[Line]) -> dict[str, Line]:
+    """Return what is read of each topic: of one that has several types the first that a sensor has, else that is read.
+
+    The rest of such a topic is not read.
+    """
+    found: dict[str, list[Line]] = {}
+    for line in lines:
+        found.setdefault(line.topic, []).append(line)
+    out = {topic: several[0] for topic, several in found.items()}
+    for topic, several in found.items():
+        if len(several) > 1:
+            usable = [line for line in several if line.is_ros and reads(line)] or several
+            out[topic] = next((line for line in usable if _is_instrument(line)), usable[0])
+    return out
+
+
+def absolute(topics: Iterable[str]) -> dict[str, str]:
+    """Return each topic with a slash before it and none behind; where two become one, the later gets `_` behind it."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for topic in sorted(topics, key=lambda one: one != "/" + one.strip("/")):
+        name = "/" + (topic.strip("/") or "topic")
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        found[topic] = name
+    return found
+
+
+def _told_apart(sensors: Iterable[MountedSensor]) -> tuple[MountedSensor, ...]:
+    """Return sensors no two of which have one name."""
+    found: dict[str, MountedSensor] = {}
+    for sensor in sensors:
+        name = sensor.name
+        while name in found:
+            name += "_"
+        found[name] = sensor if name == sensor.name else replace(sensor, name=name)
+    return tuple(found.values())
 
 
 def _generic(line: Line) -> Sensor:

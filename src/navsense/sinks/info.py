@@ -16,7 +16,8 @@ from navsense.devices.logs import look
 from navsense.devices.outputs import FORMATS
 from navsense.errors import SinkError, Where
 from navsense.series import nanoseconds
-from navsense.sinks import parquet_read, records
+from navsense.sinks import euroc, parquet_read, records, sources, tables
+from navsense.sinks.about import is_about, said_in
 from navsense.sinks.base import opened, os_error
 from navsense.sinks.device import suffix_of
 from navsense.sinks.load import archive_of, load, meta_of, time_of
@@ -54,7 +55,7 @@ class Info:
     def headline(self) -> str:
         """Return the whole in one line."""
         count = sum(entry.count for entry in self.entries)
-        noun = "rows" if self.format in ("npz", "parquet", "csv") else "messages"
+        noun = "rows" if self.format in ("npz", "parquet", "csv", EUROC) else "messages"
         noun = "records" if self.format in {form.name for form in FORMATS.values()} else noun
         span = ""
         if self.start is not None and self.end is not None:
@@ -84,19 +85,33 @@ def words(key: str, value: str) -> str:
         if len(runs) > 1 and runs == list(range(runs[0], runs[0] + len(runs))):
             return f"runs {runs[0]} to {runs[-1]}"
         return f"{len(runs)} runs"
+    if key == "faults":
+        return fault_words(value)
     return f"{key} {value}"
+
+
+def fault_words(value: str) -> str:
+    """Return how many faults on purpose a recording lists; what is no list stays as it is."""
+    try:
+        faults = json.loads(value)
+    except (ValueError, RecursionError):
+        faults = None
+    if not isinstance(faults, list):
+        return f"faults {value}"
+    return f"{len(faults)} fault{'s' * (len(faults) != 1)} on purpose"
 
 
 def info(path: str | os.PathLike[str]) -> Info:
     """Return what a recording of any format holds; raise `SinkError` if it is none or was cut off.
 
-    A bag of ROS 2 may be named by its folder, by the file in it, or as it was when it was recorded, from anywhere.
+    A bag of ROS 2 may be named by its folder, by the file in it, or as it was when it was recorded, from anywhere; a
+    folder of CSV or EuRoC by itself, or as it was recorded.
     """
     path = Path(path)
     readers = {".mcap": _mcap, ".npz": _npz, ".parquet": _parquet, ".bag": _ros1, ".db3": _ros2}
-    readers |= dict.fromkeys(FORMATS, _device)
+    readers |= {".csv": _tables, ".euroc": _tables, **dict.fromkeys(FORMATS, _device)}
     suffix = suffix_of(path) or path.suffix.lower()
-    reader = _ros2 if (path / METADATA).is_file() else readers.get(suffix)
+    reader = _ros2 if (path / METADATA).is_file() else readers.get(suffix, _tables if path.is_dir() else None)
     if reader is None:
         raise SinkError(
             "no recording has this suffix",
@@ -224,13 +239,17 @@ def _scan(file: BinaryIO, start: int, end: int, contents: _Contents) -> None:
                 contents.define(kind, body)
 
 
+OLD_BAG = "ROS 1 bag"
+EUROC = "EuRoC"
+
+
 def _ros1(path: Path) -> Info:
     """Return what a bag of ROS 1 holds, from its index."""
     from rosbags.rosbag1 import Reader
 
     opened(path).close()
     with damaged(path, "a .bag without its index is given one by: rosbag reindex"), Reader(path) as reader:
-        return _of_bag(path, "ROS 1 bag", path.stat().st_size, reader, {})
+        return _of_bag(path, OLD_BAG, path.stat().st_size, reader, said_in(reader))
 
 
 def _ros2(path: Path) -> Info:
@@ -245,18 +264,27 @@ def _ros2(path: Path) -> Info:
         opened(path).close()
     with damaged(path), Reader(path) as reader:
         size = sum(part.stat().st_size for part in path.iterdir()) if path.is_dir() else path.stat().st_size
-        said = reader.storage.metadata.custom or {}
-        return _of_bag(path, "ROS 2 bag", size, reader, {key: str(said[key]) for key in META if key in said})
+        said = reader.storage.metadata.custom or _inside(path)
+        return _of_bag(path, "ROS 2 bag", size, reader, said)
 
 
-def _of_bag(path: Path, form: str, size: int, reader: Any, meta: Mapping[str, str]) -> Info:
-    """Return what an open reader of rosbags tells."""
+def _inside(path: Path) -> Mapping[str, str]:
+    """Return what the files of a bag's folder say of themselves."""
+    with sources.opened(path) as source:
+        return source.about
+
+
+def _of_bag(path: Path, form: str, size: int, reader: Any, said: Mapping[str, Any]) -> Info:
+    """Return what an open reader of rosbags tells, and what the bag says of itself."""
     counts: dict[tuple[str, str], int] = {}
     for connection in reader.connections:
+        if form == OLD_BAG and is_about(connection):
+            continue
         key = (connection.topic, connection.msgtype)
         counts[key] = counts.get(key, 0) + connection.msgcount
     entries = tuple(Entry(topic, kind, count) for (topic, kind), count in sorted(counts.items()))
     first, last = (reader.start_time, reader.end_time - 1) if reader.message_count else (None, None)
+    meta = {key: str(said[key]) for key in META if key in said}
     return Info(str(path), form, size, first, last, entries, meta)
 
 
@@ -276,7 +304,7 @@ def _device(path: Path) -> Info:
     return Info(str(path), FORMATS[suffix_of(path)].name, len(data), first, last, entries, meta)
 
 
-META = ("world", "seed", "epoch", "runs", "version", "duration_asked")
+META = ("world", "seed", "epoch", "runs", "version", "duration_asked", "faults")
 """What `info` says of the metadata of an archive, a table or a bag, in order."""
 
 
@@ -310,15 +338,18 @@ def _parquet(path: Path) -> Info:
 
 
 def _tables(path: Path) -> Info:
-    """Return what a folder of CSV tables holds, ours or EuRoC's, by reading all of it."""
+    """Return what a folder of CSV tables holds, ours or EuRoC's; all of it is read."""
     folder = path if path.is_dir() else path.with_suffix("")
     loaded = load(path)
     entries = [Entry(name, reading.type, int(reading.time.size)) for name, reading in loaded.items()]
     entries += [Entry(f"truth/{name}", "truth", int(part.time.size)) for name, part in loaded.truth.items()]
     entries += [Entry("current", "current", int(loaded.current.time.size))] if loaded.current else []
     times = [one.time for one in loaded.values()] + [one.time for one in loaded.truth.values()]
+    times += [loaded.current.time] if loaded.current else []
     spans = [np.empty(0), *(time[[0, -1]] for time in times if time.size)]
-    found = _of(folder, "csv", nanoseconds(loaded.meta["epoch"], np.concatenate(spans)), tuple(entries), loaded.meta)
+    form, times_ns = EUROC if euroc.root_of(folder) else "csv", nanoseconds(loaded.meta["epoch"], np.concatenate(spans))
+    said = loaded.meta if (folder / tables.ABOUT).is_file() else {}
+    found = _of(folder, form, times_ns, tuple(entries), said)
     return replace(found, size=sum(one.stat().st_size for one in folder.rglob("*") if one.is_file()))
 
 

@@ -16,6 +16,7 @@ from navsense.errors import SinkError, Where
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth
 from navsense.sinks import euroc, meta, parquet_read, sources, tables
 from navsense.sinks.base import opened
+from navsense.sinks.device import suffix_of
 from navsense.sinks.read import MessageReader
 from navsense.sinks.records import DamagedError
 from navsense.sinks.recover import NO_RESCUE
@@ -32,6 +33,9 @@ def load(path: str | os.PathLike[str]) -> Loaded:
     path = Path(path)
     if sources.is_container(path):
         return _of_messages(path)
+    if suffix_of(path):
+        remedy = "read it with navsense.devices, or see what it holds with: navsense info"
+        raise SinkError("is what an instrument sends, and no recording", where=Where(str(path)), remedy=remedy)
     if path.suffix.lower() in (".csv", ".euroc") or path.is_dir():
         return _of_folder(path)
     if path.suffix.lower() == ".parquet":

@@ -1,7 +1,7 @@
 """Recordings as MCAP, ROS 2 profile: CDR messages in chunks, packed as they are made, block by block.
 
 log_time is the true time of arrival, publish_time the true time of the sample, header.stamp what the sensor's clock
-showed. A chunk holds one span of time of all channels, at most 4 MB before compression.
+showed. A chunk holds one span of time of all channels, at most 12 MB before it is packed, which leaves a third of it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from navsense.sinks.described import plain_world
 from navsense.sinks.packed import AROUND, FRAME, FRAME_END, LARGEST, Noted, Plan, most, plan, put_stored
 from navsense.typing import AnyArray, ByteArray
 
-CHUNK_BYTES = 4_000_000
-"""A chunk is at most this before compression, unless one instant alone is larger."""
+CHUNK_BYTES = 12_000_000
+"""A chunk is at most this before it is packed, unless one instant alone is larger."""
 
 LATCHED = (
     "- history: 1\n  depth: 1\n  reliability: 1\n  durability: 1\n"
@@ -219,7 +219,8 @@ class McapSink(ContainerSink):
             return
         largest = max(blocks, key=self._bytes)
         cut = largest.log[largest.log.size // 2]
-        if sum(map(self._bytes, blocks)) <= CHUNK_BYTES or cut == largest.log[0]:
+        fits = sum(map(self._bytes, blocks)) <= CHUNK_BYTES and self._bytes(largest) <= LARGEST
+        if fits or cut == largest.log[0]:
             yield blocks
             return
         places = [int(np.searchsorted(block.log, cut)) for block in blocks]

@@ -2,9 +2,9 @@
 
     {"program": "navsense", "format", "version", "world", "seed", "epoch", "duration_asked", "runs", "sensors", "links"}
 
-`sensors` has a head for each sensor: its link and how it stands on it, white noise, type, frame, units, the shape of
-its run axes, and of one row of each array. Where the water moves there is `current`, with topic, position, epoch and
-the shape of its run axes.
+`sensors` has a head for each sensor: its link and how it stands on it, white noise, type, frame, units, those of its
+hidden errors, the shape of its run axes, and of one row of each array. Where the water moves there is `current`, with
+topic, position, epoch and the shape of its run axes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from navsense.errors import SinkError, Where
 from navsense.faults import listed
+from navsense.sensors.base import Indirect
 from navsense.series import Current, Layers, Reading
 from navsense.sinks import described
 from navsense.sinks.base import LAYOUT, Recording, asked, os_error, version
@@ -39,6 +40,7 @@ def head_of(recording: Recording, name: str, reading: Reading) -> dict[str, Any]
         "type": reading.type,
         "frame": reading.frame,
         "unit": dict(reading.unit),
+        "error_unit": {key: value for sensor in mounted for key, value in _error_units(sensor, reading).items()},
         "epoch": reading.epoch,
         "latency": reading.arrivals is not None,
         "runs": list(lead),
@@ -48,6 +50,16 @@ def head_of(recording: Recording, name: str, reading: Reading) -> dict[str, Any]
         "errors": {key: list(a.shape[len(lead) + 1 :]) for key, a in reading.errors.items() if recording.truth},
         "quaternions": [output.name for output in outputs if output.turns == "orientation"],
     }
+
+
+def _error_units(sensor: MountedSensor, reading: Reading) -> dict[str, str]:
+    """Return the units of hidden errors, where the sheet tells: those of what the noise acts on, metres for angles."""
+    spec = sensor.spec
+    if isinstance(spec, described.Recorded):
+        return {}
+    elsewhere = {name: output.unit for name, output in spec.acted_on.items()} if isinstance(spec, Indirect) else {}
+    units = {**reading.unit, **elsewhere}
+    return {name: units[own] for name in reading.errors if (own := name.removesuffix("_turn_on")) in units}
 
 
 def _mounting(sensor: MountedSensor) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from navsense.sinks.columns import Arrays, Batch, Column, joined
 from navsense.sinks.load import load
 from navsense.sinks.sources import Line, Source
 from navsense.sinks.stored import Loaded
-from navsense.sinks.transfer import batches
 from navsense.typing import AnyArray
 
 RECORDINGS = (".mcap", ".bag", ".db3", ".npz", ".parquet", ".euroc", ".csv")
@@ -114,10 +113,9 @@ def _of_messages(file: Path, name: str) -> Batch:
         if not column.is_known:
             what = f"topic {line.topic}: {line.type} is defined otherwise than by ROS"
             raise MotionError(what, where=Where(str(file)))
-        for batch in batches(source):
-            own = [item for item in batch if item.line.topic == line.topic]
-            if own:
-                column.take(own)
+        for lots in source.lots((line.topic,)):
+            for lot in lots:
+                column.take(lot)
     if not column.count:
         raise MotionError("topic without messages", line.topic, where=Where(str(file)))
     whole = joined(column.parts)

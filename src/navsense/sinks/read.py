@@ -3,16 +3,16 @@
     time = publish_time - epoch,   clock_error = header.stamp - publish_time        of a recording of navsense
     time = header.stamp - epoch,   clock_error = 0,   arrival = log_time - epoch    of another program's: no truth in it
 
-A bag has one time a message: of a recording of navsense the instant that a reading is about is that of its `ideal`
-message, which arrives then, else its own without latency. The epoch is what the recording says, else the second of its
-first message. Rows that were dropped are no messages, and are not there.
+A bag has one time a message, and so has what was made of one: of a recording of navsense the instant that a reading is
+about is that of its `ideal` message, which arrives then, where it has one. The epoch is what the recording says, else
+the second of its first message. Rows that were dropped are no messages, and are not there.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,18 +31,21 @@ from navsense.pose import Pose
 from navsense.series import NANOSECONDS, Current, Layers, Reading, Slab, Truth, all_true
 from navsense.sinks import frames
 from navsense.sinks.base import Recording
-from navsense.sinks.columns import Arrays, Batch, Column, joined
+from navsense.sinks.columns import Arrays, Batch, Column, is_alike, joined, reads
 from navsense.sinks.described import world_of
-from navsense.sinks.guessed import guessed
+from navsense.sinks.guessed import absolute, chosen, guessed
+from navsense.sinks.pairs import popped
 from navsense.sinks.records import DamagedError
-from navsense.sinks.sources import Item, Line, Source, layout_of
+from navsense.sinks.sources import Line, Source, layout_of
 from navsense.sinks.topics import Topics
-from navsense.sinks.transfer import batches
 from navsense.typing import AnyArray, FloatArray, IntArray, Times
 from navsense.world import Model, MountedSensor, World
 
 ALREADY = frozenset(("/clock", "/tf", "/tf_static", "/rosout", "/parameter_events"))
 """Topics that say nothing that is not known from others."""
+
+SLAB_BYTES = 12_000_000
+"""Messages of one window take about as many bytes."""
 
 Series = tuple[Part, str]
 """Which of a sensor's series, and whose companion."""
@@ -50,11 +53,10 @@ Series = tuple[Part, str]
 
 @dataclass(eq=False)
 class Head:
-    """What all sensors of a recording go by: its epoch (s), who wrote it, what times its messages have."""
+    """What all sensors of a recording go by: its epoch (s), who wrote it, whether it says their rates."""
 
     epoch: int
     own: bool
-    two_times: bool
     exact: bool
 
     def seconds(self, stamp: IntArray, rate: float) -> Times:
@@ -93,15 +95,15 @@ class SensorColumns:
         others = {key: c for key, c in self.columns.items() if not c.is_silent and key != self.own}
         if last:
             others = {key: column for key, column in others.items() if column.parts}
-        waited = [column.count for key, column in others.items() if key not in self.spoilt]
-        count = own.count if last else min([own.count, *waited, self._faults_known()])
-        if not count:
+        limit = own.count if last else self._faults_known()
+        found = popped(own, others, limit, self.spoilt, instants=self.head.own, last=last)
+        if found is None:
             return None
-        batch = own.pop(count)
-        parts = {key: column.padded(count) for key, column in others.items()}
-        for key, part in parts.items():
-            self._check(key, batch, part)
-        return self._reading(batch, parts)
+        for key in found.missing:
+            if key not in self.spoilt:
+                self.spoilt.add(key)
+                self.notes.append(_gaps(others[key], own))
+        return self._reading(found.own, found.others)
 
     def _faults_known(self) -> int:
         """Return how many of the rows that wait are known with the faults that act on them."""
@@ -112,37 +114,26 @@ class SensorColumns:
         last = int(known[0]) if known.size else self._heard
         return int(np.searchsorted(joined(own.parts).log, last, side="right"))
 
-    def _check(self, key: Series, own: Batch, part: Batch) -> None:
-        """Make NaN of what is not of the reading's own instants, and say so once."""
-        alike = (own.stamp == part.stamp) | (self.head.own & (own.time == part.time))
-        if alike.all():
-            return
-        for name, array in part.arrays.items():
-            part.arrays[name] = np.where(alike.reshape(-1, *[1] * (array.ndim - 1)), array, np.nan)
-        if key not in self.spoilt:
-            self.spoilt.add(key)
-            topics = self.columns[key].line.topic, self.columns[self.own].line.topic
-            self.notes.append(f"topic {topics[0]}: has not a message for each of {topics[1]}; what is missing is NaN")
-
     def _times(self, own: Batch, parts: Mapping[Series, Batch]) -> tuple[IntArray, IntArray]:
         """Return the true instants that the messages are about (n,) ns, and the stamps."""
         if not self.head.own:
             shown = np.where(own.stamp == 0, own.log, own.stamp)
             return shown, shown
-        ideal = parts.get(("ideal", ""))
-        if self.head.two_times or ideal is None:
-            return own.time, own.stamp
-        return np.where(ideal.log == 0, own.time, ideal.log), own.stamp
+        return _instants(own, parts), own.stamp
 
     def _reading(self, own: Batch, parts: Mapping[Series, Batch]) -> Reading:
         """Return rows as a reading."""
         sensor, head = self.sensor, self.head
         about, stamp = self._times(own, parts)
         arrays = self._named("reading", parts, own.arrays)
-        late = bool((own.log != about).any()) if not head.own else sensor.latency is not None
+        is_known = head.own and (head.exact or sensor.spec.type in messages.ABOUT)
+        late = sensor.latency is not None if is_known else bool((own.log != about).any())
         told = own.log if sensor.spec.type in messages.ABOUT and not late and head.own else about
         time = head.seconds(told, sensor.rate)
         instant = time if told is about else head.seconds(about, 0.0)
+        struck = told
+        if not head.own:
+            struck = own.log if sensor.spec.type in messages.ABOUT else _instants(own, parts)
         if sensor.spec.type in messages.ABOUT:
             arrays.setdefault("time_of_validity", instant)
         order = [output.name for output in sensor.spec.outputs]
@@ -157,7 +148,7 @@ class SensorColumns:
             clock_error=(stamp - head.epoch * SECOND) / NANOSECONDS - instant,
             arrays=kept,
             truth=self._named("ideal", parts),
-            errors=self._named("bias", parts) | self._faults(told),
+            errors=self._named("bias", parts) | self._faults(struck),
             valid=np.asarray(np.isfinite(first).reshape(time.size, -1).any(axis=1)),
             emitted=all_true((time.size,)),
             epoch=head.epoch,
@@ -165,7 +156,7 @@ class SensorColumns:
         )
 
     def _faults(self, true: IntArray) -> Arrays:
-        """Return which faults act at true instants (n,) ns; nothing where they are not recorded."""
+        """Return which faults act at true instants (n,) ns; nothing where they are not recorded for these."""
         if self.faults is None or not self.faults.parts:
             return {}
         known = joined(self.faults.parts)
@@ -173,10 +164,15 @@ class SensorColumns:
             return {}
         self._heard = int(known.log[-1])
         at = np.minimum(np.searchsorted(known.log, true), known.log.size - 1)
-        told = np.where(known.log[at] == true, known.arrays[FAULT][at], 0).astype(np.uint8)
+        alike = known.log[at] == true
+        told = np.where(alike, known.arrays[FAULT][at], 0).astype(np.uint8)
         _, rest = known.cut(int(at[-1]))
         self.faults.parts = [rest]
-        return {FAULT: told}
+        if alike.any():
+            return {FAULT: told}
+        note = f"topic {self.faults.line.topic}: has no message of the instants of its sensor's readings"
+        self.notes += [note] if note not in self.notes else []
+        return {}
 
     @staticmethod
     def _named(part: Part, parts: Mapping[Series, Batch], own: Arrays | None = None) -> Arrays:
@@ -188,6 +184,20 @@ class SensorColumns:
         return found
 
 
+def _instants(own: Batch, parts: Mapping[Series, Batch]) -> IntArray:
+    """Return the true instants (n,) ns that messages are about: those of their hidden messages, if they have any."""
+    found = own.time
+    for part in ("bias", "ideal"):
+        for log in (batch.log for (kind, _), batch in parts.items() if kind == part):
+            found = np.where(log == 0, found, log)
+    return found
+
+
+def _gaps(column: Column, own: Column) -> str:
+    """Return what is said of a topic of which messages were lost."""
+    return f"topic {column.line.topic}: has not a message for each of {own.line.topic}; what is missing is NaN"
+
+
 @dataclass(eq=False)
 class LinkColumns:
     """The two topics of one link's truth."""
@@ -195,21 +205,24 @@ class LinkColumns:
     link: str
     pose: Column
     accel: Column | None
+    notes: list[str] = field(default_factory=list)
 
-    def pop(self, head: Head) -> Truth | None:
-        """Return the rows of which both topics are there, None for none."""
-        count = min(self.pose.count, self.accel.count) if self.accel else self.pose.count
-        if not count:
+    def pop(self, head: Head, *, last: bool) -> Truth | None:
+        """Return the rows of which both topics are there, None for none; with `last` those without acceleration."""
+        others = {"accel": self.accel} if self.accel and (self.accel.parts or not last) else {}
+        found = popped(self.pose, others, self.pose.count, self.notes and others, instants=head.own, last=last)
+        if found is None:
             return None
-        batch = self.pose.pop(count)
-        found = batch.arrays
-        unknown = np.full((count, 3), np.nan)
+        if self.accel and found.missing and not self.notes:
+            self.notes.append(_gaps(self.accel, self.pose))
+        shown, stamp = found.own.arrays, found.own.stamp
+        unknown = np.full((stamp.size, 3), np.nan)
         rest: Arrays = {"acceleration": unknown, "angular_acceleration": unknown}
-        if self.accel:
-            rows = self.accel.pop(count).arrays
-            turned = truths.to_link(truths.conjugates(found["orientation"]), rows["linear"])
+        if found.others:
+            rows = found.others["accel"].arrays
+            turned = truths.to_link(truths.conjugates(shown["orientation"]), rows["linear"])
             rest = {"acceleration": turned, "angular_acceleration": rows["angular"]}
-        return Truth(self.link, head.seconds(batch.stamp, 0.0), **found, **rest, epoch=head.epoch)
+        return Truth(self.link, head.seconds(stamp, 0.0), **shown, **rest, epoch=head.epoch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,20 +264,23 @@ class MessageReader:
             seed, asked = int(source.about.get("seed", 0)), float(source.about.get("duration_asked", math.inf))
         except (DamagedError, ValueError, TypeError) as error:
             raise SinkError(f"the recording is damaged: {error}", where=source.where) from error
-        self.head = Head(epoch, source.own, source.two_times, told is not None)
+        self.head = Head(epoch, source.own, told is not None)
         self.recording = Recording(self.world, epoch, seed, asked, runs[:1])
         self._columns: dict[str, Column] = {}
-        lines: dict[str, Line] = {}
-        for line in source.lines:
-            lines.setdefault(line.topic, line)
+        read = chosen(source.lines)
+        lines = {name: read[topic] for topic, name in absolute(read).items()}
         topics = Topics(self.world)
         self._sensors = [one for s in self.world.sensors if (one := self._sensor(s, topics, lines)) is not None]
         self._links = [found for link in self._names() if (found := self._link(link, topics, lines)) is not None]
         self._current = self._column(lines.get(topics.current), currents.TYPE, _velocities) if topics.current else None
         self._layers = self._deep(lines.get(topics.layers)) if topics.layers else None
-        self.left = [
-            _unread(line) for line in lines.values() if line.topic not in self._columns and line.topic not in ALREADY
-        ]
+        unread = (line for line in source.lines if line.topic not in ALREADY and not self._is_read(line))
+        self.left = list(dict.fromkeys(_unread(line) for line in unread))
+
+    def _is_read(self, line: Line) -> bool:
+        """Tell whether messages of a topic and type are read."""
+        column = self._columns.get(line.topic)
+        return column is not None and is_alike(line, column.line)
 
     def _first(self) -> int:
         """Return when the first message arrived (ns), 0 where there is none."""
@@ -278,9 +294,9 @@ class MessageReader:
         """Return the column of a topic, None where it is not there or of another type, or of one defined otherwise."""
         if line is None or not line.is_ros or (kind and line.type != kind):
             return None
-        column = Column(line, arrays)
-        if not column.is_known:
+        if not reads(line):
             return None
+        column = Column(line, arrays)
         self._columns[line.topic] = column
         return column
 
@@ -316,54 +332,60 @@ class MessageReader:
 
     def slabs(self) -> Iterator[Slab]:
         """Yield all that the recording holds, in windows of bounded size. Raises `SinkError`."""
-        for batch in batches(self._source):
-            self._take(batch)
-            yield self._slab(last=False)
+        size = 0
+        for lots in self._source.lots(self._columns):
+            for lot in lots:
+                if self._is_read(lot.line):
+                    self._columns[lot.line.topic].take(lot)
+                    size += lot.size
+            if size >= SLAB_BYTES:
+                yield self._slab(last=False)
+                size = 0
         yield self._slab(last=True)
-        self.left += [note for sensor in self._sensors for note in sensor.notes]
+        noted = [one.notes for one in self._sensors] + [one.notes for one in self._links]
+        self.left += [note for notes in noted for note in notes]
+        self.left += [_empty(column) for column in self._columns.values() if column.empty]
         own = [sensor.columns[sensor.own] for sensor in self._sensors]
         self.left += [_unread(column.line) for column in own if column.is_silent]
-
-    def _take(self, batch: Sequence[Item]) -> None:
-        """Take messages."""
-        groups: dict[str, list[Item]] = {}
-        for item in batch:
-            groups.setdefault(item.line.topic, []).append(item)
-        for topic, items in groups.items():
-            if topic in self._columns:
-                self._columns[topic].take(items)
 
     def _slab(self, *, last: bool) -> Slab:
         """Return what is whole."""
         readings = {one.sensor.name: found for one in self._sensors if (found := one.pop(last=last)) is not None}
-        truth = {one.link: part for one in self._links if (part := one.pop(self.head)) is not None}
+        truth = {one.link: part for one in self._links if (part := one.pop(self.head, last=last)) is not None}
         for model in self.world.models:
             if model.canonical_link in truth and frames.moves(model):
                 truth |= {link: own for link, own in _welded(model, truth[model.canonical_link]) if link not in truth}
         times = [one.time for one in readings.values()] + [one.time for one in truth.values()]
         start = min((float(time[0]) for time in times), default=0.0)
         end = max((float(time[-1]) for time in times), default=0.0)
-        return Slab(start, end, readings, truth, self._flow())
+        return Slab(start, end, readings, truth, self._flow(last=last))
 
-    def _flow(self) -> Current | None:
+    def _flow(self, *, last: bool) -> Current | None:
         """Return the water's velocity, None where none is whole."""
         if self._current is None:
             return None
-        count = min(self._current.count, self._layers.count) if self._layers else self._current.count
-        if not count:
+        others = {"layers": self._layers} if self._layers and (self._layers.parts or not last) else {}
+        taken = popped(self._current, others, self._current.count, (), instants=self.head.own, last=last)
+        if taken is None:
             return None
-        batch, shown = self._current.pop(count), self.world.current_topic
+        batch, shown = taken.own, self.world.current_topic
         time = self.head.seconds(batch.stamp, shown.rate)
         found = Current("/" + shown.topic.strip("/"), shown.position, time, batch.arrays["velocity"], self.head.epoch)
-        if self._layers is None or shown.layers is None:
+        if "layers" not in taken.others or shown.layers is None:
             return found
-        deep: FloatArray = self._layers.pop(count).arrays["velocity"]
+        deep: FloatArray = taken.others["layers"].arrays["velocity"]
         return replace(found, topic=shown.topic, layers=Layers(shown.layers.topic, shown.layers.depths, deep))
 
 
 def _unread(line: Line) -> str:
     """Return what is said of a topic of which nothing is read."""
     return f"topic {line.topic} of {line.type or line.encoding}: nothing that is read"
+
+
+def _empty(column: Column) -> str:
+    """Return what is said of messages that have not a single byte."""
+    count = column.empty
+    return f"topic {column.line.topic}: {count} {'message' if count == 1 else 'messages'} without any bytes"
 
 
 def _velocities(rows: AnyArray) -> Arrays:

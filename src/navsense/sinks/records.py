@@ -176,6 +176,10 @@ def _decompressed(chunk: Chunk) -> bytes:
     if chunk.compression == "lz4":
         import lz4.frame
 
+        decoder = lz4.frame.LZ4FrameDecompressor()
+        whole = bytes(decoder.decompress(chunk.data, max_length=chunk.size + 1))
+        if decoder.eof and not decoder.unused_data:
+            return whole
         with lz4.frame.LZ4FrameFile(source) as stream:
             return bytes(stream.read(chunk.size + 1))
     raise DamagedError(f"a chunk is compressed as {chunk.compression!r}, which is not known")

@@ -1,7 +1,8 @@
 """Recordings as ROS bags, written by rosbags: a `.bag` of ROS 1, and a folder with a `.db3`, which is a bag of ROS 2.
 
 Topics and messages are those of the MCAP recording; a bag has one time a message, that of arrival. Definitions are in
-the bag. Until it is whole it lies in a hidden folder beside its place, for a part of a bag is of no use to anybody.
+the bag, and what the recording says of itself, in ROS 1 as a message (see `about`). Until it is whole it lies in a
+hidden folder beside its place, for a part of a bag is of no use to anybody.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from navsense.messages.base import GLOBAL_TIME, SECOND
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Packing, packing
 from navsense.series import Slab
+from navsense.sinks.about import CALLER, Teller
 from navsense.sinks.base import LAYOUT, Recording, check_target, os_error
 from navsense.sinks.blocks import Block, Blocks, Source
 from navsense.sinks.mcap import about, check_head, layout_of
@@ -38,9 +40,6 @@ METADATA = "metadata.yaml"
 
 VERSION: Literal[8] = 8
 """Version of a bag of ROS 2: the newest in which qualities of service are numbers, as all before had them."""
-
-CALLER = "/navsense"
-"""The node that a bag of ROS 1 says its messages are from."""
 
 UNUSABLE = "?#%"
 """Characters that rosbags hands to SQLite as they are, where they mean something else in the name of a file."""
@@ -73,6 +72,11 @@ def qualities() -> tuple[Qos, ...]:
         avoid_ros_namespace_conventions=False,
     )
     return (one,)
+
+
+def said(recording: Recording) -> dict[str, str]:
+    """Return what a bag says of itself: what an MCAP recording does, in one mapping."""
+    return {**about(recording), LAYOUT: layout_of(recording)}
 
 
 def writer1(path: Path) -> Writer1:
@@ -151,9 +155,9 @@ def too_early(path: Path, clock: str, stamp: int) -> SinkError:
 class Ros1:
     """A `.bag` of ROS 1, format 2.0."""
 
-    def __init__(self, folder: Path, target: Path, _recording: Recording) -> None:
+    def __init__(self, folder: Path, target: Path, recording: Recording) -> None:
         """Plan the bag in a folder, by the name that it will have."""
-        self._target = target
+        self._target, self._recording = target, recording
         self._writer = writer1(folder / target.name)
         self._packings: dict[Source, Packing] = {}
         self._spent = 0
@@ -161,6 +165,7 @@ class Ros1:
     def open(self) -> None:
         """Make the bag."""
         self._writer.open()
+        self._teller = Teller(self._writer, said(self._recording))
 
     def _packing(self, source: Source) -> Packing:
         """Return how the messages of a source are packed."""
@@ -191,11 +196,13 @@ class Ros1:
     def write(self, messages: list[tuple[int, Connection, bytes]]) -> None:
         """Write messages: times (ns), connections, bytes."""
         for time, connection, data in messages:
+            self._teller.tell(time)
             self._writer.write(connection, time, data)
         self._spent = forget(self._writer, self._spent)
 
     def close(self) -> None:
         """Finish the bag and put it in its place."""
+        self._teller.tell(self._recording.epoch * SECOND)
         self._writer.close()
         self._writer.path.replace(self._target)
 
@@ -229,7 +236,7 @@ class Ros2:
         """Plan the bag in a folder, by the name that it will have."""
         self._target, self._old = target, folder / "old"
         self._writer = writer2(folder / bag_folder(target).name)
-        for key, value in {**about(recording), LAYOUT: layout_of(recording)}.items():
+        for key, value in said(recording).items():
             self._writer.set_custom_data(key, value)
 
     def open(self) -> None:

@@ -50,8 +50,10 @@ class Server:
     """Serves one stream of bytes."""
 
     def __init__(self, host: str, port: int, where: Where) -> None:
-        """Listen. Raises `SinkError` where the port is in use or the host is not this machine."""
-        self._where = where
+        """Listen; `name` is what warnings call it. Raises `SinkError` for a port in use, a host that is another."""
+        self.name = str(where)
+        self.count = self.sent = 0
+        """Clients that have come, and bytes that were sent to them, all together."""
         try:
             family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
             self._listener = socket.create_server((host, port), family=family)
@@ -73,7 +75,7 @@ class Server:
     def wait(self, seconds: float) -> None:
         """Wait for the first client, at most so long (s)."""
         if seconds > 0.0 and not self._came.wait(seconds):
-            self._notes.append(f"{self._where}: nobody connected within {seconds:g} s; goes on without")
+            self._notes.append(f"{self.name}: nobody connected within {seconds:g} s; goes on without")
             self._say()
 
     def send(self, data: bytes) -> None:
@@ -82,7 +84,7 @@ class Server:
             with self._lock:
                 for one, client in list(self._clients.items()):
                     if client.size + len(data) > QUEUE:
-                        self._notes.append(f"{self._where}: client {client.name} takes too little, and was let go")
+                        self._notes.append(f"{self.name}: client {client.name} takes too little, and was let go")
                         self._drop(one)
                         continue
                     if not client.size:
@@ -103,7 +105,7 @@ class Server:
             time.sleep(0.005)
         with self._lock:
             late = [client.name for client in self._clients.values() if client.size]
-        self._notes += [f"{self._where}: client {name} did not take all" for name in late]
+        self._notes += [f"{self.name}: client {name} did not take all" for name in late]
         self.abort()
         self._say()
 
@@ -185,6 +187,7 @@ class Server:
             one.setblocking(False)
             self._selector.register(one, selectors.EVENT_READ)
             self._clients[one] = _Client(f"{name[0]}:{name[1]}")
+            self.count += 1
             self._came.set()
 
     def _send_to(self, one: socket.socket, client: _Client) -> None:
@@ -197,6 +200,7 @@ class Server:
                 client.waiting.appendleft(part)
                 raise
             client.size -= done
+            self.sent += done
             client.took = time.monotonic()
             if done < len(part):
                 client.waiting.appendleft(part[done:])

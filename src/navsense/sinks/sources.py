@@ -8,21 +8,27 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
+import numpy as np
+
 from navsense.errors import NavsenseError, SinkError, Where
-from navsense.sinks import records
+from navsense.sinks import records, walked
+from navsense.sinks.about import CALLER, is_about, said_in
 from navsense.sinks.base import LAYOUT, os_error
 from navsense.sinks.base import opened as opened_file
 from navsense.sinks.definitions import Defined, defined
 from navsense.sinks.mcap import OUR_WORLD
+from navsense.sinks.pieces import Part, Piece, pieces, records_of, windows
 from navsense.sinks.recover import profile
-from navsense.sinks.rosbag import CALLER, METADATA, bag_file, bag_folder
+from navsense.sinks.rosbag import METADATA, bag_folder
+from navsense.typing import AnyArray, IntArray
 
 CDR, OLD = "cdr", "ros1"
 """Encodings of ROS 2 and of ROS 1."""
@@ -30,8 +36,27 @@ CDR, OLD = "cdr", "ros1"
 LATCHED_KEY, LATCHED_VALUES = "offered_qos_profiles", ("durability: 1", "durability: transient_local")
 """How the channel of an MCAP file says that its messages are for those who come late."""
 
+NAMELESS = "recording"
+"""The world of a recording that does not name it."""
+
 FORMS: Mapping[str, str] = {"ros2msg": "msg", "ros1msg": "msg", "ros2idl": "idl", "omgidl": "idl", "": "none"}
 """What MCAP calls the language of a definition -> what `definitions` does."""
+
+BATCH_BYTES = 4_000_000
+"""Messages are handed on when there are as many bytes of them."""
+
+ENOUGH_BYTES = 1_000_000
+"""Smaller chunks than this are handed on with others; joining them takes time."""
+
+
+class Kind(NamedTuple):
+    """A topic, and how its messages are to be read."""
+
+    topic: str
+    type: str
+    encoding: str
+    form: str
+    definition: bytes
 
 
 @dataclass(frozen=True)
@@ -48,6 +73,11 @@ class Line:
     form: str
     latched: bool = False
     quality: str = ""
+
+    @cached_property
+    def kind(self) -> Kind:
+        """Return what its messages have in common, whoever sends them."""
+        return Kind(self.topic, self.type, self.encoding, self.form, self.definition)
 
     @property
     def is_ros(self) -> bool:
@@ -71,20 +101,81 @@ class Item(NamedTuple):
     data: bytes
 
 
-class Source(Protocol):
-    """An open recording of messages: `about` is what it says of itself, `own` where navsense wrote it.
+@dataclass(frozen=True, eq=False)
+class Lot:
+    """Messages of one topic in order: their bytes by size, when each arrived, the instant that it is about (n,) ns."""
 
-    `two_times` where each message has the instant that it is about beside that of its arrival.
-    """
+    line: Line
+    log: IntArray
+    time: IntArray
+    sized: list[walked.Sized]
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes the messages are."""
+        return sum(rows.size for _, rows in self.sized)
+
+
+def joined(lots: list[Lot]) -> Lot:
+    """Return messages of one topic that follow one another as one."""
+    if len(lots) == 1:
+        return lots[0]
+    log, time = np.concatenate([lot.log for lot in lots]), np.concatenate([lot.time for lot in lots])
+    firsts = np.cumsum([0, *(lot.log.size for lot in lots)]).tolist()
+    sized = walked.joined([(first, lot.sized) for first, lot in zip(firsts, lots, strict=False)])
+    return Lot(lots[0].line, log, time, sized)
+
+
+def ordered(lot: Lot) -> Lot:
+    """Return messages in order of arrival."""
+    if (lot.log[1:] >= lot.log[:-1]).all():
+        return lot
+    order = np.argsort(lot.log, kind="stable")
+    to = np.empty_like(order)
+    to[order] = np.arange(order.size)
+    sized = []
+    for places, rows in lot.sized:
+        inner = np.argsort(to[places])
+        sized.append((to[places][inner], rows[inner]))
+    return Lot(lot.line, lot.log[order], lot.time[order], sized)
+
+
+def lots_of(items: Iterable[Item], topics: Collection[str]) -> Iterator[list[Lot]]:
+    """Yield messages of some topics that come one by one, in batches of bounded size."""
+    groups: dict[Kind, list[Item]] = {}
+    size = 0
+
+    def made() -> list[Lot]:
+        found = []
+        for own in groups.values():
+            log, time = (np.array([one[k] for one in own], dtype=np.int64) for k in (1, 2))
+            found.append(Lot(own[0].line, log, time, walked.by_size(one.data for one in own)))
+        return found
+
+    for item in items:
+        size += len(item.data) + 64
+        if item.line.topic in topics:
+            groups.setdefault(item.line.kind, []).append(item)
+        if size >= BATCH_BYTES:
+            yield made()
+            groups, size = {}, 0
+    yield made()
+
+
+class Source(Protocol):
+    """An open recording of messages: `about` is what it says of itself, `own` where navsense wrote it."""
 
     where: Where
     lines: list[Line]
     about: dict[str, str]
     own: bool
-    two_times: bool
 
     def items(self) -> Iterator[Item]:
         """Yield the messages in order of arrival, as far as the recording has them so."""
+        ...
+
+    def lots(self, topics: Collection[str]) -> Iterator[list[Lot]]:
+        """Yield the messages of some topics in the same order, in batches of bounded size."""
         ...
 
 
@@ -102,10 +193,11 @@ class McapSource:
     file: BinaryIO
     lines: list[Line] = field(default_factory=list)
     about: dict[str, str] = field(default_factory=dict)
-    two_times: bool = True
     profile: str = ""
     _schemas: dict[int, tuple[str, str, bytes]] = field(default_factory=dict)
     _channels: dict[int, Line] = field(default_factory=dict)
+    _known: list[Line] = field(default_factory=list)
+    _numbers: IntArray = field(default_factory=lambda: np.full(1 << 16, -1, dtype=np.int64))
     _span: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
@@ -120,14 +212,26 @@ class McapSource:
             raise cut_off(self.path)
         self._span = (start, size - tail)
         summary = records.FOOTER_BODY.unpack_from(ending, records.PREFIX.size)[0]
-        for raw in self._raw(summary) if summary else self._inside():
-            self._define(raw.kind, raw.body)
+        if not (summary and self._summed(summary)):
+            self._schemas, self._channels, self._known, self.about = {}, {}, [], {}
+            for raw in self._inside():
+                self._define(raw.kind, raw.body)
         self.lines = list(dict.fromkeys(self._channels.values()))
         self.own = bool(self.about)
 
     def total(self) -> int:
         """Return how many messages there are, by reading all of them."""
-        return sum(1 for _ in self.items())
+        return sum(self._loaded(piece)[0].log.size for piece in pieces(self.file, self._span))
+
+    def _summed(self, summary: int) -> bool:
+        """Note what the summary says; tell whether it has all channels of the file's messages, and their schemas."""
+        used: set[int] = set()
+        told = list(self._raw(summary))
+        for raw in sorted(told, key=lambda one: one.kind != records.SCHEMA):
+            self._define(raw.kind, raw.body)
+            used |= _channels_in(raw)
+        schemas = {int.from_bytes(raw.body[2:4], "little") for raw in told if raw.kind == records.CHANNEL} - {0}
+        return bool(self._channels) and used <= self._channels.keys() and schemas <= self._schemas.keys()
 
     def _raw(self, summary: int) -> Iterator[records.Raw]:
         """Yield the records of the summary, and the metadata that it points to."""
@@ -167,7 +271,11 @@ class McapSource:
             name, form, text = self._schemas.get(schema, ("", "", b""))
             quality = values.get(LATCHED_KEY, "")
             latched = any(value in quality for value in LATCHED_VALUES) or values.get("latching") == "1"
-            self._channels[number] = Line(topic, _full(name, encoding), encoding, text, form, latched, quality)
+            line = Line(topic, _full(name, encoding), encoding, text, form, latched, quality)
+            if self._channels.get(number) != line:
+                self._channels[number] = line
+                self._numbers[number] = len(self._known)
+                self._known.append(line)
         elif kind == records.METADATA:
             name = reader.text()
             if name == "navsense":
@@ -176,34 +284,91 @@ class McapSource:
                 self.about[LAYOUT] = reader.mapping().get(LAYOUT, "")
 
     def items(self) -> Iterator[Item]:
-        """Yield the messages, chunk by chunk, each chunk's in order of arrival."""
-        for raw in records.walk(self.file, *self._span):
-            if raw.kind == records.CHUNK:
-                yield from self._of_chunk(records.unpack(records.parse_chunk(raw.body)))
-            elif raw.kind == records.MESSAGE:
-                yield self._item(memoryview(raw.body))
-            elif raw.kind in (records.SCHEMA, records.CHANNEL):
-                self._define(raw.kind, raw.body)
-            elif raw.kind == records.DATA_END:
-                return
+        """Yield the messages in order of arrival."""
+        known = self._known
+        for parts in self._windows():
+            data = [part.found.data.tobytes() for part in parts]
+            every = [
+                (np.full(own.size, i), lines[own], found.log[own], found.time[own], found.starts[own], found.stops[own])
+                for i, (found, lines, own) in enumerate(parts)
+            ]
+            columns = [np.concatenate(column) for column in zip(*every, strict=True)]
+            order = np.argsort(columns[2], kind="stable")
+            for i, line, log, time, start, stop in zip(*(one[order].tolist() for one in columns), strict=True):
+                yield Item(known[line], log, time, data[i][start:stop])
 
-    def _of_chunk(self, data: bytes) -> Iterator[Item]:
-        """Yield a chunk's messages in order of arrival."""
-        found: list[Item] = []
-        for kind, _, body in records.inner(data):
-            if kind == records.MESSAGE:
-                found.append(self._item(body))
-            else:
-                self._define(kind, bytes(body))
-        found.sort(key=lambda item: item.log)
-        yield from found
+    def lots(self, topics: Collection[str]) -> Iterator[list[Lot]]:
+        """Yield the messages of some topics in the order of `items`, in batches of bounded size."""
+        waiting: dict[Kind, list[Lot]] = {}
+        size = 0
+        for parts in self._windows():
+            window: dict[Kind, list[Lot]] = {}
+            for part in parts:
+                size += int((part.found.stops[part.own] - part.found.starts[part.own]).sum())
+                for lot in self._lots(part, topics):
+                    window.setdefault(lot.line.kind, []).append(lot)
+            for kind, lots in window.items():
+                waiting.setdefault(kind, []).append(ordered(joined(lots)))
+            if size >= ENOUGH_BYTES:
+                yield [joined(lots) for lots in waiting.values()]
+                waiting, size = {}, 0
+        yield [joined(lots) for lots in waiting.values()]
 
-    def _item(self, body: memoryview) -> Item:
-        """Return one message."""
-        channel, _, log, time = struct.unpack_from("<HIQQ", body)
-        if channel not in self._channels:
+    def _lots(self, part: Part, topics: Collection[str]) -> Iterator[Lot]:
+        """Yield the messages of a part by what kind they are of."""
+        found, lines, chosen = part
+        log_time, time = found.log.view(np.int64), found.time.view(np.int64)
+        if (log_time < 0).any() or (time < 0).any():
+            raise records.DamagedError("a message's time is more than 292 years after 1970")
+        kinds = [line.kind for line in self._known]
+        names = list(dict.fromkeys(kinds))
+        places = {name: place for place, name in enumerate(names)}
+        kind = np.array([places[one] for one in kinds], dtype=np.int64)[lines[chosen]]
+        order = np.argsort(kind, kind="stable")
+        edges = np.searchsorted(kind, np.arange(len(names) + 1), sorter=order).tolist()
+        for name, first, stop in zip(names, edges[:-1], edges[1:], strict=True):
+            own = chosen[order[first:stop]]
+            if name.topic in topics and own.size:
+                yield Lot(self._known[lines[own[0]]], log_time[own], time[own], found.sized(own))
+
+    def _windows(self) -> Iterator[list[Part]]:
+        """Yield the messages in order of arrival, window by window."""
+        return windows(pieces(self.file, self._span), self._loaded, self.where)
+
+    def _loaded(self, of: Piece) -> tuple[walked.Messages, IntArray]:
+        """Return the messages of a piece in the order of its records, with the place of each one's line."""
+        piece = walked.walked(records_of(self.file, of))
+        found = piece.messages()
+        lines, first, kinds = np.empty(found.log.size, dtype=np.int64), 0, piece.kinds
+        for place in np.flatnonzero(kinds != records.MESSAGE).tolist():
+            stop = int(np.searchsorted(found.records, place))
+            lines[first:stop] = self._named(found.channel[first:stop])
+            first = stop
+            self._define(int(kinds[place]), piece.body(place))
+        lines[first:] = self._named(found.channel[first:])
+        if not piece.is_whole:
+            raise records.DamagedError("a chunk ends inside a record")
+        return found, lines
+
+    def _named(self, channels: AnyArray) -> IntArray:
+        """Return the places of the lines of some channels."""
+        found: IntArray = self._numbers[channels]
+        if (found < 0).any():
             raise records.DamagedError("a message of a channel that is not known")
-        return Item(self._channels[channel], log, time, bytes(body[22:]))
+        return found
+
+
+def _channels_in(raw: records.Raw) -> set[int]:
+    """Return the channels that an index or the statistics say have messages."""
+    reader = records.Reader(raw.body)
+    if raw.kind == records.CHUNK_INDEX:
+        reader.take(32)
+    elif raw.kind == records.STATISTICS:
+        reader.take(42)
+    else:
+        return set()
+    pairs = reader.take(reader.number(4))
+    return {int.from_bytes(pairs[at : at + 2], "little") for at in range(0, len(pairs), 10)}
 
 
 def _full(name: str, encoding: str) -> str:
@@ -219,17 +384,20 @@ class ReaderSource:
     path: Path
     reader: Any
     old: bool
-    two_times: bool = False
 
     def __post_init__(self) -> None:
         """Read what the bag says of its contents."""
         self.where = Where(str(self.path))
-        self._lines = {connection.id: self._line(connection) for connection in self.reader.connections}
-        self.lines = list(dict.fromkeys(self._lines.values()))
+        connections = list(self.reader.connections)
         custom: Mapping[str, Any] = {} if self.old else self.reader.storage.metadata.custom or {}
         self.about = {key: str(value) for key, value in custom.items()} if "world" in custom else {}
-        callers = {connection.ext.callerid for connection in self.reader.connections} if self.old else set()
-        self.own = bool(self.about) or callers == {CALLER}
+        if self.old and {one.ext.callerid for one in connections} == {CALLER}:
+            with damaged(self.path):
+                self.about = said_in(self.reader) or {"world": NAMELESS}
+            connections = [one for one in connections if not is_about(one)]
+        self._lines = {connection.id: self._line(connection) for connection in connections}
+        self.lines = list(dict.fromkeys(self._lines.values()))
+        self.own = bool(self.about)
 
     def _line(self, connection: Any) -> Line:
         """Return the topic of a connection."""
@@ -247,6 +415,8 @@ class ReaderSource:
     def items(self) -> Iterator[Item]:
         """Yield the messages in order of arrival."""
         for connection, time, data in self.reader.messages():
+            if connection.id not in self._lines:
+                continue
             yield Item(self._lines[connection.id], time, time, bytes(data))
 
 
@@ -264,7 +434,6 @@ class Several:
     path: Path
     parts: list[McapSource]
     about: dict[str, str] = field(default_factory=dict)
-    two_times: bool = True
 
     def __post_init__(self) -> None:
         """Join what the files say."""
@@ -278,6 +447,10 @@ class Several:
         """Yield the messages of all files."""
         return chain.from_iterable(part.items() for part in self.parts)
 
+    def lots(self, topics: Collection[str]) -> Iterator[list[Lot]]:
+        """Yield the messages of some topics, file by file, in batches of bounded size."""
+        return chain.from_iterable(part.lots(topics) for part in self.parts)
+
 
 def is_folder(path: Path) -> bool:
     """Tell whether a path is a bag of ROS 2: its folder, the file in it, or the name that it was recorded by."""
@@ -287,7 +460,7 @@ def is_folder(path: Path) -> bool:
 def folder_of(path: Path) -> Path:
     """Return the folder of a bag of ROS 2 that may be named by a file; the path itself where there is none."""
     if path.suffix.lower() == ".db3":
-        if path == bag_file(path.parent) and (path.parent / METADATA).is_file():
+        if path.stem == path.absolute().parent.name and (path.parent / METADATA).is_file():
             return path.parent
         if not path.exists() and (bag_folder(path) / METADATA).is_file():
             return bag_folder(path)
@@ -361,7 +534,7 @@ class Guarded:
     def __post_init__(self) -> None:
         """Say what the bag says."""
         self.where, self.lines, self.about = self.source.where, self.source.lines, self.source.about
-        self.own, self.two_times = self.source.own, self.source.two_times
+        self.own = self.source.own
 
     def items(self) -> Iterator[Item]:
         """Yield the messages in order of arrival."""
@@ -372,6 +545,10 @@ class Guarded:
             if item is None:
                 return
             yield item
+
+    def lots(self, topics: Collection[str]) -> Iterator[list[Lot]]:
+        """Yield the messages of some topics in order of arrival, in batches of bounded size."""
+        return lots_of(self.items(), topics)
 
 
 @contextmanager

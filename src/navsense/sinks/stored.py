@@ -182,9 +182,10 @@ def gathered(slabs: Iterable[Slab]) -> tuple[dict[str, Reading], dict[str, Truth
         for name, truth in slab.truth.items():
             truths.setdefault(name, []).append(truth)
         flows += [slab.current] if slab.current is not None else []
+    # What is joined is let go of in parts: all of it is never there twice.
     return (
-        {name: joined(parts) for name, parts in readings.items()},
-        {name: _joined_truth(parts) for name, parts in truths.items()},
+        {name: joined(readings.pop(name)) for name in list(readings)},
+        {name: _joined_truth(truths.pop(name)) for name in list(truths)},
         _joined_current(flows),
     )
 

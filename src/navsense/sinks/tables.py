@@ -168,7 +168,7 @@ class Tables:
         sources = {"arrays": reading.arrays, "truth": reading.truth, "errors": reading.errors}
         columns = [reading.time, reading.stamp, reading.clock_error, reading.arrival, reading.valid, reading.emitted]
         columns += [component_of(sources[part.group][part.name], part.place) for part in self._plans[name]]
-        header = [*OWN, *(_label(part, head["unit"]) for part in self._plans[name])]
+        header = [*OWN, *(_label(part, head) for part in self._plans[name])]
         self._folder.append(self._name(f"{file_of(name)}.csv", f"sensor {name!r}"), header, columns)
 
     def _truth(self, name: str, truth: Truth) -> None:
@@ -210,10 +210,11 @@ class Tables:
         self._folder.drop()
 
 
-def _label(part: Component, units: Mapping[str, str]) -> str:
-    """Return the header of a column; a hidden error may have another unit than its array."""
+def _label(part: Component, head: Mapping[str, Any]) -> str:
+    """Return the header of a column; a hidden error may have another unit than its array, or none that is known."""
+    units = head.get("error_unit", {}) if part.group == "errors" else head["unit"]
     unit = units.get(part.name, "")
-    return f"{part.column} [{unit}]" if unit and part.group != "errors" else part.column
+    return f"{part.column} [{unit}]" if unit else part.column
 
 
 def check_runs(path: Path, recording: Recording, what: str) -> None:
@@ -281,7 +282,7 @@ def table_of(file: Path, header: Sequence[str]) -> FloatArray:
 def _read_reading(folder: Path, name: str, head: Mapping[str, Any]) -> Reading:
     """Return the readings of one sensor."""
     plan = tuple(columns_of_head(head))
-    table = table_of(folder / f"{file_of(name)}.csv", [*OWN, *(_label(part, head["unit"]) for part in plan)])
+    table = table_of(folder / f"{file_of(name)}.csv", [*OWN, *(_label(part, head) for part in plan)])
     groups: dict[str, dict[str, AnyArray]] = {"arrays": {}, "truth": {}, "errors": {}}
     for column, part in enumerate(plan, len(OWN)):
         shape = (table.shape[0], *head[part.group][part.name])

@@ -14,17 +14,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from navsense.errors import SinkError, Where
+from navsense.errors import NavsenseError, SinkError, Where
 from navsense.messages.base import GLOBAL_TIME, SECOND
 from navsense.messages.repack import Shapes
 from navsense.messages.schemas import HEADER
 from navsense.sinks import records
+from navsense.sinks.about import CALLER, Teller
 from navsense.sinks.base import LAYOUT, check_target, os_error
 from navsense.sinks.container import Container
 from navsense.sinks.loose import Written, chunks
 from navsense.sinks.mcap import LATCHED, OUR_WORLD
 from navsense.sinks.rosbag import (
-    CALLER,
     METADATA,
     bag_folder,
     check_folder,
@@ -36,10 +36,7 @@ from navsense.sinks.rosbag import (
     writer1,
     writer2,
 )
-from navsense.sinks.sources import CDR, LATCHED_KEY, OLD, Item, Line, Source
-
-BATCH_BYTES = 4_000_000
-"""Messages are handed on when there are as many bytes of them."""
+from navsense.sinks.sources import BATCH_BYTES, CDR, LATCHED_KEY, OLD, Item, Line, Source
 
 LAST = 2**32 * SECOND
 """ns; a bag of ROS 1 has no time from here on."""
@@ -247,12 +244,12 @@ class ToBag:
         self._known: dict[tuple[str, str], Any] = {}
         self._spent = 0
         self._writer: Any = writer1(folder / target.name) if old else writer2(folder / bag_folder(target).name)
-        if not old:
-            keep: Any = self._writer
-            for key, value in source.about.items():
-                keep.set_custom_data(key, value)
+        writer: Any = self._writer
+        for key, value in ({} if old else source.about).items():
+            writer.set_custom_data(key, value)
         with database():
             self._writer.open()
+        self._teller = Teller(writer, source.about if old else {})
 
     def add(self, line: Line) -> None:
         """Add a connection; topics that only their sender tells apart share one."""
@@ -289,6 +286,7 @@ class ToBag:
             for line, log, _, data in batch:
                 if self._old:
                     self._check(line, log, data)
+                    self._teller.tell(log)
                 self._writer.write(self._connections[line], log, data)
         if self._old:
             self._spent = forget(self._writer, self._spent)
@@ -303,6 +301,7 @@ class ToBag:
 
     def close(self) -> None:
         """Finish the bag and put it in its place."""
+        self._teller.tell(SECOND)  # of one without a message; 0 is no time
         with database():
             self._writer.close()
         if self._old:
@@ -326,8 +325,8 @@ def _profiles(line: Line) -> Any:
     return qualities() if line.latched else ()
 
 
-def checked(target: Path) -> Path:
-    """Return the place that a recording of messages takes. Raises `SinkError` where it cannot."""
+def checked(target: Path) -> None:
+    """Raise `SinkError` where a recording of messages cannot be at `target`."""
     suffix = target.suffix.lower()
     if suffix == "":
         check_mcap_folder(target)
@@ -336,33 +335,45 @@ def checked(target: Path) -> Path:
         check_target(target)
     if suffix == ".db3":
         check_folder(target)
-    return bag_folder(target) if suffix == ".db3" else target
+
+
+@contextmanager
+def hidden(target: Path) -> Iterator[Path]:
+    """Yield a hidden folder beside a recording in which it is made, of which nothing stays; errors are the target's."""
+    folder = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}.part")
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise os_error(target, error) from error
+    try:
+        yield folder
+    except NavsenseError as error:
+        if error.where is not None and Path(error.where.path).parent == folder:
+            error.where = Where(str(target), error.where.line)
+        raise
+    except OSError as error:
+        raise os_error(target, error) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
 def begun(target: Path, source: Source) -> Iterator[Target]:
     """Yield the recording `target` being written; it is put in its place at the end, and an error leaves nothing."""
-    place = checked(target)
-    folder = place.with_name(f".{place.name[:40]}.{secrets.token_hex(6)}.part")
-    try:
-        folder.mkdir()
-    except OSError as error:
-        raise os_error(target, error) from error
-    made: Target | None = None
-    try:
-        suffix = target.suffix.lower()
-        if suffix in (".bag", ".db3"):
-            made = ToBag(folder, target, source, old=suffix == ".bag")
-        else:
-            made = ToMcap(folder, target, source) if suffix else ToFolder(folder, target, source)
-        yield made
-        made.close()
-    except OSError as error:
-        raise os_error(target, error) from error
-    finally:
-        if made is not None:
-            made.abort()
-        shutil.rmtree(folder, ignore_errors=True)
+    checked(target)
+    with hidden(target) as folder:
+        made: Target | None = None
+        try:
+            suffix = target.suffix.lower()
+            if suffix in (".bag", ".db3"):
+                made = ToBag(folder, target, source, old=suffix == ".bag")
+            else:
+                made = ToMcap(folder, target, source) if suffix else ToFolder(folder, target, source)
+            yield made
+            made.close()
+        finally:
+            if made is not None:
+                made.abort()
 
 
 def batches(source: Source) -> Iterator[list[Item]]:

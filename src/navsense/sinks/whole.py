@@ -34,7 +34,7 @@ class Work(Protocol):
         ...
 
 
-def failed(path: Path) -> SinkError:
+def failed(path: Path | str) -> SinkError:
     """Return the error of a recording that takes nothing more."""
     return SinkError("the recording is closed, or has already failed", where=Where(str(path)))
 

@@ -215,7 +215,7 @@ def test_a_ping_is_the_same_in_parts_whole_and_alone(monkeypatch: pytest.MonkeyP
     stirred = replace(SEA, current=Sheared((1.0, 0.3, 0.1), lambda z, t: 0.01 * z * t))
     time, bottom = np.linspace(0.0, 4.0, 13), np.linspace(5.0, 30.0, 13)
     whole = water(BEAMS, LAYER, motion, stirred, time, bottom)
-    monkeypatch.setattr("navsense.sensors._janus.layer._AT_ONCE", 60)
+    monkeypatch.setattr("navsense.sensors._janus.flow._AT_ONCE", 60)
     parts = water(BEAMS, LAYER, motion, stirred, time, bottom)
     alone = [water(BEAMS, LAYER, motion, stirred, time[k : k + 1], bottom[k : k + 1]) for k in range(13)]
     assert np.isnan(whole.velocity[0]).all()

@@ -32,7 +32,7 @@ from navsense.environment.current._checks import (
 )
 from navsense.environment.current._tables import numbers, rows
 from navsense.errors import FieldError, Where
-from navsense.inputs import Kind, content
+from navsense.inputs import FOLDERS, Kind, content, place_of, there
 from navsense.typing import FloatArray, Quaternion, Times, Vectors
 
 HEADERS = {
@@ -47,6 +47,9 @@ FRAMES = ("world", "enu", "ned")
 _ALLOWED = "must be a CSV file of time and velocity, a bag, an .npz archive or a .parquet table"
 _FILE = Kind("record of a current", FieldError, _ALLOWED)
 _BAGS = (".bag", ".mcap", ".db3")
+
+ABOUT, TABLE = FOLDERS[".csv"], "current.csv"
+"""In a folder of CSV, what the recording says of itself, and the current."""
 
 
 @kernel
@@ -112,7 +115,8 @@ class Replay:
     ) -> Replay:
         """Read a record of a current.
 
-        A `.csv` table has one of `HEADERS`, which tells the frame; an `.npz` archive the arrays `time` (n,) s and
+        A `.csv` table has one of `HEADERS`, which tells the frame, and so has that in a folder of CSV which is a
+        recording of navsense; an `.npz` archive has the arrays `time` (n,) s and
         `velocity` (n, 3) m/s, or it or a `.parquet` is a recording of navsense with a current; a ROS bag (`.bag`,
         `.mcap`, `.db3`, a folder) a `topic` of geometry_msgs Twist, TwistStamped, TwistWithCovarianceStamped, Vector3
         or Vector3Stamped. Stamped messages are at their stamps, others at the instant they were recorded. `frame` of an
@@ -121,10 +125,10 @@ class Replay:
 
         Raises `FieldError` with the place for what cannot be read, another header, type or topic, rows out of order.
         """
-        name = os.fspath(path)
+        name = _in_folder(os.fspath(path))
         suffix = Path(name).suffix.lower()
         lines: Sequence[int] | None = None
-        if suffix in _BAGS or Path(name).is_dir():
+        if suffix in _BAGS or (there(Path(name)) and Path(name).is_dir()):
             times, velocity = _recording.read(name, topic, start)
             start = 0.0
             frame = frame or "world"
@@ -188,6 +192,18 @@ def _check(times: FloatArray, velocity: Vectors, where: Sequence[Where] | None) 
             row = int(np.argmax(rows_))
             shown = float(times[row]) if rows_ is bad else tuple(velocity[row].tolist())
             raise FieldError(what, shown, row=row, allowed=allowed, where=where[row] if where else None)
+
+
+def _in_folder(name: str) -> str:
+    """Return the table of the current in a folder of CSV; else what a recording lies in that is named as written."""
+    folder = place_of(Path(name))
+    if not there(folder / ABOUT):
+        return name if folder == Path(name) else str(folder)
+    table = folder / TABLE
+    if not table.is_file():
+        remedy = "record a world whose water moves"
+        raise FieldError("recording", "holds no current", where=Where(name), remedy=remedy)
+    return str(table)
 
 
 def _table(name: str) -> tuple[FloatArray, Vectors, str, list[int]]:

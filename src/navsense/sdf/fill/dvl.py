@@ -50,12 +50,7 @@ from navsense.sdf.fill.noise import channel_of, noise_of
 from navsense.sdf.places import LEAF, SOUND
 from navsense.sdf.read import Element
 from navsense.sdf.values import refusal
-from navsense.sensors._janus.beams import Beam, Beams, Weighting, janus, tilted
-from navsense.sensors._janus.layer import Layer
-from navsense.sensors._janus.longterm import LongTerm
-from navsense.sensors._janus.names import Names
-from navsense.sensors._janus.strength import EchoStrength
-from navsense.sensors._janus.track import Track
+from navsense.sensors.doppler import Beam, Beams, EchoStrength, Layer, LongTerm, Names, Track, Weighting, janus, tilted
 from navsense.sensors.dvl import ANGLE, CROSSED, UNTURNED, Dvl, Mode, Transducer
 from navsense.sensors.range import Cone, Sound
 from navsense.typing import Quaternion, Vector

@@ -40,11 +40,8 @@ from navsense.sdf.fill.noise import noise_of
 from navsense.sdf.places import LEAF
 from navsense.sdf.read import Element
 from navsense.sdf.values import refusal
-from navsense.sensors._janus.beams import Beams
-from navsense.sensors._janus.beams import gazebo as laid
-from navsense.sensors._janus.layer import Layer, cosines
-from navsense.sensors._janus.names import Dialect, Names
-from navsense.sensors._janus.track import Track
+from navsense.sensors.doppler import Beams, Dialect, Layer, Names, Track, cosines
+from navsense.sensors.doppler import gazebo as laid
 from navsense.sensors.dvl import UNTURNED, Dvl, Mode, Transducer
 from navsense.typing import Quaternion
 

@@ -17,13 +17,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from navsense.clock.base import Step
 from navsense.environment.anomaly import Anomaly
 from navsense.errors import NavsenseError, SensorError
 from navsense.inputs import decimal
-from navsense.noise.faults import BY_CHANCE, LARGEST, Faults
-from navsense.noise.planned import Planned, check_planned
+from navsense.noise.faults import BY_CHANCE, Faults
+from navsense.noise.planned import LARGEST, Planned, check_planned
 from navsense.sdf.context import Context
 from navsense.sdf.fill.fields import number_of
 from navsense.sdf.places import FAULT, FAULTS, FAULTS_PLANNED
@@ -44,7 +45,7 @@ def faults_of(context: Context, sensor: Element, spec: Sensor) -> Faults:
         return NONE
     context.check(element, FAULTS)
     before = context.found
-    figures = {name: number_of(context, element, name, 0.0, least=0.0) for name in BY_CHANCE}
+    figures: dict[str, Any] = {name: number_of(context, element, name, 0.0, least=0.0) for name in BY_CHANCE}
     outputs = {output.name: output.shape for output in spec.outputs}
     planned: list[Planned] = []
     for child in element.all("fault"):
@@ -77,7 +78,11 @@ def steps_of(context: Context, clock: Element) -> tuple[Step, ...]:
     found: list[Step] = []
     for element in _of(context, clock):
         with context.collecting():
-            found.append(Step(*_one(element, "step", 1)))
+            given = _one(element, "step", 1)
+            try:
+                found.append(Step(*given))
+            except NavsenseError as error:
+                raise _refused(element, error) from error
     return tuple(found)
 
 
@@ -111,7 +116,7 @@ def _one(element: Element, kind: str, count: int) -> tuple[float, ...]:
     """Return start, end (s) and the numbers of a fault that must be of a kind."""
     given, start, end, value = _fault(element)
     if given != kind:
-        raise refusal(element, given, f"must be {kind} here", attribute="kind")
+        raise refusal(element, given or "missing", f"must be {kind} here", attribute="kind")
     for name in ("array", "period"):
         if name in element.attributes:
             raise refusal(element, element.attributes[name], "belongs to a sensor's fault", attribute=name)
@@ -119,7 +124,7 @@ def _one(element: Element, kind: str, count: int) -> tuple[float, ...]:
         raise refusal(element, f"{start:g} to {end:g}", "must end after its start", attribute="end")
     if len(value) != count:
         allowed = "must be a finite number" if count == 1 else f"must be {count} finite numbers"
-        raise refusal(element, element.text, allowed)
+        raise refusal(element, element.text or "missing", allowed)
     return (start, end, *value)
 
 

@@ -16,9 +16,9 @@ from navsense.sdf.context import Context
 from navsense.sdf.places import PART
 from navsense.sdf.read import Element
 from navsense.sdf.values import attribute_flag, refusal
-from navsense.sensors._janus.track import Track
 from navsense.sensors.base import Catalogued, Sensor
 from navsense.sensors.depth import Depth
+from navsense.sensors.doppler import Track
 from navsense.sensors.dvl import Dvl, Mode
 
 TAG = "navsense:part"

@@ -51,13 +51,21 @@ from navsense.sdf.names import valid_topic
 from navsense.sdf.places import DSROS_DVL, DSROS_DVL_PLUGIN
 from navsense.sdf.read import Element
 from navsense.sdf.values import refusal
-from navsense.sensors._janus.beams import Beams, Weighting, dsros
-from navsense.sensors._janus.layer import Layer, cosines
-from navsense.sensors._janus.names import Dialect, Names
-from navsense.sensors._janus.profile import Cells
-from navsense.sensors._janus.profiled import Accuracy, BinMapping, Coordinates
-from navsense.sensors._janus.track import Track
 from navsense.sensors.adcp import Adcp
+from navsense.sensors.doppler import (
+    Accuracy,
+    Beams,
+    BinMapping,
+    Cells,
+    Coordinates,
+    Dialect,
+    Layer,
+    Names,
+    Track,
+    Weighting,
+    cosines,
+    dsros,
+)
 from navsense.sensors.dvl import Dvl, Mode
 from navsense.typing import Quaternion
 

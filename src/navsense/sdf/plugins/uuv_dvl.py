@@ -37,9 +37,7 @@ from navsense.sdf.fill._plugged import Described, topic_of
 from navsense.sdf.fill.fields import flag_of, located, number_of
 from navsense.sdf.read import Element
 from navsense.sdf.values import refusal
-from navsense.sensors._janus.beams import Beam, Beams
-from navsense.sensors._janus.names import Dialect, Names
-from navsense.sensors._janus.track import Track
+from navsense.sensors.doppler import Beam, Beams, Dialect, Names, Track
 from navsense.sensors.dvl import UNTURNED, Dvl
 from navsense.sensors.range import Range, Sound
 from navsense.typing import Quaternion

@@ -20,7 +20,8 @@ is lost, by the same logistic law as the bottom's lock. The others, mapped to co
 
 (cell x_mk of the beam is as high as cell m of a level instrument, by the nearest cell or on a line between two), are
 solved for a velocity with equal weights, rejected where their error velocity is too large, turned by the ping's own
-attitude, and averaged. The share of the pings that were solved is what is good.
+attitude, and averaged. The share of the pings that were solved is what is good; how the pings came out, `PARTIAL` to
+`WHOLE`, is counted as RD Instruments count it.
 
 Sources: K. L. Deines, Backscatter Estimation Using Broadband Acoustic Doppler Current Profilers, Proc. IEEE Sixth
 Working Conf. on Current Measurement (1999) 249, for the echo; Gordon (`profile`).
@@ -47,7 +48,10 @@ UNMAPPED, NEAREST, LINEAR = range(3)
 COORDINATES, MAPPING, LEAST_BEAMS, ERROR_LIMIT, LEAST_GOOD, MINIMUM, MAXIMUM, RULES = range(8)
 """Places in `rules` (7,): two choices, a number of beams, a velocity in m/s, a share of the pings, two ranges in m."""
 
-_WHOLE: Final = 1e-9
+PARTIAL, REJECTED, UNSOLVED, WHOLE, OUTCOMES = range(5)
+"""How pings come out: solved by fewer beams than there are, rejected by the error velocity, too few beams, by all."""
+
+_NEAR: Final = 1e-9
 """Of a cell: so near to one its neighbour says nothing."""
 
 _FLAT: Final = 1e-6
@@ -153,7 +157,7 @@ def disturb(
 def _cell(one: FloatArray, k: int, x: float, mapping: int) -> float:
     """Return the velocity of beam k at cell `x` of a profile (m, k); NaN where that is beyond its ends or lost."""
     low = math.floor(x + 0.5)
-    if abs(x - low) <= _WHOLE or mapping == NEAREST:
+    if abs(x - low) <= _NEAR or mapping == NEAREST:
         return one[low, k] if 0 <= low < one.shape[0] else math.nan
     low = math.floor(x)
     if low < 0 or low + 1 >= one.shape[0]:
@@ -180,16 +184,18 @@ def _progress(
 def _solved(
     rules: FloatArray, axes: Vectors, seen: FloatArray, good: BoolArray, zero: FloatArray, solution: FloatArray,
     square: FloatArray,
-) -> tuple[bool, float]:  # fmt: skip
-    """Solve for a velocity of good beams (k,); tell whether there is one, and its error velocity (m/s)."""
+) -> tuple[int, float]:  # fmt: skip
+    """Solve for a velocity of good beams (k,); tell how that comes out, and the error velocity (m/s)."""
     count = 0
     for k in range(seen.shape[0]):
         good[k] = seen[k] == seen[k]
         count += 1 if good[k] else 0
     if count < rules[LEAST_BEAMS] or solve(axes, seen, zero, good, solution, square) == 0:
-        return False, math.nan
+        return UNSOLVED, math.nan
     error = error_velocity(axes, seen, good)
-    return not abs(error) > rules[ERROR_LIMIT], error
+    if abs(error) > rules[ERROR_LIMIT]:
+        return REJECTED, error
+    return WHOLE if count == seen.shape[0] else PARTIAL, error
 
 
 @kernel
@@ -206,6 +212,7 @@ def average(
     velocity: FloatArray,
     error: FloatArray,
     share: FloatArray,
+    solutions: FloatArray,
     beam: FloatArray,
     beam_share: FloatArray,
     progress: FloatArray,
@@ -215,8 +222,9 @@ def average(
 ) -> None:
     """Write what ensembles of pings (n, p, m, k) say: of the water its velocity, along a beam the sensor's through it.
 
-    Velocity (n, m, 3), error velocity (n, m), share of the pings that were solved (n, m); of the beams velocity and
-    share (n, m, k). For one ensemble there is room: `progress` (p, k), `room` (3, k), `good` (k,), `square` (3, 3).
+    Velocity (n, m, 3), error velocity (n, m), share of the pings that were solved (n, m), and of those that came out in
+    each way (n, m, 4); of the beams velocity and share (n, m, k). For one ensemble there is room: `progress` (p, k),
+    `room` (3, k), `good` (k,), `square` (3, 3).
     """
     pings, beams = heard.shape[1], axes.shape[0]
     seen, zero, solution = room[0], room[1], room[2, :3]
@@ -225,6 +233,7 @@ def average(
     mapped = mapping != UNMAPPED and rules[COORDINATES] != BEAM
     for n in range(heard.shape[0]):
         velocity[n, :, :], error[n, :], share[n, :], beam[n, :, :], beam_share[n, :, :] = 0.0, 0.0, 0.0, 0.0, 0.0
+        solutions[n, :, :] = 0.0
         for p in range(pings):
             _progress(attitude[n, p], axes, axis, cosine, mapped, progress[p])
         for m in range(distance.shape[0]):
@@ -239,8 +248,9 @@ def average(
                     if mapped:
                         x = (distance[m] * progress[p, k] - first) / size
                         seen[k] = _cell(heard[n, p], k, x, mapping) if x == x else math.nan
-                found, off = _solved(rules, axes, seen, good, zero, solution, square)
-                if found:
+                outcome, off = _solved(rules, axes, seen, good, zero, solution, square)
+                solutions[n, m, outcome] += 1.0
+                if outcome in (PARTIAL, WHOLE):
                     q = frames[n, p]
                     a, b, c = rotate(q[0], q[1], q[2], q[3], -solution[0], -solution[1], -solution[2])
                     velocity[n, m, 0], velocity[n, m, 1] = velocity[n, m, 0] + a, velocity[n, m, 1] + b
@@ -250,6 +260,8 @@ def average(
                         error[n, m] += off
                         errors += 1
             error[n, m] = error[n, m] / errors if errors > 0 else math.nan
+            for i in range(OUTCOMES):
+                solutions[n, m, i] /= pings
             _divide(rules, velocity[n, m], error[n], share[n], beam[n, m], beam_share[n, m], m, pings)
 
 
@@ -327,6 +339,7 @@ def follow_bottom(
     frames: FloatArray,
     axes: Vectors,
     velocity: Vectors,
+    solutions: FloatArray,
     beam: FloatArray,
     distance: FloatArray,
     beam_share: FloatArray,
@@ -336,8 +349,8 @@ def follow_bottom(
 ) -> None:
     """Write what pings (n, p, k) say of the bottom: the instrument's velocity over it (n, 3), that along each beam.
 
-    Ranges and shares of good pings are (n, k). `true` and `shown` are ranges (m) before and after the errors; room as
-    in `average`.
+    Ranges and shares of good pings are (n, k), shares that came out in each way (n, 4), 0 without pings. `true` and
+    `shown` are ranges (m) before and after the errors; room as in `average`.
     """
     pings, beams = heard.shape[1], axes.shape[0]
     seen, zero, solution = room[0], room[1], room[2, :3]
@@ -346,6 +359,7 @@ def follow_bottom(
     for n in range(heard.shape[0]):
         count = 0
         velocity[n, :], beam[n, :], distance[n, :], beam_share[n, :] = 0.0, 0.0, 0.0, 0.0
+        solutions[n, :] = 0.0
         for p in range(pings):
             for k in range(beams):
                 found = least <= true[n, p, k] <= most and least <= shown[n, p, k] <= most
@@ -354,7 +368,9 @@ def follow_bottom(
                     beam[n, k] += heard[n, p, k]
                     distance[n, k] += shown[n, p, k]
                     beam_share[n, k] += 1.0
-            if _solved(rules, axes, seen, good, zero, solution, square)[0]:
+            outcome = _solved(rules, axes, seen, good, zero, solution, square)[0]
+            solutions[n, outcome] += 1.0
+            if outcome in (PARTIAL, WHOLE):
                 q = frames[n, p]
                 a, b, c = rotate(q[0], q[1], q[2], q[3], solution[0], solution[1], solution[2])
                 velocity[n, 0], velocity[n, 1], velocity[n, 2] = (
@@ -367,6 +383,8 @@ def follow_bottom(
             many = beam_share[n, k] if beam_share[n, k] > 0.0 else math.nan
             beam[n, k], distance[n, k] = beam[n, k] / many, distance[n, k] / many
             beam_share[n, k] = beam_share[n, k] / pings if pings > 0 else 0.0
+        for i in range(OUTCOMES):
+            solutions[n, i] = solutions[n, i] / pings if pings > 0 else 0.0
         for i in range(3):
             velocity[n, i] = velocity[n, i] / count if count > 0 and rules[COORDINATES] != BEAM else math.nan
 
@@ -386,12 +404,3 @@ def own(velocity_w: Vectors, rotation_ws: Quaternions, out: Vectors) -> None:
     for q in range(velocity_w.shape[0]):
         w, x, y, z = rotation_ws[q, 0], -rotation_ws[q, 1], -rotation_ws[q, 2], -rotation_ws[q, 3]
         out[q, 0], out[q, 1], out[q, 2] = rotate(w, x, y, z, velocity_w[q, 0], velocity_w[q, 1], velocity_w[q, 2])
-
-
-@kernel
-def combine(rotation: Quaternions, after: FloatArray, out: Quaternions) -> None:
-    """Write the products (n, 4) of rotations and one that is applied before them."""
-    for n in range(rotation.shape[0]):
-        out[n, 0], out[n, 1], out[n, 2], out[n, 3] = multiply(
-            rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3], after[0], after[1], after[2], after[3]
-        )

@@ -27,20 +27,14 @@ import numpy as np
 from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
-from navsense.motion.base import Motion, MotionBlock
-from navsense.rotation import rotate
+from navsense.motion.base import Motion
 from navsense.sensors._janus.beams import Beams
-from navsense.sensors._janus.echoes import surface_of, transducer_velocity
-from navsense.typing import BoolArray, FloatArray, Quaternions, Times, Vectors
+from navsense.sensors._janus.echoes import surface_of
+from navsense.sensors._janus.flow import flow, rises
+from navsense.typing import FloatArray, Quaternions, Times, Vectors
 
 MOST_SAMPLES = 1000
 """Places along one beam at which the current is asked."""
-
-_AT_ONCE = 1 << 16
-"""Places at which the current is asked at once: their arrays stay in the cache."""
-
-_STILL = np.empty((0, 3))
-"""The velocities of water that does not flow."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +72,15 @@ class Layer:
     def figures(self) -> FloatArray:
         """Boundaries, least size and share, as kernels take them (4,)."""
         return np.array((self.near, self.far, self.minimum_size, self.share), dtype=np.float64)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Weights (samples,) of the places along a beam, of sum 1."""
+        count, total = int(self.samples), 0.0
+        weights = [min(s + 0.5, count - s - 0.5) for s in range(count)]
+        for weight in weights:
+            total += weight
+        return np.array([weight / total for weight in weights])
 
 
 class Water(NamedTuple):
@@ -165,86 +168,34 @@ def middle(beams: Beams, layer: Layer, bottom: FloatArray, sent: Times, sound: F
 
 
 @kernel
-def _places(
-    first: int,
+def _slants(
     sheet: FloatArray,
     bottom: FloatArray,
     position: Vectors,
     rotation: Quaternions,
-    time: Times,
     transducers: Vectors,
     axes: Vectors,
     cosine: FloatArray,
-    samples: int,
     surface: float,
     near: FloatArray,
     far: FloatArray,
-    place: Vectors,
-    instant: Times,
-    heard: BoolArray,
-) -> int:
-    """Write boundaries (n,) m from ping `first` on, and places (count, 3) m and instants where the layer is in water.
-
-    Returns the count; `heard` (n, k) tells which beams it is of. `sheet` is as for `_end`.
-    """
-    count = 0
-    for n in range(first, first + heard.shape[0]):
-        w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
-        far[n] = _end(sheet, bottom[n])
-        near[n] = sheet[0] if far[n] == far[n] else math.nan
-        for k in range(axes.shape[0]):
-            a, b, c = rotate(w, x, y, z, transducers[k, 0], transducers[k, 1], transducers[k, 2])
-            a, b, c = position[n, 0] + a, position[n, 1] + b, position[n, 2] + c
-            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
-            end = far[n] / cosine[k]
-            heard[n - first, k] = end == end and c <= surface and c + end * h <= surface
-            if not heard[n - first, k]:
-                continue
-            for s in range(samples):
-                along = (near[n] + (s + 0.5) / samples * (far[n] - near[n])) / cosine[k]
-                place[count, 0], place[count, 1], place[count, 2] = a + along * i, b + along * j, c + along * h
-                instant[count] = time[n]
-                count += 1
-    return count
-
-
-@kernel
-def _through(
-    first: int,
-    rotation: Quaternions,
-    velocity: Vectors,
-    omega: Vectors,
-    transducers: Vectors,
-    axes: Vectors,
-    samples: int,
-    heard: BoolArray,
-    current: Vectors,
     out: FloatArray,
 ) -> None:
-    """Write velocities (n, k) m/s from ping `first` on, through water that flows (count, 3) m/s at the places.
+    """Write boundaries (n,) m and slant ranges (n, 1, k, s) m of the places; the first NaN: it is not all in water.
 
-    It is still where count is 0.
+    `sheet` is as for `_end`.
     """
-    total = 0.0
-    for s in range(samples):
-        total += min(s + 0.5, samples - s - 0.5)
-    count = 0
-    for n in range(first, first + heard.shape[0]):
-        w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
-        for k in range(out.shape[1]):
-            out[n, k] = math.nan
-            if not heard[n - first, k]:
-                continue
-            a, b, c = transducer_velocity(w, x, y, z, velocity[n], omega[n], transducers[k])
-            if current.shape[0] > 0:
+    samples = out.shape[3]
+    for n in range(out.shape[0]):
+        far[n] = _end(sheet, bottom[n])
+        near[n] = sheet[0] if far[n] == far[n] else math.nan
+        for k in range(out.shape[2]):
+            c, h = rises(position[n], rotation[n], transducers[k], axes[k])
+            end = far[n] / cosine[k]
+            out[n, 0, k, 0] = math.nan
+            if end == end and c <= surface and c + end * h <= surface:
                 for s in range(samples):
-                    weight = min(s + 0.5, samples - s - 0.5) / total
-                    a -= weight * current[count, 0]
-                    b -= weight * current[count, 1]
-                    c -= weight * current[count, 2]
-                    count += 1
-            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
-            out[n, k] = i * a + j * b + h * c
+                    out[n, 0, k, s] = (near[n] + (s + 0.5) / samples * (far[n] - near[n])) / cosine[k]
 
 
 def water(
@@ -256,33 +207,12 @@ def water(
     none. A world without a current has still water. Raises `SensorError` as `cosines`, and `FieldError` where the
     current cannot be asked.
     """
-    truth, count, beam_count = motion.at(time), time.shape[0], len(beams.beams)
-    found = Water(np.empty((count, beam_count)), np.empty(count), np.empty(count))
-    rows = max(_AT_ONCE // (beam_count * layer.samples), 1)
-    for first in range(0, count, rows):
-        _water(beams, layer, environment, truth, time, bottom, (first, min(first + rows, count)), found)
-    return found
+    truth, near, far = motion.at(time), np.empty(time.shape), np.empty(time.shape)
+    laid, surface = (beams.positions, beams.axes, cosines(beams)), surface_of(environment)
 
+    def reach(part: slice, slant: FloatArray) -> None:
+        moved = (bottom[part], truth.position_w[part], truth.rotation_wb[part])
+        _slants(layer.figures, *moved, *laid, surface, near[part], far[part], slant)
 
-def _water(
-    beams: Beams,
-    layer: Layer,
-    environment: Environment,
-    truth: MotionBlock,
-    time: Times,
-    bottom: FloatArray,
-    part: tuple[int, int],
-    found: Water,
-) -> None:
-    """Write the velocities of a part of the pings, from the first to before the last."""
-    first, samples, rotation = part[0], int(layer.samples), truth.rotation_wb
-    heard = np.empty((part[1] - first, found.velocity.shape[1]), dtype=np.bool_)
-    place, instant = np.empty((heard.size * samples, 3)), np.empty(heard.size * samples)
-    laid = (beams.positions, beams.axes, cosines(beams), samples, surface_of(environment))
-    room = (found.near, found.far, place, instant, heard)
-    count = _places(first, layer.figures, bottom, truth.position_w, rotation, time, *laid, *room)
-    current = _STILL
-    if environment.current is not None and count:
-        current = environment.current.at(place[:count], instant[:count])
-    moving = (rotation, truth.velocity_w, truth.angular_velocity_b, beams.positions, beams.axes)
-    _through(first, *moving, samples, heard, current, found.velocity)
+    found = flow(beams, truth, environment, time, 1, layer.weights, reach)
+    return Water(found.along[:, 0], near, far)

@@ -40,22 +40,19 @@ import numpy as np
 
 from navsense.compiled import kernel
 from navsense.environment.base import Environment
-from navsense.errors import SensorError
 from navsense.motion.base import MotionBlock
-from navsense.rotation import rotate
 from navsense.sensors._janus.beams import Beams
-from navsense.sensors._janus.echoes import surface_of, transducer_velocity
+from navsense.sensors._janus.echoes import surface_of
+from navsense.sensors._janus.flow import Flow, flow, rises
 from navsense.sensors._janus.layer import MOST_SAMPLES, cosines
-from navsense.typing import BoolArray, FloatArray, Quaternions, Times, Vectors
+from navsense.sensors._janus.limits import refuse_counts, refuse_reals
+from navsense.typing import FloatArray, Quaternions, Times, Vectors
 
 MOST_CELLS = 255
 """Cells of one profile, as many as messages and formats can number."""
 
 LONGEST = 1e5
 """m: no length of a profile is longer."""
-
-_AT_ONCE = 1 << 16
-"""Places at which the current is asked at once: their arrays stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +71,11 @@ class Cells:
 
     def __post_init__(self) -> None:
         """Refuse what is no profile."""
-        for name, count, most in (("number", self.count, MOST_CELLS), ("samples", self.samples, MOST_SAMPLES)):
-            if not (1 <= count <= most and count == int(count)):
-                raise SensorError(f"{name} of cells", count, allowed=f"must be a whole number from 1 to {most}")
-        if not 0.0 < self.size <= LONGEST:
-            raise SensorError("size of a cell (m)", self.size, allowed=f"must be above 0 and at most {LONGEST:g}")
+        counts = (("number", self.count, MOST_CELLS), ("samples", self.samples, MOST_SAMPLES))
+        refuse_counts(*((f"{name} of cells", count, 1, most) for name, count, most in counts))
+        refuse_reals(("size of a cell (m)", self.size, 0.0, LONGEST), is_above=True)
         given = (("blanking", self.blanking), ("transmit length", self.pulse), ("lag", self.lag))
-        for name, value in given:
-            if not 0.0 <= value <= LONGEST:
-                raise SensorError(f"{name} of a profile (m)", value, allowed=f"must be from 0 to {LONGEST:g}")
+        refuse_reals(*((f"{name} of a profile (m)", value, 0.0, LONGEST) for name, value in given))
 
     @property
     def pulse(self) -> float:
@@ -126,16 +119,6 @@ class Bottom(NamedTuple):
     incidence: FloatArray
 
 
-class Water(NamedTuple):
-    """Of q pings: velocities (q, m, k) m/s through each cell along the beams, NaN where it is not heard.
-
-    `axial` is the part of it that is along the instrument's axis, (u . a) (a . v).
-    """
-
-    along: FloatArray
-    axial: FloatArray
-
-
 @kernel
 def _clear(distance: FloatArray, incidence: FloatArray) -> float:
     """Return the distance (m) of the bottom that the beams (k,) of one ping meet; infinite for none."""
@@ -147,10 +130,9 @@ def _clear(distance: FloatArray, incidence: FloatArray) -> float:
 
 
 @kernel
-def _places(
+def _slants(
     position: Vectors,
     rotation: Quaternions,
-    time: Times,
     stretch: FloatArray,
     transducers: Vectors,
     axes: Vectors,
@@ -162,72 +144,24 @@ def _places(
     incidence: FloatArray,
     side_lobes: bool,
     surface: float,
-    place: Vectors,
-    instant: Times,
-    heard: BoolArray,
-) -> int:
-    """Write places (count, 3) m and instants of the cells that are heard, which are told by (q, m, k); return count."""
-    count = 0
-    for q in range(position.shape[0]):
-        w, x, y, z = rotation[q, 0], rotation[q, 1], rotation[q, 2], rotation[q, 3]
+    out: FloatArray,
+) -> None:
+    """Write slant ranges (q, m, k, s) m of the places of cells, the first NaN where a cell is not heard."""
+    for q in range(out.shape[0]):
         near = _clear(distance[q], incidence[q]) if side_lobes else math.inf
-        for k in range(axes.shape[0]):
-            a, b, c = rotate(w, x, y, z, transducers[k, 0], transducers[k, 1], transducers[k, 2])
-            a, b, c = position[q, 0] + a, position[q, 1] + b, position[q, 2] + c
-            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
+        for k in range(out.shape[2]):
+            c, h = rises(position[q], rotation[q], transducers[k], axes[k])
             along = stretch[q] / cosine[k]
             limit = near
             if distance[q, k] == distance[q, k]:
                 limit = min(limit, distance[q, k])
             if h > 0.0:
                 limit = min(limit, (surface - c) if side_lobes else (surface - c) / h)
-            for m in range(cells.shape[0]):
-                heard[q, m, k] = c <= surface and (cells[m] + half) * along <= limit
-                if not heard[q, m, k]:
-                    continue
-                for s in range(offset.shape[0]):
-                    far = (cells[m] + offset[s]) * along
-                    place[count, 0], place[count, 1], place[count, 2] = a + far * i, b + far * j, c + far * h
-                    instant[count] = time[q]
-                    count += 1
-    return count
-
-
-@kernel
-def _through(
-    rotation: Quaternions,
-    velocity: Vectors,
-    omega: Vectors,
-    transducers: Vectors,
-    axes: Vectors,
-    axis: FloatArray,
-    weight: FloatArray,
-    heard: BoolArray,
-    current: Vectors,
-    along: FloatArray,
-    axial: FloatArray,
-) -> None:
-    """Write velocities (q, m, k) m/s through water that flows (count, 3) m/s at the places; still where count is 0."""
-    count = 0
-    for q in range(along.shape[0]):
-        w, x, y, z = rotation[q, 0], rotation[q, 1], rotation[q, 2], rotation[q, 3]
-        f, g, e = rotate(w, x, y, z, axis[0], axis[1], axis[2])
-        for k in range(along.shape[2]):
-            p, r, t = transducer_velocity(w, x, y, z, velocity[q], omega[q], transducers[k])
-            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
-            for m in range(along.shape[1]):
-                along[q, m, k], axial[q, m, k] = math.nan, math.nan
-                if not heard[q, m, k]:
-                    continue
-                a, b, c = p, r, t
-                if current.shape[0] > 0:
-                    for s in range(weight.shape[0]):
-                        a -= weight[s] * current[count, 0]
-                        b -= weight[s] * current[count, 1]
-                        c -= weight[s] * current[count, 2]
-                        count += 1
-                along[q, m, k] = i * a + j * b + h * c
-                axial[q, m, k] = (i * f + j * g + h * e) * (f * a + g * b + e * c)
+            for m in range(out.shape[1]):
+                out[q, m, k, 0] = math.nan
+                if c <= surface and (cells[m] + half) * along <= limit:
+                    for s in range(out.shape[3]):
+                        out[q, m, k, s] = (cells[m] + offset[s]) * along
 
 
 def water(
@@ -241,29 +175,19 @@ def water(
     *,
     side_lobes: bool,
     points: bool = False,
-) -> Water:
+) -> Flow:
     """Return the velocity through each cell that the beams of pings at the instants (q,) s hear.
 
     `truth` is the sensor's motion then, `stretch` (q,) c / c0; cells are `points` where that is asked for. A world
     without a current has still water. Raises `SensorError` where a beam goes back against the instrument's axis,
     `FieldError` where the current cannot be asked.
     """
-    cosine, half = cosines(beams), 0.0 if points else cells.half
-    offset, weight = (np.zeros(1), np.ones(1)) if points else cells.places
-    shape = (time.shape[0], cells.count, cosine.shape[0])
-    found, surface = Water(np.empty(shape), np.empty(shape)), surface_of(environment)
-    rows = max(_AT_ONCE // (shape[1] * shape[2] * offset.shape[0]), 1)
-    for first in range(0, shape[0], rows):
-        part = slice(first, first + rows)
-        rotation, instants, along = truth.rotation_wb[part], time[part], found.along[part]
-        place, instant = np.empty((along.size * offset.shape[0], 3)), np.empty(along.size * offset.shape[0])
-        heard = np.empty(along.shape, dtype=np.bool_)
-        turned = (truth.position_w[part], rotation, instants, stretch[part], beams.positions, beams.axes, cosine)
-        met = (bottom.range[part], bottom.incidence[part], side_lobes, surface)
-        count = _places(*turned, cells.distances, half, offset, *met, place, instant, heard)
-        current = np.empty((0, 3))
-        if environment.current is not None and count:
-            current = environment.current.at(place[:count], instant[:count])
-        moving = (rotation, truth.velocity_w[part], truth.angular_velocity_b[part], beams.positions)
-        _through(*moving, beams.axes, beams.axis, weight, heard, current, along, found.axial[part])
-    return found
+    half, (offset, weight) = (0.0, (np.zeros(1), np.ones(1))) if points else (cells.half, cells.places)
+    laid, surface = (beams.positions, beams.axes, cosines(beams), cells.distances), surface_of(environment)
+
+    def reach(part: slice, slant: FloatArray) -> None:
+        moved = (truth.position_w[part], truth.rotation_wb[part], stretch[part])
+        met = (bottom.range[part], bottom.incidence[part])
+        _slants(*moved, *laid, half, offset, *met, side_lobes, surface, slant)
+
+    return flow(beams, truth, environment, time, int(cells.count), weight, reach)

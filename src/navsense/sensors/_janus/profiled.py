@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from navsense.errors import SensorError
 from navsense.noise.channel import LARGEST
+from navsense.sensors._janus.limits import refuse_reals
 from navsense.typing import FloatArray
 
 OUTPUTS = (
@@ -18,6 +18,7 @@ OUTPUTS = (
     ("beam_velocity", "mk", "m/s"),
     ("error_velocity", "m", "m/s"),
     ("percent_good", "m", "1"),
+    ("solutions", "m4", "1"),
     ("beam_percent_good", "mk", "1"),
     ("echo", "mk", "dB"),
     ("correlation", "mk", "1"),
@@ -25,6 +26,7 @@ OUTPUTS = (
     ("bottom_velocity", "3", "m/s"),
     ("bottom_beam_velocity", "k", "m/s"),
     ("bottom_percent_good", "k", "1"),
+    ("bottom_solutions", "4", "1"),
     ("orientation", "4", "1"),
     ("cell_distance", "m", "m"),
     ("beam_direction", "k3", "1"),
@@ -32,6 +34,9 @@ OUTPUTS = (
     ("sound_speed", "", "m/s"),
 )
 """Name, axes (m cells, k beams) and unit of each array of a reading."""
+
+KEPT = ("relative_velocity", "m3", "m/s")
+"""The same of one array more, where the vehicle's motion is taken out of `velocity`: as it was before that."""
 
 TRUE = ("velocity", "beam_velocity", "error_velocity", "bottom_range", "bottom_velocity", "bottom_beam_velocity")
 """Outputs that a perfect instrument has too, beside orientation, time and speed of sound."""
@@ -74,12 +79,8 @@ class Accuracy:
 
     def __post_init__(self) -> None:
         """Refuse what is no deviation."""
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if not 0.0 <= value < LARGEST:
-                raise SensorError(
-                    f"{one.name} of a profiler's velocity", value, allowed="must be at least 0 and finite"
-                )
+        given = ((f"{one.name} of a profiler's velocity", getattr(self, one.name)) for one in fields(self))
+        refuse_reals(*((what, value, 0.0, LARGEST) for what, value in given))
 
     @property
     def lasts(self) -> bool:

@@ -25,6 +25,7 @@ from typing import Final
 from navsense.compiled import kernel
 from navsense.errors import SensorError
 from navsense.noise.channel import LARGEST
+from navsense.sensors._janus.limits import refuse_reals
 
 FAINTEST: Final = -100.0
 """dB: fainter echoes are as noisy as this."""
@@ -47,10 +48,8 @@ class EchoStrength:
 
     def __post_init__(self) -> None:
         """Refuse what is none."""
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not abs(value) < LARGEST:
-                raise SensorError(f"{field.name} of the echo's strength", value, allowed="must be a finite number")
+        given = ((f"{one.name} of the echo's strength", getattr(self, one.name)) for one in fields(self))
+        refuse_reals(*((what, value, -LARGEST, LARGEST) for what, value in given))
         if self.absorption < 0.0:
             raise SensorError("absorption of the echo's strength (dB/m)", self.absorption, allowed="must be at least 0")
         if not 0.0 < self.correlation < 1.0:

@@ -1,0 +1,61 @@
+"""Numbers of a Doppler instrument's sheet: what is none, or lies where none can, is refused by its name.
+
+A text and a truth value are no numbers, whatever Python makes of them. Lengths, shares and counts have both ends; only
+a limit that may be none is infinite.
+
+Source of `LONGEST_ENSEMBLE`: Teledyne RD Instruments, RiverPro and RioPro ADCP Guide (October 2017), page 120, command
+TE: the interval of ensembles is set up to 23:59:59.99, and WorkHorse H-ADCP Operation Manual (May 2015), page 171: that
+interval grows to what its pings take.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from navsense.errors import SensorError
+
+LONGEST_ENSEMBLE = 86_400.0
+"""s: a day, which no interval of ensembles reaches."""
+
+
+def _refuse(what: str, value: object, allowed: str, *, is_number: bool) -> None:
+    """Raise `SensorError`; what is no number is shown as it would be written."""
+    raise SensorError(what, value if is_number else repr(value), allowed=allowed)
+
+
+def _is_number(value: object) -> bool:
+    """Tell whether a value is a real number."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def refuse_reals(
+    *given: tuple[str, float, float, float], is_above: bool = False, may_be_infinite: bool = False
+) -> None:
+    """Raise `SensorError` for a number, (what, value, least, most), that lies outside, or on `least` if `is_above`."""
+    for what, value, least, most in given:
+        is_number = _is_number(value)
+        if is_number and may_be_infinite and value == math.inf:
+            continue
+        if is_number and least <= value <= most and not (is_above and value == least):
+            continue
+        where = f"above {least:g} and at most {most:g}" if is_above else f"from {least:g} to {most:g}"
+        end = ", or infinite for none" if may_be_infinite else ", and finite"
+        _refuse(what, value, f"must be {'' if is_number else 'a number '}{where}{end}", is_number=is_number)
+
+
+def refuse_counts(*given: tuple[str, float, int, int]) -> None:
+    """Raise `SensorError` for what is no whole number from a least one to a largest: (what, value, least, most)."""
+    for what, value, least, most in given:
+        is_number = _is_number(value)
+        if not (is_number and least <= value <= most and value == int(value)):
+            _refuse(what, value, f"must be a whole number from {least} to {most}", is_number=is_number)
+
+
+def refuse_long(duration: float) -> None:
+    """Raise `SensorError` for an ensemble that takes longer (s) than any instrument's."""
+    if not duration < LONGEST_ENSEMBLE:
+        allowed = f"must be below {LONGEST_ENSEMBLE:g} s, a day"
+        remedy = "give fewer pings, or a shorter ping_interval or maximum_range"
+        raise SensorError("duration of an ensemble (s)", duration, allowed=allowed, remedy=remedy)

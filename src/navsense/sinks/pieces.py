@@ -1,0 +1,127 @@
+"""The pieces of an MCAP file in the order of their messages' arrival: chunks, and runs of messages outside of them.
+
+A file may have its messages in any order. Pieces that follow one another in time are read one by one; where they
+overlap, what arrived before the next one begins is handed on, and the rest is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+from navsense.errors import SinkError, Where
+from navsense.sinks import records, walked
+from navsense.typing import IntArray
+
+HELD_BYTES = 1 << 29
+"""Pieces that overlap are held up to as many bytes."""
+
+PIECE_BYTES = 4_000_000
+"""A run of messages outside of chunks is cut when there are as many bytes of it."""
+
+HEAD_SIZE = records.PREFIX.size + max(records.CHUNK_HEAD.size, records.MESSAGE_HEAD.size)
+"""Bytes of a record that tell what it is and when."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Where a piece of a file lies, and when (ns) its first and last message arrived; a run has one where it has any.
+
+    Of a chunk these are the times that it says.
+    """
+
+    start: int
+    stop: int
+    first: int
+    last: int
+    is_chunk: bool
+
+
+class Part(NamedTuple):
+    """Messages of a piece, the line of each by its place, and some of them in order of arrival."""
+
+    found: walked.Messages
+    lines: IntArray
+    own: IntArray
+
+
+def pieces(file: BinaryIO, span: tuple[int, int]) -> list[Piece]:
+    """Return the pieces between two offsets, in the order of the file; of chunks only the heads are read."""
+    found: list[Piece] = []
+    run: list[int] = []
+    begun = size = 0
+    offset, end = span
+    while offset + records.PREFIX.size <= end:
+        file.seek(offset)
+        head = file.read(min(HEAD_SIZE, end - offset))
+        kind, length = records.PREFIX.unpack_from(head)
+        after = offset + records.PREFIX.size + length
+        if kind == 0 or after > end:
+            break
+        is_loose = kind in (records.MESSAGE, records.SCHEMA, records.CHANNEL)
+        if is_loose:
+            begun = begun if size else offset
+            size += after - offset
+            if kind == records.MESSAGE and after - offset >= records.MESSAGE_HEAD.size:
+                run.append(records.MESSAGE_HEAD.unpack_from(head)[4])
+        if size and (size >= PIECE_BYTES or kind in (records.CHUNK, records.DATA_END)):
+            stop = after if is_loose else offset
+            found.append(Piece(begun, stop, min(run, default=0), max(run, default=0), is_chunk=False))
+            run, size = [], 0
+        if kind == records.CHUNK:
+            if length < records.CHUNK_HEAD.size:
+                raise records.DamagedError("a record ends too early")
+            first, last = records.CHUNK_HEAD.unpack_from(head, records.PREFIX.size)[:2]
+            found.append(Piece(offset, after, first, last, is_chunk=True))
+        if kind == records.DATA_END:
+            break
+        offset = after
+    if size:
+        found.append(Piece(begun, offset, min(run, default=0), max(run, default=0), is_chunk=False))
+    return found
+
+
+def records_of(file: BinaryIO, piece: Piece) -> bytes:
+    """Return the records of messages of a piece, and their definitions."""
+    own = records.walk(file, piece.start, piece.stop)
+    if piece.is_chunk:
+        return records.unpack(records.parse_chunk(next(own).body))
+    kinds = (records.MESSAGE, records.SCHEMA, records.CHANNEL)
+    return b"".join(records.record(raw.kind, raw.body) for raw in own if raw.kind in kinds)
+
+
+def windows(
+    every: Sequence[Piece], load: Callable[[Piece], tuple[walked.Messages, IntArray]], where: Where
+) -> Iterator[list[Part]]:
+    """Yield messages in order of arrival, those of each window in parts. Raises `SinkError` for too much disorder."""
+    if all(after.first >= before.last for before, after in pairwise(every)):
+        for piece in every:
+            yield [_part(*load(piece))]
+        return
+    planned = sorted(every, key=lambda piece: piece.first)
+    held: list[tuple[int, Part]] = []
+    for piece, after in zip(planned, [*planned[1:], None], strict=True):
+        held.append((piece.start, _part(*load(piece))))
+        held.sort(key=lambda one: one[0])
+        if sum(part.found.data.size for _, part in held) > HELD_BYTES:
+            what = f"its messages are in no order of time over more than {HELD_BYTES >> 20} MiB"
+            raise SinkError(what, where=where, remedy="put them in order with: mcap sort")
+        ready, rest = [], []
+        for start, part in held:
+            log = part.found.log[part.own]
+            count = log.size if after is None else int(np.searchsorted(log, np.uint64(after.first), side="left"))
+            ready += [part._replace(own=part.own[:count])] if count else []
+            rest += [(start, part._replace(own=part.own[count:]))] if count < log.size else []
+        held = rest
+        if ready:
+            yield ready
+
+
+def _part(found: walked.Messages, lines: IntArray) -> Part:
+    """Return all messages of a piece."""
+    rises = bool((found.log[1:] >= found.log[:-1]).all())
+    return Part(found, lines, np.arange(found.log.size) if rises else np.argsort(found.log, kind="stable"))

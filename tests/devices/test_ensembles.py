@@ -1,0 +1,135 @@
+"""Ensembles of a profiler in PD0, from a run: what is kept without a bottom, and how pings are counted as good.
+
+Which percentage is which, in beam and in other coordinates: Teledyne RD Instruments, Workhorse Commands and Output Data
+Format, percent-good data; an ensemble of a real one in earth coordinates has 0, 0, 0 and 100 % over a bottom that all
+four beams met.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+import navsense as ns
+from navsense.devices import pd0
+from navsense.devices.told import Instrument
+from navsense.environment.base import Environment, Uniform
+from navsense.environment.terrain.primitives import Plane
+from navsense.environment.terrain.scene import Body, Scene
+from navsense.environment.water import Water
+from navsense.errors import SinkError
+from navsense.noise.faults import Faults
+from navsense.noise.planned import Planned
+from navsense.pose import Pose, from_rpy
+from navsense.sensors import Accuracy, Adcp, BinMapping, Cells, Sound
+from navsense.typing import Quaternion
+from navsense.world import Link, Model, MountedSensor, World
+
+FLOW = (0.3, -0.2, 0.0)
+FALSE_ALARM = 1e-6
+LEVEL = (1.0, 0.0, 0.0, 0.0)
+TILTED = from_rpy(math.radians(3.0), math.radians(4.0), 0.0)
+SHEET = Adcp(cells=Cells(5, 2.0, 1.0), bin_mapping=BinMapping.NONE, propagation=False)
+
+
+def world_of(spec: Adcp, faults: Faults = Faults(), rotation: Quaternion = TILTED) -> World:
+    """Return an instrument 30 m above a bed, 10 m below the surface."""
+    around = Environment(scene=Scene((Body("bed", Plane()),)), water=Water(surface=40.0), current=Uniform(FLOW))
+    model = Model("auv", (Link("auv::base"),), "auv::base", pose=Pose((0.0, 0.0, 30.0), rotation))
+    mounted = MountedSensor("auv::base::adcp", spec, "auv", "auv::base", 1.0, topic="/adcp", faults=faults)
+    return World("sea", (model,), (mounted,), environment=around)
+
+
+def ensembles(
+    folder: Path, spec: Adcp, faults: Faults = Faults(), rotation: Quaternion = TILTED
+) -> list[dict[str, Any]]:
+    """Return what is recorded in earth and in beam coordinates of six seconds."""
+    targets = [folder / name for name in ("a.earth.pd0", "a.beam.pd0")]
+    ns.record(world_of(spec, faults, rotation), targets, 6.0)
+    return [dict(pd0.decode(target.read_bytes()).parts[0].arrays) for target in targets]
+
+
+@pytest.mark.requirement("GAP-8", "REC-1:devices", "NOI-6")
+def test_a_profile_is_kept_where_the_bottom_is_lost(tmp_path: Path) -> None:
+    """Motion is taken out by whoever reads: from 2 to 4 s the profile stays, and the bottom's velocity is bad."""
+    spec = replace(SHEET, removes_motion=True)
+    lost = Faults(planned=(Planned("lost_lock", 2.0, 4.0),))
+    whole, struck = ensembles(tmp_path, spec), ensembles(tmp_path, spec, lost)
+    rows = np.array([False, False, True, True, False, False])
+    for clean, hurt, good in zip(whole, struck, ([0.0, 0.0, 1.0, 0.0], [0.0] * 4), strict=True):
+        for name in ("velocity", "percent_good", "echo", "correlation"):
+            assert np.array_equal(hurt[name], clean[name], equal_nan=True)
+        assert np.isnan(hurt["bottom_velocity"]).all(axis=1).tolist() == rows.tolist()
+        assert np.isnan(hurt["bottom_range"]).all(axis=1).tolist() == rows.tolist()
+        assert hurt["bottom_percent_good"][rows].tolist() == [good] * 2
+        assert np.array_equal(hurt["bottom_velocity"][~rows], clean["bottom_velocity"][~rows])
+    assert np.abs(struck[0]["velocity"][..., :3] - FLOW).max() < 0.51e-3
+
+
+@pytest.mark.requirement("GAP-8", "REC-1:devices")
+def test_three_beams_over_the_bottom_are_counted_as_three(tmp_path: Path) -> None:
+    """A tilt makes all beams of different lengths; the longest one hears no bottom."""
+    slants = np.sort(ensembles(tmp_path, SHEET)[0]["bottom_range"][0]) / math.cos(math.radians(20.0))
+    assert np.diff(slants).min() > 0.02, "m: ranges are of centimetres"
+    earth, beam = ensembles(tmp_path, replace(SHEET, maximum_range=float(slants[2]) + 0.01))
+    assert earth["bottom_percent_good"].tolist() == [[1.0, 0.0, 0.0, 0.0]] * 6
+    assert np.isnan(earth["bottom_velocity"]).tolist() == [[False, False, False, True]] * 6
+    assert np.sort(beam["bottom_percent_good"], axis=1).tolist() == [[0.0, 1.0, 1.0, 1.0]] * 6
+    assert earth["percent_good"].tolist() == [[[0.0, 0.0, 0.0, 1.0]] * 5] * 6
+    earth, beam = ensembles(tmp_path, replace(SHEET, maximum_range=float(slants[1]) + 0.01))
+    assert earth["bottom_percent_good"].tolist() == [[0.0, 0.0, 1.0, 0.0]] * 6
+    assert np.isnan(earth["bottom_velocity"]).all()
+    assert np.sort(beam["bottom_percent_good"], axis=1).tolist() == [[0.0, 0.0, 1.0, 1.0]] * 6
+
+
+@pytest.mark.requirement("GAP-8", "REC-1:devices")
+def test_percentages_are_of_solutions_or_of_beams(tmp_path: Path) -> None:
+    """Pings are rejected beyond one deviation of the error velocity, stddev / (sqrt 2 sin 20 degrees)."""
+    sigma, pings = 0.05, 20
+    limit = sigma / (math.sqrt(2.0) * math.sin(math.radians(20.0)))
+    spec = replace(SHEET, pings=pings, profile=Accuracy(sigma), error_velocity_limit=limit)
+    earth, beam = ensembles(tmp_path, spec, rotation=LEVEL)
+    three, rejected, few, four = np.moveaxis(earth["percent_good"], -1, 0)
+    assert (three == 0.0).all()
+    assert (few == 0.0).all()
+    assert rejected + four == pytest.approx(1.0, rel=0.0, abs=1e-15)  # 20 pings: multiples of 5 %
+    trials = rejected.size * pings
+    least, most = binom.ppf([FALSE_ALARM / 2.0, 1.0 - FALSE_ALARM / 2.0], trials, 2.0 * norm.sf(1.0))
+    assert least <= rejected.sum() * pings <= most
+    assert (beam["percent_good"] == 1.0).all()
+
+
+@pytest.mark.requirement("GAP-8", "REC-1:devices")
+@pytest.mark.parametrize(
+    ("more", "spacing"),
+    [
+        ({"ping_interval": 0.1, "maximum_range": 90.0, "bottom_pings": 4}, [0, 0, 22]),  # and 2 x 90 / 1500 s
+        ({"ping_interval": 61.25, "bottom_pings": 0}, [1, 1, 25]),
+        ({"propagation": False}, [0, 0, 0]),
+        ({"pings": 1, "ping_interval": 0.1}, [0, 0, 0]),
+    ],
+)
+def test_pings_are_as_far_apart_as_in_the_sheet(tmp_path: Path, more: dict[str, Any], spacing: list[int]) -> None:
+    spec = replace(SHEET, **{"propagation": True, "pings": 4, "sound": Sound(1500.0), "processing_time": 0.05} | more)
+    path = tmp_path / "a.pd0"
+    ns.record(world_of(spec, rotation=LEVEL), path, spec.duration + 1.5)
+    assert set(map(tuple, pd0.decode(path.read_bytes()).parts[0].arrays["ping_spacing"].tolist())) == {tuple(spacing)}
+
+
+@pytest.mark.requirement("REC-1:devices")
+def test_a_reading_that_says_less_is_refused() -> None:
+    world = world_of(SHEET)
+    run = ns.simulate(world, 2.0)
+    one = run["auv::base::adcp"]
+    less = replace(one, arrays={name: array for name, array in one.arrays.items() if name != "solutions"})
+    instrument = Instrument(world, world.sensors[0])
+    instrument.see(run.truth, 0.0)
+    with pytest.raises(SinkError, match=r"arrays of 'auv::base::adcp': without solutions; must all be recorded"):
+        instrument.tell(less)
+    assert instrument.tell(one).profile is not None

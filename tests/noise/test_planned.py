@@ -1,0 +1,169 @@
+"""Faults on purpose through one sensor: which sample a spike strikes, told row by row in plain words and fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense.errors import SensorError
+from navsense.noise.faults import Faults, begin, strike
+from navsense.noise.planned import BITS, Planned
+from navsense.testing import same
+from navsense.ticks import Ticks
+from navsense.typing import BoolArray
+
+EMPTY = np.empty((0, 0))
+
+SPIKE, DROPOUT, STUCK = (BITS[kind] for kind in ("spike", "dropout", "stuck"))
+
+
+def spike(start: float, end: float = np.inf, period: float = 0.0, value: float = 1e6) -> Planned:
+    return Planned("spike", start, end, "x", (value,), period)
+
+
+def through(
+    planned: tuple[Planned, ...], rate: float, here: BoolArray, cuts: tuple[int, ...] = ()
+) -> tuple[dict[str, Any], Any]:
+    """A ramp that is told `here` through faults on purpose, cut into pieces, and the state at its end."""
+    faults, parts = Faults(planned=planned), []
+    state, ramp = begin(faults, EMPTY), np.arange(here.size, dtype=np.float64)
+    for first, stop in zip((0, *cuts), (*cuts, here.size), strict=True):
+        ticks, arrays = Ticks(np.arange(first, stop), rate), {"x": ramp[first:stop]}
+        state, shown, on = strike(faults, state, ticks, EMPTY, arrays, here[first:stop])
+        parts.append({**shown, "says": on})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, state
+
+
+def struck(start: str, end: str, period: str, rate: str, here: BoolArray) -> list[int]:
+    """The rows that a spike strikes, in fractions: each instant waits for the next row that is told, before the end."""
+    instant: Fraction | None = Fraction(start)
+    last, step, rows = Fraction(end), Fraction(period), []
+    for row in np.flatnonzero(here):
+        now, hit = Fraction(int(row)) / Fraction(rate), False
+        while instant is not None and instant <= now:
+            hit = True
+            instant = instant + step if step else None
+        if hit and Fraction(start) <= now < last:
+            rows.append(int(row))
+    return rows
+
+
+CASES = [
+    ("0.21", "3.3", "0", "10"),
+    ("0.2", "9", "0.1", "10"),
+    ("0.2", "9", "0.3", "10"),
+    ("0.1", "9", "0.35", "10"),
+    ("0.3", "9", "0.7", "100"),
+    ("1", "8", "0.05", "10"),
+    ("0.7", "9", "0.01", "333"),
+    ("0", "9", "7", "0.7"),
+    ("-1.05", "9", "0.1", "25"),
+]
+
+MASKS = [lambda k: k >= 0, lambda k: k % 7 == 3, lambda k: (k * k) % 11 < 3, lambda k: k > 250]
+
+
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize("mask", MASKS, ids=["each", "every_7th", "odd", "late"])
+@pytest.mark.parametrize(("start", "end", "period", "rate"), CASES)
+def test_each_spike_strikes_the_first_sample_told(start: str, end: str, period: str, rate: str, mask: Any) -> None:
+    """Once, told on that row and on no other, decimals meant as they are written, however the record is cut."""
+    here = mask(np.arange(300))
+    expected = np.zeros(300)
+    expected[struck(start, end, period, rate, here)] = 1.0
+    planned = (spike(float(start), float(end), float(period)),)
+    whole, state = through(planned, float(rate), here)
+    assert np.array_equal(whole["x"], np.arange(300) + 1e6 * expected)
+    assert np.array_equal(whole["fault"], SPIKE * expected)
+    for cuts in ((1,), (299,), (4, 5, 100), tuple(range(1, 300))):
+        pieces, end_state = through(planned, float(rate), here, cuts)
+        assert all(values.tobytes() == pieces[name].tobytes() for name, values in whole.items())
+        assert same(end_state, state)
+
+
+@pytest.mark.requirement("NOI-6")
+def test_a_spike_that_finds_no_sample_before_its_end_is_gone() -> None:
+    here = np.arange(20) % 8 == 7
+    for end, rows in ((0.7, []), (0.71, [7])):
+        seen, _ = through((spike(0.1, end),), 10.0, here)
+        assert np.flatnonzero(seen["fault"]).tolist() == rows
+        assert np.flatnonzero(seen["x"] > 1e5).tolist() == rows
+
+
+@pytest.mark.requirement("NOI-6")
+def test_spikes_that_wait_together_are_all_in_one_sample() -> None:
+    here = np.arange(10) >= 6
+    seen, _ = through((spike(0.1, value=1e6), spike(0.3, value=1e8), spike(0.8, value=1e9)), 10.0, here)
+    assert seen["x"].tolist() == [0, 1, 2, 3, 4, 5, 6 + 1e6 + 1e8, 7, 8 + 1e9, 9]
+    assert seen["fault"].tolist() == [0, 0, 0, 0, 0, 0, SPIKE, 0, SPIKE, 0]
+
+
+@pytest.mark.requirement("NOI-6")
+def test_a_sample_that_is_not_shown_takes_its_spike_with_it() -> None:
+    """Dropped out it comes with no later one; of a stuck sensor the sample before is shown, with the spike it had."""
+    here = np.ones(12, dtype=np.bool_)
+    dropped, _ = through((spike(0.3), Planned("dropout", 0.3, 0.5)), 10.0, here)
+    assert dropped["fault"].tolist() == [0, 0, 0, DROPOUT, DROPOUT] + [0] * 7
+    assert not (dropped["x"] > 1e5).any()
+    stuck, _ = through((spike(0.4), Planned("stuck", 0.3, 0.6)), 10.0, here)
+    assert stuck["fault"].tolist() == [0, 0, 0, STUCK, STUCK, STUCK] + [0] * 6
+    assert stuck["x"].tolist() == [0, 1, 2, 2, 2, 2, 6, 7, 8, 9, 10, 11]
+    before, _ = through((spike(0.2), Planned("stuck", 0.3, 0.5)), 10.0, here)
+    assert before["fault"].tolist() == [0, 0, SPIKE, STUCK, STUCK] + [0] * 7
+    assert (before["x"] > 1e5).tolist() == [False, False, True, True, True] + [False] * 7
+    first, _ = through((spike(0.0), Planned("stuck", 0.0, 0.5)), 10.0, here)
+    assert first["fault"].tolist() == [SPIKE] + [STUCK] * 4 + [0] * 7, "nothing is there to be stuck at"
+
+
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize("period", [5e-324, 1e-308, 1e-9, 0.05, 0.1])
+def test_a_period_of_a_sample_or_less_strikes_every_sample(period: float) -> None:
+    seen, _ = through((spike(0.2, 0.9, period),), 10.0, np.ones(12, dtype=np.bool_))
+    assert np.flatnonzero(seen["fault"]).tolist() == [2, 3, 4, 5, 6, 7, 8]
+    assert (seen["x"] - np.arange(12)).max() == 1e6, "once each, however many there are between two samples"
+
+
+@pytest.mark.requirement("NOI-6")
+def test_faults_of_one_kind_may_overlap() -> None:
+    """Biases add, the others are on while any is; beyond the end of the record nothing is."""
+    biases = (Planned("bias", 0.1, 0.4, "x", (100.0,)), Planned("bias", 0.3, 0.6, "x", (1000.0,)))
+    silent = (Planned("dropout", 0.7, 0.9), Planned("dropout", 0.8, 1.0), Planned("dropout", 99.0))
+    seen, _ = through((*biases, *silent), 10.0, np.ones(12, dtype=np.bool_))
+    assert seen["x"][:7].tolist() == [0.0, 101.0, 102.0, 1103.0, 1004.0, 1005.0, 6.0]
+    assert np.flatnonzero(~seen["says"]).tolist() == [7, 8, 9]
+    assert seen["fault"].tolist() == [0, 4, 4, 4, 4, 4, 0, 1, 1, 1, 0, 0]
+
+
+@pytest.mark.requirement("NOI-6")
+def test_of_ten_thousand_those_near_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row by row, as a live run takes them: what is over or to come costs nothing."""
+    planned = tuple(spike(k / 10.0, value=float(k)) for k in range(10_000))
+    looks, acts = [], Planned.acts
+
+    def counted(one: Planned, told: Any) -> BoolArray:
+        looks.append(one)
+        return acts(one, told)
+
+    monkeypatch.setattr(Planned, "acts", counted)
+    seen, _ = through(planned, 10.0, np.ones(500, dtype=np.bool_), tuple(range(1, 500)))
+    assert np.array_equal(seen["x"], 2.0 * np.arange(500))
+    assert len(looks) == 500
+
+
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize(
+    ("made", "problem"),
+    [
+        ({"kind": ""}, "kind of a fault: missing; must be one of dropout, stuck"),
+        ({"kind": "spike", "start": 1e300}, "must be from a finite time to a later one, of at most 1e\\+12 s"),
+        ({"kind": "spike", "period": -1.0}, "must be finite, not negative"),
+        ({"kind": "spike", "period": np.inf}, "must be finite, not negative"),
+        ({"kind": "spike", "period": np.nan}, "must be finite, not negative"),
+    ],
+)
+def test_what_is_no_fault_is_refused(made: dict[str, Any], problem: str) -> None:
+    with pytest.raises(SensorError, match=problem):
+        Planned(**{"start": 1.0, "array": "x", "value": (1.0,), **made})

@@ -1,0 +1,344 @@
+"""What a report says of Doppler instruments: cells, beams, axes, the truth of a velocity through the water."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import navsense as ns
+from navsense.report import cells, doppler, raster, residuals
+from navsense.report.draw import INSIDE
+from navsense.report.findings import findings_of
+from navsense.report.frames import labels_of
+from navsense.report.page import page_of
+from navsense.report.recorded import Recorded, recording_of
+from navsense.report.sensors import figures_of, told_of
+from navsense.series import Reading
+from navsense.typing import AnyArray
+from navsense.world import MountedSensor
+
+pytestmark = pytest.mark.requirement("REC-1")
+
+FALSE_ALARMS = 1e-6
+
+NAME = "boat::hull::adcp"
+
+WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
+<model name="bed"><static>true</static><link name="l"><collision name="c"><pose>0 0 -20 0 0 0</pose><geometry>
+<plane><normal>0 0 1</normal><size>1000 1000</size></plane></geometry></collision></link></model>
+<model name="boat"><pose>0 0 0 0.2 -0.15 0.7</pose><link name="hull">
+<sensor name="adcp" type="adcp"><update_rate>50</update_rate><adcp><beams angle_deg="25"/>
+<cells count="9" size="1" blanking="0.9" samples="1"/><pings>2</pings><bottom_pings>3</bottom_pings>
+<propagation>false</propagation><max>{reach}</max><profile stddev="0.04"/><bottom stddev="0.03"/>
+<backscatter level="18" absorption="0.3" correlation="0.8" threshold="-200" slope="1"/>
+<bin_mapping>none</bin_mapping><coordinates>{coordinates}</coordinates><removes_motion>{removes}</removes_motion>
+</adcp></sensor></link></model></world></sdf>"""
+
+
+def recorded(folder: Path, coordinates: str, seconds: float, *, reach: float = 60.0, removes: bool = True) -> Recorded:
+    """Return a recording of a profiler that is moored aslant over a flat bed."""
+    file = folder / "w.sdf"
+    text = WORLD.format(coordinates=coordinates, reach=reach, removes=str(removes).lower())
+    file.write_text(text, encoding="utf-8")
+    ns.record(ns.load(file), folder / "r.npz", seconds, seed=3)
+    return recording_of(str(folder / "r.npz"))
+
+
+def warnings(found: Recorded) -> list[str]:
+    told = {name: told_of(r, found.sensors.get(name)) for name, r in found.readings.items()}
+    return [one.what for one in findings_of(found, told, None) if one.kind == "warning"]
+
+
+def with_reading(found: Recorded, **arrays: AnyArray) -> Recorded:
+    """Return a recording whose profiler says other arrays."""
+    old = found.readings[NAME]
+    return replace(found, readings={NAME: replace(old, arrays={**old.arrays, **arrays})})
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("coordinates", ["earth", "ship", "instrument", "beam"])
+def test_the_declared_deviation_of_a_cell_is_that_of_many_ensembles(tmp_path: Path, coordinates: str) -> None:
+    """Of a tilted instrument with faint echoes; false alarms 1e-6 over all cells and axes."""
+    found = recorded(tmp_path, coordinates, 40.0, removes=coordinates != "beam")
+    reading, sensor = found.readings[NAME], found.sensors[NAME]
+    name = "beam_velocity" if coordinates == "beam" else "velocity"
+    assert doppler.profiled(reading) == name
+    declared = cells.declared_of(reading, sensor, name)
+    assert declared is not None
+    rest = reading.arrays[name] - reading.truth[name]
+    assert np.isfinite(rest).all()
+    count = rest.shape[0] - 1
+    half = 0.5 * FALSE_ALARMS / declared.size
+    ratio = rest.var(axis=0, ddof=1) / declared**2
+    assert (ratio > stats.chi2.ppf(half, count) / count).all()
+    assert (ratio < stats.chi2.isf(half, count) / count).all()
+    assert declared[-1].min() > 1.3 * declared[0].min(), "faint echoes are noisier"
+
+
+def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
+    """The nose has no part to the left; heights are those of the world; turned by the heading it is the attitude."""
+    from scipy.spatial.transform import Rotation
+
+    turned = Rotation.random(50, rng=np.random.default_rng(5))
+    earth = cells.turns_of(np.roll(turned.as_quat(), 1, axis=1), "earth")
+    assert np.allclose(earth, turned.as_matrix(), atol=1e-14)
+    ship = cells.turns_of(np.roll(turned.as_quat(), 1, axis=1), "ship")
+    assert np.allclose(ship[:, 1, 0], 0.0, atol=1e-14)
+    assert (ship[:, 0, 0] > 0.0).all()
+    assert np.allclose(ship[:, 2], earth[:, 2], atol=1e-14)
+    assert np.allclose(ship @ ship.transpose(0, 2, 1), np.eye(3), atol=1e-14)
+    assert np.allclose(np.linalg.det(ship), 1.0)
+
+
+@pytest.mark.compiled
+def test_the_table_of_cells_has_the_errors_of_each(tmp_path: Path) -> None:
+    """By NumPy alone from the archive."""
+    found = recorded(tmp_path, "earth", 20.0)
+    text = cells.table_of(found.readings[NAME], found.sensors[NAME])
+    with np.load(tmp_path / "r.npz") as archive:
+        rest = archive[f"{NAME}/velocity"] - archive[f"{NAME}/truth/velocity"]
+        echo, where = archive[f"{NAME}/echo"], archive[f"{NAME}/cell_distance"][0]
+    heads = re.findall(r"<th scope=[^>]*>([^<]*)</th>", text.partition("<tbody>")[0])
+    assert heads[1] == "distance (m)"
+    assert heads[6:] == [
+        *(f"{what} (mm/s)" for what in ("mean", "deviation", "of neighbours", "declared")),
+        *(["east", "north", "up"] * 4),
+    ]
+    rows = re.findall(r'<tr><th scope="row">(\d+)</th>(.*?)</tr>', text)
+    assert [int(number) for number, _ in rows] == list(range(1, 10))
+    for cell, (_, row) in enumerate(rows):
+        said = [part.replace("\u2212", "-") for part in re.findall(r"<td>(.*?)</td>", row)]
+        assert float(said[0]) == pytest.approx(where[cell], abs=1e-3)
+        assert said[1:3] == ["100 %", "100 %"]
+        assert float(said[3]) == pytest.approx(echo[:, cell].mean(), rel=5e-3)
+        numbers = [float(part) for part in said[5:]]
+        wanted = [*rest[:, cell].mean(axis=0), *rest[:, cell].std(axis=0)]
+        assert numbers[:6] == pytest.approx([1e3 * value for value in wanted], abs=0.0051)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(
+    ("coordinates", "names"),
+    [("earth", ["east", "north", "up"]), ("ship", ["forward", "left", "up"]), ("instrument", ["x", "y", "z"])],
+)
+def test_axes_and_beams_are_called_by_their_names(tmp_path: Path, coordinates: str, names: list[str]) -> None:
+    found = recorded(tmp_path, coordinates, 3.0)
+    reading, sensor = found.readings[NAME], found.sensors[NAME]
+    told = {one.name: [channel.label for channel in one.channels] for one in told_of(reading, sensor)}
+    assert told["bottom_velocity"] == names
+    assert told["bottom_range"] == ["beam 1", "beam 2", "beam 3", "beam 4"]
+    assert told["bottom_beam_velocity"] == told["bottom_range"]
+    assert not {"error_velocity", "percent_good", "time_of_validity"} & set(told)
+    profile, off = doppler.profile_of(reading, sensor, found.span)
+    assert [plot.tag for plot in profile.plots] == [plot.tag for plot in off.plots] == names
+    shown = {figure.title: [plot.tag for plot in figure.plots] for figure in cells.quality_of(reading, sensor, (0, 3))}
+    four = told["bottom_range"]
+    assert shown == {"Percent good": [""], "Echo": four, "Correlation": four}
+    assert "0 (m/s)" not in page_of(found)
+
+
+@pytest.mark.compiled
+def test_colours_of_cells_have_a_scale(tmp_path: Path) -> None:
+    """The bar's colours are those of the picture, from end to end of its axis."""
+    image = pytest.importorskip("PIL.Image")
+    found = recorded(tmp_path, "earth", 3.0)
+    reading, sensor = found.readings[NAME], found.sensors[NAME]
+    figures = [*doppler.profile_of(reading, sensor, found.span), *cells.quality_of(reading, sensor, found.span)]
+    titles = ["velocity (m/s)", "reading less truth (m/s)", "good pings (%)", "echo above the noise (dB)"]
+    assert [figure.bar.axis.title for figure in figures if figure.bar] == [*titles, "correlation"]
+    for figure in figures:
+        assert figure.bar is not None
+        text = figure.html().partition('<g class="bar"')[2]
+        assert len(re.findall(r"<text", text)) >= 3, "two ticks and a title"
+        data = text.partition("base64,")[2].partition('"')[0]
+        (row,) = np.asarray(image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA"))
+        anchors = raster.SIGNED if "m/s" in figure.bar.axis.title else raster.SPEED
+        assert (row == raster.colours(np.linspace(0.0, 1.0, row.shape[0]), anchors)).all()
+
+
+@pytest.mark.compiled
+def test_a_profiler_that_says_no_number_is_warned_of(tmp_path: Path) -> None:
+    """Whether its readings call themselves valid or not, and where it lacks nearly all cells."""
+    dead = recorded(tmp_path, "earth", 3.0, reach=5.0)
+    assert not dead.readings[NAME].valid.any()
+    count = dead.readings[NAME].time.size
+    assert warnings(dead) == [f"not one of its {count} readings is valid"]
+    sound = recorded(tmp_path, "earth", 3.0)
+    assert warnings(sound) == []
+    velocity = np.full(sound.readings[NAME].arrays["velocity"].shape, math.nan)
+    assert warnings(with_reading(sound, velocity=velocity)) == [
+        f"not one cell of velocity is known, in {count} valid readings"
+    ]
+    velocity[::2, 0] = 0.1
+    missing = 100.0 * (1.0 - math.ceil(count / 2) / (9 * count))
+    assert warnings(with_reading(sound, velocity=velocity)) == [
+        f"{missing:.4g} % of the cells of velocity are missing, in {count} valid readings"
+    ]
+    velocity[:, 0] = 0.1
+    assert warnings(with_reading(sound, velocity=velocity)) == [], "one cell of nine is more than a tenth"
+    assert warnings(recorded(tmp_path, "beam", 3.0, removes=False)) == [], "it is to have no velocity"
+    assert 'class="fine"' not in page_of(dead)
+
+
+@pytest.mark.compiled
+def test_a_sensor_of_which_nothing_is_recorded_is_warned_of(tmp_path: Path) -> None:
+    found = recorded(tmp_path, "earth", 0.5)
+    lost = replace(found.sensors[NAME], name="boat::hull::other")
+    more = replace(found, sensors={**found.sensors, lost.name: lost})
+    assert warnings(more) == ["not one reading of it is recorded"]
+
+
+def log(*, with_water: bool = True) -> Reading:
+    """Return a Doppler log that loses the bottom in its middle third, in a current of 0.1 m/s along y."""
+    time = np.arange(300) * 0.1
+    mode = np.where((time >= 10.0) & (time < 20.0), 2.0, 1.0)
+    ground = np.stack((np.full(300, 1.5), np.zeros(300), 0.01 * np.sin(time)), axis=1)
+    water = ground - (0.0, 0.1, 0.0)
+    noise = 1e-3 * np.random.default_rng(2).standard_normal((300, 3))
+    velocity = np.where(mode[:, None] == 2.0, water, ground) + noise
+    beams = np.where(mode[:, None] == 2.0, math.nan, np.ones((300, 4)))
+    every, unit = np.ones(300, dtype=np.bool_), {"velocity": "m/s", "velocity_mode": "1", "beam_velocity": "m/s"}
+    truth = {"velocity": ground, **({"water_velocity": water} if with_water else {})}
+    arrays = {"velocity": velocity, "velocity_mode": mode, "beam_velocity": beams}
+    return Reading("a::l::dvl", "dvl", "l", unit, time, np.zeros(300), arrays, truth, {}, every, every)
+
+
+ADRIFT = "has not the bottom for 10 s from 10 s on; 33.3 % of its velocities are through the water"
+
+
+def test_a_velocity_through_the_water_is_held_against_the_true_one() -> None:
+    """The current is no error. False alarms of 5.5 deviations in 300 normal variates: 1e-5 at most."""
+    reading = log()
+    (told,) = told_of(reading, None)
+    assert max(float(np.abs(c.residual).max()) for c in told.channels) < 5.5e-3
+    assert [float(edge) for (edge,) in told.spans] == pytest.approx([10.0, 20.0])
+    shown = {figure.title: figure for figure in figures_of(told, reading, (0.0, 29.9))}
+    for title in ("Reading and truth", "Residual"):
+        assert "Blue: through the water, 33.3 % of the readings" in shown[title].caption
+        assert ("water", "through the water") in shown[title].keys
+        for plot in shown[title].plots:
+            first, wide = re.findall(r'class="span" d="M([\d.]+),0h([\d.]+)v', plot.drawn[0])[0]
+            assert float(first) == pytest.approx(INSIDE * 10.0 / 29.9, abs=0.1)
+            assert float(wide) == pytest.approx(INSIDE * 10.0 / 29.9, abs=0.1)
+
+
+def test_a_velocity_through_the_water_without_its_truth_is_left_out() -> None:
+    reading = log(with_water=False)
+    (told,) = told_of(reading, None)
+    water = reading.arrays["velocity_mode"] == 2.0
+    for channel in told.channels:
+        assert np.array_equal(np.isnan(channel.residual), water)
+    assert told.said.endswith("left out here: the truth through the water is not recorded.")
+    stated = replace(reading, arrays={**reading.arrays, "velocity_covariance": np.tile(1e-6 * np.eye(3), (300, 1, 1))})
+    over = residuals.normalised(stated, "velocity", ["x", "y", "z"])
+    assert all(np.array_equal(np.isnan(values), water) for values in over.values())
+
+
+def test_velocities_of_satellites_are_called_east_north_up() -> None:
+    assert labels_of("navsat", "velocity", 3, None) == ["east", "north", "up"]
+    assert labels_of("dvl", "velocity", 3, None) == ["x", "y", "z"]
+    assert labels_of("adcp", "bottom_solutions", 4, None)[-1] == "all beams"
+
+
+def test_it_is_said_what_a_velocity_is_valid_over() -> None:
+    figure = doppler.beams_of(log(), (0.0, 29.9))
+    assert figure is not None
+    assert figure.plots[0].tag == "beam 1: 66.67 % valid"
+    assert figure.plots[-1].tag == "velocity: bottom 66.67 %, water 33.33 %"
+    none = log()
+    none.arrays["velocity_mode"][:] = 0.0
+    figure = doppler.beams_of(none, (0.0, 29.9))
+    assert figure is not None
+    assert figure.plots[-1].tag == "velocity: none"
+
+
+@pytest.mark.compiled
+def test_a_beam_that_hears_nothing_is_warned_of(tmp_path: Path) -> None:
+    """Of either instrument; three others go on giving a velocity."""
+    found = recorded(tmp_path, "earth", 3.0)
+    heard = found.readings[NAME].arrays["beam_velocity"].copy()
+    heard[:, :, 2] = math.nan
+    assert warnings(with_reading(found, beam_velocity=heard)) == ["beam 3 never hears anything"]
+    reading = log()
+    reading.arrays["beam_velocity"][:, 0] = math.nan
+    told = Recorded("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})
+    assert warnings(told) == [ADRIFT, "beam 1 never hears anything"]
+
+
+def test_a_bottom_that_is_lost_for_long_is_warned_of() -> None:
+    """Not where it is lost for 5 s at most, nor of a log that never has it: that one is to have none."""
+    for span, said in (((10.0, 20.0), [ADRIFT]), ((10.0, 15.0), []), ((0.0, 30.0), [])):
+        reading = log()
+        reading.arrays["velocity_mode"][:] = np.where((reading.time >= span[0]) & (reading.time < span[1]), 2.0, 1.0)
+        assert warnings(Recorded("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})) == said
+
+
+def test_a_log_that_says_no_velocity_is_warned_of() -> None:
+    reading = log()
+    empty = replace(reading, arrays={**reading.arrays, "velocity": np.full((300, 3), math.nan)})
+    found = Recorded("a.npz", "sea", {reading.name: empty}, {}, None, {}, {}, {})
+    assert "not one number of velocity is known, in 300 valid readings" in warnings(found)
+
+
+def test_what_is_the_same_as_its_truth_is_left_out() -> None:
+    """Times of validity, and flags that never change; a residual of nothing has no histogram."""
+    reading = log()
+    same = {"time_of_validity": reading.time, "out_of_range": np.zeros(300), "depth": np.full(300, 4.0)}
+    unit = {**reading.unit, "time_of_validity": "s", "out_of_range": "1", "depth": "m"}
+    more: dict[str, Any] = {"arrays": {**reading.arrays, **same}, "truth": {**reading.truth, **same}, "unit": unit}
+    told = told_of(replace(reading, **more), None)
+    assert [one.name for one in told] == ["velocity", "depth"]
+    assert [figure.title for figure in figures_of(told[1], reading, (0.0, 29.9))] == ["Reading and truth", "Residual"]
+    struck = np.zeros(300)
+    struck[7] = 1.0
+    more["arrays"] = {**more["arrays"], "out_of_range": struck}
+    assert "out_of_range" in [one.name for one in told_of(replace(reading, **more), None)]
+
+
+def test_more_beams_than_are_drawn_are_told_of() -> None:
+    reading = log()
+    wide = np.random.default_rng(1).standard_normal((300, 10))
+    more = {"arrays": {"beam_velocity": wide}, "truth": {"beam_velocity": np.zeros((300, 10))}}
+    (told,) = told_of(replace(reading, **more), None)
+    assert len(told.channels) == 10
+    figure = next(figures_of(told, reading, (0.0, 29.9)))
+    assert len(figure.plots) == 8
+    assert figure.caption.endswith("Only the first 8 of 10 are drawn; the table has all.")
+    text = html.unescape(page_of(Recorded("a", "sea", {reading.name: replace(reading, **more)}, {}, None, {}, {}, {})))
+    assert '<th scope="row">beam velocity beam 10</th>' in text
+
+
+def test_cells_without_a_known_distance_are_numbered() -> None:
+    time = np.arange(4.0)
+    every = np.ones(4, dtype=np.bool_)
+    arrays = {"velocity": np.ones((4, 2, 3))}
+    reading = Reading(NAME, "adcp", "", {}, time, np.zeros(4), arrays, {}, {}, every, every)
+    where, title = doppler.cells_of(reading, None, 2)
+    assert where.tolist() == [1.0, 2.0]
+    assert title == "cell"
+    assert cells.table_of(reading, None) == ""
+    told = replace(reading, truth={"velocity": np.ones((4, 2, 3))})
+    assert "declared" in cells.table_of(told, None)
+    assert cells.declared_of(told, None, "velocity") is None
+    assert isinstance(page_of(Recorded("a", "sea", {NAME: told}, {}, None, {}, {}, {})), str)
+
+
+def test_a_mounted_sensor_of_another_kind_declares_nothing(tmp_path: Path) -> None:
+    """As a world that is named beside a bag may have it."""
+    from navsense.sensors.magnetometer import Magnetometer
+
+    other = MountedSensor(NAME, Magnetometer(), "boat", "boat::hull", 1.0)
+    arrays = {"velocity": np.ones((1, 1, 3)), "beam_direction": np.ones((1, 4, 3))}
+    one = np.ones(1, dtype=np.bool_)
+    reading = Reading(NAME, "adcp", "", {}, np.zeros(1), np.zeros(1), arrays, {}, {}, one, one)
+    assert cells.declared_of(reading, other, "velocity") is None

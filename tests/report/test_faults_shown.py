@@ -1,0 +1,126 @@
+"""Every kind of fault on purpose: put into a world with a time, recorded as ground truth, shown in the report."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense.describe import describe
+from navsense.report import write
+from navsense.report.recorded import recording_of
+from navsense.sinks.info import info, words
+
+pytestmark = [pytest.mark.requirement("NOI-6", "REC-1"), pytest.mark.compiled]
+
+WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">{anomaly}
+<model name="bed"><static>true</static><link name="l"><collision name="c"><pose>0 0 -20 0 0 0</pose><geometry>
+<plane><normal>0 0 1</normal><size>1000 1000</size></plane></geometry></collision></link></model>
+<model name="m"><link name="l">
+<clock name="c"><noise type="gaussian"><stddev>1e-5</stddev></noise>{step}</clock>
+<sensor name="mag" type="magnetometer"><update_rate>10</update_rate><clock>c</clock>{mag}</sensor>
+<sensor name="dvl" type="dvl"><update_rate>8</update_rate><navsense:part>a50</navsense:part>{dvl}</sensor>
+</link></model></world></sdf>"""
+
+FAULTS = {
+    "anomaly": '<fault kind="magnetic_anomaly" start="10" end="10.5">2e-6 0 1e-6</fault>',
+    "step": '<fault kind="step" start="11" end="11.5">0.5</fault>',
+    "mag": """<fault kind="bias" start="1" end="2" array="field">1e-5 0 0</fault>
+<fault kind="spike" start="3.03" end="5" period="0.7" array="field">1e-4</fault>
+<fault kind="dropout" start="6" end="7"/><fault kind="stuck" start="8" end="9"/>""",
+    "dvl": '<fault kind="lost_lock" start="5" end="8"/>',
+}
+
+SHOWN = {
+    "mag: bias": (1.0, 2.0),
+    "mag: spike": (3.1, 4.6),
+    "mag: stuck": (8.0, 9.0),
+    "mag: dropout": (6.0, 7.0),
+    "dvl: lost lock": (5.0, 8.0),
+    "world: magnetic anomaly": (10.0, 10.5),
+    "c: step": (11.0, 11.5),
+}
+"""What the section of the faults is to have, and from when to when (s) it says so."""
+
+
+def made(folder: Path, name: str, *, faulty: bool) -> Path:
+    """The world's file with or without its faults."""
+    given = {key: f"<navsense:faults>{text}</navsense:faults>" if faulty else "" for key, text in FAULTS.items()}
+    (folder / name).write_text(WORLD.format(**given), encoding="utf-8")
+    return folder / name
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of one run in every kind of recording."""
+    folder = tmp_path_factory.mktemp("faults")
+    world = ns.load(made(folder, "w.sdf", faulty=True))
+    ns.record(world, [folder / name for name in ("r.npz", "r.mcap", "r.bag", "r.db3")], 12.0, seed=1, epoch=10)
+    return folder
+
+
+def said(page: Path) -> list[str]:
+    text = html.unescape(re.sub(r"<[^>]+>", "\n", page.read_text(encoding="utf-8")))
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("name", ["r.npz", "r.mcap", "r.db3", "r.bag"])
+def test_the_report_shows_every_kind(folder: Path, name: str) -> None:
+    kept = next(path for path in (folder / name, folder / "r") if path.exists())
+    words = said(write(kept, folder / "page.html"))
+    for title, (first, last) in SHOWN.items():
+        assert title in words, title
+        kind = title.partition(": ")[2]
+        times = [re.search(r"from ([\d.]+) s, until ([\d.]+) s", line) for line in words if f"fault: {kind}," in line]
+        assert [tuple(map(float, found.groups())) for found in times if found] == [(first, last)], title
+
+
+@pytest.mark.parametrize("name", ["r.mcap", "r.bag"])
+def test_messages_tell_which_act(folder: Path, name: str) -> None:
+    """Of a guessed world too, whose sensors' faults nothing but their topics tells."""
+    whole = recording_of(str(folder / "r.npz")).readings["m::l::mag"]
+    seen = next(one for one in recording_of(str(folder / name)).readings.values() if "field" in one.arrays)
+    assert np.array_equal(seen.errors["fault"], whole.errors["fault"][whole.emitted])
+
+
+def test_info_counts_them(folder: Path) -> None:
+    """Their list is long, and is read by what reads recordings."""
+    assert ", 7 faults on purpose" in info(folder / "r.mcap").headline
+    assert words("faults", "[]") == "0 faults on purpose"
+    assert words("faults", '{"a": 1}') == 'faults {"a": 1}'
+
+
+def test_a_step_moves_stamps_and_no_sample(folder: Path) -> None:
+    """Beside the same run without it: in true time, in truth and in numbers nothing is another."""
+    text = (folder / "w.sdf").read_text(encoding="utf-8")
+    sound = folder / "still" / "w.sdf"
+    sound.parent.mkdir(exist_ok=True)
+    sound.write_text(text.replace(FAULTS["step"], ""), encoding="utf-8")
+    stepped, plain = (ns.simulate(ns.load(path), 12.0, seed=1, epoch=10) for path in (folder / "w.sdf", sound))
+    for name in plain:
+        one, other = stepped[name], plain[name]
+        for group in ("arrays", "truth", "errors"):
+            for array, values in getattr(other, group).items():
+                assert getattr(one, group)[array].tobytes() == values.tobytes(), array
+        assert one.time.tobytes() == other.time.tobytes()
+        assert one.true_stamp.tobytes() == other.true_stamp.tobytes()
+        inside = (one.time >= 11.0) & (one.time < 11.5) & (name == "m::l::mag")
+        off = one.stamp - other.stamp
+        assert (np.abs(off[inside] - 500_000_000) <= 1).all(), "to the rounding of a stamp"
+        assert not off[~inside].any()
+
+
+def test_the_description_says_all_of_them(folder: Path) -> None:
+    lines = {line.strip() for line in describe(ns.load(folder / "w.sdf"))}
+    assert {
+        "fault on purpose: magnetic_anomaly by 2e-06 0 1e-06 from 10 s to 10.5 s",
+        "fault on purpose: step by 0.5 s from 11 s to 11.5 s",
+        "fault on purpose: spike of field by 0.0001 from 3.03 s to 5 s, again every 0.7 s",
+        "fault on purpose: dropout from 6 s to 7 s",
+        "fault on purpose: lost_lock from 5 s to 8 s",
+    } <= lines
+    assert not any("Anomaly" in line for line in lines)

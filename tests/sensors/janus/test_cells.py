@@ -1,0 +1,36 @@
+"""Cells of a current profiler: how far the places that stand for one reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from navsense.sensors import Cells
+
+PULSES = [(2.0, 2.0), (2.0, 0.5), (2.0, 1.0), (2.0, 4.0), (1.0, 0.2)]
+
+
+@pytest.mark.requirement("GAP-8")
+@pytest.mark.parametrize(("size", "pulse"), PULSES)
+def test_the_weights_of_a_cell_spread_as_gate_and_pulse_do_together(size: float, pulse: float) -> None:
+    """A gate and a pulse, both even, convolved: variances add, size² / 12 + pulse² / 12.
+
+    Midpoints of a kinked curve are off by the square of their distance: what is left goes down fourfold as it halves.
+    """
+    spread = (size**2 + pulse**2) / 12.0
+    off = []
+    for samples in (16, 32, 64):
+        places, weights = Cells(count=3, size=size, transmit_length=pulse, samples=samples).places
+        assert weights.sum() == pytest.approx(1.0, abs=1e-14)
+        assert weights @ places == pytest.approx(0.0, abs=1e-14)
+        off.append(float(weights @ places**2) / spread - 1.0)
+    assert np.abs(np.diff(np.array(off) * np.array([16.0, 32.0, 64.0]) ** 2)).max() < 0.5 * abs(off[0]) * 16.0**2
+    assert 0.0 < off[2] < 3e-3
+
+
+@pytest.mark.requirement("GAP-8")
+@pytest.mark.parametrize(("size", "pulse"), PULSES)
+def test_the_five_of_the_default_spread_some_per_cent_more(size: float, pulse: float) -> None:
+    places, weights = Cells(count=3, size=size, transmit_length=pulse).places
+    assert places.size == 5
+    assert 0.03 < float(weights @ places**2) / ((size**2 + pulse**2) / 12.0) - 1.0 < 0.08

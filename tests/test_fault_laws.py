@@ -1,0 +1,160 @@
+"""The laws with faults on purpose: every kind of fault over every registered sensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense import simulate
+from navsense.noise.faults import Faults
+from navsense.noise.planned import ADDING, BITS, Losing, Planned, check_planned, heard_of
+from navsense.sensors import SENSORS, Magnetometer
+from navsense.sensors.base import Sensor, flags_of
+from navsense.series import Reading
+from navsense.station import Station, ideal_of
+from navsense.stepping import joined
+from navsense.testing import RATE, demand_same_reading, live_steps, row_of, same, witness_world
+from navsense.ticks import Ticks
+from navsense.world import World
+
+NAME, OTHER = "robot::arm::one", "robot::arm::other"
+
+ROWS = 160
+
+EDGES = (0.1025, 0.4775)
+"""From when to when (s) they act, between two samples of the laws."""
+
+KINDS = {kind.__name__: kind for kind in SENSORS}
+
+
+def made(kind: str, spec: Sensor, array: str = "") -> Planned:
+    """A fault of a kind on the first array of a sensor; spikes come faster than a sensor with pings tells anything."""
+    adds: dict[str, Any] = {"array": array or spec.outputs[0].name, "value": (0.25,)} if kind in ADDING else {}
+    one = Planned(kind, *EDGES, **adds, period=0.0173 if kind == "spike" else 0.0)
+    check_planned(spec, {output.name: output.shape for output in spec.outputs}, one)
+    return one
+
+
+def planned(kind: str, spec: Sensor) -> tuple[Planned, ...]:
+    """Faults of one kind, one of each that the sensor can have, or those of all that it hears along its beams."""
+    kinds = [one for one in BITS if one != "lost_lock" or isinstance(spec, Losing)]
+    beams = [made(one, spec, array) for array in heard_of(spec) for one in ADDING]
+    if kind == "heard":
+        return tuple(beams)
+    return (*(made(one, spec) for one in kinds), *beams) if kind == "all" else (made(kind, spec),)
+
+
+CASES = [
+    (name, kind)
+    for name, sensor in KINDS.items()
+    for kind in (*BITS, "all", "heard")
+    if (kind != "lost_lock" or isinstance(sensor.witness(), Losing)) and (kind != "heard" or heard_of(sensor))
+]
+
+
+def under(spec: Sensor, faults: tuple[Planned, ...]) -> World:
+    """The sensor beside another, faults on the first."""
+    world = witness_world(("one", spec), ("other", Magnetometer.witness()))
+    one, other = world.sensors
+    return replace(world, sensors=(replace(one, faults=Faults(planned=faults)), other))
+
+
+@cache
+def ideals(name: str) -> Mapping[str, Any]:
+    """What a sensor would read without errors, which faults leave alone and the law of a cut holds elsewhere."""
+    world = under(KINDS[name].witness(), ())
+    sensor, motion = world.sensors[0], world.models[0].motion
+    assert motion is not None
+    return ideal_of(sensor, motion, world.environment, Ticks(np.arange(ROWS), RATE))
+
+
+def pieces(world: World, cuts: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
+    """All that the first sensor shows, measured in pieces, and its state at the end."""
+    sensor, parts = world.sensors[0], []
+    station, ideal = Station(sensor, world.clocks[0], 3, 0), ideals(type(sensor.spec).__name__)
+    for first, stop in zip((0, *cuts), (*cuts, ROWS), strict=True):
+        ticks = Ticks(np.arange(first, stop), RATE)
+        got = station.measure(ticks, {name: values[first:stop] for name, values in ideal.items()})
+        errors = {f"errors {name}": values for name, values in got.measured.errors.items()}
+        stamps = {"clock": got.clock_error}
+        parts.append({**got.measured.arrays, **errors, **flags_of(got.measured, len(ticks)), **stamps})
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return whole, (station.state, station._faults)
+
+
+@pytest.mark.requirement("NOI-6", "NOI-2")
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_a_record_may_be_cut_anywhere(name: str, kind: str) -> None:
+    spec = KINDS[name].witness()
+    world = under(spec, planned(kind, spec))
+    whole, state = pieces(world, ())
+    for cuts in ((1,), (21, 22, 95), tuple(range(15, 60)), (ROWS - 1,)):
+        parts, end = pieces(world, cuts)
+        assert same(parts, whole), cuts[:3]
+        assert same(end, state), cuts[:3]
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("NOI-6", "BAT-1", "LIV-1")
+@pytest.mark.parametrize("name", KINDS)
+def test_in_batches_and_live_they_are_the_same(name: str) -> None:
+    """All kinds at once; the sensor beside it is to the last bit what it is beside a sound one."""
+    spec, duration = KINDS[name].witness(), ROWS / RATE
+    world = under(spec, planned("all", spec))
+    single = simulate(world, duration, seed=3)
+    batch = simulate(world, duration, seed=3, runs=(0, 5))
+    stepped: dict[str, list[Reading]] = {NAME: [], OTHER: []}
+    for step in live_steps(world, duration):
+        for sensor, reading in step.readings.items():
+            stepped[sensor].append(reading)
+    for sensor in (NAME, OTHER):
+        demand_same_reading("batch", row_of(batch[sensor], 0), single[sensor], "in run 0")
+        demand_same_reading("batch", joined(stepped[sensor]), single[sensor], "when stepped live")
+    sound = simulate(under(spec, ()), duration, seed=3)
+    demand_same_reading("independence", single[OTHER], sound[OTHER], "beside a faulty sensor")
+
+
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, kind in CASES if kind in BITS])
+def test_each_does_to_every_sensor_what_it_says(name: str, kind: str) -> None:
+    """Beside the same sensor without faults: outside its time nothing changes, inside what its kind says."""
+    spec = KINDS[name].witness()
+    sound, _ = pieces(under(spec, ()), ())
+    seen, _ = pieces(under(spec, planned(kind, spec)), ())
+    time, first, here = np.arange(ROWS) / RATE, spec.outputs[0].name, sound["emitted"]
+    inside, bit = (time >= EDGES[0]) & (time < EDGES[1]), BITS[kind]
+    told = seen["errors fault"]
+    assert set(told.tolist()) == {0.0, float(bit)}
+    if kind != "spike":
+        assert np.array_equal(told == bit, inside)
+    if kind != "lost_lock":  # a lock is found again later, and noise of lost beams is noise of others
+        for array in set(sound) - {"emitted", "valid"}:
+            assert same(seen[array][~inside], sound[array][~inside]), array
+    last = np.flatnonzero(here & (time < EDGES[0]))
+    if kind == "dropout":
+        assert np.array_equal(seen["emitted"], here & ~inside)
+        assert np.isnan(seen[first][inside]).all()
+    elif kind == "stuck":
+        assert np.array_equal(seen["emitted"], here)
+        if last.size:
+            held = np.broadcast_to(sound[first][last[-1]], seen[first][inside].shape)
+            assert same(np.ascontiguousarray(seen[first][inside]), np.ascontiguousarray(held))
+    elif kind == "lost_lock":
+        assert np.isnan(seen["bottom_range" if "bottom_range" in seen else "beam_range"][inside]).all()
+    else:
+        rows = told == bit
+        assert same(
+            seen[first],
+            np.where(np.reshape(rows, (-1, *[1] * (seen[first].ndim - 1))), sound[first] + 0.25, sound[first]),
+        )
+    if kind == "spike":
+        instants = np.arange(EDGES[0], EDGES[1], 0.0173)
+        samples = np.flatnonzero(here)
+        struck = np.searchsorted(time[samples], instants)
+        expected = {int(samples[one]) for one in struck if one < samples.size}
+        assert {int(row) for row in np.flatnonzero(rows)} == {row for row in expected if inside[row]}
