@@ -40,20 +40,33 @@ class Pairs(NamedTuple):
 
 
 def popped(
-    own: Column, others: Mapping[Key, Column], limit: int, spoilt: Collection[Key], *, instants: bool, last: bool
+    own: Column,
+    others: Mapping[Key, Column],
+    limit: int,
+    spoilt: Collection[Key],
+    *,
+    instants: bool,
+    last: bool,
+    together: Collection[Key] = (),
 ) -> Popped[Key] | None:
     """Take what is whole off some topics, at most `limit` messages of the first; None for nothing.
 
     With `last` whatever is there is whole. Topics that are `spoilt` are waited for as long as they come; `instants`
-    where the times of messages are those that they are about.
+    where the times of messages are those that they are about. Those that come `together` with the first topic's have
+    its times where `instants`, and stamps that may be their own: an echo of the water is not that of the bottom.
     """
     count = limit if last else min([limit, *(one.count for key, one in others.items() if key not in spoilt)])
     if not count:
         return None
-    if all(_is_in_step(own, one, count, instants=instants) for one in others.values()):
+    at_once = {key: instants and key in together for key in others}
+    if all(_is_in_step(own, one, count, instants=instants, at_once=at_once[key]) for key, one in others.items()):
         return Popped(own.pop(count), {key: one.pop(count) for key, one in others.items()})
     waiting = own.waiting()
-    paired = {key: _pairs(waiting, one.waiting(), instants=instants) for key, one in others.items() if one.parts}
+    paired = {
+        key: _pairs(waiting, one.waiting(), instants=instants, at_once=at_once[key])
+        for key, one in others.items()
+        if one.parts
+    }
     if not last:
         waited = [pairs.known for key, pairs in paired.items() if pairs.other.size or key not in spoilt]
         count = min([limit, *waited])
@@ -67,24 +80,24 @@ def popped(
     return Popped(own.pop(count), found, tuple(missing))
 
 
-def _is_in_step(one: Column, beside: Column, count: int, *, instants: bool) -> bool:
+def _is_in_step(one: Column, beside: Column, count: int, *, instants: bool, at_once: bool) -> bool:
     """Tell whether the first messages of two topics belong together one by one."""
     if beside.count < count or not beside.parts:
         return False
     own, other = one.waiting().cut(count)[0], beside.waiting().cut(count)[0]
-    at_once = instants and bool((own.time == other.time).all())
-    if not (own.stamp.any() and other.stamp.any()):
-        return at_once or (not instants and bool((own.stamp == other.stamp).all()))
+    alike = instants and bool((own.time == other.time).all())
+    if at_once or not (own.stamp.any() and other.stamp.any()):
+        return alike or (not instants and bool((own.stamp == other.stamp).all()))
     if not (own.stamp == other.stamp).all():
         return False
     # No message of navsense arrives before the instant that it is about.
-    return at_once or not instants or _rises(own.stamp) or bool((own.time >= other.time).all())
+    return alike or not instants or _rises(own.stamp) or bool((own.time >= other.time).all())
 
 
-def _pairs(own: Batch, other: Batch, *, instants: bool) -> Pairs:
+def _pairs(own: Batch, other: Batch, *, instants: bool, at_once: bool) -> Pairs:
     """Return which messages belong together."""
     stamped = bool(own.stamp.any() and other.stamp.any())
-    is_true = instants and (not stamped or bool((own.time != own.log).any()))
+    is_true = at_once or (instants and (not stamped or bool((own.time != own.log).any())))
     if instants and stamped and not is_true and not (_rises(own.stamp) and _rises(other.stamp)):
         is_true = bool(np.isin(own.time, other.time).any())
     key, theirs = (own.time, other.time) if is_true else (own.stamp, other.stamp)

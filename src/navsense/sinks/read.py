@@ -96,7 +96,8 @@ class SensorColumns:
         if last:
             others = {key: column for key, column in others.items() if column.parts}
         limit = own.count if last else self._faults_known()
-        found = popped(own, others, limit, self.spoilt, instants=self.head.own, last=last)
+        together = [key for key in others if key[0] == "reading"]
+        found = popped(own, others, limit, self.spoilt, instants=self.head.own, last=last, together=together)
         if found is None:
             return None
         for key in found.missing:
