@@ -18,6 +18,7 @@ from scipy.stats import binom, norm
 
 import navsense as ns
 from navsense.devices import pd0
+from navsense.devices.ensembles import of_compass
 from navsense.devices.told import Instrument
 from navsense.environment.base import Environment, Uniform
 from navsense.environment.terrain.primitives import Plane
@@ -53,6 +54,25 @@ def ensembles(
     targets = [folder / name for name in ("a.earth.pd0", "a.beam.pd0")]
     ns.record(world_of(spec, faults, rotation), targets, 6.0)
     return [dict(pd0.decode(target.read_bytes()).parts[0].arrays) for target in targets]
+
+
+@pytest.mark.requirement("REC-1:devices")
+@pytest.mark.parametrize(
+    ("degrees", "count"),
+    [(0.0, 0), (1e-13, 0), (-1e-13, 0), (0.004, 0), (-0.004, 0), (0.006, 1), (-0.006, 35999), (-0.014, 35999)],
+)
+def test_north_is_zero_from_either_side(tmp_path: Path, degrees: float, count: int) -> None:
+    """To the nearest count of 0.01 degrees, of which a turn has 36 000."""
+    earth, _ = ensembles(tmp_path, SHEET, rotation=from_rpy(0.0, 0.0, math.radians(90.0 - degrees)))
+    assert np.rint(np.degrees(earth["heading"]) * 100.0).tolist() == [count] * len(earth["heading"])
+
+
+@pytest.mark.requirement("REC-1:devices")
+def test_a_whole_turn_is_north() -> None:
+    """What is left of a heading of -1e-17 by a turn is the turn itself, to a double."""
+    assert -1e-17 % math.tau == math.tau
+    assert of_compass(np.array([-1e-17, 0.0, math.tau, math.nextafter(math.tau, 0.0)])).tolist() == [0.0] * 4
+    assert of_compass(np.array([math.tau - 0.6 * pd0.CENTIDEGREE])) == pytest.approx(math.radians(359.99), abs=1e-12)
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:devices", "NOI-6")

@@ -79,6 +79,11 @@ def frame_of(instrument: Instrument, asked: str) -> Frame:
     return frame
 
 
+def of_compass(heading: FloatArray) -> FloatArray:
+    """Return headings (n,) rad in whole counts from 0 to one below a turn: north is 0 from either side."""
+    return np.asarray(np.rint(heading / pd0.CENTIDEGREE) % 36000.0 * pd0.CENTIDEGREE)
+
+
 def arrays_of(instrument: Instrument, told: Told, frame: Frame, first: int) -> dict[str, AnyArray]:
     """Return the arrays of ensembles, numbered from `first` on."""
     mounting, spec = instrument.mounting, instrument.sensor.spec
@@ -87,7 +92,7 @@ def arrays_of(instrument: Instrument, told: Told, frame: Frame, first: int) -> d
     heading, pitch, roll = frames.angles(attitude, up=mounting.up and is_own)
     arrays = _leaders(instrument, told, frame)
     arrays |= {"number": np.arange(first, first + len(told)), **pd0.rtc(told.stamp)}
-    arrays |= {"heading": heading % (2.0 * math.pi - 0.5 * pd0.CENTIDEGREE), "pitch": pitch, "roll": roll}
+    arrays |= {"heading": of_compass(heading), "pitch": pitch, "roll": roll}
     arrays["heading_alignment"] = np.array(0.0 if is_own else mounting.azimuth)
     arrays |= _bottom(instrument, told, frame)
     if isinstance(spec, Dvl) and spec.layer is not None:
