@@ -3,8 +3,10 @@
 A node every second, at the instant of a DVL ping: pose, velocity and bias of the IMU. Between two of them lies the
 preintegrated IMU, at each the velocity over the ground, the depth and the magnetic field (`survey_factors.py`). What
 lasts cannot be told from the motion without a fix: scale factors, mountings, offsets, the hull's own field and a clock
-that goes wrong are variables, known beforehand as well as the data sheets say. The water, gravity and the earth's field
-are known. ISAM2 takes ten seconds at a time: each estimate knows only the past, and says how far off it may be.
+that goes wrong are variables, known beforehand as well as the data sheets say. So is the flicker of the accelerometers,
+a bias that comes and goes within minutes: the vehicle takes it for a tilt. The water, gravity and the earth's field are
+known, where the vehicle takes itself to be. ISAM2 takes ten seconds at a time: each estimate knows only the past, and
+says how far off it may be.
 
 Each run is another vehicle: what the file fixes of the hull's field and of the DVL's mounting is drawn anew, as large
 as it is there. Only so can be counted whether errors are as large as the estimates say. 300 s of a run take some five
@@ -23,11 +25,12 @@ from typing import Any
 
 import gtsam
 import numpy as np
-from gtsam.symbol_shorthand import B, V, X
-from survey_factors import Compass, Mounted, depth_factor, field_factor, imu_factor, velocity_factor
+from gtsam.symbol_shorthand import B, F, V, X
+from survey_factors import Compass, Flicker, Mounted, depth_factor, field_factor, imu_factor, velocity_factor
 
 import navsense as ns
 from navsense.geodesy import earth_rate_w
+from navsense.noise.flicker import components
 from navsense.typing import FloatArray
 
 SURVEY = Path(__file__).with_name("auv_survey.sdf")
@@ -42,11 +45,11 @@ PINGS = 8
 NODES = 10
 """Nodes from estimate to estimate."""
 
-FLICKER = 100.0
-"""In how many seconds a bias walks as far as it flickers: walk and flicker are as dense at 1 / (2 pi FLICKER) hertz."""
+BAND = 1.0, 100.0
+"""s, averaging times: flicker that is faster is white noise from node to node, slower it walks as the bias does."""
 
-FLICKERS = math.sqrt(math.log(1e5) / math.pi)
-"""Deviation of a flicker of 1 from 0.1 s to 10^4 s: density 1 / (2 pi f), two-sided (IEEE 952-1997, annex C)."""
+SLOWER = math.sqrt(math.log(1e4 / BAND[1]) / math.pi)
+"""Deviation of a flicker of 1 beyond the band, to 10^4 s: density 1 / (2 pi f), two-sided (IEEE 952-1997, annex C)."""
 
 NANOTESLA = 1e9
 """In a tesla: GTSAM takes a sigma below 1e-8 for a hard constraint, so the field is in nT."""
@@ -109,32 +112,45 @@ def vehicles(world: Any) -> Any:
     return replace(world, sensors=tuple(made))
 
 
-def parameters(world: Any, sheet: Any) -> Any:
-    """Return GTSAM's parameters of the IMU, out of the sheet that the simulator was given.
+def parameters(environment: Any, sheet: Any, place: FloatArray) -> Any:
+    """Return GTSAM's parameters of the IMU at a place (3,) m, out of the sheet that the simulator was given.
 
-    A flicker of the bias is taken for a random walk that goes as far in the time in which the bias matters here.
+    Flicker is a sum of Gauss-Markov processes, each 2 s^2 t / (1 + (w t)^2) dense: at most 2 s^2 t, as white noise is,
+    and at most 2 s^2 / t / w^2, as a walk is. The slowest walks. The fastest is white; and so may all others of a gyro
+    be, which add a fifth to its white noise. Of accelerometers they would be most of it: see `comes_and_goes`.
+
+    The earth is round, a world's axes are straight: 150 m from its middle the plumb line leans by 5 arc seconds.
     """
-    made = gtsam.PreintegrationCombinedParams(world.environment.gravity.at(np.zeros((1, 3)), np.zeros(1))[0])
+    made = gtsam.PreintegrationCombinedParams(environment.gravity.at(place[None], np.zeros(1))[0])
     gyro, force = sheet["angular_velocity"][0], sheet["linear_acceleration"][0]
-    made.setGyroscopeCovariance(np.eye(3) * gyro.noise_density**2)
-    made.setAccelerometerCovariance(np.eye(3) * force.noise_density**2)
-    made.setBiasOmegaCovariance(np.eye(3) * gyro.bias_instability**2 / FLICKER)
-    made.setBiasAccCovariance(np.eye(3) * force.bias_instability**2 / FLICKER)
+    times, shares = components(1.0, *BAND)
+    white, walk = 2.0 * shares**2 * times, 2.0 * shares[-1] ** 2 / times[-1]
+    made.setGyroscopeCovariance(np.eye(3) * (gyro.noise_density**2 + white[:-1].sum() * gyro.bias_instability**2))
+    made.setAccelerometerCovariance(np.eye(3) * (force.noise_density**2 + white[0] * force.bias_instability**2))
+    made.setBiasOmegaCovariance(np.eye(3) * walk * gyro.bias_instability**2)
+    made.setBiasAccCovariance(np.eye(3) * walk * force.bias_instability**2)
     made.setIntegrationCovariance(np.eye(3) * 1e-10)
-    made.setOmegaCoriolis(np.array(earth_rate_w(world.environment.origin)))
+    made.setOmegaCoriolis(np.array(earth_rate_w(environment.origin)))
     return made
 
 
-def settings(lasting: dict[str, FloatArray]) -> Any:
+def comes_and_goes(sheet: Any) -> Flicker:
+    """Return what of the accelerometers' flicker is neither white from node to node nor walks as the bias does."""
+    times, deviations = components(sheet["linear_acceleration"][0].bias_instability, *BAND)
+    return Flicker(times[1:-1], deviations[1:-1])
+
+
+def settings(sizes: dict[str, int]) -> Any:
     """Return how ISAM2 works: by how much an estimate may change before its factors are made linear anew.
 
+    What has a deviation of 1, `sizes` by its letter, may change by two.
     A heading that is off by a degree turns pitching into knowledge of the heading that nobody has.
     """
     much = gtsam.ISAM2ThresholdMap()
     for letter, change in (("x", [0.002] * 3 + [1.0] * 3), ("v", [0.1] * 3), ("b", [0.1] * 6)):
         much.insert((letter, np.array(change)))
-    for letter, sigmas in lasting.items():
-        much.insert((letter, np.full(sigmas.size, 2.0)))
+    for letter, size in sizes.items():
+        much.insert((letter, np.full(size, 2.0)))
     made = gtsam.ISAM2Params()
     made.setFactorization("QR")  # a bias hardly walks in a second: too little for Cholesky
     made.setRelinearizeThreshold(much)
@@ -150,7 +166,7 @@ class Estimator:
         self._run, self._number, self._environment = run, number, world.environment
         sheets = {sensor.name: sensor.spec for sensor in world.sensors}
         clock = next(clock for clock in world.clocks if clock.name == "auv::base_link::computer")
-        self._parameters = parameters(world, sheets[IMU].noise())
+        self._sheet, self._flicker = sheets[IMU].noise(), comes_and_goes(sheets[IMU].noise())
         self._places = {name: mounted(world, name) for name in (DVL, GAUGE, COMPASS)}
         self._lasting = self._expected(sheets, clock.noise.bias_stddev)
         field = sheets[COMPASS].noise()["field"][0]
@@ -163,10 +179,11 @@ class Estimator:
         # The mean over a beam reads low, see `navsense.sensors._janus.echoes`: by 3 s^2 of a pattern of deviation s.
         width = sheets[DVL].beams.beams[0].shape.width
         self._full = 1.0 - 3.0 * width**2 / (16.0 * math.log(2.0))
-        self._isam = gtsam.ISAM2(settings(self._lasting))
+        sizes = {letter: sigmas.size for letter, sigmas in self._lasting.items()}
+        self._isam = gtsam.ISAM2(settings({"f": self._flicker.size, **sizes}))
         self._nodes = self._times()
         self._read(sheets[GAUGE])
-        self._begin(np.random.default_rng((seed, number)), sheets[IMU].noise())
+        self._begin(np.random.default_rng((seed, number)))
 
     def _expected(self, sheets: Any, clock: float) -> dict[str, FloatArray]:
         """Return the deviations of what lasts, by the letter of its variable, out of the data sheets."""
@@ -206,22 +223,22 @@ class Estimator:
         pressure = self._environment.water.pressure_at(depth)
         self._depth = np.interp(self._of(GAUGE, "pressure") - gauge.surface_pressure, pressure - pressure[0], depth)
 
-    def _begin(self, draws: Any, sheet: Any) -> None:
+    def _begin(self, draws: Any) -> None:
         """Put in what is known at the first node: the truth, as far off as `START` says."""
         sigmas = np.concatenate([START[0], np.full(3, START[1])])
         position, rotation, velocity = self._true(self._nodes[0])
         self._values, self._factors = gtsam.Values(), gtsam.NonlinearFactorGraph()
         told = gtsam.Pose3(rotation, position).retract(draws.normal(size=6) * sigmas)
         moving = velocity + draws.normal(size=3) * START[2]
-        axes = [sheet[key][0] for key in ("linear_acceleration", "angular_velocity")]
-        slow = np.repeat([math.hypot(axis.bias_stddev, FLICKERS * axis.bias_instability) for axis in axes], 3)
+        axes = [self._sheet[key][0] for key in ("linear_acceleration", "angular_velocity")]
+        slow = np.repeat([math.hypot(axis.bias_stddev, SLOWER * axis.bias_instability) for axis in axes], 3)
         still, noise = gtsam.imuBias.ConstantBias(), gtsam.noiseModel.Diagonal.Sigmas
         self._add(X(0), told, gtsam.PriorFactorPose3(X(0), told, noise(sigmas)))
         self._add(V(0), moving, gtsam.PriorFactorVector(V(0), moving, noise(np.full(3, START[2]))))
         self._add(B(0), still, gtsam.PriorFactorConstantBias(B(0), still, noise(slow)))
-        for letter, sizes in self._lasting.items():
-            key, zero = gtsam.symbol(letter, 0), np.zeros(sizes.size)
-            self._add(key, zero, gtsam.PriorFactorVector(key, zero, gtsam.noiseModel.Unit.Create(sizes.size)))
+        for letter, size in [("f", self._flicker.size), *((name, each.size) for name, each in self._lasting.items())]:
+            key, zero = gtsam.symbol(letter, 0), np.zeros(size)
+            self._add(key, zero, gtsam.PriorFactorVector(key, zero, gtsam.noiseModel.Unit.Create(size)))
         self._last = gtsam.NavState(told, moving), still
 
     def _true(self, time: float) -> tuple[FloatArray, Any, FloatArray]:
@@ -247,7 +264,8 @@ class Estimator:
         edges = np.concatenate([[start], inside, [end]])
         rows = np.stack([np.interp(edges, stamps, column) for column in felt], axis=1)
         state, bias = self._last
-        whole = gtsam.PreintegratedCombinedMeasurements(self._parameters, bias)
+        sheet = parameters(self._environment, self._sheet, state.position())
+        whole = gtsam.PreintegratedCombinedMeasurements(sheet, bias)
         middle, steps = 0.5 * (rows[1:] + rows[:-1]), np.diff(edges)
         for row, step in zip(middle, steps, strict=True):
             if step > 0.0:
@@ -255,8 +273,9 @@ class Estimator:
         guess = whole.predict(state, bias)
         self._values.insert(X(node), guess.pose())
         self._values.insert(V(node), guess.velocity())
+        self._values.insert(F(node), np.zeros(self._flicker.size))
         mean = steps @ middle / (end - start)
-        self._add(B(node), bias, imu_factor(node, whole, mean, self._lasting["s"]))
+        self._add(B(node), bias, imu_factor(node, whole, mean, self._lasting["s"], self._flicker))
         self._last = guess, bias
 
     def _felt(self, time: float, rate: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -376,8 +395,9 @@ def main() -> None:
     print(told(tracks))
     if given.picture:
         draw(tracks, given.picture)
-    low, high = bounds(2 * given.runs)
-    assert low < sum(track.normalised[-1] for track in tracks) < high
+    for freedom, ends in (2, [track.normalised[-1] for track in tracks]), (6, [track.whole[-1] for track in tracks]):
+        low, high = bounds(freedom * given.runs)
+        assert low < sum(ends) < high
 
 
 if __name__ == "__main__":

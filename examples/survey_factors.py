@@ -1,7 +1,8 @@
 """Factors of the survey's sensors for GTSAM, each with what lasts in it; `dead_reckoning.py` puts them together.
 
-X, V, B are pose, velocity (m/s along east, north, up) and bias of the IMU at a node. What lasts is one variable each,
-in units of its own deviation, so that its prior is of deviation 1:
+X, V, B are pose, velocity (m/s along east, north, up) and bias of the IMU at a node; F is the flicker of its
+accelerometers, Gauss-Markov processes in units of their deviations: g_k = kept g_(k-1) + sqrt(1 - kept^2) w. What
+lasts is one variable each, in units of its own deviation, so that its prior is of deviation 1:
 
     S  scale factors of the IMU                    told = (1 + s) true + bias + noise
     C  DVL: scale, mounting, offset                told = (1 + c0) exp(c1..3) true + c4..6 + noise
@@ -21,7 +22,7 @@ from typing import Any
 
 import gtsam
 import numpy as np
-from gtsam.symbol_shorthand import B, C, D, M, S, T, V, X
+from gtsam.symbol_shorthand import B, C, D, F, M, S, T, V, X
 
 from navsense.factors import MagPoseFactorPose3
 from navsense.typing import FloatArray
@@ -29,8 +30,8 @@ from navsense.typing import FloatArray
 STEP = 1e-4
 """Of the differences, in the units of the variables."""
 
-SIZES = {"x": 6, "v": 3, "b": 6, "s": 6, "c": 7, "d": 1, "m": 3, "t": 1}
-"""Numbers of each variable."""
+SIZES = {"x": 6, "v": 3, "b": 6, "f": 6, "s": 6, "c": 7, "d": 1, "m": 3, "t": 1}
+"""Numbers of each variable; of F with two processes."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +48,45 @@ def skew(v: FloatArray) -> FloatArray:
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
-def imu_factor(node: int, whole: Any, felt: FloatArray, scale: FloatArray) -> Any:
+@dataclass(frozen=True)
+class Flicker:
+    """Gauss-Markov processes that the accelerometers' flicker is made of.
+
+    They have time constants (m,) s, and stationary deviations (m,) m/s^2 on each of three axes.
+    """
+
+    times: FloatArray
+    deviations: FloatArray
+
+    @property
+    def size(self) -> int:
+        """Return how many numbers F has: those of the first process along x, y, z, those of the next."""
+        return 3 * int(self.times.size)
+
+    @property
+    def worth(self) -> FloatArray:
+        """Return what a bias of the IMU has of F, (6, size) m/s^2 and rad/s."""
+        return np.vstack([np.kron(self.deviations, np.eye(3)), np.zeros((3, self.size))])
+
+    def kept(self, gap: float) -> FloatArray:
+        """Return how much of F is left after a gap (s), (size,)."""
+        return np.repeat(np.exp(-gap / self.times), 3)
+
+
+def imu_factor(node: int, whole: Any, felt: FloatArray, scale: FloatArray, flicker: Flicker) -> Any:
     """Return the factor of the preintegrated IMU; `felt` (6,), m/s^2 and rad/s on the way, says what a scale is worth.
 
-    A scale factor acts like a bias of s times what is felt: GTSAM's own factor is asked at biases that have it.
+    A scale factor acts like a bias of s times what is felt, and flicker like the mean of its two ends: GTSAM's own
+    factor is asked at biases that have them. Below its errors are those of the flicker's processes.
     """
     keys = X(node - 1), V(node - 1), X(node), V(node), B(node - 1), B(node)
-    own, worth = gtsam.CombinedImuFactor(*keys, whole), felt * scale
+    own, worth, share = gtsam.CombinedImuFactor(*keys, whole), felt * scale, 0.5 * flicker.worth
+    kept, none = flicker.kept(whole.deltaTij()), np.zeros((flicker.size, 30))
+    anew = np.sqrt(1.0 - kept * kept)
 
     def error(_factor: Any, values: Any, jacobians: Any) -> FloatArray:
-        moved, more = gtsam.Values(), worth * values.atVector(S(0))
+        before, after = values.atVector(F(node - 1)), values.atVector(F(node))
+        moved, more = gtsam.Values(), worth * values.atVector(S(0)) + share @ (before + after)
         for pose, velocity, bias in ((*keys[:2], keys[4]), (*keys[2:4], keys[5])):
             slow = values.atConstantBias(bias).vector() + more
             moved.insert(pose, values.atPose3(pose))
@@ -64,13 +94,18 @@ def imu_factor(node: int, whole: Any, felt: FloatArray, scale: FloatArray) -> An
             moved.insert(bias, gtsam.imuBias.ConstantBias(slow[:3], slow[3:]))
         matrix, off = own.linearize(moved).jacobian()
         if jacobians is not None:
-            parts = np.split(matrix, (6, 9, 15, 18, 24), axis=1)
+            parts = np.split(np.vstack([matrix, none]), (6, 9, 15, 18, 24), axis=1)
             for place, part in enumerate(parts):
                 jacobians[place] = part
-            jacobians[6] = (parts[4] + parts[5]) * worth
-        return -np.asarray(off)
+            by_bias = parts[4] + parts[5]
+            jacobians[6], jacobians[7] = by_bias * worth, by_bias @ share
+            jacobians[8] = jacobians[7].copy()
+            jacobians[7][15:] = np.diag(-kept / anew)
+            jacobians[8][15:] = np.diag(1.0 / anew)
+        return np.concatenate([-np.asarray(off), (after - kept * before) / anew])
 
-    return gtsam.CustomFactor(gtsam.noiseModel.Unit.Create(15), [*keys, S(0)], error)
+    noise = gtsam.noiseModel.Unit.Create(15 + flicker.size)
+    return gtsam.CustomFactor(noise, [*keys, S(0), F(node - 1), F(node)], error)
 
 
 def velocity_factor(
@@ -174,6 +209,7 @@ def main() -> None:
         values.insert(X(node), gtsam.Pose3(turned, np.array([3.0, 5.0 + 1.5 * node, -30.0])))
         values.insert(V(node), np.array([0.3, 1.4, 0.1]))
         values.insert(B(node), gtsam.imuBias.ConstantBias(np.full(3, 0.01), np.full(3, 1e-4)))
+        values.insert(F(node), draws.normal(size=6))
     for key, size in ((S(0), 6), (C(0), 7), (D(0), 1), (M(0), 3), (T(0), 1)):
         values.insert(key, draws.normal(size=size))
     settings = gtsam.PreintegrationCombinedParams(np.array([0.0, 0.0, -9.8]))
@@ -184,7 +220,7 @@ def main() -> None:
     field = np.array([700.0, 17e3, -47e3])
     compass = Compass(some, 5.0, np.full(3, 400.0), np.array([4e-3]))
     made = {
-        "IMU": imu_factor(1, whole, felt, np.full(6, 1e-3)),
+        "IMU": imu_factor(1, whole, felt, np.full(6, 1e-3), Flicker(np.array([2.0, 20.0]), np.array([1e-3, 2e-3]))),
         "DVL": velocity_factor(1, np.array([1.4, 0.1, 0.0]), np.eye(3) * 1e-4, some, felt[3:], np.full(7, 5e-3)),
         "depth": depth_factor(1, 30.2, 0.01, some, np.array([0.05])),
         "field": field_factor(1, field[[1, 0, 2]], field, compass, np.cross(field, felt[3:])),

@@ -10,6 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.registry import CPUDispatcher as Dispatcher
+
+from navsense.noise import _passes, channels
+from navsense.sensors import Imu
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "navsense"
 BITWISE = ("noise", "sensors", "clock", "environment")
@@ -86,3 +90,12 @@ def test_a_function_of_kernels_is_the_same_compiled_and_interpreted(name: str) -
 @pytest.mark.parametrize("name", ["gamma"])
 def test_one_that_differs_is_seen(name: str) -> None:
     assert unlike(name) > 0
+
+
+@pytest.mark.compiled
+def test_who_imports_a_kernel_calls_what_numba_made() -> None:
+    imu, time = Imu(), np.arange(3) / 100.0
+    imu.apply(time, np.zeros((3, 3)), np.zeros((3, 3)), seed=1)
+    imported = vars(channels)["apply_noise"]
+    assert isinstance(imported, Dispatcher)
+    assert imported is vars(_passes)["apply_noise"]

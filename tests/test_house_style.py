@@ -32,7 +32,7 @@ LONG_BODIES: dict[str, str] = {}
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "typing"),
-    ("_ziggurat", "compiled", "inputs", "sheet"),
+    ("_ziggurat", "compiled", "fields", "inputs", "sheet"),
     ("geodesy", "pose", "rotation"),
     ("series", "streams", "ticks"),
     ("noise",),
@@ -45,7 +45,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("devices",),
     ("sinks",),
     ("sdf",),
-    ("pace", "session"),
+    ("gather", "pace", "session"),
     ("store",),
     ("simulation",),
     ("stepping",),

@@ -116,6 +116,18 @@ def test_live_truth_is_read_only(step: float) -> None:
 
 
 @pytest.mark.requirement("LIV-1")
+def test_sensors_of_one_rate_are_measured_at_the_same_ticks() -> None:
+    sim = ns.live(world(0.01, imu=100.0, mag=100.0), driven=["robot"])
+    at_rest, seen = {"robot": State(Pose())}, []
+    for n in range(5):
+        released = sim.step(at_rest).readings
+        assert released[IMU].time is released[MAG].time
+        assert released[IMU].time.tolist() == [n / 100.0]
+        seen.append(released[IMU].time)
+    assert [time.tolist() for time in seen] == [[n / 100.0] for n in range(5)]  # nothing is written over
+
+
+@pytest.mark.requirement("LIV-1")
 def test_a_state_that_is_no_rotation_is_refused() -> None:
     for rotation in ((2.0, 0.0, 0.0, 2.0), (0.0, 0.0, 0.0, 0.0)):
         with pytest.raises(MotionError, match="length of the pose's quaternion"):

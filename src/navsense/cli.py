@@ -177,7 +177,7 @@ def loaded(
     return with_faults(world, faults)
 
 
-with_fidelity = click.option("--fidelity", help="physical or classic, for every sensor; without it, as the file says.")
+with_fidelity = click.option("--fidelity", help="physical or classic, for all in WORLD, currents too; else as it says.")
 """Option of what runs WORLD, or says how it would run."""
 
 

@@ -21,6 +21,10 @@ INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 """True where kernels are run by the interpreter, as Numba itself reads the setting."""
 
 
+PACKAGE = __name__.partition(".")[0]
+"""Whose modules have kernels by name."""
+
+
 def keeps(function: Callable[..., Any]) -> bool:
     """Tell whether a kernel's machine code is kept on disk: not a script's, which others know by another name."""
     return function.__module__ != "__main__" and function.__module__ in sys.modules
@@ -52,9 +56,15 @@ class Kernel(Generic[Parameters, Result]):
                     names[name] = called.compiled()
             kept = keeps(self.py_func)
             self._compiled = njit(cache=kept, error_model="numpy", fastmath=False, nogil=True)(self.py_func)
-            if names.get(self.py_func.__name__) is self:
-                names[self.py_func.__name__] = self._compiled
+            self._exchange(names, self._compiled)
         return self._compiled
+
+    def _exchange(self, own: dict[str, Any], made: Callable[Parameters, Result]) -> None:
+        """Exchange the kernel's name in its own module, and in those of the package that import it."""
+        others = [vars(module) for place, module in tuple(sys.modules.items()) if place.startswith(PACKAGE)]
+        for names in (own, *others):
+            if names.get(self.py_func.__name__) is self:
+                names[self.py_func.__name__] = made
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

@@ -31,7 +31,10 @@ def of_spec(spec: Any, *, classic: bool) -> Any:
 
 
 def applied(world: World, fidelity: str | None) -> World:
-    """Return the world with one fidelity for all its sensors and clocks; None leaves each its own."""
+    """Return the world with one fidelity for the sheets of all its sensors and clocks; None leaves each its own.
+
+    What only the reader of a file knows stays as it was read: the current of a plug-in, a limit that one leaves out.
+    """
     if fidelity is None:
         return world
     classic = checked(fidelity) == "classic"

@@ -41,10 +41,13 @@ def nanoseconds(epoch: int, seconds: FloatArray) -> IntArray:
 
     Raises `ClockError` where 64 bits do not hold them: beyond some 200 years.
     """
-    if seconds.size and not np.abs(seconds).max() < LONGEST_TIME:
+    if seconds.size and not (seconds.min() > -LONGEST_TIME and seconds.max() < LONGEST_TIME):
         worst = float(seconds.flat[int(np.argmax(~(np.abs(seconds) < LONGEST_TIME)))])
         raise ClockError("time of a stamp (s)", worst, allowed=f"must be of a size below {LONGEST_TIME:g} s")
-    return epoch * 1_000_000_000 + np.rint(seconds * NANOSECONDS).astype(np.int64)
+    scaled = np.asarray(seconds * NANOSECONDS)
+    found: IntArray = np.rint(scaled, out=scaled).astype(np.int64)
+    found += epoch * 1_000_000_000
+    return found
 
 
 @dataclass(frozen=True, eq=False)

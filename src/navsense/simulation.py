@@ -14,6 +14,7 @@ import numpy as np
 from navsense import fidelity as fidelities
 from navsense import sinks
 from navsense.errors import SimulationError, UnknownNameError
+from navsense.gather import gathered
 from navsense.motion.base import Motion
 from navsense.pace import Pace
 from navsense.series import Current, Reading, Slab, Truth
@@ -123,7 +124,9 @@ def simulate(
     duration (s): None takes the motion's own length. runs: None for one run without a run axis; a number or a sequence
     of run numbers for arrays with a leading run axis, in which run i equals the single run i to the last bit.
     motion: a motion or the path of a log, or a mapping from model names. fidelity: "physical" or "classic" for the
-    whole run; None leaves each sensor's own. epoch: integer seconds added to stamps. truth_rate (Hz): of the links.
+    sheets of all sensors and clocks; None leaves each its own. A file is not read again for it: currents of plug-ins
+    and limits that a plug-in leaves out take `ns.load(file, fidelity=...)`, as `--fidelity` does. epoch: integer
+    seconds added to stamps. truth_rate (Hz): of the links.
 
     Raises `SimulationError`, `MotionError`; refuses a run that would take more than half of the free memory.
     """
@@ -179,6 +182,16 @@ def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
 
 
 RUNS = "must be a number >= 1, or different run numbers >= 0"
+
+
+def handed_on(session: Session, pace: Pace | None) -> Iterator[Slab]:
+    """Yield the windows of a run as they are to be written: at a pace, each when it is due, else some at once."""
+    if pace is None:
+        yield from gathered(session.slabs())
+        return
+    for slab in session.slabs(min(pace.window, LONGEST_WINDOW)):
+        pace.hold(slab.end)
+        yield slab
 
 
 @dataclass(frozen=True)
@@ -239,9 +252,7 @@ def record(
     with ExitStack() as stack:
         opened = [stack.enter_context(sinks.open(target, sinks.recording(session))) for target in targets]
         try:
-            for slab in session.slabs(min(pace.window, LONGEST_WINDOW) if pace else LONGEST_WINDOW):
-                if pace:
-                    pace.hold(slab.end)
+            for slab in handed_on(session, pace):
                 for sink in opened:
                     sink.write(slab)
                 for name, reading in slab.readings.items():

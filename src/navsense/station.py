@@ -250,23 +250,25 @@ def _at_instant(
 
 def reading(sensor: MountedSensor, ticks: Ticks, ideal: Mapping[str, AnyArray], block: Block, epoch: int) -> Reading:
     """Return a block as a reading."""
-    measured, outputs = block.measured, sensor.spec.outputs
+    measured, unit = block.measured, sensor.unit
     flags = flags_of(measured, len(ticks))
-    return Reading(
+    made = object.__new__(Reading)  # a live step makes one a sensor: not field by field
+    made.__dict__.update(
         name=sensor.name,
         type=sensor.spec.type,
         frame=sensor.frame,
-        unit={output.name: output.unit for output in outputs},
+        unit=unit,
         time=frozen(ticks.time),
         clock_error=block.clock_error,
         arrays=measured.arrays,
-        truth={output.name: ideal[output.name] for output in outputs if output.name in ideal},
+        truth={name: ideal[name] for name in unit if name in ideal},
         errors=errors_of(measured, len(ticks)),
         valid=flags["valid"],
         emitted=flags["emitted"],
         epoch=epoch,
         arrivals=block.arrival,
     )
+    return made
 
 
 def clocks_of(world: World) -> Mapping[str, Clock]:

@@ -72,16 +72,43 @@ def joined(parts: list[Reading]) -> Reading:
     )
 
 
+class Instants:
+    """Ticks of the step under way: sensors of one rate are measured at the same ones, which are worked out once."""
+
+    def __init__(self) -> None:
+        """Know none."""
+        self._made: dict[tuple[int, int, float], Ticks] = {}
+
+    def clear(self) -> None:
+        """Forget those of the step before."""
+        self._made.clear()
+
+    def between(self, first: int, end: int, rate: float) -> Ticks:
+        """Return ticks first to end - 1 at a rate (Hz)."""
+        key = (first, end, rate)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = Ticks(np.arange(first, end, dtype=np.int64), rate)
+        return found
+
+
 class LiveSensor:
     """One sensor of a live run: its latest reading and what the documents' accessors give."""
 
     def __init__(
-        self, sensor: MountedSensor, station: Station, motion: Motion, session: Session, *, foreseen: bool
+        self,
+        sensor: MountedSensor,
+        station: Station,
+        motion: Motion,
+        session: Session,
+        instants: Instants,
+        *,
+        foreseen: bool,
     ) -> None:
         """Start before the first sample."""
         self.mounted = sensor
         self.reading: Reading | None = None
-        self._station, self._motion, self._session = station, motion, session
+        self._station, self._motion, self._session, self._instants = station, motion, session, instants
         station.sensor = replace(sensor, is_on=True)
         self._ahead = AHEAD if foreseen and not isinstance(sensor.spec, Adjustable) else 1
         self._end = min(seen.end for seen in session.seen_by(sensor))
@@ -195,7 +222,7 @@ class LiveSensor:
         end = max(min(stop, first + BLOCK), first + self._ahead)
         while end > stop and (end - 1) / rate > self._end:
             end -= 1
-        ticks = Ticks(np.arange(first, end, dtype=np.int64), rate)
+        ticks = self._instants.between(first, end, rate)
         ideal = ideal_of(self.mounted, self._motion, self._session.surroundings[self.name], ticks)
         self._block = reading(self.mounted, ticks, ideal, self._station.measure(ticks, ideal), self._session.epoch)
         self._first, self._measured = first, end
@@ -215,6 +242,7 @@ class Live:
         self._rate = rate_of_step(session.world.max_step_size)
         self._count = 0
         self._closed = False
+        self._instants = Instants()
         drawn = session.stations(ahead=AHEAD)
         self._sensors = {
             sensor.name: LiveSensor(
@@ -222,6 +250,7 @@ class Live:
                 drawn[sensor.name][0],
                 kept(session.places[sensor.name]),
                 session,
+                self._instants,
                 foreseen=not driven and session.is_foreseen(sensor),
             )
             for sensor in session.world.sensors
@@ -244,6 +273,7 @@ class Live:
             raise SimulationError("live run", allowed="is closed")
         end = self._count / self._rate
         self._drive(end, states or {})
+        self._instants.clear()
         found: dict[str, Reading] = {}
         for name, sensor in self._sensors.items():
             new = sensor.due(end)

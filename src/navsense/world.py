@@ -5,18 +5,23 @@ Built by `sdf`, or by hand. Names are world-relative paths joined by `::` (`oute
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
 
 from navsense.clock import Clock, Latency
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import Shape
-from navsense.errors import SimulationError, Where
+from navsense.errors import MotionError, SimulationError, Where
 from navsense.motion.base import Motion
 from navsense.noise.faults import Faults
 from navsense.pose import Pose
-from navsense.sensors.base import Sensor, signals_of
+from navsense.sensors.base import Cautious, Sensor, signals_of
 from navsense.ticks import FASTEST, SLOWEST, checked_rate
-from navsense.typing import Vector
+from navsense.typing import Quaternion, Vector
 
 
 @dataclass(frozen=True)
@@ -84,15 +89,24 @@ class MountedSensor:
     where: Where | None = None
     is_on: bool = True
 
+    @cached_property
+    def unit(self) -> dict[str, str]:
+        """Unit of each array of a reading, by name."""
+        return {output.name: output.unit for output in self.spec.outputs}
+
 
 @dataclass(frozen=True)
 class Note:
-    """Something a reader of the file should know: an unsupported element with its reason, or a warning."""
+    """Something a reader of the file should know: an unsupported element with its reason, or a warning.
+
+    What a world warns of by itself names the `sensor`, and goes with it.
+    """
 
     kind: str
     what: str
     reason: str
     where: Where | None = None
+    sensor: str = ""
 
     def __str__(self) -> str:
         """Return one line."""
@@ -141,7 +155,10 @@ def _unique(what: str, names: list[str]) -> None:
 
 @dataclass(frozen=True)
 class World:
-    """One world, validated: every name in it resolves."""
+    """One world, validated: every name in it resolves.
+
+    Among its `notes` are the warnings of its sensors as they are mounted, whoever built it (`sensors.base.Cautious`).
+    """
 
     name: str
     models: tuple[Model, ...] = ()
@@ -189,6 +206,25 @@ class World:
         if not 1.0 / FASTEST <= self.max_step_size <= 1.0 / SLOWEST:
             allowed = f"must be from {1.0 / FASTEST:g} to {1.0 / SLOWEST:g} s"
             raise SimulationError("max_step_size", self.max_step_size, allowed=allowed)
+        said = tuple(note for note in self.notes if not note.sensor)
+        object.__setattr__(self, "notes", (*said, *(note for one in self.sensors for note in self._cautions(one))))
+
+    def _cautions(self, sensor: MountedSensor) -> Iterator[Note]:
+        """Yield of what a sensor warns as it is mounted."""
+        if isinstance(sensor.spec, Cautious):
+            for what, reason in sensor.spec.cautions(self._facing(sensor)):
+                yield Note("warning", f"sensor {sensor.name}: {what}", reason, sensor.where, sensor.name)
+
+    def _facing(self, sensor: MountedSensor) -> Quaternion:
+        """Return the rotation of a sensor's coordinates to the world's at t = 0, else as its model is placed."""
+        model = self.model(sensor.model)
+        on_link = model.link(sensor.link).pose @ sensor.pose
+        if model.motion is not None:
+            with suppress(MotionError):
+                w, x, y, z = model.motion.at(np.zeros(1)).rotation_wb[0].tolist()
+                moved = Pose(rotation=(w, x, y, z)) @ model.link(model.canonical_link).pose.inverse()
+                return (moved @ on_link).rotation
+        return (model.pose @ on_link).rotation
 
     def model(self, name: str) -> Model:
         """Return a top-level model by name; KeyError where there is none."""

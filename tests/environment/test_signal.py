@@ -124,7 +124,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     time, plain = np.random.default_rng(2).uniform(-5.0, 30.0, 100), np.empty(100)
-    interpreted(signal._between)(*RAMP._points, time, plain)
+    interpreted(signal.between)(*RAMP.points, time, plain)
     assert np.array_equal(RAMP.at(time), plain)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -387,10 +389,11 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[A
     warm, salt = LAYERED.temperature_at(depth), LAYERED.salinity_at(depth)
     interpreted(water._densities)(warm, salt, pressure, out)
     assert np.array_equal(LAYERED.density_at(depth), out)
-    for number in range(len(DOMAINS)):
-        compiled = np.empty(60)
-        water._sound_speeds(number, warm, salt, depth, pressure, compiled)
-        interpreted(water._sound_speeds)(number, warm, salt, depth, pressure, out)
+    fresh = replace(LAYERED, density=1000.0)
+    for number, sea in product(range(len(DOMAINS)), (LAYERED, fresh)):
+        compiled, profile = np.empty(60), (number, *sea._sounding[1:-2], math.inf, math.inf)
+        assert water._sound_speeds(*profile, depth, compiled)
+        assert interpreted(water._sound_speeds)(*profile, depth, out)
         assert np.array_equal(compiled, out)
     for rule, kernel, argument in (
         (Unesco(0.3), seawater._unesco_depths, seawater.surface_gravity(0.3)),

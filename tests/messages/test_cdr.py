@@ -295,6 +295,17 @@ def test_a_stamp_out_of_range_names_the_clock_and_the_option(seconds: int) -> No
     assert "--epoch" in str(stamp_error("c", 1.0))
 
 
+def test_values_for_other_rows_are_refused_before_anything_is_written() -> None:
+    message = messages.for_sensor(mounted(Magnetometer()))
+    for field in (np.zeros((2, 3)), np.zeros((4, 3)), np.zeros((3, 2)), np.zeros(3)):
+        with pytest.raises(ValueError, match="magnetic_field"):
+            cdr.encode(message, np.arange(3), {"field": field})
+    rows = np.zeros(3, dtype=truth.odometry("body").layout.dtype())
+    with pytest.raises(ValueError, match="orientation"):
+        cdr.set_quaternion(rows, "pose.pose.orientation", np.zeros((4, 4)))
+    assert not rows.tobytes().strip(b"\0")
+
+
 @pytest.mark.parametrize("kind", [kind for kind in schemas.DEFINITIONS if kind in STORE.fielddefs])
 def test_definitions_are_those_of_ros(kind: str) -> None:
     parsed = get_types_from_msg(schemas.text(kind), kind)

@@ -208,7 +208,7 @@ def test_motion_is_not_taken_out_by_a_bottom_that_is_not_seen(
 <removes_motion>{{}}</removes_motion>{inside}</adcp></sensor>"""
     world = load(in_link(text.format(pose, "true")))
     (note,) = world.notes
-    assert (note.kind, note.where.line) == ("warning", 6)
+    assert (note.kind, note.where) == ("warning", world.sensors[0].where)
     assert f"cannot see: {down} of its beams look down, and a velocity takes 3" in str(note)
     assert any("by a bottom that it cannot see" in line for line in describe(world))
     assert not load(in_link(text.format(pose, "false"))).notes

@@ -96,7 +96,9 @@ def test_a_part_without_a_deviation_of_single_pings_is_told(tmp_path: Path) -> N
         ("whn600", f"<dvl><water_track>{layer}</water_track></dvl>", []),
     ):
         path.write_text(WORLD.format(kind="dvl", inside=f"<navsense:part>{name}</navsense:part>{block}"))
-        notes = [note for note in ns.load(path).notes if note.kind == "warning"]
-        assert [note.what for note in notes] == [f"<sensor><navsense:part>: {name}, {tag}" for tag in tracks]
-        assert all(note.reason.endswith("; 0 is stated") for note in notes)
-        assert all(note.where is not None and note.where.line == 4 for note in notes)
+        world = ns.load(path)
+        notes = [note for note in world.notes if note.kind == "warning"]
+        said = [f"sensor {world.sensors[0].name}: {tag.replace('_', ' ')}" for tag in tracks]
+        assert [note.what for note in notes] == said
+        assert all("a covariance of 0 is stated: give one" in note.reason for note in notes)
+        assert all(note.where == world.sensors[0].where for note in notes)

@@ -470,7 +470,7 @@ def test_shares_of_dropouts_and_of_faint_echoes() -> None:
         (lambda: Dvl(misalignment=(0.0, 0.0, math.nan)), "misalignment (rad): "),
         (lambda: Dvl(reference=(1.0, 1.0, 0.0, 0.0)), "reference: (1.0, 1.0, 0.0, 0.0); must be a unit quaternion"),
         (lambda: Dvl(reference=(math.nan, 0.0, 0.0, 0.0)), "reference: "),
-        (lambda: Dvl(reference=(1.0, 0.0, 0.0)), "reference: (1.0, 0.0, 0.0); must be a unit quaternion"),
+        (lambda: Dvl(reference=(1.0, 0.0, 0.0)), "reference: (1.0, 0.0, 0.0); must be 4 finite numbers"),
         (lambda: Dvl(bottom_mode=Mode.FALLBACK), "bottom_mode: fallback; must be never, always or best"),
         (lambda: Dvl(bottom_mode=Mode.NEVER), "bottom_mode and water_mode: never; must not both be never"),
         (lambda: Dvl(water_mode=Mode.BEST), "layer; must be given where the water is tracked"),

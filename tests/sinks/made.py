@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mcap.reader import make_reader
+from mcap.writer import Writer as McapWriter
 from rosbags.rosbag1 import Reader as Reader1
 from rosbags.rosbag1 import Writer as Writer1
 
@@ -135,4 +138,29 @@ def untold(bag: Path, target: Path, text: bytes | None = None) -> Path:
             if one.id in lines:
                 own = one.topic == TOPIC and text is not None
                 writer.write(lines[one.id], time, len(text).to_bytes(4, "little") + text if own and text else data)
+    return target
+
+
+def without(recording: Path, target: Path, is_gone: Callable[[str, int], bool]) -> Path:
+    """Return a copy of an MCAP file without some messages, each told by its topic and its place there."""
+    with recording.open("rb") as file, target.open("wb") as out:
+        writer = McapWriter(out)
+        writer.start("ros2", "elsewhere")
+        schemas: dict[int, int] = {}
+        channels: dict[int, int] = {}
+        counts: dict[str, int] = {}
+        for schema, channel, message in make_reader(file).iter_messages():
+            place = counts[channel.topic] = counts.get(channel.topic, -1) + 1
+            if schema is None or is_gone(channel.topic, place):
+                continue
+            if schema.id not in schemas:
+                schemas[schema.id] = writer.register_schema(schema.name, schema.encoding, schema.data)
+            if channel.id not in channels:
+                kept = (channel.topic, channel.message_encoding, schemas[schema.id], channel.metadata)
+                channels[channel.id] = writer.register_channel(*kept)
+            writer.add_message(channels[channel.id], message.log_time, message.data, message.publish_time)
+        file.seek(0)
+        for one in make_reader(file).iter_metadata():
+            writer.add_metadata(one.name, one.metadata)
+        writer.finish()  # type: ignore[no-untyped-call]
     return target

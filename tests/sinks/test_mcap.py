@@ -305,6 +305,37 @@ def test_a_stamp_that_does_not_fit_names_the_clock_and_leaves_a_whole_file(made:
     assert len(decoded(path)["/imu"]) == 100
 
 
+@pytest.mark.requirement("REC-1:mcap")
+def test_of_a_chunk_that_cannot_be_made_to_its_end_nothing_is_left(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcap, "PIECE_BYTES", 1)
+    path, late = tmp_path / "run.mcap", made.slab(1)
+    # It fits into 64 bits, not into a message: found out only when the messages before it are in the file.
+    late.readings[made.MAG].clock_error[3] = 2.2e9
+    sink = sinks.open(path, sinks.Recording(made.world()))
+    sink.write(made.slab(0))
+    whole = path.read_bytes()
+    with pytest.raises(SinkError, match=r"global time.*--epoch"):
+        sink.write(late)
+    assert path.read_bytes() == whole
+    sink.write(made.slab(2))
+    sink.close()
+    topics = decoded(path)
+    assert [len(topics[name]) for name in ("/imu", "/mag", "/clock")] == [200, 20, 100]
+
+
+def test_pieces_are_the_same_file_however_small(
+    made: ModuleType, tmp_path: Path, recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcap, "PIECE_BYTES", 1)
+    path = tmp_path / "run.mcap"
+    with sinks.open(path, sinks.Recording(made.world(), epoch=EPOCH, seed=7, duration=float(SECONDS))) as sink:
+        for second in range(SECONDS):
+            sink.write(made.slab(second, EPOCH))
+    assert path.read_bytes() == recorded.read_bytes()
+
+
 @pytest.mark.parametrize("name", ["run.txt", "run", "run.bag2"])
 def test_an_unknown_suffix_lists_those_that_are_known(made: ModuleType, tmp_path: Path, name: str) -> None:
     with pytest.raises(SinkError, match=r"\.mcap, \.npz"):

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from mcap.reader import make_reader
 from mcap.writer import CompressionType, Writer
@@ -49,6 +50,29 @@ def chunk_ends(path: Path) -> list[int]:
     with path.open("rb") as file:
         found = records.walk(file, len(records.MAGIC), path.stat().st_size)
         return [raw.offset + records.PREFIX.size + len(raw.body) for raw in found if raw.kind == records.CHUNK]
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_the_index_of_messages_that_came_out_of_order_is_in_order(small: Path, tmp_path: Path) -> None:
+    mixed, out = tmp_path / "mixed.mcap", tmp_path / "out.mcap"
+    logs = [5, 3, 9, 3, 0]
+    with mixed.open("wb") as file:
+        writer = Writer(file, compression=CompressionType.NONE, use_chunking=False)
+        writer.start(profile="ros2", library="test")
+        channel = writer.register_channel(
+            "/a", "cdr", writer.register_schema("std_msgs/msg/Bool", "ros2msg", b"bool data")
+        )
+        for number, log in enumerate(logs):
+            writer.add_message(channel, log, b"\0\1\0\0" + bytes([number % 2]), log, number)
+        writer.finish()  # type: ignore[no-untyped-call]  # mcap has no types for it
+    recover(mixed, out)
+    with out.open("rb") as file:
+        raws = list(records.walk(file, len(records.MAGIC), out.stat().st_size))
+    tables = [
+        np.frombuffer(raw.body[6:], dtype="<u8").reshape(-1, 2) for raw in raws if raw.kind == records.MESSAGE_INDEX
+    ]
+    assert [table[:, 0].tolist() for table in tables] == [sorted(logs)]
+    assert tables[0][:, 1].argsort().argsort().tolist() == [4, 1, 3, 0, 2]
 
 
 @pytest.mark.requirement("REC-1:mcap")

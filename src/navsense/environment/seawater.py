@@ -35,6 +35,7 @@ import numpy as np
 from navsense.compiled import kernel
 from navsense.environment.atmosphere import STANDARD_GRAVITY
 from navsense.errors import FieldError
+from navsense.fields import is_number
 from navsense.typing import FloatArray
 
 ZERO_CELSIUS = 273.15
@@ -249,13 +250,13 @@ def checked_depths(depth: FloatArray) -> None:
 
 def checked_latitude(what: str, latitude: float) -> None:
     """Raise `FieldError` for a latitude (rad) that is none."""
-    if not abs(latitude) <= math.pi / 2.0:
+    if not (is_number(latitude) and abs(latitude) <= math.pi / 2.0):
         raise FieldError(what, latitude, allowed=f"must be from {-math.pi / 2.0!r} to {math.pi / 2.0!r}")
 
 
 def checked_density(what: str, value: float) -> None:
     """Raise `FieldError` for a density (kg/m^3) that no liquid has."""
-    if not _LEAST <= value <= _LARGEST_DENSITY:
+    if not (is_number(value) and _LEAST <= value <= _LARGEST_DENSITY):
         raise FieldError(what, value, allowed=f"must be above 0, from {_LEAST:g} to {_LARGEST_DENSITY:g}")
 
 
@@ -347,7 +348,7 @@ class ConstantDensity:
     def __post_init__(self) -> None:
         """Refuse what no liquid weighs."""
         checked_density("density of the formula (kg/m^3)", self.density)
-        if not _LEAST <= self.gravity <= _LARGEST_GRAVITY:
+        if not (is_number(self.gravity) and _LEAST <= self.gravity <= _LARGEST_GRAVITY):
             allowed = f"must be above 0, from {_LEAST:g} to {_LARGEST_GRAVITY:g}"
             raise FieldError("gravity of the formula (m/s^2)", self.gravity, allowed=allowed)
 

@@ -26,7 +26,7 @@ _FILE = Kind("signal", FieldError, "must be a CSV file of time,value in UTF-8")
 
 
 @kernel
-def _between(times: FloatArray, values: FloatArray, time: Times, out: FloatArray) -> None:
+def between(times: FloatArray, values: FloatArray, time: Times, out: FloatArray) -> None:
     """Write the value at each instant, whatever the order of the instants."""
     last = times.shape[0] - 1
     row = 0  # saves the search where instants come in order
@@ -88,13 +88,14 @@ class Signal:
         return cls(times, values)
 
     @cached_property
-    def _points(self) -> tuple[FloatArray, FloatArray]:
+    def points(self) -> tuple[FloatArray, FloatArray]:
+        """Times (s) and values, as kernels take them."""
         return np.array(self.times, dtype=np.float64), np.array(self.values, dtype=np.float64)
 
     def at(self, time: Times) -> FloatArray:
         """Return the value (n,) at the instants (n,) s, in any order."""
         out = np.empty(time.shape[0])
-        _between(*self._points, time, out)
+        between(*self.points, time, out)
         return out
 
 

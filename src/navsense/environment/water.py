@@ -42,7 +42,7 @@ from navsense.environment.seawater import (
     sound_speed,
     surface_gravity,
 )
-from navsense.environment.signal import Signal
+from navsense.environment.signal import Signal, between
 from navsense.errors import FieldError, Where
 from navsense.inputs import Kind, decimal, lines
 from navsense.typing import FloatArray
@@ -127,15 +127,38 @@ def _densities(temperature: FloatArray, salinity: FloatArray, pressure: FloatArr
 @kernel
 def _sound_speeds(
     formula: int,
-    temperature: FloatArray,
-    salinity: FloatArray,
+    warm_depths: FloatArray,
+    temperatures: FloatArray,
+    salt_depths: FloatArray,
+    salinities: FloatArray,
+    nodes: FloatArray,
+    weight: float,
+    deepest: float,
+    most: float,
     depth: FloatArray,
-    pressure: FloatArray,
     out: FloatArray,
-) -> None:
-    """Write the speed of sound (m/s) by a formula."""
-    for i in range(out.shape[0]):
+) -> bool:
+    """Write the speed of sound (m/s) by a formula; tell whether it is valid down to all depths (n,) m and pressures.
+
+    The pressure is `weight` (Pa/m) of each metre, or where that is 0 goes by the `nodes`; `deepest` (m) and `most` (Pa)
+    end the formula. All in one call: of few depths the calls would take the longest.
+    """
+    count = depth.shape[0]
+    temperature, salinity, pressure = np.empty(count), np.empty(count), np.empty(count)
+    if first_off(depth, 0.0, min(DEEPEST, deepest)) >= 0:
+        return False
+    if weight > 0.0:
+        for i in range(count):
+            pressure[i] = depth[i] * weight
+    else:
+        _pressures(nodes, depth, pressure)
+    if first_off(pressure, 0.0, most) >= 0:
+        return False
+    between(warm_depths, temperatures, depth, temperature)
+    between(salt_depths, salinities, depth, salinity)
+    for i in range(count):
         out[i] = sound_speed(formula, temperature[i], salinity[i], depth[i], pressure[i])
+    return True
 
 
 @dataclass(frozen=True)
@@ -228,6 +251,11 @@ class Water:
         """m/s^2 at the surface."""
         return float(surface_gravity(self.latitude))
 
+    @cached_property
+    def _weight(self) -> float:
+        """Pa/m, of water of one density; 0 of water that has none."""
+        return 0.0 if self.density is None else self.density * self._gravity
+
     def _feet(self) -> Iterator[float]:
         """Yield the depths (m) of the nodes but for the last: at the profile's points, and near enough between them."""
         points = list(zip(self.depths, self.temperatures, self.salinities, strict=True))
@@ -271,7 +299,7 @@ class Water:
     def _pressure(self, depth: FloatArray) -> FloatArray:
         """Return the pressure (n,) Pa above that of the surface, at depths (n,) m that are the water's."""
         if self.density is not None:
-            return depth * (self.density * self._gravity)
+            return depth * self._weight
         out = np.empty(depth.shape[0])
         _pressures(self._nodes, depth, out)
         return out
@@ -297,19 +325,32 @@ class Water:
         Raises `FieldError` where there is no water, and where the formula is not valid: below its depth or pressure,
         and anywhere in water of a temperature or salinity that it is not for.
         """
-        checked_depths(depth)
         if not isinstance(self.sound_speed, str):
+            checked_depths(depth)
             return np.full(depth.shape[0], float(self.sound_speed))
-        (formula, domain), pressure = self._formula, self._pressure(depth)
-        for values, limit in ((depth, domain.depth), (pressure, domain.pressure)):
-            row = first_off(values, 0.0, limit)
-            if row >= 0:
-                where = f"{limit:g} m deep" if values is depth else f"{limit / DECIBAR:g} dbar"
-                allowed = f"lies below where the formula {self.sound_speed} is valid, {where}"
-                raise FieldError("depth (m)", float(depth[row]), row=row, allowed=allowed, remedy=_OTHER)
         out = np.empty(depth.shape[0])
-        _sound_speeds(formula, self._temperature.at(depth), self._salinity.at(depth), depth, pressure, out)
+        if not _sound_speeds(*self._sounding, depth, out):
+            raise self._unheard(depth)
         return out
+
+    def _unheard(self, depth: FloatArray) -> FieldError:
+        """Return the error of depths (n,) m at which the formula is not valid; raise that of no water."""
+        checked_depths(depth)
+        (_, domain), row = self._formula, first_off(depth, 0.0, self._formula[1].depth)
+        where = f"{domain.depth:g} m deep"
+        if row < 0:
+            row, where = first_off(self._pressure(depth), 0.0, domain.pressure), f"{domain.pressure / DECIBAR:g} dbar"
+        allowed = f"lies below where the formula {self.sound_speed} is valid, {where}"
+        return FieldError("depth (m)", float(depth[row]), row=row, allowed=allowed, remedy=_OTHER)
+
+    @cached_property
+    def _sounding(
+        self,
+    ) -> tuple[int, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, float, float, float]:
+        """The formula, the profile and where the formula ends, as `_sound_speeds` takes them."""
+        (formula, domain), nodes = self._formula, self._nodes if self.density is None else _NO_NODES
+        points = (*self._temperature.points, *self._salinity.points)
+        return formula, *points, nodes, self._weight, domain.depth, domain.pressure
 
     @cached_property
     def _formula(self) -> tuple[int, Domain]:
@@ -318,6 +359,11 @@ class Water:
         self._check_domain(name)
         return list(DOMAINS).index(name), DOMAINS[name]
 
+
+_NO_NODES = np.empty((0, 4))
+"""Of water whose density is given."""
+
+_NO_NODES.setflags(write=False)  # as nodes are: one compiled form
 
 _ROUNDING = 1e-9
 """degC and salinity by which rounding may put a point over the end of a formula's range."""

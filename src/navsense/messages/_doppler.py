@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from navsense.compiled import kernel
 from navsense.messages.base import AGE, SECOND, Part, clock_of, frame_of, sheet_of
 from navsense.messages.cdr import set_stamp
 from navsense.pose import Pose, multiply, rotate
 from navsense.sensors.doppler import LEAST_BEAMS
 from navsense.sensors.dvl import Dvl, Mode
-from navsense.typing import AnyArray, FloatArray, IntArray
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray
 from navsense.world import MountedSensor
 
 UNKNOWN = -1.0
@@ -90,6 +91,10 @@ class Series:
     arrays: Mapping[str, AnyArray]
     count: int
 
+    def has(self, *names: str) -> bool:
+        """Tell whether the series has any of the arrays."""
+        return any(name in self.arrays for name in names)
+
     def column(self, name: str, *axes: int) -> FloatArray:
         """Return one array (n, *axes)."""
         shape = (self.count, *axes)
@@ -102,23 +107,30 @@ class Series:
 
     def whole(self, name: str) -> IntArray:
         """Return one array (n,) of whole numbers, 0 where it is not known."""
-        return or_zero(self.column(name)).astype(np.int64)
+        out = np.empty(self.count, dtype=np.int64)
+        _round(self.column(name), out)
+        return out
 
     @cached_property
     def mode(self) -> IntArray:
         """What the velocity is against (n,); where nothing is said of it, the bottom if that is met."""
         if "velocity_mode" in self.arrays:
             return self.whole("velocity_mode")
-        met = np.isfinite(self.beams("beam_velocity")).sum(axis=1) >= LEAST_BEAMS
+        met = heard(self.beams("beam_velocity")) >= LEAST_BEAMS
         bottom = met & (self.instrument.sheet.bottom_mode is not Mode.NEVER)
         return np.where(np.isnan(self.column("velocity", 3)[:, 0]), NONE, np.where(bottom, BOTTOM, WATER))
 
+    @cached_property
+    def through(self) -> BoolArray | None:
+        """Where the velocity is through the water (n, 1); None where it never is."""
+        found = self.mode == WATER
+        return found[:, None] if found.any() else None
+
     def tracked(self, bottom: str, water: str) -> FloatArray:
         """Return one array (n, k) of the track that gave the velocity."""
-        through = self.mode == WATER
-        if not through.any():
+        if self.through is None:
             return self.beams(bottom)
-        return np.where(through[:, None], self.beams(water), self.beams(bottom))
+        return np.where(self.through, self.beams(water), self.beams(bottom))
 
     @cached_property
     def beam_velocity(self) -> FloatArray:
@@ -128,7 +140,7 @@ class Series:
     @cached_property
     def beam_variance(self) -> FloatArray:
         """Variances (n, k) m^2/s^2 of the velocities along the beams."""
-        return self.stated(self.tracked("beam_deviation", "water_beam_deviation") ** 2, self.beam_velocity)
+        return self.stated(lambda: self.tracked("beam_deviation", "water_beam_deviation") ** 2, self.beam_velocity)
 
     @cached_property
     def beam_range(self) -> FloatArray:
@@ -138,15 +150,14 @@ class Series:
     @cached_property
     def range_variance(self) -> FloatArray:
         """Variances (n, k) m^2 of the ranges."""
-        return self.stated(np.full(self.beam_range.shape, self.instrument.range_variance), self.beam_range)
+        return self.stated(lambda: self.instrument.range_variance, self.beam_range)
 
     @cached_property
     def good(self) -> IntArray:
         """How many beams (n,) are good; where nothing is said of it, those that have a velocity."""
         if "num_good_beams" in self.arrays:
             return self.whole("num_good_beams")
-        count: IntArray = np.isfinite(self.beam_velocity).sum(axis=1)
-        return count
+        return heard(self.beam_velocity)
 
     @property
     def points(self) -> FloatArray:
@@ -156,17 +167,60 @@ class Series:
 
     def covariance(self, name: str = "velocity") -> FloatArray:
         """Return a velocity's covariance (n, 9) m^2/s^2, row by row."""
-        return self.stated(self.column(f"{name}_covariance", 9), self.column(name, 3)[:, :1])
+        found = self.stated(lambda: self.column(f"{name}_covariance", 9), self.column(name, 3)[:, :1])
+        return found if found.shape[1] == 9 else np.repeat(found, 9, axis=1)
 
-    def stated(self, variance: FloatArray, value: FloatArray) -> FloatArray:
-        """Return a variance as this series states it: 0 where it has none, and -1 where the value is not known."""
-        own = variance if self.instrument.part == "reading" else np.zeros(variance.shape)
-        return np.where(np.isnan(value) | np.isnan(own), UNKNOWN, own)
+    def stated(self, variance: Callable[[], FloatArray | float], value: FloatArray) -> FloatArray:
+        """Return a variance as this series states it: 0 where it has none, and -1 where the value is not known.
+
+        It is one number, or one of each value, or several (n, m) of one value (n, 1).
+        """
+        own = variance() if self.instrument.part == "reading" else 0.0
+        if isinstance(own, float):
+            return np.where(np.isnan(value), UNKNOWN, own)
+        out = np.empty(own.shape)
+        _state(own, value, out)
+        return out
 
     @property
     def age(self) -> IntArray:
         """Return how long after its time of validity (n,) ns a ping was told."""
         return np.rint(or_zero(self.column(AGE)) * SECOND).astype(np.int64)
+
+
+@kernel
+def _state(variance: FloatArray, value: FloatArray, out: FloatArray) -> None:
+    """Write variances (n, m), -1 where one or its value is not known."""
+    step = 1 if value.shape[1] > 1 else 0
+    for i in range(variance.shape[0]):
+        for j in range(variance.shape[1]):
+            is_known = not (math.isnan(variance[i, j]) or math.isnan(value[i, j * step]))
+            out[i, j] = variance[i, j] if is_known else UNKNOWN
+
+
+@kernel
+def _round(values: FloatArray, out: IntArray) -> None:
+    """Write whole numbers (n,), 0 for what is not known."""
+    for i in range(values.shape[0]):
+        out[i] = 0 if math.isnan(values[i]) else int(values[i])
+
+
+def heard(values: FloatArray) -> IntArray:
+    """Return how many beams (n,) have a value (n, k)."""
+    out = np.empty(values.shape[0], dtype=np.int64)
+    _count(values, out)
+    return out
+
+
+@kernel
+def _count(values: FloatArray, out: IntArray) -> None:
+    """Write how many numbers (n,) of each row (n, k) are finite."""
+    for i in range(values.shape[0]):
+        found = 0
+        for j in range(values.shape[1]):
+            if math.isfinite(values[i, j]):
+                found += 1
+        out[i] = found
 
 
 def or_zero(value: FloatArray) -> FloatArray:

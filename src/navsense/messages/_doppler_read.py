@@ -1,15 +1,19 @@
-"""Messages of a Doppler velocity log back as its arrays: the inverse of `dvl`, as far as the messages go.
+"""Messages of a Doppler velocity log back as its arrays: the inverse of `dvl`.
 
-None has the error velocity, the long-term velocity, which beams are valid, or the beams of the track that did not give
-the velocity; those of four beams have no fifth. Variances of -1, and in `uuv` altitudes and ranges, are not known: NaN.
+That of all arrays (`PING`) gives each with all its bits, and stands before the others. Where it is not, as in
+recordings of other programs, the messages of the dialect say what they have: none has the error velocity, the long-term
+velocity, which beams are valid, or the beams of the track that did not give the velocity; those of four beams have no
+fifth. Variances of -1, and in `uuv` altitudes and ranges, are not known: NaN.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
+from navsense.messages import generic
 from navsense.messages._doppler import BOTTOM, NONE, UNKNOWN, WATER, Instrument
 from navsense.messages.base import Part
 from navsense.sensors.doppler import TRUE, Dialect
@@ -17,8 +21,14 @@ from navsense.sensors.dvl import Mode
 from navsense.typing import AnyArray, FloatArray
 from navsense.world import MountedSensor
 
-SLOW = ("beam_range", "beam_velocity")
-"""The arrays that have hidden errors."""
+PING = "_ping"
+"""What stands behind the topic of the message of all arrays."""
+
+HIDDEN: Mapping[Part, tuple[str, ...]] = {
+    "ideal": (*TRUE, "sound_speed", "time_of_validity"),
+    "bias": ("beam_range", "beam_velocity"),
+}
+"""The arrays that truth has, and hidden errors."""
 
 FOUR = 4
 
@@ -94,11 +104,22 @@ def _water(rows: AnyArray, count: int) -> dict[str, AnyArray]:
     }
 
 
+def _every(sensor: MountedSensor, rows: AnyArray, part: Part) -> dict[str, AnyArray]:
+    """Return what stands in the message of all arrays; nothing where it is of more or fewer beams than are known of."""
+    widths = {output.name: output.size for output in sensor.spec.outputs if output.axes}
+    names = rows.dtype.names or ()
+    if any(rows[name].shape[1:] != (width,) for name, width in widths.items() if name in names):
+        return {}
+    return generic.arrays(sensor, rows, part, PING)
+
+
 def arrays(sensor: MountedSensor, rows: AnyArray, part: Part, beside: str) -> dict[str, AnyArray]:
-    """Return what messages of a DVL say; nothing of those beside its own but `_water`."""
+    """Return what messages of a DVL say; nothing of those beside its own but `_ping` and `_water`."""
     own = Instrument(sensor, part)
     count, dialect = len(own.poses), own.sheet.dialect
-    if beside:
+    if beside == PING:
+        found = _every(sensor, rows, part)
+    elif beside:
         found = _water(rows, count) if beside == "_water" else {}
     elif dialect is Dialect.UUV:
         found = _uuv(rows, own)
@@ -106,5 +127,5 @@ def arrays(sensor: MountedSensor, rows: AnyArray, part: Part, beside: str) -> di
         found = _four(rows, count, ("raw_velocity", "raw_velocity_covar", "speed_sound", "degrees"))
     else:
         found = _four(rows, count, ("beam_velocity", "beam_velocity_covar", "sound_speed", "rad"))
-    kept = {"reading": tuple(found), "ideal": (*TRUE, "sound_speed"), "bias": SLOW}[part]
+    kept = HIDDEN.get(part, tuple(found))
     return {name: array for name, array in found.items() if name in kept}

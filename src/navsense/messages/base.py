@@ -47,6 +47,9 @@ SECOND = 1_000_000_000
 SEC_MIN, SEC_MAX = -(2**31), 2**31 - 1
 """What the seconds of a ROS stamp can hold."""
 
+FARTHEST = 2.0 * SEC_MAX
+"""Seconds that a clock may show away from the run's start before no epoch could bring its stamps into a message."""
+
 
 def stamp_error(clock: str, seconds: float) -> SinkError:
     """Return the error of a stamp that no message can hold."""
@@ -65,9 +68,8 @@ def stamps(reading: Reading, clock: str, about: Times | None = None) -> IntArray
     beyond all formats.
     """
     shown = (reading.time if about is None else about) + reading.clock_error
-    far = ~(np.abs(shown) <= 2.0 * SEC_MAX)
-    if far.any():
-        raise stamp_error(clock, float(shown[far][0]))
+    if shown.size and not (shown.min() >= -FARTHEST and shown.max() <= FARTHEST):
+        raise stamp_error(clock, float(shown[~(np.abs(shown) <= FARTHEST)][0]))
     return nanoseconds(reading.epoch, shown)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from navsense.compiled import kernel
 from navsense.messages.base import SEC_MAX, SEC_MIN, SECOND, stamp_error
 from navsense.messages.schemas import DEFINITIONS, fields, text
 from navsense.typing import AnyArray, ByteArray, IntArray
@@ -37,6 +38,9 @@ PRIMITIVES: Mapping[str, str] = {
     "float64": "<f8",
 }
 """ROS type -> NumPy type."""
+
+SIZES: Mapping[str, int] = {kind: np.dtype(code).itemsize for kind, code in PRIMITIVES.items()}
+"""ROS type -> bytes."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +107,7 @@ class _Build:
 
     def numbers(self, path: str, kind: str, count: int) -> None:
         """Lay down one number (`count` 0) or a run of them."""
-        code = PRIMITIVES[kind]
-        size = np.dtype(code).itemsize
+        code, size = PRIMITIVES[kind], SIZES[kind]
         self.align(size)
         self.places[path] = Place(code, count, len(ENCAPSULATION) + len(self.data))
         self.data.extend(b"\0" * size * max(count, 1))
@@ -194,18 +197,58 @@ def set_stamp(rows: AnyArray, stamp: IntArray, clock: str, path: str = "header.s
 
     Raises `SinkError` that names `clock` where the seconds do not fit into 32 bits.
     """
-    seconds = np.floor_divide(stamp, SECOND)
-    if seconds.size and (seconds.min() < SEC_MIN or seconds.max() > SEC_MAX):
-        worst = seconds.min() if seconds.min() < SEC_MIN else seconds.max()
-        raise stamp_error(clock, int(worst))
-    rows[path + ".sec"] = seconds
-    rows[path + ".nanosec"] = stamp - seconds * SECOND
+    wrong = _split(stamp, rows[path + ".sec"], rows[path + ".nanosec"])
+    if wrong:
+        raise stamp_error(clock, wrong // SECOND)
+
+
+@kernel
+def _split(stamp: IntArray, seconds: AnyArray, rest: AnyArray) -> int:
+    """Write the seconds and the rest of stamps (n,) ns; return one whose seconds do not fit, 0 where there is none."""
+    for i in range(stamp.size):
+        whole = stamp[i] // SECOND
+        if whole < SEC_MIN or whole > SEC_MAX:
+            return int(stamp[i])
+        seconds[i] = whole
+        rest[i] = stamp[i] - whole * SECOND
+    return 0
+
+
+def set_vector(rows: AnyArray, path: str, vector: AnyArray) -> None:
+    """Write vectors (n, 3) at `path`. Raises `ValueError` where they are not as many as there are rows."""
+    _put_vector(_room(rows, path, vector), vector)
+
+
+def _room(rows: AnyArray, path: str, value: AnyArray) -> AnyArray:
+    """Return the numbers at a place, which must be as many as the values: a kernel would write on behind them."""
+    place = rows[path]
+    if place.shape != value.shape:
+        raise ValueError(f"{path}: values {value.shape} for a place {place.shape}")
+    return place
+
+
+@kernel
+def _put_vector(place: AnyArray, vector: AnyArray) -> None:
+    """Write vectors (n, 3), several times as quick as an assignment of rows so short."""
+    for i in range(vector.shape[0]):
+        place[i, 0] = vector[i, 0]
+        place[i, 1] = vector[i, 1]
+        place[i, 2] = vector[i, 2]
 
 
 def set_quaternion(rows: AnyArray, path: str, orientation: AnyArray) -> None:
-    """Write quaternions (n, 4), w x y z, in the border's order x y z w."""
-    place = rows[path]
-    place[:, :3], place[:, 3] = orientation[:, 1:], orientation[:, 0]
+    """Write quaternions (n, 4), w x y z, in the border's order x y z w. Raises `ValueError` as `set_vector` does."""
+    _put_quaternion(_room(rows, path, orientation), orientation)
+
+
+@kernel
+def _put_quaternion(place: AnyArray, orientation: AnyArray) -> None:
+    """Write quaternions (n, 4), w x y z, as x y z w."""
+    for i in range(orientation.shape[0]):
+        place[i, 0] = orientation[i, 1]
+        place[i, 1] = orientation[i, 2]
+        place[i, 2] = orientation[i, 3]
+        place[i, 3] = orientation[i, 0]
 
 
 def stamps_in(rows: AnyArray, path: str = "header.stamp") -> IntArray:

@@ -5,6 +5,9 @@
 | `own`, `gz` | `marine_acoustic_msgs/msg/Dvl`, `gz.msgs.DVLVelocityTracking` | `_water`, where both are tracked |
 | `uuv` | `uuv_sensor_ros_plugins_msgs/msg/DVL` | `_twist`, `/state` |
 | `dsros` | `ds_sensor_msgs/msg/Dvl` | the ranges, `_cloud` |
+| each | | all arrays, `_ping` |
+
+All arrays are beside them as `navsense_msgs/msg/Dvl`, with all their bits. What stands below holds of the dialect's.
 
 A header's stamp is the time of validity by the sensor's clock, `io_time` when the ping was told. Velocities, beams and
 points are in the frame in which velocities are told. Beam velocities are positive when the sensor moves along the beam,
@@ -26,10 +29,13 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.messages._doppler import BOTTOM, NONE, UNKNOWN, WATER, Instrument, Series, known, or_zero
+from navsense.compiled import kernel
+from navsense.messages import generic
+from navsense.messages._doppler import BOTTOM, NONE, UNKNOWN, WATER, Instrument, Series, heard, known, or_zero
+from navsense.messages._doppler_read import PING
 from navsense.messages._doppler_read import arrays as arrays  # noqa: PLC0414 - one of what such a file has
 from navsense.messages.base import SECOND, Part, clock_of, frame_of, sheet_of, stamps
-from navsense.messages.cdr import Message, layout
+from navsense.messages.cdr import Layout, Message, layout, set_vector
 from navsense.messages.gz import doubles, header, integer, nested, packed, rows_of
 from navsense.pose import Pose, conjugate, rotate
 from navsense.sensors.doppler import Dialect
@@ -46,6 +52,9 @@ DS_TYPE = "ds_sensor_msgs/msg/Dvl"
 RANGES_TYPE = "ds_sensor_msgs/msg/Ranges3D"
 CLOUD_TYPE = "sensor_msgs/msg/PointCloud"
 GZ_TYPE = "gz.msgs.DVLVelocityTracking"
+
+WHOLE = (PING, generic.type_name(Dvl.type))
+"""What stands behind the topic of the message of all arrays, and its type."""
 
 INSTRUMENT = 1
 """Value of `ds_sensor_msgs/Dvl.coordinate_mode`: what velocities are told in turns with the instrument."""
@@ -118,8 +127,15 @@ def message(sensor: MountedSensor, part: Part) -> Message:
 
 
 def companions(sensor: MountedSensor, part: Part) -> Mapping[str, Callable[[MountedSensor, Part], Message]]:
-    """Return the messages beside the one of the sensor's own topic. `SinkError` for a sheet of another kind."""
-    sheet = sheet_of(sensor, Dvl)
+    """Return the messages beside the sensor's own: its dialect's, and last, so that it holds, that of all arrays.
+
+    `SinkError` for a sheet of another kind.
+    """
+    return {**_of_dialect(sheet_of(sensor, Dvl), part), PING: generic.message}
+
+
+def _of_dialect(sheet: Dvl, part: Part) -> Mapping[str, Callable[[MountedSensor, Part], Message]]:
+    """Return the messages that a dialect has beside the sensor's own."""
     if sheet.dialect is Dialect.UUV:
         state = {"/state": state_message} if part == "reading" else {}
         return {"_twist": twist_message, **state}
@@ -152,24 +168,59 @@ def _marine(sensor: MountedSensor, part: Part) -> Message:
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         got = own.series(arrays, stamp.size)
         own.stamp(rows, stamp, "header.stamp")
-        _set_marine(rows, got.beam_velocity, got.beam_variance)
         rows["velocity_mode"], rows["num_good_beams"] = got.mode, got.good
-        rows["velocity"], rows["velocity_covar"] = got.column("velocity", 3), got.covariance()
-        rows["altitude"] = got.column("altitude")
-        rows["course_gnd"], rows["speed_gnd"] = got.column("course"), got.column("speed")
+        _set_marine_velocity(rows, got, "velocity")
+        if got.has("beam_velocity", "water_beam_velocity"):
+            _set_marine_beams(rows, got.beam_velocity, got.beam_variance)
+        if got.has("altitude"):
+            rows["altitude"] = got.column("altitude")
+        if got.has("course", "speed"):
+            rows["course_gnd"], rows["speed_gnd"] = got.column("course"), got.column("speed")
+        if got.has("beam_range"):
+            rows["beam_ranges_valid"] = heard(got.beam_range) > 0
+            rows["range"], rows["range_covar"] = _first(got.beam_range, math.nan), _first(got.range_variance, UNKNOWN)
+
+    return Message(MARINE_TYPE, _marine_layout(own), fill)
+
+
+def _marine_layout(own: Instrument) -> Layout:
+    """Return the layout of the message of marine robots with nothing in it known but the instrument."""
+    values = ("velocity", "altitude", "course_gnd", "speed_gnd", "sound_speed", "range", "beam_velocity")
+    variances = dict.fromkeys(("velocity_covar", "range_covar", "beam_velocity_covar"), UNKNOWN)
+    unknown = {**dict.fromkeys(values, math.nan), **variances, "beam_quality": LITTLE}
+    return layout(MARINE_TYPE, own.texts).holding({**_instrument(own), **unknown})
+
+
+def _set_marine_velocity(rows: AnyArray, got: Series, name: str) -> None:
+    """Write one velocity (m/s) with its covariance, and the speed of sound."""
+    if got.has(name):
+        set_vector(rows, "velocity", got.column(name, 3))
+        rows["velocity_covar"] = got.covariance(name)
+    if got.has("sound_speed"):
         rows["sound_speed"] = got.column("sound_speed")
-        rows["beam_ranges_valid"] = np.isfinite(got.beam_range).any(axis=1)
-        rows["range"], rows["range_covar"] = _first(got.beam_range, math.nan), _first(got.range_variance, UNKNOWN)
-
-    return Message(MARINE_TYPE, layout(MARINE_TYPE, own.texts).holding(_instrument(own)), fill)
 
 
-def _set_marine(rows: AnyArray, velocity: FloatArray, variance: FloatArray) -> None:
+def _set_marine_beams(rows: AnyArray, velocity: FloatArray, variance: FloatArray) -> None:
     """Write of the beams (n, k) velocities (m/s), their variances and qualities."""
-    rows["beam_velocities_valid"] = np.isfinite(velocity).any(axis=1)
-    rows["beam_velocity"] = _first(velocity, math.nan)
-    rows["beam_velocity_covar"] = _first(variance, UNKNOWN)
-    rows["beam_quality"] = _first(_quality(velocity), LITTLE)
+    places = rows["beam_velocities_valid"], rows["beam_velocity"], rows["beam_velocity_covar"], rows["beam_quality"]
+    _put_beams(velocity, variance, *places)
+
+
+@kernel
+def _put_beams(
+    velocity: FloatArray, variance: FloatArray, valid: AnyArray, value: AnyArray, stated: AnyArray, quality: AnyArray
+) -> None:
+    """Write of the beams (n, k) whether one is good (n,), and of the first four velocity, variance and quality."""
+    beams = velocity.shape[1]
+    for i in range(velocity.shape[0]):
+        valid[i] = 0
+        for k in range(beams):
+            if math.isfinite(velocity[i, k]):
+                valid[i] = 1
+        for k in range(min(beams, FOUR)):
+            value[i, k] = velocity[i, k]
+            stated[i, k] = variance[i, k]
+            quality[i, k] = LITTLE if math.isnan(velocity[i, k]) else MUCH
 
 
 def water_message(sensor: MountedSensor, part: Part) -> Message:
@@ -180,15 +231,12 @@ def water_message(sensor: MountedSensor, part: Part) -> Message:
         got = own.series(arrays, stamp.size)
         velocity, beams = got.column("water_velocity", 3), got.beams("water_beam_velocity")
         own.stamp(rows, stamp + _later(got), "header.stamp")
-        _set_marine(rows, beams, got.stated(got.beams("water_beam_deviation") ** 2, beams))
         rows["velocity_mode"] = np.where(np.isnan(velocity[:, 0]), NONE, WATER)
-        rows["num_good_beams"] = np.isfinite(beams).sum(axis=1)
-        rows["velocity"], rows["velocity_covar"] = velocity, got.covariance("water_velocity")
-        rows["sound_speed"] = got.column("sound_speed")
+        rows["num_good_beams"] = heard(beams)
+        _set_marine_velocity(rows, got, "water_velocity")
+        _set_marine_beams(rows, beams, got.stated(lambda: got.beams("water_beam_deviation") ** 2, beams))
 
-    unknown = dict.fromkeys(("altitude", "course_gnd", "speed_gnd", "range"), math.nan)
-    fixed = {**_instrument(own), **unknown, "range_covar": UNKNOWN}
-    return Message(MARINE_TYPE, layout(MARINE_TYPE, own.texts).holding(fixed), fill)
+    return Message(MARINE_TYPE, _marine_layout(own), fill)
 
 
 def _uuv(sensor: MountedSensor, part: Part) -> Message:
@@ -360,7 +408,7 @@ def _along(own: Instrument, got: Series, name: str) -> tuple[list[Any], list[Any
     """Return of the beams of one track which are locked, their velocities as vectors and the covariances of these."""
     speed, deviation = got.beams(f"{name}_velocity"), got.beams(f"{name}_deviation")
     square = own.axes[:, :, None] * own.axes[:, None, :]
-    covariance = got.stated(deviation**2, speed)[:, :, None] * square.reshape(-1, 9)
+    covariance = got.stated(lambda: deviation**2, speed)[:, :, None] * square.reshape(-1, 9)
     return np.isfinite(speed).tolist(), (speed[:, :, None] * own.axes).tolist(), covariance.tolist()
 
 

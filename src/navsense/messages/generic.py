@@ -1,11 +1,13 @@
 """Readings of a sensor that has no ROS message of its own: one is made from the names of its outputs.
 
-A sensor type `salinity` becomes `navsense_msgs/msg/Salinity`: a header, then one fixed array of float64 an output (a
-scalar is one float64). Recordings carry the definition, so any program that reads the schema reads the values.
+A sensor type `salinity` becomes `navsense_msgs/msg/Salinity`: a header, then one array of float64 an output, row by row
+(a scalar is one float64). How long an array is stands in the message, so that a type has one definition whatever its
+sensors' beams or cells are. Recordings carry it, so any program that reads the schema reads the values.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from navsense.messages import schemas
@@ -24,36 +26,31 @@ def type_name(sensor_type: str) -> str:
 
 def _field(output: Output) -> str:
     """Return the line of one array in a definition."""
-    return f"float64[{output.size}] {output.name}" if output.axes else f"float64 {output.name}"
+    return f"float64[] {output.name}" if output.axes else f"float64 {output.name}"
 
 
 def message(sensor: MountedSensor, _part: Part) -> Message:
     """Return how the readings, the truth or the hidden errors of any sensor become messages; SI as the sensor has them.
 
-    What is missing in a series (a flag has no truth) stays NaN.
+    What is missing in a series (a flag has no truth) is NaN.
     """
     outputs = sensor.spec.outputs
     kind = type_name(sensor.spec.type)
     lines = ["std_msgs/Header header", *map(_field, outputs)]
     definitions = {**schemas.DEFINITIONS, kind: "\n".join(lines)}
+    lengths = {output.name: output.size for output in outputs if output.axes}
+    made = layout(kind, {"header.frame_id": frame_of(sensor)}, lengths, definitions)
     clock = clock_of(sensor)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         set_stamp(rows, stamp, clock)
         for output in outputs:
             if output.name in arrays:
-                rows[output.name] = arrays[output.name].reshape(
-                    stamp.shape[0], *((output.size,) if output.axes else ())
-                )
-            else:
-                rows[output.name] = float("nan")
+                width = (output.size,) if output.axes else ()
+                rows[output.name] = arrays[output.name].reshape(stamp.shape[0], *width)
 
-    return Message(
-        kind,
-        layout(kind, {"header.frame_id": frame_of(sensor)}, definitions=definitions),
-        fill,
-        schemas.text(kind, definitions),
-    )
+    unknown = dict.fromkeys((output.name for output in outputs), math.nan)
+    return Message(kind, made.holding(unknown), fill, schemas.text(kind, definitions))
 
 
 def arrays(sensor: MountedSensor, rows: AnyArray, _part: Part, _beside: str) -> dict[str, AnyArray]:

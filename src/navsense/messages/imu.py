@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from navsense.errors import SinkError
 from navsense.messages.base import Part, clock_of, frame_of, stamps, variances
-from navsense.messages.cdr import Message, layout, quaternions_in, set_quaternion, set_stamp
+from navsense.messages.cdr import Message, layout, quaternions_in, set_quaternion, set_stamp, set_vector
 from navsense.messages.gz import doubles, float_v, header, nested, rows_of
 from navsense.sensors.imu import Imu
 from navsense.series import Reading
@@ -36,8 +36,8 @@ def message(sensor: MountedSensor, part: Part) -> Message:
         set_stamp(rows, stamp, clock)
         if oriented:
             set_quaternion(rows, "orientation", arrays["orientation"])
-        rows["angular_velocity"] = arrays["angular_velocity"]
-        rows["linear_acceleration"] = arrays["linear_acceleration"]
+        set_vector(rows, "angular_velocity", arrays["angular_velocity"])
+        set_vector(rows, "linear_acceleration", arrays["linear_acceleration"])
 
     return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}).holding(same), fill)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from navsense.errors import SinkError
 from navsense.messages.base import Part, clock_of, frame_of, stamps, variances
-from navsense.messages.cdr import Message, layout, set_stamp
+from navsense.messages.cdr import Message, layout, set_stamp, set_vector
 from navsense.messages.gz import classic_time, doubles, header, nested, rows_of
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.series import Reading
@@ -34,7 +34,7 @@ def message(sensor: MountedSensor, part: Part) -> Message:
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         set_stamp(rows, stamp, clock)
-        rows["magnetic_field"] = arrays["field"]
+        set_vector(rows, "magnetic_field", arrays["field"])
 
     made = layout(TYPE, {"header.frame_id": frame_of(sensor)}).holding({"magnetic_field_covariance": covariance})
     return Message(TYPE, made, fill)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from navsense.messages.cdr import ENCAPSULATION, PRIMITIVES
+from navsense.messages.cdr import ENCAPSULATION, PRIMITIVES, SIZES
 from navsense.messages.schemas import HEADER, Field
 from navsense.typing import BoolArray, ByteArray, IntArray
 
@@ -116,7 +116,7 @@ class Walk:
 
     def numbers(self, kind: str, count: int) -> None:
         """Take over numbers of one type, which have no padding between them."""
-        size = np.dtype(PRIMITIVES[kind]).itemsize
+        size = SIZES[kind]
         self.align(size)
         source, target, size = self.at, len(self.data), size * count
         self.data += self.take(size)
@@ -186,7 +186,8 @@ class Walk:
         if self.old:
             self.data += b"\0"
         else:
-            self.at += 1
+            # Some writers leave it out at the end.
+            self.at = min(self.at + 1, len(self.message))
 
 
 def shape_of(message: bytes, kind: str, definitions: Definitions, *, old: bool) -> Shape:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 DEFINITIONS: Mapping[str, str] = {
     "builtin_interfaces/msg/Time": "int32 sec\nuint32 nanosec",
@@ -161,6 +162,7 @@ class Field:
     length: int | None = None
 
 
+@lru_cache(maxsize=256)
 def fields(definition: str) -> tuple[Field, ...]:
     """Return the fields of one definition text, in order, without constants; types become full (`pkg/msg/Type`)."""
     found = []

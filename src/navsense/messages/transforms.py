@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from navsense.messages.base import GLOBAL_TIME
-from navsense.messages.cdr import Message, layout, set_quaternion, set_stamp
+from navsense.messages.cdr import Message, layout, set_quaternion, set_stamp, set_vector
 from navsense.typing import AnyArray, IntArray
 
 TYPE = "tf2_msgs/msg/TFMessage"
@@ -25,7 +25,7 @@ def message(frames: Sequence[tuple[str, str]]) -> Message:
         for i in range(len(frames)):
             path = f"transforms.{i}"
             set_stamp(rows, stamp, GLOBAL_TIME, path + ".header.stamp")
-            rows[path + ".transform.translation"] = arrays["position"][:, i]
+            set_vector(rows, path + ".transform.translation", arrays["position"][:, i])
             set_quaternion(rows, path + ".transform.rotation", arrays["orientation"][:, i])
 
     return Message(TYPE, layout(TYPE, texts, {"transforms": len(frames)}), fill)

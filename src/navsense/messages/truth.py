@@ -9,8 +9,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from navsense.compiled import kernel
 from navsense.messages.base import GLOBAL_TIME
-from navsense.messages.cdr import Message, layout, quaternions_in, set_quaternion, set_stamp
+from navsense.messages.cdr import Message, layout, quaternions_in, set_quaternion, set_stamp, set_vector
 from navsense.typing import AnyArray, IntArray, Quaternions, Vectors
 
 ODOMETRY = "nav_msgs/msg/Odometry"
@@ -21,25 +22,32 @@ WORLD = "world"
 
 def to_link(orientation: Quaternions, vector_w: Vectors) -> Vectors:
     """Return vectors (n, 3) of the world frame in the link's own; `orientation` (n, 4) w x y z, link to world."""
-    w, x, y, z = (orientation[:, i] for i in range(4))
-    vx, vy, vz = (vector_w[:, i] for i in range(3))
-    # The conjugate turns back, hence the signs.
-    tx = 2.0 * (z * vy - y * vz)
-    ty = 2.0 * (x * vz - z * vx)
-    tz = 2.0 * (y * vx - x * vy)
-    out = np.empty_like(vector_w)
-    out[:, 0] = vx + w * tx + (z * ty - y * tz)
-    out[:, 1] = vy + w * ty + (x * tz - z * tx)
-    out[:, 2] = vz + w * tz + (y * tx - x * ty)
+    out: Vectors = np.empty(vector_w.shape)
+    _turn(orientation, vector_w, out)
     return out
+
+
+@kernel
+def _turn(orientation: Quaternions, vector_w: Vectors, out: Vectors) -> None:
+    """Write vectors (n, 3) of the world frame as the link has them."""
+    for i in range(vector_w.shape[0]):
+        w, x, y, z = orientation[i, 0], orientation[i, 1], orientation[i, 2], orientation[i, 3]
+        vx, vy, vz = vector_w[i, 0], vector_w[i, 1], vector_w[i, 2]
+        # The conjugate turns back, hence the signs.
+        tx = 2.0 * (z * vy - y * vz)
+        ty = 2.0 * (x * vz - z * vx)
+        tz = 2.0 * (y * vx - x * vy)
+        out[i, 0] = vx + w * tx + (z * ty - y * tz)
+        out[i, 1] = vy + w * ty + (x * tz - z * tx)
+        out[i, 2] = vz + w * tz + (y * tx - x * ty)
 
 
 def _odometry(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
     set_stamp(rows, stamp, GLOBAL_TIME)
-    rows["pose.pose.position"] = arrays["position"]
+    set_vector(rows, "pose.pose.position", arrays["position"])
     set_quaternion(rows, "pose.pose.orientation", arrays["orientation"])
-    rows["twist.twist.linear"] = to_link(arrays["orientation"], arrays["velocity"])
-    rows["twist.twist.angular"] = arrays["angular_velocity"]
+    set_vector(rows, "twist.twist.linear", to_link(arrays["orientation"], arrays["velocity"]))
+    set_vector(rows, "twist.twist.angular", arrays["angular_velocity"])
 
 
 def odometry(link: str) -> Message:
@@ -52,8 +60,8 @@ def odometry(link: str) -> Message:
 
 def _accel(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
     set_stamp(rows, stamp, GLOBAL_TIME)
-    rows["accel.linear"] = to_link(arrays["orientation"], arrays["acceleration"])
-    rows["accel.angular"] = arrays["angular_acceleration"]
+    set_vector(rows, "accel.linear", to_link(arrays["orientation"], arrays["acceleration"]))
+    set_vector(rows, "accel.angular", arrays["angular_acceleration"])
 
 
 def accel(link: str) -> Message:

@@ -46,12 +46,12 @@ def instants(time: Times, end: float) -> Times:
     return array
 
 
-def pose_row(pose: Pose) -> FloatArray:
-    """Return x y z (m) and unit w x y z of `pose` as one read-only array (7,). Raise MotionError where it is none."""
-    row = np.array((*pose.position, *pose.rotation), dtype=np.float64)
-    if row.shape != (7,) or not all(map(math.isfinite, row.tolist())):
+def pose_numbers(pose: Pose) -> list[float]:
+    """Return x y z (m) and unit w x y z of `pose`. Raise MotionError where it is none."""
+    numbers = [float(number) for number in (*pose.position, *pose.rotation)]
+    if len(numbers) != 7 or not all(map(math.isfinite, numbers)):
         raise MotionError("pose", (pose.position, pose.rotation), allowed="must be 3 and 4 finite numbers")
-    w, x, y, z = row[3:].tolist()
+    _, _, _, w, x, y, z = numbers
     length = math.sqrt(w * w + x * x + y * y + z * z)
     if abs(length - 1.0) > UNIT_TOLERANCE:
         raise MotionError(
@@ -60,6 +60,12 @@ def pose_row(pose: Pose) -> FloatArray:
             allowed="must be 1",
             remedy="use navsense.pose.normalised",
         )
+    return numbers
+
+
+def pose_row(pose: Pose) -> FloatArray:
+    """Return what `pose_numbers` does as one read-only array (7,). Raise MotionError where it does."""
+    row = np.array(pose_numbers(pose), dtype=np.float64)
     row.setflags(write=False)
     return row
 

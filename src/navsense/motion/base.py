@@ -13,7 +13,7 @@ import numpy as np
 from navsense.typing import FloatArray, Quaternions, Times, Vectors
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class MotionBlock:
     """Truth of one frame at n instants, one row an instant.
 
@@ -29,10 +29,23 @@ class MotionBlock:
     acceleration_w: Vectors
     angular_acceleration_b: Vectors
 
-    def __post_init__(self) -> None:
-        """Close the arrays to writing."""
-        for array in self.arrays:
+    def __init__(
+        self,
+        position_w: Vectors,
+        rotation_wb: Quaternions,
+        velocity_w: Vectors,
+        angular_velocity_b: Vectors,
+        acceleration_w: Vectors,
+        angular_acceleration_b: Vectors,
+    ) -> None:
+        """Close the arrays to writing, and keep them: all at once, as a live step makes a block for each instant."""
+        linear = (position_w, rotation_wb, velocity_w)
+        for array in (*linear, angular_velocity_b, acceleration_w, angular_acceleration_b):
             array.setflags(False)  # type: ignore[call-arg]  # twice as quick as by its name
+        own = self.__dict__
+        own["position_w"], own["rotation_wb"], own["velocity_w"] = linear
+        own["angular_velocity_b"], own["acceleration_w"] = angular_velocity_b, acceleration_w
+        own["angular_acceleration_b"] = angular_acceleration_b
 
     @property
     def arrays(self) -> tuple[Vectors, Quaternions, Vectors, Vectors, Vectors, Vectors]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from navsense.compiled import kernel
 from navsense.errors import MotionError
-from navsense.motion._checks import pose_row
+from navsense.motion._checks import pose_numbers
 from navsense.motion.base import MotionBlock, empty_arrays
 from navsense.pose import Pose, conjugate
 from navsense.pose import multiply as multiply_poses
@@ -88,15 +88,16 @@ def _within(
 
 def checked_row(state: State) -> FloatArray:
     """Return position, quaternion and velocity (10,); raise `MotionError` unless finite, the quaternion of length 1."""
-    row = pose_row(state.pose)
-    if len(state.velocity) != 3 or not all(map(math.isfinite, state.velocity)):
-        raise MotionError("velocity of a driven model", state.velocity, allowed="must be 3 finite numbers")
-    return np.concatenate((row, np.array(state.velocity, dtype=np.float64)))
+    pose, velocity = pose_numbers(state.pose), state.velocity
+    if len(velocity) != 3 or not all(map(math.isfinite, velocity)):
+        raise MotionError("velocity of a driven model", velocity, allowed="must be 3 finite numbers")
+    return np.array((*pose, *velocity), dtype=np.float64)
 
 
 def _rotation(row: FloatArray) -> Quaternion:
     """Return the quaternion of a row (10,)."""
-    return (float(row[3]), float(row[4]), float(row[5]), float(row[6]))
+    _, _, _, w, x, y, z, *_ = row.tolist()
+    return (w, x, y, z)
 
 
 class Driven:
@@ -162,7 +163,7 @@ class Driven:
         """
         if time.shape[0] != 1:
             return self._at(time, self._steps)
-        instant = float(time[0])
+        instant = time.item()
         block = self._asked.get(instant)
         if block is None:
             block = self._asked[instant] = self._at(time, self._start if instant == 0.0 else self._steps)

@@ -33,9 +33,9 @@ class Recalled:
         """
         if time.shape[0] != 1:
             return self.base.at(time)
-        instant = float(time[0])
-        block = self._kept.pop(instant, None) or self.base.at(time)
-        self._kept[instant] = block
-        if len(self._kept) > KEPT:
-            del self._kept[next(iter(self._kept))]
+        kept, instant = self._kept, time.item()
+        block = kept.pop(instant, None) or self.base.at(time)
+        kept[instant] = block
+        if len(kept) > KEPT:
+            del kept[next(iter(kept))]
         return block

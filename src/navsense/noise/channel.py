@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from numbers import Real
 from typing import Any
 
 from navsense.errors import SensorError
+from navsense.fields import refuse_types
 from navsense.noise.white import deviation
 
 ROOM_TEMPERATURE = 298.15
@@ -70,12 +70,11 @@ class Noise:
 
     def __post_init__(self) -> None:
         """Refuse what no instrument can have."""
+        refuse_types(self)
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name == "classic":
                 continue
-            if not _is_real(value):
-                raise SensorError(field.name, repr(value), allowed="must be a number")
             if value != value or (abs(value) == math.inf and field.name not in ("minimum", "maximum")):
                 raise SensorError(field.name, value, allowed="must be a finite number")
             if LARGEST < abs(value) < math.inf:
@@ -142,10 +141,6 @@ NOT_NEGATIVE = frozenset(
     random_walk scale_factor_stddev reference_temperature outlier_probability outlier_stddev""".split()
 )
 """Fields of `Noise` that are deviations, times or steps."""
-
-
-def _is_real(value: object) -> bool:
-    return isinstance(value, Real)
 
 
 NEUTRAL = Noise()

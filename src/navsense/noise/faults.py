@@ -22,6 +22,7 @@ import numpy as np
 
 from navsense.compiled import kernel
 from navsense.errors import SensorError
+from navsense.fields import refuse_types
 from navsense.noise.planned import BITS, FAULT, LARGEST, Planned, Schedule, Told, acting, put_off
 from navsense.streams import Process
 from navsense.ticks import Ticks
@@ -46,6 +47,8 @@ class Faults:
 
     def __post_init__(self) -> None:
         """Refuse what is no rate or no duration."""
+        refuse_types(self, "of faults")
+        object.__setattr__(self, "planned", tuple(self.planned))
         for name in BY_CHANCE:
             value = getattr(self, name)
             if not 0.0 <= value <= LARGEST:

@@ -4,7 +4,7 @@
 |---|---|
 | `dropout` | it says nothing: NaN, not valid, no message |
 | `stuck` | it repeats what it last emitted |
-| `bias` | `array` is off by `value`; with one that it hears (`Hearing`) all that it makes of it is |
+| `bias` | `array` is off by `value`; where it makes others of it (`Hearing`) these are too |
 | `spike` | `array` is off by `value` in one sample: the first told from `start`, and again every `period` s |
 | `lost_lock` | its echoes from the bottom do not come back |
 
@@ -28,6 +28,7 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from navsense.errors import SensorError, Where
+from navsense.fields import refuse_types
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, BoolArray, FloatArray, Times
 
@@ -64,6 +65,8 @@ class Planned:
 
     def __post_init__(self) -> None:
         """Refuse what is no fault."""
+        refuse_types(self, "of a fault")
+        object.__setattr__(self, "value", tuple(self.value))
         if self.kind not in BITS:
             raise self._refusal("kind of a fault", self.kind or "missing", f"must be one of {', '.join(BITS)}")
         if not (abs(self.start) <= LARGEST and self.end > self.start):
@@ -127,9 +130,9 @@ OFF = "_off"
 
 @runtime_checkable
 class Hearing(Protocol):
-    """A sensor that hears some of its arrays, along beams, and makes the others of these.
+    """A sensor that makes some of its arrays of others, which it hears: along beams, as a pressure, as a range.
 
-    A bias or spike of such an array is handed to it, by the array's name with `OFF`, and goes into what it makes.
+    A bias or spike of what is heard is handed to it, by the array's name with `OFF`, and goes into what it makes.
     """
 
     heard: ClassVar[tuple[str, ...]]
@@ -192,6 +195,12 @@ class Schedule:
         """Return the rows (n,) that have no echo from the bottom."""
         everything = np.ones(len(ticks), dtype=np.bool_)
         return acting(self.struck(Told.of(ticks, everything)), "lost_lock", len(ticks))
+
+
+def faulty(name: str, array: FloatArray, ideal: Mapping[str, AnyArray]) -> FloatArray:
+    """Return an array (n, ...) that a sensor hears, with what is put on it among the values that errors depend on."""
+    off = ideal.get(f"{name}{OFF}")
+    return array if off is None else array + off
 
 
 def heard_of(spec: object) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from navsense.errors import NavsenseError, SinkError, Where
 from navsense.faults import listed
 from navsense.series import Current, Reading, Truth
 from navsense.sinks import sources
-from navsense.sinks.base import LAYOUT
+from navsense.sinks.base import LAYOUT, named
 from navsense.sinks.described import clock_sheets, world_of
 from navsense.sinks.load import load
 from navsense.sinks.read import MessageReader
@@ -68,7 +68,7 @@ def recording_of(path: str, world: str | None = None) -> Recorded:
     Without one a world file of that name beside the recording is taken. Raises `SinkError` for what is no recording,
     and what `navsense.load` raises for a world that is named.
     """
-    file = Path(path)
+    file = named(path)
     if sources.is_container(file):
         found = _of_messages(file)
     else:

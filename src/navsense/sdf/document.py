@@ -58,8 +58,9 @@ def load(
     names them all, or "listed", the world without them, each named in its `notes`, as are the joints that end in one.
     A pose or frame that refers to one is an error still, and so is a moving model whose canonical link may be in one.
 
-    `fidelity`, "physical" or "classic", overrides what the file says for every noise in it. What is not supported is
-    listed in the world's `notes`.
+    `fidelity`, "physical" or "classic", overrides what the file says for every noise in it, and for what a plug-in says
+    otherwise under it, its current and limits: more than `simulate` can change in a world that was read. What is not
+    supported is listed in the world's `notes`.
 
     Raises `SdfError` for a file that cannot be read or does not hold together; its `problems` are all that were found,
     in the file and in those that it includes.

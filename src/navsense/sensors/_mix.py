@@ -9,6 +9,7 @@ import numpy as np
 
 from navsense.compiled import kernel
 from navsense.errors import SensorError
+from navsense.fields import is_number
 from navsense.noise.channel import LARGEST
 from navsense.typing import FloatArray
 
@@ -45,6 +46,6 @@ def checked_numbers(name: str, given: Iterable[float], count: int, *, below: flo
     except (TypeError, ValueError, OverflowError) as error:
         raise SensorError(name, shown, allowed=allowed) from error
     small = all(math.isfinite(number) and abs(number) < below for number in numbers)
-    if not small or len(numbers) != count or any(isinstance(number, str | bytes) for number in raw):
+    if not small or len(numbers) != count or not all(is_number(number) for number in raw):
         raise SensorError(name, shown, allowed=allowed)
     return numbers

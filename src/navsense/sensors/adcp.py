@@ -37,15 +37,16 @@ import numpy as np
 from navsense import pose
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
+from navsense.fields import refuse_types
 from navsense.motion.base import Motion
 from navsense.noise.channel import Noise
 from navsense.rotation import products
-from navsense.sensors._janus import ensemble, faulty, remarks
+from navsense.sensors._janus import averaged, ensemble, faulty, remarks
 from navsense.sensors._janus.beams import Beams, Weighting, janus
 from navsense.sensors._janus.echoes import SOUND_SPEED, echoes, sound_speed
 from navsense.sensors._janus.layer import cosines
 from navsense.sensors._janus.limits import refuse_counts, refuse_long, refuse_reals
-from navsense.sensors._janus.names import Dialect, refuse_kinds, refuse_text
+from navsense.sensors._janus.names import Dialect
 from navsense.sensors._janus.profile import Bottom, Cells, water
 from navsense.sensors._janus.profiled import (
     ALONG,
@@ -146,10 +147,11 @@ class Adcp:
 
     def __post_init__(self) -> None:
         """Refuse what no instrument can have."""
-        refuse_kinds(self, KINDS, ("backscatter",))
         refuse_reals(*((name, vars(self)[name], least, most) for name, least, most in LIMITS))
         refuse_reals(("error_velocity_limit", self.error_velocity_limit, 0.0, 1e5), may_be_infinite=True)
         refuse_counts(*((name, vars(self)[name], least, most) for name, least, most in COUNTS))
+        object.__setattr__(self, "reference", checked_numbers("reference", self.reference, 4))
+        refuse_types(self)
         if self.least_beams > len(self.beams.beams):
             allowed = f"must be at most {len(self.beams.beams)}, as many as there are"
             raise SensorError("least_beams", self.least_beams, allowed=allowed)
@@ -159,12 +161,8 @@ class Adcp:
         if self.removes_motion and self.bottom_pings == 0:
             remedy = "give pings for the bottom, or keep the motion in"
             raise SensorError("bottom_pings", 0, allowed="must be at least 1 where motion is taken out", remedy=remedy)
-        if not abs(math.hypot(*checked_numbers("reference", self.reference, 4)) - 1.0) < 1e-6:
+        if not abs(math.hypot(*self.reference) - 1.0) < 1e-6:
             raise SensorError("reference", self.reference, allowed="must be a unit quaternion w x y z")
-        refuse_text(Transducer, transducer=self.transducer)
-        refuse_text(Coordinates, coordinates=self.coordinates)
-        refuse_text(BinMapping, bin_mapping=self.bin_mapping)
-        refuse_text(Dialect, dialect=self.dialect)
         cosines(self.beams)
         refuse_long(self.duration)
 
@@ -329,6 +327,17 @@ class Adcp:
                 found.append(f"{name}, long term: deviations of {share:g} % and {one.long_term_offset:g} m/s")
         return tuple(found)
 
+    def cautions(self, rotation_ws: Quaternion, /) -> tuple[tuple[str, str], ...]:
+        """Return that motion is taken out by a bottom that too few beams look down to, where it is so."""
+        down = sum(pose.rotate(rotation_ws, (x, y, z))[2] < 0.0 for x, y, z in self.beams.axes.tolist())
+        if not self.removes_motion or down >= self.least_beams:
+            return ()
+        reason = (
+            f"takes motion out by a bottom that it cannot see: {down} of its beams look down, and a velocity takes "
+            f"{self.least_beams:g}; every one is NaN, but under something solid: keep the motion in, or turn it round"
+        )
+        return (("removes_motion", reason),)
+
     def processes(self) -> tuple[Process, ...]:
         """Return the random processes."""
         return self._own
@@ -364,7 +373,7 @@ class Adcp:
         inside |= self._bottom(motion, environment, time, turned)
         shown = self._perfect(inside, perfect)
         shown |= {"time_of_validity": about, "sound_speed": true, "orientation": self._instrument(orientation)}
-        return {name: _spread(array, told, len(ticks)) for name, array in (*shown.items(), *inside.items())}
+        return {name: averaged.spread(array, told, len(ticks)) for name, array in (*shown.items(), *inside.items())}
 
     def _facing(
         self, rotation_ws: Quaternions, heading: FloatArray, coordinates: int
@@ -433,35 +442,13 @@ class Adcp:
         bottom: FloatArray,
     ) -> dict[str, AnyArray]:
         """Return what ensembles say whose pings hear velocities and show ranges."""
-        n, p, m, k = heard.shape
-        axes, axis, cosine = self.beams.axes, self.beams.axis, cosines(self.beams)
-        room = (np.empty((3, k)), np.empty(k, dtype=np.bool_), np.empty((3, 3)))
-        velocity, error, share, own = np.empty((n, m, 3)), np.empty((n, m)), np.empty((n, m)), np.empty((n, 3))
-        ways, bottom_ways = np.empty((n, m, ensemble.OUTCOMES)), np.empty((n, ensemble.OUTCOMES))
-        beam, beam_share, progress = np.empty((n, m, k)), np.empty((n, m, k)), np.empty((p, k))
-        along, ranges, bottom_share = np.empty((n, k)), np.empty((n, k)), np.empty((n, k))
-        turned = (inside[ATTITUDE], inside[FRAMES], axes, axis, cosine)
-        size = float(self.cells.size)
-        said = (velocity, error, share, ways, beam, beam_share, progress)
-        ensemble.average(rules, self.cells.distances, size, heard, *turned, *said, *room)
-        met = (inside[ECHO], shown, bottom, inside[BOTTOM_FRAMES], axes)
-        ensemble.follow_bottom(rules, *met, own, bottom_ways, along, ranges, bottom_share, *room)
-        kept = {KEPT[0]: velocity.copy()} if self.removes_motion else {}
-        if self.removes_motion:
-            ensemble.still(velocity, own)
-        return kept | {
-            "velocity": velocity,
-            "error_velocity": error,
-            "percent_good": share,
-            "solutions": ways,
-            "beam_velocity": beam,
-            "beam_percent_good": beam_share,
-            "bottom_velocity": own,
-            "bottom_beam_velocity": along,
-            "bottom_range": ranges,
-            "bottom_percent_good": bottom_share,
-            "bottom_solutions": bottom_ways,
-        }
+        laid = averaged.Laid(self.beams, cosines(self.beams), self.cells)
+        told = averaged.profile(rules, laid, inside, heard) | averaged.bottom(rules, laid, inside, shown, bottom)
+        if not self.removes_motion:
+            return told
+        kept = {KEPT[0]: told["velocity"].copy()}
+        ensemble.still(told["velocity"], told["bottom_velocity"])
+        return kept | told
 
     def measure(
         self, state: AdcpState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
@@ -487,7 +474,7 @@ class Adcp:
         found |= {"echo": np.where(lost, math.nan, echo), "correlation": np.where(lost, math.nan, rho)}
         found |= {"sound_speed": assumed, "time_of_validity": ideal["time_of_validity"][told]}
         found["orientation"] = ideal["orientation"][told]
-        arrays = {name: _spread(array, told, n) for name, array in found.items()}
+        arrays = {name: averaged.spread(array, told, n) for name, array in found.items()}
         for name, constant in (("cell_distance", self.cell_distance), ("beam_direction", self.beam_direction)):
             arrays[name] = np.repeat(constant[None], n, axis=0)
         arrays = {output.name: arrays[output.name] for output in self.outputs}
@@ -574,17 +561,6 @@ def _figures(given: EchoStrength) -> tuple[float, float, float, float, float]:
     level, absorption, correlation = float(given.level), float(given.absorption), float(given.correlation)
     return level, absorption, correlation, float(given.threshold), float(given.slope)
 
-
-def _spread(array: AnyArray, told: IntArray, count: int) -> AnyArray:
-    """Return rows of `count` ticks, NaN but for those that tell."""
-    out = np.full((count, *array.shape[1:]), math.nan)
-    out[told] = array
-    return out
-
-
-KINDS = {"beams": Beams, "cells": Cells, "profile": Accuracy, "bottom": Accuracy, "sound": Sound}
-KINDS |= {"backscatter": EchoStrength}
-"""Classes of the fields that are sheets themselves."""
 
 LENGTHS = ("minimum_range", "maximum_range", "reference_cell_size", "range_stddev")
 LIMITS = (

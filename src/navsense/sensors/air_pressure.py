@@ -19,6 +19,7 @@ from typing import ClassVar, Literal
 
 from navsense.clock import Clock
 from navsense.environment.base import Environment
+from navsense.fields import refuse_types
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
@@ -47,6 +48,7 @@ class AirPressure:
     def __post_init__(self) -> None:
         """Refuse an altitude that is none."""
         checked_numbers("reference_altitude (m)", (self.reference_altitude,), 1)
+        refuse_types(self)
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:

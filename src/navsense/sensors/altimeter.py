@@ -6,7 +6,9 @@
 
 z and v are position and velocity of the sensor's own point in the world, lever arm included; vertical is the world's z.
 The reference is a fixed height above the world's origin, or the sensor's own height, taken at the start and, where a
-period P is given, anew at the first sample at or after each n P. The errors of height and velocity are two channels.
+period P is given, anew at the first sample at or after each n P; the errors of a height do not come into it. One that
+is off on purpose is in the heights that are told from it, the other way. The errors of height and velocity are two
+channels.
 Source: Gazebo's design of an altimeter sensor; gz-sensors' `AltimeterSensor`.
 """
 
@@ -25,9 +27,11 @@ from navsense.clock import Clock
 from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
+from navsense.fields import refuse_types
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
+from navsense.noise.planned import OFF
 from navsense.sensors.apply import apply, checked_rows, checked_time, own_ticks
 from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
 from navsense.series import Reading
@@ -117,7 +121,7 @@ class Zeroed:
 def _number(value: object) -> float:
     """Return a real number as a float; NaN for what is none, or is too large for one."""
     try:
-        return float(value) if isinstance(value, Real) else math.nan
+        return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
     except OverflowError:
         return math.nan
 
@@ -148,6 +152,7 @@ class Altimeter:
     type: ClassVar[str] = "altimeter"
     group: ClassVar[Literal["all", "vertical"]] = "vertical"
     tolerance: ClassVar[float] = 1e-12
+    heard: ClassVar[tuple[str, ...]] = (REFERENCE,)
 
     def __post_init__(self) -> None:
         """Refuse a reference that is no height."""
@@ -155,6 +160,7 @@ class Altimeter:
             object.__setattr__(self, "reference", Zeroed())
         elif not isinstance(self.reference, Zeroed):
             object.__setattr__(self, "reference", _height(self.reference))
+        refuse_types(self)
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
@@ -223,10 +229,12 @@ class Altimeter:
         """Return the new state and the readings with their slow errors; the reference has none."""
         given = (ideal[name] for name in CHANNELS)
         state, values, slow = self._channels.apply(state, ticks, draws, *given, temperature=ideal.get(TEMPERATURE))
-        arrays = {name: values[:, i] for i, name in enumerate(CHANNELS)}
+        arrays, reference = {name: values[:, i] for i, name in enumerate(CHANNELS)}, ideal[REFERENCE]
+        if (off := ideal.get(f"{REFERENCE}{OFF}")) is not None:
+            arrays[CHANNELS[0]], reference = arrays[CHANNELS[0]] - off, reference + off
         errors = {name: slow[:, i] for i, name in enumerate(CHANNELS)}
         turn_on = {name: state.turn_on[i] for i, name in enumerate(CHANNELS)}
-        return state, Measured({**arrays, REFERENCE: ideal[REFERENCE]}, errors, turn_on=turn_on)
+        return state, Measured({**arrays, REFERENCE: reference}, errors, turn_on=turn_on)
 
     def adjusted(self, name: str, value: float) -> Altimeter:
         """Return the sheet with the reference `value` (m) from now on; only "vertical_reference" can be set.

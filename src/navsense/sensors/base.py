@@ -24,7 +24,7 @@ from navsense.noise.channel import Noise
 from navsense.series import all_true
 from navsense.streams import Process
 from navsense.ticks import Ticks
-from navsense.typing import AnyArray, BoolArray, FloatArray, Times
+from navsense.typing import AnyArray, BoolArray, FloatArray, Quaternion, Times
 
 
 @dataclass(frozen=True)
@@ -230,6 +230,15 @@ class Remarking(Protocol):
 
     def remarks(self, rate: float) -> Sequence[str]:
         """Return the lines about the sheet at a rate (Hz)."""
+        ...
+
+
+@runtime_checkable
+class Cautious(Protocol):
+    """A sensor that knows of itself, or of how it is mounted, what is seldom meant."""
+
+    def cautions(self, rotation_ws: Quaternion, /) -> Sequence[tuple[str, str]]:
+        """Return of what to warn, and why; `rotation_ws` takes the sensor's coordinates to the world's at the start."""
         ...
 
 

@@ -8,7 +8,8 @@ z is the height of the sensor's own point in the world, p_water and the surface 
 atmosphere over altitude (see `environment.water`, `environment.atmosphere`). What stands in brackets is subtracted
 where the reading is a gauge pressure; `surface_pressure` is what the instrument takes the air's to be. The depth comes
 of the reading as in an instrument: by the water that is `assumed`, so that it is off where the real water is warmer or
-less salt, the latitude is another, or the weather has changed. In air it is negative, by a millimetre or so a metre.
+less salt, the latitude is another, or the weather has changed, and with a pressure that is off on purpose. In air it is
+negative, by a millimetre or so a metre.
 With `assumed` None the instrument knows the water it is in, and only the pressure's errors count:
 
     depth = d + (reading - ideal) / (rho g)                                   rho g of the water there
@@ -32,9 +33,11 @@ from navsense.clock import Clock
 from navsense.environment.base import Environment
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.errors import SensorError
+from navsense.fields import refuse_types
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
+from navsense.noise.planned import faulty
 from navsense.sensors._mix import checked_numbers
 from navsense.sensors.apply import apply, checked_rows, checked_time
 from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
@@ -75,10 +78,12 @@ class Depth:
     type: ClassVar[str] = "depth"
     group: ClassVar[Literal["all", "vertical"]] = "vertical"
     tolerance: ClassVar[float] = 1e-12
+    heard: ClassVar[tuple[str, ...]] = ("pressure",)
 
     def __post_init__(self) -> None:
         """Refuse a pressure that is none."""
         checked_numbers("surface_pressure (Pa)", (self.surface_pressure,), 1)
+        refuse_types(self)
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
@@ -158,7 +163,7 @@ class Depth:
         state, values, slow = self._channels.apply(
             state, ticks, draws, ideal["pressure"], temperature=ideal.get(TEMPERATURE)
         )
-        pressure = np.ascontiguousarray(values[:, 0])
+        pressure = faulty("pressure", np.ascontiguousarray(values[:, 0]), ideal)
         arrays = {"pressure": pressure, "depth": self._depth(pressure, ideal)}
         return state, Measured(arrays, {"pressure": slow[:, 0]}, turn_on={"pressure": state.turn_on[0]})
 

@@ -36,16 +36,18 @@ from navsense.clock import Clock
 from navsense.environment.base import Environment
 from navsense.environment.water import SLOWEST
 from navsense.errors import SensorError
+from navsense.fields import refuse_types
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
-from navsense.sensors._janus import applied, faulty, longterm, ping, printed, remarks
+from navsense.sensors._janus import applied, drawn, faulty, longterm, ping, printed, remarks
 from navsense.sensors._janus.beams import Beams, Weighting, janus
 from navsense.sensors._janus.carrier import Known, carried
-from navsense.sensors._janus.echoes import SOUND_SPEED, echoes, sound_speed, validity
+from navsense.sensors._janus.echoes import SOUND_SPEED, back, echoes, sent, sound_speed, validity
 from navsense.sensors._janus.layer import Layer, cosines, ends, middle, shallowest, water
+from navsense.sensors._janus.limits import refuse_reals
 from navsense.sensors._janus.longterm import LongTerm
-from navsense.sensors._janus.names import Dialect, Names, refuse_kinds, refuse_text
+from navsense.sensors._janus.names import Dialect, Names
 from navsense.sensors._janus.strength import EchoStrength
 from navsense.sensors._janus.told import (
     ABOUT,
@@ -64,6 +66,7 @@ from navsense.sensors._janus.told import (
     empty,
 )
 from navsense.sensors._janus.track import Track
+from navsense.sensors._mix import checked_numbers
 from navsense.sensors.apply import apply, checked_time
 from navsense.sensors.base import LABEL, TEMPERATURE, Measured, Output, signals_at
 from navsense.sensors.catalogue import part
@@ -82,9 +85,6 @@ ANGLE = math.radians(30.0)
 EXACT, TRUE_SOUND = Track(), Sound()
 
 UNTURNED = (1.0, 0.0, 0.0, 0.0)
-
-NO_DRAWS = (np.full(3, -1), np.empty((0, 0)))
-"""Rows and draws where there are none."""
 
 SMALL = 1.0
 """rad: misalignments are below this; beyond it they are no misalignments."""
@@ -168,26 +168,24 @@ class Dvl:
 
     def __post_init__(self) -> None:
         """Refuse what no instrument can have."""
-        refuse_kinds(self, KINDS, ("layer", "strength", "long_term"))
-        for name, least, most in LIMITS:
-            if not least <= (value := getattr(self, name)) <= most:
-                allowed = f"must be from {least:g} to {most:g}, and finite" if most < math.inf else "must be at least 0"
-                raise SensorError(name, value, allowed=allowed)
+        refuse_reals(*((name, vars(self)[name], least, most) for name, least, most in LIMITS))
+        object.__setattr__(self, "misalignment", checked_numbers("misalignment (rad)", self.misalignment, 3))
+        object.__setattr__(self, "reference", checked_numbers("reference", self.reference, 4))
+        refuse_types(self)
+        if not self.error_velocity_limit >= 0.0:
+            raise SensorError("error_velocity_limit", self.error_velocity_limit, allowed="must be at least 0")
         if not self.maximum_range > self.minimum_range:
             allowed = f"must be above the minimum, {self.minimum_range:g} m"
             raise SensorError("maximum_range (m)", self.maximum_range, allowed=allowed)
-        if not (len(self.misalignment) == 3 and math.hypot(*self.misalignment) < SMALL):
+        if not math.hypot(*self.misalignment) < SMALL:
             allowed = f"must be a rotation vector of less than {SMALL:g} rad"
             raise SensorError("misalignment (rad)", self.misalignment, allowed=allowed)
-        if not (len(self.reference) == 4 and abs(math.hypot(*self.reference) - 1.0) < 1e-6):
+        if not abs(math.hypot(*self.reference) - 1.0) < 1e-6:
             raise SensorError("reference", self.reference, allowed="must be a unit quaternion w x y z")
         self._check_modes()
 
     def _check_modes(self) -> None:
         """Refuse modes that give nothing, and a layer that is missing, or out of reach."""
-        refuse_text(Mode, bottom_mode=self.bottom_mode, water_mode=self.water_mode)
-        refuse_text(Transducer, transducer=self.transducer)
-        refuse_text(Dialect, dialect=self.dialect)
         if self.bottom_mode is Mode.FALLBACK:
             allowed = "must be never, always or best; it is the water's mode that may be fallback"
             raise SensorError("bottom_mode", "fallback", allowed=allowed)
@@ -223,37 +221,14 @@ class Dvl:
     @cached_property
     def _own(self) -> tuple[Process, ...]:
         """Random processes beside those of the channels."""
-        k, rules = len(self.beams.beams), self._dialect
-        axes = [Process(f"velocity_{a}", "white") for a in "xyz"] if rules != ping.PHYSICAL else []
-        rough = (("bottom", self.bottom, ping.UUV), ("water", self.water, ping.DSROS))
-        normal = [(what, "white") for what, track, not_by in rough if _is_white(track) and rules != not_by]
-        uniform = [("lock", self.strength is not None), ("dropout", self.dropout_probability > 0.0)]
-        beams = [Process(f"{what}_{i}", process) for what, process in normal for i in range(k)]
-        beams += [Process(f"beam_{i}", what, kind="uniform") for what, acts in uniform if acts for i in range(k)]
-        once = [
-            Process(channel, name, initial=count, per_tick=0)
-            for channel, name, count, acts in (
-                ("bottom", "long_term", 4, self.bottom.long_term_scale + self.bottom.long_term_offset > 0.0),
-                ("water", "long_term", 4, self.water.long_term_scale + self.water.long_term_offset > 0.0),
-                ("mounting", "misalignment", 3, self.misalignment_stddev > 0.0),
-            )
-            if acts
-        ]
-        return (*once, *axes, *beams)
-
-    def _rows(self, what: str, process: str) -> IntArray:
-        """Return the rows of a process's draws, one a beam or axis; -1 where it does not act."""
-        names = [p for p in self._own if p.per_tick]
-        found = [i for i, p in enumerate(names) if p.name == process and p.channel.rpartition("_")[0] == what]
-        return np.array(found or [-1] * len(self.beams.beams), dtype=np.int64)
+        acts = {"locks": self.strength is not None, "drops": self.dropout_probability > 0.0}
+        acts["turns"] = self.misalignment_stddev > 0.0
+        return drawn.processes(len(self.beams.beams), self.bottom, self.water, self._dialect, **acts)
 
     @cached_property
     def _tables(self) -> tuple[IntArray, IntArray]:
-        """Rows of draws: (4, k) of each beam as `ping.hear` takes them, and (3,) or more of each axis."""
-        depth, given = self._channels.depth, (("bottom", "white"), ("water", "white"), ("beam", "lock"))
-        found = [self._rows(*one) for one in (*given, ("beam", "dropout"), ("velocity", "white"))]
-        *beams, axes = (np.where(rows < 0, rows, rows + depth) for rows in found)
-        return np.array(beams), axes
+        """Rows of draws of each beam and of each axis."""
+        return drawn.tables(self._own, len(self.beams.beams), self._channels.depth)
 
     @cached_property
     def _dialect(self) -> int:
@@ -348,6 +323,10 @@ class Dvl:
             *remarks.systematic(self.bottom, self.water, self.misalignment, self.misalignment_stddev),
         )
 
+    def cautions(self, _: Quaternion, /) -> tuple[tuple[str, str], ...]:
+        """Return which tracks tell of no deviation beside errors of the sheet, where some do."""
+        return remarks.unstated((self.bottom_mode, self.water_mode), (self.bottom, self.water))
+
     def processes(self) -> tuple[Process, ...]:
         """Return the random processes: those of each beam's channels, then the instrument's."""
         return (*self._channels.processes, *self._own)
@@ -355,9 +334,9 @@ class Dvl:
     def init(self, draws: FloatArray) -> DvlState:
         """Return this serial number's turn-on errors, scale, offset and misalignment."""
         first = sum(process.initial for process in self._channels.processes)
-        drawn, systematic, turn = draws[first:].tolist(), np.zeros((2, 4)), list(self.misalignment)
+        left, systematic, turn = draws[first:].tolist(), np.zeros((2, 4)), list(self.misalignment)
         for process in self._own:
-            own, drawn = drawn[: process.initial], drawn[process.initial :]
+            own, left = left[: process.initial], left[process.initial :]
             if process.channel == "mounting":
                 turn = [angle + self.misalignment_stddev * w for angle, w in zip(turn, own, strict=True)]
             elif process.initial:
@@ -375,16 +354,17 @@ class Dvl:
         """
         time, reach, hull = ticks.time, self.maximum_range, self.own_hull
         sound = sound_speed(environment, motion.at(time))
-        about, listening, sent = time, np.zeros(len(ticks)), time
+        about, went = time, time
         if self.waits:
-            back = np.maximum(time - self.processing_time, 0.0)
-            about, listening = validity(self._sent, motion, environment, back, reach, sound, hull)
-            sent = back - listening
+            heard_at = back(time, self.processing_time)
+            about, listening = validity(self._sent, motion, environment, heard_at, reach, sound, hull)
             if self.bottom_mode is Mode.NEVER and self._tracked is not None:
                 shorter = np.minimum(listening, 2.0 * self._tracked.far / (min(self.beams.slants) * sound))
-                about = np.clip(about + listening - shorter, 0.0, back)  # a bottom farther away is heard by nobody
-                sent, listening = back - shorter, shorter
-            listening += self.processing_time
+                about = np.clip(about + listening - shorter, 0.0, heard_at)  # a bottom farther away is heard by nobody
+                listening = shorter
+            went = sent(heard_at, self.processing_time, listening)
+        else:
+            listening = np.zeros(len(ticks))
         truth = motion.at(about)
         then = Known(truth)
         echo = echoes(self._sent, then, environment, about, reach, hull)
@@ -392,7 +372,7 @@ class Dvl:
             through, later, far = np.full(echo.range.shape, math.nan), about, np.full(len(ticks), math.nan)
         else:
             bottom = self._above(self._tracked, echo.range)
-            later = middle(self.beams, self._tracked, bottom, sent, sound, about) if self.waits else about
+            later = middle(self.beams, self._tracked, bottom, went, sound, about) if self.waits else about
             heard = then if later is about else motion
             through, _, far = water(self.beams, self._tracked, heard, environment, later, bottom)
         attitude, own = carried(truth, environment.heading)
@@ -406,12 +386,10 @@ class Dvl:
             frozen(array)
         echo, beams = inside[ECHO], self.beams
         n, k = echo.shape
-        told, heard, values = empty(n, k), np.empty((10, n, k)), np.empty((3 * k, n))
-        ping.flawless(echo, inside[INCIDENCE], inside[BOTTOM], inside[THROUGH], heard, values)
-        valid, all_told = np.array((about, inside[THROUGH_ABOUT], inside[FAR])), np.ones(n, dtype=np.bool_)
-        known = (values, heard, inside[ATTITUDE], inside[OWN], about, all_told)
-        beside = (beams.axes, beams.positions, np.full(k, -math.inf), valid, sound)
-        ping.say(self._lenient, self._frame, *known, *beside, 0.0, 0.0, *NO_DRAWS, *told)
+        told, heard = empty(n, k), (echo, inside[INCIDENCE], inside[BOTTOM], inside[THROUGH])
+        moved, laid = (inside[ATTITUDE], inside[OWN]), (beams.axes, beams.positions)
+        valid = (about, inside[THROUGH_ABOUT], inside[FAR])
+        ping.perfect(self._lenient, self._frame, *heard, *moved, *laid, *valid, sound, *told)
         shown = {"time_of_validity": told.figures[ping.ABOUT], "sound_speed": sound, ABOUT: about}
         return {**told.true(), **shown, **inside}
 
@@ -506,7 +484,9 @@ class Dvl:
     def from_part(cls, name: str, *, temperature: bool = False) -> Dvl:
         """Return the data sheet of a part of the catalogue, by the rules of `_janus.printed`.
 
-        With `temperature` its temperature coefficients act. Raises `UnknownNameError`, `SensorError`.
+        With `temperature` its temperature coefficients act. Of some parts the deviation of single pings is printed
+        nowhere ("a50"): their covariance says 0, of which a world that has one warns, until it is given; see
+        `docs/parts.md`. Raises `UnknownNameError`, `SensorError`.
         """
         found, azimuths = part(name), tuple(math.radians(azimuth) for azimuth in CROSSED)
         given = printed.fields_of(found, azimuths, ANGLE, temperature=temperature)
@@ -576,21 +556,11 @@ def _figures(given: EchoStrength) -> tuple[float, float, float, float, float]:
     return given.level, given.absorption, given.correlation, given.threshold, given.slope
 
 
-def _is_white(track: Track) -> bool:
-    """Tell whether single pings have noise of their own."""
-    return track.noise.is_white or track.per_speed > 0.0
-
-
-KINDS = {"beams": Beams, "bottom": Track, "water": Track, "range": Noise, "layer": Layer, "strength": EchoStrength}
-KINDS |= {"sound": Sound, "long_term": LongTerm, "names": Names}
-"""Classes of the fields that are sheets themselves."""
-
 LIMITS = (
     ("minimum_range", 0.0, 1e5),
     ("maximum_range", 0.0, 1e5),
     ("misalignment_stddev", 0.0, SMALL),
     ("least_incidence", 0.0, 1.0),
-    ("error_velocity_limit", 0.0, math.inf),
     ("dropout_probability", 0.0, 1.0),
     ("reacquisition_time", 0.0, 1e6),
     ("processing_time", 0.0, 1e3),

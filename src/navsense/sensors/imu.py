@@ -33,6 +33,7 @@ from navsense.clock import Clock
 from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
+from navsense.fields import refuse_types
 from navsense.geodesy import EARTH_RATE, earth_rate_w
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.foreseen import is_foreseen
@@ -185,8 +186,8 @@ class Imu:
     def __post_init__(self) -> None:
         """Refuse a reference that is no rotation, and numbers that are none."""
         if self.reference is not None:
-            length = math.hypot(*checked_numbers("reference", self.reference, 4))
-            if not abs(length - 1.0) <= UNIT_TOLERANCE:
+            object.__setattr__(self, "reference", checked_numbers("reference", self.reference, 4))
+            if not abs(math.hypot(*self.reference) - 1.0) <= UNIT_TOLERANCE:
                 allowed = "must be four numbers w x y z of length 1"
                 raise SensorError("reference", self.reference, allowed=allowed, remedy="use navsense.pose.normalised")
         checked_numbers("bandwidth (Hz)", (self.bandwidth,), 1)
@@ -200,6 +201,7 @@ class Imu:
             if not isinstance(line, Vibration):
                 raise SensorError("vibration", repr(line), allowed="must be a tuple of Vibration, () for none")
         object.__setattr__(self, "vibration", lines)
+        refuse_types(self)
 
     type: ClassVar[str] = "imu"
     tolerance: ClassVar[float] = 1e-12

@@ -23,6 +23,7 @@ from navsense.clock import Clock
 from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
+from navsense.fields import refuse_types
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
@@ -87,6 +88,7 @@ class Magnetometer:
         """Refuse numbers that are none."""
         for name, count in (("hard_iron", 3), ("soft_iron", 9), ("motor_current", 3)):
             object.__setattr__(self, name, checked_numbers(name, getattr(self, name), count))
+        refuse_types(self)
 
     type: ClassVar[str] = "magnetometer"
     group: ClassVar[Literal["all", "vertical"]] = "all"

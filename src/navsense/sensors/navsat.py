@@ -25,6 +25,7 @@ from navsense.clock import Clock
 from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
+from navsense.fields import refuse_types
 from navsense.geodesy import HIGHEST, Origin, ecef, geodetic
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
@@ -100,6 +101,10 @@ class NavSat:
     vertical_position: Noise = NEUTRAL
     horizontal_velocity: Noise = NEUTRAL
     vertical_velocity: Noise = NEUTRAL
+
+    def __post_init__(self) -> None:
+        """Refuse what is no noise."""
+        refuse_types(self)
 
     type: ClassVar[str] = "navsat"
     group: ClassVar[Literal["all", "vertical"]] = "vertical"

@@ -5,8 +5,8 @@
 
 r_i is where ray i first meets a body of the world, from the sensor's own point, lever arm and mounting included; the
 vehicle's own hull is passed by unless `own_hull` says otherwise. All rays count alike, and noise is that of the one
-return. A return nearer than `minimum_range` or farther than `maximum_range`, before the errors or after them, is none:
-NaN, not valid, and `out_of_range` says on which side.
+return. A return nearer than `minimum_range` or farther than `maximum_range`, before the errors or after them, those on
+purpose among them, is none: NaN, not valid, and `out_of_range` says on which side.
 
 A sonar that assumes a speed of sound c0 times an echo that went at the true one, c, of the world's water; c is taken at
 `POINTS` places along the ray. Such a one hears nothing in the air, nor from beyond the water's surface, which
@@ -34,9 +34,11 @@ from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.environment.water import Water
 from navsense.errors import SensorError
+from navsense.fields import refuse_types
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
+from navsense.noise.planned import faulty
 from navsense.rotation import rotate
 from navsense.sensors.apply import apply, checked_rows, checked_time
 from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
@@ -87,6 +89,7 @@ class Fan:
 
     def __post_init__(self) -> None:
         """Refuse what is no fan."""
+        refuse_types(self, "of a beam")
         for name, largest in (("horizontal", math.pi), ("vertical", 0.5 * math.pi)):
             samples, least, most = (getattr(self, f"{name}_{part}") for part in ("samples", "minimum", "maximum"))
             if not (samples >= 1 and samples == int(samples)):
@@ -124,6 +127,8 @@ class Cone:
 
     def __post_init__(self) -> None:
         """Refuse what is no cone."""
+        refuse_types(self, "of a beam")
+        object.__setattr__(self, "axis", tuple(self.axis))
         _checked("width of a beam (rad)", self.width, 0.0, 2.0 * math.pi)
         if not (self.rings >= 0 and self.rings == int(self.rings) and 3 * self.rings * (self.rings + 1) < MOST_RAYS):
             allowed = f"must be a whole number from 0 on, of at most {MOST_RAYS} rays in all"
@@ -165,6 +170,7 @@ class Sound:
 
     def __post_init__(self) -> None:
         """Refuse what is no speed of sound."""
+        refuse_types(self, "of sound (m/s)")
         if self.speed is not None:
             _checked("assumed speed of sound (m/s)", self.speed, 100.0, 10_000.0)
 
@@ -229,9 +235,11 @@ class Range:
 
     type: ClassVar[str] = "range"
     tolerance: ClassVar[float] = 1e-9
+    heard: ClassVar[tuple[str, ...]] = ("range",)
 
     def __post_init__(self) -> None:
         """Refuse limits that are none."""
+        refuse_types(self)
         if not 0.0 <= self.minimum_range < math.inf:
             raise SensorError("minimum_range (m)", self.minimum_range, allowed="must be at least 0 and finite")
         if not self.maximum_range > self.minimum_range:
@@ -334,7 +342,7 @@ class Range:
         state, values, slow = self._channels.apply(state, ticks, draws, told, temperature=ideal.get(TEMPERATURE))
         count = len(ticks)
         shown, outside, valid = np.empty(count), np.empty(count), np.empty(count, dtype=np.bool_)
-        value = np.ascontiguousarray(values[:, 0])
+        value = faulty("range", np.ascontiguousarray(values[:, 0]), ideal)
         _limit(value, ideal[OUTSIDE], self.minimum_range, self.maximum_range, shown, outside, valid)
         arrays = {"range": shown, OUTSIDE: outside}
         return state, Measured(arrays, {"range": slow[:, 0]}, valid, turn_on={"range": state.turn_on[0]})

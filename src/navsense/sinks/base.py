@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import math
+import os
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, Protocol, Self, TypeAlias
 
@@ -88,8 +92,45 @@ class Sink(Protocol):
         ...
 
     def abort(self) -> None:
-        """End after an error, keeping what the format can keep; never raises."""
+        """Give up: of a format that cannot be read unfinished nothing is left; never raises."""
         ...
+
+
+class Ending(ABC):
+    """How a sink that is a context ends: closed, or after an error elsewhere with what the format can keep."""
+
+    def __enter__(self) -> Self:
+        """Return this sink."""
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Close, or keep what can be kept."""
+        if kind is None:
+            self.close()
+        else:
+            # The error that ended the run is the one to be seen.
+            with contextlib.suppress(Exception):
+                self.keep()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish the recording."""
+
+    @abstractmethod
+    def keep(self) -> None:
+        """End with what can be kept of the slabs that came before an error."""
+
+
+def failed(path: Path | str) -> SinkError:
+    """Return the error of a recording that takes nothing more."""
+    return SinkError("the recording is closed, or has already failed", where=Where(str(path)))
+
+
+def pour(file: FileIO, data: bytes | memoryview) -> None:
+    """Write all of some bytes to a file without a buffer, which may take a part of them at a time."""
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
 
 
 LAYOUT = "layout"
@@ -132,6 +173,13 @@ def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
     }
     what = f"cannot be {'written' if doing == 'write' else 'read'}: {(error.strerror or str(error)).lower()}"
     return SinkError(what, where=Where(str(path)), remedy=remedies.get(error.errno or 0, ""))
+
+
+def named(path: str | os.PathLike[str]) -> Path:
+    """Return a path. Raise `SinkError` for an empty one, which would be the folder that one is in."""
+    if not os.fspath(path):
+        raise SinkError("the name of a recording is empty", remedy="name a file or a folder")
+    return Path(path)
 
 
 def check_target(path: Path) -> None:

@@ -17,7 +17,7 @@ from navsense.series import Current, Reading, Slab, Truth, nanoseconds
 from navsense.sinks import frames
 from navsense.sinks.base import Recording
 from navsense.sinks.topics import Topics
-from navsense.typing import AnyArray, IntArray, WordArray
+from navsense.typing import AnyArray, FloatArray, IntArray, WordArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class Blocks:
             "position": np.array([[f.pose.position for f in found]]),
             "orientation": np.array([[f.pose.rotation for f in found]]),
         }
-        time = stamp.astype(np.uint64)
+        time = stamp.view(np.uint64)
         return [Block(Source("/tf_static", message, latched=True), time, time, stamp, arrays)]
 
     def of(self, slab: Slab) -> list[Block]:
@@ -133,10 +133,10 @@ class Blocks:
         about = messages.about(reading)
         if about is not None:
             series = {part: {**arrays, AGE: reading.time - about} for part, arrays in series.items()}
-        time = nanoseconds(reading.epoch, reading.time if about is None else about).astype(np.uint64)
+        time = nanoseconds(reading.epoch, reading.time if about is None else about).view(np.uint64)
         stamp = stamps(reading, clock_of(self._sensors[name]), about)
         own = about is None and reading.arrivals is None
-        arrived = time if own else nanoseconds(reading.epoch, reading.arrival).astype(np.uint64)
+        arrived = time if own else nanoseconds(reading.epoch, reading.arrival).view(np.uint64)
         blocks = []
         for part, arrays in series.items():
             kept = arrays if rows is None else {key: array[rows] for key, array in arrays.items()}
@@ -145,7 +145,7 @@ class Blocks:
             for source in self._of_sensor(name, part):
                 if source.message.constant:
                     whole = reading.true_stamp
-                    at = whole.astype(np.uint64)
+                    at = whole.view(np.uint64)
                     blocks.append(Block(source, at, at, whole, {}))
                 else:
                     blocks.append(Block(source, *spans, kept))
@@ -156,7 +156,7 @@ class Blocks:
         if not (self._recording.truth and FAULT in reading.errors):
             return []
         stamp = reading.true_stamp
-        time, acts = stamp.astype(np.uint64), {FAULT: reading.errors[FAULT]}
+        time, acts = stamp.view(np.uint64), {FAULT: reading.errors[FAULT]}
         return [Block(self._source(self._topics.fault(name), fault.message), time, time, stamp, acts)]
 
     def _truth(self, name: str, part: Truth) -> list[Block]:
@@ -172,7 +172,7 @@ class Blocks:
             part = part.between(0, 1)
         pose_topic, accel_topic = self._topics.truth(name)
         stamp = part.stamp
-        time = stamp.astype(np.uint64)
+        time = stamp.view(np.uint64)
         pose = {
             "position": part.position,
             "orientation": part.orientation,
@@ -194,7 +194,7 @@ class Blocks:
         if part.velocity.ndim != 2:
             raise SinkError("the current carries a run axis", remedy="write many runs to .npz or .parquet")
         stamp = part.stamp
-        time = stamp.astype(np.uint64)
+        time = stamp.view(np.uint64)
         source = self._source(self._topics.current, current.message)
         blocks = [Block(source, time, time, stamp, {"velocity": part.velocity})]
         if part.layers is not None:
@@ -212,7 +212,7 @@ class Blocks:
             return []
         alike = all(np.array_equal(span, spans[0]) for span in spans[1:])
         stamp = spans[0] if alike else np.unique(np.concatenate(spans))
-        time = stamp.astype(np.uint64)
+        time = stamp.view(np.uint64)
         blocks = [Block(self._source("/clock", clock.message), time, time, stamp, {})]
         groups: dict[bytes, list[Truth]] = {}
         for name in self._moving:
@@ -226,8 +226,13 @@ class Blocks:
         source = self._source("/tf", lambda: transforms.message(names), key=repr(names))
         stamp = parts[0].stamp
         arrays = {
-            "position": np.stack([part.position for part in parts], axis=1),
-            "orientation": np.stack([part.orientation for part in parts], axis=1),
+            "position": abreast([part.position for part in parts]),
+            "orientation": abreast([part.orientation for part in parts]),
         }
-        time = stamp.astype(np.uint64)
+        time = stamp.view(np.uint64)
         return Block(source, time, time, stamp, arrays)
+
+
+def abreast(arrays: list[FloatArray]) -> FloatArray:
+    """Return arrays (n, k) of several models as one (n, model, k), of one model without a copy."""
+    return arrays[0][:, None] if len(arrays) == 1 else np.stack(arrays, axis=1)

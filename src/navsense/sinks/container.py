@@ -6,32 +6,45 @@ import contextlib
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import zstandard
 
 from navsense.errors import SinkError, Where
 from navsense.sinks import records
-from navsense.sinks.base import check_target, os_error
+from navsense.sinks.base import Ending, check_target, os_error, pour
 from navsense.typing import WordArray
 
 LEVEL = -1
 """Level of zstd: on sensor data 1.4 times as fast as level 1, for files that are 3 % larger."""
+
+PAIR = 16
+"""Bytes of a log time and an offset in a MessageIndex record."""
 
 Buffer: TypeAlias = bytes | memoryview
 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """The messages of one channel in one chunk: log times (ns) and offsets in the uncompressed chunk."""
+    """The messages of one channel in one chunk, in order: log times (ns) and offsets in the uncompressed chunk."""
 
     channel: int
     log_time: WordArray
     offset: WordArray
+
+
+def entries_of(places: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> list[Entries]:
+    """Return messages of one chunk by channel, in order; `places` are their log times (ns) and offsets as they came."""
+    found = []
+    for channel, (logs, offsets) in places.items():
+        log_time = np.array(logs, dtype=np.uint64)
+        order = np.argsort(log_time, kind="stable")
+        found.append(Entries(channel, log_time[order], np.array(offsets, dtype=np.uint64)[order]))
+    return found
 
 
 class Container:
@@ -79,28 +92,44 @@ class Container:
 
     def _append(self, *parts: Buffer) -> None:
         """Write all parts, or none of them."""
+        with self._whole():
+            size = self._put(self._size, parts)
+        self._size += size
+
+    def _put(self, at: int, parts: Iterable[Buffer]) -> int:
+        """Write parts from an offset on; return how many bytes they are."""
+        self._file.seek(at)
+        size = 0
+        for part in parts:
+            size += len(part)
+            pour(self._file, part)
+        return size
+
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """See to it that all is written that is written inside, or nothing of it."""
         if self._failed:
             raise SinkError("the recording has already failed", where=Where(str(self._final or self.path)))
-        size = self._size
         try:
-            for part in parts:
-                view = memoryview(part)
-                size += len(view)
-                while view:
-                    view = view[self._file.write(view) :]
+            yield
+        except SinkError:
+            # What was to be written could not be made; the file is as good as before.
+            self._cut()
+            raise
         except BaseException as error:
             self._failed = True
             self._cut()
             if isinstance(error, OSError):
                 raise self._failure(error) from error
             raise
-        self._size = size
 
     def _failure(self, error: OSError) -> SinkError:
         """Return the error of a write that failed, with what can still be done."""
         if self._final is not None:
             return os_error(self._final, error)
         failure = os_error(self.path, error)
+        if not self._chunk_indexes:
+            return failure
         failure.remedy += f"; what was written stays readable by: navsense recover {self.path}"
         failure.remedy = failure.remedy.removeprefix("; ")
         return failure
@@ -141,30 +170,31 @@ class Container:
     def write_chunks(self, chunks: Iterable[tuple[Buffer, Sequence[Entries]]]) -> None:
         """Write chunks, each whole records and the index of its messages; all are with the system on return."""
         for data, entries in chunks:
-            self.write_packed(self._compressor.compress(data), "zstd", len(data), zlib.crc32(data), entries)
+            self.write_packed([self._compressor.compress(data)], "zstd", len(data), zlib.crc32(data), entries)
 
-    def write_packed(self, packed: Buffer, compression: str, size: int, crc: int, entries: Sequence[Entries]) -> None:
-        """Write one chunk that is already compressed: `size` bytes and their `crc` when unpacked."""
-        filled = [_in_order(part) for part in entries if part.log_time.size]
+    def write_packed(
+        self, packed: Iterable[Buffer], compression: str, size: int, crc: int, entries: Sequence[Entries]
+    ) -> None:
+        """Write one chunk that is already compressed: `size` bytes and their `crc` when unpacked.
+
+        Its parts are written as they come; where one fails to come, nothing of the chunk is left.
+        """
+        filled = [part for part in entries if part.log_time.size]
         start = min((int(part.log_time[0]) for part in filled), default=0)
         end = max((int(part.log_time[-1]) for part in filled), default=0)
-        length = memoryview(packed).nbytes
-        name = records.text(compression)
-        body = records.CHUNK_HEAD.size + len(name) + 8 + length
-        head = (
-            records.PREFIX.pack(records.CHUNK, body)
-            + records.CHUNK_HEAD.pack(start, end, size, crc)
-            + name
-            + struct.pack("<Q", length)
-        )
-        at, chunk_size = self._size, len(head) + length
-        indexes, places, offset = [], [], at + chunk_size
-        for part in filled:
-            index = _message_index(part)
-            indexes.append(index)
-            places.append(struct.pack("<HQ", part.channel, offset))
-            offset += len(index)
-        self._append(head, packed, b"".join(indexes))
+        name, at = records.text(compression), self._size
+        before = records.CHUNK_HEAD.size + len(name) + 8
+        indexes, starts = _message_indexes(filled)
+        with self._whole():
+            # How long the data are is known behind them; until then zeros stand for the head, where a walk ends.
+            length = self._put(at + records.PREFIX.size + before, packed)
+            chunk_size = records.PREFIX.size + before + length
+            self._put(at + chunk_size, [indexes])
+            times = records.CHUNK_HEAD.pack(start, end, size, crc)
+            self._put(at, [records.PREFIX.pack(records.CHUNK, before + length), times, name, struct.pack("<Q", length)])
+            self._file.seek(0, os.SEEK_END)
+        self._size = at + chunk_size + len(indexes)
+        places = [struct.pack("<HQ", part.channel, at + chunk_size + start) for part, start in starts]
         for part in filled:
             self.counts[part.channel] = self.counts.get(part.channel, 0) + part.log_time.size
         if filled:
@@ -175,7 +205,7 @@ class Container:
                 records.CHUNK_INDEX,
                 struct.pack("<QQQQ", start, end, at, chunk_size),
                 records.block(b"".join(places)),
-                struct.pack("<Q", offset - at - chunk_size),
+                struct.pack("<Q", len(indexes)),
                 name,
                 struct.pack("<QQ", length, size),
             )
@@ -238,41 +268,33 @@ class Container:
         )
 
 
-def _in_order(part: Entries) -> Entries:
-    """Return the messages in the order of their log times."""
-    if not (part.log_time[1:] < part.log_time[:-1]).any():
-        return part
-    order = np.argsort(part.log_time, kind="stable")
-    return Entries(part.channel, part.log_time[order], part.offset[order])
+def _message_indexes(parts: Sequence[Entries]) -> tuple[memoryview, list[tuple[Entries, int]]]:
+    """Return the MessageIndex records of one chunk, one a channel, and where among them each begins."""
+    head = records.MESSAGE_INDEX_HEAD
+    out = np.empty(sum(head.size + PAIR * part.log_time.size for part in parts), dtype=np.uint8)
+    starts, at = [], 0
+    for part in parts:
+        size = PAIR * part.log_time.size
+        starts.append((part, at))
+        head.pack_into(out.data, at, records.MESSAGE_INDEX, head.size - records.PREFIX.size + size, part.channel, size)
+        table = np.ndarray((part.log_time.size, 2), "<u8", out, at + head.size)
+        table[:, 0], table[:, 1] = part.log_time, part.offset
+        at += head.size + size
+    return out.data, starts
 
 
-def _message_index(part: Entries) -> bytes:
-    """Return the MessageIndex record of one channel in one chunk, whose messages are in order."""
-    table = np.empty((part.log_time.size, 2), dtype="<u8")
-    table[:, 0] = part.log_time
-    table[:, 1] = part.offset
-    return records.record(records.MESSAGE_INDEX, struct.pack("<H", part.channel), records.block(table.tobytes()))
-
-
-class ContainerSink:
+class ContainerSink(Ending):
     """What sinks of one MCAP file have in common: how they end."""
 
     _container: Container
 
-    def __enter__(self) -> Self:
-        """Return this sink."""
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close, or end after an error."""
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
-
     def close(self) -> None:
         """Write the summary; the file is then whole."""
         self._container.finish()
+
+    def keep(self) -> None:
+        """Write the summary if it can be written."""
+        self.abort()
 
     def abort(self) -> None:
         """Write the summary if it can be written; what is there is readable, or can be recovered."""

@@ -17,7 +17,7 @@ from navsense.errors import SinkError, Where
 from navsense.messages.base import SEC_MAX
 from navsense.series import Slab
 from navsense.sinks import sources, tables
-from navsense.sinks.base import LAYOUT, Recording, os_error
+from navsense.sinks.base import LAYOUT, Recording, named, os_error
 from navsense.sinks.described import tells_place
 from navsense.sinks.device import ADDRESS
 from navsense.sinks.load import load
@@ -57,7 +57,7 @@ def convert(
     in place of that of `path`, all goes by way of readings and truth. Raises `SinkError` for what cannot be read or
     written, and where `out` is `path`.
     """
-    source, target = Path(path), Path(out)
+    source, target = named(path), named(out)
     try:
         if epoch is not None and not 0 <= epoch <= SEC_MAX:
             raise SinkError("--epoch", epoch, allowed=f"must be an integer of seconds from 0 to {SEC_MAX}")

@@ -192,6 +192,7 @@ def _plain_sensor(sensor: MountedSensor) -> dict[str, Any]:
         "frame": sensor.frame,
         "clock": sensor.clock,
         "late": sensor.latency is not None,
+        "latency": _plain_or_none(sensor.latency),
         "type": sensor.spec.type,
         "outputs": [plain((out.name, out.axes, out.unit, out.turns)) for out in sensor.spec.outputs],
         "sheet": _plain_or_none(sensor.spec),
@@ -269,6 +270,6 @@ def _sensor_of(told: Mapping[str, Any]) -> MountedSensor:
         str(told["topic"]),
         str(told["frame"]),
         None if clock is None else str(clock),
-        Latency() if told["late"] else None,
+        (latency if isinstance(latency := made(told.get("latency")), Latency) else Latency()) if told["late"] else None,
         faults if isinstance(faults := made(told.get("faults")), Faults) else Faults(),
     )

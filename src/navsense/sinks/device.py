@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -27,10 +27,9 @@ from navsense.devices.outputs import FORMATS, Format
 from navsense.devices.told import Instrument
 from navsense.errors import SinkError, Where
 from navsense.series import Reading, Slab
-from navsense.sinks.base import Recording, check_target, os_error
+from navsense.sinks.base import Ending, Recording, check_target, failed, os_error, pour
 from navsense.sinks.mcap import check_head
 from navsense.sinks.serve import Server
-from navsense.sinks.whole import failed
 from navsense.world import MountedSensor, World
 
 LOG = logging.getLogger(__name__)
@@ -158,7 +157,7 @@ def served(path: Path, world: World) -> tuple[Address, Format, MountedSensor]:
     return said, form, _chosen(world, form, said.sensor, where, "?sensor=SENSOR behind the port")
 
 
-class DeviceSink:
+class DeviceSink(Ending):
     """Writes what one instrument sends to a file."""
 
     def __init__(self, path: Path, recording: Recording) -> None:
@@ -174,26 +173,13 @@ class DeviceSink:
         except OSError as error:
             raise os_error(path, error) from error
 
-    def __enter__(self) -> Self:
-        """Return this sink."""
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close; what was written stays."""
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
-
     def write(self, slab: Slab) -> None:
         """Write what the instrument told in a slab. Raises `SinkError` where it cannot be kept."""
         if not self._open:
             raise failed(self._path)
-        data = memoryview(self._source.bytes_of(slab))
+        data = self._source.bytes_of(slab)
         try:
-            while data:
-                done = self._file.write(data)
-                data = data[done:]
+            pour(self._file, data)
             self._size = self._file.tell()
         except BaseException as error:
             self._open = False
@@ -212,6 +198,10 @@ class DeviceSink:
         except OSError as error:
             raise os_error(self._path, error) from error
 
+    def keep(self) -> None:
+        """Close the file; what was written stays."""
+        self.abort()
+
     def abort(self) -> None:
         """Close the file, keeping what was written; never raises."""
         self._open = False
@@ -219,7 +209,7 @@ class DeviceSink:
             self._file.close()
 
 
-class PortSink:
+class PortSink(Ending):
     """Serves what one instrument sends to whoever connects."""
 
     def __init__(self, path: Path, recording: Recording) -> None:
@@ -243,14 +233,6 @@ class PortSink:
         """Return the port that is served."""
         return self._server.port
 
-    def __enter__(self) -> Self:
-        """Return this sink."""
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Send what waits to be sent and close."""
-        self.close()
-
     def write(self, slab: Slab) -> None:
         """Send what the instrument told in a slab to all clients; waits for none of them."""
         if not self._open:
@@ -265,6 +247,10 @@ class PortSink:
             count, sent = self._server.count, self._server.sent
             what = f"sent {sent} bytes to {count} client{'s' * (count != 1)}" if count else "sent nothing: nobody came"
             LOG.info("%s: %s", self._server.name, what)
+
+    def keep(self) -> None:
+        """Send what waits to be sent and close."""
+        self.close()
 
     def abort(self) -> None:
         """Close without waiting; never raises."""

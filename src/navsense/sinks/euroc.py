@@ -31,12 +31,12 @@ from navsense.motion.still import Still
 from navsense.pose import Pose, normalised
 from navsense.sensors import Imu
 from navsense.series import NANOSECONDS, Reading, Slab, Truth, all_true
-from navsense.sinks.base import LAYOUT, Recording, version
+from navsense.sinks.base import LAYOUT, Recording, failed, version
 from navsense.sinks.described import plain_world
 from navsense.sinks.read import carried
 from navsense.sinks.stored import Loaded
 from navsense.sinks.tables import ABOUT, Folder, check_folder, check_runs
-from navsense.sinks.whole import WholeSink, failed
+from navsense.sinks.whole import WholeSink
 from navsense.typing import AnyArray, FloatArray, IntArray, Quaternion, Times
 from navsense.world import Link, Model, MountedSensor, World
 

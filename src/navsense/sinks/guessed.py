@@ -151,7 +151,9 @@ DEFAULTS: Mapping[str, Callable[[], Sensor]] = {
 BESIDE: Mapping[str, tuple[tuple[str, str], ...]] = {
     air_pressure.TYPE: (("_depth", depth.DEPTH_TYPE),),
     navsat.TYPE: (("_velocity", navsat.VELOCITY_TYPE),),
-    dvl.MARINE_TYPE: (("_water", dvl.MARINE_TYPE),),
+    dvl.MARINE_TYPE: (("_water", dvl.MARINE_TYPE), dvl.WHOLE),
+    dvl.DS_TYPE: (dvl.WHOLE,),
+    dvl.UUV_TYPE: (dvl.WHOLE,),
 }
 """Message type -> what stands behind the topics of the messages beside it, and their types."""
 
@@ -300,7 +302,7 @@ class Guess:
     def _sheet(self, line: Line, first: First) -> Sensor:
         """Return what a sensor's first message tells of its sheet; its type alone where that is none."""
         if line.type.startswith(OURS):
-            return _generic(line)
+            return _generic(line, first.shape.lengths)
         try:
             return SHEETS[line.type](first)
         except (NavsenseError, ValueError):
@@ -352,14 +354,14 @@ def _told_apart(sensors: Iterable[MountedSensor]) -> tuple[MountedSensor, ...]:
     return tuple(found.values())
 
 
-def _generic(line: Line) -> Sensor:
-    """Return a sensor of a type that is made of its outputs."""
+def _generic(line: Line, lengths: Mapping[str, int]) -> Sensor:
+    """Return a sensor of a type that is made of its outputs; `lengths` of the arrays in its first message."""
     short = line.type.removeprefix(OURS)
     kind = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in short).lstrip("_")
     parts = line.defined().definitions[line.type][1:]
     # The arrays of a sensor that has messages of other kinds are read, and written, as those of one of our own.
     kind = f"{kind}_arrays" if kind in messages.ENCODERS else kind
-    return recorded(kind, [Output(part.name, part.length or 0, "1") for part in parts])
+    return recorded(kind, [Output(part.name, lengths.get(part.name, part.length or 0), "1") for part in parts])
 
 
 def guessed(source: Source) -> World:

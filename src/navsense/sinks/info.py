@@ -18,7 +18,7 @@ from navsense.errors import SinkError, Where
 from navsense.series import nanoseconds
 from navsense.sinks import euroc, parquet_read, records, sources, tables
 from navsense.sinks.about import is_about, said_in
-from navsense.sinks.base import opened, os_error
+from navsense.sinks.base import named, opened, os_error
 from navsense.sinks.device import suffix_of
 from navsense.sinks.load import archive_of, load, meta_of, time_of
 from navsense.sinks.recover import profile
@@ -107,7 +107,7 @@ def info(path: str | os.PathLike[str]) -> Info:
     A bag of ROS 2 may be named by its folder, by the file in it, or as it was when it was recorded, from anywhere; a
     folder of CSV or EuRoC by itself, or as it was recorded.
     """
-    path = Path(path)
+    path = named(path)
     readers = {".mcap": _mcap, ".npz": _npz, ".parquet": _parquet, ".bag": _ros1, ".db3": _ros2}
     readers |= {".csv": _tables, ".euroc": _tables, **dict.fromkeys(FORMATS, _device)}
     suffix = suffix_of(path) or path.suffix.lower()

@@ -15,7 +15,7 @@ import numpy as np
 from navsense.errors import SinkError, Where
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth
 from navsense.sinks import euroc, meta, parquet_read, sources, tables
-from navsense.sinks.base import opened
+from navsense.sinks.base import named, opened
 from navsense.sinks.device import suffix_of
 from navsense.sinks.read import MessageReader
 from navsense.sinks.records import DamagedError
@@ -30,7 +30,7 @@ def load(path: str | os.PathLike[str]) -> Loaded:
     Those of `.npz`, `.parquet` and a folder of CSV are bit for bit what they were; messages hold what `docs` say of
     them, one run, and no row that was dropped. Raise `SinkError` for what is no recording, is damaged or was cut off.
     """
-    path = Path(path)
+    path = named(path)
     if sources.is_container(path):
         return _of_messages(path)
     if suffix_of(path):

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from navsense.sinks import records
-from navsense.sinks.container import Entries
+from navsense.sinks.container import Entries, entries_of
 from navsense.sinks.mcap import CHUNK_BYTES
 
 
@@ -33,15 +31,7 @@ def chunks(found: Iterable[Written]) -> Iterator[tuple[bytes, list[Entries]]]:
         head = (records.MESSAGE, 22 + len(one.data), one.channel, one.sequence & 0xFFFFFFFF, one.log, one.time)
         data += records.MESSAGE_HEAD.pack(*head) + one.data
         if len(data) >= CHUNK_BYTES:
-            yield bytes(data), _entries(places)
+            yield bytes(data), entries_of(places)
             data, places = bytearray(), {}
     if data:
-        yield bytes(data), _entries(places)
-
-
-def _entries(places: dict[int, tuple[list[int], list[int]]]) -> list[Entries]:
-    """Return the log times and offsets of one chunk by channel."""
-    return [
-        Entries(channel, np.array(logs, dtype=np.uint64), np.array(offsets, dtype=np.uint64))
-        for channel, (logs, offsets) in places.items()
-    ]
+        yield bytes(data), entries_of(places)

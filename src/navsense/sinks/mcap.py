@@ -15,6 +15,7 @@ from typing import cast
 
 import numpy as np
 
+from navsense.compiled import kernel
 from navsense.errors import SinkError, Where
 from navsense.faults import listed
 from navsense.messages.base import GLOBAL_TIME, SEC_MAX
@@ -26,10 +27,13 @@ from navsense.sinks.blocks import Block, Blocks, Source
 from navsense.sinks.container import Container, ContainerSink, Entries
 from navsense.sinks.described import plain_world
 from navsense.sinks.packed import AROUND, FRAME, FRAME_END, LARGEST, Noted, Plan, most, plan, put_stored
-from navsense.typing import AnyArray, ByteArray
+from navsense.typing import AnyArray, ByteArray, WordArray
 
 CHUNK_BYTES = 12_000_000
 """A chunk is at most this before it is packed, unless one instant alone is larger."""
+
+PIECE_BYTES = 500_000
+"""Packed messages are handed to the system once they are as many."""
 
 LATCHED = (
     "- history: 1\n  depth: 1\n  reliability: 1\n  durability: 1\n"
@@ -61,9 +65,8 @@ class Channel:
 
     def fill(self, rows: AnyArray, block: Block) -> None:
         """Write the numbers of a block's records into rows."""
-        rows["record.sequence"] = np.arange(self.sequence, self.sequence + block.time.size) & 0xFFFFFFFF
-        rows["record.log_time"] = block.log
-        rows["record.publish_time"] = block.time
+        places = rows["record.sequence"], rows["record.log_time"], rows["record.publish_time"]
+        _number(self.sequence, block.log, block.time, *places)
         self.message.fill(rows, block.stamp, block.arrays)
 
     def planned(self, block: Block) -> Plan:
@@ -85,6 +88,17 @@ class Channel:
             end = self.plan.put(out, at, count, lambda rows: self.fill(rows, block))
         self.sequence += count
         return end
+
+
+@kernel
+def _number(
+    first: int, log: WordArray, time: WordArray, sequence: AnyArray, log_time: AnyArray, publish_time: AnyArray
+) -> None:
+    """Write the numbers of records from `first` on, and their times (n,) ns."""
+    for i in range(log.size):
+        sequence[i] = (first + i) & 0xFFFFFFFF
+        log_time[i] = log[i]
+        publish_time[i] = time[i]
 
 
 def check_head(path: Path, recording: Recording, what: str = "an MCAP file") -> None:
@@ -231,22 +245,32 @@ class McapSink(ContainerSink):
     def _write(self, blocks: list[Block]) -> None:
         """Write one chunk: definitions that are new, then each channel's messages."""
         definitions = np.frombuffer(b"".join(self._pending), dtype=np.uint8)
+        entries, size = list[Entries](), definitions.size
+        for block in blocks:
+            channel, count = self._channels[block.source], block.time.size
+            width = len(channel.template)
+            offsets = np.arange(size, size + width * count, width, dtype=np.uint64)
+            entries.append(Entries(channel.number, block.log, offsets))
+            size += width * count
+        # No CRC of what is unpacked: each block has its checksum.
+        self._container.write_packed(self._packed(definitions, blocks), "lz4", size, 0, entries)
+        self._pending.clear()
+
+    def _packed(self, definitions: ByteArray, blocks: list[Block]) -> Iterator[memoryview]:
+        """Yield one frame of LZ4 piece by piece, each in the same few bytes, which so stay near the processor."""
         channels = [self._channels[block.source] for block in blocks]
         counts = [block.time.size for block in blocks]
-        room = sum(most(len(one.template), count) for one, count in zip(channels, counts, strict=True))
-        room += definitions.size + AROUND * (2 + definitions.size // LARGEST) + len(FRAME)
+        room = max(map(most, (len(channel.template) for channel in channels), counts), default=0)
+        room += len(FRAME) + definitions.size + AROUND * (2 + definitions.size // LARGEST) + PIECE_BYTES
         if self._out.size < room:
             self._out = np.empty(room, dtype=np.uint8)
-        out, at, entries, size = self._out, len(FRAME), list[Entries](), definitions.size
-        out[:at] = np.frombuffer(FRAME, dtype=np.uint8)
-        at = put_stored(out, at, definitions)
+        out = self._out
+        out[: len(FRAME)] = np.frombuffer(FRAME, dtype=np.uint8)
+        at = put_stored(out, len(FRAME), definitions)
         for channel, block in zip(channels, blocks, strict=True):
+            if at > PIECE_BYTES:
+                yield out[:at].data
+                at = 0
             at = channel.put(out, at, block)
-            width = len(channel.template)
-            offsets = np.arange(size, size + width * block.time.size, width, dtype=np.uint64)
-            entries.append(Entries(channel.number, block.log, offsets))
-            size += width * block.time.size
-        out[at : at + len(FRAME_END)] = np.frombuffer(FRAME_END, dtype=np.uint8)
-        self._pending.clear()
-        # No CRC of what is unpacked: each block has its checksum.
-        self._container.write_packed(out[: at + len(FRAME_END)].data, "lz4", size, 0, entries)
+        yield out[:at].data
+        yield memoryview(FRAME_END)

@@ -8,7 +8,6 @@ a slab; the archive appears under its name when it is whole, after an error else
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import tempfile
@@ -16,14 +15,14 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
 import numpy as np
 
 from navsense.errors import SinkError, Where
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Slab, Truth
 from navsense.sinks import meta
-from navsense.sinks.base import Recording, check_target, os_error
+from navsense.sinks.base import Ending, Recording, check_target, failed, os_error
 from navsense.typing import AnyArray
 
 BLOCK_BYTES = 1 << 22
@@ -74,7 +73,7 @@ class Column:
                 target.write(np.ascontiguousarray(rows[(slice(start, start + step), *run)]).tobytes())
 
 
-class NpzSink:
+class NpzSink(Ending):
     """Writes slabs to one NumPy archive."""
 
     def __init__(self, path: Path, recording: Recording) -> None:
@@ -94,25 +93,10 @@ class NpzSink:
         except OSError as error:
             raise os_error(path, error) from error
 
-    def __enter__(self) -> Self:
-        """Return this sink."""
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close; after an error elsewhere keep the slabs that came before it, if there are any."""
-        if kind is None:
-            self.close()
-        elif not self._columns:
-            self.abort()
-        else:
-            # The error that ended the run is the one to be seen.
-            with contextlib.suppress(Exception):
-                self.close()
-
     def write(self, slab: Slab) -> None:
         """Append a slab to the arrays; one that is interrupted leaves the slabs before it."""
         if self._closed:
-            raise SinkError("the recording is closed, or has already failed", where=Where(str(self._path)))
+            raise failed(self._path)
         counts = {key: column.count for key, column in self._columns.items()}
         sensors, links = dict(self._sensors), list(self._links)
         try:
@@ -210,6 +194,13 @@ class NpzSink:
         except OSError as error:
             raise os_error(self._path, error) from error
         finally:
+            self.abort()
+
+    def keep(self) -> None:
+        """Keep the slabs that came before an error elsewhere, if there are any."""
+        if self._columns:
+            self.close()
+        else:
             self.abort()
 
     def abort(self) -> None:

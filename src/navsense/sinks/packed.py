@@ -17,7 +17,7 @@ import numpy as np
 
 from navsense.messages.cdr import Place, row_type
 from navsense.sinks.checksum import xxh32
-from navsense.typing import AnyArray, ByteArray
+from navsense.typing import AnyArray, ByteArray, IntArray
 
 FRAME = b"\x04\x22\x4d\x18\x70\x70\x72"
 """Magic; version 1, blocks independent, each with its checksum; blocks of at most 4 MiB; checksum of these two."""
@@ -38,6 +38,11 @@ SHORTEST = 8
 
 FEWEST = 3
 """Rows of a packed block: those between the first and the last."""
+
+LOT = 32
+"""Rows that are copied at once, where there are many such lots."""
+
+MANY = 16
 
 WORD = struct.Struct("<I")
 """A block's size before it, and its checksum behind it."""
@@ -78,18 +83,20 @@ def spans_of(places: Mapping[str, Place]) -> list[tuple[int, int]]:
 class Plan:
     """How rows are packed: `template` (w,) and `dtype` of a row, `packed` (l,) and `packed_dtype` of a row of LZ4.
 
-    `spans` are where numbers lie in a row, `starts` where in a row of LZ4. `head` stands before the first row and what
-    of the second is literal with it, `tail` before the last.
+    `opening` is the first row and what of the second is literal with it, `ending` the last, both with what stands
+    before them. Of the bytes that hold numbers (b,) `places` says where they are in a row of LZ4, `first` where in the
+    opening, and `last` where in the ending.
     """
 
     template: ByteArray
     dtype: np.dtype[np.void]
     packed: ByteArray
     packed_dtype: np.dtype[np.void]
-    spans: list[tuple[int, int]]
-    starts: list[int]
-    head: ByteArray
-    tail: ByteArray
+    opening: ByteArray
+    ending: ByteArray
+    places: IntArray
+    first: IntArray
+    last: IntArray
 
     @property
     def is_packed(self) -> bool:
@@ -107,26 +114,31 @@ class Plan:
 
     def _put_packed(self, out: ByteArray, at: int, count: int, fill: Fill) -> int:
         """Write one packed block. Its rows are made where they stay; the first and the last are then written out."""
-        width, size, first = self.template.size, self.packed.size, self.spans[0][0]
-        begin = at + 4
-        # The head's literals end with the second row's first numbers: that row's own token is not wanted.
-        behind = begin + self.head.size + width + first
-        own = behind - self.starts[0] - size
+        size, begin = self.packed.size, at + 4
+        # The opening's literals end with the second row's first numbers: that row's own token is not wanted.
+        own = begin + self.opening.size - int(self.places[0]) - size
         rows = out[own : own + count * size].reshape(count, size)
-        rows[:] = self.packed
+        repeat(rows, self.packed)
         fill(np.ndarray((count,), self.packed_dtype, out, own))
-        edges = np.empty((2, width), dtype=np.uint8)
-        edges[:] = self.template
-        for (a, b), start in zip(self.spans, self.starts, strict=True):
-            edges[:, a:b] = rows[:: count - 1, start : start + b - a]
-        out[begin : begin + self.head.size] = self.head
-        out[begin + self.head.size : behind - first] = edges[0]
-        out[behind - first : behind] = self.template[:first]
-        end = own + (count - 1) * size
-        out[end : end + self.tail.size] = self.tail
-        end += self.tail.size + width - first
-        out[end - width + first : end] = edges[1, first:]
+        numbers = rows[:: count - 1].take(self.places, axis=1)
+        out[begin : begin + self.opening.size] = self.opening
+        out[begin + self.first] = numbers[0]
+        begin = own + (count - 1) * size
+        end = begin + self.ending.size
+        out[begin:end] = self.ending
+        out[begin + self.last] = numbers[1]
         return closed(out, at, end)
+
+
+def repeat(rows: ByteArray, row: ByteArray) -> None:
+    """Fill rows (n, w) with one row (w,): first a lot of them, then many of that lot at once, which is quicker."""
+    lots = len(rows) // LOT
+    if lots < MANY:
+        rows[:] = row
+        return
+    rows[:LOT] = row
+    rows[LOT : lots * LOT].reshape(lots - 1, -1)[:] = rows[:LOT].reshape(-1)
+    rows[lots * LOT :] = row
 
 
 def plan(template: bytes, places: Mapping[str, Place], names: set[str]) -> Plan:
@@ -145,15 +157,21 @@ def plan(template: bytes, places: Mapping[str, Place], names: set[str]) -> Plan:
         for (first, stop), start in zip(spans, starts, strict=True)
         if first <= place.offset < stop
     }
+    first = spans[0][0]
+    head = token(len(template) + spans[0][1], follows[0] - spans[0][1])
+    tail = token(len(template) - first, 0)
+    numbers = np.concatenate([np.arange(*span) for span in spans])
+    moved_numbers = [np.arange(start, start + b - a) for (a, b), start in zip(spans, starts, strict=True)]
     return Plan(
         np.frombuffer(template, dtype=np.uint8),
         row_type(places, len(template)),
         np.frombuffer(row, dtype=np.uint8),
         row_type(moved, len(row)),
-        spans,
-        starts,
-        np.frombuffer(token(len(template) + spans[0][1], follows[0] - spans[0][1]), dtype=np.uint8),
-        np.frombuffer(token(len(template) - spans[0][0], 0), dtype=np.uint8),
+        opening=np.frombuffer(head + template + template[:first], dtype=np.uint8),
+        ending=np.frombuffer(tail + template[first:], dtype=np.uint8),
+        places=np.concatenate(moved_numbers),
+        first=numbers + len(head),
+        last=numbers + len(tail) - first,
     )
 
 

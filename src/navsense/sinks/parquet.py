@@ -23,8 +23,8 @@ import numpy as np
 from navsense.errors import SinkError, Where
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Slab, Truth, all_true
 from navsense.sinks import meta
-from navsense.sinks.base import Recording, check_target
-from navsense.sinks.whole import WholeSink, failed
+from navsense.sinks.base import Recording, check_target, failed
+from navsense.sinks.whole import WholeSink
 from navsense.typing import AnyArray, IntArray
 
 GROUP_ROWS = 100_000

@@ -42,11 +42,22 @@ class Piece:
 
 
 class Part(NamedTuple):
-    """Messages of a piece, the line of each by its place, and some of them in order of arrival."""
+    """Messages of a piece, the line of each by its place, and which of them are meant, in the order of the file."""
 
     found: walked.Messages
     lines: IntArray
-    own: IntArray
+    own: IntArray | slice = slice(None)
+
+    def cut(self, time: int | None) -> tuple[Part | None, Part | None]:
+        """Return the messages that arrived before a time (ns), all for None, and the others; None for none."""
+        log = self.found.log[self.own]
+        early = None if time is None else log < np.uint64(time)
+        if early is None or early.all():
+            return (self if log.size else None), None
+        if not early.any():
+            return None, self
+        places = np.arange(self.found.log.size)[self.own]
+        return self._replace(own=places[early]), self._replace(own=places[~early])
 
 
 def pieces(file: BinaryIO, span: tuple[int, int]) -> list[Piece]:
@@ -97,31 +108,27 @@ def records_of(file: BinaryIO, piece: Piece) -> bytes:
 def windows(
     every: Sequence[Piece], load: Callable[[Piece], tuple[walked.Messages, IntArray]], where: Where
 ) -> Iterator[list[Part]]:
-    """Yield messages in order of arrival, those of each window in parts. Raises `SinkError` for too much disorder."""
+    """Yield messages window by window in order of arrival, those of each in parts, which are in no order of time.
+
+    Raises `SinkError` for too much disorder.
+    """
     if all(after.first >= before.last for before, after in pairwise(every)):
         for piece in every:
-            yield [_part(*load(piece))]
+            yield [Part(*load(piece))]
         return
     planned = sorted(every, key=lambda piece: piece.first)
     held: list[tuple[int, Part]] = []
     for piece, after in zip(planned, [*planned[1:], None], strict=True):
-        held.append((piece.start, _part(*load(piece))))
+        held.append((piece.start, Part(*load(piece))))
         held.sort(key=lambda one: one[0])
         if sum(part.found.data.size for _, part in held) > HELD_BYTES:
             what = f"its messages are in no order of time over more than {HELD_BYTES >> 20} MiB"
             raise SinkError(what, where=where, remedy="put them in order with: mcap sort")
         ready, rest = [], []
         for start, part in held:
-            log = part.found.log[part.own]
-            count = log.size if after is None else int(np.searchsorted(log, np.uint64(after.first), side="left"))
-            ready += [part._replace(own=part.own[:count])] if count else []
-            rest += [(start, part._replace(own=part.own[count:]))] if count < log.size else []
+            early, late = part.cut(None if after is None else after.first)
+            ready += [early] if early is not None else []
+            rest += [(start, late)] if late is not None else []
         held = rest
         if ready:
             yield ready
-
-
-def _part(found: walked.Messages, lines: IntArray) -> Part:
-    """Return all messages of a piece."""
-    rises = bool((found.log[1:] >= found.log[:-1]).all())
-    return Part(found, lines, np.arange(found.log.size) if rises else np.argsort(found.log, kind="stable"))

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from navsense import messages
+from navsense.clock.latency import Latency
 from navsense.errors import SinkError
 from navsense.messages import current as currents
 from navsense.messages import fault
@@ -28,10 +29,10 @@ from navsense.motion.base import MotionBlock
 from navsense.motion.mounted import mounted
 from navsense.noise.planned import FAULT
 from navsense.pose import Pose
-from navsense.series import NANOSECONDS, Current, Layers, Reading, Slab, Truth, all_true
-from navsense.sinks import frames
+from navsense.series import NANOSECONDS, Current, Layers, Reading, Slab, Truth, all_true, nanoseconds
+from navsense.sinks import frames, stored
 from navsense.sinks.base import Recording
-from navsense.sinks.columns import Arrays, Batch, Column, is_alike, joined, reads
+from navsense.sinks.columns import OURS, Arrays, Batch, Column, is_alike, joined, reads
 from navsense.sinks.described import world_of
 from navsense.sinks.guessed import absolute, chosen, guessed
 from navsense.sinks.pairs import popped
@@ -68,6 +69,18 @@ class Head:
             found = np.where(np.rint(at * NANOSECONDS).astype(np.int64) == since, at, found)
         return found
 
+    def sent(self, log: IntArray, sensor: MountedSensor) -> IntArray:
+        """Return when messages that arrived at `log` (n,) ns were sent: the latency before, as `Latency` adds it."""
+        delay = _delay(sensor)
+        if not delay:
+            return log
+        found = log - round(delay * NANOSECONDS)
+        if self.exact and sensor.rate:
+            # The sum was rounded to ns, and the instant itself is: their difference may be off by one.
+            at = np.rint((found - self.epoch * SECOND) / NANOSECONDS * sensor.rate) / sensor.rate
+            found = np.where(nanoseconds(self.epoch, at + delay) == log, nanoseconds(self.epoch, at), found)
+        return found
+
 
 @dataclass(eq=False)
 class SensorColumns:
@@ -80,6 +93,9 @@ class SensorColumns:
     spoilt: set[Series] = field(default_factory=set)
     faults: Column | None = None
     _heard: int = -1
+    _rows: int = 0
+    _untold: int = 0
+    _held: list[Reading] = field(default_factory=list)
 
     @property
     def own(self) -> Series:
@@ -88,7 +104,24 @@ class SensorColumns:
         return next(found, ("reading", ""))
 
     def pop(self, *, last: bool) -> Reading | None:
-        """Return the rows of which all topics are there, None for none; with `last` those whose others never came."""
+        """Return the rows of which all topics are there, None for none; with `last` those whose others never came.
+
+        Of a sensor that has faults none are before there is a fault message of one of them.
+        """
+        tells = self._tells
+        found = self._popped(last=last)
+        if self.faults is None or tells or not (found or self._held):
+            return found
+        self._held += [found] if found else []
+        if not (self._tells or last):
+            return None
+        whole, self._held = stored.joined(self._held), []
+        if self._tells:
+            return whole
+        return replace(whole, errors={name: array for name, array in whole.errors.items() if name != FAULT})
+
+    def _popped(self, *, last: bool) -> Reading | None:
+        """Return the rows of which all topics are there, as `pop` does, with faults 0 where there is no message."""
         own = self.columns[self.own]
         if own.is_silent:
             return None
@@ -129,7 +162,9 @@ class SensorColumns:
         arrays = self._named("reading", parts, own.arrays)
         is_known = head.own and (head.exact or sensor.spec.type in messages.ABOUT)
         late = sensor.latency is not None if is_known else bool((own.log != about).any())
-        told = own.log if sensor.spec.type in messages.ABOUT and not late and head.own else about
+        told = about
+        if sensor.spec.type in messages.ABOUT and head.own:
+            told = head.sent(own.log, sensor) if _delay(sensor) is not None else about
         time = head.seconds(told, sensor.rate)
         instant = time if told is about else head.seconds(about, 0.0)
         struck = told
@@ -157,23 +192,34 @@ class SensorColumns:
         )
 
     def _faults(self, true: IntArray) -> Arrays:
-        """Return which faults act at true instants (n,) ns; nothing where they are not recorded for these."""
-        if self.faults is None or not self.faults.parts:
+        """Return which faults act at true instants (n,) ns, 0 where no message says it; nothing without faults."""
+        if self.faults is None:
             return {}
-        known = joined(self.faults.parts)
-        if not known.log.size:
-            return {}
-        self._heard = int(known.log[-1])
-        at = np.minimum(np.searchsorted(known.log, true), known.log.size - 1)
-        alike = known.log[at] == true
-        told = np.where(alike, known.arrays[FAULT][at], 0).astype(np.uint8)
-        _, rest = known.cut(int(at[-1]))
-        self.faults.parts = [rest]
-        if alike.any():
-            return {FAULT: told}
-        note = f"topic {self.faults.line.topic}: has no message of the instants of its sensor's readings"
-        self.notes += [note] if note not in self.notes else []
-        return {}
+        told, alike = np.zeros(true.size, dtype=np.uint8), np.zeros(true.size, dtype=np.bool_)
+        known = joined(self.faults.parts) if self.faults.parts else None
+        if known is not None and known.log.size:
+            self._heard = int(known.log[-1])
+            at = np.minimum(np.searchsorted(known.log, true), known.log.size - 1)
+            alike = known.log[at] == true
+            told[alike] = known.arrays[FAULT][at[alike]]
+            self.faults.parts = [known.cut(int(at[-1]))[1]]
+        self._rows += true.size
+        self._untold += int((~alike).sum())
+        return {FAULT: told}
+
+    @property
+    def _tells(self) -> bool:
+        """Tell whether there is a fault message of any row."""
+        return self._untold < self._rows
+
+    def said(self) -> list[str]:
+        """Return what is said of topics of which messages were lost."""
+        if self.faults is None or not self._untold:
+            return self.notes
+        whose, but = "its sensor's readings", ""
+        if self._tells:
+            whose, but = f"{self._untold} of {self._rows} of {whose}", "; they are taken as without a fault"
+        return [*self.notes, f"topic {self.faults.line.topic}: has no message of the instants of {whose}{but}"]
 
     @staticmethod
     def _named(part: Part, parts: Mapping[Series, Batch], own: Arrays | None = None) -> Arrays:
@@ -183,6 +229,17 @@ class SensorColumns:
             if kind == part:
                 found |= batch.arrays
         return found
+
+
+def _delay(sensor: MountedSensor) -> float | None:
+    """Return the latency (s) that all messages of a sensor have, None where it is another for each, or is not known.
+
+    Older recordings say only that there is one.
+    """
+    latency = sensor.latency
+    if latency is None:
+        return 0.0
+    return latency.fixed + latency.mean if latency.stddev == 0.0 and latency != Latency() else None
 
 
 def _instants(own: Batch, parts: Mapping[Series, Batch]) -> IntArray:
@@ -314,7 +371,8 @@ class MessageReader:
                 column = self._column(lines.get(topics.sensor(sensor.name, part, beside)), "", arrays)
                 if column is not None:
                     found.columns[part, beside] = column
-        if sensor.faults.act:
+        # What is told of a fault is the instant at which a reading is sent.
+        if sensor.faults.act and (sensor.spec.type not in messages.ABOUT or _delay(sensor) is not None):
             found.faults = self._column(lines.get(topics.fault(sensor.name)), fault.TYPE, _acting)
         return found if ("reading", "") in found.columns else None
 
@@ -343,11 +401,12 @@ class MessageReader:
                 yield self._slab(last=False)
                 size = 0
         yield self._slab(last=True)
-        noted = [one.notes for one in self._sensors] + [one.notes for one in self._links]
+        noted = [one.said() for one in self._sensors] + [one.notes for one in self._links]
         self.left += [note for notes in noted for note in notes]
         self.left += [_empty(column) for column in self._columns.values() if column.empty]
         own = [sensor.columns[sensor.own] for sensor in self._sensors]
-        self.left += [_unread(column.line) for column in own if column.is_silent]
+        own += [one for sensor in self._sensors for one in sensor.columns.values() if one.line.type.startswith(OURS)]
+        self.left += [_unread(column.line) for column in dict.fromkeys(own) if column.is_silent]
 
     def _slab(self, *, last: bool) -> Slab:
         """Return what is whole."""

@@ -26,6 +26,9 @@ PREFIX = struct.Struct("<BQ")
 MESSAGE_HEAD = struct.Struct("<BQHIQQ")
 """Kind, length, channel, sequence, log time (ns), publish time (ns), before a message's data."""
 
+MESSAGE_INDEX_HEAD = struct.Struct("<BQHI")
+"""Kind, length, channel, bytes of the table, before a MessageIndex record's table."""
+
 FOOTER_BODY = struct.Struct("<QQI")
 """Start of the summary, start of its offsets, CRC."""
 
@@ -117,6 +120,19 @@ class Raw:
     body: bytes
 
 
+def channels_in(raw: Raw) -> set[int]:
+    """Return the channels that an index or the statistics say have messages."""
+    reader = Reader(raw.body)
+    if raw.kind == CHUNK_INDEX:
+        reader.take(32)
+    elif raw.kind == STATISTICS:
+        reader.take(42)
+    else:
+        return set()
+    pairs = reader.take(reader.number(4))
+    return {int.from_bytes(pairs[at : at + 2], "little") for at in range(0, len(pairs), 10)}
+
+
 def walk(file: BinaryIO, start: int, end: int) -> Iterator[Raw]:
     """Yield the records that lie whole between two offsets; stop at the first that does not."""
     offset = start
@@ -169,9 +185,8 @@ def _decompressed(chunk: Chunk) -> bytes:
     """Return the bytes of a chunk, at most as many as it says and one more."""
     if chunk.compression == "":
         return bytes(chunk.data)
-    source = io.BytesIO(chunk.data)
     if chunk.compression == "zstd":
-        with zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True) as stream:
+        with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(chunk.data), read_across_frames=True) as stream:
             return bytes(stream.read(chunk.size + 1))
     if chunk.compression == "lz4":
         import lz4.frame
@@ -180,7 +195,7 @@ def _decompressed(chunk: Chunk) -> bytes:
         whole = bytes(decoder.decompress(chunk.data, max_length=chunk.size + 1))
         if decoder.eof and not decoder.unused_data:
             return whole
-        with lz4.frame.LZ4FrameFile(source) as stream:
+        with lz4.frame.LZ4FrameFile(io.BytesIO(chunk.data)) as stream:
             return bytes(stream.read(chunk.size + 1))
     raise DamagedError(f"a chunk is compressed as {chunk.compression!r}, which is not known")
 

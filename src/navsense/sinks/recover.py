@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
-
 from navsense.errors import SinkError, Where
 from navsense.sinks import records
-from navsense.sinks.base import check_target, opened, os_error
-from navsense.sinks.container import Container, Entries
+from navsense.sinks.base import check_target, named, opened, os_error
+from navsense.sinks.container import Container, Entries, entries_of
 
 SUFFIX = ".mcap"
 """What can be recovered, and what comes of it."""
@@ -48,7 +46,7 @@ class Recovered:
 
 def recovered_name(path: str | os.PathLike[str]) -> Path:
     """Return where a recovered recording goes by default: beside the old one, `-recovered.mcap` behind its name."""
-    old = Path(path)
+    old = named(path)
     stem = old.stem if old.suffix.lower() == SUFFIX else old.name
     return old.with_name(f"{stem}-recovered{SUFFIX}")
 
@@ -57,20 +55,17 @@ def recovered_name(path: str | os.PathLike[str]) -> Path:
 class _Index:
     """The messages of one chunk as they are found: log times and offsets by channel."""
 
-    times: dict[int, list[int]] = field(default_factory=dict)
-    offsets: dict[int, list[int]] = field(default_factory=dict)
+    places: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
 
     def add(self, channel: int, time: int, offset: int) -> None:
         """Note one message."""
-        self.times.setdefault(channel, []).append(time)
-        self.offsets.setdefault(channel, []).append(offset)
+        times, offsets = self.places.setdefault(channel, ([], []))
+        times.append(time)
+        offsets.append(offset)
 
     def entries(self) -> list[Entries]:
         """Return the index as a container takes it."""
-        return [
-            Entries(channel, np.array(times, dtype=np.uint64), np.array(self.offsets[channel], dtype=np.uint64))
-            for channel, times in self.times.items()
-        ]
+        return entries_of(self.places)
 
 
 class _Rescue:
@@ -104,7 +99,7 @@ class _Rescue:
             self._flush()
             chunk = records.parse_chunk(raw.body)
             entries = self._scan(records.unpack(chunk))
-            self.out.write_packed(chunk.data, chunk.compression, chunk.size, chunk.crc, entries)
+            self.out.write_packed([chunk.data], chunk.compression, chunk.size, chunk.crc, entries)
             self.chunks += 1
         elif raw.kind in (records.SCHEMA, records.CHANNEL, records.MESSAGE):
             self._loose += records.record(raw.kind, raw.body)
@@ -183,7 +178,7 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> Recove
     Raise `SinkError` where `path` is no MCAP file or cannot be read, or `out` cannot be written, is no `.mcap`, or is
     `path` itself.
     """
-    path, out = Path(path), Path(out)
+    path, out = named(path), named(out)
     try:
         with opened(path) as file:
             end = file.seek(0, os.SEEK_END)

@@ -24,10 +24,10 @@ from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Packing, packing
 from navsense.series import Slab
 from navsense.sinks.about import CALLER, Teller
-from navsense.sinks.base import LAYOUT, Recording, check_target, os_error
+from navsense.sinks.base import LAYOUT, Recording, check_target, failed, os_error
 from navsense.sinks.blocks import Block, Blocks, Source
 from navsense.sinks.mcap import about, check_head, layout_of
-from navsense.sinks.whole import WholeSink, failed
+from navsense.sinks.whole import WholeSink
 from navsense.typing import ByteArray
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
@@ -44,6 +44,9 @@ FORMS: Mapping[str, str] = {"ros2msg": "msg", "ros1msg": "msg", "ros2idl": "idl"
 
 BATCH_BYTES = 4_000_000
 """Messages are handed on when there are as many bytes of them."""
+
+FEW_BYTES = 50_000
+"""Messages of one topic that are fewer bytes than this are handed on with others; each time takes time."""
 
 ENOUGH_BYTES = 1_000_000
 """Smaller chunks than this are handed on with others; joining them takes time."""
@@ -140,6 +143,22 @@ def ordered(lot: Lot) -> Lot:
     return Lot(lot.line, lot.log[order], lot.time[order], sized)
 
 
+def in_order(lots: list[Lot]) -> list[Lot]:
+    """Return messages of one topic in order of arrival, as they come where that is so already."""
+    each = [ordered(lot) for lot in lots]
+    follow = all(int(after.log[0]) >= int(before.log[-1]) for before, after in pairwise(each))
+    return each if follow else [ordered(joined(lots))]
+
+
+def together(lots: list[Lot]) -> list[Lot]:
+    """Return messages of one topic that follow one another with those joined that come in few bytes."""
+    found: list[Lot] = []
+    for are_few, group in groupby(lots, lambda lot: lot.size < FEW_BYTES):
+        own = list(group)
+        found += [joined(own)] if are_few else own
+    return found
+
+
 def lots_of(items: Iterable[Item], topics: Collection[str]) -> Iterator[list[Lot]]:
     """Yield messages of some topics that come one by one, in batches of bounded size."""
     groups: dict[Kind, list[Item]] = {}
@@ -199,6 +218,7 @@ class McapSource:
     _known: list[Line] = field(default_factory=list)
     _numbers: IntArray = field(default_factory=lambda: np.full(1 << 16, -1, dtype=np.int64))
     _span: tuple[int, int] = (0, 0)
+    _numbered: tuple[list[Kind], IntArray] = field(default_factory=lambda: ([], np.zeros(0, dtype=np.int64)))
 
     def __post_init__(self) -> None:
         """Read what the file says of its contents. Raises `SinkError` where it is none, or was cut off."""
@@ -229,7 +249,7 @@ class McapSource:
         told = list(self._raw(summary))
         for raw in sorted(told, key=lambda one: one.kind != records.SCHEMA):
             self._define(raw.kind, raw.body)
-            used |= _channels_in(raw)
+            used |= records.channels_in(raw)
         schemas = {int.from_bytes(raw.body[2:4], "little") for raw in told if raw.kind == records.CHANNEL} - {0}
         return bool(self._channels) and used <= self._channels.keys() and schemas <= self._schemas.keys()
 
@@ -289,8 +309,8 @@ class McapSource:
         for parts in self._windows():
             data = [part.found.data.tobytes() for part in parts]
             every = [
-                (np.full(own.size, i), lines[own], found.log[own], found.time[own], found.starts[own], found.stops[own])
-                for i, (found, lines, own) in enumerate(parts)
+                (np.full(lines.size, i)[own], lines[own], *(one[own] for one in (f.log, f.time, f.starts, f.stops)))
+                for i, (f, lines, own) in enumerate(parts)
             ]
             columns = [np.concatenate(column) for column in zip(*every, strict=True)]
             order = np.argsort(columns[2], kind="stable")
@@ -308,11 +328,11 @@ class McapSource:
                 for lot in self._lots(part, topics):
                     window.setdefault(lot.line.kind, []).append(lot)
             for kind, lots in window.items():
-                waiting.setdefault(kind, []).append(ordered(joined(lots)))
+                waiting.setdefault(kind, []).extend(in_order(lots))
             if size >= ENOUGH_BYTES:
-                yield [joined(lots) for lots in waiting.values()]
+                yield [lot for lots in waiting.values() for lot in together(lots)]
                 waiting, size = {}, 0
-        yield [joined(lots) for lots in waiting.values()]
+        yield [lot for lots in waiting.values() for lot in together(lots)]
 
     def _lots(self, part: Part, topics: Collection[str]) -> Iterator[Lot]:
         """Yield the messages of a part by what kind they are of."""
@@ -320,16 +340,22 @@ class McapSource:
         log_time, time = found.log.view(np.int64), found.time.view(np.int64)
         if (log_time < 0).any() or (time < 0).any():
             raise records.DamagedError("a message's time is more than 292 years after 1970")
-        kinds = [line.kind for line in self._known]
-        names = list(dict.fromkeys(kinds))
-        places = {name: place for place, name in enumerate(names)}
-        kind = np.array([places[one] for one in kinds], dtype=np.int64)[lines[chosen]]
-        order = np.argsort(kind, kind="stable")
-        edges = np.searchsorted(kind, np.arange(len(names) + 1), sorter=order).tolist()
-        for name, first, stop in zip(names, edges[:-1], edges[1:], strict=True):
-            own = chosen[order[first:stop]]
-            if name.topic in topics and own.size:
-                yield Lot(self._known[lines[own[0]]], log_time[own], time[own], found.sized(own))
+        places = np.arange(lines.size)[chosen]
+        names, numbers = self._kinds()
+        for number, own in walked.grouped(numbers[lines[chosen]], len(names)):
+            if names[number].topic in topics:
+                which = walked.span(places[own])
+                line = self._known[lines[places[own][0]]]
+                yield Lot(line, log_time[which], time[which], found.sized(which))
+
+    def _kinds(self) -> tuple[list[Kind], IntArray]:
+        """Return the kinds of the lines, and the place of each line's among them."""
+        if len(self._numbered[1]) != len(self._known):
+            kinds = [line.kind for line in self._known]
+            names = list(dict.fromkeys(kinds))
+            places = {name: place for place, name in enumerate(names)}
+            self._numbered = names, np.array([places[one] for one in kinds], dtype=np.int64)
+        return self._numbered
 
     def _windows(self) -> Iterator[list[Part]]:
         """Yield the messages in order of arrival, window by window."""
@@ -356,19 +382,6 @@ class McapSource:
         if (found < 0).any():
             raise records.DamagedError("a message of a channel that is not known")
         return found
-
-
-def _channels_in(raw: records.Raw) -> set[int]:
-    """Return the channels that an index or the statistics say have messages."""
-    reader = records.Reader(raw.body)
-    if raw.kind == records.CHUNK_INDEX:
-        reader.take(32)
-    elif raw.kind == records.STATISTICS:
-        reader.take(42)
-    else:
-        return set()
-    pairs = reader.take(reader.number(4))
-    return {int.from_bytes(pairs[at : at + 2], "little") for at in range(0, len(pairs), 10)}
 
 
 def _full(name: str, encoding: str) -> str:

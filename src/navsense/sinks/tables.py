@@ -27,12 +27,12 @@ from navsense.errors import SinkError, Where
 from navsense.motion._log import HEADER as POSES
 from navsense.series import TRUTH_ARRAYS, Current, Layers, Reading, Slab, Truth
 from navsense.sinks import meta
-from navsense.sinks.base import Recording, os_error
+from navsense.sinks.base import Recording, failed, os_error
 from navsense.sinks.parquet import Component, columns_of_head, component_of
 from navsense.sinks.records import DamagedError
 from navsense.sinks.rosbag import take_place
 from navsense.sinks.stored import Loaded
-from navsense.sinks.whole import WholeSink, failed
+from navsense.sinks.whole import WholeSink
 from navsense.typing import AnyArray, FloatArray
 
 ABOUT = "navsense.json"

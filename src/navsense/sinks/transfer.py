@@ -41,6 +41,9 @@ from navsense.sinks.sources import BATCH_BYTES, CDR, LATCHED_KEY, OLD, Item, Lin
 LAST = 2**32 * SECOND
 """ns; a bag of ROS 1 has no time from here on."""
 
+LAST_OF_ROS2 = 2**63
+"""ns; a bag of ROS 2 has no time from here on."""
+
 
 class Message(NamedTuple):
     """One message as its new recording has it."""
@@ -162,6 +165,7 @@ class ToFolder:
     def write(self, batch: Sequence[Message]) -> None:
         """Write messages, and note how many and from when to when."""
         for one in batch:
+            check_time(self._target, one)
             self._lines[one.line] += 1
             first, last = self._span or (one.log, one.log)
             self._span = (min(first, one.log), max(last, one.log))
@@ -179,6 +183,15 @@ class ToFolder:
     def abort(self) -> None:
         """Let go of the file."""
         self._inner.abort()
+
+
+def check_time(target: Path, message: Message, last: int = LAST_OF_ROS2) -> None:
+    """Raise `SinkError` for a message of a time (ns) that a bag does not take: from `last` on."""
+    if message.log >= last:
+        whose = "ROS 1" if last == LAST else "ROS 2"
+        allowed = f"must be below {last // SECOND} in a bag of {whose}"
+        what = f"time of a message on topic {message.line.topic}, in seconds"
+        raise SinkError(what, message.log / SECOND, allowed=allowed, where=Where(str(target)))
 
 
 def mcap_in(folder: Path) -> Path:
@@ -283,17 +296,19 @@ class ToBag:
     def write(self, batch: Sequence[Message]) -> None:
         """Write messages."""
         with database():
-            for line, log, _, data in batch:
+            for one in batch:
+                check_time(self._target, one, LAST if self._old else LAST_OF_ROS2)
                 if self._old:
-                    self._check(line, log, data)
-                    self._teller.tell(log)
-                self._writer.write(self._connections[line], log, data)
+                    self._check(one)
+                    self._teller.tell(one.log)
+                self._writer.write(self._connections[one.line], one.log, one.data)
         if self._old:
             self._spent = forget(self._writer, self._spent)
 
-    def _check(self, line: Line, log: int, data: bytes) -> None:
-        """Raise `SinkError` for a time that ROS 1 does not take."""
-        if not 0 < log < LAST:
+    def _check(self, message: Message) -> None:
+        """Raise `SinkError` for a time at or before 0, which ROS 1 does not take."""
+        line, log, _, data = message
+        if log <= 0:
             raise too_early(self._target, GLOBAL_TIME, log)
         parts = line.defined().definitions[line.type]
         if line.encoding != OLD and parts and parts[0].type == HEADER and data[7] & 0x80:
@@ -348,8 +363,9 @@ def hidden(target: Path) -> Iterator[Path]:
     try:
         yield folder
     except NavsenseError as error:
-        if error.where is not None and Path(error.where.path).parent == folder:
+        if error.where is not None and folder in Path(error.where.path).parents:
             error.where = Where(str(target), error.where.line)
+        error.remedy = "; ".join(part for part in error.remedy.split("; ") if str(folder) not in part)
         raise
     except OSError as error:
         raise os_error(target, error) from error
@@ -425,19 +441,27 @@ class Encoder:
             raise SinkError(f"topic {line.topic} of {line.type}: {error}") from error
 
 
+def _no_place(made: Target, line: Line) -> str:
+    """Return why a recording has no place for a topic, "" where it has one."""
+    if isinstance(made, ToMcap):
+        return ""
+    if not line.is_ros:
+        return f"no bag of ROS holds messages in {line.encoding or 'this encoding'}"
+    return "" if line.topic or made.encoding != OLD else "no bag of ROS 1 can be read that has a topic without a name"
+
+
 def transfer(source: Source, target: Path) -> tuple[int, list[str]]:
     """Write all messages of a recording to another; return how many there are, and what could not be carried."""
     lost: list[str] = []
     count = late = 0
     with begun(target, source) as made:
-        foreign = {line for line in source.lines if not line.is_ros} if not isinstance(made, ToMcap) else set()
+        foreign = {line: why for line in source.lines if (why := _no_place(made, line))}
         for line in source.lines:
             if line not in foreign:
                 made.add(line)
         if foreign and len(foreign) == len(source.lines):
-            kinds = ", ".join(sorted({line.encoding or "no encoding" for line in foreign}))
-            what = "nothing in it can be carried: its messages are in"
-            raise SinkError(what, kinds, where=source.where, allowed="a bag holds messages of ROS")
+            whys = "; ".join(dict.fromkeys(foreign.values()))
+            raise SinkError("nothing in it can be carried", whys, where=source.where)
         encoder = Encoder(made.encoding)
         for batch in batches(source):
             kept = [item for item in batch if item.line not in foreign]
@@ -446,10 +470,7 @@ def transfer(source: Source, target: Path) -> tuple[int, list[str]]:
             made.write(encoder.encoded(kept))
             count += len(kept)
             late += sum(item.time != item.log for item in kept)
-        lost += [
-            f"topic {line.topic}: no bag of ROS holds messages in {line.encoding or 'this encoding'}"
-            for line in foreign
-        ]
+        lost += [f"topic {line.topic or '(without a name)'}: {why}" for line, why in foreign.items()]
     if late and isinstance(made, ToBag):
         lost.append(f"the instants that {late} messages are about: a bag has one time a message, that of arrival")
     return count, lost

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,6 +26,9 @@ HEAD = np.dtype(
 ROOM = 1 << 16
 """Records of a piece that are looked through once; of larger ones they are counted first."""
 
+LONG = 16
+"""Records of one size that follow one another are read at a stride where so many do on average."""
+
 Sized = tuple[IntArray, ByteArray]
 """Messages of one size: which of some they are (k,), and their bytes (k, size)."""
 
@@ -33,11 +38,9 @@ def edges_in(data: ByteArray | bytes, out: IntArray) -> tuple[int, int]:
     """Return how many whole records follow one another, and where the last ends; `out` takes where each begins."""
     count, at, size = 0, 0, len(data)
     while at + 9 <= size:
-        length = 0
-        for k in range(8):
-            # A length of more than four bytes is too long, whichever of the upper ones it is.
-            length += int(data[at + 1 + k]) << (8 * min(k, 4))
-        if length > size - at - 9:
+        length = int(data[at + 1]) | int(data[at + 2]) << 8 | int(data[at + 3]) << 16 | int(data[at + 4]) << 24
+        # A length of more than four bytes is too long.
+        if data[at + 5] | data[at + 6] | data[at + 7] | data[at + 8] or length > size - at - 9:
             break
         if count < len(out):
             out[count] = at
@@ -48,39 +51,33 @@ def edges_in(data: ByteArray | bytes, out: IntArray) -> tuple[int, int]:
 
 @dataclass(frozen=True, eq=False)
 class Walked:
-    """The whole records of a piece: its bytes, where each record begins (n,), and where the last ends."""
+    """The whole records of a piece: its bytes, and where each record begins and the last ends (n + 1,)."""
 
     data: ByteArray
-    starts: IntArray
-    end: int
+    edges: IntArray
 
     @property
     def is_whole(self) -> bool:
         """Tell whether the piece ends where a record does."""
-        return self.end == self.data.size
+        return bool(self.edges[-1] == self.data.size)
 
-    @property
+    @cached_property
     def kinds(self) -> ByteArray:
         """Return the kinds of the records (n,)."""
-        return self.data[self.starts]
+        return self.data[self.edges[:-1]]
 
     def body(self, place: int) -> bytes:
         """Return the body of one record."""
-        stop = self.starts[place + 1] if place + 1 < self.starts.size else self.end
-        return self.data[self.starts[place] + PREFIX.size : stop].tobytes()
+        return self.data[self.edges[place] + PREFIX.size : self.edges[place + 1]].tobytes()
 
     def messages(self) -> Messages:
         """Return the records that are messages. Raises `DamagedError` where one has not even its head."""
         own = np.flatnonzero(self.kinds == MESSAGE)
-        starts, stops = self.starts[own], np.append(self.starts[1:], self.end)[own]
+        chosen = span(own)
+        starts, stops = self.edges[:-1][chosen], self.edges[1:][chosen]
         if (stops - starts < MESSAGE_HEAD.size).any():
             raise DamagedError("a message ends too early")
-        if not own.size:
-            nothing = np.zeros(0, dtype=np.uint64)
-            return Messages(self.data, own, starts, starts, nothing.astype(np.uint16), nothing, nothing)
-        heads = every(self.data, HEAD)
-        read = (np.asarray(heads[name][starts]) for name in ("channel", "log", "time"))
-        return Messages(self.data, own, starts + MESSAGE_HEAD.size, stops, *read)
+        return Messages(self.data, own, starts + MESSAGE_HEAD.size, stops, *heads(self.data, starts, stops))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +95,11 @@ class Messages:
     log: WordArray
     time: WordArray
 
-    def sized(self, own: IntArray) -> list[Sized]:
+    def sized(self, own: IntArray | slice) -> list[Sized]:
         """Return the data of some of the messages, by size."""
         starts, sizes = self.starts[own], self.stops[own] - self.starts[own]
         if (sizes == sizes[:1]).all():
-            return [(np.arange(own.size), rows_of(self.data, starts, int(sizes[0])))] if own.size else []
+            return [(np.arange(sizes.size), rows_of(self.data, starts, int(sizes[0])))] if sizes.size else []
         found = []
         for size in np.unique(sizes).tolist():
             places = np.flatnonzero(sizes == size)
@@ -115,12 +112,52 @@ def walked(data: bytes) -> Walked:
     view = np.frombuffer(data, dtype=np.uint8)
     # The interpreter goes through bytes faster than through arrays.
     walk = data if INTERPRETED else view
-    starts = np.empty(ROOM, dtype=np.int64)
-    count, end = edges_in(walk, starts)
+    edges = np.empty(ROOM + 1, dtype=np.int64)
+    count, end = edges_in(walk, edges[:-1])
     if count > ROOM:
-        starts = np.empty(count, dtype=np.int64)
-        edges_in(walk, starts)
-    return Walked(view, starts[:count], end)
+        edges = np.empty(count + 1, dtype=np.int64)
+        edges_in(walk, edges[:-1])
+    edges[count] = end
+    return Walked(view, edges[: count + 1])
+
+
+def span(places: IntArray) -> IntArray | slice:
+    """Return ascending places (n,) as a slice where they follow one another, which costs nothing to take."""
+    if places.size and int(places[-1]) - int(places[0]) == places.size - 1:
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return places
+
+
+def grouped(kinds: IntArray, count: int) -> list[tuple[int, IntArray | slice]]:
+    """Return for each of `count` kinds (n,) that there is the places of its own: a slice where they lie together."""
+    cuts = np.flatnonzero(kinds[1:] != kinds[:-1]) + 1
+    edges = [0, *cuts.tolist(), kinds.size]
+    firsts = kinds[edges[:-1]].tolist() if kinds.size else []
+    if len(set(firsts)) == len(firsts):
+        return [(one, slice(a, b)) for one, a, b in zip(firsts, edges[:-1], edges[1:], strict=False)]
+    # Numbers of 16 bits are sorted in time that goes with their count.
+    order = np.argsort(kinds.astype(np.uint16) if count <= 1 << 16 else kinds, kind="stable")
+    ends = np.searchsorted(kinds, np.arange(count + 1), sorter=order).tolist()
+    return [(one, order[a:b]) for one, (a, b) in enumerate(pairwise(ends)) if b > a]
+
+
+def heads(data: ByteArray, starts: IntArray, stops: IntArray) -> tuple[AnyArray, WordArray, WordArray]:
+    """Return channel, log time and instant (n,) of messages that begin and end there."""
+    names, count = ("channel", "log", "time"), starts.size
+    found = [np.empty(count, dtype=HEAD[name]) for name in names]
+    if not count:
+        return found[0], found[1], found[2]
+    sizes = stops - starts
+    cuts = np.flatnonzero((sizes[1:] != sizes[:-1]) | (starts[1:] != stops[:-1])) + 1
+    if cuts.size * LONG > count:
+        whole = every(data, HEAD)
+        return tuple(np.asarray(whole[name][starts]) for name in names)  # type: ignore[return-value]
+    edges = [0, *cuts.tolist(), count]
+    for first, stop in pairwise(edges):
+        rows = np.ndarray((stop - first,), HEAD, data, int(starts[first]), (int(sizes[first]),))
+        for name, out in zip(names, found, strict=True):
+            out[first:stop] = rows[name]
+    return found[0], found[1], found[2]
 
 
 def every(data: ByteArray, kind: np.dtype[np.void]) -> AnyArray:

@@ -7,11 +7,10 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import ParamSpec, Protocol, Self
+from typing import ParamSpec, Protocol
 
-from navsense.errors import SinkError, Where
 from navsense.series import Slab
-from navsense.sinks.base import os_error
+from navsense.sinks.base import Ending, failed, os_error
 
 Arguments = ParamSpec("Arguments")
 
@@ -34,12 +33,7 @@ class Work(Protocol):
         ...
 
 
-def failed(path: Path | str) -> SinkError:
-    """Return the error of a recording that takes nothing more."""
-    return SinkError("the recording is closed, or has already failed", where=Where(str(path)))
-
-
-class WholeSink:
+class WholeSink(Ending):
     """Writes slabs to one file by somebody's work."""
 
     def __init__(self, path: Path, begin: Callable[[], Work]) -> None:
@@ -63,19 +57,6 @@ class WholeSink:
             self._thread.shutdown(wait=False)
             raise
         self._work = begun[0]
-
-    def __enter__(self) -> Self:
-        """Return this sink."""
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close; after an error elsewhere keep the slabs that came before it, if there are any."""
-        if kind is None:
-            self.close()
-        else:
-            # The error that ended the run is the one to be seen.
-            with contextlib.suppress(Exception):
-                self._end(self._work.finish, empty=False)
 
     def _do(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         """Do something in the thread and wait for it: an interrupt, which comes to this one, cannot cut it in two."""
@@ -103,6 +84,10 @@ class WholeSink:
     def close(self) -> None:
         """Write what is left, and give the file its name. Raise `SinkError` where that cannot be, or failed before."""
         self._end(self._work.finish)
+
+    def keep(self) -> None:
+        """Keep the slabs that came before an error elsewhere, if there are any."""
+        self._end(self._work.finish, empty=False)
 
     def abort(self) -> None:
         """Throw the unfinished file away; never raises."""

@@ -126,6 +126,29 @@ def _normals(heights: FloatArray, frame: FloatArray, cells: IntArray, direction:
 
 
 @kernel
+def _follow(
+    heights: FloatArray,
+    levels: IntArray,
+    extent: FloatArray,
+    frame: FloatArray,
+    origin: Vectors,
+    direction: Vectors,
+    reach: FloatArray,
+    distance: FloatArray,
+    normal: Vectors,
+) -> None:
+    """Write where each ray of one block meets the map: one call, as few rays take less time than a call does."""
+    count = origin.shape[0]
+    rays, cells = np.empty((count, 8)), np.empty((count, 4), np.int64)
+    _rays(frame, levels, origin, direction, reach, rays, distance, cells)
+    if count > FEW:
+        walk(heights, levels, extent, 1, rays, distance, cells)
+        fetch(heights, cells)
+    walk(heights, levels, extent, 0, rays, distance, cells)
+    _normals(heights, frame, cells, direction, normal)
+
+
+@kernel
 def _sample(heights: FloatArray, count: int, out: FloatArray) -> None:
     """Write `count` points for each one of `heights`, on straight lines in x and in y; the last row and column once."""
     last_j, last_i = heights.shape[0] - 1, heights.shape[1] - 1
@@ -233,25 +256,17 @@ class Heightmap:
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
         """Write where each ray first meets the map, as `Shape` says."""
-        arrays = (origin_s, direction_s, reach, distance, normal_s)
+        grid, arrays = self._grid, (origin_s, direction_s, reach, distance, normal_s)
         if origin_s.shape[0] <= BLOCK:
-            self._follow(*arrays)
+            _follow(*grid, *arrays)
             return
         for start in range(0, origin_s.shape[0], BLOCK):
-            self._follow(*(array[start : start + BLOCK] for array in arrays))
+            _follow(*grid, *(array[start : start + BLOCK] for array in arrays))
 
-    def _follow(
-        self, origin: Vectors, direction: Vectors, reach: FloatArray, distance: FloatArray, normal: Vectors
-    ) -> None:
-        """Write where each ray of one block meets the map."""
-        count, heights, levels = origin.shape[0], self.heights, self._levels
-        rays, cells = np.empty((count, 8)), np.empty((count, 4), dtype=np.int64)
-        _rays(self._frame, levels, origin, direction, reach, rays, distance, cells)
-        if count > FEW:
-            walk(heights, levels, self._extent, 1, rays, distance, cells)
-            fetch(heights, cells)
-        walk(heights, levels, self._extent, 0, rays, distance, cells)
-        _normals(heights, self._frame, cells, direction, normal)
+    @property
+    def _grid(self) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
+        """The map as kernels take it."""
+        return self.heights, self._levels, self._extent, self._frame
 
 
 def _from_image(name: str, size: Vector) -> tuple[FloatArray, tuple[float, float]]:

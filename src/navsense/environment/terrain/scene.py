@@ -153,8 +153,20 @@ def _enter(
 
 
 @kernel
+def _missed(best: FloatArray, normal: Vectors, body: IntArray, speed: Vectors) -> None:
+    """Write of rays that met nothing that they did not."""
+    for n in range(best.shape[0]):
+        if body[n] < 0:
+            best[n] = math.inf
+            for i in range(3):
+                normal[n, i], speed[n, i] = math.nan, math.nan
+
+
+@kernel
 def _merge(
     number: int,
+    begins: bool,
+    ends: bool,
     mount: FloatArray,
     row: IntArray,
     position: Vectors,
@@ -170,8 +182,10 @@ def _merge(
     body: IntArray,
     speed: Vectors,
 ) -> None:
-    """Take over what one body gave where it is the nearest so far."""
+    """Take over what one body gave where it is the nearest so far; whether it `begins` and `ends` the bodies."""
     for n in range(best.shape[0]):
+        if begins:
+            body[n] = NONE
         t = distance[n]
         if not (t < best[n] or (t == best[n] and body[n] < 0 and t < math.inf)):
             continue
@@ -185,16 +199,8 @@ def _merge(
         z = origin[n, 2] + t * direction[n, 2] - position[k, 2]
         x, y, z = cross(ox, oy, oz, x, y, z)
         speed[n, 0], speed[n, 1], speed[n, 2] = velocity[k, 0] + x, velocity[k, 1] + y, velocity[k, 2] + z
-
-
-@kernel
-def _missed(best: FloatArray, normal: Vectors, body: IntArray, speed: Vectors) -> None:
-    """Write of rays that met nothing that they did not."""
-    for n in range(best.shape[0]):
-        if body[n] < 0:
-            best[n] = math.inf
-            for i in range(3):
-                normal[n, i], speed[n, i] = math.nan, math.nan
+    if ends:
+        _missed(best, normal, body, speed)
 
 
 class Met(NamedTuple):
@@ -311,10 +317,12 @@ class Scene:
         """
         count = best.shape[0]
         met = Met(np.empty((count, 3)), np.empty(count, dtype=np.int64), np.empty((count, 3)))
-        met.body.fill(NONE)
-        for number, one in self._left_by(exclude):
-            _cast(number, one, origin, unit, row, times, best, met)
-        _missed(best, *met)
+        left = self._left_by(exclude)
+        if not left:
+            met.body.fill(NONE)
+            _missed(best, met.normal_w, met.body, met.velocity_w)
+        for place, (number, one) in enumerate(left, 1):
+            _cast((number, place == 1, place == len(left)), one, origin, unit, row, times, best, met)
         return met
 
     @cached_property
@@ -391,9 +399,16 @@ def no_ray(origin: Vectors, direction: Vectors, reach: float, row: int) -> Field
 
 
 def _cast(
-    number: int, one: Body, origin: Vectors, unit: Vectors, row: IntArray, times: Times, best: FloatArray, met: Met
+    which: tuple[int, bool, bool],
+    one: Body,
+    origin: Vectors,
+    unit: Vectors,
+    row: IntArray,
+    times: Times,
+    best: FloatArray,
+    met: Met,
 ) -> None:
-    """Cast all rays at one body, and take over what is nearer than before."""
+    """Cast all rays at one body, and take over what is nearer than before; `which` it is, as `_merge` takes it."""
     place: Placement = _STILL if one.motion is None else one.motion.at(times)
     mount, origin_s, direction_s = one.mount, origin, unit
     if not one.is_at_origin:
@@ -403,4 +418,4 @@ def _cast(
     one.shape.trace(origin_s, direction_s, best, distance, normal_s)
     arrays = (place.position_w, place.rotation_wb, place.velocity_w, place.angular_velocity_b)
     normal, body, speed = met
-    _merge(number, mount, row, *arrays, origin, unit, distance, normal_s, best, normal, body, speed)
+    _merge(*which, mount, row, *arrays, origin, unit, distance, normal_s, best, normal, body, speed)

@@ -31,7 +31,6 @@ from dataclasses import fields
 from typing import Any
 
 from navsense.errors import SensorError
-from navsense.pose import rotate
 from navsense.sdf import values
 from navsense.sdf.context import Context, Place
 from navsense.sdf.fill._mount import Mount
@@ -110,19 +109,7 @@ def fill(context: Context, block: Element | None, mount: Mount) -> Adcp:
         )
     except SensorError as error:
         raise refused_at(_blamed(block, error), error) from error
-    _warn_of_bottom(context, block, made, mount)
     return made
-
-
-def _warn_of_bottom(context: Context, block: Element, made: Adcp, mount: Mount) -> None:
-    """Note where motion is taken out by a bottom that too few beams look down to, as the file poses the sensor."""
-    down = sum(rotate(mount.rotation_ws, (x, y, z))[2] < 0.0 for x, y, z in made.beams.axes.tolist())
-    if made.removes_motion and down < made.least_beams:
-        reason = (
-            f"takes motion out by a bottom that it cannot see: {down} of its beams look down, and a velocity takes "
-            f"{made.least_beams:g}; every one is NaN, but under something solid: keep the motion in, or turn it round"
-        )
-        context.note("warning", "<adcp><removes_motion>: true", reason, (block.first("removes_motion") or block).where)
 
 
 def _whole(number: float) -> float:

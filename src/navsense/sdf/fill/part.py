@@ -19,7 +19,6 @@ from navsense.sdf.values import attribute_flag, refusal
 from navsense.sensors.base import Catalogued, Sensor
 from navsense.sensors.depth import Depth
 from navsense.sensors.doppler import Track
-from navsense.sensors.dvl import Dvl, Mode
 
 TAG = "navsense:part"
 
@@ -31,23 +30,8 @@ def with_part(context: Context, sensor: Element, spec: Sensor, *, classic: bool)
         return spec
     context.check(element, PART)
     with context.collecting():
-        found = _filled(element, spec, classic=classic)
-        _tell_of_silence(context, element, found)
-        return found
+        return _filled(element, spec, classic=classic)
     return spec
-
-
-def _tell_of_silence(context: Context, element: Element, spec: Sensor) -> None:
-    """Warn of a track that gives a velocity without noise, since the part has no figure for it nor the file."""
-    if not isinstance(spec, Dvl):
-        return
-    modes = {"bottom_track": (spec.bottom_mode, spec.bottom), "water_track": (spec.water_mode, spec.water)}
-    for tag, (mode, track) in modes.items():
-        noise = track.noise
-        if mode is not Mode.NEVER and noise.stddev + noise.noise_density + track.per_speed == 0.0:
-            stated = f"{track.stated_stddev:g} m/s" if track.stated_stddev > 0.0 else "0"
-            reason = f"the catalogue has no deviation of single pings: give one in <{tag}><noise>; {stated} is stated"
-            context.note("warning", f"<sensor><{TAG}>: {element.text}, {tag}", reason, element.where)
 
 
 def _filled(element: Element, spec: Any, *, classic: bool) -> Sensor:

@@ -32,8 +32,9 @@ from functools import cached_property
 import numpy as np
 
 from navsense.errors import SensorError
+from navsense.fields import refuse_types
 from navsense.pose import from_rpy, multiply, normalised, rotate
-from navsense.sensors._janus.names import refuse_text
+from navsense.sensors._mix import checked_numbers
 from navsense.sensors.range import Cone, Fan
 from navsense.typing import FloatArray, Quaternion, Vector, Vectors
 
@@ -84,8 +85,9 @@ class Beam:
 
     def __post_init__(self) -> None:
         """Refuse what is no rotation or place."""
-        if not (len(self.position) == 3 and math.hypot(*self.position) < math.inf):
-            raise SensorError("position of a beam (m)", self.position, allowed="must be 3 finite numbers")
+        object.__setattr__(self, "position", checked_numbers("position of a beam (m)", self.position, 3))
+        object.__setattr__(self, "rotation", checked_numbers("rotation of a beam", self.rotation, 4))
+        refuse_types(self, "of a beam")
         length = math.hypot(*self.rotation)
         if not abs(length - 1.0) < 1e-6:
             raise SensorError("rotation of a beam", self.rotation, allowed="must be a unit quaternion w x y z")
@@ -154,12 +156,13 @@ class Beams:
 
     def __post_init__(self) -> None:
         """Refuse beams that no velocity can be solved from."""
+        refuse_types(self)
+        object.__setattr__(self, "beams", tuple(self.beams))
         count = len(self.beams)
         if not LEAST_BEAMS <= count <= MOST_BEAMS:
             raise SensorError("beams", count, allowed=f"must be from {LEAST_BEAMS} to {MOST_BEAMS}")
         if not 0.0 <= self.absorption < math.inf:
             raise SensorError("absorption (dB/m)", self.absorption, allowed="must be at least 0 and finite")
-        refuse_text(Weighting, weighting=self.weighting)
         if self.weighting is Weighting.PATTERN and any(isinstance(beam.shape, Fan) for beam in self.beams):
             raise SensorError("shape of a beam", "a fan", allowed="must be a cone where rays are weighted by a pattern")
         if self.weighting is Weighting.PATTERN:

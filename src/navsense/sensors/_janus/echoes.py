@@ -269,6 +269,8 @@ def _cast(
 def _parts(count: int, width: int) -> list[slice]:
     """Return parts of `count` pings of `width` rays each, of at most `_AT_ONCE` rays unless one ping has more."""
     rows = max(_AT_ONCE // width, 1)
+    if 0 < count <= rows:
+        return [slice(0, rows)]
     return [slice(first, first + rows) for first in range(0, count, rows)]
 
 
@@ -321,6 +323,46 @@ def validity(
     return timing
 
 
+@kernel
+def _depths(surface: float, position: Vectors, out: FloatArray) -> None:
+    """Write depths (n,) m below a surface, 0 above it; NaN where the place is none."""
+    for n in range(out.shape[0]):
+        depth = surface - position[n, 2]
+        out[n] = max(depth, 0.0)  # NaN stays so
+
+
+@kernel
+def _back(time: Times, processing: float, out: Times) -> None:
+    """Write the instants (s) of `back`."""
+    for n in range(out.shape[0]):
+        out[n] = max(time[n] - processing, 0.0)
+
+
+def back(time: Times, processing: float) -> Times:
+    """Return when (n,) s the last echo was back of what is told at instants (n,) s, `processing` (s) later."""
+    out = np.empty(time.shape[0])
+    _back(time, float(processing), out)
+    return out
+
+
+@kernel
+def _sent(back: Times, processing: float, listening: FloatArray, out: Times) -> None:
+    """Write the instants (s) of `sent`."""
+    for n in range(out.shape[0]):
+        out[n] = back[n] - listening[n]
+        listening[n] += processing
+
+
+def sent(back: Times, processing: float, listening: FloatArray) -> Times:
+    """Return when (n,) s pings went out that were listened for till `back` (n,) s, for `listening` (n,) s.
+
+    To the latter the time of `processing` (s) is added: so long before it was told each ping went out.
+    """
+    out = np.empty(back.shape[0])
+    _sent(back, float(processing), listening, out)
+    return out
+
+
 def sound_speed(environment: Environment, block: MotionBlock) -> FloatArray:
     """Return the true speed of sound (n,) m/s at a sensor, that at the surface above it; 1500 where no water is.
 
@@ -328,4 +370,6 @@ def sound_speed(environment: Environment, block: MotionBlock) -> FloatArray:
     """
     if environment.water is None:
         return np.full(block.position_w.shape[0], SOUND_SPEED)
-    return environment.water.sound_speed_at(np.maximum(environment.water.surface - block.position_w[:, 2], 0.0))
+    depth = np.empty(block.position_w.shape[0])
+    _depths(float(environment.water.surface), block.position_w, depth)
+    return environment.water.sound_speed_at(depth)

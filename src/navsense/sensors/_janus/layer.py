@@ -27,6 +27,7 @@ import numpy as np
 from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
+from navsense.fields import refuse_types
 from navsense.motion.base import Motion
 from navsense.sensors._janus.beams import Beams
 from navsense.sensors._janus.echoes import surface_of
@@ -53,6 +54,7 @@ class Layer:
 
     def __post_init__(self) -> None:
         """Refuse what is no layer."""
+        refuse_types(self, "of the water layer")
         if not 0.0 <= self.near < math.inf:
             raise SensorError("near boundary of the water layer (m)", self.near, allowed="must be at least 0")
         if not self.near < self.far < math.inf:
@@ -150,11 +152,13 @@ def ends(layer: Layer, bottom: FloatArray) -> FloatArray:
 
 
 @kernel
-def _middle(near: float, slant: float, far: FloatArray, sent: Times, sound: FloatArray, out: Times) -> None:
+def _middle(
+    sheet: FloatArray, slant: float, bottom: FloatArray, sent: Times, sound: FloatArray, otherwise: Times, out: Times
+) -> None:
     """Write when (s) sound reached the middle of a layer, `slant` metres of beam for each of axis; see `middle`."""
-    for n in range(far.shape[0]):
-        if far[n] == far[n]:
-            out[n] = max(sent[n] + 0.5 * (near + far[n]) * slant / sound[n], 0.0)
+    for n in range(out.shape[0]):
+        far = _end(sheet, bottom[n])
+        out[n] = max(sent[n] + 0.5 * (sheet[0] + far) * slant / sound[n], 0.0) if far == far else otherwise[n]
 
 
 def middle(beams: Beams, layer: Layer, bottom: FloatArray, sent: Times, sound: FloatArray, otherwise: Times) -> Times:
@@ -162,8 +166,8 @@ def middle(beams: Beams, layer: Layer, bottom: FloatArray, sent: Times, sound: F
 
     The pings were `sent` (n,) s, `sound` (n,) m/s is the true speed; `otherwise` (n,) s where there is no layer.
     """
-    out = otherwise.copy()
-    _middle(float(layer.near), beams.stretch, ends(layer, bottom), sent, sound, out)
+    out = np.empty(otherwise.shape[0])
+    _middle(layer.figures, beams.stretch, bottom, sent, sound, otherwise, out)
     return out
 
 

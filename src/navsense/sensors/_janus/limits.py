@@ -12,22 +12,19 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from navsense.errors import SensorError
+from navsense.fields import is_number
 
 LONGEST_ENSEMBLE = 86_400.0
 """s: a day, which no interval of ensembles reaches."""
 
 
-def _refuse(what: str, value: object, allowed: str, *, is_number: bool) -> None:
+def _refuse(what: str, value: object, allowed: str, *, is_real: bool) -> None:
     """Raise `SensorError`; what is no number is shown as it would be written."""
-    raise SensorError(what, value if is_number else repr(value), allowed=allowed)
-
-
-def _is_number(value: object) -> bool:
-    """Tell whether a value is a real number."""
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if is_real:
+        raise SensorError(what, value, allowed=allowed)
+    remedy = "write it without quotes" if isinstance(value, str) else "give a number"
+    raise SensorError(what, repr(value), allowed=allowed, remedy=remedy)
 
 
 def refuse_reals(
@@ -35,22 +32,22 @@ def refuse_reals(
 ) -> None:
     """Raise `SensorError` for a number, (what, value, least, most), that lies outside, or on `least` if `is_above`."""
     for what, value, least, most in given:
-        is_number = _is_number(value)
-        if is_number and may_be_infinite and value == math.inf:
+        is_real = is_number(value)
+        if is_real and may_be_infinite and value == math.inf:
             continue
-        if is_number and least <= value <= most and not (is_above and value == least):
+        if is_real and least <= value <= most and not (is_above and value == least):
             continue
         where = f"above {least:g} and at most {most:g}" if is_above else f"from {least:g} to {most:g}"
         end = ", or infinite for none" if may_be_infinite else ", and finite"
-        _refuse(what, value, f"must be {'' if is_number else 'a number '}{where}{end}", is_number=is_number)
+        _refuse(what, value, f"must be {'' if is_real else 'a number '}{where}{end}", is_real=is_real)
 
 
 def refuse_counts(*given: tuple[str, float, int, int]) -> None:
     """Raise `SensorError` for what is no whole number from a least one to a largest: (what, value, least, most)."""
     for what, value, least, most in given:
-        is_number = _is_number(value)
-        if not (is_number and least <= value <= most and value == int(value)):
-            _refuse(what, value, f"must be a whole number from {least} to {most}", is_number=is_number)
+        is_real = is_number(value)
+        if not (is_real and least <= value <= most and value == int(value)):
+            _refuse(what, value, f"must be a whole number from {least} to {most}", is_real=is_real)
 
 
 def refuse_long(duration: float) -> None:

@@ -25,6 +25,7 @@ import numpy as np
 
 from navsense.compiled import kernel
 from navsense.errors import SensorError
+from navsense.fields import refuse_types
 from navsense.noise.channel import LARGEST
 from navsense.sensors._janus.solution import inverse
 from navsense.typing import FloatArray, Times, Vectors
@@ -53,6 +54,7 @@ class LongTerm:
 
     def __post_init__(self) -> None:
         """Refuse what is no density or deviation."""
+        refuse_types(self, "of the long term")
         if not LEAST <= self.acceleration_density < LARGEST:
             allowed = f"must be at least {LEAST:g} and below {LARGEST:g}"
             raise SensorError(

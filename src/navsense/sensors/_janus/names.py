@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from navsense.errors import SensorError
+from navsense.fields import refuse_types
 from navsense.pose import Pose
 
 MOST_POINTS = 1000
@@ -20,25 +20,6 @@ class Dialect(StrEnum):
     UUV = "uuv"
     DSROS = "dsros"
     GZ = "gz"
-
-
-def refuse_text(kind: type[StrEnum], **given: object) -> None:
-    """Raise `SensorError` for what is no word of an enumeration: its text would be taken for none of them."""
-    for name, value in given.items():
-        if not isinstance(value, kind):
-            members = {str(one): f"ns.sensors.{kind.__name__}.{one.name}" for one in kind}
-            wanted = members.get(str(value), ", ".join(members.values()))
-            allowed = f"must be of ns.sensors.{kind.__name__}, which {type(value).__name__} is not"
-            raise SensorError(name, value, allowed=allowed, remedy=f"write {wanted}")
-
-
-def refuse_kinds(sheet: object, kinds: Mapping[str, type], optional: Collection[str]) -> None:
-    """Raise `SensorError` for a field of a sheet that is of another class; those that are `optional` may be None."""
-    for name, kind in kinds.items():
-        value = vars(sheet)[name]
-        if not (isinstance(value, kind) or (value is None and name in optional)):
-            allowed = f"must be of {kind.__name__}"
-            raise SensorError(name, value, allowed=allowed, remedy=f"give an ns.sensors.{kind.__name__}")
 
 
 @dataclass(frozen=True)
@@ -59,6 +40,9 @@ class Names:
 
     def __post_init__(self) -> None:
         """Refuse a number of points that is none."""
+        refuse_types(self, "of what a DVL sends")
+        for name in ("beam_frames", "beam_ids"):
+            object.__setattr__(self, name, tuple(vars(self)[name]))
         if not (1 <= self.cloud_points <= MOST_POINTS and self.cloud_points == int(self.cloud_points)):
             allowed = f"must be a whole number from 1 to {MOST_POINTS}"
             raise SensorError("points of a beam in the point cloud", self.cloud_points, allowed=allowed)

@@ -541,3 +541,35 @@ def flawless(
     for n in range(echo.shape[0]):
         for k in range(count):
             values[k, n], values[count + k, n], values[2 * count + k, n] = bottom[n, k], through[n, k], echo[n, k]
+
+
+@kernel
+def perfect(
+    rules: FloatArray,
+    frame: FloatArray,
+    echo: FloatArray,
+    incidence: FloatArray,
+    bottom: FloatArray,
+    through: FloatArray,
+    attitude: Quaternions,
+    own: Vectors,
+    axes: Vectors,
+    places: Vectors,
+    about: Times,
+    through_about: Times,
+    far: FloatArray,
+    sound: FloatArray,
+    figures: FloatArray,
+    beams: FloatArray,
+    vectors: FloatArray,
+    squares: FloatArray,
+) -> None:
+    """Write what n pings say of what is `flawless`, each of which is told; the rest as for `say`."""
+    n, k = echo.shape
+    heard, values, validity = np.empty((10, n, k)), np.empty((3 * k, n)), np.empty((3, n))
+    flawless(echo, incidence, bottom, through, heard, values)
+    validity[0], validity[1], validity[2] = about, through_about, far
+    told, nothing = np.ones(n, np.bool_), (np.full(3, -1), np.empty((0, 0)))
+    beside = (axes, places, np.full(k, -math.inf), validity, sound, 0.0, 0.0)
+    out = (figures, beams, vectors, squares)
+    say(rules, frame, values, heard, attitude, own, about, told, *beside, *nothing, *out)

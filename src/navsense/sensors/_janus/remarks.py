@@ -80,6 +80,22 @@ def _pings(bottom: Track, water: Track) -> tuple[str, ...]:
     return tuple(found)
 
 
+def unstated(modes: tuple[str, str], both: tuple[Track, Track]) -> tuple[tuple[str, str], ...]:
+    """Return which tracks over the bottom and through the water give velocities without noise, and what that does.
+
+    A sheet that has no errors at all is a perfect instrument: of such there is nothing to say.
+    """
+    found = []
+    for name, mode, track in zip(("bottom", "water"), modes, both, strict=True):
+        if mode != "never" and not track.is_white and any(one.errs for one in both):
+            stated = (
+                f"{track.stated_stddev:g} m/s is stated" if track.stated_stddev > 0.0 else "a covariance of 0 is stated"
+            )
+            remedy = f"give one: Track(Noise(stddev=...)) as `{name}`, or <{name}_track><noise>"
+            found.append((f"{name} track", f"no deviation of single pings is known, and {stated}: {remedy}"))
+    return tuple(found)
+
+
 def systematic(bottom: Track, water: Track, misalignment: Vector, spread: float) -> tuple[str, ...]:
     """Return what is added to the noise of each ping, and what is the same in every ping of a serial number."""
     found = [*_pings(bottom, water)]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from navsense.sensors._janus import ping
 from navsense.typing import FloatArray
 
 BEAMS = -1
@@ -58,10 +59,11 @@ class Told(NamedTuple):
 
     def true(self) -> dict[str, FloatArray]:
         """Return the arrays that a perfect instrument has too, by name."""
-        altitude, course, speed, _, _, error, *_ = self.figures
-        slant, along, _, _, through, _ = self.beams
-        solved, water, _ = self.vectors
-        return dict(zip(TRUE, (solved, altitude, course, speed, slant, along, error, water, through), strict=True))
+        figures, beams, vectors, _ = self
+        over = (vectors[ping.OVER_BOTTOM], figures[ping.ALTITUDE], figures[ping.COURSE], figures[ping.SPEED])
+        along = (beams[ping.SLANT], beams[ping.ALONG], figures[ping.ERROR])
+        through = (vectors[ping.THROUGH_WATER], beams[ping.THROUGH])
+        return dict(zip(TRUE, (*over, *along, *through), strict=True))
 
     def named(self) -> dict[str, FloatArray]:
         """Return the arrays of a reading by name, in the order of `OUTPUTS`."""

@@ -14,10 +14,11 @@ for its echo longer and hears no more of it, so that the time between pings made
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from navsense.compiled import kernel
 from navsense.errors import SensorError
+from navsense.fields import refuse_types
 from navsense.noise.channel import LARGEST, NEUTRAL, Noise
 
 
@@ -39,14 +40,21 @@ class Track:
 
     def __post_init__(self) -> None:
         """Refuse what is no deviation."""
-        if not isinstance(self.noise, Noise):
-            raise SensorError(
-                "noise of a track", self.noise, allowed="must be of Noise", remedy="give a navsense.Noise"
-            )
+        refuse_types(self, "of a track")
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name != "noise" and not 0.0 <= value < LARGEST:
                 raise SensorError(f"{field.name} of a track", value, allowed=f"must be from 0 to {LARGEST:g}")
+
+    @property
+    def errs(self) -> bool:
+        """Tell whether anything is off, whatever is stated."""
+        return replace(self, noise=replace(self.noise, classic=False), reference_rate=0.0, stated_stddev=0.0) != Track()
+
+    @property
+    def is_white(self) -> bool:
+        """Tell whether single pings have noise of their own."""
+        return self.noise.is_white or self.per_speed > 0.0
 
 
 @kernel

@@ -1,0 +1,108 @@
+"""Fields of a data sheet: what is not of the type that a field is declared with is refused by its name.
+
+A text and a truth value are no numbers, whatever Python makes of them, and a number is no flag. From where to where a
+number may go is for the sheet itself to say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from enum import StrEnum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeGuard, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from navsense.errors import SensorError
+
+_WORDS = {float: "a number", int: "a whole number", bool: "True or False", str: "a text", NoneType: "None"}
+
+_AT_THE_DOOR = ("Noise", "Pose")
+"""Classes of which a sheet is made that stand beside `ns.sensors`."""
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Tell whether a value is a real number."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """Return what each field of a class of sheets may be."""
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the one."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Tell whether a value is of a type, numbers whatever their size."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin is Literal:
+        return isinstance(value, str) and value in parts
+    if origin is tuple:
+        if not isinstance(value, tuple | list):
+            return False
+        each = (parts[0],) * len(value) if parts[-1] is Ellipsis else parts
+        return len(each) == len(value) and all(_fits(*pair) for pair in zip(value, each, strict=True))
+    if hint is bool:
+        return isinstance(value, bool | np.bool_)
+    return is_number(value) if hint in (float, int) else isinstance(value, hint)
+
+
+def _public(kind: type) -> str:
+    """Return where a class of ours is found."""
+    if ".sensors." in kind.__module__:
+        return f"ns.sensors.{kind.__name__}"
+    return f"ns.{kind.__name__}" if kind.__name__ in _AT_THE_DOOR else f"{kind.__module__}.{kind.__name__}"
+
+
+def _worded(hint: Any) -> str:
+    """Return a type in words."""
+    parts = get_args(hint)
+    if get_origin(hint) is Literal:
+        return " or ".join(repr(part) for part in parts)
+    if get_origin(hint) is tuple:
+        many = "a tuple" if parts[-1] is Ellipsis else f"a tuple of {len(parts)}"
+        return f"{many}, each {_allowed(parts[0])}"
+    return _WORDS.get(hint) or f"of {hint.__name__}"
+
+
+def _allowed(hint: Any) -> str:
+    return " or ".join(_worded(one) for one in _choices(hint))
+
+
+def _remedy(value: object, hint: Any) -> str:
+    """Return how to write what was meant."""
+    choices = _choices(hint)
+    if isinstance(value, str) and {float, int, bool} & set(choices):
+        return "write it without quotes"
+    classes = [one for one in choices if isinstance(one, type) and one.__module__.startswith("navsense.")]
+    return f"give an {' or '.join(map(_public, classes))}" if classes else f"give {_allowed(hint)}"
+
+
+def _no_word(name: str, value: object, kind: type[StrEnum]) -> SensorError:
+    """Return the error of what is no word of an enumeration: its text would be taken for none of them."""
+    members = {str(one): f"{_public(kind)}.{one.name}" for one in kind}
+    allowed = f"must be of {_public(kind)}, which {type(value).__name__} is not"
+    wanted = members.get(str(value), ", ".join(members.values()))
+    return SensorError(name, value, allowed=allowed, remedy=f"write {wanted}")
+
+
+def refuse_types(sheet: Any, of: str = "") -> None:
+    """Raise `SensorError` for the first field of a sheet, a dataclass, that is of a wrong type; `of` says whose."""
+    values = vars(sheet)
+    kind: type = type(sheet)
+    for name, hint in _hints(kind).items():
+        value, what = values[name], f"{name}{of and ' '}{of}"
+        if _fits(value, hint):
+            continue
+        if isinstance(hint, type) and issubclass(hint, StrEnum):
+            raise _no_word(what, value, hint)
+        raise SensorError(what, repr(value), allowed=f"must be {_allowed(hint)}", remedy=_remedy(value, hint))

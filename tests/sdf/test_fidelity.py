@@ -1,0 +1,59 @@
+"""One fidelity for a run: what the reader of a file makes of it, and what can be changed in a world that was read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import navsense as ns
+from navsense.environment.current import ClassicWander, GaussMarkov, Wander
+from navsense.fidelity import FIDELITIES, applied
+from navsense.noise.channel import Noise
+from navsense.sensors import Depth
+from navsense.world import World
+
+Load = Callable[..., World]
+Text = Callable[..., str]
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+PRESSURE = """<plugin name="p" filename="libuuv_gazebo_ros_subsea_pressure_plugin.so"> <link_name>base</link_name>
+<sensor_topic>pressure</sensor_topic> <noise_sigma>3</noise_sigma> <noise_amplitude>1</noise_amplitude>
+<saturation>3000</saturation> </plugin>"""
+CURRENT = """<plugin name="c" filename="libuuv_underwater_current_ros_plugin.so"> <namespace>hydrodynamics</namespace>
+<constant_current> <topic>current</topic> <velocity> <mean>0.5</mean> <min>0</min> <max>1</max> <mu>0.1</mu>
+<noiseAmp>0.1</noiseAmp> </velocity> </constant_current> </plugin>"""
+
+
+def sheets(world: World, fidelity: str) -> tuple[Any, ...]:
+    """Sheets and clocks of a world under a fidelity, the same whether it was read so or not."""
+    found = applied(world, fidelity)
+    return tuple(sensor.spec for sensor in found.sensors), found.clocks
+
+
+@pytest.mark.requirement("SDF-1")
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+@pytest.mark.parametrize("file", ["auv_survey.sdf", "fleet.sdf", "quadrotor.sdf"])
+def test_sheets_of_a_loaded_world_are_those_that_are_read(file: str, fidelity: str) -> None:
+    read, asked = (ns.load(EXAMPLES / file, path=EXAMPLES / "models", fidelity=one) for one in (None, fidelity))
+    assert sheets(read, fidelity) == sheets(asked, fidelity)
+
+
+@pytest.mark.requirement("SDF-1")
+def test_currents_and_limits_of_plugins_are_read_under_a_fidelity(load: Load, in_world: Text) -> None:
+    """The two that `simulate` cannot change, as its documentation says."""
+    text = in_world(f'{CURRENT}<model name="auv"><link name="base"/>{PRESSURE}</model>')
+    physical, classic = load(text), load(text, fidelity="classic")
+    later = applied(physical, "classic")
+    for world, kind, maximum in ((physical, Wander, 3e6), (classic, ClassicWander, math.inf), (later, Wander, 3e6)):
+        current, spec = world.environment.current, world.sensors[0].spec
+        assert isinstance(current, GaussMarkov)
+        assert isinstance(current.speed, kind)
+        assert isinstance(spec, Depth)
+        assert spec.pressure.maximum == maximum
+        assert spec.pressure.classic == (world is not physical)
+        assert replace(spec.pressure, classic=True, maximum=math.inf) == Noise(stddev=3000.0, classic=True)

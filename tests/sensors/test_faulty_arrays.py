@@ -1,0 +1,107 @@
+"""A fault on purpose of an array that others are made of: they follow, and no others do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense.environment.base import Environment
+from navsense.environment.seawater import ConstantDensity, Unesco
+from navsense.environment.terrain.primitives import Plane
+from navsense.environment.terrain.scene import Body, Scene
+from navsense.environment.water import Water
+from navsense.motion.still import Still
+from navsense.noise.channel import Noise
+from navsense.noise.faults import Faults
+from navsense.noise.planned import FAULT, Planned
+from navsense.pose import Pose, from_rpy
+from navsense.sensors import Altimeter, Depth, Range, Zeroed
+from navsense.sensors.depth import STANDARD_PRESSURE
+from navsense.world import Link, Model, MountedSensor, World
+
+NAME, HEIGHT, RATE = "auv::base::one", -20.0, 10.0
+DOWN = from_rpy(0.0, 0.5 * np.pi, 0.0)
+
+
+def world(spec: Any, *planned: Planned) -> World:
+    """One that stands 20 m below the surface and 30 m above a level bed, looking down."""
+    model = Model("auv", (Link("auv::base"),), "auv::base", motion=Still(Pose((0.0, 0.0, HEIGHT), DOWN)))
+    mounted = MountedSensor(NAME, spec, "auv", "auv::base", RATE, topic="/one", faults=Faults(planned=planned))
+    bed = Body("bed", Plane(), Pose((0.0, 0.0, HEIGHT - 30.0)))
+    return World("sea", (model,), (mounted,), environment=Environment(scene=Scene((bed,)), water=Water()))
+
+
+def both(spec: Any, kind: str, array: str, value: float) -> tuple[Any, Any, Any]:
+    """What is told with and without a fault from 1 s to 2 s, and the rows that it is on."""
+    fault = Planned(kind, 1.0, 2.0, array, (value,), period=0.3 if kind == "spike" else 0.0)
+    sound, faulty = (ns.simulate(world(spec, *given), 3.0, seed=4)[NAME] for given in ((), (fault,)))
+    rows = faulty.errors[FAULT] > 0.0
+    assert rows.sum() == (4 if kind == "spike" else 10)
+    for name in sound.arrays:
+        assert np.array_equal(sound[name][~rows], faulty[name][~rows], equal_nan=True), name
+        assert np.array_equal(sound.truth[name], faulty.truth[name], equal_nan=True), name
+    return sound, faulty, rows
+
+
+@pytest.mark.requirement("NOI-6", "PRS-1")
+@pytest.mark.parametrize("kind", ["bias", "spike"])
+@pytest.mark.parametrize("gauge", [False, True])
+def test_a_depth_is_made_of_the_pressure_as_it_is_told(kind: str, gauge: bool) -> None:
+    """Of 0.1 bar in fresh water a metre, by the formula that is assumed; in a known water by its density there."""
+    assumed, noise = ConstantDensity(1000.0, 10.0), Noise(stddev=50.0)
+    for sheet in (Depth(noise, assumed, gauge=gauge), Depth(noise, Unesco(0.7), gauge=gauge)):
+        sound, faulty, rows = both(sheet, kind, "pressure", 1e4)
+        assert np.array_equal(faulty["pressure"][rows], sound["pressure"][rows] + 1e4)
+        above = faulty["pressure"] - (0.0 if gauge else STANDARD_PRESSURE)
+        assert sheet.assumed is not None
+        assert faulty["depth"] == pytest.approx(sheet.assumed.depth(above), abs=1e-9)
+        if sheet.assumed is assumed:
+            assert faulty["depth"][rows] - sound["depth"][rows] == pytest.approx(1.0, abs=1e-9)
+    sound, faulty, rows = both(Depth(noise, None, gauge=gauge), kind, "pressure", 1e4)
+    weight = Water().weight_at(np.array([-HEIGHT]))[0]
+    assert faulty["depth"][rows] - sound["depth"][rows] == pytest.approx(1e4 / weight, rel=1e-9)
+
+
+@pytest.mark.requirement("NOI-6")
+def test_a_depth_that_is_off_leaves_the_pressure() -> None:
+    sound, faulty, rows = both(Depth(Noise(stddev=50.0)), "bias", "depth", 3.0)
+    assert np.array_equal(faulty["pressure"], sound["pressure"])
+    assert np.array_equal(faulty["depth"][rows], sound["depth"][rows] + 3.0)
+
+
+@pytest.mark.requirement("NOI-6", "ALT-1")
+@pytest.mark.parametrize("reference", [0.0, -5.0, Zeroed(0.7)])
+def test_a_height_is_told_from_the_reference_as_it_is_told(reference: float | Zeroed) -> None:
+    """Height and reference still add up to the sensor's own place; a height that is off leaves its reference."""
+    sheet = Altimeter(Noise(stddev=0.1), Noise(stddev=0.1), reference)
+    sound, faulty, rows = both(sheet, "bias", "vertical_reference", 2.0)
+    for name, moved in (("vertical_reference", 2.0), ("vertical_position", -2.0), ("vertical_velocity", 0.0)):
+        assert faulty[name][rows] == pytest.approx(sound[name][rows] + moved, abs=1e-12)
+    sound, faulty, rows = both(sheet, "bias", "vertical_position", 2.0)
+    assert np.array_equal(faulty["vertical_position"][rows], sound["vertical_position"][rows] + 2.0)
+    assert np.array_equal(faulty["vertical_reference"], sound["vertical_reference"])
+
+
+@pytest.mark.requirement("NOI-6", "ALT-8")
+@pytest.mark.parametrize(("value", "side"), [(5.0, 0.0), (21.0, 1.0), (-29.0, -1.0)])
+def test_a_range_that_is_off_is_held_to_the_limits(value: float, side: float) -> None:
+    """Of 30 m, between limits of 2 m and 50 m; what is put beyond them is no return, and says so."""
+    sheet = Range(Noise(stddev=0.01), 2.0, 50.0)
+    sound, faulty, rows = both(sheet, "bias", "range", value)
+    assert np.array_equal(faulty["out_of_range"], np.where(rows, side, 0.0))
+    assert np.array_equal(faulty.valid, ~rows | (side == 0.0))
+    if side:
+        assert np.isnan(faulty["range"][rows]).all()
+    else:
+        assert np.array_equal(faulty["range"][rows], sound["range"][rows] + value)
+
+
+@pytest.mark.requirement("NOI-6", "ALT-8")
+def test_a_fault_makes_no_return_where_there_is_none() -> None:
+    sound, faulty, rows = both(Range(Noise(stddev=0.01), 2.0, 20.0), "bias", "range", -15.0)
+    assert set(sound["out_of_range"]) == {1.0}
+    assert np.isnan(faulty["range"][rows]).all()
+    assert np.array_equal(faulty["out_of_range"], sound["out_of_range"])

@@ -1,0 +1,162 @@
+"""What no field of a data sheet may hold: text for numbers, truth values for them, numbers for flags, other classes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
+from navsense.errors import NavsenseError, SensorError
+from navsense.noise.channel import Noise
+from navsense.noise.faults import Faults
+from navsense.noise.planned import Planned
+from navsense.pose import Pose
+from navsense.sensors import (
+    SENSORS,
+    Adcp,
+    Altimeter,
+    Cells,
+    Cone,
+    Depth,
+    Dvl,
+    Fan,
+    Imu,
+    Layer,
+    LongTerm,
+    Magnetometer,
+    Mode,
+    NavSat,
+    Range,
+    Sound,
+    Track,
+    Zeroed,
+)
+from navsense.sensors._janus.names import Names
+
+BESIDE = (
+    *(Fan(), Cells(transmit_length=1.0), Zeroed(1.0), Names(beam_ids=(1, 2), beam_frames=("a", "b"))),
+    *(Unesco(), Saunders(), ConstantDensity(1000.0)),
+    *(Faults(0.1, 1.0, 0.1, 1.0), Planned("spike", 0.0, 1.0, "field", (1.0,), 0.1)),
+)
+"""Sheets that no witness holds."""
+
+NOT_CHECKED = (Pose,)
+"""Classes among the fields that are no sheets."""
+
+
+def parts(sheet: Any) -> Iterator[Any]:
+    """A sheet and all those in its fields."""
+    if isinstance(sheet, tuple):
+        for one in sheet:
+            yield from parts(one)
+    elif is_dataclass(sheet) and not isinstance(sheet, NOT_CHECKED):
+        yield sheet
+        for field in fields(sheet):
+            yield from parts(getattr(sheet, field.name))
+
+
+def kind(value: object) -> str:
+    """What a field holds in a sheet that is sound."""
+    if isinstance(value, bool):
+        return "flag"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, tuple) and value and all(isinstance(one, float) for one in value):
+        return "numbers"
+    return "number" if isinstance(value, int | float) else "other"
+
+
+WRONG: dict[str, tuple[Any, ...]] = {
+    "number": ("4", True, math.nan, [1.0], 1j),
+    "numbers": ("4", True, math.nan, ("4",), (True,), (None,), ()),
+    "flag": ("no", 1, 0.0, math.nan, None),
+    "text": (4, True, None),
+    "other": ("4", True, 4, math.nan),
+}
+MAY_BE_A_NUMBER = {(Altimeter, "reference")}
+
+SHEETS = {type(one): one for start in (*(kind.witness() for kind in SENSORS), *BESIDE) for one in parts(start)}
+
+
+@pytest.mark.requirement("DOO-1")
+@pytest.mark.parametrize("sheet", SHEETS.values(), ids=lambda sheet: type(sheet).__name__)
+def test_what_no_field_may_hold_is_an_error_of_ours(sheet: Any) -> None:
+    for field in fields(sheet):
+        for wrong in WRONG[kind(getattr(sheet, field.name))]:
+            if (type(sheet), field.name) in MAY_BE_A_NUMBER and wrong == 4:
+                continue
+            with pytest.raises(NavsenseError) as caught:
+                replace(sheet, **{field.name: wrong})
+            assert caught.value.what
+            assert caught.value.allowed.startswith("must "), (field.name, wrong)
+            assert repr(wrong) in str(caught.value) or str(wrong) in str(caught.value), (field.name, wrong)
+
+
+@pytest.mark.requirement("DOO-1")
+def test_all_sheets_are_looked_at() -> None:
+    """Every class of a sheet that `ns.sensors` has is among them, and None where it may not be is refused too."""
+    import navsense.sensors as public
+
+    classes = {one for name in public.__all__ if is_dataclass(one := getattr(public, name))}
+    assert classes - set(SHEETS) == {public.Output}
+    allowed = {(Imu, "reference"), (Depth, "assumed"), (Range, "sound"), (Sound, "speed"), (Dvl, "strength")}
+    allowed |= {(Dvl, "long_term"), (Adcp, "backscatter"), (Cells, "transmit_length"), (Planned, "where")}
+    for sheet in SHEETS.values():
+        for field in fields(sheet):
+            if (type(sheet), field.name) in allowed:
+                continue
+            with pytest.raises(NavsenseError):
+                replace(sheet, **{field.name: None})
+
+
+@pytest.mark.requirement("DOO-1")
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Layer("1", 2.0), "near of the water layer: '1'; must be a number; write it without quotes"),
+        (
+            lambda: Layer(1.0, 2.0, samples=True),
+            "samples of the water layer: True; must be a whole number; give a whole",
+        ),
+        (lambda: Sound(True), "speed of sound (m/s): True; must be a number or None; give a number or None"),
+        (lambda: Noise(stddev=True), "stddev: True; must be a number; give a number"),
+        (lambda: Dvl(propagation="no"), "propagation: 'no'; must be True or False; write it without quotes"),
+        (lambda: Dvl(own_hull=1), "own_hull: 1; must be True or False; give True or False"),
+        (
+            lambda: Dvl(maximum_range="50"),
+            "maximum_range: '50'; must be a number from 0 to 100000, and finite; write it",
+        ),
+        (
+            lambda: Dvl(bottom_mode="always"),
+            "bottom_mode: always; must be of ns.sensors.Mode, which str is not; write ns",
+        ),
+        (lambda: Dvl(strength=4.0), "strength: 4.0; must be of EchoStrength or None; give an ns.sensors.EchoStrength"),
+        (lambda: Magnetometer(x=0.1), "x: 0.1; must be of Noise; give an ns.Noise"),
+        (lambda: Cone(0.1, axis=(1, 0)), "axis of a beam: (1, 0); must be a tuple of 3, each a number; give a tuple"),
+        (lambda: Altimeter(reference=True), "reference of an altimeter (m): True; must be a finite height"),
+        (lambda: Planned("bias", 0.0, 1.0, "x", ("1",)), "value of a fault: ('1',); must be a tuple, each a number"),
+        (lambda: Track(noise=0.01), "noise of a track: 0.01; must be of Noise; give an ns.Noise"),
+    ],
+)
+def test_an_error_says_what_is_wrong_and_what_to_write(make: Any, said: str) -> None:
+    with pytest.raises(SensorError) as caught:
+        make()
+    assert str(caught.value).startswith(said)
+
+
+@pytest.mark.requirement("DOO-1")
+def test_numbers_of_every_kind_and_lists_are_taken() -> None:
+    """Whole ones, NumPy's, rows in a list: a sheet is the same, and can be a key."""
+    assert Noise(stddev=1) == Noise(stddev=np.float64(1.0)) == Noise(stddev=np.int64(1))
+    assert Cone(0.1, axis=[1.0, 0.0, 0.0]) == Cone(0.1)
+    assert Dvl(misalignment=[0, 0, 0]) == Dvl(misalignment=np.zeros(3)) == Dvl()
+    assert Dvl(own_hull=np.True_).own_hull
+    assert LongTerm(1) == LongTerm(1.0)
+    assert Dvl(water_mode=Mode.BEST, layer=Layer(1, 2)) == Dvl(water_mode=Mode.BEST, layer=Layer(1.0, 2.0))
+    sheets = (Imu(reference=[1, 0, 0, 0]), Adcp(reference=[1, 0, 0, 0]), Names(beam_ids=[1]), Cone(0.1, axis=[1, 0, 0]))
+    assert len({hash(one) for one in (*sheets, NavSat())}) == 5
