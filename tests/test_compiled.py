@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import math
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 from numba import njit
 from numba.core.registry import CPUDispatcher as Dispatcher
 
+from navsense.compiled import Kernel
 from navsense.noise import _passes, channels
 from navsense.sensors import Imu
 
@@ -99,3 +102,22 @@ def test_who_imports_a_kernel_calls_what_numba_made() -> None:
     imported = vars(channels)["apply_noise"]
     assert isinstance(imported, Dispatcher)
     assert imported is vars(_passes)["apply_noise"]
+
+
+def twice(x: float) -> float:
+    """Return two of it."""
+    return 2.0 * x
+
+
+@pytest.mark.compiled
+def test_only_modules_of_the_package_get_what_numba_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose name begins alike is another's, and None stands for a module that may not be imported."""
+    ours, other, made = ModuleType("navsense.part"), ModuleType("navsense_plus"), Kernel(twice)
+    for module in (ours, other):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.setattr(module, "twice", made, raising=False)
+    for name in ("navsense.gone", "navsense_gone"):
+        monkeypatch.setitem(sys.modules, name, None)  # type: ignore[arg-type]
+    assert made(1.5) == 3.0
+    assert vars(ours)["twice"] is made.compiled()
+    assert vars(other)["twice"] is made

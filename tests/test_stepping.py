@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import pickle
+import weakref
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -125,6 +129,31 @@ def test_sensors_of_one_rate_are_measured_at_the_same_ticks() -> None:
         assert released[IMU].time.tolist() == [n / 100.0]
         seen.append(released[IMU].time)
     assert [time.tolist() for time in seen] == [[n / 100.0] for n in range(5)]  # nothing is written over
+
+
+@pytest.mark.requirement("LIV-1")
+def test_a_long_live_run_keeps_no_instants_of_steps_that_are_gone() -> None:
+    sim = ns.live(world(0.01, imu=100.0, mag=100.0), driven=["robot"])
+    at_rest = {"robot": State(Pose())}
+    seen = [weakref.ref(sim.step(at_rest).readings[IMU].time) for _ in range(20)]
+    gc.collect()
+    assert seen[-1]() is not None
+    assert [ref() for ref in seen[:-2]] == [None] * 18
+
+
+@pytest.mark.requirement("LIV-1")
+def test_the_units_of_a_live_reading_are_nobodys_to_change() -> None:
+    """They are the same mapping for every reading, and go where a reading goes."""
+    sim = ns.live(world(0.01), seed=1)
+    given = sim.step().readings[IMU]
+    unit: Any = given.unit
+    assert unit == {output.name: output.unit for output in sim.sensor(IMU).mounted.spec.outputs}
+    with pytest.raises(TypeError):
+        unit["angular_velocity"] = "deg/s"
+    carried = pickle.loads(pickle.dumps(given))  # noqa: S301  # our own
+    assert carried.unit == unit == sim.step().readings[IMU].unit
+    assert repr(unit) == repr(dict(unit))
+    assert len(unit) == len(given)
 
 
 @pytest.mark.requirement("LIV-1")

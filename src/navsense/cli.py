@@ -373,7 +373,7 @@ def recover(file: str, output: str | None) -> None:
     from navsense.sinks.recover import recover as save
     from navsense.sinks.recover import recovered_name
 
-    target = output or recovered_name(file)
+    target = recovered_name(file) if output is None else output
     summary = save(file, target)
     click.echo(f"wrote {target}: {summary.messages} messages in {summary.chunks} chunks; {summary.lost}")
 

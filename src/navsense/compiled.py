@@ -61,8 +61,8 @@ class Kernel(Generic[Parameters, Result]):
 
     def _exchange(self, own: dict[str, Any], made: Callable[Parameters, Result]) -> None:
         """Exchange the kernel's name in its own module, and in those of the package that import it."""
-        others = [vars(module) for place, module in tuple(sys.modules.items()) if place.startswith(PACKAGE)]
-        for names in (own, *others):
+        among = {place: module for place, module in tuple(sys.modules.items()) if place.partition(".")[0] == PACKAGE}
+        for names in (own, *(vars(module) for module in among.values() if module is not None)):
             if names.get(self.py_func.__name__) is self:
                 names[self.py_func.__name__] = made
 

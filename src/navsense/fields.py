@@ -6,6 +6,8 @@ number may go is for the sheet itself to say.
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import fields
 from enum import StrEnum
 from functools import cache
@@ -25,6 +27,18 @@ _AT_THE_DOOR = ("Noise", "Pose")
 def is_number(value: object) -> TypeGuard[int | float]:
     """Tell whether a value is a real number."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _is_past_reach(value: object) -> bool:
+    """Tell whether a value is a whole number that no double is as large as."""
+    return isinstance(value, int) and abs(value) > sys.float_info.max
+
+
+def _is_number_of(value: object, kind: type) -> bool:
+    """Tell whether a value is a number that a double takes; for `int` one that is whole, whatever its type."""
+    if not is_number(value) or _is_past_reach(value):
+        return False
+    return kind is float or (math.isfinite(value) and value == int(value))
 
 
 @cache
@@ -53,7 +67,7 @@ def _fits(value: object, hint: Any) -> bool:
         return len(each) == len(value) and all(_fits(*pair) for pair in zip(value, each, strict=True))
     if hint is bool:
         return isinstance(value, bool | np.bool_)
-    return is_number(value) if hint in (float, int) else isinstance(value, hint)
+    return _is_number_of(value, hint) if hint in (float, int) else isinstance(value, hint)
 
 
 def _public(kind: type) -> str:
@@ -61,6 +75,19 @@ def _public(kind: type) -> str:
     if ".sensors." in kind.__module__:
         return f"ns.sensors.{kind.__name__}"
     return f"ns.{kind.__name__}" if kind.__name__ in _AT_THE_DOOR else f"{kind.__module__}.{kind.__name__}"
+
+
+def _with_article(name: str) -> str:
+    """Return a name with the article that its first letters are read with: en-ess, but navsense."""
+    return f"{'an' if name.startswith('ns.') else 'a'} {name}"
+
+
+def _printed(value: object) -> str:
+    """Return a value as an error prints it; Python prints no whole number of thousands of digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "too many digits to print"
 
 
 def _worded(hint: Any) -> str:
@@ -81,10 +108,14 @@ def _allowed(hint: Any) -> str:
 def _remedy(value: object, hint: Any) -> str:
     """Return how to write what was meant."""
     choices = _choices(hint)
+    if _is_past_reach(value) and {float, int} & set(choices):
+        return f"give one of a size up to {sys.float_info.max:.3g}"
     if isinstance(value, str) and {float, int, bool} & set(choices):
         return "write it without quotes"
     classes = [one for one in choices if isinstance(one, type) and one.__module__.startswith("navsense.")]
-    return f"give an {' or '.join(map(_public, classes))}" if classes else f"give {_allowed(hint)}"
+    if not classes:
+        return f"give {_allowed(hint)}"
+    return f"give {' or '.join(_with_article(_public(one)) for one in classes)}"
 
 
 def _no_word(name: str, value: object, kind: type[StrEnum]) -> SensorError:
@@ -105,4 +136,4 @@ def refuse_types(sheet: Any, of: str = "") -> None:
             continue
         if isinstance(hint, type) and issubclass(hint, StrEnum):
             raise _no_word(what, value, hint)
-        raise SensorError(what, repr(value), allowed=f"must be {_allowed(hint)}", remedy=_remedy(value, hint))
+        raise SensorError(what, _printed(value), allowed=f"must be {_allowed(hint)}", remedy=_remedy(value, hint))

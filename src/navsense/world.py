@@ -5,8 +5,7 @@ Built by `sdf`, or by hand. Names are world-relative paths joined by `::` (`oute
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,7 +14,7 @@ import numpy as np
 from navsense.clock import Clock, Latency
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import Shape
-from navsense.errors import MotionError, SimulationError, Where
+from navsense.errors import SimulationError, Where
 from navsense.motion.base import Motion
 from navsense.noise.faults import Faults
 from navsense.pose import Pose
@@ -66,6 +65,32 @@ class Model:
         raise KeyError(name)
 
 
+class Units(Mapping[str, str]):
+    """Unit of each array by name, read-only: all readings of a sensor have the one."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self, known: Mapping[str, str]) -> None:
+        """Keep a copy."""
+        self._known = dict(known)
+
+    def __repr__(self) -> str:
+        """Return names and units, as a dictionary's."""
+        return repr(self._known)
+
+    def __getitem__(self, name: str) -> str:
+        """Return the unit of an array."""
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the arrays."""
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        """Return of how many arrays it is."""
+        return len(self._known)
+
+
 @dataclass(frozen=True)
 class MountedSensor:
     """One sensor on a link: spec, mounting, rate, names.
@@ -90,9 +115,9 @@ class MountedSensor:
     is_on: bool = True
 
     @cached_property
-    def unit(self) -> dict[str, str]:
+    def unit(self) -> Mapping[str, str]:
         """Unit of each array of a reading, by name."""
-        return {output.name: output.unit for output in self.spec.outputs}
+        return Units({output.name: output.unit for output in self.spec.outputs})
 
 
 @dataclass(frozen=True)
@@ -151,6 +176,17 @@ def _unique(what: str, names: list[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise SimulationError(f"name of a {what}", twice, allowed=f"must be unique among the {what}s of a world")
+
+
+def _at_start(model: Model) -> Pose:
+    """Return how a model's frame is turned in the world at t = 0, else where the model is placed."""
+    if model.motion is not None:
+        try:
+            w, x, y, z = model.motion.at(np.zeros(1)).rotation_wb[0].tolist()
+            return Pose(rotation=(w, x, y, z)) @ model.link(model.canonical_link).pose.inverse()
+        except Exception:  # noqa: BLE001  # a caller's motion may raise anything, and a caution stops no world
+            return model.pose
+    return model.pose
 
 
 @dataclass(frozen=True)
@@ -212,19 +248,17 @@ class World:
     def _cautions(self, sensor: MountedSensor) -> Iterator[Note]:
         """Yield of what a sensor warns as it is mounted."""
         if isinstance(sensor.spec, Cautious):
-            for what, reason in sensor.spec.cautions(self._facing(sensor)):
+            facing = self._facing(sensor)
+            for what, reason in sensor.spec.cautions(facing) if facing else ():
                 yield Note("warning", f"sensor {sensor.name}: {what}", reason, sensor.where, sensor.name)
 
-    def _facing(self, sensor: MountedSensor) -> Quaternion:
-        """Return the rotation of a sensor's coordinates to the world's at t = 0, else as its model is placed."""
+    def _facing(self, sensor: MountedSensor) -> Quaternion | None:
+        """Return the rotation of a sensor's coordinates to the world's at the start; None where a pose is none."""
         model = self.model(sensor.model)
-        on_link = model.link(sensor.link).pose @ sensor.pose
-        if model.motion is not None:
-            with suppress(MotionError):
-                w, x, y, z = model.motion.at(np.zeros(1)).rotation_wb[0].tolist()
-                moved = Pose(rotation=(w, x, y, z)) @ model.link(model.canonical_link).pose.inverse()
-                return (moved @ on_link).rotation
-        return (model.pose @ on_link).rotation
+        try:
+            return (_at_start(model) @ (model.link(sensor.link).pose @ sensor.pose)).rotation
+        except (AttributeError, TypeError, ValueError):
+            return None
 
     def model(self, name: str) -> Model:
         """Return a top-level model by name; KeyError where there is none."""

@@ -301,6 +301,8 @@ def test_values_for_other_rows_are_refused_before_anything_is_written() -> None:
         with pytest.raises(ValueError, match="magnetic_field"):
             cdr.encode(message, np.arange(3), {"field": field})
     rows = np.zeros(3, dtype=truth.odometry("body").layout.dtype())
+    with pytest.raises(ValueError, match=r"header\.stamp"):
+        cdr.set_stamp(rows, np.arange(4), "clock")
     with pytest.raises(ValueError, match="orientation"):
         cdr.set_quaternion(rows, "pose.pose.orientation", np.zeros((4, 4)))
     assert not rows.tobytes().strip(b"\0")

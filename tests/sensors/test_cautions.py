@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ import pytest
 
 import navsense as ns
 from navsense.describe import describe
-from navsense.motion.base import Motion
+from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.driven import Driven, State
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
 from navsense.sensors import Adcp, Dvl, Layer, Mode, Track
+from navsense.station import motions_of, sensor_motion
+from navsense.typing import Quaternion, Times
 from navsense.world import Link, Model, MountedSensor, World
 
 NAME = "auv::base::one"
@@ -104,3 +107,69 @@ def test_both_tracks_of_a_sheet_are_looked_at_where_they_act() -> None:
     (note,) = world(replace(sheet, water_mode=Mode.BEST)).notes
     assert note.what == f"sensor {NAME}: water track"
     assert not world(Dvl(water_mode=Mode.BEST, layer=Layer(1.0, 5.0))).notes
+
+
+@pytest.mark.requirement("GAP-8")
+@pytest.mark.parametrize("error", [ValueError, RuntimeError, NotImplementedError, KeyError, None])
+def test_no_motion_stops_a_world_from_being_built(error: type[Exception] | None) -> None:
+    """One that raises, or gives what is no rotation, at t = 0: the sensor is taken as its model is placed."""
+
+    class Late:
+        """Knows nothing of the start."""
+
+        end = math.inf
+
+        def at(self, time: Times) -> MotionBlock:
+            if error is not None:
+                raise error("not yet")
+            block = Driven(State(Pose())).at(time)
+            return replace(block, rotation_wb=np.full((1, 4), math.nan))
+
+    spec = Adcp(removes_motion=True)
+    made = world(spec, motion=Late())
+    assert not made.notes
+    assert not replace(made, name="lake").notes
+    assert world(spec, mount=Pose(rotation=OVER), motion=Late()).notes
+
+
+@pytest.mark.requirement("GAP-8")
+def test_what_is_no_pose_is_no_error_of_a_caution() -> None:
+    over = Pose(rotation=OVER)
+    nothing: Any = None
+    spec = Adcp(removes_motion=True)
+    assert world(spec, mount=over).notes
+    assert not world(spec, mount=nothing).notes
+    assert not world(spec, mount=over, model=nothing).notes
+    assert not world(spec, mount=over, model=Pose(rotation=(0.0, 0.0, 0.0, 0.0))).notes
+
+
+@dataclass(frozen=True)
+class Telling(Adcp):
+    """Tells how it is turned."""
+
+    def cautions(self, rotation_ws: Quaternion, /) -> tuple[tuple[str, str], ...]:
+        return (("turned", repr(rotation_ws)),)
+
+
+@pytest.mark.requirement("GAP-8")
+def test_a_sensor_is_turned_as_its_truth_is_whatever_links_are_between() -> None:
+    """Canonical link, link, sensor, model and motion are each turned about another axis, with and without a motion."""
+    base, head = from_rpy(0.4, -0.9, 1.3), from_rpy(-1.1, 0.3, 0.6)
+    links = (Link("auv::base", Pose((1.0, 2.0, 3.0), base)), Link("auv::head", Pose((0.0, 0.5, 0.0), head)))
+    mount, model = Pose((0.1, 0.0, 0.2), from_rpy(0.2, 0.7, -2.0)), Pose((5.0, 0.0, 0.0), from_rpy(1.0, 0.1, 0.5))
+    start = Pose((0.0, 1.0, 0.0), from_rpy(-0.5, 1.2, 2.5))
+    for motion in (None, Driven(State(start)), waypoints((0.0, 10.0), [start, start])):
+        made = Model("auv", links, "auv::base", model, motion=motion)
+        one = MountedSensor(NAME, Telling(), "auv", "auv::head", 1.0, mount)
+        built = World("sea", (made,), (one,))
+        (note,) = built.notes
+        truth = sensor_motion(built, one, motions_of(built, {})).at(np.zeros(1)).rotation_wb[0]
+        assert abs(float(np.dot(truth, ast.literal_eval(note.reason)))) == pytest.approx(1.0, abs=1e-14)
+
+
+@pytest.mark.requirement("GAP-2")
+def test_of_a_sheet_without_errors_of_its_tracks_nothing_is_said() -> None:
+    """Misalignment, noise of the ranges and dropouts are no errors of a track."""
+    assert not world(Dvl(misalignment=(0.0, 0.0, 0.01))).notes
+    assert not world(Dvl(range=Noise(stddev=0.1))).notes
+    assert world(Dvl(bottom=Track(long_term_offset=0.01), misalignment=(0.0, 0.0, 0.01))).notes

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pytest
 
+import navsense
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.errors import NavsenseError, SensorError
 from navsense.noise.channel import Noise
@@ -30,13 +33,13 @@ from navsense.sensors import (
     LongTerm,
     Magnetometer,
     Mode,
+    Names,
     NavSat,
     Range,
     Sound,
     Track,
     Zeroed,
 )
-from navsense.sensors._janus.names import Names
 
 BESIDE = (
     *(Fan(), Cells(transmit_length=1.0), Zeroed(1.0), Names(beam_ids=(1, 2), beam_frames=("a", "b"))),
@@ -147,6 +150,67 @@ def test_an_error_says_what_is_wrong_and_what_to_write(make: Any, said: str) -> 
     with pytest.raises(SensorError) as caught:
         make()
     assert str(caught.value).startswith(said)
+
+
+@pytest.mark.requirement("DOO-1")
+@pytest.mark.parametrize("sheet", SHEETS.values(), ids=lambda sheet: type(sheet).__name__)
+def test_a_whole_number_is_whole_and_finite_and_no_number_is_past_a_double(sheet: Any) -> None:
+    """Ten to the 400th is a number of Python's alone, ten to the 5000th is not even printed."""
+    for field in fields(sheet):
+        value = getattr(sheet, field.name)
+        whole = "int" in str(field.type)
+        if kind(value) == "number" and not isinstance(value, np.generic):
+            wrong: tuple[Any, ...] = (
+                10**400,
+                -(10**400),
+                *((1.5, math.nan, math.inf, np.float32(2.5)) if whole else ()),
+            )
+        elif whole:
+            wrong = ((1.5,), (1, math.nan), (10**400,))
+        elif kind(value) == "numbers":
+            wrong = ((10**400,) * len(value),)
+        else:
+            continue
+        for one in wrong:
+            with pytest.raises(NavsenseError) as caught:
+                replace(sheet, **{field.name: one})
+            assert str(caught.value)
+
+
+@pytest.mark.requirement("DOO-1")
+def test_a_whole_number_may_be_written_as_any_number() -> None:
+    assert Cone(0.1, rings=2.0) == Cone(0.1, rings=np.int64(2)) == Cone(0.1, rings=2)  # type: ignore[arg-type]
+    assert Names(beam_ids=(1.0, 2)) == Names(beam_ids=(1, 2))  # type: ignore[arg-type]
+    with pytest.raises(SensorError, match=r"beam_ids .*: \(1.5,\); must be a tuple, each a whole number"):
+        Names(beam_ids=(1.5,))  # type: ignore[arg-type]
+    with pytest.raises(SensorError, match=r"must be a number; give one of a size up to 1.8e\+308"):
+        Layer(10**400, 2.0)
+    with pytest.raises(SensorError, match="near of the water layer: too many digits to print; must be a number"):
+        Layer(10**5000, 2.0)
+
+
+@pytest.mark.requirement("DOO-1")
+def test_what_an_error_says_to_give_is_there() -> None:
+    """Each name that stands in a remedy is found where the remedy says, behind the article that it is read with."""
+    found = set()
+    for sheet in SHEETS.values():
+        for field in fields(sheet):
+            with pytest.raises(NavsenseError) as caught:
+                replace(sheet, **{field.name: object()})
+            for article, name in re.findall(r"(?:\b(an?) )?\b((?:ns|navsense)(?:\.\w+)+)", str(caught.value)):
+                named = attrgetter(name.partition(".")[2])(navsense)
+                assert isinstance(named, type) or named in type(named)
+                assert article in ("", "an" if name.startswith("ns.") else "a"), name
+                found.add(name)
+    assert {
+        "ns.sensors.Names",
+        "ns.Noise",
+        "ns.Pose",
+        "ns.sensors.Fan",
+        "ns.sensors.Cone",
+        "ns.sensors.Dialect.OWN",
+    } <= found
+    assert any(name.startswith("navsense.") for name in found)
 
 
 @pytest.mark.requirement("DOO-1")

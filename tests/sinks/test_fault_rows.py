@@ -16,9 +16,11 @@ from navsense.clock import Latency
 from navsense.noise.faults import Faults
 from navsense.noise.planned import FAULT, Planned
 from navsense.sensors import Adcp, Dvl, Imu
+from navsense.series import nanoseconds
 from navsense.sinks import read, sources
 from navsense.sinks.base import LAYOUT
 from navsense.sinks.convert import convert
+from navsense.sinks.described import plain_world
 from navsense.sinks.load import load
 from navsense.sinks.read import MessageReader
 from navsense.sinks.sources import Item, Lot, McapSource, lots_of, opened
@@ -109,8 +111,47 @@ def test_lost_messages_cost_their_own_rows(folder: Path, monkeypatch: pytest.Mon
     )
 
 
+@pytest.mark.requirement("REC-1:convert", "NOI-6")
+@pytest.mark.parametrize("span", [(-1.0, 0.551), (0.201, 0.751), (-1.0, 1.0)], ids=["the first", "a window", "all"])
+def test_rows_wait_for_lost_messages_by_a_number(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, span: tuple[float, float]
+) -> None:
+    """After so many they are handed on as without a fault, and counted, however many messages come later."""
+    most = 20
+    monkeypatch.setattr(read, "MOST_ROWS", most)
+    monkeypatch.setattr(read, "SLAB_BYTES", 1)
+    monkeypatch.setattr(sources, "BATCH_BYTES", 1)
+    known = load(folder / "a.npz")[IMU]
+    at, acts = known.time[known.emitted], known.errors[FAULT][known.emitted]
+    gone = (span[0] <= at) & (at < span[1])
+    assert gone.sum() > 3 * most
+    with opened(folder / "a.mcap") as source:
+        assert isinstance(source, McapSource)
+        reader = MessageReader(Lossy(source, (span,)))
+        found = [slab.readings[IMU] for slab in reader.slabs() if IMU in slab.readings]
+    assert max(one.time.size for one in found) <= most + 2
+    assert np.array_equal(np.concatenate([one.time for one in found]), at)
+    assert np.array_equal(np.concatenate([one.errors[FAULT] for one in found]), np.where(gone, 0, acts))
+    note = f"{gone.sum()} of {at.size} of its sensor's readings; they are taken as without a fault"
+    assert f"topic {TOPIC}: has no message of the instants of {note}" in reader.left
+
+
+@pytest.mark.requirement("REC-1:convert", "CLK-5")
+@pytest.mark.parametrize("rate", [3.0, 7.0])
+@pytest.mark.parametrize("delay", [0.0123456784999, 0.03])
+def test_when_a_message_was_sent_is_known_to_the_nanosecond(rate: float, delay: float) -> None:
+    """Instants of such a rate are no whole nanoseconds: what is rounded twice may be off by one."""
+    time = np.arange(10_000) / rate
+    (sensor,) = witness_world(("dvl", Dvl.witness())).sensors
+    sensor = dataclasses.replace(sensor, rate=rate, latency=Latency(delay))
+    arrived, sent = nanoseconds(EPOCH, time + delay), nanoseconds(EPOCH, time)
+    assert np.array_equal(read.Head(EPOCH, own=True, exact=True).sent(arrived, sensor), sent)
+    plain = arrived - round(delay * SECOND)
+    assert np.abs(plain - sent).max() == (delay != 0.03)  # the one is no whole number of them
+
+
 @pytest.mark.requirement("REC-1:convert", "NOI-6", "CLK-5")
-@pytest.mark.parametrize("latency", [Latency(0.03), Latency(0.0123456789, 0.02), Latency(0.01)])
+@pytest.mark.parametrize("latency", [Latency(0.03), Latency(0.0123456789, 0.02), Latency(0.01), Latency()])
 def test_a_doppler_instrument_with_a_latency(tmp_path: Path, latency: Latency) -> None:
     """It is told when it was sent: what arrives is that much later, to the nanosecond."""
     world = struck(("dvl", Dvl.witness()), ("adcp", Adcp.witness()), latency=latency)
@@ -146,5 +187,7 @@ def test_what_nothing_says_is_not_guessed(tmp_path: Path, latency: Latency) -> N
         (found,) = gathered(reader.slabs())[0].values()
     assert FAULT not in found.errors
     assert "topic /dvl/fault of std_msgs/msg/UInt8: nothing that is read" in reader.left
+    carried_on = plain_world(reader.world)["sensors"][0]["latency"]
+    assert (carried_on is None) == (not latency.stddev), "not said in what is made of it either"
     assert np.allclose(found.time, found["time_of_validity"], rtol=0.0, atol=6e-10)
     assert (found.arrival > found.time).all()

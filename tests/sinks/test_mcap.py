@@ -20,7 +20,7 @@ from scipy.spatial.transform import Rotation
 import navsense as ns
 from navsense import sinks
 from navsense.errors import SinkError
-from navsense.sinks import mcap
+from navsense.sinks import mcap, records
 from navsense.sinks.mcap import McapSink
 
 EPOCH = 1_700_000_000
@@ -323,6 +323,25 @@ def test_of_a_chunk_that_cannot_be_made_to_its_end_nothing_is_left(
     sink.close()
     topics = decoded(path)
     assert [len(topics[name]) for name in ("/imu", "/mag", "/clock")] == [200, 20, 100]
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_messages_that_come_out_of_order_are_in_order_in_the_index(made: ModuleType, tmp_path: Path) -> None:
+    path, slab = tmp_path / "run.mcap", made.slab(0)
+    late = slab.readings[made.MAG].time + 0.01
+    late[[2, 7, 9]] += [5.0, -0.3, 2.0]
+    slab.readings[made.MAG] = dataclasses.replace(slab.readings[made.MAG], arrivals=late)
+    with sinks.open(path, sinks.Recording(made.world(), duration=1.0)) as sink:
+        sink.write(slab)
+    with path.open("rb") as file:
+        raws = list(records.walk(file, len(records.MAGIC), path.stat().st_size))
+        chunks = make_reader(file, validate_crcs=True).get_summary().chunk_indexes  # type: ignore[union-attr]
+    tables = [np.frombuffer(raw.body[6:], "<u8").reshape(-1, 2) for raw in raws if raw.kind == records.MESSAGE_INDEX]
+    assert all((table[1:, 0] >= table[:-1, 0]).all() for table in tables)
+    expected = sorted(np.rint(late * 1e9).astype(int).tolist())
+    assert expected in [table[:, 0].tolist() for table in tables]
+    assert chunks[-1].message_end_time == 5_210_000_000
+    assert [m.log_time for _, m, _ in decoded(path)["/mag"]] == expected
 
 
 def test_pieces_are_the_same_file_however_small(

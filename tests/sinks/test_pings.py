@@ -172,19 +172,29 @@ def test_without_it_the_messages_of_the_dialect_are_read(tmp_path: Path, made: M
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_where_some_of_it_were_lost_the_rest_is_as_it_was(tmp_path: Path, made: ModuleType) -> None:
-    known = recorded(tmp_path / "a.mcap", CASES["own"])
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_where_some_of_it_were_lost_the_dialect_says_the_rest(
+    tmp_path: Path, made: ModuleType, dialect: Dialect
+) -> None:
+    """Rows without it are those of a recording that has none of it, and NaN where that has no such array."""
+    known = recorded(tmp_path / "a.mcap", CASES[dialect.value])
     lost = (2, 5)
 
     def is_gone(topic: str, place: int) -> bool:
-        return topic == "/dvl_ping" and place in lost
+        return topic in ("/dvl_ping", "/dvl_ping/ideal") and place in lost
 
     path = made.without(tmp_path / "a.mcap", tmp_path / "b.mcap", is_gone)
     found = load(path)[DVL]
+    bare = load(made.without(tmp_path / "a.mcap", tmp_path / "d.mcap", lambda topic, _: "_ping" in topic))[DVL]
     for name, array in known.arrays.items():
         expected = array[known.emitted].copy()
-        expected[list(lost)] = math.nan
+        expected[list(lost)] = bare[name][list(lost)] if name in bare.arrays else math.nan
         assert np.array_equal(found[name], expected, equal_nan=True), name
+    assert np.isfinite(found["velocity"][lost[0]]).all()  # the other is of an instrument without a lock
+    for name, array in known.truth.items():
+        expected = array[known.emitted].copy()
+        expected[list(lost)] = bare.truth[name][list(lost)] if name in bare.truth else math.nan
+        assert np.array_equal(found.truth[name], expected, equal_nan=True), name
     note = "topic /dvl_ping: has not a message for each of /dvl; what is missing is NaN"
     assert note in convert(path, tmp_path / "c.npz").lost
 

@@ -8,11 +8,13 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from click.testing import CliRunner
 from mcap.writer import Writer
 from rosbags.highlevel import AnyReader
 from rosbags.rosbag1 import Reader as Reader1
 
 from navsense import report, sinks
+from navsense.cli import cli
 from navsense.errors import SinkError
 from navsense.sinks.convert import convert
 from navsense.sinks.info import info
@@ -41,8 +43,8 @@ def written(path: Path, *topics: tuple[str, str, bytes, bytes], times: tuple[int
 
 LATE = {
     "b.bag": (2**32 * SECOND, "4294967296 in a bag of ROS 1"),
-    "b.db3": (2**63, "9223372036 in a bag of ROS 2"),
-    "b": (2**63, "9223372036 in a bag of ROS 2"),
+    "b.db3": (2**63, "9223372036.854775808 in a bag of ROS 2"),
+    "b": (2**63, "9223372036.854775808 in a bag of ROS 2"),
 }
 
 
@@ -111,6 +113,13 @@ def test_a_message_without_fields(tmp_path: Path, data: bytes) -> None:
 def test_an_empty_name_is_not_this_folder(tmp_path: Path, ask: Callable[[Path], object]) -> None:
     with pytest.raises(SinkError, match=r"^the name of a recording is empty; name a file or a folder$"):
         ask(tmp_path)
+
+
+def test_what_is_recovered_has_no_empty_name_either(tmp_path: Path) -> None:
+    whole = written(tmp_path / "a.mcap", ("/b", *BOOL))
+    with pytest.raises(SinkError, match=r"^the name of a recording is empty; name a file or a folder$"):
+        CliRunner().invoke(cli, ["recover", str(whole), "-o", ""], catch_exceptions=False)
+    assert [path.name for path in tmp_path.iterdir()] == [whole.name]
 
 
 def limited(limit: int, work: Callable[[], object]) -> SinkError:

@@ -195,9 +195,9 @@ def encode(message: Message, stamp: IntArray, arrays: Mapping[str, AnyArray]) ->
 def set_stamp(rows: AnyArray, stamp: IntArray, clock: str, path: str = "header.stamp") -> None:
     """Write stamps (n,) nanoseconds at `path`, rounded towards the past so that the nanoseconds are never negative.
 
-    Raises `SinkError` that names `clock` where the seconds do not fit into 32 bits.
+    Raises `SinkError` that names `clock` where the seconds do not fit into 32 bits, `ValueError` as `set_vector` does.
     """
-    wrong = _split(stamp, rows[path + ".sec"], rows[path + ".nanosec"])
+    wrong = _split(stamp, room(rows, path + ".sec", stamp), room(rows, path + ".nanosec", stamp))
     if wrong:
         raise stamp_error(clock, wrong // SECOND)
 
@@ -216,10 +216,10 @@ def _split(stamp: IntArray, seconds: AnyArray, rest: AnyArray) -> int:
 
 def set_vector(rows: AnyArray, path: str, vector: AnyArray) -> None:
     """Write vectors (n, 3) at `path`. Raises `ValueError` where they are not as many as there are rows."""
-    _put_vector(_room(rows, path, vector), vector)
+    _put_vector(room(rows, path, vector), vector)
 
 
-def _room(rows: AnyArray, path: str, value: AnyArray) -> AnyArray:
+def room(rows: AnyArray, path: str, value: AnyArray) -> AnyArray:
     """Return the numbers at a place, which must be as many as the values: a kernel would write on behind them."""
     place = rows[path]
     if place.shape != value.shape:
@@ -238,7 +238,7 @@ def _put_vector(place: AnyArray, vector: AnyArray) -> None:
 
 def set_quaternion(rows: AnyArray, path: str, orientation: AnyArray) -> None:
     """Write quaternions (n, 4), w x y z, in the border's order x y z w. Raises `ValueError` as `set_vector` does."""
-    _put_quaternion(_room(rows, path, orientation), orientation)
+    _put_quaternion(room(rows, path, orientation), orientation)
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from navsense.sensors._janus.beams import Beam, Beams, Weighting, janus
 from navsense.sensors._janus.layer import Layer
 from navsense.sensors._janus.longterm import LongTerm
-from navsense.sensors._janus.names import Dialect
+from navsense.sensors._janus.names import Dialect, Names
 from navsense.sensors._janus.profile import Cells
 from navsense.sensors._janus.profiled import Accuracy, BinMapping, Coordinates
 from navsense.sensors._janus.strength import EchoStrength
@@ -48,6 +48,7 @@ __all__ = [
     "Magnetometer",
     "Measured",
     "Mode",
+    "Names",
     "NavSat",
     "Output",
     "Range",

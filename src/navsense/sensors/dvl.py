@@ -324,7 +324,7 @@ class Dvl:
         )
 
     def cautions(self, _: Quaternion, /) -> tuple[tuple[str, str], ...]:
-        """Return which tracks tell of no deviation beside errors of the sheet, where some do."""
+        """Return which tracks tell of no deviation of single pings, where the sheet has errors of a track."""
         return remarks.unstated((self.bottom_mode, self.water_mode), (self.bottom, self.water))
 
     def processes(self) -> tuple[Process, ...]:

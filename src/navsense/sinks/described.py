@@ -52,6 +52,11 @@ class Recorded:
         return {name: tuple(Noise(stddev=one) for one in axes) for name, axes in self.deviations}
 
 
+@dataclass(frozen=True)
+class NotSaid(Latency):
+    """A latency of which a recording says only that there is one."""
+
+
 def recorded(kind: str, outputs: Sequence[Output]) -> Sensor:
     """Return a sensor that is known by its type and outputs: it is written and read, and measures nothing."""
     return cast("Sensor", Recorded(kind, tuple(outputs)))
@@ -192,7 +197,7 @@ def _plain_sensor(sensor: MountedSensor) -> dict[str, Any]:
         "frame": sensor.frame,
         "clock": sensor.clock,
         "late": sensor.latency is not None,
-        "latency": _plain_or_none(sensor.latency),
+        "latency": None if isinstance(sensor.latency, NotSaid) else _plain_or_none(sensor.latency),
         "type": sensor.spec.type,
         "outputs": [plain((out.name, out.axes, out.unit, out.turns)) for out in sensor.spec.outputs],
         "sheet": _plain_or_none(sensor.spec),
@@ -270,6 +275,6 @@ def _sensor_of(told: Mapping[str, Any]) -> MountedSensor:
         str(told["topic"]),
         str(told["frame"]),
         None if clock is None else str(clock),
-        (latency if isinstance(latency := made(told.get("latency")), Latency) else Latency()) if told["late"] else None,
+        (latency if isinstance(latency := made(told.get("latency")), Latency) else NotSaid()) if told["late"] else None,
         faults if isinstance(faults := made(told.get("faults")), Faults) else Faults(),
     )

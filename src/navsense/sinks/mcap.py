@@ -19,12 +19,12 @@ from navsense.compiled import kernel
 from navsense.errors import SinkError, Where
 from navsense.faults import listed
 from navsense.messages.base import GLOBAL_TIME, SEC_MAX
-from navsense.messages.cdr import Message, Place, row_type
+from navsense.messages.cdr import Message, Place, room, row_type
 from navsense.series import Slab
 from navsense.sinks import records
 from navsense.sinks.base import LAYOUT, Recording, asked, numbers, version
 from navsense.sinks.blocks import Block, Blocks, Source
-from navsense.sinks.container import Container, ContainerSink, Entries
+from navsense.sinks.container import Container, ContainerSink, Entries, ordered
 from navsense.sinks.described import plain_world
 from navsense.sinks.packed import AROUND, FRAME, FRAME_END, LARGEST, Noted, Plan, most, plan, put_stored
 from navsense.typing import AnyArray, ByteArray, WordArray
@@ -65,7 +65,7 @@ class Channel:
 
     def fill(self, rows: AnyArray, block: Block) -> None:
         """Write the numbers of a block's records into rows."""
-        places = rows["record.sequence"], rows["record.log_time"], rows["record.publish_time"]
+        places = tuple(room(rows, f"record.{name}", block.log) for name in ("sequence", "log_time", "publish_time"))
         _number(self.sequence, block.log, block.time, *places)
         self.message.fill(rows, block.stamp, block.arrays)
 
@@ -250,7 +250,7 @@ class McapSink(ContainerSink):
             channel, count = self._channels[block.source], block.time.size
             width = len(channel.template)
             offsets = np.arange(size, size + width * count, width, dtype=np.uint64)
-            entries.append(Entries(channel.number, block.log, offsets))
+            entries.append(ordered(channel.number, block.log, offsets))
             size += width * count
         # No CRC of what is unpacked: each block has its checksum.
         self._container.write_packed(self._packed(definitions, blocks), "lz4", size, 0, entries)

@@ -7,24 +7,24 @@ paired in order where both topics have as many of it, and not at all otherwise.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from navsense.sinks.columns import Batch, Column, blank
-from navsense.typing import IntArray
+from navsense.typing import BoolArray, IntArray
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, eq=False)
 class Popped(Generic[Key]):
-    """Messages of one topic, those of others that belong to them, and the others that have not one for each."""
+    """Messages of one topic, those of others that belong to them, and of which rows (n,) others have none."""
 
     own: Batch
     others: dict[Key, Batch]
-    missing: tuple[Key, ...] = ()
+    missing: dict[Key, BoolArray] = field(default_factory=dict)
 
 
 class Pairs(NamedTuple):
@@ -76,8 +76,8 @@ def popped(
     for key, pairs in paired.items():
         found[key], done = _taken(others[key].waiting(), pairs, count)
         others[key].pop(done)
-    missing = (key for key, pairs in paired.items() if (pairs.places[:count] < 0).any())
-    return Popped(own.pop(count), found, tuple(missing))
+    gaps = {key: np.asarray(pairs.places[:count] < 0) for key, pairs in paired.items()}
+    return Popped(own.pop(count), found, {key: rows for key, rows in gaps.items() if rows.any()})
 
 
 def _is_in_step(one: Column, beside: Column, count: int, *, instants: bool, at_once: bool) -> bool:

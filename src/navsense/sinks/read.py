@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from navsense import messages
-from navsense.clock.latency import Latency
 from navsense.errors import SinkError
 from navsense.messages import current as currents
 from navsense.messages import fault
@@ -33,13 +32,13 @@ from navsense.series import NANOSECONDS, Current, Layers, Reading, Slab, Truth, 
 from navsense.sinks import frames, stored
 from navsense.sinks.base import Recording
 from navsense.sinks.columns import OURS, Arrays, Batch, Column, is_alike, joined, reads
-from navsense.sinks.described import world_of
+from navsense.sinks.described import NotSaid, world_of
 from navsense.sinks.guessed import absolute, chosen, guessed
 from navsense.sinks.pairs import popped
 from navsense.sinks.records import DamagedError
 from navsense.sinks.sources import Line, Source, layout_of
 from navsense.sinks.topics import Topics
-from navsense.typing import AnyArray, FloatArray, IntArray, Times
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
 from navsense.world import Model, MountedSensor, World
 
 ALREADY = frozenset(("/clock", "/tf", "/tf_static", "/rosout", "/parameter_events"))
@@ -48,8 +47,14 @@ ALREADY = frozenset(("/clock", "/tf", "/tf_static", "/rosout", "/parameter_event
 SLAB_BYTES = 12_000_000
 """Messages of one window take about as many bytes."""
 
+MOST_ROWS = 20_000
+"""So many rows of a sensor wait for messages of its faults, and no more."""
+
 Series = tuple[Part, str]
 """Which of a sensor's series, and whose companion."""
+
+Gaps = Mapping[Series, BoolArray]
+"""Of which rows (n,) a series has no message."""
 
 
 @dataclass(eq=False)
@@ -96,6 +101,7 @@ class SensorColumns:
     _rows: int = 0
     _untold: int = 0
     _held: list[Reading] = field(default_factory=list)
+    _gone_on: bool = False
 
     @property
     def own(self) -> Series:
@@ -106,17 +112,18 @@ class SensorColumns:
     def pop(self, *, last: bool) -> Reading | None:
         """Return the rows of which all topics are there, None for none; with `last` those whose others never came.
 
-        Of a sensor that has faults none are before there is a fault message of one of them.
+        Of a sensor that has faults none are before there is a fault message of one of them, or they are too many.
         """
-        tells = self._tells
+        goes_on = self._goes_on
         found = self._popped(last=last)
-        if self.faults is None or tells or not (found or self._held):
+        if self.faults is None or goes_on or not (found or self._held):
             return found
         self._held += [found] if found else []
-        if not (self._tells or last):
+        self._gone_on = self._rows > MOST_ROWS
+        if not (self._goes_on or last):
             return None
         whole, self._held = stored.joined(self._held), []
-        if self._tells:
+        if self._goes_on:
             return whole
         return replace(whole, errors={name: array for name, array in whole.errors.items() if name != FAULT})
 
@@ -137,7 +144,7 @@ class SensorColumns:
             if key not in self.spoilt:
                 self.spoilt.add(key)
                 self.notes.append(_gaps(others[key], own))
-        return self._reading(found.own, found.others)
+        return self._reading(found.own, found.others, found.missing)
 
     def _faults_known(self) -> int:
         """Return how many of the rows that wait are known with the faults that act on them."""
@@ -146,7 +153,7 @@ class SensorColumns:
             return own.count
         known = self.faults.parts[-1].log[-1:] if self.faults.parts else np.zeros(0, dtype=np.int64)
         last = int(known[0]) if known.size else self._heard
-        return int(np.searchsorted(joined(own.parts).log, last, side="right"))
+        return max(int(np.searchsorted(joined(own.parts).log, last, side="right")), own.count - MOST_ROWS)
 
     def _times(self, own: Batch, parts: Mapping[Series, Batch]) -> tuple[IntArray, IntArray]:
         """Return the true instants that the messages are about (n,) ns, and the stamps."""
@@ -155,11 +162,10 @@ class SensorColumns:
             return shown, shown
         return _instants(own, parts), own.stamp
 
-    def _reading(self, own: Batch, parts: Mapping[Series, Batch]) -> Reading:
+    def _reading(self, own: Batch, parts: Mapping[Series, Batch], gaps: Gaps) -> Reading:
         """Return rows as a reading."""
         sensor, head = self.sensor, self.head
         about, stamp = self._times(own, parts)
-        arrays = self._named("reading", parts, own.arrays)
         is_known = head.own and (head.exact or sensor.spec.type in messages.ABOUT)
         late = sensor.latency is not None if is_known else bool((own.log != about).any())
         told = about
@@ -170,8 +176,8 @@ class SensorColumns:
         struck = told
         if not head.own:
             struck = own.log if sensor.spec.type in messages.ABOUT else _instants(own, parts)
-        if sensor.spec.type in messages.ABOUT:
-            arrays.setdefault("time_of_validity", instant)
+        said = {"time_of_validity": instant} if sensor.spec.type in messages.ABOUT else {}
+        arrays = _named("reading", parts, gaps, said | own.arrays)
         order = [output.name for output in sensor.spec.outputs]
         kept = {name: arrays[name] for name in order if name in arrays}
         first = next(iter(kept.values()), np.zeros(time.size))
@@ -183,8 +189,8 @@ class SensorColumns:
             time=time,
             clock_error=(stamp - head.epoch * SECOND) / NANOSECONDS - instant,
             arrays=kept,
-            truth=self._named("ideal", parts),
-            errors=self._named("bias", parts) | self._faults(struck),
+            truth=_named("ideal", parts, gaps),
+            errors=_named("bias", parts, gaps) | self._faults(struck),
             valid=np.asarray(np.isfinite(first).reshape(time.size, -1).any(axis=1)),
             emitted=all_true((time.size,)),
             epoch=head.epoch,
@@ -212,23 +218,37 @@ class SensorColumns:
         """Tell whether there is a fault message of any row."""
         return self._untold < self._rows
 
+    @property
+    def _goes_on(self) -> bool:
+        """Tell whether rows are handed on with what is known of their faults."""
+        return self._gone_on or self._tells
+
     def said(self) -> list[str]:
         """Return what is said of topics of which messages were lost."""
         if self.faults is None or not self._untold:
             return self.notes
         whose, but = "its sensor's readings", ""
-        if self._tells:
+        if self._goes_on:
             whose, but = f"{self._untold} of {self._rows} of {whose}", "; they are taken as without a fault"
         return [*self.notes, f"topic {self.faults.line.topic}: has no message of the instants of {whose}{but}"]
 
-    @staticmethod
-    def _named(part: Part, parts: Mapping[Series, Batch], own: Arrays | None = None) -> Arrays:
-        """Return all arrays of one of the three series."""
-        found = dict(own or {})
-        for (kind, _), batch in parts.items():
-            if kind == part:
-                found |= batch.arrays
-        return found
+
+def _named(part: Part, parts: Mapping[Series, Batch], gaps: Gaps, own: Arrays | None = None) -> Arrays:
+    """Return all arrays of one of the three series: of rows whose message was lost, what those before it say."""
+    found = dict(own or {})
+    for key, batch in parts.items():
+        if key[0] == part:
+            found |= {name: _filled(array, found.get(name), gaps.get(key)) for name, array in batch.arrays.items()}
+    return found
+
+
+def _filled(array: AnyArray, before: AnyArray | None, gaps: BoolArray | None) -> AnyArray:
+    """Return rows of an array, those of gaps (n,) out of what was said before of the same name."""
+    if before is None or gaps is None or before.shape != array.shape:
+        return array
+    found = array.copy()
+    found[gaps] = before[gaps]
+    return found
 
 
 def _delay(sensor: MountedSensor) -> float | None:
@@ -239,7 +259,7 @@ def _delay(sensor: MountedSensor) -> float | None:
     latency = sensor.latency
     if latency is None:
         return 0.0
-    return latency.fixed + latency.mean if latency.stddev == 0.0 and latency != Latency() else None
+    return latency.fixed + latency.mean if latency.stddev == 0.0 and not isinstance(latency, NotSaid) else None
 
 
 def _instants(own: Batch, parts: Mapping[Series, Batch]) -> IntArray:

@@ -189,7 +189,8 @@ def check_time(target: Path, message: Message, last: int = LAST_OF_ROS2) -> None
     """Raise `SinkError` for a message of a time (ns) that a bag does not take: from `last` on."""
     if message.log >= last:
         whose = "ROS 1" if last == LAST else "ROS 2"
-        allowed = f"must be below {last // SECOND} in a bag of {whose}"
+        seconds, rest = divmod(last, SECOND)
+        allowed = f"must be below {seconds}{f'.{rest:09d}' if rest else ''} in a bag of {whose}"
         what = f"time of a message on topic {message.line.topic}, in seconds"
         raise SinkError(what, message.log / SECOND, allowed=allowed, where=Where(str(target)))
 

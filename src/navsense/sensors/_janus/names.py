@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from navsense.errors import SensorError
 from navsense.fields import refuse_types
 from navsense.pose import Pose
+from navsense.sensors._janus.limits import refuse_counts
 
 MOST_POINTS = 1000
 """Points of one beam in a point cloud, as `libdsros_ros_dvl` has them."""
@@ -40,9 +40,7 @@ class Names:
 
     def __post_init__(self) -> None:
         """Refuse a number of points that is none."""
+        refuse_counts(("points of a beam in the point cloud", self.cloud_points, 1, MOST_POINTS))
         refuse_types(self, "of what a DVL sends")
         for name in ("beam_frames", "beam_ids"):
             object.__setattr__(self, name, tuple(vars(self)[name]))
-        if not (1 <= self.cloud_points <= MOST_POINTS and self.cloud_points == int(self.cloud_points)):
-            allowed = f"must be a whole number from 1 to {MOST_POINTS}"
-            raise SensorError("points of a beam in the point cloud", self.cloud_points, allowed=allowed)

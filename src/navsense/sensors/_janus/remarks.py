@@ -83,7 +83,8 @@ def _pings(bottom: Track, water: Track) -> tuple[str, ...]:
 def unstated(modes: tuple[str, str], both: tuple[Track, Track]) -> tuple[tuple[str, str], ...]:
     """Return which tracks over the bottom and through the water give velocities without noise, and what that does.
 
-    A sheet that has no errors at all is a perfect instrument: of such there is nothing to say.
+    Errors are those of the tracks: of a sheet without any, whatever its misalignment, noise of ranges and dropouts,
+    there is nothing to say.
     """
     found = []
     for name, mode, track in zip(("bottom", "water"), modes, both, strict=True):
