@@ -29,6 +29,10 @@ def is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
+BEYOND = 1e100
+"""No quantity is as large; whole numbers that no double holds are refused by it."""
+
+
 def _is_past_reach(value: object) -> bool:
     """Tell whether a value is a whole number that no double is as large as."""
     return isinstance(value, int) and abs(value) > sys.float_info.max
@@ -108,8 +112,6 @@ def _allowed(hint: Any) -> str:
 def _remedy(value: object, hint: Any) -> str:
     """Return how to write what was meant."""
     choices = _choices(hint)
-    if _is_past_reach(value) and {float, int} & set(choices):
-        return f"give one of a size up to {sys.float_info.max:.3g}"
     if isinstance(value, str) and {float, int, bool} & set(choices):
         return "write it without quotes"
     classes = [one for one in choices if isinstance(one, type) and one.__module__.startswith("navsense.")]
@@ -134,6 +136,8 @@ def refuse_types(sheet: Any, of: str = "") -> None:
         value, what = values[name], f"{name}{of and ' '}{of}"
         if _fits(value, hint):
             continue
+        if _is_past_reach(value) and {float, int} & set(_choices(hint)):
+            raise SensorError(what, _printed(value), allowed=f"must be of a size below {BEYOND:g}")
         if isinstance(hint, type) and issubclass(hint, StrEnum):
             raise _no_word(what, value, hint)
         raise SensorError(what, _printed(value), allowed=f"must be {_allowed(hint)}", remedy=_remedy(value, hint))

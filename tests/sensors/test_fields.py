@@ -183,7 +183,7 @@ def test_a_whole_number_may_be_written_as_any_number() -> None:
     assert Names(beam_ids=(1.0, 2)) == Names(beam_ids=(1, 2))  # type: ignore[arg-type]
     with pytest.raises(SensorError, match=r"beam_ids .*: \(1.5,\); must be a tuple, each a whole number"):
         Names(beam_ids=(1.5,))  # type: ignore[arg-type]
-    with pytest.raises(SensorError, match=r"must be a number; give one of a size up to 1.8e\+308"):
+    with pytest.raises(SensorError, match=r"must be of a size below 1e\+100"):
         Layer(10**400, 2.0)
     with pytest.raises(SensorError, match="near of the water layer: too many digits to print; must be a number"):
         Layer(10**5000, 2.0)
