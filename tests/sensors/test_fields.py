@@ -185,7 +185,7 @@ def test_a_whole_number_may_be_written_as_any_number() -> None:
         Names(beam_ids=(1.5,))  # type: ignore[arg-type]
     with pytest.raises(SensorError, match=r"must be of a size below 1e\+100"):
         Layer(10**400, 2.0)
-    with pytest.raises(SensorError, match="near of the water layer: too many digits to print; must be a number"):
+    with pytest.raises(SensorError, match="near of the water layer: too many digits to print; must be of a size"):
         Layer(10**5000, 2.0)
 
 
