@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,26 +142,33 @@ def untold(bag: Path, target: Path, text: bytes | None = None) -> Path:
     return target
 
 
-def without(recording: Path, target: Path, is_gone: Callable[[str, int], bool]) -> Path:
-    """Return a copy of an MCAP file without some messages, each told by its topic and its place there."""
-    with recording.open("rb") as file, target.open("wb") as out:
-        writer = McapWriter(out)
+def written(path: Path, rows: Iterable[tuple[Any, Any, Any]], like: Path, **options: Any) -> Path:
+    """Write rows of schema, channel, message by the package mcap, as given, with what another file says of itself."""
+    with path.open("wb") as file, like.open("rb") as told:
+        writer = McapWriter(file, **options)
         writer.start("ros2", "elsewhere")
         schemas: dict[int, int] = {}
         channels: dict[int, int] = {}
-        counts: dict[str, int] = {}
-        for schema, channel, message in make_reader(file).iter_messages():
-            place = counts[channel.topic] = counts.get(channel.topic, -1) + 1
-            if schema is None or is_gone(channel.topic, place):
-                continue
+        for schema, channel, message in rows:
             if schema.id not in schemas:
                 schemas[schema.id] = writer.register_schema(schema.name, schema.encoding, schema.data)
             if channel.id not in channels:
                 kept = (channel.topic, channel.message_encoding, schemas[schema.id], channel.metadata)
                 channels[channel.id] = writer.register_channel(*kept)
             writer.add_message(channels[channel.id], message.log_time, message.data, message.publish_time)
-        file.seek(0)
-        for one in make_reader(file).iter_metadata():
+        for one in make_reader(told).iter_metadata():
             writer.add_metadata(one.name, one.metadata)
         writer.finish()  # type: ignore[no-untyped-call]
-    return target
+    return path
+
+
+def without(recording: Path, target: Path, is_gone: Callable[[str, int], bool]) -> Path:
+    """Return a copy of an MCAP file without some messages, each told by its topic and its place there."""
+    counts: Counter[str] = Counter()
+    kept = []
+    with recording.open("rb") as file:
+        for schema, channel, message in make_reader(file).iter_messages():
+            if schema is not None and not is_gone(channel.topic, counts[channel.topic]):
+                kept.append((schema, channel, message))
+            counts[channel.topic] += 1
+    return written(target, kept, recording)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -45,26 +46,6 @@ def sent(path: Path) -> list[Sent]:
         return list(make_reader(file).iter_messages())
 
 
-def written(path: Path, rows: Iterable[Sent], like: Path, **options: Any) -> Path:
-    """Write messages in the order given by the package mcap, with what another file says of itself."""
-    with path.open("wb") as file, like.open("rb") as told:
-        writer = Writer(file, **options)
-        writer.start("ros2", "elsewhere")
-        schemas: dict[int, int] = {}
-        channels: dict[int, int] = {}
-        for schema, channel, message in rows:
-            if schema.id not in schemas:
-                schemas[schema.id] = writer.register_schema(schema.name, schema.encoding, schema.data)
-            if channel.id not in channels:
-                kept = (channel.topic, channel.message_encoding, schemas[schema.id], channel.metadata)
-                channels[channel.id] = writer.register_channel(*kept)
-            writer.add_message(channels[channel.id], message.log_time, message.data, message.publish_time)
-        for one in make_reader(told).iter_metadata():
-            writer.add_metadata(one.name, one.metadata)
-        writer.finish()  # type: ignore[no-untyped-call]
-    return path
-
-
 def read(path: Path) -> tuple[dict[str, Reading], dict[str, Any], list[str]]:
     """Return the readings and the truth of a recording, and what is left out of them."""
     with opened(path) as source:
@@ -103,14 +84,14 @@ def expected(whole: Reading, row: int, series: str) -> dict[str, Any]:
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
-def test_a_lost_message_costs_one_row(recorded: Path, tmp_path: Path, suffix: str) -> None:
+def test_a_lost_message_costs_one_row(made: ModuleType, recorded: Path, tmp_path: Path, suffix: str) -> None:
     rows = sent(recorded)
     whole = read(convert(recorded, tmp_path / f"whole{suffix}").path)[0][NAME]
     for series, topic in (("reading", TOPIC), ("ideal", f"{TOPIC}/ideal"), ("bias", f"{TOPIC}/bias")):
         own = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == topic]
         assert len(own) == whole.time.size
         for row in (0, 57, whole.time.size - 1):
-            gone = written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[row]), recorded)
+            gone = made.written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[row]), recorded)
             path = gone if suffix == ".mcap" else convert(gone, tmp_path / f"{series}{row}{suffix}").path
             readings, _, left = read(path)
             for name, value in expected(whole, row, series).items():
@@ -120,11 +101,11 @@ def test_a_lost_message_costs_one_row(recorded: Path, tmp_path: Path, suffix: st
 
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
-def test_a_lost_message_of_truth_costs_one_row(recorded: Path, tmp_path: Path) -> None:
+def test_a_lost_message_of_truth_costs_one_row(made: ModuleType, recorded: Path, tmp_path: Path) -> None:
     rows = sent(recorded)
     whole = read(recorded)[1]["robot::base"]
     own = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == f"{LINK}/accel"]
-    gone = written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[7]), recorded)
+    gone = made.written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[7]), recorded)
     truth = read(gone)[1]["robot::base"]
     for name in ("time", "position", "orientation", "velocity", "angular_velocity"):
         assert same(getattr(truth, name), getattr(whole, name))
@@ -133,7 +114,7 @@ def test_a_lost_message_of_truth_costs_one_row(recorded: Path, tmp_path: Path) -
         kept[7] = np.nan
         assert same(getattr(truth, name), kept)
     poses = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == LINK]
-    gone = written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != poses[7]), recorded)
+    gone = made.written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != poses[7]), recorded)
     truth = read(gone)[1]["robot::base"]
     assert same(truth.acceleration, np.delete(whole.acceleration, 7, axis=0))
     assert same(truth.time, np.delete(whole.time, 7))
@@ -185,8 +166,10 @@ SUMMARIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("options", SUMMARIES.values(), ids=SUMMARIES)
-def test_summaries_that_leave_things_out(recorded: Path, tmp_path: Path, options: dict[str, Any]) -> None:
-    path = written(tmp_path / "short.mcap", sent(recorded), recorded, **options)
+def test_summaries_that_leave_things_out(
+    made: ModuleType, recorded: Path, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    path = made.written(tmp_path / "short.mcap", sent(recorded), recorded, **options)
     with opened(path) as found, opened(recorded) as known:
         assert {line.kind for line in found.lines} == {line.kind for line in known.lines}
     check_alike(path, recorded)
@@ -215,11 +198,16 @@ def orders(rows: list[Sent]) -> dict[str, list[int]]:
 @pytest.mark.parametrize("options", [{"chunk_size": 4000}, {"chunk_size": 10**7}, {"use_chunking": False}])
 @pytest.mark.parametrize("order", ["near", "topics", "backwards"])
 def test_messages_in_any_order(
-    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, options: dict[str, Any]
+    made: ModuleType,
+    recorded: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    order: str,
+    options: dict[str, Any],
 ) -> None:
     monkeypatch.setattr(pieces, "PIECE_BYTES", 6000)
     rows = sent(recorded)
-    path = written(tmp_path / "any.mcap", (rows[i] for i in orders(rows)[order]), recorded, **options)
+    path = made.written(tmp_path / "any.mcap", (rows[i] for i in orders(rows)[order]), recorded, **options)
     check_alike(path, recorded)
     with opened(path) as source:
         log = [item.log for item in source.items()]
@@ -228,14 +216,14 @@ def test_messages_in_any_order(
 
 @pytest.mark.requirement("REC-1:mcap")
 def test_disorder_that_does_not_fit_into_memory(
-    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: ModuleType, recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pieces, "HELD_BYTES", 150_000)
     rows = sent(recorded)
-    written(tmp_path / "near.mcap", (rows[i] for i in orders(rows)["near"]), recorded, chunk_size=2000)
+    made.written(tmp_path / "near.mcap", (rows[i] for i in orders(rows)["near"]), recorded, chunk_size=2000)
     check_alike(tmp_path / "near.mcap", recorded)
     strewn = (rows[i] for first in range(40) for i in range(first, len(rows), 40))
-    path = written(tmp_path / "strewn.mcap", strewn, recorded, chunk_size=2000)
+    path = made.written(tmp_path / "strewn.mcap", strewn, recorded, chunk_size=2000)
     with pytest.raises(SinkError, match=r"strewn\.mcap .* mcap sort"):
         read(path)
 

@@ -269,8 +269,6 @@ def _cast(
 def _parts(count: int, width: int) -> list[slice]:
     """Return parts of `count` pings of `width` rays each, of at most `_AT_ONCE` rays unless one ping has more."""
     rows = max(_AT_ONCE // width, 1)
-    if 0 < count <= rows:
-        return [slice(0, rows)]
     return [slice(first, first + rows) for first in range(0, count, rows)]
 
 
