@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 PACKAGE = "navsense"
 
-FILE_LINES = 600
+FILE_LINES = 1000
 BODY_LINES = 60
 
 LONG_FILES: dict[str, str] = {}

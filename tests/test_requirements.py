@@ -54,6 +54,13 @@ def test_rows_are_worded_and_sourced() -> None:
         assert set(row.source.split()) <= set(sources), row.id
 
 
+def test_a_row_without_a_test_is_open() -> None:
+    _, sections = tool.table()
+    proved = {claim.base for claim in tool.all_claims()}
+    unproved = [row.id for section in sections.values() for row in section if not row.open and row.id not in proved]
+    assert not unproved, "rows that no test names and that are not open: " + ", ".join(unproved)
+
+
 def test_the_table_holds_the_rows_of_the_shared_list(shared_data: Path) -> None:
     shared = (shared_data.parent / "REQUIREMENTS.md").read_text(encoding="utf-8")
     cells = (line.split("|")[1] for line in shared.splitlines() if line.startswith("| ") and "-" in line.split("|")[1])

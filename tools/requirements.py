@@ -24,17 +24,18 @@ HEAD = """\
 # Requirements and their tests
 
 Written by `make requirements` from `docs/requirements.toml` and the tests; do not edit. A part after a colon is one
-statement of a row that bundles several. A row without a test is not done; one weak test does not make it so.
+statement of a row that bundles several. An open row names the statement that no test proves yet.
 """
 
 
 @dataclass(frozen=True)
 class Row:
-    """One requirement: its id, where it comes from, and a line in our own words."""
+    """One requirement: its id, where it comes from, a line in our own words, and the statement that no test holds."""
 
     id: str
     source: str
     text: str
+    open: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def table(path: Path = TABLE) -> tuple[dict[str, str], dict[str, list[Row]]]:
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     sources: dict[str, str] = data.pop("sources")
     sections = {
-        section.pop("title"): [Row(name, entry["source"], entry["text"]) for name, entry in section.items()]
+        section.pop("title"): [Row(name, entry["source"], entry["text"], entry.get("open", "")) for name, entry in section.items()]
         for section in data.values()
     }
     return sources, sections
@@ -129,13 +130,13 @@ def page() -> str:
     for claim in all_claims():
         by_row.setdefault(claim.base, []).append(claim)
     rows = [row for section in sections.values() for row in section]
-    lines = [HEAD, f"Rows: {len(rows)}; with a test: {sum(row.id in by_row for row in rows)}.", "", "Sources:", ""]
+    lines = [HEAD, f"Rows: {len(rows)}; open: {sum(bool(row.open) for row in rows)}.", "", "Sources:", ""]
     lines += [f"- {key}: {text}" for key, text in sources.items()]
     for title, section in sections.items():
-        lines += ["", f"## {title}", "", "| row | requirement | source | tests |", "|---|---|---|---|"]
+        lines += ["", f"## {title}", "", "| row | requirement | source | open | tests |", "|---|---|---|---|---|"]
         for row in section:
-            cell = tests_cell(by_row.get(row.id, [])) or "none yet"
-            lines.append(f"| {row.id} | {row.text} | {row.source.replace(' ', ', ')} | {cell} |")
+            cell = tests_cell(by_row.get(row.id, [])) or "none"
+            lines.append(f"| {row.id} | {row.text} | {row.source.replace(' ', ', ')} | {row.open} | {cell} |")
     return "\n".join(lines) + "\n"
 
 
