@@ -37,13 +37,13 @@ def test_the_magnetometer_world(shared_data: Path) -> None:
     field = ns.simulate(world, 2.0)["magnetometer_model::link::magnetometer_sensor"]["field"]
     expected = Rotation.from_euler("z", 3.14 + 1.570796327).inv().apply([0.94, 0.76, -0.12])
     assert field.shape == (20, 3)
-    assert np.allclose(field, expected, atol=1e-12)
+    assert np.allclose(field, expected, atol=1e-12, rtol=0.0)
 
 
 @pytest.mark.requirement("IMU-1")
 def test_the_imu_world_at_rest(shared_data: Path) -> None:
     reading = ns.simulate(ns.load(shared_data / "gz-sim" / "imu.sdf"), 2.0)["imu_model::link::imu_sensor"]
-    assert np.allclose(reading["linear_acceleration"], [0.0, 0.0, 5.0], atol=1e-12)
+    assert np.allclose(reading["linear_acceleration"], [0.0, 0.0, 5.0], atol=1e-12, rtol=0.0)
     assert not reading["angular_velocity"].any()
 
 
@@ -125,7 +125,7 @@ def test_the_altimeter_world(shared_data: Path) -> None:
     assert run["vertical_position"][0] == run["vertical_velocity"][0] == 0.0
     fall = run.time < math.sqrt(2.0 * 3.0 / 9.8)
     assert (run["vertical_position"][fall][1:] < 0.0).all()
-    assert np.allclose(run["vertical_velocity"][fall], -9.8 * run.time[fall], rtol=1e-14)
+    assert np.allclose(run["vertical_velocity"][fall], -9.8 * run.time[fall], rtol=1e-14, atol=0.0)
     assert abs(run["vertical_position"][-1] + 3.0) < 1e-2
     assert abs(run["vertical_velocity"][-1]) < 1e-3
     physical = ns.simulate(world, 0.1, fidelity="physical")[ALTIMETER]
@@ -147,7 +147,7 @@ def test_the_altimeter_of_gazebo_classic() -> None:
     ticks = Ticks(np.arange(11, dtype=np.int64), 1000.0)
     found = Altimeter(classic=True).ideal(motion, Environment(), ticks)
     assert [found[name][0] for name in ("vertical_reference", "vertical_position", "vertical_velocity")] == [10, 0, 0]
-    assert found["vertical_velocity"][10] == pytest.approx(-9.8 * 0.001 * 10, rel=4e-16)
+    assert found["vertical_velocity"][10] == pytest.approx(-9.8 * 0.001 * 10, rel=4e-16, abs=0.0)
 
 
 @pytest.mark.requirement("PRS-1")
@@ -170,7 +170,7 @@ def test_the_air_pressure_world_stands_as_high_as_its_file_says(shared_data: Pat
     found = ns.simulate(world, 0.1)["air_pressure_model::link::air_pressure_sensor"]["pressure"]
     geopotential = 6356766.0 * 126.05 / (6356766.0 + 126.05)
     standard = 101325.0 * (1.0 - 0.0065 * geopotential / 288.15) ** (9.80665 * 28.9644 / (8314.32 * 0.0065))
-    assert np.allclose(found, standard, rtol=1e-13)
+    assert np.allclose(found, standard, rtol=1e-13, atol=0.0)
 
 
 @pytest.mark.requirement("NAV-1")

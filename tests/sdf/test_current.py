@@ -157,7 +157,7 @@ def test_east_and_north_are_turned_into_the_world(load: Load, in_world: Text) ->
         found = load(in_world(place + current(text))).environment.current
         assert at(found) == pytest.approx([0.4, 0.0, 0.0], abs=1e-16)
     shifted = load(in_world(water + current(f"<stratified>{LAYERS}</stratified>"))).environment.current
-    assert at(shifted, -7.0) == pytest.approx(at(TABLE, -10.0))
+    assert at(shifted, -7.0) == pytest.approx(at(TABLE, -10.0), rel=1e-12, abs=0.0)
 
 
 FILES = {
@@ -374,13 +374,13 @@ def test_the_classic_one_is_its_formula(load: Load, in_world: Text) -> None:
     along = np.array([math.cos(0.5) * level, math.sin(0.5) * level, math.sin(0.1)])
     still = load(text).environment.current
     assert isinstance(still, Uniform)
-    assert at(still, time=100.0) == pytest.approx(0.5 * along, rel=1e-14)
+    assert at(still, time=100.0) == pytest.approx(0.5 * along, rel=1e-14, abs=0.0)
     classic = load(text, fidelity="classic").environment.current
     assert classic is not None
     value = 0.5
     for _ in range(250):
         value = (1.0 - 0.01 * 0.01) * value
-    assert at(opened(classic, 1), time=2.5) == pytest.approx(value * along, rel=1e-12)
+    assert at(opened(classic, 1), time=2.5) == pytest.approx(value * along, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("CUR-1")
@@ -564,7 +564,7 @@ def test_gazebos_table(load: Load, in_world: Text, shared_data: Path, units: str
     bound = 2e-6 * math.hypot(1.0, 0.5)  # by which a grid on the earth turns a vector within 16 m
     assert at(field, -5.0) == pytest.approx([-1.0, 0.5, 0.0], abs=bound)
     last = float(field.points[1][-1])
-    assert last == pytest.approx(math.radians(0.01) if units else 0.01, rel=1e-12)
+    assert last == pytest.approx(math.radians(0.01) if units else 0.01, rel=1e-12, abs=0.0)
     assert "stands at latitude and longitude 0, as in Gazebo" in "".join(note.reason for note in world.notes)
     unnamed = load(in_world(PRELOAD.format(file="underwater_currents.csv", units=units)))
     assert unnamed.environment.current is None

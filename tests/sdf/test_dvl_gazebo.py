@@ -165,8 +165,8 @@ def test_gazebos_second_case_through_the_water(load: Load, in_world: Text, tmp_p
     for one in found:
         assert one.target.type == 2
         for beam, axis in zip(one.beams, axes, strict=True):
-            assert beam.range.mean == pytest.approx(40.0 / -axis[2], rel=1e-12)
-            assert beam.range.variance == pytest.approx((40.0 / axis[2]) ** 2 / 12.0, rel=1e-12)
+            assert beam.range.mean == pytest.approx(40.0 / -axis[2], rel=1e-12, abs=0.0)
+            assert beam.range.variance == pytest.approx((40.0 / axis[2]) ** 2 / 12.0, rel=1e-12, abs=0.0)
     for k, axis in enumerate(axes):
         mean = np.mean([vector(one.beams[k].velocity.mean) for one in found], axis=0)
         assert mean == pytest.approx(axis * (axis @ [-1.0, -0.5, 0.0]), abs=4.0 * 0.001)
@@ -206,7 +206,7 @@ def test_gazebos_own_files(load: Load, shared_data: Path, name: str) -> None:
     shape = spec.beams.beams[0].shape
     assert isinstance(shape, Cone)
     assert shape.rings == 1
-    assert shape.width == pytest.approx(0.02, rel=1e-12)
+    assert shape.width == pytest.approx(0.02, rel=1e-12, abs=0.0)
     assert spec.bottom.noise == Noise(stddev=0.002)
     modes = (spec.bottom_mode, spec.water_mode, spec.layer)
     assert modes == (Mode.BEST, Mode.NEVER, None)
@@ -297,7 +297,7 @@ def test_a_layer_that_beams_do_not_reach_ends_where_they_do(load: Load, in_world
     reach = 100.0 * math.cos(math.radians(30.0))
     layer = sheet(world).layer
     assert layer is not None
-    assert layer.far == pytest.approx(reach, rel=1e-12)
+    assert layer.far == pytest.approx(reach, rel=1e-12, abs=0.0)
     (note,) = world.notes
     assert note.reason.startswith("95 m is beyond what the beams reach along the instrument's axis: 86.6025 m")
     assert note.where is not None

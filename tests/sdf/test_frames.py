@@ -44,7 +44,7 @@ def as_matrix(pose: Pose) -> Matrix:
 
 
 def assert_pose(pose: Pose, expected: Matrix) -> None:
-    np.testing.assert_allclose(as_matrix(pose), expected, atol=1e-12 * max(1.0, np.abs(expected).max()))
+    np.testing.assert_allclose(as_matrix(pose), expected, atol=1e-12 * max(1.0, np.abs(expected).max()), rtol=0.0)
 
 
 def poses_of(world: World) -> dict[str, Pose]:
@@ -352,8 +352,8 @@ def test_nested_references(shared_data: Path) -> None:
     }
     found = poses_of(world)
     for name, position in expected.items():
-        np.testing.assert_allclose(found[f"parent_model::{name}::L"].position, position, atol=1e-12)
-    np.testing.assert_allclose(as_matrix(found["parent_model::M2::L"])[:3, 0], (0, 0, -1), atol=1e-12)
+        np.testing.assert_allclose(found[f"parent_model::{name}::L"].position, position, atol=1e-12, rtol=0.0)
+    np.testing.assert_allclose(as_matrix(found["parent_model::M2::L"])[:3, 0], (0, 0, -1), atol=1e-12, rtol=0.0)
 
 
 def test_models_relative_to_models(load: Load, in_world: Text) -> None:

@@ -131,8 +131,8 @@ def test_axes_of_the_reference(load: Load, in_world: Text, localization: str, he
             [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
         ]
     )
-    np.testing.assert_allclose(rotation.T, [direction[name] for name in axes.split()], atol=1e-12)
-    assert world.environment.heading == pytest.approx(h)
+    np.testing.assert_allclose(rotation.T, [direction[name] for name in axes.split()], atol=1e-12, rtol=0.0)
+    assert world.environment.heading == pytest.approx(h, rel=1e-12, abs=0.0)
 
 
 def test_custom_in_the_world(load: Load, in_link: Text) -> None:
