@@ -1,4 +1,4 @@
-"""Gazebo's own integration figures, on Gazebo's own worlds (provenance: tests/oracles/gazebo/README.md)."""
+"""Gazebo's integration figures, on own worlds and on Gazebo's (provenance: tests/oracles/gazebo/README.md)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ NAMED = {
 
 
 @pytest.mark.requirement("MAG-1", "MAG-3", "MAG-4")
-def test_the_magnetometer_world(shared_data: Path) -> None:
-    world = ns.load(shared_data / "gz-sim" / "magnetometer.sdf")
+def test_the_magnetometer_world(example_data: Path) -> None:
+    world = ns.load(example_data / "gz-sim" / "magnetometer.sdf")
     field = ns.simulate(world, 2.0)["magnetometer_model::link::magnetometer_sensor"]["field"]
     expected = Rotation.from_euler("z", 3.14 + 1.570796327).inv().apply([0.94, 0.76, -0.12])
     assert field.shape == (20, 3)
@@ -41,16 +41,16 @@ def test_the_magnetometer_world(shared_data: Path) -> None:
 
 
 @pytest.mark.requirement("IMU-1")
-def test_the_imu_world_at_rest(shared_data: Path) -> None:
-    reading = ns.simulate(ns.load(shared_data / "gz-sim" / "imu.sdf"), 2.0)["imu_model::link::imu_sensor"]
+def test_the_imu_world_at_rest(example_data: Path) -> None:
+    reading = ns.simulate(ns.load(example_data / "gz-sim" / "imu.sdf"), 2.0)["imu_model::link::imu_sensor"]
     assert np.allclose(reading["linear_acceleration"], [0.0, 0.0, 5.0], atol=1e-12, rtol=0.0)
     assert not reading["angular_velocity"].any()
 
 
 @pytest.mark.requirement("IMU-1")
 @pytest.mark.parametrize("name", NAMED)
-def test_named_frames(shared_data: Path, name: str) -> None:
-    run = ns.simulate(ns.load(shared_data / "gz-sim" / "imu_named_frame.sdf"), 1.0)
+def test_named_frames(example_data: Path, name: str) -> None:
+    run = ns.simulate(ns.load(example_data / "gz-sim" / "imu_named_frame.sdf"), 1.0)
     ours = run[f"imu_model::link::imu_sensor_{name}"]["orientation"][0]
     theirs = Rotation.from_quat(NAMED[name])
     assert (theirs.inv() * Rotation.from_quat(ours, scalar_first=True)).magnitude() < 1e-2
@@ -69,8 +69,8 @@ def test_the_unit_cases_of_the_imu(gravity: float, pitch: float, expected: tuple
 
 
 @pytest.mark.requirement("NOI-1", "NOI-3", "NOI-4")
-def test_a_real_world_with_every_kind_of_noise_runs_under_both_fidelities(shared_data: Path) -> None:
-    world = ns.load(shared_data / "gz-sim" / "non_rendering_sensors.sdf")
+def test_a_real_world_with_every_kind_of_noise_runs_under_both_fidelities(example_data: Path) -> None:
+    world = ns.load(example_data / "gz-sim" / "non_rendering_sensors.sdf")
     for fidelity in ("physical", "classic"):
         reading = ns.simulate(world, 20.0, seed=1, fidelity=fidelity)["model::link::imu_sensor"]
         off = reading["angular_velocity"] - reading.truth["angular_velocity"] - reading.errors["angular_velocity"]
@@ -110,9 +110,9 @@ def falling(world: World, name: str, ground: float) -> dict[str, Falling]:
 
 
 @pytest.mark.requirement("ALT-1", "ALT-2", "ALT-6")
-def test_the_altimeter_world(shared_data: Path) -> None:
+def test_the_altimeter_world(example_data: Path) -> None:
     """Let go at 3.05 m; at rest at 0.05: below -3.0 + 1e-2 of where it was, and still."""
-    world = ns.load(shared_data / "gz-sim" / "altimeter.sdf", fidelity="classic")
+    world = ns.load(example_data / "gz-sim" / "altimeter.sdf", fidelity="classic")
     sim = ns.live(world, motion=falling(world, "altimeter_model", 0.05))
     found = []
     for step in sim:
@@ -133,8 +133,8 @@ def test_the_altimeter_world(shared_data: Path) -> None:
 
 
 @pytest.mark.requirement("ALT-1", "ALT-2")
-def test_the_altimeter_world_with_a_pose(shared_data: Path) -> None:
-    world = ns.load(shared_data / "gz-sim" / "altimeter_with_pose.sdf", fidelity="classic")
+def test_the_altimeter_world_with_a_pose(example_data: Path) -> None:
+    world = ns.load(example_data / "gz-sim" / "altimeter_with_pose.sdf", fidelity="classic")
     reading = ns.simulate(world, 1.0)[ALTIMETER]
     assert np.allclose(reading["vertical_reference"], 3.35, rtol=0.0, atol=1e-12)
     assert not reading["vertical_position"].any()
@@ -152,21 +152,21 @@ def test_the_altimeter_of_gazebo_classic() -> None:
 
 @pytest.mark.requirement("PRS-1")
 @pytest.mark.parametrize(("z", "expected"), [(100.0, 100129.46), (80.390198, 100362.99)])
-def test_the_air_pressures_of_the_world_that_is_reset(shared_data: Path, z: float, expected: float) -> None:
+def test_the_air_pressures_of_the_world_that_is_reset(example_data: Path, z: float, expected: float) -> None:
     """Equal as single-precision numbers printed to a hundredth."""
-    world = ns.load(shared_data / "gz-sim" / "reset_sensors.sdf")
+    world = ns.load(example_data / "gz-sim" / "reset_sensors.sdf")
     (sensor,) = world.sensors
     run = ns.simulate(world, 0.1, motion={"box": Still(Pose((0.0, 0.0, z)))})
     assert np.allclose(run[sensor.name]["pressure"], expected, rtol=0.0, atol=5e-3)
 
 
 @pytest.mark.requirement("PRS-1")
-def test_the_air_pressure_world_stands_as_high_as_its_file_says(shared_data: Path) -> None:
+def test_the_air_pressure_world_stands_as_high_as_its_file_says(example_data: Path) -> None:
     """reference_altitude 123, link at 3.05: the standard atmosphere at 126.05 m.
 
     Gazebo says 101325 Pa: it reads neither the file's altitude nor, the model being static, its height.
     """
-    world = ns.load(shared_data / "gz-sim" / "air_pressure.sdf")
+    world = ns.load(example_data / "gz-sim" / "air_pressure.sdf")
     found = ns.simulate(world, 0.1)["air_pressure_model::link::air_pressure_sensor"]["pressure"]
     geopotential = 6356766.0 * 126.05 / (6356766.0 + 126.05)
     standard = 101325.0 * (1.0 - 0.0065 * geopotential / 288.15) ** (9.80665 * 28.9644 / (8314.32 * 0.0065))
@@ -174,9 +174,9 @@ def test_the_air_pressure_world_stands_as_high_as_its_file_says(shared_data: Pat
 
 
 @pytest.mark.requirement("NAV-1")
-def test_the_navsat_world(shared_data: Path) -> None:
+def test_the_navsat_world(example_data: Path) -> None:
     """At -22.9, -43.2, at rest and then falling: altitude and upward velocity below zero, the place as it was."""
-    world = ns.load(shared_data / "gz-sim" / "navsat.sdf")
+    world = ns.load(example_data / "gz-sim" / "navsat.sdf")
     name = "navsat_model::link::navsat_sensor"
     (sensor,) = world.sensors
     assert (sensor.name, sensor.frame, sensor.rate) == (name, name, 30.0)
@@ -190,8 +190,8 @@ def test_the_navsat_world(shared_data: Path) -> None:
 
 
 @pytest.mark.requirement("ALT-3", "PRS-1")
-def test_heights_and_pressures_of_a_real_world_have_its_noise(shared_data: Path) -> None:
-    world = ns.load(shared_data / "gz-sim" / "non_rendering_sensors.sdf")
+def test_heights_and_pressures_of_a_real_world_have_its_noise(example_data: Path) -> None:
+    world = ns.load(example_data / "gz-sim" / "non_rendering_sensors.sdf")
     sheets = {sensor.name: sensor.spec for sensor in world.sensors}
     assert sheets["model::link::altimeter_sensor"] == Altimeter(
         Noise(mean=0.1, stddev=0.2), Noise(mean=2.3, stddev=4.5)

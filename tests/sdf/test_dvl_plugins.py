@@ -39,6 +39,8 @@ Text = Callable[..., str]
 
 needs_xacro = pytest.mark.skipif(importlib.util.find_spec("xacro") is None, reason="needs the extra xacro")
 
+WORLDS = Path(__file__).resolve().parents[1] / "worlds"
+
 ELEMENTS = {
     "robotNamespace": "dvl",
     "topicName": "dvl",
@@ -1062,22 +1064,6 @@ def test_what_the_uuv_simulators_cannot_be(
 # real files
 
 
-def robots(document: str) -> dict[str, str]:
-    """Return the document's two robots, the UUV Simulator's with its four beams."""
-    physical = re.findall(r"<!-- DVL physical.*?</gazebo>", document, flags=re.DOTALL)
-    (beam,) = re.findall(r"<!-- Individual sonar beam link.*?</gazebo>", document, flags=re.DOTALL)
-    turns = [("-0.52", "0"), ("0", "0.52"), ("0.52", "0"), ("0", "-0.52")]
-    beams = [
-        beam.replace("0 -0.52 0.0", f"0 {pitch} {yaw}").replace("sonar0", f"sonar{i}")
-        for i, (pitch, yaw) in enumerate(turns)
-    ]
-    head, end = '<robot name="auv">\n<link name="robot_link"/>', "</robot>\n"
-    return {
-        "uuv": "\n".join([head, physical[0], *beams, end]),
-        "dsros": "\n".join([head, physical[1], end]),
-    }
-
-
 TABLES = {
     "uuv": {
         "/dvl/dvl/state": "std_msgs/msg/Bool",
@@ -1094,21 +1080,40 @@ TABLES = {
 """The document's tables of topics and messages."""
 
 
-@pytest.fixture(scope="module")
-def document(shared_data: Path) -> str:
-    """Return the text that describes both DVLs, with an example of each in URDF."""
-    found = sorted((shared_data.parent / "seeds").glob("002_*"))
-    if not found:
-        pytest.skip("needs the documents beside ../shared/data")
-    return found[0].read_text(encoding="utf-8")
+def heights(angle: float, half: float) -> tuple[float, float]:
+    """Return the bounds of an altitude above a level bed 19.5 m below beams at `angle`, `half` a beam's width (rad).
+
+    The range is that of some direction within the beam. The altitude is its part along the beam's axis.
+    """
+    return (
+        19.5 * math.cos(angle) / math.cos(angle - half),
+        19.5 * math.cos(angle) / math.cos(angle + half),
+    )
+
+
+ALTITUDES = {
+    ("uuv", "physical"): tuple(0.5 + height for height in heights(0.52, 0.03)),
+    ("uuv", "classic"): (19.5 / math.cos(0.52 - 0.03),) * 2,
+    ("dsros", "physical"): heights(math.radians(30.0), math.radians(2.0)),
+    ("dsros", "classic"): (19.5, 19.5),
+}
+"""m: least and greatest altitude.
+
+Classic follows the document: the UUV Simulator takes the mean slant range, of the nearest ray of each beam; Woods Hole
+takes the mean of range * cos(pi/6). Under physical the UUV Simulator's altitude is that of its link, 0.5 m above the
+beams.
+"""
+
+RANGE_NOISE = {"uuv": math.hypot(0.005, 0.01 / math.sqrt(12.0)) / 2.0, "dsros": 0.1 / 2.0}
+"""m: deviation of the mean of four ranges; the mean over the run is `sqrt(n)` times better."""
 
 
 @pytest.mark.requirement("DVU-1", "DVU-4", "DVW-1", "DVW-5", "SDF-2")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 @pytest.mark.parametrize("dialect", TABLES)
-def test_the_documents_examples(document: str, tmp_path: Path, dialect: str, fidelity: str) -> None:
+def test_the_documents_examples(dvl_robots: dict[str, str], tmp_path: Path, dialect: str, fidelity: str) -> None:
     """Over a bed 20 m down the robot goes ahead at 1 m/s: recorded is all that the document lists, and it is right."""
-    (tmp_path / "auv.urdf").write_text(robots(document)[dialect], encoding="utf-8")
+    (tmp_path / "auv.urdf").write_text(dvl_robots[dialect], encoding="utf-8")
     (tmp_path / "sea.sdf").write_text(
         f"<sdf version='1.9'><world name='sea'><include><uri>auv.urdf</uri></include>{BED}</world></sdf>",
         encoding="utf-8",
@@ -1140,7 +1145,12 @@ def test_the_documents_examples(document: str, tmp_path: Path, dialect: str, fid
     across = 0.005 / (math.sqrt(2.0) * math.sin({"uuv": 0.52, "dsros": math.radians(30.0)}[dialect]))
     slack = 5.4 * across / math.sqrt(velocity.shape[0]) + (LOW if dialect == "dsros" else 0.0)
     np.testing.assert_allclose(velocity.mean(axis=0), (1.0, 0.0, 0.0), atol=slack, rtol=0.0)
-    assert np.isfinite(run[found.name]["altitude"][2:]).all()
+    altitude, (least, most) = run[found.name]["altitude"][2:], ALTITUDES[dialect, fidelity]
+    # Rounding to 0.01 m of values that spread by 0.005 m moves a mean by up to exp(-pi^2 / 2) 0.01 / pi = 2.3e-5 m.
+    slack = 5.4 * RANGE_NOISE[dialect] / math.sqrt(altitude.size) + 2.3e-5
+    assert least - slack < altitude.mean() < most + slack
+    # Twice 138 values at false alarms of 1e-6: 5.9 deviations.
+    assert np.abs(altitude - altitude.mean()).max() < 5.9 * RANGE_NOISE[dialect]
 
 
 FILES = {
@@ -1162,10 +1172,11 @@ FILES = {
 
 
 @pytest.mark.requirement("DVW-1", "SDF-1")
-@pytest.mark.parametrize("file", FILES)
-def test_daves_models(shared_data: Path, file: str) -> None:
+@pytest.mark.parametrize(("data", "file"), [("own", "teledyne_whn_dsl"), *(("others", file) for file in FILES)])
+def test_daves_models(request: pytest.FixtureRequest, data: str, file: str) -> None:
+    folder = WORLDS if data == "own" else Path(request.getfixturevalue("shared_data"))
     angle, width, least, most, rate, through, told = FILES[file]
-    world = sdf.load(shared_data / "dave" / f"{file}.sdf")
+    world = sdf.load(folder / "dave" / f"{file}.sdf")
     found, profile = world.sensors
     spec = sheet(found)
     assert (spec.minimum_range, spec.maximum_range, found.rate) == (least, most, rate)

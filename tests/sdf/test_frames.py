@@ -339,9 +339,9 @@ def test_ends_of_joints(load: Load, refused: Refused, in_world: Text, parent: st
         assert any("both stand on the same link" in line for line in refused(text))
 
 
-def test_nested_references(shared_data: Path) -> None:
+def test_nested_references(example_data: Path) -> None:
     """Positions worked out on paper from the file: M1 is turned a quarter about y, CM1 in it a quarter about x."""
-    world = sdf.load(shared_data / "sdformat-frames" / "model_relative_to_nested_reference.sdf")
+    world = sdf.load(example_data / "sdformat-frames" / "model_relative_to_nested_reference.sdf")
     expected = {
         "M2": (1, 0, -2),
         "M3": (1, 1, -3),

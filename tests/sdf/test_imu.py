@@ -191,9 +191,9 @@ def test_elements_that_act_with_another_localization(load: Load, in_link: Text) 
         ),
     ],
 )
-def test_orientations_of_gazebo(shared_data: Path, file: str, expected: dict[str, tuple[float, ...]]) -> None:
+def test_orientations_of_gazebo(example_data: Path, file: str, expected: dict[str, tuple[float, ...]]) -> None:
     """Orientation x y z w of the resting model as gz-sim's own test of each world expects it, within its 1e-2."""
-    world = sdf.load(shared_data / "gz-sim" / file)
+    world = sdf.load(example_data / "gz-sim" / file)
     found = {sensor.name.rpartition("_")[2]: sensor for sensor in world.sensors}
     assert isinstance(found["DEFAULT"].spec, Imu)
     assert found["DEFAULT"].spec.reference is None

@@ -91,10 +91,10 @@ def test_real_worlds(shared_data: Path, file: str) -> None:
 
 @pytest.mark.requirement("CUR-2")
 @pytest.mark.parametrize("file", [file for file in WORLDS if file.startswith("dave")])
-def test_the_currents_of_real_worlds(shared_data: Path, tmp_path: Path, file: str) -> None:
+def test_the_currents_of_real_worlds(example_data: Path, tmp_path: Path, file: str) -> None:
     """Between two depths the tide cancels, and what is left is the table's; what is recorded is the current."""
-    world = sdf.load(shared_data / file, missing="listed")
-    with (shared_data / "dave" / "transientOceanCurrentDatabase.csv").open(encoding="utf-8-sig") as lines:
+    world = sdf.load(example_data / file, missing="listed")
+    with (example_data / "dave" / "transientOceanCurrentDatabase.csv").open(encoding="utf-8-sig") as lines:
         table = list(csv.reader(lines))
     north, east, depth = np.array([row[:3] for row in table[3:]], dtype=float).T
     assert world.environment.current is not None

@@ -78,16 +78,16 @@ DAVE = [
 """East and north of the shipped file, 0 to 110 m, read by eye."""
 
 
-def test_the_file_of_dave_arrives_east_first(shared_data: Path) -> None:
+def test_the_file_of_dave_arrives_east_first(example_data: Path) -> None:
     """DAVE publishes north as x and east as y; here x is east."""
-    table = Stratified.from_file(shared_data / "dave" / "transientOceanCurrentDatabase.csv")
+    table = Stratified.from_file(example_data / "dave" / "transientOceanCurrentDatabase.csv")
     assert table.depths == tuple(10.0 * k for k in range(12))
     assert [vector[:2] for vector in table.velocities] == DAVE
     assert at(table, 15.0)[0] == pytest.approx([0.025, 0.01, 0.0], abs=1e-15)
 
 
-def test_daves_layers_take_their_limits_from_its_plugin(shared_data: Path) -> None:
-    table = Stratified.from_file(shared_data / "dave" / "transientOceanCurrentDatabase.csv")
+def test_daves_layers_take_their_limits_from_its_plugin(example_data: Path) -> None:
+    table = Stratified.from_file(example_data / "dave" / "transientOceanCurrentDatabase.csv")
     speed = ClassicWander(0.0, 0.0, 5.0, 0.0, 0.0)
     field = StratifiedGaussMarkov(table, speed, ClassicWander(0.0, -math.pi, math.pi))
     assert at(opened(field, 1), np.arange(0.0, 115.0, 2.5)) == pytest.approx(
