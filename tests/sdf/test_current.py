@@ -451,7 +451,7 @@ def test_daves_layers_have_their_own_topic_whoever_names_the_other(load: Load, i
 
 
 @pytest.fixture
-def dave(shared_data: Path, tmp_path: Path) -> Path:
+def dave(tmp_path: Path) -> Path:
     """Return a folder of stand-ins for the models that DAVE's worlds include."""
     for name in ("ned_frame", "ocean", "sand_heightmap", "teledyne_whn_dsl"):
         folder = tmp_path / "models" / name

@@ -117,8 +117,9 @@ def crossed(width: float) -> Beams:
     return dsros(math.radians(30.0), CROSS, pos_z_down=False, width=width)
 
 
-@pytest.mark.requirement("DVW-1", "DVW-2", "SDF-1")
+@pytest.mark.requirement("DVW-1", "DVW-2", "SDF-1", "WTR-1")
 def test_woods_holes_sensor(load: Load, in_link: Text) -> None:
+    """The noise of the water track is twice that of the bottom track, as its file does not give it."""
     world = load(in_link(woods_hole()))
     (found,) = world.sensors
     assert found.spec == Dvl(
