@@ -46,6 +46,17 @@ def shared_data() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session", params=["own", "others"])
+def example_data(request: pytest.FixtureRequest) -> Path:
+    """Return a folder of worlds, models and tables: those of `tests/worlds`, then the files of others that they follow.
+
+    A test that uses it proves the same in a clone without the files of others, where the second half is skipped.
+    """
+    if request.param == "own":
+        return ROOT / "tests" / "worlds"
+    return Path(request.getfixturevalue("shared_data"))
+
+
 def plain(kernel: Any) -> Callable[..., Any]:
     """Return the Python function of a kernel, the kernels that it calls replaced by theirs."""
     function = getattr(kernel, "py_func", kernel)

@@ -17,10 +17,8 @@ import pytest
 
 import navsense as ns
 from navsense.analysis import bench
-from navsense.clock import Clock
 from navsense.noise.channel import Noise
-from navsense.sensors import SENSORS, Imu
-from navsense.world import Link, Model, MountedSensor, World
+from navsense.sensors import SENSORS
 
 pytestmark = pytest.mark.compiled
 
@@ -50,22 +48,8 @@ def test_the_noises_of_the_table_use_every_parameter() -> None:
         assert any(getattr(noise, field) != getattr(neutral, field) for noise in bench.NOISES.values()), field
 
 
-@pytest.mark.requirement("CLK-7")
-def test_an_imu_at_1000_khz_with_gaussian_clock_noise() -> None:
-    """The document's performance case: every sample there, stamps as configured (how fast: `make bench`)."""
-    clock = Clock("robot::link::clock", Noise(mean=1e-6, stddev=2e-7))
-    imu = bench.standard(Imu)
-    sensor = MountedSensor("robot::link::imu", imu, "robot", "robot::link", 1e6, clock=clock.name)
-    world = World("fast", (Model("robot", (Link("robot::link"),), "robot::link"),), (sensor,), (clock,))
-    reading = ns.simulate(world, 0.2, seed=1)["robot::link::imu"]
-    assert np.array_equal(reading.time, np.arange(200_000) / 1e6)
-    off = reading.clock_error
-    assert abs(off.mean() - 1e-6) < 4.892 * 2e-7 / math.sqrt(off.size)
-    assert abs(off.std() / 2e-7 - 1.0) < 4.892 / math.sqrt(2.0 * off.size)
-
-
-def bench_gazebo() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bench_gazebo", BENCHMARKS / "bench_gazebo.py")
+def benchmark(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -74,10 +58,53 @@ def bench_gazebo() -> ModuleType:
 
 
 @in_repository
+@pytest.mark.requirement("CLK-7")
+def test_an_imu_at_1000_khz_with_gaussian_clock_noise() -> None:
+    """The run that `benchmarks/bench_clock.py` times: every sample is there, stamps and noise are as configured.
+
+    Sixteen comparisons with normal estimates; 5.5 deviations keep their false-alarm rate below 1e-6.
+    """
+    timed = benchmark("bench_clock")
+    run = timed.imu_at_1000_khz(0.2)
+    (reading,) = run.values()
+    assert np.array_equal(reading.time, np.arange(200_000) / 1e6)
+    assert reading.emitted.all()
+    noise, count = timed.IMU_CLOCK.noise, reading.time.size
+    assert (noise.stddev, noise.mean) == (2e-7, 1e-6)
+    off = reading.clock_error
+    shown = (reading.stamp - 1000 * np.arange(200_000)) * 1e-9  # stamps are whole nanoseconds
+    assert np.allclose(shown, off, rtol=0.0, atol=0.5e-9 + np.spacing(0.2))
+    assert abs(off.mean() - noise.mean) < 5.5 * noise.stddev / math.sqrt(count)
+    assert abs(off.std() / noise.stddev - 1.0) < 5.5 / math.sqrt(2.0 * count)
+    follows = np.mean((off[1:] - noise.mean) * (off[:-1] - noise.mean)) / noise.stddev**2
+    assert abs(follows) < 5.5 / math.sqrt(count), "white: a stamp does not depend on the one before"
+    # Differences leave the turn-on bias and the drift out. They have twice the variance and, by their correlation of
+    # -1/2, 1.5 times the variance of an estimate from independent samples. Rounding to 1e-4 adds its square over 12.
+    wanted = math.hypot(bench.STANDARD.stddev, bench.STANDARD.precision / math.sqrt(12.0))
+    for name in ("angular_velocity", "linear_acceleration"):
+        error = np.diff(reading[name] - reading.truth[name], axis=0)
+        assert np.allclose(
+            error.std(axis=0) / math.sqrt(2.0), wanted, rtol=5.5 * math.sqrt(1.5 / 2.0 / count), atol=0.0
+        )
+
+
+@in_repository
+@pytest.mark.requirement("CLK-7")
+def test_the_benchmark_prints_simulated_time_over_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = benchmark("bench_clock")
+    spent = iter((10.0, 10.5, 20.0, 20.25))
+    monkeypatch.setattr(timed.time, "process_time", lambda: next(spent))
+    monkeypatch.setattr(timed, "imu_at_1000_khz", lambda seconds: None)
+    (line,) = timed.real_time(seconds=1.0, rounds=2)
+    assert line.startswith("IMU at 1000 kHz, Gaussian clock noise ")
+    assert line.endswith(" 1.0 s simulated in 0.25 s of processor time   ratio 4.00")
+
+
+@in_repository
 @pytest.mark.requirement("NOI-7")
 def test_gazebo_is_measured_with_the_noise_that_ours_is_measured_with(tmp_path: Path) -> None:
     """The one file that both read gives our sheets standard noise on every channel."""
-    bench_gazebo().write_model(tmp_path / "model.sdf")
+    benchmark("bench_gazebo").write_model(tmp_path / "model.sdf")
     specs = [sensor.spec for sensor in ns.load(tmp_path / "model.sdf").sensors]
     assert [spec.type for spec in specs] == ["imu", "magnetometer", "altimeter"]
     noises = [noise for spec in specs for axes in spec.noise().values() for noise in axes]

@@ -41,8 +41,8 @@ def test_latencies_are_lognormal_of_the_given_mean_and_deviation() -> None:
     assert random.min() > 0.0
     square = math.log(1.0 + (WIRE.stddev / WIRE.mean) ** 2)
     declared = lognorm(math.sqrt(square), scale=WIRE.mean * math.exp(-square / 2.0))
-    assert declared.mean() == pytest.approx(WIRE.mean, rel=1e-12)
-    assert declared.std() == pytest.approx(WIRE.stddev, rel=1e-12)
+    assert declared.mean() == pytest.approx(WIRE.mean, rel=1e-12, abs=0.0)
+    assert declared.std() == pytest.approx(WIRE.stddev, rel=1e-12, abs=0.0)
     assert kstest(random, declared.cdf).pvalue > 1e-6
 
 
@@ -118,8 +118,8 @@ def test_each_sensor_and_run_has_latencies_of_its_own() -> None:
     one, other, later = (
         Arrivals(WIRE, name, 5, run).of(time, sent(time)) - time for name, run in (("a", 0), ("b", 0), ("a", 1))
     )
-    assert not np.isclose(one, other).any()
-    assert not np.isclose(one, later).any()
+    assert not np.isclose(one, other, rtol=1e-12, atol=0.0).any()
+    assert not np.isclose(one, later, rtol=1e-12, atol=0.0).any()
 
 
 @pytest.mark.parametrize(

@@ -81,16 +81,18 @@ def test_offset_frequency_and_ageing_are_a_parabola() -> None:
 @pytest.mark.requirement("CLK-8")
 def test_ageing_in_the_units_of_data_sheets() -> None:
     """9e-10 a month is 1.296 us after a day; 1 ppm a year is 118.3 us."""
-    assert error(clock(ageing=per_month(9e-10)), np.array([DAY]), seed=1)[0] == pytest.approx(1.296e-6, rel=1e-12)
-    assert error(clock(ageing=per_year(1e-6)), np.array([DAY]), seed=1)[0] == pytest.approx(118.3e-6, rel=1e-3)
-    assert error(clock(ageing=per_day(1e-9)), np.array([DAY]), seed=1)[0] == pytest.approx(43.2e-6, rel=1e-12)
+    assert error(clock(ageing=per_month(9e-10)), np.array([DAY]), seed=1)[0] == pytest.approx(
+        1.296e-6, rel=1e-12, abs=0.0
+    )
+    assert error(clock(ageing=per_year(1e-6)), np.array([DAY]), seed=1)[0] == pytest.approx(118.3e-6, rel=1e-3, abs=0.0)
+    assert error(clock(ageing=per_day(1e-9)), np.array([DAY]), seed=1)[0] == pytest.approx(43.2e-6, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("CLK-8")
 def test_a_tuning_fork_in_the_cold_loses_its_published_seconds() -> None:
     """-0.034 ppm/K^2 about 25 C: 21.25 ppm slow at 0 C, 1.836 s a day."""
     cold = clock(temperature_quadratic=-0.034e-6, temperature=273.15)
-    assert error(cold, np.array([DAY]), seed=1)[0] == pytest.approx(-1.836, rel=1e-12)
+    assert error(cold, np.array([DAY]), seed=1)[0] == pytest.approx(-1.836, rel=1e-12, abs=0.0)
     assert error(clock(temperature_quadratic=-0.034e-6), np.array([DAY]), seed=1)[0] == 0.0
 
 
@@ -130,15 +132,15 @@ def test_a_step_has_the_covariance_of_the_three_state_clock(densities: tuple[flo
     assert np.allclose(factor @ factor.T, declared, rtol=1e-14, atol=1e-14)
     if densities == (1.0, 1.0, 1.0):
         printed = [[6.2666667, 4.0, 1.3333333], [4.0, 4.6666667, 2.0], [1.3333333, 2.0, 2.0]]
-        assert np.allclose(declared, printed, atol=5e-8)
+        assert np.allclose(declared, printed, atol=5e-8, rtol=0.0)
 
 
 def test_a_step_without_noise_carries_the_state() -> None:
     state, out = np.array([3.0, 0.5, 0.25]), np.zeros(2)
     none = np.full(3, -1)
     phase.integrate(2.0, np.array([1.0, 3.0, 3.0]), np.zeros((0, 2)), none, np.zeros(3), state, out)
-    assert np.allclose(out, [3.0 + 1.0 + 0.5 + 4.0, 8.5 + 2.0 + 0.5 + 6.0])
-    assert np.allclose(state, [17.0, 1.5, 0.25])
+    assert np.allclose(out, [3.0 + 1.0 + 0.5 + 4.0, 8.5 + 2.0 + 0.5 + 6.0], rtol=1e-12, atol=0.0)
+    assert np.allclose(state, [17.0, 1.5, 0.25], rtol=1e-12, atol=0.0)
 
 
 @pytest.mark.compiled
@@ -204,7 +206,7 @@ def test_an_independent_estimator_reads_the_configured_allan_deviation(alpha: in
     oscillator = Oscillator(**sizes)
     curve = error(Clock("c", oscillator=oscillator), time, seed=11)
     found, deviations, _, _ = allantools.oadev(curve, rate=rate, data_type="phase", taus=spans)
-    assert np.allclose(found, spans)
+    assert np.allclose(found, spans, rtol=1e-12, atol=0.0)
     slack = 1.02 if alpha == -1 else 1.0
     for span, deviation in zip(spans, deviations, strict=True):
         m = round(span * rate)
@@ -316,16 +318,16 @@ def test_a_sensors_terms_are_none_of_a_clocks() -> None:
 @pytest.mark.parametrize(
     ("name", "printed"),
     [
-        ("TCXO", (4.912e-10, 1.156e-9, 3.629e-9, 1.147e-8)),
-        ("precision TCXO", (3.374e-11, 1.545e-11, 1.219e-11, 1.182e-11)),
-        ("OCXO", (2.240e-12, 6.361e-12, 1.989e-11, 6.284e-11)),
-        ("rubidium", (1.000e-11, 3.172e-12, 1.031e-12, 4.111e-13)),
+        ("TCXO", "4.912e-10 1.156e-09 3.629e-09 1.147e-08"),
+        ("precision TCXO", "3.374e-11 1.545e-11 1.219e-11 1.182e-11"),
+        ("OCXO", "2.240e-12 6.361e-12 1.989e-11 6.284e-11"),
+        ("rubidium", "1.000e-11 3.172e-12 1.031e-12 4.111e-13"),
     ],
 )
-def test_grades_have_the_allan_deviation_of_their_coefficients(name: str, printed: tuple[float, ...]) -> None:
-    """IEEE 1139's sum at 1, 10, 100 and 1000 s, of Brown and Hwang's coefficients, reckoned apart from this code."""
-    ours = [grade(name).allan_deviation(span) for span in (1.0, 10.0, 100.0, 1000.0)]
-    assert np.allclose(ours, printed, rtol=2e-4)
+def test_grades_have_the_allan_deviation_of_their_coefficients(name: str, printed: str) -> None:
+    """IEEE 1139's sum at 1, 10, 100 and 1000 s, of Brown and Hwang's coefficients, computed apart from this code."""
+    ours = [f"{grade(name).allan_deviation(span):.3e}" for span in (1.0, 10.0, 100.0, 1000.0)]
+    assert ours == printed.split()
 
 
 @pytest.mark.requirement("CLK-8")

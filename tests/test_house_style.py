@@ -251,6 +251,24 @@ def text_of(path: Path) -> str:
         return ""
 
 
+def default_tolerances(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield (line, call) for comparisons of numbers that leave a tolerance to NumPy's or pytest's default.
+
+    `np.allclose` passes zero for 1e-9 because of its default `atol`, and 1.000009 for 1 because of its default `rtol`.
+    `pytest.approx` passes zero for 1e-13 because of its default `abs`; with `abs` alone it has no relative tolerance.
+    `math.isclose` has no absolute tolerance by default.
+    """
+    needed = dict.fromkeys(("allclose", "isclose", "assert_allclose"), (("rtol", 3), ("atol", 4)))
+    needed |= {"approx": (("abs", 3),)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or ast.unparse(node.func).startswith("math."):
+            continue
+        named = {word.arg for word in node.keywords}
+        tolerances = needed.get(ast.unparse(node.func).rpartition(".")[2], ())
+        if any(name not in named and len(node.args) < count for name, count in tolerances):
+            yield node.lineno, ast.unparse(node)
+
+
 def report(problems: list[str]) -> str:
     return "\n" + "\n".join(problems)
 
@@ -407,6 +425,37 @@ def test_heavy_libraries_are_imported_where_they_are_used() -> None:
                 if any(name == banned or name.startswith(f"{banned}.") for banned in heavy)
             ]
     assert not problems, report(problems)
+
+
+def test_comparisons_name_their_tolerances() -> None:
+    problems = []
+    for path in project_files():
+        if path.suffix == ".py":
+            found = default_tolerances(ast.parse(text_of(path)))
+            problems += [f"{path.relative_to(ROOT)}:{line} {call[:80]}" for line, call in found]
+    assert not problems, report(problems)
+
+
+@pytest.mark.parametrize(
+    ("call", "passes"),
+    [
+        ("np.allclose(a, b)", False),
+        ("np.allclose(a, b, rtol=1e-9)", False),
+        ("np.allclose(a, b, atol=1e-9)", False),
+        ("np.isclose(a, b, rtol=1e-9)", False),
+        ("numpy.testing.assert_allclose(a, b, 1e-9)", False),
+        ("a == pytest.approx(b)", False),
+        ("a == pytest.approx(b, 1e-9)", False),
+        ("a == approx(b, rel=1e-9)", False),
+        ("np.allclose(a, b, rtol=1e-9, atol=0.0)", True),
+        ("np.testing.assert_allclose(a, b, 1e-9, 0.0)", True),
+        ("a == pytest.approx(b, rel=1e-9, abs=0.0)", True),
+        ("a == pytest.approx(b, abs=1e-9)", True),
+        ("math.isclose(a, b)", True),
+    ],
+)
+def test_default_tolerances_are_found(call: str, *, passes: bool) -> None:
+    assert (list(default_tolerances(ast.parse(call))) == []) == passes
 
 
 def test_no_file_speaks_of_where_it_was_written() -> None:

@@ -105,17 +105,19 @@ def test_a_track_is_its_motion_and_its_way_the_length_of_it(world_of: Text) -> N
     found = chart(world_of(robot(*points, loop=True)))
     (track,) = found.tracks
     assert (track.time[0], track.time[-1], found.last) == (0.0, 60.0, 60.0)
-    assert track.way[-1] == pytest.approx(2.0 * math.pi * 50.0, rel=1e-4)
+    assert track.way[-1] == pytest.approx(2.0 * math.pi * 50.0, rel=1e-4, abs=0.0)
     radius = np.sqrt((track.position[:, :2] ** 2).sum(axis=1))
-    assert np.allclose(radius, 50.0, rtol=1e-4)
+    assert np.allclose(radius, 50.0, rtol=1e-4, atol=0.0)
     assert chart(world_of(robot(*points, loop=True)), 1e9).last == 60.0, "later rounds lie on the first"
     assert chart(world_of(robot(*points, loop=True)), 15.0).last == 15.0
 
 
 def test_a_climb_is_a_way(world_of: Text) -> None:
     found = chart(world_of(robot((0, "3 4 0 0 0 0"), (10, "3 4 8 0 0 0"))))
-    assert found.tracks[0].way[-1] == pytest.approx(8.0)
-    assert (found.view.wide, found.view.tall) == pytest.approx((0.8 + 0.0, 0.8)), "a tenth of the climb"
+    assert found.tracks[0].way[-1] == pytest.approx(8.0, rel=1e-12, abs=0.0)
+    assert (found.view.wide, found.view.tall) == pytest.approx((0.8 + 0.0, 0.8), rel=1e-12, abs=0.0), (
+        "a tenth of the climb"
+    )
 
 
 def test_who_is_a_vehicle(world_of: Text) -> None:
@@ -200,7 +202,7 @@ def test_a_box_holds_its_surface(shape: Any, points: list[list[float]]) -> None:
     assert (placed <= box[1] + 1e-9).all()
     still = box_of(Body("b", shape))
     assert still is not None
-    assert np.allclose(still, (np.min(points, axis=0), np.max(points, axis=0)))
+    assert np.allclose(still, (np.min(points, axis=0), np.max(points, axis=0)), rtol=1e-12, atol=0.0)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +217,7 @@ def test_a_box_holds_its_surface(shape: Any, points: list[list[float]]) -> None:
 def test_boxes_of_round_shapes(shape: Any, half: tuple[float, ...]) -> None:
     box = box_of(Body("b", shape, Pose((1.0, 1.0, 1.0))))
     assert box is not None
-    assert np.allclose(box - 1.0, (np.negative(half), half))
+    assert np.allclose(box - 1.0, (np.negative(half), half), rtol=1e-12, atol=0.0)
     assert box_of(Body("b", Plane())) is None
 
 
@@ -227,10 +229,14 @@ def test_the_bottom_is_beneath_and_not_the_vehicle_itself(world_of: Text) -> Non
     found = chart(world_of(body + robot((0, "-8 0 -10 0 0 0"), (10, "8 0 -33 0 0 0"), link=hull)))
     (track,), (bottom,) = found.tracks, found.bottoms
     above = track.position[:, 2] > -30.0
-    assert np.allclose(bottom[above], -30.0)
-    assert np.allclose(bottom[~above & (abs(track.position[:, 0]) > 2.0)], -30.0), "of the ground above it"
+    assert np.allclose(bottom[above], -30.0, rtol=1e-12, atol=0.0)
+    assert np.allclose(bottom[~above & (abs(track.position[:, 0]) > 2.0)], -30.0, rtol=1e-12, atol=0.0), (
+        "of the ground above it"
+    )
     assert clearance_words(found) == "least clearance: 3 m UNDER the ground, at 10 s"
-    assert np.allclose(found.relief.height[:, abs(found.relief.x) > 2.0], -30.0), "no hull on the chart"
+    assert np.allclose(found.relief.height[:, abs(found.relief.x) > 2.0], -30.0, rtol=1e-12, atol=0.0), (
+        "no hull on the chart"
+    )
 
 
 def test_what_moves_and_what_carries_sensors_is_no_ground(world_of: Text) -> None:
@@ -289,25 +295,33 @@ def test_ground_widens_a_view_by_half_a_track_at_most() -> None:
         found = view_of(track, Scene((Body("b", Box((size, size, 1.0)), Pose((50.0, 30.0, 0.0))),)))
         return (found.west, found.east, found.south, found.north)
 
-    assert sides(10.0) == pytest.approx((-12.0, 112.0, -12.0, 72.0)), "smaller than the tracks: their margin alone"
-    assert sides(150.0) == pytest.approx((-25.0, 125.0, -45.0, 105.0)), "all of it"
-    assert sides(1e5) == pytest.approx((-50.0, 150.0, -50.0, 110.0)), "what is around the tracks"
+    assert sides(10.0) == pytest.approx((-12.0, 112.0, -12.0, 72.0), rel=1e-12, abs=0.0), (
+        "smaller than the tracks: their margin alone"
+    )
+    assert sides(150.0) == pytest.approx((-25.0, 125.0, -45.0, 105.0), rel=1e-12, abs=0.0), "all of it"
+    assert sides(1e5) == pytest.approx((-50.0, 150.0, -50.0, 110.0), rel=1e-12, abs=0.0), "what is around the tracks"
     whole = view_of([], Scene((Body("b", Box((1000.0, 500.0, 1.0))),)))
-    assert (whole.wide, whole.tall) == pytest.approx((1240.0, 740.0))
+    assert (whole.wide, whole.tall) == pytest.approx((1240.0, 740.0), rel=1e-12, abs=0.0)
     nothing = view_of([], Scene())
-    assert (nothing.wide, nothing.tall) == pytest.approx((10.0, 10.0))
+    assert (nothing.wide, nothing.tall) == pytest.approx((10.0, 10.0), rel=1e-12, abs=0.0)
 
 
 def test_ground_is_seen_from_above_whatever_its_height() -> None:
     """A mountain of 9 km and a trench of 11, and a plane so steep that a view of 100 km rises 200 km."""
     places = np.array([(0.0, 0.0), (5e4, 0.0), (-5e4, 0.0)])
     for height in (9e3, -11e3):
-        assert np.allclose(top_of(Scene((Body("b", Plane(), Pose((0.0, 0.0, height))),)), places), height, atol=1e-6)
+        assert np.allclose(
+            top_of(Scene((Body("b", Plane(), Pose((0.0, 0.0, height))),)), places), height, atol=1e-6, rtol=0.0
+        )
     steep = top_of(Scene((Body("b", Plane((-4.0, 0.0, 1.0))),)), places)
     assert np.allclose(steep, (0.0, 2e5, -2e5), rtol=1e-9, atol=1e-6)
     mixed = Scene((Body("b", Box((2.0, 2.0, 2.0)), Pose((0.0, 0.0, 2e6))),))
     assert np.allclose(
-        bottom_of(mixed, np.array([(0.0, 0.0, 3e6), (9.0, 0.0, 0.0)])), (2e6 + 1.0, math.nan), equal_nan=True
+        bottom_of(mixed, np.array([(0.0, 0.0, 3e6), (9.0, 0.0, 0.0)])),
+        (2e6 + 1.0, math.nan),
+        equal_nan=True,
+        rtol=1e-12,
+        atol=0.0,
     )
 
 
@@ -344,10 +358,10 @@ def test_columns_are_the_law_and_arrows_the_flow(world_of: Text) -> None:
     (column,) = found.columns
     assert (column.height[0], column.height[-1], column.time) == (-40.0, 0.0, 0.0)
     law = 0.5 * np.minimum((column.height + 40.0) / 20.0, 1.0) ** (1.0 / 7.0)
-    assert np.allclose(column.speed, law, rtol=1e-12)
+    assert np.allclose(column.speed, law, rtol=1e-12, atol=0.0)
     assert found.arrows is not None
     assert found.arrows.height == -30.0
-    assert np.allclose(found.arrows.velocity, np.array((0.3, 0.4, 0.0)) * 0.5 ** (1.0 / 7.0), rtol=1e-12)
+    assert np.allclose(found.arrows.velocity, np.array((0.3, 0.4, 0.0)) * 0.5 ** (1.0 / 7.0), rtol=1e-12, atol=0.0)
     assert (found.arrows.place[:, 0] > found.view.west).all()
     assert (found.arrows.place[:, 1] < found.view.north).all()
     flown = chart(world_of(body + robot((0, "0 0 30 0 0 0"), (99, "60 0 25 0 0 0")))).arrows
@@ -368,7 +382,7 @@ def test_a_current_by_chance_is_that_of_the_run(world_of: Text) -> None:
     recorded = np.sqrt((run.velocity[0] ** 2).sum(axis=1))
     assert [column.time for column in found.columns] == [0.0, 15.0, 30.0, 45.0, 60.0]
     for column in found.columns[:4]:
-        assert np.allclose(column.speed, recorded[round(column.time)], rtol=1e-12)
+        assert np.allclose(column.speed, recorded[round(column.time)], rtol=1e-12, atol=0.0)
     assert np.unique([column.speed[0] for column in found.columns]).size == 5
 
 
@@ -382,7 +396,7 @@ def test_where_no_current_is_given_there_is_none_and_the_reason(world_of: Text) 
     found = chart(world_of(body + robot((0, "0 0 -30 0 0 0"), (99, "60 0 -25 0 0 0"))))
     column = found.columns[0]
     given_there = column.height >= -20.0
-    assert np.allclose(column.speed[given_there], 0.5 + 0.02 * column.height[given_there])
+    assert np.allclose(column.speed[given_there], 0.5 + 0.02 * column.height[given_there], rtol=1e-12, atol=0.0)
     assert np.isnan(column.speed[~given_there]).all()
     assert found.arrows is not None
     assert np.isnan(found.arrows.velocity).all()
@@ -416,33 +430,37 @@ def test_what_is_drawn(world_of: Text, tmp_path: Path, monkeypatch: pytest.Monke
     plan, heights, time, profile, column = sheets[0].axes
     assert plan.get_aspect() == 1.0
     view = found.view
-    assert plan.get_xlim() == pytest.approx((view.west, view.east))
-    assert plan.get_ylim() == pytest.approx((view.south, view.north))
-    assert plan.images[0].get_extent() == pytest.approx([view.west, view.east, view.south, view.north])
+    assert plan.get_xlim() == pytest.approx((view.west, view.east), rel=1e-12, abs=0.0)
+    assert plan.get_ylim() == pytest.approx((view.south, view.north), rel=1e-12, abs=0.0)
+    assert plan.images[0].get_extent() == pytest.approx(
+        [view.west, view.east, view.south, view.north], rel=1e-12, abs=0.0
+    )
     high, low = (plan.transData.transform(place) for place in ((-5.0, 55.0), (10.0, -5.0)))
     bright = [plan.images[0].get_cursor_data(SimpleNamespace(x=x, y=y))[:3].sum() for x, y in (high, low)]
     assert bright[0] > 1.2 * bright[1], "ground rises to the north, and what is high is bright"
     assert heights.get_ylabel() == "height of the ground (m)"
-    assert heights.get_ylim() == pytest.approx((np.nanmin(found.relief.height), np.nanmax(found.relief.height)))
+    assert heights.get_ylim() == pytest.approx(
+        (np.nanmin(found.relief.height), np.nanmax(found.relief.height)), rel=1e-12, abs=0.0
+    )
     (track,), (bottom,) = found.tracks, found.bottoms
-    assert time.get_xlim() == pytest.approx((0.0, 10.0))
+    assert time.get_xlim() == pytest.approx((0.0, 10.0), rel=1e-12, abs=0.0)
     assert time.get_xlabel() == "time (min); ○ start, ■ end"
     lines = next(one for one in plan.collections if type(one).__name__ == "LineCollection")
-    assert np.allclose([segment[0] for segment in lines.get_segments()], track.position[:-1, :2])
-    assert np.allclose(lines.get_array(), 0.5 * (track.time[:-1] + track.time[1:]) / 60.0)
+    assert np.allclose([segment[0] for segment in lines.get_segments()], track.position[:-1, :2], rtol=1e-12, atol=0.0)
+    assert np.allclose(lines.get_array(), 0.5 * (track.time[:-1] + track.time[1:]) / 60.0, rtol=1e-12, atol=0.0)
     quiver = next(one for one in plan.collections if type(one).__name__ == "Quiver")
-    assert np.allclose(quiver.U, 0.3)
-    assert np.allclose(quiver.V, 0.4)
+    assert np.allclose(quiver.U, 0.3, rtol=1e-12, atol=0.0)
+    assert np.allclose(quiver.V, 0.4, rtol=1e-12, atol=0.0)
     longest = 0.5 / quiver.scale
     assert 0.5 * (view.wide / 12.0) < longest < view.wide / 12.0, "arrows meet none of their neighbours"
     seabed = next(line for line in profile.lines if len(line.get_xdata()) == track.way.size)
-    assert np.allclose(seabed.get_xydata(), np.column_stack((track.way, bottom)))
-    assert profile.get_xlim() == pytest.approx((0.0, track.way[-1]))
+    assert np.allclose(seabed.get_xydata(), np.column_stack((track.way, bottom)), rtol=1e-12, atol=0.0)
+    assert profile.get_xlim() == pytest.approx((0.0, track.way[-1]), rel=1e-12, abs=0.0)
     assert profile.get_ylim()[0] < bottom.min() < track.position[:, 2].max() < 0.0 < profile.get_ylim()[1]
     clearance = (track.position[:, 2] - bottom).min()
     assert profile.get_title(loc="left").startswith(f"least clearance: {clearance:.3g} m, at ")
-    assert np.allclose(column.lines[0].get_xdata(), 0.5)
-    assert column.lines[0].get_ydata()[[0, -1]] == pytest.approx([-40.0, 0.0])
+    assert np.allclose(column.lines[0].get_xdata(), 0.5, rtol=1e-12, atol=0.0)
+    assert column.lines[0].get_ydata()[[0, -1]] == pytest.approx([-40.0, 0.0], rel=1e-12, abs=0.0)
     assert sheets[0]._suptitle.get_text() == "sea\n1 track of 10 min"
 
 
@@ -468,7 +486,7 @@ def test_steps_on_a_floor_have_no_contours(world_of: Text, tmp_path: Path, monke
     draw(tmp_path / "x.png", world_of(SEA + robot(*DIVE)))
     contours = [[type(one).__name__ for one in sheet.axes[0].collections] for sheet in sheets]
     assert [kinds.count("QuadContourSet") for kinds in contours] == [0, 1]
-    assert sheets[0].axes[1].get_ylim() == pytest.approx((-40.0, -20.0))
+    assert sheets[0].axes[1].get_ylim() == pytest.approx((-40.0, -20.0), rel=1e-12, abs=0.0)
 
 
 def test_north_is_where_the_heading_has_it(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -482,7 +500,7 @@ def test_north_is_where_the_heading_has_it(world_of: Text, tmp_path: Path, monke
     plan = sheets[0].axes[0]
     (north,) = [text for text in plan.texts if text.get_text() == "N"]
     (x, y), (tail_x, tail_y) = north.xy, north.get_position()
-    assert math.degrees(math.atan2(y - tail_y, x - tail_x)) == pytest.approx(60.0)
+    assert math.degrees(math.atan2(y - tail_y, x - tail_x)) == pytest.approx(60.0, rel=1e-12, abs=0.0)
     assert plan.get_xlabel() == "x (m)"
     assert sheets[0]._suptitle.get_text() == "sea\nat 33.5° S, 70.25° W; 1 track of 10 min"
     draw(tmp_path / "x.png", world_of(place.replace("30</heading", "0</heading") + robot(*DIVE)))
@@ -524,7 +542,7 @@ def test_what_stands_still_is_marked_with_its_height(
     assert [text.get_text() for text in plan.texts] == ["auv (-6 m)"]
     assert sheets[0]._suptitle.get_text() == "sea\nnothing moves"
     draw(tmp_path / "x.png", world_of(""))
-    assert sheets[1].axes[0].get_xlim() == pytest.approx((-5.0, 5.0))
+    assert sheets[1].axes[0].get_xlim() == pytest.approx((-5.0, 5.0), rel=1e-12, abs=0.0)
 
 
 def test_a_view_of_kilometres_is_drawn_in_them(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -540,10 +558,10 @@ def test_a_view_of_kilometres_is_drawn_in_them(world_of: Text, tmp_path: Path, m
 def test_a_surface_far_above_does_not_flatten_a_profile(world_of: Text) -> None:
     body = '<navsense:water surface="0"/>' + bed("<plane><normal>0 0 1</normal></plane>", "0 0 -4000 0 0 0")
     deep = chart(world_of(body + robot((0, "0 0 -3980 0 0 0"), (60, "60 0 -3970 0 0 0"))))
-    assert limits(deep) == pytest.approx((-4003.0, -3967.0))
+    assert limits(deep) == pytest.approx((-4003.0, -3967.0), rel=1e-12, abs=0.0)
     shoal = body.replace("-4000", "-60")
     low, high = limits(chart(world_of(shoal + robot((0, "0 0 -40 0 0 0"), (60, "60 0 -30 0 0 0")))))
-    assert (low, high) == pytest.approx((-66.0, 6.0))
+    assert (low, high) == pytest.approx((-66.0, 6.0), rel=1e-12, abs=0.0)
 
 
 def test_units_and_round_numbers() -> None:
@@ -558,7 +576,7 @@ def test_units_and_round_numbers() -> None:
     ]
     assert [length_scale(size).unit for size in (1.0, 19e3, 20e3)] == ["m", "m", "km"]
     assert [round_number(value) for value in (0.5, 0.19, 1.0, 9.99, 0.0205)] == pytest.approx(
-        [0.5, 0.1, 1.0, 5.0, 0.02]
+        [0.5, 0.1, 1.0, 5.0, 0.02], rel=1e-12, abs=0.0
     )
     assert short("x" * 40) == "x" * 31 + "…"
 

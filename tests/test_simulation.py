@@ -67,7 +67,7 @@ def test_truth_of_every_link_is_there_and_exact() -> None:
     motion = world().models[0].motion
     assert motion is not None
     assert np.array_equal(base.position, motion.at(base.time).position_w)
-    assert np.allclose(np.linalg.norm(arm.position - base.position, axis=1), 0.4, atol=1e-12)
+    assert np.allclose(np.linalg.norm(arm.position - base.position, axis=1), 0.4, atol=1e-12, rtol=0.0)
     for array in (arm.position, arm.orientation, run[IMU].truth["linear_acceleration"], run[IMU].time):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0.0
@@ -193,8 +193,8 @@ def test_a_motion_log_moves_the_model(tmp_path: Path) -> None:
     log.write_text("time,x,y,z,qw,qx,qy,qz\n" + "\n".join(rows) + "\n")
     for given in (log, {"robot": str(log)}):
         truth = simulate(world(), 2.0, motion=given).truth["robot::base"]
-        assert np.allclose(truth.velocity, [1.0, 0.0, 0.0], atol=1e-9)
-        assert np.allclose(truth.position[:, 2], 2.0)
+        assert np.allclose(truth.velocity, [1.0, 0.0, 0.0], atol=1e-9, rtol=0.0)
+        assert np.allclose(truth.position[:, 2], 2.0, rtol=1e-12, atol=0.0)
 
 
 @pytest.mark.parametrize(

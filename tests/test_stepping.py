@@ -209,8 +209,8 @@ def test_a_caller_in_the_loop_drives_the_robot(step: float) -> None:
         reading = sim.step({"robot": circling(n * step)}).readings.get(IMU)
         if reading is not None and n:
             force, rate = reading["linear_acceleration"][-1], reading["angular_velocity"][-1]
-            assert np.allclose(force, [0.0, 0.5, 9.8], atol=0.5 * 0.5 * step + 1e-12)
-            assert np.allclose(rate, [0.0, 0.0, 0.5], atol=1e-12)
+            assert np.allclose(force, [0.0, 0.5, 9.8], atol=0.5 * 0.5 * step + 1e-12, rtol=0.0)
+            assert np.allclose(rate, [0.0, 0.0, 0.5], atol=1e-12, rtol=0.0)
             heading = 2.0 * math.atan2(reading["orientation"][-1][3], reading["orientation"][-1][0])
             assert heading == pytest.approx(0.5 * n * step, abs=1e-9)
 

@@ -50,7 +50,7 @@ def test_rates_that_truncate_to_milliseconds_elsewhere_are_exact_here() -> None:
 
 def test_the_rate_of_a_step_is_whole_where_it_is_meant_to_be() -> None:
     assert rate_of_step(0.001) == 1000.0
-    assert rate_of_step(0.003) == pytest.approx(1000.0 / 3.0, rel=1e-15)
+    assert rate_of_step(0.003) == pytest.approx(1000.0 / 3.0, rel=1e-15, abs=0.0)
     assert rate_of_step(1.0 / 240.0) == 240.0
 
 

@@ -63,7 +63,7 @@ def test_the_published_figures_of_nist(file: str, values: FloatArray, factors: l
         else:
             measured = list(KINDS[name][0](values, 1.0, factors).deviation)
         # 70.80608 is printed for a value of 70.806073: one unit of the last digit, 1.4e-7.
-        assert measured == pytest.approx(expected, rel=1e-6), name
+        assert measured == pytest.approx(expected, rel=1e-6, abs=0.0), name
         held += 1
     assert held == len(KINDS) + 1
 
@@ -74,7 +74,9 @@ def test_the_thousand_values_are_those_of_nist() -> None:
     assert list(numbers[1:4]) == [395529916, 1209410747, 633705974]
     slope, intercept = np.polyfit(np.arange(1, 1001), values, 1)
     found = [values.max(), values.min(), values.mean(), np.median(values), slope, intercept]
-    assert found == pytest.approx([9.957453e-1, 1.371760e-3, 4.897745e-1, 4.798849e-1, 6.490910e-6, 4.865258e-1], 1e-6)
+    assert found == pytest.approx(
+        [9.957453e-1, 1.371760e-3, 4.897745e-1, 4.798849e-1, 6.490910e-6, 4.865258e-1], 1e-6, abs=0.0
+    )
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -90,7 +92,7 @@ def test_allantools_gives_the_same(name: str, count: int, rate: float) -> None:
         same = np.isin(curve.factor, np.rint(taus * rate).astype(np.int64))
         assert same.sum() == taus.size >= 10
         # Random walk and offset leave three digits less of the phase than it has.
-        assert curve.deviation[same] == pytest.approx(deviation, rel=1e-10)
+        assert curve.deviation[same] == pytest.approx(deviation, rel=1e-10, abs=0.0)
         assert list(curve.terms[same]) == list(terms)
 
 
@@ -100,7 +102,7 @@ def test_phase_and_frequency_are_one() -> None:
     phase = np.concatenate(([0.0], np.cumsum(values))) / 20.0
     for name, (kind, _) in KINDS.items():
         one, other = kind(values, 20.0), kind(phase + 3.0, 20.0, phase=True)
-        assert other.deviation == pytest.approx(one.deviation, rel=1e-11), name
+        assert other.deviation == pytest.approx(one.deviation, rel=1e-11, abs=0.0), name
         assert np.array_equal(other.terms, one.terms)
 
 
@@ -109,7 +111,7 @@ def test_a_slope_of_the_phase_is_not_seen() -> None:
     noise = np.random.default_rng(3).standard_normal(3000) * 1e-6
     clean = allan.modified(noise, 10.0, [1, 10, 100], phase=True)
     offset = allan.modified(noise + 5e-6 * np.arange(3000), 10.0, [1, 10, 100], phase=True)
-    assert offset.deviation == pytest.approx(clean.deviation, rel=1e-9)
+    assert offset.deviation == pytest.approx(clean.deviation, rel=1e-9, abs=0.0)
 
 
 def test_several_axes_and_runs_are_each_their_own() -> None:
@@ -242,8 +244,12 @@ def test_the_interval_is_that_of_chi_squared() -> None:
     for confidence in (0.6827, 0.95):
         low, high = curve.interval(confidence)
         tail = 0.5 * (1.0 - confidence)
-        assert low == pytest.approx(curve.deviation * np.sqrt(curve.freedom / chi2.ppf(1.0 - tail, curve.freedom)))
-        assert high == pytest.approx(curve.deviation * np.sqrt(curve.freedom / chi2.ppf(tail, curve.freedom)))
+        assert low == pytest.approx(
+            curve.deviation * np.sqrt(curve.freedom / chi2.ppf(1.0 - tail, curve.freedom)), rel=1e-12, abs=0.0
+        )
+        assert high == pytest.approx(
+            curve.deviation * np.sqrt(curve.freedom / chi2.ppf(tail, curve.freedom)), rel=1e-12, abs=0.0
+        )
     with pytest.raises(AnalysisError, match=r"confidence: 1\.0; must be above 0 and below 1"):
         curve.interval(1.0)
 
@@ -315,4 +321,4 @@ def test_a_long_record_loses_no_digit() -> None:
             sums = np.concatenate(([0.0], np.cumsum((values - 9.81).astype(np.longdouble))))
             means = ((sums[factor:] - sums[:-factor]) / factor).astype(np.float64)
         expected = math.sqrt(0.5 * float(np.mean((means[factor:] - means[:-factor]) ** 2)))
-        assert curve.deviation[place] == pytest.approx(expected, rel=1e-8)
+        assert curve.deviation[place] == pytest.approx(expected, rel=1e-8, abs=0.0)

@@ -264,14 +264,14 @@ def test_what_is_left_has_the_covariance_of_the_loop(alpha: float, beta: float) 
     drive[0, 0] += intensity * sheet.interval
     spread = solve_discrete_lyapunov(matrix, drive)
     found = disciplines.covariances(sheet, intensity)
-    assert found[0] == pytest.approx(disciplines.variance(sheet, intensity), rel=1e-9)
+    assert found[0] == pytest.approx(disciplines.variance(sheet, intensity), rel=1e-9, abs=0.0)
     for k in (0, 1, 2, 5, 20)[: found.size]:
         expected = (np.linalg.matrix_power(matrix, k) @ spread)[0, 0]
         assert found[k] == pytest.approx(expected, rel=1e-9, abs=1e-12 * spread[0, 0])
     assert abs(found[-1]) < 1e-7 * found[0]
     if beta > 0.0:
         count = 10**6
-        assert disciplines._summed(found, count) == pytest.approx(sheet.stddev**2 / count, rel=1e-3)
+        assert disciplines._summed(found, count) == pytest.approx(sheet.stddev**2 / count, rel=1e-3, abs=0.0)
 
 
 def test_the_declared_errors_are_those_that_seeds_have() -> None:

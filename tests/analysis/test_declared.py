@@ -344,7 +344,7 @@ def test_a_figure_that_is_no_field_of_a_noise_has_a_line_of_its_own() -> None:
     assert [(row.channel, row.estimate.parameter, row.unit, row.holds) for row in rows] == [
         ("level.y", "skew", "1", True)
     ]
-    assert rows[0].estimate.measured == pytest.approx(0.02, rel=1e-12)
+    assert rows[0].estimate.measured == pytest.approx(0.02, rel=1e-12, abs=0.0)
     assert not table(Meter(), (10.0,), 1, terms=(line,))
 
 
@@ -363,8 +363,8 @@ def test_metres_of_a_place_are_those_that_its_noise_added(latitude: float) -> No
 
 
 def test_deviations_count_beyond_what_is_allowed() -> None:
-    assert Estimate("x", 1.0, 1.3, 0.1).deviation == pytest.approx(3.0)
-    assert Estimate("x", 1.0, 0.7, 0.1, allowance=0.1).deviation == pytest.approx(-2.0)
+    assert Estimate("x", 1.0, 1.3, 0.1).deviation == pytest.approx(3.0, rel=1e-12, abs=0.0)
+    assert Estimate("x", 1.0, 0.7, 0.1, allowance=0.1).deviation == pytest.approx(-2.0, rel=1e-12, abs=0.0)
     assert Estimate("x", 1.0, 1.05, 0.1, allowance=0.1).deviation == 0.0
     assert Estimate("x", 1.0, 1.05, 0.1, off=-7.0).deviation == -7.0
     estimate = Estimate("x", 1.0, 1.0 + LIMIT * 0.1 * (1.0 - 1e-9), 0.1)

@@ -37,7 +37,7 @@ def expected_errors(curve: allan.Curve, figures: dict[str, float], names: tuple[
     ideal = replace(curve, deviation=np.sqrt(theory.allan_of(terms_of(figures), curve.factor, curve.rate)))
     found = fit.fit(ideal, names, sampled=True)
     for name, value in figures.items():
-        assert found[name].value == pytest.approx(value, rel=1e-3)
+        assert found[name].value == pytest.approx(value, rel=1e-3, abs=0.0)
     return {name: found[name].squared_error for name in figures}
 
 
@@ -64,11 +64,11 @@ def test_a_curve_without_chance_gives_its_figures(names: tuple[str, ...]) -> Non
         variance = theory.allan_of(terms, empty.factor, empty.rate)
         found = fit.fit(replace(empty, deviation=np.sqrt(variance)), names, sampled=sampled)
         for name in names:
-            assert found[name].value == pytest.approx(declared[name], rel=1e-4), name
+            assert found[name].value == pytest.approx(declared[name], rel=1e-4, abs=0.0), name
         if "dynamic_bias_stddev" in names:
-            assert found["dynamic_bias_correlation_time"].value == pytest.approx(tau, rel=1e-4)
+            assert found["dynamic_bias_correlation_time"].value == pytest.approx(tau, rel=1e-4, abs=0.0)
         assert np.abs(found.residuals).max() < 1e-2
-        assert found.variance == pytest.approx(variance, rel=1e-4)
+        assert found.variance == pytest.approx(variance, rel=1e-4, abs=0.0)
         assert len(found) == len(list(found)) == len(names) + ("dynamic_bias_stddev" in names)
 
 
@@ -165,8 +165,8 @@ def test_figures_scatter_by_their_errors() -> None:
 def test_a_figure_says_how_sure_it_is() -> None:
     figure = fit.Figure(4.0, 0.4)
     assert figure.value == 2.0
-    assert figure.stddev == pytest.approx(0.1)
-    assert figure.interval(5.0) == pytest.approx((math.sqrt(2.0), math.sqrt(6.0)))
+    assert figure.stddev == pytest.approx(0.1, rel=1e-12, abs=0.0)
+    assert figure.interval(5.0) == pytest.approx((math.sqrt(2.0), math.sqrt(6.0)), rel=1e-12, abs=0.0)
     nothing = fit.Figure(0.0, 0.04)
     assert (nothing.value, nothing.stddev) == (0.0, 0.2)
     assert nothing.interval(4.0) == (0.0, 0.4)
@@ -176,7 +176,7 @@ def test_a_figure_says_how_sure_it_is() -> None:
 def test_what_is_not_there_comes_out_as_nothing() -> None:
     values = np.random.default_rng(36).standard_normal(20_000)
     found = fit.fit(allan.overlapping(values, 10.0), ("noise_density", "random_walk", "dynamic_bias_stddev"))
-    assert found["noise_density"].value == pytest.approx(1.0 / math.sqrt(10.0), rel=0.05)
+    assert found["noise_density"].value == pytest.approx(1.0 / math.sqrt(10.0), rel=0.05, abs=0.0)
     for name in ("random_walk", "dynamic_bias_stddev"):
         assert found[name].interval(5.0)[0] == 0.0
     if found["dynamic_bias_stddev"].squared == 0.0:

@@ -121,13 +121,13 @@ def test_the_errors_of_a_telegraph(begins: float, lasts: float, rate: float) -> 
     """The mean's variance is the sum over its covariance; the slopes are those of small differences."""
     fault, count = Telegraph(begins, lasts, rate), 40
     p = begins / (begins + 1.0 / lasts)
-    assert fault.share == pytest.approx(p, rel=1e-14)
+    assert fault.share == pytest.approx(p, rel=1e-14, abs=0.0)
     lag = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
     covariance = p * (1.0 - p) * np.exp(-(begins + 1.0 / lasts) * lag / rate)
-    assert fault.variance(count, fault.kept) == pytest.approx(covariance.mean(), rel=1e-11)
+    assert fault.variance(count, fault.kept) == pytest.approx(covariance.mean(), rel=1e-11, abs=0.0)
     gone = 1.0 - fault.kept
     a, b = p * gone, (1.0 - p) * gone
-    assert mounting._inverted(a, b, rate) == pytest.approx((begins, 1.0 / lasts), rel=1e-11)
+    assert mounting._inverted(a, b, rate) == pytest.approx((begins, 1.0 / lasts), rel=1e-11, abs=0.0)
     for column, (da, db) in enumerate(((1e-6 * a, 0.0), (0.0, 1e-6 * b))):
         up, down = (np.array(mounting._inverted(a + s * da, b + s * db, rate)) for s in (1.0, -1.0))
         slope = (up - down) / (2.0 * (da + db))

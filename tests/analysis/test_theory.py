@@ -41,10 +41,10 @@ def variance(term: theory.Term, factor: int, order: int) -> float:
 def test_a_sampled_drift_is_the_sum_over_its_covariance(tau: float, factor: int, order: int) -> None:
     """r(k) = s^2 phi^k; correlation times on both sides of a step, which is where the formula is switched."""
     drift = theory.GaussMarkov(0.7, tau, sampled=True)
-    assert math.sqrt(drift.variance) == pytest.approx(stationary(0.7, tau), rel=1e-15)
+    assert math.sqrt(drift.variance) == pytest.approx(stationary(0.7, tau), rel=1e-15, abs=0.0)
     expected = by_covariance(lambda k: drift.variance * np.exp(-k / (RATE * tau)), factor, order)
     # The sum loses digits to cancellation, the formula does not.
-    assert variance(drift, factor, order) == pytest.approx(expected, rel=1e-11)
+    assert variance(drift, factor, order) == pytest.approx(expected, rel=1e-11, abs=0.0)
 
 
 @pytest.mark.requirement("NOI-6")
@@ -56,7 +56,7 @@ def test_a_sampled_random_walk_is_the_sum_over_its_steps(factor: int, order: int
     taps = weights(factor, order)
     place = np.arange(1.0, taps.size + 1.0)
     expected = float(taps @ (0.3**2 / RATE * np.minimum.outer(place, place)) @ taps) / math.factorial(order)
-    assert variance(walk, factor, order) == pytest.approx(expected, rel=1e-10)
+    assert variance(walk, factor, order) == pytest.approx(expected, rel=1e-10, abs=0.0)
 
 
 @pytest.mark.requirement("NOI-6")
@@ -70,7 +70,7 @@ def test_a_sampled_flicker_is_the_integral_over_its_spectrum(factor: int, order:
     power = 2.0**order * np.sin(np.pi * f * factor) ** (2 * order) / (factor * np.sin(np.pi * f)) ** 2
     transfer = power * 2.0 ** (order - 2)
     expected = 2.0 * float(np.sum(w * 0.4**2 / (2.0 * np.sin(np.pi * f)) * transfer)) / math.factorial(order)
-    assert variance(theory.Flicker(0.4, sampled=True), factor, order) == pytest.approx(expected, rel=1e-9)
+    assert variance(theory.Flicker(0.4, sampled=True), factor, order) == pytest.approx(expected, rel=1e-9, abs=0.0)
 
 
 @pytest.mark.requirement("NOI-6")
@@ -81,8 +81,10 @@ def test_a_sampled_flicker_is_what_kasdin_filters() -> None:
     """
     k = np.arange(1, 200_000)
     steps = np.diff(np.concatenate(([0.0, 1.0], np.cumprod((k - 0.5) / k))))
-    assert variance(theory.Flicker(1.0, sampled=True), 1, 2) == pytest.approx(0.5 * float(np.sum(steps**2)), rel=1e-9)
-    assert variance(theory.Flicker(1.0, sampled=True), 1, 2) == pytest.approx(2.0 / math.pi, rel=1e-14)
+    assert variance(theory.Flicker(1.0, sampled=True), 1, 2) == pytest.approx(
+        0.5 * float(np.sum(steps**2)), rel=1e-9, abs=0.0
+    )
+    assert variance(theory.Flicker(1.0, sampled=True), 1, 2) == pytest.approx(2.0 / math.pi, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.parametrize("order", [2, 3])
@@ -110,7 +112,7 @@ def test_variances_are_differences_of_the_covariance_of_the_phase(term: theory.T
         taps = np.array([(-1.0) ** j * math.comb(2 * order, order + j) for j in lags])
         square = float(taps @ term.covariance(lags * factor, RATE))
         expected = square / (math.factorial(order) * (factor / RATE) ** 2)
-        assert variance(term, factor, order) == pytest.approx(expected, rel=1e-9)
+        assert variance(term, factor, order) == pytest.approx(expected, rel=1e-9, abs=0.0)
 
 
 @pytest.mark.requirement("CLK-8")
@@ -121,12 +123,12 @@ def test_a_walking_ageing_has_the_hadamard_variance_of_its_steps() -> None:
         lags = np.arange(-3, 4)
         taps = np.array([(-1.0) ** j * math.comb(6, 3 + j) for j in lags])
         square = float(taps @ walk.covariance(lags * factor, RATE))
-        assert variance(walk, factor, 3) == pytest.approx(square / (6.0 * (factor / RATE) ** 2), rel=1e-9)
+        assert variance(walk, factor, 3) == pytest.approx(square / (6.0 * (factor / RATE) ** 2), rel=1e-9, abs=0.0)
     # The phase at t as a weight on white noise at s is (t - s)^2 / 2: its third difference, squared and summed.
     s = (np.arange(60_000) + 0.5) / 20_000.0
     weight = sum(c * np.maximum(t - s, 0.0) ** 2 / 2.0 for t, c in zip((3, 2, 1), (1.0, -3.0, 3.0), strict=True))
     square = 0.09 * float(np.sum(weight**2)) / 20_000.0
-    assert variance(walk, 5, 3) == pytest.approx(square / 6.0, rel=1e-7)
+    assert variance(walk, 5, 3) == pytest.approx(square / 6.0, rel=1e-7, abs=0.0)
     assert float(walk.allan(3, RATE)) == math.inf
     assert float(theory.AgeingWalk(0.0).allan(3, RATE)) == 0.0
 
@@ -144,7 +146,7 @@ def test_the_published_table_of_a_drift() -> None:
     assert curve.max() / 10.0 == pytest.approx(0.436542, abs=1e-6)
     # Points a second apart have s^2 (1 - 1/e^0.01) at a second, where a mean over it has 0.575.
     points = float(theory.GaussMarkov(1.0, 100.0, sampled=True).allan(1, 1.0))
-    assert points == pytest.approx(50.0 * (1.0 - math.exp(-0.01)), rel=1e-12)
+    assert points == pytest.approx(50.0 * (1.0 - math.exp(-0.01)), rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("NOI-6")
@@ -152,28 +154,30 @@ def test_the_published_sum_of_three() -> None:
     """N = 1e-3, B = 1e-4, K = 1e-5; and the floor of B, which IEEE 952 rounds to 0.664."""
     terms = (theory.White(1e-3), theory.Flicker(1e-4), theory.RandomWalk(1e-5))
     found = np.sqrt(theory.allan_of(terms, [1, 10, 100, 1000], 1.0))
-    assert found == pytest.approx([1.0022206e-3, 3.2364494e-4, 1.3321428e-4, 1.9684015e-4], rel=1e-7)
+    assert found == pytest.approx([1.0022206e-3, 3.2364494e-4, 1.3321428e-4, 1.9684015e-4], rel=1e-7, abs=0.0)
     assert math.sqrt(theory.Flicker(1.0).allan(1, 1.0)) == pytest.approx(0.6642824703, abs=1e-10)
-    assert math.sqrt(theory.Ramp(3.0).allan(20, 10.0)) == pytest.approx(3.0 * 2.0 / math.sqrt(2.0))
-    assert math.sqrt(theory.Quantisation(3.0).allan(20, 10.0)) == pytest.approx(3.0 * math.sqrt(3.0) / 2.0)
+    assert math.sqrt(theory.Ramp(3.0).allan(20, 10.0)) == pytest.approx(3.0 * 2.0 / math.sqrt(2.0), rel=1e-12, abs=0.0)
+    assert math.sqrt(theory.Quantisation(3.0).allan(20, 10.0)) == pytest.approx(
+        3.0 * math.sqrt(3.0) / 2.0, rel=1e-12, abs=0.0
+    )
 
 
 @pytest.mark.requirement("CLK-8")
 @pytest.mark.parametrize(
     ("h0", "h1", "h2", "table"),
     [
-        (2e-19, 7e-21, 2e-20, [4.912e-10, 1.156e-9, 3.629e-9, 1.147e-8]),
-        (2e-21, 1e-22, 2e-20, [3.643e-10, 1.147e-9, 3.628e-9, 1.147e-8]),
-        (2e-25, 7e-25, 6e-25, [2.240e-12, 6.361e-12, 1.989e-11, 6.284e-11]),
-        (8e-20, 2e-21, 4e-23, [2.075e-10, 9.698e-11, 1.717e-10, 5.158e-10]),
-        (2e-22, 4.5e-26, 1e-30, [1.000e-11, 3.172e-12, 1.031e-12, 4.111e-13]),
-        (2e-20, 7e-24, 4e-29, [1.000e-10, 3.178e-11, 1.048e-11, 4.468e-12]),
+        (2e-19, 7e-21, 2e-20, "4.912e-10 1.156e-09 3.629e-09 1.147e-08"),
+        (2e-21, 1e-22, 2e-20, "3.643e-10 1.147e-09 3.628e-09 1.147e-08"),
+        (2e-25, 7e-25, 6e-25, "2.240e-12 6.361e-12 1.989e-11 6.284e-11"),
+        (8e-20, 2e-21, 4e-23, "2.075e-10 9.698e-11 1.717e-10 5.158e-10"),
+        (2e-22, 4.5e-26, 1e-30, "1.000e-11 3.172e-12 1.031e-12 4.111e-13"),
+        (2e-20, 7e-24, 4e-29, "1.000e-10 3.178e-11 1.048e-11 4.468e-12"),
     ],
 )
-def test_published_oscillators(h0: float, h1: float, h2: float, table: list[float]) -> None:
+def test_published_oscillators(h0: float, h1: float, h2: float, table: str) -> None:
     """Brown and Hwang's crystals and rubidium (h_0, h_-1, h_-2): Allan deviation at 1, 10, 100 and 1000 s."""
     found = np.sqrt(theory.allan_of(theory.oscillator(h0, h1, h2), [1, 10, 100, 1000], 1.0))
-    assert found == pytest.approx(table, rel=6e-4)
+    assert [f"{deviation:.3e}" for deviation in found] == table.split()
 
 
 @pytest.mark.requirement("CLK-8")
@@ -182,9 +186,9 @@ def test_an_oscillator_is_its_power_law() -> None:
     tau = np.array([0.5, 3.0, 200.0])
     terms = theory.oscillator(2e-19, 7e-21, 2e-20, ageing=3e-12)
     expected = 2e-19 / (2.0 * tau) + 2.0 * math.log(2.0) * 7e-21 + 2.0 * math.pi**2 / 3.0 * 2e-20 * tau
-    assert theory.allan_of(terms, tau, 1.0) == pytest.approx(expected + (3e-12 * tau) ** 2 / 2.0, rel=1e-12)
+    assert theory.allan_of(terms, tau, 1.0) == pytest.approx(expected + (3e-12 * tau) ** 2 / 2.0, rel=1e-12, abs=0.0)
     hadamard = 2e-19 / (2.0 * tau) + 0.5 * math.log(256.0 / 27.0) * 7e-21 + math.pi**2 / 3.0 * 2e-20 * tau
-    assert theory.hadamard_of(terms, tau, 1.0) == pytest.approx(hadamard, rel=1e-12)
+    assert theory.hadamard_of(terms, tau, 1.0) == pytest.approx(hadamard, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize("order", [2, 3])
@@ -194,7 +198,7 @@ def test_flicker_is_the_integral_over_its_spectrum(order: int) -> None:
     shape = np.sin(np.pi * u) ** (2 * order) / (np.pi * u) ** 2 * 2.0 ** (2 * order - 2)
     integrand = shape / math.pi
     expected = float(np.sum(0.5 * (integrand[1:] + integrand[:-1]) * np.diff(np.log(u)))) / math.factorial(order)
-    assert variance(theory.Flicker(1.0), 10, order) == pytest.approx(expected, rel=1e-5)
+    assert variance(theory.Flicker(1.0), 10, order) == pytest.approx(expected, rel=1e-5, abs=0.0)
 
 
 @pytest.mark.parametrize("sampled", [False, True])
@@ -203,15 +207,15 @@ def test_limits_of_a_drift(sampled: bool) -> None:
     factors = np.array([1.0, 4.0, 90.0])
     long = theory.GaussMarkov(0.3, 1e12, sampled)
     walk = theory.RandomWalk(0.3, sampled)
-    assert long.allan(factors, RATE) == pytest.approx(walk.allan(factors, RATE), rel=1e-9)
-    assert long.hadamard(factors, RATE) == pytest.approx(walk.hadamard(factors, RATE), rel=1e-9)
+    assert long.allan(factors, RATE) == pytest.approx(walk.allan(factors, RATE), rel=1e-9, abs=0.0)
+    assert long.hadamard(factors, RATE) == pytest.approx(walk.hadamard(factors, RATE), rel=1e-9, abs=0.0)
     short = theory.GaussMarkov(0.3, 1e-9, sampled)
     level = short.variance if sampled else (0.3e-9) ** 2 * RATE
-    assert short.allan(factors, RATE) == pytest.approx(level / factors, rel=1e-7)
+    assert short.allan(factors, RATE) == pytest.approx(level / factors, rel=1e-7, abs=0.0)
     for tau in (1.0 / RATE, 2.0 * 4.0 / RATE):
         below, above = (theory.GaussMarkov(0.3, tau * side, sampled) for side in (1.0 - 1e-12, 1.0 + 1e-12))
-        assert below.allan(4, RATE) == pytest.approx(above.allan(4, RATE), rel=1e-10)
-        assert below.hadamard(4, RATE) == pytest.approx(above.hadamard(4, RATE), rel=1e-10)
+        assert below.allan(4, RATE) == pytest.approx(above.allan(4, RATE), rel=1e-10, abs=0.0)
+        assert below.hadamard(4, RATE) == pytest.approx(above.hadamard(4, RATE), rel=1e-10, abs=0.0)
 
 
 @pytest.mark.requirement("CLK-8")
@@ -222,5 +226,5 @@ def test_a_drift_of_the_phase_is_that_of_its_differences() -> None:
         unit = (2e-3 * RATE / factor) ** 2
         allan = unit * (6.0 - 8.0 * rho[1] + 2.0 * rho[2]) / 2.0
         hadamard = unit * (20.0 - 30.0 * rho[1] + 12.0 * rho[2] - 2.0 * rho[3]) / 6.0
-        assert float(drift.allan(factor, RATE)) == pytest.approx(allan, rel=1e-9)
-        assert float(drift.hadamard(factor, RATE)) == pytest.approx(hadamard, rel=1e-9)
+        assert float(drift.allan(factor, RATE)) == pytest.approx(allan, rel=1e-9, abs=0.0)
+        assert float(drift.hadamard(factor, RATE)) == pytest.approx(hadamard, rel=1e-9, abs=0.0)

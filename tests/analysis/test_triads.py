@@ -163,7 +163,7 @@ def test_the_response_between_samples_is_that_of_a_first_order_hold(limit: float
     numerator, denominator, _ = cont2discrete(system, 1.0 / rate, method="foh")
     z = np.exp(2j * math.pi * share)
     expected = np.polyval(numerator.ravel(), z) / np.polyval(denominator, z)
-    assert response_between_samples(share * rate, limit, rate) == pytest.approx(expected, rel=1e-9)
+    assert response_between_samples(share * rate, limit, rate) == pytest.approx(expected, rel=1e-9, abs=0.0)
 
 
 def test_the_motion_goes_about_all_axes_without_end() -> None:
@@ -179,4 +179,4 @@ def test_the_nearest_of_the_frequencies_that_look_alike() -> None:
     for frequency in (0.3, 4.9, 21.0, 133.0, 1004.2):
         angle = 2.0 * math.pi * frequency / 10.0
         folded = math.acos(math.cos(angle))
-        assert triads._unfolded(folded, 10.0, frequency + 0.1) == pytest.approx(frequency, rel=1e-9)
+        assert triads._unfolded(folded, 10.0, frequency + 0.1) == pytest.approx(frequency, rel=1e-9, abs=0.0)

@@ -304,9 +304,9 @@ def test_counts_are_made_field(inside: Callable[..., Ended], attitude: str, tmp_
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "note: the readings have no unit; what is calibrated is in uT" in ended.stdout
     found = Calibration.load(tmp_path / "c.json")
-    assert found.scale == pytest.approx(150.0 * truth, rel=1e-3)
+    assert found.scale == pytest.approx(150.0 * truth, rel=1e-3, abs=0.0)
     rows = np.loadtxt(path, delimiter=",", skiprows=1)[:, :3]
-    assert np.linalg.norm(found.apply(rows), axis=1).mean() == pytest.approx(truth, rel=1e-3)
+    assert np.linalg.norm(found.apply(rows), axis=1).mean() == pytest.approx(truth, rel=1e-3, abs=0.0)
     assert inside(path, "--unit", "none", "--strength", "48kT").returncode == 2
 
 

@@ -76,10 +76,10 @@ def test_the_published_example_of_magcal() -> None:
     field = unit * (30.0, 20.0, 50.0) + (-50.0, 20.0, 100.0)
     found = ellipsoid(field, unit=None)
     assert round(found.scale, 4) == 31.0723
-    assert found.scale == pytest.approx(np.cbrt(30000.0), rel=1e-12)
+    assert found.scale == pytest.approx(np.cbrt(30000.0), rel=1e-12, abs=0.0)
     assert found.bias == pytest.approx([-50.0, 20.0, 100.0], abs=1e-10)
     assert found.matrix == pytest.approx(np.diag([1.035744, 1.553616, 0.621447]), abs=1e-6)
-    assert np.linalg.norm(found.apply(field), axis=1) == pytest.approx(np.full(441, found.scale), rel=1e-11)
+    assert np.linalg.norm(found.apply(field), axis=1) == pytest.approx(np.full(441, found.scale), rel=1e-11, abs=0.0)
     assert found.verdict.ok
 
 
@@ -95,7 +95,7 @@ def test_the_constants_of_magyc() -> None:
     size = float(np.cbrt(np.linalg.det(iron)))
     true = np.array([size * strength, *hard, *(iron / size).ravel()])
     assert square(numbers(found) - true, found.covariance, 9) < chi2.isf(FALSE_ALARM, 9)
-    assert found.residual_stddev == pytest.approx(10.0, rel=-norm.isf(1.0 - FALSE_ALARM) / np.sqrt(2.0 * 6000))
+    assert found.residual_stddev == pytest.approx(10.0, rel=-norm.isf(1.0 - FALSE_ALARM) / np.sqrt(2.0 * 6000), abs=0.0)
     assert max(found.stddev[f"bias.{axis}"] for axis in "xyz") < 0.5
 
 
@@ -130,7 +130,7 @@ def test_the_same_surface_as_scipys_least_squares_finds() -> None:
     assert settled
     spread = np.sqrt(np.diag(np.linalg.inv(total[:9, :9])) * total[9, 9] / 391)
     assert np.abs((ours - theirs.x) / spread).max() < 1e-4
-    assert total[9, 9] == pytest.approx(2.0 * theirs.cost, rel=1e-9)
+    assert total[9, 9] == pytest.approx(2.0 * theirs.cost, rel=1e-9, abs=0.0)
 
 
 def test_as_likely_as_all_directions_sought_one_by_one() -> None:
@@ -153,7 +153,7 @@ def test_as_likely_as_all_directions_sought_one_by_one() -> None:
     whole = least_squares(residuals, np.concatenate([theta, angles.ravel()]), xtol=1e-14, ftol=1e-14, gtol=1e-14)
     alone = least_squares(plain_distances, theta, args=(field,), xtol=1e-14, ftol=1e-14, gtol=1e-14)
     assert whole.x[:9] == pytest.approx(alone.x, abs=1e-7)
-    assert whole.cost == pytest.approx(alone.cost, rel=1e-9)
+    assert whole.cost == pytest.approx(alone.cost, rel=1e-9, abs=0.0)
 
 
 # Statistics.
@@ -286,7 +286,7 @@ def test_apply_gives_the_field_in_the_sensor() -> None:
     assert found.direction is None
     assert found.method == "ellipsoid"
     assert found.freedom == 9
-    assert np.linalg.det(found.soft_iron) == pytest.approx(1.0, rel=1e-12)
+    assert np.linalg.det(found.soft_iron) == pytest.approx(1.0, rel=1e-12, abs=0.0)
     assert np.array_equal(found.soft_iron, found.soft_iron.T)
     assert "calibrated = M (reading - bias)" in str(found)
 
@@ -309,7 +309,7 @@ def test_soft_iron_that_is_left_out_is_a_reason() -> None:
     found = ellipsoid(readings(anywhere(2000, random), 0.3, random), unit="uT", soft_iron=False)
     seen = next(reason for reason in found.verdict.reasons if "calibrate with soft iron" in reason)
     distortion = 100.0 * np.linalg.norm(IRON - np.eye(3) * np.trace(IRON) / 3.0)
-    assert float(seen.split()[4]) == pytest.approx(distortion, rel=0.3)
+    assert float(seen.split()[4]) == pytest.approx(distortion, rel=0.3, abs=0.0)
 
 
 # Streams.
@@ -344,9 +344,9 @@ def test_folded_readings_are_as_good_as_kept_ones(monkeypatch: pytest.MonkeyPatc
     one, other = folded.fit(), kept.fit()
     assert np.abs((one.theta - other.theta) / np.sqrt(np.diag(other.covariance))).max() < 0.01
     assert one.covariance == pytest.approx(other.covariance, rel=1e-2, abs=1e-3 * other.covariance.max())
-    assert one.variance == pytest.approx(other.variance, rel=1e-6)
+    assert one.variance == pytest.approx(other.variance, rel=1e-6, abs=0.0)
     assert one.sums.blocks[:4] @ np.eye(11)[9] @ np.eye(11)[9] == pytest.approx(
-        other.sums.blocks[:4] @ np.eye(11)[9] @ np.eye(11)[9], rel=1e-4
+        other.sums.blocks[:4] @ np.eye(11)[9] @ np.eye(11)[9], rel=1e-4, abs=0.0
     )
 
 
@@ -358,7 +358,7 @@ def test_memory_is_bounded_and_the_answer_grows_sharper() -> None:
         stream.update(readings(anywhere(30_000, random), 0.5, random))
         stddev.append(stream.solve().stddev["scale"])
     assert stream._readings._kept.nbytes <= 24 * _surface.BLOCK
-    assert stddev[-1] / stddev[0] == pytest.approx(np.sqrt(0.1), rel=0.05)
+    assert stddev[-1] / stddev[0] == pytest.approx(np.sqrt(0.1), rel=0.05, abs=0.0)
     assert stream.solve().stddev["scale"] == stddev[-1]
 
 
@@ -506,7 +506,7 @@ def test_a_wrong_unit_is_named(factor: float, unit: str) -> None:
     field = readings(anywhere(500, random), 0.5, random) * 1e-6
     with pytest.raises(CalibrationError, match=f'unit="{unit}"'):
         ellipsoid(field * factor)
-    assert ellipsoid(field * factor, unit=unit).scale == pytest.approx(48e-6 * factor, rel=0.01)
+    assert ellipsoid(field * factor, unit=unit).scale == pytest.approx(48e-6 * factor, rel=0.01, abs=0.0)
     with pytest.raises(CalibrationError, match='unit="T"'):
         ellipsoid(field, unit=unit)
 
@@ -588,7 +588,7 @@ def test_the_size_and_place_of_numbers_do_not_matter(scale: float, away: float) 
     random = np.random.default_rng(1)
     field = readings(anywhere(500, random), 0.5, random)
     plain, moved = ellipsoid(field, unit="uT"), ellipsoid((field + away) * scale, unit=None)
-    assert moved.scale / scale == pytest.approx(plain.scale, rel=1e-7)
+    assert moved.scale / scale == pytest.approx(plain.scale, rel=1e-7, abs=0.0)
     assert moved.bias / scale - away == pytest.approx(plain.bias, abs=1e-5)
     assert moved.soft_iron == pytest.approx(plain.soft_iron, abs=1e-7)
-    assert moved.verdict.weakest == pytest.approx(plain.verdict.weakest, rel=1e-5)
+    assert moved.verdict.weakest == pytest.approx(plain.verdict.weakest, rel=1e-5, abs=0.0)

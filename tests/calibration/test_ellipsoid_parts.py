@@ -81,9 +81,13 @@ def test_the_centre_of_a_sphere_has_some_foot() -> None:
 def test_the_curvature_is_that_of_the_axes_ends() -> None:
     """At the end of axis z the principal curvatures are c / a^2 and c / b^2 (Gauss); of a sphere everywhere 1 / r."""
     a, b, c = AXES
-    assert row_of(AXES, np.array([0.0, 0.0, 1.7]))[0][10] == pytest.approx(0.5 * (c / a**2 + c / b**2), rel=1e-12)
-    assert row_of(AXES, np.array([0.8, 0.0, 0.0]))[0][10] == pytest.approx(0.5 * (a / b**2 + a / c**2), rel=1e-12)
-    assert row_of(np.full(3, 4.0), np.array([3.0, 2.0, 1.0]))[0][10] == pytest.approx(0.25, rel=1e-12)
+    assert row_of(AXES, np.array([0.0, 0.0, 1.7]))[0][10] == pytest.approx(
+        0.5 * (c / a**2 + c / b**2), rel=1e-12, abs=0.0
+    )
+    assert row_of(AXES, np.array([0.8, 0.0, 0.0]))[0][10] == pytest.approx(
+        0.5 * (a / b**2 + a / c**2), rel=1e-12, abs=0.0
+    )
+    assert row_of(np.full(3, 4.0), np.array([3.0, 2.0, 1.0]))[0][10] == pytest.approx(0.25, rel=1e-12, abs=0.0)
 
 
 def test_noise_moves_the_distance_by_the_mean_curvature() -> None:
@@ -95,7 +99,7 @@ def test_noise_moves_the_distance_by_the_mean_curvature() -> None:
         weights[i] * weights[j] * weights[k] * row_of(AXES, on + h * nodes[[i, j, k]])[0][9]
         for i, j, k in product(range(5), repeat=3)
     )
-    assert mean / h**2 == pytest.approx(row_of(AXES, on)[0][10], rel=1e-4)
+    assert mean / h**2 == pytest.approx(row_of(AXES, on)[0][10], rel=1e-4, abs=0.0)
 
 
 def test_the_derivatives_are_those_of_the_distance() -> None:
@@ -197,9 +201,9 @@ def test_the_variance_solves_its_equation() -> None:
     total = np.zeros((ROW, ROW))
     total[9, 9], total[9, 10], total[10, 10] = 2.0, 3.0, 50.0
     s = variance_of(total, 100)
-    assert total[9, 9] - 2.0 * s * total[9, 10] + s * s * total[10, 10] == pytest.approx(100.0 * s, rel=1e-12)
+    assert total[9, 9] - 2.0 * s * total[9, 10] + s * s * total[10, 10] == pytest.approx(100.0 * s, rel=1e-12, abs=0.0)
     total[10, 10] = 1e9  # no root: curvature that no noise explains
-    assert variance_of(total, 100) == pytest.approx(0.02)
+    assert variance_of(total, 100) == pytest.approx(0.02, rel=1e-12, abs=0.0)
 
 
 def test_theta_and_its_matrix() -> None:

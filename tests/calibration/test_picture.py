@@ -53,7 +53,9 @@ def test_residuals_without_attitude_are_distances_from_the_ellipsoid() -> None:
     foot = np.array([1.25, 0.8, 1.0]) * 50e3 * np.array([0.6, 0.48, 0.64])
     normal = foot / np.array([1.25, 0.8, 1.0]) ** 2
     above = centre + foot + 11.0 * normal / np.linalg.norm(normal)
-    assert np.allclose(residuals(above[None], found), 11.0, rtol=1e-3)  # first order: 11 nT over 50 uT, times curvature
+    assert np.allclose(
+        residuals(above[None], found), 11.0, rtol=1e-3, atol=0.0
+    )  # first order: 11 nT over 50 uT, times curvature
 
 
 def test_residuals_have_the_deviation_that_was_found(scene: tuple[FloatArray, FloatArray]) -> None:
@@ -95,13 +97,15 @@ def test_what_is_drawn(scene: tuple[FloatArray, FloatArray], tmp_path: Path, mon
     flat, _, side, lengths, histogram = kept[0].axes
     before, after, circle, bias, _ = flat.lines
     rows = np.unique(np.linspace(0, 3999, MOST_POINTS).astype(int))
-    assert np.allclose(before.get_xydata(), 1e6 * field[rows][:, :2])
-    assert np.allclose(after.get_xydata(), 1e6 * found.apply(field[rows])[:, :2])
-    assert np.allclose(np.linalg.norm(circle.get_xydata(), axis=1), 48.0)
-    assert np.allclose(bias.get_xydata(), 1e6 * found.bias[:2])
-    assert np.allclose(side.lines[0].get_xydata(), 1e6 * field[rows][:, 1:])
-    assert np.allclose(lengths.lines[1].get_ydata(), 1e6 * np.linalg.norm(found.apply(field[rows]), axis=1))
-    assert lengths.lines[2].get_ydata() == pytest.approx([48.0, 48.0])
+    assert np.allclose(before.get_xydata(), 1e6 * field[rows][:, :2], rtol=1e-12, atol=0.0)
+    assert np.allclose(after.get_xydata(), 1e6 * found.apply(field[rows])[:, :2], rtol=1e-12, atol=0.0)
+    assert np.allclose(np.linalg.norm(circle.get_xydata(), axis=1), 48.0, rtol=1e-12, atol=0.0)
+    assert np.allclose(bias.get_xydata(), 1e6 * found.bias[:2], rtol=1e-12, atol=0.0)
+    assert np.allclose(side.lines[0].get_xydata(), 1e6 * field[rows][:, 1:], rtol=1e-12, atol=0.0)
+    assert np.allclose(
+        lengths.lines[1].get_ydata(), 1e6 * np.linalg.norm(found.apply(field[rows]), axis=1), rtol=1e-12, atol=0.0
+    )
+    assert lengths.lines[2].get_ydata() == pytest.approx([48.0, 48.0], rel=1e-12, abs=0.0)
     heights = np.array([patch.get_height() for patch in histogram.patches])
     assert heights.size == BINS
     assert math.isclose(heights.sum() * histogram.patches[0].get_width(), 1.0)
@@ -128,7 +132,7 @@ def test_nanotesla_are_drawn_as_microtesla(
     first, second = kept
     for ours, theirs in zip(first.axes, second.axes, strict=True):
         assert ours.get_xlabel() == theirs.get_xlabel()
-    assert np.allclose(first.axes[0].lines[0].get_xydata(), second.axes[0].lines[0].get_xydata())
+    assert np.allclose(first.axes[0].lines[0].get_xydata(), second.axes[0].lines[0].get_xydata(), rtol=1e-12, atol=0.0)
     (said, _, _), raw = (line.get_label() for line in second.axes[3].lines), 1e6 * np.linalg.norm(field, axis=1)
     rows = np.unique(np.linspace(0, 3999, MOST_POINTS).astype(int))
     assert said == f"before: {raw[rows].mean():.0f} ± {raw[rows].std():.0f} µT"
@@ -143,7 +147,7 @@ def test_outliers_do_not_flatten_the_histogram(
     draw(tmp_path / "x.png", spoilt, found, rotation_ws=rotation)
     *_, histogram = kept[0].axes
     low, high = histogram.get_xlim()
-    assert high == -low == pytest.approx(1e3, rel=0.1), "5 times 200 nT"
+    assert high == -low == pytest.approx(1e3, rel=0.1, abs=0.0), "5 times 200 nT"
     assert histogram.get_xlabel() == "residual an axis (nT); 240 of 12000 farther out"
     assert np.count_nonzero([patch.get_height() for patch in histogram.patches]) > 40
 
@@ -165,7 +169,7 @@ def test_counts_are_drawn_as_counts_whatever_they_are_made_to(
     found = replace(ellipsoid(counts, unit=None), strength=48.0)
     draw(tmp_path / "x.png", counts, found)
     circle = kept[0].axes[0].lines[2]
-    assert np.allclose(np.linalg.norm(circle.get_xydata(), axis=1), found.scale)
+    assert np.allclose(np.linalg.norm(circle.get_xydata(), axis=1), found.scale, rtol=1e-12, atol=0.0)
 
 
 def test_refused_readings_are_drawn_with_the_reason(
@@ -177,8 +181,8 @@ def test_refused_readings_are_drawn_with_the_reason(
     kept = figures(monkeypatch)
     draw_refused(tmp_path / "x.png", 1e9 * field[:9], "tilt it", unit="nT")
     flat, _, side = kept[0].axes
-    assert np.allclose(flat.lines[0].get_xydata(), 1e6 * field[:9, :2])
-    assert np.allclose(side.lines[0].get_xydata(), 1e6 * field[:9, 1:])
+    assert np.allclose(flat.lines[0].get_xydata(), 1e6 * field[:9, :2], rtol=1e-12, atol=0.0)
+    assert np.allclose(side.lines[0].get_xydata(), 1e6 * field[:9, 1:], rtol=1e-12, atol=0.0)
     assert kept[0]._suptitle.get_text() == "9 readings, not calibrated: tilt it"
     with pytest.raises(CalibrationError, match=r"picture: .*must end in"):
         draw_refused(tmp_path / "x.gif", field, "")

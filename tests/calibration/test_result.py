@@ -62,7 +62,7 @@ def test_the_printed_formula_is_the_one_applied() -> None:
     rows = [[float(v) for v in row.split(",")] for row in re.findall(r"^\s+\[(.*)\]$", text, re.MULTILINE)]
     reading = np.array([33.0, 11.0, -7.0])
     by_hand = [sum(m * (r - b) for m, r, b in zip(row, reading, bias, strict=True)) for row in rows]
-    assert np.allclose(by_hand, made().apply(reading), rtol=1e-7)
+    assert np.allclose(by_hand, made().apply(reading), rtol=1e-7, atol=0.0)
     assert "of length 50 uT" in text
     assert "of length 48 uT" in replace(made(), strength=None).formula
     assert "uT" not in replace(made(), unit=None).formula

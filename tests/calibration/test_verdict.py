@@ -146,7 +146,7 @@ def test_the_bounds_of_the_shape_are_those_of_the_worst_noise() -> None:
     assert 0.3 < heading < distances < FEW
     # A far reading, of one direction: 3 chi-squared of one, beyond 3 z^2 once in 2 / FALSE_ALARM records of n.
     z = norm.isf(FALSE_ALARM / (4.0 * 1000))
-    assert np.isclose(1000 * chi2.sf(UNEVEN * z * z / UNEVEN, 1), 0.5 * FALSE_ALARM)
+    assert np.isclose(1000 * chi2.sf(UNEVEN * z * z / UNEVEN, 1), 0.5 * FALSE_ALARM, rtol=1e-12, atol=0.0)
 
 
 @pytest.mark.requirement("FAC-7")

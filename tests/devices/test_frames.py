@@ -39,7 +39,7 @@ def test_three_beams_take_the_error_for_nothing() -> None:
         beams = whole.copy()
         beams[missing] = math.nan
         found = frames.solved(beams, 0.4)
-        assert found[:3] == pytest.approx(frames.solved(whole, 0.4)[:3])
+        assert found[:3] == pytest.approx(frames.solved(whole, 0.4)[:3], rel=1e-12, abs=0.0)
         assert math.isnan(found[3])
     assert np.isnan(frames.solved(np.array((math.nan, math.nan, 1.0, 1.0)), 0.4)).all()
 
@@ -68,15 +68,15 @@ def test_where_beams_are_mounted(first: float, up: bool) -> None:
     assert (third + 45.0 - 1e-9) % 360.0 <= 90.0 + 1e-9
     assert math.degrees(found.azimuth) == pytest.approx((third + 180.0) % 360.0 - 180.0, abs=1e-9)
     assert found.up == up
-    assert found.angle == pytest.approx(0.5)
+    assert found.angle == pytest.approx(0.5, rel=1e-12, abs=0.0)
     velocity = np.random.default_rng(3).normal(size=3)
     own = frames.solved(looks[found.order] @ velocity, found.angle)
     assert own[3] == pytest.approx(0.0, abs=1e-12)
-    assert found.turn @ own[:3] == pytest.approx(-velocity)
-    assert np.linalg.det(found.turn) == pytest.approx(1.0)
+    assert found.turn @ own[:3] == pytest.approx(-velocity, rel=1e-12, abs=0.0)
+    assert np.linalg.det(found.turn) == pytest.approx(1.0, rel=1e-12, abs=0.0)
     # Beam 2 to starboard of beam 3 where they look down, to port where they look up.
     side = (azimuths[found.order[1]] - third) % 360.0
-    assert side == pytest.approx(270.0 if up else 90.0)
+    assert side == pytest.approx(270.0 if up else 90.0, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize(

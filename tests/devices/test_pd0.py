@@ -63,10 +63,12 @@ def test_a_real_ensemble_comes_back_byte_for_byte(real: bytes) -> None:
     arrays = part.arrays
     names = ("number", "cells", "pings", "lag_length", "sound_speed")
     assert [int(arrays[name][0]) for name in names] == [300, 85, 16, 55, 1525]
-    assert (arrays["cell_size"][0], arrays["blank"][0], arrays["first_cell"][0]) == pytest.approx((1.0, 1.5, 2.74))
+    assert (arrays["cell_size"][0], arrays["blank"][0], arrays["first_cell"][0]) == pytest.approx(
+        (1.0, 1.5, 2.74), rel=1e-12, abs=0.0
+    )
     assert arrays["coordinates"][0] >> 3 == 0
     assert np.degrees((arrays["heading"][0], arrays["pitch"][0], arrays["roll"][0])) == pytest.approx(
-        (98.41, 0.69, -2.54)
+        (98.41, 0.69, -2.54), rel=1e-12, abs=0.0
     )
     assert np.array(pd0.stamps(arrays)).astype("datetime64[ns]")[0] == np.datetime64("2000-08-11T10:37:29.45")
 
@@ -132,7 +134,7 @@ def test_fields_lie_where_the_manual_has_them() -> None:
     made = pd0.encode(arrays)
     assert made == b"".join(by_hand({**arrays, "counts": counts}, row) for row in range(2))
     back = pd0.decode(made).parts[0].arrays
-    assert back["bottom_range"][0] == pytest.approx([700.0, math.nan, 167_772.15, 1.0], nan_ok=True)
+    assert back["bottom_range"][0] == pytest.approx([700.0, math.nan, 167_772.15, 1.0], nan_ok=True, rel=1e-12, abs=0.0)
     assert np.isnan(back["velocity"][:, 0]).tolist() == [[False, False, True, True]] * 2
     assert back["number"].tolist() == [65_536, 65_537]
 

@@ -49,8 +49,8 @@ def test_far_from_a_coil_its_field_is_the_dipoles(point: Vector) -> None:
 @pytest.mark.requirement("MAG-7")
 def test_on_the_axis_and_beside_it() -> None:
     field = Dipole((1.0, 2.0, 3.0), (0.0, 0.0, 10.0))
-    assert at(field, (1.0, 2.0, 5.0))[0] == pytest.approx([0.0, 0.0, 2e-7 * 10.0 / 8.0], rel=1e-14)
-    assert at(field, (1.0, 4.0, 3.0))[0] == pytest.approx([0.0, 0.0, -1e-7 * 10.0 / 8.0], rel=1e-14)
+    assert at(field, (1.0, 2.0, 5.0))[0] == pytest.approx([0.0, 0.0, 2e-7 * 10.0 / 8.0], rel=1e-14, abs=0.0)
+    assert at(field, (1.0, 4.0, 3.0))[0] == pytest.approx([0.0, 0.0, -1e-7 * 10.0 / 8.0], rel=1e-14, abs=0.0)
 
 
 def test_within_its_radius_the_field_is_that_of_the_surface() -> None:
@@ -58,10 +58,10 @@ def test_within_its_radius_the_field_is_that_of_the_surface() -> None:
     direction = np.array([2.0, -1.0, 2.0]) / 3.0
     centre = np.array(WRECK.position_w)
     inside, surface, outside = at(WRECK, *(tuple(centre + r * direction) for r in (0.1, 0.5, 1.0)))
-    assert inside == pytest.approx(surface, rel=1e-13)
-    assert outside == pytest.approx(surface / 8.0, rel=1e-13)
+    assert inside == pytest.approx(surface, rel=1e-13, abs=0.0)
+    assert outside == pytest.approx(surface / 8.0, rel=1e-13, abs=0.0)
     moment = np.array(WRECK.moment_w)
-    assert at(WRECK, WRECK.position_w)[0] == pytest.approx(2e-7 * moment / 0.5**3, rel=1e-13)
+    assert at(WRECK, WRECK.position_w)[0] == pytest.approx(2e-7 * moment / 0.5**3, rel=1e-13, abs=0.0)
     assert at(Dipole((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)), (0.0, 0.0, 0.0)).tolist() == [[0.0, 0.0, 0.0]]
 
 

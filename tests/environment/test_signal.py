@@ -25,11 +25,13 @@ RAMP = Signal((0.0, 10.0, 10.0, 20.0, 24.0), (1.0, 3.0, -2.0, -2.0, 6.0))
     [(-5.0, 1.0), (0.0, 1.0), (2.5, 1.5), (9.0, 2.8), (10.0, -2.0), (15.0, -2.0), (22.0, 2.0), (24.0, 6.0), (1e9, 6.0)],
 )
 def test_lines_between_points_and_held_ends(time: float, value: float) -> None:
-    assert RAMP.at(np.array([time])).tolist() == pytest.approx([value], rel=1e-15)
+    assert RAMP.at(np.array([time])).tolist() == pytest.approx([value], rel=1e-15, abs=0.0)
 
 
 def test_a_jump_is_where_an_instant_stands_twice() -> None:
-    assert RAMP.at(np.array([math.nextafter(10.0, 0.0), 10.0])).tolist() == pytest.approx([3.0, -2.0], rel=1e-15)
+    assert RAMP.at(np.array([math.nextafter(10.0, 0.0), 10.0])).tolist() == pytest.approx(
+        [3.0, -2.0], rel=1e-15, abs=0.0
+    )
     step = Signal((0.0, 0.0), (1.0, 2.0))
     assert step.at(np.array([-1.0, 0.0, 1.0])).tolist() == [1.0, 2.0, 2.0]
 

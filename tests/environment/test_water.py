@@ -68,8 +68,8 @@ def test_check_values_of_the_other_formulas() -> None:
     assert f"{seawater.mackenzie(40.0, 40.0, 10000.0):.3f}" == "1718.774"
     assert f"{seawater.del_grosso(40.0, 40.0, 10000.0 * 0.101972):.3f}" == "1732.366"
     # As the manual of RDI's DVLs has it, by hand: 1449.2 + 46 - 5.5 + 0.29, and 1449.2 + 23 - 1.375 + 0.03625 + 1.6.
-    assert seawater.medwin(10.0, 35.0, 0.0) == pytest.approx(1489.99, rel=1e-15)
-    assert seawater.medwin(5.0, 35.0, 100.0) == pytest.approx(1472.46125, rel=1e-15)
+    assert seawater.medwin(10.0, 35.0, 0.0) == pytest.approx(1489.99, rel=1e-15, abs=0.0)
+    assert seawater.medwin(5.0, 35.0, 100.0) == pytest.approx(1472.46125, rel=1e-15, abs=0.0)
 
 
 @pytest.mark.requirement("PRS-1")
@@ -79,9 +79,9 @@ def test_another_program_at_many_states(oracle: Oracle) -> None:
     kelvin, bar = table["t90_degC"] + 273.15, table["pressure_dbar"] / 10.0
     warmth = [seawater.celsius(t) for t in kelvin]
     states = list(zip(table["salinity"], warmth, bar, strict=True))
-    assert [seawater.density(*state) for state in states] == pytest.approx(table["density_kg_m3"], rel=1e-12)
+    assert [seawater.density(*state) for state in states] == pytest.approx(table["density_kg_m3"], rel=1e-12, abs=0.0)
     speeds = [seawater.chen_millero(t, s, p) for s, t, p in states]
-    assert speeds == pytest.approx(table["sound_speed_m_s"], rel=1e-12)
+    assert speeds == pytest.approx(table["sound_speed_m_s"], rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("PRS-1")
@@ -164,7 +164,7 @@ def test_a_column_of_the_open_sea(oracle: Oracle) -> None:
     """TEOS-10 with the gravity of WGS-84: 0.02 kg/m^3 of the density, and 1e-6 of the gravity, are 2.1e-5."""
     table = oracle("unesco/teos10_column.csv")
     here = Water(latitude=math.radians(20.0), **CAST)
-    assert here.pressure_at(table["depth_m"]) == pytest.approx(table["pressure_Pa"], rel=2.1e-5)
+    assert here.pressure_at(table["depth_m"]) == pytest.approx(table["pressure_Pa"], rel=2.1e-5, abs=0.0)
 
 
 @pytest.mark.requirement("PRS-1")
@@ -200,8 +200,8 @@ def test_pressure_grows_by_the_weight_of_the_water(depth: float, here: Water) ->
     above, below = here.pressure_at(np.array([max(depth - 0.5, 0.0), max(depth - 0.5, 0.0) + 1.0]))
     middle = np.array([max(depth - 0.5, 0.0) + 0.5])
     (weight,) = here.weight_at(middle)
-    assert below - above == pytest.approx(weight, rel=1e-7)
-    assert weight / here.density_at(middle)[0] == pytest.approx(9.81, rel=0.01)
+    assert below - above == pytest.approx(weight, rel=1e-7, abs=0.0)
+    assert weight / here.density_at(middle)[0] == pytest.approx(9.81, rel=0.01, abs=0.0)
 
 
 def test_the_profile_is_followed_and_its_ends_are_held() -> None:
@@ -225,9 +225,11 @@ def test_a_profile_that_ends_in_fresh_water_has_a_pressure() -> None:
 def test_a_tank_has_one_density() -> None:
     depth = np.array([0.0, 1.0, 5.0])
     gravity = 9.780318 * (1.0 + 5.2788e-3 * 0.5 + 2.36e-5 * 0.25)  # at 45 degrees
-    assert FRESH.pressure_at(depth) == pytest.approx(998.2 * gravity * depth, rel=1e-14)
+    assert FRESH.pressure_at(depth) == pytest.approx(998.2 * gravity * depth, rel=1e-14, abs=0.0)
     assert FRESH.density_at(depth).tolist() == [998.2] * 3
-    assert FRESH.sound_speed_at(np.zeros(1))[0] == pytest.approx(seawater.chen_millero(10.0 * 1.00024, 0.0, 0.0))
+    assert FRESH.sound_speed_at(np.zeros(1))[0] == pytest.approx(
+        seawater.chen_millero(10.0 * 1.00024, 0.0, 0.0), rel=1e-12, abs=0.0
+    )
 
 
 # sound
@@ -246,7 +248,7 @@ def test_the_formula_that_is_named_is_used(name: str) -> None:
         "chen-millero": seawater.chen_millero(t, 34.0, p / 1e5),
         "del-grosso": seawater.del_grosso(t, 34.0, p / 98066.5),
     }
-    assert got == pytest.approx(wanted[name], rel=1e-15)
+    assert got == pytest.approx(wanted[name], rel=1e-15, abs=0.0)
     assert Water(sound_speed=1480).sound_speed_at(np.array([5.0, 9000.0])).tolist() == [1480.0, 1480.0]
 
 

@@ -106,7 +106,7 @@ def test_a_day_is_its_part_of_the_year() -> None:
         assert np.array_equal(local_field(*place, day).field, local_field(*place, year).field)
     strength, unit, *_, frame = local_field(*place, dt.date(2027, 7, 2), "ENU")
     assert (frame, unit.shape) == ("ENU", (3,))
-    assert LocalField(strength, unit, 0.0, 0.0, frame).field == pytest.approx(strength * unit)
+    assert LocalField(strength, unit, 0.0, 0.0, frame).field == pytest.approx(strength * unit, rel=1e-12, abs=0.0)
 
 
 def test_what_is_wrong_is_named() -> None:

@@ -52,8 +52,8 @@ def test_gtsams_models(model: Any) -> None:
     ours, theirs = MagFactor1(*ARGUMENTS, model), gtsam.MagFactor1(*ARGUMENTS, model)
     values = values_of(ATTITUDE)
     assert repr(ours) == repr(theirs)
-    assert ours.error(values) == pytest.approx(theirs.error(values), rel=1e-13)
-    assert ours.whitenedError(values) == pytest.approx(theirs.whitenedError(values), rel=1e-12)
+    assert ours.error(values) == pytest.approx(theirs.error(values), rel=1e-13, abs=0.0)
+    assert ours.whitenedError(values) == pytest.approx(theirs.whitenedError(values), rel=1e-12, abs=0.0)
     assert ours.noiseModel() is model
     assert ours.linearize(values).equals(theirs.linearize(values), 1e-12)
     assert ours.dim() == 3
@@ -80,15 +80,15 @@ def test_numbers_are_gtsams_models(numbers: Any, model: Any) -> None:
     ours, theirs = MagFactor1(*ARGUMENTS, numbers), gtsam.MagFactor1(*ARGUMENTS, model)
     values = values_of(ATTITUDE)
     assert repr(ours) == repr(theirs)
-    assert ours.error({1: ATTITUDE}) == pytest.approx(theirs.error(values), rel=1e-13)
-    assert ours.whitenedError(values) == pytest.approx(theirs.whitenedError(values), rel=1e-12)
+    assert ours.error({1: ATTITUDE}) == pytest.approx(theirs.error(values), rel=1e-13, abs=0.0)
+    assert ours.whitenedError(values) == pytest.approx(theirs.whitenedError(values), rel=1e-12, abs=0.0)
     assert ours.linearize(values).equals(theirs.linearize(values), 1e-12)
     made = ours.to_gtsam().noiseModel()
     assert type(made) is type(model)
     assert made.equals(model, 1e-12)
     assert ours.noiseModel().dim() == 3
-    assert ours.noiseModel().covariance() == pytest.approx(model.covariance(), rel=1e-13)
-    assert ours.noiseModel().sigmas() == pytest.approx(model.sigmas(), rel=1e-13)
+    assert ours.noiseModel().covariance() == pytest.approx(model.covariance(), rel=1e-13, abs=0.0)
+    assert ours.noiseModel().sigmas() == pytest.approx(model.sigmas(), rel=1e-13, abs=0.0)
     assert repr(ours.noiseModel()).split() == repr(model).split()
     other = MagFactor1(*ARGUMENTS, model)
     assert ours.equals(other)
@@ -134,8 +134,8 @@ def test_small_numbers_are_neither_constraints_nor_uncorrelated() -> None:
         small = tesla**2 if np.ndim(numbers) == 2 else tesla
         ours = MagFactor1(*given, small * np.asarray(numbers))
         plain = MagFactor1(*ARGUMENTS, numbers)
-        assert ours.whitenedError(values) == pytest.approx(plain.whitenedError(values), rel=1e-9)
-        assert ours.to_gtsam().error(values) == pytest.approx(plain.to_gtsam().error(values), rel=1e-9)
+        assert ours.whitenedError(values) == pytest.approx(plain.whitenedError(values), rel=1e-9, abs=0.0)
+        assert ours.to_gtsam().error(values) == pytest.approx(plain.to_gtsam().error(values), rel=1e-9, abs=0.0)
         assert not ours.to_gtsam().noiseModel().isConstrained()
     with pytest.raises(FactorError, match=r"must not be a constraint; .* give sigmas as numbers"):
         MagFactor1(*given, nm.Diagonal.Sigmas(tesla * SIGMAS))
@@ -163,19 +163,19 @@ def test_the_noise_of_a_mounted_sensor_is_the_sensors(name: str) -> None:
     on_sensor = gtsam.MagFactor1(1, MEASURED, ARGUMENTS[2], ARGUMENTS[3], BIAS, model)
     attitude = values_of(ATTITUDE.compose(MOUNTING.rotation()))
     assert in_sensor == pytest.approx(on_sensor.unwhitenedError(attitude), abs=1e-12)
-    assert factor.error(values) == pytest.approx(on_sensor.error(attitude), rel=1e-12)
+    assert factor.error(values) == pytest.approx(on_sensor.error(attitude), rel=1e-12, abs=0.0)
     native = factor.to_gtsam()
     assert isinstance(native, gtsam.MagPoseFactorPose3)
-    assert native.error(values) == pytest.approx(on_sensor.error(attitude), rel=1e-12)
-    assert factor.whitenedError(values) == pytest.approx(native.whitenedError(values), rel=1e-11)
+    assert native.error(values) == pytest.approx(on_sensor.error(attitude), rel=1e-12, abs=0.0)
+    assert factor.whitenedError(values) == pytest.approx(native.whitenedError(values), rel=1e-11, abs=0.0)
     assert native.unwhitenedError(values) == pytest.approx(factor.unwhitenedError(values), abs=1e-12)
     assert factor.noiseModel() is model
     assert repr(factor).partition("local")[0] == repr(on_sensor)
     if not isinstance(model, nm.Robust):
-        assert factor.error(values) == pytest.approx(distance(in_sensor, model) ** 2 / 2.0, rel=1e-12)
+        assert factor.error(values) == pytest.approx(distance(in_sensor, model) ** 2 / 2.0, rel=1e-12, abs=0.0)
     careless = gtsam.MagPoseFactorPose3(*given, model, MOUNTING).error(values)
     alike = name in ("unit", "isotropic", "huber", "geman")
-    assert (careless == pytest.approx(factor.error(values), rel=1e-9)) is alike
+    assert (careless == pytest.approx(factor.error(values), rel=1e-9, abs=0.0)) is alike
     handed = native.noiseModel().noise() if isinstance(model, nm.Robust) else native.noiseModel()
     assert isinstance(handed, nm.Isotropic) is alike
 
@@ -189,7 +189,7 @@ def test_numbers_for_a_mounted_sensor(numbers: Any) -> None:
     model = nm.Gaussian.Covariance(numbers if np.ndim(numbers) == 2 else covariance)
     theirs = MagPoseFactorPose3(*given, model, MOUNTING)
     values = values_of(gtsam.Pose3(ATTITUDE, np.zeros(3)))
-    assert ours.whitenedError(values) == pytest.approx(theirs.whitenedError(values), rel=1e-11)
+    assert ours.whitenedError(values) == pytest.approx(theirs.whitenedError(values), rel=1e-11, abs=0.0)
     assert ours.linearize(values).equals(theirs.linearize(values), 1e-11)
     assert ours.equals(theirs)
 
@@ -202,12 +202,12 @@ def test_the_noise_of_a_sensor_mounted_in_the_plane() -> None:
     residual = mounting.rotation().unrotate(factor.evaluateError(pose))
     values = values_of(pose)
     expected = residual @ np.linalg.solve(covariance, residual) / 2.0
-    assert factor.error(values) == pytest.approx(expected, rel=1e-12)
-    assert factor.to_gtsam().error(values) == pytest.approx(expected, rel=1e-12)
+    assert factor.error(values) == pytest.approx(expected, rel=1e-12, abs=0.0)
+    assert factor.to_gtsam().error(values) == pytest.approx(expected, rel=1e-12, abs=0.0)
     careless = gtsam.MagPoseFactorPose2(
         1, MEASURED[:2], 22.0, FIELD[:2], BIAS[:2], nm.Gaussian.Covariance(covariance), mounting
     )
-    assert careless.error(values) != pytest.approx(expected, rel=1e-3)
+    assert careless.error(values) != pytest.approx(expected, rel=1e-3, abs=0.0)
 
 
 @pytest.mark.requirement("FAC-2:noise")
@@ -228,14 +228,14 @@ def test_models_that_differ() -> None:
 def test_a_gaussian_of_its_own() -> None:
     noise = noise_of(COVARIANCE, 3)
     assert isinstance(noise, Gaussian)
-    assert noise.covariance() == pytest.approx(COVARIANCE, rel=1e-14)
+    assert noise.covariance() == pytest.approx(COVARIANCE, rel=1e-14, abs=0.0)
     turn = ATTITUDE.matrix()
     turned = noise.turned(turn)
     assert isinstance(turned, Gaussian)
-    assert turned.covariance() == pytest.approx(turn @ COVARIANCE @ turn.T, rel=1e-13)
+    assert turned.covariance() == pytest.approx(turn @ COVARIANCE @ turn.T, rel=1e-13, abs=0.0)
     assert repr(noise) == repr(FULL).strip()
     quarter = noise_of(SIGMAS, 3).turned(gtsam.Rot3.Rz(np.pi / 2.0).matrix().round())
-    assert quarter.given.sigmas() == pytest.approx([3.0, 2.0, 5.0], rel=1e-15)
+    assert quarter.given.sigmas() == pytest.approx([3.0, 2.0, 5.0], rel=1e-15, abs=0.0)
     assert "diagonal sigmas [3; 2; 5]" in quarter.text()
 
 

@@ -163,7 +163,7 @@ def test_the_error_is_that_of_all_measurements_anywhere(name: str) -> None:
         size = 1e-13 * 0.5 * np.einsum("ni,ij,nj->", measured, np.linalg.inv(covariance), measured)
         assert second.error(at) + second.constant == pytest.approx(full2.error(at), rel=1e-12, abs=size)
         assert second.error({1: field, 2: bias}) == second.error(at)
-        assert second.to_gtsam().error(at) == pytest.approx(second.error(at), rel=1e-14)
+        assert second.to_gtsam().error(at) == pytest.approx(second.error(at), rel=1e-14, abs=0.0)
         at = values3(float(np.linalg.norm(field)), field, bias)
         assert third.error(at) + third.constant == pytest.approx(full3.error(at), rel=1e-12, abs=size)
 
@@ -273,7 +273,7 @@ def test_a_factor_does_not_change_when_it_is_updated() -> None:
     factor = ReducedMagFactor2(1, 2, measured[:50], quaternion[:50], 50.0)
     in_graph, before = factor.to_gtsam(), factor.error(values2())
     more = factor.updated(measured[50:], quaternion[50:])
-    assert factor.error(values2()) == before == pytest.approx(in_graph.error(values2()), rel=1e-14)
+    assert factor.error(values2()) == before == pytest.approx(in_graph.error(values2()), rel=1e-14, abs=0.0)
     assert (factor.count, more.count) == (50, 100)
     assert not more.equals(factor)
     assert pickle.loads(pickle.dumps(more)).equals(more, 0.0)  # noqa: S301 - our own
@@ -341,7 +341,7 @@ def test_a_hundred_thousand_lose_nothing() -> None:
     factor = ReducedMagFactor3(1, 2, 3, measured, quaternion, 50.0)
     scale, direction, bias = factor.optimum()
     assert np.abs(np.concatenate((scale * direction, bias)) - wanted).max() < SAME
-    assert factor.constant == pytest.approx(0.5 * residual[0] / 2500.0, rel=1e-9)
+    assert factor.constant == pytest.approx(0.5 * residual[0] / 2500.0, rel=1e-9, abs=0.0)
     parts = np.array_split(np.arange(100_000), 7)
     pieces = ReducedMagFactor3(1, 2, 3, measured[parts[0]], quaternion[parts[0]], 50.0)
     for part in parts[1:]:
@@ -355,11 +355,11 @@ def test_the_single_factors_sum_to_it() -> None:
     at = values2(FIELD * 1.01, BIAS * 0.5)
     singles = sum(MagFactor2(1, 2, m, q, COVARIANCE).error(at) for m, q in zip(measured, quaternion, strict=True))
     factor = ReducedMagFactor2(1, 2, measured, quaternion, COVARIANCE)
-    assert factor.error(at) + factor.constant == pytest.approx(singles, rel=1e-11)
+    assert factor.error(at) + factor.constant == pytest.approx(singles, rel=1e-11, abs=0.0)
     at = values3()
     singles = sum(MagFactor3(1, 2, 3, m, q, 50.0).error(at) for m, q in zip(measured, quaternion, strict=True))
     third = ReducedMagFactor3(1, 2, 3, measured, quaternion, 50.0)
-    assert third.error(at) + third.constant == pytest.approx(singles, rel=1e-11)
+    assert third.error(at) + third.constant == pytest.approx(singles, rel=1e-11, abs=0.0)
 
 
 @pytest.mark.parametrize(

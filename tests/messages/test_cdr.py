@@ -272,7 +272,7 @@ def test_velocity_is_turned_into_the_link() -> None:
     half = math.sqrt(0.5)
     yaw = np.array([[half, 0.0, 0.0, half]])  # the link looks along the world's y
     got = truth.to_link(yaw, np.array([[0.0, 2.0, 1.0]]))[0]
-    assert np.allclose(got, [2.0, 0.0, 1.0], atol=1e-15)
+    assert np.allclose(got, [2.0, 0.0, 1.0], atol=1e-15, rtol=0.0)
     rng = np.random.default_rng(0)
     turns = rng.standard_normal((50, 4))
     turns /= np.linalg.norm(turns, axis=1, keepdims=True)
@@ -283,7 +283,7 @@ def test_velocity_is_turned_into_the_link() -> None:
             [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
             [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
         ]
-        assert np.allclose(np.array(matrix) @ own, move, atol=1e-14)
+        assert np.allclose(np.array(matrix) @ own, move, atol=1e-14, rtol=0.0)
 
 
 @pytest.mark.requirement("CLK-5")

@@ -361,7 +361,9 @@ def test_ranges_end_where_the_beams_meet_something() -> None:
     ends = turned(np.array(PLACES[:3]) + part["beam_range"][FULL][:, None] * beams(3).axes)
     for i, one in enumerate(found.ranges):
         assert one.range.header == header(FULL)
-        assert [one.range.point.x, one.range.point.y, one.range.point.z] == pytest.approx(ends[i], nan_ok=True)
+        assert [one.range.point.x, one.range.point.y, one.range.point.z] == pytest.approx(
+            ends[i], nan_ok=True, rel=1e-12, abs=0.0
+        )
         assert (one.range_quality, one.range_validity) == ((10.0, 0) if i == 1 else (250.0, 3))
 
 
@@ -477,13 +479,17 @@ def test_gazebos_message(ids: tuple[int, ...]) -> None:
         ranges = part["beam_range"][row] if row == FULL else np.full(4, 4.5 / cosine)  # from 2 m to 7, not to 8
         spread = SPREAD**2 if row == FULL else (5.0 / cosine) ** 2 / 12.0
         assert value.target.type == (1 if row == FULL else 2)
-        assert [value.target.range.mean, value.target.range.variance] == pytest.approx([ranges.min(), spread])
+        assert [value.target.range.mean, value.target.range.variance] == pytest.approx(
+            [ranges.min(), spread], rel=1e-12, abs=0.0
+        )
         for k, beam in enumerate(value.beams):
-            assert [beam.range.mean, beam.range.variance] == pytest.approx([ranges[k], spread])
+            assert [beam.range.mean, beam.range.variance] == pytest.approx([ranges[k], spread], rel=1e-12, abs=0.0)
             assert beam.velocity.reference == 2
-            assert three(beam.velocity.mean) == pytest.approx(part[f"{track}_velocity"][row, k] * axes[k])
+            assert three(beam.velocity.mean) == pytest.approx(
+                part[f"{track}_velocity"][row, k] * axes[k], rel=1e-12, abs=0.0
+            )
             expected = part[f"{track}_deviation"][row, k] ** 2 * np.outer(axes[k], axes[k])
-            assert list(beam.velocity.covariance) == pytest.approx(expected.ravel())
+            assert list(beam.velocity.covariance) == pytest.approx(expected.ravel(), rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-1")
@@ -633,9 +639,13 @@ def test_transforms_of_every_frame_that_messages_name(named: bool) -> None:
 
     for i, name in enumerate(beam_names):
         own = placed(sensor.pose, PLACES[i] + 2.0 * spec.beams.axes[i])
-        assert placed(found[sensor.name].pose, PLACES[i] + 2.0 * spec.beams.axes[i]) == pytest.approx(own)
-        assert placed(found["dvl_link"].pose, turned(PLACES[i] + 2.0 * spec.beams.axes[i])) == pytest.approx(own)
-        assert placed(found[name].pose, (2.0, 0.0, 0.0)) == pytest.approx(own)
+        assert placed(found[sensor.name].pose, PLACES[i] + 2.0 * spec.beams.axes[i]) == pytest.approx(
+            own, rel=1e-12, abs=0.0
+        )
+        assert placed(found["dvl_link"].pose, turned(PLACES[i] + 2.0 * spec.beams.axes[i])) == pytest.approx(
+            own, rel=1e-12, abs=0.0
+        )
+        assert placed(found[name].pose, (2.0, 0.0, 0.0)) == pytest.approx(own, rel=1e-12, abs=0.0)
     if named:
         points = decoded(dvl.cloud_message(sensor, "reading"), FULL).points
         sent = decoded(dvl.ranges_message(sensor, "reading"), FULL).ranges

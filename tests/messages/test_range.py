@@ -51,7 +51,7 @@ def test_ranges_come_back(recorded: Path) -> None:
     first = found[0]
     assert (first.radiation_type, first.header.frame_id) == (0, "r")
     limits = [first.field_of_view, first.min_range, first.max_range]
-    assert limits == pytest.approx([sheet.beam.width, sheet.minimum_range, sheet.maximum_range], rel=1e-7)
+    assert limits == pytest.approx([sheet.beam.width, sheet.minimum_range, sheet.maximum_range], rel=1e-7, abs=0.0)
     with AnyReader([recorded]) as reader:
         (connection,) = (one for one in reader.connections if one.topic == "/r")
         assert connection.msgtype == "sensor_msgs/msg/Range"

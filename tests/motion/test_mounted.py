@@ -129,10 +129,10 @@ def test_a_rotating_rod_feels_centripetal_and_tangential_acceleration(
     radial = np.column_stack((np.cos(angle), np.sin(angle), zero))
     tangential = np.column_stack((-np.sin(angle), np.cos(angle), zero))
     speed, size = length * omega[:, None], length * (np.abs(omega).max() + 1.0) ** 2
-    np.testing.assert_allclose(block.position_w, length * radial, atol=1e-14 * length)
-    np.testing.assert_allclose(block.velocity_w, speed * tangential, atol=1e-14 * size)
+    np.testing.assert_allclose(block.position_w, length * radial, atol=1e-14 * length, rtol=0.0)
+    np.testing.assert_allclose(block.velocity_w, speed * tangential, atol=1e-14 * size, rtol=0.0)
     expected = -length * (omega**2)[:, None] * radial + length * growth * tangential
-    np.testing.assert_allclose(block.acceleration_w, expected, atol=1e-13 * size)
+    np.testing.assert_allclose(block.acceleration_w, expected, atol=1e-13 * size, rtol=0.0)
 
 
 @pytest.mark.requirement("IMU-2")
@@ -155,10 +155,10 @@ def test_the_lever_arm_is_the_formula_in_rotation_matrices(pose: Pose) -> None:
         angular_acceleration_b=mount.inv().apply(alpha),
     )
     for name in set(vars(expected)) - {"rotation_wb"}:
-        np.testing.assert_allclose(vars(block)[name], vars(expected)[name], atol=1e-14 * size, err_msg=name)
+        np.testing.assert_allclose(vars(block)[name], vars(expected)[name], atol=1e-14 * size, err_msg=name, rtol=0.0)
     found = Rotation.from_quat(block.rotation_wb, scalar_first=True)
     assert float((found.inv() * turn * mount).magnitude().max()) < 1e-14 * 10
-    np.testing.assert_allclose(np.linalg.norm(block.rotation_wb, axis=1), 1.0, atol=2e-15)
+    np.testing.assert_allclose(np.linalg.norm(block.rotation_wb, axis=1), 1.0, atol=2e-15, rtol=0.0)
 
 
 @pytest.mark.requirement("IMU-2", "TRU-1")
@@ -175,7 +175,9 @@ def test_the_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
         near = vars(after)[whole] - vars(before)[whole]
         far = vars(far_after)[whole] - vars(far_before)[whole]
         # Fourth order: h^4 / 30 times the fifth derivative, below 1e3, and rounding of some 1e-15 / h.
-        np.testing.assert_allclose((8.0 * near - far) / (12.0 * h), vars(block)[rate], atol=2e-10, err_msg=rate)
+        np.testing.assert_allclose(
+            (8.0 * near - far) / (12.0 * h), vars(block)[rate], atol=2e-10, err_msg=rate, rtol=0.0
+        )
 
 
 @given(inner=poses, outer=poses)
@@ -184,9 +186,9 @@ def test_mounting_twice_is_mounting_the_composed_pose(inner: Pose, outer: Pose) 
     time = np.linspace(0.0, base.end, 7)
     twice, once = Mounted(Mounted(base, outer), inner).at(time), Mounted(base, outer @ inner).at(time)
     for name in set(vars(once)) - {"rotation_wb"}:
-        np.testing.assert_allclose(vars(twice)[name], vars(once)[name], atol=1e-10, err_msg=name)
+        np.testing.assert_allclose(vars(twice)[name], vars(once)[name], atol=1e-10, err_msg=name, rtol=0.0)
     signs = np.sign((twice.rotation_wb * once.rotation_wb).sum(axis=1, keepdims=True))
-    np.testing.assert_allclose(twice.rotation_wb * signs, once.rotation_wb, atol=1e-14)
+    np.testing.assert_allclose(twice.rotation_wb * signs, once.rotation_wb, atol=1e-14, rtol=0.0)
 
 
 @given(base=poses, pose=poses)
@@ -195,8 +197,8 @@ def test_a_mount_on_a_still_frame_is_still(base: Pose, pose: Pose) -> None:
     assert motion == Still(base @ pose)
     time = np.array([0.0, 1.0])
     found, expected = motion.at(time), Mounted(Still(base), pose).at(time)
-    np.testing.assert_allclose(found.position_w, expected.position_w, atol=1e-13)
-    np.testing.assert_allclose(found.rotation_wb, expected.rotation_wb, atol=1e-15)
+    np.testing.assert_allclose(found.position_w, expected.position_w, atol=1e-13, rtol=0.0)
+    np.testing.assert_allclose(found.rotation_wb, expected.rotation_wb, atol=1e-15, rtol=0.0)
 
 
 def test_the_identity_gives_the_base() -> None:

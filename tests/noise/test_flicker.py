@@ -54,7 +54,7 @@ def test_the_allan_deviation_is_flat_over_the_band(shortest: float, ratio: float
 def test_it_takes_no_more_than_one_process_a_decade() -> None:
     tau = time_constants(0.1, 1e5)
     assert tau.size == 8
-    assert np.allclose(np.diff(np.log(tau)), math.log(tau[1] / tau[0]))
+    assert np.allclose(np.diff(np.log(tau)), math.log(tau[1] / tau[0]), rtol=1e-12, atol=0.0)
     assert tau[1] / tau[0] <= RATIO
 
 
@@ -69,12 +69,12 @@ def test_a_step_of_any_length_keeps_the_variance(dt: float) -> None:
     tau, deviation = components(0.3, 0.1, 1e4)
     phi, q = np.empty(tau.size), np.empty(tau.size)
     coefficients(dt, tau, deviation, phi, q)
-    assert np.allclose(phi**2 * deviation**2 + q**2, deviation**2, rtol=1e-12)
+    assert np.allclose(phi**2 * deviation**2 + q**2, deviation**2, rtol=1e-12, atol=0.0)
     once, twice, halved = np.empty(tau.size), np.empty(tau.size), np.empty(tau.size)
     coefficients(dt / 2.0, tau, deviation, once, halved)
     twice = once * once
-    assert np.allclose(twice, phi, rtol=1e-12)
-    assert np.allclose(once**2 * halved**2 + halved**2, q**2, rtol=1e-9)
+    assert np.allclose(twice, phi, rtol=1e-12, atol=0.0)
+    assert np.allclose(once**2 * halved**2 + halved**2, q**2, rtol=1e-9, atol=0.0)
 
 
 def test_it_is_the_sum_of_its_processes_cut_anywhere() -> None:
@@ -118,7 +118,7 @@ def test_samples_have_the_floor() -> None:
         declared = sampled_difference(m, dt, tau, deviation)
         assert low < (found[:, column] ** 2).mean() / declared < high, f"{m * dt} s"
         if m >= 40:
-            assert math.sqrt(declared / 2.0) == pytest.approx(FLOOR, rel=0.03), (
+            assert math.sqrt(declared / 2.0) == pytest.approx(FLOOR, rel=0.03, abs=0.0), (
                 "averages of samples, near those of time"
             )
 

@@ -158,7 +158,7 @@ def test_its_numbers_are_those_of_the_recording(survey: Path, page: Path) -> Non
     scale = {"mm/s²": 1e-3, "µm/s²": 1e-6, "m/s²": 1.0}
     for cell, wanted in zip(cells[2:4], (rest[emitted, 0].mean(), rest[emitted, 0].std()), strict=True):
         number, unit = cell.replace("\u2212", "-").split()
-        assert float(number) * scale[unit] == pytest.approx(wanted, rel=1e-3)
+        assert float(number) * scale[unit] == pytest.approx(wanted, rel=1e-3, abs=0.0)
     assert cells[6].startswith("yes")
 
 

@@ -144,7 +144,7 @@ def test_no_axis_has_a_lone_tick(most: int, log: bool) -> None:
         if log:
             texts = [re.sub("·?10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)", lambda m: f"e{m.group(1)}", text) for _, text in ticks]
             values = [float(("1" if t.startswith("e") else "") + t.translate(LOWERED)) for t in texts]
-            assert values == pytest.approx([low * (1.0 + span / low) ** at for at, _ in ticks], rel=1e-5)
+            assert values == pytest.approx([low * (1.0 + span / low) ** at for at, _ in ticks], rel=1e-5, abs=0.0)
 
 
 @pytest.mark.parametrize("count", range(1, 14))
@@ -199,8 +199,8 @@ def test_pictures_are_read_by_another_reader_as_they_were(clear: bool) -> None:
 def test_bounds_are_those_of_chi_squared() -> None:
     """Held by SciPy's quantiles; with outliers by the spread of simulated estimates."""
     low, high = residuals.bounds_of(500, 0.0)
-    assert low == pytest.approx(stats.chi2.ppf(5e-7, 500) / 500, rel=1e-9)
-    assert high == pytest.approx(stats.chi2.isf(5e-7, 500) / 500, rel=1e-9)
+    assert low == pytest.approx(stats.chi2.ppf(5e-7, 500) / 500, rel=1e-9, abs=0.0)
+    assert high == pytest.approx(stats.chi2.isf(5e-7, 500) / 500, rel=1e-9, abs=0.0)
     noise = Noise(stddev=1.0, outlier_probability=0.05, outlier_stddev=4.0)
     random = np.random.default_rng(5)
     values = random.standard_normal((4000, 200)) + np.where(
@@ -210,7 +210,7 @@ def test_bounds_are_those_of_chi_squared() -> None:
     _, top = residuals.bounds_of(100, residuals.excess_of(noise, 1.0))
     spread = (top - 1.0) / residuals.NORMAL_BOUND
     # The deviation of 4000 estimates of kurtosis below 5 is off by less than 5 sqrt(4 / 4 / 4000) = 8 %.
-    assert float(np.std(estimates)) == pytest.approx(spread, rel=0.08)
+    assert float(np.std(estimates)) == pytest.approx(spread, rel=0.08, abs=0.0)
 
 
 def test_a_channel_is_split_into_bias_gain_and_noise() -> None:
@@ -221,7 +221,7 @@ def test_a_channel_is_split_into_bias_gain_and_noise() -> None:
     for axis, channel in enumerate(found):
         assert channel.declared == SIZE
         assert np.allclose(
-            channel.residual, reading()["field"][:, axis] - reading().truth["field"][:, axis], rtol=1e-12
+            channel.residual, reading()["field"][:, axis] - reading().truth["field"][:, axis], rtol=1e-12, atol=0.0
         )
         rest = channel.white - (noise[:, axis] - noise[:, axis].mean())
         assert float(np.std(rest)) < 5.0 * SIZE * math.sqrt(3.0 / COUNT)
@@ -229,7 +229,9 @@ def test_a_channel_is_split_into_bias_gain_and_noise() -> None:
         assert verdict is not None
         assert verdict.holds
         pairs = noise[:, axis].reshape(-1, 2)
-        assert verdict.measured == pytest.approx(math.sqrt(0.5 * np.mean((pairs[:, 1] - pairs[:, 0]) ** 2)), rel=1e-4)
+        assert verdict.measured == pytest.approx(
+            math.sqrt(0.5 * np.mean((pairs[:, 1] - pairs[:, 0]) ** 2)), rel=1e-4, abs=0.0
+        )
 
 
 @pytest.mark.parametrize(("scale", "word"), [(1.1, "more"), (0.9, "less")])
@@ -247,9 +249,9 @@ def test_what_an_attitude_is_off_by_is_its_rotation() -> None:
     base = np.array([[math.cos(0.7), 0.0, 0.0, math.sin(0.7)]])
     w, z = base[0, 0], base[0, 3]
     more = np.array([[w * math.cos(half), math.sin(half) * w, math.sin(half) * z, z * math.cos(half)]])
-    assert np.allclose(residuals.turn(base, more), [[0.01, 0.0, 0.0]], atol=1e-15)
-    assert np.allclose(residuals.turn(base, -more), [[0.01, 0.0, 0.0]], atol=1e-15)
-    assert np.allclose(residuals.angles(base), [[0.0, 0.0, 1.4]])
+    assert np.allclose(residuals.turn(base, more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
+    assert np.allclose(residuals.turn(base, -more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
+    assert np.allclose(residuals.angles(base), [[0.0, 0.0, 1.4]], rtol=1e-12, atol=0.0)
 
 
 def test_a_silent_sensor_is_warned_of() -> None:
@@ -298,16 +300,16 @@ def test_shares_are_those_of_numpy() -> None:
     values = np.concatenate((np.random.default_rng(1).standard_normal(5000), [math.nan, 80.0]))
     edges = np.linspace(-3.0, 3.0, 31)
     found = shares(values, edges)
-    assert float(np.sum(found * np.diff(edges))) == pytest.approx(1.0)
+    assert float(np.sum(found * np.diff(edges))) == pytest.approx(1.0, rel=1e-12, abs=0.0)
     wanted, _ = np.histogram(values[np.isfinite(values) & (np.abs(values) < 2.8)], edges)
-    assert np.allclose((found * 5001 * np.diff(edges))[1:-1], wanted[1:-1])
+    assert np.allclose((found * 5001 * np.diff(edges))[1:-1], wanted[1:-1], rtol=1e-12, atol=0.0)
 
 
 def test_declared_terms_have_the_variance_of_one_sample() -> None:
     noise = Noise(stddev=2.0, noise_density=0.3, precision=0.5, outlier_probability=0.01, outlier_stddev=9.0)
     white = 2.0**2 + 0.3**2 * 100.0 + 0.5**2 / 12.0 + 0.01 * 81.0
     (term,) = terms_of(noise, 100.0)
-    assert float(term.allan(1, 100.0)) == pytest.approx(white)
+    assert float(term.allan(1, 100.0)) == pytest.approx(white, rel=1e-12, abs=0.0)
 
 
 def test_a_waterfall_has_the_means_of_its_columns() -> None:

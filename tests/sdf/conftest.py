@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from navsense import sdf
 from navsense.errors import SdfError
 from navsense.world import World
 
+WORLDS = Path(__file__).resolve().parents[1] / "worlds"
 Load = Callable[..., World]
 Refused = Callable[..., list[str]]
 
@@ -73,6 +75,34 @@ def with_noise(in_link: Callable[..., str]) -> Callable[[str], str]:
         return in_link(f'<sensor name="mag" type="magnetometer"><magnetometer><x>{noise}</x></magnetometer></sensor>')
 
     return text
+
+
+def robots_of(document: str) -> dict[str, str]:
+    """Return the two robots of a document: that of the UUV Simulator with its four beams, and that of Woods Hole."""
+    physical = re.findall(r"<!-- DVL physical.*?</gazebo>", document, flags=re.DOTALL)
+    (beam,) = re.findall(r"<!-- Individual sonar beam link.*?</gazebo>", document, flags=re.DOTALL)
+    assert beam.count("0 -0.52 0.0") == 1
+    turns = [("-0.52", "0"), ("0", "0.52"), ("0.52", "0"), ("0", "-0.52")]
+    beams = [
+        beam.replace("0 -0.52 0.0", f"0 {pitch} {yaw}").replace("sonar0", f"sonar{i}")
+        for i, (pitch, yaw) in enumerate(turns)
+    ]
+    head, end = '<robot name="auv">\n<link name="robot_link"/>', "</robot>\n"
+    return {
+        "uuv": "\n".join([head, physical[0], *beams, end]),
+        "dsros": "\n".join([head, physical[1], end]),
+    }
+
+
+@pytest.fixture(scope="session", params=["own", "document"])
+def dvl_robots(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Return a URDF robot for each DVL plug-in: those of `tests/worlds`, then those of the document they follow."""
+    if request.param == "own":
+        return {name: (WORLDS / "robots" / f"{name}.urdf").read_text(encoding="utf-8") for name in ("uuv", "dsros")}
+    found = sorted((Path(request.getfixturevalue("shared_data")).parent / "seeds").glob("002_*"))
+    if not found:
+        pytest.skip("needs the documents beside ../shared/data")
+    return robots_of(found[0].read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="session")

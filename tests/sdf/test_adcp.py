@@ -181,7 +181,7 @@ def test_the_example_of_the_page_says_every_element(load: Load, in_link: Text) -
     world = load(in_link(text))
     assert not world.notes
     spec = sheet(world)
-    assert spec.duration == pytest.approx(4 * 0.1 + 4 * 2 * 100 / 1500 + 0.01)
+    assert spec.duration == pytest.approx(4 * 0.1 + 4 * 2 * 100 / 1500 + 0.01, rel=1e-12, abs=0.0)
     assert [replace(spec, pings=n, bottom_pings=n).every(rate) for n, rate in ((4, 1.0), (5, 1.0), (5, 2.0))] == [
         1,
         2,

@@ -196,9 +196,9 @@ def test_from_the_file_to_the_reading(tmp_path: Path) -> None:
     reading = ns.simulate(world, duration=0.5, seed=1)["m::l::d"]
     gravity = 9.780318 * (1.0 + 5.2788e-3 * 0.5 + 2.36e-5 * 0.25)
     (air,) = world.environment.atmosphere.pressure_at(np.array([3.0]))
-    np.testing.assert_allclose(reading["pressure"], air + 2.0 * 998.0 * gravity, rtol=1e-13)
+    np.testing.assert_allclose(reading["pressure"], air + 2.0 * 998.0 * gravity, rtol=1e-13, atol=0.0)
     off = (air - 101325.0) / (998.0 * 9.8062)
-    np.testing.assert_allclose(reading["depth"], off + 2.0 * gravity / 9.8062, rtol=1e-9)
+    np.testing.assert_allclose(reading["depth"], off + 2.0 * gravity / 9.8062, rtol=1e-9, atol=0.0)
     text = "\n".join(describe(world))
     assert "water: surface at 3 m, 283.15 K and salinity 35 at 0 m (1 points), density 998 kg/m^3" in text
     assert "depth: by 998 kg/m^3 under 9.8062 m/s^2, with 101325 Pa at the surface" in text
@@ -268,8 +268,8 @@ def test_the_uuv_simulators_pressure_sensor(load: Load) -> None:
     assert ("unsupported", "the depth is always given") in said
     assert not any("not run" in reason for _, reason in said)
     truth = ns.simulate(world, 1.0, seed=1)[found.name].truth
-    np.testing.assert_allclose(truth["pressure"], 1000.0 * (101.325 + 20.0 * 9.80638), rtol=1e-14)
-    np.testing.assert_allclose(truth["depth"], 20.0, rtol=1e-14)
+    np.testing.assert_allclose(truth["pressure"], 1000.0 * (101.325 + 20.0 * 9.80638), rtol=1e-14, atol=0.0)
+    np.testing.assert_allclose(truth["depth"], 20.0, rtol=1e-14, atol=0.0)
 
 
 @pytest.mark.requirement("ALT-8", "SDF-2")
@@ -296,7 +296,9 @@ def test_the_plug_ins_own_defaults_and_a_world_with_water(load: Load) -> None:
     assert found.topic == "/world/ocean/model/auv/link/base/sensor/p/depth"
     assert [note.reason for note in world.notes] == ["readings are in Pa; the plug-in writes kPa"]
     truth = ns.simulate(world, 0.1)[found.name].truth
-    np.testing.assert_allclose(truth["pressure"], 101325.0 + Water().pressure_at(np.array([20.2]))[0], rtol=1e-14)
+    np.testing.assert_allclose(
+        truth["pressure"], 101325.0 + Water().pressure_at(np.array([20.2]))[0], rtol=1e-14, atol=0.0
+    )
     (old,) = load(plugged(MACRO), fidelity="classic").sensors
     assert old.spec == Depth(Noise(stddev=3000.0, classic=True), ConstantDensity(9.80638 * 1000.0 / 9.80665))
 

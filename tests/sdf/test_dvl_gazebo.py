@@ -165,8 +165,8 @@ def test_gazebos_second_case_through_the_water(load: Load, in_world: Text, tmp_p
     for one in found:
         assert one.target.type == 2
         for beam, axis in zip(one.beams, axes, strict=True):
-            assert beam.range.mean == pytest.approx(40.0 / -axis[2], rel=1e-12)
-            assert beam.range.variance == pytest.approx((40.0 / axis[2]) ** 2 / 12.0, rel=1e-12)
+            assert beam.range.mean == pytest.approx(40.0 / -axis[2], rel=1e-12, abs=0.0)
+            assert beam.range.variance == pytest.approx((40.0 / axis[2]) ** 2 / 12.0, rel=1e-12, abs=0.0)
     for k, axis in enumerate(axes):
         mean = np.mean([vector(one.beams[k].velocity.mean) for one in found], axis=0)
         assert mean == pytest.approx(axis * (axis @ [-1.0, -0.5, 0.0]), abs=4.0 * 0.001)
@@ -187,9 +187,9 @@ SFM = (0.0, 0.6, -0.16)
 """The sensor on Gazebo's vehicle in its starboard, forward, mast frame (m)."""
 
 
-def of_gazebo(shared_data: Path, name: str, more: str = "") -> str:
+def of_gazebo(example_data: Path, name: str, more: str = "") -> str:
     """Return a world of Gazebo's with the sensor of its file on a vehicle of our own: the model is not at hand."""
-    text = (shared_data / "gz-sim" / name).read_text(encoding="utf-8")
+    text = (example_data / "gz-sim" / name).read_text(encoding="utf-8")
     before, _, rest = text.partition("<include>")
     inside, _, after = rest.partition("</include>")
     sensor = "<sensor" + inside.partition("<sensor")[2].partition("</experimental:params>")[0]
@@ -200,13 +200,13 @@ def of_gazebo(shared_data: Path, name: str, more: str = "") -> str:
 
 @pytest.mark.requirement("GAP-1", "GAP-6", "SDF-1")
 @pytest.mark.parametrize("name", ["dvl_world.sdf", "flat_seabed.sdf"])
-def test_gazebos_own_files(load: Load, shared_data: Path, name: str) -> None:
-    world = load(of_gazebo(shared_data, name))
+def test_gazebos_own_files(load: Load, example_data: Path, name: str) -> None:
+    world = load(of_gazebo(example_data, name))
     spec = sheet(world)
     shape = spec.beams.beams[0].shape
     assert isinstance(shape, Cone)
     assert shape.rings == 1
-    assert shape.width == pytest.approx(0.02, rel=1e-12)
+    assert shape.width == pytest.approx(0.02, rel=1e-12, abs=0.0)
     assert spec.bottom.noise == Noise(stddev=0.002)
     modes = (spec.bottom_mode, spec.water_mode, spec.layer)
     assert modes == (Mode.BEST, Mode.NEVER, None)
@@ -218,9 +218,9 @@ def test_gazebos_own_files(load: Load, shared_data: Path, name: str) -> None:
 
 
 @pytest.mark.requirement("GAP-1", "GAP-5")
-def test_gazebos_world_of_a_flat_seabed(load: Load, shared_data: Path) -> None:
+def test_gazebos_world_of_a_flat_seabed(load: Load, example_data: Path) -> None:
     """At (1, 0, 0) m/s and 1 rad/s about z in the sensor's own frame for 50 s: v + w x r, to 1e-2; ranges to 0.2 m."""
-    world = load(of_gazebo(shared_data, "flat_seabed.sdf"))
+    world = load(of_gazebo(example_data, "flat_seabed.sdf"))
     # The vehicle goes towards -x, so that its starboard is y: that of the velocity's frame.
     motion = Going((0.0, 0.0, -80.0), (0.0, 1.0, 0.0), 1.57, 1.0)
     run = ns.simulate(world, 50.0, seed=4, motion={"auv": motion})["auv::base_link::teledyne_pathfinder_dvl"]
@@ -235,7 +235,7 @@ def test_gazebos_world_of_a_flat_seabed(load: Load, shared_data: Path) -> None:
 
 
 @pytest.mark.requirement("GAP-1", "CUR-2")
-def test_gazebos_world_of_a_current(load: Load, shared_data: Path) -> None:
+def test_gazebos_world_of_a_current(load: Load, example_data: Path) -> None:
     """Its table of -1 m/s east and 0.5 north is felt by a DVL that names its columns, to Gazebo's 0.1 m/s."""
     east, north = (f"{way}ward_sea_water_velocity_meter_per_sec" for way in ("east", "north"))
     mode = f"""<water_mass_mode><when>best</when><water_velocity><x>{east}</x><y>{north}</y></water_velocity>
@@ -243,10 +243,10 @@ def test_gazebos_world_of_a_current(load: Load, shared_data: Path) -> None:
     table = """<plugin filename="gz-sim-environment-preload-system" name="e"><data>underwater_currents.csv</data>
 <dimensions><time>elapsed_time_second</time><space reference="spherical"><x>latitude_degree</x>
 <y>longitude_degree</y><z>altitude_meter</z></space></dimensions></plugin>"""
-    text = of_gazebo(shared_data, "flat_seabed.sdf", table).replace("<tracking>", f"<tracking>{mode}")
+    text = of_gazebo(example_data, "flat_seabed.sdf", table).replace("<tracking>", f"<tracking>{mode}")
     text = text.replace("<when>best</when>\n                <noise", "<when>never</when>\n                <noise")
     text = text.replace("<pose>0 0 -100 0 0 0</pose>", "<pose>0 0 -180 0 0 0</pose>")
-    world = load(text, path=str(shared_data / "gz-sim"))
+    world = load(text, path=str(example_data / "gz-sim"))
     assert sheet(world).layer == Layer(20.0, 60.0, 40.0, 10, 1.0)
     run = ns.simulate(world, 2.0, seed=4)["auv::base_link::teledyne_pathfinder_dvl"]
     past = from_rpy(0.0, 0.0, 1.57 + math.pi - 1.570796)
@@ -297,7 +297,7 @@ def test_a_layer_that_beams_do_not_reach_ends_where_they_do(load: Load, in_world
     reach = 100.0 * math.cos(math.radians(30.0))
     layer = sheet(world).layer
     assert layer is not None
-    assert layer.far == pytest.approx(reach, rel=1e-12)
+    assert layer.far == pytest.approx(reach, rel=1e-12, abs=0.0)
     (note,) = world.notes
     assert note.reason.startswith("95 m is beyond what the beams reach along the instrument's axis: 86.6025 m")
     assert note.where is not None

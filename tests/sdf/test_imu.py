@@ -131,8 +131,8 @@ def test_axes_of_the_reference(load: Load, in_world: Text, localization: str, he
             [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
         ]
     )
-    np.testing.assert_allclose(rotation.T, [direction[name] for name in axes.split()], atol=1e-12)
-    assert world.environment.heading == pytest.approx(h)
+    np.testing.assert_allclose(rotation.T, [direction[name] for name in axes.split()], atol=1e-12, rtol=0.0)
+    assert world.environment.heading == pytest.approx(h, rel=1e-12, abs=0.0)
 
 
 def test_custom_in_the_world(load: Load, in_link: Text) -> None:
@@ -191,9 +191,9 @@ def test_elements_that_act_with_another_localization(load: Load, in_link: Text) 
         ),
     ],
 )
-def test_orientations_of_gazebo(shared_data: Path, file: str, expected: dict[str, tuple[float, ...]]) -> None:
+def test_orientations_of_gazebo(example_data: Path, file: str, expected: dict[str, tuple[float, ...]]) -> None:
     """Orientation x y z w of the resting model as gz-sim's own test of each world expects it, within its 1e-2."""
-    world = sdf.load(shared_data / "gz-sim" / file)
+    world = sdf.load(example_data / "gz-sim" / file)
     found = {sensor.name.rpartition("_")[2]: sensor for sensor in world.sensors}
     assert isinstance(found["DEFAULT"].spec, Imu)
     assert found["DEFAULT"].spec.reference is None

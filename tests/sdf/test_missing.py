@@ -91,10 +91,10 @@ def test_real_worlds(shared_data: Path, file: str) -> None:
 
 @pytest.mark.requirement("CUR-2")
 @pytest.mark.parametrize("file", [file for file in WORLDS if file.startswith("dave")])
-def test_the_currents_of_real_worlds(shared_data: Path, tmp_path: Path, file: str) -> None:
+def test_the_currents_of_real_worlds(example_data: Path, tmp_path: Path, file: str) -> None:
     """Between two depths the tide cancels, and what is left is the table's; what is recorded is the current."""
-    world = sdf.load(shared_data / file, missing="listed")
-    with (shared_data / "dave" / "transientOceanCurrentDatabase.csv").open(encoding="utf-8-sig") as lines:
+    world = sdf.load(example_data / file, missing="listed")
+    with (example_data / "dave" / "transientOceanCurrentDatabase.csv").open(encoding="utf-8-sig") as lines:
         table = list(csv.reader(lines))
     north, east, depth = np.array([row[:3] for row in table[3:]], dtype=float).T
     assert world.environment.current is not None
@@ -102,7 +102,7 @@ def test_the_currents_of_real_worlds(shared_data: Path, tmp_path: Path, file: st
     for shallow, deep in ((10.0, 80.0), (15.0, 110.0)):
         found = [world.environment.current.at(np.tile([0.0, 0.0, -z], (3, 1)), time) for z in (shallow, deep)]
         expected = [np.interp(shallow, depth, part) - np.interp(deep, depth, part) for part in (east, north)]
-        np.testing.assert_allclose(found[0] - found[1], np.tile([*expected, 0.0], (3, 1)), atol=1e-12)
+        np.testing.assert_allclose(found[0] - found[1], np.tile([*expected, 0.0], (3, 1)), atol=1e-12, rtol=0.0)
         assert np.ptp(found[0], axis=0)[0] > 0.1  # the tide turns
     out = tmp_path / "out.mcap"
     ns.record(world, out, duration=1.0, seed=1)
@@ -443,7 +443,7 @@ def test_surfaces(load: Load, refused: Refused, in_world: Text, tag: str, uri: s
     assert note.where.line == 4
     if casting:
         reading = ns.simulate(world, 0.3, seed=1)["auv::base::sonar"]
-        np.testing.assert_allclose(reading["range"], 20.0, rtol=1e-12)
+        np.testing.assert_allclose(reading["range"], 20.0, rtol=1e-12, atol=0.0)
 
 
 @pytest.mark.requirement("DVU-2")
@@ -478,7 +478,7 @@ def test_currents_stay(load: Load, in_world: Text, tmp_path: Path) -> None:
     ):
         current = load(in_world(text), missing="listed").environment.current
         assert current is not None
-        np.testing.assert_allclose(current.at(np.zeros((1, 3)), np.ones(1)), [expected], rtol=1e-12)
+        np.testing.assert_allclose(current.at(np.zeros((1, 3)), np.ones(1)), [expected], rtol=1e-12, atol=0.0)
 
 
 @pytest.mark.requirement("CUR-2")

@@ -34,7 +34,7 @@ def test_waypoints(load: Load, moving: Text) -> None:
     assert motion is not None
     assert motion.end == 2.0
     truth = motion.at(np.array([0.0, 1.0, 2.0]))
-    np.testing.assert_allclose(truth.position_w[[0, 2]], [[0, 0, 0], [4, 0, 0]], atol=1e-12)
+    np.testing.assert_allclose(truth.position_w[[0, 2]], [[0, 0, 0], [4, 0, 0]], atol=1e-12, rtol=0.0)
 
 
 @pytest.mark.parametrize("where", ["motion", "waypoint"])
@@ -45,7 +45,7 @@ def test_degrees(load: Load, moving: Text, where: str) -> None:
     motion = load(moving(first + second, degrees if where == "motion" else "")).models[0].motion
     assert motion is not None
     turn = motion.at(np.zeros(1)).rotation_wb[0]
-    np.testing.assert_allclose(turn * np.sign(turn[0]), [np.sqrt(0.5), 0, 0, np.sqrt(0.5)], atol=1e-12)
+    np.testing.assert_allclose(turn * np.sign(turn[0]), [np.sqrt(0.5), 0, 0, np.sqrt(0.5)], atol=1e-12, rtol=0.0)
 
 
 def test_loop(load: Load, moving: Text) -> None:
@@ -66,7 +66,7 @@ def test_log_beside_the_file(load: Load, moving: Text, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("time,x,y,z,qw,qx,qy,qz\n" + rows, encoding="utf-8")
     motion = load(moving("", 'file="log.csv"')).models[0].motion
     assert motion is not None
-    np.testing.assert_allclose(motion.at(np.array([4.9])).position_w, [[49, 0, 0]], atol=1e-9)
+    np.testing.assert_allclose(motion.at(np.array([4.9])).position_w, [[49, 0, 0]], atol=1e-9, rtol=0.0)
     assert load(moving("", 'file="log.csv" bandwidth="1"')).models[0].motion is not None
 
 

@@ -47,7 +47,7 @@ def test_a_part_measures_the_pressure_of_water(tmp_path: Path) -> None:
     assert isinstance(found, Depth)
     noise = found.pressure
     assert (noise.stddev, noise.minimum, noise.maximum) == (20.0, 0.0, 3e6)
-    assert noise.bias_stddev == pytest.approx(5000.0 / 3.0)
+    assert noise.bias_stddev == pytest.approx(5000.0 / 3.0, rel=1e-12, abs=0.0)
     block = "<depth><gauge>true</gauge><surface_pressure>100000</surface_pressure></depth>"
     gauge = spec(tmp_path, "depth", f"{block}<navsense:part>bar30</navsense:part>")
     assert isinstance(gauge, Depth)

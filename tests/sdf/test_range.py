@@ -74,7 +74,7 @@ def test_shapes(load: Load, in_world: Text, geometry: str, shape: object, distan
     world = load(in_world(robot() + body(geometry)))
     (solid,) = world.solids
     assert (solid.name, solid.link, solid.shape, solid.pose) == ("bed::l::c", "bed::l", shape, Pose())
-    assert ranges(world) == pytest.approx(distance, rel=1e-14)
+    assert ranges(world) == pytest.approx(distance, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
@@ -89,7 +89,7 @@ def test_poses_of_surfaces_and_nested_models(load: Load, in_world: Text) -> None
     (solid,) = world.solids
     assert solid.name == "rig::arm::b::c"
     assert solid.pose.position == (3.0, 0.0, 1.0)
-    assert ranges(world) == pytest.approx(7.0, rel=1e-12)  # at x = 3 - 3, z = -7 - 1, of 1 m
+    assert ranges(world) == pytest.approx(7.0, rel=1e-12, abs=0.0)  # at x = 3 - 3, z = -7 - 1, of 1 m
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
@@ -100,9 +100,9 @@ def test_heightmaps_and_meshes_are_looked_for_and_read_when_needed(load: Load, i
     hill = "<heightmap><uri>model://sea/bed.png</uri><size>10 10 2</size><pos>0 0 -1</pos></heightmap>"
     rock = "<mesh><uri>rock.obj</uri><scale>2 2 1</scale><submesh><name>rock</name></submesh></mesh>"
     world = load(in_world(robot() + body(hill)), path=str(tmp_path))
-    assert ranges(world) == pytest.approx(4.0, rel=1e-14)  # the hill's top is at -5 - 1 + 2
+    assert ranges(world) == pytest.approx(4.0, rel=1e-14, abs=0.0)  # the hill's top is at -5 - 1 + 2
     mesh = load(in_world(robot() + body(rock, "0 0 1.5 0 0 0")))
-    assert ranges(mesh) == pytest.approx(3.5, rel=1e-14)
+    assert ranges(mesh) == pytest.approx(3.5, rel=1e-14, abs=0.0)
     assert isinstance(mesh.solids[0].shape, Stored)
     assert "shape" in vars(mesh.solids[0].shape)
     unread = load(in_world(robot("") + body(rock)))
@@ -250,10 +250,10 @@ def test_a_sonar_of_gazebo_classic_looks_down(load: Load, in_world: Text) -> Non
     world = load(in_world(robot(cone) + body("<plane/>")))
     found = sheet(world)
     assert found == Range(Noise(), 0.1, 8.0, Cone(2.0 * math.atan(0.5 / 8.0), 3, (0.0, 0.0, -1.0)), Sound())
-    assert ranges(world) == pytest.approx(5.0)
+    assert ranges(world) == pytest.approx(5.0, rel=1e-12, abs=0.0)
     ball = cone.replace("<min>", "<geometry>sphere</geometry><min>")
     up = load(in_world(robot(ball) + body("<plane/>", "0 0 8 0 0 0")))
-    assert ranges(up) == pytest.approx(3.0)
+    assert ranges(up) == pytest.approx(3.0, rel=1e-12, abs=0.0)
 
 
 PLUGIN = """<plugin filename="libgazebo_ros_range.so" name="dvl_sonar0"><gaussianNoise>0.005</gaussianNoise>
@@ -278,7 +278,7 @@ def test_what_a_range_plugin_leaves_to_its_sensor(load: Load, in_link: Text) -> 
     own = "<update_rate>5</update_rate><topic>own</topic><frame_id>mine</frame_id>"
     world = load(in_link(f'<sensor name="eye" type="ray">{own}<ray>{SCAN}{noise}</ray>{plugin}</sensor>'))
     (sensor,) = world.sensors
-    assert sheet(world).range.stddev == pytest.approx(0.013, rel=1e-15)
+    assert sheet(world).range.stddev == pytest.approx(0.013, rel=1e-15, abs=0.0)
     assert sheet(world).sound is None
     assert (sensor.rate, sensor.topic, sensor.frame) == (5.0, "/own", "mine")
     wide = SCAN.replace("-0.03", "-1.4").replace("0.03", "1.4")
@@ -325,7 +325,7 @@ def test_a_vehicle_that_rolls_over_a_slope(load: Load, in_world: Text, tmp_path:
     normal = np.array([0.3, 0.0, 1.0])
     down = np.array([ns.pose.rotate((q[0], q[1], q[2], q[3]), (0.0, 0.0, -1.0)) for q in place.orientation.tolist()])
     height = (place.position - [0.0, 0.0, -5.0]) @ normal
-    assert run["range"] == pytest.approx(-height / (down @ normal), rel=1e-12)
+    assert run["range"] == pytest.approx(-height / (down @ normal), rel=1e-12, abs=0.0)
     assert sdf.load(tmp_path / "dive.sdf").solids[0].pose == Pose((0.0, 0.0, 0.0), from_rpy(0.0, 0.0, 0.0))
 
 

@@ -82,8 +82,8 @@ def test_file(shared_data: Path, file: str) -> None:
 
 
 @pytest.mark.requirement("MAG-3", "MAG-4")
-def test_magnetometer_world(shared_data: Path) -> None:
-    world = sdf.load(shared_data / "gz-sim" / "magnetometer.sdf")
+def test_magnetometer_world(example_data: Path) -> None:
+    world = sdf.load(example_data / "gz-sim" / "magnetometer.sdf")
     (sensor,) = world.sensors
     assert world.environment.magnetic_field == Uniform((0.94, 0.76, -0.12))
     assert sensor.name == "magnetometer_model::link::magnetometer_sensor"
@@ -91,8 +91,8 @@ def test_magnetometer_world(shared_data: Path) -> None:
 
 
 @pytest.mark.requirement("NOI-1", "IMU-1")
-def test_noise_of_a_real_imu(shared_data: Path) -> None:
-    world = sdf.load(shared_data / "gz-sim" / "non_rendering_sensors.sdf")
+def test_noise_of_a_real_imu(example_data: Path) -> None:
+    world = sdf.load(example_data / "gz-sim" / "non_rendering_sensors.sdf")
     (imu,) = (sensor.spec for sensor in world.sensors if isinstance(sensor.spec, Imu))
 
     def gaussian(mean: float, stddev: float, drift: float, time: float) -> Noise:

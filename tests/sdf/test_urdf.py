@@ -107,11 +107,13 @@ def test_half_turns_by_hand(load: Load) -> None:
         + '<gazebo reference="foot"><sensor name="imu" type="imu"><pose>0 3 0 0 0 0</pose></sensor></gazebo>'
     )
     world = load(text)
-    assert position(world, "auv::arm") == pytest.approx((1, 0, 0))
+    assert position(world, "auv::arm") == pytest.approx((1, 0, 0), rel=1e-12, abs=0.0)
     foot = world.models[0].link("auv::foot").pose
-    assert foot.position == pytest.approx((1, 2, 0))  # two metres along the arm, which points along y
+    assert foot.position == pytest.approx(
+        (1, 2, 0), rel=1e-12, abs=0.0
+    )  # two metres along the arm, which points along y
     (imu,) = world.sensors
-    assert (foot @ imu.pose).position == pytest.approx((1, 2, 3))  # the foot's y points up
+    assert (foot @ imu.pose).position == pytest.approx((1, 2, 3), rel=1e-12, abs=0.0)  # the foot's y points up
 
 
 @pytest.mark.requirement("SDF-2")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import re
 from pathlib import Path
 
 import pytest
@@ -20,20 +19,6 @@ LATER = "not simulated yet"
 needs_xacro = pytest.mark.skipif(importlib.util.find_spec("xacro") is None, reason="needs the extra xacro")
 
 
-@pytest.fixture(scope="module")
-def document(shared_data: Path) -> str:
-    """Return the text that describes both DVLs, with an example of each in URDF."""
-    found = sorted((shared_data.parent / "seeds").glob("002_*"))
-    if not found:
-        pytest.skip("needs the documents beside ../shared/data")
-    return found[0].read_text(encoding="utf-8")
-
-
-def blocks(document: str, first: str) -> list[str]:
-    """Return the parts of a text from one that begins with a comment to the end of its `<gazebo>`."""
-    return re.findall(rf"<!-- {first}.*?</gazebo>", document, flags=re.DOTALL)
-
-
 def simulated_or_told(world: World, name: str) -> bool:
     return any(s.name == name for s in world.sensors) or any(
         note.what.endswith(f": {name}") and LATER in note.reason for note in world.notes
@@ -44,26 +29,10 @@ def told(world: World, plugin: str) -> list[str]:
     return [note.reason for note in world.notes if f'filename="{plugin}"' in note.what]
 
 
-BEAMS = [("-0.52", "0"), ("0", "0.52"), ("0.52", "0"), ("0", "-0.52")]
-"""Pitch and yaw (rad) of the four beams, from the macro that the document's robot was made with."""
-
-
-def robot_of(document: str) -> str:
-    """Return the robot that carries the document's DVL of the UUV Simulator, with its four beams."""
-    (sonar,) = blocks(document, "Individual sonar beam link")
-    assert sonar.count("0 -0.52 0.0") == 1
-    sonars = [
-        sonar.replace("0 -0.52 0.0", f"0 {pitch} {yaw}").replace("sonar0", f"sonar{i}")
-        for i, (pitch, yaw) in enumerate(BEAMS)
-    ]
-    text = "\n".join(['<robot name="auv">', '<link name="robot_link"/>', blocks(document, "DVL physical")[0], *sonars])
-    return text + "\n</robot>\n"
-
-
 @pytest.mark.requirement("DVU-2")
-def test_its_four_beams_over_level_ground(document: str, tmp_path: Path) -> None:
+def test_its_four_beams_over_level_ground(dvl_robots: dict[str, str], tmp_path: Path) -> None:
     """Each range is that of the steepest of its 3 x 3 rays, with the noise that its plug-in declares."""
-    (tmp_path / "auv.urdf").write_text(robot_of(document), encoding="utf-8")
+    (tmp_path / "auv.urdf").write_text(dvl_robots["uuv"], encoding="utf-8")
     bed = "<collision name='c'><geometry><plane/></geometry></collision>"
     (tmp_path / "sea.sdf").write_text(
         "<sdf version='1.9'><world name='sea'><include><uri>auv.urdf</uri></include><model name='bed'>"
@@ -82,7 +51,7 @@ def test_its_four_beams_over_level_ground(document: str, tmp_path: Path) -> None
         reading = run[f"auv::dvl/dvl_sonar{i}_link::dvl_sonar{i}"]
         wanted, count = height / max(falls), reading["range"].size
         assert count == 4200
-        assert reading.truth["range"] == pytest.approx(wanted, rel=1e-12)
+        assert reading.truth["range"] == pytest.approx(wanted, rel=1e-12, abs=0.0)
         errors = reading["range"] - wanted
         # false alarms 1e-6; rounding of two deviations leaves exp(-2 pi^2 / 4) of its phase in mean and variance
         phase = math.exp(-2.0 * (math.pi * 0.005 / 0.01) ** 2)
@@ -94,9 +63,9 @@ def test_its_four_beams_over_level_ground(document: str, tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("SDF-2")
-def test_the_dvl_of_the_uuv_simulator(document: str, tmp_path: Path) -> None:
+def test_the_dvl_of_the_uuv_simulator(dvl_robots: dict[str, str], tmp_path: Path) -> None:
     """Model plug-in, four beam links on fixed joints, a ray sensor in each: all there, or told why not."""
-    (tmp_path / "auv.urdf").write_text(robot_of(document), encoding="utf-8")
+    (tmp_path / "auv.urdf").write_text(dvl_robots["uuv"], encoding="utf-8")
     world = sdf.load(tmp_path / "auv.urdf")
     (model,) = world.models
     assert model.canonical_link == "auv::robot_link"
@@ -124,9 +93,8 @@ def test_the_dvl_of_the_uuv_simulator(document: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("SDF-2")
-def test_the_dvl_of_woods_hole(document: str, tmp_path: Path) -> None:
-    first = blocks(document, "DVL physical")
-    text = "\n".join(['<robot name="auv">', '<link name="robot_link"/>', first[1], "</robot>\n"])
+def test_the_dvl_of_woods_hole(dvl_robots: dict[str, str], tmp_path: Path) -> None:
+    text = dvl_robots["dsros"]
     (tmp_path / "auv.urdf").write_text(text, encoding="utf-8")
     world = sdf.load(tmp_path / "auv.urdf")
     pose = world.models[0].link("auv::dvl_link").pose

@@ -322,4 +322,4 @@ def test_every_pose_of_1_4_has_plain_numbers(load: Load, in_world: Text) -> None
     pose = "<pose>1 2 3 0 0 1.5707963267948966</pose>"
     (model,) = load(in_world(f'<model name="m">{pose}<link name="a">{pose}</link></model>', "1.4")).models
     assert model.pose.position == (1.0, 2.0, 3.0)
-    assert 2.0 * math.acos(model.pose.rotation[0]) == pytest.approx(math.pi / 2.0)
+    assert 2.0 * math.acos(model.pose.rotation[0]) == pytest.approx(math.pi / 2.0, rel=1e-12, abs=0.0)

@@ -317,7 +317,12 @@ def test_a_reference_that_is_set_acts_from_the_next_sample(step: float, fidelity
     moved = batch["vertical_position"] + batch[REFERENCE] - live[REFERENCE]
     assert np.allclose(live["vertical_position"], moved, rtol=0.0, atol=1e-12)  # errors go on, undisturbed
     truth = np.concatenate([reading.truth["vertical_position"] for reading in released if reading])
-    assert np.allclose(truth[: batch.time.size] + live[REFERENCE], batch.truth["vertical_position"] + batch[REFERENCE])
+    assert np.allclose(
+        truth[: batch.time.size] + live[REFERENCE],
+        batch.truth["vertical_position"] + batch[REFERENCE],
+        rtol=1e-12,
+        atol=0.0,
+    )
 
 
 POSITION = Noise(stddev=0.1, bias_stddev=0.3, dynamic_bias_stddev=0.1, dynamic_bias_correlation_time=10.0)

@@ -126,10 +126,10 @@ def test_one_sheet_serves_simulator_and_filter() -> None:
     )
     text = kalibr(Imu(gyro, gyro, gyro, accelerometer, accelerometer, accelerometer), 200.0, "/imu0")
     values = dict(line.split(": ") for line in text.splitlines() if not line.startswith("#"))
-    assert float(values["gyroscope_noise_density"]) == pytest.approx(1.6968e-4)
-    assert float(values["gyroscope_random_walk"]) == pytest.approx(1.9393e-5)
-    assert float(values["accelerometer_noise_density"]) == pytest.approx(2.0e-3)
-    assert float(values["accelerometer_random_walk"]) == pytest.approx(3.0e-3)
+    assert float(values["gyroscope_noise_density"]) == pytest.approx(1.6968e-4, rel=1e-12, abs=0.0)
+    assert float(values["gyroscope_random_walk"]) == pytest.approx(1.9393e-5, rel=1e-12, abs=0.0)
+    assert float(values["accelerometer_noise_density"]) == pytest.approx(2.0e-3, rel=1e-12, abs=0.0)
+    assert float(values["accelerometer_random_walk"]) == pytest.approx(3.0e-3, rel=1e-12, abs=0.0)
     assert values["rostopic"] == "/imu0"
     assert float(values["update_rate"]) == 200.0
 

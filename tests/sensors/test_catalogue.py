@@ -136,7 +136,7 @@ def test_every_part_says_how_it_errs(name: str) -> None:
     ],
 )
 def test_figures_in_si(name: str, channel: str, key: str, value: float) -> None:
-    assert figure(name, channel, key).values[0] == pytest.approx(value, rel=5e-5)
+    assert figure(name, channel, key).values[0] == pytest.approx(value, rel=5e-5, abs=0.0)
 
 
 def test_the_units_against_those_of_scipy() -> None:
@@ -202,7 +202,9 @@ def test_the_units_against_those_of_scipy() -> None:
     }
     assert set(wanted) == set(UNITS)
     for name, unit in UNITS.items():
-        assert unit.of(8.0) == pytest.approx(wanted[name] / 8.0 if name.startswith("LSB/") else wanted[name] * 8.0)
+        assert unit.of(8.0) == pytest.approx(
+            wanted[name] / 8.0 if name.startswith("LSB/") else wanted[name] * 8.0, rel=1e-12, abs=0.0
+        )
 
 
 @pytest.mark.parametrize(
@@ -219,7 +221,7 @@ def test_the_units_against_those_of_scipy() -> None:
 )
 def test_range_and_resolution_of_a_sheet_agree_on_its_word_length(name: str, channel: str, bits: int) -> None:
     counts = figure(name, channel, "range").values[0] / figure(name, channel, "resolution").values[0]
-    assert counts == pytest.approx(2.0**bits, rel=2e-3)
+    assert counts == pytest.approx(2.0**bits, rel=2e-3, abs=0.0)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +269,7 @@ def test_a_sheet_of_ones_own_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text(GOOD, encoding="utf-8")
     found = catalogue.read(path, "mine").figures["angular_velocity"]["noise_density"]
-    assert found.values == pytest.approx((math.pi / 180 / 60,) * 3, rel=1e-15)
+    assert found.values == pytest.approx((math.pi / 180 / 60,) * 3, rel=1e-15, abs=0.0)
     assert (found.unit, found.source.reading, found.condition) == ("rad/s/sqrt(Hz)", "sheet", "")
 
 

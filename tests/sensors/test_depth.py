@@ -42,7 +42,7 @@ def read(z: float, sheet: Depth, surroundings: Environment) -> tuple[float, floa
 def test_the_pressure_of_other_simulators(z: float) -> None:
     """A world that does not say what water it has: 101.325 kPa + 9.80638 kPa a metre, as written in their sources."""
     pressure, depth, true = read(z, Depth(assumed=UUV), Environment())
-    assert pressure == pytest.approx(1000.0 * (101.325 + -z * 9.80638), rel=1e-14)
+    assert pressure == pytest.approx(1000.0 * (101.325 + -z * 9.80638), rel=1e-14, abs=0.0)
     assert true == -z
     assert depth == pytest.approx(-z, rel=1e-12, abs=1e-12)
 
@@ -53,7 +53,7 @@ def test_unescos_check_value_through_the_sensor() -> None:
     sheet = Depth(assumed=Unesco(math.radians(30.0)))
     pressure, depth, true = read(-9712.653, sheet, Environment())
     assert pressure == pytest.approx(101325.0 + 1e8, abs=5.1, rel=0.0)  # half a millimetre
-    assert depth == pytest.approx(9712.653, rel=1e-12)
+    assert depth == pytest.approx(9712.653, rel=1e-12, abs=0.0)
     pressure, depth, true = read(-9712.653, sheet, Environment(water=STANDARD_OCEAN))
     assert true == 9712.653
     assert 1e-3 < abs(depth - true) < 0.1
@@ -64,10 +64,12 @@ def test_an_instrument_errs_where_the_water_is_another() -> None:
     """By the ratio of the densities; of a fresh lake read by an ocean's formula 2.8 percent."""
     lake = Environment(water=Water(density=999.7, salinities=(0.0,)))
     _, depth, true = read(-100.0, Depth(), lake)
-    assert depth / true == pytest.approx(999.7 / 1028.33, rel=2e-4)  # the ocean's mean down to 100 m: 1028.106 + 0.23
+    assert depth / true == pytest.approx(
+        999.7 / 1028.33, rel=2e-4, abs=0.0
+    )  # the ocean's mean down to 100 m: 1028.106 + 0.23
     _, depth, true = read(-100.0, Depth(assumed=ConstantDensity(1025.0, 9.80665)), lake)
     gravity = 9.780318 * (1.0 + 5.2788e-3 * 0.5 + 2.36e-5 * 0.25)
-    assert depth / true == pytest.approx(999.7 * gravity / (1025.0 * 9.80665), rel=1e-12)
+    assert depth / true == pytest.approx(999.7 * gravity / (1025.0 * 9.80665), rel=1e-12, abs=0.0)
     _, depth, true = read(-100.0, Depth(assumed=None), lake)
     assert depth == true == 100.0
 
@@ -77,7 +79,7 @@ def test_a_wrong_latitude_and_another_formula() -> None:
     deep = Environment(water=STANDARD_OCEAN)
     depths = {lat: read(-5000.0, Depth(assumed=Unesco(math.radians(lat))), deep)[1] for lat in (0.0, 30.0, 90.0)}
     gravity = {0.0: 9.780318, 90.0: 9.780318 * (1.0 + 5.2788e-3 + 2.36e-5)}
-    assert depths[0.0] - depths[90.0] == pytest.approx(5000.0 * (1.0 - gravity[0.0] / gravity[90.0]), rel=0.01)
+    assert depths[0.0] - depths[90.0] == pytest.approx(5000.0 * (1.0 - gravity[0.0] / gravity[90.0]), rel=0.01, abs=0.0)
     saunders = read(-5000.0, Depth(assumed=Saunders(math.radians(30.0))), deep)[1]
     assert 1e-3 < abs(saunders - depths[30.0]) < 0.5
 
@@ -97,7 +99,7 @@ def test_above_the_water_it_is_a_barometer() -> None:
     assert (pressure, depth, true) == (surface, 0.0, 0.0)
     pressure, depth, true = read(2.0, sheet, surroundings)
     assert true == 10.0
-    assert depth == pytest.approx(10.0, rel=2e-3)
+    assert depth == pytest.approx(10.0, rel=2e-3, abs=0.0)
     assert pressure - surface == Water(surface=12.0).pressure_at(np.array([10.0]))[0]
     _, depth, _ = read(20.0, replace(sheet, assumed=None), surroundings)
     assert depth == -8.0
@@ -108,11 +110,11 @@ def test_gauge_and_absolute_say_the_same_depth() -> None:
     surroundings = Environment(water=Water(), atmosphere=Atmosphere(pressure=98000.0))
     absolute, gauge = Depth(), Depth(gauge=True)
     one, two = read(-20.0, absolute, surroundings), read(-20.0, gauge, surroundings)
-    assert one[0] - two[0] == pytest.approx(101325.0, rel=1e-12)
-    assert one[1] == pytest.approx(two[1], rel=1e-12)
+    assert one[0] - two[0] == pytest.approx(101325.0, rel=1e-12, abs=0.0)
+    assert one[1] == pytest.approx(two[1], rel=1e-12, abs=0.0)
     low = read(-20.0, Depth(surface_pressure=98000.0), surroundings)[1]
     assert one[1] - low == pytest.approx(
-        (98000.0 - 101325.0) / (1028.1 * 9.806), rel=2e-3
+        (98000.0 - 101325.0) / (1028.1 * 9.806), rel=2e-3, abs=0.0
     )  # the weather reads as depth
 
 
@@ -138,7 +140,9 @@ def test_noise_is_the_pressures_and_the_depth_follows(assumed: Any) -> None:
     assert (reading.errors["pressure_turn_on"] == 2000.0).all()
     assert set(reading.truth) == {"pressure", "depth"}
     if assumed is None:
-        assert reading["depth"].mean() - reading.truth["depth"][0] == pytest.approx(off.mean() / weight, rel=1e-3)
+        assert reading["depth"].mean() - reading.truth["depth"][0] == pytest.approx(
+            off.mean() / weight, rel=1e-3, abs=0.0
+        )
 
 
 @pytest.mark.requirement("ALT-8", "DOO-1")
@@ -146,10 +150,10 @@ def test_errors_go_onto_own_pressures() -> None:
     own = np.array([101325.0, 201325.0, 1101325.0])
     reading = Depth(Noise(bias_mean=100.0), Saunders(0.5)).apply(np.arange(3.0), own, seed=2)
     assert reading["pressure"].tolist() == (own + 100.0).tolist()
-    assert reading.truth["depth"] == pytest.approx(Saunders(0.5).depth(own - 101325.0), rel=1e-15)
-    assert reading["depth"] == pytest.approx(Saunders(0.5).depth(own - 101225.0), rel=1e-13)
+    assert reading.truth["depth"] == pytest.approx(Saunders(0.5).depth(own - 101325.0), rel=1e-15, abs=0.0)
+    assert reading["depth"] == pytest.approx(Saunders(0.5).depth(own - 101225.0), rel=1e-13, abs=0.0)
     gauge = Depth(assumed=Saunders(0.5), gauge=True).apply(np.arange(3.0), own - 101325.0, seed=2)
-    assert gauge["depth"] == pytest.approx(reading.truth["depth"], rel=1e-15)
+    assert gauge["depth"] == pytest.approx(reading.truth["depth"], rel=1e-15, abs=0.0)
     with pytest.raises(SensorError, match=r"assumed; must be a formula"):
         Depth(assumed=None).apply(np.arange(3.0), own, seed=2)
 

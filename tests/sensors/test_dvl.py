@@ -154,7 +154,7 @@ def test_the_covariance_is_that_of_the_errors(
         assert sigma.max() > 2.0 * sigma.min()
     covariance = np.linalg.inv((axes / sigma[:, None] ** 2).T @ axes)
     assert np.allclose(told.arrays["velocity_covariance"], covariance, rtol=1e-9, atol=1e-17)
-    assert told.arrays["beam_deviation"][0] == pytest.approx(sigma, rel=1e-12)
+    assert told.arrays["beam_deviation"][0] == pytest.approx(sigma, rel=1e-12, abs=0.0)
     assert np.all(told.arrays["num_good_beams"] == len(azimuths))
     check_spread(told.arrays["velocity"], covariance)
     check_spread(told.arrays["beam_velocity"], np.diag(sigma**2))
@@ -170,7 +170,7 @@ def test_the_solution_is_the_pseudo_inverse_weighted() -> None:
     for k in range(20):
         weight = 1.0 / arrays["beam_deviation"][k][:, None]
         solved = np.linalg.lstsq(weight * axes_of(30.0, CROSSED), weight[:, 0] * arrays["beam_velocity"][k], rcond=None)
-        assert arrays["velocity"][k] == pytest.approx(solved[0], rel=1e-12)
+        assert arrays["velocity"][k] == pytest.approx(solved[0], rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("DVW-2", "DVW-3", "GAP-4")
@@ -190,7 +190,7 @@ def test_a_mounted_sensor_on_a_turning_vehicle_over_a_moving_plate() -> None:
         world = np.array([rotate(hull, rotate(turned, tuple(axis))) for axis in axes.tolist()])
         height = 9.0 - 0.1 * t + arm[2]
         assert reading["beam_velocity"][k] == pytest.approx(world @ relative, rel=1e-9, abs=1e-12)
-        assert reading["beam_range"][k] == pytest.approx(-height / world[:, 2], rel=1e-12)
+        assert reading["beam_range"][k] == pytest.approx(-height / world[:, 2], rel=1e-12, abs=0.0)
         back = [rotate(turned, axis) for axis in np.eye(3).tolist()]
         own = [float(np.dot(rotate(hull, axis), relative)) for axis in back]
         assert reading["velocity"][k] == pytest.approx(own, rel=1e-9, abs=1e-12)
@@ -267,10 +267,10 @@ def test_misalignment_turns_what_is_told() -> None:
     yaw = math.radians(1.0)
     arrays = pings(sheet(misalignment=(0.0, 0.0, yaw)), Flying(velocity=(2.0, 0.0, 0.0)), bed()).arrays
     assert arrays["velocity"][0] == pytest.approx([2.0 * math.cos(yaw), 2.0 * math.sin(yaw), 0.0], abs=1e-12)
-    assert arrays["velocity"][0, 1] / 2.0 == pytest.approx(0.0174524, rel=1e-5)
+    assert arrays["velocity"][0, 1] / 2.0 == pytest.approx(0.0174524, rel=1e-5, abs=0.0)
     vector, v = (0.02, -0.05, 0.03), (1.0, -2.0, 0.5)
     arrays = pings(sheet(misalignment=vector), Flying(velocity=v), bed(), 3).arrays
-    assert arrays["velocity"][2] == pytest.approx(rotate(from_rotation_vector(vector), v), rel=1e-12)
+    assert arrays["velocity"][2] == pytest.approx(rotate(from_rotation_vector(vector), v), rel=1e-12, abs=0.0)
     belt = Body("belt", Box((400.0, 400.0, 2.0)), Pose((0.0, 0.0, -1.0)), Flying((0.0, 0.0, 0.0), v))
     carried = pings(sheet(misalignment=vector), Flying(velocity=v), Environment(scene=Scene((belt,)))).arrays
     assert carried["velocity"][0] == pytest.approx(np.zeros(3), abs=1e-12)  # it stands still over what it tracks
@@ -316,7 +316,7 @@ def test_the_speed_of_sound_that_is_assumed(pitch: float) -> None:
         assert arrays["sound_speed"][0] == (1500.0 if made.sound.speed else 1450.0)
         world = np.array([rotate((w, x, y, z), tuple(axis)) for axis in axes_of(30.0, CROSSED).tolist()])
         told /= bent if made.transducer is Transducer.PHASED_ARRAY else 1.0
-        assert arrays["beam_range"][0] == pytest.approx(-20.0 / world[:, 2] * told, rel=1e-12)
+        assert arrays["beam_range"][0] == pytest.approx(-20.0 / world[:, 2] * told, rel=1e-12, abs=0.0)
 
 
 # error velocity
@@ -389,8 +389,8 @@ def test_three_beams_suffice(around: Environment, limits: dict[str, float], lost
     v, axes = (0.8, -0.3, 0.1), np.delete(axes_of(30.0, PLUS), lost, axis=0)
     spec = sheet(30.0, PLUS, bottom=RED, **limits)
     clean = pings(spec.neutral(), Flying(velocity=v), around).arrays
-    assert clean["velocity"][0] == pytest.approx(v, rel=1e-12)
-    assert clean["altitude"][0] == pytest.approx(20.0, rel=1e-12)
+    assert clean["velocity"][0] == pytest.approx(v, rel=1e-12, abs=0.0)
+    assert clean["altitude"][0] == pytest.approx(20.0, rel=1e-12, abs=0.0)
     told = pings(spec, Flying(), around, MANY).arrays
     good = [k != lost for k in range(4)]
     assert np.all(told["beam_valid"] == np.array(good, dtype=float))
@@ -402,7 +402,7 @@ def test_three_beams_suffice(around: Environment, limits: dict[str, float], lost
     assert told["velocity_covariance"][5] == pytest.approx(covariance, abs=1e-16)
     deviations = np.sqrt(np.diag(covariance)) / 0.01
     order = [math.sqrt(6.0), math.sqrt(2.0), math.sqrt(2.0 / 3.0)]  # Teledyne RDI's 3-beam multipliers at 30 degrees
-    assert deviations == pytest.approx(order, rel=1e-12)
+    assert deviations == pytest.approx(order, rel=1e-12, abs=0.0)
     check_spread(told["velocity"], covariance)
 
 

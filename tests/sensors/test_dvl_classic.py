@@ -103,7 +103,7 @@ def test_the_links_own_velocity_with_noise_on_each_axis() -> None:
         back = 1.0 if reference == LEVEL else np.array([1.0, -1.0, -1.0])
         east, north = np.array([rotate(turned, tuple(row)) for row in told.arrays["velocity"] * back]).T[:2]
         assert told.arrays["course"] == pytest.approx(np.arctan2(east, north) % (2.0 * math.pi), abs=1e-12)
-        assert told.arrays["speed"] == pytest.approx(np.hypot(east, north), rel=1e-12)
+        assert told.arrays["speed"] == pytest.approx(np.hypot(east, north), rel=1e-12, abs=0.0)
         assert np.array_equal(told.arrays["time_of_validity"], np.arange(MANY) / 7.0)
 
 
@@ -136,10 +136,10 @@ def test_altitude_is_the_mean_of_ranges_within_their_limits(slope: float, height
     assert outside.sum() == clamped
     shown = np.clip(slants, 2.0, 30.0)
     arrays = pings(uuv(), Drifting((0.0, 0.0, height)), bed(slope)).arrays
-    assert arrays["beam_range"][0] == pytest.approx(shown, rel=1e-12)
+    assert arrays["beam_range"][0] == pytest.approx(shown, rel=1e-12, abs=0.0)
     assert arrays["beam_valid"][0].tolist() == (~outside).astype(float).tolist()
     expected = math.nan if clamped == 4 else float(shown.mean())
-    assert arrays["altitude"][0] == pytest.approx(expected, rel=1e-12, nan_ok=True)
+    assert arrays["altitude"][0] == pytest.approx(expected, rel=1e-12, nan_ok=True, abs=0.0)
 
 
 @pytest.mark.requirement("DVU-5")
@@ -170,7 +170,7 @@ def test_physical_beams_of_the_same_sheet_are_solved() -> None:
     sine, cosine = math.sin(0.52), math.cos(0.52)
     unit = np.diag([0.5 / sine**2, 0.5 / sine**2, 0.25 / cosine**2])
     assert arrays["velocity_covariance"][0] == pytest.approx(0.05**2 * unit, abs=1e-15)
-    assert arrays["altitude"][0] == pytest.approx(10.0, rel=1e-12)
+    assert arrays["altitude"][0] == pytest.approx(10.0, rel=1e-12, abs=0.0)
 
 
 # WHOI
@@ -207,7 +207,9 @@ def test_noise_of_beams_and_the_documented_altitude_course_and_speed() -> None:
     assert told.emitted.all()
     slants = slants_over(0.2, 20.0, 25.0)
     check_spread(arrays["beam_range"] - slants, np.full(4, 0.1))
-    assert np.allclose(arrays["altitude"], arrays["beam_range"].mean(axis=1) * math.cos(math.pi / 6.0), rtol=1e-12)
+    assert np.allclose(
+        arrays["altitude"], arrays["beam_range"].mean(axis=1) * math.cos(math.pi / 6.0), rtol=1e-12, atol=0.0
+    )
     own = np.array(V) * [1.0, -1.0, -1.0]
     sine, cosine = math.sin(math.radians(25.0)), math.cos(math.radians(25.0))
     deviations = 0.005 * np.array([1.0 / (math.sqrt(2.0) * sine), 1.0 / (math.sqrt(2.0) * sine), 0.5 / cosine])
@@ -215,7 +217,7 @@ def test_noise_of_beams_and_the_documented_altitude_course_and_speed() -> None:
     assert np.allclose(arrays["velocity_covariance"], np.diag(deviations**2), rtol=1e-9, atol=1e-18)
     x, y = arrays["velocity"][:, 0], arrays["velocity"][:, 1]
     assert np.allclose(arrays["course"], np.mod(np.arctan2(x, y), 2.0 * math.pi), rtol=0.0, atol=1e-12)
-    assert np.allclose(arrays["speed"], np.hypot(x, y), rtol=1e-12)
+    assert np.allclose(arrays["speed"], np.hypot(x, y), rtol=1e-12, atol=0.0)
     quiet = pings(whoi(bottom=Track()), Drifting((0.0, 0.0, 20.0), OVER, (1.0, 0.0, 0.0)), bed()).arrays
     assert math.degrees(quiet["course"][0]) == pytest.approx(90.0, abs=1e-9)
     back = pings(whoi(bottom=Track()), Drifting((0.0, 0.0, 20.0), OVER, (-1.0, 0.0, 0.0)), bed()).arrays
@@ -231,11 +233,11 @@ def test_beams_are_single_rays_and_water_goes_down_to_the_bottom() -> None:
     around = replace(bed(), water=Water(surface=50.0), current=sheared)
     classic = pings(spec, Drifting((0.0, 0.0, 15.0), OVER), around).arrays
     physical = pings(replace(spec, classic=False, propagation=False), Drifting((0.0, 0.0, 15.0), OVER), around).arrays
-    assert classic["beam_range"][0] == pytest.approx(slants_over(0.0, 15.0, 25.0), rel=1e-12)
+    assert classic["beam_range"][0] == pytest.approx(slants_over(0.0, 15.0, 25.0), rel=1e-12, abs=0.0)
     assert np.all(physical["beam_range"][0] < 0.99 * classic["beam_range"][0])
     middle = 0.5 * (1.0 + 15.0)  # m below the instrument, 35 m under the surface
     flow = np.array([0.04, -0.02, 0.0]) * (35.0 + middle)
-    assert classic["water_velocity"][0] == pytest.approx((np.array(V) - flow) * [1.0, -1.0, -1.0], rel=1e-10)
+    assert classic["water_velocity"][0] == pytest.approx((np.array(V) - flow) * [1.0, -1.0, -1.0], rel=1e-10, abs=0.0)
 
 
 @pytest.mark.requirement("DVW-7")
@@ -252,12 +254,12 @@ def test_all_beams_or_none(classic: bool) -> None:
         assert arrays["velocity_mode"][0] == 0.0
         assert np.isnan(arrays["velocity"][0]).all()
         mean = np.nanmean(arrays["beam_range"][0])
-        assert arrays["altitude"][0] == pytest.approx(mean * math.cos(math.pi / 6.0), rel=1e-12)
+        assert arrays["altitude"][0] == pytest.approx(mean * math.cos(math.pi / 6.0), rel=1e-12, abs=0.0)
     else:
         own = rotate((turned[0], -turned[1], -turned[2], -turned[3]), V)
         assert arrays["velocity_mode"][0] == 1.0
-        assert arrays["velocity"][0] == pytest.approx(own, rel=1e-12)
-        assert arrays["altitude"][0] == pytest.approx(20.0, rel=1e-12)
+        assert arrays["velocity"][0] == pytest.approx(own, rel=1e-12, abs=0.0)
+        assert arrays["altitude"][0] == pytest.approx(20.0, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("WTR-1", "WTR-2")

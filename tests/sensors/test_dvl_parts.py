@@ -51,7 +51,7 @@ def test_a_part_is_a_sheet() -> None:
     assert sheet.beams.weighting is Weighting.PATTERN
     assert sheet.beams.axes[:, 2] == pytest.approx(-math.cos(math.radians(30.0)), abs=1e-15)
     azimuths = np.degrees(np.arctan2(sheet.beams.axes[:, 1], sheet.beams.axes[:, 0]))
-    assert azimuths == pytest.approx([-135.0, 135.0, 45.0, -45.0])
+    assert azimuths == pytest.approx([-135.0, 135.0, 45.0, -45.0], rel=1e-12, abs=0.0)
     shapes = {beam.shape for beam in sheet.beams.beams}
     assert shapes == {Cone(math.radians(4.0), 1)}
     assert sheet.water_mode is Mode.NEVER
@@ -64,7 +64,9 @@ def test_what_a_part_does_not_print_is_as_in_a_sheet() -> None:
     sheet, plain = Dvl.from_part("a50"), Dvl()
     assert sheet.beams.axes == pytest.approx(plain.beams.axes, abs=1e-15)
     cosine = math.cos(math.radians(30.0))
-    assert (sheet.minimum_range, sheet.maximum_range) == pytest.approx((0.05 / cosine, 50.0 / cosine))
+    assert (sheet.minimum_range, sheet.maximum_range) == pytest.approx(
+        (0.05 / cosine, 50.0 / cosine), rel=1e-12, abs=0.0
+    )
     assert (sheet.bottom.long_term_offset, sheet.bottom.noise) == (0.001, plain.bottom.noise)
     assert sheet.layer == Layer(1.5, 4.5)
     pathfinder = Dvl.from_part("pathfinder")

@@ -75,8 +75,8 @@ def test_altitude_is_the_vertical_distance(slope: float, rpy: Vector, mounting: 
     x, z = place[0] + arm[0], place[2] + arm[2]
     spec = Dvl(FRD if mounting.rotation == OVER else FLU, maximum_range=1e4, propagation=False)
     reading = read(spec, Drifting(place, turned, (0.5, 0.2, 0.0)), bed(slope), mounting)
-    assert reading["altitude"] == pytest.approx(np.full(3, z - slope * x), rel=1e-11)
-    assert reading.truth["altitude"] == pytest.approx(np.full(3, z - slope * x), rel=1e-11)
+    assert reading["altitude"] == pytest.approx(np.full(3, z - slope * x), rel=1e-11, abs=0.0)
+    assert reading.truth["altitude"] == pytest.approx(np.full(3, z - slope * x), rel=1e-11, abs=0.0)
     assert reading["beam_valid"].all()
 
 
@@ -88,7 +88,7 @@ def test_altitude_of_beams_of_different_angles_and_places() -> None:
     beams = Beams(tuple(replace(one.beams[0], position=at) for one, at in zip(single, places, strict=True)))
     turned = from_rpy(0.1, -0.2, 0.7)
     reading = read(Dvl(beams, propagation=False), Drifting((2.0, 1.0, 15.0), turned, (1.0, 0.0, 0.0)), bed(0.3))
-    assert reading["altitude"][0] == pytest.approx(15.0 - 0.6, rel=1e-11)
+    assert reading["altitude"][0] == pytest.approx(15.0 - 0.6, rel=1e-11, abs=0.0)
     assert len(set(reading["beam_range"][0].tolist())) == 5
 
 
@@ -133,7 +133,7 @@ def test_forward_is_the_course_that_the_compass_shows(
     for course in (*reading["course"].tolist(), *reading.truth["course"].tolist()):
         assert 0.0 <= course < 2.0 * math.pi
         assert abs(math.remainder(course - math.radians(compass), 2.0 * math.pi)) < 1e-12
-    assert reading["speed"] == pytest.approx(np.full(3, 2.0), rel=1e-12)
+    assert reading["speed"] == pytest.approx(np.full(3, 2.0), rel=1e-12, abs=0.0)
     ahead = 2.0 * math.cos(0.1) + 0.3 * math.sin(0.1)
     up = 0.3 * math.cos(0.1) - 2.0 * math.sin(0.1)
     side = {True: -1.0, False: 1.0}[(mounting == OVER) != (reference == OVER)]

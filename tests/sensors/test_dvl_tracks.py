@@ -126,7 +126,7 @@ def test_bottom_or_water(modes: tuple[str, str], expected: str) -> None:
         arrays = {name: values[0] for name, values in told.arrays.items()}
         assert arrays["velocity_mode"] == {"B": 1.0, "W": 2.0, "-": 0.0}[letter]
         true = {"B": np.array(V), "W": through, "-": np.full(3, math.nan)}[letter]
-        assert arrays["velocity"] == pytest.approx(true, rel=1e-12, nan_ok=True)
+        assert arrays["velocity"] == pytest.approx(true, rel=1e-12, nan_ok=True, abs=0.0)
         track = water if letter == "W" else bottom
         if letter != "-":
             assert arrays["velocity_covariance"] == pytest.approx(track.stated_stddev**2 * unit, abs=1e-18)
@@ -138,7 +138,7 @@ def test_bottom_or_water(modes: tuple[str, str], expected: str) -> None:
         wet = height == 20.0 and around.water.surface == 100.0 and water_mode is not Mode.NEVER
         shown = letter == "W" or (wet and water_mode is Mode.ALWAYS)
         assert arrays["water_velocity"] == pytest.approx(
-            through if shown else np.full(3, math.nan), rel=1e-12, nan_ok=True
+            through if shown else np.full(3, math.nan), rel=1e-12, nan_ok=True, abs=0.0
         )
         assert np.isfinite(arrays["water_velocity_covariance"]).all() == shown
         assert told.valid is not None
@@ -151,8 +151,8 @@ def test_beams_of_a_velocity_through_water_are_those_of_the_water() -> None:
     spec = sheet(water=Track(stated_stddev=0.02))
     arrays = pings(spec, Drifting((0.0, 0.0, 20.0)), sea(bottom=False, current=Uniform(FLOW))).arrays
     own = axes_in((1.0, 0.0, 0.0, 0.0)) @ (np.array(V) - FLOW)
-    assert arrays["water_beam_velocity"][0] == pytest.approx(own, rel=1e-12)
-    assert arrays["water_beam_deviation"][0] == pytest.approx(np.full(4, 0.02), rel=1e-12)
+    assert arrays["water_beam_velocity"][0] == pytest.approx(own, rel=1e-12, abs=0.0)
+    assert arrays["water_beam_deviation"][0] == pytest.approx(np.full(4, 0.02), rel=1e-12, abs=0.0)
     for name in ("beam_velocity", "beam_deviation", "beam_range"):
         assert np.isnan(arrays[name]).all()
     assert np.all(arrays["beam_valid"] == 0.0)
@@ -168,10 +168,10 @@ def test_a_uniform_current(rpy: Vector) -> None:
     turned = from_rpy(*rpy)
     motion = Drifting((0.0, 0.0, 20.0), rotation=turned)
     arrays = pings(sheet(), motion, sea(current=Uniform(FLOW))).arrays
-    assert arrays["water_velocity"][0] == pytest.approx(inverse(turned, np.array(V) - FLOW), rel=1e-12)
-    assert arrays["velocity"][0] == pytest.approx(inverse(turned, V), rel=1e-12)
+    assert arrays["water_velocity"][0] == pytest.approx(inverse(turned, np.array(V) - FLOW), rel=1e-12, abs=0.0)
+    assert arrays["velocity"][0] == pytest.approx(inverse(turned, V), rel=1e-12, abs=0.0)
     still = pings(sheet(), motion, sea()).arrays
-    assert still["water_velocity"][0] == pytest.approx(inverse(turned, V), rel=1e-12)
+    assert still["water_velocity"][0] == pytest.approx(inverse(turned, V), rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("WTR-2", "GAP-1")
@@ -194,9 +194,9 @@ def test_a_current_that_grows_with_depth(rpy: Vector, height: float) -> None:
     beams = (axes * (np.array(V) - flow)).sum(axis=1)
     solved = np.linalg.lstsq(axes, beams, rcond=None)[0]
     arrays = pings(sheet(), Drifting((0.0, 0.0, height), rotation=turned), sea(surface=50.0, current=current)).arrays
-    assert arrays["water_velocity"][0] == pytest.approx(inverse(turned, solved), rel=1e-10)
+    assert arrays["water_velocity"][0] == pytest.approx(inverse(turned, solved), rel=1e-10, abs=0.0)
     if not any(rpy):
-        assert solved == pytest.approx(np.array(V) - flow[0], rel=1e-12)
+        assert solved == pytest.approx(np.array(V) - flow[0], rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("WTR-2", "WTR-1", "GAP-1")
@@ -239,7 +239,7 @@ def test_misalignment_turns_the_velocity_through_the_water() -> None:
     arrays = pings(sheet(misalignment=(0.0, 0.0, yaw)), Drifting((0.0, 0.0, 20.0)), sea(current=Uniform(FLOW))).arrays
     x, y, z = through.tolist()
     turned = [math.cos(yaw) * x - math.sin(yaw) * y, math.sin(yaw) * x + math.cos(yaw) * y, z]
-    assert arrays["water_velocity"][0] == pytest.approx(turned, rel=1e-12)
+    assert arrays["water_velocity"][0] == pytest.approx(turned, rel=1e-12, abs=0.0)
 
 
 # runs

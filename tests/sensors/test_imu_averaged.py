@@ -167,7 +167,7 @@ class Spinning:
 )
 def test_a_turn_of_half_a_circle_is_the_most_that_an_interval_can_hold(turn: float, read: float) -> None:
     found = Imu(averaged=True).ideal(Spinning(turn * 10.0), Environment(), Ticks(np.arange(8), 10.0))
-    assert np.allclose(found["angular_velocity"][1:, 2], read * 10.0, rtol=1e-9)
+    assert np.allclose(found["angular_velocity"][1:, 2], read * 10.0, rtol=1e-9, atol=0.0)
 
 
 @pytest.mark.requirement("IMU-4")
@@ -225,7 +225,9 @@ def test_a_caller_in_the_loop_gets_its_own_motion_back(rate: float) -> None:
     turn = np.concatenate([reading["angular_velocity"] for reading in found])
     emitted = np.concatenate([reading.emitted for reading in found])
     assert emitted.tolist() == [False] + [True] * (len(rows) - 1)
-    assert np.allclose(turn[1:], Rotation.from_quat(ARM.rotation, scalar_first=True).inv().apply([0.0, 0.0, 0.8]))
+    assert np.allclose(
+        turn[1:], Rotation.from_quat(ARM.rotation, scalar_first=True).inv().apply([0.0, 0.0, 0.8]), rtol=1e-12, atol=0.0
+    )
     attitude = Rotation.from_rotvec([0.0, 0.0, 0.8 / rate]) * Rotation.from_quat(ARM.rotation, scalar_first=True)
 
     def speed(t: float) -> FloatArray:

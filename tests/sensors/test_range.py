@@ -57,9 +57,9 @@ def test_a_cone_over_level_ground(tilt: float, width: float) -> None:
         math.cos(tilt) * math.cos(off) - math.sin(tilt) * math.sin(off) * math.sin(a) for off, a in [(0.0, 0.0), *rings]
     ]
     assert side == 0.0
-    assert distance == pytest.approx(12.0 / max(falls), rel=1e-12)
+    assert distance == pytest.approx(12.0 / max(falls), rel=1e-12, abs=0.0)
     if tilt >= width / 2.0:
-        assert distance == pytest.approx(12.0 / math.cos(tilt - width / 2.0), rel=1e-12)
+        assert distance == pytest.approx(12.0 / math.cos(tilt - width / 2.0), rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("DVU-2")
@@ -74,10 +74,10 @@ def test_the_rays_of_a_fan_as_gazebo_lays_them() -> None:
             assert rays[3 * j + i] == pytest.approx(ns.pose.rotate(q, (1.0, 0.0, 0.0)), abs=1e-15)
     assert Fan(1, 0.3, 0.7, 1, 0.1, 0.2).directions().tolist() == [[1.0, 0.0, 0.0]]
     assert Fan(1, 0.3, 0.7).width == 0.0
-    assert fan.width == pytest.approx(0.08)
+    assert fan.width == pytest.approx(0.08, rel=1e-12, abs=0.0)
     pose = Pose((0.0, 0.0, 5.0), from_rpy(0.0, 1.0, 0.0))
     steepest = max(-ns.pose.rotate(pose.rotation, (ray[0], ray[1], ray[2]))[2] for ray in rays.tolist())
-    assert read(Range(beam=fan), pose)[0] == pytest.approx(5.0 / steepest, rel=1e-13)
+    assert read(Range(beam=fan), pose)[0] == pytest.approx(5.0 / steepest, rel=1e-13, abs=0.0)
 
 
 @pytest.mark.requirement("ALT-8")
@@ -99,7 +99,7 @@ def test_limits() -> None:
     for height, side in heights.items():
         distance, found = read(sheet, Pose((0.0, 0.0, height), down))
         assert found == side
-        assert math.isnan(distance) if side else distance == pytest.approx(height, rel=1e-15)
+        assert math.isnan(distance) if side else distance == pytest.approx(height, rel=1e-15, abs=0.0)
     assert read(sheet, Pose((0.0, 0.0, 5.0), from_rpy(0.0, -DOWN, 0.0)))[1] == 1.0
     assert read(Range(), Pose((0.0, 0.0, 5.0)))[1] == 1.0  # along the ground for ever
 
@@ -146,11 +146,13 @@ def test_the_speed_of_sound_that_is_assumed(tilt: float) -> None:
     pose = Pose((0.0, 0.0, -20.0), from_rpy(0.0, DOWN - tilt, 0.0))
     true = 480.0 / math.cos(tilt)
     distance, _ = read(Range(sound=Sound(1500.0)), pose, bed)
-    assert distance == pytest.approx(true * 1500.0 / harmonic(water, 23.0, 503.0), rel=2e-6)
-    assert read(Range(sound=Sound()), pose, bed)[0] == pytest.approx(true, rel=1e-14)
+    assert distance == pytest.approx(true * 1500.0 / harmonic(water, 23.0, 503.0), rel=2e-6, abs=0.0)
+    assert read(Range(sound=Sound()), pose, bed)[0] == pytest.approx(true, rel=1e-14, abs=0.0)
     same = replace(bed, water=Water(sound_speed=1450.0))
-    assert read(Range(sound=Sound(1500.0)), pose, same)[0] == pytest.approx(true * 1500.0 / 1450.0, rel=1e-14)
-    assert read(Range(sound=Sound(1500.0)), pose, replace(bed, water=None))[0] == pytest.approx(true, rel=1e-14)
+    assert read(Range(sound=Sound(1500.0)), pose, same)[0] == pytest.approx(true * 1500.0 / 1450.0, rel=1e-14, abs=0.0)
+    assert read(Range(sound=Sound(1500.0)), pose, replace(bed, water=None))[0] == pytest.approx(
+        true, rel=1e-14, abs=0.0
+    )
 
 
 @pytest.mark.requirement("ALT-8")
@@ -163,7 +165,7 @@ def test_a_sonar_hears_nothing_across_the_surface() -> None:
     assert read(acoustic, Pose((0.0, 0.0, 0.0), up), sea)[1] == 1.0
     assert read(acoustic, Pose((0.0, 0.0, 0.0), down), sea)[1] == 0.0
     assert read(light, Pose((0.0, 0.0, 2.0), down), sea) == (12.0, 0.0)
-    assert read(light, Pose((0.0, 0.0, 0.0), up), sea)[0] == pytest.approx(7.5)
+    assert read(light, Pose((0.0, 0.0, 0.0), up), sea)[0] == pytest.approx(7.5, rel=1e-12, abs=0.0)
 
 
 # worlds: bodies that move, one's own hull, files
@@ -196,7 +198,7 @@ def test_a_motion_given_at_run_time_moves_the_bodies() -> None:
     still = ns.simulate(world(BALL), 1.0, seed=1)["robot::hull::eye"]
     assert np.all(still["range"] == 9.0)
     moved = ns.simulate(world(BALL), 8.0, seed=1, motion={"buoy": APPROACH})["robot::hull::eye"]
-    assert moved["range"] == pytest.approx(expected(moved.time), rel=1e-12)
+    assert moved["range"] == pytest.approx(expected(moved.time), rel=1e-12, abs=0.0)
     assert np.ptp(moved["range"]) > 4.0
     stepped = [
         step.readings["robot::hull::eye"]["range"]
@@ -213,14 +215,16 @@ def test_a_driven_model_is_met_where_it_was_driven() -> None:
         for k in range(40):
             state = State(Pose((10.0 - 0.1 * k, 0.0, 2.0)), (-2.0, 0.0, 0.0))
             found.append(float(sim.step({"buoy": state}).readings["robot::hull::eye"]["range"][0]))
-    assert found == pytest.approx([9.0 - 0.1 * k for k in range(40)], rel=1e-12)
+    assert found == pytest.approx([9.0 - 0.1 * k for k in range(40)], rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("DVU-2")
 def test_a_link_off_the_canonical_one_carries_its_surfaces() -> None:
     mast = Solid("buoy::mast::top", "buoy::mast", Box((1.0, 1.0, 1.0)), Pose((2.0, 0.0, -1.0)))
     turned = Still(Pose((10.0, 0.0, 2.0), from_rpy(0.0, 0.0, math.pi / 2)))  # the box then stands off to the side
-    assert ns.simulate(world(mast), 0.1, seed=1)["robot::hull::eye"]["range"][0] == pytest.approx(11.5)
+    assert ns.simulate(world(mast), 0.1, seed=1)["robot::hull::eye"]["range"][0] == pytest.approx(
+        11.5, rel=1e-12, abs=0.0
+    )
     run = ns.simulate(world(mast), 0.1, seed=1, motion={"buoy": turned})
     assert run["robot::hull::eye"][OUTSIDE][0] == 1.0
 

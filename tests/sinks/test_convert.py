@@ -203,7 +203,7 @@ def test_readings_out_of_messages(recorded: Path, name: str, monkeypatch: pytest
                     assert np.array_equal(reading.truth[key], expected.truth[key][rows], equal_nan=True)
         if expected.type == "range":
             assert np.array_equal(reading["out_of_range"], expected["out_of_range"][rows])
-            assert np.allclose(reading["range"], expected["range"][rows], rtol=2**-24, equal_nan=True)
+            assert np.allclose(reading["range"], expected["range"][rows], rtol=2**-24, equal_nan=True, atol=0.0)
     for link, truth in known.truth.items():
         assert np.array_equal(found.truth[link].position, truth.position)
         assert np.array_equal(found.truth[link].orientation, truth.orientation)
@@ -356,7 +356,9 @@ def test_euroc_has_the_state_of_the_imus_own_frame(recorded: Path) -> None:
     turn = Rotation.from_quat(link.orientation, scalar_first=True)
     assert np.allclose(state[:, 1:4], link.position + turn.apply(pose.position), rtol=0, atol=1e-12)
     own = turn * Rotation.from_quat(pose.rotation, scalar_first=True)
-    assert np.allclose((own.inv() * Rotation.from_quat(state[:, 4:8], scalar_first=True)).magnitude(), 0.0, atol=1e-12)
+    assert np.allclose(
+        (own.inv() * Rotation.from_quat(state[:, 4:8], scalar_first=True)).magnitude(), 0.0, atol=1e-12, rtol=0.0
+    )
     lever = turn.apply(np.cross(link.angular_velocity, pose.position))
     assert np.allclose(state[:, 8:11], link.velocity + lever, rtol=0, atol=1e-12)
     rows = np.searchsorted(imu.time, link.time)  # 100 Hz among 200 Hz
@@ -476,7 +478,7 @@ def test_every_recording_is_a_motion(recorded: Path) -> None:
     for path in given:
         found = ns.simulate(still, until, motion=path).truth["robot::base"]
         assert np.allclose(found.position, truth.position[:-1], rtol=0, atol=1e-12), path
-        assert np.allclose(np.abs((found.orientation * truth.orientation[:-1]).sum(axis=1)), 1.0, atol=1e-12)
+        assert np.allclose(np.abs((found.orientation * truth.orientation[:-1]).sum(axis=1)), 1.0, atol=1e-12, rtol=0.0)
     for path, why in (
         (recorded / "a.mcap:/nix", "must be one of /truth/robot"),
         (recorded / "nix.npz", "no such file"),

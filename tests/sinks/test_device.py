@@ -217,8 +217,8 @@ def test_what_the_leaders_say(tmp_path: Path) -> None:
     assert set(arrays["temperature"]) == {283.15}
     assert set(arrays["salinity"]) == {35}
     assert set(arrays["sound_speed"]) == {1490}
-    assert arrays["pressure"] / 1e4 == pytest.approx(1.0 - height, rel=0.02)
-    assert np.degrees(arrays["heading_alignment"]) == pytest.approx(45.0)
+    assert arrays["pressure"] / 1e4 == pytest.approx(1.0 - height, rel=0.02, abs=0.0)
+    assert np.degrees(arrays["heading_alignment"]) == pytest.approx(45.0, rel=1e-12, abs=0.0)
     water = np.tile(dive.east.apply(dive.water_w), (COUNT, 1))
     assert np.abs(arrays["layer_velocity"][:, :3] + water).max() < 0.51e-3
     assert (arrays["layer_near"][0], arrays["layer_far"][0]) == (2.0, 8.0)
@@ -297,14 +297,14 @@ def test_water_linked_is_forward_right_down(tmp_path: Path) -> None:
     assert np.abs(arrays["covariance"] - turn @ np.diag((4e-4, 4e-4, 1e-4)) @ turn.T).max() < 1e-15
     assert arrays["stamp"].tolist() == (np.rint((EPOCH + dive.about + 0.125) * 1e6).astype(np.int64) * 1000).tolist()
     assert arrays["sent"].tolist() == (np.rint((EPOCH + dive.time + 0.125) * 1e6).astype(np.int64) * 1000).tolist()
-    assert arrays["elapsed"].tolist() == pytest.approx([0.0, *[0.25] * (COUNT - 1)])
+    assert arrays["elapsed"].tolist() == pytest.approx([0.0, *[0.25] * (COUNT - 1)], rel=1e-12, abs=0.0)
     azimuth, tilt = np.array(waterlinked.AZIMUTHS), math.radians(22.5)
     axes = np.stack(
         (math.sin(tilt) * np.cos(azimuth), math.sin(tilt) * np.sin(azimuth), np.full(4, math.cos(tilt))), axis=1
     )
     assert np.abs(arrays["transducer_velocity"] - own @ axes.T).max() < 1e-12
     first = json.loads(raw.splitlines()[0])
-    assert first["fom"] == pytest.approx(0.02)
+    assert first["fom"] == pytest.approx(0.02, rel=1e-12, abs=0.0)
     assert (first["type"], first["tracking_mode"], first["velocity_valid"]) == ("velocity", "bottom", True)
 
 
@@ -318,7 +318,7 @@ def test_nmea_is_level_and_in_knots(tmp_path: Path) -> None:
     assert skipped == 0
     assert np.abs(arrays["ground"] - np.stack((ahead, side), axis=1)).max() < 1e-3
     assert set(arrays["altitude"]) == {22.5}
-    assert arrays["depth"] == pytest.approx(np.full(COUNT, 21.0))
+    assert arrays["depth"] == pytest.approx(np.full(COUNT, 21.0), rel=1e-12, abs=0.0)
     assert set(arrays["reach"]) == {90.0}
 
 
@@ -396,9 +396,13 @@ def test_a_profile_in_four_coordinates(tmp_path: Path, coordinates: Coordinates,
     assert np.abs(told["echo"] - part.arrays["echo"][..., order]).max() <= 0.2251
     assert np.abs(told["correlation"] - part.arrays["correlation"][..., order]).max() <= 0.5001 / 255.0
     in_beams = coordinates is Coordinates.BEAM
-    assert told["percent_good"][0, 0] == pytest.approx([0.5] * 4 if in_beams else [0.25, 0.1, 0.15, 0.5])
+    assert told["percent_good"][0, 0] == pytest.approx(
+        [0.5] * 4 if in_beams else [0.25, 0.1, 0.15, 0.5], rel=1e-12, abs=0.0
+    )
     each = np.array((1.0, 0.9, 0.8, 0.7))[order]
-    assert told["bottom_percent_good"][0] == pytest.approx(each if in_beams else [0.3, 0.0, 0.2, 0.5])
+    assert told["bottom_percent_good"][0] == pytest.approx(
+        each if in_beams else [0.3, 0.0, 0.2, 0.5], rel=1e-12, abs=0.0
+    )
 
 
 def ensembles_in_beams(dive: Dive, part: Reading, folder: Path) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def test_angles_count_from_east_and_upwards() -> None:
     field = opened(GaussMarkov(Wander(2.0), heading=0.1, **still), 1)
     horizontal = 2.0 * math.cos(0.2)
     expected = [horizontal * math.cos(0.4), horizontal * math.sin(0.4), -2.0 * math.sin(0.2)]
-    assert field.at(np.zeros((1, 3)), np.zeros(1))[0] == pytest.approx(expected, rel=1e-15)
+    assert field.at(np.zeros((1, 3)), np.zeros(1))[0] == pytest.approx(expected, rel=1e-15, abs=0.0)
 
 
 def test_a_direction_without_limits_goes_round() -> None:
@@ -153,17 +153,17 @@ def test_the_classic_spread_depends_on_the_step(step: float, deviation: float) -
     """A / sqrt(12 (1 - (1 - mu dt)^2)): with mu = 0.01 and A = 0.1 it is 2.04 at 10 ms and 0.646 at 100 ms."""
     process = ClassicWander(0.0, -10.0, 10.0, 0.01, 0.1, step)
     kept = 1.0 - process.mu * step
-    assert process.noise_amplitude / math.sqrt(12.0 * (1.0 - kept**2)) == pytest.approx(deviation, rel=2e-3)
+    assert process.noise_amplitude / math.sqrt(12.0 * (1.0 - kept**2)) == pytest.approx(deviation, rel=2e-3, abs=0.0)
     physical = process.physical()
     assert physical.correlation_time == 100.0
-    assert physical.density * math.sqrt(physical.correlation_time / 2.0) == pytest.approx(deviation, rel=2e-3)
+    assert physical.density * math.sqrt(physical.correlation_time / 2.0) == pytest.approx(deviation, rel=2e-3, abs=0.0)
 
 
 def test_the_classic_process_decays_to_zero_and_the_physical_one_to_its_mean() -> None:
     process = ClassicWander(0.8, 0.0, 1.0, 0.2, 0.0, 0.01)
     still = ClassicWander(step=0.01)
     late = speeds(process, np.array([60.0]), horizontal_angle=still, vertical_angle=still)
-    assert late[0] == pytest.approx(0.8 * (1.0 - 0.002) ** 6000, rel=1e-9)
+    assert late[0] == pytest.approx(0.8 * (1.0 - 0.002) ** 6000, rel=1e-9, abs=0.0)
     assert speeds(process.physical(), np.array([60.0]))[0] == 0.8
 
 

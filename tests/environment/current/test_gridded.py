@@ -121,9 +121,9 @@ def test_patches_are_the_ellipsoid(latitude: float) -> None:
         assert origin.east_north_up_at(places, east[None])[0] == pytest.approx([1, 0, 0], abs=max(0.1 * near, 1e-12))
 
 
-def test_the_real_grid_of_gazebo(shared_data: Path) -> None:
+def test_the_real_grid_of_gazebo(example_data: Path) -> None:
     """Everywhere -1 m/s east and 0.5 m/s north, 0 to 100 m deep, within a hundredth of a degree."""
-    grid = gazebos(shared_data, "degrees")
+    grid = gazebos(example_data, "degrees")
     origin = grid.origin
     assert origin is not None
     assert [axis.size for axis in grid.points] == [9, 2, 2, 2]
@@ -136,15 +136,15 @@ def test_the_real_grid_of_gazebo(shared_data: Path) -> None:
         grid.at(position[:2], np.array([1.0, 80.5]))
 
 
-def test_degrees_read_as_radians_are_another_grid(shared_data: Path) -> None:
+def test_degrees_read_as_radians_are_another_grid(example_data: Path) -> None:
     """A hundredth of a radian is 64 km: what is declared counts."""
-    grid = gazebos(shared_data, "radians")
+    grid = gazebos(example_data, "radians")
     assert grid.at(np.array([[0.0, 2000.0, -5.0]]), np.zeros(1))[0, :2] == pytest.approx([-1.0, 0.5], abs=1e-3)
 
 
-def gazebos(shared_data: Path, units: Any, **rest: Any) -> Gridded:
+def gazebos(example_data: Path, units: Any, **rest: Any) -> Gridded:
     return Gridded.from_file(
-        shared_data / "gz-sim" / "underwater_currents.csv",
+        example_data / "gz-sim" / "underwater_currents.csv",
         space="geodetic",
         position=("latitude_degree", "longitude_degree", "altitude_meter"),
         velocity=(
@@ -159,10 +159,10 @@ def gazebos(shared_data: Path, units: Any, **rest: Any) -> Gridded:
     )
 
 
-def test_time_may_be_ignored_or_begin_later(shared_data: Path) -> None:
-    grid = gazebos(shared_data, "degrees", ignore_time=True)
-    assert grid.at(np.zeros((1, 3)), np.array([1e6]))[0, 0] == pytest.approx(-1.0)
-    grid = gazebos(shared_data, "degrees", start=30.0)
+def test_time_may_be_ignored_or_begin_later(example_data: Path) -> None:
+    grid = gazebos(example_data, "degrees", ignore_time=True)
+    assert grid.at(np.zeros((1, 3)), np.array([1e6]))[0, 0] == pytest.approx(-1.0, rel=1e-12, abs=0.0)
+    grid = gazebos(example_data, "degrees", start=30.0)
     assert (grid.points[0][0], grid.points[0][-1]) == (-30.0, 50.0)
 
 

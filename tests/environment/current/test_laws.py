@@ -188,7 +188,7 @@ def test_a_place_that_is_none_is_an_error(kind: str) -> None:
 def test_a_sum_is_the_sum() -> None:
     position, time = track()
     parts = [one.at(position, time) for one in (TABLE, TIDE, KINDS["Gauss-Markov"])]
-    assert KINDS["sum"].at(position, time) == pytest.approx(sum(parts), rel=1e-15)
+    assert KINDS["sum"].at(position, time) == pytest.approx(sum(parts), rel=1e-15, abs=0.0)
 
 
 @pytest.mark.parametrize("one", [WANDER, CLASSIC, LAYERS])

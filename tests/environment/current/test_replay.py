@@ -56,15 +56,15 @@ def test_a_table_tells_its_frame(tmp_path: Path, head: str, row: str, expected: 
 def test_the_record_starts_where_it_is_told(tmp_path: Path) -> None:
     path = tmp_path / "current.csv"
     path.write_text("time,x,y,z\n100,0,0,0\n104,0.4,0,0\n")
-    assert at(Replay.from_file(path), 1.0)[0, 0] == pytest.approx(0.1)
-    assert at(Replay.from_file(path, start=101.0), 1.0)[0, 0] == pytest.approx(0.2)
+    assert at(Replay.from_file(path), 1.0)[0, 0] == pytest.approx(0.1, rel=1e-12, abs=0.0)
+    assert at(Replay.from_file(path, start=101.0), 1.0)[0, 0] == pytest.approx(0.2, rel=1e-12, abs=0.0)
 
 
 def test_an_archive(tmp_path: Path) -> None:
     path = tmp_path / "current.npz"
     np.savez(path, time=TIMES + 7.0, velocity=VELOCITY)
     assert at(Replay.from_file(path), 2.0).tolist() == [[0.5, -0.2, 0.1]]
-    assert at(Replay.from_file(path, frame="ned"), 2.0)[0] == pytest.approx([-0.2, 0.5, -0.1])
+    assert at(Replay.from_file(path, frame="ned"), 2.0)[0] == pytest.approx([-0.2, 0.5, -0.1], rel=1e-12, abs=0.0)
 
 
 def bag(path: Path, old: bool, kind: str, stamped: bool) -> None:

@@ -63,7 +63,7 @@ def test_the_slow_reference_says_the_same(
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
     mesh = Mesh(triangles)
     distance, normal = met(mesh, origin, direction)
-    np.testing.assert_allclose(distance, reference(triangles, origin, direction), rtol=1e-9)
+    np.testing.assert_allclose(distance, reference(triangles, origin, direction), rtol=1e-9, atol=0.0)
     hit = np.isfinite(distance)
     assert hit.sum() >= COUNT // 3
     assert ((normal * direction).sum(axis=1)[hit] <= 0.0).all()
@@ -96,9 +96,11 @@ def test_a_flat_mesh_is_met_along_the_axes() -> None:
     mesh = Mesh(square)
     places = np.array([[0.0, 0.0, 3.0], [1.0, 1.0, 3.0], [0.5, 0.5, 3.0], [1.0, 0.3, 3.0], [0.2, 0.7, 3.0]])
     distance, normal = met(mesh, places, [0.0, 0.0, -1.0])
-    np.testing.assert_allclose(distance, 3.0, rtol=1e-15)
+    np.testing.assert_allclose(distance, 3.0, rtol=1e-15, atol=0.0)
     assert normal.tolist() == [[0.0, 0.0, 1.0]] * 5
-    assert met(mesh, [2e6 + 0.5, 0.25, 2e6], [-1.0, 0.0, -1.0])[0][0] == pytest.approx(2e6 * math.sqrt(2.0), rel=1e-15)
+    assert met(mesh, [2e6 + 0.5, 0.25, 2e6], [-1.0, 0.0, -1.0])[0][0] == pytest.approx(
+        2e6 * math.sqrt(2.0), rel=1e-15, abs=0.0
+    )
     assert met(mesh, [0.5, 0.25, -3.0], [0.0, 0.0, -1.0])[0][0] == math.inf
 
 

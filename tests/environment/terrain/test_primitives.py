@@ -75,7 +75,7 @@ def test_a_ray_ends_on_the_surface_and_crosses_nothing_before(name: str) -> None
     assert 40 < hit.sum() < 300
     end = origin[hit] + distance[hit, None] * direction[hit]
     assert np.abs(level(name, end)).max() < 1e-14
-    np.testing.assert_allclose((normal[hit] ** 2).sum(axis=1), 1.0, atol=1e-14)
+    np.testing.assert_allclose((normal[hit] ** 2).sum(axis=1), 1.0, atol=1e-14, rtol=0.0)
     assert ((normal * direction).sum(axis=1)[hit] <= 0.0).all()
     side = np.sign(level(name, origin))
     part = np.linspace(0.0, 1.0, 200)[1:-1]
@@ -106,14 +106,14 @@ def test_no_ray_slips_through_where_parts_touch(name: str) -> None:
         away = edge - inner
         far = np.sqrt((away**2).sum(axis=1))
         outward, _ = met(SHAPES[name], inner, away)
-        np.testing.assert_allclose(outward, far, rtol=1e-14)
+        np.testing.assert_allclose(outward, far, rtol=1e-14, atol=0.0)
         inward, _ = met(SHAPES[name], edge + 3.0 * away, -away)
-        np.testing.assert_allclose(inward, 3.0 * far, rtol=1e-13)
+        np.testing.assert_allclose(inward, 3.0 * far, rtol=1e-13, atol=0.0)
 
 
 def test_a_capsule_has_no_walls_inside() -> None:
     distance, normal = met(SHAPES["capsule"], [[0.0, 0.0, 0.0], [0.0, 0.0, 9.0]], [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
-    np.testing.assert_allclose(distance, [1.2, 7.8], rtol=1e-15)
+    np.testing.assert_allclose(distance, [1.2, 7.8], rtol=1e-15, atol=0.0)
     assert normal.tolist() == [[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]]
 
 
@@ -121,7 +121,7 @@ def test_planes_and_faces_by_hand() -> None:
     slanted = Plane((0.0, 3.0, 4.0))
     distance, normal = met(slanted, [[1.0, 0.0, 5.0], [1.0, 0.0, -5.0], [1.0, 0.0, 0.0]], [[0.0, 0.0, -1.0]] * 3)
     assert distance.tolist() == [5.0, math.inf, 0.0]
-    np.testing.assert_allclose(normal[0], (0.0, 0.6, 0.8), atol=1e-15)
+    np.testing.assert_allclose(normal[0], (0.0, 0.6, 0.8), atol=1e-15, rtol=0.0)
     box = Box((2.0, 4.0, 6.0))
     distance, normal = met(
         box,
@@ -155,8 +155,8 @@ def test_the_smallest_and_the_largest_are_met(size: float) -> None:
     }
     for shape, top in tops.items():
         distance, normal = met(shape, [0.0, 0.0, (top + 1.0) * size], [0.0, 0.0, -1.0])
-        assert distance[0] == pytest.approx(size, rel=1e-12), shape
-        assert normal[0] == pytest.approx([0.0, 0.0, 1.0]), shape
+        assert distance[0] == pytest.approx(size, rel=1e-12, abs=0.0), shape
+        assert normal[0] == pytest.approx([0.0, 0.0, 1.0], rel=1e-12, abs=0.0), shape
 
 
 def test_a_far_sphere_is_met_where_it_is() -> None:

@@ -97,7 +97,7 @@ def test_the_velocity_of_the_point_that_was_met() -> None:
             )
             own = (now.inverse() @ Pose(tuple(point[n]))).position
             places = [np.array((one @ Pose(own)).position) for one in around]
-            np.testing.assert_allclose(hits.velocity_w[n], (places[1] - places[0]) / (2.0 * step), atol=1e-6)
+            np.testing.assert_allclose(hits.velocity_w[n], (places[1] - places[0]) / (2.0 * step), atol=1e-6, rtol=0.0)
 
 
 def test_a_moving_plate_by_hand() -> None:
@@ -106,8 +106,8 @@ def test_a_moving_plate_by_hand() -> None:
     world = Scene((Body("lift", Box((2.0, 2.0, 2.0)), motion=lift),))
     hits = world.cast(np.array([0.5, 0.0, 20.0]), np.array(DOWN), np.array([0.0, 1.0, 2.0]))
     assert hits.range.tolist() == [19.0, 16.0, 13.0]
-    np.testing.assert_allclose(hits.normal_w, [[0.0, 0.0, 1.0]] * 3, atol=1e-15)
-    np.testing.assert_allclose(hits.velocity_w, [[0.0, 1.0, 3.0]] * 3, atol=1e-14)
+    np.testing.assert_allclose(hits.normal_w, [[0.0, 0.0, 1.0]] * 3, atol=1e-15, rtol=0.0)
+    np.testing.assert_allclose(hits.velocity_w, [[0.0, 1.0, 3.0]] * 3, atol=1e-14, rtol=0.0)
     beside = world.cast([1.2, 0.0, 20.0], DOWN, np.array([0.0, math.pi / 8.0]))
     assert beside.body.tolist() == [-1, 0]  # its corner comes round
 
@@ -195,10 +195,10 @@ def test_a_turned_world_looks_the_same_from_a_turned_ray() -> None:
     start, away = (np.array([pose.rotate(turn, tuple(v)) for v in block]) for block in (origin, direction))
     plain, other = scene().cast(origin, direction, time), scene().turned(turn).cast(start, away, time)
     np.testing.assert_array_equal(plain.body, other.body)
-    np.testing.assert_allclose(plain.range, other.range, atol=1e-9)
+    np.testing.assert_allclose(plain.range, other.range, atol=1e-9, rtol=0.0)
     for a, b in ((plain.normal_w, other.normal_w), (plain.velocity_w, other.velocity_w)):
         back = np.array([pose.rotate(turn, tuple(v)) for v in a])
-        np.testing.assert_allclose(back[plain.met], b[plain.met], atol=1e-9)
+        np.testing.assert_allclose(back[plain.met], b[plain.met], atol=1e-9, rtol=0.0)
 
 
 @pytest.mark.parametrize(

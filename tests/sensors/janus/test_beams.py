@@ -87,7 +87,7 @@ def test_beams_of_links_of_their_own() -> None:
         turn = Rotation.from_euler("xyz", rpy)
         assert axis == pytest.approx(turn.apply((1.0, 0.0, 0.0)), abs=1e-15)
         assert rays == pytest.approx(turn.apply(fan.directions()), abs=1e-15)
-    assert beams.weights == pytest.approx(np.full((3, 9), 1.0 / 9.0), rel=1e-15)
+    assert beams.weights == pytest.approx(np.full((3, 9), 1.0 / 9.0), rel=1e-15, abs=0.0)
 
 
 def test_a_cone_about_another_axis_of_its_frame() -> None:
@@ -105,7 +105,7 @@ def test_beams_of_unlike_shapes() -> None:
     beams = Beams(tuple(Beam(shape, from_rpy(0.0, 1.0, 2.0 * k)) for k, shape in enumerate(shapes)))
     assert beams.rays.shape == (3, 19, 3)
     assert [int(np.sum(w > 0.0)) for w in beams.weights] == [19, 7, 1]
-    assert beams.weights.sum(axis=1) == pytest.approx(1.0, rel=1e-15)
+    assert beams.weights.sum(axis=1) == pytest.approx(1.0, rel=1e-15, abs=0.0)
     assert len({tuple(ray) for ray in beams.rays[1].tolist()}) == 7
     assert np.all(beams.rays[1, 7:] == beams.rays[1, 0])
     assert np.linalg.norm(beams.rays, axis=2) == pytest.approx(np.ones((3, 19)), abs=1e-15)
@@ -126,13 +126,13 @@ def offsets(beams: Beams) -> tuple[np.ndarray, np.ndarray]:
 def test_a_pattern_is_the_two_way_gaussian(width: float, rings: int) -> None:
     """Half the power at half the width, one way; means of polynomials are the pattern's, by adaptive quadrature."""
     one_way = math.log(2.0) * 4.0 / width**2  # exp(-one_way d^2) is a half at width / 2
-    assert math.exp(-one_way * (width / 2.0) ** 2) == pytest.approx(0.5, rel=1e-15)
+    assert math.exp(-one_way * (width / 2.0) ** 2) == pytest.approx(0.5, rel=1e-15, abs=0.0)
     beams = replace(janus(THIRTY, PLUS, width=width, rings=rings), weighting=Weighting.PATTERN)
     angles, weights = offsets(beams)
     across, along = (angles / width).T
     squared = across**2 + along**2
     tolerance = 1e-9 / width  # rounding of the cosine that gives an angle
-    assert weights.sum() == pytest.approx(1.0, rel=1e-15)
+    assert weights.sum() == pytest.approx(1.0, rel=1e-15, abs=0.0)
     assert np.all(weights > 0.0)
 
     def pattern(x: float) -> float:
@@ -148,7 +148,7 @@ def test_a_pattern_is_the_two_way_gaussian(width: float, rings: int) -> None:
     for power in range(2 * rings + 1):
         around = quad(lambda r, n=2 * power: r ** (n + 1) * pattern(r), 0.0, 2.5, epsabs=1e-15, epsrel=1e-12)[0]
         wanted = around * math.sqrt(8.0 * math.log(2.0) * math.pi) * 2.0
-        assert float(np.sum(weights * squared**power)) == pytest.approx(wanted, rel=1e-6)
+        assert float(np.sum(weights * squared**power)) == pytest.approx(wanted, rel=1e-6, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-2")

@@ -86,9 +86,9 @@ def test_a_flat_bottom_and_slopes(slope: float, attitude: Vector, angle: float) 
     found, axes = hear(beams, motion, ground(slope)), axes_in_world(beams, motion.pose)
     normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     cosine = -axes @ normal
-    assert found.range[0] == pytest.approx(normal @ motion.pose.position / cosine, rel=1e-13)
-    assert found.incidence[0] == pytest.approx(cosine, rel=1e-13)
-    assert found.velocity[0] == pytest.approx(axes @ motion.velocity, rel=1e-13)
+    assert found.range[0] == pytest.approx(normal @ motion.pose.position / cosine, rel=1e-13, abs=0.0)
+    assert found.incidence[0] == pytest.approx(cosine, rel=1e-13, abs=0.0)
+    assert found.velocity[0] == pytest.approx(axes @ motion.velocity, rel=1e-13, abs=0.0)
 
 
 @pytest.mark.requirement("DVU-2", "GAP-4")
@@ -104,14 +104,14 @@ def test_the_nearest_point_of_each_footprint(slope: float) -> None:
     for k, angle in enumerate(angles.tolist()):
         true = level / math.cos(angle - 0.5 * width)
         if slope == 0.0 or k % 2 == 0:  # the other two lie across the slope, between rays
-            assert found.range[0, k] == pytest.approx(true, rel=1e-12)
-            assert found.incidence[0, k] == pytest.approx(math.cos(angle - 0.5 * width), rel=1e-12)
+            assert found.range[0, k] == pytest.approx(true, rel=1e-12, abs=0.0)
+            assert found.incidence[0, k] == pytest.approx(math.cos(angle - 0.5 * width), rel=1e-12, abs=0.0)
         else:
             step = math.cos(math.pi / 12.0)  # half of what is between the outer twelve
             least = math.cos(angle) * math.cos(0.5 * width) + math.sin(angle) * math.sin(0.5 * width) * step
             assert true <= found.range[0, k] <= level / least
     axes = np.array([beam.axis for beam in beams.beams])
-    assert found.velocity[0] == pytest.approx(axes @ (2.0, 0.5, 0.0), rel=1e-13)  # along axes, at any width
+    assert found.velocity[0] == pytest.approx(axes @ (2.0, 0.5, 0.0), rel=1e-13, abs=0.0)  # along axes, at any width
 
 
 @pytest.mark.requirement("DVW-2")
@@ -126,9 +126,9 @@ def test_a_sphere() -> None:
     b, c = axes @ towards, towards @ towards - radius**2
     ranges = b - np.sqrt(b * b - c)
     normals = (ranges[:, None] * axes - towards) / radius
-    assert found.range[0] == pytest.approx(ranges, rel=1e-12)
-    assert found.incidence[0] == pytest.approx(-(normals * axes).sum(axis=1), rel=1e-12)
-    assert found.velocity[0] == pytest.approx(-axes[:, 2], rel=1e-12)
+    assert found.range[0] == pytest.approx(ranges, rel=1e-12, abs=0.0)
+    assert found.incidence[0] == pytest.approx(-(normals * axes).sum(axis=1), rel=1e-12, abs=0.0)
+    assert found.velocity[0] == pytest.approx(-axes[:, 2], rel=1e-12, abs=0.0)
 
 
 def rate_of_distance(beams: Beams, motion: Steady, plate: Steady, ranges: AnyArray) -> list[float]:
@@ -185,7 +185,7 @@ def test_beam_velocity_is_the_rate_of_distance_to_what_is_hit(motion: Steady, pl
     assert np.abs(found.velocity).max() > 0.04
     thin = replace(APART, weighting=Weighting.PATTERN)  # of one ray, which is the axis
     for one, other in zip(hear(thin, motion, scene), found, strict=True):
-        assert one == pytest.approx(other, rel=1e-12)
+        assert one == pytest.approx(other, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("DVW-3", "GAP-9")
@@ -208,15 +208,15 @@ def test_the_water_surface_and_the_air() -> None:
     low, high = Still(Pose((0.0, 0.0, -3.0))), Still(Pose((0.0, 0.0, 2.5)))
     for weighting in Weighting:
         heard = partial(hear, replace(up, weighting=weighting))
-        assert heard(low, dry).range[0] == pytest.approx([8.0 / math.cos(THIRTY)] * 4)
+        assert heard(low, dry).range[0] == pytest.approx([8.0 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
         assert all(np.isnan(part).all() for part in heard(low, sea))
         assert heard(low, replace(sea, water=Water(surface=5.5))).range[0] == pytest.approx(
-            [8.0 / math.cos(THIRTY)] * 4
+            [8.0 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0
         )
         down = partial(hear, replace(janus(THIRTY, PLUS), weighting=weighting))
         assert all(np.isnan(part).all() for part in down(high, sea))
-        assert down(low, sea).range[0] == pytest.approx([27.0 / math.cos(THIRTY)] * 4)
-        assert down(high, dry).range[0] == pytest.approx([32.5 / math.cos(THIRTY)] * 4)
+        assert down(low, sea).range[0] == pytest.approx([27.0 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
+        assert down(high, dry).range[0] == pytest.approx([32.5 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
         assert all(np.isnan(part).all() for part in down(low, sea, reach=31.0))
 
 
@@ -226,12 +226,18 @@ def test_its_own_hull_is_passed_by_unless_asked_for() -> None:
     bed, hull = Body("bed", Plane()), Body("robot::hull::skin", Sphere(1.0), Pose((0.0, 0.0, 10.0)))
     own = Environment(scene=Scene((bed, hull)), hull="robot")
     far = 10.0 / math.cos(THIRTY)
-    assert echoes(beams, still, own, AT_0, 100.0, False).range[0] == pytest.approx([far] * 4)
-    assert echoes(beams, still, own, AT_0, 100.0, True).range[0] == pytest.approx([1.0] * 4)
-    assert echoes(beams, still, replace(own, hull="other"), AT_0, 100.0, False).range[0] == pytest.approx([1.0] * 4)
+    assert echoes(beams, still, own, AT_0, 100.0, False).range[0] == pytest.approx([far] * 4, rel=1e-12, abs=0.0)
+    assert echoes(beams, still, own, AT_0, 100.0, True).range[0] == pytest.approx([1.0] * 4, rel=1e-12, abs=0.0)
+    assert echoes(beams, still, replace(own, hull="other"), AT_0, 100.0, False).range[0] == pytest.approx(
+        [1.0] * 4, rel=1e-12, abs=0.0
+    )
     sound = np.full(1, 1500.0)
-    assert validity(beams, still, own, AT_0, 100.0, sound, False).listening[0] == pytest.approx(2.0 * far / 1500.0)
-    assert validity(beams, still, own, AT_0, 100.0, sound, True).listening[0] == pytest.approx(2.0 / 1500.0)
+    assert validity(beams, still, own, AT_0, 100.0, sound, False).listening[0] == pytest.approx(
+        2.0 * far / 1500.0, rel=1e-12, abs=0.0
+    )
+    assert validity(beams, still, own, AT_0, 100.0, sound, True).listening[0] == pytest.approx(
+        2.0 / 1500.0, rel=1e-12, abs=0.0
+    )
 
 
 # a pattern of sensitivity: the bias of terrain and absorption
@@ -313,13 +319,13 @@ def test_the_bias_of_terrain_and_absorption(case: tuple[float, float, float, flo
         plane, true, far = integrals(angle, width, loss, height)
         last = 1e-3 if stated == -0.344 else 1e-4  # the last digit that is stated
         assert 100.0 * plane == pytest.approx(stated, abs=0.6 * last)
-        assert plane == pytest.approx(closed_form(angle, width, loss, height, 1), rel=5e-3)
-        assert true == pytest.approx(closed_form(angle, width, loss, height, 2), rel=5e-3)
+        assert plane == pytest.approx(closed_form(angle, width, loss, height, 1), rel=5e-3, abs=0.0)
+        assert true == pytest.approx(closed_form(angle, width, loss, height, 2), rel=5e-3, abs=0.0)
         errors = []
         for rings in (1, 2, 3):
             low, slant = bias(angle, width, loss, height, rings)
             errors.append(abs(low / true - 1.0))
-            assert slant == pytest.approx(far, rel=2e-5 if rings == 1 else 1e-7)
+            assert slant == pytest.approx(far, rel=2e-5 if rings == 1 else 1e-7, abs=0.0)
         assert errors[0] < 5e-3
         assert errors[1] < 1e-4
         assert errors[2] < 1e-6
@@ -360,7 +366,7 @@ def test_beams_of_different_widths() -> None:
             alike = tuple(Beam(own.shape, beam.rotation) for beam in made)
             alone = hear(Beams(alike, weighting), still, bed)
             for one, other in zip(found, alone, strict=True):
-                assert one[0, k] == pytest.approx(other[0, k], rel=1e-14)
+                assert one[0, k] == pytest.approx(other[0, k], rel=1e-14, abs=0.0)
 
 
 # time
@@ -377,17 +383,21 @@ def test_when_an_echo_is_valid() -> None:
     slant = np.array([40.0, 40.0, 10.0, 40.0]) / math.cos(THIRTY)
     slant[[1, 3]] = 10.0 / math.cos(THIRTY)  # the edge of the shelf itself is met
     found = validity(beams, over, Environment(scene=Scene((shelf, deep))), time, 100.0, sound, False)
-    assert found.listening == pytest.approx(2.0 * slant[0] / sound, rel=1e-13)
+    assert found.listening == pytest.approx(2.0 * slant[0] / sound, rel=1e-13, abs=0.0)
     assert found.valid_time[0] == 0.0
-    assert found.valid_time[1:] == pytest.approx(time[1:] - (2.0 * slant[0] - slant.mean()) / sound[1:], rel=1e-13)
+    assert found.valid_time[1:] == pytest.approx(
+        time[1:] - (2.0 * slant[0] - slant.mean()) / sound[1:], rel=1e-13, abs=0.0
+    )
     alone = validity(beams, over, Environment(scene=Scene((shelf,))), time, 100.0, sound, False)
-    assert alone.valid_time[1:] == pytest.approx(time[1:] - slant[1] / sound[1:], rel=1e-13)
-    assert alone.listening == pytest.approx(2.0 * slant[1] / sound, rel=1e-13)
+    assert alone.valid_time[1:] == pytest.approx(time[1:] - slant[1] / sound[1:], rel=1e-13, abs=0.0)
+    assert alone.listening == pytest.approx(2.0 * slant[1] / sound, rel=1e-13, abs=0.0)
     nothing = validity(beams, over, Environment(), time, 100.0, sound, False)
-    assert nothing.valid_time[1:] == pytest.approx(time[1:] - 100.0 / sound[1:], rel=1e-13)
-    assert nothing.listening == pytest.approx(200.0 / sound, rel=1e-13)
+    assert nothing.valid_time[1:] == pytest.approx(time[1:] - 100.0 / sound[1:], rel=1e-13, abs=0.0)
+    assert nothing.listening == pytest.approx(200.0 / sound, rel=1e-13, abs=0.0)
     air = replace(Environment(scene=Scene((shelf, deep))), water=Water(surface=9.0))
-    assert validity(beams, over, air, time, 100.0, sound, False).listening == pytest.approx(200.0 / sound, rel=1e-13)
+    assert validity(beams, over, air, time, 100.0, sound, False).listening == pytest.approx(
+        200.0 / sound, rel=1e-13, abs=0.0
+    )
 
 
 @pytest.mark.requirement("GAP-9")
@@ -396,7 +406,7 @@ def test_the_true_speed_of_sound() -> None:
     time = np.arange(3.0)
     block = Steady(Pose((0.0, 0.0, 2.0)), (0.0, 0.0, -20.0)).at(time)
     found = sound_speed(Environment(water=water), block)
-    assert found == pytest.approx(water.sound_speed_at(np.array([0.0, 19.0, 39.0])), rel=1e-15)
+    assert found == pytest.approx(water.sound_speed_at(np.array([0.0, 19.0, 39.0])), rel=1e-15, abs=0.0)
     assert found[0] > found[1] > found[2]
     assert sound_speed(Environment(), block).tolist() == [SOUND_SPEED] * 3
 

@@ -150,10 +150,10 @@ def test_failed_pings_hold_it_and_tracks_are_kept_apart() -> None:
     assert np.array_equal(out[1], velocity[1])
     assert np.array_equal(out[3], velocity[3])  # the first through the water
     assert np.array_equal(out[5], velocity[3])
-    assert spread[2, 0, 0] == pytest.approx(1e-4 + 0.01, rel=1e-14)
-    assert spread[5, 0, 0] == pytest.approx(1e-4 + 0.02, rel=1e-14)
+    assert spread[2, 0, 0] == pytest.approx(1e-4 + 0.01, rel=1e-14, abs=0.0)
+    assert spread[5, 0, 0] == pytest.approx(1e-4 + 0.02, rel=1e-14, abs=0.0)
     gain = (1e-4 + 0.05) / (2e-4 + 0.05)  # five seconds after the ping before over the bottom
-    assert out[6] == pytest.approx(velocity[1] + gain * (velocity[6] - velocity[1]), rel=1e-13)
+    assert out[6] == pytest.approx(velocity[1] + gain * (velocity[6] - velocity[1]), rel=1e-13, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-3")
@@ -177,7 +177,7 @@ def test_a_ping_without_errors_is_taken_as_it_is() -> None:
     for k in range(3):
         seen = np.array([1.0, -2.0, 0.5]) * (k + 1)
         step(own, float(k), seen, np.zeros((3, 3)), 0.1)
-        assert own[1:4] == pytest.approx(seen, rel=1e-14)
+        assert own[1:4] == pytest.approx(seen, rel=1e-14, abs=0.0)
         assert np.array_equal(own[4:], np.zeros(9))
 
 

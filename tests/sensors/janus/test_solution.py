@@ -143,8 +143,8 @@ def test_a_beam_without_deviation_makes_all_weights_alike() -> None:
     axes, seen, deviation = anywhere(rng, 5), rng.normal(size=5), np.array([0.1, 0.0, 0.2, 0.05, 0.3])
     velocity, covariance, _ = solved(axes, seen, deviation)
     inverse = np.linalg.pinv(axes)
-    assert velocity == pytest.approx(inverse @ seen, rel=1e-12)
-    assert covariance == pytest.approx(inverse @ np.diag(deviation**2) @ inverse.T, rel=1e-12)
+    assert velocity == pytest.approx(inverse @ seen, rel=1e-12, abs=0.0)
+    assert covariance == pytest.approx(inverse @ np.diag(deviation**2) @ inverse.T, rel=1e-12, abs=0.0)
     _, none, _ = solved(axes, seen, np.zeros(5))
     assert np.array_equal(none, np.zeros((3, 3)))
 
@@ -172,7 +172,7 @@ def test_the_error_velocity_spreads_as_a_horizontal_one(count: int) -> None:
     axes = janus(0.4, [2.0 * math.pi * k / count for k in range(count)]).axes
     good = np.ones(count, dtype=np.bool_)
     _, covariance, _ = solved(axes, np.zeros(count), np.full(count, 0.01))
-    assert covariance[0, 0] == pytest.approx(covariance[1, 1], rel=1e-12)
+    assert covariance[0, 0] == pytest.approx(covariance[1, 1], rel=1e-12, abs=0.0)
     errors = [error_velocity(axes, row, good) for row in rng.normal(size=(pings, count)) * 0.01]
     freedom = pings * (count - 3)
     low, high = chi2.ppf([FALSE_ALARM / 2.0, 1.0 - FALSE_ALARM / 2.0], freedom)
@@ -186,14 +186,14 @@ def test_the_error_velocity_says_which_pair_reads_high() -> None:
     assert abs(error_velocity(axes, true, good)) < 1e-15
     for k, sign in enumerate((1.0, 1.0, -1.0, -1.0)):
         struck = true + 0.1 * (np.arange(4) == k)
-        assert error_velocity(axes, struck, good) == pytest.approx(sign * 0.1 / math.sqrt(2.0), rel=1e-12)
+        assert error_velocity(axes, struck, good) == pytest.approx(sign * 0.1 / math.sqrt(2.0), rel=1e-12, abs=0.0)
     five = np.concatenate([axes, [[0.0, 0.0, 1.0]]])
     assert error_velocity(five, np.append(true, 0.3), np.arange(5) != 4) == error_velocity(axes, true, good)
     closed = np.array(
         [[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, -1.0]]
     )
     spread = error_velocity(closed, np.array([0.1, 0.1, 0.0, 0.0, 0.0, 0.0]), np.ones(6, dtype=np.bool_))
-    assert spread == pytest.approx(math.sqrt(0.02 / 3.0 / 2.0), rel=1e-12)  # no axis: the mean of all three
+    assert spread == pytest.approx(math.sqrt(0.02 / 3.0 / 2.0), rel=1e-12, abs=0.0)  # no axis: the mean of all three
 
 
 @pytest.mark.requirement("GAP-9")
@@ -241,10 +241,10 @@ def test_altitude_over_a_slope(slope: float, attitude: tuple[float, float, float
     gradient = slope * np.array([math.cos(0.7), math.sin(0.7)])
     ranges = met(axes, places, turn, gradient, 12.5)
     if np.all(ranges > 0.0):
-        assert told(axes, places, ranges, turn) == pytest.approx(12.5, rel=1e-13)
+        assert told(axes, places, ranges, turn) == pytest.approx(12.5, rel=1e-13, abs=0.0)
     for missing in range(len(axes)):
         some = np.where(np.arange(len(axes)) == missing, math.nan, ranges)
-        assert told(axes, places, some, turn, ~np.isnan(some)) == pytest.approx(12.5, rel=1e-13)
+        assert told(axes, places, some, turn, ~np.isnan(some)) == pytest.approx(12.5, rel=1e-13, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-5")
@@ -252,7 +252,7 @@ def test_a_tilted_instrument_of_mean_slant_is_wrong_where_this_one_is_right() ->
     axes, none = janus(THIRTY, [0.0, math.pi / 2, math.pi, -math.pi / 2]).axes, np.zeros((4, 3))
     turn = Rotation.from_euler("y", 0.3)
     ranges = met(axes, none, turn, np.zeros(2), 20.0)
-    assert told(axes, none, ranges, turn) == pytest.approx(20.0, rel=1e-14)
+    assert told(axes, none, ranges, turn) == pytest.approx(20.0, rel=1e-14, abs=0.0)
     assert ranges.mean() * math.cos(math.pi / 6.0) > 20.9
 
 
@@ -264,7 +264,7 @@ def test_altitude_over_rough_ground_is_that_of_the_plane_of_least_squares() -> N
     ranges = rng.uniform(8.0, 12.0, 8)
     points = turn.apply(places + ranges[:, None] * axes)
     plane = np.linalg.lstsq(np.column_stack([points[:, :2], np.ones(8)]), points[:, 2], rcond=None)[0]
-    assert told(axes, places, ranges, turn) == pytest.approx(-plane[2], rel=1e-12)
+    assert told(axes, places, ranges, turn) == pytest.approx(-plane[2], rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-5")
@@ -273,7 +273,7 @@ def test_altitude_is_below_zero_under_a_ceiling_and_none_at_a_wall() -> None:
     ahead = Rotation.from_euler("y", -math.pi / 2)  # the beams look along x
     upward = Rotation.from_euler("y", math.pi)
     ranges = np.full(4, 10.0)
-    assert told(axes, none, ranges, upward) == pytest.approx(-10.0 * math.cos(THIRTY), rel=1e-14)
+    assert told(axes, none, ranges, upward) == pytest.approx(-10.0 * math.cos(THIRTY), rel=1e-14, abs=0.0)
     assert math.isnan(told(axes, none, ranges, ahead))
     assert math.isnan(told(axes, none, ranges, upward, np.array([True, True, False, False])))
 
@@ -300,7 +300,7 @@ def test_course_by_the_compass(east: float, north: float, course: float, heading
     found, speed = over_ground(vx, vy, vz, w, x, y, z, heading)
     off = (math.degrees(found) - course + 180.0) % 360.0 - 180.0
     assert off == pytest.approx(0.0, abs=1e-12)
-    assert speed == pytest.approx(3.0 * math.hypot(east, north), rel=1e-14)
+    assert speed == pytest.approx(3.0 * math.hypot(east, north), rel=1e-14, abs=0.0)
     assert 0.0 <= found < 2.0 * math.pi
 
 
@@ -324,7 +324,7 @@ def test_forward_is_the_heading_in_every_frame(frame: str, world: str, bearing: 
     x, y, z, w = turn.as_quat()
     course, speed = over_ground(vx, vy, vz, w, x, y, z, AXES[world])
     assert (math.degrees(course) - bearing + 180.0) % 360.0 - 180.0 == pytest.approx(0.0, abs=1e-12)
-    assert speed == pytest.approx(1.5, rel=1e-14)
+    assert speed == pytest.approx(1.5, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-7")

@@ -19,13 +19,13 @@ from navsense.sensors._janus.strength import FAINTEST, EchoStrength, factor, loc
 def test_the_sonar_equation() -> None:
     """Twice as far is 9.03 dB less; 0.15 dB/m takes 3 dB from 10 m; 60 degrees of incidence, a quarter, 6.02 dB."""
     assert strength(40.0, 0.0, 1.0, 1.0) == 40.0
-    assert strength(40.0, 0.0, 10.0, 1.0) == pytest.approx(10.0, rel=1e-14)
+    assert strength(40.0, 0.0, 10.0, 1.0) == pytest.approx(10.0, rel=1e-14, abs=0.0)
     assert strength(40.0, 0.0, 16.0, 1.0) - strength(40.0, 0.0, 8.0, 1.0) == pytest.approx(-9.0309, abs=5e-5)
-    assert strength(40.0, 0.15, 10.0, 1.0) == pytest.approx(7.0, rel=1e-14)
+    assert strength(40.0, 0.15, 10.0, 1.0) == pytest.approx(7.0, rel=1e-14, abs=0.0)
     assert strength(40.0, 0.0, 1.0, math.cos(math.pi / 3.0)) == pytest.approx(40.0 - 6.0206, abs=5e-5)
     assert strength(40.0, 0.0, 1.0, -0.5) == strength(40.0, 0.0, 1.0, 0.5)
     power = 10.0 ** (strength(0.0, 0.07, 30.0, 0.8) / 10.0)
-    assert power == pytest.approx(0.8**2 * 30.0**-3 * 10.0 ** (-2.0 * 0.07 * 30.0 / 10.0), rel=1e-13)
+    assert power == pytest.approx(0.8**2 * 30.0**-3 * 10.0 ** (-2.0 * 0.07 * 30.0 / 10.0), rel=1e-13, abs=0.0)
 
 
 def test_no_distance_and_no_incidence() -> None:
@@ -33,7 +33,7 @@ def test_no_distance_and_no_incidence() -> None:
     assert strength(40.0, 0.1, 5.0, 0.0) == -math.inf
     assert math.isnan(strength(40.0, 0.1, math.nan, 1.0))
     assert factor(math.inf, 0.9) == 1.0
-    assert factor(-math.inf, 0.9) == factor(FAINTEST, 0.9) == pytest.approx(1e10 / math.sqrt(0.19), rel=1e-9)
+    assert factor(-math.inf, 0.9) == factor(FAINTEST, 0.9) == pytest.approx(1e10 / math.sqrt(0.19), rel=1e-9, abs=0.0)
     assert locked_probability(math.inf, 6.0, 1.0) == 1.0
     assert locked_probability(-math.inf, 6.0, 1.0) == 0.0
 
@@ -63,8 +63,8 @@ def test_the_phase_of_pulse_pairs(correlation: float, decibels: float) -> None:
     noise = 10.0 ** (-decibels / 10.0)
     wanted = math.sqrt((correlation**-2 - 1.0) / (2.0 * pairs))
     clear, heard = phases(0.0), phases(noise)
-    assert clear == pytest.approx(wanted, rel=4.9 / math.sqrt(2.0 * count))
-    assert heard / clear == pytest.approx(factor(decibels, correlation), rel=4.9 / math.sqrt(count))
+    assert clear == pytest.approx(wanted, rel=4.9 / math.sqrt(2.0 * count), abs=0.0)
+    assert heard / clear == pytest.approx(factor(decibels, correlation), rel=4.9 / math.sqrt(count), abs=0.0)
 
 
 @pytest.mark.requirement("GAP-2", "GAP-9")

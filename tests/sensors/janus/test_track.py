@@ -16,16 +16,16 @@ from navsense.sensors._janus.track import Track, deviation
 @pytest.mark.parametrize(("speed", "wanted"), [(0.0, 0.0025), (1.0, 0.003), (3.0, 0.004), (5.0, 0.005)])
 def test_a_floor_and_a_part_for_each_metre_a_second(speed: float, wanted: float) -> None:
     """0.25 cm/s and 0.05 cm/s for each m/s: what makes 0.3, 0.4 and 0.5 cm/s at 1, 3 and 5 m/s."""
-    assert deviation(0.0025, 0.0005, speed, 7.0, 0.0, 1.0) == pytest.approx(wanted, rel=1e-14)
+    assert deviation(0.0025, 0.0005, speed, 7.0, 0.0, 1.0) == pytest.approx(wanted, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-2")
 def test_rate_and_signal_scale_all_of_it() -> None:
     base = deviation(0.002, 0.001, 3.0, 2.0, 2.0, 1.0)
-    assert base == pytest.approx(0.005, rel=1e-14)
-    assert deviation(0.002, 0.001, 3.0, 8.0, 2.0, 1.0) == pytest.approx(2.0 * base, rel=1e-14)
-    assert deviation(0.002, 0.001, 3.0, 0.5, 2.0, 1.0) == pytest.approx(0.5 * base, rel=1e-14)
-    assert deviation(0.002, 0.001, 3.0, 8.0, 0.0, 3.5) == pytest.approx(3.5 * base, rel=1e-14)
+    assert base == pytest.approx(0.005, rel=1e-14, abs=0.0)
+    assert deviation(0.002, 0.001, 3.0, 8.0, 2.0, 1.0) == pytest.approx(2.0 * base, rel=1e-14, abs=0.0)
+    assert deviation(0.002, 0.001, 3.0, 0.5, 2.0, 1.0) == pytest.approx(0.5 * base, rel=1e-14, abs=0.0)
+    assert deviation(0.002, 0.001, 3.0, 8.0, 0.0, 3.5) == pytest.approx(3.5 * base, rel=1e-14, abs=0.0)
     assert deviation(0.0, 0.0, 3.0, 8.0, 2.0, 3.5) == 0.0
 
 

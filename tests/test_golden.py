@@ -1,0 +1,63 @@
+"""Readings of one seed, held to numbers that an earlier version wrote: `python tools/golden.py` writes them again."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from navsense.sensors import SENSORS
+from navsense.sensors.base import Sensor
+
+TOOL = Path(__file__).resolve().parent.parent / "tools" / "golden.py"
+
+SHARE = 1e-12
+"""Of the largest number of an array: one machine gives the same bits, another one other last digits of sines and roots.
+
+A difference of two large numbers is as far off as they are, so the share is of the array and not of each number.
+"""
+
+
+@cache
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("golden_tool", TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SILENT = {
+    ("adcp", "physical"): {"reading.error_velocity"},
+}
+"""Arrays without a number: no ensemble of the witness has four beams in one cell."""
+
+
+@pytest.mark.requirement("NOI-2", "NOI-3", "NOI-4", "NOI-5")
+@pytest.mark.parametrize("fidelity", ["physical", "classic"])
+@pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.type)
+def test_a_seed_gives_the_golden_readings(kind: type[Sensor], fidelity: str) -> None:
+    """Every array of a run of the witness, in which all fields act. If a change is meant, run the tool again."""
+    golden, found = tool().read(kind)[fidelity], tool().measured(kind, fidelity)
+    assert golden.keys() == found.keys()
+    for name, expected in golden.items():
+        for part in ("finite", "rows", "columns"):
+            assert found[name][part].tolist() == expected[part].tolist(), f"{name}: {part}"
+        values = expected["values"]
+        slack = SHARE * np.abs(values[np.isfinite(values)]).max(initial=0.0)
+        ours = found[name]["values"].reshape(values.shape)
+        np.testing.assert_allclose(ours, values, rtol=0.0, atol=slack, err_msg=name)
+
+
+@pytest.mark.parametrize("fidelity", ["physical", "classic"])
+@pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.type)
+def test_golden_readings_have_numbers_of_every_array(kind: type[Sensor], fidelity: str) -> None:
+    golden = tool().read(kind)[fidelity]
+    assert {name for name, rows in golden.items() if not rows["finite"][0]} == SILENT.get((kind.type, fidelity), set())
+    assert {f"reading.{output.name}" for output in kind.witness().outputs} <= golden.keys()
+    assert len(np.unique(golden["error.clock"]["values"])) == tool().KEPT
