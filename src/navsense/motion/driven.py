@@ -43,9 +43,9 @@ from navsense.compiled import kernel
 from navsense.errors import MotionError
 from navsense.motion._checks import pose_numbers
 from navsense.motion.base import MotionBlock, empty_arrays
-from navsense.pose import Pose, conjugate, normalised, rotate
+from navsense.pose import Pose, rotate
 from navsense.rotation import cross, multiply, rotation_vector
-from navsense.typing import FloatArray, Quaternions, Times, Vector, Vectors
+from navsense.typing import FloatArray, Quaternion, Quaternions, Times, Vector, Vectors
 
 _ROOM = 64
 """Ends of steps that there is room for at first."""
@@ -207,8 +207,11 @@ def _within(
     return -1
 
 
-def _numbers(name: str, of: str, given: Vector | None) -> Vector:
-    """Return a vector of a state as floats, NaN where it is not given; raise `MotionError` for another value."""
+def _vector(name: str, of: str, given: Vector | None, turn: Quaternion | None) -> Vector:
+    """Return a vector of a state, turned where `turn` is given; NaN where it is not given.
+
+    Raises `MotionError` for another value.
+    """
     if given is None:
         return _UNKNOWN
     try:
@@ -217,7 +220,7 @@ def _numbers(name: str, of: str, given: Vector | None) -> Vector:
         x, y, z = _UNKNOWN
     if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
         raise MotionError(f"{name} of {of}", given, allowed="must be 3 finite numbers, or None to be derived")
-    return x, y, z
+    return (x, y, z) if turn is None else rotate(turn, (x, y, z))
 
 
 def checked_row(state: State, of: str = "a driven model") -> FloatArray:
@@ -227,25 +230,23 @@ def checked_row(state: State, of: str = "a driven model") -> FloatArray:
     length 1 or an unknown frame. `of` is what the state is of.
     """
     if not isinstance(state, State) or not isinstance(state.pose, Pose):
+        allowed = "must be a navsense.State with a navsense.Pose"
         remedy = "write navsense.State(navsense.Pose((x, y, z), (w, x, y, z)), velocity=(vx, vy, vz))"
-        raise MotionError(
-            f"state of {of}", state, allowed="must be a navsense.State with a navsense.Pose", remedy=remedy
-        )
-    linear, angular = state.frame, state.angular_frame
-    if linear not in ("world", "body") or angular not in ("world", "body", None):
-        name, value = ("frame", linear) if linear not in ("world", "body") else ("angular_frame", angular)
-        raise MotionError(f"{name} of the state of {of}", value, allowed="must be world or body")
-    x, y, z, *quaternion = pose_numbers(state.pose)
-    rotation = normalised((quaternion[0], quaternion[1], quaternion[2], quaternion[3]))
-    velocity, omega = _numbers("velocity", of, state.velocity), _numbers("angular_velocity", of, state.angular_velocity)
-    acceleration = _numbers("acceleration", of, state.acceleration)
-    alpha = _numbers("angular_acceleration", of, state.angular_acceleration)
-    if linear == "body":
-        velocity, acceleration = rotate(rotation, velocity), rotate(rotation, acceleration)
-    if (angular or linear) == "world":
-        back = conjugate(rotation)
-        omega, alpha = rotate(back, omega), rotate(back, alpha)
-    return np.array((x, y, z, *rotation, *velocity, *omega, *acceleration, *alpha), dtype=np.float64)
+        raise MotionError(f"state of {of}", repr(state), allowed=allowed, remedy=remedy)
+    linear, angular = state.frame, state.frame if state.angular_frame is None else state.angular_frame
+    for name, frame in (("frame", linear), ("angular_frame", angular)):
+        if frame not in ("world", "body"):
+            raise MotionError(f"{name} of the state of {of}", frame, allowed="must be world or body")
+    px, py, pz, w, x, y, z = pose_numbers(state.pose)
+    length = math.sqrt(w * w + x * x + y * y + z * z)
+    w, x, y, z = w / length, x / length, y / length, z / length
+    outward = (w, x, y, z) if linear == "body" else None
+    inward = (w, -x, -y, -z) if angular == "world" else None
+    velocity = _vector("velocity", of, state.velocity, outward)
+    omega = _vector("angular_velocity", of, state.angular_velocity, inward)
+    acceleration = _vector("acceleration", of, state.acceleration, outward)
+    alpha = _vector("angular_acceleration", of, state.angular_acceleration, inward)
+    return np.array((px, py, pz, w, x, y, z, *velocity, *omega, *acceleration, *alpha), dtype=np.float64)
 
 
 class Driven:
