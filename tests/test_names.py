@@ -40,10 +40,14 @@ def test_a_name_is_a_full_name_or_its_unambiguous_ending(name: str, found: str |
 
 
 def test_errors_list_the_names() -> None:
-    several = "sensor: base::imu; is the end of several names: must be one of a::base::imu, b::base::imu$"
+    several = (
+        "sensor: base::imu; is the end of several names: must be one of a::base::imu, b::base::imu; write the full name"
+    )
     with pytest.raises(UnknownNameError, match=several):
         full_name("base::imu", NAMES, "sensor")
-    with pytest.raises(UnknownNameError, match=f"sensor: nose; must be one of {', '.join(NAMES)}$"):
+    with pytest.raises(
+        UnknownNameError, match=f"sensor: nose; must be one of {', '.join(NAMES)}; write the full name, or an ending"
+    ):
         full_name("nose", NAMES, "sensor")
     with pytest.raises(UnknownNameError, match=r"sensor: nose; there is none$"):
         full_name("nose", (), "sensor")

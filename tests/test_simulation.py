@@ -223,6 +223,7 @@ def test_a_motion_log_moves_the_model(tmp_path: Path) -> None:
         ({"truth_rate": 0.0}, "truth_rate: 0.0; must be from"),
         ({"seed": -3}, "seed: -3"),
         ({"motion": {"boat": "x.csv"}}, "motion of model|x.csv"),
+        ({"motion": 5}, "motion of model robot: 5; must be a motion, or the path of a motion log; write"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(arguments: dict[str, object], message: str) -> None:
@@ -253,9 +254,7 @@ def test_what_is_no_path_of_a_recording_is_refused(path: Any) -> None:
         record(world(), path, 1.0)
 
 
-def test_a_recording_needs_a_path() -> None:
-    with pytest.raises(SinkError, match="path of a recording"):
-        record(world(), [], 1.0)
+def test_a_run_is_saved_to_a_path() -> None:
     nothing: Any = None
     with pytest.raises(SinkError, match="path of a recording: None; must be a file name or a path"):
         simulate(world(), 0.1).save(nothing)

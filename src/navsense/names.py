@@ -21,10 +21,13 @@ def full_name(name: str, names: Iterable[str], what: str, *, where: Where | None
     ending = [one for one in known if one.endswith(f"::{name}")]
     if len(ending) == 1:
         return ending[0]
-    allowed = f"must be one of {', '.join(known)}" if known else "there is none"
+    if not known:
+        raise UnknownNameError(what, str(name), allowed="there is none", where=where)
+    allowed = f"must be one of {', '.join(known)}"
     if ending:
         allowed = f"is the end of several names: must be one of {', '.join(ending)}"
-    raise UnknownNameError(what, name, allowed=allowed, where=where)
+    remedy = "write the full name, or an ending that only one name has"
+    raise UnknownNameError(what, str(name), allowed=allowed, where=where, remedy=remedy)
 
 
 class Named(dict[str, Value]):

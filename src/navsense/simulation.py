@@ -103,6 +103,10 @@ def resolve(world: World, motion: MotionGiven | Mapping[str, MotionGiven] | None
                 remedy=f"write MODEL=FILE, MODEL one of {', '.join(movable)}" if movable else "",
             )
         motion = {movable[0]: motion}
+    for name, given in motion.items():
+        if not isinstance(given, str | os.PathLike | Motion):
+            allowed = "must be a motion, or the path of a motion log"
+            raise SimulationError(f"motion of model {name}", repr(given), allowed=allowed, remedy='write "log.csv"')
     return {name: motion_in(m) if isinstance(m, str | os.PathLike) else m for name, m in motion.items()}
 
 
@@ -240,7 +244,7 @@ def record(
     `speed` holds it back to so many simulated seconds a second, 1 being real time. An interrupt closes the files with
     what was simulated so far, then goes on. Raises `SinkError` beside the errors of `simulate`.
     """
-    paths = tuple(path) if isinstance(path, Iterable) and path and not isinstance(path, str | bytes) else (path,)
+    paths = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
     targets = tuple(named(given) for given in paths)
     places = [sinks.place(target).resolve() for target in targets]
     if any(one == other or one in other.parents for one, other in permutations(places, 2)):
