@@ -25,7 +25,8 @@ def main() -> None:
         acceleration = 4.0 * (1.0 - believed) - 4.0 * rate_read(sim)
         rate += acceleration * step
         heading += rate * step
-        sim.step({"quadrotor": ns.State(ns.Pose((0.0, 0.0, 2.0), from_rpy(0.0, 0.0, heading)))})
+        pose = ns.Pose((0.0, 0.0, 2.0), from_rpy(0.0, 0.0, heading))
+        sim.step({"quadrotor": ns.State(pose, (0.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, rate))})
     off = believed - heading
     print(f"turned to {heading:.3f} rad, believes {believed:.3f} rad: the gyro's bias over 8 s is {off:+.3f} rad")
     bias = sim.sensor("quadrotor::base_link::imu").reading.errors["angular_velocity"][-1, 2]  # type: ignore[union-attr]

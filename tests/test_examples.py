@@ -49,6 +49,16 @@ def test_the_first_lines_of_the_readme_run(tmp_path: Path) -> None:
     assert (tmp_path / "quadrotor.mcap").stat().st_size > 1_000_000
 
 
+@pytest.mark.requirement("LIV-1", "IMU-2")
+def test_the_page_on_driven_motion_runs(tmp_path: Path) -> None:
+    script = tmp_path / "page.py"
+    (block,) = blocks("docs/driven.md")
+    script.write_text(block.replace('"examples/', f'"{ROOT.as_posix()}/examples/'), encoding="utf-8")
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout
+
+
 @pytest.mark.requirement("DVU-2", "CUR-2")
 def test_the_pages_on_worlds_and_recordings_run(tmp_path: Path) -> None:
     """A boulder under the vehicle that the altimeter meets, and the current of the recording, read by rosbags."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -207,6 +208,14 @@ def test_a_motion_log_moves_the_model(tmp_path: Path) -> None:
         ({"duration": None}, "nothing in this world ends by itself"),
         ({"runs": 0}, "runs: range.0, 0.; must be a number >= 1"),
         ({"runs": [1, 1]}, r"runs: \[1, 1\]"),
+        ({"runs": 10**30}, "runs: range.0, 10+.; must be at most 1000000 at once; run parts of them"),
+        ({"runs": range(0, 10**30, 3)}, "must be at most 1000000 at once"),
+        ({"runs": range(2**63, 2**63 + 2)}, r"run: \d+; must be an integer from 0 to 2\^63 - 1"),
+        ({"runs": "many"}, "runs: many; must be a number >= 1"),
+        ({"duration": 10**400}, r"duration: 10+\.\.\.; must be below 6e\+09 s, as stamps are"),
+        ({"duration": 10**5000}, r"duration: a value of type int .*; must be below 6e\+09 s"),
+        ({"duration": -(10**400)}, r"duration: -10+\.\.\.; must be a finite number of seconds > 0"),
+        ({"duration": "1.0"}, "duration: 1.0; must be a finite number of seconds > 0"),
         ({"runs": [-1]}, "run: -1; must be an integer"),
         ({"fidelity": "real"}, "fidelity: real; must be one of physical, classic"),
         ({"epoch": -1}, "epoch: -1; must be an integer of seconds"),
@@ -214,11 +223,41 @@ def test_a_motion_log_moves_the_model(tmp_path: Path) -> None:
         ({"truth_rate": 0.0}, "truth_rate: 0.0; must be from"),
         ({"seed": -3}, "seed: -3"),
         ({"motion": {"boat": "x.csv"}}, "motion of model|x.csv"),
+        ({"motion": 5}, "motion of model robot: 5; must be a motion, or the path of a motion log; write"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ns.NavsenseError, match=message):
         simulate(world(), **{"duration": 1.0, **arguments})  # type: ignore[arg-type]  # wrong on purpose
+
+
+@pytest.mark.parametrize("given", ["dive.sdf", Path("dive.sdf")])
+def test_a_path_is_no_world(given: Any, tmp_path: Path) -> None:
+    """The calls that a user writes first: each error has the call that is missing."""
+    message = r"world: .*dive.sdf.*; must be a World, as ns.load returns it; load the file first: ns.load\(.dive.sdf.\)"
+    for call in (
+        lambda: ns.simulate(given, 1.0),
+        lambda: ns.simulate(given, 1.0, fidelity="classic"),
+        lambda: ns.record(given, tmp_path / "a.npz", 1.0),
+        lambda: ns.live(given),
+    ):
+        with pytest.raises(SimulationError, match=message):
+            call()
+    nothing: Any = None
+    with pytest.raises(SimulationError, match=r"world: None; must be a World, .*ns.load\(path\)"):
+        ns.simulate(nothing, 1.0)
+
+
+@pytest.mark.parametrize("path", [None, 5, [None], ["a.npz", 5], b"a.npz"])
+def test_what_is_no_path_of_a_recording_is_refused(path: Any) -> None:
+    with pytest.raises(SinkError, match=r"path of a recording: .*; must be a file name or a path; write \"run.mcap\""):
+        record(world(), path, 1.0)
+
+
+def test_a_run_is_saved_to_a_path() -> None:
+    nothing: Any = None
+    with pytest.raises(SinkError, match="path of a recording: None; must be a file name or a path"):
+        simulate(world(), 0.1).save(nothing)
 
 
 def test_an_unknown_sensor_is_named_with_those_there_are() -> None:

@@ -21,10 +21,10 @@ from navsense.motion.still import Still
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
-from navsense.sensors import Imu, Magnetometer
+from navsense.sensors import Altimeter, Imu, Magnetometer
 from navsense.testing import witness_world
 from navsense.typing import Times
-from navsense.world import World
+from navsense.world import Link, World
 
 IMU, MAG = "robot::arm::imu", "robot::arm::mag"
 
@@ -215,6 +215,102 @@ def test_a_caller_in_the_loop_drives_the_robot(step: float) -> None:
             assert heading == pytest.approx(0.5 * n * step, abs=1e-9)
 
 
+@pytest.mark.requirement("LIV-1", "IMU-2")
+@pytest.mark.parametrize("rate", [100.0, 400.0])
+def test_a_driven_run_reads_what_the_batch_run_does(rate: float) -> None:
+    """Sensors off the axis of a tumbling robot, all of its motion given at each step, from the first sample on."""
+    base = replace(witness_world(("imu", Imu())), max_step_size=0.01)
+    base = replace(base, sensors=(replace(base.sensors[0], rate=rate),))
+    motion = base.models[0].motion
+    assert motion is not None
+    batch = ns.simulate(base, 0.3, seed=6)
+    parts: list[ns.Reading] = []
+    sim = ns.live(base, seed=6, driven=["robot"])
+    for n in range(31):
+        p, q, v, w, a, alpha = (array[0].tolist() for array in motion.at(np.array([n / 100.0])).arrays)
+        state = State(Pose(p, q), v, w, a, alpha, angular_frame="body")
+        parts.append(sim.step({"robot": state}).readings[IMU])
+    driven, ends = stepping.joined(parts), slice(None, None, round(rate / 100.0))
+    for name in ("angular_velocity", "linear_acceleration", "orientation"):
+        ideal = batch[IMU].truth[name]
+        found = driven.truth[name][: len(ideal)]
+        assert np.allclose(found[ends], ideal[ends], rtol=1e-12, atol=1e-11)
+        assert np.allclose(found, ideal, rtol=0.0, atol=1e-6)  # between the ends h^3 of it
+
+
+@pytest.mark.requirement("LIV-1", "IMU-2")
+@pytest.mark.parametrize("step", [1e-3, 1e-4])
+@pytest.mark.parametrize("given", [True, False])
+def test_a_lever_arm_feels_the_angular_acceleration(step: float, given: bool) -> None:
+    """0.3 m off the axis at 5 rad/s^2: 1.5 m/s^2 along the tangent, 0.3 omega^2 inwards."""
+    base = witness_world(("imu", Imu()))
+    sensor = replace(base.sensors[0], link="robot::base", pose=Pose((0.3, 0.0, 0.0)), rate=1.0 / step)
+
+    def state(t: float) -> State:
+        turned = Pose(rotation=from_rpy(0.0, 0.0, 2.0 * t + 2.5 * t * t))
+        if not given:
+            return State(turned, (0.0, 0.0, 0.0))
+        return State(turned, (0.0, 0.0, 0.0), (0.0, 0.0, 2.0 + 5.0 * t), angular_acceleration=(0.0, 0.0, 5.0))
+
+    sim = ns.live(replace(base, sensors=(sensor,), max_step_size=step), driven=["robot"])
+    for n in range(20):
+        reading = sim.step({"robot": state(n * step)}).readings[IMU]
+        if n >= (0 if given else 2):  # without angular velocities two steps show the first acceleration
+            rate = 2.0 + 5.0 * n * step
+            assert np.allclose(reading["angular_velocity"], [0.0, 0.0, rate], rtol=0.0, atol=1e-9)
+            assert np.allclose(reading["linear_acceleration"], [-0.3 * rate**2, 1.5, 9.8], rtol=0.0, atol=1e-6)
+
+
+@pytest.mark.requirement("LIV-1", "ALT-2")
+def test_the_first_driven_step_has_the_angular_velocity() -> None:
+    """An altimeter 0.5 m ahead of the axis of a robot that rises at 2 m/s and pitches down at 1 rad/s."""
+    base = witness_world(("alt", Altimeter()))
+    sensor = replace(base.sensors[0], link="robot::base", pose=Pose((0.5, 0.0, 0.0)))
+    start = State(velocity=(0.0, 0.0, 2.0), angular_velocity=(0.0, 1.0, 0.0))
+    for driven, first in (({"robot": start}, State()), (["robot"], start)):
+        sim = ns.live(replace(base, sensors=(sensor,)), driven=driven)
+        reading = sim.step({"robot": first}).readings["alt"]
+        assert reading["vertical_velocity"].tolist() == [1.5]
+
+
+@pytest.mark.requirement("LIV-1")
+def test_a_driven_link_carries_its_sensors() -> None:
+    """The arm is driven, the mast is not: it stays rigid with the base, and so does its surface."""
+    base = world(0.01, imu=100.0, mag=100.0)
+    (model,) = base.models
+    mast, imu, mag = Link("robot::mast", Pose((0.0, 0.0, 1.0))), *base.sensors
+    on_mast = replace(imu, name="robot::mast::imu", link=mast.name, spec=Imu(), pose=Pose())
+    on_arm = replace(imu, name="robot::arm::gyro", spec=Imu(), pose=Pose((0.0, 0.0, 0.2)))
+    made = replace(base, models=(replace(model, links=(*model.links, mast)),), sensors=(on_mast, on_arm, mag))
+    sim = ns.live(made, driven=["robot", "arm"])
+    for n in range(4):
+        t = n / 100.0
+        robot = State(Pose((t, 0.0, 0.0)), (1.0, 0.0, 0.0))
+        arm = State(Pose((5.0, 0.0, 0.0)), (0.0, 0.0, 0.0), (3.0, 0.0, 0.0), angular_acceleration=(0.0, 4.0, 0.0))
+        readings = sim.step({"robot": robot, "robot::arm": arm}).readings
+        assert readings["robot::mast::imu"]["angular_velocity"].tolist() == [[0.0, 0.0, 0.0]]
+        assert readings["gyro"]["angular_velocity"].tolist() == [[3.0, 0.0, 0.0]]
+        assert np.allclose(readings["gyro"]["linear_acceleration"], [[0.8, 0.0, 9.8 - 9.0 * 0.2]], atol=1e-12)
+    by_ending = sim.step({"robot": robot, "arm": arm})
+    assert by_ending.time == 0.04
+
+
+@pytest.mark.requirement("LIV-1")
+def test_the_canonical_link_drives_its_model_and_a_link_alone_is_driven_too() -> None:
+    base = witness_world(("imu", Imu()), ("mag", Magnetometer()))
+    turning = State(angular_velocity=(0.0, 0.0, 1.0))
+    for name, rate in (("robot", 1.0), ("robot::base", 1.0), ("robot::arm", 1.0)):
+        reading = ns.live(base, driven=[name]).step({name: turning}).readings[IMU]
+        assert np.linalg.norm(reading.truth["angular_velocity"][0]) == pytest.approx(rate)
+    still = replace(base, models=(replace(base.models[0], motion=None),))
+    arm = base.models[0].pose @ base.models[0].link("robot::arm").pose
+    placed = ns.live(still, driven=["arm"]).step({"arm": State(arm)}).readings["mag"]
+    turned = ns.live(still, driven=["arm"]).step({"arm": State(Pose(arm.position))}).readings["mag"]
+    expected = ns.simulate(still, 0.1)["mag"].truth["field"][0]
+    assert np.allclose(placed.truth["field"][0], expected, rtol=1e-12, atol=0.0)
+    assert not np.allclose(turned.truth["field"][0], expected, rtol=1e-3, atol=0.0)
+
+
 def test_driven_models_are_driven_each_step() -> None:
     sim = ns.live(world(), driven=["robot"])
     with pytest.raises(SimulationError, match=r"states of a step: \[\]; must be those of the driven models: robot"):
@@ -222,8 +318,53 @@ def test_driven_models_are_driven_each_step() -> None:
     sim.step({"robot": circling(0.0)})
     with pytest.raises(MotionError, match="must be 3 and 4 finite numbers"):
         sim.step({"robot": State(Pose((math.nan, 0.0, 0.0)))})
-    with pytest.raises(SimulationError, match=r"driven model|model: boat"):
-        ns.live(world(), driven=["boat"])
+    with pytest.raises(
+        SimulationError, match=r"states of a step: \['boat'\]; must be those of the driven models: robot"
+    ):
+        sim.step({"boat": circling(0.001)})
+    assert sim.step({"robot": circling(0.001)}).time == 0.001  # none of these steps was taken
+
+
+@pytest.mark.parametrize("given", [[0.0, 0.0, 0.0], (), None, 5.0, "robot"])
+def test_what_is_no_state_is_refused(given: Any) -> None:
+    sim = ns.live(world(), driven=["robot"])
+    with pytest.raises(MotionError, match=r"state of robot.*; must be a navsense\.State .*; write navsense\.State\("):
+        sim.step({"robot": given})
+    with pytest.raises(SimulationError, match=r"states of a step: .*; must be .*; (write sim\.step|name the driven)"):
+        sim.step(given)
+
+
+@pytest.mark.parametrize(
+    ("driven", "message"),
+    [
+        (["boat"], "driven model or link: boat; must be one of robot, robot::base, robot::arm"),
+        (["robot", "base"], "driven: robot::base; is a second name of robot::base; drive it by one name"),
+        (["arm", "robot::arm"], "driven: robot::arm; is a second name of robot::arm; drive it by one name"),
+        (5, "driven: 5; must be names of models and links, or their states"),
+        ({"robot": 5}, "state of robot: 5; must be a navsense.State"),
+    ],
+)
+def test_what_cannot_be_driven_is_refused(driven: Any, message: str) -> None:
+    with pytest.raises(ns.NavsenseError, match=message):
+        ns.live(world(), driven=driven)
+
+
+def test_a_static_model_is_not_driven() -> None:
+    base = world()
+    static = replace(base, models=(replace(base.models[0], static=True, motion=None),))
+    for name in ("robot", "arm"):
+        with pytest.raises(SimulationError, match="must be of a model that is not static; set <static> to false"):
+            ns.live(static, driven=[name])
+
+
+def test_live_sensors_and_clocks_have_short_names() -> None:
+    sim = ns.live(world(), seed=1)
+    step = sim.step()
+    assert sim.sensor("imu") is sim.sensor("arm::imu") is sim.sensor(IMU)
+    assert sim.clock("clock") is sim.clock("robot::base::clock")
+    assert step.readings["imu"] is step.readings[IMU]
+    with pytest.raises(UnknownNameError, match="sensor with a reading in this step: nose; must be one of robot::arm"):
+        _ = step.readings["nose"]
 
 
 def test_a_still_world_steps_for_ever() -> None:

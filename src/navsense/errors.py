@@ -24,7 +24,10 @@ class Where:
 
 def show(value: object) -> str:
     """Return a value as an error prints it: numbers and short texts whole, long ones cut."""
-    text = value if isinstance(value, str) else repr(value)
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except ValueError:  # Python prints no integer of more than some 4300 digits
+        text = f"a value of type {type(value).__name__} that cannot be printed"
     text = " ".join(text.split())
     return text if len(text) <= 80 else text[:77] + "..."
 

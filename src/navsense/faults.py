@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,8 @@ from typing import Any
 from navsense.clock.base import Step
 from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import Sum
-from navsense.errors import NavsenseError, SimulationError, UnknownNameError, Where
+from navsense.errors import NavsenseError, SimulationError, Where
+from navsense.names import full_name
 from navsense.noise.planned import Planned, check_planned
 from navsense.world import MountedSensor, World
 
@@ -106,7 +107,7 @@ def with_faults(world: World, path: str | os.PathLike[str]) -> World:
     found = _Found()
     for entry in _entries(Path(path)):
         try:
-            of = _meant(entry, (WORLD, *sensors, *clocks))
+            of = full_name(entry.text("of"), (WORLD, *sensors, *clocks), f"{entry.what}: of", where=entry.where)
             if of == WORLD:
                 found.anomalies.append(_anomaly(entry))
             elif of in clocks:
@@ -149,19 +150,6 @@ def _entries(path: Path) -> list[_Entry]:
             if key not in KEYS:
                 raise entry.error(key, entry.given[key], f"is unknown; known are {', '.join(KEYS)}")
     return entries
-
-
-def _meant(entry: _Entry, names: Sequence[str]) -> str:
-    """Return which of all names a fault is of: its own, or the one that ends in it.
-
-    Raises `UnknownNameError` where none does, or several.
-    """
-    of = entry.text("of")
-    meant = [of] if of in names else [name for name in dict.fromkeys(names) if name.endswith(f"::{of}")]
-    if len(meant) == 1:
-        return meant[0]
-    allowed = f"{'is the end of several names: ' if meant else ''}must be one of {', '.join(meant or names)}"
-    raise UnknownNameError(f"{entry.what}: of", of, allowed=allowed, where=entry.where)
 
 
 def _anomaly(entry: _Entry) -> Anomaly:

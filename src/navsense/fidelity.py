@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -34,7 +35,12 @@ def applied(world: World, fidelity: str | None) -> World:
     """Return the world with one fidelity for the sheets of all its sensors and clocks; None leaves each its own.
 
     What only the reader of a file knows stays as it was read: the current of a plug-in, a limit that one leaves out.
+    Raises `SimulationError` for an unknown fidelity, and for another value than a `World`.
     """
+    if not isinstance(world, World):
+        given = f'"{world}"' if isinstance(world, str | os.PathLike) else "path"
+        remedy = f"load the file first: ns.load({given})"
+        raise SimulationError("world", repr(world), allowed="must be a World, as ns.load returns it", remedy=remedy)
     if fidelity is None:
         return world
     classic = checked(fidelity) == "classic"

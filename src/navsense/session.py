@@ -17,6 +17,7 @@ from navsense.motion.foreseen import is_foreseen
 from navsense.sensors.base import Casting, is_felt
 from navsense.series import LONGEST_TIME, TRUTH_ARRAYS, Current, Layers, Reading, Slab, Truth, frozen
 from navsense.station import (
+    NO_LINKS,
     Motions,
     Station,
     check_duration,
@@ -43,7 +44,7 @@ TRUTH_RATE = 100.0
 
 def checked_duration(duration: float) -> float:
     """Return the duration (s); raise `SimulationError` unless it is above 0 and below what a stamp can hold."""
-    if not (isinstance(duration, int | float | np.number) and math.isfinite(duration) and duration > 0.0):
+    if not (isinstance(duration, int | float | np.number) and duration > 0.0 and duration != math.inf):
         raise SimulationError("duration", duration, allowed="must be a finite number of seconds > 0")
     if not duration < LONGEST_TIME:
         raise SimulationError("duration", duration, allowed=f"must be below {LONGEST_TIME:g} s, as stamps are")
@@ -201,11 +202,14 @@ def prepare(
     seed: int,
     runs: Sequence[int] = (0,),
     motions: Mapping[str, Motion] | None = None,
+    links: Motions = NO_LINKS,
     epoch: int = 0,
     truth_rate: float = TRUTH_RATE,
     live: bool = False,
 ) -> Session:
     """Return a session, everything checked before the first sample; a live one has no end of its own.
+
+    `links` are the motions of links that do not move with their model, by full name.
 
     The session's world is the one given with the motions in force, so that whoever writes it down says what moved. A
     current by chance is that of the run in it where there is one run; where there are several, `around` says.
@@ -222,7 +226,7 @@ def prepare(
     else:
         seconds = checked_duration(longest(moving) if duration is None else duration)
         check_duration(moving, seconds)
-    scene = scene_of(world, moving)
+    scene = scene_of(world, moving, links)
     return Session(
         world=world,
         duration=seconds,
@@ -230,8 +234,8 @@ def prepare(
         runs=runs,
         epoch=checked_epoch(epoch),
         truth_rate=checked_rate(truth_rate, "truth_rate"),
-        places={sensor.name: sensor_motion(world, sensor, moving) for sensor in world.sensors},
-        links={link.name: link_motion(model, link, moving) for model in world.models for link in model.links},
+        places={sensor.name: sensor_motion(world, sensor, moving, links) for sensor in world.sensors},
+        links={link.name: link_motion(m, link, moving, links) for m in world.models for link in m.links},
         currents=currents,
         by_chance=flow is not None and bool(random_names(flow)),
         surroundings={sensor.name: surroundings_of(world, sensor, scene) for sensor in world.sensors},

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import permutations
@@ -13,12 +14,14 @@ import numpy as np
 
 from navsense import fidelity as fidelities
 from navsense import sinks
-from navsense.errors import SimulationError, UnknownNameError
+from navsense.errors import SimulationError
 from navsense.gather import gathered
 from navsense.motion.base import Motion
+from navsense.names import Named, full_name
 from navsense.pace import Pace
 from navsense.series import Current, Reading, Slab, Truth
 from navsense.session import LONGEST_WINDOW, TRUTH_RATE, Session, prepare
+from navsense.sinks.base import named
 from navsense.sinks.poses import motion_in
 from navsense.station import ideal_of
 from navsense.store import Beside, Store, check_memory
@@ -38,7 +41,11 @@ PathGiven = str | os.PathLike[str]
 
 @dataclass(frozen=True, eq=False)
 class Run(Mapping[str, Reading]):
-    """A run in memory: full sensor name -> Reading, the truth of every link in `truth`, the water's in `current`."""
+    """A run in memory: full sensor name -> Reading, the truth of every link in `truth`, the water's in `current`.
+
+    A name may be any unambiguous ending of a full name: `run["imu"]`. In `truth` a model's name stands for its
+    canonical link.
+    """
 
     session: Session
     readings: Mapping[str, Reading]
@@ -50,16 +57,8 @@ class Run(Mapping[str, Reading]):
         return f"<Run of {self.session.duration:g} s: {', '.join(self.readings) or 'no sensor'}>"
 
     def __getitem__(self, name: str) -> Reading:
-        """Return one sensor's reading by its full name. Raises `UnknownNameError`."""
-        try:
-            return self.readings[name]
-        except KeyError:
-            allowed = f"must be one of {', '.join(self.readings) or 'none: the world has no sensor'}"
-            raise UnknownNameError("sensor", name, allowed=allowed) from None
-
-    def __contains__(self, name: object) -> bool:
-        """Tell whether there is such a sensor."""
-        return name in self.readings
+        """Return one sensor's reading by its name. Raises `UnknownNameError`."""
+        return self.readings[full_name(name, self.readings, "sensor")]
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the full names of the sensors."""
@@ -104,6 +103,10 @@ def resolve(world: World, motion: MotionGiven | Mapping[str, MotionGiven] | None
                 remedy=f"write MODEL=FILE, MODEL one of {', '.join(movable)}" if movable else "",
             )
         motion = {movable[0]: motion}
+    for name, given in motion.items():
+        if not isinstance(given, str | os.PathLike | Motion):
+            allowed = "must be a motion, or the path of a motion log"
+            raise SimulationError(f"motion of model {name}", repr(given), allowed=allowed, remedy='write "log.csv"')
     return {name: motion_in(m) if isinstance(m, str | os.PathLike) else m for name, m in motion.items()}
 
 
@@ -162,7 +165,8 @@ def simulate(
             beside.do(kept.current, session.current(start, end))
             if progress:
                 progress(end, session.duration)
-    return Run(session, kept.readings(), kept.truths(), kept.currents())
+    canonical = {model.name: model.canonical_link for model in world.models if model.links}
+    return Run(session, kept.readings(), Named(kept.truths(), "link", canonical), kept.currents())
 
 
 def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
@@ -173,7 +177,16 @@ def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
         runs = range(runs)
     if isinstance(runs, str) or not isinstance(runs, Sequence | np.ndarray):
         raise SimulationError("runs", runs, allowed=RUNS)
-    if isinstance(runs, range) and runs and min(runs[0], runs[-1]) >= 0:
+    try:
+        count = len(runs)
+    except OverflowError:  # of a range
+        count = sys.maxsize
+    if count > MOST_RUNS:
+        remedy = f"run parts of them, one after another: runs=range({MOST_RUNS})"
+        raise SimulationError("runs", runs, allowed=f"must be at most {MOST_RUNS} at once", remedy=remedy)
+    if isinstance(runs, range) and runs:
+        checked_run(min(runs[0], runs[-1]))
+        checked_run(max(runs[0], runs[-1]))
         return runs
     numbers = tuple(checked_run(run) for run in runs)
     if not numbers or len(set(numbers)) < len(numbers):
@@ -182,6 +195,9 @@ def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
 
 
 RUNS = "must be a number >= 1, or different run numbers >= 0"
+
+MOST_RUNS = 1_000_000
+"""Runs in one call."""
 
 
 def handed_on(session: Session, pace: Pace | None) -> Iterator[Slab]:
@@ -228,8 +244,8 @@ def record(
     `speed` holds it back to so many simulated seconds a second, 1 being real time. An interrupt closes the files with
     what was simulated so far, then goes on. Raises `SinkError` beside the errors of `simulate`.
     """
-    paths = (path,) if isinstance(path, str | os.PathLike) else tuple(path)
-    targets = tuple(Path(given) for given in paths)
+    paths = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
+    targets = tuple(named(given) for given in paths)
     places = [sinks.place(target).resolve() for target in targets]
     if any(one == other or one in other.parents for one, other in permutations(places, 2)):
         allowed = "must be different files, folders and ports, none in another"

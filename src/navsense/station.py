@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -28,6 +29,9 @@ from navsense.world import Link, Model, MountedSensor, Solid, World
 Motions = Mapping[str, Motion]
 """Top-level model name -> motion of its canonical link in the world."""
 
+NO_LINKS: Motions = MappingProxyType({})
+"""No link has a motion of its own."""
+
 
 def motions_of(world: World, given: Mapping[str, Motion]) -> Motions:
     """Return what moves each model: what was given, else its own motion, else it stands still where the file put it."""
@@ -46,24 +50,31 @@ def motions_of(world: World, given: Mapping[str, Motion]) -> Motions:
     return found
 
 
-def link_motion(model: Model, link: Link, motions: Motions) -> Motion:
-    """Return the truth of one link of a model that moves as one rigid body."""
+def link_motion(model: Model, link: Link, motions: Motions, links: Motions = NO_LINKS) -> Motion:
+    """Return the truth of one link: its own motion in `links`, else that of its model as one rigid body."""
+    if link.name in links:
+        return links[link.name]
     canonical = model.link(model.canonical_link).pose
     return mounted(motions[model.name], canonical.inverse() @ link.pose)
 
 
-def sensor_motion(world: World, sensor: MountedSensor, motions: Motions) -> Motion:
-    """Return the truth of a sensor's own frame, lever arm included."""
+def sensor_motion(world: World, sensor: MountedSensor, motions: Motions, links: Motions = NO_LINKS) -> Motion:
+    """Return the truth of a sensor's own frame, lever arm included; `links` as for `link_motion`."""
+    if sensor.link in links:
+        return mounted(links[sensor.link], sensor.pose)
     model = world.model(sensor.model)
     canonical, link = model.link(model.canonical_link).pose, model.link(sensor.link).pose
     place: Pose = canonical.inverse() @ link @ sensor.pose
     return mounted(motions[model.name], place)
 
 
-def scene_of(world: World, motions: Motions) -> Scene:
-    """Return all that rays meet in a world: the bodies of its environment, and its models' surfaces on their links."""
+def scene_of(world: World, motions: Motions, own: Motions = NO_LINKS) -> Scene:
+    """Return all that rays meet in a world: the bodies of its environment, and its models' surfaces on their links.
+
+    `own` are the motions of links that do not move with their model.
+    """
     links = {link.name: (model, link) for model in world.models for link in model.links}
-    moved = {name: link_motion(*links[name], motions) for name in {solid.link for solid in world.solids}}
+    moved = {name: link_motion(*links[name], motions, own) for name in {solid.link for solid in world.solids}}
     return Scene(world.environment.scene.bodies + tuple(_body(solid, moved[solid.link]) for solid in world.solids))
 
 

@@ -5,16 +5,24 @@
         ...
 
 Step n ends at t = n * max_step_size; it releases every reading that arrives in (t_(n-1), t_n], which without latency is
-its sample instant, so the first step, n = 0, releases the samples at t = 0. A caller in the loop gives each model's
-state at the end of the step: ``sim.step({"robot": State(Pose(...), velocity)})``. Samples that are still under way at
+its sample instant, so the first step, n = 0, releases the samples at t = 0. Samples that are still under way at
 the last step are never released: a motion that is to be heard to its end has to go on for as long as the latency.
+
+A caller in the loop gives the state of each driven model at the end of the step, the first one at t = 0:
+
+    sim = navsense.live(world, driven=["robot", "robot::arm"])
+    sim.step({"robot": State(pose, velocity, angular_velocity), "robot::arm": State(arm_pose)})
+
+The state of a model is that of its canonical link. A link that is driven by its own name carries its sensors and
+surfaces; the other links stay rigid with the canonical one. `navsense.motion.driven` states what is derived where a
+state leaves it out.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -27,7 +35,7 @@ from navsense.motion.base import Motion
 from navsense.motion.driven import Driven, State, checked_row
 from navsense.motion.foreseen import is_foreseen
 from navsense.motion.recalled import Recalled
-from navsense.pose import Pose
+from navsense.names import Named, full_name
 from navsense.sensors.base import Adjustable, lag_of
 from navsense.series import Reading, frozen
 from navsense.session import Session, prepare
@@ -36,10 +44,12 @@ from navsense.station import Station, ideal_of, reading
 from navsense.streams import BLOCK, checked_run
 from navsense.ticks import Ticks, first_at_or_after, rate_of_step
 from navsense.typing import AnyArray, FloatArray
-from navsense.world import MountedSensor, World
+from navsense.world import Model, MountedSensor, World
 
 MOST_AT_ONCE = 1_000_000
 """Samples of one sensor that one step may release."""
+
+RELEASED = "sensor with a reading in this step"
 
 AHEAD = 64
 """Samples measured ahead of their time where the motion is known beforehand: the same bits, fewer calls."""
@@ -47,7 +57,7 @@ AHEAD = 64
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One finished step: its end (s) and the readings released in it, by full sensor name."""
+    """One finished step: its end (s) and the readings released in it, by sensor name."""
 
     time: float
     readings: Mapping[str, Reading]
@@ -268,13 +278,17 @@ class Live:
         return max(self._count - 1, 0) / self._rate
 
     def step(self, states: Mapping[str, State] | None = None) -> Step:
-        """Finish one step and return it; `states` are the driven models' at its end. Raises `SimulationError`."""
+        """Finish one step and return it.
+
+        states: of each driven model and link at the end of the step, by a name. Raises `SimulationError` for other
+        names, `MotionError` for a state that is not possible; the step is then not taken.
+        """
         if self._closed:
             raise SimulationError("live run", allowed="is closed")
         end = self._count / self._rate
-        self._drive(end, states or {})
+        self._drive(end, {} if states is None else states)
         self._instants.clear()
-        found: dict[str, Reading] = {}
+        found: dict[str, Reading] = Named({}, RELEASED)
         for name, sensor in self._sensors.items():
             new = sensor.due(end)
             if new is not None:
@@ -283,14 +297,23 @@ class Live:
         return Step(end, found)
 
     def _drive(self, end: float, states: Mapping[str, State]) -> None:
+        if not isinstance(states, Mapping):
+            remedy = 'write sim.step({"robot": navsense.State(...)})'
+            raise SimulationError("states of a step", repr(states), allowed="must be by name", remedy=remedy)
         if states.keys() != self._driven.keys():
-            raise SimulationError(
-                "states of a step",
-                sorted(states),
-                allowed=f"must be those of the driven models: {', '.join(sorted(self._driven)) or 'there is none'}",
-                remedy="name the driven models when the run is opened: navsense.live(world, driven=[...])",
-            )
-        rows = {name: checked_row(state) for name, state in states.items()}  # all of them before the first acts
+            try:
+                full = {full_name(name, self._driven, "driven model"): state for name, state in states.items()}
+            except UnknownNameError:
+                full = {}
+            if full.keys() != self._driven.keys() or len(full) < len(states):
+                raise SimulationError(
+                    "states of a step",
+                    list(states),
+                    allowed=f"must be those of the driven models: {', '.join(sorted(self._driven)) or 'there is none'}",
+                    remedy="name the driven models when the run is opened: navsense.live(world, driven=[...])",
+                )
+            states = full
+        rows = {name: checked_row(state, name) for name, state in states.items()}  # all of them before the first acts
         for name, row in rows.items():
             self._driven[name].advance(end, row)
 
@@ -302,16 +325,12 @@ class Live:
             yield self.step()
 
     def sensor(self, name: str) -> LiveSensor:
-        """Return a sensor by its full name; raise `UnknownNameError` where there is none."""
-        if name not in self._sensors:
-            raise UnknownNameError("sensor", name, allowed=f"must be one of {', '.join(self._sensors)}")
-        return self._sensors[name]
+        """Return a sensor by its name, an unambiguous ending too. Raises `UnknownNameError`."""
+        return self._sensors[full_name(name, self._sensors, "sensor")]
 
     def clock(self, name: str) -> LiveClock:
-        """Return a clock by its full name; raise `UnknownNameError` where there is none."""
-        if name not in self._clocks:
-            raise UnknownNameError("clock", name, allowed=f"must be one of {', '.join(self._clocks)}")
-        return self._clocks[name]
+        """Return a clock by its name, an unambiguous ending too. Raises `UnknownNameError`."""
+        return self._clocks[full_name(name, self._clocks, "clock")]
 
     def close(self) -> None:
         """End the run; further steps are refused."""
@@ -354,27 +373,53 @@ def live(
     seed: int = 0,
     run: int = 0,
     motion: MotionGiven | Mapping[str, MotionGiven] | None = None,
-    driven: Mapping[str, State] | list[str] | None = None,
+    driven: Mapping[str, State] | Sequence[str] | None = None,
     fidelity: str | None = None,
     epoch: int = 0,
 ) -> Live:
     """Open a live run; without caller input it equals `simulate` with the same arguments to the last bit.
 
-    driven: the models whose state the caller gives at each step, as names or with their states at t = 0.
-    Other arguments as for `simulate`. Raises `SimulationError`, `MotionError`.
+    driven: the models and links whose state the caller gives at each step, as names or with their states at t = 0.
+    What the state of the first step leaves out is taken from there. A model is driven by its canonical link.
+    Other arguments as for `simulate`. Raises `SimulationError`, `MotionError`, `UnknownNameError`.
     """
     world = fidelities.applied(world, fidelity)
-    wanted = driven if isinstance(driven, Mapping) else dict.fromkeys(driven or ())
     memory = max((lag_of(sensor.spec) for sensor in world.sensors), default=0.0)
-    moved = {name: Driven(state or State(initial_pose(world, name)), memory) for name, state in wanted.items()}
-    motions = {**resolve(world, motion), **moved}
-    session = prepare(world, None, seed=seed, runs=(checked_run(run),), motions=motions, epoch=epoch, live=True)
+    moved: dict[str, Driven] = {}
+    motions, links = resolve(world, motion), {}
+    for name, model, link, state in driven_frames(world, driven):
+        moved[name] = Driven(State(model.pose @ model.link(link).pose) if state is None else state, memory, name)
+        if link == model.canonical_link:
+            motions[model.name] = moved[name]
+        else:
+            links[link] = moved[name]
+    numbers = (checked_run(run),)
+    session = prepare(world, None, seed=seed, runs=numbers, motions=motions, links=links, epoch=epoch, live=True)
     return Live(session, moved)
 
 
-def initial_pose(world: World, name: str) -> Pose:
-    """Return where the file puts a model's canonical link; raise `SimulationError` for an unknown model."""
-    for model in world.models:
-        if model.name == name:
-            return model.pose @ model.link(model.canonical_link).pose
-    raise SimulationError("driven model", name, allowed=f"must be one of {', '.join(m.name for m in world.models)}")
+def driven_frames(
+    world: World, driven: Mapping[str, State] | Sequence[str] | None
+) -> Iterator[tuple[str, Model, str, State | None]]:
+    """Yield the name of each driven model or link, its model, the link and its state at t = 0, None for the file's.
+
+    Raises `UnknownNameError`, and `SimulationError` for a static model or one link under two names.
+    """
+    given = (driven,) if isinstance(driven, str) else driven or ()
+    if not isinstance(given, Iterable):
+        allowed, remedy = "must be names of models and links, or their states", 'write driven=["robot"]'
+        raise SimulationError("driven", repr(driven), allowed=allowed, remedy=remedy)
+    links = {link.name: (model, link.name) for model in world.models for link in model.links}
+    models = {model.name: (model, model.canonical_link) for model in world.models if model.links}
+    frames, taken = {**links, **models}, set[str]()
+    for name in given:
+        full = full_name(name, (*models, *links), "driven model or link")
+        model, link = frames[full]
+        if link in taken:
+            remedy = "drive it by one name"
+            raise SimulationError("driven", full, allowed=f"is a second name of {link}", remedy=remedy)
+        if model.static:
+            remedy = "set <static> to false in the file"
+            raise SimulationError("driven", full, allowed="must be of a model that is not static", remedy=remedy)
+        taken.add(link)
+        yield full, model, link, driven[name] if isinstance(driven, Mapping) else None

@@ -1,16 +1,20 @@
-"""A motion that a caller drives: what it remembers of the steps before the last."""
+"""A motion that the caller gives state by state: what is exact, what is derived, and how long it is remembered."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import navsense as ns
+from navsense.errors import MotionError
 from navsense.motion.base import MotionBlock
 from navsense.motion.driven import Driven, State
-from navsense.pose import Pose, from_rpy
+from navsense.pose import Pose, conjugate, from_rotation_vector, from_rpy, rotate
+from navsense.pose import multiply as product
+from navsense.typing import Quaternion, Vector
 
 STEP, MEMORY, COUNT = 0.01, 0.35, 300
 
@@ -59,4 +63,239 @@ def test_time_goes_on_and_a_run_begins_again_at_0() -> None:
     driven.push(0.0, state(5.0))
     assert driven.at(np.zeros(1)).position_w[0].tolist() == list(state(5.0).pose.position)
     driven.push(0.3, state(5.3))
-    assert driven.at(np.array([0.3])).velocity_w[0].tolist() == list(state(5.3).velocity)
+    assert driven.at(np.array([0.3])).velocity_w[0].tolist() == list(state(5.3).velocity or ())
+
+
+# A closed form with angular acceleration about all axes: the attitude is Rz(f) Ry(g).
+
+ARRAYS = (
+    "position_w",
+    "rotation_wb",
+    "velocity_w",
+    "angular_velocity_b",
+    "acceleration_w",
+    "angular_acceleration_b",
+)
+RATES = ("velocity", "angular_velocity")
+ALL = (*RATES, "acceleration", "angular_acceleration")
+
+
+def truth(t: float) -> dict[str, tuple[float, ...]]:
+    """Return what a tumbling body does at t (s), differentiated by hand."""
+    f, df, ddf = 0.7 * t + 1.5 * t * t, 0.7 + 3.0 * t, 3.0
+    g, dg, ddg = 0.4 * math.sin(3.0 * t), 1.2 * math.cos(3.0 * t), -3.6 * math.sin(3.0 * t)
+    s, c = math.sin(g), math.cos(g)
+    return {
+        "position_w": (math.sin(3.0 * t), 2.0 * t * t, math.cos(t)),
+        "rotation_wb": from_rpy(0.0, g, f),
+        "velocity_w": (3.0 * math.cos(3.0 * t), 4.0 * t, -math.sin(t)),
+        "angular_velocity_b": (-df * s, dg, df * c),
+        "acceleration_w": (-9.0 * math.sin(3.0 * t), 4.0, -math.cos(t)),
+        "angular_acceleration_b": (-ddf * s - df * dg * c, ddg, ddf * c - df * dg * s),
+    }
+
+
+def quaternion(t: float) -> Quaternion:
+    w, x, y, z = truth(t)["rotation_wb"]
+    return (w, x, y, z)
+
+
+def vector(t: float, name: str) -> Vector:
+    x, y, z = truth(t)[name]
+    return (x, y, z)
+
+
+def tumbling(t: float, *given: str) -> State:
+    """Return the state at t (s) with what is given of it."""
+    known = {name: vector(t, f"{name}_{'b' if 'angular' in name else 'w'}") for name in given}
+    pose = Pose(vector(t, "position_w"), quaternion(t))
+    return replace(State(pose, angular_frame="body"), **known)  # type: ignore[arg-type]  # fields of vectors
+
+
+def worst(h: float, given: tuple[str, ...], shares: tuple[float, ...]) -> dict[str, float]:
+    """Return the largest error of each array from 0.5 to 1 s, at these shares of each step of length h (s)."""
+    driven, found = Driven(tumbling(0.0, *given)), dict.fromkeys(ARRAYS, 0.0)
+    for n in range(1, round(1.0 / h) + 1):
+        driven.push(n * h, tumbling(n * h, *given))
+        if n * h < 0.5:
+            continue
+        time = np.array([n * h if share == 1.0 else (n - 1 + share) * h for share in shares])
+        block = driven.at(time)
+        for i, t in enumerate(time.tolist()):
+            true = truth(t)
+            for name in ARRAYS:
+                row = getattr(block, name)[i]
+                sign = 1.0 if name != "rotation_wb" or row @ np.array(true[name]) > 0.0 else -1.0
+                found[name] = max(found[name], float(np.abs(sign * row - true[name]).max()))
+    return found
+
+
+@pytest.mark.requirement("LIV-1", "IMU-2")
+@pytest.mark.parametrize(
+    ("given", "at_ends", "inside"),
+    [
+        ((), "00 22 11", "33 22 11"),
+        (("velocity",), "00 02 11", "43 22 11"),
+        (RATES, "00 00 11", "44 22 11"),
+        (("acceleration", "angular_acceleration"), "00 22 00", "33 22 22"),
+        (ALL, "00 00 00", "44 44 33"),
+    ],
+)
+def test_what_is_not_given_is_derived_to_its_stated_order(given: tuple[str, ...], at_ends: str, inside: str) -> None:
+    """Half the step, 2^-order of the error; order 0 stands for exact. Linear and angular, pose to acceleration."""
+    for orders, shares in ((at_ends, (1.0,)), (inside, (0.2, 0.5, 0.8))):
+        wide, narrow = worst(0.01, given, shares), worst(0.005, given, shares)
+        for name, order in zip(ARRAYS, orders.replace(" ", ""), strict=True):
+            if order == "0":
+                assert wide[name] < 1e-14
+            else:
+                assert math.log2(wide[name] / narrow[name]) == pytest.approx(int(order), abs=0.1)
+
+
+@pytest.mark.requirement("LIV-1", "IMU-2")
+@pytest.mark.parametrize("frame", ["world", "body"])
+@pytest.mark.parametrize("angular_frame", ["world", "body", None])
+def test_what_is_given_is_used_exactly_in_either_frame(frame: str, angular_frame: str | None) -> None:
+    def given(t: float) -> State:
+        into, rotation = conjugate(quaternion(t)), quaternion(t)
+
+        def linear(name: str) -> Vector:
+            return rotate(into, vector(t, name)) if frame == "body" else vector(t, name)
+
+        def angular(name: str) -> Vector:
+            return rotate(rotation, vector(t, name)) if (angular_frame or frame) == "world" else vector(t, name)
+
+        return State(
+            Pose(vector(t, "position_w"), rotation),
+            linear("velocity_w"),
+            angular("angular_velocity_b"),
+            linear("acceleration_w"),
+            angular("angular_acceleration_b"),
+            frame=frame,  # type: ignore[arg-type]  # one of the two
+            angular_frame=angular_frame,  # type: ignore[arg-type]
+        )
+
+    driven = Driven(given(0.0), MEMORY)
+    for n in range(40):
+        if n:
+            driven.push(n * 0.1, given(n * 0.1))
+        for back in range(min(n, 3) + 1):  # the ends of earlier steps too
+            t = (n - back) * 0.1
+            block = driven.at(np.array([t]))
+            for name in ARRAYS:
+                assert np.allclose(getattr(block, name)[0], truth(t)[name], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.requirement("LIV-1")
+def test_a_motion_is_continuous_whatever_is_given_when() -> None:
+    """What one state gives and the next one leaves out: no jump at the end of a step."""
+    choices = ((), RATES, ("velocity",), ALL, ("acceleration",), ("angular_acceleration",), ("angular_velocity",))
+    driven, h = Driven(tumbling(0.0, *RATES), 10.0), 0.01
+    for n in range(1, 60):
+        driven.push(n * h, tumbling(n * h, *choices[n % len(choices)]))
+    for n in range(1, 59):
+        near = driven.at(np.array([n * h - 1e-11, n * h, n * h + 1e-11]))
+        for name in ARRAYS:
+            before, there, after = getattr(near, name) * np.sign(getattr(near, name)[:, :1] if "rot" in name else 1.0)
+            assert np.allclose(before, there, rtol=0.0, atol=1e-6)
+            assert np.allclose(after, there, rtol=0.0, atol=1e-6)
+        far = near.angular_acceleration_b[1] - truth(n * h)["angular_acceleration_b"]
+        assert np.abs(far).max() < 60.0 * h  # order h throughout
+
+
+@pytest.mark.requirement("LIV-1")
+def test_inside_a_step_the_attitude_turns_at_the_angular_velocity() -> None:
+    """The attitude differentiated by differences, at steps of which each turns by up to half a radian."""
+    h, e = 0.1, 1e-5
+    driven = Driven(tumbling(0.0, *ALL))
+    for n in range(1, 12):
+        driven.push(n * h, tumbling(n * h, *ALL))
+        for share in (0.1, 0.5, 0.9):
+            t = (n - 1 + share) * h
+            block = driven.at(np.array([t - e, t, t + e]))
+            first, last = (tuple(block.rotation_wb[i].tolist()) for i in (0, 2))
+            turn = np.array(product(conjugate(first), last)[1:]) / e  # type: ignore[arg-type]  # of four numbers
+            assert np.allclose(turn, block.angular_velocity_b[1], rtol=0.0, atol=0.01)  # h^2 of it is 0.01 |omega''|
+
+
+@pytest.mark.requirement("LIV-1", "IMU-2")
+def test_a_simulator_with_semi_implicit_steps_gets_its_accelerations_back() -> None:
+    """Velocity first, then position with the new velocity: mean rates and rates do not agree."""
+    h, a, alpha = 0.01, np.array([0.3, -2.0, 1.0]), np.array([0.0, 0.0, 5.0])
+    p, v, w, q = np.zeros(3), np.zeros(3), np.zeros(3), (1.0, 0.0, 0.0, 0.0)
+    driven = Driven(State(Pose(), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
+    for n in range(1, 30):
+        v, w = v + h * a, w + h * alpha
+        p, q = p + h * v, product(q, from_rotation_vector(tuple(h * w)))
+        driven.push(n * h, State(Pose(tuple(p), q), tuple(v), tuple(w)))
+        inside = driven.at(np.array([(n - 0.9) * h, (n - 0.5) * h, n * h]))
+        assert np.allclose(inside.acceleration_w, a, rtol=0.0, atol=1e-9)
+        assert np.allclose(inside.angular_acceleration_b, alpha, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.requirement("LIV-1", "IMU-2")
+def test_the_first_step_begins_with_what_the_start_gives() -> None:
+    def spinning(t: float, *given: str) -> State:
+        known: dict[str, Vector] = {"angular_velocity": (0.0, 0.0, 2.0 + 5.0 * t)}
+        pose = Pose((0.0, 0.0, 0.0), from_rpy(0.0, 0.0, 2.0 * t + 2.5 * t * t))
+        return replace(State(pose, (0.0, 0.0, 0.0)), **{name: known[name] for name in given})  # type: ignore[arg-type]
+
+    h = 0.01
+    start = np.zeros(1)
+    unknown = Driven(spinning(0.0))
+    assert unknown.at(start).angular_velocity_b.tolist() == [[0.0, 0.0, 0.0]]
+    assert unknown.at(np.zeros(3)).angular_velocity_b.tolist() == [[0.0, 0.0, 0.0]] * 3
+    unknown.push(h, spinning(h))
+    for share in (0.3, 1.0):  # the mean over the step, and no burst of acceleration from rest
+        block = unknown.at(np.array([share * h]))
+        assert block.angular_velocity_b[0, 2] == pytest.approx(2.0 + 2.5 * h, abs=1e-12)
+        assert block.angular_acceleration_b[0, 2] == pytest.approx(0.0, abs=1e-9)
+    unknown.push(2.0 * h, spinning(2.0 * h))
+    block = unknown.at(np.array([2.0 * h]))
+    assert block.angular_velocity_b[0, 2] == pytest.approx(2.0 + 10.0 * h, abs=1e-12)
+    assert block.angular_acceleration_b[0, 2] == pytest.approx(5.0, abs=1e-9)
+
+    known = Driven(spinning(0.0, "angular_velocity"))
+    known.push(0.0, spinning(0.0))  # the first step's own state leaves it out
+    assert known.at(start).angular_velocity_b.tolist() == [[0.0, 0.0, 2.0]]
+    known.push(h, spinning(h))
+    for share in (0.3, 1.0):
+        block = known.at(np.array([share * h]))
+        assert block.angular_velocity_b[0, 2] == pytest.approx(2.0 + 5.0 * share * h, abs=1e-12)
+        assert block.angular_acceleration_b[0, 2] == pytest.approx(5.0, abs=1e-9)
+    known.push(0.0, spinning(0.0))  # another beginning knows nothing of the former
+    assert known.at(start).angular_velocity_b.tolist() == [[0.0, 0.0, 0.0]]
+
+
+@pytest.mark.requirement("LIV-1")
+def test_a_velocity_that_is_not_given_is_derived() -> None:
+    driven = Driven(State())
+    for n in range(1, 9):
+        t = 0.1 * n
+        driven.push(t, State(Pose((3.0 * t + t * t, 0.0, 0.0))))
+        block = driven.at(np.array([t]))
+        if n > 1:
+            assert block.velocity_w[0, 0] == pytest.approx(3.0 + 2.0 * t, abs=1e-12)
+            assert block.acceleration_w[0, 0] == pytest.approx(2.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([0.0, 0.0, 0.0], r"state of a driven model: \[0.0, 0.0, 0.0\]; must be a navsense.State with a navsense.Pose"),
+        (State([0.0, 0.0, 0.0]), "state of a driven model"),  # type: ignore[arg-type]  # wrong on purpose
+        (State(Pose((0.0, 0.0), (0.0, 1.0, 0.0, 0.0, 0.0))), "pose: .*; must be 3 and 4 finite numbers"),  # type: ignore[arg-type]
+        (State(Pose(None)), r"pose: \(None, .*; must be 3 and 4 finite numbers"),  # type: ignore[arg-type]
+        (State(Pose((10**400, 0.0, 0.0))), "pose: .*; must be 3 and 4 finite numbers"),
+        (State(velocity=(0.0, 0.0)), "velocity of a driven model: .*must be 3 finite numbers, or None"),  # type: ignore[arg-type]
+        (State(velocity="abc"), "velocity of a driven model: abc; must be 3 finite"),  # type: ignore[arg-type]
+        (State(angular_velocity=(math.nan, 0.0, 0.0)), "angular_velocity of a driven model"),
+        (State(acceleration=(0.0, 0.0, 10**400)), "acceleration of a driven model"),
+        (State(angular_acceleration=5.0), "angular_acceleration of a driven model: 5.0"),  # type: ignore[arg-type]
+        (State(frame="ned"), "frame of the state of a driven model: ned; must be world or body"),  # type: ignore[arg-type]
+        (State(angular_frame="x"), "angular_frame of the state of a driven model: x"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_state_that_is_none_is_refused(given: State, message: str) -> None:
+    with pytest.raises(MotionError, match=message):
+        Driven(given)

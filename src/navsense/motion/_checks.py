@@ -48,8 +48,12 @@ def instants(time: Times, end: float) -> Times:
 
 def pose_numbers(pose: Pose) -> list[float]:
     """Return x y z (m) and unit w x y z of `pose`. Raise MotionError where it is none."""
-    numbers = [float(number) for number in (*pose.position, *pose.rotation)]
-    if len(numbers) != 7 or not all(map(math.isfinite, numbers)):
+    try:
+        numbers = [float(number) for number in (*pose.position, *pose.rotation)]
+        fits = (len(pose.position), len(pose.rotation)) == (3, 4) and all(map(math.isfinite, numbers))
+    except (TypeError, ValueError, OverflowError):
+        fits = False
+    if not fits:
         raise MotionError("pose", (pose.position, pose.rotation), allowed="must be 3 and 4 finite numbers")
     _, _, _, w, x, y, z = numbers
     length = math.sqrt(w * w + x * x + y * y + z * z)

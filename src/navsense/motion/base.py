@@ -6,7 +6,7 @@ Symbols: world frame w, moving frame b. `rotation_wb` takes coordinates of b to 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -67,6 +67,7 @@ def empty_arrays(count: int) -> tuple[FloatArray, ...]:
     return (*before, np.empty(vectors), np.empty(vectors), np.empty(vectors))
 
 
+@runtime_checkable
 class Motion(Protocol):
     """A source of truth for one frame."""
 

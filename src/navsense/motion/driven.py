@@ -1,16 +1,41 @@
-"""A motion that the caller drives, step by step: for a controller or another simulator in the loop.
+"""A motion that the caller gives state by state: for a controller or another simulator in the loop.
 
-The caller gives the finished state at the end of each step. Inside a step of length h, from state 0 to state 1, with
-s = (t - t_0) / h: position is the cubic Hermite curve of positions and velocities, velocity is linear, acceleration is
-``(v_1 - v_0) / h``, the attitude turns at a constant rate (the rotation vector between the two attitudes over h), and
-so the angular acceleration is zero. The residual of this reading against the caller's own continuous motion is of order
-h in acceleration and h^2 in attitude.
+The caller gives the state at the end of each step. A step of length h goes from state 0 to state 1; the step before it
+has length h_p. What a state gives is used exactly at its instant. What it leaves out is derived from this and earlier
+states, and never changes afterwards:
+
+    mean rate over a step      m = (p_1 - p_0) / h,  or the rotation vector from attitude 0 to attitude 1 over h
+    velocity not given         v_1 = m + a_1 h / 2                             error of order h^2
+    acceleration not given     a_1 = (v_1 - v_0) / h                           error of order h, velocity given
+                               a_1 = 2 (m - m_p) / (h + h_p)                   error of order h, velocity not given
+
+Angular velocity and angular acceleration follow the same three rules, in body coordinates. The orders hold for states
+of one smooth motion at equal steps. No acceleration is derived from positions where velocities are given, so a
+simulator with semi-implicit steps (p_1 = p_0 + h v_1) gets its own accelerations back.
+
+At t = 0 there is no earlier state: a quantity that the first state leaves out reads zero there. Give it, and the orders
+hold from the first step. In the first step m_p is the given v_0, with h_p = 0. A v_0 that is not given becomes
+``2 m - v_1``, an a_0 ``2 (v_1 - v_0) / h - a_1``. With neither v_0 nor v_1 given, the rate is constant in the first
+step: its error is of order h, and the acceleration is not known before the second step.
+
+Inside a step, at s = (t - t_0) / h:
+
+    position, velocity         cubic Hermite curve of p and v;  cubic Hermite curve of v and a
+    acceleration               the derivative of the velocity's curve
+    attitude                   rotation 0 times the exponential of a cubic rotation vector, whose ends match both
+                               attitudes and both angular velocities
+    angular velocity and acceleration    as velocity and acceleration
+
+Errors inside a step: position and attitude h^4 (h^3 where the rate is derived), rates h^2 (h^4 where rate and
+acceleration are given), accelerations h (h^3 likewise). All are continuous from step to step. Position and velocity are
+two curves, and so are attitude and angular velocity: one is the other's integral to order h^2.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -18,21 +43,109 @@ from navsense.compiled import kernel
 from navsense.errors import MotionError
 from navsense.motion._checks import pose_numbers
 from navsense.motion.base import MotionBlock, empty_arrays
-from navsense.pose import Pose, conjugate
-from navsense.pose import multiply as multiply_poses
-from navsense.rotation import multiply, shortest_vector
+from navsense.pose import Pose, rotate
+from navsense.rotation import cross, multiply, rotation_vector
 from navsense.typing import FloatArray, Quaternion, Quaternions, Times, Vector, Vectors
 
 _ROOM = 64
 """Ends of steps that there is room for at first."""
 
+_UNKNOWN = (math.nan, math.nan, math.nan)
+
+Frame = Literal["world", "body"]
+"""The axes that a vector's coordinates are along: those of the world, or those of the frame that moves."""
+
 
 @dataclass(frozen=True)
 class State:
-    """Pose (m, w x y z) and velocity (m/s) of a frame in the world, at one instant."""
+    """The motion of one frame at one instant: its pose in the world, and what else the caller knows.
+
+        State(Pose((0.0, 0.0, 2.0)), velocity=(1.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.5))
+
+    pose: position (m) and unit quaternion w x y z of the frame in the world.
+    velocity (m/s), acceleration (m/s^2, gravity not included): of the frame's origin in the world.
+    angular_velocity (rad/s), angular_acceleration (rad/s^2): of the frame in the world.
+    frame: "world" or "body", the axes along which all four vectors have their coordinates. It declares coordinates
+    only: an acceleration in "body" is the second derivative of the position in the world, turned into body axes.
+    angular_frame: the same for the two angular ones, where it is another: MuJoCo's free joints and `Truth` have
+    velocities in the world frame and angular velocities in the body frame.
+
+    None is derived from this and earlier states, see `navsense.motion.driven`.
+    """
 
     pose: Pose = Pose()
-    velocity: Vector = (0.0, 0.0, 0.0)
+    velocity: Vector | None = None
+    angular_velocity: Vector | None = None
+    acceleration: Vector | None = None
+    angular_acceleration: Vector | None = None
+    frame: Frame = "world"
+    angular_frame: Frame | None = None
+
+
+@kernel
+def _derived(
+    start: FloatArray, end: FloatArray, rate: int, acceleration: int, mean: float, former: float, h: float, span: float
+) -> None:
+    """Fill in one axis of a rate and its derivative where they are NaN in two states; both at `start` are known or NaN.
+
+    `mean` is the mean rate over the step of length h, `former` that over the step before, NaN where there is none;
+    `span` is the length of both.
+    """
+    slope = 2.0 * (mean - former) / span if not math.isnan(former) else 0.0
+    if math.isnan(end[rate]):
+        if math.isnan(end[acceleration]):
+            end[acceleration] = slope
+        end[rate] = mean + 0.5 * h * end[acceleration]
+    if math.isnan(start[rate]):
+        start[rate] = 2.0 * mean - end[rate]
+    if math.isnan(end[acceleration]):
+        end[acceleration] = (end[rate] - start[rate]) / h
+    if math.isnan(start[acceleration]):
+        start[acceleration] = 2.0 * (end[rate] - start[rate]) / h - end[acceleration]
+
+
+@kernel
+def _complete(step: int, ends: FloatArray, rows: FloatArray, turns: FloatArray) -> None:
+    """Fill in what the state at the end of a step leaves out (NaN), and the rotation vector over the step.
+
+    Arrays as for `_within`. The step before the first one has no length.
+    """
+    start, end, h = rows[step - 1], rows[step], ends[step] - ends[step - 1]
+    h_former = ends[step - 1] - ends[step - 2]
+    w, x, y, z = multiply(start[3], -start[4], -start[5], -start[6], end[3], end[4], end[5], end[6])
+    turns[step, 0], turns[step, 1], turns[step, 2] = rotation_vector(w, x, y, z)
+    for axis in range(3):
+        former, angular = start[7 + axis], start[10 + axis]
+        if h_former > 0.0:
+            former = (start[axis] - rows[step - 2, axis]) / h_former
+            angular = turns[step - 1, axis] / h_former
+        _derived(start, end, 7 + axis, 13 + axis, (end[axis] - start[axis]) / h, former, h, h + h_former)
+        _derived(start, end, 10 + axis, 16 + axis, turns[step, axis] / h, angular, h, h + h_former)
+
+
+@kernel
+def _slope(tx: float, ty: float, tz: float, ox: float, oy: float, oz: float) -> tuple[float, float, float]:
+    """Return the derivative of a rotation vector t (rad) whose rotation turns at the body's angular velocity o (rad/s).
+
+    o + t x o / 2 + c t x (t x o), with c = (1 - (|t| / 2) cot(|t| / 2)) / |t|^2.
+    """
+    square = tx * tx + ty * ty + tz * tz
+    if square < 1e-4:
+        c = 1.0 / 12.0 + square / 720.0
+    else:
+        half = 0.5 * math.sqrt(square)
+        c = (1.0 - half * math.cos(half) / math.sin(half)) / square
+    ux, uy, uz = cross(tx, ty, tz, ox, oy, oz)
+    wx, wy, wz = cross(tx, ty, tz, ux, uy, uz)
+    return ox + 0.5 * ux + c * wx, oy + 0.5 * uy + c * wy, oz + 0.5 * uz + c * wz
+
+
+@kernel
+def _hermite(s: float, h: float, x0: float, d0: float, x1: float, d1: float) -> tuple[float, float]:
+    """Return the cubic through x0 and x1 with the derivatives d0 and d1 at the ends of a step h, and its derivative."""
+    mean = (x1 - x0) / h
+    bend, twist = 3.0 * mean - 2.0 * d0 - d1, d0 + d1 - 2.0 * mean
+    return x0 + s * h * (d0 + s * (bend + s * twist)), d0 + s * (2.0 * bend + 3.0 * s * twist)
 
 
 @kernel
@@ -52,71 +165,108 @@ def _within(
 ) -> int:
     """Write the truth in the steps from `first` to `last`; return the first instant outside, -1 where there is none.
 
-    Step k ends at `ends` k (s) in `rows` k (10,): position m, quaternion, velocity m/s; the one before ends where it
-    begins. `turns` k (3,) rad is the rotation vector in it. An instant between two steps is of the later one.
+    Step k ends at `ends` k (s) in `rows` k (19,): position m, quaternion, velocity m/s, angular velocity rad/s (body),
+    acceleration m/s^2, angular acceleration rad/s^2 (body); the one before ends where it begins. `turns` k (3,) rad is
+    the rotation vector over it. The end of a step is read from its row as it is.
     """
     for i in range(time.shape[0]):
         if not ends[first - 1] <= time[i] <= ends[last]:
             return i
         low, high = first, last
         while low < high:
-            middle = (low + high + 1) // 2
-            if ends[middle - 1] <= time[i]:
-                low = middle
+            middle = (low + high) // 2
+            if ends[middle] >= time[i]:
+                high = middle
             else:
-                high = middle - 1
-        before, after, turn, h = rows[low - 1], rows[low], turns[low], ends[low] - ends[low - 1]
-        angle = math.sqrt(turn[0] * turn[0] + turn[1] * turn[1] + turn[2] * turn[2])
-        s = (time[i] - ends[low - 1]) / h if h > 0.0 else 1.0
-        half = 0.5 * s * angle
-        scale = 0.5 * s if angle < 1e-12 else math.sin(half) / angle
-        ew, ex, ey, ez = math.cos(half), scale * turn[0], scale * turn[1], scale * turn[2]
-        w, x, y, z = multiply(before[3], before[4], before[5], before[6], ew, ex, ey, ez)
+                low = middle + 1
+        start, end, turn, h = rows[low - 1], rows[low], turns[low], ends[low] - ends[low - 1]
+        if time[i] == ends[low] or time[i] == ends[low - 1]:
+            there = end if time[i] == ends[low] else start
+            for axis in range(3):
+                position[i, axis], velocity[i, axis], omega[i, axis] = there[axis], there[7 + axis], there[10 + axis]
+                acceleration[i, axis], alpha[i, axis] = there[13 + axis], there[16 + axis]
+            for part in range(4):
+                rotation[i, part] = there[3 + part]
+            continue
+        s = (time[i] - ends[low - 1]) / h
+        for axis in range(3):
+            v0, v1, o0, o1 = start[7 + axis], end[7 + axis], start[10 + axis], end[10 + axis]
+            position[i, axis], _ = _hermite(s, h, start[axis], v0, end[axis], v1)
+            velocity[i, axis], acceleration[i, axis] = _hermite(s, h, v0, start[13 + axis], v1, end[13 + axis])
+            omega[i, axis], alpha[i, axis] = _hermite(s, h, o0, start[16 + axis], o1, end[16 + axis])
+        dx, dy, dz = _slope(turn[0], turn[1], turn[2], end[10], end[11], end[12])
+        x, _ = _hermite(s, h, 0.0, start[10], turn[0], dx)
+        y, _ = _hermite(s, h, 0.0, start[11], turn[1], dy)
+        z, _ = _hermite(s, h, 0.0, start[12], turn[2], dz)
+        angle = math.sqrt(x * x + y * y + z * z)
+        scale = 0.5 if angle < 1e-12 else math.sin(0.5 * angle) / angle
+        ew = math.cos(0.5 * angle)
+        w, x, y, z = multiply(start[3], start[4], start[5], start[6], ew, scale * x, scale * y, scale * z)
         length = math.sqrt(w * w + x * x + y * y + z * z)
         rotation[i, 0], rotation[i, 1], rotation[i, 2], rotation[i, 3] = w / length, x / length, y / length, z / length
-        rest = (2.0 * s - 3.0) * s * s
-        for axis in range(3):
-            p0, p1, v0, v1 = before[axis], after[axis], before[7 + axis], after[7 + axis]
-            bend = ((s - 2.0) * s + 1.0) * s * v0 + (s - 1.0) * s * s * v1
-            position[i, axis] = p0 + rest * (p0 - p1) + h * bend
-            velocity[i, axis] = v0 + s * (v1 - v0)
-            acceleration[i, axis] = (v1 - v0) / h if h > 0.0 else 0.0
-            omega[i, axis] = turn[axis] / h if h > 0.0 else 0.0
-            alpha[i, axis] = 0.0
     return -1
 
 
-def checked_row(state: State) -> FloatArray:
-    """Return position, quaternion and velocity (10,); raise `MotionError` unless finite, the quaternion of length 1."""
-    pose, velocity = pose_numbers(state.pose), state.velocity
-    if len(velocity) != 3 or not all(map(math.isfinite, velocity)):
-        raise MotionError("velocity of a driven model", velocity, allowed="must be 3 finite numbers")
-    return np.array((*pose, *velocity), dtype=np.float64)
+def _vector(name: str, of: str, given: Vector | None, turn: Quaternion | None) -> Vector:
+    """Return a vector of a state, turned where `turn` is given; NaN where it is not given.
+
+    Raises `MotionError` for another value.
+    """
+    if given is None:
+        return _UNKNOWN
+    try:
+        x, y, z = map(float, given)
+    except (TypeError, ValueError, OverflowError):
+        x, y, z = _UNKNOWN
+    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+        raise MotionError(f"{name} of {of}", given, allowed="must be 3 finite numbers, or None to be derived")
+    return (x, y, z) if turn is None else rotate(turn, (x, y, z))
 
 
-def _rotation(row: FloatArray) -> Quaternion:
-    """Return the quaternion of a row (10,)."""
-    _, _, _, w, x, y, z, *_ = row.tolist()
-    return (w, x, y, z)
+def checked_row(state: State, of: str = "a driven model") -> FloatArray:
+    """Return a state as a row (19,), see `_within`, NaN where it is not given.
+
+    Raises `MotionError` for another value than a `State`, numbers that are not finite, a quaternion that is not of
+    length 1 or an unknown frame. `of` is what the state is of.
+    """
+    if not isinstance(state, State) or not isinstance(state.pose, Pose):
+        allowed = "must be a navsense.State with a navsense.Pose"
+        remedy = "write navsense.State(navsense.Pose((x, y, z), (w, x, y, z)), velocity=(vx, vy, vz))"
+        raise MotionError(f"state of {of}", repr(state), allowed=allowed, remedy=remedy)
+    linear, angular = state.frame, state.frame if state.angular_frame is None else state.angular_frame
+    for name, frame in (("frame", linear), ("angular_frame", angular)):
+        if frame not in ("world", "body"):
+            raise MotionError(f"{name} of the state of {of}", frame, allowed="must be world or body")
+    px, py, pz, w, x, y, z = pose_numbers(state.pose)
+    length = math.sqrt(w * w + x * x + y * y + z * z)
+    w, x, y, z = w / length, x / length, y / length, z / length
+    outward = (w, x, y, z) if linear == "body" else None
+    inward = (w, -x, -y, -z) if angular == "world" else None
+    velocity = _vector("velocity", of, state.velocity, outward)
+    omega = _vector("angular_velocity", of, state.angular_velocity, inward)
+    acceleration = _vector("acceleration", of, state.acceleration, outward)
+    alpha = _vector("angular_acceleration", of, state.angular_acceleration, inward)
+    return np.array((px, py, pz, w, x, y, z, *velocity, *omega, *acceleration, *alpha), dtype=np.float64)
 
 
 class Driven:
     """The caller's motion: `push(time, state)` ends a step; instants inside the last step can be asked for.
 
-    So can those of the `memory` (s) before it, for a sensor that tells of what was: sound takes its time.
+    So can those of the `memory` (s) before it: sound that a sensor hears now was sent earlier.
     """
 
-    def __init__(self, state: State, memory: float = 0.0) -> None:
-        """Stand in `state` at t = 0. Raises `MotionError` for a state that is none."""
+    def __init__(self, state: State, memory: float = 0.0, of: str = "a driven model") -> None:
+        """Stand in `state` at t = 0. Raises `MotionError` for a value that is not a state; `of` is what it is of."""
         self._memory = memory
         self._asked: dict[float, MotionBlock] = {}
-        self._stand(checked_row(state))
+        self._stand(checked_row(state, of))
 
     def _stand(self, row: FloatArray) -> None:
         """Begin with a step of no length, which ends in `row`."""
-        self._ends, self._rows, self._turns = np.zeros(_ROOM), np.empty((_ROOM, 10)), np.zeros((_ROOM, 3))
+        self._ends, self._rows, self._turns = np.zeros(_ROOM), np.empty((_ROOM, 19)), np.zeros((_ROOM, 3))
         self._rows[:2] = row
-        self._start = (1, 1, np.zeros(2), np.array((row, row)), np.zeros((2, 3)))
+        known = np.where(np.isnan(row), 0.0, row)
+        self._start = (1, 1, np.zeros(2), np.array((known, known)), np.zeros((2, 3)))
         self._oldest = self._last = 1
 
     @property
@@ -129,20 +279,22 @@ class Driven:
         self.advance(time, checked_row(state))
 
     def advance(self, time: float, row: FloatArray) -> None:
-        """End the step at `time` (s) in a checked state (10,). Raises `MotionError` where time does not advance."""
+        """End the step at `time` (s) in a checked state (19,). Raises `MotionError` where time does not advance.
+
+        At t = 0 the motion begins again. A start that replaces a start keeps what it does not give itself.
+        """
         self._asked.clear()
-        if time == 0.0:
-            self._stand(row)
-            return
         before = float(self._ends[self._last])
+        if time == 0.0:
+            self._stand(np.where(np.isnan(row), self._rows[1], row) if before == 0.0 else row)
+            return
         if not time > before:
             raise MotionError("time of a driven model", time, allowed=f"must be after {before!r} s")
         if self._last + 1 == self._ends.shape[0]:
             self._make_room()
-        turn = multiply_poses(conjugate(_rotation(self._rows[self._last])), _rotation(row))
         self._last += 1
         self._ends[self._last], self._rows[self._last] = time, row
-        self._turns[self._last] = shortest_vector(*turn)
+        _complete(self._last, self._ends, self._rows, self._turns)
         while self._oldest < self._last and self._ends[self._oldest] <= before - self._memory:
             self._oldest += 1
 
@@ -172,6 +324,8 @@ class Driven:
     @property
     def _steps(self) -> tuple[int, int, FloatArray, FloatArray, FloatArray]:
         """The steps that are remembered, as `_within` takes them."""
+        if self._ends[self._last] == 0.0:
+            return self._start
         return self._oldest, self._last, self._ends, self._rows, self._turns
 
     def _at(self, time: Times, steps: tuple[int, int, FloatArray, FloatArray, FloatArray]) -> MotionBlock:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from navsense.errors import SinkError, Where
-from navsense.sinks.base import Opener, Recording, Sink, check_target, recording
+from navsense.sinks.base import Opener, Recording, Sink, check_target, named, recording
 from navsense.sinks.device import ADDRESS, DeviceSink, PortSink, address, is_port, meant, served
 from navsense.sinks.euroc import EurocSink
 from navsense.sinks.gazebo import GazeboSink
@@ -50,7 +50,7 @@ def check(path: str | os.PathLike[str], world: World | None = None) -> Opener:
 
     Of a `world` it is asked too whether it has the instrument that a device's log is of.
     """
-    target = Path(path)
+    target = named(path)
     if is_port(target):
         address(target)
         if world is not None:

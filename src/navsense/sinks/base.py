@@ -175,8 +175,11 @@ def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
     return SinkError(what, where=Where(str(path)), remedy=remedies.get(error.errno or 0, ""))
 
 
-def named(path: str | os.PathLike[str]) -> Path:
-    """Return a path. Raise `SinkError` for an empty one, which would be the folder that one is in."""
+def named(path: object) -> Path:
+    """Return a path. Raise `SinkError` for another value, and for an empty one, which would be the folder one is in."""
+    if not isinstance(path, str | os.PathLike):
+        allowed = "must be a file name or a path"
+        raise SinkError("path of a recording", repr(path), allowed=allowed, remedy='write "run.mcap"')
     if not os.fspath(path):
         raise SinkError("the name of a recording is empty", remedy="name a file or a folder")
     return Path(path)

@@ -1,0 +1,79 @@
+"""Full names and their endings."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+import navsense as ns
+from navsense.errors import UnknownNameError
+from navsense.names import Named, full_name
+from navsense.sensors import Imu, Magnetometer
+from navsense.testing import witness_world
+
+NAMES = ("a::base::imu", "b::base::imu", "b::base::mag", "imu", "c::imu_link::gps")
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("a::base::imu", "a::base::imu"),
+        ("a::imu", None),
+        ("base::mag", "b::base::mag"),
+        ("mag", "b::base::mag"),
+        ("imu", "imu"),  # the full name before the endings
+        ("base::imu", None),
+        ("ag", None),
+        ("::mag", None),
+        ("", None),
+        ("gps", "c::imu_link::gps"),
+    ],
+)
+def test_a_name_is_a_full_name_or_its_unambiguous_ending(name: str, found: str | None) -> None:
+    if found is not None:
+        assert full_name(name, NAMES, "sensor") == found
+        return
+    with pytest.raises(UnknownNameError, match="must be one of"):
+        full_name(name, NAMES, "sensor")
+
+
+def test_errors_list_the_names() -> None:
+    several = (
+        "sensor: base::imu; is the end of several names: must be one of a::base::imu, b::base::imu; write the full name"
+    )
+    with pytest.raises(UnknownNameError, match=several):
+        full_name("base::imu", NAMES, "sensor")
+    with pytest.raises(
+        UnknownNameError, match=f"sensor: nose; must be one of {', '.join(NAMES)}; write the full name, or an ending"
+    ):
+        full_name("nose", NAMES, "sensor")
+    with pytest.raises(UnknownNameError, match=r"sensor: nose; there is none$"):
+        full_name("nose", (), "sensor")
+
+
+def test_a_dictionary_of_names_takes_endings_and_aliases() -> None:
+    links = Named({"a::base": 1, "a::arm": 2}, "link", {"a": "a::base"})
+    for one in (links, copy.copy(links), pickle.loads(pickle.dumps(links))):  # noqa: S301  # our own
+        assert (one["a::arm"], one["arm"], one["a"]) == (2, 2, 1)
+        assert (one.get("base"), one.get("boat"), one.get("boat", 7)) == (1, None, 7)
+        assert list(one) == ["a::base", "a::arm"]
+        assert "arm" in one
+        assert "a" in one
+        assert "boat" not in one
+        assert one == {"a::base": 1, "a::arm": 2}
+        with pytest.raises(UnknownNameError, match="link: boat; must be one of a::base, a::arm, a"):
+            _ = one["boat"]
+
+
+def test_a_run_takes_endings() -> None:
+    run = ns.simulate(witness_world(("imu", Imu()), ("mag", Magnetometer())), 0.05)
+    assert run["imu"] is run["arm::imu"] is run["robot::arm::imu"]
+    assert "mag" in run
+    assert "nose" not in run
+    assert list(run) == ["robot::arm::imu", "robot::arm::mag"]
+    assert run.truth["arm"] is run.truth["robot::arm"]
+    assert run.truth["robot"] is run.truth["base"] is run.truth["robot::base"]
+    with pytest.raises(UnknownNameError, match="link: boat; must be one of robot::base, robot::arm, robot"):
+        _ = run.truth["boat"]
