@@ -16,7 +16,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -352,7 +352,7 @@ class LiveClock:
         The instants may be in any order. The same instant has the same error whenever you ask, and asking changes no
         stamp. Raises `SimulationError` for an instant after the end of the last step, `ClockError` for an invalid one.
         """
-        instants = np.atleast_1d(np.asarray(time, dtype=np.float64))
+        instants = time if isinstance(time, np.ndarray) else np.array([time], dtype=np.float64)
         now = self._now()
         if (instants > now).any():
             raise SimulationError(
@@ -360,8 +360,10 @@ class LiveClock:
                 float(instants[instants > now][0]),
                 allowed=f"must be at most {now!r} s, the end of the last step",
             )
-        errors: Any = self._readings.errors(instants)
-        return errors if np.ndim(time) else float(errors[0])
+        errors = self._readings.errors(instants)
+        if isinstance(time, np.ndarray):
+            return errors
+        return float(errors[0])
 
     def time(self, time: Seconds) -> Seconds:
         """Return what the clock shows, s since the run's start, at an instant `time` (s) or at instants (n,) s."""
