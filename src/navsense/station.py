@@ -46,6 +46,12 @@ def motions_of(world: World, given: Mapping[str, Motion]) -> Motions:
     return found
 
 
+def in_motion(world: World, given: Mapping[str, Motion]) -> World:
+    """Return the world with the motions given in force. Raises `SimulationError` as `motions_of` does."""
+    motions_of(world, given)
+    return replace(world, models=tuple(replace(m, motion=given.get(m.name, m.motion)) for m in world.models))
+
+
 def link_motion(model: Model, link: Link, motions: Motions) -> Motion:
     """Return the truth of one link of a model that moves as one rigid body."""
     canonical = model.link(model.canonical_link).pose
