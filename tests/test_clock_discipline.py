@@ -277,7 +277,7 @@ def test_compiled_and_interpreted_kernels_agree_to_the_last_bit(
         last = of(stamps._ascend)(time, -math.inf, risen)
         of(stamps._limit)(-1e-4, 1e-4, limited)
         of(stamps._round)(time, 1e-5, rounded)
-        of(stamps._add_jitter)(0.1, 1e-3, 1e-5, free, shaken)
+        of(stamps.add_jitter)(0.1, 1e-3, 1e-5, free, shaken)
         results.append((state, before, after, risen, limited, rounded, shaken, np.array([last])))
     for compiled, plain in zip(*results, strict=True):
         assert compiled.tobytes() == plain.tobytes()

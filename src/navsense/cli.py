@@ -235,10 +235,11 @@ def run(
     from navsense.faults import unfelt
     from navsense.simulation import record, resolve
     from navsense.sinks.device import is_port
+    from navsense.station import in_motion
 
     world = loaded(world_file, path, xacro, without_missing=without_missing, faults=faults, fidelity=fidelity)
-    warn(world, err=True)
     moved = resolve(world, motion_argument(motion))
+    warn(in_motion(world, moved), err=True)
     for model, given in moved.items():
         click.echo(f"{model}: moved by the motion given{log_words(given)}", err=True)
     with ExitStack() as stack:
@@ -328,7 +329,7 @@ def describe(
 ) -> None:
     """Say what WORLD holds: sensors, rates, clocks, topics, noise, and what is not supported and why."""
     from navsense.describe import describe as lines_of
-    from navsense.describe import log_words, write_kalibr
+    from navsense.describe import write_kalibr
     from navsense.simulation import resolve
 
     if picture is not None:
@@ -339,11 +340,9 @@ def describe(
     elif duration is not None:
         raise SimulationError("--duration", duration, allowed="is of a picture: name one with --picture")
     world: World = loaded(world_file, path, xacro, without_missing=without_missing, faults=faults, fidelity=fidelity)
-    for line in lines_of(world):
-        click.echo(line)
     moved = resolve(world, motion_argument(motion))
-    for model, given in moved.items():
-        click.echo(f"{model}: moved by the motion given{log_words(given)}")
+    for line in lines_of(world, moved):
+        click.echo(line)
     if kalibr:
         click.echo(f"wrote {write_kalibr(world, kalibr, name)}")
     if picture is not None:

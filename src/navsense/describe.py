@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.faults import Faults
 from navsense.sensors import Imu
 from navsense.sensors.base import Indirect, remarks_of
+from navsense.station import in_motion
 from navsense.world import CurrentTopic, Model, MountedSensor, World
 
 AXES = "xyz"
@@ -56,10 +57,12 @@ def noise_words(noise: Noise) -> str:
     return ", ".join(parts) or "none"
 
 
-def model_words(model: Model) -> str:
-    """Return what moves a model."""
+def model_words(model: Model, *, given: bool) -> str:
+    """Return what moves a model; `given` is true where the caller gives its motion."""
     if model.static:
         return "static"
+    if model.motion is not None and given:
+        return f"moved by the motion given{log_words(model.motion)}"
     if model.motion is None or isinstance(model.motion, Still):
         return "stands still (no navsense:motion; give one with --motion)"
     end = "for ever" if math.isinf(model.motion.end) else f"until {model.motion.end:g} s"
@@ -249,15 +252,21 @@ def current_topic_words(topic: CurrentTopic) -> str:
     return f"{topic.topic} at {topic.rate:g} Hz, at {place} m{layers}"
 
 
-def describe(world: World) -> Iterator[str]:
-    """Yield the description of a world, line by line."""
+def describe(world: World, motions: Mapping[str, Motion] | None = None) -> Iterator[str]:
+    """Yield the description of a world, line by line; `motions` are those given in place of its own, by model.
+
+    Raises `SimulationError` for a motion of a model that cannot have one.
+    """
+    given = motions or {}
+    world = in_motion(world, given)
     yield f"world {world.name}, max_step_size {world.max_step_size:g} s"
     yield from surroundings_lines(world.environment)
     if world.environment.current is not None:
         yield f"  current recorded: {current_topic_words(world.current_topic)}"
     yield "models"
     for model in world.models:
-        yield f"  {model.name}: {model_words(model)}, {len(model.links)} links, canonical link {model.canonical_link}"
+        moved = model_words(model, given=model.name in given)
+        yield f"  {model.name}: {moved}, {len(model.links)} links, canonical link {model.canonical_link}"
     yield "sensors" if world.sensors else "no sensors"
     for sensor in world.sensors:
         yield from sensor_lines(sensor)

@@ -22,6 +22,7 @@ from navsense.station import (
     Station,
     check_duration,
     ideal_of,
+    in_motion,
     link_motion,
     motions_of,
     reading,
@@ -216,7 +217,7 @@ def prepare(
     """
     given = motions or {}
     moving = motions_of(world, given)
-    world = replace(world, models=tuple(replace(m, motion=given.get(m.name, m.motion)) for m in world.models))
+    world = in_motion(world, given)
     seed, flow = checked_seed(seed), world.environment.current
     currents = () if flow is None else tuple(opened(flow, seed, run) for run in runs)
     if len(currents) == 1:

@@ -50,6 +50,12 @@ def motions_of(world: World, given: Mapping[str, Motion]) -> Motions:
     return found
 
 
+def in_motion(world: World, given: Mapping[str, Motion]) -> World:
+    """Return the world with the motions given in force. Raises `SimulationError` as `motions_of` does."""
+    motions_of(world, given)
+    return replace(world, models=tuple(replace(m, motion=given.get(m.name, m.motion)) for m in world.models))
+
+
 def link_motion(model: Model, link: Link, motions: Motions, links: Motions = NO_LINKS) -> Motion:
     """Return the truth of one link: its own motion in `links`, else that of its model as one rigid body."""
     if link.name in links:

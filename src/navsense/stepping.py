@@ -24,12 +24,12 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 
 from navsense import fidelity as fidelities
-from navsense.clock import Clock, Curve, checked_instants
+from navsense.clock import CLOCK_RATE, Clock, ClockReadings
 from navsense.errors import SimulationError, UnknownNameError
 from navsense.motion.base import Motion
 from navsense.motion.driven import Driven, State, checked_row
@@ -40,11 +40,14 @@ from navsense.sensors.base import Adjustable, lag_of
 from navsense.series import Reading, frozen
 from navsense.session import Session, prepare
 from navsense.simulation import MotionGiven, resolve
-from navsense.station import Station, ideal_of, reading
+from navsense.station import Station, clocks_of, ideal_of, reading
 from navsense.streams import BLOCK, checked_run
 from navsense.ticks import Ticks, first_at_or_after, rate_of_step
 from navsense.typing import AnyArray, FloatArray
 from navsense.world import Model, MountedSensor, World
+
+Seconds = TypeVar("Seconds", float, FloatArray)
+"""One instant or time error, or several of them."""
 
 MOST_AT_ONCE = 1_000_000
 """Samples of one sensor that one step may release."""
@@ -112,11 +115,12 @@ class LiveSensor:
         motion: Motion,
         session: Session,
         instants: Instants,
+        clock: LiveClock,
         *,
         foreseen: bool,
     ) -> None:
-        """Start before the first sample."""
-        self.mounted = sensor
+        """Start before the first sample; `clock` is the sensor's, as its stamps read it."""
+        self.mounted, self.clock = sensor, clock
         self.reading: Reading | None = None
         self._station, self._motion, self._session, self._instants = station, motion, session, instants
         station.sensor = replace(sensor, is_on=True)
@@ -166,7 +170,10 @@ class LiveSensor:
 
     @property
     def clock_time(self) -> float:
-        """Return what the sensor's clock showed at its latest reading, s; raise `SimulationError` before the first."""
+        """Return what the sensor's clock showed at its latest reading, s; `clock` answers for any instant up to now.
+
+        Raises `SimulationError` before the first reading.
+        """
         if self.reading is None:
             raise SimulationError("clock time of sensor", self.name, allowed="is known after its first reading")
         return float(self.reading.time[-1] + self.reading.clock_error[-1])
@@ -253,7 +260,7 @@ class Live:
         self._count = 0
         self._closed = False
         self._instants = Instants()
-        drawn = session.stations(ahead=AHEAD)
+        drawn, clocks = session.stations(ahead=AHEAD), clocks_of(session.world)
         self._sensors = {
             sensor.name: LiveSensor(
                 sensor,
@@ -261,11 +268,17 @@ class Live:
                 kept(session.places[sensor.name]),
                 session,
                 self._instants,
+                self._live_clock(clocks[sensor.clock] if sensor.clock else None, sensor.name, sensor.rate),
                 foreseen=not driven and session.is_foreseen(sensor),
             )
             for sensor in session.world.sensors
         }
-        self._clocks = {clock.name: LiveClock(clock, session.seed, session.runs[0]) for clock in session.world.clocks}
+        self._clocks = {name: self._live_clock(clock, f"clock {name}", CLOCK_RATE) for name, clock in clocks.items()}
+
+    def _live_clock(self, clock: Clock | None, reader: str, rate: float) -> LiveClock:
+        """Return a clock as a reader of this name sees it, a sensor with samples at `rate` (Hz) or the clock itself."""
+        readings = ClockReadings(clock, reader, self._session.seed, self._session.runs[0], rate)
+        return LiveClock(clock, readings, lambda: self.time)
 
     @property
     def world(self) -> World:
@@ -346,25 +359,34 @@ class Live:
 
 
 class LiveClock:
-    """One clock of a live run: a function of time, whoever reads it."""
+    """One clock of a live run: what it shows at any instant up to now, its mean and jitter included."""
 
-    def __init__(self, clock: Clock, seed: int, run: int) -> None:
-        """Draw nothing yet."""
-        self.clock, self._seed, self._run = clock, seed, run
-        self._curve: Curve | None = None
-        self._last = 0.0
+    def __init__(self, clock: Clock | None, readings: ClockReadings, now: Callable[[], float]) -> None:
+        """Draw nothing yet. `now` returns the end (s) of the last finished step."""
+        self.clock, self._readings, self._now = clock, readings, now
 
-    def error(self, time: FloatArray) -> FloatArray:
-        """Return the clock's own error (n,) s, turn-on and drift, at non-decreasing instants `time` (n,) s.
+    def error(self, time: Seconds) -> Seconds:
+        """Return what the clock shows less the true time (s), at an instant `time` (s) or at instants (n,) s.
 
-        Reading on from the last instant is quick; an earlier one starts again from t = 0.
+        The instants may be in any order. The same instant has the same error whenever you ask, and asking changes no
+        stamp. Raises `SimulationError` for an instant after the end of the last step, `ClockError` for an invalid one.
         """
-        time = checked_instants(time)
-        if self._curve is None or (time.size and time[0] < self._last):
-            self._curve = Curve(self.clock, self._seed, self._run)
-        if time.size:
-            self._last = float(time[-1])
-        return self._curve.constant + self._curve.drift(time)
+        instants = time if isinstance(time, np.ndarray) else np.array([time], dtype=np.float64)
+        now = self._now()
+        if (instants > now).any():
+            raise SimulationError(
+                "instant of a clock's reading (s)",
+                float(instants[instants > now][0]),
+                allowed=f"must be at most {now!r} s, the end of the last step",
+            )
+        errors = self._readings.errors(instants)
+        if isinstance(time, np.ndarray):
+            return errors
+        return float(errors[0])
+
+    def time(self, time: Seconds) -> Seconds:
+        """Return what the clock shows, s since the run's start, at an instant `time` (s) or at instants (n,) s."""
+        return time + self.error(time)
 
 
 def live(

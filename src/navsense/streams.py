@@ -178,6 +178,27 @@ def _fill_rows_interpreted(
 fill_rows = _fill_rows_interpreted if INTERPRETED else _fill_rows
 
 
+ROUNDS = 12
+"""Steps by which SFC64 mixes its seed."""
+
+
+def normals_at(key: WordArray, words: WordArray) -> FloatArray:
+    """Return a standard normal (n,) for each of `words` (n,), which depends on `key` (4,) and the word alone.
+
+    SFC64 is seeded with the key and the word, as NumPy seeds it: mixed by `ROUNDS` steps, then asked once.
+    """
+    a, b, c, w = (np.full(words.shape, word, dtype=np.uint64) for word in key)
+    a ^= words
+    for _ in range(ROUNDS):
+        word = a + b + w
+        a, b, c, w = b ^ (b >> _11), c + (c << _3), ((c << _24) | (c >> _40)) + word, w + _1
+    count, out = words.size, np.empty((words.size, 1))
+    fill_rows(
+        np.stack((a, b, c, w), axis=1), np.zeros(count, np.int64), np.arange(count), np.ones(count, np.int64), out
+    )
+    return out[:, 0]
+
+
 @dataclass(frozen=True)
 class Process:
     """One random process: its channel and name key its stream; draws at init and at each tick are fixed numbers.

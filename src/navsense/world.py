@@ -47,7 +47,8 @@ class Model:
     """One top-level model: it moves as one rigid body; links of nested models are among its links.
 
     `pose` is the model frame's initial pose in the world; `canonical_link` the full name of the link whose motion is
-    the model's; `motion` gives that link's truth in the world, None where the model stands still.
+    the model's; `motion` gives that link's truth in the world, None where the model stands still. `actuators` is what
+    could move the model, in words: drive plug-ins, thrusters, actuated joints. `where` is the place of its declaration.
     """
 
     name: str
@@ -56,6 +57,8 @@ class Model:
     pose: Pose = Pose()
     static: bool = False
     motion: Motion | None = None
+    actuators: tuple[str, ...] = ()
+    where: Where | None = field(default=None, compare=False)
 
     def link(self, name: str) -> Link:
         """Return a link by its full name; KeyError where there is none."""
@@ -124,7 +127,7 @@ class MountedSensor:
 class Note:
     """Something a reader of the file should know: an unsupported element with its reason, or a warning.
 
-    What a world warns of by itself names the `sensor`, and goes with it.
+    What a world warns of by itself names the `sensor` or the `model`, and goes with it.
     """
 
     kind: str
@@ -132,6 +135,7 @@ class Note:
     reason: str
     where: Where | None = None
     sensor: str = ""
+    model: str = ""
 
     def __str__(self) -> str:
         """Return one line."""
@@ -189,11 +193,22 @@ def _at_start(model: Model) -> Pose:
     return model.pose
 
 
+def _standing(model: Model) -> Iterator[Note]:
+    """Yield the warning of a model that could move and has no motion."""
+    if model.static or model.motion is not None or not model.actuators:
+        return
+    first, more = model.actuators[0], len(model.actuators) - 1
+    has = f"{first} and {more} more" if more else first
+    reason = f"stands still, but could move: it has {has}; give it a motion by --motion or <navsense:motion>"
+    yield Note("warning", f"model {model.name}", reason, model.where, model=model.name)
+
+
 @dataclass(frozen=True)
 class World:
     """One world, validated: every name in it resolves.
 
-    Among its `notes` are the warnings of its sensors as they are mounted, whoever built it (`sensors.base.Cautious`).
+    Among its `notes` are the warnings of its sensors as they are mounted, whoever built it (`sensors.base.Cautious`),
+    and of its models that could move and have no motion.
     """
 
     name: str
@@ -242,8 +257,9 @@ class World:
         if not 1.0 / FASTEST <= self.max_step_size <= 1.0 / SLOWEST:
             allowed = f"must be from {1.0 / FASTEST:g} to {1.0 / SLOWEST:g} s"
             raise SimulationError("max_step_size", self.max_step_size, allowed=allowed)
-        said = tuple(note for note in self.notes if not note.sensor)
-        object.__setattr__(self, "notes", (*said, *(note for one in self.sensors for note in self._cautions(one))))
+        said = tuple(note for note in self.notes if not (note.sensor or note.model))
+        still = tuple(note for model in self.models for note in _standing(model))
+        object.__setattr__(self, "notes", (*said, *still, *(n for one in self.sensors for n in self._cautions(one))))
 
     def _cautions(self, sensor: MountedSensor) -> Iterator[Note]:
         """Yield of what a sensor warns as it is mounted."""

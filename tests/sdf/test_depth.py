@@ -24,6 +24,7 @@ Text = Callable[..., str]
 
 PLACE = (
     "<spherical_coordinates><latitude_deg>36.8</latitude_deg><longitude_deg>0</longitude_deg></spherical_coordinates>"
+    "<gravity>0 0 -9.8</gravity><magnetic_field>5.5645e-6 22.8758e-6 -42.3884e-6</magnetic_field>"
 )
 HERE = math.radians(36.8)
 

@@ -257,7 +257,8 @@ def test_custom_in_a_link(load: Load, refused: Refused, in_world: Text) -> None:
 
 
 PLACE = """<spherical_coordinates><latitude_deg>47</latitude_deg><longitude_deg>8</longitude_deg>
-<elevation>400</elevation></spherical_coordinates>"""
+<elevation>400</elevation></spherical_coordinates><gravity>0 0 -9.8</gravity>
+<magnetic_field>5.5645e-6 22.8758e-6 -42.3884e-6</magnetic_field>"""
 
 
 @pytest.mark.requirement("IMU-4", "NOI-6")

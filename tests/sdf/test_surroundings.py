@@ -252,3 +252,27 @@ def test_a_magnetometer_reads_the_earths_field(tmp_path: Path) -> None:
     c, s = math.cos(0.3), math.sin(0.3)
     turned = (c * expected[0] + s * expected[1], c * expected[1] - s * expected[0], expected[2])
     np.testing.assert_allclose(reading["field"], np.broadcast_to(turned, reading["field"].shape), rtol=1e-12, atol=0.0)
+
+
+@pytest.mark.parametrize(
+    ("inside", "warned"),
+    [
+        ("", ["gravity", "magnetic_field"]),
+        ("<gravity>0 0 -9.8</gravity>", ["magnetic_field"]),
+        ("<magnetic_field>5.5645e-6 22.8758e-6 -42.3884e-6</magnetic_field>", ["gravity"]),
+        ('<navsense:gravity model="WGS84"/><navsense:magnetic_field model="WMM2025" date="2026.5"/>', []),
+    ],
+)
+def test_default_fields_at_a_known_place_are_warned_of(
+    load: Load, in_world: Text, inside: str, warned: list[str]
+) -> None:
+    """A field that the file states is not warned of, even where it states SDF's default."""
+    notes = [note for note in load(in_world(PLACE + inside)).notes if "SDF's default" in note.reason]
+    assert [note.what for note in notes] == [f"<world><{tag}>" for tag in warned]
+    assert {note.kind for note in notes} <= {"warning"}
+    for note, tag in zip(notes, warned, strict=True):
+        assert f"add <navsense:{tag} model=" in note.reason
+
+
+def test_default_fields_of_a_world_without_a_place_are_not_warned_of(load: Load, in_world: Text) -> None:
+    assert not load(in_world("")).notes

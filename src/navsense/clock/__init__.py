@@ -18,12 +18,15 @@ from navsense.clock.discipline import Discipline
 from navsense.clock.grades import GRADES, Grade, grade
 from navsense.clock.latency import Arrivals, Latency
 from navsense.clock.oscillator import Oscillator, Temperature, per_day, per_month, per_year
+from navsense.clock.readings import CLOCK_RATE, ClockReadings
 from navsense.clock.stamps import Stamps
 
 __all__ = [
+    "CLOCK_RATE",
     "GRADES",
     "Arrivals",
     "Clock",
+    "ClockReadings",
     "Curve",
     "Discipline",
     "Grade",

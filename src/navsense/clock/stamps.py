@@ -16,7 +16,7 @@ import numpy as np
 from navsense.clock.base import Clock
 from navsense.clock.curve import Curve
 from navsense.compiled import kernel
-from navsense.noise.channel import NEUTRAL
+from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.quantise import quantise
 from navsense.noise.saturate import saturate
 from navsense.noise.white import white
@@ -29,7 +29,7 @@ CLOSE, FINE = 2e-9, 1e-15
 
 
 @kernel
-def _add_jitter(constant: float, mean: float, stddev: float, draws: FloatArray, out: FloatArray) -> None:
+def add_jitter(constant: float, mean: float, stddev: float, draws: FloatArray, out: FloatArray) -> None:
     """Add the constant and the jitter to out (n,) s."""
     for i in range(out.shape[0]):
         out[i] = (constant + out[i]) + white(mean, stddev, draws[i])
@@ -66,6 +66,14 @@ def _ascend(time: Times, before: float, out: FloatArray) -> float:
     return before
 
 
+def bound(noise: Noise, time: Times, out: FloatArray) -> None:
+    """Hold the errors (n,) s of readings at `time` (n,) s between their limits, and quantise what the clock shows."""
+    if noise.minimum > -math.inf or noise.maximum < math.inf:
+        _limit(noise.minimum, noise.maximum, out)
+    if noise.precision > 0.0:
+        _round(time, noise.precision, out)
+
+
 class Stamps:
     """The stamp errors of one sensor in one run: the curve of its clock plus its own reading jitter."""
 
@@ -82,17 +90,13 @@ class Stamps:
         self._shown = -math.inf
         jitter = (Process("clock", "jitter"),) if self._noise.stddev > 0.0 else ()
         self._draws = Draws(jitter, seed, (run, "stamp", sensor), ahead=ahead if jitter else 0)
-        self._limited = self._noise.minimum > -math.inf or self._noise.maximum < math.inf
 
     def errors(self, time: Times) -> FloatArray:
         """Return the error (n,) s of the stamps of samples at `time` (n,) s, which never goes back."""
         if self._curve is None:
             return np.zeros(time.shape[0])
         noise, out = self._noise, self._jittered(self._curve, time)
-        if self._limited:
-            _limit(noise.minimum, noise.maximum, out)
-        if noise.precision > 0.0:
-            _round(time, noise.precision, out)
+        bound(noise, time, out)
         if self._monotonic:
             self._shown = float(_ascend(time, self._shown, out))
         return out
@@ -112,5 +116,5 @@ class Stamps:
             out += curve.constant
             out += mean
         else:
-            _add_jitter(curve.constant, mean, stddev, self._draws.take(count)[0], out)
+            add_jitter(curve.constant, mean, stddev, self._draws.take(count)[0], out)
         return out

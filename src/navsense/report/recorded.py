@@ -22,7 +22,7 @@ from navsense.sinks.load import load
 from navsense.sinks.read import MessageReader
 from navsense.sinks.records import DamagedError
 from navsense.sinks.stored import gathered, of_run
-from navsense.world import MountedSensor, World
+from navsense.world import MountedSensor, Note, World
 
 WORLD_SUFFIXES = (".sdf", ".world")
 """Of files that may be the world of a recording beside them."""
@@ -37,7 +37,8 @@ class Recorded:
 
     `world` is the file's that the recording was made of, where that is known: the ground is in it. `exact`
     says whether the sheets are those that were recorded: else they are guessed, or the world's. `planned`
-    are the faults on purpose that the recording lists, with the keys of `navsense.faults`.
+    are the faults on purpose that the recording lists, with the keys of `navsense.faults`; `standing` are the warnings
+    of models that could move and had no motion.
     """
 
     path: str
@@ -53,6 +54,7 @@ class Recorded:
     planned: tuple[Mapping[str, Any], ...] = ()
     clocks: Mapping[str, Clock] = field(default_factory=dict)
     exact: bool = False
+    standing: tuple[Note, ...] = ()
 
     @property
     def span(self) -> tuple[float, float]:
@@ -105,6 +107,7 @@ def _of_arrays(file: Path) -> Recorded:
         planned=_planned(loaded.meta.get("faults", [])),
         clocks=clocks,
         exact=told is not None,
+        standing=standing_in(told),
     )
 
 
@@ -131,6 +134,7 @@ def _of_messages(file: Path) -> Recorded:
         planned=_planned(planned),
         clocks=clocks,
         exact=layout is not None,
+        standing=standing_in(told),
     )
 
 
@@ -142,6 +146,11 @@ def _planned(listed: Any) -> tuple[Mapping[str, Any], ...]:
         return ()
     known = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     return tuple(one for one in known if {"of", "kind", "start"} <= set(one))
+
+
+def standing_in(told: World | None) -> tuple[Note, ...]:
+    """Return the warnings of the models of a world that could move and have no motion."""
+    return tuple(note for note in told.notes if note.model) if told else ()
 
 
 def tracks_in(told: World | None, truth: Mapping[str, Truth]) -> dict[str, str]:

@@ -33,6 +33,9 @@ MERGED = "merged model"
 LEFT_OUT = "include left out"
 """What stands for an include whose file is not found, in a world that is read without it: with the include's parts."""
 
+ACTUATOR = "actuator of URDF"
+"""What stands for a part of a URDF file that drives a joint, in words as its name: a tag that no file can hold."""
+
 _CLOCKS = frozenset(("clock", "navsense:clock"))
 
 SDF = Place(
@@ -273,9 +276,9 @@ LAYER = Place(attributes=frozenset(("depth", "temperature", "salinity")))
 
 MODEL = Place(
     read=frozenset(
-        ("static", "pose", "frame", "link", "joint", "model", "include", MERGED, LEFT_OUT, "navsense:motion")
+        ("static", "pose", "frame", "link", "joint", "model", "include", MERGED, LEFT_OUT, ACTUATOR, "navsense:motion")
     ),
-    several=frozenset(("frame", "link", "joint", "model", "include", MERGED, LEFT_OUT)),
+    several=frozenset(("frame", "link", "joint", "model", "include", MERGED, LEFT_OUT, ACTUATOR)),
     unsupported={
         "self_collide": _DYNAMICS,
         "allow_auto_disable": _DYNAMICS,

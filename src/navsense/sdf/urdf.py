@@ -25,6 +25,7 @@ from navsense.inputs import decimal
 from navsense.sdf.context import Context
 from navsense.sdf.frames import WORLD_FRAME
 from navsense.sdf.names import NEWEST, checked_name
+from navsense.sdf.places import ACTUATOR
 from navsense.sdf.read import Element
 from navsense.sdf.urdf_collision import collisions
 from navsense.sdf.urdf_places import (
@@ -39,7 +40,7 @@ from navsense.sdf.urdf_places import (
     SETTINGS,
     TYPES,
 )
-from navsense.sdf.values import refusal
+from navsense.sdf.values import is_effort, refusal
 from navsense.sdf.versions import upgrade_unversioned
 
 XACRO = "xacro:"
@@ -64,7 +65,7 @@ def to_sdf(context: Context, robot: Element) -> Element:
     found.declare()
     found.connect()
     model = _made("model", robot, {"name": name})
-    model.children = [*found.placed(), *found.links.values(), *found.joined()]
+    model.children = [*found.placed(), *found.links.values(), *found.joined(), *found.actuators()]
     root = found.root()
     if root:
         model.attributes = {**model.attributes, "canonical_link": root}
@@ -161,6 +162,15 @@ class _Robot:
                 self.context.note("warning", f'<joint name="{name}">', reason, joint.element.where)
             else:
                 yield joint.made
+
+    def actuators(self) -> Iterator[Element]:
+        """Yield what stands for the parts that drive joints: transmissions, `ros2_control`, and limits of effort."""
+        for part in self.element.all("transmission", "ros2_control"):
+            yield _made(ACTUATOR, part, {"name": f"<{part.tag}> {part.attribute('name') or ''}".strip()})
+        for name, joint in self.joints.items():
+            limit = joint.element.first("limit")
+            if limit is not None and is_effort(limit.attribute("effort")):
+                yield _made(ACTUATOR, joint.element, {"name": f"joint {name}"})
 
     def extend(self, model: Element, gazebo: Element) -> None:
         """Put what stands in a `<gazebo>` where it belongs. Raises `SdfError` for one that refers to nothing."""

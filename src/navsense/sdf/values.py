@@ -149,3 +149,9 @@ def _with_quaternion(element: Element, parent: str) -> Pose:
         allowed = "a quaternion must not be of length zero"
         raise refusal(element, element.text, allowed, parent=parent, remedy="0 0 0 1 is no rotation") from error
     return Pose((x, y, z), rotation)
+
+
+def is_effort(text: str | None) -> bool:
+    """Tell whether the text of a joint's limit of effort is one of an actuator: a number above 0."""
+    effort = None if text is None else decimal(text)
+    return effort is not None and effort > 0.0

@@ -1,6 +1,7 @@
 """A world as plain JSON and back: what of it recordings are written and read by, their messages and their arrays.
 
-    {"name", "models": [{"name", "pose", "static", "moves", "canonical_link", "links"}], "clocks": [...], "current",
+    {"name", "models": [{"name", "pose", "static", "moves", "canonical_link", "links",
+      "actuators"}], "clocks": [...], "current",
      "sensors": [{"name", "model", "link", "rate", "pose", "topic", "frame", "clock", "type", "outputs", "sheet"}],
      "origin", "water", "anomalies"}
 
@@ -182,6 +183,7 @@ def _plain_model(model: Model) -> dict[str, Any]:
         "moves": model.motion is not None,
         "canonical_link": model.canonical_link,
         "links": {link.name: _pose(link.pose) for link in model.links},
+        "actuators": list(model.actuators),
     }
 
 
@@ -254,7 +256,8 @@ def _model_of(told: Mapping[str, Any]) -> Model:
     """Return a model; one that moves has a motion that only says so."""
     links = tuple(Link(str(name), _posed(pose)) for name, pose in told["links"].items())
     pose, motion = _posed(told["pose"]), Still() if told["moves"] else None
-    return Model(str(told["name"]), links, str(told["canonical_link"]), pose, bool(told["static"]), motion)
+    actuators = tuple(str(one) for one in told.get("actuators", ()))
+    return Model(str(told["name"]), links, str(told["canonical_link"]), pose, bool(told["static"]), motion, actuators)
 
 
 def _sensor_of(told: Mapping[str, Any]) -> MountedSensor:

@@ -59,6 +59,12 @@ LARGEST = {"latitude_deg": 90.0, "longitude_deg": 360.0, "elevation": 1e6, "head
 ADIABATIC = "adiabatic"
 WGS84 = "WGS84"
 
+PLACED = {
+    "gravity": (DEFAULT_GRAVITY, '<navsense:gravity model="WGS84"/>'),
+    "magnetic_field": (DEFAULT_MAGNETIC_FIELD, '<navsense:magnetic_field model="WMM2025" date="YEAR"/>'),
+}
+"""Element of a field -> SDF's default, and the element that gives the field of the world's place on earth."""
+
 _NO_PLACE = "needs the place on earth"
 _GIVE_PLACE = "give the world <spherical_coordinates> with latitude_deg, longitude_deg and elevation"
 
@@ -67,6 +73,7 @@ def environment(context: Context, scope: Scope) -> Environment:
     """Return the surroundings that a world gives; SDF's defaults where it gives none."""
     world = scope.element
     origin = _origin(context, world.first("spherical_coordinates"))
+    _note_defaults(context, world)
     magnetic = _magnetic_field(context, world, origin)
     beside: tuple[VectorField, ...] = (*_dipoles(context, scope), *anomalies_of(context, world))
     return Environment(
@@ -98,6 +105,18 @@ def _origin(context: Context, element: Element | None) -> Origin | None:
             return None
     latitude, longitude, heading = (math.radians(place[f"{name}_deg"]) for name in ("latitude", "longitude", "heading"))
     return Origin(latitude, longitude, place["elevation"], heading)
+
+
+def _note_defaults(context: Context, world: Element) -> None:
+    """Warn of each field that has SDF's default value, of another place, in a world whose place on earth is given."""
+    place = world.first("spherical_coordinates")
+    if place is None or place.first("latitude_deg") is None or place.first("longitude_deg") is None:
+        return
+    for tag, (default, element) in PLACED.items():
+        if world.first(tag, f"navsense:{tag}") is None:
+            value = " ".join(f"{part:g}" for part in default)
+            reason = f"is not given: SDF's default {value} does not belong to this place; add {element}, or <{tag}>"
+            context.note("warning", f"<world><{tag}>", reason, place.where)
 
 
 def _gravity(context: Context, world: Element, origin: Origin | None) -> VectorField:

@@ -1,0 +1,134 @@
+"""Models that could move and have no motion: what shows it in a file, and who warns of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import navsense as ns
+from navsense.cli import cli
+from navsense.motion.still import Still
+from navsense.report import write
+from navsense.world import World
+
+Load = Callable[..., World]
+Text = Callable[..., str]
+
+LINKS = (
+    '<link name="base"><sensor name="imu" type="imu"><update_rate>50</update_rate></sensor></link><link name="arm"/>'
+)
+DRIVE = '<plugin filename="gz-sim-diff-drive-system" name="gz::sim::systems::DiffDrive"/>'
+MOTION = (
+    '<navsense:motion><navsense:waypoint time="0">0 0 0 0 0 0</navsense:waypoint>'
+    '<navsense:waypoint time="9">1 0 0 0 0 0</navsense:waypoint></navsense:motion>'
+)
+LOG = "".join(f"{0.1 * k} {0.01 * k * k} 0 1 0 0 0 1\n" for k in range(50))
+
+
+def joint(inside: str = "", kind: str = "revolute") -> str:
+    ends = "<parent>base</parent><child>arm</child>"
+    return f'<joint name="elbow" type="{kind}">{ends}<axis><xyz>0 0 1</xyz>{inside}</axis></joint>'
+
+
+def robot(inside: str) -> str:
+    return f'<model name="robot">{LINKS}{inside}</model>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "first"),
+    [
+        (DRIVE, "plug-in gz-sim-diff-drive-system"),
+        ('<plugin filename="libuuv_thruster_ros_plugin.so" name="t"/>', "plug-in libuuv_thruster_ros_plugin.so"),
+        ('<plugin filename="libsome.so" name="ignition::gazebo::systems::Thruster"/>', "plug-in libsome.so"),
+        (joint("<limit><effort>5</effort></limit>"), "joint elbow"),
+        (joint() + '<plugin filename="libarm.so" name="a"><servo><name>elbow</name></servo></plugin>', "joint elbow"),
+        (joint() + DRIVE, "plug-in gz-sim-diff-drive-system"),
+        (f'<model name="in">{LINKS}{DRIVE}</model>', "plug-in gz-sim-diff-drive-system"),
+        (joint(), ""),
+        (joint("<limit><effort>-1</effort></limit>"), ""),
+        (joint("<limit><effort>5</effort></limit>", "fixed"), ""),
+        ('<plugin filename="libcamera_driver.so" name="camera"/>', ""),
+        ('<link name="l"><sensor name="s" type="imu"><plugin filename="libmotor.so" name="p"/></sensor></link>', ""),
+    ],
+)
+def test_what_could_move_a_model(load: Load, in_world: Text, inside: str, first: str) -> None:
+    world = load(in_world(robot(inside)))
+    assert world.models[0].actuators[:1] == ((first,) if first else ())
+    warned = [note for note in world.notes if note.model]
+    assert [(note.kind, note.what) for note in warned] == ([("warning", "model robot")] if first else [])
+    for note in warned:
+        assert note.reason.startswith(f"stands still, but could move: it has {first}")
+        assert note.where is not None
+
+
+@pytest.mark.parametrize("inside", ["<static>true</static>", MOTION])
+def test_a_model_that_is_static_or_moves_is_not_warned_of(load: Load, in_world: Text, inside: str) -> None:
+    assert not [note for note in load(in_world(robot(DRIVE + inside))).notes if note.model]
+
+
+@pytest.mark.parametrize(
+    ("part", "actuator"),
+    [
+        ('<transmission name="t"><joint name="j"/></transmission>', "<transmission> t"),
+        ('<ros2_control name="arm" type="system"/>', "<ros2_control> arm"),
+        ("", "joint j"),
+        (f"<gazebo>{DRIVE}</gazebo>", "plug-in gz-sim-diff-drive-system"),
+    ],
+)
+def test_a_robot_of_urdf(tmp_path: Path, part: str, actuator: str) -> None:
+    effort = 0 if part else 3
+    file = tmp_path / "arm.urdf"
+    file.write_text(
+        f'<robot name="arm"><link name="a"/><link name="b"/><joint name="j" type="revolute"><parent link="a"/>'
+        f'<child link="b"/><limit effort="{effort}" velocity="1" lower="0" upper="1"/></joint>{part}</robot>',
+        encoding="utf-8",
+    )
+    assert ns.load(file).models[0].actuators == (actuator,)
+
+
+@pytest.fixture
+def files(tmp_path: Path, in_world: Text) -> tuple[str, str]:
+    """Return a world whose one model could move, and a log of its motion."""
+    world, log = tmp_path / "yard.sdf", tmp_path / "log.tum"
+    world.write_text(in_world(robot(DRIVE)), encoding="utf-8")
+    log.write_text(LOG, encoding="utf-8")
+    return str(world), str(log)
+
+
+def test_the_command_line_warns_unless_a_motion_is_given(files: tuple[str, str], tmp_path: Path) -> None:
+    world, log = files
+    out = ["--duration", "2", "-o", str(tmp_path / "out.npz")]
+    for arguments in (["check", world], ["run", world, *out], ["describe", world]):
+        assert "model robot: stands still, but could move" in CliRunner().invoke(cli, arguments).output
+    for arguments in (["run", world, "--motion", log, *out], ["describe", world, "--motion", log]):
+        result = CliRunner().invoke(cli, arguments)
+        assert result.exit_code == 0
+        assert "could move" not in result.output
+
+
+def test_describe_says_of_a_model_with_a_given_motion_what_moves_it(files: tuple[str, str]) -> None:
+    world, log = files
+    lines = CliRunner().invoke(cli, ["describe", world, "--motion", log]).output.splitlines()
+    (line,) = [line for line in lines if "robot:" in line and "base" in line and "links" in line]
+    assert line.startswith("  robot: moved by the motion given (log not smoothed")
+    assert not [line for line in lines if "stands still" in line]
+    refused = CliRunner().invoke(cli, ["describe", world, "--motion", f"boat={log}"])
+    assert "boat; must be a model of the world: robot" in str(refused.exception)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".mcap", ".parquet", ".bag"])
+def test_the_report_of_a_recording_warns_of_a_model_that_stood_still(
+    files: tuple[str, str], tmp_path: Path, suffix: str
+) -> None:
+    world = ns.load(files[0])
+    for motion, warned in ((None, True), (Still(), False)):
+        recording, page = tmp_path / f"dive{suffix}", tmp_path / "page.html"
+        ns.record(world, recording, 1.0, motion=motion, epoch=1)
+        (tmp_path / "yard.sdf").unlink(missing_ok=True)
+        write(str(recording), str(page))
+        text = page.read_text(encoding="utf-8")
+        assert ("stands still, but could move: it has plug-in gz-sim-diff-drive-system" in text) == warned
+        assert ("Nothing to warn of" in text) != warned

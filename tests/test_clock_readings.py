@@ -1,0 +1,183 @@
+"""What a clock of a live run shows at any instant: mean, jitter, precision, discipline, and the order of its stamps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense.clock import Clock, Discipline, Oscillator
+from navsense.errors import ClockError, SimulationError
+from navsense.noise.channel import Noise
+from navsense.sensors import Imu, Magnetometer
+from navsense.stepping import Live
+from navsense.streams import first_state, normals_at
+from navsense.testing import witness_world
+from navsense.typing import FloatArray
+from navsense.world import World
+
+IMU, MAG, CLOCK = "robot::arm::imu", "robot::arm::mag", "robot::base::clock"
+DRIFTING = Noise(
+    mean=0.5, stddev=1e-3, bias_stddev=0.1, dynamic_bias_stddev=1e-3, dynamic_bias_correlation_time=5.0, precision=1e-6
+)
+STEPPED = Discipline(interval=0.5, step_threshold=1e-3)
+FALSE_ALARM_5 = 4.8917
+"""Standard deviations that a normal exceeds with probability 1e-6."""
+
+
+def world(noise: Noise = DRIFTING, *, monotonic: bool = False, discipline: Discipline | None = STEPPED) -> World:
+    base = witness_world(("imu", Imu.witness()), ("mag", Magnetometer.witness()))
+    clock = Clock(CLOCK, noise, Oscillator(frequency=1e-3, white_frequency=1e-8), discipline, monotonic=monotonic)
+    rates = {IMU: 37.0, MAG: 3.0}
+    sensors = tuple(replace(sensor, rate=rates[sensor.name]) for sensor in base.sensors)
+    return replace(base, clocks=(clock,), sensors=sensors, max_step_size=0.01)
+
+
+def after(world: World, end: float, seed: int = 4) -> Live:
+    """Return a live run that has stepped to t = `end` (s)."""
+    sim = ns.live(world, seed=seed)
+    while sim.step().time < end:
+        pass
+    return sim
+
+
+def mixed(end: float, count: int = 300) -> FloatArray:
+    """Return instants (n,) s from 0 to `end`, in no order, whole ticks and milliseconds among them."""
+    drawn = np.random.default_rng(8).uniform(0.0, end, count)
+    return np.concatenate((drawn, np.arange(0.0, end, 0.25), np.arange(0, int(37 * end)) / 37.0, drawn[:5]))
+
+
+@pytest.mark.requirement("CLK-5")
+@pytest.mark.parametrize("monotonic", [False, True])
+def test_at_its_samples_a_sensors_clock_shows_the_stamps_to_the_last_bit(monotonic: bool) -> None:
+    batch = ns.simulate(world(monotonic=monotonic), 3.0, seed=4)
+    sim = after(world(monotonic=monotonic), 3.0)
+    for name in (IMU, MAG):
+        clock, reading = sim.sensor(name).clock, batch[name]
+        assert clock.error(reading.time).tobytes() == reading.clock_error.tobytes()
+        backwards = [clock.error(float(t)) for t in reading.time[::-1]]
+        assert backwards == reading.clock_error[::-1].tolist()
+
+
+@pytest.mark.requirement("CLK-5")
+@pytest.mark.parametrize("monotonic", [False, True])
+def test_an_instant_has_one_answer_whenever_and_in_whatever_company_it_is_asked(monotonic: bool) -> None:
+    sim, instants = after(world(monotonic=monotonic), 3.0), mixed(3.0)
+    early = after(world(monotonic=monotonic), 0.5)
+    for late_clock, early_clock in (
+        (sim.clock(CLOCK), early.clock(CLOCK)),
+        (sim.sensor(MAG).clock, early.sensor(MAG).clock),
+    ):
+        together = late_clock.error(instants)
+        assert [late_clock.error(float(t)) for t in instants] == together.tolist()
+        soon = instants < 0.5
+        assert early_clock.error(instants[soon]).tolist() == together[soon].tolist()
+
+
+@pytest.mark.requirement("CLK-5")
+def test_asking_changes_no_reading() -> None:
+    quiet, asked = ns.live(world(), seed=4), ns.live(world(), seed=4)
+    for _ in range(150):
+        one, other = quiet.step(), asked.step()
+        for clock in (asked.clock(CLOCK), asked.sensor(IMU).clock, asked.sensor(MAG).clock):
+            clock.time(asked.time)
+            clock.error(np.array([0.7, 0.1, 1.0]) * asked.time)
+        assert one.readings.keys() == other.readings.keys()
+        for name, reading in one.readings.items():
+            assert reading.clock_error.tobytes() == other.readings[name].clock_error.tobytes()
+            assert all(reading[array].tobytes() == other.readings[name][array].tobytes() for array in reading)
+
+
+@pytest.mark.requirement("CLK-5")
+def test_the_answers_have_the_declared_mean_and_jitter() -> None:
+    """5000 instants: the mean of normals is off by 1 / sqrt(n), their deviation by 1 / sqrt(2 n), 1e-6 each."""
+    sim, n = after(world(Noise(mean=0.5, stddev=1e-3), discipline=None), 3.0), 5000
+    instants = np.random.default_rng(3).uniform(0.0, 3.0, n)
+    answers = {}
+    for name, clock in (("clock", sim.clock(CLOCK)), ("imu", sim.sensor(IMU).clock), ("mag", sim.sensor(MAG).clock)):
+        own = ns.live(world(Noise(), discipline=None), seed=4)
+        while own.step().time < 3.0:
+            pass
+        jitter = clock.error(instants) - own.clock(CLOCK).error(instants)
+        assert jitter.mean() == pytest.approx(0.5, abs=FALSE_ALARM_5 * 1e-3 / math.sqrt(n))
+        assert jitter.std() == pytest.approx(1e-3, abs=FALSE_ALARM_5 * 1e-3 / math.sqrt(2 * n))
+        answers[name] = jitter - 0.5
+    for one, other in (("clock", "imu"), ("imu", "mag"), ("mag", "clock")):
+        product = np.mean(answers[one] * answers[other]) / 1e-6
+        assert abs(product) < FALSE_ALARM_5 / math.sqrt(n)  # each reader has its own jitter
+
+
+@pytest.mark.requirement("CLK-5")
+def test_a_clock_with_a_mean_alone_is_off_by_it() -> None:
+    """Without an oscillator, drift and jitter every reader of the clock has the mean, at any instant."""
+    plain = world(Noise(mean=0.5), discipline=None)
+    sim = after(replace(plain, clocks=(replace(plain.clocks[0], oscillator=None),)), 1.0)
+    assert sim.clock(CLOCK).error(0.77) == 0.5
+    assert sim.clock(CLOCK).time(0.75) == 1.25
+    assert sim.sensor(IMU).clock.error(np.array([1.0, 0.0])).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.requirement("CLK-5")
+def test_a_monotonic_clock_never_goes_back_between_stamps_either() -> None:
+    """The discipline steps it back by half a second at t = 0.5 s; the jitter is larger than the time between instants.
+
+    A clock that is not monotonic does go back at the same instants.
+    """
+    instants = np.sort(mixed(3.0, 2000))
+    for monotonic in (True, False):
+        sim = after(world(monotonic=monotonic), 3.0)
+        for clock in (sim.clock(CLOCK), sim.sensor(IMU).clock, sim.sensor(MAG).clock):
+            shown = np.rint(clock.time(instants) * 1e9)
+            assert (np.diff(shown) >= 0.0).all() == monotonic
+
+
+@pytest.mark.requirement("CLK-5")
+def test_a_clock_without_jitter_shows_every_reader_the_same() -> None:
+    sim, instants = after(world(replace(DRIFTING, stddev=0.0)), 3.0), mixed(3.0)
+    own = sim.clock(CLOCK).error(instants)
+    assert own.tolist() == sim.sensor(IMU).clock.error(instants).tolist()
+    batch = ns.simulate(world(replace(DRIFTING, stddev=0.0)), 3.0, seed=4)[MAG]
+    assert sim.clock(CLOCK).error(batch.time).tolist() == batch.clock_error.tolist()
+
+
+def test_a_sensor_on_global_time_shows_the_true_time() -> None:
+    base = world()
+    sim = after(replace(base, sensors=tuple(replace(sensor, clock=None) for sensor in base.sensors)), 1.0)
+    assert sim.sensor(IMU).clock.time(0.3) == 0.3
+    assert sim.sensor(IMU).clock.error(np.array([0.3, 0.1])).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.requirement("CLK-5")
+def test_an_instant_that_has_not_come_yet_is_refused() -> None:
+    sim = after(world(), 1.0)
+    sim.clock(CLOCK).error(sim.time)
+    with pytest.raises(SimulationError, match=r"1\.01; must be at most 1\.0 s, the end of the last step"):
+        sim.clock(CLOCK).error(np.array([0.5, 1.01]))
+    for wrong in (-0.1, math.nan):
+        with pytest.raises(ClockError, match="must be from 0"):
+            sim.sensor(IMU).clock.time(wrong)
+
+
+def test_a_normal_of_a_word_is_that_of_sfc64_seeded_with_it() -> None:
+    """NumPy's generator from the state that the specification's twelve rounds give, computed with Python's integers."""
+    key, words, mask = first_state(7, ("a",)), np.array([0.3, 0.3, -5.0, 1e9]).view(np.uint64), 2**64 - 1
+    expected = []
+    for one in words.tolist():
+        a, b, c, w = (int(part) for part in key)
+        a ^= one
+        for _ in range(12):
+            word = (a + b + w) & mask
+            w, a = (w + 1) & mask, b ^ (b >> 11)
+            b, c = (c + (c << 3)) & mask, ((((c << 24) & mask) | (c >> 40)) + word) & mask
+        bits = np.random.SFC64()
+        bits.state = {
+            "bit_generator": "SFC64",
+            "state": {"state": np.array([a, b, c, w], dtype=np.uint64)},
+            "has_uint32": 0,
+            "uinteger": 0,
+        }
+        expected.append(np.random.Generator(bits).standard_normal())
+    assert normals_at(key, words).tolist() == expected
