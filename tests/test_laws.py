@@ -12,11 +12,12 @@ import pytest
 from navsense.analysis.bench import NOISES
 from navsense.compiled import INTERPRETED
 from navsense.noise.channel import Noise
-from navsense.sensors import SENSORS, Imu, Magnetometer
+from navsense.sensors import SENSORS, Adcp, Dvl, Imu, Magnetometer
 from navsense.sensors.base import Measured, Sensor
 from navsense.testing import (
     SENSOR_LAWS,
     LawBrokenError,
+    check_current,
     check_noise,
     check_noise_cut,
     check_noise_ideal,
@@ -26,7 +27,7 @@ from navsense.testing import (
 )
 from navsense.ticks import Ticks
 
-SLOW = ("check_batch", "check_equivariance", "check_independence", "check_parameters")
+SLOW = ("check_batch", "check_equivariance", "check_independence", "check_parameters", "check_current")
 """Laws of runs, turns, streams and fields, many runs each: they say nothing of how the arithmetic is run."""
 
 LAWS = [
@@ -64,6 +65,18 @@ def test_every_noise_keeps_its_laws(name: str, classic: bool) -> None:
 def test_witnesses_are_sound(kind: type[Sensor]) -> None:
     names = [name for name, _ in variants(kind.witness())]
     assert len(names) == len(set(names)) > 10
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("BAT-1")
+@pytest.mark.parametrize("kind", [Dvl, Adcp], ids=lambda kind: kind.__name__)
+def test_a_sensor_in_the_water_of_another_run_breaks_the_law(
+    kind: type[Sensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sheet that hides that it feels the current has the water of run 0 in every run."""
+    monkeypatch.setattr(kind, "feels_current", property(lambda _: False))
+    with pytest.raises(LawBrokenError, match="law of current"):
+        check_current(kind.witness())
 
 
 @dataclass(frozen=True)

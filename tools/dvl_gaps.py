@@ -365,7 +365,8 @@ def width() -> Part:
     rows = []
     cases = (
         ("one ray", ""),
-        ("4°, nearest", 'width_deg="4"'),
+        ("4°, plane", 'width_deg="4"'),
+        ("4°, nearest", 'width_deg="4" weighting="nearest"'),
         ("4°, pattern", 'width_deg="4" weighting="pattern"'),
         ("4°, pattern, 0.15 dB/m", 'width_deg="4" weighting="pattern" absorption="0.15"'),
     )

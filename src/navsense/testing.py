@@ -4,9 +4,9 @@
     check_sensor(MySensor)
 
 `check_sensor(kind)` holds `kind.witness()` to: cut, batch (and live), ideal, no dead parameter, equivariance,
-independence. `check_noise(noise)` holds one channel's noise to: cut, ideal, no dead parameter, and the declared
-deviation at the first sample and later, at two rates. Each law is a function of its own and can be called alone; a
-broken one raises `LawBrokenError`, which says which and where.
+independence, current. `check_noise(noise)` holds one channel's noise to: cut, ideal, no dead parameter, and the
+declared deviation at the first sample and later, at two rates. Each law is a function that can be called alone. A law
+that does not hold raises `LawBrokenError` with its name and the place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from navsense import pose as poses
 from navsense.clock import Clock
 from navsense.environment.base import Environment
-from navsense.environment.current import Stratified
+from navsense.environment.current import GaussMarkov, Stratified, Wander
 from navsense.environment.signal import Signal
 from navsense.environment.terrain.primitives import Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
@@ -239,6 +239,33 @@ def check_batch(spec: Sensor, *, duration: float = 1.0) -> None:
     demand_same_reading("batch", joined(stepped), single, "when stepped live")
 
 
+WANDERING = GaussMarkov(
+    Wander(mean=0.3, correlation_time=2.0, density=0.2), Wander(correlation_time=2.0, density=1.0), name="wandering"
+)
+"""A current that differs from run to run."""
+
+
+def check_current(spec: Sensor, *, duration: float = 1.0) -> None:
+    """Law 7: what depends on a random current differs between runs, and equals the single run of the same number.
+
+    A sensor depends on it where its truth with that current is another than without a current.
+    """
+    world, name = witness_world(("one", spec)), "robot::arm::one"
+    wet, still = (replace(world, environment=replace(SURROUNDINGS, current=one)) for one in (WANDERING, None))
+    batch = simulate(wet, duration, seed=3, runs=(0, 1, 5))[name]
+    rows = [row_of(batch, row) for row in range(3)]
+    for row, run in enumerate((0, 1, 5)):
+        alone = row_of(simulate(wet, duration, seed=3, runs=(run,))[name], 0)
+        demand_same_reading("current", rows[row], alone, f"in run {run} of a random current")
+    dry = simulate(still, duration, seed=3)[name]
+    for array in dry.truth:
+        if same(dry.truth[array], rows[0].truth[array]):
+            continue
+        for row, run in ((1, 1), (2, 5)):
+            alike = same(rows[0].truth[array], rows[row].truth[array])
+            demand(not alike, "current", f"truth[{array!r}] is the same in runs 0 and {run}")
+
+
 def live_steps(world: World, duration: float) -> Iterator[Any]:
     """Yield the steps of a live run of `duration` (s)."""
     for step in live(world, seed=3):
@@ -445,8 +472,16 @@ def at_rates(world: World, **rates: float) -> World:
     return replace(world, sensors=tuple(sensors))
 
 
-SENSOR_LAWS = (check_cut, check_batch, check_ideal, check_parameters, check_equivariance, check_independence)
-"""The six laws of a sensor, in order."""
+SENSOR_LAWS = (
+    check_cut,
+    check_batch,
+    check_ideal,
+    check_parameters,
+    check_equivariance,
+    check_independence,
+    check_current,
+)
+"""The seven laws of a sensor, in order."""
 
 
 def check_sensor(kind: type[Sensor]) -> None:

@@ -38,10 +38,11 @@ FULL = """<sensor name="d" type="dvl"><pose degrees="true">0 0 0 0 0 90</pose>
 <min>0.5</min><max>90</max>
 <bottom_track when="best"><noise type="gaussian"><stddev>0.002</stddev></noise><per_speed>0.001</per_speed>
 <reference_rate>8</reference_rate><stated_stddev>0.004</stated_stddev><long_term_scale>0.0015</long_term_scale>
-<long_term_offset>0.0012</long_term_offset></bottom_track>
+<long_term_offset>0.0012</long_term_offset><maximum_velocity>9</maximum_velocity></bottom_track>
 <water_track when="always"><noise type="gaussian"><mean>0.01</mean></noise><per_speed>0.003</per_speed>
 <reference_rate>4</reference_rate><stated_stddev>0.005</stated_stddev><long_term_scale>0.0025</long_term_scale>
-<long_term_offset>0.0022</long_term_offset><layer near="5" far="30" minimum_size="2" samples="7" share="0.75"/>
+<long_term_offset>0.0022</long_term_offset><maximum_velocity>8</maximum_velocity>
+<layer near="5" far="30" minimum_size="2" samples="7" share="0.75"/>
 </water_track>
 <range><noise type="gaussian_quantized"><precision>0.01</precision></noise></range>
 <strength level="90" absorption="0.04" correlation="0.8" threshold="7" slope="2"/>
@@ -92,8 +93,8 @@ def test_a_sheet_of_everything(load: Load, in_link: Text) -> None:
         beams=Beams(beams, Weighting.PATTERN, 0.05),
         minimum_range=0.5,
         maximum_range=90.0,
-        bottom=Track(noises[0], 0.001, 8.0, 0.004, 0.0015, 0.0012),
-        water=Track(noises[1], 0.003, 4.0, 0.005, 0.0025, 0.0022),
+        bottom=Track(noises[0], 0.001, 8.0, 0.004, 0.0015, 0.0012, 9.0),
+        water=Track(noises[1], 0.003, 4.0, 0.005, 0.0025, 0.0022, 8.0),
         range=Noise(precision=0.01, classic=True),
         bottom_mode=Mode.BEST,
         water_mode=Mode.ALWAYS,
@@ -136,6 +137,7 @@ OTHERS = {
     "names.pointcloud_pose": "of the dialect of Woods Hole",
     "names.cloud_points": "of the dialect of Woods Hole",
     "names.beam_frames": "of the dialect of the UUV Simulator",
+    "missing_figures": "of a part of the catalogue",
 }
 """What this block does not say, and why."""
 
@@ -222,7 +224,7 @@ def test_axes_in_which_velocities_are_told(
             "dive.sdf:6 <beams> axes of the beams: (0.4924 0.08682 -0.866)",
         ),
         ("<beams><azimuths_deg>0 x 9</azimuths_deg></beams>", "<beams><azimuths_deg>: 0 x 9; must be finite numbers"),
-        ('<beams weighting="mean"/>', "<beams weighting>: mean; must be one of nearest, pattern"),
+        ('<beams weighting="mean"/>', "<beams weighting>: mean; must be one of plane, nearest, pattern"),
         ('<beams width_deg="400"/>', "<beams> width of a beam (rad): 6.98"),
         ('<beams rings="1.5" width_deg="3"/>', "<beams rings>: 1.5; must be a whole number"),
         ("<beams><down>0 0 0</down></beams>", "<beams> down: (0.0, 0.0, 0.0); must be 3 finite numbers, not all 0"),

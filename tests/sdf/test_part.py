@@ -84,12 +84,11 @@ def test_a_track_of_a_part_keeps_what_the_file_does_not_say(tmp_path: Path) -> N
 
 @pytest.mark.requirement("GAP-2")
 def test_a_part_without_a_deviation_of_single_pings_is_told(tmp_path: Path) -> None:
-    """Water Linked prints none for the A50, Teledyne none of the Pathfinder's water: their covariances would be 0."""
+    """No source gives one for the water of the A50 and of the Pathfinder: their covariances would be 0."""
     path, layer = tmp_path / "w.sdf", '<layer near="1" far="5"/>'
     noise = '<noise type="gaussian"><stddev>0.004</stddev></noise>'
     for name, block, tracks in (
-        ("a50", "", ["bottom_track"]),
-        ("a50", f"<dvl><water_track>{layer}</water_track></dvl>", ["bottom_track", "water_track"]),
+        ("a50", f"<dvl><bottom_track>{noise}</bottom_track><water_track>{layer}</water_track></dvl>", ["water_track"]),
         ("a50", f"<dvl><bottom_track>{noise}</bottom_track></dvl>", []),
         ("pathfinder", f"<dvl><water_track>{layer}</water_track></dvl>", ["water_track"]),
         ("pathfinder", "", []),

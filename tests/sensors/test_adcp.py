@@ -30,9 +30,9 @@ from navsense.noise.faults import Faults
 from navsense.noise.planned import Planned
 from navsense.pose import Pose, from_rpy
 from navsense.sensors import Accuracy, Adcp, BinMapping, Cells, Coordinates, EchoStrength, Sound, Transducer, janus
-from navsense.sensors._janus import ensemble
+from navsense.sensors._janus import averaged, ensemble
 from navsense.sensors._janus.beams import Beams
-from navsense.sensors._janus.profiled import schedule
+from navsense.sensors._janus.profiled import ECHO, schedule
 from navsense.sensors.base import Measured
 from navsense.streams import Draws
 from navsense.ticks import Ticks
@@ -459,6 +459,57 @@ def test_three_beams_and_screening() -> None:
     assert (judged[3:] == 1.0).all()
     assert ways[:3].tolist() == [[0.0, pytest.approx(1.0 - share, abs=ULP), 0.0, share] for share in judged[:3]]
     assert ways[3:].tolist() == [[1.0, 0.0, 0.0, 0.0]] * 5
+
+
+@pytest.mark.requirement("GAP-8")
+def test_every_share_of_pings_is_a_count_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What each ping hears is counted by NumPy: cells by the weak echo, bottom by ranges beyond the limits.
+
+    Four beams are judged by Teledyne's error velocity, d (v1 + v3 - v2 - v4), d = 1 / (2 sqrt 2 sin a); three are not.
+    """
+    heard: dict[str, AnyArray] = {}
+
+    def spy(name: str) -> Any:
+        real = getattr(averaged, name)
+
+        def called(rules: AnyArray, laid: Any, inside: Any, *found: AnyArray) -> Any:
+            heard[name], heard[f"{name} shown"], heard["echo"] = found[-1], found[0], inside[ECHO]
+            return real(rules, laid, inside, *found)
+
+        return called
+
+    for name in ("profile", "bottom"):
+        monkeypatch.setattr(averaged, name, spy(name))
+    pings, limit, spread = (7, 5), 0.12, 0.05
+    weak = EchoStrength(60.0, 0.35, 0.8, 6.0, 2.0)
+    spec = sheet(beams=turning(), cells=Cells(10, 4.0, 2.0), backscatter=weak, pings=pings[0], bottom_pings=pings[1])
+    spec = replace(spec, profile=Accuracy(spread), bottom=Accuracy(spread), error_velocity_limit=limit)
+    spec = replace(spec, bin_mapping=BinMapping.NONE, range_stddev=1.0, maximum_range=80.5 / math.cos(math.radians(20)))
+    one = told(spec, Passing(80.0), sea(), 12).arrays
+    factor = 1.0 / (2.0 * math.sqrt(2.0) * math.sin(math.radians(20.0)))
+
+    def judged(seen: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Return how many pings (n, ..., 4) came out in each way, and how many heard each beam (n, ..., k)."""
+        known = np.isfinite(seen).sum(axis=-1)
+        error = factor * (seen[..., 0] + seen[..., 2] - seen[..., 1] - seen[..., 3])
+        wild = (known == 4) & (np.abs(error) > limit)
+        ways = (known == 3, wild, known < 3, (known == 4) & ~wild)
+        return np.stack([way.sum(axis=1) for way in ways], axis=-1), np.isfinite(seen).sum(axis=1)
+
+    in_limits = (heard["echo"] <= spec.maximum_range) & (heard["bottom shown"] <= spec.maximum_range)
+    bottom = np.where(in_limits, heard["bottom"], math.nan)
+    for prefix, seen, count in (("", heard["profile"], pings[0]), ("bottom_", bottom, pings[1])):
+        ways, beams = judged(seen)
+        assert np.array_equal(one[f"{prefix}solutions"], ways / count)
+        assert (ways.sum(axis=-1) == count).all()
+        assert (ways.reshape(-1, 4).max(axis=0) > 0).all(), "each way comes out somewhere"
+        share = "bottom_percent_good" if prefix else "beam_percent_good"
+        assert np.array_equal(one[share], beams / count)
+        if not prefix:
+            assert np.array_equal(one["percent_good"], (ways[..., 0] + ways[..., 3]) / count)
+    for name in ("percent_good", "beam_percent_good", "bottom_percent_good", "solutions", "bottom_solutions"):
+        assert ((one[name] >= 0.0) & (one[name] <= 1.0)).all()
+        assert np.unique(one[name]).size > 2
 
 
 @pytest.mark.requirement("GAP-8", "GAP-9")

@@ -27,6 +27,8 @@ NAME = "auv::base::one"
 OVER = from_rpy(math.pi, 0.0, 0.0)
 """Upside down."""
 
+OFFSET = "<dvl><bottom_track><long_term_offset>0.001</long_term_offset></bottom_track></dvl>"
+
 FILE = """<sdf version="1.12"><world name="sea" xmlns:navsense="https://navsense.org/sdf">
 <model name="auv"><link name="base"> <sensor name="one" type="{kind}">{inside}</sensor></link></model></world></sdf>"""
 
@@ -82,14 +84,14 @@ def test_a_world_that_is_changed_warns_of_what_is_in_it_now() -> None:
 
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
-def test_a_part_that_states_no_covariance_is_told_however_it_was_built(tmp_path: Path) -> None:
-    """Water Linked prints no deviation of the A50: of one that has some, and of a perfect one, nothing is said."""
-    spec = Dvl.from_part("a50")
+def test_a_track_that_states_no_covariance_is_told_however_it_was_built(tmp_path: Path) -> None:
+    """A long-term error without a deviation of single pings: one with a deviation, and a perfect one, have no note."""
+    spec = Dvl(bottom=Track(long_term_offset=0.001))
     (note,) = world(spec).notes
     assert (note.kind, note.what) == ("warning", f"sensor {NAME}: bottom track")
     assert "a covariance of 0 is stated: give one: Track(Noise(stddev=...)) as `bottom`" in note.reason
     path = tmp_path / "w.sdf"
-    path.write_text(FILE.format(kind="dvl", inside="<navsense:part>a50</navsense:part>"))
+    path.write_text(FILE.format(kind="dvl", inside=OFFSET))
     (read,) = ns.load(path).notes
     assert (read.what, read.reason) == (note.what, note.reason)
     given = replace(spec, bottom=replace(spec.bottom, noise=Noise(stddev=0.005)))

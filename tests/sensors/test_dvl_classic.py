@@ -19,7 +19,7 @@ from navsense.environment.water import Water
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy, rotate
-from navsense.sensors._janus.beams import dsros, janus
+from navsense.sensors._janus.beams import Weighting, dsros, janus
 from navsense.sensors._janus.layer import Layer
 from navsense.sensors._janus.names import Dialect
 from navsense.sensors._janus.track import Track
@@ -232,7 +232,9 @@ def test_beams_are_single_rays_and_water_goes_down_to_the_bottom() -> None:
     sheared = Stratified((0.0, 100.0), ((0.0, 0.0, 0.0), (4.0, -2.0, 0.0)), surface=50.0)
     around = replace(bed(), water=Water(surface=50.0), current=sheared)
     classic = pings(spec, Drifting((0.0, 0.0, 15.0), OVER), around).arrays
-    physical = pings(replace(spec, classic=False, propagation=False), Drifting((0.0, 0.0, 15.0), OVER), around).arrays
+    nearest = replace(wide, weighting=Weighting.NEAREST)
+    wider = replace(spec, beams=nearest, classic=False, propagation=False)
+    physical = pings(wider, Drifting((0.0, 0.0, 15.0), OVER), around).arrays
     assert classic["beam_range"][0] == pytest.approx(slants_over(0.0, 15.0, 25.0), rel=1e-12, abs=0.0)
     assert np.all(physical["beam_range"][0] < 0.99 * classic["beam_range"][0])
     middle = 0.5 * (1.0 + 15.0)  # m below the instrument, 35 m under the surface

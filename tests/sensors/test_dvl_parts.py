@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import navsense as ns
+from navsense.describe import describe
 from navsense.errors import SdfError, SensorError
+from navsense.noise.channel import Noise
 from navsense.sensors import Dvl, Imu, catalogue
 from navsense.sensors._janus.beams import Weighting
 from navsense.sensors._janus.layer import Layer
@@ -58,16 +60,17 @@ def test_a_part_is_a_sheet() -> None:
     assert Dvl.from_part("explorer-1000").transducer is Transducer.PHASED_ARRAY
 
 
-@pytest.mark.requirement("IMU-3", "GAP-1")
+@pytest.mark.requirement("IMU-3", "GAP-1", "GAP-6")
 def test_what_a_part_does_not_print_is_as_in_a_sheet() -> None:
-    """Of the A50 no source has the angle: its altitudes, 0.05 to 50 m, are those of beams at the default one."""
-    sheet, plain = Dvl.from_part("a50"), Dvl()
-    assert sheet.beams.axes == pytest.approx(plain.beams.axes, abs=1e-15)
-    cosine = math.cos(math.radians(30.0))
+    """The A50: beams at 22.5 degrees, altitudes of 0.05 to 50 m, 3.75 m/s over the bottom and 7.5 m/s in the water."""
+    sheet, plain = Dvl.from_part("a50", stddev=0.01), Dvl()
+    cosine = math.cos(math.radians(22.5))
+    assert -sheet.beams.axes[:, 2] == pytest.approx([cosine] * 4, abs=1e-15)
     assert (sheet.minimum_range, sheet.maximum_range) == pytest.approx(
         (0.05 / cosine, 50.0 / cosine), rel=1e-12, abs=0.0
     )
-    assert (sheet.bottom.long_term_offset, sheet.bottom.noise) == (0.001, plain.bottom.noise)
+    assert (sheet.bottom.long_term_offset, sheet.bottom.noise) == (0.001, Noise(stddev=0.01))
+    assert (sheet.bottom.maximum_velocity, sheet.water.maximum_velocity) == (3.75, 7.5)
     assert sheet.layer == Layer(1.5, 4.5)
     pathfinder = Dvl.from_part("pathfinder")
     assert (pathfinder.layer, pathfinder.error_velocity_limit) == (Layer(16.0, 24.0, 8.0), 1.0)
@@ -84,7 +87,70 @@ def test_a_part_of_another_kind_is_refused() -> None:
 @pytest.mark.requirement("IMU-3", "DOO-1")
 @pytest.mark.parametrize("name", PARTS)
 def test_a_world_names_a_part(tmp_path: Path, name: str) -> None:
-    assert spec(tmp_path, f"<navsense:part>{name}</navsense:part>") == Dvl.from_part(name)
+    """The file gives the deviation of a ping where no source of the part does."""
+    part = f"<navsense:part>{name}</navsense:part>"
+    if "bottom_track.noise_rms" not in catalogue.part(name).missing:
+        assert spec(tmp_path, part) == Dvl.from_part(name)
+        return
+    noise = '<dvl><bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track></dvl>'
+    assert spec(tmp_path, part + noise) == Dvl.from_part(name, stddev=0.01)
+
+
+@pytest.mark.requirement("GAP-2", "GAP-9")
+def test_a_part_without_a_deviation_of_pings_is_refused(tmp_path: Path) -> None:
+    """Its covariance would be 0, which a filter takes for certainty. A caller's deviation takes the part's place."""
+    refused = [name for name in PARTS if "bottom_track.noise_rms" in catalogue.part(name).missing]
+    assert refused == ["a50"]
+    with pytest.raises(SensorError, match=r'stddev of part a50; must be given .*; write Dvl.from_part\("a50", stddev'):
+        Dvl.from_part("a50")
+    with pytest.raises(SdfError, match=r"w.sdf:4 <sensor><navsense:part>: a50; must stand beside the deviation of a"):
+        spec(tmp_path, "<navsense:part>a50</navsense:part>")
+    time, velocity = np.arange(5.0), np.tile([1.0, 0.0, 0.0], (5, 1))
+    for name in PARTS:
+        reading = Dvl.from_part(name, stddev=0.02).apply(time, velocity, seed=1)
+        assert (np.diagonal(reading["velocity_covariance"][0]) > 0.02**2 / 4.0).all()
+    unused = '<dvl><bottom_track when="never"/><water_track><layer near="1" far="4"/></water_track></dvl>'
+    assert spec(tmp_path, f"{unused}<navsense:part>a50</navsense:part>").bottom_mode is Mode.NEVER
+
+
+@pytest.mark.requirement("GAP-2", "GAP-3")
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_lists_what_its_sources_do_not_give(tmp_path: Path, name: str) -> None:
+    """In the sheet and in the description of a world: each figure that acts on a DVL is either there or listed."""
+    figures, sheet = catalogue.part(name).figures, Dvl.from_part(name, stddev=0.01)
+    given = {f"{channel}.{figure}" for channel, found in figures.items() for figure in found}
+    if "beam.altitude" in given:
+        given.add("beam.range")
+    wanted = {f"beam.{figure}" for figure in ("angle", "width", "range", "noise_rms")} | {"water_track.layer"}
+    track = ("noise_rms", "long_term_scale", "long_term_offset", "maximum_velocity")
+    wanted |= {f"{channel}.{figure}" for channel in ("bottom_track", "water_track") for figure in track}
+    listed = set(catalogue.part(name).missing) - {
+        "transducer",
+        "growth of the noise with speed",
+        "strength of the echo",
+    }
+    assert listed == wanted - given
+    assert set(sheet.missing_figures) == set(catalogue.part(name).missing) - {"bottom_track.noise_rms"}
+    noise = '<dvl><bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track></dvl>'
+    spec(tmp_path, f"{noise}<navsense:part>{name}</navsense:part>")
+    (line,) = (line for line in describe(ns.load(tmp_path / "w.sdf")) if "not in the sources of the part" in line)
+    assert all(figure in line for figure in sheet.missing_figures)
+
+
+@pytest.mark.requirement("GAP-1", "GAP-4")
+def test_the_maximum_velocity_of_a_part_acts() -> None:
+    """Above 3.75 m/s, in any direction, the A50 has no echo and tells nothing: not a velocity that is wrong."""
+    time, sheet = np.arange(6.0), Dvl.from_part("a50", stddev=0.01)
+    velocity = np.array([[3.7, 0, 0], [3.8, 0, 0], [-3.0, 2.5, 0], [2.6, 2.6, 0], [1.0, 0, 3.7], [0.0, -3.7, 0]])
+    reading = sheet.apply(time, velocity, seed=3)
+    fast = np.linalg.norm(velocity, axis=1) > 3.75
+    assert fast.tolist() == [False, True, True, False, True, False]
+    assert np.array_equal(np.isnan(reading["velocity"]).all(axis=1), fast)
+    assert np.array_equal(reading["velocity_mode"], np.where(fast, 0.0, 1.0))
+    assert np.array_equal(reading.valid, ~fast)
+    assert np.isnan(reading["beam_range"][fast]).all()
+    assert np.array_equal(reading["range_validity"], np.repeat(np.where(fast, 0.0, 3.0)[:, None], 4, axis=1))
+    assert reading.truth["velocity"] == pytest.approx(velocity, abs=1e-12)
 
 
 @pytest.mark.requirement("IMU-3", "DOO-1")
@@ -101,8 +167,9 @@ def test_what_the_file_says_stands_before_the_part(tmp_path: Path) -> None:
 
 def test_a_part_that_does_not_go_with_the_file_is_refused_with_its_line(tmp_path: Path) -> None:
     """The A50's layer ends at 4.5 m along the axis, beyond what beams of 3 m reach; the file's range is shorter."""
+    noise = '<bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track>'
     with pytest.raises(SdfError, match=r"w.sdf:4 .*a50; does not go with the rest of the sensor: far boundary"):
-        spec(tmp_path, "<dvl><max>3</max></dvl><navsense:part>a50</navsense:part>")
+        spec(tmp_path, f"<dvl><max>3</max>{noise}</dvl><navsense:part>a50</navsense:part>")
 
 
 FILES = {

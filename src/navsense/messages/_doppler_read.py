@@ -104,6 +104,14 @@ def _water(rows: AnyArray, count: int) -> dict[str, AnyArray]:
     }
 
 
+def _validity(rows: AnyArray, count: int) -> dict[str, AnyArray]:
+    """Return the validity of the ranges in the message of where the beams end; nothing for other numbers of beams."""
+    paths = [f"ranges.{i}.range_validity" for i in range(count)]
+    if any(path not in (rows.dtype.names or ()) for path in paths):
+        return {}
+    return {"range_validity": np.stack([rows[path] for path in paths], axis=1).astype(np.float64)}
+
+
 def _every(sensor: MountedSensor, rows: AnyArray, part: Part) -> dict[str, AnyArray]:
     """Return what stands in the message of all arrays; nothing where it is of more or fewer beams than are known of."""
     widths = {output.name: output.size for output in sensor.spec.outputs if output.axes}
@@ -114,13 +122,17 @@ def _every(sensor: MountedSensor, rows: AnyArray, part: Part) -> dict[str, AnyAr
 
 
 def arrays(sensor: MountedSensor, rows: AnyArray, part: Part, beside: str) -> dict[str, AnyArray]:
-    """Return what messages of a DVL say; nothing of those beside its own but `_ping` and `_water`."""
+    """Return what messages of a DVL say, of those beside its own: `_ping`, `_water` and the ranges of `dsros`."""
     own = Instrument(sensor, part)
     count, dialect = len(own.poses), own.sheet.dialect
     if beside == PING:
         found = _every(sensor, rows, part)
+    elif beside == "_water":
+        found = _water(rows, count)
+    elif beside and dialect is Dialect.DSROS:
+        found = _validity(rows, count)
     elif beside:
-        found = _water(rows, count) if beside == "_water" else {}
+        found = {}
     elif dialect is Dialect.UUV:
         found = _uuv(rows, own)
     elif dialect is Dialect.DSROS:

@@ -60,7 +60,7 @@ INSTRUMENT = 1
 """Value of `ds_sensor_msgs/Dvl.coordinate_mode`: what velocities are told in turns with the instrument."""
 
 INDETERMINANT, VALID = 0, 3
-"""Values of `Range3D.range_validity`."""
+"""Values of `Range3D.range_validity`; 1 is below the minimum, 2 above the maximum."""
 
 LITTLE, MUCH = 10.0, 250.0
 """Quality of a beam that is not valid and of one that is, as `libdsros_ros_dvl` has them."""
@@ -322,6 +322,13 @@ def _ds(sensor: MountedSensor, part: Part) -> Message:
     return Message(DS_TYPE, layout(DS_TYPE, own.texts).holding(fixed), fill)
 
 
+def _validity(got: Series) -> FloatArray:
+    """Return the validity (n, k) of ranges; a series without one has only valid and unknown ranges."""
+    if not got.has("range_validity"):
+        return np.where(np.isnan(got.beam_range), float(INDETERMINANT), float(VALID))
+    return or_zero(got.beams("range_validity"))
+
+
 def ranges_message(sensor: MountedSensor, part: Part) -> Message:
     """Return how ranges become the places where the beams end."""
     own = Instrument(sensor, part)
@@ -331,12 +338,12 @@ def ranges_message(sensor: MountedSensor, part: Part) -> Message:
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         got = own.series(arrays, stamp.size)
         _set_ds_header(rows, own, stamp, got)
-        quality, points = _quality(got.beam_range), got.points
+        quality, points, validity = _quality(got.beam_range), got.points, _validity(got)
         for i in range(count):
             own.stamp(rows, stamp, f"ranges.{i}.range.header.stamp")
             rows[f"ranges.{i}.range.point"] = points[:, i]
             rows[f"ranges.{i}.range_quality"] = quality[:, i]
-            rows[f"ranges.{i}.range_validity"] = np.where(np.isnan(got.beam_range[:, i]), INDETERMINANT, VALID)
+            rows[f"ranges.{i}.range_validity"] = validity[:, i]
 
     made = layout(RANGES_TYPE, {**own.texts, **texts}, {"ranges": count})
     fixed = {**_ds_source(own), "soundspeed_correction_type": _is_phased(own.sheet)}

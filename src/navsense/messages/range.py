@@ -1,7 +1,10 @@
 """Ranges as `sensor_msgs/msg/Range` and as the one return of a `gz.msgs.LaserScan`.
 
 Nothing up to the maximum is +Inf, something nearer than the minimum -Inf (REP 117); what is not known at all, as in a
-dropout, is NaN. The field of view is the full width of the beam; sound counts as ultrasound, light as infrared, which
+dropout, is NaN. Under classic a sensor with Gazebo's range plug-in reports the maximum or the minimum instead, as the
+UUV Simulator's DVL documents it. A message of the limit then reads back as out of range.
+
+The field of view is the full width of the beam; sound counts as ultrasound, light as infrared, which
 is all that there is.
 """
 
@@ -27,11 +30,16 @@ ULTRASOUND, INFRARED = 0, 1
 """Values of `Range.radiation_type`."""
 
 
-def told(arrays: Mapping[str, AnyArray]) -> FloatArray:
-    """Return ranges (n,) m as messages tell them: infinite where they are out of limits."""
+def _is_clamped(sheet: Range) -> bool:
+    """Return whether messages report a limit for what is out of it."""
+    return sheet.classic and sheet.ros_plugin
+
+
+def told(arrays: Mapping[str, AnyArray], low: float = -math.inf, high: float = math.inf) -> FloatArray:
+    """Return ranges (n,) m as messages report them: `low` or `high` (m) where they are out of limits."""
     outside = arrays.get(OUTSIDE, 0.0)  # hidden errors have no side
-    found: FloatArray = np.where(outside == 1.0, math.inf, arrays["range"])
-    return np.where(outside == -1.0, -math.inf, found)
+    found: FloatArray = np.where(outside == 1.0, high, arrays["range"])
+    return np.where(outside == -1.0, low, found)
 
 
 def message(sensor: MountedSensor, _part: Part) -> Message:
@@ -40,10 +48,11 @@ def message(sensor: MountedSensor, _part: Part) -> Message:
     `SinkError` for a sheet of another kind.
     """
     clock, sheet = clock_of(sensor), sheet_of(sensor, Range)
+    limits = (sheet.minimum_range, sheet.maximum_range) if _is_clamped(sheet) else (-math.inf, math.inf)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         set_stamp(rows, stamp, clock)
-        rows["range"] = told(arrays)
+        rows["range"] = told(arrays, *limits)
 
     same = {
         "radiation_type": INFRARED if sheet.sound is None else ULTRASOUND,
@@ -79,10 +88,13 @@ def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> l
     return [gz_message(shown[k], frame, sequence + i, sheet, distance[k]) for i, k in enumerate(rows)]
 
 
-def arrays(_sensor: MountedSensor, rows: AnyArray, part: Part, _beside: str) -> dict[str, AnyArray]:
+def arrays(sensor: MountedSensor, rows: AnyArray, part: Part, _beside: str) -> dict[str, AnyArray]:
     """Return what messages say: the range, m, and on which side of the limits it is. The inverse of `message`."""
-    distance = rows["range"].astype(np.float64)
+    distance, sheet = rows["range"].astype(np.float64), sheet_of(sensor, Range)
     if part == "bias":
         return {"range": distance}
     outside = np.where(np.isinf(distance), np.sign(distance), 0.0)
+    if _is_clamped(sheet):
+        low, high = np.float32(sheet.minimum_range), np.float32(sheet.maximum_range)
+        outside = np.where(distance >= high, 1.0, np.where((distance <= low) & (low > 0.0), -1.0, outside))
     return {"range": np.where(outside == 0.0, distance, math.nan), OUTSIDE: outside}

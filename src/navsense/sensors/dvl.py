@@ -130,8 +130,8 @@ class Dvl:
     vector (rad) from true velocities to told ones, and its deviation among serial numbers. `least_incidence`: cosine of
     the flattest angle of an echo. `error_velocity_limit`: m/s. `dropout_probability`: of a beam, each ping.
     `reacquisition_time`: s without lock after a loss. `propagation`: whether sound takes its time; `processing_time`: s
-    after the last echo. `reference`: rotation from the sensor's frame to the one in which velocities are told. Raises
-    `SensorError`.
+    after the last echo. `reference`: rotation from the sensor's frame to the one in which velocities are told.
+    `missing_figures`: what the sources of a catalogue part do not give. Raises `SensorError`.
     """
 
     beams: Beams = field(default_factory=lambda: janus(ANGLE, [math.radians(a) for a in CROSSED]))
@@ -160,6 +160,7 @@ class Dvl:
     classic: bool = False
     dialect: Dialect = field(default=Dialect.OWN, metadata=LABEL)
     names: Names = field(default=Names(), metadata=LABEL)
+    missing_figures: tuple[str, ...] = field(default=(), metadata=LABEL)
 
     type: ClassVar[str] = "dvl"
     tolerance: ClassVar[float] = 1e-9
@@ -239,8 +240,10 @@ class Dvl:
 
     @cached_property
     def _sent(self) -> Beams:
-        """Beams as they are cast: single rays in what is classic of `dsros_dvl`."""
-        return self.beams.thinned if self._dialect == ping.DSROS else self.beams
+        """Beams as they are cast: under classic single rays of `dsros_dvl`, and Gazebo's nearest ray of others."""
+        if self._dialect == ping.DSROS:
+            return self.beams.thinned
+        return self.beams.unweighted if self.classic else self.beams
 
     @cached_property
     def _tracked(self) -> Layer | None:
@@ -280,8 +283,9 @@ class Dvl:
 
     @cached_property
     def _sheet(self) -> tuple[FloatArray, FloatArray, bool, float]:
-        """Both tracks (2, 2), numbers of the strength (5,), (0,) without, phased array, and speed of sound or 0."""
-        tracks = np.array([(t.per_speed, t.reference_rate) for t in (self.bottom, self.water)], dtype=np.float64)
+        """Both tracks (2, 3), numbers of the strength (5,), (0,) without, phased array, and speed of sound or 0."""
+        given = [(t.per_speed, t.reference_rate, t.maximum_velocity) for t in (self.bottom, self.water)]
+        tracks = np.array(given, dtype=np.float64)
         loud = np.array(_figures(self.strength) if self.strength else (), dtype=np.float64)
         return tracks, loud, self.transducer is Transducer.PHASED_ARRAY, float(self.sound.speed or 0.0)
 
@@ -317,10 +321,11 @@ class Dvl:
         return (
             *remarks.beams(self._sent, limits, own_hull=self.own_hull),
             remarks.sound(self.transducer, self.sound.speed),
-            *remarks.tracks(modes, self._tracked, self.error_velocity_limit, self.long_term),
+            *remarks.tracks(modes, (self.bottom, self.water), self._tracked, self.error_velocity_limit, self.long_term),
             remarks.times(waits, self.processing_time, rate),
             *remarks.losses(self.strength, self.dropout_probability, self.reacquisition_time),
             *remarks.systematic(self.bottom, self.water, self.misalignment, self.misalignment_stddev),
+            *remarks.missing(self.missing_figures),
         )
 
     def cautions(self, _: Quaternion, /) -> tuple[tuple[str, str], ...]:
@@ -481,15 +486,16 @@ class Dvl:
         return apply(*one, seed=seed, run=run, name=name, clock=clock, temperature=temperature, untrue=untrue)
 
     @classmethod
-    def from_part(cls, name: str, *, temperature: bool = False) -> Dvl:
+    def from_part(cls, name: str, *, temperature: bool = False, stddev: float | None = None) -> Dvl:
         """Return the data sheet of a part of the catalogue, by the rules of `_janus.printed`.
 
-        With `temperature` its temperature coefficients act. Of some parts the deviation of single pings is printed
-        nowhere ("a50"): their covariance says 0, of which a world that has one warns, until it is given; see
-        `docs/parts.md`. Raises `UnknownNameError`, `SensorError`.
+        With `temperature` its temperature coefficients act. `stddev` (m/s) is the deviation of a beam's velocity over
+        the bottom in one ping. It replaces the part's, and is required for a part whose sources give none ("a50").
+        `missing_figures` of the sheet lists what the sources do not give; see `docs/parts.md`. Raises
+        `UnknownNameError`, `SensorError`.
         """
         found, azimuths = part(name), tuple(math.radians(azimuth) for azimuth in CROSSED)
-        given = printed.fields_of(found, azimuths, ANGLE, temperature=temperature)
+        given = printed.fields_of(found, azimuths, ANGLE, temperature=temperature, stddev=stddev)
         return cls(**given, transducer=Transducer(found.transducer or Transducer.PISTON))
 
     def without_bottom(self, ideal: Mapping[str, AnyArray], rows: BoolArray) -> Mapping[str, AnyArray]:
@@ -522,16 +528,16 @@ class Dvl:
     def witness(cls) -> Dvl:
         """Return a sheet in which every parameter acts, in the shallow water where the laws are held."""
         noise = witness(0.02, maximum=0.9, minimum=-0.9)
-        track = Track(noise, 0.01, 100.0, 0.0, 0.01, 0.005)
+        track = Track(noise, 0.01, 100.0, 0.0, 0.01, 0.005, 6.0)
         shape = Cone(math.radians(6.0), 1, (1.0, 0.02, -0.01))
         made = janus(math.radians(25.0), [math.radians(a) for a in CROSSED]).beams
         return cls(
             beams=Beams(tuple(replace(beam, shape=shape) for beam in made), Weighting.PATTERN, 0.5),
             minimum_range=2.3,
-            maximum_range=4.2,
+            maximum_range=4.8,
             bottom=track,
             water=replace(track, stated_stddev=0.05),
-            range=witness(0.02, maximum=4.0, minimum=2.4),
+            range=witness(0.02, maximum=4.6, minimum=2.4),
             bottom_mode=Mode.BEST,
             water_mode=Mode.BEST,
             layer=Layer(0.2, 1.2, 0.9, 3, 0.5),

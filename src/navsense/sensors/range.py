@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -41,7 +41,7 @@ from navsense.noise.channels import Channels, ChannelState
 from navsense.noise.planned import faulty
 from navsense.rotation import rotate
 from navsense.sensors.apply import apply, checked_rows, checked_time
-from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
+from navsense.sensors.base import LABEL, TEMPERATURE, Measured, Output, signals_at
 from navsense.series import Reading
 from navsense.streams import Process
 from navsense.ticks import Ticks
@@ -222,7 +222,8 @@ def _limit(
 class Range:
     """Data sheet of a range sensor: noise of the range (m), limits (m), beam, and what it takes sound for.
 
-    `sound` is None where a range is told by light. `own_hull` lets its rays meet the model that carries it. Raises
+    `sound` is None where a range is told by light. `own_hull` lets its rays meet the model that carries it. Messages of
+    a `classic` sensor that Gazebo's `ros_plugin` publishes report the limit in place of an infinity. Raises
     `SensorError`.
     """
 
@@ -232,6 +233,8 @@ class Range:
     beam: Fan | Cone = Fan()
     sound: Sound | None = None
     own_hull: bool = False
+    ros_plugin: bool = field(default=False, metadata=LABEL)
+    classic: bool = field(default=False, metadata=LABEL)
 
     type: ClassVar[str] = "range"
     tolerance: ClassVar[float] = 1e-9

@@ -1,7 +1,7 @@
 """`<sensor type="dvl">`: navsense's own `<dvl>`, with an element for every field of the sheet, and Gazebo's `<gz:dvl>`.
 
     <dvl>
-      <beams angle_deg="30" width_deg="4" rings="1" weighting="nearest" absorption="0">   full width; pattern: dB/m
+      <beams angle_deg="30" width_deg="4" rings="1" weighting="plane" absorption="0">   or nearest, or pattern (dB/m)
         <azimuths_deg>-135 135 45 -45</azimuths_deg> <down>0 0 -1</down>        counter-clockwise from x, along down
       </beams>
       <beams> <beam width_deg="4" rings="1" id="1"> <pose>...</pose> </beam>    or one by one: along x of its pose,
@@ -11,6 +11,7 @@
         <noise type="gaussian"> <stddev>0.002</stddev> </noise>                 m/s, of each beam
         <per_speed>0.001</per_speed> <reference_rate>8</reference_rate> <stated_stddev>0.004</stated_stddev>
         <long_term_scale>0.001</long_term_scale> <long_term_offset>0.001</long_term_offset>
+        <maximum_velocity>9</maximum_velocity>                                  m/s; without a usable echo above it
       </bottom_track>
       <water_track when="fallback">                                             or as above
         ... <layer near="5" far="30" minimum_size="2" samples="5" share="0.8"/> m along the instrument's axis
@@ -189,7 +190,7 @@ def beams_of(context: Context, element: Element | None, default: Beams, angle: f
     if element is None:
         return default, Names()
     context.check(element, BEAMS)
-    weighting = Weighting(values.attribute_word(element, "weighting", Weighting.NEAREST, tuple(Weighting)))
+    weighting = Weighting(values.attribute_word(element, "weighting", Weighting.PLANE, tuple(Weighting)))
     absorption = values.attribute_number(element, "absorption") or 0.0
     each = list(element.all("beam"))
     with located(element):
@@ -266,7 +267,7 @@ def _track(context: Context, element: Element | None, place: Place, *, classic: 
     if element is None:
         return Track()
     context.check(element, place)
-    given = {name: number_of(context, element, name, 0.0, least=0.0) for name in _OF_TRACK}
+    given = {name: number_of(context, element, name, getattr(Track(), name), least=0.0) for name in _OF_TRACK}
     with located(element):
         return Track(noise_of(context, element, classic=classic), **given)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, fields, replace
 from typing import Any
 
-from navsense.errors import SensorError, UnknownNameError
+from navsense.errors import SdfError, SensorError, UnknownNameError
 from navsense.noise.channel import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.places import PART
@@ -19,6 +19,7 @@ from navsense.sdf.values import attribute_flag, refusal
 from navsense.sensors.base import Catalogued, Sensor
 from navsense.sensors.depth import Depth
 from navsense.sensors.doppler import Track
+from navsense.sensors.dvl import Dvl, Mode
 
 TAG = "navsense:part"
 
@@ -40,8 +41,12 @@ def _filled(element: Element, spec: Any, *, classic: bool) -> Sensor:
     if not isinstance(kind, Catalogued):
         raise refusal(element, element.text, f"the catalogue has no part of type {spec.type}", parent="sensor")
     try:
-        sheet: Any = kind.from_part(element.text, temperature=attribute_flag(element, "temperature"))
+        sheet: Any = kind.from_part(
+            element.text, temperature=attribute_flag(element, "temperature"), **_deviation(spec)
+        )
     except (UnknownNameError, SensorError) as error:
+        if error.what.startswith("stddev of part"):
+            raise _without_deviation(element) from error
         other = "" if isinstance(error, UnknownNameError) else f"is no part for a sensor of type {spec.type}: "
         raise refusal(element, element.text, other + error.allowed, parent="sensor", remedy=error.remedy) from error
     taken = _taken(spec, sheet, classic=classic)
@@ -53,6 +58,20 @@ def _filled(element: Element, spec: Any, *, classic: bool) -> Sensor:
         allowed = f"does not go with the rest of the sensor: {error.what} {error.allowed}"
         raise refusal(element, element.text, allowed, parent="sensor", remedy=error.remedy) from error
     return filled
+
+
+def _deviation(spec: Any) -> dict[str, float]:
+    """Return the deviation (m/s) of a ping that the file gives a DVL, as an argument; 0 where it tracks no bottom."""
+    if isinstance(spec, Dvl) and (spec.bottom.noise.is_white or spec.bottom_mode is Mode.NEVER):
+        return {"stddev": spec.bottom.noise.stddev}
+    return {}
+
+
+def _without_deviation(element: Element) -> SdfError:
+    """Return the error of a DVL for which neither the part nor the file has the deviation of a ping."""
+    allowed = "must stand beside the deviation of a single ping, which no source of the part gives"
+    remedy = "give <bottom_track><noise><stddev> in <dvl>"
+    return refusal(element, element.text, allowed, parent="sensor", remedy=remedy)
 
 
 def _default(field: Field[Any]) -> Any:

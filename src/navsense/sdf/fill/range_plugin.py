@@ -10,7 +10,8 @@
 | `<fov>` | the view of the message, which here is that of the rays |
 
 Source: gazebo_plugins, `gazebo_ros_range.cpp`: the nearest of the rays, its noise, then the limits. The plug-in writes
--Inf on both sides of the limits; navsense's messages have +Inf where nothing was met.
+-Inf on both sides of the limits; navsense's messages have +Inf where nothing was met. Under classic they have the
+maximum or the minimum, as the description of the UUV Simulator's DVL documents its beams.
 """
 
 from __future__ import annotations
@@ -87,6 +88,11 @@ def _block(context: Context, block: Element, plugin: Element) -> Element:
     if block.first("navsense:sound") is None and (radiation is None or radiation.text == ULTRASOUND):
         children.append(_made("navsense:sound", plugin))
     return replace(block, children=[*children, *([] if noise is None else [noise])])
+
+
+def is_published(sensor: Element) -> bool:
+    """Return whether a sensor has the plug-in."""
+    return any(child.attribute("filename") == RANGE_PLUGIN for child in sensor.all("plugin"))
 
 
 def tell_of_view(context: Context, sensor: Element, width: float) -> None:

@@ -236,6 +236,7 @@ class Sensors:
         spec = self.fills[kind](self.context, self._block(element, kind), mount)
         if isinstance(spec, Range):
             range_plugin.tell_of_view(self.context, whole, spec.beam.width)
+            spec = replace(spec, ros_plugin=range_plugin.is_published(whole), classic=mount.classic)
         return MountedSensor(
             name=name,
             spec=with_part(self.context, element, spec, classic=mount.classic),

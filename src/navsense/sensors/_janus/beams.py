@@ -9,16 +9,16 @@ u = (sin a cos A, sin a sin A, -cos a); with d = z, as in an FRD frame, l = -y. 
     u = (sin a cos A, sin a sin A, -cos a),   (-sin a cos A, -sin a sin A, cos a) where pos_z_down       `dsros`
     u = Ry(90 deg) Rx(rotation) Ry(tilt) x = (-cos r sin t, sin r sin t, -cos t)                         `gazebo`
 
-A beam's frame k has x along its axis; its `rotation` takes k to s. One echo is made of all of a beam's rays: the
-`NEAREST` return in its cone, or the mean of a `PATTERN` of sensitivity. That of sending and hearing is Gaussian about
-the axis, where the data sheet's `width` W is the full width at half power of one way:
+A beam's frame k has x along its axis; its `rotation` takes k to s. All rays of a beam make one echo (`Weighting`). The
+pattern of sending and hearing is Gaussian about the axis. The data sheet's `width` W is the full width at half power of
+one way:
 
     exp(-delta^2 / (2 s^2)),   s = W / (4 sqrt(ln 2))
 
 Rings of a cone then stand at delta_j = s sqrt(2 t_j), t_j the roots of the Laguerre polynomial L_n^(1), with weights
 w_j / t_j, the axis having the rest: Radau's rule for a weight exp(-t), exact to delta^(4 n) for n rings and to degree 5
-around the axis, so that one ring has the pattern's mean, variance and kurtosis. A cone of `NEAREST` has its rings at
-equal steps up to W / 2. Source: facts of `libdsros_ros_dvl` and of gz-sensors' DVL; the rule is held by quadrature.
+around the axis, so that one ring has the pattern's mean, variance and kurtosis. Other cones have their rings at equal
+steps up to W / 2. Source: facts of `libdsros_ros_dvl` and of gz-sensors' DVL; the rule is held by quadrature.
 """
 
 from __future__ import annotations
@@ -60,8 +60,13 @@ ONE_RAY = Cone(0.0, 0)
 
 
 class Weighting(StrEnum):
-    """How the rays of a beam make one echo."""
+    """How the rays of a beam make one echo; the equations are in `_janus.echoes`.
 
+    `PLANE`: the range along the axis to the plane through the hits, and the velocity along the axis. `PATTERN`: the
+    same range, and the mean velocity over the beam's sensitivity. `NEAREST`: the shortest range, as in Gazebo.
+    """
+
+    PLANE = "plane"
     NEAREST = "nearest"
     PATTERN = "pattern"
 
@@ -151,7 +156,7 @@ class Beams:
     """
 
     beams: tuple[Beam, ...]
-    weighting: Weighting = Weighting.NEAREST
+    weighting: Weighting = Weighting.PLANE
     absorption: float = 0.0
 
     def __post_init__(self) -> None:
@@ -173,6 +178,11 @@ class Beams:
             raise SensorError(
                 "axes of the beams", axes, allowed=allowed, remedy="give beams that look in three directions"
             )
+
+    @cached_property
+    def unweighted(self) -> Beams:
+        """The same beams with the nearest ray for an echo where no pattern weighs them: Gazebo's rule."""
+        return replace(self, weighting=Weighting.NEAREST) if self.weighting is Weighting.PLANE else self
 
     @cached_property
     def thinned(self) -> Beams:
@@ -231,6 +241,12 @@ class Beams:
     def weights(self) -> FloatArray:
         """Shares (k, m) of the rays in a beam's pattern, of sum 1 and 0 for rays that are repeated."""
         return self._cast[1]
+
+    @cached_property
+    def cosines_of_rays(self) -> FloatArray:
+        """Cosines (k, m) of the angles between the rays and the axes of their beams."""
+        found: FloatArray = (self.rays * self.single).sum(axis=2)
+        return np.minimum(found, 1.0)
 
     @cached_property
     def _cast(self) -> tuple[FloatArray, FloatArray]:

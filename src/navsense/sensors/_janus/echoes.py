@@ -5,14 +5,24 @@ Transducer k stands at p_k in the sensor's frame s, whose origin is at x with ve
     x_k = x + R_ws p_k,   v_k = v + R_ws (omega x p_k),   each ray d from x_k meets the world after r, at h, where n
     is the normal and v_h the velocity of what was met; cos i = -d . n
 
-    nearest:  the shortest r of the rays, cos i there, and u . (v_k - v_h), u the beam's axis
-    pattern:  sums of w r, w cos i and w d . (v_k - v_h) over the sum of w,   w = g cos^2 i 10^(-2 alpha r / 10)
+    plane:    range sum g / sum (g / (r d . u)), means of -u . n and u . (v_k - v_h) over g, u the beam's axis
+    nearest:  the shortest r of the rays, cos i there, and u . (v_k - v_h)
+    pattern:  the range of `plane`; sums of w cos i and w d . (v_k - v_h) over that of w,
+              w = g cos^2 i 10^(-2 alpha r / 10)
 
-Velocities are positive when the sensor goes towards what it hears. g is the two-way pattern of the beam, cos^2 i what
-a rough bottom sends back (Lambert's law), alpha (dB/m) what the water takes on one way. A nearest ray lies off the axis
-on the side of the vertical: its own velocity, taken for that along the axis, would read low by half the beam's width
-over tan(beam angle), 6 % of a 4 degree beam at 30 degrees. The mean over a pattern does read low, by the little that is
-known as terrain and absorption bias (Taudien and Bilen, IEEE J. Oceanic Eng. 43 (2018) 764, doi
+Velocities are positive when the sensor goes towards what it hears. g is the share of a ray: all alike, or the two-way
+pattern of the beam. cos^2 i is what a rough bottom sends back (Lambert's law), alpha (dB/m) what the water takes on one
+way.
+
+The range of `plane` and `pattern` is exact over a plane, at any attitude and slope. With q the offset of a ray from the
+axis, d / (d . u) = u + q, a plane at distance h with the inward normal m gives 1 / (r d . u) = (m . u + m . q) / h. Its
+mean is that of the axis, m . u / h, because the rays lie evenly about the axis: the mean of q is 0. Rays beyond the
+reach count up to `STRETCH` times the nearest one, so that the reach cuts no footprint. A nearest ray is short, by 2.0 %
+of the range for a 4 degree beam at 30 degrees.
+
+A nearest ray lies off the axis on the side of the vertical. Its own velocity, taken for that along the axis, would read
+low by half the beam's width over tan(beam angle), 6 % for a 4 degree beam at 30 degrees. The mean velocity over a
+pattern does read low, by the terrain and absorption bias (Taudien and Bilen, IEEE J. Oceanic Eng. 43 (2018) 764, doi
 10.1109/JOE.2017.2735558): horizontally, on level ground h below a beam at a, by
 
     cot a s^2 (2 tan a + 2 alpha' h sin a / cos^2 a) + s^2,   alpha' = alpha ln 10 / 10, s^2 the pattern's variance
@@ -48,17 +58,25 @@ _AT_ONCE = 1 << 13
 _NEPERS = math.log(10.0) / 10.0
 """Of a power, in 1 dB."""
 
+STRETCH = 2.0
+"""Ratio of the farthest ray beyond the reach that belongs to an echo to the echo's nearest ray."""
+
 
 class Echoes(NamedTuple):
     """Of n pings and k beams, NaN where nothing is heard.
 
-    Range (n, k) m, cosine of the angle of incidence (n, k), and velocity along the beam (n, k) m/s, positive when the
-    sensor goes towards what it hears.
+    Range (n, k) m, infinite where the bottom is beyond the reach; cosine of the angle of incidence (n, k), and velocity
+    along the beam (n, k) m/s, positive when the sensor goes towards what it hears.
     """
 
     range: FloatArray
     incidence: FloatArray
     velocity: FloatArray
+
+    @property
+    def within(self) -> FloatArray:
+        """Ranges (n, k) m within the reach, NaN for others."""
+        return np.where(np.isinf(self.range), math.nan, self.range)
 
 
 class Timing(NamedTuple):
@@ -131,6 +149,7 @@ def _nearest(
     places: Vectors,
     axes: Vectors,
     rays: int,
+    reach: float,
     surface: float,
     origin: Vectors,
     direction: Vectors,
@@ -149,14 +168,96 @@ def _nearest(
                 far = distance[m]
                 if far < best and _heard(origin[m, 2], -direction[m, 2], far, surface):
                     best, at = far, m
-            if at < 0:
-                out[0, n, k], out[1, n, k], out[2, n, k] = math.nan, math.nan, math.nan
+            if at < 0 or best > reach:
+                out[0, n, k], out[1, n, k], out[2, n, k] = math.nan if at < 0 else math.inf, math.nan, math.nan
                 continue
             d, f, v = direction[at], normal[at], speed[at]
             a, b, c = transducer_velocity(w, x, y, z, velocity[n], omega[n], places[k])
             i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
             out[0, n, k], out[1, n, k] = best, -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
             out[2, n, k] = i * (a - v[0]) + j * (b - v[1]) + h * (c - v[2])
+
+
+@kernel
+def _counts(
+    weight: float, cosine: float, distance: float, limit: float, height: float, fall: float, surface: float
+) -> bool:
+    """Return whether a ray is part of an echo: it has a share, looks ahead and meets something up to a limit (m)."""
+    return weight > 0.0 and cosine > 0.0 and distance <= limit and _heard(height, fall, distance, surface)
+
+
+@kernel
+def _on_axis(
+    weights: FloatArray,
+    cosines: FloatArray,
+    start: int,
+    reach: float,
+    surface: float,
+    origin: Vectors,
+    direction: Vectors,
+    distance: FloatArray,
+) -> tuple[float, float]:
+    """Return the range (m) along a beam's axis of the plane through its hits, and the longest ray that counts (m).
+
+    `weights` and `cosines` (m,) are those of the rays from `start` on. The range is NaN without a hit.
+    """
+    limit, total, inverse = math.inf, 0.0, 0.0
+    for m in range(weights.shape[0]):
+        at: int = start + m
+        if _counts(weights[m], cosines[m], distance[at], limit, origin[at, 2], -direction[at, 2], surface):
+            limit = distance[at]
+    limit = max(reach, STRETCH * limit)
+    for m in range(weights.shape[0]):
+        place: int = start + m
+        r = distance[place]
+        if _counts(weights[m], cosines[m], r, limit, origin[place, 2], -direction[place, 2], surface):
+            if r == 0.0:
+                return 0.0, limit
+            total += weights[m]
+            inverse += weights[m] / (r * cosines[m])
+    return (total / inverse if total > 0.0 else math.nan), limit
+
+
+@kernel
+def _plane(
+    first: int,
+    rotation: Quaternions,
+    velocity: Vectors,
+    omega: Vectors,
+    places: Vectors,
+    axes: Vectors,
+    weights: FloatArray,
+    cosines: FloatArray,
+    reach: float,
+    surface: float,
+    origin: Vectors,
+    direction: Vectors,
+    distance: FloatArray,
+    normal: Vectors,
+    speed: Vectors,
+    out: FloatArray,
+) -> None:
+    """Write range, incidence and velocity (3, n, k) along each beam's axis, of the plane through what its rays meet."""
+    count, rays = weights.shape
+    for n in range(first, first + distance.shape[0] // (rays * count)):
+        w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
+        for k in range(count):
+            start = ((n - first) * count + k) * rays
+            beam = (weights[k], cosines[k], start)
+            found, limit = _on_axis(*beam, reach, surface, origin, direction, distance)
+            out[0, n, k], out[1, n, k], out[2, n, k] = found if found <= reach else found * math.inf, math.nan, math.nan
+            if not found <= reach:
+                continue
+            a, b, c = transducer_velocity(w, x, y, z, velocity[n], omega[n], places[k])
+            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
+            total, slant, along = 0.0, 0.0, 0.0
+            for m in range(start, start + rays):
+                f, v, share = normal[m], speed[m], weights[k, m - start]
+                if _counts(share, cosines[k, m - start], distance[m], limit, origin[m, 2], -direction[m, 2], surface):
+                    total += share
+                    slant -= share * (i * f[0] + j * f[1] + h * f[2])
+                    along += share * (i * (a - v[0]) + j * (b - v[1]) + h * (c - v[2]))
+            out[1, n, k], out[2, n, k] = slant / total, along / total
 
 
 @kernel
@@ -167,7 +268,9 @@ def _pattern(
     omega: Vectors,
     places: Vectors,
     weights: FloatArray,
+    cosines: FloatArray,
     absorption: float,
+    reach: float,
     surface: float,
     origin: Vectors,
     direction: Vectors,
@@ -176,30 +279,38 @@ def _pattern(
     speed: Vectors,
     out: FloatArray,
 ) -> None:
-    """Write means of range, incidence and velocity (3, n, k) over each beam's rays; `absorption` is in nepers/m."""
+    """Write the range along each beam's axis, and means of incidence and velocity over its rays (3, n, k).
+
+    `absorption` is in nepers/m.
+    """
     count, rays = weights.shape
     for n in range(first, first + distance.shape[0] // (rays * count)):
         w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
         for k in range(count):
             a, b, c = transducer_velocity(w, x, y, z, velocity[n], omega[n], places[k])
-            least, total, far, slant, along = math.inf, 0.0, 0.0, 0.0, 0.0
+            least, total, slant, along = math.inf, 0.0, 0.0, 0.0
             start = ((n - first) * count + k) * rays
+            beam = (weights[k], cosines[k], start)
+            found, limit = _on_axis(*beam, reach, surface, origin, direction, distance)
+            out[0, n, k], out[1, n, k], out[2, n, k] = found if found <= reach else found * math.inf, math.nan, math.nan
+            if not found <= reach:
+                continue
             for m in range(start, start + rays):
                 least = min(least, distance[m])
             for m in range(start, start + rays):
-                r = distance[m]
-                if not _heard(origin[m, 2], -direction[m, 2], r, surface):
+                r, own = distance[m], m - start
+                fall = -direction[m, 2]
+                if not _counts(weights[k, own], cosines[k, own], r, limit, origin[m, 2], fall, surface):
                     continue
                 d, f, v = direction[m], normal[m], speed[m]
                 cosine = -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
                 # Over the loss at the least range: however far all are, some weight is left.
-                weight = weights[k, m - start] * cosine * cosine * math.exp(-2.0 * absorption * (r - least))
+                weight = weights[k, own] * cosine * cosine * math.exp(-2.0 * absorption * (r - least))
                 total += weight
-                far += weight * r
                 slant += weight * cosine
                 along += weight * (d[0] * (a - v[0]) + d[1] * (b - v[1]) + d[2] * (c - v[2]))
             share = 1.0 / total if total > 0.0 else math.nan
-            out[0, n, k], out[1, n, k], out[2, n, k] = share * far, share * slant, share * along
+            out[1, n, k], out[2, n, k] = share * slant, share * along
 
 
 @kernel
@@ -280,20 +391,22 @@ def surface_of(environment: Environment) -> float:
 def echoes(
     beams: Beams, motion: Motion, environment: Environment, time: Times, maximum_range: float, own_hull: bool
 ) -> Echoes:
-    """Return what each beam hears of the bodies of the world at the instants (n,) s, up to `maximum_range` (m).
+    """Return what each beam hears of the bodies of the world at the instants (n,) s, up to `maximum_range` (m, finite).
 
     The vehicle's own hull is passed by unless `own_hull`. Raises `FieldError` where a body cannot be asked.
     """
-    truth, surface = motion.at(time), surface_of(environment)
-    rays, places, axes, weights = beams.rays, beams.positions, beams.axes, beams.weights
+    truth, surface, reach = motion.at(time), surface_of(environment), float(maximum_range)
+    rays, places, axes, shares = beams.rays, beams.positions, beams.axes, (beams.weights, beams.cosines_of_rays)
     moving = (truth.rotation_wb, truth.velocity_w, truth.angular_velocity_b, places)
     out = np.empty((3, time.shape[0], rays.shape[0]))
     for part in _parts(time.shape[0], rays.shape[0] * rays.shape[1]):
-        met = _cast(truth, part, time, places, rays, environment, maximum_range, own_hull)
-        if beams.weighting is Weighting.NEAREST:
-            _nearest(part.start, *moving, axes, rays.shape[1], surface, *met, out)
+        met = _cast(truth, part, time, places, rays, environment, math.inf, own_hull)
+        if beams.weighting is Weighting.PATTERN:
+            _pattern(part.start, *moving, *shares, _NEPERS * beams.absorption, reach, surface, *met, out)
+        elif beams.weighting is Weighting.NEAREST or rays.shape[1] == 1:
+            _nearest(part.start, *moving, axes, rays.shape[1], reach, surface, *met, out)
         else:
-            _pattern(part.start, *moving, weights, _NEPERS * beams.absorption, surface, *met, out)
+            _plane(part.start, *moving, axes, *shares, reach, surface, *met, out)
     return Echoes(out[0], out[1], out[2])
 
 

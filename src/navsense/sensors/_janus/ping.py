@@ -11,11 +11,12 @@ normals. A phased array steers by phase, and what it takes for an angle j from a
 velocities as they are and changes what is along a alone; ranges are r c0 / (c f), over a bottom that is square to a.
 
 A beam is good where its echo is within the limits before and after the errors, met the bottom at no flatter an angle
-than asked for, was loud enough, and where lock was not lost within the time of re-acquisition. A solution is made of
+than asked for, was loud enough, where the instrument is not faster than the track allows, and where lock was not lost
+within the time of re-acquisition. A solution is made of
 three good beams or more, weighted by what is stated of each, and rejected where its error velocity is too large.
 
 Kernels take few arrays that hold much, as a call costs by their number: `heard` (10, n, k) of n pings and k beams has
-what came back; `figures` (10, n), `beams` (6, n, k), `vectors` (3, n, 3) and `squares` (3, n, 3, 3) what is told.
+what came back; `figures` (10, n), `beams` (7, n, k), `vectors` (3, n, 3) and `squares` (3, n, 3, 3) what is told.
 `hear` goes up to the slow errors of each beam, which are those of `noise.channels`; `say` goes on from these.
 """
 
@@ -41,8 +42,8 @@ MINIMUM, MAXIMUM, INCIDENCE, ERROR_LIMIT, REACQUISITION, DROPOUT, BOTTOM_MODE, W
 STATED, WATER_STATED = 9, 10
 """Places in `rules`: what is stated of a beam over the bottom and through the water (m/s), 0 for what it really is."""
 
-PER_SPEED, REFERENCE_RATE = range(2)
-"""Places in a row of `tracks` (2, 2): see `Track`."""
+PER_SPEED, REFERENCE_RATE, FASTEST = range(3)
+"""Places in a row of `tracks` (2, 3): see `Track`."""
 
 NOISE, WATER_NOISE, LOCKED, DROPS = range(4)
 """Rows of `rows` (4, k): which row of draws is each beam's, -1 where it does not act."""
@@ -64,8 +65,11 @@ validity of what is through the water, and how far (m) its layer went."""
 OVER_BOTTOM, THROUGH_WATER, LONG_TERM = range(3)
 """Places in `vectors` and `squares`; the first is what is told, whatever is tracked."""
 
-SLANT, ALONG, GOOD, SIZE, THROUGH, THROUGH_SIZE = range(6)
+SLANT, ALONG, GOOD, SIZE, THROUGH, THROUGH_SIZE, VALIDITY = range(7)
 """Places in `beams`."""
+
+NO_ECHO, TOO_LOW, TOO_HIGH, IN_RANGE = 0.0, 1.0, 2.0, 3.0
+"""Validity of a range, as `ds_sensor_msgs/Range3D` numbers it."""
 
 NO_TRACK, BOTTOM_TRACK, WATER_TRACK = 0.0, 1.0, 2.0
 """What a velocity is against."""
@@ -155,8 +159,24 @@ def _hear(
         beams[GOOD, n, k] = 1.0 if found else 0.0
         if rules[WATER_MODE] != NEVER and good[1, k]:
             beams[THROUGH, n, k], beams[THROUGH_SIZE, n, k] = heard[WATER, n, k], heard[WATER_SIZE, n, k]
+        beams[VALIDITY, n, k] = IN_RANGE if found else _validity(rules, heard, n, k)
         count += 1 if found else 0
     return count
+
+
+@kernel
+def _validity(rules: FloatArray, heard: FloatArray, n: int, k: int) -> float:
+    """Return why beam k of ping n has no valid range: no usable echo, below the minimum, or above the maximum."""
+    true, shown = heard[ECHO, n, k], heard[RANGE, n, k]
+    if not (heard[DROPPED, n, k] >= rules[DROPOUT] and true == true):
+        return NO_ECHO
+    if true < rules[MINIMUM] or true > rules[MAXIMUM]:
+        return TOO_LOW if true < rules[MINIMUM] else TOO_HIGH
+    if not (heard[COSINE, n, k] >= rules[INCIDENCE] and heard[CHANCE, n, k] < heard[LOCK, n, k]):
+        return NO_ECHO
+    if shown < rules[MINIMUM] or shown > rules[MAXIMUM]:
+        return TOO_LOW if shown < rules[MINIMUM] else TOO_HIGH
+    return NO_ECHO
 
 
 @kernel
@@ -422,6 +442,22 @@ def _strengths(
 
 
 @kernel
+def _outrun(own: Vectors, fastest: float, over_bottom: bool, lock: FloatArray, velocity: FloatArray) -> None:
+    """Take the echoes of pings away whose speed is above the maximum of a track (m/s).
+
+    `own` (n, 3) m/s is against what is tracked. The bottom loses its lock (n, k), the water its velocities (k, n) m/s.
+    """
+    for n in range(own.shape[0]):
+        x, y, z = own[n, 0], own[n, 1], own[n, 2]
+        if math.sqrt(x * x + y * y + z * z) > fastest:
+            for k in range(velocity.shape[0]):
+                if over_bottom:
+                    lock[n, k] = 0.0
+                else:
+                    velocity[k, n] = math.nan
+
+
+@kernel
 def hear(
     tracks: FloatArray,
     floors: tuple[float, float],
@@ -463,13 +499,15 @@ def hear(
         _deviations(floors[t], tracks[t], rate, relative, factor, size)
         out, white = ideals[t * beams : (t + 1) * beams], rows[NOISE + t]
         _disturb(true, relative, axes, axis, mis, ratio, phased, systematic[t], size, white, draws, out)
+        _outrun(relative, tracks[t, FASTEST], t == 0, heard[LOCK], out)
         factor[:] = 1.0
     _gathered(rows[LOCKED], draws, 0.0, heard[CHANCE])
     _gathered(rows[DROPS], draws, 1.0, heard[DROPPED])
     for n in range(count):
         for k in range(beams):
             slant = axes[k, 0] * axis[0] + axes[k, 1] * axis[1] + axes[k, 2] * axis[2]
-            ideals[2 * beams + k, n] = echo[n, k] * ratio[n] / (bent(slant, ratio[n]) if phased else 1.0)
+            far = echo[n, k] if echo[n, k] < math.inf else math.nan
+            ideals[2 * beams + k, n] = far * ratio[n] / (bent(slant, ratio[n]) if phased else 1.0)
 
 
 @kernel

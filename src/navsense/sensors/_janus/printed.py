@@ -9,9 +9,11 @@
 | long_term_scale, long_term_offset | those of the track: as printed for 1 sigma, a limit as three |
 | error_velocity_limit | the limit |
 | layer, least_layer | the layer of water, which acts where the water is tracked |
+| maximum_velocity | that of the track: no echo is usable above it |
 
 Where a source prints no angle the beams are at that of `Dvl()`. Azimuths are no figure of an instrument but of how it
-is mounted. `output_rate` and `maximum_velocity` are no fields of a sheet: the rate is that of the mounted sensor.
+is mounted. `output_rate` is no field of a sheet: the rate is that of the mounted sensor. A part without a deviation of
+single pings is refused, unless the caller gives one: its covariance would be 0, infinite weight in a filter.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from navsense.errors import SensorError
 from navsense.sensors._janus.beams import Weighting, janus
 from navsense.sensors._janus.layer import Layer
 from navsense.sensors._janus.track import Track
@@ -33,7 +36,21 @@ def _track(part: Part, channel: str, *, temperature: bool) -> Track:
     (noise,) = noises(part, channel, temperature=temperature)
     figures = part.figures[channel]
     given = {key: deviation(figures[key]) for key in ("long_term_scale", "long_term_offset") if key in figures}
+    if "maximum_velocity" in figures:
+        given["maximum_velocity"] = figures["maximum_velocity"].values[0]
     return Track(noise, **given)
+
+
+def _bottom(part: Part, stddev: float | None, *, temperature: bool) -> Track:
+    """Return the errors over the bottom. Raise `SensorError` where neither part nor caller has a deviation (m/s)."""
+    track = _track(part, "bottom_track", temperature=temperature)
+    if stddev is not None:
+        return replace(track, noise=replace(track.noise, stddev=stddev, noise_density=0.0))
+    if not track.is_white:
+        allowed = "must be given (m/s): no source of the part gives the deviation of a single ping"
+        remedy = f'write Dvl.from_part("{part.name}", stddev=...)'
+        raise SensorError(f"stddev of part {part.name}", None, allowed=allowed, remedy=remedy)
+    return track
 
 
 def _beams(figures: Mapping[str, Figure], azimuths: tuple[float, ...], angle: float) -> dict[str, Any]:
@@ -50,13 +67,18 @@ def _beams(figures: Mapping[str, Figure], azimuths: tuple[float, ...], angle: fl
     return found
 
 
-def fields_of(part: Part, azimuths: tuple[float, ...], angle: float, *, temperature: bool) -> dict[str, Any]:
+def fields_of(
+    part: Part, azimuths: tuple[float, ...], angle: float, *, temperature: bool, stddev: float | None
+) -> dict[str, Any]:
     """Return the fields of a sheet that a part gives; beams at azimuths (rad), and `angle` (rad) if none is printed.
 
-    Raises `SensorError` for a part of another kind.
+    `stddev` (m/s) replaces the deviation of a ping over the bottom. Raises `SensorError` for a part of another kind,
+    and for one without a deviation.
     """
-    bottom = _track(part, "bottom_track", temperature=temperature)
+    bottom = _bottom(part, stddev, temperature=temperature)
     found = {"bottom": bottom, **_beams(part.figures.get("beam", {}), azimuths, angle)}
+    given = () if stddev is None else ("bottom_track.noise_rms",)
+    found["missing_figures"] = tuple(name for name in part.missing if name not in given)
     limit = part.figures["bottom_track"].get("error_velocity_limit")
     if limit is not None:
         found["error_velocity_limit"] = limit.values[0]

@@ -13,10 +13,17 @@ from navsense.sensors._janus.strength import EchoStrength
 from navsense.sensors._janus.track import Track
 from navsense.typing import Vector
 
+ECHOES = {
+    Weighting.PLANE: "along its axis to the plane through the hits",
+    Weighting.NEAREST: "the nearest",
+    Weighting.PATTERN: "the pattern's mean",
+}
+"""Words for how rays make an echo."""
+
 
 def beams(given: Beams, limits: Sequence[float], *, own_hull: bool) -> tuple[str, ...]:
     """Return the beams and the limits (m) of their echoes."""
-    echo = "the nearest" if given.weighting is Weighting.NEAREST else "the pattern's mean"
+    echo = ECHOES[given.weighting]
     angles = ", ".join(f"{math.degrees(math.acos(min(cosine, 1.0))):.4g}" for cosine in given.slants)
     hull = ", meet their own hull" if own_hull else ""
     count = given.rays.shape[1]
@@ -34,12 +41,15 @@ def sound(transducer: str, speed: float | None) -> str:
     return f"sound: {transducer.replace('_', ' ')}, its speed {'the true one' if speed is None else f'{speed:g} m/s'}"
 
 
-def tracks(modes: Sequence[str], layer: Layer | None, limit: float, long_term: LongTerm | None) -> tuple[str, ...]:
+def tracks(
+    modes: Sequence[str], both: Sequence[Track], layer: Layer | None, limit: float, long_term: LongTerm | None
+) -> tuple[str, ...]:
     """Return which tracks give a velocity: over the bottom, through the water, and the long term."""
-    through = f"water track: {modes[1]}"
+    ends = [f", up to {one.maximum_velocity:g} m/s" if one.maximum_velocity < math.inf else "" for one in both]
+    through = f"water track: {modes[1]}{ends[1]}"
     if layer is not None:
         through += f", {layer.near:g} to {layer.far:g} m ahead, at most {layer.share:g} of the way to the bottom"
-    found = [f"bottom track: {modes[0]}", through]
+    found = [f"bottom track: {modes[0]}{ends[0]}", through]
     if limit < math.inf:
         found.append(f"rejected above an error velocity of {limit:g} m/s")
     if long_term is not None:
@@ -65,6 +75,13 @@ def losses(strength: EchoStrength | None, dropout: float, reacquisition: float) 
     if dropout + reacquisition > 0.0:
         found.append(f"dropouts: {dropout:g} of a beam's pings; {reacquisition:g} s without lock after a loss")
     return tuple(found)
+
+
+def missing(figures: Sequence[str]) -> tuple[str, ...]:
+    """Return what the sources of a part do not give."""
+    if not figures:
+        return ()
+    return (f"not in the sources of the part, without effect unless given here: {', '.join(figures)}",)
 
 
 def _pings(bottom: Track, water: Track) -> tuple[str, ...]:

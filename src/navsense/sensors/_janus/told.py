@@ -21,6 +21,7 @@ OUTPUTS = (
     ("beam_range", BEAMS, "m"),
     ("beam_velocity", BEAMS, "m/s"),
     ("beam_valid", BEAMS, "1"),
+    ("range_validity", BEAMS, "1"),
     ("beam_deviation", BEAMS, "m/s"),
     ("water_beam_velocity", BEAMS, "m/s"),
     ("water_beam_deviation", BEAMS, "m/s"),
@@ -68,7 +69,7 @@ class Told(NamedTuple):
     def named(self) -> dict[str, FloatArray]:
         """Return the arrays of a reading by name, in the order of `OUTPUTS`."""
         altitude, course, speed, count, mode, error, about, sound, water_about, far = self.figures
-        slant, along, good, size, through, through_size = self.beams
+        slant, along, good, size, through, through_size, validity = self.beams
         told, water, long_term = self.vectors
         told_square, water_square, long_term_square = self.squares
         return {
@@ -80,6 +81,7 @@ class Told(NamedTuple):
             "beam_range": slant,
             "beam_velocity": along,
             "beam_valid": good,
+            "range_validity": validity,
             "beam_deviation": size,
             "water_beam_velocity": through,
             "water_beam_deviation": through_size,
@@ -99,4 +101,4 @@ class Told(NamedTuple):
 
 def empty(pings: int, beams: int) -> Told:
     """Return room for what so many pings of so many beams say."""
-    return Told(np.empty((10, pings)), np.empty((6, pings, beams)), np.empty((3, pings, 3)), np.empty((3, pings, 3, 3)))
+    return Told(np.empty((10, pings)), np.empty((7, pings, beams)), np.empty((3, pings, 3)), np.empty((3, pings, 3, 3)))

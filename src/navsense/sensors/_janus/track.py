@@ -28,7 +28,8 @@ class Track:
 
     `per_speed` is a deviation (m/s) for each m/s of speed, `reference_rate` the set rate (Hz) that they hold at, 0 for
     any; `stated_stddev` (m/s) is what the covariance states of a beam, 0 for the real one. `long_term_scale` (a
-    share) and `long_term_offset` (m/s, each axis) are deviations among serial numbers. Raises `SensorError`.
+    share) and `long_term_offset` (m/s, each axis) are deviations among serial numbers. At speeds above
+    `maximum_velocity` (m/s) against what is tracked, no beam has a usable echo. Raises `SensorError`.
     """
 
     noise: Noise = NEUTRAL
@@ -37,19 +38,23 @@ class Track:
     stated_stddev: float = 0.0
     long_term_scale: float = 0.0
     long_term_offset: float = 0.0
+    maximum_velocity: float = math.inf
 
     def __post_init__(self) -> None:
         """Refuse what is no deviation."""
         refuse_types(self, "of a track")
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name != "noise" and not 0.0 <= value < LARGEST:
+            if field.name not in ("noise", "maximum_velocity") and not 0.0 <= value < LARGEST:
                 raise SensorError(f"{field.name} of a track", value, allowed=f"must be from 0 to {LARGEST:g}")
+        if not self.maximum_velocity > 0.0:
+            raise SensorError("maximum_velocity of a track", self.maximum_velocity, allowed="must be above 0")
 
     @property
     def errs(self) -> bool:
         """Tell whether anything is off, whatever is stated."""
-        return replace(self, noise=replace(self.noise, classic=False), reference_rate=0.0, stated_stddev=0.0) != Track()
+        limits = {"reference_rate": 0.0, "stated_stddev": 0.0, "maximum_velocity": math.inf}
+        return replace(self, noise=replace(self.noise, classic=False), **limits) != Track()
 
     @property
     def is_white(self) -> bool:

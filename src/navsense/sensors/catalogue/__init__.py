@@ -44,7 +44,7 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 from navsense.errors import SensorError, UnknownNameError, Where
-from navsense.sensors.catalogue.units import CHANNELS, ENDS, FIGURES, UNITS, axes, expected
+from navsense.sensors.catalogue.units import CHANNELS, ENDS, FIGURES, NEEDED, UNITS, UNNAMED, axes, expected
 
 SENSORS = ("imu", "magnetometer", "air_pressure", "depth", "dvl")
 GRADES = ("consumer", "industrial", "tactical", "navigation")
@@ -102,6 +102,19 @@ class Part:
     sources: Mapping[str, Source]
     transducer: str = ""
     notes: str = ""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What a simulation of the part needs and no source gives, as `channel.figure`; empty for all but DVLs."""
+        if self.sensor != "dvl":
+            return ()
+        named = [
+            f"{channel}.{names[0]}"
+            for channel, figures in NEEDED.items()
+            for names in figures
+            if not self.figures.get(channel, {}).keys() & set(names)
+        ]
+        return (*named, *(() if self.transducer else ("transducer",)), *UNNAMED)
 
 
 def _choice(table: Mapping[str, Any], key: str, allowed: tuple[str, ...], where: Where) -> str:
