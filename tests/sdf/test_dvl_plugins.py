@@ -308,15 +308,18 @@ def steepness(before: Dive, after: Dive) -> None:
 
 
 def width(before: Dive, after: Dive) -> None:
-    """Half the width leaves a quarter of a pattern's effect on the range, and half of that of its nearest ray."""
+    """Half the width leaves a quarter of the pattern's effect on the speed over the bottom, and none on the range."""
     axis = 30.0 / math.cos(math.radians(30.0))
-    off = [abs(one.shallow.truth["beam_range"][-1] / axis - 1.0) for one in (before, after)]
+    for one in (before, after):
+        assert one.shallow.truth["beam_range"][-1] == pytest.approx([axis] * 4, rel=1e-12, abs=0.0)
     if before.spec.classic:
-        assert max(off[0].max(), off[1].max()) < 1e-12
         same_readings(before, after)
-    else:
-        assert ((0.2 * off[0] < off[1]) & (off[1] < 0.55 * off[0])).all()
-        assert off[0].min() > 1e-4
+        return
+    true = math.hypot(*SLOW)
+    speeds = [math.hypot(*one.shallow.truth["velocity"][-1].tolist()) for one in (before, after)]
+    off = [1.0 - speed / true for speed in speeds]
+    assert off[0] > 1e-3
+    assert off[1] == pytest.approx(0.25 * off[0], rel=0.02, abs=0.0)  # the next term is of fourth order in the width
 
 
 def azimuth(index: int, degrees: float) -> Callable[[Dive, Dive], None]:
