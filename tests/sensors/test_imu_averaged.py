@@ -238,7 +238,8 @@ def test_a_caller_in_the_loop_gets_its_own_motion_back(rate: float) -> None:
     for k in range(2, len(rows)):
         velocity = velocity + (attitude.apply(rows[k]) + [0.0, 0.0, -9.8]) / rate
         attitude = attitude * Rotation.from_rotvec(turn[k] / rate)
-    # at a step's end the motion is the caller's own; between ends its velocity is a straight line, off by h^2 a' / 8
+    # At the end of a step the motion is the caller's own. In the first step, of which no acceleration is known, the
+    # velocity is a straight line, off by h^2 a' / 8; later between ends by less.
     within = 0.01**2 * 8.0 / 8.0 if rate > 100.0 or rate == 30.0 else 0.0
     assert np.allclose(velocity, speed(end), rtol=0.0, atol=1e-9 + 2.0 * within)
 

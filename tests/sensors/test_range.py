@@ -218,6 +218,19 @@ def test_a_driven_model_is_met_where_it_was_driven() -> None:
     assert found == pytest.approx([9.0 - 0.1 * k for k in range(40)], rel=1e-12, abs=0.0)
 
 
+@pytest.mark.requirement("DVU-2", "LIV-1")
+def test_a_driven_link_carries_its_surfaces() -> None:
+    """The mast is driven by itself; the ball stays on the buoy's hull, farther away."""
+    mast = Solid("buoy::mast::top", "buoy::mast", Box((1.0, 1.0, 1.0)))
+    with ns.live(world(BALL, mast, rate=20.0), seed=1, driven=["mast"]) as sim:
+        for k in range(10):
+            state = State(Pose((6.0 - 0.1 * k, 0.0, 2.0)), (-2.0, 0.0, 0.0))
+            found = float(sim.step({"mast": state}).readings["eye"]["range"][0])
+            assert found == pytest.approx(5.5 - 0.1 * k, rel=1e-12)
+        aside = State(Pose((6.0, 9.0, 2.0)))
+        assert float(sim.step({"mast": aside}).readings["eye"]["range"][0]) == pytest.approx(9.0, rel=1e-12)
+
+
 @pytest.mark.requirement("DVU-2")
 def test_a_link_off_the_canonical_one_carries_its_surfaces() -> None:
     mast = Solid("buoy::mast::top", "buoy::mast", Box((1.0, 1.0, 1.0)), Pose((2.0, 0.0, -1.0)))

@@ -29,6 +29,9 @@ Inside a step, at s = (t - t_0) / h:
 Errors inside a step: position and attitude h^4 (h^3 where the rate is derived), rates h^2 (h^4 where rate and
 acceleration are given), accelerations h (h^3 likewise). All are continuous from step to step. Position and velocity are
 two curves, and so are attitude and angular velocity: one is the other's integral to order h^2.
+
+A step turns by less than pi. The orders are those of the method: attitudes rounded to e rad add 2 e / h^2 to an angular
+acceleration that is derived from attitudes.
 """
 
 from __future__ import annotations
