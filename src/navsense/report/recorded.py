@@ -62,11 +62,11 @@ class Recorded:
         return min((float(t[0]) for t in times), default=0.0), max((float(t[-1]) for t in times), default=0.0)
 
 
-def recording_of(path: str, world: str | None = None) -> Recorded:
+def recording_of(path: str, world: str | None = None, *, expand_xacro: bool = False) -> Recorded:
     """Return what a recording holds of its first run; `world` names the file that it was made of.
 
-    Without one a world file of that name beside the recording is taken. Raises `SinkError` for what is no recording,
-    and what `navsense.load` raises for a world that is named.
+    Without one a world file of that name beside the recording is taken, which never runs xacro. Raises `SinkError` for
+    what is no recording, and what `navsense.load` raises for a world that is named.
     """
     file = named(path)
     if sources.is_container(file):
@@ -75,7 +75,7 @@ def recording_of(path: str, world: str | None = None) -> Recorded:
         found = _of_arrays(file)
     if not found.readings and not found.truth:
         raise SinkError("holds no readings and no truth", where=Where(path), remedy="look at it with: navsense info")
-    return _with_world(found, file, world)
+    return _with_world(found, file, world, expand_xacro=expand_xacro)
 
 
 def _of_arrays(file: Path) -> Recorded:
@@ -157,12 +157,12 @@ def tracks_in(told: World | None, truth: Mapping[str, Truth]) -> dict[str, str]:
     return out
 
 
-def _with_world(found: Recorded, file: Path, named: str | None) -> Recorded:
+def _with_world(found: Recorded, file: Path, named: str | None, *, expand_xacro: bool) -> Recorded:
     """Return the recording with its world: the one named, else the one of its name beside it."""
     from navsense.sdf import load as load_world
 
     if named is not None:
-        world = load_world(named)
+        world = load_world(named, expand_xacro=expand_xacro)
         lost = sorted(set(found.readings) - {sensor.name for sensor in world.sensors})
         if lost:
             allowed = f"has no sensor {lost[0]}, which the recording has"
