@@ -24,7 +24,10 @@ class Where:
 
 def show(value: object) -> str:
     """Return a value as an error prints it: numbers and short texts whole, long ones cut."""
-    text = value if isinstance(value, str) else repr(value)
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except (ValueError, RecursionError):  # an integer of more digits than Python prints, a list nested without end
+        text = f"<{type(value).__name__}>"
     text = " ".join(text.split())
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -115,7 +118,13 @@ class SimulationError(NavsenseError):
 
 
 class SinkError(NavsenseError):
-    """A recording that cannot be written or read."""
+    """A recording that cannot be written or read; `rescue` says how to read what was written, if that is kept."""
+
+    rescue: str = ""
+
+    def __str__(self) -> str:
+        """Join the parts on one line."""
+        return "; ".join(part for part in (super().__str__(), self.rescue) if part)
 
 
 class AnalysisError(NavsenseError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from navsense import inputs
 from navsense.clock import Clock
 from navsense.errors import NavsenseError, SinkError, Where
 from navsense.faults import listed
@@ -26,6 +26,8 @@ from navsense.world import MountedSensor, World
 
 WORLD_SUFFIXES = (".sdf", ".world")
 """Of files that may be the world of a recording beside them."""
+
+_WORLD = inputs.Kind("world", SinkError, "must be a world file")
 
 LARGEST_WORLD = 1 << 22
 """Bytes of a file beside a recording that is looked into for the world's name."""
@@ -137,7 +139,7 @@ def _of_messages(file: Path) -> Recorded:
 def _planned(listed: Any) -> tuple[Mapping[str, Any], ...]:
     """Return the faults that a recording lists, those left out that do not say whose they are and from when on."""
     try:
-        listed = json.loads(listed) if isinstance(listed, str) else listed
+        listed = inputs.json_of(listed) if isinstance(listed, str) else listed
     except ValueError:
         return ()
     known = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
@@ -195,11 +197,12 @@ def _beside(file: Path, name: str) -> Path | None:
     pattern = re.compile(rf"""<world\s[^>]*\bname\s*=\s*["']{re.escape(name)}["']""")
     found = []
     for near in sorted(file.resolve().parent.iterdir()):
-        if near.suffix.lower() not in WORLD_SUFFIXES or not near.is_file() or near.stat().st_size > LARGEST_WORLD:
+        if near.suffix.lower() not in WORLD_SUFFIXES:
             continue
         try:
-            if pattern.search(near.read_text(encoding="utf-8", errors="replace")):
-                found.append(near)
-        except OSError:
+            text = inputs.content(str(near), _WORLD, LARGEST_WORLD).decode(errors="replace")
+        except SinkError:
             continue
+        if pattern.search(text):
+            found.append(near)
     return found[0] if len(found) == 1 else None
