@@ -298,5 +298,5 @@ def test_what_a_file_cannot_say(world: Callable[..., Any], tmp_path: Path, text:
         with_faults(world(), tmp_path / "faults.toml")
     assert problem in str(caught.value)
     assert "faults.toml" in str(caught.value)
-    with pytest.raises(SimulationError, match="check the name"):
+    with pytest.raises(SimulationError, match="does not exist; must be a file of TOML; check the path"):
         with_faults(world(), tmp_path / "none.toml")

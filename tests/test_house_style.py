@@ -82,6 +82,52 @@ UNLIKE_COMPILED = frozenset(("hypot", "gamma", "lgamma"))
 MATRIX_PRODUCTS: dict[str, str] = {}
 """Files of the bitwise layers where `@` is no matrix product: module -> what it is."""
 
+OPENING = frozenset(
+    """
+    open os.open io.open np.load np.loadtxt np.genfromtxt np.fromfile np.memmap zipfile.ZipFile sqlite3.connect
+    apsw.Connection parquet.read_table parquet.ParquetFile pa.parquet.ParquetFile
+    json.load json.loads tomllib.load tomllib.loads pickle.load pickle.loads
+    """.split()
+)
+"""Functions that open a file by its name, or parse what a user gave without a limit on nesting."""
+
+OPENING_METHODS = frozenset(("open", "read_text", "read_bytes"))
+
+OPENERS: dict[tuple[str, str], str] = {
+    ("calibration._bags", "OldReader"): "bags are read by random access; `inputs.bag` comes before",
+    ("calibration._bags", "Reader"): "bags are read by random access; `inputs.bag` comes before",
+    ("calibration._tables", "np.loadtxt"): "parses lines that `inputs` has read",
+    ("cli", "os.open"): "the null device, to write to",
+    ("environment._harmonics", "(_DATA / f'{model}.COF').read_text"): "a file of the package",
+    ("environment.current._recording", "AnyReader"): "bags are read by random access; `inputs.bag` comes before",
+    ("environment.current.replay", "np.load"): "archives are read by random access; `inputs.regular` comes before",
+    ("environment.current.replay", "parquet.read_table"): "random access; `inputs.regular` comes before",
+    ("inputs", "Path(name).open"): "the one function that opens a user's file",
+    ("inputs", "json.loads"): "the one function that parses JSON",
+    ("inputs", "tomllib.loads"): "the one function that parses TOML",
+    ("motion._log", "np.loadtxt"): "parses lines that `inputs` has read",
+    (
+        "sdf._expand",
+        "Path(filename).open",
+    ): "a program of its own, which imports nothing of navsense; checks as `inputs`",
+    ("sdf._expand", "json.load"): "what navsense asks of that program",
+    ("sdf.urdf_xacro", "json.loads"): "the answer of that program",
+    ("sinks.base", "path.open"): "recordings are read by random access; refuses pipes and devices",
+    ("sinks.info", "Reader"): "bags are read by random access; `opened` and `inputs.bag` come before",
+    ("sinks.load", "np.load"): "reads an open file of `sinks.base.opened`",
+    ("sinks.npz", "np.memmap"): "a temporary file of navsense",
+    ("sinks.npz", "self.path.open"): "a temporary file of navsense",
+    ("sinks.npz", "archive.open"): "an entry of the archive that is written",
+    ("sinks.npz", "zipfile.ZipFile"): "the archive that is written",
+    ("sinks.parquet_read", "pa.parquet.ParquetFile"): "reads an open file of `sinks.base.opened`",
+    ("sinks.sources", "OldReader"): "bags are read by random access; `inputs.bag` comes before",
+    ("sinks.sources", "Reader"): "bags are read by random access; `inputs.bag` comes before",
+    ("sinks.sources", "reader.open"): "that reader",
+    ("sinks.tables", "np.loadtxt"): "parses lines that `inputs` has read",
+    ("store", "Path('/proc/meminfo').open"): "a file of the system",
+}
+"""Calls outside `inputs` that open a file to read it: (module, call) -> why."""
+
 FOREIGN_WORDS = {
     "an issue's number": r"\bissues?\s+#?\d|\bissue\s*#",
     "a path of one machine": r"(?<![\w.])/(?:work|tmp|root|home)/",
@@ -408,6 +454,49 @@ def test_what_an_object_has_is_said_by_its_type() -> None:
     tried = [(name, node) for name, node in calls if isinstance(node.func, ast.Name) and tries(node.func.id, node)]
     problems = [f"{name}:{node.lineno} {ast.unparse(node)}" for name, node in tried]
     assert not problems, report(problems)
+
+
+def opening_calls(module: Module) -> Iterator[tuple[str, int]]:
+    """Yield the calls of a file that open a file to read it, and their lines."""
+    readers = {
+        alias.asname or alias.name
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rosbags")
+        for alias in node.names
+        if alias.name.endswith("Reader")
+    }
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        is_method = isinstance(node.func, ast.Attribute) and node.func.attr in OPENING_METHODS
+        if name.endswith(("_writer.open", "_storage.open")) or name == "sinks.open":
+            continue  # of what is written
+        if name in OPENING or name in readers or is_method:
+            mode = next((arg for arg in node.args[:1] if is_method), None)
+            modes = [one.value for one in ast.walk(mode) if isinstance(one, ast.Constant)] if mode else []
+            if not any(isinstance(one, str) and set(one) & set("wax") for one in modes):
+                yield name, node.lineno
+
+
+def test_files_of_users_are_opened_in_one_place() -> None:
+    """What a user names may be a pipe that never ends or a nest without bottom: `inputs` has the limits."""
+    found = [(module.name, *call) for module in modules() for call in opening_calls(module)]
+    problems = [f"{name}:{line} {call}" for name, call, line in found if (name, call) not in OPENERS]
+    problems += [
+        f"{key} is no longer needed" for key in OPENERS if key not in {(name, call) for name, call, _ in found}
+    ]
+    assert not problems, report(problems)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["open(name)", "path.open('rb')", "path.read_text()", "tomllib.loads(text)", "np.load(name)"]
+    + ["from rosbags.rosbag1 import Reader as Old\nOld(path)"],
+)
+def test_an_opened_file_is_seen(text: str) -> None:
+    assert list(opening_calls(Module("x", Path(), text, ast.parse(text), package=False)))
+    assert not list(opening_calls(Module("x", Path(), "", ast.parse("path.open('xb')"), package=False)))
 
 
 def test_heavy_libraries_are_imported_where_they_are_used() -> None:

@@ -10,16 +10,39 @@ from typing import Any
 import pytest
 
 from navsense import inputs
+from navsense.calibration.files import read as read_samples
+from navsense.calibration.result import Calibration
+from navsense.environment.current import Replay
 from navsense.environment.signal import Signal
-from navsense.errors import FieldError, MotionError, NavsenseError, SdfError
+from navsense.errors import (
+    CalibrationError,
+    FieldError,
+    MotionError,
+    NavsenseError,
+    SdfError,
+    SensorError,
+    SimulationError,
+)
+from navsense.faults import with_faults
 from navsense.motion import load as load_log
 from navsense.sdf import load
+from navsense.sensors import catalogue
+from navsense.sinks.convert import convert
+from navsense.sinks.info import info
+from navsense.world import World
 
 DOORS: list[tuple[Callable[[Any], object], type[NavsenseError], str]] = [
     (Signal.from_file, FieldError, "signal"),
     (load_log, MotionError, "log"),
     (load, SdfError, "file"),
+    (lambda path: with_faults(World("w", ()), path), SimulationError, "file of faults"),
+    (catalogue.read, SensorError, "part"),
+    (Calibration.load, CalibrationError, "calibration"),
 ]
+"""Functions that read a file at once: what reads it, its error, and what errors call the file."""
+
+BAGS: list[Callable[[Any], object]] = [read_samples, Replay.from_file, info, lambda path: convert(path, "out.npz")]
+"""Functions that open a bag by random access."""
 
 
 @pytest.mark.parametrize(("door", "kind", "what"), DOORS)
@@ -61,3 +84,114 @@ def test_any_line_end_ends_a_line(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"\xef\xbb\xbfa\r\nb\rc\n")
     assert inputs.lines(str(path), inputs.Kind("file", FieldError, "text")) == ["a", "b", "c", ""]
+
+
+@pytest.mark.parametrize("door", BAGS)
+@pytest.mark.parametrize("suffix", [".bag", ".db3", ".mcap"])
+def test_a_pipe_is_no_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
+    pipe = tmp_path / f"pipe{suffix}"
+    os.mkfifo(pipe)
+    with pytest.raises(NavsenseError, match=r"is a (device or a pipe|pipe or a device)"):
+        door(pipe)
+
+
+@pytest.mark.parametrize("door", [read_samples, Replay.from_file, info])
+@pytest.mark.parametrize("suffix", [".bag", ".db3", ".mcap"])
+def test_a_link_to_itself_is_no_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
+    link = tmp_path / f"link{suffix}"
+    link.symlink_to(link.name)
+    with pytest.raises(NavsenseError, match=r"(?i)too many levels|does not exist"):
+        door(link)
+
+
+METADATA = """rosbag2_bagfile_information:
+  version: 5
+  storage_identifier: {storage}
+  relative_file_paths: ["{name}"]
+  duration: {{nanoseconds: 0}}
+  starting_time: {{nanoseconds_since_epoch: 0}}
+  message_count: 0
+  topics_with_message_count: []
+  compression_format: ""
+  compression_mode: ""
+"""
+
+
+@pytest.mark.parametrize("door", BAGS)
+@pytest.mark.parametrize(
+    ("name", "storage"), [("a.db3", "sqlite3"), ("a.mcap", "mcap"), ("a", "mcap"), ("metadata.yaml", "mcap")]
+)
+def test_a_pipe_in_the_folder_of_a_bag(door: Callable[[Any], object], name: str, storage: str, tmp_path: Path) -> None:
+    """rosbags opens each file that metadata.yaml lists."""
+    (tmp_path / "metadata.yaml").write_text(METADATA.format(name=name, storage=storage), encoding="utf-8")
+    if name == "metadata.yaml":
+        os.truncate(tmp_path / name, inputs.LARGEST_METADATA + 1)
+    else:
+        os.mkfifo(tmp_path / name)
+    with pytest.raises(NavsenseError, match=r"is a device or a pipe|too large; must be at most 16 MiB"):
+        door(tmp_path)
+
+
+@pytest.mark.parametrize("door", BAGS)
+def test_a_database_is_not_opened_under_another_name(door: Callable[[Any], object], tmp_path: Path) -> None:
+    """SQLite takes the name as an address: %70ipe would be the file pipe beside it."""
+    os.mkfifo(tmp_path / "pipe.db3")
+    folder = tmp_path / "bag"
+    folder.mkdir()
+    (folder / "..%2Fpipe.db3").touch()
+    (folder / "metadata.yaml").write_text(METADATA.format(name="..%2Fpipe.db3", storage="sqlite3"), encoding="utf-8")
+    with pytest.raises(NavsenseError, match=r"%; the path of a bag in SQLite must be without % \? #; rename it"):
+        door(folder)
+
+
+DEEP = 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ("\na = " + "[" * DEEP + "]" * DEEP, 2, "101 deep; arrays and tables may be nested 100 deep"),
+        ("a = " + "{a=" * DEEP + "1" + "}" * DEEP, 1, "101 deep; arrays and tables may be nested 100 deep"),
+        ("a = '#'\n[" + ".".join("a" * DEEP) + "]", 2, "101 deep; arrays and tables may be nested 100 deep"),
+        ("a" + ".a" * DEEP + " = 1", 1, "101 deep; arrays and tables may be nested 100 deep"),
+        ('b = """\n[\n"""\na = ' + "9" * 5000, 4, "999...; must have at most 400 digits"),
+        ("a = 1\nb = = 2", 2, "Invalid value; must be TOML"),
+        ("a = 1\nd = 2000-13-01", 2, "must be TOML"),
+        ("a = 'b", 0, "must be TOML"),
+        ("#" * (inputs.LARGEST_TOML + 1), 0, "too large; must be at most 1 MiB"),
+    ],
+)
+def test_toml_that_is_refused(text: str, line: int, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(FieldError) as caught:
+        inputs.toml(str(path), inputs.Kind("table", FieldError, "text"))
+    assert str(caught.value).startswith(f"{path}:{line} table: " if line else f"{path} table: ")
+    assert problem in str(caught.value)
+
+
+def test_toml_that_only_looks_deep(tmp_path: Path) -> None:
+    """Brackets, dots and digits in strings and comments do not count; neither do many tables one after another."""
+    path = tmp_path / "a.toml"
+    many = "[" * 300
+    text = f"a = \"{many}\" # {many}\nb = '{many}'\nc = \"\"\"\n{many}\n\"\"\"\nd = '''{'9' * 500}'''\n"
+    path.write_text(text + "".join(f"[[t]]\nx = [1.0, {{a = 2.5}}]\n[u.v{i}]\n" for i in range(300)), encoding="utf-8")
+    found = inputs.toml(str(path), inputs.Kind("table", FieldError, "text"))
+    assert (found["a"], found["b"], found["c"], found["d"]) == (many, many, f"{many}\n", "9" * 500)
+    assert len(found["t"]) == 300
+
+
+@pytest.mark.parametrize("text", ["[" * DEEP + "]" * DEEP, '{"a":' * 200 + "1" + "}" * 200, "9" * 5000, "[1", "\0"])
+def test_json_that_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"deep|digits|Expecting"):
+        inputs.json_of(text)
+    assert inputs.json_of("[" * 100 + "]" * 100)
+
+
+def test_an_error_shows_any_value() -> None:
+    """Python prints no integer of more than 4300 digits, and no list that is nested too deep."""
+    deep: list[Any] = []
+    for _ in range(DEEP):
+        deep = [deep]
+    assert str(FieldError("a", 10**5000)) == "a: <int>"
+    assert str(FieldError("a", deep)) == "a: <list>"

@@ -136,9 +136,15 @@ def interruptible(advance: Progress) -> Iterator[Progress]:
 
 Command = Callable[..., None]
 
+with_xacro = click.option(
+    "--expand-xacro", is_flag=True, help="Run xacro, a program, for files that are not given as *.xacro."
+)
+"""Option that allows a world file to run xacro."""
+
 READING = (
     click.option("--path", multiple=True, metavar="FOLDER", help="Folder of models that WORLD includes. Repeatable."),
     click.option("--xacro", multiple=True, metavar="NAME=VALUE", help="Argument of a file of xacro. Repeatable."),
+    with_xacro,
     click.option(
         "--without-missing",
         is_flag=True,
@@ -150,7 +156,7 @@ READING = (
 
 
 def reads_world(command: Command) -> Command:
-    """Add what says how WORLD is read to a command: path, xacro, without_missing, faults."""
+    """Add what says how WORLD is read to a command: path, xacro, expand_xacro, without_missing, faults."""
     for option in reversed(READING):
         command = option(command)
     return command
@@ -161,6 +167,7 @@ def loaded(
     path: tuple[str, ...],
     xacro: tuple[str, ...],
     *,
+    expand_xacro: bool,
     without_missing: bool,
     faults: str | None,
     fidelity: str | None = None,
@@ -169,7 +176,8 @@ def loaded(
     from navsense.sdf import load
 
     missing = "listed" if without_missing else "refused"
-    world = load(world_file, fidelity=fidelity, path=path, xacro=xacro_arguments(xacro), missing=missing)
+    arguments = xacro_arguments(xacro)
+    world = load(world_file, fidelity=fidelity, path=path, xacro=arguments, expand_xacro=expand_xacro, missing=missing)
     if faults is None:
         return world
     from navsense.faults import with_faults
@@ -218,6 +226,7 @@ def run(
     world_file: str,
     path: tuple[str, ...],
     xacro: tuple[str, ...],
+    expand_xacro: bool,
     without_missing: bool,
     faults: str | None,
     duration: float | None,
@@ -237,7 +246,15 @@ def run(
     from navsense.sinks.device import is_port
     from navsense.station import in_motion
 
-    world = loaded(world_file, path, xacro, without_missing=without_missing, faults=faults, fidelity=fidelity)
+    world = loaded(
+        world_file,
+        path,
+        xacro,
+        expand_xacro=expand_xacro,
+        without_missing=without_missing,
+        faults=faults,
+        fidelity=fidelity,
+    )
     moved = resolve(world, motion_argument(motion))
     warn(in_motion(world, moved), err=True)
     for model, given in moved.items():
@@ -283,11 +300,18 @@ def run(
 @click.argument("world_file", metavar="WORLD")
 @reads_world
 def check(
-    world_file: str, path: tuple[str, ...], xacro: tuple[str, ...], without_missing: bool, faults: str | None
+    world_file: str,
+    path: tuple[str, ...],
+    xacro: tuple[str, ...],
+    expand_xacro: bool,
+    without_missing: bool,
+    faults: str | None,
 ) -> None:
     """Validate WORLD, and a file of faults for it: one line a problem, exit code 2; nothing and 0 where it is sound."""
     try:
-        world = loaded(world_file, path, xacro, without_missing=without_missing, faults=faults)
+        world = loaded(
+            world_file, path, xacro, expand_xacro=expand_xacro, without_missing=without_missing, faults=faults
+        )
     except NavsenseError as error:
         for problem in (error.problems if isinstance(error, SdfError) else ()) or (error,):
             click.echo(str(problem))
@@ -318,6 +342,7 @@ def describe(
     world_file: str,
     path: tuple[str, ...],
     xacro: tuple[str, ...],
+    expand_xacro: bool,
     without_missing: bool,
     faults: str | None,
     kalibr: str | None,
@@ -339,7 +364,15 @@ def describe(
         check_picture(picture)
     elif duration is not None:
         raise SimulationError("--duration", duration, allowed="is of a picture: name one with --picture")
-    world: World = loaded(world_file, path, xacro, without_missing=without_missing, faults=faults, fidelity=fidelity)
+    world: World = loaded(
+        world_file,
+        path,
+        xacro,
+        expand_xacro=expand_xacro,
+        without_missing=without_missing,
+        faults=faults,
+        fidelity=fidelity,
+    )
     moved = resolve(world, motion_argument(motion))
     for line in lines_of(world, moved):
         click.echo(line)
@@ -401,14 +434,15 @@ def convert(file: str, output: str, number: int | None, epoch: int | None) -> No
 @click.argument("file")
 @click.option("-o", "--output", metavar="OUT.html", default="report.html", show_default=True, help="The page.")
 @click.option("--world", metavar="WORLD", help="What FILE was recorded from: its ground and clocks are shown too.")
-def report(file: str, output: str, world: str | None) -> None:
+@with_xacro
+def report(file: str, output: str, world: str | None, expand_xacro: bool) -> None:
     """Show the recording FILE on one page: warnings, tracks, clocks, each sensor against truth and declared noise.
 
     Without --world a world file of the recorded name beside FILE is taken, if there is one.
     """
     from navsense.report import write
 
-    written = write(file, output, world=world)
+    written = write(file, output, world=world, expand_xacro=expand_xacro)
     click.echo(f"wrote {written}: {written.stat().st_size / 1e6:.1f} MB")
 
 

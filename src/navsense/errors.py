@@ -26,7 +26,7 @@ def show(value: object) -> str:
     """Return a value as an error prints it: numbers and short texts whole, long ones cut."""
     try:
         text = value if isinstance(value, str) else repr(value)
-    except ValueError:  # Python prints no integer of more than some 4300 digits
+    except (ValueError, RecursionError):  # an integer of more digits than Python prints, a list nested without end
         text = f"a value of type {type(value).__name__} that cannot be printed"
     text = " ".join(text.split())
     return text if len(text) <= 80 else text[:77] + "..."
@@ -118,7 +118,13 @@ class SimulationError(NavsenseError):
 
 
 class SinkError(NavsenseError):
-    """A recording that cannot be written or read."""
+    """A recording that cannot be written or read; `rescue` says how to read what was written, if that is kept."""
+
+    rescue: str = ""
+
+    def __str__(self) -> str:
+        """Join the parts on one line."""
+        return "; ".join(part for part in (super().__str__(), self.rescue) if part)
 
 
 class AnalysisError(NavsenseError):

@@ -22,12 +22,11 @@ from __future__ import annotations
 
 import math
 import os
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
+from navsense import inputs
 from navsense.clock.base import Step
 from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import Sum
@@ -37,6 +36,8 @@ from navsense.noise.planned import Planned, check_planned
 from navsense.world import MountedSensor, World
 
 WORLD = "world"
+
+_FILE = inputs.Kind("file of faults", SimulationError, "must be a file of TOML")
 
 KEYS = ("of", "kind", "start", "end", "array", "value", "period")
 
@@ -105,7 +106,7 @@ def with_faults(world: World, path: str | os.PathLike[str]) -> World:
     """
     clocks, sensors = dict.fromkeys(one.name for one in world.clocks), {one.name: one for one in world.sensors}
     found = _Found()
-    for entry in _entries(Path(path)):
+    for entry in _entries(os.fspath(path)):
         try:
             of = full_name(entry.text("of"), (WORLD, *sensors, *clocks), f"{entry.what}: of", where=entry.where)
             if of == WORLD:
@@ -131,15 +132,8 @@ class _Found:
     planned: dict[str, list[Planned]] = field(default_factory=dict)
 
 
-def _entries(path: Path) -> list[_Entry]:
-    where = Where(str(path))
-    try:
-        with path.open("rb") as file:
-            found = tomllib.load(file)
-    except OSError as error:
-        raise SimulationError("file of faults", error.strerror, where=where, remedy="check the name") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SimulationError("file of faults", str(error), allowed="must be TOML", where=where) from error
+def _entries(path: str) -> list[_Entry]:
+    where, found = Where(path), inputs.toml(path, _FILE)
     faults = found.pop("fault", None)
     if found or not isinstance(faults, list) or not all(isinstance(one, dict) for one in faults):
         unknown = f"has {', '.join(found)}" if found else "has no [[fault]]"

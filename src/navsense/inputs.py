@@ -1,27 +1,56 @@
-"""Files and numbers that a user gives: one way to open the one and to read the other.
+"""Files and numbers that a user gives: the only way to open files, and to read numbers, TOML and JSON.
 
-Only regular files are opened, so that a pipe does not wait for ever and a device does not fill the memory.
+Only regular files are opened, so that a pipe does not wait for ever and a device does not fill the memory. Size and
+depth of nesting are limited. `regular` and `bag` check a file before a library opens it by its name.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import re
 import stat
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from navsense.errors import NavsenseError, Where
 
 LARGEST = 512 * 1024 * 1024
 """Bytes in a table of numbers: some ten million rows."""
 
+LARGEST_TOML = 1024 * 1024
+"""Bytes in a file of TOML."""
+
+LARGEST_METADATA = 16 * 1024 * 1024
+"""Bytes in the metadata.yaml of a bag of ROS 2."""
+
+DEEPEST = 100
+"""Levels of arrays and tables in TOML and JSON."""
+
 FOLDERS: Mapping[str, str] = {".csv": "navsense.json", ".db3": "metadata.yaml"}
 """Recordings that are written as NAME with a suffix and are a folder NAME: the file that makes it one, by suffix."""
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONGEST = 400
+
+_TOML = re.compile(
+    r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"'  # strings
+    r"|'''.*?'''|'[^'\n]*'|#[^\n]*"  # literal strings and comments
+    rf"|[0-9A-Fa-f_]{{{_LONGEST + 1},}}"
+    r"|[\[\]{}.,=\n]",
+    re.DOTALL,
+)
+"""Tokens of TOML that matter for its nesting and for the length of its numbers."""
+
+_AT_LINE = re.compile(r" \(at line (\d+), column \d+\)")
+"""Place in an error of the TOML parser."""
+
+_OF_URIS = "%?#"
+"""Characters that SQLite, given a file name by rosbags, takes for another one."""
 
 
 @dataclass(frozen=True)
@@ -38,26 +67,69 @@ def content(name: str, kind: Kind, most: int = LARGEST, limit: str = "") -> byte
 
     Raises the kind's error for a file that is not there, is a folder, a device or a pipe, cannot be read or is larger.
     """
+    regular(name, kind, most, limit)
+    try:
+        with Path(name).open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as cause:
+        raise kind.error(kind.what, _words(cause), where=Where(name), allowed=kind.allowed) from cause
+    if len(data) > most:  # it has grown
+        raise _too_large(name, kind, most, limit)
+    return data
+
+
+def regular(name: str, kind: Kind, most: int | None = None, limit: str = "") -> None:
+    """Check a file that a library will open by its name. `limit` describes `most` bytes in an error.
+
+    Raises the kind's error for a file that is not there, is a folder, a device or a pipe, or is larger.
+    """
     what, error, allowed, where = kind.what, kind.error, kind.allowed, Where(name)
     try:
         state = Path(name).stat()
-        if stat.S_ISDIR(state.st_mode):
-            raise error(what, "is a folder", where=where, allowed=allowed, remedy="name the file in it")
-        if not stat.S_ISREG(state.st_mode):
-            raise error(what, "is a device or a pipe", where=where, allowed=allowed)
-        data = b""
-        if state.st_size <= most:
-            with Path(name).open("rb") as file:
-                data = file.read(most + 1)
     except FileNotFoundError as cause:
         raise error(what, "does not exist", where=where, allowed=allowed, remedy="check the path") from cause
+    except (OSError, ValueError) as cause:  # ValueError: a null character in the name
+        raise error(what, _words(cause), where=where, allowed=allowed) from cause
+    if stat.S_ISDIR(state.st_mode):
+        raise error(what, "is a folder", where=where, allowed=allowed, remedy="name the file in it")
+    if is_special(state):
+        raise error(what, "is a device or a pipe", where=where, allowed=allowed)
+    if most is not None and state.st_size > most:
+        raise _too_large(name, kind, most, limit)
+
+
+def is_special(state: os.stat_result) -> bool:
+    """Return whether a file is a pipe, a socket or a device."""
+    return not stat.S_ISREG(state.st_mode) and not stat.S_ISDIR(state.st_mode)
+
+
+def bag(path: Path, kind: Kind) -> None:
+    """Check a bag of ROS that rosbags will open by its name: a file, or a folder with what lies in it.
+
+    rosbags opens every file that metadata.yaml lists. Raises the kind's error as `regular` does.
+    """
+    is_folder = there(path) and path.is_dir()
+    try:
+        files = [one for one in path.iterdir() if there(one) and not one.is_dir()] if is_folder else [path]
     except OSError as cause:
-        raise error(what, cause.strerror or str(cause), where=where, allowed=allowed) from cause
-    except ValueError as cause:  # a null character in the name
-        raise error(what, str(cause), where=where, allowed=allowed) from cause
-    if max(state.st_size, len(data)) > most:
-        raise error(what, "too large", where=where, allowed=limit or f"must be at most {most // 2**20} MiB")
-    return data
+        raise kind.error(kind.what, _words(cause), where=Where(str(path)), allowed=kind.allowed) from cause
+    for file in files:
+        regular(str(file), kind, LARGEST_METADATA if file.name == FOLDERS[".db3"] else None)
+        if file.suffix == ".db3" and (odd := set(_OF_URIS) & set(str(file))):
+            allowed = f"the path of a bag in SQLite must be without {' '.join(_OF_URIS)}"
+            raise kind.error(
+                kind.what, " ".join(sorted(odd)), where=Where(str(file)), allowed=allowed, remedy="rename it"
+            )
+
+
+def _words(cause: Exception) -> str:
+    """Return the text of an error of the operating system."""
+    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
+
+
+def _too_large(name: str, kind: Kind, most: int, limit: str) -> NavsenseError:
+    allowed = limit or f"must be at most {most // 2**20} MiB"
+    return kind.error(kind.what, "too large", where=Where(name), allowed=allowed)
 
 
 def there(place: Path) -> bool:
@@ -84,6 +156,59 @@ def lines(name: str, kind: Kind) -> list[str]:
     if "\0" in text:
         raise kind.error(kind.what, "is not text", where=Where(name), allowed=kind.allowed)
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def toml(name: str, kind: Kind) -> dict[str, Any]:
+    """Return a file of TOML. Raises the kind's error, with the line, for what is none, and as `content` does."""
+    data = content(name, kind, LARGEST_TOML)
+    try:
+        text = data.decode()
+        _check_toml(name, text, kind)
+        return tomllib.loads(text)
+    except ValueError as cause:  # not UTF-8, not TOML, a date that is none
+        found = _AT_LINE.search(str(cause))
+        words = str(cause) if found is None else str(cause).replace(found[0], "")
+        where = Where(name, 0 if found is None else int(found[1]))
+        raise kind.error(kind.what, words, allowed="must be TOML", where=where) from cause
+
+
+def _check_toml(name: str, text: str, kind: Kind) -> None:
+    """Raise the kind's error for numbers too long and nesting too deep, which the parser cannot or hardly read."""
+    line, depth, dots = 1, 0, 0
+    for found in _TOML.finditer(text):
+        part = found[0]
+        if part == ".":
+            dots += 1
+        elif len(part) == 1:
+            depth += (part in "[{") - (part in "]}")
+            dots = 0
+        elif part[0] not in "\"'#":
+            allowed = f"must have at most {_LONGEST} digits"
+            raise kind.error(kind.what, part, allowed=allowed, where=Where(name, line))
+        if depth + dots > DEEPEST:
+            allowed = f"arrays and tables may be nested {DEEPEST} deep"
+            raise kind.error(kind.what, f"{depth + dots} deep", allowed=allowed, where=Where(name, line))
+        line += part.count("\n")
+
+
+def json_of(data: str | bytes) -> Any:
+    """Return what a text of JSON holds. Raises `ValueError` for what is none, and for nesting that is too deep."""
+    try:
+        found = json.loads(data)
+    except RecursionError:
+        raise ValueError(f"nested more than {DEEPEST} deep") from None
+    level = [found]
+    for _ in range(DEEPEST + 1):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, dict | list)
+        ]
+    if level:
+        raise ValueError(f"nested more than {DEEPEST} deep")
+    return found
 
 
 def decimal(text: str) -> float | None:

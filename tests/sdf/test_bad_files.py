@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.errors import FieldError
+from navsense.errors import FieldError, SdfError
+from navsense.sdf import context
 from navsense.typing import AnyArray
 from navsense.world import World
 
@@ -24,6 +25,19 @@ MILLION = 1_000_000
 
 LONGEST = 60.0
 """s, some ten times what a loaded machine takes."""
+
+
+@pytest.mark.requirement("SDF-1")
+def test_many_unknown_elements_on_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A similar name takes long to find: it is looked for as often as problems are kept, also if they repeat."""
+    calls: list[str] = []
+    monkeypatch.setattr(context, "get_close_matches", lambda name, *_, **__: calls.append(name) or [])
+    (tmp_path / "w.sdf").write_text(
+        f"<sdf version='1.9'><model name='m'>{'<foo/>' * 5000}</model></sdf>", encoding="utf-8"
+    )
+    with pytest.raises(SdfError, match="is unknown here"):
+        ns.load(tmp_path / "w.sdf")
+    assert len(calls) == context.MOST_PROBLEMS
 
 
 def over(geometry: str) -> str:

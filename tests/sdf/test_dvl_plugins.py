@@ -1228,7 +1228,7 @@ def test_macros_of_dave_and_woods_hole(shared_data: Path, tmp_path: Path) -> Non
         f"<sdf version='1.9'><world name='sea'><include><uri>auv.urdf.xacro</uri></include>{BED}</world></sdf>",
         encoding="utf-8",
     )
-    world = sdf.load(tmp_path / "sea.sdf")
+    world = sdf.load(tmp_path / "sea.sdf", expand_xacro=True)
     found = {sensor.topic: sensor for sensor in world.sensors if isinstance(sensor.spec, Dvl)}
     assert {topic: sensor.rate for topic, sensor in found.items()} == {
         "/whn/dvl": 7.0,

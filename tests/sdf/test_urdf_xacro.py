@@ -220,3 +220,58 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
         f'<?xml version="1.0" encoding="UTF-16"?>{OPEN}<link name="ä"/></robot>'.encode("utf-16")
     )
     assert sdf.load(tmp_path / "utf16.xacro").models[0].canonical_link == "auv::ä"
+
+
+ESCAPE = (
+    "${(lambda: [c for c in ().__class__.__base__.__subclasses__() if c.__name__ == '_wrap_close'][0]"
+    ".__init__.__globals__['system']('touch {}'))()}"
+)
+"""An expression that leaves the sandbox of xacro and runs a command of the shell: a new file."""
+
+
+def using_xacro(folder: Path, proof: Path) -> dict[str, Path]:
+    """Write files that use xacro, each of which makes the file `proof` when it is expanded; return them by name."""
+    link = f'<link name="l{ESCAPE.replace("{}", str(proof))}"/>'
+    robot = f'{OPEN}<xacro:property name="x" value="1"/>{link}</robot>'
+    world = '<sdf version="1.9"><world name="w">\n<include><uri>{}</uri></include></world></sdf>'
+    model = f'<sdf version="1.9" xmlns:xacro="x"><model name="m">\n<xacro:if value="1"/>{link}</model></sdf>'
+    (folder / "pack").mkdir()
+    (folder / "pack" / "model.config").write_text(
+        '<model><sdf version="1.9">model.xacro</sdf></model>', encoding="utf-8"
+    )
+    texts = {
+        "robot.xacro": robot,
+        "renamed.urdf": robot,
+        "model.sdf": model,
+        "pack/model.xacro": model,
+        "include.sdf": world.format("robot.xacro"),
+        "deep.sdf": world.format("model.sdf"),
+        "packed.sdf": world.format("pack"),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "alias.sdf").symlink_to("robot.xacro")
+    return {name: folder / name for name in (*texts, "alias.sdf")}
+
+
+@pytest.mark.requirement("SDF-2")
+@pytest.mark.parametrize("name", ["renamed.urdf", "model.sdf", "include.sdf", "deep.sdf", "packed.sdf", "alias.sdf"])
+def test_a_world_file_runs_nothing_unless_asked(tmp_path: Path, name: str) -> None:
+    """Only the name that is given decides: neither an include, nor a link, nor an argument of xacro is consent."""
+    proof = tmp_path / "proof"
+    path = using_xacro(tmp_path, proof)[name]
+    with pytest.raises(SdfError) as caught:
+        sdf.load(path, xacro={"a": "b"})
+    assert any("only a file given as *.xacro may use xacro" in str(one) for one in caught.value.problems)
+    assert any("give --expand-xacro (in Python expand_xacro=True)" in str(one) for one in caught.value.problems)
+    assert not proof.exists()
+    assert sdf.load(path, expand_xacro=True).models
+    assert proof.exists()
+
+
+@pytest.mark.requirement("SDF-2")
+def test_a_file_given_as_xacro_runs(tmp_path: Path) -> None:
+    """The expression that the refusals above keep from running does run where it is asked for."""
+    proof = tmp_path / "proof"
+    assert sdf.load(using_xacro(tmp_path, proof)["robot.xacro"]).models
+    assert proof.exists()

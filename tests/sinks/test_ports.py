@@ -181,6 +181,23 @@ def test_a_port_in_use_is_all_that_is_said(
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        ("a" * 64, "host: a+; must be a name or an address of this machine"),
+        ("a..b", r"host: a\.\.b; must be a name"),
+        ("127.0.0.1:" + "9" * 5000, r"port: 9+\.\.\.; must be a number from 0 to 65535"),
+    ],
+)
+def test_a_host_and_a_port_that_cannot_be(
+    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], host: str, why: str
+) -> None:
+    """A part of a host's name has at most 63 characters, and an integer that Python reads 4300 digits."""
+    given = f"pd0+tcp://{host}" + ":5000" * (":" not in host)
+    assert run(monkeypatch, world, given) == 2
+    assert re.search(f"^error: {re.escape(given)} {why}", capsys.readouterr().err)
+
+
 def test_a_folder_with_a_colon_is_a_folder(tmp_path: Path) -> None:
     (tmp_path / "dive:2").mkdir()
     path = tmp_path / "dive:2" / "run.mcap"

@@ -137,7 +137,9 @@ def limited(limit: int, work: Callable[[], object]) -> SinkError:
 @pytest.mark.parametrize("name", ["b.mcap", "b", "b.gz.mcap", "b.npz", "b.csv"])
 @pytest.mark.parametrize("limit", [10, 60_000])
 def test_an_error_of_a_full_disk_names_what_is_there(made: ModuleType, tmp_path: Path, name: str, limit: int) -> None:
-    """What was begun is gone: nothing can be done with it."""
+    """What was begun is gone: no command reads it, whatever the folder's name holds."""
+    tmp_path = tmp_path / "a; b"
+    tmp_path.mkdir()
     with sinks.open(tmp_path / "a.npz", sinks.Recording(made.world(), duration=20.0)) as sink:
         for second in range(20):
             sink.write(made.slab(second))
@@ -149,12 +151,12 @@ def test_an_error_of_a_full_disk_names_what_is_there(made: ModuleType, tmp_path:
         error = limited(limit, lambda: convert(tmp_path / source, tmp_path / name))  # noqa: B023 - called at once
         assert error.where is not None
         assert error.where.path == str(tmp_path / name)
-        assert error.remedy == "raise the limit on file sizes or record a shorter time"
+        assert str(error).endswith("; raise the limit on file sizes or record a shorter time")
         assert {path.name for path in tmp_path.iterdir()} == kept
 
 
 def test_nothing_is_recovered_of_a_file_that_holds_nothing(made: ModuleType, tmp_path: Path) -> None:
     error = limited(10, lambda: sinks.open(tmp_path / "run.mcap", sinks.Recording(made.world(), duration=1.0)))
-    assert "recover" not in error.remedy
+    assert not error.rescue
     with pytest.raises(SinkError):
         recover(tmp_path / "run.mcap", tmp_path / "out.mcap")

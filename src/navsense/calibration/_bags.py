@@ -18,11 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from navsense import inputs
 from navsense.calibration import _attitude
 from navsense.errors import CalibrationError, NavsenseError, Where
 from navsense.inputs import place_of
 from navsense.sinks.base import os_error
 from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors
+
+_BAG = inputs.Kind("bag", CalibrationError, "must be a bag of ROS")
 
 SECOND = 1_000_000_000
 """Nanoseconds in a second."""
@@ -148,11 +151,10 @@ def opened(path: Path) -> Iterator[Bag]:
     from rosbags.rosbag2 import Reader
 
     where, path = Where(str(path)), place_of(path)
-    if not path.exists():
-        raise CalibrationError("does not exist", where=where, remedy="check the path")
     if path.is_dir() and not (path / "metadata.yaml").is_file():
         remedy = "name the folder that holds metadata.yaml, or a file"
         raise CalibrationError("is a folder, and no ROS 2 bag", where=where, remedy=remedy)
+    inputs.bag(path, _BAG)
     old = path.suffix.lower() == ".bag" and not path.is_dir()
     try:
         with OldReader(path) if old else Reader(path) as reader:

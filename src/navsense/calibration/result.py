@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from navsense.calibration.units import checked_positive, checked_unit, named
 from navsense.calibration.verdict import Verdict, Whiteness
 from navsense.errors import CalibrationError, Where
-from navsense.inputs import Kind, content
+from navsense.inputs import Kind, content, json_of
 from navsense.series import frozen
 from navsense.typing import AnyArray, FloatArray, Vectors
 
@@ -157,12 +157,12 @@ class Calibration:
         """Return a calibration that `save` wrote. Raises `CalibrationError` for another file."""
         data = content(str(path), FILE)
         try:
-            entries = json.loads(data)
+            entries = json_of(data)
             return _from_plain(entries)
         except CalibrationError as error:
             error.where = Where(str(path))
             raise
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             what = f"{type(error).__name__}: {error}"
             raise CalibrationError("calibration", what, allowed=FILE.allowed, where=Where(str(path))) from error
 

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from navsense import inputs
 from navsense.errors import SinkError
 from navsense.typing import AnyArray, BoolArray, FloatArray
 
@@ -144,11 +145,11 @@ def decode(data: bytes) -> tuple[dict[str, AnyArray], int]:
     skipped = 0
     for line in data.splitlines():
         try:
-            row = _row(json.loads(line))
+            row = _row(inputs.json_of(line))
             is_like = not rows or len(row[3]) == len(rows[0][3])
             rows += [row] if is_like else []
             skipped += not is_like
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             skipped += bool(line.strip())
     if not rows:
         raise SinkError("no report of a velocity in bytes", len(data), allowed="must hold one JSON object a line")

@@ -39,15 +39,21 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 """What the page may load: nothing but what is in it."""
 
 
-def write(path: str | os.PathLike[str], output: str | os.PathLike[str], *, world: str | None = None) -> Path:
+def write(
+    path: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    world: str | None = None,
+    expand_xacro: bool = False,
+) -> Path:
     """Write the report of a recording as one HTML page; return where.
 
     `world` is the file that was simulated: terrain and the sheets of the clocks are in it; without one a world file of
-    that name beside the recording is taken. Raises `SinkError` for what is no recording or cannot be written, and
-    what `load` raises for the world.
+    that name beside the recording is taken. `expand_xacro` lets `world` run xacro, as in `load`. Raises `SinkError` for
+    what is no recording or cannot be written, and what `load` raises for the world.
     """
     target = checked(output)
-    found = recording_of(os.fspath(path), world)
+    found = recording_of(os.fspath(path), world, expand_xacro=expand_xacro)
     text = page_of(found)
     _save(target, text)
     return target

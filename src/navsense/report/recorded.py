@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from navsense import inputs
 from navsense.clock import Clock
 from navsense.errors import NavsenseError, SinkError, Where
 from navsense.faults import listed
@@ -26,6 +26,8 @@ from navsense.world import MountedSensor, Note, World
 
 WORLD_SUFFIXES = (".sdf", ".world")
 """Of files that may be the world of a recording beside them."""
+
+_WORLD = inputs.Kind("world", SinkError, "must be a world file")
 
 LARGEST_WORLD = 1 << 22
 """Bytes of a file beside a recording that is looked into for the world's name."""
@@ -64,11 +66,11 @@ class Recorded:
         return min((float(t[0]) for t in times), default=0.0), max((float(t[-1]) for t in times), default=0.0)
 
 
-def recording_of(path: str, world: str | None = None) -> Recorded:
+def recording_of(path: str, world: str | None = None, *, expand_xacro: bool = False) -> Recorded:
     """Return what a recording holds of its first run; `world` names the file that it was made of.
 
-    Without one a world file of that name beside the recording is taken. Raises `SinkError` for what is no recording,
-    and what `navsense.load` raises for a world that is named.
+    Without one a world file of that name beside the recording is taken, which never runs xacro. Raises `SinkError` for
+    what is no recording, and what `navsense.load` raises for a world that is named.
     """
     file = named(path)
     if sources.is_container(file):
@@ -77,7 +79,7 @@ def recording_of(path: str, world: str | None = None) -> Recorded:
         found = _of_arrays(file)
     if not found.readings and not found.truth:
         raise SinkError("holds no readings and no truth", where=Where(path), remedy="look at it with: navsense info")
-    return _with_world(found, file, world)
+    return _with_world(found, file, world, expand_xacro=expand_xacro)
 
 
 def _of_arrays(file: Path) -> Recorded:
@@ -141,7 +143,7 @@ def _of_messages(file: Path) -> Recorded:
 def _planned(listed: Any) -> tuple[Mapping[str, Any], ...]:
     """Return the faults that a recording lists, those left out that do not say whose they are and from when on."""
     try:
-        listed = json.loads(listed) if isinstance(listed, str) else listed
+        listed = inputs.json_of(listed) if isinstance(listed, str) else listed
     except ValueError:
         return ()
     known = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
@@ -166,12 +168,12 @@ def tracks_in(told: World | None, truth: Mapping[str, Truth]) -> dict[str, str]:
     return out
 
 
-def _with_world(found: Recorded, file: Path, named: str | None) -> Recorded:
+def _with_world(found: Recorded, file: Path, named: str | None, *, expand_xacro: bool) -> Recorded:
     """Return the recording with its world: the one named, else the one of its name beside it."""
     from navsense.sdf import load as load_world
 
     if named is not None:
-        world = load_world(named)
+        world = load_world(named, expand_xacro=expand_xacro)
         lost = sorted(set(found.readings) - {sensor.name for sensor in world.sensors})
         if lost:
             allowed = f"has no sensor {lost[0]}, which the recording has"
@@ -204,11 +206,12 @@ def _beside(file: Path, name: str) -> Path | None:
     pattern = re.compile(rf"""<world\s[^>]*\bname\s*=\s*["']{re.escape(name)}["']""")
     found = []
     for near in sorted(file.resolve().parent.iterdir()):
-        if near.suffix.lower() not in WORLD_SUFFIXES or not near.is_file() or near.stat().st_size > LARGEST_WORLD:
+        if near.suffix.lower() not in WORLD_SUFFIXES:
             continue
         try:
-            if pattern.search(near.read_text(encoding="utf-8", errors="replace")):
-                found.append(near)
-        except OSError:
+            text = inputs.content(str(near), _WORLD, LARGEST_WORLD).decode(errors="replace")
+        except SinkError:
             continue
+        if pattern.search(text):
+            found.append(near)
     return found[0] if len(found) == 1 else None

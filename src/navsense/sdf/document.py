@@ -40,12 +40,14 @@ def load(
     fidelity: str | None = None,
     sensors: Sequence[type[OwnSensor]] = (),
     xacro: Mapping[str, str] | None = None,
+    expand_xacro: bool = False,
     missing: str = MISSING[0],
 ) -> World:
     """Return the world of an SDF file (1.4 to 1.12), or its one model in a world of SDF's defaults.
 
     A file of URDF is one such model; one called `*.xacro` is expanded first (the extra `xacro`), with the arguments
-    `xacro`.
+    `xacro`. Expansion runs the file as a program. A file with another name may use or include xacro only with
+    `expand_xacro=True`.
 
     `path` is a folder of models, or several, in which included files are looked for before those of the environment
     (`GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH`, `SDF_PATH`, `GAZEBO_MODEL_PATH`; for packages
@@ -73,7 +75,7 @@ def load(
     context = Context(name, fidelity, without_missing=missing == "listed")
     try:
         search = search_of(path)
-        root = Includes(context, search, arguments=xacro or {}).root(name)
+        root = Includes(context, search, arguments=xacro or {}, expand_xacro=expand_xacro).root(name)
     except SdfError as error:
         error.problems = error.problems or (error,)
         raise

@@ -51,21 +51,29 @@ class _Model:
 
 
 XACRO = ".xacro"
-"""How the name of a file of xacro ends."""
+"""Suffix of a xacro file."""
+
+MACRO = "xacro:"
+"""Prefix of the tags that xacro expands."""
+
+_RUNS = "runs as a program; only a file given as *.xacro may use xacro"
+_TRUST = "if you trust it, give --expand-xacro (in Python expand_xacro=True)"
 
 
 @dataclass
 class Includes:
     """The files of one world: each read, brought to the newest version and expanded once.
 
-    `left` is how many bytes may still be read, `arguments` are those of files of xacro, `open` the files that are being
-    expanded, from the outermost inwards; `full` is true once a bound is met: what follows is not included.
+    `left` is how many bytes may still be read, `arguments` are those of files of xacro, `expand_xacro` allows xacro to
+    run, `open` the files that are being expanded, from the outermost inwards; `full` is true once a bound is met: what
+    follows is not included.
     """
 
     context: Context
     search: Search
     left: int = LARGEST
     arguments: Mapping[str, str] = field(default_factory=dict)
+    expand_xacro: bool = False
     open: list[Path] = field(default_factory=list)
     full: bool = False
     _declared: set[str] = field(default_factory=set)
@@ -80,11 +88,14 @@ class Includes:
         Raises `SdfError` for a file that is no SDF, and where includes exceed a bound; what is wrong otherwise with an
         include is a problem of the context.
         """
+        self.expand_xacro = self.expand_xacro or name.endswith(XACRO)
         root = self._read(name)
         self.open.append(Path(name).resolve())
         children = [self._expanded(child, 1) if child.tag in ("world", "model") else child for child in root.children]
         self.open.pop()
-        for argument in self.arguments:
+        for argument in (
+            () if self.context.incomplete else self.arguments
+        ):  # the arguments of a file not read are unknown
             if argument not in self._declared:
                 allowed = (
                     f"must be one of the files' <xacro:arg>: {', '.join(sorted(self._declared)) or 'there is none'}"
@@ -95,20 +106,23 @@ class Includes:
         return replace(root, children=children)
 
     def _read(self, name: str) -> Element:
-        """Return the root element of a file as the newest SDF says it, expanded where it is one of xacro."""
-        files: tuple[str, ...] = (name,)
-        if name.endswith(XACRO):
-            from navsense.sdf.urdf_xacro import expand
+        """Return the root element of a file as the newest SDF says it, expanded if it uses xacro.
 
-            found = expand(self.context, self.search, name, self.arguments, self.left)
-            root, files, size = found.root, found.files, found.size
-            self._declared |= found.declared
+        Raises `SdfError` for a file that uses xacro if xacro may not run.
+        """
+        if name.endswith(XACRO):
+            root = self._expand(name)
         else:
             data = content(name, self.left)
-            root, size = parse(data, name), len(data)
-        self.left -= size
-        for file in files:
-            self.context.versions.setdefault(file, NEWEST)
+            root = parse(data, name)
+            macro = _first_macro(root)
+            if macro is None:
+                self.left -= len(data)
+            elif self.expand_xacro:
+                root = self._expand(name)
+            else:
+                raise refusal(macro, None, _RUNS, remedy=_TRUST)
+        self.context.versions.setdefault(name, NEWEST)
         if root.tag == "robot":
             from navsense.sdf.urdf import to_sdf
 
@@ -118,6 +132,19 @@ class Includes:
         self.context.versions[name] = minor
         upgrade(self.context, root, minor)
         return root
+
+    def _expand(self, name: str) -> Element:
+        """Return the root element that xacro makes of a file. Raises `SdfError` if xacro may not run."""
+        if not self.expand_xacro:
+            raise SdfError("file of xacro", where=Where(name), allowed=_RUNS, remedy=_TRUST)
+        from navsense.sdf.urdf_xacro import expand
+
+        found = expand(self.context, self.search, name, self.arguments, self.left)
+        self._declared |= found.declared
+        self.left -= found.size
+        for file in found.files:
+            self.context.versions.setdefault(file, NEWEST)
+        return found.root
 
     def _expanded(self, element: Element, depth: int) -> Element:
         """Return a world or model with what it includes; `depth` elements stand around it."""
@@ -296,6 +323,17 @@ def _size(element: Element) -> int:
         count += 1
         queue.extend(child for child in at.children if child.path == element.path)
     return count
+
+
+def _first_macro(root: Element) -> Element | None:
+    """Return the first element of xacro in a file."""
+    queue = [root]
+    while queue:
+        at = queue.pop()
+        if at.tag.startswith(MACRO):
+            return at
+        queue.extend(reversed(at.children))
+    return None
 
 
 def _check_root(root: Element) -> None:

@@ -43,8 +43,6 @@ from navsense.sdf.urdf_places import (
 from navsense.sdf.values import is_effort, refusal
 from navsense.sdf.versions import upgrade_unversioned
 
-XACRO = "xacro:"
-
 _NAMELESS = "robot"
 _ALONG = ("revolute", "prismatic", "planar", "continuous")
 _ZERO = (0.0, 0.0, 0.0)
@@ -52,11 +50,7 @@ _FORWARD = (1.0, 0.0, 0.0)
 
 
 def to_sdf(context: Context, robot: Element) -> Element:
-    """Return the `<sdf>` that a `<robot>` amounts to; what is wrong with it is a problem of the context.
-
-    Raises `SdfError` for a file with elements of xacro in it.
-    """
-    _refuse_macros(robot)
+    """Return the `<sdf>` that a `<robot>` amounts to; what is wrong with it is a problem of the context."""
     context.check(robot, ROBOT)
     name, problems = _NAMELESS, context.found
     with context.collecting():
@@ -356,13 +350,3 @@ def _homeless(sensor: Element) -> SdfError:
     named = sensor.attributes.get("name")
     remedy = 'write <gazebo reference="LINK"> around it'
     return refusal(sensor, named, "stands in a link", parent="gazebo", remedy=remedy)
-
-
-def _refuse_macros(robot: Element) -> None:
-    """Raise `SdfError` for the first element of xacro, which has not been expanded."""
-    queue = [robot]
-    while queue:
-        at = queue.pop()
-        if at.tag.startswith(XACRO):
-            raise refusal(at, None, "is expanded in files called *.xacro alone", remedy="rename the file")
-        queue.extend(reversed(at.children))

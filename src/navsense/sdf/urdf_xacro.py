@@ -84,7 +84,14 @@ def _answer(name: str, asked: str) -> dict[str, Any]:
     command = [sys.executable, "-P", str(_PROGRAM)]
     try:
         ran = subprocess.run(  # noqa: S603 - our own program
-            command, input=asked, capture_output=True, text=True, encoding="utf-8", timeout=MOST_SECONDS, check=False
+            command,
+            input=asked,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # an expression may print without end
+            text=True,
+            encoding="utf-8",
+            timeout=MOST_SECONDS,
+            check=False,
         )
         answer: dict[str, Any] = json.loads(ran.stdout)
     except subprocess.TimeoutExpired as error:

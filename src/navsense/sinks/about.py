@@ -11,6 +11,7 @@ import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from navsense import inputs
 from navsense.sinks.records import DamagedError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def said_in(reader: Reader) -> dict[str, str]:
     if not data:
         return {}
     try:
-        found = json.loads(data[4:])
+        found = inputs.json_of(data[4:])
     except ValueError as error:
         raise DamagedError(f"what it says of itself cannot be read: {error}") from error
     if not isinstance(found, dict):

@@ -7,7 +7,6 @@ import errno
 import json
 import math
 import os
-import stat
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, Protocol, Self, TypeAlias
 
+from navsense import inputs
 from navsense.errors import SinkError, Where
 from navsense.series import Slab
 from navsense.world import World
@@ -205,8 +205,7 @@ def check_target(path: Path) -> None:
 def opened(path: Path) -> BinaryIO:
     """Return a file opened for reading. Raise `SinkError` where that cannot be, or it is a pipe or a device."""
     try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        if inputs.is_special(path.stat()):
             # Asked before opening: a pipe that nobody writes to is never open.
             raise SinkError(
                 "is a pipe or a device, not a file", where=Where(str(path)), remedy="copy what it gives into a file"

@@ -136,8 +136,7 @@ class Container:
         failure = os_error(self.path, error)
         if not self._chunk_indexes:
             return failure
-        failure.remedy += f"; what was written stays readable by: navsense recover {self.path}"
-        failure.remedy = failure.remedy.removeprefix("; ")
+        failure.rescue = f"what was written stays readable by: navsense recover {self.path}"
         return failure
 
     def _cut(self) -> None:

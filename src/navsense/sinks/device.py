@@ -78,7 +78,7 @@ def address(path: Path) -> Address:
     if found["form"] not in names:
         raise SinkError("format of a port", found["form"], where=where, allowed=f"must be one of {', '.join(names)}")
     port = found["port"]
-    if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 1 << 16):
         raise SinkError("port", port, where=where, allowed="must be a number from 0 to 65535; 0 for any that is free")
     said = {"sensor": "", "frame": "", "wait": str(WAIT)}
     for key, value in parse_qsl(found["query"] or "", keep_blank_values=True):

@@ -294,7 +294,7 @@ def _about(folder: Path) -> Mapping[str, Any]:
     if not (folder / ABOUT).is_file():
         return {}
     try:
-        found = json.loads(inputs.content(str(folder / ABOUT), _FILE))
+        found = inputs.json_of(inputs.content(str(folder / ABOUT), _FILE))
     except ValueError as error:
         raise SinkError(f"is damaged: {error}", where=Where(str(folder / ABOUT))) from error
     return found if isinstance(found, dict) else {}

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from navsense import inputs
 from navsense.devices.logs import look
 from navsense.devices.outputs import FORMATS
 from navsense.errors import SinkError, Where
@@ -23,7 +24,7 @@ from navsense.sinks.device import suffix_of
 from navsense.sinks.load import archive_of, load, meta_of, time_of
 from navsense.sinks.recover import profile
 from navsense.sinks.rosbag import METADATA, bag_folder
-from navsense.sinks.sources import damaged
+from navsense.sinks.sources import BAG, damaged
 from navsense.typing import IntArray
 
 
@@ -77,8 +78,8 @@ def words(key: str, value: str) -> str:
         return f"asked for {value.removesuffix('.0')} s"
     if key == "runs":
         try:
-            runs = [int(run) for run in json.loads(value)]
-        except (ValueError, TypeError, OverflowError, RecursionError):
+            runs = [int(run) for run in inputs.json_of(value)]
+        except (ValueError, TypeError, OverflowError):
             return f"runs {value}"
         if len(runs) == 1:
             return f"run {runs[0]}"
@@ -93,8 +94,8 @@ def words(key: str, value: str) -> str:
 def fault_words(value: str) -> str:
     """Return how many faults on purpose a recording lists; what is no list stays as it is."""
     try:
-        faults = json.loads(value)
-    except (ValueError, RecursionError):
+        faults = inputs.json_of(value)
+    except ValueError:
         faults = None
     if not isinstance(faults, list):
         return f"faults {value}"
@@ -262,6 +263,7 @@ def _ros2(path: Path) -> Info:
         path = path.parent
     if not path.is_dir():
         opened(path).close()
+    inputs.bag(path, BAG)
     with damaged(path), Reader(path) as reader:
         size = sum(part.stat().st_size for part in path.iterdir()) if path.is_dir() else path.stat().st_size
         said = reader.storage.metadata.custom or _inside(path)

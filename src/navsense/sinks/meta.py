@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from navsense import inputs
 from navsense.errors import SinkError, Where
 from navsense.faults import listed
 from navsense.sensors.base import Indirect
@@ -100,7 +101,7 @@ def text_of(
 
 def parsed(text: str | bytes) -> dict[str, Any]:
     """Return what the text says. Raise `DamagedError` where it is not ours."""
-    meta = json.loads(text)
+    meta = inputs.json_of(text)
     if not isinstance(meta, dict) or meta.get("program") != "navsense":
         raise DamagedError("its meta is of another program")
     if type(meta["epoch"]) is not int:

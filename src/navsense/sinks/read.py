@@ -10,7 +10,6 @@ the second of its first message. Rows that were dropped are no messages, and are
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from navsense import messages
+from navsense import inputs, messages
 from navsense.errors import SinkError
 from navsense.messages import current as currents
 from navsense.messages import fault
@@ -337,7 +336,7 @@ class MessageReader:
         told = layout_of(source)
         try:
             self.world: World = world_of(told) if told else guessed(source)
-            runs = [int(run) for run in json.loads(source.about.get("runs", "[0]"))] or [0]
+            runs = [int(run) for run in inputs.json_of(source.about.get("runs", "[0]"))] or [0]
             epoch = int(source.about["epoch"]) if "epoch" in source.about else self._first() // SECOND
             seed, asked = int(source.about.get("seed", 0)), float(source.about.get("duration_asked", math.inf))
         except (DamagedError, ValueError, TypeError) as error:

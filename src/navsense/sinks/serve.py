@@ -50,7 +50,7 @@ class Server:
     """Serves one stream of bytes."""
 
     def __init__(self, host: str, port: int, where: Where) -> None:
-        """Listen; `name` is what warnings call it. Raises `SinkError` for a port in use, a host that is another."""
+        """Listen; `name` is what warnings call it. Raises `SinkError` for a port in use and an impossible host."""
         self.name = str(where)
         self.count = self.sent = 0
         """Clients that have come, and bytes that were sent to them, all together."""
@@ -59,6 +59,10 @@ class Server:
             self._listener = socket.create_server((host, port), family=family)
         except OSError as error:
             raise _refused(host, port, where, error) from error
+        except ValueError as error:  # a label of more than 63 characters or an empty one, a null character
+            raise SinkError(
+                "host", host, where=where, allowed="must be a name or an address of this machine"
+            ) from error
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
         self._lock = threading.Lock()

@@ -5,7 +5,6 @@ Memory is bounded by a chunk. Only MCAP has two times a message; a bag's one is 
 
 from __future__ import annotations
 
-import json
 import os
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -18,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
+from navsense import inputs
 from navsense.errors import NavsenseError, SinkError, Where
 from navsense.sinks import records, walked
 from navsense.sinks.about import CALLER, is_about, said_in
@@ -29,6 +29,8 @@ from navsense.sinks.pieces import Part, Piece, pieces, records_of, windows
 from navsense.sinks.recover import profile
 from navsense.sinks.rosbag import METADATA, bag_folder
 from navsense.typing import AnyArray, IntArray
+
+BAG = inputs.Kind("bag", SinkError, "must be a bag of ROS")
 
 CDR, OLD = "cdr", "ros1"
 """Encodings of ROS 2 and of ROS 1."""
@@ -520,6 +522,7 @@ def _reader(path: Path) -> Iterator[Source]:
         raise SinkError("is a directory, and no bag of ROS 2", where=Where(str(path)), remedy=remedy)
     if not folder.is_dir():
         opened_file(folder).close()
+    inputs.bag(folder, BAG)
     remedy = "a .bag without its index is given one by: rosbag reindex" if old else ""
     with damaged(path, remedy):
         reader: Any = OldReader(path) if old else Reader(folder)
@@ -594,7 +597,7 @@ def layout_of(source: Source) -> Mapping[str, Any] | None:
     if not text:
         return None
     try:
-        found = json.loads(text)
+        found = inputs.json_of(text)
     except ValueError as error:
         raise SinkError(f"the recording is damaged: its world cannot be read: {error}", where=source.where) from error
     return found if isinstance(found, dict) else None

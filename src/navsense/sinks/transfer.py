@@ -366,7 +366,8 @@ def hidden(target: Path) -> Iterator[Path]:
     except NavsenseError as error:
         if error.where is not None and folder in Path(error.where.path).parents:
             error.where = Where(str(target), error.where.line)
-        error.remedy = "; ".join(part for part in error.remedy.split("; ") if str(folder) not in part)
+        if isinstance(error, SinkError):
+            error.rescue = ""
         raise
     except OSError as error:
         raise os_error(target, error) from error

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from navsense import inputs
 from navsense.errors import FieldError, NavsenseError, Where
 from navsense.typing import FloatArray, Vectors
+
+_FILE = inputs.Kind("recording", FieldError, "must be a ROS bag that can be read")
 
 _VECTORS: dict[str, Callable[[Any], Any]] = {
     "geometry_msgs/msg/Vector3": lambda message: message,
@@ -30,17 +33,15 @@ def read(name: str, topic: str | None, start: float | None) -> tuple[FloatArray,
     from rosbags.typesys import Stores, get_typestore
 
     where = Where(name)
-    if not Path(name).exists():
-        raise FieldError("recording", "does not exist", where=where, remedy="check the path")
+    inputs.bag(Path(name), _FILE)
     try:
         with AnyReader([Path(name)], default_typestore=get_typestore(Stores.LATEST)) as reader:
             return _velocities(reader, topic, start, where)
     except NavsenseError:
         raise
     except Exception as cause:
-        allowed = "must be a ROS bag that can be read"
         what, remedy = str(cause) or type(cause).__name__, "one that was cut off is mended by navsense recover"
-        raise FieldError("recording", what, allowed=allowed, where=where, remedy=remedy) from cause
+        raise FieldError("recording", what, allowed=_FILE.allowed, where=where, remedy=remedy) from cause
 
 
 def _velocities(reader: Any, topic: str | None, start: float | None, where: Where) -> tuple[FloatArray, Vectors]:

@@ -32,7 +32,7 @@ from navsense.environment.current._checks import (
 )
 from navsense.environment.current._tables import numbers, rows
 from navsense.errors import FieldError, Where
-from navsense.inputs import FOLDERS, Kind, content, place_of, there
+from navsense.inputs import FOLDERS, LARGEST, Kind, place_of, regular, there
 from navsense.typing import FloatArray, Quaternion, Times, Vectors
 
 HEADERS = {
@@ -239,7 +239,7 @@ def _several(name: str, runs: int) -> FieldError:
 
 def _columns(name: str) -> tuple[FloatArray, Vectors]:
     """Return times and velocities of the current in a Parquet table of navsense. Raises FieldError."""
-    content(name, _FILE)
+    regular(name, _FILE, LARGEST)
     picked = ["run", "time", *(f"velocity.{axis}" for axis in "xyz")]
     try:
         from pyarrow import parquet
@@ -256,7 +256,7 @@ def _columns(name: str) -> tuple[FloatArray, Vectors]:
 
 def _archive(name: str) -> tuple[FloatArray, Vectors]:
     """Return times and velocities of an .npz archive. Raises FieldError."""
-    content(name, _FILE)
+    regular(name, _FILE, LARGEST)
     if not zipfile.is_zipfile(name):  # NumPy would advise to unpickle it
         raise FieldError("record of a current", "is no archive", allowed=_FILE.allowed, where=Where(name))
     try:

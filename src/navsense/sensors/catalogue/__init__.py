@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import difflib
 import math
-import tomllib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -43,10 +43,13 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
+from navsense import inputs
 from navsense.errors import SensorError, UnknownNameError, Where
 from navsense.sensors.catalogue.units import CHANNELS, ENDS, FIGURES, NEEDED, UNITS, UNNAMED, axes, expected
 
 SENSORS = ("imu", "magnetometer", "air_pressure", "depth", "dvl")
+_FILE = inputs.Kind("part", SensorError, "must be a file of TOML")
+
 GRADES = ("consumer", "industrial", "tactical", "navigation")
 MEANINGS = ("", "typical", "1 sigma", "minimum", "maximum")
 READINGS = ("sheet", "quoted")
@@ -131,6 +134,21 @@ def _text(table: Mapping[str, Any], key: str, where: Where) -> str:
     return value
 
 
+def _tables(name: str, value: Any, where: Where) -> Mapping[str, Mapping[str, Any]]:
+    """Return a table of tables. Raises `SensorError` for another value."""
+    if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
+        raise SensorError(name, value, allowed="must be a table of tables", where=where)
+    return value
+
+
+def _is_number(value: Any, *, or_zero: bool) -> bool:
+    """Return whether a value of TOML is a finite number that is positive, or zero where that is allowed."""
+    if type(value) not in (int, float):
+        return False
+    number = value if abs(value) < sys.float_info.max else math.inf  # an integer may exceed all floats
+    return math.isfinite(number) and (number > 0 or (or_zero and number == 0))
+
+
 def _source(name: str, table: Mapping[str, Any], where: Where) -> Source:
     accessed = table.get("accessed")
     if not isinstance(accessed, date):
@@ -145,7 +163,7 @@ def _printed(channel: str, figure: str, value: Any, where: Where) -> tuple[float
     ends = (channel, figure) in ENDS
     wanted = 2 if ends else count
     numbers = value if isinstance(value, list) else [value] * count
-    good = all(type(x) in (int, float) and math.isfinite(x) and (x > 0 or (ends and x == 0)) for x in numbers)
+    good = all(_is_number(x, or_zero=ends) for x in numbers)
     if len(numbers) != wanted or not good or (ends and not numbers[0] < numbers[1]):
         allowed = f"must be {wanted} numbers > 0" if wanted > 1 else "must be a number > 0"
         allowed = "must be two numbers from 0 on, the lower one first" if ends else allowed
@@ -181,19 +199,18 @@ def _figure(channel: str, name: str, entry: Mapping[str, Any], sources: Mapping[
 
 def read(path: Traversable, name: str = "") -> Part:
     """Return the part of a TOML file of the catalogue's form, one's own too. Raises `SensorError`."""
-    where = Where(str(path))
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise SensorError("TOML", str(error), where=where) from None
-    sources = {key: _source(key, entry, where) for key, entry in table.get("sources", {}).items()}
+    where, table = Where(str(path)), inputs.toml(str(path), _FILE)
+    given = _tables("sources", table.get("sources", {}), where)
+    sources = {key: _source(key, entry, where) for key, entry in given.items()}
     channels = {key: entry for key, entry in table.items() if isinstance(entry, dict) and key != "sources"}
     odd = sorted((set(channels) - set(CHANNELS)) | (set(table) - set(channels) - set(_HEAD)))
     if odd or not channels:
         allowed = f"must be {', '.join(_HEAD)} or one of {', '.join(CHANNELS)}"
         raise SensorError("table", " ".join(odd) or None, allowed=allowed, where=where)
     figures = {
-        channel: {key: _figure(channel, key, entry, sources, where) for key, entry in entries.items()}
+        channel: {
+            key: _figure(channel, key, entry, sources, where) for key, entry in _tables(channel, entries, where).items()
+        }
         for channel, entries in channels.items()
     }
     return Part(
