@@ -32,7 +32,7 @@ LONG_BODIES: dict[str, str] = {}
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "typing"),
-    ("_ziggurat", "compiled", "fields", "inputs", "sheet"),
+    ("_ziggurat", "compiled", "fields", "inputs", "outputs", "sheet"),
     ("geodesy", "pose", "rotation"),
     ("series", "streams", "ticks"),
     ("noise",),

@@ -61,7 +61,9 @@ def table(path: Path = TABLE) -> tuple[dict[str, str], dict[str, list[Row]]]:
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     sources: dict[str, str] = data.pop("sources")
     sections = {
-        section.pop("title"): [Row(name, entry["source"], entry["text"], entry.get("open", "")) for name, entry in section.items()]
+        section.pop("title"): [
+            Row(name, entry["source"], entry["text"], entry.get("open", "")) for name, entry in section.items()
+        ]
         for section in data.values()
     }
     return sources, sections

@@ -63,6 +63,10 @@ def show(table: Table) -> None:
 @click.version_option(package_name="navsense")
 def cli() -> None:
     """Simulate navigation sensors from SDF worlds, with true errors and honest clocks."""
+    from navsense import inputs
+
+    # What the command reads, it does not write to.
+    click.get_current_context().with_resource(inputs.collected())
 
 
 def motion_argument(given: tuple[str, ...]) -> str | dict[str, str] | None:
@@ -368,14 +372,25 @@ def info(file: str) -> None:
 @cli.command()
 @click.argument("file")
 @click.option("-o", "--output", metavar="OUT", help="Where to write; FILE with -recovered by default.")
-def recover(file: str, output: str | None) -> None:
-    """Make a whole recording of what a crash left of FILE."""
-    from navsense.sinks.recover import recover as save
-    from navsense.sinks.recover import recovered_name
+@click.option("--remove", is_flag=True, help="Remove the hidden folder that a crash left, and save nothing.")
+def recover(file: str, output: str | None, remove: bool) -> None:
+    """Save what a crash left of the recording FILE. For a folder, list what crashed recordings left in it."""
+    from navsense.sinks import leftovers
+    from navsense.sinks.base import named
 
-    target = recovered_name(file) if output is None else output
-    summary = save(file, target)
-    click.echo(f"wrote {target}: {summary.messages} messages in {summary.chunks} chunks; {summary.lost}")
+    path = named(file)
+    one = leftovers.leftover_of(path)
+    if (one is None and path.is_dir()) or remove:
+        found = leftovers.leftovers(path) if one is None and path.is_dir() else [one] if one else []
+        for left in found:
+            if remove and not left.is_being_written and leftovers.remove(left):
+                click.echo(f"{left.path}: removed what a crash left")
+            else:
+                click.echo(str(left))
+        if not found:
+            click.echo(f"{file}: no crashed recording")
+        return
+    click.echo(leftovers.recover(file, output).headline)
 
 
 @cli.command()

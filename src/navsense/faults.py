@@ -28,6 +28,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from navsense import inputs
 from navsense.clock.base import Step
 from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import Sum
@@ -132,6 +133,7 @@ class _Found:
 
 def _entries(path: Path) -> list[_Entry]:
     where = Where(str(path))
+    inputs.add_input(path)
     try:
         with path.open("rb") as file:
             found = tomllib.load(file)

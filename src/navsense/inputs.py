@@ -6,9 +6,12 @@ Only regular files are opened, so that a pipe does not wait for ever and a devic
 from __future__ import annotations
 
 import math
+import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +25,37 @@ FOLDERS: Mapping[str, str] = {".csv": "navsense.json", ".db3": "metadata.yaml"}
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONGEST = 400
+
+
+_COLLECTORS: ContextVar[tuple[set[str], ...]] = ContextVar("collectors", default=())
+
+
+@contextmanager
+def collected(known: Iterable[str] = ()) -> Iterator[set[str]]:
+    """Yield the set of the files that navsense reads inside this context, `known` ones included, as absolute paths.
+
+    Contexts nest: an inner one adds to the outer ones too. `outputs` refuses to write to any of these files.
+    """
+    files = set(known)
+    outer = _COLLECTORS.get()
+    for collector in outer:
+        collector.update(files)
+    token = _COLLECTORS.set((*outer, files))
+    try:
+        yield files
+    finally:
+        _COLLECTORS.reset(token)
+
+
+def add_input(path: str | os.PathLike[str]) -> None:
+    """Add a file or folder to the inputs of the contexts that are open."""
+    for files in _COLLECTORS.get():
+        files.add(str(Path(path).absolute()))
+
+
+def current_inputs() -> frozenset[str]:
+    """Return the inputs of all contexts that are open."""
+    return frozenset().union(*_COLLECTORS.get())
 
 
 @dataclass(frozen=True)
@@ -45,6 +79,7 @@ def content(name: str, kind: Kind, most: int = LARGEST, limit: str = "") -> byte
             raise error(what, "is a folder", where=where, allowed=allowed, remedy="name the file in it")
         if not stat.S_ISREG(state.st_mode):
             raise error(what, "is a device or a pipe", where=where, allowed=allowed)
+        add_input(name)
         data = b""
         if state.st_size <= most:
             with Path(name).open("rb") as file:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from navsense import inputs
 from navsense.calibration import _attitude
 from navsense.errors import CalibrationError, NavsenseError, Where
 from navsense.inputs import place_of
@@ -148,6 +149,7 @@ def opened(path: Path) -> Iterator[Bag]:
     from rosbags.rosbag2 import Reader
 
     where, path = Where(str(path)), place_of(path)
+    inputs.add_input(path)
     if not path.exists():
         raise CalibrationError("does not exist", where=where, remedy="check the path")
     if path.is_dir() and not (path / "metadata.yaml").is_file():
