@@ -73,6 +73,8 @@ def content(name: str, kind: Kind, most: int = LARGEST, limit: str = "") -> byte
     Raises the kind's error for a file that is not there, is a folder, a device or a pipe, cannot be read or is larger.
     """
     what, error, allowed, where = kind.what, kind.error, kind.allowed, Where(name)
+    if not name:
+        raise error(what, "has an empty name", allowed=allowed)
     try:
         state = Path(name).stat()
         if stat.S_ISDIR(state.st_mode):

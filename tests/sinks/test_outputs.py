@@ -16,6 +16,7 @@ import pytest
 import navsense as ns
 from navsense import cli, inputs, outputs, sinks
 from navsense.errors import NavsenseError, SinkError
+from navsense.sinks.base import errors_at
 from navsense.sinks.convert import convert
 from navsense.sinks.info import info
 from navsense.sinks.leftovers import leftover_of, leftovers, recover
@@ -136,8 +137,7 @@ def test_links_and_conversions_count_as_writers(made: ModuleType, tmp_path: Path
         sinks.open(path, head(made))
     work.release()
     assert info(path).entries
-    with sinks.open(tmp_path / "b.csv", head(made)) as sink, pytest.raises(SinkError, match="is being written"):
-        sink.write(made.slab(0, 100))
+    with sinks.open(tmp_path / "b.csv", head(made)), pytest.raises(SinkError, match="is being written"):
         sinks.open(tmp_path / "b.euroc", head(made))  # both are the folder b
 
 
@@ -352,3 +352,19 @@ def test_inputs_nest() -> None:
         assert inner == {"/own", "/read"}
         assert outer == {"/known", "/own", "/read"} == inputs.current_inputs()
     assert not inputs.current_inputs()
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("name", ["run.mcap", "run.bag", "run.db3", "run.pd0"])
+def test_an_error_in_the_middle_of_a_run_names_the_file(made: ModuleType, tmp_path: Path, name: str) -> None:
+    slab = made.slab(1, 100)
+    slab.readings[made.IMU].clock_error[3] = 1e10
+    if name == "run.pd0":
+        with pytest.raises(SinkError, match=r"^run\.pd0 stamp"), errors_at(Path(name)):
+            raise SinkError("stamp")
+        return
+    sink = sinks.open(tmp_path / name, head(made))
+    sink.write(made.slab(0, 100))
+    with pytest.raises(SinkError, match=rf"^{tmp_path / name} stamp.*rov::base::clock"):
+        sink.write(slab)
+    sink.close()
