@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from navsense import cli
+from navsense.sinks.container import Container
 
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -250,6 +252,80 @@ def test_a_stopped_run_leaves_whole_recordings(inside: Typed, number: signal.Sig
     assert "what was recorded until then is kept" in said
     for output in outputs:
         assert inside("info", output).returncode == 0
+
+
+@pytest.mark.requirement("REC-1")
+def test_a_request_to_terminate_ends_a_conversion_as_an_interrupt_does(
+    inside: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the command: its unfinished files are gone, and what was there stays."""
+    assert inside("run", QUADROTOR, "--duration", 2, "-o", tmp_path / "a.mcap").returncode == 0
+
+    def terminated(*_given: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(10.0)
+
+    monkeypatch.setattr(Container, "finish", terminated)
+    for arguments in (("convert", "a.mcap", "b"), ("recover", "a.mcap")):
+        ended = inside(*arguments, cwd=tmp_path)
+        assert ended.returncode == 130
+        assert "Traceback" not in ended.stderr
+        assert [path.name for path in tmp_path.iterdir()] == ["a.mcap"]
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@pytest.mark.parametrize("command", ["describe", "check", "run", "info", "--help"])
+def test_a_closed_output_is_no_error(inside: Typed, tmp_path: Path, command: str) -> None:
+    """As in `navsense describe world.sdf | head`: the reader has what it wanted."""
+    given = [] if command.startswith("-") else [str(QUADROTOR)]
+    if command == "info":
+        given = [str(tmp_path / "a.csv")]
+        assert inside("run", QUADROTOR, "--duration", 0.1, "-o", *given).returncode == 0
+    given += ["--duration", "0.1"] if command == "run" else []
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as nobody:
+        ended = subprocess.run(
+            [sys.executable, "-m", "navsense", command, *given],
+            stdout=nobody,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == 0
+    assert not [line for line in ended.stderr.splitlines() if "simulated" not in line]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("calibrate", ""),
+        ("check", ""),
+        ("info", ""),
+        ("convert", "a.mcap", ""),
+        ("run", QUADROTOR, "-o", ""),
+        ("run", QUADROTOR, "-o", "a.mcap", "-o", ""),
+        ("run", QUADROTOR, "--motion", ""),
+        ("run", QUADROTOR, "--faults", ""),
+    ],
+)
+def test_an_empty_name_is_refused(inside: Typed, arguments: tuple[object, ...], tmp_path: Path) -> None:
+    """It would be the current folder."""
+    ended = inside(*arguments, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert re.match(r'error: [-\w]+: ""; must not be empty; name a file or a value\n', ended.stderr)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["x.mcap", "x.npz", "x.csv", "x.bag"])
+def test_a_link_to_itself_is_no_output(inside: Typed, name: str, tmp_path: Path) -> None:
+    link = tmp_path / (name if name != "x.csv" else "x")
+    link.symlink_to(link.name)
+    ended = inside("run", QUADROTOR, "--duration", 0.1, "-o", name, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr
+    assert name in ended.stderr
+    assert link.is_symlink()
 
 
 def test_help_imports_nothing_heavy() -> None:

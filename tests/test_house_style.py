@@ -32,7 +32,7 @@ LONG_BODIES: dict[str, str] = {}
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "typing"),
-    ("_ziggurat", "compiled", "fields", "inputs", "names", "sheet"),
+    ("_ziggurat", "compiled", "fields", "inputs", "names", "outputs", "sheet"),
     ("geodesy", "pose", "rotation"),
     ("series", "streams", "ticks"),
     ("noise",),
@@ -114,6 +114,7 @@ OPENERS: dict[tuple[str, str], str] = {
     ("sdf.urdf_xacro", "json.loads"): "the answer of that program",
     ("sinks.base", "path.open"): "recordings are read by random access; refuses pipes and devices",
     ("sinks.info", "Reader"): "bags are read by random access; `opened` and `inputs.bag` come before",
+    ("outputs", "os.open"): "files to lock and to write",
     ("sinks.load", "np.load"): "reads an open file of `sinks.base.opened`",
     ("sinks.npz", "np.memmap"): "a temporary file of navsense",
     ("sinks.npz", "self.path.open"): "a temporary file of navsense",
@@ -124,6 +125,7 @@ OPENERS: dict[tuple[str, str], str] = {
     ("sinks.sources", "Reader"): "bags are read by random access; `inputs.bag` comes before",
     ("sinks.sources", "reader.open"): "that reader",
     ("sinks.tables", "np.loadtxt"): "parses lines that `inputs` has read",
+    ("sinks.unfinished", "sqlite3.connect"): "the database of a cut-off bag; SQLite takes back what was not committed",
     ("store", "Path('/proc/meminfo').open"): "a file of the system",
 }
 """Calls outside `inputs` that open a file to read it: (module, call) -> why."""
@@ -304,8 +306,8 @@ def default_tolerances(tree: ast.Module) -> Iterator[tuple[int, str]]:
     `pytest.approx` passes zero for 1e-13 because of its default `abs`; with `abs` alone it has no relative tolerance.
     `math.isclose` has no absolute tolerance by default.
     """
-    needed = dict.fromkeys(("allclose", "isclose", "assert_allclose"), (("rtol", 3), ("atol", 4)))
-    needed |= {"approx": (("abs", 3),)}
+    both = (("rtol", 3), ("atol", 4))
+    needed = {"allclose": both, "isclose": both, "assert_allclose": both, "approx": (("abs", 3),)}
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or ast.unparse(node.func).startswith("math."):
             continue

@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -56,13 +56,64 @@ def show(table: Table) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=200)
-    console.print(table)
+    with console.capture() as shown:
+        console.print(table)
+    click.echo(shown.get(), nl=False)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class ClosedOutputError(Exception):
+    """The reader of the standard output has gone, as `head` does: no error of ours, and none that click handles."""
+
+
+@contextmanager
+def closed_output() -> Iterator[None]:
+    """Raise `ClosedOutputError` where nobody reads the standard output any more; click would exit with code 1."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ClosedOutputError from error
+
+
+class Checked(click.Command):
+    """A command that refuses an empty name, which would be the current folder."""
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Check the arguments and run the command."""
+        for parameter in self.params:
+            given = ctx.params.get(str(parameter.name))
+            if "" in (given if isinstance(given, tuple) else (given,)):
+                name = parameter.opts[-1] if parameter.param_type_name == "option" else parameter.human_readable_name
+                raise SimulationError(name, '""', allowed="must not be empty", remedy="name a file or a value")
+        super().invoke(ctx)
+
+
+class Commands(click.Group):
+    """The commands of navsense."""
+
+    command_class = Checked
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Read the arguments, or print the help."""
+        with closed_output():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Run a command."""
+        with closed_output():
+            super().invoke(ctx)
+            sys.stdout.flush()
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="navsense")
 def cli() -> None:
     """Simulate navigation sensors from SDF worlds, with true errors and honest clocks."""
+    from navsense import inputs
+
+    # What the command reads, it does not write to.
+    click.get_current_context().with_resource(inputs.collected())
 
 
 def motion_argument(given: tuple[str, ...]) -> str | dict[str, str] | None:
@@ -400,14 +451,25 @@ def info(file: str) -> None:
 @cli.command()
 @click.argument("file")
 @click.option("-o", "--output", metavar="OUT", help="Where to write; FILE with -recovered by default.")
-def recover(file: str, output: str | None) -> None:
-    """Make a whole recording of what a crash left of FILE."""
-    from navsense.sinks.recover import recover as save
-    from navsense.sinks.recover import recovered_name
+@click.option("--remove", is_flag=True, help="Remove the hidden folder that a crash left, and save nothing.")
+def recover(file: str, output: str | None, remove: bool) -> None:
+    """Save what a crash left of the recording FILE. For a folder, list what crashed recordings left in it."""
+    from navsense.sinks import leftovers
+    from navsense.sinks.base import named
 
-    target = recovered_name(file) if output is None else output
-    summary = save(file, target)
-    click.echo(f"wrote {target}: {summary.messages} messages in {summary.chunks} chunks; {summary.lost}")
+    path = named(file)
+    one = leftovers.leftover_of(path)
+    if (one is None and path.is_dir()) or remove:
+        found = leftovers.leftovers(path) if one is None and path.is_dir() else [one] if one else []
+        for left in found:
+            if remove and not left.is_being_written and leftovers.remove(left):
+                click.echo(f"{left.path}: removed what a crash left")
+            else:
+                click.echo(str(left))
+        if not found:
+            click.echo(f"{file}: no crashed recording")
+        return
+    click.echo(leftovers.recover(file, output).headline)
 
 
 @cli.command()
@@ -572,6 +634,20 @@ def plainly() -> Iterator[None]:
         logger.setLevel(before)
 
 
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let a request to terminate end a command as an interrupt does: it closes its files."""
+
+    def stop(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def drop_output() -> None:
     """Send what is left of the standard output nowhere: the interpreter would fail on it once more when it ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -583,7 +659,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        with plainly():
+        with plainly(), terminable():
             cli(standalone_mode=False)
     except NavsenseError as error:
         click.echo(f"error: {error}", err=True)
@@ -597,7 +673,7 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except BrokenPipeError:
+    except (ClosedOutputError, BrokenPipeError):
         drop_output()
         sys.exit(0)
     except OSError as error:

@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from navsense import outputs
 from navsense.clock import Clock, Latency, Oscillator
 from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import Environment, Sum, VectorField
@@ -292,7 +293,8 @@ def write_kalibr(world: World, path: str, name: str | None) -> Path:
     assert isinstance(spec, Imu)  # noqa: S101 - chosen above; tells the type checker
     target = Path(path)
     try:
-        target.write_text(kalibr(spec, found[0].rate, found[0].topic), encoding="utf-8")
+        with outputs.replacing(target) as part:
+            part.write_text(kalibr(spec, found[0].rate, found[0].topic), encoding="utf-8")
     except OSError as error:
         raise SinkError("cannot be written", error.strerror, where=Where(path)) from error
     return target

@@ -12,7 +12,9 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,37 @@ _OF_URIS = "%?#"
 """Characters that SQLite, given a file name by rosbags, takes for another one."""
 
 
+_COLLECTORS: ContextVar[tuple[set[str], ...]] = ContextVar("collectors", default=())
+
+
+@contextmanager
+def collected(known: Iterable[str] = ()) -> Iterator[set[str]]:
+    """Yield the set of the files that navsense reads inside this context, `known` ones included, as absolute paths.
+
+    Contexts nest: an inner one adds to the outer ones too. `outputs` refuses to write to any of these files.
+    """
+    files = set(known)
+    outer = _COLLECTORS.get()
+    for collector in outer:
+        collector.update(files)
+    token = _COLLECTORS.set((*outer, files))
+    try:
+        yield files
+    finally:
+        _COLLECTORS.reset(token)
+
+
+def add_input(path: str | os.PathLike[str]) -> None:
+    """Add a file or folder to the inputs of the contexts that are open."""
+    for files in _COLLECTORS.get():
+        files.add(str(Path(path).absolute()))
+
+
+def current_inputs() -> frozenset[str]:
+    """Return the inputs of all contexts that are open."""
+    return frozenset().union(*_COLLECTORS.get())
+
+
 @dataclass(frozen=True)
 class Kind:
     """One kind of file: what errors call it, their class, and what it must be."""
@@ -84,6 +117,8 @@ def regular(name: str, kind: Kind, most: int | None = None, limit: str = "") -> 
     Raises the kind's error for a file that is not there, is a folder, a device or a pipe, or is larger.
     """
     what, error, allowed, where = kind.what, kind.error, kind.allowed, Where(name)
+    if not name:
+        raise error(what, "has an empty name", allowed=allowed)
     try:
         state = Path(name).stat()
     except FileNotFoundError as cause:
@@ -96,6 +131,7 @@ def regular(name: str, kind: Kind, most: int | None = None, limit: str = "") -> 
         raise error(what, "is a device or a pipe", where=where, allowed=allowed)
     if most is not None and state.st_size > most:
         raise _too_large(name, kind, most, limit)
+    add_input(name)
 
 
 def is_special(state: os.stat_result) -> bool:
@@ -109,6 +145,7 @@ def bag(path: Path, kind: Kind) -> None:
     rosbags opens every file that metadata.yaml lists. Raises the kind's error as `regular` does.
     """
     is_folder = there(path) and path.is_dir()
+    add_input(path)
     try:
         files = [one for one in path.iterdir() if there(one) and not one.is_dir()] if is_folder else [path]
     except OSError as cause:

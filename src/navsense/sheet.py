@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from navsense import outputs
 from navsense.errors import NavsenseError, Where
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -42,7 +43,8 @@ def sheet(width: float, height: float, kind: Kind) -> Any:
 def save(figure: Any, target: Path, kind: Kind) -> None:
     """Write a sheet. Raises an error of this class where it cannot be written."""
     try:
-        figure.savefig(target, dpi=110)
+        with outputs.replacing(target) as part:
+            figure.savefig(part, dpi=110)
     except OSError as error:
         remedy = "choose a folder that is there and may be written to"
         raise kind("picture", error.strerror or str(error), where=Where(str(target)), remedy=remedy) from error

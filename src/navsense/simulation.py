@@ -6,14 +6,14 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 
 from navsense import fidelity as fidelities
-from navsense import sinks
+from navsense import inputs, sinks
 from navsense.errors import SimulationError
 from navsense.gather import gathered
 from navsense.motion.base import Motion
@@ -78,7 +78,10 @@ class Run(Mapping[str, Reading]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run to a file, by its suffix. Raises `SinkError`."""
-        with sinks.open(path, sinks.recording(self.session)) as sink:
+        with (
+            inputs.collected(self.session.world.sources),
+            sinks.open(path, sinks.recording(self.session)) as sink,
+        ):
             for slab in self.slabs():
                 sink.write(slab)
 
@@ -135,12 +138,14 @@ def simulate(
     """
     numbers = run_numbers(runs)
     world = fidelities.applied(world, fidelity)
+    with inputs.collected(world.sources) as sources:
+        motions = resolve(world, motion)
     session = prepare(
-        world,
+        replace(world, sources=frozenset(sources)),
         duration,
         seed=seed,
         runs=numbers,
-        motions=resolve(world, motion),
+        motions=motions,
         epoch=epoch,
         truth_rate=truth_rate,
     )
@@ -246,26 +251,26 @@ def record(
     """
     paths = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
     targets = tuple(named(given) for given in paths)
-    places = [sinks.place(target).resolve() for target in targets]
+    places = [Path(os.path.realpath(sinks.place(target))) for target in targets]
     if any(one == other or one in other.parents for one, other in permutations(places, 2)):
         allowed = "must be different files, folders and ports, none in another"
         raise SimulationError("recordings", ", ".join(map(str, paths)), allowed=allowed)
     world = fidelities.applied(world, fidelity)
-    session = prepare(
-        world,
-        duration,
-        seed=seed,
-        runs=(checked_run(run),),
-        motions=resolve(world, motion),
-        epoch=epoch,
-        truth_rate=truth_rate,
-    )
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     valid = dict(samples)
     interrupted, pace = False, None if speed is None else Pace(speed)
-    for target in targets:
-        sinks.check(target, world)
-    with ExitStack() as stack:
+    with inputs.collected(world.sources), ExitStack() as stack:
+        session = prepare(
+            world,
+            duration,
+            seed=seed,
+            runs=(checked_run(run),),
+            motions=resolve(world, motion),
+            epoch=epoch,
+            truth_rate=truth_rate,
+        )
+        for target in targets:
+            sinks.check(target, world)
         opened = [stack.enter_context(sinks.open(target, sinks.recording(session))) for target in targets]
         try:
             for slab in handed_on(session, pace):

@@ -208,7 +208,8 @@ class World:
     """One world, validated: every name in it resolves.
 
     Among its `notes` are the warnings of its sensors as they are mounted, whoever built it (`sensors.base.Cautious`),
-    and of its models that could move and have no motion.
+    and of its models that could move and have no motion. `sources` are the files that it was read from, as absolute
+    paths; no recording of it is written to them.
     """
 
     name: str
@@ -221,6 +222,7 @@ class World:
     notes: tuple[Note, ...] = ()
     current_topic: CurrentTopic = CurrentTopic()
     solids: tuple[Solid, ...] = ()
+    sources: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse a world whose names do not resolve or whose rates no sensor has."""

@@ -32,11 +32,13 @@ import navsense as ns
 from navsense import sinks
 from navsense.clock import Latency
 from navsense.errors import SinkError
+from navsense.noise.channel import Noise
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.sensors._janus.names import Dialect, Names
 from navsense.sinks import rosbag
 from navsense.sinks.about import TOPIC
 from navsense.sinks.base import os_error
+from navsense.sinks.convert import convert
 from navsense.sinks.info import info
 from navsense.sinks.load import load
 from navsense.testing import witness_world
@@ -300,17 +302,35 @@ def test_a_latency_is_in_the_time_of_the_bag(made: ModuleType, tmp_path: Path) -
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_ros1_has_no_stamp_at_0(made: ModuleType, tmp_path: Path) -> None:
-    with pytest.raises(SinkError, match=r"run\.bag.*'global time', in seconds: 0.*above 0.*--epoch of 1 or more"):
-        sinks.open(tmp_path / "run.bag", sinks.Recording(made.world()))
-    assert not list(tmp_path.iterdir())
-    with sinks.open(tmp_path / "run.db3", sinks.Recording(made.world(), duration=1.0)) as sink:
-        sink.write(made.slab(0))
-    assert len(read(tmp_path / "run" / "run.db3")["/imu"]) == 100
+def test_a_bag_of_ros1_begins_at_epoch_0(made: ModuleType, tmp_path: Path) -> None:
+    """Readers of ROS 1 refuse the time 0: the messages at 0 are recorded at 1 ns, and their stamps stay 0."""
+    slab = made.slab(0)
+    slab.readings[made.IMU].clock_error[:] = 0.0
+    for name in ("run.bag", "run.db3"):
+        with sinks.open(tmp_path / name, sinks.Recording(made.world(), duration=1.0)) as sink:
+            sink.write(slab)
+    old, new = read(tmp_path / "run.bag"), read(tmp_path / "run" / "run.db3")
+    assert old.keys() - {"/navsense/recording"} == new.keys()
+    assert all(len(old[topic]) == len(new[topic]) for topic in new)
+    with Reader1(tmp_path / "run.bag") as bag:
+        assert bag.start_time == 1
+    assert old["/imu"][0][1].header.stamp.sec == 0
+    assert convert(tmp_path / "run.db3", tmp_path / "again.bag").count == sum(map(len, new.values()))
 
 
 @pytest.mark.requirement("REC-1:bag")
-@pytest.mark.parametrize("error", [-1.5, -1.0])
+def test_a_clock_that_is_known_to_be_behind_is_refused_before_the_run(made: ModuleType, tmp_path: Path) -> None:
+    world = made.world()
+    behind = dataclasses.replace(world.clocks[0], noise=Noise(mean=-2.0), oscillator=None, discipline=None)
+    world = dataclasses.replace(world, clocks=(behind, *world.clocks[1:]))
+    with pytest.raises(SinkError, match=rf"run\.bag.*{behind.name}.*: -1.*must not be below 0.*later --epoch"):
+        sinks.open(tmp_path / "run.bag", sinks.Recording(world, epoch=1))
+    assert not list(tmp_path.iterdir())
+    sinks.open(tmp_path / "run.bag", sinks.Recording(world, epoch=2)).abort()
+
+
+@pytest.mark.requirement("REC-1:bag")
+@pytest.mark.parametrize("error", [-1.5, -1.000000001])
 def test_ros1_has_no_stamp_of_a_clock_that_is_behind(made: ModuleType, tmp_path: Path, error: float) -> None:
     slab = made.slab(1, 0)
     slab.readings[made.IMU].clock_error[0] = error - 1.0

@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from navsense import outputs
 from navsense.calibration.units import checked_positive, checked_unit, named
 from navsense.calibration.verdict import Verdict, Whiteness
 from navsense.errors import CalibrationError, Where
@@ -145,7 +146,8 @@ class Calibration:
     def save(self, path: str | Path) -> None:
         """Write the calibration as JSON. Raises `CalibrationError` where the file cannot be written."""
         try:
-            Path(path).write_text(json.dumps(_plain(self), indent=1) + "\n", encoding="utf-8")
+            with outputs.replacing(Path(path)) as part:
+                part.write_text(json.dumps(_plain(self), indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             missing = not Path(path).parent.is_dir()
             remedy = f"make the folder {Path(path).parent} first" if missing else "give a path that can be written"

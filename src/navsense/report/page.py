@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import islice
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from navsense import outputs
 from navsense.errors import SinkError
 from navsense.report import cells, clocks, doppler, faults, track
 from navsense.report.draw import Figure
@@ -71,19 +70,10 @@ def checked(output: str | os.PathLike[str]) -> Path:
 
 def _save(target: Path, text: str) -> None:
     """Write a page; it appears under its name when it is whole. Raises `SinkError`."""
-    part = ""
     try:
-        number, part = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent)
-        with os.fdopen(number, "w", encoding="utf-8") as file:
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(part).chmod(0o666 & ~mask)
-        Path(part).replace(target)
+        with outputs.replacing(target) as part:
+            part.write_text(text, encoding="utf-8")
     except OSError as error:
-        if part:
-            with contextlib.suppress(OSError):
-                Path(part).unlink()
         raise os_error(target, error) from error
 
 

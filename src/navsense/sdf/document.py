@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 
+from navsense import inputs
 from navsense.clock import Temperature
 from navsense.environment.base import Environment, Sum
 from navsense.errors import SdfError, SensorError, SimulationError, Where
@@ -71,11 +72,26 @@ def load(
         raise SdfError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")
     if missing not in MISSING:
         raise SdfError("missing", missing, allowed=f"must be one of {', '.join(MISSING)}")
-    name = os.fspath(file)
+    with inputs.collected() as sources:
+        world = _loaded(os.fspath(file), path, fidelity, sensors, xacro or {}, missing, expand_xacro=expand_xacro)
+    return replace(world, sources=frozenset(sources))
+
+
+def _loaded(
+    name: str,
+    path: PathsGiven,
+    fidelity: str | None,
+    sensors: Sequence[type[OwnSensor]],
+    xacro: Mapping[str, str],
+    missing: str,
+    *,
+    expand_xacro: bool,
+) -> World:
+    """Return the world of a file, see `load`."""
     context = Context(name, fidelity, without_missing=missing == "listed")
     try:
         search = search_of(path)
-        root = Includes(context, search, arguments=xacro or {}, expand_xacro=expand_xacro).root(name)
+        root = Includes(context, search, arguments=xacro, expand_xacro=expand_xacro).root(name)
     except SdfError as error:
         error.problems = error.problems or (error,)
         raise

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from navsense import inputs
 from navsense.errors import SdfError, Where
 from navsense.sdf.context import Context
 from navsense.sdf.read import Element, content, parse
@@ -48,6 +49,8 @@ def expand(context: Context, search: Search, name: str, arguments: Mapping[str, 
     content(name, most)  # whether it can be read at all
     answer = _answer(name, _asked(name, search, arguments, most))
     files = tuple(answer["files"])
+    for file in files:
+        inputs.add_input(file)
     if "missing" in answer:
         remedy = "pip install 'navsense[xacro]', or expand the file: xacro FILE > robot.urdf"
         raise SdfError("xacro", answer["missing"], where=Where(name), allowed="must be installed", remedy=remedy)

@@ -6,17 +6,18 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from navsense import outputs
 from navsense.errors import SinkError, Where
-from navsense.sinks.base import Opener, Recording, Sink, check_target, named, recording
+from navsense.sinks.base import Opener, Recording, Sink, check_target, named, place_of, recording
 from navsense.sinks.device import ADDRESS, DeviceSink, PortSink, address, is_port, meant, served
 from navsense.sinks.euroc import EurocSink
 from navsense.sinks.gazebo import GazeboSink
 from navsense.sinks.mcap import McapSink
 from navsense.sinks.npz import NpzSink
 from navsense.sinks.parquet import ParquetSink, library
-from navsense.sinks.rosbag import Ros1Sink, Ros2Sink, bag_file, bag_folder
+from navsense.sinks.rosbag import Ros1Sink, Ros2Sink, bag_file
 from navsense.sinks.rosbag import check_folder as check_bag
-from navsense.sinks.tables import CsvSink, check_folder, folder_of
+from navsense.sinks.tables import CsvSink, check_folder
 from navsense.world import World
 
 __all__ = ["SINKS", "Recording", "Sink", "check", "check_name", "open", "place", "recording", "written"]
@@ -69,6 +70,7 @@ def check(path: str | os.PathLike[str], world: World | None = None) -> Opener:
             remedy="name the file with one of them",
         )
     check_target(target)
+    outputs.check_not_input(place(target))
     if opener is DeviceSink and world is not None:
         meant(target, world)
     if opener is ParquetSink:
@@ -82,10 +84,7 @@ def check(path: str | os.PathLike[str], world: World | None = None) -> Opener:
 
 def place(path: str | os.PathLike[str]) -> Path:
     """Return the file or the folder that a recording of this name is."""
-    target = Path(path)
-    if target.suffix.lower() in (".csv", ".euroc"):
-        return folder_of(target)
-    return bag_folder(target) if target.suffix.lower() == ".db3" else target
+    return place_of(Path(path))
 
 
 def written(path: str | os.PathLike[str]) -> Path:

@@ -8,15 +8,15 @@ import json
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, Protocol, Self, TypeAlias
 
-from navsense import inputs
-from navsense.errors import SinkError, Where
+from navsense import inputs, outputs
+from navsense.errors import NavsenseError, SinkError, Where
 from navsense.series import Slab
 from navsense.world import World
 
@@ -126,6 +126,16 @@ def failed(path: Path | str) -> SinkError:
     return SinkError("the recording is closed, or has already failed", where=Where(str(path)))
 
 
+@contextlib.contextmanager
+def errors_at(path: Path) -> Iterator[None]:
+    """Add the name of a recording to an error that names no file."""
+    try:
+        yield
+    except NavsenseError as error:
+        error.where = error.where or Where(str(path))
+        raise
+
+
 def pour(file: FileIO, data: bytes | memoryview) -> None:
     """Write all of some bytes to a file without a buffer, which may take a part of them at a time."""
     view = memoryview(data)
@@ -170,9 +180,28 @@ def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
         errno.ENOTDIR: "a part of the path is a file: choose another",
         errno.EISDIR: "name a file, not a directory",
         errno.ENAMETOOLONG: "choose a shorter name",
+        errno.ELOOP: "choose another name: this is a link to itself",
     }
     what = f"cannot be {'written' if doing == 'write' else 'read'}: {(error.strerror or str(error)).lower()}"
-    return SinkError(what, where=Where(str(path)), remedy=remedies.get(error.errno or 0, ""))
+    remedy = remedies.get(error.errno or 0, "")
+    if doing == "read" and error.errno == errno.ENOENT:
+        remedy = left_by_crash(path) or remedy
+    return SinkError(what, where=Where(str(path)), remedy=remedy)
+
+
+FOLDERS = (".csv", ".euroc", ".db3")
+"""Suffixes of recordings that are the folder NAME."""
+
+
+def place_of(path: Path) -> Path:
+    """Return the file or folder that a recording of this name is written to."""
+    return path.with_suffix("") if path.suffix.lower() in FOLDERS else path
+
+
+def left_by_crash(path: Path) -> str:
+    """Return the command that saves what a crashed run left of a recording; "" where it left nothing."""
+    part = outputs.part_of(place_of(path)) if path.name else path
+    return f"save what a crashed run left of it with: navsense recover {path}" if inputs.there(part) else ""
 
 
 def named(path: object) -> Path:
@@ -186,8 +215,11 @@ def named(path: object) -> Path:
 
 
 def check_target(path: Path) -> None:
-    """Raise `SinkError` where `path` can be no new file: it is a directory or a pipe, or it has no directory."""
+    """Raise `SinkError` where `path` can be no new file: it is a directory, a pipe or an input, or has no directory."""
+    outputs.check_not_input(path)
     try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            path.stat()  # raises for a link to itself
         if path.is_dir():
             raise SinkError("is a directory", where=Where(str(path)), remedy="name a file in it")
         if path.is_fifo() or path.is_socket():
@@ -204,6 +236,7 @@ def check_target(path: Path) -> None:
 
 def opened(path: Path) -> BinaryIO:
     """Return a file opened for reading. Raise `SinkError` where that cannot be, or it is a pipe or a device."""
+    inputs.add_input(path)
     try:
         if inputs.is_special(path.stat()):
             # Asked before opening: a pipe that nobody writes to is never open.

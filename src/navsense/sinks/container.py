@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import zstandard
 
+from navsense import outputs
 from navsense.errors import SinkError, Where
 from navsense.sinks import records
 from navsense.sinks.base import Ending, check_target, os_error, pour
@@ -78,7 +79,7 @@ class Container:
         self._failed = False
         try:
             # Unbuffered: what was written is with the system at once, and survives the death of this process.
-            self._file = path.open("wb" if final is None else "xb", buffering=0)
+            self._file = outputs.open_in_place(path) if final is None else path.open("xb", buffering=0)
         except OSError as error:
             raise os_error(final or path, error) from error
         try:

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from navsense import sinks
+from navsense import inputs, outputs, sinks
 from navsense.errors import SinkError, Where
 from navsense.messages.base import SEC_MAX
 from navsense.series import Slab
-from navsense.sinks import sources, tables
-from navsense.sinks.base import LAYOUT, Recording, named, os_error
+from navsense.sinks import sources
+from navsense.sinks.base import FOLDERS, LAYOUT, Recording, named, os_error, place_of
 from navsense.sinks.described import tells_place
 from navsense.sinks.device import ADDRESS
 from navsense.sinks.load import load
@@ -25,10 +25,7 @@ from navsense.sinks.lost import CONTAINERS, Lost, suffix_of
 from navsense.sinks.meta import damage
 from navsense.sinks.read import MessageReader
 from navsense.sinks.records import DamagedError
-from navsense.sinks.rosbag import take_place
 from navsense.sinks.transfer import checked, hidden, transfer
-
-FOLDERS = (".csv", ".euroc")
 
 READ = "see what it holds with: navsense info"
 """What to do about a recording of which nothing is read."""
@@ -64,29 +61,30 @@ def convert(
         if ADDRESS.fullmatch(str(out)):
             remedy = "name a file; what is sent to a port comes from: navsense run"
             raise SinkError("a recording is converted into a file, not an address", str(out), remedy=remedy)
-        _check(source, target)
-        if sources.is_container(source) and suffix_of(target) in CONTAINERS and epoch is None:
-            if run is not None:
-                raise SinkError("--run", run, allowed="is of .npz and .parquet: a recording of messages holds one run")
-            return _as_they_are(source, target)
-        return _said(source, target, run, epoch)
+        with inputs.collected():
+            inputs.add_input(source)
+            inputs.add_input(sources.folder_of(source))
+            if source.suffix.lower() in FOLDERS and not source.exists():
+                inputs.add_input(place_of(source))
+            _check(target)
+            if sources.is_container(source) and suffix_of(target) in CONTAINERS and epoch is None:
+                if run is not None:
+                    allowed = "is of .npz and .parquet: a recording of messages holds one run"
+                    raise SinkError("--run", run, allowed=allowed)
+                return _as_they_are(source, target)
+            return _said(source, target, run, epoch)
     except OSError as error:
         raise os_error(source, error, "read") from error
 
 
-def _check(source: Path, target: Path) -> None:
+def _check(target: Path) -> None:
     """Raise `SinkError` where a recording cannot be written to `target`, or that would be over what is read."""
     sinks.check_name(target)
     if suffix_of(target) in CONTAINERS:
+        outputs.check_not_input(sinks.place(target))
         checked(target)
     else:
         sinks.check(target)
-    place = sinks.place(target).resolve()
-    read = {source.resolve(), sources.folder_of(source).resolve()}
-    if source.suffix.lower() in FOLDERS and not source.exists():
-        read.add(tables.folder_of(source).resolve())
-    if any(one == place or one in place.parents or place in one.parents for one in read):
-        raise SinkError("a recording cannot be converted onto itself", str(target), remedy="name another output")
 
 
 def _as_they_are(source: Path, target: Path) -> Converted:
@@ -94,10 +92,10 @@ def _as_they_are(source: Path, target: Path) -> Converted:
     with sources.opened(source) as found:
         if isinstance(found, sources.McapSource) and suffix_of(target) == ".mcap" and found.profile != sources.OLD:
             count = found.total()  # all are read: a damaged one is not handed on
-            with hidden(target) as folder:
-                part = folder / target.name
+            with hidden(target) as work:
+                part = work.folder / target.name
                 shutil.copyfile(source, part)
-                part.replace(target)
+                work.deliver(part)
             return Converted(target, count, "messages")
         count, lost = transfer(found, target)
         return Converted(sinks.place(target), count, "messages", lost)
@@ -163,8 +161,8 @@ def _written(recording: Recording, slabs: Iterator[Slab], target: Path, source: 
     suffix, found = suffix_of(target), False
     place = sinks.place(target)
     inner = target if suffix else target.with_name(f"{target.name}.mcap")
-    with hidden(target) as folder:
-        part = folder / inner.name
+    with hidden(target, inner) as work:
+        part = work.folder / inner.name
         with sinks.open(part, recording) as sink:
             for slab in slabs:
                 lost.note(slab)
@@ -176,8 +174,6 @@ def _written(recording: Recording, slabs: Iterator[Slab], target: Path, source: 
         if not suffix:
             with sources.opened(part) as messages_of:
                 transfer(messages_of, target)
-        elif made.is_dir():
-            take_place(made, place, folder / "old")
         else:
-            made.replace(place)
+            work.deliver(made)
     return Converted(place, lost.count, lost.noun, lost.lines())

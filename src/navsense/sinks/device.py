@@ -22,12 +22,13 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
+from navsense import outputs
 from navsense.devices.ensembles import Frame
 from navsense.devices.outputs import FORMATS, Format
 from navsense.devices.told import Instrument
 from navsense.errors import SinkError, Where
 from navsense.series import Reading, Slab
-from navsense.sinks.base import Ending, Recording, check_target, failed, os_error, pour
+from navsense.sinks.base import Ending, Recording, check_target, errors_at, failed, os_error, pour
 from navsense.sinks.mcap import check_head
 from navsense.sinks.serve import Server
 from navsense.world import MountedSensor, World
@@ -169,7 +170,7 @@ class DeviceSink(Ending):
         self._path, self._size, self._open = path, 0, True
         try:
             # Unbuffered: what was written is with the system at once, and survives the death of this process.
-            self._file = path.open("wb", buffering=0)
+            self._file = outputs.open_in_place(path)
         except OSError as error:
             raise os_error(path, error) from error
 
@@ -177,7 +178,8 @@ class DeviceSink(Ending):
         """Write what the instrument told in a slab. Raises `SinkError` where it cannot be kept."""
         if not self._open:
             raise failed(self._path)
-        data = self._source.bytes_of(slab)
+        with errors_at(self._path):
+            data = self._source.bytes_of(slab)
         try:
             pour(self._file, data)
             self._size = self._file.tell()

@@ -166,10 +166,20 @@ class Dataset:
             if self._recording.truth and first.link in slab.truth:
                 self._biases.waiting.append(carried(slab.truth[first.link], first.pose, first.name))
             self._states(last=False)
+            if not self._holds:
+                self._describe()
         except BaseException:
             self.drop()
             raise
         self._holds = True
+
+    def _describe(self) -> None:
+        """Write what is said of each sensor, and of the recording: the tables can be read after a crash."""
+        base = self._imus[0].pose.inverse()
+        for number, sensor in enumerate(self._imus):
+            pose = base @ self._on_body(sensor) if number else Pose()
+            self._folder.write(f"{MAV}/imu{number}/sensor.yaml", sensor_yaml(sensor, pose))
+        self._folder.write(ABOUT, self._about())
 
     def _reading(self, number: int, reading: Reading) -> None:
         """Add the rows of one IMU."""
@@ -201,13 +211,9 @@ class Dataset:
         try:
             if empty or self._holds:
                 self._states(last=True)
-                base = self._imus[0].pose.inverse()
-                for number, sensor in enumerate(self._imus):
-                    pose = base @ self._on_body(sensor) if number else Pose()
-                    self._folder.write(f"{MAV}/imu{number}/sensor.yaml", sensor_yaml(sensor, pose))
+                self._describe()
                 if f"{MAV}/{STATE}/data.csv" in self._folder.counts:
                     self._folder.write(f"{MAV}/{STATE}/sensor.yaml", state_yaml())
-                self._folder.write(ABOUT, self._about())
                 self._folder.finish()
         finally:
             self.drop()

@@ -19,11 +19,11 @@ from navsense.errors import SinkError, Where
 from navsense.series import nanoseconds
 from navsense.sinks import euroc, parquet_read, records, sources, tables
 from navsense.sinks.about import is_about, said_in
-from navsense.sinks.base import named, opened, os_error
+from navsense.sinks.base import named, opened, os_error, place_of
 from navsense.sinks.device import suffix_of
 from navsense.sinks.load import archive_of, load, meta_of, time_of
 from navsense.sinks.recover import profile
-from navsense.sinks.rosbag import METADATA, bag_folder
+from navsense.sinks.rosbag import METADATA
 from navsense.sinks.sources import BAG, damaged
 from navsense.typing import IntArray
 
@@ -258,7 +258,7 @@ def _ros2(path: Path) -> Info:
     from rosbags.rosbag2 import Reader
 
     if not path.exists():
-        path = bag_folder(path) if (bag_folder(path) / METADATA).is_file() else path
+        path = place_of(path) if (place_of(path) / METADATA).is_file() else path
     elif path.suffix == ".db3" and path.stem == path.absolute().parent.name and (path.parent / METADATA).is_file():
         path = path.parent
     if not path.is_dir():

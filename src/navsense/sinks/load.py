@@ -15,7 +15,7 @@ import numpy as np
 from navsense.errors import SinkError, Where
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth
 from navsense.sinks import euroc, meta, parquet_read, sources, tables
-from navsense.sinks.base import named, opened
+from navsense.sinks.base import left_by_crash, named, opened
 from navsense.sinks.device import suffix_of
 from navsense.sinks.read import MessageReader
 from navsense.sinks.records import DamagedError
@@ -57,6 +57,9 @@ def _of_messages(path: Path) -> Loaded:
 def _of_folder(path: Path) -> Loaded:
     """Return what a folder of CSV tables holds, ours or those of EuRoC."""
     folder = path if path.is_dir() else tables.folder_of(path)
+    left = "" if folder.is_dir() else left_by_crash(path)
+    if left:
+        raise SinkError("does not exist", where=Where(str(path)), remedy=left)
     if not folder.is_dir():
         raise SinkError(
             "is no recording",

@@ -8,9 +8,9 @@ a slab; the archive appears under its name when it is whole, after an error else
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,11 +19,15 @@ from typing import IO, Any
 
 import numpy as np
 
+from navsense import inputs
 from navsense.errors import SinkError, Where
+from navsense.outputs import Workplace, save_text
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Slab, Truth
 from navsense.sinks import meta
 from navsense.sinks.base import Ending, Recording, check_target, failed, os_error
 from navsense.typing import AnyArray
+
+_STATE_FILE = inputs.Kind("unfinished recording", SinkError, "must hold a file state.json")
 
 BLOCK_BYTES = 1 << 22
 """Bytes moved at a time when the archive is put together."""
@@ -89,7 +93,7 @@ class NpzSink(Ending):
         self._files = 0
         self._closed = False
         try:
-            self._directory = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+            self._work = Workplace(path)
         except OSError as error:
             raise os_error(path, error) from error
 
@@ -117,6 +121,31 @@ class NpzSink(Ending):
             self._sensors, self._links = sensors, links
             self._cut(counts)
             raise
+        if len(self._columns) > len(counts):
+            self._save_state()
+
+    def _save_state(self) -> None:
+        """Write down which array lies in which file, so that the arrays can be read after a crash."""
+        columns = [
+            {
+                "key": key,
+                "owner": one.owner,
+                "file": one.path.name,
+                "dtype": one.dtype.str,
+                "row": one.row,
+                "runs": one.runs,
+            }
+            for key, one in self._columns.items()
+        ]
+        try:
+            save_text(self._work.folder / STATE, json.dumps({"meta": self._text(), "columns": columns}))
+        except OSError as error:
+            self.abort()
+            raise os_error(self._path, error) from error
+
+    def _text(self) -> str:
+        """Return what the recording says of itself."""
+        return meta.text_of(self._recording, self._sensors, self._links, self._current)
 
     def _cut(self, counts: Mapping[str, int]) -> None:
         """Take the arrays back to these numbers of rows."""
@@ -169,7 +198,7 @@ class NpzSink(Ending):
         """Append rows to one array, which its first rows define."""
         column = self._columns.get(key)
         if column is None:
-            path = self._directory / f"{self._files}.raw"
+            path = self._work.folder / f"{self._files}.raw"
             self._files += 1
             row = (*array.shape[:runs], *array.shape[runs + 1 :])
             column = self._columns[key] = Column(owner, path, array.dtype, row, runs)
@@ -181,16 +210,10 @@ class NpzSink(Ending):
         """Put the archive together and give it its name."""
         if self._closed:
             return
-        whole = self._directory / "whole.npz"
+        whole = self._work.folder / "whole.npz"
         try:
-            with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-                for key, column in self._columns.items():
-                    with archive.open(entry(key), "w", force_zip64=True) as target:
-                        column.write(target)
-                with archive.open(entry("meta"), "w", force_zip64=True) as target:
-                    text = meta.text_of(self._recording, self._sensors, self._links, self._current)
-                    np.lib.format.write_array(target, np.array(text), allow_pickle=False)
-            whole.replace(self._path)
+            write_archive(whole, self._columns, self._text())
+            self._work.deliver(whole)
         except OSError as error:
             raise os_error(self._path, error) from error
         finally:
@@ -206,8 +229,44 @@ class NpzSink(Ending):
     def abort(self) -> None:
         """Throw the unfinished archive away; never raises."""
         self._closed = True
-        shutil.rmtree(self._directory, ignore_errors=True)
+        self._work.release()
 
+
+def write_archive(path: Path, columns: Mapping[str, Column], text: str) -> None:
+    """Write an archive of arrays, and of what the recording says of itself."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for key, column in columns.items():
+            with archive.open(entry(key), "w", force_zip64=True) as target:
+                column.write(target)
+        with archive.open(entry("meta"), "w", force_zip64=True) as target:
+            np.lib.format.write_array(target, np.array(text), allow_pickle=False)
+
+
+def columns_after_crash(folder: Path) -> tuple[dict[str, Column], str]:
+    """Return the arrays that a crash left in a hidden folder, and the recording's text.
+
+    The arrays of a sensor, a link or the current are cut to one length: the last slab may be incomplete.
+    """
+    state = inputs.json_of(inputs.content(str(folder / STATE), _STATE_FILE, inputs.LARGEST_METADATA))
+    columns: dict[str, Column] = {}
+    groups: dict[str, list[Column]] = {}
+    for one in state["columns"]:
+        dtype, row = np.dtype(one["dtype"]), tuple(one["row"])
+        column = Column(one["owner"], folder / Path(one["file"]).name, dtype, row, one["runs"])
+        size = dtype.itemsize * int(np.prod(row))
+        column.count = column.path.stat().st_size // size if size and column.path.exists() else 0
+        columns[one["key"]] = column
+        group = column.owner.removeprefix("the errors of ").removeprefix("the truth of ")
+        groups.setdefault(group, []).append(column)
+    for together in groups.values():
+        least = min(column.count for column in together)
+        for column in together:
+            column.cut(least)
+    return columns, str(state["meta"])
+
+
+STATE = "state.json"
+"""The file of a hidden folder that says which array lies in which file."""
 
 CURRENT = "the current of the water"
 """Whose the arrays `current/...` are."""

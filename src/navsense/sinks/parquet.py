@@ -13,7 +13,6 @@ error elsewhere with the slabs before it.
 from __future__ import annotations
 
 import contextlib
-import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from navsense.errors import SinkError, Where
+from navsense.outputs import Workplace
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Slab, Truth, all_true
 from navsense.sinks import meta
 from navsense.sinks.base import Recording, check_target, failed
@@ -215,9 +215,14 @@ class Table:
         self._pa = library(path)
         self._path, self._recording = path, recording
         self._runs: IntArray = np.array([int(run) for run in recording.runs], dtype=np.int64)
-        self._part = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
-        self._part.open("xb").close()
-        self._file = self._pa.OSFile(str(self._part), "wb")
+        self._work = Workplace(path)
+        self._part = self._work.folder / path.name
+        try:
+            self._part.open("xb").close()
+            self._file = self._pa.OSFile(str(self._part), "wb")
+        except BaseException:
+            self._work.release()
+            raise
         self._writer: Any = None
         self._schema: Any = None
         self._columns: dict[str, Column] = {}
@@ -432,7 +437,7 @@ class Table:
                 self._writer.add_key_value_metadata({"navsense": text})
                 self._writer.close()
                 self._file.close()
-                self._part.replace(self._path)
+                self._work.deliver(self._part)
         finally:
             self.drop()
 
@@ -445,8 +450,7 @@ class Table:
                 self._writer.close()
         with contextlib.suppress(Exception):
             self._file.close()
-        with contextlib.suppress(OSError):
-            self._part.unlink(missing_ok=True)
+        self._work.release()
 
 
 class ParquetSink(WholeSink):

@@ -60,6 +60,8 @@ def motion_in(path: str | os.PathLike[str], *, bandwidth: float | None = None) -
     Raises `MotionError`, with the place, for what cannot be read, or where it is not clear which poses are meant.
     """
     text = os.fspath(path)
+    if not text:
+        raise MotionError("motion log", "has an empty name", remedy="name a file or a recording")
     found = None if Path(text).exists() else _NAMED.fullmatch(text)
     file, name = (Path(found.group(1)), found.group(2)) if found else (Path(text), "")
     is_log = file.suffix.lower() not in RECORDINGS and not file.is_dir()

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
-import secrets
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from navsense import inputs
 from navsense.errors import SinkError, Where
+from navsense.outputs import Workplace
 from navsense.sinks import records
 from navsense.sinks.base import check_target, named, opened, os_error
 from navsense.sinks.container import Container, Entries, entries_of
 
-SUFFIX = ".mcap"
+SUFFIX, GZ_SUFFIX = ".mcap", ".gz.mcap"
 """What can be recovered, and what comes of it."""
+
+RECOVERED = (GZ_SUFFIX, SUFFIX, ".bag", ".db3", ".npz", ".csv", ".euroc")
+"""Suffixes that a recovered recording keeps."""
 
 NO_RESCUE = "an .npz or .parquet that was cut off cannot be recovered; an .mcap can: record long runs to .mcap"
 """What to say of a NumPy archive or a Parquet table that is not whole."""
@@ -26,7 +30,7 @@ LOOSE_BYTES = 2_000_000
 
 @dataclass(frozen=True)
 class Recovered:
-    """What was saved: messages by topic and in all; `complete` says that nothing was missing."""
+    """What was saved: messages (or rows) in all and by topic; `complete` says that nothing was missing."""
 
     path: str
     messages: int
@@ -34,6 +38,13 @@ class Recovered:
     damaged_chunks: int
     complete: bool
     topics: dict[str, int] = field(default_factory=dict)
+    noun: str = "messages"
+
+    @property
+    def headline(self) -> str:
+        """Return what was saved in one line."""
+        chunks = f" in {self.chunks} chunks" if self.chunks else ""
+        return f"wrote {self.path}: {self.messages} {self.noun}{chunks}; {self.lost}"
 
     @property
     def lost(self) -> str:
@@ -45,10 +56,11 @@ class Recovered:
 
 
 def recovered_name(path: str | os.PathLike[str]) -> Path:
-    """Return where a recovered recording goes by default: beside the old one, `-recovered.mcap` behind its name."""
+    """Return where a recovered recording goes by default: beside the old one, -recovered behind its name."""
     old = named(path)
-    stem = old.stem if old.suffix.lower() == SUFFIX else old.name
-    return old.with_name(f"{stem}-recovered{SUFFIX}")
+    suffix = next((end for end in RECOVERED if old.name.lower().endswith(end)), "")
+    stem = old.name.removesuffix(old.name[len(old.name) - len(suffix) :])
+    return old.with_name(f"{stem}-recovered{suffix or SUFFIX}")
 
 
 @dataclass
@@ -180,10 +192,10 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> Recove
     """
     path, out = named(path), named(out)
     try:
-        with opened(path) as file:
+        with inputs.collected(), opened(path) as file:
             end = file.seek(0, os.SEEK_END)
             name, start = profile(file, path, end)
-            _check_output(path, out)
+            _check_output(out)
             rescue = _rescued(file, (start, end), name, out)
     except OSError as error:
         raise os_error(path, error, "read") from error
@@ -193,8 +205,8 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> Recove
     return Recovered(str(out), sum(counts.values()), rescue.chunks, rescue.damaged, rescue.complete, counts)
 
 
-def _check_output(path: Path, out: Path) -> None:
-    """Raise where what is recovered of `path` cannot go to `out`."""
+def _check_output(out: Path) -> None:
+    """Raise where what is recovered cannot go to `out`."""
     check_target(out)
     if out.suffix.lower() != SUFFIX:
         raise SinkError(
@@ -204,28 +216,23 @@ def _check_output(path: Path, out: Path) -> None:
             where=Where(str(out)),
             remedy=f"name it {out.with_suffix(SUFFIX).name}",
         )
-    if out.exists() and path.samefile(out):
-        raise SinkError("a recording cannot be recovered onto itself", str(out), remedy="name another output")
 
 
 def _rescued(file: BinaryIO, span: tuple[int, int], name: str, out: Path) -> _Rescue:
     """Return the walk through a span of the old file, its result at `out`; nothing stays of one that fails."""
-    part = out.with_name(f".{out.name[:40]}.{secrets.token_hex(6)}.part")
-    container = Container(part, name, final=out)
+    work = Workplace(out)
+    container: Container | None = None
     try:
+        container = Container(work.folder / out.name, name, final=out)
         rescue = _Rescue(container)
         rescue.run(file, *span)
         container.finish()
-        _rename(part, out)
-    except BaseException:
-        container.discard()
-        raise
+        try:
+            work.deliver(container.path)
+        except OSError as error:
+            raise os_error(out, error) from error
+    finally:
+        if container is not None:
+            container.release()
+        work.release()
     return rescue
-
-
-def _rename(part: Path, out: Path) -> None:
-    """Give the finished file its name."""
-    try:
-        part.replace(out)
-    except OSError as error:
-        raise os_error(out, error) from error

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import secrets
-import shutil
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -18,25 +17,32 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
+from navsense import outputs
 from navsense.errors import SinkError, Where
 from navsense.messages.base import GLOBAL_TIME, SECOND
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Packing, packing
+from navsense.outputs import Workplace
 from navsense.series import Slab
 from navsense.sinks.about import CALLER, Teller
-from navsense.sinks.base import LAYOUT, Recording, check_target, failed, os_error
+from navsense.sinks.base import LAYOUT, Recording, check_target, failed, os_error, place_of
 from navsense.sinks.blocks import Block, Blocks, Source
 from navsense.sinks.mcap import about, check_head, layout_of
 from navsense.sinks.whole import WholeSink
 from navsense.typing import ByteArray
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from rosbags.interfaces import Connection, Qos
     from rosbags.rosbag1 import Writer as Writer1
     from rosbags.rosbag2 import Writer as Writer2
 
 METADATA = "metadata.yaml"
 """What a folder needs to be a bag of ROS 2."""
+
+ABOUT = "about.json"
+"""What a bag of ROS 2 says of itself, in its hidden folder: the database has it only at the end."""
 
 VERSION: Literal[8] = 8
 """Version of a bag of ROS 2: the newest in which qualities of service are numbers, as all before had them."""
@@ -140,13 +146,18 @@ class Storage(Protocol):
         ...
 
 
+def record_time(time: int) -> int:
+    """Return the time (ns) at which a bag of ROS 1 has a message: at least 1 ns, for its readers refuse 0."""
+    return max(time, 1)
+
+
 def too_early(path: Path, clock: str, stamp: int) -> SinkError:
-    """Return the error of a stamp (ns) that ROS 1 does not take."""
-    remedy = "choose an --epoch of 1 or more"
+    """Return the error of a stamp (ns) before 0."""
+    remedy = "choose a later --epoch"
     return SinkError(
         f"stamp of clock {clock!r}, in seconds",
         stamp / SECOND,
-        allowed="must be above 0 in a bag of ROS 1, for which 0 is no time",
+        allowed="must not be below 0 in a bag of ROS 1",
         where=Where(str(path)),
         remedy=remedy if clock == GLOBAL_TIME else "choose a later --epoch, or a smaller clock error",
     )
@@ -155,10 +166,10 @@ def too_early(path: Path, clock: str, stamp: int) -> SinkError:
 class Ros1:
     """A `.bag` of ROS 1, format 2.0."""
 
-    def __init__(self, folder: Path, target: Path, recording: Recording) -> None:
-        """Plan the bag in a folder, by the name that it will have."""
-        self._target, self._recording = target, recording
-        self._writer = writer1(folder / target.name)
+    def __init__(self, work: Workplace, target: Path, recording: Recording) -> None:
+        """Plan the bag in a hidden folder, by the name that it will have."""
+        self._work, self._target, self._recording = work, target, recording
+        self._writer = writer1(work.folder / target.name)
         self._packings: dict[Source, Packing] = {}
         self._spent = 0
 
@@ -187,24 +198,26 @@ class Ros1:
         return Line(connection)
 
     def encoded(self, block: Block, first: int) -> ByteArray:
-        """Return the messages (n, size) of a block, numbered from `first` on. `SinkError` for one at or before 0."""
-        for stamp, clock in ((int(block.stamp.min()), block.source.clock), (int(block.log.min()), GLOBAL_TIME)):
-            if stamp <= 0:
-                raise too_early(self._target, clock, stamp)
+        """Return the messages (n, size) of a block, numbered from `first` on. `SinkError` for a stamp before 0."""
+        earliest = int(block.stamp.min())
+        if earliest < 0:
+            raise too_early(self._target, block.source.clock, earliest)
         return self._packing(block.source).pack(encode(block.source.message, block.stamp, block.arrays), first)
 
     def write(self, messages: list[tuple[int, Connection, bytes]]) -> None:
         """Write messages: times (ns), connections, bytes."""
         for time, connection, data in messages:
-            self._teller.tell(time)
-            self._writer.write(connection, time, data)
+            self._teller.tell(record_time(time))
+            self._writer.write(connection, record_time(time), data)
+        if self._writer.bio is not None:
+            self._writer.bio.flush()
         self._spent = forget(self._writer, self._spent)
 
     def close(self) -> None:
         """Finish the bag and put it in its place."""
-        self._teller.tell(self._recording.epoch * SECOND)
+        self._teller.tell(record_time(self._recording.epoch * SECOND))
         self._writer.close()
-        self._writer.path.replace(self._target)
+        self._work.deliver(self._writer.path)
 
     def abort(self) -> None:
         """Close the file."""
@@ -232,10 +245,10 @@ def database() -> Iterator[None]:
 class Ros2:
     """A folder that is a bag of ROS 2, its messages in one `.db3`."""
 
-    def __init__(self, folder: Path, target: Path, recording: Recording) -> None:
-        """Plan the bag in a folder, by the name that it will have."""
-        self._target, self._old = target, folder / "old"
-        self._writer = writer2(folder / bag_folder(target).name)
+    def __init__(self, work: Workplace, target: Path, recording: Recording) -> None:
+        """Plan the bag in a hidden folder, by the name that it will have."""
+        self._work, self._target = work, target
+        self._writer = writer2(work.folder / place_of(target).name)
         for key, value in said(recording).items():
             self._writer.set_custom_data(key, value)
 
@@ -243,6 +256,14 @@ class Ros2:
         """Make the bag."""
         with database():
             self._writer.open()
+            # Each slab is committed for whoever looks after a crash of the process; that takes no waiting for the disk.
+            self._database.execute("PRAGMA synchronous=OFF")
+        outputs.save_text(self._work.folder / ABOUT, json.dumps(self._writer.custom_data))
+
+    @property
+    def _database(self) -> sqlite3.Connection:
+        """Return the open database."""
+        return cast("sqlite3.Connection", cast("Any", self._writer.storage).conn)
 
     def line(self, source: Source) -> Line:
         """Return a new line for the topic of a source."""
@@ -266,46 +287,29 @@ class Ros2:
         with database():
             for time, connection, data in messages:
                 self._writer.write(connection, time, data)
+            self._database.commit()
 
     def close(self) -> None:
         """Finish the bag and put it in its place; an older one is there until then."""
         with database():
             self._writer.close()
         check_folder(self._target)
-        take_place(self._writer.path, bag_folder(self._target), self._old)
+        self._work.deliver(self._writer.path)
 
     def abort(self) -> None:
         """Close the database."""
         self._writer.abort()
 
 
-def take_place(made: Path, place: Path, old: Path) -> None:
-    """Rename a folder that is whole to its place; one that is there is renamed to `old`, and stays if that fails."""
-    if not place.is_dir():
-        made.rename(place)
-        return
-    place.rename(old)
-    try:
-        made.rename(place)
-    except OSError:
-        old.rename(place)
-        raise
-
-
-def bag_folder(path: Path) -> Path:
-    """Return the folder that a recording `NAME.db3` is: NAME."""
-    return path.with_suffix("")
-
-
 def bag_file(path: Path) -> Path:
     """Return the file of messages of a recording `NAME.db3`: NAME/NAME.db3."""
-    folder = bag_folder(path)
+    folder = place_of(path)
     return folder / f"{folder.name}.db3"
 
 
 def check_folder(path: Path) -> None:
     """Raise `SinkError` where `NAME.db3` cannot be the folder NAME: something is there that is no such recording."""
-    folder = bag_folder(path)
+    folder = place_of(path)
     if any(letter in str(path) for letter in UNUSABLE):
         allowed = f"must be without {' '.join(UNUSABLE)}, in which SQLite sees no name"
         raise SinkError("name of a bag of ROS 2", str(path), allowed=allowed, remedy="choose another name or place")
@@ -327,17 +331,18 @@ def check_folder(path: Path) -> None:
 class Bag:
     """One bag being written. Its methods are called from one thread, one after the other."""
 
-    def __init__(self, path: Path, recording: Recording, begin: Callable[[Path, Path, Recording], Storage]) -> None:
+    def __init__(
+        self, path: Path, recording: Recording, begin: Callable[[Workplace, Path, Recording], Storage]
+    ) -> None:
         """Make the hidden folder, in it the bag with what never changes."""
         self._path = path
         self._blocks = Blocks(recording)
         self._lines: dict[str, Line] = {}
         self._holds = False
-        self._part = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
-        self._storage = begin(self._part, path, recording)
-        self._part.mkdir()
+        self._work = Workplace(place_of(path))
         self.open = True
         try:
+            self._storage = begin(self._work, path, recording)
             self._storage.open()
             for source in self._blocks.readings():
                 self._line(source)
@@ -396,18 +401,28 @@ class Bag:
         self.open = False
         with contextlib.suppress(Exception):
             self._storage.abort()
-        shutil.rmtree(self._part, ignore_errors=True)
+        self._work.release()
+
+
+def check_clocks(path: Path, recording: Recording) -> None:
+    """Raise `SinkError` where the first stamp of a sensor is known to be before 0: its clock is off by a constant."""
+    clocks = {clock.name: clock for clock in recording.world.clocks}
+    for clock in (clocks[sensor.clock] for sensor in recording.world.sensors if sensor.clock in clocks):
+        noise, steps = clock.noise, sum(step.size for step in clock.steps if step.start <= 0.0 < step.end)
+        error = noise.mean + noise.bias_mean + steps + (clock.oscillator.offset if clock.oscillator else 0.0)
+        is_known = clock.discipline is None and noise.stddev == noise.bias_stddev == 0.0
+        if is_known and recording.epoch + error < 0.0:
+            raise too_early(path, clock.name, round((recording.epoch + error) * SECOND))
 
 
 class Ros1Sink(WholeSink):
     """Writes slabs to one `.bag` of ROS 1."""
 
     def __init__(self, path: Path, recording: Recording) -> None:
-        """Make the hidden folder beside `path`. Raise `SinkError` where that cannot be, or time begins at 0."""
+        """Make the hidden folder beside `path`. Raise `SinkError` where that cannot be."""
         check_target(path)
         check_head(path, recording, "a ROS bag")
-        if recording.epoch == 0:
-            raise too_early(path, GLOBAL_TIME, 0)
+        check_clocks(path, recording)
         super().__init__(path, lambda: Bag(path, recording, Ros1))
 
 

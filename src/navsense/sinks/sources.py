@@ -21,13 +21,13 @@ from navsense import inputs
 from navsense.errors import NavsenseError, SinkError, Where
 from navsense.sinks import records, walked
 from navsense.sinks.about import CALLER, is_about, said_in
-from navsense.sinks.base import LAYOUT, os_error
+from navsense.sinks.base import LAYOUT, os_error, place_of
 from navsense.sinks.base import opened as opened_file
 from navsense.sinks.definitions import Defined, defined
 from navsense.sinks.mcap import OUR_WORLD
 from navsense.sinks.pieces import Part, Piece, pieces, records_of, windows
 from navsense.sinks.recover import profile
-from navsense.sinks.rosbag import METADATA, bag_folder
+from navsense.sinks.rosbag import METADATA
 from navsense.typing import AnyArray, IntArray
 
 BAG = inputs.Kind("bag", SinkError, "must be a bag of ROS")
@@ -477,8 +477,8 @@ def folder_of(path: Path) -> Path:
     if path.suffix.lower() == ".db3":
         if path.stem == path.absolute().parent.name and (path.parent / METADATA).is_file():
             return path.parent
-        if not path.exists() and (bag_folder(path) / METADATA).is_file():
-            return bag_folder(path)
+        if not path.exists() and (place_of(path) / METADATA).is_file():
+            return place_of(path)
     return path
 
 
@@ -520,6 +520,7 @@ def _reader(path: Path) -> Iterator[Source]:
     if folder.is_dir() and not (folder / METADATA).is_file():
         remedy = f"name the folder that holds {METADATA}, or a file"
         raise SinkError("is a directory, and no bag of ROS 2", where=Where(str(path)), remedy=remedy)
+    inputs.add_input(folder)
     if not folder.is_dir():
         opened_file(folder).close()
     inputs.bag(folder, BAG)

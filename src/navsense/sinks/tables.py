@@ -13,8 +13,6 @@ bits. The folder appears under its name when it is whole, after an error elsewhe
 from __future__ import annotations
 
 import io
-import secrets
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,18 +23,21 @@ import numpy as np
 from navsense import inputs
 from navsense.errors import SinkError, Where
 from navsense.motion._log import HEADER as POSES
+from navsense.outputs import Workplace, save_text
 from navsense.series import TRUTH_ARRAYS, Current, Layers, Reading, Slab, Truth
 from navsense.sinks import meta
 from navsense.sinks.base import Recording, failed, os_error
 from navsense.sinks.parquet import Component, columns_of_head, component_of
 from navsense.sinks.records import DamagedError
-from navsense.sinks.rosbag import take_place
 from navsense.sinks.stored import Loaded
 from navsense.sinks.whole import WholeSink
 from navsense.typing import AnyArray, FloatArray
 
 ABOUT = "navsense.json"
 """The file with what the recording says of itself."""
+
+MADE = "made"
+"""The folder inside the hidden one that gets the recording's name."""
 
 OWN = ("time [s]", "stamp [ns]", "clock_error [s]", "arrival [s]", "valid", "emitted")
 """The columns that every sensor's table has."""
@@ -85,10 +86,8 @@ class Folder:
 
     def __post_init__(self) -> None:
         """Make the folder."""
-        self.place = folder_of(self.path)
-        self._part = self.place.with_name(f".{self.place.name[:40]}.{secrets.token_hex(6)}.part")
-        self.made = self._part / "made"
-        self._part.mkdir()
+        self._work = Workplace(folder_of(self.path))
+        self.made = self._work.folder / MADE
         self.made.mkdir()
 
     def append(self, name: str, header: Sequence[str], columns: Sequence[AnyArray]) -> None:
@@ -109,16 +108,16 @@ class Folder:
         """Write a file of text."""
         file = self.made / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        save_text(file, text)
 
     def finish(self) -> None:
         """Give the folder its name."""
         check_folder(self.path)
-        take_place(self.made, self.place, self._part / "old")
+        self._work.deliver(self.made)
 
     def drop(self) -> None:
         """Take the hidden folder away. Never raises."""
-        shutil.rmtree(self._part, ignore_errors=True)
+        self._work.release()
 
 
 class Tables:
@@ -133,6 +132,7 @@ class Tables:
         self._files: dict[str, str] = {}
         self._links: list[str] = []
         self._current: dict[str, Any] | None = None
+        self._described: tuple[int, int, bool] | None = None
         self._holds = False
         self.open = True
 
@@ -146,10 +146,18 @@ class Tables:
                     self._truth(name, truth)
                 if slab.current is not None:
                     self._flow(slab.current)
+            self._describe()
         except BaseException:
             self.drop()
             raise
         self._holds = True
+
+    def _describe(self) -> None:
+        """Write what the recording says of itself, where that has changed: the tables can be read after a crash."""
+        series = len(self._heads), len(self._links), self._current is not None
+        if series != self._described:
+            self._described = series
+            self._folder.write(ABOUT, meta.text_of(self._recording, self._heads, self._links, self._current))
 
     def _name(self, name: str, owner: str) -> str:
         """Return the file of a sensor or link. Raises `SinkError` where it is another's."""
@@ -198,8 +206,7 @@ class Tables:
             raise failed(self._path)
         try:
             if empty or self._holds:
-                text = meta.text_of(self._recording, self._heads, self._links, self._current)
-                self._folder.write(ABOUT, text)
+                self._describe()
                 self._folder.finish()
         finally:
             self.drop()

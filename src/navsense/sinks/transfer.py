@@ -7,31 +7,29 @@ and the numbers of headers differ (`messages.repack`). The result appears under 
 from __future__ import annotations
 
 import contextlib
-import secrets
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from navsense.errors import NavsenseError, SinkError, Where
 from navsense.messages.base import GLOBAL_TIME, SECOND
 from navsense.messages.repack import Shapes
 from navsense.messages.schemas import HEADER
+from navsense.outputs import Workplace
 from navsense.sinks import records
 from navsense.sinks.about import CALLER, Teller
-from navsense.sinks.base import LAYOUT, check_target, os_error
+from navsense.sinks.base import LAYOUT, check_target, os_error, place_of
 from navsense.sinks.container import Container
 from navsense.sinks.loose import Written, chunks
 from navsense.sinks.mcap import LATCHED, OUR_WORLD
 from navsense.sinks.rosbag import (
     METADATA,
-    bag_folder,
     check_folder,
     database,
     forget,
     qualities,
-    take_place,
+    record_time,
     too_early,
     writer1,
     writer2,
@@ -58,6 +56,8 @@ class Target(Protocol):
     """A recording of messages being written, in the encoding `encoding`."""
 
     encoding: str
+    made: Path
+    """What is written, in the hidden folder."""
 
     def add(self, line: Line) -> None:
         """Add a topic; one that is there already is not added again."""
@@ -68,7 +68,7 @@ class Target(Protocol):
         ...
 
     def close(self) -> None:
-        """Finish the recording and put it in its place."""
+        """Finish the recording."""
         ...
 
     def abort(self) -> None:
@@ -83,8 +83,8 @@ class ToMcap:
 
     def __init__(self, folder: Path, target: Path, source: Source) -> None:
         """Make the file in the hidden folder, by the name that it will have."""
-        self.part, self._target = folder / target.name, target
-        self.container = Container(self.part, final=target)
+        self.made = folder / target.name
+        self.container = Container(self.made, final=target)
         self._numbers: dict[Line, int] = {}
         self._schemas: dict[tuple[str, bytes], int] = {}
         self._counts: list[int] = []
@@ -131,10 +131,9 @@ class ToMcap:
         self.container.write_chunks(chunks(found))
 
     def close(self) -> None:
-        """Write the summary and put the file in its place."""
+        """Write the summary."""
         self.write(())
         self.container.finish()
-        self.part.replace(self._target)
 
     def abort(self) -> None:
         """Let go of the file."""
@@ -148,10 +147,10 @@ class ToFolder:
 
     def __init__(self, folder: Path, target: Path, source: Source) -> None:
         """Make the folder in the hidden one."""
-        self._made, self._target, self._old = folder / target.name, target, folder / "old"
-        self._made.mkdir()
+        self.made, self._target = folder / target.name, target
+        self.made.mkdir()
         self._file = mcap_in(target).name
-        self._inner = ToMcap(self._made, self._made / self._file, source)
+        self._inner = ToMcap(self.made, self.made / self._file, source)
         self._lines: dict[Line, int] = {}
         self._span: tuple[int, int] | None = None
 
@@ -172,13 +171,12 @@ class ToFolder:
         self._inner.write(batch)
 
     def close(self) -> None:
-        """Write the metadata and put the folder in its place."""
+        """Write the metadata."""
         self._inner.close()
         first, last = self._span or (0, 0)
         text = metadata_of(self._file, self._lines, first, last)
-        (self._made / METADATA).write_text(text, encoding="utf-8")
+        (self.made / METADATA).write_text(text, encoding="utf-8")
         check_mcap_folder(self._target)
-        take_place(self._made, self._target, self._old)
 
     def abort(self) -> None:
         """Let go of the file."""
@@ -253,11 +251,12 @@ class ToBag:
     def __init__(self, folder: Path, target: Path, source: Source, *, old: bool) -> None:
         """Make the bag in the hidden folder, by the name that it will have."""
         self.encoding = OLD if old else CDR
-        self._old, self._own, self._target, self._folder = old, source.own, target, folder
+        self._old, self._own, self._target = old, source.own, target
+        self.made = folder / place_of(target).name
         self._connections: dict[Line, Any] = {}
         self._known: dict[tuple[str, str], Any] = {}
         self._spent = 0
-        self._writer: Any = writer1(folder / target.name) if old else writer2(folder / bag_folder(target).name)
+        self._writer: Any = writer1(self.made) if old else writer2(self.made)
         writer: Any = self._writer
         for key, value in ({} if old else source.about).items():
             writer.set_custom_data(key, value)
@@ -301,30 +300,28 @@ class ToBag:
                 check_time(self._target, one, LAST if self._old else LAST_OF_ROS2)
                 if self._old:
                     self._check(one)
-                    self._teller.tell(one.log)
-                self._writer.write(self._connections[one.line], one.log, one.data)
+                    self._teller.tell(record_time(one.log))
+                log = record_time(one.log) if self._old else one.log
+                self._writer.write(self._connections[one.line], log, one.data)
         if self._old:
             self._spent = forget(self._writer, self._spent)
 
     def _check(self, message: Message) -> None:
-        """Raise `SinkError` for a time at or before 0, which ROS 1 does not take."""
+        """Raise `SinkError` for a time before 0, which ROS 1 does not take."""
         line, log, _, data = message
-        if log <= 0:
+        if log < 0:
             raise too_early(self._target, GLOBAL_TIME, log)
         parts = line.defined().definitions[line.type]
         if line.encoding != OLD and parts and parts[0].type == HEADER and data[7] & 0x80:
             raise too_early(self._target, f"of {line.topic}", int.from_bytes(data[4:8], "little", signed=True) * SECOND)
 
     def close(self) -> None:
-        """Finish the bag and put it in its place."""
+        """Finish the bag."""
         self._teller.tell(SECOND)  # of one without a message; 0 is no time
         with database():
             self._writer.close()
-        if self._old:
-            self._writer.path.replace(self._target)
-            return
-        check_folder(self._target)
-        take_place(self._writer.path, bag_folder(self._target), self._folder / "old")
+        if not self._old:
+            check_folder(self._target)
 
     def abort(self) -> None:
         """Let go of the bag."""
@@ -354,15 +351,18 @@ def checked(target: Path) -> None:
 
 
 @contextmanager
-def hidden(target: Path) -> Iterator[Path]:
-    """Yield a hidden folder beside a recording in which it is made, of which nothing stays; errors are the target's."""
-    folder = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}.part")
+def hidden(target: Path, name: Path | None = None) -> Iterator[Workplace]:
+    """Yield the hidden folder in which a recording is made, of which nothing stays; errors are the target's.
+
+    `name` gives the folder another name, where the target's own is needed for a second step.
+    """
     try:
-        folder.mkdir()
+        work = Workplace(place_of(name or target))
     except OSError as error:
         raise os_error(target, error) from error
+    folder = work.folder
     try:
-        yield folder
+        yield work
     except NavsenseError as error:
         if error.where is not None and folder in Path(error.where.path).parents:
             error.where = Where(str(target), error.where.line)
@@ -372,15 +372,15 @@ def hidden(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise os_error(target, error) from error
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        work.release()
 
 
 @contextmanager
 def begun(target: Path, source: Source) -> Iterator[Target]:
     """Yield the recording `target` being written; it is put in its place at the end, and an error leaves nothing."""
     checked(target)
-    with hidden(target) as folder:
-        made: Target | None = None
+    with hidden(target) as work:
+        folder, made = work.folder, cast("Target | None", None)
         try:
             suffix = target.suffix.lower()
             if suffix in (".bag", ".db3"):
@@ -389,6 +389,7 @@ def begun(target: Path, source: Source) -> Iterator[Target]:
                 made = ToMcap(folder, target, source) if suffix else ToFolder(folder, target, source)
             yield made
             made.close()
+            work.deliver(made.made)
         finally:
             if made is not None:
                 made.abort()

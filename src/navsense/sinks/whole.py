@@ -6,11 +6,12 @@ import contextlib
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 from typing import ParamSpec, Protocol
 
 from navsense.series import Slab
-from navsense.sinks.base import Ending, failed, os_error
+from navsense.sinks.base import Ending, errors_at, failed, os_error
 
 Arguments = ParamSpec("Arguments")
 
@@ -61,7 +62,9 @@ class WholeSink(Ending):
     def _do(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         """Do something in the thread and wait for it: an interrupt, which comes to this one, cannot cut it in two."""
         try:
-            self._thread.submit(work, *args, **kwargs).result()
+            # In this context: the inputs of the command are not to be written to.
+            context = copy_context()
+            self._thread.submit(lambda: context.run(work, *args, **kwargs)).result()
         except OSError as error:
             said = OSError(error.errno, os.strerror(error.errno)) if error.errno else error
             raise os_error(self._path, said) from error
@@ -70,7 +73,8 @@ class WholeSink(Ending):
         """Take a slab; one that is interrupted is taken whole."""
         if self._closed or not self._work.open:
             raise failed(self._path)
-        self._do(self._work.take, slab)
+        with errors_at(self._path):
+            self._do(self._work.take, slab)
 
     def _end(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         """Do the last thing, once."""

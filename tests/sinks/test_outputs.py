@@ -1,0 +1,370 @@
+"""One writer a file, no output over an input, and what a crash leaves of a recording."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense import cli, inputs, outputs, sinks
+from navsense.errors import NavsenseError, SinkError
+from navsense.sinks.base import errors_at
+from navsense.sinks.convert import convert
+from navsense.sinks.info import info
+from navsense.sinks.leftovers import leftover_of, leftovers, recover
+from navsense.sinks.load import load
+from navsense.sinks.recover import recovered_name
+
+NAMES = ("run.mcap", "run.gz.mcap", "run.bag", "run.db3", "run.npz", "run.parquet", "run.csv", "run.euroc")
+HIDDEN = tuple(name for name in NAMES if "mcap" not in name)
+
+CHILD = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {here!r})
+import made
+from navsense import sinks
+from navsense.sinks import parquet
+parquet.GROUP_ROWS = 400
+sink = sinks.open(Path({path!r}), sinks.Recording(made.world(), duration=1e6, epoch=100))
+for second in range(10**6):
+    sink.write(made.slab(second, 100))
+    print(second, flush=True)
+    if second == 30:
+        sys.stdin.readline()
+"""
+
+
+def head(made: ModuleType) -> sinks.Recording:
+    """Return the head of a recording."""
+    return sinks.Recording(made.world(), duration=3.0, epoch=100)
+
+
+def start(path: Path) -> subprocess.Popen[str]:
+    """Start a process that records; return when it has written some slabs, and waits."""
+    program = CHILD.format(here=str(Path(__file__).parent), path=str(path))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    child = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    assert child.stdout is not None
+    while child.stdout.readline().strip() != "30":
+        assert child.poll() is None
+    return child
+
+
+def kill(child: subprocess.Popen[str]) -> None:
+    """Kill a process, which can close nothing."""
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+
+
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
+    """Return the exit code of a command and what it printed."""
+    monkeypatch.setattr(sys, "argv", ["navsense", *map(str, arguments)])
+    try:
+        cli.main()
+        code = 0
+    except SystemExit as end:
+        code = int(end.code or 0)
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    return code, said.out + said.err
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("name", [*NAMES, "run.pd0"])
+def test_a_second_writer_is_refused(made: ModuleType, tmp_path: Path, name: str) -> None:
+    """In one process, from another thread too; the recording of the first one is complete."""
+    path = tmp_path / name
+    if name == "run.pd0":
+        first = outputs.open_in_place(path)
+        with pytest.raises(SinkError, match=r"run\.pd0 is being written"):
+            outputs.open_in_place(path)
+        first.close()
+        outputs.open_in_place(path).close()
+        return
+    for _ in range(2):  # a finished recording is replaced
+        with sinks.open(path, head(made)) as sink:
+            sink.write(made.slab(0, 100))
+            found: list[object] = []
+
+            def other(found: list[object] = found) -> None:
+                try:
+                    sinks.open(path, head(made))
+                except SinkError as error:
+                    found.append(error)
+
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+            assert "is being written by another process, or by another thread" in str(found)
+            with pytest.raises(SinkError, match="is being written"):
+                sinks.open(path, head(made))
+            sink.write(made.slab(1, 100))
+        assert info(path).entries
+        assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.requirement("REC-1")
+def test_links_and_conversions_count_as_writers(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    with sinks.open(tmp_path / "a.npz", head(made)) as sink:
+        sink.write(made.slab(0, 100))
+    with sinks.open(path, head(made)) as sink:
+        sink.write(made.slab(0, 100))
+        (tmp_path / "link.mcap").symlink_to(path)
+        (tmp_path / "hard.mcap").hardlink_to(path)
+        for name in ("link.mcap", "hard.mcap", "../" + tmp_path.name + "/run.mcap"):
+            with pytest.raises(SinkError, match="is being written"):
+                sinks.open(tmp_path / name, head(made))
+        with pytest.raises(SinkError, match="is being written"):
+            convert(tmp_path / "a.npz", path)
+    work = outputs.Workplace(path)
+    with pytest.raises(SinkError, match="is being written"):
+        sinks.open(path, head(made))
+    work.release()
+    assert info(path).entries
+    with sinks.open(tmp_path / "b.csv", head(made)), pytest.raises(SinkError, match="is being written"):
+        sinks.open(tmp_path / "b.euroc", head(made))  # both are the folder b
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("name", NAMES)
+def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
+    """A live writer is left alone; of a dead one all slabs are saved, and the name is free again."""
+    path = tmp_path / name
+    child = start(path)
+    try:
+        with pytest.raises(SinkError, match="is being written"):
+            sinks.open(path, head(made))
+        (found,) = leftovers(tmp_path)
+        assert found.is_being_written
+        assert "is being written by a live process" in str(found)
+        if name in HIDDEN:
+            with pytest.raises(SinkError, match="is being written"):
+                recover(path)
+    finally:
+        kill(child)
+    (found,) = leftovers(tmp_path)
+    assert found.path == path
+    assert found.size > 1000
+    assert f"navsense recover {'--remove ' if name == 'run.parquet' else ''}{path}" in str(found)
+    if name in HIDDEN:
+        for look in (info, load):
+            with pytest.raises(SinkError, match=f"navsense recover {path}"):
+                look(path)
+    if name == "run.parquet":
+        with pytest.raises(SinkError, match=r"run\.parquet.*without its footer.*recover --remove"):
+            recover(path)
+    else:
+        saved = recover(path)
+        assert Path(saved.path) == recovered_name(path) == tmp_path / name.replace("run", "run-recovered")
+        assert info(saved.path).entries
+        if name != "run.gz.mcap":
+            check_rows(made, Path(saved.path))
+        assert (leftover_of(path) is None) == (name != "run.parquet")
+    with sinks.open(path, head(made)) as sink:
+        sink.write(made.slab(0, 100))
+    assert info(path).entries
+    assert leftovers(tmp_path) == []
+
+
+def check_rows(made: ModuleType, path: Path) -> None:
+    """Check the rows of the IMU that were saved: those of 31 slabs, of a bag those of its complete chunks."""
+    found = load(path)
+    reading = found[made.IMU if made.IMU in found else "mav0::body::imu0"]
+    assert reading.time.size > 500 if path.suffix == ".bag" else reading.time.size == 3100
+    for second in range(reading.time.size // 100):
+        rate = made.slab(second, 100).readings[made.IMU]["angular_velocity"]
+        assert np.array_equal(reading["angular_velocity"][100 * second : 100 * second + 100], rate)
+
+
+@pytest.mark.requirement("REC-1")
+def test_tables_end_with_their_last_complete_line(made: ModuleType, tmp_path: Path) -> None:
+    """A process can die in the middle of a line, and between two tables of one link."""
+    with outputs.replacing(tmp_path / "x") as part:
+        part.touch()
+    sink = sinks.open(tmp_path / "run.csv", head(made))
+    sink.write(made.slab(0, 100))
+    hidden = tmp_path / ".run.part"
+    copy = tmp_path / ".other.part"
+    subprocess.run(["cp", "-r", hidden, copy], check=True)
+    sink.abort()
+    for file, left in (("rov.base.imu.csv", 41), ("truth.rov.base.rates.csv", 17)):
+        lines = (copy / "made" / file).read_bytes().splitlines(keepends=True)
+        (copy / "made" / file).write_bytes(b"".join(lines[: left + 1]) + lines[left + 1][:20])
+    saved = recover(tmp_path / "other.csv", tmp_path / "saved.csv")
+    found = load(tmp_path / "saved.csv")
+    assert saved.messages == 41 + 10 + 17 + 50
+    assert found[made.IMU].time.size == 41
+    assert found.truth["rov::base"].time.size == 17
+    assert not copy.exists()
+
+
+@pytest.mark.requirement("REC-1")
+def test_arrays_of_one_sensor_have_one_length(made: ModuleType, tmp_path: Path) -> None:
+    sink = sinks.open(tmp_path / "run.npz", head(made))
+    sink.write(made.slab(0, 100))
+    copy = tmp_path / ".other.npz.part"
+    subprocess.run(["cp", "-r", tmp_path / ".run.npz.part", copy], check=True)
+    sink.abort()
+    os.truncate(copy / "1.raw", 8 * 33 + 5)  # the clock errors of the first sensor
+    recover(tmp_path / "other.npz")
+    found = load(tmp_path / "other-recovered.npz")
+    assert found[made.IMU].time.size == 33
+    assert found[made.MAG].time.size == 10
+
+
+@pytest.mark.requirement("REC-1")
+def test_the_command_lists_saves_and_removes(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command(monkeypatch, capsys, "recover", ".") == (0, ".: no crashed recording\n")
+    kill(start(tmp_path / "a.npz"))
+    kill(start(tmp_path / "b.parquet"))
+    (tmp_path / "c.mcap").write_bytes(b"\x89MCAP0\r\n" + bytes(50))
+    code, said = command(monkeypatch, capsys, "recover", ".")
+    assert code == 0
+    assert [line.split(":")[0] for line in said.splitlines()] == ["a.npz", "b.parquet", "c.mcap"]
+    assert command(monkeypatch, capsys, "info", "a.npz")[1].endswith("navsense recover a.npz\n")
+    assert command(monkeypatch, capsys, "report", "a.npz")[1].endswith("navsense recover a.npz\n")
+    code, said = command(monkeypatch, capsys, "recover", "a.npz")
+    assert (code, said.startswith("wrote a-recovered.npz: ")) == (0, True)
+    assert command(monkeypatch, capsys, "recover", "a.npz")[0] == 2
+    code, said = command(monkeypatch, capsys, "recover", "--remove", ".")
+    assert (code, said.splitlines()[0]) == (0, "b.parquet: removed what a crash left")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-recovered.npz", "c.mcap"]
+
+
+@pytest.mark.requirement("REC-1")
+def test_a_bag_of_ros1_without_its_index_is_read_by_its_chunks(made: ModuleType, tmp_path: Path) -> None:
+    with sinks.open(tmp_path / "whole.bag", head(made)) as sink:
+        for second in range(30):
+            sink.write(made.slab(second, 100))
+    data = bytearray((tmp_path / "whole.bag").read_bytes())
+    (tmp_path / "cut.bag").write_bytes(data[: len(data) * 2 // 3])
+    saved = recover(tmp_path / "cut.bag")
+    assert Path(saved.path).name == "cut-recovered.bag"
+    known, found = load(tmp_path / "whole.bag"), load(saved.path)
+    count = found[made.IMU].time.size
+    assert 0 < count < 3000
+    assert np.array_equal(found[made.IMU].stamp, known[made.IMU].stamp[:count])
+    assert (tmp_path / "cut.bag").exists()
+
+
+WORLD = """<sdf version="1.9"><world name="w"><include><uri>model://rov/model.sdf</uri></include></world></sdf>"""
+MODEL = """<sdf version="1.9"><model name="rov"><link name="l">
+<sensor name="imu" type="imu"><update_rate>50</update_rate></sensor></link></model></sdf>"""
+LOG = "time,x,y,z,qw,qx,qy,qz\n" + "".join(f"{n},{n},0,0,1,0,0,0\n" for n in range(9))
+FAULT = '[[fault]]\nsensor = "rov::l::imu"\nkind = "freeze"\nstart = 1.0\nend = 2.0\n'
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder that the process is in, with a world, its model, a log, faults and a recording."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models" / "rov").mkdir(parents=True)
+    (tmp_path / "models" / "rov" / "model.sdf").write_text(MODEL)
+    (tmp_path / "w.sdf").write_text(WORLD)
+    (tmp_path / "drive.csv").write_text(LOG)
+    ns.record(ns.load("w.sdf", path="models"), ["drive.mcap", "bag.db3"], motion="drive.csv")
+    return tmp_path
+
+
+@pytest.mark.requirement("REC-1")
+def test_no_command_writes_to_what_it_reads(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = ("run", "w.sdf", "--path", "models", "--motion", "drive.mcap", "-o")
+    describe = ("describe", "w.sdf", "--path", "models", "--kalibr")
+    Path("link.mcap").symlink_to("drive.mcap")
+    Path("hard.mcap").hardlink_to("drive.mcap")
+    Path("models/rov/model.mcap").symlink_to("model.sdf")
+    Path("mesh.mcap").symlink_to("models/rov/model.sdf")
+    Path("page.html").symlink_to("drive.mcap")
+    Path("drawing.png").symlink_to("models/rov/model.sdf")
+    Path("values.json").symlink_to("drive.mcap")
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    for arguments in (
+        (*run, "drive.mcap"),
+        (*run, "./models/../drive.mcap"),
+        (*run, "link.mcap"),
+        (*run, "hard.mcap"),
+        (*run, "mesh.mcap"),
+        (*run, "new.npz", "-o", "drive.mcap"),
+        (*describe, "w.sdf"),
+        (*describe, "models/rov/model.sdf"),
+        ("describe", "w.sdf", "--path", "models", "--picture", "drawing.png"),
+        ("convert", "drive.mcap", "hard.mcap"),
+        ("convert", "bag", "bag.db3"),
+        ("convert", "bag.db3", "bag/bag.mcap"),
+        ("recover", "drive.mcap", "-o", "link.mcap"),
+        ("report", "drive.mcap", "-o", "page.html"),
+    ):
+        code, said = command(monkeypatch, capsys, *arguments)
+        assert code == 2, arguments
+        assert "of the same command" in said or "that the same command reads" in said, said
+        assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+    assert command(monkeypatch, capsys, *run, "other.mcap")[0] == 0
+
+
+@pytest.mark.requirement("REC-1")
+def test_neither_does_python(place: Path) -> None:
+    world = ns.load("w.sdf", path="models")
+    assert {Path(name).name for name in world.sources} == {"w.sdf", "model.sdf"}
+    Path("w.mcap").symlink_to("w.sdf")
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    run = ns.simulate(world, 1.0, motion="drive.mcap")
+    for write in (
+        lambda: ns.record(world, "drive.mcap", motion="drive.mcap"),
+        lambda: ns.record(world, "w.mcap", motion="drive.mcap"),
+        lambda: run.save("drive.mcap"),
+        lambda: run.save("w.mcap"),
+        lambda: convert("drive.mcap", "drive.mcap"),
+        lambda: recover("drive.mcap", "drive.mcap"),
+    ):
+        with pytest.raises(NavsenseError, match="is an input of the same command"):
+            write()
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+    # What an earlier call read is no input of this one.
+    load("drive.mcap")
+    ns.record(world, "drive.mcap", 1.0, motion="drive.csv")
+
+
+def test_inputs_nest() -> None:
+    with inputs.collected(["/known"]) as outer:
+        with inputs.collected(["/own"]) as inner:
+            inputs.add_input("/read")
+        assert inner == {"/own", "/read"}
+        assert outer == {"/known", "/own", "/read"} == inputs.current_inputs()
+    assert not inputs.current_inputs()
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("name", ["run.mcap", "run.bag", "run.db3", "run.pd0"])
+def test_an_error_in_the_middle_of_a_run_names_the_file(made: ModuleType, tmp_path: Path, name: str) -> None:
+    slab = made.slab(1, 100)
+    slab.readings[made.IMU].clock_error[3] = 1e10
+    if name == "run.pd0":
+        with pytest.raises(SinkError, match=r"^run\.pd0 stamp"), errors_at(Path(name)):
+            raise SinkError("stamp")
+        return
+    sink = sinks.open(tmp_path / name, head(made))
+    sink.write(made.slab(0, 100))
+    with pytest.raises(SinkError, match=rf"^{tmp_path / name} stamp.*rov::base::clock"):
+        sink.write(slab)
+    sink.close()
