@@ -14,11 +14,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from navsense.errors import NavsenseError, Where
 
 LARGEST = 512 * 1024 * 1024
 """Bytes in a table of numbers: some ten million rows."""
+
+EXPANSION, FREE = 100, 256 * 1024 * 1024
+"""Packed data may unpack to so many times their size, and to so many bytes whatever their size."""
 
 FOLDERS: Mapping[str, str] = {".csv": "navsense.json", ".db3": "metadata.yaml"}
 """Recordings that are written as NAME with a suffix and are a folder NAME: the file that makes it one, by suffix."""
@@ -95,6 +99,29 @@ def content(name: str, kind: Kind, most: int = LARGEST, limit: str = "") -> byte
     if max(state.st_size, len(data)) > most:
         raise error(what, "too large", where=where, allowed=limit or f"must be at most {most // 2**20} MiB")
     return data
+
+
+def unpacks_too_far(size: int, packed: int, free: int = FREE) -> str:
+    """Return what is wrong with packed data that declare `size` bytes unpacked; "" where that is plausible.
+
+    Sensor data unpack to a few times their size; a file that is made to fill the memory unpacks to a thousand times.
+    """
+    if size <= max(free, EXPANSION * packed):
+        return ""
+    return f"unpacks from {packed} bytes to {size}; must be at most {EXPANSION} times as many, or {free >> 20} MiB"
+
+
+def archive_unpacks_too_far(file: BinaryIO) -> str:
+    """Return what is wrong with the sizes that a ZIP archive declares, "" where they are plausible.
+
+    Raises `zipfile.BadZipFile` for what is no such archive.
+    """
+    import zipfile
+
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+    file.seek(0)
+    return unpacks_too_far(sum(one.file_size for one in members), sum(one.compress_size for one in members))
 
 
 def there(place: Path) -> bool:
