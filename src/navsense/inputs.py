@@ -89,7 +89,7 @@ def content(name: str, kind: Kind, most: int = LARGEST, limit: str = "") -> byte
         data = b""
         if state.st_size <= most:
             with Path(name).open("rb") as file:
-                data = file.read(most + 1)
+                data = file.read(state.st_size + 1)
     except FileNotFoundError as cause:
         raise error(what, "does not exist", where=where, allowed=allowed, remedy="check the path") from cause
     except OSError as cause:

@@ -6,6 +6,7 @@ import struct
 import tracemalloc
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -68,7 +69,7 @@ def test_archives(made: ModuleType, tmp_path: Path) -> None:
     path = archive(made, tmp_path / "run.npz", 50 * 10**6)
     assert path.stat().st_size < 2_000_000
     for look in (load, info, motion_in):
-        refused(lambda look=look: look(path), r"run\.npz.*unpacks from \d+ bytes to 400\d+; must be at most 100 times")
+        refused(partial(look, path), r"run\.npz.*unpacks from \d+ bytes to 400\d+; must be at most 100 times")
     np.savez_compressed(tmp_path / "current.npz", time=np.zeros(5 * 10**7), velocity=np.zeros(1))
     refused(lambda: CurrentReplay.from_file(str(tmp_path / "current.npz")), "unpacks from")
     assert load(archive(made, tmp_path / "small.npz", 0)).meta
@@ -93,7 +94,7 @@ def test_tables(made: ModuleType, tmp_path: Path) -> None:
     pq.write_table(many, path, compression="zstd")
     assert path.stat().st_size < 4_000_000
     for look in (load, info):
-        refused(lambda look=look: look(path), r"run\.parquet.*unpacks from")
+        refused(partial(look, path), r"run\.parquet.*unpacks from")
 
 
 def mcap(path: Path, data: bytes, size: int) -> Path:
@@ -113,7 +114,7 @@ def test_chunks_of_mcap(tmp_path: Path) -> None:
     data = b"".join([stream.compress(bytes(10**7)) for _ in range(100)]) + stream.flush()
     path = mcap(tmp_path / "run.mcap", data, size)
     for look in (load, info):
-        refused(lambda look=look: look(path), r"run\.mcap.*a chunk unpacks from \d+ bytes to 1000000000")
+        refused(partial(look, path), r"run\.mcap.*a chunk unpacks from \d+ bytes to 1000000000")
     assert recover(path).damaged_chunks == 1
     small = records.FREE_CHUNK
     path = mcap(tmp_path / "zeros.mcap", zstandard.ZstdCompressor().compress(bytes(small)), small)
