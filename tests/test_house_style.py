@@ -104,6 +104,7 @@ OPENERS: dict[tuple[str, str], str] = {
     ("environment.current.replay", "parquet.read_table"): "random access; `inputs.regular` comes before",
     ("inputs", "Path(name).open"): "the one function that opens a user's file",
     ("inputs", "json.loads"): "the one function that parses JSON",
+    ("inputs", "zipfile.ZipFile"): "reads the sizes that an archive declares",
     ("inputs", "tomllib.loads"): "the one function that parses TOML",
     ("motion._log", "np.loadtxt"): "parses lines that `inputs` has read",
     (

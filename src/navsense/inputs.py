@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from navsense.errors import NavsenseError, Where
 
@@ -32,6 +32,9 @@ LARGEST_METADATA = 16 * 1024 * 1024
 
 DEEPEST = 100
 """Levels of arrays and tables in TOML and JSON."""
+
+EXPANSION, FREE = 100, 256 * 1024 * 1024
+"""Packed data may unpack to so many times their size, and to so many bytes whatever their size."""
 
 FOLDERS: Mapping[str, str] = {".csv": "navsense.json", ".db3": "metadata.yaml"}
 """Recordings that are written as NAME with a suffix and are a folder NAME: the file that makes it one, by suffix."""
@@ -103,7 +106,7 @@ def content(name: str, kind: Kind, most: int = LARGEST, limit: str = "") -> byte
     regular(name, kind, most, limit)
     try:
         with Path(name).open("rb") as file:
-            data = file.read(most + 1)
+            data = file.read(min(most, os.fstat(file.fileno()).st_size) + 1)
     except OSError as cause:
         raise kind.error(kind.what, _words(cause), where=Where(name), allowed=kind.allowed) from cause
     if len(data) > most:  # it has grown
@@ -167,6 +170,30 @@ def _words(cause: Exception) -> str:
 def _too_large(name: str, kind: Kind, most: int, limit: str) -> NavsenseError:
     allowed = limit or f"must be at most {most // 2**20} MiB"
     return kind.error(kind.what, "too large", where=Where(name), allowed=allowed)
+
+
+def unpacks_too_far(size: int, packed: int, free: int = FREE) -> str:
+    """Return what is wrong with packed data that declare `size` bytes unpacked; "" where that is plausible.
+
+    Sensor data unpack to a few times their size; a file that is made to fill the memory unpacks to a thousand times.
+    """
+    if size <= max(free, EXPANSION * packed):
+        return ""
+    return f"unpacks from {packed} bytes to {size}; must be at most {EXPANSION} times as many, or {free >> 20} MiB"
+
+
+def archive_unpacks_too_far(file: str | BinaryIO) -> str:
+    """Return what is wrong with the sizes that a ZIP archive declares, "" where they are plausible.
+
+    Raises `zipfile.BadZipFile` for what is no such archive.
+    """
+    import zipfile
+
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+    if not isinstance(file, str):
+        file.seek(0)
+    return unpacks_too_far(sum(one.file_size for one in members), sum(one.compress_size for one in members))
 
 
 def there(place: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,10 @@ def sheet(width: float, height: float, kind: Kind) -> Any:
 def save(figure: Any, target: Path, kind: Kind) -> None:
     """Write a sheet. Raises an error of this class where it cannot be written."""
     try:
+        drawn = io.BytesIO()
+        figure.savefig(drawn, dpi=110, format=target.suffix.lower()[1:])
         with outputs.replacing(target) as part:
-            figure.savefig(part, dpi=110)
+            part.write_bytes(drawn.getvalue())
     except OSError as error:
         remedy = "choose a folder that is there and may be written to"
         raise kind("picture", error.strerror or str(error), where=Where(str(target)), remedy=remedy) from error

@@ -164,7 +164,7 @@ def level(path: Path) -> Path:
         (["."], "is a folder, and no ROS 2 bag"),
         (["level.csv", "-o", "c.yaml"], "output: c.yaml; must be a name that ends in .json"),
         (["level.csv", "-o", ".json"], "output: .json; must be a name that ends in .json"),
-        (["level.csv", "-o", ""], "must be a name that ends in .json"),
+        (["level.csv", "-o", ""], '--output: ""; must not be empty'),
         (["level.csv", "-o", "/proc/c.json"], "; choose a place that you may write to"),
         (["level.csv", "--picture", "/proc/c.png"], "; choose a place that you may write to"),
         (["turned.csv", "--sensor", "qw", "--attitude", "none"], "--sensor: qw; must be 3 columns, as mx,my,mz; there"),

@@ -23,6 +23,7 @@ from navsense.calibration import _attitude
 from navsense.errors import CalibrationError, NavsenseError, Where
 from navsense.inputs import place_of
 from navsense.sinks.base import os_error
+from navsense.sinks.rosbag import bound_chunks
 from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors
 
 _BAG = inputs.Kind("bag", CalibrationError, "must be a bag of ROS")
@@ -158,6 +159,8 @@ def opened(path: Path) -> Iterator[Bag]:
     old = path.suffix.lower() == ".bag" and not path.is_dir()
     try:
         with OldReader(path) if old else Reader(path) as reader:
+            if isinstance(reader, OldReader):
+                bound_chunks(reader)
             yield Bag(path, reader, old=old)
     except NavsenseError:
         raise

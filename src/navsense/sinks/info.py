@@ -23,7 +23,7 @@ from navsense.sinks.base import named, opened, os_error, place_of
 from navsense.sinks.device import suffix_of
 from navsense.sinks.load import archive_of, load, meta_of, time_of
 from navsense.sinks.recover import profile
-from navsense.sinks.rosbag import METADATA
+from navsense.sinks.rosbag import METADATA, bound_chunks
 from navsense.sinks.sources import BAG, damaged
 from navsense.typing import IntArray
 
@@ -250,6 +250,7 @@ def _ros1(path: Path) -> Info:
 
     opened(path).close()
     with damaged(path, "a .bag without its index is given one by: rosbag reindex"), Reader(path) as reader:
+        bound_chunks(reader)
         return _of_bag(path, OLD_BAG, path.stat().st_size, reader, said_in(reader))
 
 

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from navsense import inputs
 from navsense.errors import SinkError, Where
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth
 from navsense.sinks import euroc, meta, parquet_read, sources, tables
@@ -77,6 +78,7 @@ def archive_of(path: Path) -> Iterator[Mapping[str, AnyArray]]:
     with opened(path) as file:
         try:
             _check_archive(file)
+            meta.check_expansion(path, inputs.archive_unpacks_too_far(file))
             with np.load(file, allow_pickle=False) as archive:
                 yield archive
         except SinkError:

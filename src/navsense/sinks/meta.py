@@ -142,6 +142,12 @@ def damage(path: Path, error: Exception) -> SinkError:
     return no_recording(path, why)
 
 
+def check_expansion(path: Path, too_far: str) -> None:
+    """Raise `SinkError` where a recording unpacks too far, see `inputs.unpacks_too_far`."""
+    if too_far:
+        raise no_recording(path, f"it {too_far}")
+
+
 def no_recording(path: Path, why: str, remedy: str = "") -> SinkError:
     """Return the error of a file that is none of ours, or no longer."""
     return SinkError(f"is no recording of navsense: {why}", where=Where(str(path)), remedy=remedy)

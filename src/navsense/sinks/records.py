@@ -15,6 +15,8 @@ from typing import BinaryIO
 
 import zstandard
 
+from navsense.inputs import unpacks_too_far
+
 MAGIC = b"\x89MCAP0\r\n"
 
 HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, CHUNK_INDEX = range(1, 9)
@@ -37,6 +39,10 @@ CHUNK_HEAD = struct.Struct("<QQQI")
 
 LARGEST_CHUNK = 1 << 30
 """Bytes that a chunk may unpack to: larger ones are taken for damage."""
+
+
+FREE_CHUNK = 64 * 1024 * 1024
+"""Bytes that a chunk may unpack to whatever its size in the file."""
 
 
 class DamagedError(Exception):
@@ -172,6 +178,9 @@ def unpack(chunk: Chunk) -> bytes:
     """Return a chunk's records uncompressed. Raise `DamagedError` where they are not what they were."""
     if chunk.size > LARGEST_CHUNK:
         raise DamagedError(f"a chunk says that it unpacks to {chunk.size} bytes")
+    too_far = unpacks_too_far(chunk.size, len(chunk.data), FREE_CHUNK)
+    if too_far:
+        raise DamagedError(f"a chunk {too_far}")
     try:
         data = _decompressed(chunk)
     except (zstandard.ZstdError, RuntimeError, MemoryError, EOFError) as error:
@@ -208,6 +217,8 @@ def inner(data: bytes | memoryview) -> Iterator[tuple[int, int, memoryview]]:
         if offset + PREFIX.size > len(view):
             raise DamagedError("a chunk ends inside a record")
         kind, length = PREFIX.unpack_from(view, offset)
+        if kind == 0:
+            raise DamagedError("a chunk holds a record of kind 0, which there is not")
         start = offset + PREFIX.size
         if length > len(view) - start:
             raise DamagedError("a chunk ends inside a record")

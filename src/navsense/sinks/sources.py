@@ -27,7 +27,7 @@ from navsense.sinks.definitions import Defined, defined
 from navsense.sinks.mcap import OUR_WORLD
 from navsense.sinks.pieces import Part, Piece, pieces, records_of, windows
 from navsense.sinks.recover import profile
-from navsense.sinks.rosbag import METADATA
+from navsense.sinks.rosbag import METADATA, bound_chunks
 from navsense.typing import AnyArray, IntArray
 
 BAG = inputs.Kind("bag", SinkError, "must be a bag of ROS")
@@ -528,6 +528,8 @@ def _reader(path: Path) -> Iterator[Source]:
     with damaged(path, remedy):
         reader: Any = OldReader(path) if old else Reader(folder)
         reader.open()
+        if old:
+            bound_chunks(reader)
     try:
         parts = [] if old else _files(reader)
         if parts:

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from navsense import inputs
 from navsense.errors import SinkError, Where
+from navsense.inputs import unpacks_too_far
 from navsense.sinks import records
 from navsense.sinks.about import TOPIC, text_in
 from navsense.sinks.rosbag import ABOUT, database
@@ -84,8 +85,9 @@ def unpacked(chunk: Record) -> bytes:
     form = chunk.header.get("compression", b"").decode(errors="replace")
     if form != "bz2":
         return records.unpack(records.Chunk(0, 0, size, 0, "" if form == "none" else form, chunk.data))
-    if size > records.LARGEST_CHUNK:
-        raise records.DamagedError(f"a chunk declares {size} bytes")
+    too_far = unpacks_too_far(size, len(chunk.data), records.FREE_CHUNK)
+    if too_far:
+        raise records.DamagedError(f"a chunk {too_far}")
     try:
         data = bz2.BZ2Decompressor().decompress(chunk.data, max_length=size + 1)
     except (OSError, EOFError) as error:

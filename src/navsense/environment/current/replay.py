@@ -32,7 +32,16 @@ from navsense.environment.current._checks import (
 )
 from navsense.environment.current._tables import numbers, rows
 from navsense.errors import FieldError, Where
-from navsense.inputs import FOLDERS, LARGEST, Kind, place_of, regular, there
+from navsense.inputs import (
+    FOLDERS,
+    LARGEST,
+    Kind,
+    archive_unpacks_too_far,
+    place_of,
+    regular,
+    there,
+    unpacks_too_far,
+)
 from navsense.typing import FloatArray, Quaternion, Times, Vectors
 
 HEADERS = {
@@ -244,8 +253,14 @@ def _columns(name: str) -> tuple[FloatArray, Vectors]:
     try:
         from pyarrow import parquet
 
+        data = parquet.read_metadata(name)
+        too_far = unpacks_too_far(8 * data.num_rows * len(picked), Path(name).stat().st_size)
+        if too_far:
+            raise FieldError("record of a current", too_far, where=Where(name))  # noqa: TRY301
         table = parquet.read_table(name, columns=picked, filters=[("series", "==", "current")])
         columns = [np.asarray(table[key], dtype=np.float64) for key in picked]
+    except FieldError:
+        raise
     except Exception as cause:
         raise FieldError("record of a current", str(cause), allowed=_FILE.allowed, where=Where(name)) from cause
     runs = np.unique(columns[0]).size
@@ -260,6 +275,9 @@ def _archive(name: str) -> tuple[FloatArray, Vectors]:
     if not zipfile.is_zipfile(name):  # NumPy would advise to unpickle it
         raise FieldError("record of a current", "is no archive", allowed=_FILE.allowed, where=Where(name))
     try:
+        too_far = archive_unpacks_too_far(name)
+        if too_far:
+            raise FieldError("record of a current", too_far, where=Where(name))
         with np.load(name, allow_pickle=False) as archive:
             ours = "current/" if "current/time" in archive else ""
             time, velocity = (np.array(archive[ours + key], dtype=np.float64) for key in ("time", "velocity"))
