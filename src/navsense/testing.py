@@ -5,8 +5,8 @@
 
 `check_sensor(kind)` holds `kind.witness()` to: cut, batch (and live), ideal, no dead parameter, equivariance,
 independence, current. `check_noise(noise)` holds one channel's noise to: cut, ideal, no dead parameter, and the
-declared deviation at the first sample and later, at two rates. Each law is a function of its own and can be called alone; a
-broken one raises `LawBrokenError`, which says which and where.
+declared deviation at the first sample and later, at two rates. Each law is a function of its own and can be called
+alone; a broken one raises `LawBrokenError`, which says which and where.
 """
 
 from __future__ import annotations
