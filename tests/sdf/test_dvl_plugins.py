@@ -726,9 +726,8 @@ def test_its_four_range_topics_out_of_range(
             found = [reader.deserialize(raw, line.msgtype) for line, _, raw in reader.messages(lines)]
             assert [one.range for one in found] == pytest.approx([shown] * 7, rel=1e-6)  # type: ignore[attr-defined]
         lines = [line for line in reader.connections if line.topic == "/dvl/dvl"]
-        beams = [
-            one.range for line, _, raw in reader.messages(lines) for one in reader.deserialize(raw, line.msgtype).beams
-        ]  # type: ignore[attr-defined]
+        told: list[Any] = [reader.deserialize(raw, line.msgtype) for line, _, raw in reader.messages(lines)]
+        beams = [one.range for message in told for one in message.beams]
     assert beams == pytest.approx([limit if fidelity == "classic" else -1.0] * len(beams))
     assert len(beams) >= 4
 
