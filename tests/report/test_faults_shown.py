@@ -23,7 +23,7 @@ WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world n
 <model name="m"><link name="l">
 <clock name="c"><noise type="gaussian"><stddev>1e-5</stddev></noise>{step}</clock>
 <sensor name="mag" type="magnetometer"><update_rate>10</update_rate><clock>c</clock>{mag}</sensor>
-<sensor name="dvl" type="dvl"><update_rate>8</update_rate><navsense:part>a50</navsense:part>{dvl}</sensor>
+<sensor name="dvl" type="dvl"><update_rate>8</update_rate><navsense:part>whn600</navsense:part>{dvl}</sensor>
 </link></model></world></sdf>"""
 
 FAULTS = {

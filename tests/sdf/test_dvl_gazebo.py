@@ -366,3 +366,47 @@ def test_columns_that_the_table_has_not(refused: Refused, in_world: Text, tmp_pa
     sea(tmp_path)
     lines = refused(in_world(TABLE + robot(block(WATER.replace("<x>u<", "<x>0.<")))))
     assert any("column: 0.; must stand once in the header" in line for line in lines)
+
+
+ROCKS = "".join(
+    f"""<model name="rock{i}"><static>true</static><pose>{x} {y} -20 0 0 0</pose><link name="l"><collision name="c">
+<geometry><sphere><radius>4</radius></sphere></geometry></collision></link></model>"""
+    for i, (x, y) in enumerate(((8, 9), (-8, 9), (-9, -8), (9, -7)))
+)
+"""A rock under each beam, on which the width of a beam acts on its range, its velocity and what is made of them."""
+
+
+def unlike(apertures: tuple[float, ...]) -> str:
+    """Return beams of these apertures (degrees)."""
+    each = zip(apertures, TURNS, strict=True)
+    return "".join(f"<beam><aperture>{a}</aperture><rotation>{r}</rotation><tilt>30</tilt></beam>" for a, r in each)
+
+
+def own(apertures: tuple[float, ...], weighting: str) -> str:
+    """Return the same beams in navsense's own block."""
+    each = zip(apertures, TURNS, strict=True)
+    beams = "".join(f'<beam width_deg="{a}" rings="2" rotation_deg="{r}" tilt_deg="30"/>' for a, r in each)
+    return f"""<sensor name="d" type="dvl"><update_rate>5</update_rate><dvl>
+<beams weighting="{weighting}">{beams}</beams></dvl></sensor>"""
+
+
+@pytest.mark.requirement("DVU-2", "GAP-4")
+@pytest.mark.parametrize("beam", range(4))
+@pytest.mark.parametrize("kind", ["gazebo", "plane", "nearest", "pattern"])
+def test_the_aperture_of_a_beam_acts_on_that_beam_alone(load: Load, in_world: Text, kind: str, beam: int) -> None:
+    """Of four unlike apertures one changes, the widest and the narrowest too: the other three beams keep every bit."""
+
+    def read(apertures: tuple[float, ...]) -> ns.Reading:
+        resolution, quiet = "<resolution>0.01</resolution>", "<bottom_mode><when>always</when></bottom_mode>"
+        sensor = block(quiet, resolution, unlike(apertures)) if kind == "gazebo" else own(apertures, kind)
+        world = load(in_world(robot(sensor) + bed(20.0) + ROCKS))
+        return ns.simulate(world, 1.0, seed=1, motion={"auv": Going((0.0, 0.0, 0.0), (1.0, 0.5, -0.2))})[NAME]
+
+    apertures = (3.0, 6.0, 9.0, 12.0)
+    before = read(apertures)
+    assert (before["beam_valid"][-1] == 1.0).all()
+    for other in (2.0, 14.0):
+        after = read((*apertures[:beam], other, *apertures[beam + 1 :]))
+        for name in ("beam_range", "beam_velocity") if kind == "pattern" else ("beam_range",):
+            changed = [not np.array_equal(before[name][1:, k], after[name][1:, k]) for k in range(4)]
+            assert changed == [k == beam for k in range(4)]

@@ -997,6 +997,29 @@ def test_velocity_and_altitude_over_a_level_bed(
         assert reading.truth["altitude"][-1] == pytest.approx(0.5 + height, rel=1e-12, abs=0.0)
 
 
+@pytest.mark.requirement("DVU-5", "DVU-8")
+@pytest.mark.parametrize(("depth", "limit"), [(110.0, 90.0), (11.0, 0.7)])
+@pytest.mark.parametrize("fidelity", ["physical", "classic"])
+def test_its_four_range_topics_out_of_range(
+    load: Load, in_world: Text, tmp_path: Path, fidelity: str, depth: float, limit: float
+) -> None:
+    """100 m and 0.5 m above the bed, beyond both limits: the limits under classic, in the DVL's message too."""
+    world = load(in_world(uuv() + BED.replace("0 0 -30", f"0 0 -{depth}")), fidelity=fidelity)
+    run = ns.simulate(world, 1.0, seed=1, motion={"auv": moved(0.0, (1.0, 0.0, 0.0))}, epoch=1000)
+    run.save(tmp_path / "a.mcap")
+    shown = limit if fidelity == "classic" else math.copysign(math.inf, limit - 1.0)
+    with AnyReader([tmp_path / "a.mcap"]) as reader:
+        for topic in (f"/dvl/dvl_sonar{i}" for i in range(4)):
+            lines = [line for line in reader.connections if line.topic == topic]
+            found = [reader.deserialize(raw, line.msgtype) for line, _, raw in reader.messages(lines)]
+            assert [one.range for one in found] == pytest.approx([shown] * 7, rel=1e-6, abs=0.0)  # type: ignore[attr-defined]
+        lines = [line for line in reader.connections if line.topic == "/dvl/dvl"]
+        told: list[Any] = [reader.deserialize(raw, line.msgtype) for line, _, raw in reader.messages(lines)]
+        beams = [one.range for message in told for one in message.beams]
+    assert beams == pytest.approx([limit if fidelity == "classic" else -1.0] * len(beams), rel=1e-12, abs=0.0)
+    assert len(beams) >= 4
+
+
 @pytest.mark.requirement("DVU-1", "DVU-2")
 @pytest.mark.parametrize(
     ("change", "named", "figures"),

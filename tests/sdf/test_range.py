@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense import sdf
@@ -20,6 +21,7 @@ from navsense.errors import FieldError
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
 from navsense.sensors import Cone, Fan, Range, Sound
+from navsense.sinks.load import load as load_recording
 from navsense.world import World
 
 Load = Callable[..., World]
@@ -357,3 +359,48 @@ scale="2 2 2"/></geometry></collision></link><gazebo reference="base"><sensor na
     run = ns.simulate(world, 300.0, seed=2)["auv::base::eye"]
     assert run["range"].mean() == pytest.approx(3.0, abs=4.9 * 0.0058 / math.sqrt(2100.0))
     assert any("hull.dae" in note.what for note in world.notes)
+
+
+SONAR = """<sensor name="s" type="ray"><update_rate>10</update_rate>
+<ray><scan><horizontal><samples>3</samples><min_angle>-0.03</min_angle><max_angle>0.03</max_angle></horizontal></scan>
+<range><min>0.7</min><max>90</max></range></ray>{plugin}</sensor>"""
+
+ROS = """<plugin name="p" filename="libgazebo_ros_range.so"><topicName>sonar</topicName><frameName>f</frameName>
+<radiation>ultrasound</radiation></plugin>"""
+
+WALL = """<model name="wall"><static>1</static><pose>{x} 0 0 0 0 0</pose><link name="l"><collision name="c"><geometry>
+<box><size>0.2 50 50</size></box></geometry></collision></link></model>"""
+
+
+@pytest.mark.requirement("DVU-8", "DVU-5")
+@pytest.mark.parametrize("asked", ["load", "run"])
+@pytest.mark.parametrize(
+    ("place", "plugin", "fidelity", "shown"),
+    [
+        (0.5, ROS, "classic", 0.7),
+        (200.0, ROS, "classic", 90.0),
+        (20.1, ROS, "classic", 20.0),
+        (0.5, ROS, "physical", -math.inf),
+        (200.0, ROS, "physical", math.inf),
+        (0.5, "", "classic", -math.inf),
+        (200.0, "", "classic", math.inf),
+    ],
+)
+def test_what_messages_of_a_range_plug_in_report_out_of_range(
+    load: Load, in_world: Text, tmp_path: Path, place: float, plugin: str, fidelity: str, shown: float, asked: str
+) -> None:
+    """Classic: the limit, as the plug-in's description has it. Physical, and without the plug-in: infinities."""
+    robot = f'<model name="auv"><static>1</static><link name="base">{SONAR.format(plugin=plugin)}</link></model>'
+    world = load(in_world(robot + WALL.format(x=place)), fidelity=fidelity if asked == "load" else None)
+    run = ns.simulate(world, 1.0, seed=1, fidelity=None if asked == "load" else fidelity, epoch=1000)
+    reading = run["auv::base::s"]
+    run.save(tmp_path / "a.mcap")
+    with AnyReader([tmp_path / "a.mcap"]) as reader:
+        lines = [one for one in reader.connections if one.msgtype == "sensor_msgs/msg/Range"]
+        (line,) = (one for one in lines if one.topic == world.sensors[0].topic)
+        ranges = [reader.deserialize(raw, line.msgtype).range for _, _, raw in reader.messages([line])]  # type: ignore[attr-defined]
+    assert ranges == pytest.approx([shown] * 10, rel=1e-6, abs=0.0)
+    back = load_recording(tmp_path / "a.mcap")["auv::base::s"]
+    assert np.array_equal(back["out_of_range"], reading["out_of_range"])
+    assert np.array_equal(np.isnan(back["range"]), np.isnan(reading["range"]))
+    assert np.array_equal(np.isfinite(reading["range"]), np.full(10, place == 20.1))

@@ -133,6 +133,7 @@ def test_every_part_says_how_it_errs(name: str) -> None:
         ("pathfinder", "water_track", "layer", 16.0),
         ("a50", "bottom_track", "long_term_offset", 1e-3),
         ("a50", "beam", "width", 7.67945e-2),
+        ("a50", "beam", "angle", 0.392699),
     ],
 )
 def test_figures_in_si(name: str, channel: str, key: str, value: float) -> None:

@@ -195,6 +195,24 @@ def _stated(side: str, array: str) -> Callable[[Moved], Iterator[tuple[str, Esti
     return measure
 
 
+def _fastest(side: str, array: str) -> Callable[[Moved], Iterator[tuple[str, Estimate]]]:
+    """Return what yields the speed above which a track has no velocity along a beam."""
+
+    def measure(moved: Moved) -> Iterator[tuple[str, Estimate]]:
+        sheet = moved.sheet
+        if not isinstance(sheet, Dvl) or getattr(sheet, side).maximum_velocity == math.inf:
+            return
+        declared = float(getattr(sheet, side).maximum_velocity)
+        steps = np.arange(1, 1001) / 500.0 * declared
+        given = _moving(sheet, np.outer(steps, (0.6, 0.0, -0.8)))
+        told = _told(moved, f"{side} fastest", moved.rate, steps.size, **given)
+        lost = int(np.argmax(np.isnan(told[array][:, 0])))
+        found, half = 0.5 * (steps[lost] + steps[lost - 1]), 0.5 * (steps[1] - steps[0])
+        yield array, Estimate(f"{side} maximum_velocity", declared, float(found), float(half), unit="m/s")
+
+    return measure
+
+
 def _lasting(side: str, array: str, name: str) -> Callable[[Trial], Iterator[Estimate]]:
     """Return what yields what is the same in all pings of a serial number, of its deviation among them."""
 
@@ -396,6 +414,10 @@ _SIDES = (("bottom", "beam_velocity", "beam_deviation"), ("water", "water_beam_v
 TERMS: tuple[Term | MovedTerm, ...] = (
     *(
         MovedTerm(f"{side} speed", _growing(side, told), 1, _tracking(side, "per_speed", "reference_rate"), under_water)
+        for side, told, _ in _SIDES
+    ),
+    *(
+        MovedTerm(f"{side} fastest", _fastest(side, told), 1, _tracking(side, "maximum_velocity"), under_water)
         for side, told, _ in _SIDES
     ),
     *(

@@ -146,23 +146,26 @@ def _beams(context: Context, element: Element, resolution: float) -> tuple[Beams
             context.note("warning", "<arrangement><beam>", reason, beam.where)
     angles = {tag: [_angle(context, beam, tag, unit) for beam in each] for tag in ("rotation", "tilt")}
     apertures = [number_of(context, beam, "aperture", WIDE / unit, least=0.0) * unit for beam in each]
-    rings, share = _rings(context, element, 0.5 * max(apertures, default=0.0), resolution)
+    finest = 0.5 * max(apertures, default=0.0) / FINEST
+    if _rings(FINEST * finest, resolution) == (FINEST, 1.0):
+        reason = f"is finer than rays are cast: {FINEST} rings of them in a beam, {finest:.3g} rad apart"
+        context.note("warning", "<gz:dvl><resolution>", reason, element.where)
+    cones = [_rings(0.5 * aperture, resolution) for aperture in apertures]
+    widths = [share * width for (_, share), width in zip(cones, apertures, strict=True)]
     with located(element):
-        beams = laid(angles["rotation"], angles["tilt"], [share * width for width in apertures], rings=rings)
+        beams = laid(angles["rotation"], angles["tilt"], widths, rings=[rings for rings, _ in cones])
     return beams, Names(beam_ids=beam_ids(each))
 
 
-def _rings(context: Context, element: Element, half: float, resolution: float) -> tuple[int, float]:
+def _rings(half: float, resolution: float) -> tuple[int, float]:
     """Return how many rings of rays are inside a cone of half an aperture (rad), and the share that the last has of it.
 
-    They are `resolution` (rad) apart, as the points of Gazebo's image are.
+    They are `resolution` (rad) apart, as the points of Gazebo's image are, and at most `FINEST`.
     """
     rings = max(math.ceil(half / resolution) - 1, 0)
-    if rings <= FINEST:
-        return rings, rings * resolution / half if rings else 0.0
-    reason = f"is finer than rays are cast: {FINEST} rings of them in a beam, {half / FINEST:.3g} rad apart"
-    context.note("warning", "<gz:dvl><resolution>", reason, element.where)
-    return FINEST, 1.0
+    if rings > FINEST:
+        return FINEST, 1.0
+    return rings, rings * resolution / half if rings else 0.0
 
 
 def beam_ids(beams: list[Element]) -> tuple[int, ...]:

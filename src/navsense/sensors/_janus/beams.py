@@ -334,10 +334,14 @@ def tilted(rotation: float, tilt: float) -> Quaternion:
     return multiply(from_rpy(0.0, _QUARTER_TURN, 0.0), own)
 
 
-def gazebo(rotations: Sequence[float], tilts: Sequence[float], apertures: Sequence[float], *, rings: int = 1) -> Beams:
+def gazebo(
+    rotations: Sequence[float], tilts: Sequence[float], apertures: Sequence[float], *, rings: int | Sequence[int] = 1
+) -> Beams:
     """Return beams of full aperture (rad) at rotations and tilts (rad) as `tilted` has them.
 
-    Raises `SensorError`.
+    `rings` is the number of rings of rays, of all beams or one by one. Raises `SensorError`.
     """
-    given = zip(rotations, tilts, apertures, strict=True)
-    return Beams(tuple(Beam(_cone(aperture, rings), tilted(rotation, tilt)) for rotation, tilt, aperture in given))
+    each = [rings] * len(apertures) if isinstance(rings, int) else rings
+    cones = [_cone(aperture, count) for aperture, count in zip(apertures, each, strict=True)]
+    turns = [tilted(rotation, tilt) for rotation, tilt in zip(rotations, tilts, strict=True)]
+    return Beams(tuple(Beam(cone, turn) for cone, turn in zip(cones, turns, strict=True)))

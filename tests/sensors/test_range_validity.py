@@ -1,0 +1,172 @@
+"""Validity of a DVL's ranges: no usable echo, below the minimum, above the maximum, valid; recordings hold it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rosbags.highlevel import AnyReader
+
+import navsense as ns
+from navsense import messages
+from navsense.motion.still import Still
+from navsense.motion.trajectory import Trajectory
+from navsense.noise.channel import Noise
+from navsense.noise.faults import Faults
+from navsense.noise.planned import Planned
+from navsense.pose import Pose
+from navsense.sensors import Dialect, Dvl, EchoStrength, Sound
+from navsense.sensors.doppler import Track
+from navsense.sinks.load import load as load_recording
+from navsense.world import World
+
+NO_ECHO, LOW, HIGH, VALID = 0.0, 1.0, 2.0, 3.0
+
+SHEET = Dvl(minimum_range=0.7, maximum_range=90.0)
+
+RANGES = np.array([[0.5, 0.7, 20.0, 90.0], [90.5, 500.0, math.inf, math.nan]])
+"""m, of two pings; infinite is a bottom beyond any range, NaN none at all."""
+
+
+def validity(sheet: Dvl, ranges: Any = RANGES) -> Any:
+    """Return the validity of one's own ranges, pings of which follow each other by 10 s."""
+    time, still = 10.0 * np.arange(len(ranges)), np.zeros((len(ranges), 3))
+    return sheet.apply(time, still, beam_range=np.asarray(ranges), seed=1)["range_validity"]
+
+
+@pytest.mark.requirement("DVW-8")
+@pytest.mark.parametrize("classic", [True, False])
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_ranges_below_and_above_the_limits(dialect: Dialect, classic: bool) -> None:
+    sheet = replace(SHEET, dialect=dialect, classic=classic)
+    assert validity(sheet).tolist() == [[LOW, VALID, VALID, VALID], [HIGH, HIGH, HIGH, NO_ECHO]]
+
+
+@pytest.mark.requirement("DVW-8")
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"range": Noise(mean=1.0)}, [LOW, VALID, VALID, HIGH]),
+        ({"range": Noise(mean=-0.1)}, [LOW, LOW, VALID, VALID]),
+        ({"sound": Sound(1600.0), "range": Noise(scale_factor=0.1)}, [LOW, VALID, VALID, HIGH]),
+        ({"dropout_probability": 1.0}, [NO_ECHO] * 4),
+        ({"least_incidence": 0.99}, [LOW, NO_ECHO, NO_ECHO, NO_ECHO]),
+        ({"strength": EchoStrength(-200.0)}, [LOW, NO_ECHO, NO_ECHO, NO_ECHO]),
+    ],
+)
+def test_errors_and_losses(change: dict[str, Any], expected: list[float]) -> None:
+    """A true range out of the limits says so, unless the beam drops out; a range with errors does after the losses."""
+    assert validity(replace(SHEET, **change), RANGES[:1]).tolist() == [expected]
+
+
+@pytest.mark.requirement("DVW-8")
+def test_a_beam_without_lock_has_no_usable_echo() -> None:
+    """After a bottom beyond the maximum the lock is back 12 s later: the next ping, 10 s later, has none."""
+    sheet = replace(SHEET, reacquisition_time=12.0)
+    found = validity(sheet, [[20.0] * 4, [95.0, 20.0, 20.0, 20.0], [20.0] * 4, [20.0] * 4])
+    assert found[:, 0].tolist() == [VALID, HIGH, NO_ECHO, VALID]
+    assert (found[:, 1:] == VALID).all()
+
+
+@pytest.mark.requirement("DVW-8", "GAP-4")
+@pytest.mark.parametrize("spread", [0.0, 0.5])
+def test_a_valid_range_is_one_of_a_valid_beam(spread: float) -> None:
+    rng = np.random.default_rng(4)
+    noisy = replace(SHEET, range=Noise(stddev=spread), dropout_probability=0.2, bottom=Track(Noise(stddev=0.01)))
+    ranges = rng.uniform(0.0, 110.0, size=(400, 4))
+    time = 10.0 * np.arange(400)
+    reading = noisy.apply(time, np.zeros((400, 3)), beam_range=ranges, seed=2)
+    assert np.array_equal(reading["range_validity"] == VALID, reading["beam_valid"] == 1.0)
+    assert set(np.unique(reading["range_validity"])) == {NO_ECHO, LOW, HIGH, VALID}
+
+
+# in worlds, messages and recordings
+
+PLUGIN = """<sensor name="dvl" type="dsros_dvl"><update_rate>2</update_rate>
+<plugin name="p" filename="libdsros_ros_dvl.so">
+<robotNamespace>dvl</robotNamespace><topicName>dvl</topicName><rangesTopicName>ranges</rangesTopicName>
+<frameName>base</frameName><pointcloudFrame>base</pointcloudFrame><updateRateHZ>2</updateRateHZ>
+<gaussianNoiseBeamVel>0.005</gaussianNoiseBeamVel><minRange>2</minRange><maxRange>30</maxRange>
+<maxRangeDiff>10</maxRangeDiff><beamAngleDeg>30</beamAngleDeg><beamWidthDeg>4</beamWidthDeg>
+<beamAzimuthDeg1>-135</beamAzimuthDeg1><beamAzimuthDeg2>135</beamAzimuthDeg2><beamAzimuthDeg3>45</beamAzimuthDeg3>
+<beamAzimuthDeg4>-45</beamAzimuthDeg4><pos_z_down>false</pos_z_down></plugin></sensor>"""
+
+BED = """<model name="bed"><static>1</static><pose>0 0 -0.5 0 0 0</pose><link name="l"><collision name="c"><geometry>
+<box><size>200 200 1</size></box></geometry></collision></link></model>"""
+
+DIVE = Trajectory(np.array([0.0, 100.0]), np.array([[[0.0, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0], [0, 0, 50.0, 1, 0, 0, 0]]]))
+"""Down from 50 m above a shelf at 2 m/s."""
+
+PAST = Still(Pose((400.0, 0.0, 10.0)))
+"""Past the end of the shelf, over no bottom at all."""
+
+
+def dived(load: Callable[..., World], fidelity: str, motion: Any) -> tuple[World, ns.Run]:
+    text = f"""<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
+<model name="auv"><link name="base">{PLUGIN}</link></model>{BED}</world></sdf>"""
+    world = load(text, fidelity=fidelity)
+    sensor = replace(world.sensors[0], faults=Faults(planned=(Planned("lost_lock", 12.0, 13.0),)))
+    world = replace(world, sensors=(sensor,))
+    return world, ns.simulate(world, 24.6, seed=1, motion={"auv": motion}, epoch=1000)
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[..., World]:
+    def loaded(text: str, **more: Any) -> World:
+        (tmp_path / "w.sdf").write_text(text, encoding="utf-8")
+        return ns.load(tmp_path / "w.sdf", **more)
+
+    return loaded
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("DVW-5", "DVW-8")
+@pytest.mark.parametrize("fidelity", ["physical", "classic"])
+def test_all_four_occur_in_messages_and_recordings(load: Callable[..., World], tmp_path: Path, fidelity: str) -> None:
+    """Above the maximum at first, below the minimum at last, and no echo where lock is lost on purpose."""
+    _, run = dived(load, fidelity, DIVE)
+    reading = run["auv::base::dvl"]
+    told = np.isfinite(reading["range_validity"]).all(axis=1)
+    found = reading["range_validity"][told]
+    slant = (50.0 - 2.0 * reading["time_of_validity"][told]) / math.cos(math.radians(30.0))
+    ticks = reading.time[told]
+    lost = (ticks >= 12.0) & (ticks < 13.0)
+    wanted = np.where(lost, NO_ECHO, np.where(slant > 30.0, HIGH, np.where(slant < 2.0, LOW, VALID)))
+    assert set(wanted.tolist()) == {NO_ECHO, LOW, HIGH, VALID}
+    assert np.array_equal(found, np.repeat(wanted[:, None], 4, axis=1))
+    for name in ("a.mcap", "a.db3", "a.bag"):
+        run.save(tmp_path / name)
+        back = load_recording(tmp_path / name.removesuffix(".db3"))["auv::base::dvl"]["range_validity"]
+        assert np.array_equal(back[np.isfinite(back).all(axis=1)], found)
+    with AnyReader([tmp_path / "a.mcap"]) as reader:
+        (line,) = (one for one in reader.connections if one.topic == "/dvl/ranges")
+        decoded: list[Any] = [reader.deserialize(raw, line.msgtype) for _, _, raw in reader.messages([line])]
+    assert [[one.range_validity for one in each.ranges] for each in decoded] == found.tolist()  # type: ignore[attr-defined]
+
+
+@pytest.mark.requirement("DVW-8")
+def test_the_message_of_the_ranges_is_read_back_by_itself(load: Callable[..., World]) -> None:
+    """As in recordings of other programs, which have no message of all arrays."""
+    world, run = dived(load, "physical", DIVE)
+    sensor, reading = world.sensors[0], run["auv::base::dvl"]
+    told = np.isfinite(reading["range_validity"]).all(axis=1)
+    message = messages.for_sensor(sensor, "reading", "//dvl/ranges")
+    rows = np.zeros(int(told.sum()), dtype=message.layout.dtype())
+    message.fill(rows, reading.stamp[told], {name: array[told] for name, array in reading.arrays.items()})
+    back = messages.arrays_of(sensor, rows, "reading", "//dvl/ranges")
+    assert back.keys() == {"range_validity"}
+    assert np.array_equal(back["range_validity"], reading["range_validity"][told])
+
+
+@pytest.mark.compiled
+@pytest.mark.requirement("DVW-8")
+@pytest.mark.parametrize("fidelity", ["physical", "classic"])
+def test_where_no_bottom_is_there_is_no_echo(load: Callable[..., World], fidelity: str) -> None:
+    found = dived(load, fidelity, PAST)[1]["auv::base::dvl"]["range_validity"]
+    assert (found[np.isfinite(found)] == NO_ECHO).all()
+    assert np.isfinite(found).sum() > 100
