@@ -2,7 +2,7 @@
 
 Nothing up to the maximum is +Inf, something nearer than the minimum -Inf (REP 117); what is not known at all, as in a
 dropout, is NaN. The field of view is the full width of the beam; sound counts as ultrasound, light as infrared, which
-is all that there is.
+is all that there is. The variance (m^2) is that of the white noise; ROS takes 0 for one that is not known.
 """
 
 from __future__ import annotations

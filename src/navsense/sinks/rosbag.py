@@ -12,7 +12,7 @@ import errno
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
@@ -22,6 +22,7 @@ from navsense.errors import SinkError, Where
 from navsense.messages.base import GLOBAL_TIME, SECOND
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Packing, packing
+from navsense.messages.schemas import HUMBLE
 from navsense.series import Slab
 from navsense.sinks.about import CALLER, Teller
 from navsense.sinks.base import LAYOUT, Recording, check_target, failed, os_error
@@ -408,7 +409,8 @@ class Ros1Sink(WholeSink):
         check_head(path, recording, "a ROS bag")
         if recording.epoch == 0:
             raise too_early(path, GLOBAL_TIME, 0)
-        super().__init__(path, lambda: Bag(path, recording, Ros1))
+        older = replace(recording, ros=HUMBLE)  # ROS 1 has the same definitions
+        super().__init__(path, lambda: Bag(path, older, Ros1))
 
 
 class Ros2Sink(WholeSink):
