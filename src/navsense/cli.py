@@ -240,6 +240,12 @@ with_fidelity = click.option("--fidelity", help="physical or classic, for all in
 """Option of what runs WORLD, or says how it would run."""
 
 
+with_ros = click.option(
+    "--ros", metavar="humble|jazzy", help="Definitions of ROS 2; jazzy, also later ones, by default."
+)
+"""Option of what writes messages of ROS."""
+
+
 def xacro_arguments(given: tuple[str, ...]) -> dict[str, str]:
     """Return what `--xacro` gives, by name."""
     pairs: dict[str, str] = {}
@@ -265,6 +271,7 @@ def xacro_arguments(given: tuple[str, ...]) -> dict[str, str]:
 @with_fidelity
 @click.option("--epoch", type=int, default=0, show_default=True, help="Integer seconds added to every stamp.")
 @click.option("--truth-rate", type=float, default=100.0, show_default=True, help="Rate (Hz) of the truth of links.")
+@with_ros
 @click.option("--speed", type=float, help="Simulated seconds a second, 1 for real time; without it, all it can.")
 @click.option(
     "-o",
@@ -287,12 +294,14 @@ def run(
     fidelity: str | None,
     epoch: int,
     truth_rate: float,
+    ros: str | None,
     speed: float | None,
     output: tuple[str, ...],
 ) -> None:
     """Simulate WORLD and record it; prints what was recorded."""
     from navsense.describe import log_words
     from navsense.faults import unfelt
+    from navsense.messages.schemas import CURRENT
     from navsense.simulation import record, resolve
     from navsense.sinks.device import is_port
     from navsense.station import in_motion
@@ -323,6 +332,7 @@ def run(
             epoch=epoch,
             truth_rate=truth_rate,
             speed=speed,
+            ros=ros or CURRENT,
             progress=advance,
         )
     table = console_table("sensor", "type", "rate (Hz)", "samples", "clock", "topic")
@@ -477,7 +487,8 @@ def recover(file: str, output: str | None, remove: bool) -> None:
 @click.argument("output")
 @click.option("--run", "number", type=int, help="Which run of a recording of several.")
 @click.option("--epoch", type=int, help="Integer second at which OUTPUT begins; without it, as FILE does.")
-def convert(file: str, output: str, number: int | None, epoch: int | None) -> None:
+@with_ros
+def convert(file: str, output: str, number: int | None, epoch: int | None, ros: str | None) -> None:
     """Write the recording FILE to OUTPUT, in the format of its suffix.
 
     .mcap, .bag (ROS 1), .db3 (a folder, ROS 2), .npz, .parquet, .csv (a folder of tables), .euroc (a folder); .pd0,
@@ -486,7 +497,7 @@ def convert(file: str, output: str, number: int | None, epoch: int | None) -> No
     """
     from navsense.sinks.convert import convert as carry
 
-    made = carry(file, output, run=number, epoch=epoch)
+    made = carry(file, output, run=number, epoch=epoch, ros=ros)
     click.echo(f"wrote {made.path}: {made.count} {made.noun}")
     for line in made.lost:
         click.echo(f"not carried: {line}")

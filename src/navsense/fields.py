@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Collection
 from dataclasses import fields
 from enum import StrEnum
 from functools import cache
@@ -16,7 +17,7 @@ from typing import Any, Literal, TypeGuard, Union, get_args, get_origin, get_typ
 
 import numpy as np
 
-from navsense.errors import SensorError
+from navsense.errors import NavsenseError, SensorError
 
 _WORDS = {float: "a number", int: "a whole number", bool: "True or False", str: "a text", NoneType: "None"}
 
@@ -128,16 +129,21 @@ def _no_word(name: str, value: object, kind: type[StrEnum]) -> SensorError:
     return SensorError(name, value, allowed=allowed, remedy=f"write {wanted}")
 
 
-def refuse_types(sheet: Any, of: str = "") -> None:
-    """Raise `SensorError` for the first field of a sheet, a dataclass, that is of a wrong type; `of` says whose."""
+def refuse_types(
+    sheet: Any, of: str = "", *, without: Collection[str] = (), error: type[NavsenseError] = SensorError
+) -> None:
+    """Raise `error` for the first field of a sheet, a dataclass, that is of a wrong type; `of` says whose.
+
+    `without` names fields that are not looked at.
+    """
     values = vars(sheet)
     kind: type = type(sheet)
     for name, hint in _hints(kind).items():
         value, what = values[name], f"{name}{of and ' '}{of}"
-        if _fits(value, hint):
+        if name in without or _fits(value, hint):
             continue
         if _is_past_reach(value) and {float, int} & set(_choices(hint)):
-            raise SensorError(what, _printed(value), allowed=f"must be of a size below {BEYOND:g}")
+            raise error(what, _printed(value), allowed=f"must be of a size below {BEYOND:g}")
         if isinstance(hint, type) and issubclass(hint, StrEnum):
             raise _no_word(what, value, hint)
-        raise SensorError(what, _printed(value), allowed=f"must be {_allowed(hint)}", remedy=_remedy(value, hint))
+        raise error(what, _printed(value), allowed=f"must be {_allowed(hint)}", remedy=_remedy(value, hint))

@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from navsense.fields import refuse_types
 from navsense.rotation import product, turned
 from navsense.typing import Quaternion, Vector
 
@@ -62,10 +65,23 @@ def from_rpy(roll: float, pitch: float, yaw: float) -> Quaternion:
 
 @dataclass(frozen=True)
 class Pose:
-    """Position (m) and unit quaternion (w x y z) of a frame in its parent."""
+    """Position (m) and unit quaternion (w x y z) of a frame in its parent.
+
+    Raises `SensorError` for what is not 3 and 4 numbers.
+    """
 
     position: Vector = (0.0, 0.0, 0.0)
     rotation: Quaternion = (1.0, 0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        """Refuse what is not 3 and 4 numbers."""
+        for name, count in (("position", 3), ("rotation", 4)):
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray):
+                value = tuple(value.tolist())
+                object.__setattr__(self, name, value)
+            if type(value) is not tuple or len(value) != count or not all(type(part) is float for part in value):
+                refuse_types(self, "of a pose")
 
     def __matmul__(self, inner: Pose) -> Pose:
         """Return the pose in this one's parent of a frame that has the pose `inner` in this frame."""

@@ -16,6 +16,7 @@ from navsense import fidelity as fidelities
 from navsense import inputs, sinks
 from navsense.errors import SimulationError
 from navsense.gather import gathered
+from navsense.messages.schemas import CURRENT
 from navsense.motion.base import Motion
 from navsense.names import Named, full_name
 from navsense.pace import Pace
@@ -76,11 +77,11 @@ class Run(Mapping[str, Reading]):
             flow = self.current and self.current.between(*rows(self.current.time, start, end))
             yield Slab(start, end, readings, truth, flow)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run to a file, by its suffix. Raises `SinkError`."""
+    def save(self, path: str | os.PathLike[str], *, ros: str = CURRENT) -> None:
+        """Write the run to a file, by its suffix, messages by the definitions of `ros`. Raises `SinkError`."""
         with (
             inputs.collected(self.session.world.sources),
-            sinks.open(path, sinks.recording(self.session)) as sink,
+            sinks.open(path, sinks.recording(self.session, ros=ros)) as sink,
         ):
             for slab in self.slabs():
                 sink.write(slab)
@@ -241,13 +242,15 @@ def record(
     epoch: int = 0,
     truth_rate: float = TRUTH_RATE,
     speed: float | None = None,
+    ros: str = CURRENT,
     progress: Progress | None = None,
 ) -> Summary:
     """Stream a run into a file, or into several at once, by their suffixes, in bounded memory.
 
     The numbers are those of `simulate(...).save(path)`. Arguments as for `simulate`; `run` is the run's number;
     `speed` holds it back to so many simulated seconds a second, 1 being real time. An interrupt closes the files with
-    what was simulated so far, then goes on. Raises `SinkError` beside the errors of `simulate`.
+    what was simulated so far, then goes on. `ros` names the distribution of ROS 2 whose definitions messages have:
+    "jazzy", which stands for later ones too, or "humble". Raises `SinkError` beside the errors of `simulate`.
     """
     paths = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
     targets = tuple(named(given) for given in paths)
@@ -271,7 +274,8 @@ def record(
         )
         for target in targets:
             sinks.check(target, world)
-        opened = [stack.enter_context(sinks.open(target, sinks.recording(session))) for target in targets]
+        head = sinks.recording(session, ros=ros)
+        opened = [stack.enter_context(sinks.open(target, head)) for target in targets]
         try:
             for slab in handed_on(session, pace):
                 for sink in opened:

@@ -15,6 +15,7 @@ from navsense.clock import Clock, Latency
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import Shape
 from navsense.errors import SimulationError, Where
+from navsense.fields import refuse_types
 from navsense.motion.base import Motion
 from navsense.noise.faults import Faults
 from navsense.pose import Pose
@@ -30,6 +31,10 @@ class Link:
     name: str
     pose: Pose = Pose()
 
+    def __post_init__(self) -> None:
+        """Refuse fields of a wrong type."""
+        refuse_types(self, f"of link {self.name}")
+
 
 @dataclass(frozen=True)
 class Solid:
@@ -40,6 +45,10 @@ class Solid:
     shape: Shape
     pose: Pose = Pose()
     where: Where | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse fields of a wrong type."""
+        refuse_types(self, f"of surface {self.name}", without=("shape",))
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,10 @@ class Model:
     motion: Motion | None = None
     actuators: tuple[str, ...] = ()
     where: Where | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse fields of a wrong type."""
+        refuse_types(self, f"of model {self.name}", without=("motion",))
 
     def link(self, name: str) -> Link:
         """Return a link by its full name; KeyError where there is none."""
@@ -116,6 +129,10 @@ class MountedSensor:
     faults: Faults = Faults()
     where: Where | None = None
     is_on: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse fields of a wrong type; `World` looks at the rate."""
+        refuse_types(self, f"of sensor {self.name}", without=("spec", "rate"))
 
     @cached_property
     def unit(self) -> Mapping[str, str]:

@@ -196,10 +196,13 @@ def test_its_clock_and_its_temperature() -> None:
     ("given", "message"),
     [
         ({"velocity": OWN[:2]}, r"velocity: shape \(2, 3\); must be \(3, 3\)"),
-        ({"velocity": np.array([[0.0, 0.0, 0.0], [0.0, math.nan, 0.0], [0.0] * 3])}, r"velocity of row 1 .*not finite"),
+        (
+            {"velocity": np.array([[0.0, 0.0, 0.0], [0.0, math.nan, 0.0], [0.0] * 3])},
+            r"velocity of row 1: .*must be finite",
+        ),
         ({"beam_range": np.ones((3, 3))}, r"beam_range: shape \(3, 3\); must be \(3, 4\)"),
         ({"orientation": np.ones((3, 4))}, r"orientation of row 0: .*must be a unit quaternion w x y z"),
-        ({"water_velocity": np.full((3, 3), math.inf)}, r"water_velocity of row 0 .*not finite"),
+        ({"water_velocity": np.full((3, 3), math.inf)}, r"water_velocity of row 0: .*; must be finite"),
     ],
 )
 def test_wrong_arrays_are_refused(given: dict[str, Any], message: str) -> None:

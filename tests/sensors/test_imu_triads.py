@@ -16,6 +16,7 @@ from navsense.motion.still import Still
 from navsense.noise.channel import Noise
 from navsense.pose import Pose
 from navsense.sensors import Imu
+from navsense.sensors.apply import apply
 from navsense.sensors.imu import tells_earth_rate
 from navsense.testing import witness_motion
 from navsense.ticks import Ticks
@@ -80,10 +81,12 @@ def test_a_missing_number_in_one_triad_does_not_reach_the_other() -> None:
     force = FORCE.copy()
     force[7] = math.nan
     sheet = Imu(linear_acceleration_misalignment=ANGLES, angular_velocity_misalignment=ANGLES)
-    reading = sheet.apply(TIME, OMEGA, force, seed=1)
+    sheet, given = replace(sheet, orientation=False), {"angular_velocity": OMEGA, "linear_acceleration": force}
+    reading = apply(sheet, TIME, given, seed=1, finite=False)
     assert np.isfinite(reading["angular_velocity"]).all()
     assert np.isnan(reading["linear_acceleration"]).sum() == 3
-    seen = replace(sheet, g_sensitivity=(0.0, 1e-3, *(0.0,) * 7)).apply(TIME, OMEGA, force, seed=1)
+    leaky = replace(sheet, g_sensitivity=(0.0, 1e-3, *(0.0,) * 7))
+    seen = apply(leaky, TIME, given, seed=1, finite=False)
     assert np.isnan(seen["angular_velocity"]).sum() == 1
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from navsense.clock.discipline import Discipline
 from navsense.clock.oscillator import Oscillator
 from navsense.errors import ClockError, Where
+from navsense.fields import refuse_types
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.series import LONGEST_TIME
 
@@ -34,6 +35,7 @@ class Step:
 
     def __post_init__(self) -> None:
         """Refuse what is no step."""
+        refuse_types(self, "of a clock's step", error=ClockError)
         if not (math.isfinite(self.start) and self.end > self.start):
             allowed = "must be from a finite time to a later one"
             raise ClockError("times of a clock's step (s)", (self.start, self.end), allowed=allowed)
@@ -61,6 +63,7 @@ class Clock:
 
     def __post_init__(self) -> None:
         """Refuse what no clock can have."""
+        refuse_types(self, f"of clock {self.name}", error=ClockError)
         tau = self.noise.dynamic_bias_correlation_time
         if self.noise.drifts and tau < SHORTEST_CORRELATION:
             raise ClockError(

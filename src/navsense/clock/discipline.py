@@ -34,6 +34,7 @@ from navsense.clock._nodes import NODES_PER_SECOND, STEP, parabola
 from navsense.clock.oscillator import checked_number
 from navsense.compiled import kernel
 from navsense.errors import ClockError
+from navsense.fields import refuse_types
 from navsense.series import LONGEST_TIME
 from navsense.streams import Draws, Key, Process
 from navsense.typing import FloatArray
@@ -67,6 +68,7 @@ class Discipline:
 
     def __post_init__(self) -> None:
         """Refuse what is no discipline."""
+        refuse_types(self, error=ClockError)
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name not in ("step_threshold", "until") or value != math.inf:

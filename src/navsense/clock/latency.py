@@ -21,6 +21,7 @@ import numpy as np
 from navsense.clock.oscillator import checked_number
 from navsense.compiled import kernel
 from navsense.errors import ClockError
+from navsense.fields import refuse_types
 from navsense.series import LONGEST_TIME
 from navsense.streams import Draws, Process
 from navsense.typing import BoolArray, FloatArray, Times
@@ -43,6 +44,7 @@ class Latency:
 
     def __post_init__(self) -> None:
         """Refuse what no latency can be."""
+        refuse_types(self, error=ClockError)
         for field in fields(self):
             value = getattr(self, field.name)
             checked_number(field.name, value, least=0.0)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from navsense.errors import ClockError
 from navsense.noise.channel import LARGEST, ROOM_TEMPERATURE
@@ -42,6 +42,7 @@ NOT_NEGATIVE = frozenset(
 """Fields of `Oscillator` that are deviations, spectral coefficients or temperatures."""
 
 
+@runtime_checkable
 class Temperature(Protocol):
     """A temperature as a function of time, as `navsense.environment.signal.Signal` is one."""
 
@@ -84,6 +85,8 @@ class Oscillator:
                 checked_number(field.name, value, least=0.0 if field.name in NOT_NEGATIVE else -math.inf)
             elif field.name != "temperature":
                 raise ClockError(field.name, value, allowed="must be a number")
+            elif not isinstance(value, Temperature):
+                raise ClockError(field.name, value, allowed="must be a number (K) or a signal")
 
     def allan_deviation(self, tau: float) -> float:
         """Return the Allan deviation at averaging time tau (s): power-law noise and steady ageing, at one temperature.

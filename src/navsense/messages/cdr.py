@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from navsense.compiled import kernel
 from navsense.messages.base import SEC_MAX, SEC_MIN, SECOND, stamp_error
-from navsense.messages.schemas import DEFINITIONS, fields, text
+from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, HUMBLE, fields, text
 from navsense.typing import AnyArray, ByteArray, IntArray
 
 ENCAPSULATION = b"\x00\x01\x00\x00"
@@ -182,6 +182,23 @@ class Message:
         """Take the schema of the type where none is given."""
         if not self.schema:
             object.__setattr__(self, "schema", text(self.type))
+
+
+def in_humble(message: Message) -> Message:
+    """Return how a channel's messages are made by the definitions of ROS 2 Humble: fields that came later are left out.
+
+    They are the last of their messages, and the same in all of them.
+    """
+    older = DISTRIBUTIONS[HUMBLE]
+    if message.type not in older or message.schema != text(message.type):
+        return message
+    later = {part.name for part in fields(DEFINITIONS[message.type])} - {
+        one.name for one in fields(older[message.type])
+    }
+    places, template = message.layout.places, message.layout.template
+    end = min((places[name].offset for name in later), default=len(template))
+    kept = {name: place for name, place in places.items() if name not in later}
+    return replace(message, layout=Layout(template[:end], kept), schema=text(message.type, older))
 
 
 def encode(message: Message, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> ByteArray:

@@ -4,8 +4,8 @@ Nothing up to the maximum is +Inf, something nearer than the minimum -Inf (REP 1
 dropout, is NaN. Under classic a sensor with Gazebo's range plug-in reports the maximum or the minimum instead, as the
 UUV Simulator's DVL documents it. A message of the limit then reads back as out of range.
 
-The field of view is the full width of the beam; sound counts as ultrasound, light as infrared, which
-is all that there is.
+The field of view is the full width of the beam. Sound counts as ultrasound, light as infrared: ROS has no other kind.
+The variance (m^2) is that of the white noise. ROS takes 0 for a variance that is not known.
 """
 
 from __future__ import annotations

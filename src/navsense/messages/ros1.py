@@ -9,13 +9,17 @@ Source: the ROS wiki, "msg", and `genpy`.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 import numpy as np
 
 from navsense.messages.cdr import Message
 from navsense.messages.repack import Span, shape_of
-from navsense.messages.schemas import SEPARATOR, fields, ros1, text
+from navsense.messages.schemas import ROS1, SEPARATOR, fields, ros1, text
 from navsense.typing import ByteArray
 
 
@@ -53,9 +57,22 @@ def definitions_of(message: Message) -> dict[str, str]:
     return found
 
 
+@cache
+def noetic() -> Mapping[str, str]:
+    """Return the definitions of ROS Noetic as published, with comments: `rosbag check` compares the whole text."""
+    found = json.loads((files("navsense.messages") / "noetic.json").read_text(encoding="utf-8"))
+    definitions: dict[str, str] = found["definitions"]
+    return definitions
+
+
+def definition(kind: str, known: Mapping[str, str] = ROS1) -> str:
+    """Return the text that a bag has of a type, by definitions of ROS 1; those of Noetic stand in it as published."""
+    return text(kind, known, {name: body for name, body in noetic().items() if known.get(name) == ROS1[name]})
+
+
 def packing(message: Message) -> Packing:
     """Return how messages in CDR become those of ROS 1."""
     known = definitions_of(message)
     parsed = {kind: fields(definition) for kind, definition in known.items()}
     shape = shape_of(message.layout.template, message.type, parsed, old=False)
-    return Packing(text(message.type, ros1(known)), shape.target, shape.spans, shape.sequence)
+    return Packing(definition(message.type, ros1(known)), shape.target, shape.spans, shape.sequence)

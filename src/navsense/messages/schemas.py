@@ -1,8 +1,9 @@
 """The message definitions that navsense writes, as data: constants, field types and names, in wire order.
 
-`DEFINITIONS` has them as ROS 2 does, `ROS1` as ROS 1 does: a stamp is its `time`, a header is numbered, nothing else
-differs. `text` joins a type and all that it needs into the one text that recordings carry: `ros2msg`, and of `ROS1`
-what a ROS 1 bag has for a connection. Constants stand here because a type's sum in ROS 1 is made of them too.
+`DEFINITIONS` has them as ROS 2 Jazzy and later do, `OLDER` those that are different in Humble, `ROS1` all as ROS 1
+does: there a stamp is its `time`, and a header is numbered. `text` joins a type and all that it needs into the one
+text that recordings carry: `ros2msg`, and of `ROS1` what a ROS 1 bag has for a connection. Constants stand here because
+a type's sum in ROS 1 is made of them too.
 Sources: common_interfaces and ros_gz (ROS 2); uuv_simulator, ds_msgs of Woods Hole, marine_msgs of APL.
 """
 
@@ -52,10 +53,12 @@ DEFINITIONS: Mapping[str, str] = {
     "sensor_msgs/msg/Range": (
         "uint8 ULTRASOUND=0\nuint8 INFRARED=1\n"
         "std_msgs/Header header\nuint8 radiation_type\n"
-        "float32 field_of_view\nfloat32 min_range\nfloat32 max_range\nfloat32 range"
+        "float32 field_of_view\nfloat32 min_range\nfloat32 max_range\nfloat32 range\nfloat32 variance"
     ),
     "sensor_msgs/msg/NavSatStatus": (
+        "int8 STATUS_UNKNOWN=-2\n"
         "int8 STATUS_NO_FIX=-1\nint8 STATUS_FIX=0\nint8 STATUS_SBAS_FIX=1\nint8 STATUS_GBAS_FIX=2\n"
+        "uint16 SERVICE_UNKNOWN=0\n"
         "uint16 SERVICE_GPS=1\nuint16 SERVICE_GLONASS=2\nuint16 SERVICE_COMPASS=4\nuint16 SERVICE_GALILEO=8\n"
         "int8 status\nuint16 service"
     ),
@@ -126,7 +129,23 @@ DEFINITIONS: Mapping[str, str] = {
         "float32[4] beam_velocity\nfloat32[4] beam_velocity_covar"
     ),
 }
-"""Full type name -> one `type name` a line; a constant is a `type NAME=value`."""
+"""Full type name -> one `type name` a line; a constant is a `type NAME=value`. Those of ROS 2 Jazzy and later."""
+
+RANGE, NAVSAT_STATUS = "sensor_msgs/msg/Range", "sensor_msgs/msg/NavSatStatus"
+
+OLDER: Mapping[str, str] = {
+    RANGE: DEFINITIONS[RANGE].removesuffix("\nfloat32 variance"),
+    NAVSAT_STATUS: DEFINITIONS[NAVSAT_STATUS]
+    .replace("int8 STATUS_UNKNOWN=-2\n", "")
+    .replace("uint16 SERVICE_UNKNOWN=0\n", ""),
+}
+"""Types that have changed since -> their definitions in ROS 2 Humble and in ROS 1. What they lack stands at the end."""
+
+DISTRIBUTIONS: Mapping[str, Mapping[str, str]] = {"jazzy": DEFINITIONS, "humble": {**DEFINITIONS, **OLDER}}
+"""Distribution of ROS 2 -> its definitions; "jazzy" stands for the later ones too."""
+
+CURRENT, HUMBLE = DISTRIBUTIONS
+"""The distribution whose definitions are written, and the one that can be chosen in its place."""
 
 TIME = "builtin_interfaces/Time"
 """What ROS 1 calls `time`, a primitive."""
@@ -143,7 +162,7 @@ def ros1(definitions: Mapping[str, str]) -> dict[str, str]:
     return kept | ({HEADER: f"uint32 seq\n{kept[HEADER]}"} if HEADER in kept else {})
 
 
-ROS1: Mapping[str, str] = ros1(DEFINITIONS)
+ROS1: Mapping[str, str] = ros1(DISTRIBUTIONS[HUMBLE])
 """The same in ROS 1."""
 
 SEPARATOR = "=" * 80
@@ -179,8 +198,12 @@ def fields(definition: str) -> tuple[Field, ...]:
     return tuple(found)
 
 
-def text(name: str, definitions: Mapping[str, str] = DEFINITIONS) -> str:
-    """Return the text of a full type name: its own definition, then each one that it needs, once."""
+def text(name: str, definitions: Mapping[str, str] = DEFINITIONS, bodies: Mapping[str, str] | None = None) -> str:
+    """Return the text of a full type name: its own definition, then each one that it needs, once.
+
+    `bodies` has the text of definitions that is written in place of `definitions`, such as one with comments.
+    """
+    written = {**definitions, **(bodies or {})}
     needed: list[str] = []
 
     def collect(kind: str) -> None:
@@ -190,5 +213,5 @@ def text(name: str, definitions: Mapping[str, str] = DEFINITIONS) -> str:
                 collect(field.type)
 
     collect(name)
-    parts = [f"{SEPARATOR}\nMSG: {kind.replace('/msg/', '/')}\n{definitions[kind]}" for kind in needed]
-    return "\n".join([definitions[name], *parts]) + "\n"
+    parts = [f"{SEPARATOR}\nMSG: {kind.replace('/msg/', '/')}\n{written[kind]}" for kind in needed]
+    return "\n".join([written[name], *parts]) + "\n"

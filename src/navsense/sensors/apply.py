@@ -9,6 +9,7 @@ import numpy as np
 from navsense.clock import Clock, Stamps
 from navsense.errors import SensorError
 from navsense.sensors.base import TEMPERATURE, Sensor, errors_of, flags_of
+from navsense.sensors.plausible import check_steps, check_values
 from navsense.series import LONGEST_TIME, Reading, frozen
 from navsense.streams import Draws, checked_run, checked_seed
 from navsense.ticks import Ticks
@@ -53,11 +54,17 @@ def own_ticks(seconds: FloatArray) -> Ticks:
     return Ticks(index, TICK_RATE, spacing=int(index[1]) if index.size > 1 else round(TICK_RATE))
 
 
-def checked_rows(name: str, array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Return one given array as a contiguous, read-only copy of this shape; raise `SensorError` for another one."""
+def checked_rows(name: str, array: FloatArray, shape: tuple[int, ...], *, finite: bool = True) -> FloatArray:
+    """Return one given array as a contiguous, read-only copy of this shape; raise `SensorError` for another one.
+
+    Its numbers must be finite, unless `finite` is false.
+    """
     given = np.array(real(name, array), dtype=np.float64, order="C")
     if given.shape != shape:
         raise SensorError(name, f"shape {given.shape}", allowed=f"must be {shape}")
+    if finite and not np.isfinite(given).all():
+        row = int(np.nonzero(~np.isfinite(given.reshape(shape[0], -1)).all(axis=1))[0][0])
+        raise SensorError(f"{name} of row {row}", given[row].tolist(), allowed="must be finite numbers")
     given.flags.writeable = False
     return given
 
@@ -73,25 +80,30 @@ def apply(
     clock: Clock | None = None,
     temperature: FloatArray | None = None,
     untrue: Collection[str] = (),
+    finite: bool = True,
 ) -> Reading:
     """Return the readings of `spec` over one's own ideal values.
 
     time (n,) s, increasing, any step; ideal[name] (n, axes), (n,) for a scalar, for every output; what else is there
     goes to `measure` as it is. `temperature` (n,) K acts where the sheet has coefficients of it. `name` keys the
     streams (the sensor's type where none is given), so two sensors of one type need two names. The drift is exact for
-    the given steps and stationary from the first row. `untrue` names outputs of which no truth is said. Raises
-    `SensorError`.
+    the given steps and stationary from the first row. `untrue` names outputs of which no truth is said. With `finite`
+    false, ideal values may be NaN or infinite. Raises `SensorError`, also for values of another unit (`plausible`).
     """
     seconds = checked_time(time)
+    check_steps(spec.type, seconds)
     given: dict[str, AnyArray] = {}
     for output in spec.outputs:
         if output.name in untrue:
             continue
         if output.name not in ideal:
             raise SensorError("array", output.name, allowed="must be given")
-        given[output.name] = checked_rows(output.name, ideal[output.name], (seconds.size, *output.shape))
+        rows = checked_rows(output.name, ideal[output.name], (seconds.size, *output.shape), finite=finite)
+        check_values(spec.type, output.name, output.unit, rows)
+        given[output.name] = rows
     if temperature is not None:
         given[TEMPERATURE] = checked_rows(TEMPERATURE, temperature, seconds.shape)
+        check_values(spec.type, TEMPERATURE, "K", given[TEMPERATURE])
     name = name or spec.type
     draws = Draws(spec.processes(), checked_seed(seed), (checked_run(run), "sensor", name))
     ticks = own_ticks(seconds)

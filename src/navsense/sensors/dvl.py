@@ -483,7 +483,16 @@ class Dvl:
         inside.setdefault(FAR, np.full(count, math.nan))
         ideal = self._true({**inside, THROUGH_ABOUT: seconds}, seconds, np.full(count, sound))
         untrue, one = [key for key, *_ in OUTPUTS if key not in ideal], (self, seconds, ideal)
-        return apply(*one, seed=seed, run=run, name=name, clock=clock, temperature=temperature, untrue=untrue)
+        return apply(
+            *one,
+            seed=seed,
+            run=run,
+            name=name,
+            clock=clock,
+            temperature=temperature,
+            untrue=untrue,
+            finite=False,
+        )
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False, stddev: float | None = None) -> Dvl:

@@ -192,7 +192,7 @@ class NavSat:
         """
         seconds = checked_time(time)
         own = zip(PLACE, (latitude, longitude, altitude), strict=True)
-        given = {key: checked_rows(key, array, seconds.shape) for key, array in own}
+        given = {key: checked_rows(key, array, seconds.shape, finite=False) for key, array in own}
         for key, (limit, unit) in _LIMITS.items():
             off = np.nonzero(~(np.abs(given[key]) <= limit))[0]
             if off.size:

@@ -366,12 +366,13 @@ class Range:
         No water is around: an assumed speed of sound is right. Raises `SensorError`.
         """
         seconds = checked_time(time)
-        own = checked_rows("range", distance, seconds.shape)
+        own = checked_rows("range", distance, seconds.shape, finite=False)
         own = np.where(np.isnan(own), math.inf, own)
         shown, outside, valid = np.empty(own.size), np.empty(own.size), np.empty(own.size, dtype=np.bool_)
         _limit(own, np.zeros(own.size), self.minimum_range, self.maximum_range, shown, outside, valid)
         given = {"range": shown, OUTSIDE: outside}
-        return apply(self, seconds, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+        one = (self, seconds, given)
+        return apply(*one, seed=seed, run=run, name=name, clock=clock, temperature=temperature, finite=False)
 
     def neutral(self) -> Range:
         """Return the same sheet without errors: it knows the speed of sound."""

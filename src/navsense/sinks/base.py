@@ -17,6 +17,7 @@ from typing import BinaryIO, Protocol, Self, TypeAlias
 
 from navsense import inputs, outputs
 from navsense.errors import NavsenseError, SinkError, Where
+from navsense.messages.schemas import CURRENT, DISTRIBUTIONS
 from navsense.series import Slab
 from navsense.world import World
 
@@ -27,7 +28,8 @@ class Recording:
 
     `epoch` is the integer second of t = 0, `duration` the seconds that were asked for: a run may end before. `runs` are
     the numbers of the runs, one or those along the leading axis of the readings. `truth` false leaves out ideal values,
-    hidden errors and the truth of links.
+    hidden errors and the truth of links. `ros` is the distribution of ROS 2 whose definitions messages have. Raises
+    `SinkError` for one that is not known.
     """
 
     world: World
@@ -36,6 +38,13 @@ class Recording:
     duration: float = 0.0
     runs: Sequence[int] = (0,)
     truth: bool = True
+    ros: str = CURRENT
+
+    def __post_init__(self) -> None:
+        """Refuse a distribution of ROS that is not known."""
+        if self.ros not in DISTRIBUTIONS:
+            allowed = f"must be one of {', '.join(DISTRIBUTIONS)}; jazzy stands for the later ones too"
+            raise SinkError("distribution of ROS", self.ros, allowed=allowed)
 
 
 class Run(Protocol):
@@ -67,9 +76,9 @@ class Run(Protocol):
         ...
 
 
-def recording(run: Run, *, truth: bool = True) -> Recording:
+def recording(run: Run, *, truth: bool = True, ros: str = CURRENT) -> Recording:
     """Return the head of the recording of a run; `truth` false leaves out what no robot could know."""
-    return Recording(run.world, run.epoch, run.seed, run.duration, tuple(run.runs), truth)
+    return Recording(run.world, run.epoch, run.seed, run.duration, tuple(run.runs), truth, ros)
 
 
 class Sink(Protocol):
@@ -142,6 +151,9 @@ def pour(file: FileIO, data: bytes | memoryview) -> None:
     while view:
         view = view[file.write(view) :]
 
+
+ROS = "ros"
+"""Key of the distribution of ROS 2 whose definitions the messages have, in what a recording says of itself."""
 
 LAYOUT = "layout"
 """Key of the plain world, see `described`, beside what a recording says of itself."""

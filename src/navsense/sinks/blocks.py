@@ -11,7 +11,8 @@ from navsense import messages
 from navsense.errors import SinkError
 from navsense.messages import clock, current, fault, transforms, truth
 from navsense.messages.base import AGE, GLOBAL_TIME, Part, clock_of, stamps
-from navsense.messages.cdr import Message
+from navsense.messages.cdr import Message, in_humble
+from navsense.messages.schemas import HUMBLE
 from navsense.noise.planned import FAULT
 from navsense.series import Current, Reading, Slab, Truth, nanoseconds
 from navsense.sinks import frames
@@ -84,7 +85,9 @@ class Blocks:
         for beside in messages.topics_beside(sensor, part):
             topic = self._topics.sensor(name, part, beside)
             if topic not in self._sources:
-                self._sources[topic] = Source(topic, messages.for_sensor(sensor, part, beside), clock_of(sensor))
+                message = messages.for_sensor(sensor, part, beside)
+                message = in_humble(message) if self._recording.ros == HUMBLE else message
+                self._sources[topic] = Source(topic, message, clock_of(sensor))
             found.append(self._sources[topic])
         return found
 

@@ -11,7 +11,7 @@ from navsense.errors import SinkError
 from navsense.messages.cdr import layout, stamps_in
 from navsense.messages.repack import MOST, Definitions, Shape, Shapes
 from navsense.messages.schemas import DEFINITIONS
-from navsense.sinks.definitions import is_known
+from navsense.sinks.definitions import known_as
 from navsense.sinks.sources import OLD, Line, Lot
 from navsense.sinks.walked import Sized, by_size
 from navsense.typing import AnyArray, ByteArray, IntArray
@@ -59,9 +59,10 @@ class Decoder:
     def __init__(self, line: Line) -> None:
         """Take the type's definition. Raises `SinkError` where it is missing."""
         self._line = line
-        self._definitions: Mapping[str, str] = DEFINITIONS
         parsed = line.defined().definitions
-        self.is_known = line.is_ros and (is_known(line.type, parsed) or line.type.startswith(OURS))
+        known = known_as(line.type, parsed)
+        self._definitions: Mapping[str, str] = known or DEFINITIONS
+        self.is_known = line.is_ros and (known is not None or line.type.startswith(OURS))
         if line.type.startswith(OURS):
             self._definitions = {kind: _text(kind, parsed) for kind in parsed}
         self._shapes = Shapes(line.type, parsed, old=line.encoding == OLD)

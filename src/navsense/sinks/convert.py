@@ -15,6 +15,7 @@ from pathlib import Path
 from navsense import inputs, outputs, sinks
 from navsense.errors import SinkError, Where
 from navsense.messages.base import SEC_MAX
+from navsense.messages.schemas import CURRENT
 from navsense.series import Slab
 from navsense.sinks import sources
 from navsense.sinks.base import FOLDERS, LAYOUT, Recording, named, os_error, place_of
@@ -45,14 +46,20 @@ class Converted:
 
 
 def convert(
-    path: str | os.PathLike[str], out: str | os.PathLike[str], *, run: int | None = None, epoch: int | None = None
+    path: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    run: int | None = None,
+    epoch: int | None = None,
+    ros: str | None = None,
 ) -> Converted:
     """Write the recording `path` to `out` in the format of its suffix.
 
     Between `.mcap`, `.bag`, `.db3` and the folder of a bag of ROS 2 (no suffix: with MCAP in it) messages go over as
     they are, of unknown types too. `run` chooses one of several; with `epoch`, the integer second at which `out` begins
-    in place of that of `path`, all goes by way of readings and truth. Raises `SinkError` for what cannot be read or
-    written, and where `out` is `path`.
+    in place of that of `path`, all goes by way of readings and truth. So it does with `ros`, the distribution of ROS 2
+    whose definitions `out` has: "jazzy", which stands for later ones too, or "humble". Raises `SinkError` for what
+    cannot be read or written, and where `out` is `path`.
     """
     source, target = named(path), named(out)
     try:
@@ -67,12 +74,12 @@ def convert(
             if source.suffix.lower() in FOLDERS and not source.exists():
                 inputs.add_input(place_of(source))
             _check(target)
-            if sources.is_container(source) and suffix_of(target) in CONTAINERS and epoch is None:
+            if sources.is_container(source) and suffix_of(target) in CONTAINERS and epoch is None and ros is None:
                 if run is not None:
                     allowed = "is of .npz and .parquet: a recording of messages holds one run"
                     raise SinkError("--run", run, allowed=allowed)
                 return _as_they_are(source, target)
-            return _said(source, target, run, epoch)
+            return _said(source, target, run, epoch, ros or CURRENT)
     except OSError as error:
         raise os_error(source, error, "read") from error
 
@@ -118,7 +125,7 @@ def _moved(slab: Slab, epoch: int) -> Slab:
     )
 
 
-def _said(source: Path, target: Path, run: int | None, epoch: int | None) -> Converted:
+def _said(source: Path, target: Path, run: int | None, epoch: int | None, ros: str) -> Converted:
     """Write what a recording says, as readings and truth."""
     if sources.is_container(source):
         with sources.opened(source) as found:
@@ -129,7 +136,8 @@ def _said(source: Path, target: Path, run: int | None, epoch: int | None) -> Con
             if not (world.sensors or world.models or world.environment.current):
                 raise _nothing(source)
             lost = Lost(reader.recording, target, placed=tells_place(sources.layout_of(found) or {}))
-            made = _written(*_dated(reader.recording, reader.slabs(), epoch), target, source, lost)
+            head = replace(reader.recording, ros=ros)
+            made = _written(*_dated(head, reader.slabs(), epoch), target, source, lost)
             made.lost += reader.left
             return made
     loaded = load(source)
@@ -143,7 +151,7 @@ def _said(source: Path, target: Path, run: int | None, epoch: int | None) -> Con
             remedy="choose one with --run, or write .npz or .parquet",
         )
     try:
-        recording = loaded.recording()
+        recording = replace(loaded.recording(), ros=ros)
     except DamagedError as error:
         raise damage(source, error) from error
     lost = Lost(recording, target, placed=tells_place(loaded.meta.get(LAYOUT, {})))

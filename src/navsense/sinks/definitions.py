@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from navsense.messages.cdr import SIZES
 from navsense.messages.repack import Definitions
-from navsense.messages.schemas import DEFINITIONS, HEADER, Field, fields
+from navsense.messages.ros1 import definition, noetic
+from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, HEADER, OLDER, Field, fields
 
 NUMBER = "seq"
 """The field that a header has in ROS 1 alone."""
@@ -19,7 +21,10 @@ LINE = "=" * 80 + "\n"
 
 @dataclass(frozen=True, eq=False)
 class Defined:
-    """A type of messages: its definition as ROS 1 and as ROS 2 write it, their sums, and its fields."""
+    """A type of messages: its definition as ROS 1 and as ROS 2 write it, their sums, and its fields.
+
+    `later` is how many bytes at the end of a message ROS 1 does not have.
+    """
 
     type: str
     old: str
@@ -27,6 +32,7 @@ class Defined:
     md5: str
     rihs01: str
     definitions: Definitions
+    later: int = 0
 
 
 @cache
@@ -38,16 +44,41 @@ def defined(kind: str, text: str, form: str) -> Defined:
     found = _parsed(kind, text, form)
     if kind not in found:
         raise ValueError(f"{kind} is defined neither in the recording nor by ROS")
-    old, new = _store({**found, **_header(found, numbered=True)}), _store({**found, **_header(found, numbered=False)})
+    older = _older(found)
+    old, new = _store({**older, **_header(found, numbered=True)}), _store({**found, **_header(found, numbered=False)})
     try:
         text1, md5 = old.generate_msgdef(kind, ros_version=1)
         text2, _ = new.generate_msgdef(kind, ros_version=2)
         own = {name: tuple(_field(*one) for one in parts) for name, (_, parts) in new.fielddefs.items()}
-        return Defined(kind, text1, text2, md5, new.hash_rihs01(kind), own)
+        later = sum(SIZES[str(part[1][1][0])] for part in found[kind][1][len(older[kind][1]) :])
+        return Defined(kind, _published(kind, md5) or text1, text2, md5, new.hash_rihs01(kind), own, later)
     except RecursionError as error:
         raise ValueError(f"the definition of {kind} cannot be used: a type in it contains itself") from error
     except Exception as error:
         raise ValueError(f"the definition of {kind} cannot be used: {error}") from error
+
+
+def _older(types: Mapping[str, Any]) -> dict[str, Any]:
+    """Return types as ROS 1 has them: those that have changed since in ROS 2 by their older definitions."""
+    from rosbags.typesys import get_types_from_msg
+
+    found = dict(types)
+    for kind, text in OLDER.items():
+        if kind in found and found[kind] == get_types_from_msg(DEFINITIONS[kind], kind)[kind]:
+            found[kind] = get_types_from_msg(text, kind)[kind]
+    return found
+
+
+@cache
+def _published(kind: str, md5: str) -> str:
+    """Return the text that ROS Noetic publishes of a type; "" where it has none, or one of another sum."""
+    if kind not in noetic():
+        return ""
+    from rosbags.typesys import get_types_from_msg
+
+    text = definition(kind)
+    _, own = _store(get_types_from_msg(text, kind)).generate_msgdef(kind, ros_version=1)
+    return text if own == md5 else ""
 
 
 def _store(types: Mapping[str, Any]) -> Any:
@@ -100,9 +131,17 @@ def _field(name: str, description: Any) -> Field:
     return Field(name, one if isinstance(one, str) else one[0], count if node.name == "ARRAY" else -1)
 
 
-def is_known(kind: str, definitions: Definitions) -> bool:
-    """Tell whether a type is defined as navsense knows it, with all that it is made of: constants are left out."""
-    if kind not in DEFINITIONS:
+def known_as(kind: str, definitions: Definitions) -> Mapping[str, str] | None:
+    """Return the definitions of the distribution by which a type is defined, current ones first; None if none has it.
+
+    Constants are left out.
+    """
+    return next((known for known in DISTRIBUTIONS.values() if _is_of(kind, definitions, known)), None)
+
+
+def _is_of(kind: str, definitions: Definitions, known: Mapping[str, str]) -> bool:
+    """Tell whether a type is defined as in `known`, with all that it is made of."""
+    if kind not in known:
         return False
-    own = fields(DEFINITIONS[kind])
-    return definitions.get(kind) == own and all(is_known(one.type, definitions) for one in own if "/" in one.type)
+    own = fields(known[kind])
+    return definitions.get(kind) == own and all(_is_of(one.type, definitions, known) for one in own if "/" in one.type)

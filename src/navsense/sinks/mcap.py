@@ -22,7 +22,7 @@ from navsense.messages.base import GLOBAL_TIME, SEC_MAX
 from navsense.messages.cdr import Message, Place, room, row_type
 from navsense.series import Slab
 from navsense.sinks import records
-from navsense.sinks.base import LAYOUT, Recording, asked, errors_at, numbers, version
+from navsense.sinks.base import LAYOUT, ROS, Recording, asked, errors_at, numbers, version
 from navsense.sinks.blocks import Block, Blocks, Source
 from navsense.sinks.container import Container, ContainerSink, Entries, ordered
 from navsense.sinks.described import plain_world
@@ -131,6 +131,7 @@ def about(recording: Recording) -> dict[str, str]:
         "epoch": str(recording.epoch),
         "runs": numbers(recording),
         "version": version(),
+        ROS: recording.ros,
     }
     duration = asked(recording)
     if duration is not None:

@@ -11,7 +11,7 @@ import contextlib
 import errno
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
@@ -23,6 +23,7 @@ from navsense.inputs import EXPANSION
 from navsense.messages.base import GLOBAL_TIME, SECOND
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Packing, packing
+from navsense.messages.schemas import HUMBLE
 from navsense.outputs import Workplace
 from navsense.series import Slab
 from navsense.sinks.about import CALLER, Teller
@@ -452,7 +453,8 @@ class Ros1Sink(WholeSink):
         check_target(path)
         check_head(path, recording, "a ROS bag")
         check_clocks(path, recording)
-        super().__init__(path, lambda: Bag(path, recording, Ros1))
+        older = replace(recording, ros=HUMBLE)  # ROS 1 has the same definitions
+        super().__init__(path, lambda: Bag(path, older, Ros1))
 
 
 class Ros2Sink(WholeSink):

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, Protocol, cast
 from navsense.errors import NavsenseError, SinkError, Where
 from navsense.messages.base import GLOBAL_TIME, SECOND
 from navsense.messages.repack import Shapes
-from navsense.messages.schemas import HEADER
+from navsense.messages.schemas import HEADER, HUMBLE
 from navsense.outputs import Workplace
 from navsense.sinks import records
 from navsense.sinks.about import CALLER, Teller
-from navsense.sinks.base import LAYOUT, check_target, os_error, place_of
+from navsense.sinks.base import LAYOUT, ROS, check_target, os_error, place_of
 from navsense.sinks.container import Container
 from navsense.sinks.loose import Written, chunks
 from navsense.sinks.mcap import LATCHED, OUR_WORLD
@@ -258,11 +258,12 @@ class ToBag:
         self._spent = 0
         self._writer: Any = writer1(self.made) if old else writer2(self.made)
         writer: Any = self._writer
-        for key, value in ({} if old else source.about).items():
+        about = {**source.about, ROS: HUMBLE} if old and ROS in source.about else source.about
+        for key, value in ({} if old else about).items():
             writer.set_custom_data(key, value)
         with database():
             self._writer.open()
-        self._teller = Teller(writer, source.about if old else {})
+        self._teller = Teller(writer, about if old else {})
 
     def add(self, line: Line) -> None:
         """Add a connection; topics that only their sender tells apart share one."""
@@ -438,8 +439,9 @@ class Encoder:
             self._shapes[line] = Shapes(line.type, line.defined().definitions, old=line.encoding == OLD)
         first = self._counts.get(line, 0)
         self._counts[line] = first + len(messages)
+        later = line.defined().later if self._encoding == OLD else 0
         try:
-            return self._shapes[line].repacked(messages, first)
+            return [raw[: len(raw) - later] for raw in self._shapes[line].repacked(messages, first)]
         except ValueError as error:
             raise SinkError(f"topic {line.topic} of {line.type}: {error}") from error
 

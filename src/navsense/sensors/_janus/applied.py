@@ -21,6 +21,7 @@ from navsense.sensors._janus.beams import Beams
 from navsense.sensors._janus.layer import Layer, ends
 from navsense.sensors._janus.told import ATTITUDE, BOTTOM, ECHO, FAR, INCIDENCE, LISTENING, OWN, THROUGH
 from navsense.sensors.apply import checked_rows
+from navsense.sensors.plausible import check_values
 from navsense.typing import FloatArray, Quaternion, Vector, Vectors
 
 UNIT = 1e-6
@@ -60,9 +61,7 @@ def level(axis: Vector) -> Quaternion:
 def _checked(name: str, given: FloatArray, count: int) -> FloatArray:
     """Return velocities (n, 3); raise `SensorError` for others."""
     rows = checked_rows(name, given, (count, 3))
-    wrong = np.nonzero(~np.isfinite(rows).all(axis=1))[0]
-    if wrong.size:
-        raise SensorError(f"{name} of row {int(wrong[0])} (m/s)", "not finite", allowed="must be finite numbers")
+    check_values("dvl", name, "m/s", rows)
     return rows
 
 
@@ -96,7 +95,7 @@ def heard(
     if beam_range is None:
         distance = np.full(shape, 0.5 * (limits[0] + limits[1]))
     else:
-        distance = checked_rows("beam_range", beam_range, shape)
+        distance = checked_rows("beam_range", beam_range, shape, finite=False)
     told = np.empty(shape)
     _along(beams.axes, own, distance, told)
     cosine = np.tile([abs(slant) for slant in beams.slants], (count, 1))

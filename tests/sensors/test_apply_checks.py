@@ -1,0 +1,100 @@
+"""What `apply` refuses and warns of: numbers that are not finite, values of another unit, a time not in seconds."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense.errors import SensorError
+from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
+from navsense.typing import AnyArray
+
+N = 200
+TIME = np.arange(N) / 100.0
+RATE = np.full((N, 3), 0.1)
+FORCE = np.tile([0.1, 0.0, 9.8], (N, 1))
+FIELD = np.tile([20e-6, 5e-6, -40e-6], (N, 1))
+ONES = np.ones(N)
+
+GIVEN: dict[str, tuple[Any, dict[str, AnyArray]]] = {
+    "imu": (Imu.from_part("stim300"), {"angular_velocity": RATE, "linear_acceleration": FORCE}),
+    "magnetometer": (Magnetometer(), {"field": FIELD}),
+    "altimeter": (Altimeter(), {"height": 10.0 * ONES, "vertical_velocity": 0.1 * ONES}),
+    "air_pressure": (AirPressure(), {"pressure": 101325.0 * ONES}),
+    "depth": (Depth(), {"pressure": 2e5 * ONES}),
+    "navsat": (
+        NavSat(),
+        {"latitude": 0.8 * ONES, "longitude": 0.1 * ONES, "altitude": 400.0 * ONES, "velocity": 0.1 * FORCE},
+    ),
+    "dvl": (Dvl.from_part("a50"), {"velocity": RATE}),
+    "range": (Range(), {"distance": 5.0 * ONES}),
+}
+HARMLESS = {("range", "distance")}
+"""Arrays that may be NaN and infinite: nothing is in range."""
+
+
+def applied(kind: str, time: AnyArray = TIME, **changed: AnyArray) -> ns.Reading:
+    spec, given = GIVEN[kind]
+    reading: ns.Reading = spec.apply(time, **{**given, **changed}, seed=7)
+    return reading
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+def test_sound_arrays_pass_without_a_word(kind: str) -> None:
+    assert applied(kind).time.size == N
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, (_, given) in GIVEN.items() for name in given])
+def test_a_number_that_is_not_finite_is_refused_with_its_row(kind: str, name: str, wrong: float) -> None:
+    array = GIVEN[kind][1][name].copy()
+    array[3] = wrong
+    if (kind, name) in HARMLESS:
+        assert applied(kind, **{name: array}).time.size == N
+        return
+    with pytest.raises(SensorError, match=r"of row 3.*(must be finite numbers|must be from)"):
+        applied(kind, **{name: array})
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "message"),
+    [
+        ("imu", {"angular_velocity": 3e4 * RATE}, r"angular_velocity of row 0 \(rad/s\): 3000.0; .* at most 350"),
+        ("imu", {"angular_velocity": 5e3 * RATE}, "the numbers look like deg/s: convert them to rad/s"),
+        ("imu", {"linear_acceleration": FORCE / 9.80665}, "the numbers look like g: convert them to m/s"),
+        ("imu", {"linear_acceleration": FORCE / 9.80665e-3}, "the numbers look like mg: convert"),
+        ("magnetometer", {"field": 1e6 * FIELD}, "look like uT: convert them to T"),
+        ("magnetometer", {"field": 1e4 * FIELD}, "look like G: convert them to T"),
+        ("dvl", {"velocity": 1e4 * RATE}, r"velocity of row 0 \(m/s\): 1000.0; .* at most 100"),
+        ("imu", {"temperature": 20.0 * ONES}, r"median of temperature \(K\): 20.0; .*degrees Celsius, add 273.15"),
+    ],
+)
+def test_values_of_another_unit_are_refused(kind: str, changed: dict[str, AnyArray], message: str) -> None:
+    with pytest.raises(SensorError, match=message):
+        applied(kind, **changed)
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1e-2, "hPa"), (1e-3, "kPa"), (1e-5, "bar")])
+def test_an_air_pressure_that_looks_like_another_unit_is_warned_of(factor: float, unit: str) -> None:
+    """It is a pressure of the stratosphere or above, which is possible."""
+    with pytest.warns(RuntimeWarning, match=f"look like {unit}: convert them to Pa"):
+        applied("air_pressure", pressure=factor * GIVEN["air_pressure"][1]["pressure"])
+
+
+def test_a_time_in_milliseconds_is_refused_for_an_imu_and_warned_of_for_slower_sensors() -> None:
+    for factor in (1e2, 1e3, 1e6):
+        with pytest.raises(SensorError, match=r"step of time \(s\): .*must be below 1 s .*milliseconds"):
+            applied("imu", factor * TIME)
+    with pytest.warns(RuntimeWarning, match="rows are 10 s apart; it must be in seconds"):
+        applied("magnetometer", 1e3 * TIME)
+    with pytest.raises(SensorError, match=r"must be below 1000 s for a sensor magnetometer"):
+        applied("magnetometer", 1e6 * TIME)
+
+
+def test_a_free_fall_and_the_moon_are_possible() -> None:
+    for size in (0.0, 1e-3, 1.62, 3.7, 30.0):
+        assert applied("imu", linear_acceleration=FORCE * (size / 9.8)).time.size == N

@@ -1,0 +1,67 @@
+"""Arguments of a wrong type beside the sheets of sensors: our error, at construction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense.clock import Clock, Discipline, Latency, Oscillator
+from navsense.clock.base import Step
+from navsense.errors import ClockError, SensorError
+from navsense.pose import Pose
+from navsense.sensors import Imu
+from navsense.world import Link, Model, MountedSensor
+
+ANY: Any = None
+
+
+def mounted(**changed: Any) -> MountedSensor:
+    return MountedSensor("m::l::imu", Imu(), "m", "m::l", 10.0, **changed)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Latency("0.1"), "fixed: .*0.1.*; must be a number; write it without quotes"),
+        (lambda: Latency(0.1, ANY), "mean: None; must be a number"),
+        (lambda: Discipline(interval="1"), "interval: .*must be a number"),
+        (lambda: Step("1"), "start of a clock's step: .*must be a number"),
+        (lambda: Oscillator(temperature="warm"), r"temperature: warm; must be a number \(K\) or a signal"),
+        (lambda: Clock("c", oscillator="x"), "oscillator of clock c: .*x.*; must be of Oscillator or None"),
+        (lambda: Clock("c", noise=ANY), "noise of clock c: None; must be of Noise; give an ns.Noise"),
+        (lambda: Clock("c", monotonic=1), "monotonic of clock c: 1; must be True or False"),
+    ],
+)
+def test_clocks(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ClockError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: mounted(latency=0.1), "latency of sensor m::l::imu: 0.1; must be of Latency or None"),
+        (lambda: mounted(faults=None), "faults of sensor m::l::imu: None; must be of Faults"),
+        (lambda: mounted(pose=None), "pose of sensor m::l::imu: None; must be of Pose; give an ns.Pose"),
+        (lambda: mounted(clock=3), "clock of sensor m::l::imu: 3; must be a text or None"),
+        (lambda: mounted(is_on="no"), "is_on of sensor m::l::imu: .*no.*; must be True or False"),
+        (lambda: Link("m::l", ANY), "pose of link m::l: None; must be of Pose"),
+        (lambda: Model("m", (), "m::l", ANY), "pose of model m: None; must be of Pose"),
+        (lambda: Model("m", (1,), "m::l"), "links of model m: .*must be a tuple, each of Link"),
+        (lambda: Pose("1"), "position of a pose: .*1.*; must be a tuple of 3, each a number"),
+        (lambda: Pose((0, 0, 0), (0, 0, 0)), "rotation of a pose: .*; must be a tuple of 4, each a number"),
+        (lambda: Pose((0.0, "1", 0.0)), "position of a pose: .*must be a tuple of 3"),
+        (lambda: Pose(np.zeros(4)), "position of a pose: .*must be a tuple of 3"),
+    ],
+)
+def test_mounting(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(SensorError, match=message):
+        make()
+
+
+def test_numbers_of_any_kind_make_a_pose() -> None:
+    assert Pose(np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0, 0.0, 0.0])) == Pose((1, 2, 3), (1, 0, 0, 0))
+    assert mounted(pose=Pose([1.0, 2, 3])).pose.inverse().position == (-1.0, -2.0, -3.0)
