@@ -258,8 +258,8 @@ def default_tolerances(tree: ast.Module) -> Iterator[tuple[int, str]]:
     `pytest.approx` passes zero for 1e-13 because of its default `abs`; with `abs` alone it has no relative tolerance.
     `math.isclose` has no absolute tolerance by default.
     """
-    needed = dict.fromkeys(("allclose", "isclose", "assert_allclose"), (("rtol", 3), ("atol", 4)))
-    needed |= {"approx": (("abs", 3),)}
+    needed: dict[str, tuple[tuple[str, int], ...]] = {"approx": (("abs", 3),)}
+    needed |= dict.fromkeys(("allclose", "isclose", "assert_allclose"), (("rtol", 3), ("atol", 4)))
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or ast.unparse(node.func).startswith("math."):
             continue

@@ -146,8 +146,10 @@ def test_every_sensor_with_apply_has_arrays_here() -> None:
 def noisy(kind: type[Sensor]) -> Any:
     """Return a sheet with a turn-on bias, a drift and white noise wherever it has a noise."""
     noise = Noise(stddev=0.1, bias_stddev=0.2, dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=5.0)
-    sheet = Dvl(bottom=Track(noise), range=noise) if kind is Dvl else with_noise(kind(), noise)
-    return sheet if kind is not Range else replace(sheet, maximum_range=100.0)
+    if kind is Dvl:
+        return Dvl(bottom=Track(noise), range=noise)
+    sheet: Any = with_noise(kind(), noise)
+    return replace(sheet, maximum_range=100.0) if kind is Range else sheet
 
 
 @pytest.mark.requirement("DOO-1", "NOI-2")
