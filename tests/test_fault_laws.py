@@ -161,3 +161,53 @@ def test_each_does_to_every_sensor_what_it_says(name: str, kind: str) -> None:
         struck = np.searchsorted(time[samples], instants)
         expected = {int(samples[one]) for one in struck if one < samples.size}
         assert {int(row) for row in np.flatnonzero(rows)} == {row for row in expected if inside[row]}
+
+
+OTHERS = [
+    (name, output.name, kind)
+    for name, sensor in KINDS.items()
+    for output in sensor.witness().outputs[1:]
+    for kind in ADDING
+]
+
+FOLLOWING = {
+    ("Altimeter", "vertical_reference"): {"vertical_position"},
+    ("Dvl", "beam_range"): {"altitude"},
+    ("Dvl", "beam_velocity"): {"velocity", "course", "speed", "long_term_velocity", "long_term_covariance"},
+    ("Dvl", "water_beam_velocity"): {
+        *("velocity", "error_velocity", "long_term_velocity", "long_term_covariance", "water_velocity")
+    },
+    ("Adcp", "beam_velocity"): {"velocity", "relative_velocity"},
+    ("Adcp", "bottom_range"): {"bottom_velocity", "bottom_beam_velocity", "bottom_percent_good", "bottom_solutions"},
+    ("Adcp", "bottom_beam_velocity"): {"velocity", "bottom_velocity"},
+}
+"""Arrays that a sensor computes from another one, beside which they change."""
+
+LASTING = {"long_term_velocity", "long_term_covariance"}
+"""Arrays that also hold what came before."""
+
+
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize(("name", "array", "kind"), OTHERS)
+def test_a_fault_of_any_array_is_on_that_array(name: str, array: str, kind: str) -> None:
+    """Not only of the first one: it is off by the value on the faulty rows, and the others are as they were."""
+    spec = KINDS[name].witness()
+    sound, _ = pieces(under(spec, ()), ())
+    seen, _ = pieces(under(spec, (made(kind, spec, array),)), ())
+    rows = seen["errors fault"] == BITS[kind]
+    assert rows.any()
+    assert set(seen["errors fault"][~rows].tolist()) == {0.0}
+    for other in sound.keys() - {"errors fault", array}:
+        follows = other in FOLLOWING.get((name, array), set())
+        if not follows:
+            assert same(seen[other], sound[other]), other
+        elif other not in LASTING:
+            assert same(seen[other][~rows], sound[other][~rows]), other
+    assert same(seen[array][~rows], sound[array][~rows])
+    if name == "Adcp" and array in heard_of(spec):  # a mean of pings, of which limits leave out others
+        both = np.isfinite(seen[array][rows]) & np.isfinite(sound[array][rows])
+        assert both.any()
+        off = (seen[array] - sound[array])[rows][both]
+        assert np.allclose(off, 0.25, rtol=0.0, atol=1e-12)
+    else:
+        assert same(seen[array][rows], sound[array][rows] + 0.25)

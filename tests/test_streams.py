@@ -6,7 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from navsense import streams
 from navsense.compiled import INTERPRETED
 from navsense.errors import SimulationError
 from navsense.streams import Draws, Process, checked_seed, first_state, generator, spawn_key
@@ -53,6 +56,54 @@ def test_blocks_of_any_size_give_the_same_numbers(ahead: int) -> None:
     sizes = [1] * 100 + [37, 1, 1, 300, 0] + [1] * 61 + [500]
     parts = [source.take(size).copy() for size in sizes]
     assert np.array_equal(np.concatenate(parts, axis=1), whole)
+
+
+PAIRS = (
+    Process("x", "pair", initial=1, per_tick=2),
+    Process("x", "white"),
+    Process("x", "chances", per_tick=2, kind="uniform"),
+    Process("y", "pair", initial=2, per_tick=2),
+)
+
+
+@pytest.mark.requirement("NOI-2")
+def test_two_draws_a_tick_follow_each_other_in_their_stream() -> None:
+    """Tick i of a process has its draws 2 i and 2 i + 1, after those at the start."""
+    draws = Draws(PAIRS, 9, (0, "s"))
+    rows = draws.take(500)
+    for first, process in ((0, PAIRS[0]), (5, PAIRS[3])):
+        stream = generator(9, (0, "s", process.channel, process.name))
+        stream.standard_normal(process.initial)
+        assert np.array_equal(rows[first : first + 2].T, stream.standard_normal((500, 2)))
+    assert np.array_equal(rows[3:5].T, generator(9, (0, "s", "x", "chances")).random((500, 2)))
+
+
+@pytest.mark.requirement("NOI-2")
+@pytest.mark.parametrize("ahead", [0, 1, 2, 7, 64])
+@given(sizes=st.lists(st.integers(0, 70), max_size=12))
+def test_two_draws_a_tick_cut_anywhere(ahead: int, sizes: list[int]) -> None:
+    """Blocks of any sizes, single ticks served from those drawn ahead, and blocks after them, give the same draws."""
+    count = sum(sizes)
+    whole = Draws(PAIRS, 7, (2, "s")).take(count).copy()
+    source = Draws(PAIRS, 7, (2, "s"), ahead=ahead)
+    parts = [source.take(size).copy() for size in sizes]
+    assert np.array_equal(np.concatenate([np.empty((source.rows, 0)), *parts], axis=1), whole)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("count", [1, 2, 3, 200])
+def test_the_kernel_of_rows_is_the_one_of_numpys_generator(count: int) -> None:
+    """Compiled and interpreted runs fill rows of one, two and three draws a tick alike, and leave the same states."""
+    depth = np.array([2, 1, 3, 2], dtype=np.int64)
+    first = np.array([0, 2, 3, 6], dtype=np.int64)
+    uniform = np.array([0, 1, 0, 1], dtype=np.int64)
+    states = [np.stack([first_state(5, (name,)) for name in "abcd"]) for _ in range(2)]
+    out = [np.full((8, count), np.nan) for _ in range(2)]
+    for _ in range(3):
+        streams._fill_rows(states[0], uniform, first, depth, out[0])
+        streams._fill_rows_interpreted(states[1], uniform, first, depth, out[1])
+        assert np.array_equal(out[0], out[1])
+        assert np.array_equal(states[0], states[1])
 
 
 def test_keys_are_length_prefixed_and_typed() -> None:

@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 import navsense as ns
 from navsense import messages
 from navsense.errors import SensorError, SinkError
-from navsense.messages import cdr, dvl, schemas
+from navsense.messages import _doppler, cdr, dvl, schemas
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
 from navsense.sensors import Depth
@@ -213,6 +213,51 @@ def test_marine_message(row: int, count: int, dialect: Dialect) -> None:
         beam_velocity_covar=padded(own["beam_variance"], -1.0),
     )
     close(decoded(dvl.message(mounted(sheet(count, dialect=dialect)), "reading"), row, part), value)
+
+
+NAN = math.nan
+
+
+@pytest.mark.parametrize(
+    ("variance", "value", "written"),
+    [
+        ([[0.1, 0.2, 0.3]], [[1.0, 2.0, 3.0]], [[0.1, 0.2, 0.3]]),
+        ([[0.1, NAN, 0.3]], [[1.0, 2.0, 3.0]], [[0.1, -1.0, 0.3]]),
+        ([[0.1, 0.2, 0.3]], [[1.0, NAN, 3.0]], [[0.1, -1.0, 0.3]]),
+        ([[NAN, 0.2, 0.0]], [[1.0, 2.0, NAN]], [[-1.0, 0.2, -1.0]]),
+        ([[0.1, 0.2, 0.3], [0.4, NAN, 0.6]], [[NAN], [1.0]], [[-1.0] * 3, [0.4, -1.0, 0.6]]),
+        ([[0.1], [NAN]], [[1.0], [2.0]], [[0.1], [-1.0]]),
+    ],
+    ids=["all known", "a variance", "a value", "both", "one value of several", "one of one"],
+)
+def test_a_variance_is_minus_one_where_it_or_its_value_is_unknown(
+    variance: list[list[float]], value: list[list[float]], written: list[list[float]]
+) -> None:
+    out = np.full(np.shape(variance), math.inf)
+    _doppler._state(np.array(variance), np.array(value), out)
+    assert out.tolist() == written
+
+
+@pytest.mark.requirement("GAP-4")
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_unknown_variances_of_known_values_are_written_as_unknown(dialect: Dialect) -> None:
+    """A covariance with one unknown part, a beam without a deviation and one without a velocity."""
+    part = reading()
+    part.arrays["velocity_covariance"][FULL, 1, 2] = NAN  # type: ignore[index]
+    part.arrays["beam_deviation"][FULL, 1] = NAN  # type: ignore[index]
+    part.arrays["beam_velocity"][FULL, 3] = NAN  # type: ignore[index]
+    found = decoded(dvl.message(mounted(sheet(dialect=dialect)), "reading"), FULL, part)
+    uuv = dialect is Dialect.UUV
+    covariance = part["velocity_covariance"][FULL].ravel()
+    covariance[5] = -1.0
+    assert list(found.velocity_covariance if uuv else found.velocity_covar) == covariance.tolist()
+    spread = part["beam_deviation"][FULL] ** 2
+    spread[[1, 3]] = -1.0
+    if uuv:
+        assert [beam.velocity_covariance for beam in found.beams] == spread.tolist()
+    else:
+        kept = found.raw_velocity_covar if dialect is Dialect.DSROS else found.beam_velocity_covar
+        assert list(kept) == spread.astype(np.float32).tolist()
 
 
 @pytest.mark.requirement("GAP-1")

@@ -180,6 +180,28 @@ def test_declared_densities_are_read_back_by_an_allan_tool(rate: float) -> None:
         assert abs(mean[i] - declared) < 6.95 * spread[i], f"span {span} s"
 
 
+@pytest.mark.requirement("NOI-6")
+@pytest.mark.parametrize("scale", [0.0, 0.02])
+@pytest.mark.parametrize("stretch", [0.0, 1e-3])
+@pytest.mark.parametrize("heat", [0.0, -5e-3])
+def test_temperature_moves_the_zero_and_stretches_the_scale(scale: float, stretch: float, heat: float) -> None:
+    """(1 + scale + stretch (T - T0)) ideal + heat (T - T0), warmer and colder than T0."""
+    noise = Noise(
+        scale_factor=scale,
+        scale_temperature_coefficient=stretch,
+        temperature_coefficient=heat,
+        reference_temperature=290.0,
+    )
+    channel = Channels(("c",), (noise,))
+    warm, ideal = np.array([270.0, 290.0, 295.0, 320.0]), np.array([1.0, -2.0, 3.0, -4.0])
+    source = Draws(channel.processes, 1, (0, "law"))
+    ticks = Ticks(np.arange(4), 10.0)
+    state = channel.init(source.initial)
+    _, values, _ = channel.apply(state, ticks, source.take(4), ideal[:, None], temperature=warm)
+    expected = (1.0 + scale + stretch * (warm - 290.0)) * ideal + heat * (warm - 290.0)
+    assert np.allclose(values[:, 0], expected, rtol=0.0, atol=1e-15 * np.abs(expected).max() * 4.0)
+
+
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
 def test_compiled_and_interpreted_kernels_agree_to_the_last_bit(
     interpreted: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch

@@ -179,6 +179,14 @@ def test_the_reference_is_taken_anew_every_period() -> None:
 
 
 @pytest.mark.requirement("ALT-1")
+@pytest.mark.parametrize(("period", "rate", "every"), [(0.07, 100.0, 7), (0.29, 100.0, 29), (1.1, 10.0, 11)])
+def test_a_period_of_whole_samples_is_one_though_its_product_is_rounded(period: float, rate: float, every: int) -> None:
+    """0.07 * 100 is 7.000000000000001 in doubles: a reference is taken at tick 7, and not at tick 8."""
+    index = np.arange(5 * every + 1)
+    assert Zeroed(period).taken(Ticks(index, rate)).tolist() == (index // every * every).tolist()
+
+
+@pytest.mark.requirement("ALT-1")
 @pytest.mark.parametrize("reference", [3.5, Zeroed(), Zeroed(0.123), Zeroed(1e-4), Zeroed(0.9)])
 def test_with_any_reference_it_keeps_the_law_of_cuts(reference: float | Zeroed) -> None:
     check_cut(replace(Altimeter.witness(), reference=reference))

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from navsense.analysis.bench import with_noise
 from navsense.clock import Clock, error
 from navsense.errors import SensorError, SimulationError
 from navsense.messages.kalibr import kalibr
 from navsense.noise.channel import Noise
-from navsense.sensors import Imu, Magnetometer
+from navsense.sensors import (
+    SENSORS,
+    AirPressure,
+    Altimeter,
+    Depth,
+    Dvl,
+    Imu,
+    Magnetometer,
+    NavSat,
+    Range,
+    Sensor,
+    Track,
+)
 
 TIME = np.arange(1000) / 200.0
 ZEROS = np.zeros((1000, 3))
@@ -107,6 +122,55 @@ def test_the_reading_keeps_its_own_times() -> None:
 def test_a_run_that_is_none_is_refused(run: object) -> None:
     with pytest.raises(SimulationError, match="run"):
         Magnetometer().apply(TIME, ZEROS, seed=1, run=run)  # type: ignore[arg-type]  # what a user may hand over
+
+
+HEIGHTS = 10.0 + np.sin(TIME)
+
+OWN = {
+    Imu: (ZEROS, ZEROS),
+    Magnetometer: (ZEROS,),
+    Altimeter: (HEIGHTS, np.cos(TIME)),
+    AirPressure: (1e5 + HEIGHTS,),
+    NavSat: (0.8 + 0.0 * TIME, 0.3 + 0.0 * TIME, HEIGHTS, ZEROS),
+    Depth: (1e5 + 1e4 * HEIGHTS,),
+    Range: (HEIGHTS,),
+    Dvl: (ZEROS + (1.0, 0.2, 0.0),),
+}
+"""Own arrays for each sensor that takes them."""
+
+
+def test_every_sensor_with_apply_has_arrays_here() -> None:
+    assert {kind for kind in SENSORS if hasattr(kind, "apply")} == OWN.keys()
+
+
+def noisy(kind: type[Sensor]) -> Any:
+    """Return a sheet with a turn-on bias, a drift and white noise wherever it has a noise."""
+    noise = Noise(stddev=0.1, bias_stddev=0.2, dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=5.0)
+    if kind is Dvl:
+        return Dvl(bottom=Track(noise), range=noise)
+    sheet: Any = with_noise(kind(), noise)
+    return replace(sheet, maximum_range=100.0) if kind is Range else sheet
+
+
+@pytest.mark.requirement("DOO-1", "NOI-2")
+@pytest.mark.parametrize("kind", OWN, ids=lambda kind: kind.__name__)
+def test_without_a_run_it_is_run_0_of_the_seed(kind: type[Sensor]) -> None:
+    """Run 0 to the last bit, clock included; another run, seed or name has other errors in every array with noise."""
+    sheet, clock = noisy(kind), Clock("bench::clock", Noise(stddev=1e-5, bias_stddev=1e-3))
+    one = sheet.apply(TIME, *OWN[kind], seed=11, clock=clock)
+    same = sheet.apply(TIME, *OWN[kind], seed=11, run=0, clock=clock)
+    assert one.arrays.keys() == same.arrays.keys()
+    assert one.errors.keys() == same.errors.keys()
+    for name, array in {**one.arrays, **{f"error {name}": array for name, array in one.errors.items()}}.items():
+        other = same.errors[name.removeprefix("error ")] if name.startswith("error ") else same[name]
+        assert array.tobytes() == other.tobytes(), name
+    assert one.clock_error.tobytes() == same.clock_error.tobytes()
+    assert one.stamp.tobytes() == same.stamp.tobytes()
+    for others in ({"seed": 11, "run": 1}, {"seed": 12}, {"seed": 11, "name": "second"}):
+        other = sheet.apply(TIME, *OWN[kind], **others, clock=clock)
+        for name in sheet.noise():
+            if np.isfinite(one[name]).any():
+                assert not np.array_equal(one[name], other[name], equal_nan=True), (name, others)
 
 
 def test_an_integer_of_numpy_is_an_integer() -> None:

@@ -290,3 +290,15 @@ def test_what_cannot_be_asked_of_a_mesh(tmp_path: Path) -> None:
         Mesh.from_file(path, (1.0, 0.0, 1.0))
     with pytest.raises(FieldError, match="mesh's shape"):
         Mesh(np.zeros((4, 3)))
+
+
+EDGES = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 1.0, 0.0), (1.0, 0.0, -2.0), (1.0, -1.0, 3.0)]
+
+
+@pytest.mark.parametrize("one", EDGES)
+@pytest.mark.parametrize("other", EDGES)
+def test_triangles_without_an_area_are_counted(one: tuple[float, ...], other: tuple[float, ...]) -> None:
+    """Two edges from a corner span an area unless they are on one line, along the axes and across them."""
+    corner, good = np.array((0.5, -0.25, 2.0)), [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 1.0)]
+    tested = [corner, corner + one, corner + 2.0 * np.array(other)]
+    assert Mesh(np.array([good, tested])).degenerate == (one == other)

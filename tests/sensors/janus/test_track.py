@@ -41,3 +41,27 @@ def test_what_is_no_deviation_is_refused(name: str, value: float) -> None:
     given: dict[str, Any] = {name: value}
     with pytest.raises(SensorError, match=f"{name} of a track"):
         Track(**given)
+
+
+@pytest.mark.requirement("GAP-2")
+@pytest.mark.parametrize(
+    ("given", "errs", "is_white"),
+    [
+        ({}, False, False),
+        ({"reference_rate": 4.0}, False, False),
+        ({"stated_stddev": 0.01}, False, False),
+        ({"noise": Noise(classic=True)}, False, False),
+        ({"noise": Noise(classic=True), "reference_rate": 4.0, "stated_stddev": 0.01}, False, False),
+        ({"noise": Noise(stddev=0.01)}, True, True),
+        ({"noise": Noise(stddev=0.01, classic=True), "reference_rate": 4.0}, True, True),
+        ({"noise": Noise(bias_mean=0.01)}, True, False),
+        ({"per_speed": 1e-3}, True, True),
+        ({"per_speed": 1e-3, "reference_rate": 4.0}, True, True),
+        ({"long_term_scale": 1e-3}, True, False),
+        ({"long_term_offset": 1e-3}, True, False),
+    ],
+)
+def test_a_track_has_errors_where_a_figure_makes_some(given: dict[str, Any], errs: bool, is_white: bool) -> None:
+    """A rate at which nothing holds, a stated deviation and the rules of a noise that is none are no errors."""
+    track = Track(**given)
+    assert (track.errs, track.is_white) == (errs, is_white)
