@@ -31,7 +31,12 @@ LONGEST = 60.0
 def test_many_unknown_elements_on_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A similar name takes long to find: it is looked for as often as problems are kept, also if they repeat."""
     calls: list[str] = []
-    monkeypatch.setattr(context, "get_close_matches", lambda name, *_, **__: calls.append(name) or [])
+
+    def none_similar(name: str, *_others: object, **_options: object) -> list[str]:
+        calls.append(name)
+        return []
+
+    monkeypatch.setattr(context, "get_close_matches", none_similar)
     (tmp_path / "w.sdf").write_text(
         f"<sdf version='1.9'><model name='m'>{'<foo/>' * 5000}</model></sdf>", encoding="utf-8"
     )
