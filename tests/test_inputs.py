@@ -64,7 +64,7 @@ def test_a_file_that_is_too_large_is_not_read(
     large = tmp_path / "large.csv"
     large.touch()
     os.truncate(large, inputs.LARGEST + 1)
-    monkeypatch.setattr(Path, "open", None)
+    monkeypatch.setattr(os, "open", None)
     with pytest.raises(kind, match=rf"large.csv {what}: too large; must be at most \d+ MiB"):
         door(large)
 
@@ -195,3 +195,11 @@ def test_an_error_shows_any_value() -> None:
         deep = [deep]
     assert str(FieldError("a", 10**5000)) == "a: a value of type int that cannot be printed"
     assert str(FieldError("a", deep)) == "a: a value of type list that cannot be printed"
+
+
+def test_a_file_that_becomes_a_pipe_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the check and the opening another program may replace a file."""
+    monkeypatch.setattr(inputs, "regular", lambda *_: None)
+    os.mkfifo(tmp_path / "pipe")
+    kind = inputs.Kind("file", FieldError, "text")
+    assert inputs.content(str(tmp_path / "pipe"), kind) == b""

@@ -105,13 +105,18 @@ def content(name: str, kind: Kind, most: int = LARGEST, limit: str = "") -> byte
     """
     regular(name, kind, most, limit)
     try:
-        with Path(name).open("rb") as file:
-            data = file.read(min(most, os.fstat(file.fileno()).st_size) + 1)
+        with open(name, "rb", opener=_open_without_waiting) as file:
+            data = file.read(min(most, os.fstat(file.fileno()).st_size) + 1) or b""  # None of a pipe without data
     except OSError as cause:
         raise kind.error(kind.what, _words(cause), where=Where(name), allowed=kind.allowed) from cause
     if len(data) > most:  # it has grown
         raise _too_large(name, kind, most, limit)
     return data
+
+
+def _open_without_waiting(name: str, flags: int) -> int:
+    """Open a file; one of the system that waits for data, such as /proc/kmsg, or a pipe put in its place, does not."""
+    return os.open(name, flags | os.O_NONBLOCK)
 
 
 def regular(name: str, kind: Kind, most: int | None = None, limit: str = "") -> None:

@@ -167,6 +167,6 @@ def test_a_file_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.Monkey
         raise PermissionError(13, os.strerror(13))
 
     (tmp_path / "a.csv").touch()
-    monkeypatch.setattr(Path, "open", closed)
+    monkeypatch.setattr(os, "open", closed)
     with pytest.raises(MotionError, match=r"log: Permission denied"):
         load(tmp_path / "a.csv")
