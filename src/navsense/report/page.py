@@ -68,7 +68,8 @@ def _save(target: Path, text: str) -> None:
     part = ""
     try:
         number, part = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent)
-        with os.fdopen(number, "w", encoding="utf-8") as file:
+        # A name that is not UTF-8, as file names may be, holds surrogates.
+        with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
         mask = os.umask(0)
         os.umask(mask)

@@ -175,6 +175,12 @@ def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
     return SinkError(what, where=Where(str(path)), remedy=remedies.get(error.errno or 0, ""))
 
 
+def thread_error(where: Where) -> SinkError:
+    """Return the error of a recording whose thread the system does not start."""
+    what = "cannot be written: the system does not start another thread"
+    return SinkError(what, where=where, remedy="end other programs or raise the limit on processes (ulimit -u)")
+
+
 def named(path: str | os.PathLike[str]) -> Path:
     """Return a path. Raise `SinkError` for an empty one, which would be the folder that one is in."""
     if not os.fspath(path):
