@@ -41,7 +41,7 @@ def lowest() -> list[str]:
 def held(versions: str, python: str, folder: Path, arguments: list[str]) -> bool:
     """Return whether the suite passes in a new environment with these versions."""
     here = folder / versions
-    inside = here / "bin" / "python"
+    inside = str(here / "bin" / "python")
     print(f"==> environment with the {versions} versions in {here}", flush=True)
     subprocess.run([python, "-m", "venv", "--clear", here], check=True)
     pip = [inside, "-m", "pip", "--disable-pip-version-check", "--no-input"]
@@ -49,7 +49,7 @@ def held(versions: str, python: str, folder: Path, arguments: list[str]) -> bool
     if versions == "lowest":
         constraints = here / "lowest.txt"
         constraints.write_text("\n".join(lowest()) + "\n", encoding="utf-8")
-        wanted += ["--constraint", constraints]
+        wanted += ["--constraint", str(constraints)]
     if subprocess.run(wanted, check=False).returncode:
         print(f"==> the {versions} versions: cannot be installed", flush=True)
         return False

@@ -4,6 +4,8 @@ If no cache folder is writable, or a file in it is damaged, the kernel is compil
 Damaged files are replaced.
 """
 
+# mypy: disable-error-code="no-untyped-call"  # Numba ships few types
+
 from __future__ import annotations
 
 import contextlib
@@ -45,7 +47,7 @@ def check(path: str) -> None:
         raise ValueError(f"{path} is damaged")
 
 
-class CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]  # numba has no types
+class CheckedFiles(IndexDataCacheFile):
     """The index and the data files of a kernel, each with a checksum at its end.
 
     Numba reads them with pickle and runs what it finds: a damaged file could crash the process.
@@ -68,7 +70,7 @@ class CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]  # numba has no ty
         return super()._load_data(name)
 
 
-class KernelCache(FunctionCache):  # type: ignore[misc]  # numba has no types
+class KernelCache(FunctionCache):
     """The machine code of one kernel on disk. The constructor raises `RuntimeError` if no folder is writable."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
