@@ -4,7 +4,7 @@ If no cache folder is writable, or a file in it is damaged, the kernel is compil
 Damaged files are replaced.
 """
 
-# mypy: disable-error-code="no-untyped-call"  # Numba ships few types
+# mypy: disable-error-code="no-untyped-call"
 
 from __future__ import annotations
 
