@@ -23,6 +23,7 @@ import navsense
 from navsense import cli, kernel_cache, sinks
 from navsense.compiled import Kernel
 from navsense.errors import SinkError, Where
+from navsense.report import write
 
 QUADROTOR = Path(__file__).resolve().parent.parent / "examples" / "quadrotor.sdf"
 TINY = '"""A module."""\n\n\ndef twice(x):\n    """Return two of it."""\n    return 2.0 * x\n'
@@ -235,3 +236,12 @@ def test_a_recording_without_threads_is_written_or_refused(
 def test_a_port_without_threads_is_refused(without_threads: None) -> None:
     with pytest.raises(SinkError, match="does not start another thread"):
         sinks.serve.Server("127.0.0.1", 0, Where("pd0+tcp://127.0.0.1:0"))
+
+
+@pytest.mark.compiled
+def test_the_report_of_a_name_that_is_not_utf8_is_written(tmp_path: Path) -> None:
+    """A locale of ASCII reads every other name so."""
+    path, page = tmp_path / os.fsdecode(b"\xff.mcap"), tmp_path / "page.html"
+    navsense.record(navsense.load(QUADROTOR), path, 0.1)
+    write(path, page)
+    assert r"\udcff.mcap" in page.read_text(encoding="utf-8")
