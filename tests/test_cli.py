@@ -336,3 +336,15 @@ def test_help_imports_nothing_heavy() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_an_end_of_file_inside_the_program_is_no_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Click takes an EOFError for the end of what a person types, and would say that the run was stopped."""
+
+    def broken(*_arguments: object, **_options: object) -> None:
+        raise EOFError("Ran out of input")
+
+    monkeypatch.setattr("navsense.sdf.load", broken)
+    monkeypatch.setattr(sys, "argv", ["navsense", "run", str(QUADROTOR)])
+    with pytest.raises(EOFError, match="Ran out of input"):
+        cli.main()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import os
 import re
 import shutil
@@ -71,6 +73,34 @@ def test_no_extra_is_needed_at_the_core() -> None:
     core = {base_name(requirement) for requirement in project["dependencies"]}
     extras = {base_name(line) for lines in project["optional-dependencies"].values() for line in lines}
     assert not core & extras
+
+
+def imported() -> set[str]:
+    """Return the packages that the sources import."""
+    found = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add((node.module or "").partition(".")[0])
+    return found
+
+
+def test_every_extra_installs_what_the_sources_import() -> None:
+    extras = settings()["project"]["optional-dependencies"]
+    named = {base_name(line) for name, lines in extras.items() if name not in ("lint", "test") for line in lines}
+    assert named <= imported()
+
+
+def test_every_requirement_has_a_lowest_version() -> None:
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        versions = importlib.import_module("versions")
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+    assert "rosbags==0.11.6" in versions.lowest()
+    assert len(versions.lowest()) == len(versions.requirements())
 
 
 def test_every_core_dependency_is_pinned_for_tests() -> None:

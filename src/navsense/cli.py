@@ -8,9 +8,11 @@ import math
 import os
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,6 +47,9 @@ def add_row(table: Table, *cells: str) -> None:
 
 LATE = 0.1
 """Seconds behind its speed above which a run says so."""
+
+REDRAWN_EVERY = 0.1
+"""Seconds between two drawings of the progress bar."""
 
 NUMERIC = frozenset(("rate (Hz)", "samples", "messages", "ns/sample", "draws alone", "draws/total", "rows", "size"))
 
@@ -141,20 +146,28 @@ def warn(world: World, *, err: bool) -> None:
 
 
 def progress_bar(stack: ExitStack) -> Progress:
-    """Return what shows the simulated time that is done; the bar appears when the first is."""
-    shown: list[Callable[[float, float], None]] = []
+    """Return what shows the simulated time that is done; the bar appears when the first is.
+
+    The calls redraw the bar, so it needs no thread.
+    """
+    shown: list[Callable[..., None]] = []
+    drawn = -math.inf
 
     def advance(done: float, total: float) -> None:
+        nonlocal drawn
         if not shown:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
             seconds = TextColumn("{task.completed:.1f} of {task.total:.1f} s")
             columns = (TextColumn("{task.description}"), BarColumn(), seconds, TimeRemainingColumn())
-            bar = stack.enter_context(Progress(*columns, console=Console(stderr=True)))
+            bar = stack.enter_context(Progress(*columns, console=Console(stderr=True), auto_refresh=False))
             task = bar.add_task("simulated", total=total)
-            shown.append(lambda done, total: bar.update(task, completed=done, total=total))
-        shown[0](done, total)
+
+            shown.append(partial(bar.update, task))
+        redraw = time.monotonic() - drawn >= REDRAWN_EVERY
+        drawn = time.monotonic() if redraw else drawn
+        shown[0](completed=done, total=total, refresh=redraw)
 
     return advance
 
@@ -621,8 +634,8 @@ class Said(logging.Handler):
     """Prints what the library tells of its work on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print one line."""
-        click.echo(record.getMessage(), err=True)
+        """Print one line, which says so if it is a warning."""
+        click.echo(f"{'warning: ' if record.levelno >= logging.WARNING else ''}{record.getMessage()}", err=True)
 
 
 @contextmanager
@@ -675,7 +688,10 @@ def main() -> None:
     except NavsenseError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
-    except click.exceptions.Abort:
+    except click.exceptions.Abort as error:
+        # Click aborts at an EOFError too, as at the end of what a person types: here that is a defect of a file.
+        if isinstance(error.__cause__, EOFError):
+            raise error.__cause__ from None
         click.echo("stopped; what was recorded until then is kept", err=True)
         sys.exit(130)
     except KeyboardInterrupt:

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import functools
 import os
+import re
+import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
+
+from navsense.errors import SimulationError
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
-"""True where kernels are run by the interpreter, as Numba itself reads the setting."""
-
+INTERPRETED = re.fullmatch(r"\s*[-+]?0*[1-9][0-9]*\s*", os.environ.get("NUMBA_DISABLE_JIT", "0")) is not None
+"""True where kernels are run by the interpreter, as Numba itself reads the setting: a whole number other than 0."""
 
 PACKAGE = __name__.partition(".")[0]
 """Whose modules have kernels by name."""
@@ -28,6 +32,47 @@ PACKAGE = __name__.partition(".")[0]
 def keeps(function: Callable[..., Any]) -> bool:
     """Tell whether a kernel's machine code is kept on disk: not a script's, which others know by another name."""
     return function.__module__ != "__main__" and function.__module__ in sys.modules
+
+
+TRIAL = "import numba; numba.njit(lambda x: x)(1.0)"
+"""What shows whether LLVM accepts its settings."""
+
+REMEDY = "correct the variable or unset it"
+
+
+def check_processor() -> None:
+    """Raise `SimulationError` if LLVM does not know the processor that the environment names.
+
+    LLVM prints a line for each kernel then, or aborts the process. A child process tries it first.
+    """
+    chosen = {name: os.environ.get(name, "") for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")}
+    chosen = {name: value for name, value in chosen.items() if value}
+    if not chosen:
+        return
+    tried = subprocess.run([sys.executable, "-c", TRIAL], capture_output=True, check=False, text=True)  # noqa: S603
+    if tried.returncode or "is not a recognized" in tried.stderr:
+        names, values = ", ".join(chosen), ", ".join(chosen.values())
+        raise SimulationError(names, values, allowed="LLVM does not know this processor or feature", remedy=REMEDY)
+
+
+@functools.cache
+def load_numba() -> tuple[Any, Any]:
+    """Return `numba.njit` and `enable_cache`. Raise `SimulationError` if Numba does not start in this environment."""
+    check_processor()
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "Environment variable", RuntimeWarning)
+            from numba import njit
+
+            from navsense.kernel_cache import enable_cache
+    except (ImportError, MemoryError, OSError, RuntimeError, RuntimeWarning, ValueError) as error:
+        reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
+        named = re.search(r"NUMBA_\w+", str(error))
+        name = named[0] if named else "NUMBA_NUM_THREADS" if "Number of threads" in reason else ""
+        if name in os.environ:
+            raise SimulationError(name, os.environ[name], allowed=reason, remedy=REMEDY) from None
+        raise SimulationError("Numba, which compiles the kernels, does not start", reason) from error
+    return njit, enable_cache
 
 
 class Kernel(Generic[Parameters, Result]):
@@ -46,17 +91,18 @@ class Kernel(Generic[Parameters, Result]):
     def compiled(self) -> Callable[Parameters, Result]:
         """Return Numba's dispatcher; the kernels that this one calls are put in its module in their compiled form."""
         if self._compiled is None:
-            from numba import njit
-
+            njit, enable_cache = load_numba()
             # Names in the kernel's own module are exchanged for what Numba made, so that later calls go straight there.
             names: dict[str, Any] = self.py_func.__globals__
             for name in self.py_func.__code__.co_names:
                 called = names.get(name)
                 if isinstance(called, Kernel):
                     names[name] = called.compiled()
-            kept = keeps(self.py_func)
-            self._compiled = njit(cache=kept, error_model="numpy", fastmath=False, nogil=True)(self.py_func)
-            self._exchange(names, self._compiled)
+            dispatcher = njit(error_model="numpy", fastmath=False, nogil=True)(self.py_func)
+            if keeps(self.py_func):
+                enable_cache(dispatcher, self.py_func)
+            self._compiled = dispatcher
+            self._exchange(names, dispatcher)
         return self._compiled
 
     def _exchange(self, own: dict[str, Any], made: Callable[Parameters, Result]) -> None:

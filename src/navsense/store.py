@@ -78,17 +78,28 @@ def empty_like_block(values: AnyArray, lead: tuple[int, ...], length: int) -> An
 
 
 class Beside:
-    """A second thread that does things in order, a few behind: copying into new memory costs as much as measuring."""
+    """A second thread that does things in order, a few behind: copying into new memory costs as much as measuring.
+
+    Where the system starts no second thread, the caller's own does them.
+    """
 
     MOST = 16
 
     def __init__(self) -> None:
         """Start the thread."""
         self._thread = ThreadPoolExecutor(max_workers=1)
+        self._started = True
+        try:
+            self._thread.submit(int)
+        except RuntimeError:
+            self._started = False
         self._open: deque[Future[None]] = deque()
 
     def do(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         """Hand over one piece of work; raise what an earlier one raised."""
+        if not self._started:
+            work(*args, **kwargs)
+            return
         self._open.append(self._thread.submit(work, *args, **kwargs))
         while len(self._open) > self.MOST:
             self._open.popleft().result()

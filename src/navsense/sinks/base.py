@@ -201,6 +201,12 @@ def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
     return SinkError(what, where=Where(str(path)), remedy=remedy)
 
 
+def thread_error(where: Where) -> SinkError:
+    """Return the error of a recording whose thread the system does not start."""
+    what = "cannot be written: the system does not start another thread"
+    return SinkError(what, where=where, remedy="end other programs or raise the limit on processes (ulimit -u)")
+
+
 FOLDERS = (".csv", ".euroc", ".db3")
 """Suffixes of recordings that are the folder NAME."""
 

@@ -135,9 +135,25 @@ def forget(writer: Writer1, spent: int) -> int:
 
 def writer2(path: Path) -> Writer2:
     """Return rosbags' writer of a bag of ROS 2, its messages in SQLite."""
-    from rosbags.rosbag2 import StoragePlugin, Writer
+    import sqlite3
 
-    return Writer(path, version=VERSION, storage_plugin=StoragePlugin.SQLITE3)
+    from rosbags.rosbag2 import StoragePlugin, Writer
+    from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
+
+    class ClosedAtError(Sqlite3Writer):
+        """Closes the database if its tables cannot be made; the base class leaves it open."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            try:
+                super().__init__(*args, **kwargs)
+            except sqlite3.Error:
+                with contextlib.suppress(AttributeError):
+                    self.conn.close()
+                raise
+
+    writer = Writer(path, version=VERSION, storage_plugin=StoragePlugin.SQLITE3)
+    writer.STORAGE_PLUGINS = {StoragePlugin.SQLITE3: ClosedAtError}
+    return writer
 
 
 @dataclass(eq=False)

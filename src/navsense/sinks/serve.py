@@ -18,6 +18,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from navsense.errors import SinkError, Where
+from navsense.sinks.base import thread_error
 
 QUEUE = 64 << 20
 """Bytes that may wait for one client."""
@@ -74,7 +75,12 @@ class Server:
         for one in (self._listener, self._woken):
             self._selector.register(one, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._serve, name="navsense-port", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            for end in (self._listener, self._woken, self._waker, self._selector):
+                end.close()
+            raise thread_error(where) from error
 
     def wait(self, seconds: float) -> None:
         """Wait for the first client, at most so long (s)."""

@@ -10,8 +10,9 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import ParamSpec, Protocol
 
+from navsense.errors import Where
 from navsense.series import Slab
-from navsense.sinks.base import Ending, errors_at, failed, os_error
+from navsense.sinks.base import Ending, errors_at, failed, os_error, thread_error
 
 Arguments = ParamSpec("Arguments")
 
@@ -49,7 +50,10 @@ class WholeSink(Ending):
                 work.drop()
 
         # An interrupt while the first work starts the thread would let the next start another, which waits for nobody.
-        self._thread.submit(int).result()
+        try:
+            self._thread.submit(int).result()
+        except RuntimeError as error:
+            raise thread_error(Where(str(path))) from error
         try:
             self._do(lambda: begun.append(begin()))
         except BaseException:
