@@ -108,6 +108,7 @@ OPENERS: dict[tuple[str, str], str] = {
     ("inputs", "json.loads"): "the one function that parses JSON",
     ("inputs", "zipfile.ZipFile"): "reads the sizes that an archive declares",
     ("inputs", "tomllib.loads"): "the one function that parses TOML",
+    ("kernel_cache", "Path(path).read_bytes"): "a file of the kernel cache",
     ("messages.ros1", "(files('navsense.messages') / 'noetic.json').read_text"): "a file of the package",
     ("messages.ros1", "json.loads"): "that file",
     ("motion._log", "np.loadtxt"): "parses lines that `inputs` has read",

@@ -6,6 +6,7 @@ depth of nesting are limited. `regular` and `bag` check a file before a library 
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -225,6 +226,18 @@ def lines(name: str, kind: Kind) -> list[str]:
     if "\0" in text:
         raise kind.error(kind.what, "is not text", where=Where(name), allowed=kind.allowed)
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def text_lines(name: str, kind: Kind) -> Iterator[str]:
+    """Yield the lines of a text file in UTF-8 without their ends, one by one; raises the kind's error as `content`."""
+    data = content(name, kind)
+    if b"\0" in data:
+        raise kind.error(kind.what, "is not text", where=Where(name), allowed=kind.allowed)
+    try:
+        for line in io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig"):
+            yield line.removesuffix("\n")
+    except UnicodeDecodeError as cause:
+        raise kind.error(kind.what, "is not text", where=Where(name), allowed=kind.allowed) from cause
 
 
 def toml(name: str, kind: Kind) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 
 from navsense.errors import MotionError
 from navsense.motion import Replay, from_arrays, load
@@ -170,3 +172,24 @@ def test_a_file_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(os, "open", closed)
     with pytest.raises(MotionError, match=r"log: Permission denied"):
         load(tmp_path / "a.csv")
+
+
+def test_a_long_log_takes_little_memory(tmp_path: Path) -> None:
+    """A row keeps 232 bytes: 28 coefficients and its time. One column's spline takes about 30 numbers more at once.
+
+    Before the spline, the text of the file and the numbers are there: less than that.
+    """
+    count = 200_000
+    time = np.arange(count) * 0.01
+    rows = np.column_stack((time, np.sin(time), np.cos(time), time, np.ones(count), np.zeros((count, 3))))
+    path = tmp_path / "long.csv"
+    np.savetxt(path, rows, delimiter=",", header=HEADER.strip(), comments="", fmt="%.17g")
+    load(path)  # imports
+    tracemalloc.start()
+    found = load(path)
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 1.05 * 232 * count
+    assert peak < (232 + 64 + 32 * 8) * count
+    expected = CubicSpline(time, rows[:, 1:], bc_type="not-a-knot").c.transpose(1, 0, 2)
+    np.testing.assert_array_equal(found.trajectory.coefficients, expected)

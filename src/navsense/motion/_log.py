@@ -6,8 +6,9 @@ NumPy reads the numbers of a sound file at once; only where it refuses are the l
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,9 @@ HEADER = ("time", "x", "y", "z", "qw", "qx", "qy", "qz")
 TUM_COLUMNS = ("t", "x", "y", "z", "qx", "qy", "qz", "qw")
 TUM_ORDER = (0, 1, 2, 3, 7, 4, 5, 6)
 """Where the columns of `HEADER` stand in a TUM row."""
+
+BLOCK = 20_000
+"""Rows that NumPy reads at once: their texts take more memory than their numbers."""
 
 _FILE = inputs.Kind("log", MotionError, "must be a CSV or TUM file in UTF-8")
 
@@ -40,38 +44,46 @@ def read(path: str | os.PathLike[str]) -> Log:
     that is not eight numbers.
     """
     name = os.fspath(path)
-    lines = inputs.lines(name, _FILE)
-    comma = _is_csv(name, lines)
-    rows = _rows(lines, comma)
+    comma, start, count = _scan(name)
+
+    def place(row: int) -> Where:
+        numbers = (number for number, _ in _rows(inputs.text_lines(name, _FILE), comma) if number >= start)
+        return Where(name, next(number for index, number in enumerate(numbers) if index == row))
+
+    values = np.empty((count, len(HEADER)))
+    body = (line for number, line in _rows(inputs.text_lines(name, _FILE), comma) if number >= start)
+    for first in range(0, count, BLOCK):
+        rows = min(BLOCK, count - first)
+        try:
+            block = np.loadtxt(islice(body, rows), delimiter="," if comma else None, comments=None, ndmin=2)
+            values[first : first + rows] = block if comma else block[:, TUM_ORDER]
+        except (ValueError, IndexError) as error:
+            _refuse(name, start, comma)
+            allowed = f"must hold rows of {_columns(comma)}"
+            raise MotionError("log", str(error), where=Where(name), allowed=allowed) from error
+        if block.shape[1] != len(HEADER):
+            _refuse(name, start, comma)
+    return Log(values, place)
+
+
+def _scan(name: str) -> tuple[bool, int, int]:
+    """Return whether a log is CSV, the line of its first row, and how many rows it has."""
+    comma = _is_csv(name)
+    rows = _rows(inputs.text_lines(name, _FILE), comma)
     if comma:
         _check_header(name, next(rows, None))
     first = next(rows, None)
     if first is None:
         raise MotionError("log without rows", where=Where(name), allowed=f"must hold rows of {_columns(comma)}")
-    start = first[0]
-
-    def place(row: int) -> Where:
-        numbers = (number for number, _ in _rows(lines, comma) if number >= start)
-        return Where(name, next(number for index, number in enumerate(numbers) if index == row))
-
-    body = [line for line in lines[start - 1 :] if _holds_row(line, comma)]
-    try:
-        values = np.loadtxt(body, delimiter="," if comma else None, comments=None, ndmin=2)
-    except ValueError as error:
-        _refuse(name, lines, start, comma)
-        allowed = f"must hold rows of {_columns(comma)}"
-        raise MotionError("log", str(error), where=Where(name), allowed=allowed) from error
-    if values.shape[1] != len(HEADER):
-        _refuse(name, lines, start, comma)
-    return Log(values if comma else values[:, TUM_ORDER], place)
+    return comma, first[0], 1 + sum(1 for _ in rows)
 
 
-def _is_csv(name: str, lines: list[str]) -> bool:
+def _is_csv(name: str) -> bool:
     """Return whether the log is CSV: its suffix says so, or, where the suffix says nothing, its first row."""
     suffix = Path(name).suffix.lower()
     if suffix in {".csv", ".tum", ".txt"}:
         return suffix == ".csv"
-    return "," in next((line for _, line in _rows(lines, comma=False)), "")
+    return "," in next((line for _, line in _rows(inputs.text_lines(name, _FILE), comma=False)), "")
 
 
 def _holds_row(line: str, comma: bool) -> bool:
@@ -79,7 +91,7 @@ def _holds_row(line: str, comma: bool) -> bool:
     return bool(line) and not line.isspace() and (comma or not line.lstrip().startswith("#"))
 
 
-def _rows(lines: list[str], comma: bool) -> Iterator[tuple[int, str]]:
+def _rows(lines: Iterable[str], comma: bool) -> Iterator[tuple[int, str]]:
     """Yield number and text of each line of the table, the header included."""
     return ((number, line) for number, line in enumerate(lines, 1) if _holds_row(line, comma))
 
@@ -102,9 +114,9 @@ def _check_header(name: str, header: tuple[int, str] | None) -> None:
         )
 
 
-def _refuse(name: str, lines: list[str], start: int, comma: bool) -> None:
+def _refuse(name: str, start: int, comma: bool) -> None:
     """Raise MotionError for the first row from line `start` that is not eight numbers."""
-    for number, line in _rows(lines, comma):
+    for number, line in _rows(inputs.text_lines(name, _FILE), comma):
         if number < start:
             continue
         parts = line.split(",") if comma else line.split()

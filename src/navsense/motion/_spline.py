@@ -143,14 +143,18 @@ def interpolating(time: Times, values: FloatArray, ends: str) -> FloatArray:
     """
     from scipy.interpolate import CubicSpline  # heavy, and only needed here
 
+    coefficients = np.empty((time.shape[0] - 1, 4, values.shape[1]))
     try:
         # An overflow either stops SciPy or shows as coefficients that are not finite, which the trajectory refuses.
         with np.errstate(all="ignore"):
-            return np.ascontiguousarray(CubicSpline(time, values, bc_type=ends).c.transpose(1, 0, 2))
+            for column in range(values.shape[1]):  # one by one: SciPy takes several times the memory of its result
+                spline = CubicSpline(time, np.ascontiguousarray(values[:, column]), bc_type=ends)
+                coefficients[:, :, column] = spline.c.T
     except (ValueError, np.linalg.LinAlgError) as error:
         raise MotionError(
             "no finite spline goes through the positions", remedy="move the times apart or the positions nearer"
         ) from error
+    return coefficients
 
 
 def smoothing(time: Times, values: FloatArray, bandwidth: float) -> FloatArray:

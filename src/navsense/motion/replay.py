@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.errors import MotionError, Where
-from navsense.motion._log import HEADER, read
+from navsense.motion._log import HEADER, Log, read
 from navsense.motion._spline import in_one_hemisphere, interpolating, smoothing
 from navsense.motion.base import MotionBlock
 from navsense.motion.trajectory import Trajectory
@@ -69,9 +69,8 @@ def load(path: str | os.PathLike[str], *, bandwidth: float | None = None) -> Rep
 
     Raises `MotionError`, with file and line, for what cannot be read or is no motion.
     """
-    log = read(path)
     try:
-        return _replay(log.values[:, 0], log.values[:, 1:4], log.values[:, 4:], bandwidth, log.place)
+        return _replay(*_columns_of(read(path)), bandwidth)
     except MotionError as error:
         if error.where is None:
             error.where = Where(os.fspath(path))
@@ -97,15 +96,20 @@ def from_arrays(time: Times, position: Vectors, rotation: Quaternions, *, bandwi
     count = arrays[0].size
     if shapes != ((count,), (count, 3), (count, 4)):
         raise MotionError("shapes of time, position and rotation", shapes, allowed="must be (n,), (n, 3) and (n, 4)")
-    return _replay(arrays[0], arrays[1], arrays[2], bandwidth, _nowhere)
+    return _replay(arrays[0], arrays[1], arrays[2], _nowhere, bandwidth)
+
+
+def _columns_of(log: Log) -> tuple[Times, Vectors, Quaternions, Callable[[int], Where | None]]:
+    """Return times, positions and rotations of a log, and where its rows stand."""
+    return log.values[:, 0].copy(), log.values[:, 1:4].copy(), log.values[:, 4:].copy(), log.place
 
 
 def _replay(
     time: Times,
     position: Vectors,
     rotation: Quaternions,
-    bandwidth: float | None,
     place: Callable[[int], Where | None],
+    bandwidth: float | None,
 ) -> Replay:
     """Check the rows and return their motion; `place` tells where a row stands."""
     if time.shape[0] < 2:
@@ -115,15 +119,17 @@ def _replay(
     values = np.empty((time.shape[0], 7))
     values[:, :3] = position
     values[:, 3:] = _continuous(rotation, place)
+    del rotation, position
+    position = values[:, :3]
     spacing = float(np.median(np.diff(time)))
     # An overflow shows as coefficients that are not finite, which the trajectory refuses.
     with np.errstate(all="ignore"):
+        noise = position_noise(time, position)
         if bandwidth is None:
             coefficients = interpolating(time, values, "not-a-knot")
         else:
             _check_bandwidth(bandwidth, spacing, time.shape[0])
             coefficients = smoothing(time, values, bandwidth)
-        noise = position_noise(time, position)
     time.setflags(write=False)
     coefficients.setflags(write=False)
     return Replay(Trajectory(time, coefficients), bandwidth, noise, acceleration_noise(noise, spacing, bandwidth))
@@ -131,13 +137,15 @@ def _replay(
 
 def _check_rows(time: Times, position: Vectors, rotation: Quaternions, place: Callable[[int], Where | None]) -> None:
     """Raise MotionError for the first row that is not finite, has no attitude, or does not come after its former."""
-    table = np.column_stack((time, position, rotation))
-    bad = ~np.isfinite(table)
-    row = _first(np.any(bad, axis=1))
+    bad = ~np.isfinite(time)
+    for array in (position, rotation):
+        bad |= ~np.isfinite(array).all(axis=1)
+    row = _first(bad)
     if row >= 0:
-        column = _first(bad[row])
+        values = [time[row], *position[row], *rotation[row]]
+        column = _first(~np.isfinite(values))
         raise MotionError(
-            f"{HEADER[column]} of row {row}", float(table[row, column]), allowed="must be finite", where=place(row)
+            f"{HEADER[column]} of row {row}", float(values[column]), allowed="must be finite", where=place(row)
         )
     row = _first(np.concatenate(([False], time[1:] <= time[:-1])))
     if row >= 0:
