@@ -66,7 +66,7 @@ def sea() -> ns.World:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with one recording in every format."""
     folder = tmp_path_factory.mktemp("convert")
-    ns.record(sea(), [folder / name for name in NAMES], DURATION, seed=5, epoch=EPOCH)
+    ns.record(sea(), [folder / name for name in NAMES], DURATION, seed=5, epoch=EPOCH, ros="humble")
     return folder
 
 
