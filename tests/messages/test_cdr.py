@@ -26,7 +26,7 @@ from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.world import MountedSensor
 
-STORE = get_typestore(Stores.ROS2_HUMBLE)
+STORE = get_typestore(Stores.LATEST)
 STORE.register(
     get_types_from_msg(
         "std_msgs/Header header\nfloat64 vertical_position\nfloat64 vertical_velocity\nfloat64 vertical_reference",

@@ -41,8 +41,8 @@ def test_every_figure_is_used() -> None:
 
 @pytest.mark.parametrize("kind", list(schemas.ROS1))
 def test_both_versions_of_ros_have_the_same_fields(kind: str) -> None:
-    """But for the number in a header: rosbags calls both stamps `builtin_interfaces/msg/Time`."""
-    one, two = (stored(kind, definitions).fielddefs for definitions in (schemas.ROS1, schemas.DEFINITIONS))
+    """Of ROS 2 Humble, but for the number in a header: rosbags calls both stamps `builtin_interfaces/msg/Time`."""
+    one, two = (stored(kind, definitions).fielddefs for definitions in (schemas.ROS1, schemas.DISTRIBUTIONS["humble"]))
     for name, (constants, fields) in one.items():
         own = [field for field in fields if name != "std_msgs/msg/Header" or field[0] != "seq"]
         assert (constants, own) == (two[name][0], two[name][1]), name

@@ -55,7 +55,7 @@ def sea() -> ns.World:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with one recording in three formats, and the ways by a bag of ROS 1 and back."""
     place = tmp_path_factory.mktemp("about")
-    ns.record(sea(), [place / name for name in NAMES], 1.0, seed=5, epoch=EPOCH)
+    ns.record(sea(), [place / name for name in NAMES], 1.0, seed=5, epoch=EPOCH, ros="humble")
     for one, other in (
         ("a.mcap", "b.bag"),
         ("b.bag", "c.mcap"),
@@ -177,7 +177,7 @@ def test_a_bag_of_several_nodes_is_nobodys(folder: Path, tmp_path: Path) -> None
 @pytest.mark.requirement("REC-1:bag")
 def test_a_recording_without_a_message_says_it(tmp_path: Path) -> None:
     empty = World("nowhere")
-    ns.record(empty, tmp_path / "a.mcap", 1.0, seed=7, epoch=EPOCH)
+    ns.record(empty, tmp_path / "a.mcap", 1.0, seed=7, epoch=EPOCH, ros="humble")
     convert(tmp_path / "a.mcap", tmp_path / "b.bag")
     convert(tmp_path / "b.bag", tmp_path / "c.mcap")
     assert said(tmp_path / "c.mcap") == said(tmp_path / "a.mcap")

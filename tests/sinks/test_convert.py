@@ -66,7 +66,7 @@ def sea() -> ns.World:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with one recording in every format."""
     folder = tmp_path_factory.mktemp("convert")
-    ns.record(sea(), [folder / name for name in NAMES], DURATION, seed=5, epoch=EPOCH)
+    ns.record(sea(), [folder / name for name in NAMES], DURATION, seed=5, epoch=EPOCH, ros="humble")
     return folder
 
 
@@ -118,7 +118,7 @@ def test_messages_go_over_as_they_are(recorded: Path, tmp_path: Path, name: str)
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.npz", "a.parquet", "t.csv"])
 def test_arrays_become_the_recording_itself(recorded: Path, tmp_path: Path, name: str) -> None:
-    made = convert(recorded / name, tmp_path / "b.mcap")
+    made = convert(recorded / name, tmp_path / "b.mcap", ros="humble")
     assert in_mcap(made.path) == in_mcap(recorded / "a.mcap")
     assert any(line.startswith(f"{IMU}: ") and line.endswith(" told nothing") for line in made.lost)
     assert f"{IMU}: the constant part of hidden errors" in made.lost
@@ -154,7 +154,7 @@ def plain(path: Path) -> dict[str, list[Any]]:
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
 def test_messages_by_way_of_arrays_lose_what_the_document_says(recorded: Path, tmp_path: Path) -> None:
     convert(recorded / "a.mcap", tmp_path / "b.npz")
-    convert(tmp_path / "b.npz", tmp_path / "b.mcap")
+    convert(tmp_path / "b.npz", tmp_path / "b.mcap", ros="humble")
     before, after = in_mcap(recorded / "a.mcap"), in_mcap(tmp_path / "b.mcap")
     assert before.keys() == after.keys()
     for topic, several in before.items():

@@ -228,7 +228,7 @@ def dive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """Return a dialect and the folder with its recording in three formats."""
     folder = tmp_path_factory.mktemp("dives")
     outputs = [folder / "dive.bag", folder / "dive.db3", folder / "dive.mcap"]
-    summary = ns.record(doppler(request.param), outputs, 0.4, seed=5, epoch=1000)
+    summary = ns.record(doppler(request.param), outputs, 0.4, seed=5, epoch=1000, ros="humble")
     assert summary.paths == (outputs[0], folder / "dive" / "dive.db3", outputs[2])
     return request.param, folder
 
@@ -272,7 +272,7 @@ KINDS = (AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat, Range)
 def test_every_sensor_is_in_both_bags_and_saved_as_streamed(tmp_path: Path) -> None:
     world = witness_world(*((kind.type, kind.witness()) for kind in KINDS))
     outputs = [tmp_path / "streamed.bag", tmp_path / "streamed.db3", tmp_path / "run.mcap"]
-    ns.record(world, outputs, 1.0, seed=5, epoch=1000)
+    ns.record(world, outputs, 1.0, seed=5, epoch=1000, ros="humble")
     expected = raw(outputs[2])
     old, new = read(outputs[0]), read(sinks.written(outputs[1]))
     assert {topic: len(rows) for topic, rows in old.items()} == {topic: len(rows) for topic, rows in expected.items()}
@@ -280,7 +280,7 @@ def test_every_sensor_is_in_both_bags_and_saved_as_streamed(tmp_path: Path) -> N
         assert [(t, plain(one)) for t, one in old[topic]] == [(t, plain(one)) for t, one in messages]
     run = ns.simulate(world, 1.0, seed=5, epoch=1000)
     for suffix in SUFFIXES:
-        run.save(tmp_path / f"saved{suffix}")
+        run.save(tmp_path / f"saved{suffix}", ros="humble")
     assert (tmp_path / "saved.bag").read_bytes() == outputs[0].read_bytes()
     with Reader2(tmp_path / "saved") as reader:
         saved = [(connection.topic, time, bytes(data)) for connection, time, data in reader.messages()]
@@ -596,7 +596,8 @@ def test_info_says_what_bags_hold(recorded: Path, tmp_path: Path) -> None:
         assert (found.start, found.end) == (expected.start, expected.end)
         assert found.format == ("ROS 1 bag" if path == "run.bag" else "ROS 2 bag")
         assert found.size > 100_000
-        assert dict(found.meta) == dict(expected.meta)
+        ros = "humble" if path == "run.bag" else "jazzy"
+        assert dict(found.meta) == {**expected.meta, "ros": ros}
         assert f"{3 * 530 + 1} messages from {EPOCH} s" in found.headline
     whole = (recorded / "run.bag").read_bytes()
     for size in (0, 10, 5000, len(whole) // 2, len(whole) - 10):

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from navsense.messages.base import Part, clock_of, frame_of, sheet_of, stamps
+from navsense.messages.base import Part, clock_of, frame_of, sheet_of, stamps, variances
 from navsense.messages.cdr import Message, layout, set_stamp
 from navsense.messages.gz import doubles, header, integer, nested, packed, rows_of
 from navsense.sensors.range import OUTSIDE, Fan, Range
@@ -42,7 +42,7 @@ def told(arrays: Mapping[str, AnyArray], low: float = -math.inf, high: float = m
     return np.where(outside == -1.0, low, found)
 
 
-def message(sensor: MountedSensor, _part: Part) -> Message:
+def message(sensor: MountedSensor, part: Part) -> Message:
     """Return how the ranges (m), the true ones or their hidden errors become messages.
 
     `SinkError` for a sheet of another kind.
@@ -59,6 +59,7 @@ def message(sensor: MountedSensor, _part: Part) -> Message:
         "field_of_view": sheet.beam.width,
         "min_range": sheet.minimum_range,
         "max_range": sheet.maximum_range,
+        "variance": variances(part, sheet.range.deviation(sensor.rate))[0],
     }
     return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}).holding(same), fill)
 

@@ -307,7 +307,7 @@ def _device(path: Path) -> Info:
     return Info(str(path), FORMATS[suffix_of(path)].name, len(data), first, last, entries, meta)
 
 
-META = ("world", "seed", "epoch", "runs", "version", "duration_asked", "faults")
+META = ("world", "seed", "epoch", "runs", "version", "ros", "duration_asked", "faults")
 """What `info` says of the metadata of an archive, a table or a bag, in order."""
 
 
