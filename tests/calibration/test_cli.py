@@ -160,7 +160,7 @@ def level(path: Path) -> Path:
         (["alike.csv"], "all readings are alike"),
         (["two.csv"], "2 readings"),
         (["none.csv"], "none.csv table: does not exist"),
-        (["none.mcap"], "none.mcap does not exist; check the path"),
+        (["none.mcap"], "none.mcap bag: does not exist; must be a bag of ROS; check the path"),
         (["."], "is a folder, and no ROS 2 bag"),
         (["level.csv", "-o", "c.yaml"], "output: c.yaml; must be a name that ends in .json"),
         (["level.csv", "-o", ".json"], "output: .json; must be a name that ends in .json"),
