@@ -15,7 +15,7 @@ from rosbags.rosbag1 import Reader as Reader1
 
 from navsense import report, sinks
 from navsense.cli import cli
-from navsense.errors import SinkError
+from navsense.errors import SimulationError, SinkError
 from navsense.sinks.convert import convert
 from navsense.sinks.info import info
 from navsense.sinks.load import load
@@ -117,7 +117,7 @@ def test_an_empty_name_is_not_this_folder(tmp_path: Path, ask: Callable[[Path], 
 
 def test_what_is_recovered_has_no_empty_name_either(tmp_path: Path) -> None:
     whole = written(tmp_path / "a.mcap", ("/b", *BOOL))
-    with pytest.raises(SinkError, match=r"^the name of a recording is empty; name a file or a folder$"):
+    with pytest.raises(SimulationError, match=r'^--output: ""; must not be empty; name a file or a value$'):
         CliRunner().invoke(cli, ["recover", str(whole), "-o", ""], catch_exceptions=False)
     assert [path.name for path in tmp_path.iterdir()] == [whole.name]
 
