@@ -86,7 +86,7 @@ def messages(path: Path) -> dict[str, list[tuple[int, bytes]]]:
 def test_a_round_trip_by_way_of_a_bag_of_ros1(folder: Path) -> None:
     """Metadata and messages are those of before."""
     assert said(folder / "c.mcap") == said(folder / "a.mcap")
-    assert {"world", "seed", "epoch", "runs", "duration_asked", "version", "faults"} == set(
+    assert {"world", "seed", "epoch", "runs", "duration_asked", "version", "ros", "faults"} == set(
         said(folder / "c.mcap")["navsense"]
     )
     assert messages(folder / "c.mcap") == messages(folder / "a.mcap")
