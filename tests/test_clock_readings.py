@@ -14,7 +14,7 @@ from navsense.errors import ClockError, SimulationError
 from navsense.noise.channel import Noise
 from navsense.sensors import Imu, Magnetometer
 from navsense.stepping import Live
-from navsense.streams import first_state, normals_at
+from navsense.streams import draw_normals, first_state
 from navsense.testing import witness_world
 from navsense.typing import FloatArray
 from navsense.world import World
@@ -180,4 +180,4 @@ def test_a_normal_of_a_word_is_that_of_sfc64_seeded_with_it() -> None:
             "uinteger": 0,
         }
         expected.append(np.random.Generator(bits).standard_normal())
-    assert normals_at(key, words).tolist() == expected
+    assert draw_normals(key, words).tolist() == expected

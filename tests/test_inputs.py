@@ -125,7 +125,7 @@ def test_a_pipe_in_the_folder_of_a_bag(door: Callable[[Any], object], name: str,
     """rosbags opens each file that metadata.yaml lists."""
     (tmp_path / "metadata.yaml").write_text(METADATA.format(name=name, storage=storage), encoding="utf-8")
     if name == "metadata.yaml":
-        os.truncate(tmp_path / name, inputs.LARGEST_METADATA + 1)
+        os.truncate(tmp_path / name, inputs.MAX_METADATA + 1)
     else:
         os.mkfifo(tmp_path / name)
     with pytest.raises(NavsenseError, match=r"is a device or a pipe|too large; must be at most 16 MiB"):
@@ -158,14 +158,14 @@ DEEP = 100_000
         ("a = 1\nb = = 2", 2, "Invalid value; must be TOML"),
         ("a = 1\nd = 2000-13-01", 2, "must be TOML"),
         ("a = 'b", 0, "must be TOML"),
-        ("#" * (inputs.LARGEST_TOML + 1), 0, "too large; must be at most 1 MiB"),
+        ("#" * (inputs.MAX_TOML + 1), 0, "too large; must be at most 1 MiB"),
     ],
 )
 def test_toml_that_is_refused(text: str, line: int, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FieldError) as caught:
-        inputs.toml(str(path), inputs.Kind("table", FieldError, "text"))
+        inputs.read_toml(str(path), inputs.Kind("table", FieldError, "text"))
     assert str(caught.value).startswith(f"{path}:{line} table: " if line else f"{path} table: ")
     assert problem in str(caught.value)
 
@@ -176,7 +176,7 @@ def test_toml_that_only_looks_deep(tmp_path: Path) -> None:
     many = "[" * 300
     text = f"a = \"{many}\" # {many}\nb = '{many}'\nc = \"\"\"\n{many}\n\"\"\"\nd = '''{'9' * 500}'''\n"
     path.write_text(text + "".join(f"[[t]]\nx = [1.0, {{a = 2.5}}]\n[u.v{i}]\n" for i in range(300)), encoding="utf-8")
-    found = inputs.toml(str(path), inputs.Kind("table", FieldError, "text"))
+    found = inputs.read_toml(str(path), inputs.Kind("table", FieldError, "text"))
     assert (found["a"], found["b"], found["c"], found["d"]) == (many, many, f"{many}\n", "9" * 500)
     assert len(found["t"]) == 300
 
@@ -184,8 +184,8 @@ def test_toml_that_only_looks_deep(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["[" * DEEP + "]" * DEEP, '{"a":' * 200 + "1" + "}" * 200, "9" * 5000, "[1", "\0"])
 def test_json_that_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"deep|digits|Expecting"):
-        inputs.json_of(text)
-    assert inputs.json_of("[" * 100 + "]" * 100)
+        inputs.parse_json(text)
+    assert inputs.parse_json("[" * 100 + "]" * 100)
 
 
 def test_an_error_shows_any_value() -> None:

@@ -18,11 +18,11 @@ from navsense.errors import SimulationError
 from navsense.gather import gathered
 from navsense.messages.schemas import CURRENT
 from navsense.motion.base import Motion
-from navsense.names import Named, full_name
+from navsense.names import NameDict, resolve_name
 from navsense.pace import Pace
 from navsense.series import Current, Reading, Slab, Truth
 from navsense.session import LONGEST_WINDOW, TRUTH_RATE, Session, prepare
-from navsense.sinks.base import named
+from navsense.sinks.base import to_path
 from navsense.sinks.poses import motion_in
 from navsense.station import ideal_of
 from navsense.store import Beside, Store, check_memory
@@ -59,7 +59,7 @@ class Run(Mapping[str, Reading]):
 
     def __getitem__(self, name: str) -> Reading:
         """Return one sensor's reading by its name. Raises `UnknownNameError`."""
-        return self.readings[full_name(name, self.readings, "sensor")]
+        return self.readings[resolve_name(name, self.readings, "sensor")]
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the full names of the sensors."""
@@ -80,7 +80,7 @@ class Run(Mapping[str, Reading]):
     def save(self, path: str | os.PathLike[str], *, ros: str = CURRENT) -> None:
         """Write the run to a file, by its suffix, messages by the definitions of `ros`. Raises `SinkError`."""
         with (
-            inputs.collected(self.session.world.sources),
+            inputs.collect_inputs(self.session.world.sources),
             sinks.open(path, sinks.recording(self.session, ros=ros)) as sink,
         ):
             for slab in self.slabs():
@@ -139,7 +139,7 @@ def simulate(
     """
     numbers = run_numbers(runs)
     world = fidelities.applied(world, fidelity)
-    with inputs.collected(world.sources) as sources:
+    with inputs.collect_inputs(world.sources) as sources:
         motions = resolve(world, motion)
     session = prepare(
         replace(world, sources=frozenset(sources)),
@@ -172,7 +172,7 @@ def simulate(
             if progress:
                 progress(end, session.duration)
     canonical = {model.name: model.canonical_link for model in world.models if model.links}
-    return Run(session, kept.readings(), Named(kept.truths(), "link", canonical), kept.currents())
+    return Run(session, kept.readings(), NameDict(kept.truths(), "link", canonical), kept.currents())
 
 
 def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
@@ -253,7 +253,7 @@ def record(
     "jazzy", which stands for later ones too, or "humble". Raises `SinkError` beside the errors of `simulate`.
     """
     paths = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
-    targets = tuple(named(given) for given in paths)
+    targets = tuple(to_path(given) for given in paths)
     places = [Path(os.path.realpath(sinks.place(target))) for target in targets]
     if any(one == other or one in other.parents for one, other in permutations(places, 2)):
         allowed = "must be different files, folders and ports, none in another"
@@ -262,7 +262,7 @@ def record(
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     valid = dict(samples)
     interrupted, pace = False, None if speed is None else Pace(speed)
-    with inputs.collected(world.sources), ExitStack() as stack:
+    with inputs.collect_inputs(world.sources), ExitStack() as stack:
         session = prepare(
             world,
             duration,

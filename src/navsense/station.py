@@ -50,7 +50,7 @@ def motions_of(world: World, given: Mapping[str, Motion]) -> Motions:
     return found
 
 
-def in_motion(world: World, given: Mapping[str, Motion]) -> World:
+def replace_motions(world: World, given: Mapping[str, Motion]) -> World:
     """Return the world with the motions given in force. Raises `SimulationError` as `motions_of` does."""
     motions_of(world, given)
     return replace(world, models=tuple(replace(m, motion=given.get(m.name, m.motion)) for m in world.models))

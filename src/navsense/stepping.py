@@ -35,7 +35,7 @@ from navsense.motion.base import Motion
 from navsense.motion.driven import Driven, State, checked_row
 from navsense.motion.foreseen import is_foreseen
 from navsense.motion.recalled import Recalled
-from navsense.names import Named, full_name
+from navsense.names import NameDict, resolve_name
 from navsense.sensors.base import Adjustable, lag_of
 from navsense.series import Reading, frozen
 from navsense.session import Session, prepare
@@ -301,7 +301,7 @@ class Live:
         end = self._count / self._rate
         self._drive(end, {} if states is None else states)
         self._instants.clear()
-        found: dict[str, Reading] = Named({}, RELEASED)
+        found: dict[str, Reading] = NameDict({}, RELEASED)
         for name, sensor in self._sensors.items():
             new = sensor.due(end)
             if new is not None:
@@ -315,7 +315,7 @@ class Live:
             raise SimulationError("states of a step", repr(states), allowed="must be by name", remedy=remedy)
         if states.keys() != self._driven.keys():
             try:
-                full = {full_name(name, self._driven, "driven model"): state for name, state in states.items()}
+                full = {resolve_name(name, self._driven, "driven model"): state for name, state in states.items()}
             except UnknownNameError:
                 full = {}
             if full.keys() != self._driven.keys() or len(full) < len(states):
@@ -339,11 +339,11 @@ class Live:
 
     def sensor(self, name: str) -> LiveSensor:
         """Return a sensor by its name, an unambiguous ending too. Raises `UnknownNameError`."""
-        return self._sensors[full_name(name, self._sensors, "sensor")]
+        return self._sensors[resolve_name(name, self._sensors, "sensor")]
 
     def clock(self, name: str) -> LiveClock:
         """Return a clock by its name, an unambiguous ending too. Raises `UnknownNameError`."""
-        return self._clocks[full_name(name, self._clocks, "clock")]
+        return self._clocks[resolve_name(name, self._clocks, "clock")]
 
     def close(self) -> None:
         """End the run; further steps are refused."""
@@ -435,7 +435,7 @@ def driven_frames(
     models = {model.name: (model, model.canonical_link) for model in world.models if model.links}
     frames, taken = {**links, **models}, set[str]()
     for name in given:
-        full = full_name(name, (*models, *links), "driven model or link")
+        full = resolve_name(name, (*models, *links), "driven model or link")
         model, link = frames[full]
         if link in taken:
             remedy = "drive it by one name"

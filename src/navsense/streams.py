@@ -182,7 +182,7 @@ ROUNDS = 12
 """Steps by which SFC64 mixes its seed."""
 
 
-def normals_at(key: WordArray, words: WordArray) -> FloatArray:
+def draw_normals(key: WordArray, words: WordArray) -> FloatArray:
     """Return a standard normal (n,) for each of `words` (n,), which depends on `key` (4,) and the word alone.
 
     SFC64 is seeded with the key and the word, as NumPy seeds it: mixed by `ROUNDS` steps, then asked once.

@@ -239,7 +239,7 @@ def check_batch(spec: Sensor, *, duration: float = 1.0) -> None:
     demand_same_reading("batch", joined(stepped), single, "when stepped live")
 
 
-WANDERING = GaussMarkov(
+RANDOM_CURRENT = GaussMarkov(
     Wander(mean=0.3, correlation_time=2.0, density=0.2), Wander(correlation_time=2.0, density=1.0), name="wandering"
 )
 """A current that differs from run to run."""
@@ -251,7 +251,7 @@ def check_current(spec: Sensor, *, duration: float = 1.0) -> None:
     A sensor depends on it where its truth with that current is another than without a current.
     """
     world, name = witness_world(("one", spec)), "robot::arm::one"
-    wet, still = (replace(world, environment=replace(SURROUNDINGS, current=one)) for one in (WANDERING, None))
+    wet, still = (replace(world, environment=replace(SURROUNDINGS, current=one)) for one in (RANDOM_CURRENT, None))
     batch = simulate(wet, duration, seed=3, runs=(0, 1, 5))[name]
     rows = [row_of(batch, row) for row in range(3)]
     for row, run in enumerate((0, 1, 5)):

@@ -210,7 +210,7 @@ def _at_start(model: Model) -> Pose:
     return model.pose
 
 
-def _standing(model: Model) -> Iterator[Note]:
+def _stationary_warning(model: Model) -> Iterator[Note]:
     """Yield the warning of a model that could move and has no motion."""
     if model.static or model.motion is not None or not model.actuators:
         return
@@ -277,7 +277,7 @@ class World:
             allowed = f"must be from {1.0 / FASTEST:g} to {1.0 / SLOWEST:g} s"
             raise SimulationError("max_step_size", self.max_step_size, allowed=allowed)
         said = tuple(note for note in self.notes if not (note.sensor or note.model))
-        still = tuple(note for model in self.models for note in _standing(model))
+        still = tuple(note for model in self.models for note in _stationary_warning(model))
         object.__setattr__(self, "notes", (*said, *still, *(n for one in self.sensors for n in self._cautions(one))))
 
     def _cautions(self, sensor: MountedSensor) -> Iterator[Note]:

@@ -19,7 +19,7 @@ from rosbags.rosbag1 import Writer as Writer1
 from navsense import sinks
 from navsense.environment.current import Replay as CurrentReplay
 from navsense.errors import NavsenseError
-from navsense.inputs import EXPANSION, FREE, unpacks_too_far
+from navsense.inputs import EXPANSION, FREE, expansion_problem
 from navsense.sinks import records
 from navsense.sinks.info import info
 from navsense.sinks.leftovers import recover
@@ -143,6 +143,6 @@ def test_chunks_of_bags(tmp_path: Path, form: str) -> None:
 
 @pytest.mark.requirement("REC-1")
 def test_what_sensors_record_is_no_bomb() -> None:
-    assert not unpacks_too_far(FREE, 1)
-    assert not unpacks_too_far(EXPANSION * 10**8, 10**8)
-    assert "unpacks from 10000000 bytes" in unpacks_too_far(EXPANSION * 10**7 + 1, 10**7)
+    assert not expansion_problem(FREE, 1)
+    assert not expansion_problem(EXPANSION * 10**8, 10**8)
+    assert "unpacks from 10000000 bytes" in expansion_problem(EXPANSION * 10**7 + 1, 10**7)

@@ -71,7 +71,7 @@ def checked(output: str | os.PathLike[str]) -> Path:
 def _save(target: Path, text: str) -> None:
     """Write a page; it appears under its name when it is whole. Raises `SinkError`."""
     try:
-        with outputs.replacing(target) as part:
+        with outputs.replace_file(target) as part:
             # A name that is not UTF-8, as file names may be, holds surrogates.
             part.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:

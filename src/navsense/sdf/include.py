@@ -115,7 +115,7 @@ class Includes:
         else:
             data = content(name, self.left)
             root = parse(data, name)
-            macro = _first_macro(root)
+            macro = _find_xacro(root)
             if macro is None:
                 self.left -= len(data)
             elif self.expand_xacro:
@@ -325,7 +325,7 @@ def _size(element: Element) -> int:
     return count
 
 
-def _first_macro(root: Element) -> Element | None:
+def _find_xacro(root: Element) -> Element | None:
     """Return the first element of xacro in a file."""
     queue = [root]
     while queue:

@@ -136,7 +136,7 @@ def failed(path: Path | str) -> SinkError:
 
 
 @contextlib.contextmanager
-def errors_at(path: Path) -> Iterator[None]:
+def add_path_to_errors(path: Path) -> Iterator[None]:
     """Add the name of a recording to an error that names no file."""
     try:
         yield
@@ -197,11 +197,11 @@ def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
     what = f"cannot be {'written' if doing == 'write' else 'read'}: {(error.strerror or str(error)).lower()}"
     remedy = remedies.get(error.errno or 0, "")
     if doing == "read" and error.errno == errno.ENOENT:
-        remedy = left_by_crash(path) or remedy
+        remedy = recovery_command(path) or remedy
     return SinkError(what, where=Where(str(path)), remedy=remedy)
 
 
-def thread_error(where: Where) -> SinkError:
+def no_thread_error(where: Where) -> SinkError:
     """Return the error of a recording whose thread the system does not start."""
     what = "cannot be written: the system does not start another thread"
     return SinkError(what, where=where, remedy="end other programs or raise the limit on processes (ulimit -u)")
@@ -211,18 +211,18 @@ FOLDERS = (".csv", ".euroc", ".db3")
 """Suffixes of recordings that are the folder NAME."""
 
 
-def place_of(path: Path) -> Path:
+def storage_path(path: Path) -> Path:
     """Return the file or folder that a recording of this name is written to."""
     return path.with_suffix("") if path.suffix.lower() in FOLDERS else path
 
 
-def left_by_crash(path: Path) -> str:
+def recovery_command(path: Path) -> str:
     """Return the command that saves what a crashed run left of a recording; "" where it left nothing."""
-    part = outputs.part_of(place_of(path)) if path.name else path
+    part = outputs.hidden_path(storage_path(path)) if path.name else path
     return f"save what a crashed run left of it with: navsense recover {path}" if inputs.there(part) else ""
 
 
-def named(path: object) -> Path:
+def to_path(path: object) -> Path:
     """Return a path. Raise `SinkError` for another value, and for an empty one, which would be the folder one is in."""
     if not isinstance(path, str | os.PathLike):
         allowed = "must be a file name or a path"

@@ -300,7 +300,7 @@ def _about(folder: Path) -> Mapping[str, Any]:
     if not (folder / ABOUT).is_file():
         return {}
     try:
-        found = inputs.json_of(inputs.content(str(folder / ABOUT), _FILE))
+        found = inputs.parse_json(inputs.content(str(folder / ABOUT), _FILE))
     except ValueError as error:
         raise SinkError(f"is damaged: {error}", where=Where(str(folder / ABOUT))) from error
     return found if isinstance(found, dict) else {}

@@ -20,21 +20,21 @@ from pathlib import Path
 
 from navsense import inputs, outputs
 from navsense.errors import SinkError, Where
-from navsense.outputs import Workplace
+from navsense.outputs import HiddenFolder
 from navsense.sinks import npz, records, tables
-from navsense.sinks.base import FOLDERS, named, opened, os_error, place_of
+from navsense.sinks.base import FOLDERS, opened, os_error, storage_path, to_path
 from navsense.sinks.npz import write_archive
 from navsense.sinks.recover import Recovered, recovered_name
 from navsense.sinks.recover import recover as recover_mcap
 from navsense.sinks.sources import damaged
 from navsense.sinks.transfer import checked, transfer
-from navsense.sinks.unfinished import MAGIC as BAG_MAGIC
-from navsense.sinks.unfinished import BagChunks, Database
+from navsense.sinks.unfinished_bags import MAGIC as BAG_MAGIC
+from navsense.sinks.unfinished_bags import BagChunks, Database
 
 NO_FOOTER = "a .parquet cannot be read without its footer"
 """Why nothing of a Parquet table is saved."""
 
-SAVED = (".mcap", ".bag", ".db3", ".npz", ".csv", ".euroc")
+RECOVERABLE = (".mcap", ".bag", ".db3", ".npz", ".csv", ".euroc")
 """Formats of which something can be saved."""
 
 
@@ -53,7 +53,7 @@ class Leftover:
         if self.is_being_written:
             return f"{self.path}: is being written by a live process"
         left = f"{self.path}: {self.size} bytes of a recording that was cut off"
-        if self.suffix in SAVED:
+        if self.suffix in RECOVERABLE:
             return f"{left}; save them with: navsense recover {self.path}"
         return f"{left}; {self.reason}; remove them with: navsense recover --remove {self.path}"
 
@@ -63,22 +63,22 @@ class Leftover:
         return NO_FOOTER if self.suffix == ".parquet" else "a crash left nothing that can be saved"
 
 
-def leftover_of(path: Path) -> Leftover | None:
+def find_leftover(path: Path) -> Leftover | None:
     """Return what a crash left in the hidden folder of a recording; `path` is its name or the hidden folder."""
-    if path.name.startswith(".") and path.suffix == outputs.PART:
-        place = path.with_name(path.name[1:].removesuffix(outputs.PART))
+    if path.name.startswith(".") and path.suffix == outputs.HIDDEN_SUFFIX:
+        place = path.with_name(path.name[1:].removesuffix(outputs.HIDDEN_SUFFIX))
     else:
-        place = place_of(path)
-    part = outputs.part_of(place) if place.name else None
+        place = storage_path(path)
+    part = outputs.hidden_path(place) if place.name else None
     if part is None or not inputs.there(part) or not part.is_dir():
         return None
-    suffix = _suffix_in(part)
+    suffix = _format_of(part)
     name = place.with_name(place.name + suffix) if suffix in FOLDERS else place
     size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file())
     return Leftover(name, place, suffix, size, outputs.is_being_written(part))
 
 
-def _suffix_in(part: Path) -> str:
+def _format_of(part: Path) -> str:
     """Return the format of what is in a hidden folder, "" where nothing in it can be read."""
     if (part / npz.STATE).is_file():
         return ".npz"
@@ -88,22 +88,22 @@ def _suffix_in(part: Path) -> str:
     return found[0].suffix if found else ""
 
 
-def leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
+def list_leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
     """Return what crashed recordings left in a folder: hidden folders, and MCAP files without their end."""
     found = []
     try:
-        for path in sorted(named(folder).iterdir()):
-            if path.name.startswith(".") and path.suffix == outputs.PART:
-                left = leftover_of(path)
+        for path in sorted(to_path(folder).iterdir()):
+            if path.name.startswith(".") and path.suffix == outputs.HIDDEN_SUFFIX:
+                left = find_leftover(path)
             else:
-                left = _cut_off(path) if path.suffix.lower() == ".mcap" else None
+                left = _find_truncated_mcap(path) if path.suffix.lower() == ".mcap" else None
             found += [left] if left else []
     except OSError as error:
-        raise os_error(named(folder), error, "read") from error
+        raise os_error(to_path(folder), error, "read") from error
     return found
 
 
-def _cut_off(path: Path) -> Leftover | None:
+def _find_truncated_mcap(path: Path) -> Leftover | None:
     """Return an MCAP file without its end; None for a complete one, and for what is no MCAP file."""
     if not path.is_file():
         return None
@@ -121,10 +121,10 @@ def remove(leftover: Leftover) -> bool:
 
     Raises `SinkError` where a live process writes to it.
     """
-    part = outputs.part_of(leftover.place)
+    part = outputs.hidden_path(leftover.place)
     if not part.is_dir():
         return False
-    with outputs.locked_leftover(leftover.place):
+    with outputs.lock_leftover(leftover.place):
         shutil.rmtree(part)
     return True
 
@@ -136,26 +136,26 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = N
     is read, and removed after it was saved. Raises `SinkError` where nothing can be saved, `out` cannot be written, has
     another suffix or is `path`.
     """
-    path = named(path)
-    left = None if path.is_file() and path.suffix.lower() == ".mcap" else leftover_of(path)
-    with inputs.collected():
+    path = to_path(path)
+    left = None if path.is_file() and path.suffix.lower() == ".mcap" else find_leftover(path)
+    with inputs.collect_inputs():
         inputs.add_input(path)
         if left is not None:
             return _recover_leftover(left, out)
-        target = recovered_name(path) if out is None else named(out)
-        if path.is_file() and _begins_as_bag(path):
-            _check(target, ".bag")
+        target = recovered_name(path) if out is None else to_path(out)
+        if path.is_file() and _is_ros1_bag(path):
+            _check_output(target, ".bag")
             return _recover_bag(path, target)
         return recover_mcap(path, target)
 
 
-def _begins_as_bag(path: Path) -> bool:
+def _is_ros1_bag(path: Path) -> bool:
     """Return whether a file is a bag of ROS 1."""
     with opened(path) as file:
         return file.read(len(BAG_MAGIC)) == BAG_MAGIC
 
 
-def _check(out: Path, suffix: str) -> None:
+def _check_output(out: Path, suffix: str) -> None:
     """Raise `SinkError` where what is recovered cannot go to `out`."""
     if out.suffix.lower() != suffix:
         raise SinkError(
@@ -168,18 +168,18 @@ def _check(out: Path, suffix: str) -> None:
     checked(out)
     if suffix in (".csv", ".euroc"):
         tables.check_folder(out)
-    outputs.check_not_input(place_of(out))
+    outputs.check_not_input(storage_path(out))
 
 
 def _recover_leftover(left: Leftover, out: str | os.PathLike[str] | None) -> Recovered:
     """Save what is in a hidden folder, and remove it."""
-    target = recovered_name(left.path) if out is None else named(out)
-    with outputs.locked_leftover(left.place) as part:
-        if left.suffix not in SAVED:
+    target = recovered_name(left.path) if out is None else to_path(out)
+    with outputs.lock_leftover(left.place) as part:
+        if left.suffix not in RECOVERABLE:
             remedy = f"remove it with: navsense recover --remove {left.path}"
             raise SinkError(left.reason, where=Where(str(left.path)), remedy=remedy)
         if left.suffix != ".mcap":
-            _check(target, left.suffix)
+            _check_output(target, left.suffix)
         try:
             saved = _save(part, left, target)
         except OSError as error:
@@ -201,12 +201,12 @@ def _save(part: Path, left: Leftover, out: Path) -> Recovered:
         finally:
             source.close()
         return Recovered(str(out), count, 0, 0, complete=False)
-    work = Workplace(place_of(out))
+    work = HiddenFolder(storage_path(out))
     try:
         made = work.folder / work.place.name
         with damaged(left.path):
             count = _save_arrays(part, made) if left.suffix == ".npz" else _save_tables(part / tables.MADE, made)
-        work.deliver(made)
+        work.commit(made)
     finally:
         work.release()
     return Recovered(str(out), count, 0, 0, complete=False, noun="rows")
@@ -222,9 +222,9 @@ def _recover_bag(path: Path, out: Path) -> Recovered:
 
 def _save_arrays(part: Path, made: Path) -> int:
     """Write the archive of the arrays in a hidden folder; return the rows of all sensors."""
-    columns, text = npz.columns_after_crash(part)
+    columns, text = npz.read_unfinished_columns(part)
     write_archive(made, columns, text)
-    sensors = inputs.json_of(text)["sensors"]
+    sensors = inputs.parse_json(text)["sensors"]
     return sum(columns[f"{name}/time"].count for name in sensors)
 
 
@@ -233,16 +233,16 @@ def _save_tables(old: Path, made: Path) -> int:
     shutil.copytree(old, made, ignore=shutil.ignore_patterns("*.new"))
     files = sorted(made.rglob("*.csv"))
     counts = {file: sum(1 for _ in _complete_lines(file)) for file in files}
-    twins = set[Path]()
+    companions = set[Path]()
     for file in files:  # of two tables of one series, the shorter one decides
         for other in (".rates.csv", ".layers.csv"):
-            twin = file.with_name(file.name.removesuffix(".csv") + other)
-            if twin in counts:
-                counts[file] = counts[twin] = min(counts[file], counts[twin])
-                twins.add(twin)
+            companion = file.with_name(file.name.removesuffix(".csv") + other)
+            if companion in counts:
+                counts[file] = counts[companion] = min(counts[file], counts[companion])
+                companions.add(companion)
     for file, count in counts.items():
         os.truncate(file, sum(map(len, islice(_complete_lines(file), count))))
-    return sum(max(count - 1, 0) for file, count in counts.items() if file not in twins)
+    return sum(max(count - 1, 0) for file, count in counts.items() if file not in companions)
 
 
 def _complete_lines(file: Path) -> Iterator[bytes]:

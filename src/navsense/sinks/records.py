@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import zstandard
 
-from navsense.inputs import unpacks_too_far
+from navsense.inputs import expansion_problem
 
 MAGIC = b"\x89MCAP0\r\n"
 
@@ -178,9 +178,9 @@ def unpack(chunk: Chunk) -> bytes:
     """Return a chunk's records uncompressed. Raise `DamagedError` where they are not what they were."""
     if chunk.size > LARGEST_CHUNK:
         raise DamagedError(f"a chunk says that it unpacks to {chunk.size} bytes")
-    too_far = unpacks_too_far(chunk.size, len(chunk.data), FREE_CHUNK)
-    if too_far:
-        raise DamagedError(f"a chunk {too_far}")
+    problem = expansion_problem(chunk.size, len(chunk.data), FREE_CHUNK)
+    if problem:
+        raise DamagedError(f"a chunk {problem}")
     try:
         data = _decompressed(chunk)
     except (zstandard.ZstdError, RuntimeError, MemoryError, EOFError) as error:

@@ -24,10 +24,10 @@ from navsense.messages.base import GLOBAL_TIME, SECOND
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Packing, packing
 from navsense.messages.schemas import HUMBLE
-from navsense.outputs import Workplace
+from navsense.outputs import HiddenFolder
 from navsense.series import Slab
 from navsense.sinks.about import CALLER, Teller
-from navsense.sinks.base import LAYOUT, Recording, check_target, failed, os_error, place_of
+from navsense.sinks.base import LAYOUT, Recording, check_target, failed, os_error, storage_path
 from navsense.sinks.blocks import Block, Blocks, Source
 from navsense.sinks.mcap import about, check_head, layout_of
 from navsense.sinks.records import FREE_CHUNK, DamagedError
@@ -96,7 +96,7 @@ def writer1(path: Path) -> Writer1:
     return Writer(path)
 
 
-def bound_chunks(reader: Reader1) -> None:
+def limit_chunk_size(reader: Reader1) -> None:
     """Limit what the chunks of an open bag unpack to; rosbags would fill the memory."""
     import bz2
 
@@ -140,7 +140,7 @@ def writer2(path: Path) -> Writer2:
     from rosbags.rosbag2 import StoragePlugin, Writer
     from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
 
-    class ClosedAtError(Sqlite3Writer):
+    class ClosingSqlite3Writer(Sqlite3Writer):
         """Closes the database if its tables cannot be made; the base class leaves it open."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -152,7 +152,7 @@ def writer2(path: Path) -> Writer2:
                 raise
 
     writer = Writer(path, version=VERSION, storage_plugin=StoragePlugin.SQLITE3)
-    writer.STORAGE_PLUGINS = {StoragePlugin.SQLITE3: ClosedAtError}
+    writer.STORAGE_PLUGINS = {StoragePlugin.SQLITE3: ClosingSqlite3Writer}
     return writer
 
 
@@ -212,7 +212,7 @@ def too_early(path: Path, clock: str, stamp: int) -> SinkError:
 class Ros1:
     """A `.bag` of ROS 1, format 2.0."""
 
-    def __init__(self, work: Workplace, target: Path, recording: Recording) -> None:
+    def __init__(self, work: HiddenFolder, target: Path, recording: Recording) -> None:
         """Plan the bag in a hidden folder, by the name that it will have."""
         self._work, self._target, self._recording = work, target, recording
         self._writer = writer1(work.folder / target.name)
@@ -263,7 +263,7 @@ class Ros1:
         """Finish the bag and put it in its place."""
         self._teller.tell(record_time(self._recording.epoch * SECOND))
         self._writer.close()
-        self._work.deliver(self._writer.path)
+        self._work.commit(self._writer.path)
 
     def abort(self) -> None:
         """Close the file."""
@@ -291,10 +291,10 @@ def database() -> Iterator[None]:
 class Ros2:
     """A folder that is a bag of ROS 2, its messages in one `.db3`."""
 
-    def __init__(self, work: Workplace, target: Path, recording: Recording) -> None:
+    def __init__(self, work: HiddenFolder, target: Path, recording: Recording) -> None:
         """Plan the bag in a hidden folder, by the name that it will have."""
         self._work, self._target = work, target
-        self._writer = writer2(work.folder / place_of(target).name)
+        self._writer = writer2(work.folder / storage_path(target).name)
         for key, value in said(recording).items():
             self._writer.set_custom_data(key, value)
 
@@ -340,7 +340,7 @@ class Ros2:
         with database():
             self._writer.close()
         check_folder(self._target)
-        self._work.deliver(self._writer.path)
+        self._work.commit(self._writer.path)
 
     def abort(self) -> None:
         """Close the database."""
@@ -349,13 +349,13 @@ class Ros2:
 
 def bag_file(path: Path) -> Path:
     """Return the file of messages of a recording `NAME.db3`: NAME/NAME.db3."""
-    folder = place_of(path)
+    folder = storage_path(path)
     return folder / f"{folder.name}.db3"
 
 
 def check_folder(path: Path) -> None:
     """Raise `SinkError` where `NAME.db3` cannot be the folder NAME: something is there that is no such recording."""
-    folder = place_of(path)
+    folder = storage_path(path)
     if any(letter in str(path) for letter in UNUSABLE):
         allowed = f"must be without {' '.join(UNUSABLE)}, in which SQLite sees no name"
         raise SinkError("name of a bag of ROS 2", str(path), allowed=allowed, remedy="choose another name or place")
@@ -378,14 +378,14 @@ class Bag:
     """One bag being written. Its methods are called from one thread, one after the other."""
 
     def __init__(
-        self, path: Path, recording: Recording, begin: Callable[[Workplace, Path, Recording], Storage]
+        self, path: Path, recording: Recording, begin: Callable[[HiddenFolder, Path, Recording], Storage]
     ) -> None:
         """Make the hidden folder, in it the bag with what never changes."""
         self._path = path
         self._blocks = Blocks(recording)
         self._lines: dict[str, Line] = {}
         self._holds = False
-        self._work = Workplace(place_of(path))
+        self._work = HiddenFolder(storage_path(path))
         self.open = True
         try:
             self._storage = begin(self._work, path, recording)

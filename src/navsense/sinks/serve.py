@@ -18,7 +18,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from navsense.errors import SinkError, Where
-from navsense.sinks.base import thread_error
+from navsense.sinks.base import no_thread_error
 
 QUEUE = 64 << 20
 """Bytes that may wait for one client."""
@@ -80,7 +80,7 @@ class Server:
         except RuntimeError as error:
             for end in (self._listener, self._woken, self._waker, self._selector):
                 end.close()
-            raise thread_error(where) from error
+            raise no_thread_error(where) from error
 
     def wait(self, seconds: float) -> None:
         """Wait for the first client, at most so long (s)."""

@@ -59,7 +59,7 @@ LARGEST = {"latitude_deg": 90.0, "longitude_deg": 360.0, "elevation": 1e6, "head
 ADIABATIC = "adiabatic"
 WGS84 = "WGS84"
 
-PLACED = {
+LOCAL_FIELDS = {
     "gravity": (DEFAULT_GRAVITY, '<navsense:gravity model="WGS84"/>'),
     "magnetic_field": (DEFAULT_MAGNETIC_FIELD, '<navsense:magnetic_field model="WMM2025" date="YEAR"/>'),
 }
@@ -112,7 +112,7 @@ def _note_defaults(context: Context, world: Element) -> None:
     place = world.first("spherical_coordinates")
     if place is None or place.first("latitude_deg") is None or place.first("longitude_deg") is None:
         return
-    for tag, (default, element) in PLACED.items():
+    for tag, (default, element) in LOCAL_FIELDS.items():
         if world.first(tag, f"navsense:{tag}") is None:
             value = " ".join(f"{part:g}" for part in default)
             reason = f"is not given: SDF's default {value} does not belong to this place; add {element}, or <{tag}>"

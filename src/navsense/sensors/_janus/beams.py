@@ -180,7 +180,7 @@ class Beams:
             )
 
     @cached_property
-    def unweighted(self) -> Beams:
+    def nearest_ray_beams(self) -> Beams:
         """The same beams with the nearest ray for an echo where no pattern weighs them: Gazebo's rule."""
         return replace(self, weighting=Weighting.NEAREST) if self.weighting is Weighting.PLANE else self
 
@@ -243,7 +243,7 @@ class Beams:
         return self._cast[1]
 
     @cached_property
-    def cosines_of_rays(self) -> FloatArray:
+    def ray_cosines(self) -> FloatArray:
         """Cosines (k, m) of the angles between the rays and the axes of their beams."""
         found: FloatArray = (self.rays * self.single).sum(axis=2)
         return np.minimum(found, 1.0)

@@ -78,7 +78,7 @@ def fields_of(
     bottom = _bottom(part, stddev, temperature=temperature)
     found = {"bottom": bottom, **_beams(part.figures.get("beam", {}), azimuths, angle)}
     given = () if stddev is None else ("bottom_track.noise_rms",)
-    found["missing_figures"] = tuple(name for name in part.missing if name not in given)
+    found["missing_values"] = tuple(name for name in part.missing_values if name not in given)
     limit = part.figures["bottom_track"].get("error_velocity_limit")
     if limit is not None:
         found["error_velocity_limit"] = limit.values[0]

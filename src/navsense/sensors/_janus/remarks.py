@@ -77,7 +77,7 @@ def losses(strength: EchoStrength | None, dropout: float, reacquisition: float) 
     return tuple(found)
 
 
-def missing(figures: Sequence[str]) -> tuple[str, ...]:
+def missing_values(figures: Sequence[str]) -> tuple[str, ...]:
     """Return what the sources of a part do not give."""
     if not figures:
         return ()

@@ -12,9 +12,9 @@ from typing import BinaryIO
 
 from navsense import inputs
 from navsense.errors import SinkError, Where
-from navsense.inputs import unpacks_too_far
+from navsense.inputs import expansion_problem
 from navsense.sinks import records
-from navsense.sinks.about import TOPIC, text_in
+from navsense.sinks.about import TOPIC, parse_metadata
 from navsense.sinks.rosbag import ABOUT, database
 from navsense.sinks.sources import BAG, CDR, LATCHED_VALUES, NAMELESS, OLD, Item, Line, Lot, lots_of
 
@@ -51,7 +51,7 @@ class Record:
         return int(seconds) * 10**9 + int(rest)
 
 
-def fields_of(data: bytes) -> dict[str, bytes]:
+def parse_header(data: bytes) -> dict[str, bytes]:
     """Return the fields of a header. Raises `DamagedError`."""
     reader, found = records.Reader(data), dict[str, bytes]()
     while reader.at < len(data):
@@ -62,32 +62,32 @@ def fields_of(data: bytes) -> dict[str, bytes]:
     return found
 
 
-def _part(file: BinaryIO, left: int) -> bytes | None:
+def _read_block(file: BinaryIO, left: int) -> bytes | None:
     """Return the next bytes behind their length; None where the file, of which `left` bytes are left, ends before."""
     head = file.read(_LENGTH.size)
     length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else left
     return file.read(length) if length + _LENGTH.size <= left else None
 
 
-def records_in(file: BinaryIO, end: int) -> Iterator[Record]:
+def read_records(file: BinaryIO, end: int) -> Iterator[Record]:
     """Yield the complete records from the current position up to `end`, and stop at the first that is not."""
     while True:
-        header = _part(file, end - file.tell())
-        data = None if header is None else _part(file, end - file.tell())
+        header = _read_block(file, end - file.tell())
+        data = None if header is None else _read_block(file, end - file.tell())
         if header is None or data is None:
             return
-        yield Record(fields_of(header), data)
+        yield Record(parse_header(header), data)
 
 
-def unpacked(chunk: Record) -> bytes:
+def unpack_chunk(chunk: Record) -> bytes:
     """Return the records of a chunk, at most as many bytes as it declares. Raises `DamagedError`."""
     size = int.from_bytes(chunk.header.get("size", b""), "little")
     form = chunk.header.get("compression", b"").decode(errors="replace")
     if form != "bz2":
         return records.unpack(records.Chunk(0, 0, size, 0, "" if form == "none" else form, chunk.data))
-    too_far = unpacks_too_far(size, len(chunk.data), records.FREE_CHUNK)
-    if too_far:
-        raise records.DamagedError(f"a chunk {too_far}")
+    problem = expansion_problem(size, len(chunk.data), records.FREE_CHUNK)
+    if problem:
+        raise records.DamagedError(f"a chunk {problem}")
     try:
         data = bz2.BZ2Decompressor().decompress(chunk.data, max_length=size + 1)
     except (OSError, EOFError) as error:
@@ -117,13 +117,13 @@ class BagChunks:
         if self.file.read(len(MAGIC)) != MAGIC:
             raise SinkError("is not a bag of ROS 1", where=self.where)
         for record in self._records():
-            if record.kind == MESSAGE and not self.about and self._is_about(record):
-                self.about = text_in(record.data) or {"world": NAMELESS}
+            if record.kind == MESSAGE and not self.about and self._is_metadata(record):
+                self.about = parse_metadata(record.data) or {"world": NAMELESS}
         self._connections = {number: line for number, line in self._connections.items() if line.topic != TOPIC}
         self.lines = list(dict.fromkeys(self._connections.values()))
         self.own = bool(self.about)
 
-    def _is_about(self, message: Record) -> bool:
+    def _is_metadata(self, message: Record) -> bool:
         """Return whether a message is the one in which a recording describes itself."""
         line = self._connections.get(message.connection)
         return line is not None and line.topic == TOPIC
@@ -132,12 +132,12 @@ class BagChunks:
         """Yield the connections and messages of all chunks that are complete."""
         self.chunks = self.damaged = 0
         self.file.seek(len(MAGIC))
-        for outer in records_in(self.file, self._end):
+        for outer in read_records(self.file, self._end):
             if outer.kind != CHUNK:
                 continue
             try:
-                data = unpacked(outer)
-                found = list(records_in(io.BytesIO(data), len(data)))
+                data = unpack_chunk(outer)
+                found = list(read_records(io.BytesIO(data), len(data)))
                 for one in found:
                     self._define(one)
             except (records.DamagedError, struct.error, KeyError):
@@ -150,7 +150,7 @@ class BagChunks:
         """Add a connection."""
         if record.kind != CONNECTION:
             return
-        values = fields_of(record.data)
+        values = parse_header(record.data)
         topic, kind = (values[key].decode(errors="replace") for key in ("topic", "type"))
         topic = record.header.get("topic", topic.encode()).decode(errors="replace")
         package, _, short = kind.partition("/")
@@ -185,7 +185,7 @@ class Database:
         self.where = Where(str(self.path))
         beside = self.path.parent.parent / ABOUT
         self.about = (
-            inputs.json_of(inputs.content(str(beside), BAG, inputs.LARGEST_METADATA)) if inputs.there(beside) else {}
+            inputs.parse_json(inputs.content(str(beside), BAG, inputs.MAX_METADATA)) if inputs.there(beside) else {}
         )
         self.own = bool(self.about)
         with database():
