@@ -505,7 +505,7 @@ def test_files_of_users_are_opened_in_one_place() -> None:
     ["open(name)", "path.open('rb')", "path.read_text()", "tomllib.loads(text)", "np.load(name)"]
     + ["from rosbags.rosbag1 import Reader as Old\nOld(path)"],
 )
-def test_an_opened_file_is_seen(text: str) -> None:
+def test_calls_that_open_files_are_found(text: str) -> None:
     assert list(opening_calls(Module("x", Path(), text, ast.parse(text), package=False)))
     assert not list(opening_calls(Module("x", Path(), "", ast.parse("path.open('xb')"), package=False)))
 

@@ -88,7 +88,7 @@ def test_any_line_end_ends_a_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("door", BAGS)
 @pytest.mark.parametrize("suffix", [".bag", ".db3", ".mcap"])
-def test_a_pipe_is_no_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
+def test_a_pipe_is_not_a_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
     pipe = tmp_path / f"pipe{suffix}"
     os.mkfifo(pipe)
     with pytest.raises(NavsenseError, match=r"is a (device or a pipe|pipe or a device)"):
@@ -97,7 +97,7 @@ def test_a_pipe_is_no_bag(door: Callable[[Any], object], suffix: str, tmp_path: 
 
 @pytest.mark.parametrize("door", [read_samples, Replay.from_file, info])
 @pytest.mark.parametrize("suffix", [".bag", ".db3", ".mcap"])
-def test_a_link_to_itself_is_no_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
+def test_a_link_to_itself_is_not_a_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
     link = tmp_path / f"link{suffix}"
     link.symlink_to(link.name)
     with pytest.raises(NavsenseError, match=r"(?i)too many levels|does not exist"):
@@ -161,7 +161,7 @@ DEEP = 100_000
         ("#" * (inputs.MAX_TOML + 1), 0, "too large; must be at most 1 MiB"),
     ],
 )
-def test_toml_that_is_refused(text: str, line: int, problem: str, tmp_path: Path) -> None:
+def test_invalid_toml_is_an_error(text: str, line: int, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FieldError) as caught:
@@ -170,7 +170,7 @@ def test_toml_that_is_refused(text: str, line: int, problem: str, tmp_path: Path
     assert problem in str(caught.value)
 
 
-def test_toml_that_only_looks_deep(tmp_path: Path) -> None:
+def test_brackets_in_strings_do_not_count_as_nesting(tmp_path: Path) -> None:
     """Brackets, dots and digits in strings and comments do not count; neither do many tables one after another."""
     path = tmp_path / "a.toml"
     many = "[" * 300
@@ -182,7 +182,7 @@ def test_toml_that_only_looks_deep(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * DEEP + "]" * DEEP, '{"a":' * 200 + "1" + "}" * 200, "9" * 5000, "[1", "\0"])
-def test_json_that_is_refused(text: str) -> None:
+def test_invalid_json_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"deep|digits|Expecting"):
         inputs.parse_json(text)
     assert inputs.parse_json("[" * 100 + "]" * 100)

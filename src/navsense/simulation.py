@@ -44,7 +44,7 @@ PathGiven = str | os.PathLike[str]
 class Run(Mapping[str, Reading]):
     """A run in memory: full sensor name -> Reading, the truth of every link in `truth`, the water's in `current`.
 
-    A name may be any unambiguous ending of a full name: `run["imu"]`. In `truth` a model's name stands for its
+    A name can be any unambiguous ending of a full name: `run["imu"]`. In `truth` a model's name refers to its
     canonical link.
     """
 
@@ -78,7 +78,7 @@ class Run(Mapping[str, Reading]):
             yield Slab(start, end, readings, truth, flow)
 
     def save(self, path: str | os.PathLike[str], *, ros: str = CURRENT) -> None:
-        """Write the run to a file, by its suffix, messages by the definitions of `ros`. Raises `SinkError`."""
+        """Write the run to a file in the format of its suffix, with the definitions of `ros`. Raises `SinkError`."""
         with (
             inputs.collect_inputs(self.session.world.sources),
             sinks.open(path, sinks.recording(self.session, ros=ros)) as sink,
@@ -203,7 +203,7 @@ def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
 RUNS = "must be a number >= 1, or different run numbers >= 0"
 
 MOST_RUNS = 1_000_000
-"""Runs in one call."""
+"""Largest number of runs in one call."""
 
 
 def handed_on(session: Session, pace: Pace | None) -> Iterator[Slab]:
@@ -249,8 +249,8 @@ def record(
 
     The numbers are those of `simulate(...).save(path)`. Arguments as for `simulate`; `run` is the run's number;
     `speed` holds it back to so many simulated seconds a second, 1 being real time. An interrupt closes the files with
-    what was simulated so far, then goes on. `ros` names the distribution of ROS 2 whose definitions messages have:
-    "jazzy", which stands for later ones too, or "humble". Raises `SinkError` beside the errors of `simulate`.
+    what was simulated so far, then goes on. `ros` is the ROS 2 distribution of the message definitions:
+    "jazzy" (also for later distributions) or "humble". Raises `SinkError` and the errors of `simulate`.
     """
     paths = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
     targets = tuple(to_path(given) for given in paths)

@@ -55,7 +55,7 @@ def test_standard_types_are_those_of_the_distribution(store: Stores, ros: str, k
 
 
 @pytest.mark.parametrize("kind", [kind for kind in STANDARD if kind in ROS1])
-def test_standard_types_in_ros_1_have_the_sums_of_noetic(kind: str) -> None:
+def test_standard_types_in_ros1_have_the_md5_sums_of_noetic(kind: str) -> None:
     theirs, own = get_typestore(Stores.ROS1_NOETIC), get_typestore(Stores.EMPTY)
     own.register(get_types_from_msg(definition_text(kind), kind))
     if kind == "tf2_msgs/msg/TFMessage":  # rosbags has it not in ROS 1; its sum is that of tf2_msgs
@@ -119,7 +119,9 @@ def test_a_range_states_its_variance(yard: World, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".mcap", ".db3", ".bag"])
-def test_both_definitions_are_read_and_the_recording_says_which(yard: World, tmp_path: Path, suffix: str) -> None:
+def test_both_definitions_are_read_and_the_metadata_names_the_distribution(
+    yard: World, tmp_path: Path, suffix: str
+) -> None:
     truth = ns.simulate(yard, 1.0, seed=2)[SONAR]
     for ros in ("jazzy", "humble"):
         file, arrays = tmp_path / f"{ros}{suffix}", tmp_path / f"{ros}.npz"
@@ -138,7 +140,7 @@ def test_both_definitions_are_read_and_the_recording_says_which(yard: World, tmp
             assert ros.encode() in data
 
 
-def test_current_messages_go_over_to_a_bag_of_ros_1(yard: World, tmp_path: Path) -> None:
+def test_current_messages_convert_to_a_ros1_bag(yard: World, tmp_path: Path) -> None:
     """They lose the variance, which ROS 1 does not know; the rest is the same as that of a bag written at once."""
     ns.record(yard, [tmp_path / "a.mcap", tmp_path / "own.bag"], 1.0, seed=2, epoch=1)
     convert(tmp_path / "a.mcap", tmp_path / "over.bag")

@@ -118,9 +118,9 @@ def test_chunks_of_mcap(tmp_path: Path) -> None:
     small = records.FREE_CHUNK
     path = mcap(tmp_path / "zeros.mcap", zstandard.ZstdCompressor().compress(bytes(small)), small)
     for look in (load, info):
-        with pytest.raises(NavsenseError, match=r"kind 0|ends inside a record"):
+        with pytest.raises(NavsenseError, match=r"opcode 0|ends inside a record"):
             look(path)
-    with pytest.raises(records.DamagedError, match="kind 0"):
+    with pytest.raises(records.DamagedError, match="opcode 0"):
         next(records.inner(bytes(small)))
     assert recover(path).damaged_chunks == 1
 
@@ -142,7 +142,7 @@ def test_chunks_of_bags(tmp_path: Path, form: str) -> None:
 
 
 @pytest.mark.requirement("REC-1")
-def test_what_sensors_record_is_no_bomb() -> None:
+def test_recordings_of_sensors_pass_the_expansion_limit() -> None:
     assert not expansion_problem(FREE, 1)
     assert not expansion_problem(EXPANSION * 10**8, 10**8)
     assert "unpacks from 10000000 bytes" in expansion_problem(EXPANSION * 10**7 + 1, 10**7)

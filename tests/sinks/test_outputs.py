@@ -86,7 +86,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("name", [*NAMES, "run.pd0"])
-def test_a_second_writer_is_refused(made: ModuleType, tmp_path: Path, name: str) -> None:
+def test_a_second_writer_is_an_error(made: ModuleType, tmp_path: Path, name: str) -> None:
     """In one process, from another thread too; the recording of the first one is complete."""
     path = tmp_path / name
     if name == "run.pd0":
@@ -229,7 +229,7 @@ def test_arrays_of_one_sensor_have_one_length(made: ModuleType, tmp_path: Path) 
 
 
 @pytest.mark.requirement("REC-1")
-def test_the_command_lists_saves_and_removes(
+def test_recover_lists_recovers_and_removes(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -251,7 +251,7 @@ def test_the_command_lists_saves_and_removes(
 
 
 @pytest.mark.requirement("REC-1")
-def test_a_bag_of_ros1_without_its_index_is_read_by_its_chunks(made: ModuleType, tmp_path: Path) -> None:
+def test_a_ros1_bag_without_an_index_is_recovered_by_chunks(made: ModuleType, tmp_path: Path) -> None:
     with sinks.open(tmp_path / "whole.bag", head(made)) as sink:
         for second in range(30):
             sink.write(made.slab(second, 100))
@@ -286,7 +286,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.requirement("REC-1")
-def test_no_command_writes_to_what_it_reads(
+def test_no_command_writes_to_its_inputs(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = ("run", "w.sdf", "--path", "models", "--motion", "drive.mcap", "-o")
@@ -345,7 +345,7 @@ def test_neither_does_python(place: Path) -> None:
     ns.record(world, "drive.mcap", 1.0, motion="drive.csv")
 
 
-def test_inputs_nest() -> None:
+def test_input_contexts_nest() -> None:
     with inputs.collect_inputs(["/known"]) as outer:
         with inputs.collect_inputs(["/own"]) as inner:
             inputs.add_input("/read")

@@ -55,9 +55,9 @@ def own_ticks(seconds: FloatArray) -> Ticks:
 
 
 def checked_rows(name: str, array: FloatArray, shape: tuple[int, ...], *, finite: bool = True) -> FloatArray:
-    """Return one given array as a contiguous, read-only copy of this shape; raise `SensorError` for another one.
+    """Return a contiguous, read-only copy of an array of this shape; raise `SensorError` for another shape.
 
-    Its numbers must be finite, unless `finite` is false.
+    The numbers must be finite, unless `finite` is false.
     """
     given = np.array(real(name, array), dtype=np.float64, order="C")
     if given.shape != shape:

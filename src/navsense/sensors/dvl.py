@@ -131,7 +131,7 @@ class Dvl:
     the flattest angle of an echo. `error_velocity_limit`: m/s. `dropout_probability`: of a beam, each ping.
     `reacquisition_time`: s without lock after a loss. `propagation`: whether sound takes its time; `processing_time`: s
     after the last echo. `reference`: rotation from the sensor's frame to the one in which velocities are told.
-    `missing_values`: what the sources of a catalogue part do not give. Raises `SensorError`.
+    `missing_values`: values of a catalogue part without a source. Raises `SensorError`.
     """
 
     beams: Beams = field(default_factory=lambda: janus(ANGLE, [math.radians(a) for a in CROSSED]))
@@ -240,7 +240,7 @@ class Dvl:
 
     @cached_property
     def _sent(self) -> Beams:
-        """Beams as they are cast: under classic single rays of `dsros_dvl`, and Gazebo's nearest ray of others."""
+        """Beams for ray casting: under classic single rays of `dsros_dvl`, and Gazebo's nearest-ray rule for others."""
         if self._dialect == ping.DSROS:
             return self.beams.thinned
         return self.beams.nearest_ray_beams if self.classic else self.beams
@@ -499,8 +499,8 @@ class Dvl:
         """Return the data sheet of a part of the catalogue, by the rules of `_janus.printed`.
 
         With `temperature` its temperature coefficients act. `stddev` (m/s) is the deviation of a beam's velocity over
-        the bottom in one ping. It replaces the part's, and is required for a part whose sources give none ("a50").
-        `missing_values` of the sheet lists what the sources do not give; see `docs/parts.md`. Raises
+        the bottom in one ping. It replaces that of the part. It is required if the part has no source for it ("a50").
+        `missing_values` lists the values without a source; see `docs/parts.md`. Raises
         `UnknownNameError`, `SensorError`.
         """
         found, azimuths = part(name), tuple(math.radians(azimuth) for azimuth in CROSSED)

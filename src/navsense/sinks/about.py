@@ -59,7 +59,7 @@ def said_in(reader: Reader) -> dict[str, str]:
 
 
 def parse_metadata(data: bytes | memoryview) -> dict[str, str]:
-    """Return what a message says of its recording, nothing of an empty one. Raises `DamagedError`."""
+    """Return the metadata in a message; empty for an empty message. Raises `DamagedError`."""
     if not data:
         return {}
     try:

@@ -57,8 +57,8 @@ def convert(
 
     Between `.mcap`, `.bag`, `.db3` and the folder of a bag of ROS 2 (no suffix: with MCAP in it) messages go over as
     they are, of unknown types too. `run` chooses one of several; with `epoch`, the integer second at which `out` begins
-    in place of that of `path`, all goes by way of readings and truth. So it does with `ros`, the distribution of ROS 2
-    whose definitions `out` has: "jazzy", which stands for later ones too, or "humble". Raises `SinkError` for what
+    in place of that of `path`, the conversion uses readings and truth. So it does with `ros`, the ROS 2 distribution of
+    the definitions in `out`: "jazzy" (also for later distributions) or "humble". Raises `SinkError` for what
     cannot be read or written, and where `out` is `path`.
     """
     source, target = to_path(path), to_path(out)

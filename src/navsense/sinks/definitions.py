@@ -23,7 +23,7 @@ LINE = "=" * 80 + "\n"
 class Defined:
     """A type of messages: its definition as ROS 1 and as ROS 2 write it, their sums, and its fields.
 
-    `later` is how many bytes at the end of a message ROS 1 does not have.
+    `later` is the count of bytes at the end of a message that ROS 1 does not have.
     """
 
     type: str
@@ -59,7 +59,7 @@ def defined(kind: str, text: str, form: str) -> Defined:
 
 
 def _humble_types(types: Mapping[str, Any]) -> dict[str, Any]:
-    """Return types as ROS 1 has them: those that have changed since in ROS 2 by their older definitions."""
+    """Return types with their ROS 1 definitions: types that ROS 2 changed get the older ones."""
     from rosbags.typesys import get_types_from_msg
 
     found = dict(types)
@@ -71,7 +71,7 @@ def _humble_types(types: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _noetic_text(kind: str, md5: str) -> str:
-    """Return the text that ROS Noetic publishes of a type; "" where it has none, or one of another sum."""
+    """Return the published text of a type in ROS Noetic; "" without one, or if its MD5 sum differs."""
     if kind not in noetic_definitions():
         return ""
     from rosbags.typesys import get_types_from_msg
@@ -132,15 +132,15 @@ def _field(name: str, description: Any) -> Field:
 
 
 def find_definitions(kind: str, definitions: Definitions) -> Mapping[str, str] | None:
-    """Return the definitions of the distribution by which a type is defined, current ones first; None if none has it.
+    """Return the definitions of the first distribution that defines a type in this way, or None. Jazzy comes first.
 
-    Constants are left out.
+    Constants are not compared.
     """
     return next((known for known in DISTRIBUTIONS.values() if _is_defined_by(kind, definitions, known)), None)
 
 
 def _is_defined_by(kind: str, definitions: Definitions, known: Mapping[str, str]) -> bool:
-    """Tell whether a type is defined as in `known`, with all that it is made of."""
+    """Return True if a type and its dependencies are defined as in `known`."""
     if kind not in known:
         return False
     own = fields(known[kind])

@@ -174,7 +174,7 @@ class Dataset:
         self._holds = True
 
     def _describe(self) -> None:
-        """Write what is said of each sensor, and of the recording: the tables can be read after a crash."""
+        """Write the metadata of each sensor and of the recording, so that the tables can be read after a crash."""
         base = self._imus[0].pose.inverse()
         for number, sensor in enumerate(self._imus):
             pose = base @ self._on_body(sensor) if number else Pose()

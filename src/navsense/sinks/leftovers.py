@@ -1,12 +1,12 @@
-"""What crashed recordings leave: hidden folders beside the recording, and files that were cut off.
+"""Crashed recordings: hidden folders next to the recording, and truncated files.
 
-| format | what is saved after a crash |
+| format | recovered content |
 |---|---|
 | `.mcap`, `.gz.mcap` | all complete chunks |
 | `.bag` | all complete chunks |
-| `.db3` | all slabs that were committed |
-| `.npz`, `.csv`, `.euroc` | all rows that every array of a sensor has |
-| `.parquet` | nothing: a table without its footer cannot be read |
+| `.db3` | all committed transactions |
+| `.npz`, `.csv`, `.euroc` | all rows that are complete in every array of a sensor |
+| `.parquet` | nothing: a file without its footer cannot be read |
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from navsense.sinks.unfinished_bags import MAGIC as BAG_MAGIC
 from navsense.sinks.unfinished_bags import BagChunks, Database
 
 NO_FOOTER = "a .parquet cannot be read without its footer"
-"""Why nothing of a Parquet table is saved."""
+"""Reason why a Parquet file cannot be recovered."""
 
 RECOVERABLE = (".mcap", ".bag", ".db3", ".npz", ".csv", ".euroc")
-"""Formats of which something can be saved."""
+"""Formats that can be recovered."""
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """What a crash left of a recording: its name, its format ("" if unknown), bytes, and whether it has a writer."""
+    """A crashed recording: its name, output path, format ("" if unknown), size in bytes and writer state."""
 
     path: Path
     place: Path
@@ -49,22 +49,22 @@ class Leftover:
     is_being_written: bool
 
     def __str__(self) -> str:
-        """Return the state and the command that helps."""
+        """Return the state and the command to run."""
         if self.is_being_written:
             return f"{self.path}: is being written by a live process"
-        left = f"{self.path}: {self.size} bytes of a recording that was cut off"
+        left = f"{self.path}: {self.size} bytes of a truncated recording"
         if self.suffix in RECOVERABLE:
-            return f"{left}; save them with: navsense recover {self.path}"
-        return f"{left}; {self.reason}; remove them with: navsense recover --remove {self.path}"
+            return f"{left}; recover it with: navsense recover {self.path}"
+        return f"{left}; {self.reason}; remove it with: navsense recover --remove {self.path}"
 
     @property
     def reason(self) -> str:
-        """Return why nothing can be saved."""
-        return NO_FOOTER if self.suffix == ".parquet" else "a crash left nothing that can be saved"
+        """Return the reason why it cannot be recovered."""
+        return NO_FOOTER if self.suffix == ".parquet" else "it contains no complete data"
 
 
 def find_leftover(path: Path) -> Leftover | None:
-    """Return what a crash left in the hidden folder of a recording; `path` is its name or the hidden folder."""
+    """Return the crashed recording in a hidden folder, or None. `path` is its name or the hidden folder."""
     if path.name.startswith(".") and path.suffix == outputs.HIDDEN_SUFFIX:
         place = path.with_name(path.name[1:].removesuffix(outputs.HIDDEN_SUFFIX))
     else:
@@ -79,7 +79,7 @@ def find_leftover(path: Path) -> Leftover | None:
 
 
 def _format_of(part: Path) -> str:
-    """Return the format of what is in a hidden folder, "" where nothing in it can be read."""
+    """Return the format of the recording in a hidden folder; "" if it is unknown."""
     if (part / npz.STATE).is_file():
         return ".npz"
     if (part / tables.MADE / tables.ABOUT).is_file():
@@ -89,7 +89,7 @@ def _format_of(part: Path) -> str:
 
 
 def list_leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
-    """Return what crashed recordings left in a folder: hidden folders, and MCAP files without their end."""
+    """Return the crashed recordings in a folder: hidden folders, and truncated MCAP files."""
     found = []
     try:
         for path in sorted(to_path(folder).iterdir()):
@@ -104,7 +104,7 @@ def list_leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
 
 
 def _find_truncated_mcap(path: Path) -> Leftover | None:
-    """Return an MCAP file without its end; None for a complete one, and for what is no MCAP file."""
+    """Return a truncated MCAP file; None for a complete MCAP file and for other files."""
     if not path.is_file():
         return None
     with opened(path) as file:
@@ -117,9 +117,9 @@ def _find_truncated_mcap(path: Path) -> Leftover | None:
 
 
 def remove(leftover: Leftover) -> bool:
-    """Remove a hidden folder; return whether there was one. A recording that was cut off is left alone.
+    """Remove a hidden folder. Return True if there was one. Truncated files are not removed.
 
-    Raises `SinkError` where a live process writes to it.
+    Raises `SinkError` if a live process writes to it.
     """
     part = outputs.hidden_path(leftover.place)
     if not part.is_dir():
@@ -130,11 +130,11 @@ def remove(leftover: Leftover) -> bool:
 
 
 def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Recovered:
-    """Save what a crash left of the recording `path` to `out`, by default `path` with -recovered in its name.
+    """Recover the crashed recording `path` to `out`, by default `path` with -recovered in its name.
 
-    An MCAP file, and a bag of ROS 1 that exists, are read as they are and kept. Of another recording the hidden folder
-    is read, and removed after it was saved. Raises `SinkError` where nothing can be saved, `out` cannot be written, has
-    another suffix or is `path`.
+    An existing MCAP file or ROS 1 bag is read and kept. For other recordings, the hidden folder is read and then
+    removed. Raises `SinkError` if nothing can be recovered, or if `out` cannot be written, has another suffix or is
+    `path`.
     """
     path = to_path(path)
     left = None if path.is_file() and path.suffix.lower() == ".mcap" else find_leftover(path)
@@ -150,16 +150,16 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = N
 
 
 def _is_ros1_bag(path: Path) -> bool:
-    """Return whether a file is a bag of ROS 1."""
+    """Return True if a file is a ROS 1 bag."""
     with opened(path) as file:
         return file.read(len(BAG_MAGIC)) == BAG_MAGIC
 
 
 def _check_output(out: Path, suffix: str) -> None:
-    """Raise `SinkError` where what is recovered cannot go to `out`."""
+    """Raise `SinkError` if the recovered recording cannot be written to `out`."""
     if out.suffix.lower() != suffix:
         raise SinkError(
-            f"what is recovered is a recording of the format {suffix}",
+            f"the recovered recording has the format {suffix}",
             out.suffix or out.name,
             allowed=f"its name must end in {suffix}",
             where=Where(str(out)),
@@ -172,7 +172,7 @@ def _check_output(out: Path, suffix: str) -> None:
 
 
 def _recover_leftover(left: Leftover, out: str | os.PathLike[str] | None) -> Recovered:
-    """Save what is in a hidden folder, and remove it."""
+    """Recover the recording in a hidden folder, and remove the folder."""
     target = recovered_name(left.path) if out is None else to_path(out)
     with outputs.lock_leftover(left.place) as part:
         if left.suffix not in RECOVERABLE:
@@ -189,7 +189,7 @@ def _recover_leftover(left: Leftover, out: str | os.PathLike[str] | None) -> Rec
 
 
 def _save(part: Path, left: Leftover, out: Path) -> Recovered:
-    """Save what is in a hidden folder."""
+    """Recover the recording in a hidden folder."""
     if left.suffix == ".mcap":
         return recover_mcap(next(part.glob("*.mcap")), out)
     if left.suffix == ".bag":
@@ -213,7 +213,7 @@ def _save(part: Path, left: Leftover, out: Path) -> Recovered:
 
 
 def _recover_bag(path: Path, out: Path) -> Recovered:
-    """Save the complete chunks of a bag of ROS 1."""
+    """Recover the complete chunks of a ROS 1 bag."""
     with opened(path) as file, damaged(path):
         source = BagChunks(path, file)
         count, _ = transfer(source, out)
@@ -234,7 +234,7 @@ def _save_tables(old: Path, made: Path) -> int:
     files = sorted(made.rglob("*.csv"))
     counts = {file: sum(1 for _ in _complete_lines(file)) for file in files}
     companions = set[Path]()
-    for file in files:  # of two tables of one series, the shorter one decides
+    for file in files:  # two tables of one series get the length of the shorter one
         for other in (".rates.csv", ".layers.csv"):
             companion = file.with_name(file.name.removesuffix(".csv") + other)
             if companion in counts:
@@ -246,7 +246,7 @@ def _save_tables(old: Path, made: Path) -> int:
 
 
 def _complete_lines(file: Path) -> Iterator[bytes]:
-    """Yield the lines of a table that end."""
+    """Yield the complete lines of a table."""
     with opened(file) as lines:
         for line in lines:
             if line.endswith(b"\n"):

@@ -143,7 +143,7 @@ def damage(path: Path, error: Exception) -> SinkError:
 
 
 def check_expansion(path: Path, problem: str) -> None:
-    """Raise `SinkError` where a recording unpacks too far, see `inputs.expansion_problem`."""
+    """Raise `SinkError` if `inputs.expansion_problem` found a problem in a recording."""
     if problem:
         raise no_recording(path, f"it {problem}")
 

@@ -125,7 +125,7 @@ class NpzSink(Ending):
             self._save_state()
 
     def _save_state(self) -> None:
-        """Write down which array lies in which file, so that the arrays can be read after a crash."""
+        """Store the file name of each array, so that the arrays can be read after a crash."""
         columns = [
             {
                 "key": key,
@@ -144,7 +144,7 @@ class NpzSink(Ending):
             raise os_error(self._path, error) from error
 
     def _text(self) -> str:
-        """Return what the recording says of itself."""
+        """Return the metadata of the recording."""
         return meta.text_of(self._recording, self._sensors, self._links, self._current)
 
     def _cut(self, counts: Mapping[str, int]) -> None:
@@ -233,7 +233,7 @@ class NpzSink(Ending):
 
 
 def write_archive(path: Path, columns: Mapping[str, Column], text: str) -> None:
-    """Write an archive of arrays, and of what the recording says of itself."""
+    """Write an archive of arrays and of the metadata of the recording."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for key, column in columns.items():
             with archive.open(entry(key), "w", force_zip64=True) as target:
@@ -243,9 +243,9 @@ def write_archive(path: Path, columns: Mapping[str, Column], text: str) -> None:
 
 
 def read_unfinished_columns(folder: Path) -> tuple[dict[str, Column], str]:
-    """Return the arrays that a crash left in a hidden folder, and the recording's text.
+    """Return the arrays in the hidden folder of a crashed recording, and its metadata.
 
-    The arrays of a sensor, a link or the current are cut to one length: the last slab may be incomplete.
+    The arrays of a sensor, a link or the current are truncated to one length: the last slab may be incomplete.
     """
     state = inputs.parse_json(inputs.content(str(folder / STATE), _STATE_FILE, inputs.MAX_METADATA))
     columns: dict[str, Column] = {}
@@ -266,7 +266,7 @@ def read_unfinished_columns(folder: Path) -> tuple[dict[str, Column], str]:
 
 
 STATE = "state.json"
-"""The file of a hidden folder that says which array lies in which file."""
+"""The file in a hidden folder that lists the file of each array."""
 
 CURRENT = "the current of the water"
 """Whose the arrays `current/...` are."""

@@ -42,7 +42,7 @@ LARGEST_CHUNK = 1 << 30
 
 
 FREE_CHUNK = 64 * 1024 * 1024
-"""Bytes that a chunk may unpack to whatever its size in the file."""
+"""Expanded size (bytes) that is allowed for every chunk."""
 
 
 class DamagedError(Exception):
@@ -218,7 +218,7 @@ def inner(data: bytes | memoryview) -> Iterator[tuple[int, int, memoryview]]:
             raise DamagedError("a chunk ends inside a record")
         kind, length = PREFIX.unpack_from(view, offset)
         if kind == 0:
-            raise DamagedError("a chunk holds a record of kind 0, which there is not")
+            raise DamagedError("a chunk contains a record of the invalid opcode 0")
         start = offset + PREFIX.size
         if length > len(view) - start:
             raise DamagedError("a chunk ends inside a record")

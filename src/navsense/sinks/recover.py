@@ -19,7 +19,7 @@ SUFFIX, GZ_SUFFIX = ".mcap", ".gz.mcap"
 """What can be recovered, and what comes of it."""
 
 RECOVERED = (GZ_SUFFIX, SUFFIX, ".bag", ".db3", ".npz", ".csv", ".euroc")
-"""Suffixes that a recovered recording keeps."""
+"""Suffixes of recordings that can be recovered."""
 
 NO_RESCUE = "an .npz or .parquet that was cut off cannot be recovered; an .mcap can: record long runs to .mcap"
 """What to say of a NumPy archive or a Parquet table that is not whole."""
@@ -30,7 +30,7 @@ LOOSE_BYTES = 2_000_000
 
 @dataclass(frozen=True)
 class Recovered:
-    """What was saved: messages (or rows) in all and by topic; `complete` says that nothing was missing."""
+    """Result of a recovery: messages (or rows) in total and by topic; `complete` is true if nothing is missing."""
 
     path: str
     messages: int
@@ -42,7 +42,7 @@ class Recovered:
 
     @property
     def headline(self) -> str:
-        """Return what was saved in one line."""
+        """Return a summary in one line."""
         chunks = f" in {self.chunks} chunks" if self.chunks else ""
         return f"wrote {self.path}: {self.messages} {self.noun}{chunks}; {self.lost}"
 
@@ -56,7 +56,7 @@ class Recovered:
 
 
 def recovered_name(path: str | os.PathLike[str]) -> Path:
-    """Return where a recovered recording goes by default: beside the old one, -recovered behind its name."""
+    """Return the default path of a recovered recording: the old path with -recovered added to the name."""
     old = to_path(path)
     suffix = next((end for end in RECOVERED if old.name.lower().endswith(end)), "")
     stem = old.name.removesuffix(old.name[len(old.name) - len(suffix) :])
@@ -206,7 +206,7 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> Recove
 
 
 def _check_output(out: Path) -> None:
-    """Raise where what is recovered cannot go to `out`."""
+    """Raise `SinkError` if the recovered recording cannot be written to `out`."""
     check_target(out)
     if out.suffix.lower() != SUFFIX:
         raise SinkError(

@@ -46,7 +46,7 @@ METADATA = "metadata.yaml"
 """What a folder needs to be a bag of ROS 2."""
 
 ABOUT = "about.json"
-"""What a bag of ROS 2 says of itself, in its hidden folder: the database has it only at the end."""
+"""File in the hidden folder with the metadata of a ROS 2 bag; the database has it only at the end."""
 
 VERSION: Literal[8] = 8
 """Version of a bag of ROS 2: the newest in which qualities of service are numbers, as all before had them."""
@@ -97,7 +97,7 @@ def writer1(path: Path) -> Writer1:
 
 
 def limit_chunk_size(reader: Reader1) -> None:
-    """Limit what the chunks of an open bag unpack to; rosbags would fill the memory."""
+    """Limit the expanded size of the chunks of an open bag; rosbags has no limit."""
     import bz2
 
     import lz4.frame
@@ -193,12 +193,12 @@ class Storage(Protocol):
 
 
 def record_time(time: int) -> int:
-    """Return the time (ns) at which a bag of ROS 1 has a message: at least 1 ns, for its readers refuse 0."""
+    """Return the record time (ns) of a message in a ROS 1 bag: at least 1 ns, because readers reject 0."""
     return max(time, 1)
 
 
 def too_early(path: Path, clock: str, stamp: int) -> SinkError:
-    """Return the error of a stamp (ns) before 0."""
+    """Return the error of a stamp (ns) below 0."""
     remedy = "choose a later --epoch"
     return SinkError(
         f"stamp of clock {clock!r}, in seconds",
@@ -213,7 +213,7 @@ class Ros1:
     """A `.bag` of ROS 1, format 2.0."""
 
     def __init__(self, work: HiddenFolder, target: Path, recording: Recording) -> None:
-        """Plan the bag in a hidden folder, by the name that it will have."""
+        """Plan the bag in a hidden folder, under its final name."""
         self._work, self._target, self._recording = work, target, recording
         self._writer = writer1(work.folder / target.name)
         self._packings: dict[Source, Packing] = {}
@@ -292,7 +292,7 @@ class Ros2:
     """A folder that is a bag of ROS 2, its messages in one `.db3`."""
 
     def __init__(self, work: HiddenFolder, target: Path, recording: Recording) -> None:
-        """Plan the bag in a hidden folder, by the name that it will have."""
+        """Plan the bag in a hidden folder, under its final name."""
         self._work, self._target = work, target
         self._writer = writer2(work.folder / storage_path(target).name)
         for key, value in said(recording).items():
@@ -302,7 +302,7 @@ class Ros2:
         """Make the bag."""
         with database():
             self._writer.open()
-            # Each slab is committed for whoever looks after a crash of the process; that takes no waiting for the disk.
+            # Each slab is committed, so that it survives a crash of the process. This does not wait for the disk.
             self._database.execute("PRAGMA synchronous=OFF")
         outputs.save_text(self._work.folder / ABOUT, json.dumps(self._writer.custom_data))
 
@@ -451,7 +451,7 @@ class Bag:
 
 
 def check_clocks(path: Path, recording: Recording) -> None:
-    """Raise `SinkError` where the first stamp of a sensor is known to be before 0: its clock is off by a constant."""
+    """Raise `SinkError` if the first stamp of a sensor is known to be below 0, from the constant error of its clock."""
     clocks = {clock.name: clock for clock in recording.world.clocks}
     for clock in (clocks[sensor.clock] for sensor in recording.world.sensors if sensor.clock in clocks):
         noise, steps = clock.noise, sum(step.size for step in clock.steps if step.start <= 0.0 < step.end)
@@ -465,7 +465,7 @@ class Ros1Sink(WholeSink):
     """Writes slabs to one `.bag` of ROS 1."""
 
     def __init__(self, path: Path, recording: Recording) -> None:
-        """Make the hidden folder beside `path`. Raise `SinkError` where that cannot be."""
+        """Create the hidden folder next to `path`. Raise `SinkError` if this fails."""
         check_target(path)
         check_head(path, recording, "a ROS bag")
         check_clocks(path, recording)
@@ -477,7 +477,7 @@ class Ros2Sink(WholeSink):
     """Writes slabs to one bag of ROS 2: the folder `NAME` for the path `NAME.db3`."""
 
     def __init__(self, path: Path, recording: Recording) -> None:
-        """Make the hidden folder beside `path`. Raise `SinkError` where that cannot be."""
+        """Create the hidden folder next to `path`. Raise `SinkError` if this fails."""
         check_target(path)
         check_folder(path)
         check_head(path, recording, "a ROS bag")

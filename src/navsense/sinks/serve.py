@@ -51,7 +51,7 @@ class Server:
     """Serves one stream of bytes."""
 
     def __init__(self, host: str, port: int, where: Where) -> None:
-        """Listen; `name` is what warnings call it. Raises `SinkError` for a port in use and an impossible host."""
+        """Listen; `name` is what warnings call it. Raises `SinkError` for a port in use and an invalid host."""
         self.name = str(where)
         self.count = self.sent = 0
         """Clients that have come, and bytes that were sent to them, all together."""

@@ -37,7 +37,7 @@ ABOUT = "navsense.json"
 """The file with what the recording says of itself."""
 
 MADE = "made"
-"""The folder inside the hidden one that gets the recording's name."""
+"""The folder inside the hidden folder that becomes the recording."""
 
 OWN = ("time [s]", "stamp [ns]", "clock_error [s]", "arrival [s]", "valid", "emitted")
 """The columns that every sensor's table has."""
@@ -153,7 +153,7 @@ class Tables:
         self._holds = True
 
     def _describe(self) -> None:
-        """Write what the recording says of itself, where that has changed: the tables can be read after a crash."""
+        """Write the metadata of the recording if it changed, so that the tables can be read after a crash."""
         series = len(self._heads), len(self._links), self._current is not None
         if series != self._described:
             self._described = series

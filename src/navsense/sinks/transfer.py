@@ -57,7 +57,7 @@ class Target(Protocol):
 
     encoding: str
     made: Path
-    """What is written, in the hidden folder."""
+    """The file or folder that is written, in the hidden folder."""
 
     def add(self, line: Line) -> None:
         """Add a topic; one that is there already is not added again."""
@@ -308,7 +308,7 @@ class ToBag:
             self._spent = forget(self._writer, self._spent)
 
     def _check(self, message: Message) -> None:
-        """Raise `SinkError` for a time before 0, which ROS 1 does not take."""
+        """Raise `SinkError` for a time below 0, which ROS 1 does not support."""
         line, log, _, data = message
         if log < 0:
             raise too_early(self._target, GLOBAL_TIME, log)
@@ -353,9 +353,9 @@ def checked(target: Path) -> None:
 
 @contextmanager
 def hidden(target: Path, name: Path | None = None) -> Iterator[HiddenFolder]:
-    """Yield the hidden folder in which a recording is made, of which nothing stays; errors are the target's.
+    """Yield the hidden folder for writing a recording, and remove it at the end. Errors name the target.
 
-    `name` gives the folder another name, where the target's own is needed for a second step.
+    `name` gives the folder another name, if a second step needs that of the target.
     """
     try:
         work = HiddenFolder(storage_path(name or target))

@@ -66,7 +66,7 @@ class WholeSink(Ending):
     def _do(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         """Do something in the thread and wait for it: an interrupt, which comes to this one, cannot cut it in two."""
         try:
-            # In this context: the inputs of the command are not to be written to.
+            # The work runs in this context, because it must not write to the inputs of the command.
             context = copy_context()
             self._thread.submit(lambda: context.run(work, *args, **kwargs)).result()
         except OSError as error:

@@ -1,11 +1,12 @@
-"""What in a model's file shows that the model is meant to move: drive plug-ins, thrusters and actuated joints.
+"""Actuators in the file of a model: drive plug-ins, thrusters and actuated joints.
 
-navsense runs none of them. A model that has one and no motion stands still, and its world warns of it
+navsense runs no actuator. A model with an actuator and without a motion is stationary, and its world has a warning
 (`navsense.world`).
 
 A joint is actuated if a plug-in of the model names it, if its `<limit>` has an `<effort>` above 0, or if a
-`<transmission>` or `<ros2_control>` of URDF drives it. The plug-ins are those of Gazebo, Gazebo Classic, the UUV
-Simulator, VRX, RotorS, PX4 and ArduPilot whose file or name has one of the words of `DRIVE_WORDS`.
+`<transmission>` or `<ros2_control>` of URDF drives it. A drive plug-in has one of the words of
+`DRIVE_WORDS` in its file or name. The words cover Gazebo, Gazebo Classic, the UUV Simulator, VRX, RotorS, PX4 and
+ArduPilot.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ DRIVE_WORDS = re.compile(
 
 
 def find_actuators(model: Element) -> tuple[str, ...]:
-    """Return what could move a model or the models nested in it, each in words; plug-ins come before joints."""
+    """Return descriptions of the actuators of a model and its nested models; plug-ins come before joints."""
     parts = list(_candidates(model))
     driven = {text for part in parts if part.tag == "plugin" for text in _texts(part)}
     found: dict[str, None] = {}
@@ -44,7 +45,7 @@ def find_actuators(model: Element) -> tuple[str, ...]:
 
 
 def _candidates(element: Element) -> Iterator[Element]:
-    """Yield the joints, the plug-ins and the actuators of URDF in a model; those of sensors are left out."""
+    """Yield the joints, the plug-ins and the URDF actuators in a model, except plug-ins of sensors."""
     for child in element.children:
         if child.tag in ("joint", "plugin", ACTUATOR):
             yield child
@@ -59,7 +60,7 @@ def _texts(element: Element) -> Iterator[str]:
 
 
 def _has_effort(joint: Element) -> bool:
-    """Tell whether an axis of a joint has an actuator's limit of effort."""
+    """Return True if an axis of a joint has the effort limit of an actuator."""
     limits = (axis.first("limit") for axis in joint.all("axis", "axis2"))
     efforts = (limit.first("effort") for limit in limits if limit is not None)
     return any(is_effort(effort.text) for effort in efforts if effort is not None)

@@ -61,15 +61,15 @@ def _filled(element: Element, spec: Any, *, classic: bool) -> Sensor:
 
 
 def _stddev_argument(spec: Any) -> dict[str, float]:
-    """Return the deviation (m/s) of a ping that the file gives a DVL, as an argument; 0 where it tracks no bottom."""
+    """Return the standard deviation (m/s) of a ping from the file of a DVL, as an argument; 0 without bottom track."""
     if isinstance(spec, Dvl) and (spec.bottom.noise.is_white or spec.bottom_mode is Mode.NEVER):
         return {"stddev": spec.bottom.noise.stddev}
     return {}
 
 
 def _missing_deviation(element: Element) -> SdfError:
-    """Return the error of a DVL for which neither the part nor the file has the deviation of a ping."""
-    allowed = "must stand beside the deviation of a single ping, which no source of the part gives"
+    """Return the error of a DVL if neither the part nor the file has the standard deviation of a ping."""
+    allowed = "requires the standard deviation of a single ping, for which the part has no source"
     remedy = "give <bottom_track><noise><stddev> in <dvl>"
     return refusal(element, element.text, allowed, parent="sensor", remedy=remedy)
 

@@ -117,7 +117,7 @@ class Part:
 
     @property
     def missing_values(self) -> tuple[str, ...]:
-        """What a simulation of the part needs and no source gives, as `channel.figure`; empty for all but DVLs."""
+        """Required values of the part without a source, as `channel.figure`; empty for sensors other than DVLs."""
         if self.sensor != "dvl":
             return ()
         named = [
@@ -151,7 +151,7 @@ def _tables(name: str, value: Any, where: Where) -> Mapping[str, Mapping[str, An
 
 
 def _is_number(value: Any, *, or_zero: bool) -> bool:
-    """Return whether a value of TOML is a finite number that is positive, or zero where that is allowed."""
+    """Return True if a TOML value is a finite number that is positive, or zero if `or_zero`."""
     if type(value) not in (int, float):
         return False
     number = value if abs(value) < sys.float_info.max else math.inf  # an integer may exceed all floats

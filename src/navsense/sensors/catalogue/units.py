@@ -130,10 +130,10 @@ REQUIRED_VALUES: dict[str, tuple[tuple[str, ...], ...]] = {
     "bottom_track": _TRACK,
     "water_track": (*_TRACK, ("layer",)),
 }
-"""Figures that a simulated DVL needs, each with those that stand for it."""
+"""Values that a simulated DVL requires, each with its alternatives."""
 
 UNLISTED_PROPERTIES = ("growth of the noise with speed", "strength of the echo")
-"""Further properties of a DVL, for which no part has a figure."""
+"""Further properties of a DVL, for which no part has a value."""
 
 
 def axes(channel: str) -> int:
