@@ -65,7 +65,7 @@ def test_an_imu_at_1000_khz_with_gaussian_clock_noise() -> None:
     Sixteen comparisons with normal estimates; 5.5 deviations keep their false-alarm rate below 1e-6.
     """
     timed = benchmark("bench_clock")
-    run = timed.imu_at_1000_khz(0.2)
+    run = timed.simulate_fast_imu(0.2)
     (reading,) = run.values()
     assert np.array_equal(reading.time, np.arange(200_000) / 1e6)
     assert reading.emitted.all()
@@ -94,8 +94,8 @@ def test_the_benchmark_prints_simulated_time_over_processor_time(monkeypatch: py
     timed = benchmark("bench_clock")
     spent = iter((10.0, 10.5, 20.0, 20.25))
     monkeypatch.setattr(timed.time, "process_time", lambda: next(spent))
-    monkeypatch.setattr(timed, "imu_at_1000_khz", lambda seconds: None)
-    (line,) = timed.real_time(seconds=1.0, rounds=2)
+    monkeypatch.setattr(timed, "simulate_fast_imu", lambda seconds: None)
+    (line,) = timed.real_time_ratio(seconds=1.0, rounds=2)
     assert line.startswith("IMU at 1000 kHz, Gaussian clock noise ")
     assert line.endswith(" 1.0 s simulated in 0.25 s of processor time   ratio 4.00")
 

@@ -255,7 +255,7 @@ def test_a_stopped_run_leaves_whole_recordings(inside: Typed, number: signal.Sig
 
 
 @pytest.mark.requirement("REC-1")
-def test_a_request_to_terminate_ends_a_conversion_as_an_interrupt_does(
+def test_sigterm_ends_a_conversion_like_an_interrupt(
     inside: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the command: its unfinished files are gone, and what was there stays."""
@@ -275,7 +275,7 @@ def test_a_request_to_terminate_ends_a_conversion_as_an_interrupt_does(
 
 
 @pytest.mark.parametrize("command", ["describe", "check", "run", "info", "--help"])
-def test_a_closed_output_is_no_error(inside: Typed, tmp_path: Path, command: str) -> None:
+def test_a_closed_standard_output_is_not_an_error(inside: Typed, tmp_path: Path, command: str) -> None:
     """As in `navsense describe world.sdf | head`: the reader has what it wanted."""
     given = [] if command.startswith("-") else [str(QUADROTOR)]
     if command == "info":
@@ -309,7 +309,7 @@ def test_a_closed_output_is_no_error(inside: Typed, tmp_path: Path, command: str
         ("run", QUADROTOR, "--faults", ""),
     ],
 )
-def test_an_empty_name_is_refused(inside: Typed, arguments: tuple[object, ...], tmp_path: Path) -> None:
+def test_an_empty_name_is_an_error(inside: Typed, arguments: tuple[object, ...], tmp_path: Path) -> None:
     """It would be the current folder."""
     ended = inside(*arguments, cwd=tmp_path)
     assert ended.returncode == 2
@@ -318,7 +318,7 @@ def test_an_empty_name_is_refused(inside: Typed, arguments: tuple[object, ...], 
 
 
 @pytest.mark.parametrize("name", ["x.mcap", "x.npz", "x.csv", "x.bag"])
-def test_a_link_to_itself_is_no_output(inside: Typed, name: str, tmp_path: Path) -> None:
+def test_a_link_to_itself_is_not_an_output(inside: Typed, name: str, tmp_path: Path) -> None:
     link = tmp_path / (name if name != "x.csv" else "x")
     link.symlink_to(link.name)
     ended = inside("run", QUADROTOR, "--duration", 0.1, "-o", name, cwd=tmp_path)
@@ -338,7 +338,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert ended.returncode == 0, ended.stderr
 
 
-def test_an_end_of_file_inside_the_program_is_no_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_eof_error_inside_the_program_is_not_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Click takes an EOFError for the end of what a person types, and would say that the run was stopped."""
 
     def broken(*_arguments: object, **_options: object) -> None:

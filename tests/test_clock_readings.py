@@ -14,7 +14,7 @@ from navsense.errors import ClockError, SimulationError
 from navsense.noise.channel import Noise
 from navsense.sensors import Imu, Magnetometer
 from navsense.stepping import Live
-from navsense.streams import first_state, normals_at
+from navsense.streams import draw_normals, first_state
 from navsense.testing import witness_world
 from navsense.typing import FloatArray
 from navsense.world import World
@@ -52,7 +52,7 @@ def mixed(end: float, count: int = 300) -> FloatArray:
 
 @pytest.mark.requirement("CLK-5")
 @pytest.mark.parametrize("monotonic", [False, True])
-def test_at_its_samples_a_sensors_clock_shows_the_stamps_to_the_last_bit(monotonic: bool) -> None:
+def test_at_its_samples_a_sensors_clock_equals_the_stamps_to_the_last_bit(monotonic: bool) -> None:
     batch = ns.simulate(world(monotonic=monotonic), 3.0, seed=4)
     sim = after(world(monotonic=monotonic), 3.0)
     for name in (IMU, MAG):
@@ -64,7 +64,7 @@ def test_at_its_samples_a_sensors_clock_shows_the_stamps_to_the_last_bit(monoton
 
 @pytest.mark.requirement("CLK-5")
 @pytest.mark.parametrize("monotonic", [False, True])
-def test_an_instant_has_one_answer_whenever_and_in_whatever_company_it_is_asked(monotonic: bool) -> None:
+def test_a_reading_does_not_depend_on_other_queries(monotonic: bool) -> None:
     sim, instants = after(world(monotonic=monotonic), 3.0), mixed(3.0)
     early = after(world(monotonic=monotonic), 0.5)
     for late_clock, early_clock in (
@@ -78,7 +78,7 @@ def test_an_instant_has_one_answer_whenever_and_in_whatever_company_it_is_asked(
 
 
 @pytest.mark.requirement("CLK-5")
-def test_asking_changes_no_reading() -> None:
+def test_a_query_changes_no_reading() -> None:
     quiet, asked = ns.live(world(), seed=4), ns.live(world(), seed=4)
     for _ in range(150):
         one, other = quiet.step(), asked.step()
@@ -111,7 +111,7 @@ def test_the_answers_have_the_declared_mean_and_jitter() -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_a_clock_with_a_mean_alone_is_off_by_it() -> None:
+def test_a_clock_with_only_a_mean_has_that_error() -> None:
     """Without an oscillator, drift and jitter every reader of the clock has the mean, at any instant."""
     plain = world(Noise(mean=0.5), discipline=None)
     sim = after(replace(plain, clocks=(replace(plain.clocks[0], oscillator=None),)), 1.0)
@@ -121,7 +121,7 @@ def test_a_clock_with_a_mean_alone_is_off_by_it() -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_a_monotonic_clock_never_goes_back_between_stamps_either() -> None:
+def test_a_monotonic_clock_never_decreases_between_stamps() -> None:
     """The discipline steps it back by half a second at t = 0.5 s; the jitter is larger than the time between instants.
 
     A clock that is not monotonic does go back at the same instants.
@@ -135,7 +135,7 @@ def test_a_monotonic_clock_never_goes_back_between_stamps_either() -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_a_clock_without_jitter_shows_every_reader_the_same() -> None:
+def test_a_clock_without_jitter_has_the_same_reading_for_every_reader() -> None:
     sim, instants = after(world(replace(DRIFTING, stddev=0.0)), 3.0), mixed(3.0)
     own = sim.clock(CLOCK).error(instants)
     assert own.tolist() == sim.sensor(IMU).clock.error(instants).tolist()
@@ -151,7 +151,7 @@ def test_a_sensor_on_global_time_shows_the_true_time() -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_an_instant_that_has_not_come_yet_is_refused() -> None:
+def test_an_instant_in_the_future_is_an_error() -> None:
     sim = after(world(), 1.0)
     sim.clock(CLOCK).error(sim.time)
     with pytest.raises(SimulationError, match=r"1\.01; must be at most 1\.0 s, the end of the last step"):
@@ -161,7 +161,7 @@ def test_an_instant_that_has_not_come_yet_is_refused() -> None:
             sim.sensor(IMU).clock.time(wrong)
 
 
-def test_a_normal_of_a_word_is_that_of_sfc64_seeded_with_it() -> None:
+def test_the_normal_of_a_word_matches_sfc64_with_this_seed() -> None:
     """NumPy's generator from the state that the specification's twelve rounds give, computed with Python's integers."""
     key, words, mask = first_state(7, ("a",)), np.array([0.3, 0.3, -5.0, 1e9]).view(np.uint64), 2**64 - 1
     expected = []
@@ -180,4 +180,4 @@ def test_a_normal_of_a_word_is_that_of_sfc64_seeded_with_it() -> None:
             "uinteger": 0,
         }
         expected.append(np.random.Generator(bits).standard_normal())
-    assert normals_at(key, words).tolist() == expected
+    assert draw_normals(key, words).tolist() == expected

@@ -161,7 +161,7 @@ def test_the_air_pressures_of_the_world_that_is_reset(example_data: Path, z: flo
 
 
 @pytest.mark.requirement("PRS-1")
-def test_the_air_pressure_world_stands_as_high_as_its_file_says(example_data: Path) -> None:
+def test_the_air_pressure_world_has_the_elevation_of_its_file(example_data: Path) -> None:
     """reference_altitude 123, link at 3.05: the standard atmosphere at 126.05 m.
 
     Gazebo says 101325 Pa: it reads neither the file's altitude nor, the model being static, its height.

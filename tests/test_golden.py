@@ -41,7 +41,7 @@ SILENT = {
 @pytest.mark.requirement("NOI-2", "NOI-3", "NOI-4", "NOI-5")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 @pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.type)
-def test_a_seed_gives_the_golden_readings(kind: type[Sensor], fidelity: str) -> None:
+def test_readings_of_the_seed_equal_the_golden_readings(kind: type[Sensor], fidelity: str) -> None:
     """Every array of a run of the witness, in which all fields act. If a change is meant, run the tool again."""
     golden, found = tool().read(kind)[fidelity], tool().measured(kind, fidelity)
     assert golden.keys() == found.keys()

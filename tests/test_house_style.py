@@ -95,14 +95,14 @@ OPENING = frozenset(
 OPENING_METHODS = frozenset(("open", "read_text", "read_bytes"))
 
 OPENERS: dict[tuple[str, str], str] = {
-    ("calibration._bags", "OldReader"): "bags are read by random access; `inputs.bag` comes before",
-    ("calibration._bags", "Reader"): "bags are read by random access; `inputs.bag` comes before",
+    ("calibration._bags", "OldReader"): "bags are read by random access; `inputs.check_bag` comes before",
+    ("calibration._bags", "Reader"): "bags are read by random access; `inputs.check_bag` comes before",
     ("calibration._tables", "np.loadtxt"): "parses lines that `inputs` has read",
     ("cli", "os.open"): "the null device, to write to",
     ("environment._harmonics", "(_DATA / f'{model}.COF').read_text"): "a file of the package",
-    ("environment.current._recording", "AnyReader"): "bags are read by random access; `inputs.bag` comes before",
-    ("environment.current.replay", "np.load"): "archives are read by random access; `inputs.regular` comes before",
-    ("environment.current.replay", "parquet.read_table"): "random access; `inputs.regular` comes before",
+    ("environment.current._recording", "AnyReader"): "bags are read by random access; `inputs.check_bag` comes before",
+    ("environment.current.replay", "np.load"): "archives need random access; `inputs.check_regular_file` comes before",
+    ("environment.current.replay", "parquet.read_table"): "random access; `inputs.check_regular_file` comes before",
     ("inputs", "open"): "the one function that opens a user's file",
     ("inputs", "os.open"): "that function, without waiting",
     ("inputs", "json.loads"): "the one function that parses JSON",
@@ -119,7 +119,7 @@ OPENERS: dict[tuple[str, str], str] = {
     ("sdf._expand", "json.load"): "what navsense asks of that program",
     ("sdf.urdf_xacro", "json.loads"): "the answer of that program",
     ("sinks.base", "path.open"): "recordings are read by random access; refuses pipes and devices",
-    ("sinks.info", "Reader"): "bags are read by random access; `opened` and `inputs.bag` come before",
+    ("sinks.info", "Reader"): "bags are read by random access; `opened` and `inputs.check_bag` come before",
     ("outputs", "os.open"): "files to lock and to write",
     ("sinks.load", "np.load"): "reads an open file of `sinks.base.opened`",
     ("sinks.npz", "np.memmap"): "a temporary file of navsense",
@@ -127,11 +127,14 @@ OPENERS: dict[tuple[str, str], str] = {
     ("sinks.npz", "archive.open"): "an entry of the archive that is written",
     ("sinks.npz", "zipfile.ZipFile"): "the archive that is written",
     ("sinks.parquet_read", "pa.parquet.ParquetFile"): "reads an open file of `sinks.base.opened`",
-    ("sinks.sources", "OldReader"): "bags are read by random access; `inputs.bag` comes before",
-    ("sinks.sources", "Reader"): "bags are read by random access; `inputs.bag` comes before",
+    ("sinks.sources", "OldReader"): "bags are read by random access; `inputs.check_bag` comes before",
+    ("sinks.sources", "Reader"): "bags are read by random access; `inputs.check_bag` comes before",
     ("sinks.sources", "reader.open"): "that reader",
     ("sinks.tables", "np.loadtxt"): "parses lines that `inputs` has read",
-    ("sinks.unfinished", "sqlite3.connect"): "the database of a cut-off bag; SQLite takes back what was not committed",
+    (
+        "sinks.unfinished_bags",
+        "sqlite3.connect",
+    ): "the database of a truncated bag; SQLite rolls back what was not committed",
     ("store", "Path('/proc/meminfo').open"): "a file of the system",
 }
 """Calls outside `inputs` that open a file to read it: (module, call) -> why."""
@@ -502,7 +505,7 @@ def test_files_of_users_are_opened_in_one_place() -> None:
     ["open(name)", "path.open('rb')", "path.read_text()", "tomllib.loads(text)", "np.load(name)"]
     + ["from rosbags.rosbag1 import Reader as Old\nOld(path)"],
 )
-def test_an_opened_file_is_seen(text: str) -> None:
+def test_calls_that_open_files_are_found(text: str) -> None:
     assert list(opening_calls(Module("x", Path(), text, ast.parse(text), package=False)))
     assert not list(opening_calls(Module("x", Path(), "", ast.parse("path.open('xb')"), package=False)))
 

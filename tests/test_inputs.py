@@ -88,7 +88,7 @@ def test_any_line_end_ends_a_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("door", BAGS)
 @pytest.mark.parametrize("suffix", [".bag", ".db3", ".mcap"])
-def test_a_pipe_is_no_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
+def test_a_pipe_is_not_a_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
     pipe = tmp_path / f"pipe{suffix}"
     os.mkfifo(pipe)
     with pytest.raises(NavsenseError, match=r"is a (device or a pipe|pipe or a device)"):
@@ -97,7 +97,7 @@ def test_a_pipe_is_no_bag(door: Callable[[Any], object], suffix: str, tmp_path: 
 
 @pytest.mark.parametrize("door", [read_samples, Replay.from_file, info])
 @pytest.mark.parametrize("suffix", [".bag", ".db3", ".mcap"])
-def test_a_link_to_itself_is_no_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
+def test_a_link_to_itself_is_not_a_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
     link = tmp_path / f"link{suffix}"
     link.symlink_to(link.name)
     with pytest.raises(NavsenseError, match=r"(?i)too many levels|does not exist"):
@@ -125,7 +125,7 @@ def test_a_pipe_in_the_folder_of_a_bag(door: Callable[[Any], object], name: str,
     """rosbags opens each file that metadata.yaml lists."""
     (tmp_path / "metadata.yaml").write_text(METADATA.format(name=name, storage=storage), encoding="utf-8")
     if name == "metadata.yaml":
-        os.truncate(tmp_path / name, inputs.LARGEST_METADATA + 1)
+        os.truncate(tmp_path / name, inputs.MAX_METADATA + 1)
     else:
         os.mkfifo(tmp_path / name)
     with pytest.raises(NavsenseError, match=r"is a device or a pipe|too large; must be at most 16 MiB"):
@@ -158,34 +158,34 @@ DEEP = 100_000
         ("a = 1\nb = = 2", 2, "Invalid value; must be TOML"),
         ("a = 1\nd = 2000-13-01", 2, "must be TOML"),
         ("a = 'b", 0, "must be TOML"),
-        ("#" * (inputs.LARGEST_TOML + 1), 0, "too large; must be at most 1 MiB"),
+        ("#" * (inputs.MAX_TOML + 1), 0, "too large; must be at most 1 MiB"),
     ],
 )
-def test_toml_that_is_refused(text: str, line: int, problem: str, tmp_path: Path) -> None:
+def test_invalid_toml_is_an_error(text: str, line: int, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FieldError) as caught:
-        inputs.toml(str(path), inputs.Kind("table", FieldError, "text"))
+        inputs.read_toml(str(path), inputs.Kind("table", FieldError, "text"))
     assert str(caught.value).startswith(f"{path}:{line} table: " if line else f"{path} table: ")
     assert problem in str(caught.value)
 
 
-def test_toml_that_only_looks_deep(tmp_path: Path) -> None:
+def test_brackets_in_strings_do_not_count_as_nesting(tmp_path: Path) -> None:
     """Brackets, dots and digits in strings and comments do not count; neither do many tables one after another."""
     path = tmp_path / "a.toml"
     many = "[" * 300
     text = f"a = \"{many}\" # {many}\nb = '{many}'\nc = \"\"\"\n{many}\n\"\"\"\nd = '''{'9' * 500}'''\n"
     path.write_text(text + "".join(f"[[t]]\nx = [1.0, {{a = 2.5}}]\n[u.v{i}]\n" for i in range(300)), encoding="utf-8")
-    found = inputs.toml(str(path), inputs.Kind("table", FieldError, "text"))
+    found = inputs.read_toml(str(path), inputs.Kind("table", FieldError, "text"))
     assert (found["a"], found["b"], found["c"], found["d"]) == (many, many, f"{many}\n", "9" * 500)
     assert len(found["t"]) == 300
 
 
 @pytest.mark.parametrize("text", ["[" * DEEP + "]" * DEEP, '{"a":' * 200 + "1" + "}" * 200, "9" * 5000, "[1", "\0"])
-def test_json_that_is_refused(text: str) -> None:
+def test_invalid_json_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"deep|digits|Expecting"):
-        inputs.json_of(text)
-    assert inputs.json_of("[" * 100 + "]" * 100)
+        inputs.parse_json(text)
+    assert inputs.parse_json("[" * 100 + "]" * 100)
 
 
 def test_an_error_shows_any_value() -> None:

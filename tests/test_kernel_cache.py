@@ -77,7 +77,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.compiled
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_a_damaged_cache_file_is_warned_of_once_and_replaced(
+def test_a_damaged_cache_file_logs_one_warning_and_is_replaced(
     made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, suffix: str
 ) -> None:
     assert made()(1.5) == 3.0
@@ -137,7 +137,7 @@ def test_without_a_writable_folder_kernels_are_compiled_in_memory(
 
 
 @pytest.mark.compiled
-def test_a_full_disk_is_warned_of_once(
+def test_a_full_disk_logs_one_warning(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     kernel, limits = made(), resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -171,7 +171,7 @@ def run(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str
         ("NUMBA_CPU_FEATURES", "unknown"),
     ],
 )
-def test_a_wrong_variable_of_numba_is_one_error_with_its_name(name: str, value: str) -> None:
+def test_an_invalid_numba_variable_is_one_error_with_its_name(name: str, value: str) -> None:
     done = run("run", QUADROTOR, "--duration", "0.01", **{name: value})
     assert done.returncode == 2
     (error,) = [line for line in done.stderr.splitlines() if not line.startswith("simulated")]
@@ -227,14 +227,14 @@ def test_a_recording_without_threads_is_written_or_refused(
     if code:
         (error,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
         assert error == (
-            f"error: {path} cannot be written: the system does not start another thread;"
+            f"error: {path} cannot be written: the system cannot start another thread;"
             " end other programs or raise the limit on processes (ulimit -u)"
         )
         assert not list(tmp_path.iterdir())
 
 
 def test_a_port_without_threads_is_refused(without_threads: None) -> None:
-    with pytest.raises(SinkError, match="does not start another thread"):
+    with pytest.raises(SinkError, match="cannot start another thread"):
         sinks.serve.Server("127.0.0.1", 0, Where("pd0+tcp://127.0.0.1:0"))
 
 

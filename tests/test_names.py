@@ -9,7 +9,7 @@ import pytest
 
 import navsense as ns
 from navsense.errors import UnknownNameError
-from navsense.names import Named, full_name
+from navsense.names import NameDict, resolve_name
 from navsense.sensors import Imu, Magnetometer
 from navsense.testing import witness_world
 
@@ -33,10 +33,10 @@ NAMES = ("a::base::imu", "b::base::imu", "b::base::mag", "imu", "c::imu_link::gp
 )
 def test_a_name_is_a_full_name_or_its_unambiguous_ending(name: str, found: str | None) -> None:
     if found is not None:
-        assert full_name(name, NAMES, "sensor") == found
+        assert resolve_name(name, NAMES, "sensor") == found
         return
     with pytest.raises(UnknownNameError, match="must be one of"):
-        full_name(name, NAMES, "sensor")
+        resolve_name(name, NAMES, "sensor")
 
 
 def test_errors_list_the_names() -> None:
@@ -44,17 +44,17 @@ def test_errors_list_the_names() -> None:
         "sensor: base::imu; is the end of several names: must be one of a::base::imu, b::base::imu; write the full name"
     )
     with pytest.raises(UnknownNameError, match=several):
-        full_name("base::imu", NAMES, "sensor")
+        resolve_name("base::imu", NAMES, "sensor")
     with pytest.raises(
         UnknownNameError, match=f"sensor: nose; must be one of {', '.join(NAMES)}; write the full name, or an ending"
     ):
-        full_name("nose", NAMES, "sensor")
+        resolve_name("nose", NAMES, "sensor")
     with pytest.raises(UnknownNameError, match=r"sensor: nose; there is none$"):
-        full_name("nose", (), "sensor")
+        resolve_name("nose", (), "sensor")
 
 
 def test_a_dictionary_of_names_takes_endings_and_aliases() -> None:
-    links = Named({"a::base": 1, "a::arm": 2}, "link", {"a": "a::base"})
+    links = NameDict({"a::base": 1, "a::arm": 2}, "link", {"a": "a::base"})
     for one in (links, copy.copy(links), pickle.loads(pickle.dumps(links))):  # noqa: S301  # our own
         assert (one["a::arm"], one["arm"], one["a"]) == (2, 2, 1)
         assert (one.get("base"), one.get("boat"), one.get("boat", 7)) == (1, None, 7)

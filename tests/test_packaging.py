@@ -99,8 +99,8 @@ def test_every_requirement_has_a_lowest_version() -> None:
         versions = importlib.import_module("versions")
     finally:
         sys.path.remove(str(ROOT / "tools"))
-    assert "rosbags==0.11.6" in versions.lowest()
-    assert len(versions.lowest()) == len(versions.requirements())
+    assert "rosbags==0.11.6" in versions.lowest_constraints()
+    assert len(versions.lowest_constraints()) == len(versions.list_requirements())
 
 
 def test_every_core_dependency_is_pinned_for_tests() -> None:

@@ -232,7 +232,7 @@ def test_what_cannot_be_asked_for_is_refused(arguments: dict[str, object], messa
 
 
 @pytest.mark.parametrize("given", ["dive.sdf", Path("dive.sdf")])
-def test_a_path_is_no_world(given: Any, tmp_path: Path) -> None:
+def test_a_path_is_not_a_world(given: Any, tmp_path: Path) -> None:
     """The calls that a user writes first: each error has the call that is missing."""
     message = r"world: .*dive.sdf.*; must be a World, as ns.load returns it; load the file first: ns.load\(.dive.sdf.\)"
     for call in (
@@ -249,7 +249,7 @@ def test_a_path_is_no_world(given: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [None, 5, [None], ["a.npz", 5], b"a.npz"])
-def test_what_is_no_path_of_a_recording_is_refused(path: Any) -> None:
+def test_an_invalid_path_of_a_recording_is_an_error(path: Any) -> None:
     with pytest.raises(SinkError, match=r"path of a recording: .*; must be a file name or a path; write \"run.mcap\""):
         record(world(), path, 1.0)
 

@@ -218,7 +218,7 @@ def test_a_caller_in_the_loop_drives_the_robot(step: float) -> None:
 
 @pytest.mark.requirement("LIV-1", "IMU-2")
 @pytest.mark.parametrize("rate", [100.0, 400.0])
-def test_a_driven_run_reads_what_the_batch_run_does(rate: float) -> None:
+def test_a_driven_run_has_the_readings_of_the_batch_run(rate: float) -> None:
     """Sensors off the axis of a tumbling robot, all of its motion given at each step, from the first sample on."""
     base = replace(witness_world(("imu", Imu())), max_step_size=0.01)
     base = replace(base, sensors=(replace(base.sensors[0], rate=rate),))
@@ -242,7 +242,7 @@ def test_a_driven_run_reads_what_the_batch_run_does(rate: float) -> None:
 @pytest.mark.requirement("LIV-1", "IMU-2")
 @pytest.mark.parametrize("step", [1e-3, 1e-4])
 @pytest.mark.parametrize("given", [True, False])
-def test_a_lever_arm_feels_the_angular_acceleration(step: float, given: bool) -> None:
+def test_a_lever_arm_measures_the_angular_acceleration(step: float, given: bool) -> None:
     """0.3 m off the axis at 5 rad/s^2: 1.5 m/s^2 along the tangent, 0.3 omega^2 inwards."""
     base = witness_world(("imu", Imu()))
     sensor = replace(base.sensors[0], link="robot::base", pose=Pose((0.3, 0.0, 0.0)), rate=1.0 / step)
@@ -327,7 +327,7 @@ def test_driven_models_are_driven_each_step() -> None:
 
 
 @pytest.mark.parametrize("given", [[0.0, 0.0, 0.0], (), None, 5.0, "robot"])
-def test_what_is_no_state_is_refused(given: Any) -> None:
+def test_a_value_that_is_not_a_state_is_an_error(given: Any) -> None:
     sim = ns.live(world(), driven=["robot"])
     with pytest.raises(MotionError, match=r"state of robot.*; must be a navsense\.State .*; write navsense\.State\("):
         sim.step({"robot": given})
@@ -345,7 +345,7 @@ def test_what_is_no_state_is_refused(given: Any) -> None:
         ({"robot": 5}, "state of robot: 5; must be a navsense.State"),
     ],
 )
-def test_what_cannot_be_driven_is_refused(driven: Any, message: str) -> None:
+def test_static_models_and_unknown_names_cannot_be_driven(driven: Any, message: str) -> None:
     with pytest.raises(ns.NavsenseError, match=message):
         ns.live(world(), driven=driven)
 
@@ -354,7 +354,7 @@ def test_a_static_model_is_not_driven() -> None:
     base = world()
     static = replace(base, models=(replace(base.models[0], static=True, motion=None),))
     for name in ("robot", "arm"):
-        with pytest.raises(SimulationError, match="must be of a model that is not static; set <static> to false"):
+        with pytest.raises(SimulationError, match="must not be part of a static model; set <static> to false"):
             ns.live(static, driven=[name])
 
 

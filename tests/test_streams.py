@@ -67,7 +67,7 @@ PAIRS = (
 
 
 @pytest.mark.requirement("NOI-2")
-def test_two_draws_a_tick_follow_each_other_in_their_stream() -> None:
+def test_two_draws_per_tick_are_consecutive_in_their_stream() -> None:
     """Tick i of a process has its draws 2 i and 2 i + 1, after those at the start."""
     draws = Draws(PAIRS, 9, (0, "s"))
     rows = draws.take(500)
@@ -81,7 +81,7 @@ def test_two_draws_a_tick_follow_each_other_in_their_stream() -> None:
 @pytest.mark.requirement("NOI-2")
 @pytest.mark.parametrize("ahead", [0, 1, 2, 7, 64])
 @given(sizes=st.lists(st.integers(0, 70), max_size=12))
-def test_two_draws_a_tick_cut_anywhere(ahead: int, sizes: list[int]) -> None:
+def test_two_draws_per_tick_in_blocks_of_any_size(ahead: int, sizes: list[int]) -> None:
     """Blocks of any sizes, single ticks served from those drawn ahead, and blocks after them, give the same draws."""
     count = sum(sizes)
     whole = Draws(PAIRS, 7, (2, "s")).take(count).copy()

@@ -1,11 +1,11 @@
-"""Write the golden readings of every sensor: numbers of one seed, to which later versions are held.
+"""Write the golden readings of every sensor. The tests compare later versions with these numbers of one seed.
 
     python tools/golden.py            writes tests/golden/TYPE.json for every sensor
     python tools/golden.py dvl adcp   writes those of these types
 
-Run it after a change that is meant to change readings, and name the change in the changelog. Each file holds, for both
-fidelities, some samples of all that a run of the sensor's `witness()` gives: readings, truths, errors and the clock's
-error. In the witness all fields act. Numbers are in the hexadecimal form of `float.hex`, exact to the last bit.
+Run it after an intended change of readings, and name the change in the changelog. Each file holds samples of a run of
+the sensor's `witness()`, for both fidelities: readings, truths, errors and the clock's error. In the witness all fields
+act. Numbers are in the hexadecimal form of `float.hex`, exact to the last bit.
 """
 
 from __future__ import annotations
@@ -28,30 +28,31 @@ from navsense.typing import AnyArray
 GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "golden"
 SEED, RUN = 20260101, 3
 COUNT = 1000
-KEPT = 7
-"""Samples of an array that are kept: spread evenly over those that have a finite number."""
+MAX_SAMPLES = 7
+"""Largest number of samples of an array, evenly spaced over the samples that have a finite number."""
 
-WIDTH = 6
-"""Numbers of a sample that are kept, spread evenly over those that are ever finite."""
+MAX_COLUMNS = 6
+"""Largest number of columns of a sample, evenly spaced over the columns that have a finite number."""
 
 FIDELITIES = ("physical", "classic")
 
 Rows = dict[str, AnyArray]
-"""Of one array: `finite`, how many of its numbers are; `rows` and `columns` that are kept; their `values`."""
+"""Samples of one array: the count of `finite` numbers, the `rows` and `columns` of the samples, and their `values`."""
 
 
-def spread(places: AnyArray, count: int) -> AnyArray:
-    """Return at most `count` of some places, the first and the last among them."""
+def select_evenly(places: AnyArray, count: int) -> AnyArray:
+    """Return at most `count` of the indices `places`, including the first and the last."""
     return np.unique(places[np.linspace(0, places.size - 1, min(count, places.size)).round().astype(np.int64)])
 
 
-def kept(array: AnyArray) -> Rows:
-    """Return what is kept of an array (n, ...)."""
+def select_samples(array: AnyArray) -> Rows:
+    """Return the samples of an array (n, ...)."""
     table = np.asarray(array, dtype=np.float64).reshape(array.shape[0], -1)
     finite = np.isfinite(table)
     if not finite.any():
         return {"finite": np.zeros(1), "rows": np.zeros(0), "columns": np.zeros(0), "values": np.zeros((0, 0))}
-    rows, columns = spread(np.nonzero(finite.any(axis=1))[0], KEPT), spread(np.nonzero(finite.any(axis=0))[0], WIDTH)
+    rows = select_evenly(np.nonzero(finite.any(axis=1))[0], MAX_SAMPLES)
+    columns = select_evenly(np.nonzero(finite.any(axis=0))[0], MAX_COLUMNS)
     return {
         "finite": np.array([finite.sum()]),
         "rows": rows,
@@ -60,31 +61,31 @@ def kept(array: AnyArray) -> Rows:
     }
 
 
-def spec_of(kind: type[Sensor], fidelity: str) -> Sensor:
-    """Return the witness; a classic current profile in axes of the earth has no velocity, so in the instrument's."""
+def golden_spec(kind: type[Sensor], fidelity: str) -> Sensor:
+    """Return the witness. A classic ADCP has no velocity in earth axes, so it uses instrument axes."""
     spec = kind.witness()
     return (
         replace(spec, coordinates=Coordinates.INSTRUMENT) if isinstance(spec, Adcp) and fidelity == "classic" else spec
     )
 
 
-def measured(kind: type[Sensor], fidelity: str) -> dict[str, Rows]:
-    """Return what is kept of every array that a run of the sensor's witness gives, by group and name."""
-    world = witness_world(("sensor", spec_of(kind, fidelity)))
+def simulate_witness(kind: type[Sensor], fidelity: str) -> dict[str, Rows]:
+    """Return the samples of every array in a run of the sensor's witness, by group and name."""
+    world = witness_world(("sensor", golden_spec(kind, fidelity)))
     run = ns.simulate(world, COUNT / RATE, seed=SEED, runs=[RUN], fidelity=fidelity)
     reading = run["robot::arm::sensor"]
-    found = {"truth.time": kept(reading.time)}
+    found = {"truth.time": select_samples(reading.time)}
     groups: tuple[tuple[str, Mapping[str, AnyArray]], ...] = (
         ("reading", {**reading.arrays, "emitted": reading.emitted, "valid": reading.valid}),
         ("error", {**reading.errors, "clock": reading.clock_error}),
     )
     for group, arrays in groups:
-        found |= {f"{group}.{name}": kept(array[0]) for name, array in sorted(arrays.items())}
-    return found | {f"truth.{name}": kept(array) for name, array in sorted(reading.truth.items())}
+        found |= {f"{group}.{name}": select_samples(array[0]) for name, array in sorted(arrays.items())}
+    return found | {f"truth.{name}": select_samples(array) for name, array in sorted(reading.truth.items())}
 
 
-def read(kind: type[Sensor]) -> dict[str, dict[str, Rows]]:
-    """Return the golden readings of a sensor: fidelity -> name -> what is kept."""
+def read_golden(kind: type[Sensor]) -> dict[str, dict[str, Rows]]:
+    """Return the golden readings of a sensor: fidelity -> name -> samples."""
     text: dict[str, dict[str, dict[str, Any]]] = json.loads((GOLDEN / f"{kind.type}.json").read_text(encoding="utf-8"))
     return {
         fidelity: {
@@ -98,12 +99,12 @@ def read(kind: type[Sensor]) -> dict[str, dict[str, Rows]]:
     }
 
 
-def write(kind: type[Sensor]) -> Path:
-    """Write the golden readings of a sensor, a line for an array; return their file."""
+def write_golden(kind: type[Sensor]) -> Path:
+    """Write the golden readings of a sensor, one line per array. Return the file."""
     lines = []
     for fidelity in FIDELITIES:
         arrays = []
-        for name, rows in measured(kind, fidelity).items():
+        for name, rows in simulate_witness(kind, fidelity).items():
             plain: dict[str, Any] = {
                 part: rows[part].astype(np.int64).tolist() for part in ("finite", "rows", "columns")
             }
@@ -120,7 +121,7 @@ def main() -> None:
     """Write the files of the types that are named, or of all."""
     for kind in SENSORS:
         if len(sys.argv) == 1 or kind.type in sys.argv[1:]:
-            print(write(kind))
+            print(write_golden(kind))
 
 
 if __name__ == "__main__":

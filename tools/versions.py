@@ -2,9 +2,9 @@
 
 Usage: python tools/versions.py [lowest|newest ...] [--python PYTHON] [--at FOLDER] [-- ARGUMENTS OF PYTEST]
 
-For each it makes an environment in FOLDER (build/versions), installs navsense with the versions, prints them and runs
-pytest there. The exit code is 1 if an installation or a test fails. The lowest versions are those of the bounds `>=`
-in pyproject.toml; what these packages need in turn is the newest that fits.
+For each it creates an environment in FOLDER (build/versions), installs navsense with these versions, prints them and
+runs pytest there. The exit code is 1 if an installation or a test fails. The lowest versions are the bounds `>=` in
+pyproject.toml. Indirect dependencies have the newest versions that fit.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ ROOT = Path(__file__).resolve().parent.parent
 BOUND = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*>=\s*([0-9][0-9A-Za-z.]*)")
 
 
-def requirements() -> list[str]:
+def list_requirements() -> list[str]:
     """Return the requirements of navsense and of its tests."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return [*project["dependencies"], *project["optional-dependencies"]["test"]]
 
 
-def lowest() -> list[str]:
+def lowest_constraints() -> list[str]:
     """Return the constraints `NAME==LOWEST VERSION`. Raise `ValueError` for a requirement without a lower bound."""
     found = []
-    for requirement in requirements():
+    for requirement in list_requirements():
         bound = BOUND.match(requirement)
         if bound is None:
             raise ValueError(f"pyproject.toml: {requirement} has no lower bound")
@@ -38,8 +38,8 @@ def lowest() -> list[str]:
     return sorted(set(found))
 
 
-def held(versions: str, python: str, folder: Path, arguments: list[str]) -> bool:
-    """Return whether the suite passes in a new environment with these versions."""
+def run_suite(versions: str, python: str, folder: Path, arguments: list[str]) -> bool:
+    """Run the suite in a new environment with these versions. True if it passes."""
     here = folder / versions
     inside = str(here / "bin" / "python")
     print(f"==> environment with the {versions} versions in {here}", flush=True)
@@ -48,7 +48,7 @@ def held(versions: str, python: str, folder: Path, arguments: list[str]) -> bool
     wanted = [*pip, "install", "--progress-bar", "off", "--upgrade", "--editable", f"{ROOT}[test]"]
     if versions == "lowest":
         constraints = here / "lowest.txt"
-        constraints.write_text("\n".join(lowest()) + "\n", encoding="utf-8")
+        constraints.write_text("\n".join(lowest_constraints()) + "\n", encoding="utf-8")
         wanted += ["--constraint", str(constraints)]
     if subprocess.run(wanted, check=False).returncode:
         print(f"==> the {versions} versions: cannot be installed", flush=True)
@@ -72,7 +72,7 @@ def main() -> None:
     chosen = given.versions or ["lowest", "newest"]
     if set(chosen) - {"lowest", "newest"}:
         parser.error("versions are lowest and newest")
-    passed = [held(versions, given.python, given.at.resolve(), sys.argv[cut + 1 :]) for versions in chosen]
+    passed = [run_suite(versions, given.python, given.at.resolve(), sys.argv[cut + 1 :]) for versions in chosen]
     sys.exit(not all(passed))
 
 

@@ -48,8 +48,8 @@ def add_row(table: Table, *cells: str) -> None:
 LATE = 0.1
 """Seconds behind its speed above which a run says so."""
 
-REDRAWN_EVERY = 0.1
-"""Seconds between two drawings of the progress bar."""
+REDRAW_PERIOD = 0.1
+"""Seconds between two updates of the progress bar."""
 
 NUMERIC = frozenset(("rate (Hz)", "samples", "messages", "ns/sample", "draws alone", "draws/total", "rows", "size"))
 
@@ -67,20 +67,20 @@ def show(table: Table) -> None:
 
 
 class ClosedOutputError(Exception):
-    """The reader of the standard output has gone, as `head` does: no error of ours, and none that click handles."""
+    """The reader of the standard output closed it, as `head` does. This is not an error of the command."""
 
 
 @contextmanager
-def closed_output() -> Iterator[None]:
-    """Raise `ClosedOutputError` where nobody reads the standard output any more; click would exit with code 1."""
+def detect_closed_output() -> Iterator[None]:
+    """Raise `ClosedOutputError` if the standard output is closed; click would exit with code 1."""
     try:
         yield
     except BrokenPipeError as error:
         raise ClosedOutputError from error
 
 
-class Checked(click.Command):
-    """A command that refuses an empty name, which would be the current folder."""
+class CheckedCommand(click.Command):
+    """A command that refuses empty names, because an empty path is the current folder."""
 
     def invoke(self, ctx: click.Context) -> None:
         """Check the arguments and run the command."""
@@ -92,33 +92,33 @@ class Checked(click.Command):
         super().invoke(ctx)
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """The commands of navsense."""
 
-    command_class = Checked
+    command_class = CheckedCommand
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Read the arguments, or print the help."""
-        with closed_output():
+        with detect_closed_output():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> None:
         """Run a command."""
-        with closed_output():
+        with detect_closed_output():
             super().invoke(ctx)
             sys.stdout.flush()
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="navsense")
 def cli() -> None:
     """Simulate navigation sensors from SDF worlds, with true errors and honest clocks."""
     from navsense import inputs
 
-    # What the command reads, it does not write to.
-    click.get_current_context().with_resource(inputs.collected())
+    # A command does not write to its own inputs.
+    click.get_current_context().with_resource(inputs.collect_inputs())
 
 
 def motion_argument(given: tuple[str, ...]) -> str | dict[str, str] | None:
@@ -146,7 +146,7 @@ def warn(world: World, *, err: bool) -> None:
 
 
 def progress_bar(stack: ExitStack) -> Progress:
-    """Return what shows the simulated time that is done; the bar appears when the first is.
+    """Return a function that shows the simulated time. The bar appears at its first call.
 
     The calls redraw the bar, so it needs no thread.
     """
@@ -165,7 +165,7 @@ def progress_bar(stack: ExitStack) -> Progress:
             task = bar.add_task("simulated", total=total)
 
             shown.append(partial(bar.update, task))
-        redraw = time.monotonic() - drawn >= REDRAWN_EVERY
+        redraw = time.monotonic() - drawn >= REDRAW_PERIOD
         drawn = time.monotonic() if redraw else drawn
         shown[0](completed=done, total=total, refresh=redraw)
 
@@ -200,15 +200,15 @@ def interruptible(advance: Progress) -> Iterator[Progress]:
 
 Command = Callable[..., None]
 
-with_xacro = click.option(
-    "--expand-xacro", is_flag=True, help="Run xacro, a program, for files that are not given as *.xacro."
+expand_xacro_option = click.option(
+    "--expand-xacro", is_flag=True, help="Run xacro for files whose name does not end in .xacro."
 )
 """Option that allows a world file to run xacro."""
 
 READING = (
     click.option("--path", multiple=True, metavar="FOLDER", help="Folder of models that WORLD includes. Repeatable."),
     click.option("--xacro", multiple=True, metavar="NAME=VALUE", help="Argument of a file of xacro. Repeatable."),
-    with_xacro,
+    expand_xacro_option,
     click.option(
         "--without-missing",
         is_flag=True,
@@ -220,7 +220,7 @@ READING = (
 
 
 def reads_world(command: Command) -> Command:
-    """Add what says how WORLD is read to a command: path, xacro, expand_xacro, without_missing, faults."""
+    """Add the options for reading WORLD to a command: path, xacro, expand_xacro, without_missing, faults."""
     for option in reversed(READING):
         command = option(command)
     return command
@@ -253,10 +253,10 @@ with_fidelity = click.option("--fidelity", help="physical or classic, for all in
 """Option of what runs WORLD, or says how it would run."""
 
 
-with_ros = click.option(
-    "--ros", metavar="humble|jazzy", help="Definitions of ROS 2; jazzy, also later ones, by default."
+ros_option = click.option(
+    "--ros", metavar="humble|jazzy", help="Distribution of the ROS 2 message definitions; default jazzy (and later)."
 )
-"""Option of what writes messages of ROS."""
+"""Option of the commands that write ROS messages."""
 
 
 def xacro_arguments(given: tuple[str, ...]) -> dict[str, str]:
@@ -284,7 +284,7 @@ def xacro_arguments(given: tuple[str, ...]) -> dict[str, str]:
 @with_fidelity
 @click.option("--epoch", type=int, default=0, show_default=True, help="Integer seconds added to every stamp.")
 @click.option("--truth-rate", type=float, default=100.0, show_default=True, help="Rate (Hz) of the truth of links.")
-@with_ros
+@ros_option
 @click.option("--speed", type=float, help="Simulated seconds a second, 1 for real time; without it, all it can.")
 @click.option(
     "-o",
@@ -317,7 +317,7 @@ def run(
     from navsense.messages.schemas import CURRENT
     from navsense.simulation import record, resolve
     from navsense.sinks.device import is_port
-    from navsense.station import in_motion
+    from navsense.station import replace_motions
 
     world = loaded(
         world_file,
@@ -329,7 +329,7 @@ def run(
         fidelity=fidelity,
     )
     moved = resolve(world, motion_argument(motion))
-    warn(in_motion(world, moved), err=True)
+    warn(replace_motions(world, moved), err=True)
     for model, given in moved.items():
         click.echo(f"{model}: moved by the motion given{log_words(given)}", err=True)
     with ExitStack() as stack:
@@ -474,19 +474,19 @@ def info(file: str) -> None:
 @cli.command()
 @click.argument("file")
 @click.option("-o", "--output", metavar="OUT", help="Where to write; FILE with -recovered by default.")
-@click.option("--remove", is_flag=True, help="Remove the hidden folder that a crash left, and save nothing.")
+@click.option("--remove", is_flag=True, help="Remove the hidden folder of the crashed recording and save nothing.")
 def recover(file: str, output: str | None, remove: bool) -> None:
-    """Save what a crash left of the recording FILE. For a folder, list what crashed recordings left in it."""
+    """Recover the crashed recording FILE. If FILE is a folder, list the crashed recordings in it."""
     from navsense.sinks import leftovers
-    from navsense.sinks.base import named
+    from navsense.sinks.base import to_path
 
-    path = named(file)
-    one = leftovers.leftover_of(path)
+    path = to_path(file)
+    one = leftovers.find_leftover(path)
     if (one is None and path.is_dir()) or remove:
-        found = leftovers.leftovers(path) if one is None and path.is_dir() else [one] if one else []
+        found = leftovers.list_leftovers(path) if one is None and path.is_dir() else [one] if one else []
         for left in found:
             if remove and not left.is_being_written and leftovers.remove(left):
-                click.echo(f"{left.path}: removed what a crash left")
+                click.echo(f"{left.path}: removed the crashed recording")
             else:
                 click.echo(str(left))
         if not found:
@@ -500,7 +500,7 @@ def recover(file: str, output: str | None, remove: bool) -> None:
 @click.argument("output")
 @click.option("--run", "number", type=int, help="Which run of a recording of several.")
 @click.option("--epoch", type=int, help="Integer second at which OUTPUT begins; without it, as FILE does.")
-@with_ros
+@ros_option
 def convert(file: str, output: str, number: int | None, epoch: int | None, ros: str | None) -> None:
     """Write the recording FILE to OUTPUT, in the format of its suffix.
 
@@ -520,7 +520,7 @@ def convert(file: str, output: str, number: int | None, epoch: int | None, ros: 
 @click.argument("file")
 @click.option("-o", "--output", metavar="OUT.html", default="report.html", show_default=True, help="The page.")
 @click.option("--world", metavar="WORLD", help="What FILE was recorded from: its ground and clocks are shown too.")
-@with_xacro
+@expand_xacro_option
 def report(file: str, output: str, world: str | None, expand_xacro: bool) -> None:
     """Show the recording FILE on one page: warnings, tracks, clocks, each sensor against truth and declared noise.
 
@@ -634,7 +634,7 @@ class Said(logging.Handler):
     """Prints what the library tells of its work on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print one line, which says so if it is a warning."""
+        """Print one line; warnings have the prefix `warning: `."""
         click.echo(f"{'warning: ' if record.levelno >= logging.WARNING else ''}{record.getMessage()}", err=True)
 
 
@@ -659,8 +659,8 @@ def plainly() -> Iterator[None]:
 
 
 @contextmanager
-def terminable() -> Iterator[None]:
-    """Let a request to terminate end a command as an interrupt does: it closes its files."""
+def interrupt_on_sigterm() -> Iterator[None]:
+    """Handle SIGTERM as an interrupt: the command closes its files."""
 
     def stop(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
@@ -683,13 +683,13 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        with plainly(), terminable():
+        with plainly(), interrupt_on_sigterm():
             cli(standalone_mode=False)
     except NavsenseError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except click.exceptions.Abort as error:
-        # Click aborts at an EOFError too, as at the end of what a person types: here that is a defect of a file.
+        # Click also aborts on an EOFError, which it takes for the end of keyboard input. Here it means a damaged file.
         if isinstance(error.__cause__, EOFError):
             raise error.__cause__ from None
         click.echo("stopped; what was recorded until then is kept", err=True)

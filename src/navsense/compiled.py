@@ -23,7 +23,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 INTERPRETED = re.fullmatch(r"\s*[-+]?0*[1-9][0-9]*\s*", os.environ.get("NUMBA_DISABLE_JIT", "0")) is not None
-"""True where kernels are run by the interpreter, as Numba itself reads the setting: a whole number other than 0."""
+"""True if the interpreter runs the kernels. Numba reads the setting as an integer other than 0."""
 
 PACKAGE = __name__.partition(".")[0]
 """Whose modules have kernels by name."""
@@ -34,22 +34,22 @@ def keeps(function: Callable[..., Any]) -> bool:
     return function.__module__ != "__main__" and function.__module__ in sys.modules
 
 
-TRIAL = "import numba; numba.njit(lambda x: x)(1.0)"
-"""What shows whether LLVM accepts its settings."""
+LLVM_TEST = "import numba; numba.njit(lambda x: x)(1.0)"
+"""Program that shows whether LLVM accepts its settings."""
 
 REMEDY = "correct the variable or unset it"
 
 
 def check_processor() -> None:
-    """Raise `SimulationError` if LLVM does not know the processor that the environment names.
+    """Raise `SimulationError` if LLVM does not know the processor in the environment variables.
 
-    LLVM prints a line for each kernel then, or aborts the process. A child process tries it first.
+    LLVM would print a line for each kernel, or abort the process. A child process tries it first.
     """
     chosen = {name: os.environ.get(name, "") for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")}
     chosen = {name: value for name, value in chosen.items() if value}
     if not chosen:
         return
-    tried = subprocess.run([sys.executable, "-c", TRIAL], capture_output=True, check=False, text=True)  # noqa: S603
+    tried = subprocess.run([sys.executable, "-c", LLVM_TEST], capture_output=True, check=False, text=True)  # noqa: S603
     if tried.returncode or "is not a recognized" in tried.stderr:
         names, values = ", ".join(chosen), ", ".join(chosen.values())
         raise SimulationError(names, values, allowed="LLVM does not know this processor or feature", remedy=REMEDY)

@@ -37,7 +37,7 @@ from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.faults import Faults
 from navsense.sensors import Imu
 from navsense.sensors.base import Indirect, remarks_of
-from navsense.station import in_motion
+from navsense.station import replace_motions
 from navsense.world import CurrentTopic, Model, MountedSensor, World
 
 AXES = "xyz"
@@ -59,7 +59,7 @@ def noise_words(noise: Noise) -> str:
 
 
 def model_words(model: Model, *, given: bool) -> str:
-    """Return what moves a model; `given` is true where the caller gives its motion."""
+    """Return the motion of a model in words; `given` is true if the caller gives the motion."""
     if model.static:
         return "static"
     if model.motion is not None and given:
@@ -254,12 +254,12 @@ def current_topic_words(topic: CurrentTopic) -> str:
 
 
 def describe(world: World, motions: Mapping[str, Motion] | None = None) -> Iterator[str]:
-    """Yield the description of a world, line by line; `motions` are those given in place of its own, by model.
+    """Yield the description of a world, line by line; `motions` replaces the motions of its models.
 
     Raises `SimulationError` for a motion of a model that cannot have one.
     """
     given = motions or {}
-    world = in_motion(world, given)
+    world = replace_motions(world, given)
     yield f"world {world.name}, max_step_size {world.max_step_size:g} s"
     yield from surroundings_lines(world.environment)
     if world.environment.current is not None:
@@ -293,7 +293,7 @@ def write_kalibr(world: World, path: str, name: str | None) -> Path:
     assert isinstance(spec, Imu)  # noqa: S101 - chosen above; tells the type checker
     target = Path(path)
     try:
-        with outputs.replacing(target) as part:
+        with outputs.replace_file(target) as part:
             part.write_text(kalibr(spec, found[0].rate, found[0].topic), encoding="utf-8")
     except OSError as error:
         raise SinkError("cannot be written", error.strerror, where=Where(path)) from error

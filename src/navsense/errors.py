@@ -26,7 +26,7 @@ def show(value: object) -> str:
     """Return a value as an error prints it: numbers and short texts whole, long ones cut."""
     try:
         text = value if isinstance(value, str) else repr(value)
-    except (ValueError, RecursionError):  # an integer of more digits than Python prints, a list nested without end
+    except (ValueError, RecursionError):  # an integer with too many digits for Python, a list that contains itself
         text = f"a value of type {type(value).__name__} that cannot be printed"
     text = " ".join(text.split())
     return text if len(text) <= 80 else text[:77] + "..."
@@ -118,7 +118,7 @@ class SimulationError(NavsenseError):
 
 
 class SinkError(NavsenseError):
-    """A recording that cannot be written or read; `rescue` says how to read what was written, if that is kept."""
+    """A recording that cannot be written or read. `rescue` is the command that recovers the written part, if kept."""
 
     rescue: str = ""
 

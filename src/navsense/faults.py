@@ -31,7 +31,7 @@ from navsense.clock.base import Step
 from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import Sum
 from navsense.errors import NavsenseError, SimulationError, Where
-from navsense.names import full_name
+from navsense.names import resolve_name
 from navsense.noise.planned import Planned, check_planned
 from navsense.world import MountedSensor, World
 
@@ -108,7 +108,7 @@ def with_faults(world: World, path: str | os.PathLike[str]) -> World:
     found = _Found()
     for entry in _entries(os.fspath(path)):
         try:
-            of = full_name(entry.text("of"), (WORLD, *sensors, *clocks), f"{entry.what}: of", where=entry.where)
+            of = resolve_name(entry.text("of"), (WORLD, *sensors, *clocks), f"{entry.what}: of", where=entry.where)
             if of == WORLD:
                 found.anomalies.append(_anomaly(entry))
             elif of in clocks:
@@ -133,7 +133,7 @@ class _Found:
 
 
 def _entries(path: str) -> list[_Entry]:
-    where, found = Where(path), inputs.toml(path, _FILE)
+    where, found = Where(path), inputs.read_toml(path, _FILE)
     faults = found.pop("fault", None)
     if found or not isinstance(faults, list) or not all(isinstance(one, dict) for one in faults):
         unknown = f"has {', '.join(found)}" if found else "has no [[fault]]"

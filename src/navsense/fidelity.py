@@ -35,7 +35,7 @@ def applied(world: World, fidelity: str | None) -> World:
     """Return the world with one fidelity for the sheets of all its sensors and clocks; None leaves each its own.
 
     What only the reader of a file knows stays as it was read: the current of a plug-in, a limit that one leaves out.
-    Raises `SimulationError` for an unknown fidelity, and for another value than a `World`.
+    Raises `SimulationError` for an unknown fidelity, and if `world` is not a `World`.
     """
     if not isinstance(world, World):
         given = f'"{world}"' if isinstance(world, str | os.PathLike) else "path"

@@ -132,9 +132,9 @@ def _no_word(name: str, value: object, kind: type[StrEnum]) -> SensorError:
 def refuse_types(
     sheet: Any, of: str = "", *, without: Collection[str] = (), error: type[NavsenseError] = SensorError
 ) -> None:
-    """Raise `error` for the first field of a sheet, a dataclass, that is of a wrong type; `of` says whose.
+    """Raise `error` for the first field of the dataclass `sheet` that has a wrong type; `of` names its owner.
 
-    `without` names fields that are not looked at.
+    `without` names fields that are not checked.
     """
     values = vars(sheet)
     kind: type = type(sheet)

@@ -1,7 +1,7 @@
-"""Files and numbers that a user gives: the only way to open files, and to read numbers, TOML and JSON.
+"""Files and numbers from the user. All modules open input files and parse numbers, TOML and JSON through this module.
 
-Only regular files are opened, so that a pipe does not wait for ever and a device does not fill the memory. Size and
-depth of nesting are limited. `regular` and `bag` check a file before a library opens it by its name.
+Only regular files are opened: a pipe could wait forever, and a device could fill the memory. File size and nesting
+depth are limited. `check_regular_file` and `check_bag` check a file before a library opens it by its name.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from navsense.errors import NavsenseError, Where
 LARGEST = 512 * 1024 * 1024
 """Bytes in a table of numbers: some ten million rows."""
 
-LARGEST_TOML = 1024 * 1024
-"""Bytes in a file of TOML."""
+MAX_TOML = 1024 * 1024
+"""Largest size (bytes) of a TOML file."""
 
-LARGEST_METADATA = 16 * 1024 * 1024
-"""Bytes in the metadata.yaml of a bag of ROS 2."""
+MAX_METADATA = 16 * 1024 * 1024
+"""Largest size (bytes) of the metadata.yaml of a ROS 2 bag."""
 
-DEEPEST = 100
-"""Levels of arrays and tables in TOML and JSON."""
+MAX_DEPTH = 100
+"""Largest nesting depth of arrays and tables in TOML and JSON."""
 
 EXPANSION, FREE = 100, 256 * 1024 * 1024
-"""Packed data may unpack to so many times their size, and to so many bytes whatever their size."""
+"""Compressed data may expand by this factor, or to this many bytes if that is more."""
 
 FOLDERS: Mapping[str, str] = {".csv": "navsense.json", ".db3": "metadata.yaml"}
 """Recordings that are written as NAME with a suffix and are a folder NAME: the file that makes it one, by suffix."""
@@ -50,23 +50,23 @@ _TOML = re.compile(
     r"|[\[\]{}.,=\n]",
     re.DOTALL,
 )
-"""Tokens of TOML that matter for its nesting and for the length of its numbers."""
+"""Tokens of TOML that determine the nesting depth and the length of numbers."""
 
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)")
-"""Place in an error of the TOML parser."""
+"""The line number in an error of the TOML parser."""
 
-_OF_URIS = "%?#"
-"""Characters that SQLite, given a file name by rosbags, takes for another one."""
+_URI_CHARACTERS = "%?#"
+"""Characters that SQLite interprets as part of a URI in the file names that rosbags passes to it."""
 
 
 _COLLECTORS: ContextVar[tuple[set[str], ...]] = ContextVar("collectors", default=())
 
 
 @contextmanager
-def collected(known: Iterable[str] = ()) -> Iterator[set[str]]:
-    """Yield the set of the files that navsense reads inside this context, `known` ones included, as absolute paths.
+def collect_inputs(known: Iterable[str] = ()) -> Iterator[set[str]]:
+    """Yield the set of files that navsense reads inside this context, as absolute paths. It starts with `known`.
 
-    Contexts nest: an inner one adds to the outer ones too. `outputs` refuses to write to any of these files.
+    Contexts nest: an inner context also adds to the outer ones. `outputs` refuses to write to any of these files.
     """
     files = set(known)
     outer = _COLLECTORS.get()
@@ -80,13 +80,13 @@ def collected(known: Iterable[str] = ()) -> Iterator[set[str]]:
 
 
 def add_input(path: str | os.PathLike[str]) -> None:
-    """Add a file or folder to the inputs of the contexts that are open."""
+    """Add a file or folder to the inputs of all open contexts."""
     for files in _COLLECTORS.get():
         files.add(str(Path(path).absolute()))
 
 
 def current_inputs() -> frozenset[str]:
-    """Return the inputs of all contexts that are open."""
+    """Return the inputs of all open contexts."""
     return frozenset().union(*_COLLECTORS.get())
 
 
@@ -104,26 +104,26 @@ def content(name: str, kind: Kind, most: int = LARGEST, limit: str = "") -> byte
 
     Raises the kind's error for a file that is not there, is a folder, a device or a pipe, cannot be read or is larger.
     """
-    regular(name, kind, most, limit)
+    check_regular_file(name, kind, most, limit)
     try:
-        with open(name, "rb", opener=_open_without_waiting) as file:
+        with open(name, "rb", opener=_open_nonblocking) as file:
             data = file.read(min(most, os.fstat(file.fileno()).st_size) + 1) or b""  # None of a pipe without data
     except OSError as cause:
-        raise kind.error(kind.what, _words(cause), where=Where(name), allowed=kind.allowed) from cause
+        raise kind.error(kind.what, _error_text(cause), where=Where(name), allowed=kind.allowed) from cause
     if len(data) > most:  # it has grown
         raise _too_large(name, kind, most, limit)
     return data
 
 
-def _open_without_waiting(name: str, flags: int) -> int:
-    """Open a file; one of the system that waits for data, such as /proc/kmsg, or a pipe put in its place, does not."""
+def _open_nonblocking(name: str, flags: int) -> int:
+    """Open a file without blocking. System files such as /proc/kmsg, and pipes, could wait for data."""
     return os.open(name, flags | os.O_NONBLOCK)
 
 
-def regular(name: str, kind: Kind, most: int | None = None, limit: str = "") -> None:
+def check_regular_file(name: str, kind: Kind, most: int | None = None, limit: str = "") -> None:
     """Check a file that a library will open by its name. `limit` describes `most` bytes in an error.
 
-    Raises the kind's error for a file that is not there, is a folder, a device or a pipe, or is larger.
+    Raises the kind's error if the file is missing, is a folder, a device or a pipe, or is larger than `most`.
     """
     what, error, allowed, where = kind.what, kind.error, kind.allowed, Where(name)
     if not name:
@@ -133,7 +133,7 @@ def regular(name: str, kind: Kind, most: int | None = None, limit: str = "") -> 
     except FileNotFoundError as cause:
         raise error(what, "does not exist", where=where, allowed=allowed, remedy="check the path") from cause
     except (OSError, ValueError) as cause:  # ValueError: a null character in the name
-        raise error(what, _words(cause), where=where, allowed=allowed) from cause
+        raise error(what, _error_text(cause), where=where, allowed=allowed) from cause
     if stat.S_ISDIR(state.st_mode):
         raise error(what, "is a folder", where=where, allowed=allowed, remedy="name the file in it")
     if is_special(state):
@@ -144,31 +144,31 @@ def regular(name: str, kind: Kind, most: int | None = None, limit: str = "") -> 
 
 
 def is_special(state: os.stat_result) -> bool:
-    """Return whether a file is a pipe, a socket or a device."""
+    """Return True if a file is a pipe, a socket or a device."""
     return not stat.S_ISREG(state.st_mode) and not stat.S_ISDIR(state.st_mode)
 
 
-def bag(path: Path, kind: Kind) -> None:
-    """Check a bag of ROS that rosbags will open by its name: a file, or a folder with what lies in it.
+def check_bag(path: Path, kind: Kind) -> None:
+    """Check a ROS bag before rosbags opens it by its name: a file, or a folder with its files.
 
-    rosbags opens every file that metadata.yaml lists. Raises the kind's error as `regular` does.
+    rosbags opens every file that metadata.yaml lists. Raises the kind's error as `check_regular_file` does.
     """
     is_folder = there(path) and path.is_dir()
     add_input(path)
     try:
         files = [one for one in path.iterdir() if there(one) and not one.is_dir()] if is_folder else [path]
     except OSError as cause:
-        raise kind.error(kind.what, _words(cause), where=Where(str(path)), allowed=kind.allowed) from cause
+        raise kind.error(kind.what, _error_text(cause), where=Where(str(path)), allowed=kind.allowed) from cause
     for file in files:
-        regular(str(file), kind, LARGEST_METADATA if file.name == FOLDERS[".db3"] else None)
-        if file.suffix == ".db3" and (odd := set(_OF_URIS) & set(str(file))):
-            allowed = f"the path of a bag in SQLite must be without {' '.join(_OF_URIS)}"
+        check_regular_file(str(file), kind, MAX_METADATA if file.name == FOLDERS[".db3"] else None)
+        if file.suffix == ".db3" and (odd := set(_URI_CHARACTERS) & set(str(file))):
+            allowed = f"the path of a bag in SQLite must be without {' '.join(_URI_CHARACTERS)}"
             raise kind.error(
                 kind.what, " ".join(sorted(odd)), where=Where(str(file)), allowed=allowed, remedy="rename it"
             )
 
 
-def _words(cause: Exception) -> str:
+def _error_text(cause: Exception) -> str:
     """Return the text of an error of the operating system."""
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
@@ -178,20 +178,20 @@ def _too_large(name: str, kind: Kind, most: int, limit: str) -> NavsenseError:
     return kind.error(kind.what, "too large", where=Where(name), allowed=allowed)
 
 
-def unpacks_too_far(size: int, packed: int, free: int = FREE) -> str:
-    """Return what is wrong with packed data that declare `size` bytes unpacked; "" where that is plausible.
+def expansion_problem(size: int, packed: int, free: int = FREE) -> str:
+    """Return the problem of `packed` compressed bytes that declare `size` bytes; "" if the size is plausible.
 
-    Sensor data unpack to a few times their size; a file that is made to fill the memory unpacks to a thousand times.
+    Sensor data expand by a small factor. A decompression bomb expands a thousand times.
     """
     if size <= max(free, EXPANSION * packed):
         return ""
     return f"unpacks from {packed} bytes to {size}; must be at most {EXPANSION} times as many, or {free >> 20} MiB"
 
 
-def archive_unpacks_too_far(file: str | BinaryIO) -> str:
-    """Return what is wrong with the sizes that a ZIP archive declares, "" where they are plausible.
+def archive_expansion_problem(file: str | BinaryIO) -> str:
+    """Return the problem of the sizes that a ZIP archive declares; "" if they are plausible.
 
-    Raises `zipfile.BadZipFile` for what is no such archive.
+    Raises `zipfile.BadZipFile` for another file.
     """
     import zipfile
 
@@ -199,7 +199,7 @@ def archive_unpacks_too_far(file: str | BinaryIO) -> str:
         members = archive.infolist()
     if not isinstance(file, str):
         file.seek(0)
-    return unpacks_too_far(sum(one.file_size for one in members), sum(one.compress_size for one in members))
+    return expansion_problem(sum(one.file_size for one in members), sum(one.compress_size for one in members))
 
 
 def there(place: Path) -> bool:
@@ -228,8 +228,8 @@ def lines(name: str, kind: Kind) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def text_lines(name: str, kind: Kind) -> Iterator[str]:
-    """Yield the lines of a text file in UTF-8 without their ends, one by one; raises the kind's error as `content`."""
+def read_lines(name: str, kind: Kind) -> Iterator[str]:
+    """Yield the lines of a UTF-8 text file without line ends. Raises the same errors as `content`."""
     data = content(name, kind)
     if b"\0" in data:
         raise kind.error(kind.what, "is not text", where=Where(name), allowed=kind.allowed)
@@ -240,14 +240,14 @@ def text_lines(name: str, kind: Kind) -> Iterator[str]:
         raise kind.error(kind.what, "is not text", where=Where(name), allowed=kind.allowed) from cause
 
 
-def toml(name: str, kind: Kind) -> dict[str, Any]:
-    """Return a file of TOML. Raises the kind's error, with the line, for what is none, and as `content` does."""
-    data = content(name, kind, LARGEST_TOML)
+def read_toml(name: str, kind: Kind) -> dict[str, Any]:
+    """Parse a TOML file. Raises the kind's error with the line for invalid TOML, and the errors of `content`."""
+    data = content(name, kind, MAX_TOML)
     try:
         text = data.decode()
         _check_toml(name, text, kind)
         return tomllib.loads(text)
-    except ValueError as cause:  # not UTF-8, not TOML, a date that is none
+    except ValueError as cause:  # not UTF-8, not TOML, an invalid date
         found = _AT_LINE.search(str(cause))
         words = str(cause) if found is None else str(cause).replace(found[0], "")
         where = Where(name, 0 if found is None else int(found[1]))
@@ -255,7 +255,7 @@ def toml(name: str, kind: Kind) -> dict[str, Any]:
 
 
 def _check_toml(name: str, text: str, kind: Kind) -> None:
-    """Raise the kind's error for numbers too long and nesting too deep, which the parser cannot or hardly read."""
+    """Raise the kind's error for long numbers and deep nesting, which the parser cannot read in reasonable time."""
     line, depth, dots = 1, 0, 0
     for found in _TOML.finditer(text):
         part = found[0]
@@ -267,20 +267,20 @@ def _check_toml(name: str, text: str, kind: Kind) -> None:
         elif part[0] not in "\"'#":
             allowed = f"must have at most {_LONGEST} digits"
             raise kind.error(kind.what, part, allowed=allowed, where=Where(name, line))
-        if depth + dots > DEEPEST:
-            allowed = f"arrays and tables may be nested {DEEPEST} deep"
+        if depth + dots > MAX_DEPTH:
+            allowed = f"arrays and tables may be nested {MAX_DEPTH} deep"
             raise kind.error(kind.what, f"{depth + dots} deep", allowed=allowed, where=Where(name, line))
         line += part.count("\n")
 
 
-def json_of(data: str | bytes) -> Any:
-    """Return what a text of JSON holds. Raises `ValueError` for what is none, and for nesting that is too deep."""
+def parse_json(data: str | bytes) -> Any:
+    """Parse a JSON text. Raises `ValueError` for invalid JSON and for deep nesting."""
     try:
         found = json.loads(data)
     except RecursionError:
-        raise ValueError(f"nested more than {DEEPEST} deep") from None
+        raise ValueError(f"nested more than {MAX_DEPTH} deep") from None
     level = [found]
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_DEPTH + 1):
         level = [
             inner
             for one in level
@@ -289,7 +289,7 @@ def json_of(data: str | bytes) -> Any:
             if isinstance(inner, dict | list)
         ]
     if level:
-        raise ValueError(f"nested more than {DEEPEST} deep")
+        raise ValueError(f"nested more than {MAX_DEPTH} deep")
     return found
 
 

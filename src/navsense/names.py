@@ -1,4 +1,4 @@
-"""Full names and their endings: `imu` stands for `robot::base::imu` where no other name ends in `::imu`."""
+"""Full names and their endings: `imu` refers to `robot::base::imu` if no other name ends in `::imu`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from navsense.errors import UnknownNameError, Where
 Value = TypeVar("Value")
 
 
-def full_name(name: str, names: Iterable[str], what: str, *, where: Where | None = None) -> str:
-    """Return the one of `names` that is `name`, or that alone ends in `::name`.
+def resolve_name(name: str, names: Iterable[str], what: str, *, where: Where | None = None) -> str:
+    """Return the entry of `names` that equals `name`, or the only entry that ends in `::name`.
 
-    Raises `UnknownNameError` where there is none, or where several end so. `what` is the kind of thing that is named.
+    Raises `UnknownNameError` if no entry or several entries match. `what` is the kind of object for the error message.
     """
     known = tuple(dict.fromkeys(names))
     if name in known:
@@ -26,14 +26,14 @@ def full_name(name: str, names: Iterable[str], what: str, *, where: Where | None
     allowed = f"must be one of {', '.join(known)}"
     if ending:
         allowed = f"is the end of several names: must be one of {', '.join(ending)}"
-    remedy = "write the full name, or an ending that only one name has"
+    remedy = "write the full name, or an unambiguous ending"
     raise UnknownNameError(what, str(name), allowed=allowed, where=where, remedy=remedy)
 
 
-class Named(dict[str, Value]):
-    """A dictionary by full names that also takes their endings, see `full_name`; `what` is the kind of its values.
+class NameDict(dict[str, Value]):
+    """A dictionary of full names that also accepts unambiguous endings, see `resolve_name`.
 
-    `aliases` are other names: alias -> full name.
+    `what` is the kind of the values for error messages. `aliases` maps alternative names to full names.
     """
 
     def __init__(self, items: Mapping[str, Value], what: str, aliases: Mapping[str, str] | None = None) -> None:
@@ -41,18 +41,18 @@ class Named(dict[str, Value]):
         super().__init__(items)
         self._what, self._aliases = what, dict(aliases or {})
 
-    def _full(self, name: str) -> str:
-        found = full_name(name, (*self, *self._aliases), self._what)
+    def _resolve(self, name: str) -> str:
+        found = resolve_name(name, (*self, *self._aliases), self._what)
         return found if dict.__contains__(self, found) else self._aliases[found]
 
     def __missing__(self, name: str) -> Value:
         """Return the value of an ending or an alias. Raises `UnknownNameError`."""
-        return self[self._full(name)]
+        return self[self._resolve(name)]
 
     def __contains__(self, name: object) -> bool:
-        """Return whether a name, an ending or an alias stands for one value."""
+        """Return True if a name, an ending or an alias refers to one value."""
         try:
-            return super().__contains__(name) or super().__contains__(self._full(str(name)))
+            return super().__contains__(name) or super().__contains__(self._resolve(str(name)))
         except UnknownNameError:
             return False
 

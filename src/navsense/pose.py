@@ -67,14 +67,14 @@ def from_rpy(roll: float, pitch: float, yaw: float) -> Quaternion:
 class Pose:
     """Position (m) and unit quaternion (w x y z) of a frame in its parent.
 
-    Raises `SensorError` for what is not 3 and 4 numbers.
+    Raises `SensorError` unless these are 3 and 4 numbers.
     """
 
     position: Vector = (0.0, 0.0, 0.0)
     rotation: Quaternion = (1.0, 0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        """Refuse what is not 3 and 4 numbers."""
+        """Reject values that are not 3 and 4 numbers."""
         for name, count in (("position", 3), ("rotation", 4)):
             value = getattr(self, name)
             if isinstance(value, np.ndarray):

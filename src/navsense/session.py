@@ -22,10 +22,10 @@ from navsense.station import (
     Station,
     check_duration,
     ideal_of,
-    in_motion,
     link_motion,
     motions_of,
     reading,
+    replace_motions,
     scene_of,
     sensor_motion,
     stations,
@@ -217,7 +217,7 @@ def prepare(
     """
     given = motions or {}
     moving = motions_of(world, given)
-    world = in_motion(world, given)
+    world = replace_motions(world, given)
     seed, flow = checked_seed(seed), world.environment.current
     currents = () if flow is None else tuple(opened(flow, seed, run) for run in runs)
     if len(currents) == 1:

@@ -46,7 +46,7 @@ def save(figure: Any, target: Path, kind: Kind) -> None:
     try:
         drawn = io.BytesIO()
         figure.savefig(drawn, dpi=110, format=target.suffix.lower()[1:])
-        with outputs.replacing(target) as part:
+        with outputs.replace_file(target) as part:
             part.write_bytes(drawn.getvalue())
     except OSError as error:
         remedy = "choose a folder that is there and may be written to"

@@ -18,11 +18,11 @@ from navsense.errors import SimulationError
 from navsense.gather import gathered
 from navsense.messages.schemas import CURRENT
 from navsense.motion.base import Motion
-from navsense.names import Named, full_name
+from navsense.names import NameDict, resolve_name
 from navsense.pace import Pace
 from navsense.series import Current, Reading, Slab, Truth
 from navsense.session import LONGEST_WINDOW, TRUTH_RATE, Session, prepare
-from navsense.sinks.base import named
+from navsense.sinks.base import to_path
 from navsense.sinks.poses import motion_in
 from navsense.station import ideal_of
 from navsense.store import Beside, Store, check_memory
@@ -44,7 +44,7 @@ PathGiven = str | os.PathLike[str]
 class Run(Mapping[str, Reading]):
     """A run in memory: full sensor name -> Reading, the truth of every link in `truth`, the water's in `current`.
 
-    A name may be any unambiguous ending of a full name: `run["imu"]`. In `truth` a model's name stands for its
+    A name can be any unambiguous ending of a full name: `run["imu"]`. In `truth` a model's name refers to its
     canonical link.
     """
 
@@ -59,7 +59,7 @@ class Run(Mapping[str, Reading]):
 
     def __getitem__(self, name: str) -> Reading:
         """Return one sensor's reading by its name. Raises `UnknownNameError`."""
-        return self.readings[full_name(name, self.readings, "sensor")]
+        return self.readings[resolve_name(name, self.readings, "sensor")]
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the full names of the sensors."""
@@ -78,9 +78,9 @@ class Run(Mapping[str, Reading]):
             yield Slab(start, end, readings, truth, flow)
 
     def save(self, path: str | os.PathLike[str], *, ros: str = CURRENT) -> None:
-        """Write the run to a file, by its suffix, messages by the definitions of `ros`. Raises `SinkError`."""
+        """Write the run to a file in the format of its suffix, with the definitions of `ros`. Raises `SinkError`."""
         with (
-            inputs.collected(self.session.world.sources),
+            inputs.collect_inputs(self.session.world.sources),
             sinks.open(path, sinks.recording(self.session, ros=ros)) as sink,
         ):
             for slab in self.slabs():
@@ -139,7 +139,7 @@ def simulate(
     """
     numbers = run_numbers(runs)
     world = fidelities.applied(world, fidelity)
-    with inputs.collected(world.sources) as sources:
+    with inputs.collect_inputs(world.sources) as sources:
         motions = resolve(world, motion)
     session = prepare(
         replace(world, sources=frozenset(sources)),
@@ -172,7 +172,7 @@ def simulate(
             if progress:
                 progress(end, session.duration)
     canonical = {model.name: model.canonical_link for model in world.models if model.links}
-    return Run(session, kept.readings(), Named(kept.truths(), "link", canonical), kept.currents())
+    return Run(session, kept.readings(), NameDict(kept.truths(), "link", canonical), kept.currents())
 
 
 def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
@@ -203,7 +203,7 @@ def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
 RUNS = "must be a number >= 1, or different run numbers >= 0"
 
 MOST_RUNS = 1_000_000
-"""Runs in one call."""
+"""Largest number of runs in one call."""
 
 
 def handed_on(session: Session, pace: Pace | None) -> Iterator[Slab]:
@@ -249,11 +249,11 @@ def record(
 
     The numbers are those of `simulate(...).save(path)`. Arguments as for `simulate`; `run` is the run's number;
     `speed` holds it back to so many simulated seconds a second, 1 being real time. An interrupt closes the files with
-    what was simulated so far, then goes on. `ros` names the distribution of ROS 2 whose definitions messages have:
-    "jazzy", which stands for later ones too, or "humble". Raises `SinkError` beside the errors of `simulate`.
+    what was simulated so far, then goes on. `ros` is the ROS 2 distribution of the message definitions:
+    "jazzy" (also for later distributions) or "humble". Raises `SinkError` and the errors of `simulate`.
     """
     paths = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
-    targets = tuple(named(given) for given in paths)
+    targets = tuple(to_path(given) for given in paths)
     places = [Path(os.path.realpath(sinks.place(target))) for target in targets]
     if any(one == other or one in other.parents for one, other in permutations(places, 2)):
         allowed = "must be different files, folders and ports, none in another"
@@ -262,7 +262,7 @@ def record(
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     valid = dict(samples)
     interrupted, pace = False, None if speed is None else Pace(speed)
-    with inputs.collected(world.sources), ExitStack() as stack:
+    with inputs.collect_inputs(world.sources), ExitStack() as stack:
         session = prepare(
             world,
             duration,

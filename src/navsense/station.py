@@ -30,7 +30,7 @@ Motions = Mapping[str, Motion]
 """Top-level model name -> motion of its canonical link in the world."""
 
 NO_LINKS: Motions = MappingProxyType({})
-"""No link has a motion of its own."""
+"""Links without separate motions."""
 
 
 def motions_of(world: World, given: Mapping[str, Motion]) -> Motions:
@@ -50,14 +50,14 @@ def motions_of(world: World, given: Mapping[str, Motion]) -> Motions:
     return found
 
 
-def in_motion(world: World, given: Mapping[str, Motion]) -> World:
-    """Return the world with the motions given in force. Raises `SimulationError` as `motions_of` does."""
+def replace_motions(world: World, given: Mapping[str, Motion]) -> World:
+    """Return the world with the motions `given` in place of its own. Raises the errors of `motions_of`."""
     motions_of(world, given)
     return replace(world, models=tuple(replace(m, motion=given.get(m.name, m.motion)) for m in world.models))
 
 
 def link_motion(model: Model, link: Link, motions: Motions, links: Motions = NO_LINKS) -> Motion:
-    """Return the truth of one link: its own motion in `links`, else that of its model as one rigid body."""
+    """Return the truth of one link: its motion in `links`, else that of its model as one rigid body."""
     if link.name in links:
         return links[link.name]
     canonical = model.link(model.canonical_link).pose
@@ -75,7 +75,7 @@ def sensor_motion(world: World, sensor: MountedSensor, motions: Motions, links: 
 
 
 def scene_of(world: World, motions: Motions, own: Motions = NO_LINKS) -> Scene:
-    """Return all that rays meet in a world: the bodies of its environment, and its models' surfaces on their links.
+    """Return the bodies that rays can hit in a world: those of its environment, and the surfaces of its models.
 
     `own` are the motions of links that do not move with their model.
     """

@@ -14,8 +14,8 @@ A caller in the loop gives the state of each driven model at the end of the step
     sim.step({"robot": State(pose, velocity, angular_velocity), "robot::arm": State(arm_pose)})
 
 The state of a model is that of its canonical link. A link that is driven by its own name carries its sensors and
-surfaces; the other links stay rigid with the canonical one. `navsense.motion.driven` states what is derived where a
-state leaves it out.
+surfaces; the other links stay rigid with the canonical one. `navsense.motion.driven` describes how missing fields
+of a state are derived.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from navsense.motion.base import Motion
 from navsense.motion.driven import Driven, State, checked_row
 from navsense.motion.foreseen import is_foreseen
 from navsense.motion.recalled import Recalled
-from navsense.names import Named, full_name
+from navsense.names import NameDict, resolve_name
 from navsense.sensors.base import Adjustable, lag_of
 from navsense.series import Reading, frozen
 from navsense.session import Session, prepare
@@ -47,7 +47,7 @@ from navsense.typing import AnyArray, FloatArray
 from navsense.world import Model, MountedSensor, World
 
 Seconds = TypeVar("Seconds", float, FloatArray)
-"""One instant or time error, or several of them."""
+"""One instant or time error, or an array of them."""
 
 MOST_AT_ONCE = 1_000_000
 """Samples of one sensor that one step may release."""
@@ -119,7 +119,7 @@ class LiveSensor:
         *,
         foreseen: bool,
     ) -> None:
-        """Start before the first sample; `clock` is the sensor's, as its stamps read it."""
+        """Start before the first sample. `clock` is the clock of the sensor's stamps."""
         self.mounted, self.clock = sensor, clock
         self.reading: Reading | None = None
         self._station, self._motion, self._session, self._instants = station, motion, session, instants
@@ -170,7 +170,7 @@ class LiveSensor:
 
     @property
     def clock_time(self) -> float:
-        """Return what the sensor's clock showed at its latest reading, s; `clock` answers for any instant up to now.
+        """Return the reading (s) of the sensor's clock at its latest sample; `clock` has readings at any instant.
 
         Raises `SimulationError` before the first reading.
         """
@@ -276,7 +276,7 @@ class Live:
         self._clocks = {name: self._live_clock(clock, f"clock {name}", CLOCK_RATE) for name, clock in clocks.items()}
 
     def _live_clock(self, clock: Clock | None, reader: str, rate: float) -> LiveClock:
-        """Return a clock as a reader of this name sees it, a sensor with samples at `rate` (Hz) or the clock itself."""
+        """Return a clock for a reader of this name: a sensor with samples at `rate` (Hz), or the clock itself."""
         readings = ClockReadings(clock, reader, self._session.seed, self._session.runs[0], rate)
         return LiveClock(clock, readings, lambda: self.time)
 
@@ -294,14 +294,14 @@ class Live:
         """Finish one step and return it.
 
         states: of each driven model and link at the end of the step, by a name. Raises `SimulationError` for other
-        names, `MotionError` for a state that is not possible; the step is then not taken.
+        names and `MotionError` for an invalid state; the run then does not advance.
         """
         if self._closed:
             raise SimulationError("live run", allowed="is closed")
         end = self._count / self._rate
         self._drive(end, {} if states is None else states)
         self._instants.clear()
-        found: dict[str, Reading] = Named({}, RELEASED)
+        found: dict[str, Reading] = NameDict({}, RELEASED)
         for name, sensor in self._sensors.items():
             new = sensor.due(end)
             if new is not None:
@@ -312,10 +312,12 @@ class Live:
     def _drive(self, end: float, states: Mapping[str, State]) -> None:
         if not isinstance(states, Mapping):
             remedy = 'write sim.step({"robot": navsense.State(...)})'
-            raise SimulationError("states of a step", repr(states), allowed="must be by name", remedy=remedy)
+            raise SimulationError(
+                "states of a step", repr(states), allowed="must be a mapping from names to states", remedy=remedy
+            )
         if states.keys() != self._driven.keys():
             try:
-                full = {full_name(name, self._driven, "driven model"): state for name, state in states.items()}
+                full = {resolve_name(name, self._driven, "driven model"): state for name, state in states.items()}
             except UnknownNameError:
                 full = {}
             if full.keys() != self._driven.keys() or len(full) < len(states):
@@ -326,7 +328,9 @@ class Live:
                     remedy="name the driven models when the run is opened: navsense.live(world, driven=[...])",
                 )
             states = full
-        rows = {name: checked_row(state, name) for name, state in states.items()}  # all of them before the first acts
+        rows = {
+            name: checked_row(state, name) for name, state in states.items()
+        }  # check all states before the first one takes effect
         for name, row in rows.items():
             self._driven[name].advance(end, row)
 
@@ -339,11 +343,11 @@ class Live:
 
     def sensor(self, name: str) -> LiveSensor:
         """Return a sensor by its name, an unambiguous ending too. Raises `UnknownNameError`."""
-        return self._sensors[full_name(name, self._sensors, "sensor")]
+        return self._sensors[resolve_name(name, self._sensors, "sensor")]
 
     def clock(self, name: str) -> LiveClock:
         """Return a clock by its name, an unambiguous ending too. Raises `UnknownNameError`."""
-        return self._clocks[full_name(name, self._clocks, "clock")]
+        return self._clocks[resolve_name(name, self._clocks, "clock")]
 
     def close(self) -> None:
         """End the run; further steps are refused."""
@@ -359,17 +363,17 @@ class Live:
 
 
 class LiveClock:
-    """One clock of a live run: what it shows at any instant up to now, its mean and jitter included."""
+    """One clock of a live run, with readings at any instant up to now, including mean and jitter."""
 
     def __init__(self, clock: Clock | None, readings: ClockReadings, now: Callable[[], float]) -> None:
-        """Draw nothing yet. `now` returns the end (s) of the last finished step."""
+        """Store the arguments. `now` returns the end (s) of the last finished step."""
         self.clock, self._readings, self._now = clock, readings, now
 
     def error(self, time: Seconds) -> Seconds:
-        """Return what the clock shows less the true time (s), at an instant `time` (s) or at instants (n,) s.
+        """Return the reading minus the true time (s), at an instant `time` (s) or at instants (n,) s.
 
-        The instants may be in any order. The same instant has the same error whenever you ask, and asking changes no
-        stamp. Raises `SimulationError` for an instant after the end of the last step, `ClockError` for an invalid one.
+        The instants may be in any order. Repeated queries return the same error, and a query changes no stamp. Raises
+        `SimulationError` for an instant after the end of the last step, `ClockError` for an invalid one.
         """
         instants = time if isinstance(time, np.ndarray) else np.array([time], dtype=np.float64)
         now = self._now()
@@ -385,7 +389,7 @@ class LiveClock:
         return float(errors[0])
 
     def time(self, time: Seconds) -> Seconds:
-        """Return what the clock shows, s since the run's start, at an instant `time` (s) or at instants (n,) s."""
+        """Return the reading, s since the run's start, at an instant `time` (s) or at instants (n,) s."""
         return time + self.error(time)
 
 
@@ -402,7 +406,7 @@ def live(
     """Open a live run; without caller input it equals `simulate` with the same arguments to the last bit.
 
     driven: the models and links whose state the caller gives at each step, as names or with their states at t = 0.
-    What the state of the first step leaves out is taken from there. A model is driven by its canonical link.
+    These states supply the missing fields of the first step. A model is driven by its canonical link.
     Other arguments as for `simulate`. Raises `SimulationError`, `MotionError`, `UnknownNameError`.
     """
     world = fidelities.applied(world, fidelity)
@@ -435,13 +439,13 @@ def driven_frames(
     models = {model.name: (model, model.canonical_link) for model in world.models if model.links}
     frames, taken = {**links, **models}, set[str]()
     for name in given:
-        full = full_name(name, (*models, *links), "driven model or link")
+        full = resolve_name(name, (*models, *links), "driven model or link")
         model, link = frames[full]
         if link in taken:
             remedy = "drive it by one name"
             raise SimulationError("driven", full, allowed=f"is a second name of {link}", remedy=remedy)
         if model.static:
             remedy = "set <static> to false in the file"
-            raise SimulationError("driven", full, allowed="must be of a model that is not static", remedy=remedy)
+            raise SimulationError("driven", full, allowed="must not be part of a static model", remedy=remedy)
         taken.add(link)
         yield full, model, link, driven[name] if isinstance(driven, Mapping) else None

@@ -80,7 +80,7 @@ def empty_like_block(values: AnyArray, lead: tuple[int, ...], length: int) -> An
 class Beside:
     """A second thread that does things in order, a few behind: copying into new memory costs as much as measuring.
 
-    Where the system starts no second thread, the caller's own does them.
+    If the system cannot start a second thread, the calling thread does them.
     """
 
     MOST = 16

@@ -179,13 +179,13 @@ fill_rows = _fill_rows_interpreted if INTERPRETED else _fill_rows
 
 
 ROUNDS = 12
-"""Steps by which SFC64 mixes its seed."""
+"""Mixing steps of SFC64 after seeding."""
 
 
-def normals_at(key: WordArray, words: WordArray) -> FloatArray:
+def draw_normals(key: WordArray, words: WordArray) -> FloatArray:
     """Return a standard normal (n,) for each of `words` (n,), which depends on `key` (4,) and the word alone.
 
-    SFC64 is seeded with the key and the word, as NumPy seeds it: mixed by `ROUNDS` steps, then asked once.
+    SFC64 is seeded with the key and the word as in NumPy: `ROUNDS` mixing steps, then one output.
     """
     a, b, c, w = (np.full(words.shape, word, dtype=np.uint64) for word in key)
     a ^= words

@@ -5,7 +5,7 @@
 
 `check_sensor(kind)` holds `kind.witness()` to: cut, batch (and live), ideal, no dead parameter, equivariance,
 independence, current. `check_noise(noise)` holds one channel's noise to: cut, ideal, no dead parameter, and the
-declared deviation at the first sample and later, at two rates. Each law is a function that can be called alone. A law
+declared deviation at the first sample and later, at two rates. Each law is a separate function. A law
 that does not hold raises `LawBrokenError` with its name and the place.
 """
 
@@ -239,19 +239,19 @@ def check_batch(spec: Sensor, *, duration: float = 1.0) -> None:
     demand_same_reading("batch", joined(stepped), single, "when stepped live")
 
 
-WANDERING = GaussMarkov(
+RANDOM_CURRENT = GaussMarkov(
     Wander(mean=0.3, correlation_time=2.0, density=0.2), Wander(correlation_time=2.0, density=1.0), name="wandering"
 )
 """A current that differs from run to run."""
 
 
 def check_current(spec: Sensor, *, duration: float = 1.0) -> None:
-    """Law 7: what depends on a random current differs between runs, and equals the single run of the same number.
+    """Law 7: readings that depend on a random current differ between runs, and a batch equals the single runs.
 
-    A sensor depends on it where its truth with that current is another than without a current.
+    A reading depends on the current if its truth differs from the truth without a current.
     """
     world, name = witness_world(("one", spec)), "robot::arm::one"
-    wet, still = (replace(world, environment=replace(SURROUNDINGS, current=one)) for one in (WANDERING, None))
+    wet, still = (replace(world, environment=replace(SURROUNDINGS, current=one)) for one in (RANDOM_CURRENT, None))
     batch = simulate(wet, duration, seed=3, runs=(0, 1, 5))[name]
     rows = [row_of(batch, row) for row in range(3)]
     for row, run in enumerate((0, 1, 5)):

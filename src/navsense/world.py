@@ -32,7 +32,7 @@ class Link:
     pose: Pose = Pose()
 
     def __post_init__(self) -> None:
-        """Refuse fields of a wrong type."""
+        """Reject fields of a wrong type."""
         refuse_types(self, f"of link {self.name}")
 
 
@@ -47,7 +47,7 @@ class Solid:
     where: Where | None = None
 
     def __post_init__(self) -> None:
-        """Refuse fields of a wrong type."""
+        """Reject fields of a wrong type."""
         refuse_types(self, f"of surface {self.name}", without=("shape",))
 
 
@@ -56,8 +56,8 @@ class Model:
     """One top-level model: it moves as one rigid body; links of nested models are among its links.
 
     `pose` is the model frame's initial pose in the world; `canonical_link` the full name of the link whose motion is
-    the model's; `motion` gives that link's truth in the world, None where the model stands still. `actuators` is what
-    could move the model, in words: drive plug-ins, thrusters, actuated joints. `where` is the place of its declaration.
+    the model's; `motion` gives that link's truth in the world, None where the model stands still. `actuators`
+    names the parts that could move the model: drive plug-ins, thrusters, actuated joints. `where` is its declaration.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Model:
     where: Where | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse fields of a wrong type."""
+        """Reject fields of a wrong type."""
         refuse_types(self, f"of model {self.name}", without=("motion",))
 
     def link(self, name: str) -> Link:
@@ -131,7 +131,7 @@ class MountedSensor:
     is_on: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse fields of a wrong type; `World` looks at the rate."""
+        """Reject fields of a wrong type; `World` checks the rate."""
         refuse_types(self, f"of sensor {self.name}", without=("spec", "rate"))
 
     @cached_property
@@ -144,7 +144,7 @@ class MountedSensor:
 class Note:
     """Something a reader of the file should know: an unsupported element with its reason, or a warning.
 
-    What a world warns of by itself names the `sensor` or the `model`, and goes with it.
+    Warnings that a world derives name the `sensor` or the `model`.
     """
 
     kind: str
@@ -210,8 +210,8 @@ def _at_start(model: Model) -> Pose:
     return model.pose
 
 
-def _standing(model: Model) -> Iterator[Note]:
-    """Yield the warning of a model that could move and has no motion."""
+def _stationary_warning(model: Model) -> Iterator[Note]:
+    """Yield the warning about a model that could move and has no motion."""
     if model.static or model.motion is not None or not model.actuators:
         return
     first, more = model.actuators[0], len(model.actuators) - 1
@@ -225,8 +225,8 @@ class World:
     """One world, validated: every name in it resolves.
 
     Among its `notes` are the warnings of its sensors as they are mounted, whoever built it (`sensors.base.Cautious`),
-    and of its models that could move and have no motion. `sources` are the files that it was read from, as absolute
-    paths; no recording of it is written to them.
+    and of its models that could move and have no motion. `sources` are the absolute paths of its
+    files; no recording overwrites them.
     """
 
     name: str
@@ -277,7 +277,7 @@ class World:
             allowed = f"must be from {1.0 / FASTEST:g} to {1.0 / SLOWEST:g} s"
             raise SimulationError("max_step_size", self.max_step_size, allowed=allowed)
         said = tuple(note for note in self.notes if not (note.sensor or note.model))
-        still = tuple(note for model in self.models for note in _standing(model))
+        still = tuple(note for model in self.models for note in _stationary_warning(model))
         object.__setattr__(self, "notes", (*said, *still, *(n for one in self.sensors for n in self._cautions(one))))
 
     def _cautions(self, sensor: MountedSensor) -> Iterator[Note]:

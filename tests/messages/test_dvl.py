@@ -230,7 +230,7 @@ NAN = math.nan
     ],
     ids=["all known", "a variance", "a value", "both", "one value of several", "one of one"],
 )
-def test_a_variance_is_minus_one_where_it_or_its_value_is_unknown(
+def test_a_variance_is_minus_one_if_it_or_its_value_is_unknown(
     variance: list[list[float]], value: list[list[float]], written: list[list[float]]
 ) -> None:
     out = np.full(np.shape(variance), math.inf)

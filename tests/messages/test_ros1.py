@@ -9,8 +9,8 @@ import pytest
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from navsense.messages import generic, schemas
-from navsense.messages.cdr import Layout, Message, in_humble, layout
-from navsense.messages.ros1 import definition, definitions_of, packing
+from navsense.messages.cdr import Layout, Message, layout, to_humble
+from navsense.messages.ros1 import definition_text, definitions_of, packing
 from navsense.sensors import Depth
 from navsense.testing import witness_world
 from navsense.typing import ByteArray
@@ -60,10 +60,10 @@ def test_every_type_is_packed_as_rosbags_does(kind: str) -> None:
     def never(*_: Any) -> None:
         raise AssertionError
 
-    message = in_humble(Message(kind, layout(kind, TEXTS, LENGTHS), never))
+    message = to_humble(Message(kind, layout(kind, TEXTS, LENGTHS), never))
     check(message, any(part.name == "header" for part in schemas.fields(schemas.DEFINITIONS[kind])))
     assert definitions_of(message).items() <= schemas.DISTRIBUTIONS["humble"].items()
-    assert packing(message).definition == definition(kind)
+    assert packing(message).definition == definition_text(kind)
 
 
 @pytest.mark.requirement("REC-1:bag")

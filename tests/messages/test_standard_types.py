@@ -15,7 +15,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 import navsense as ns
 from navsense.cli import cli
 from navsense.errors import SinkError
-from navsense.messages.ros1 import definition, noetic
+from navsense.messages.ros1 import definition_text, noetic_definitions
 from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, ROS1, text
 from navsense.sinks.convert import convert
 from navsense.sinks.load import load
@@ -55,9 +55,9 @@ def test_standard_types_are_those_of_the_distribution(store: Stores, ros: str, k
 
 
 @pytest.mark.parametrize("kind", [kind for kind in STANDARD if kind in ROS1])
-def test_standard_types_in_ros_1_have_the_sums_of_noetic(kind: str) -> None:
+def test_standard_types_in_ros1_have_the_md5_sums_of_noetic(kind: str) -> None:
     theirs, own = get_typestore(Stores.ROS1_NOETIC), get_typestore(Stores.EMPTY)
-    own.register(get_types_from_msg(definition(kind), kind))
+    own.register(get_types_from_msg(definition_text(kind), kind))
     if kind == "tf2_msgs/msg/TFMessage":  # rosbags has it not in ROS 1; its sum is that of tf2_msgs
         assert own.generate_msgdef(kind, ros_version=1)[1] == "94810edda583a504dfda3829e70d7eec"
         return
@@ -65,7 +65,7 @@ def test_standard_types_in_ros_1_have_the_sums_of_noetic(kind: str) -> None:
 
 
 def test_the_published_texts_are_all_standard_types() -> None:
-    assert set(noetic()) == {kind for kind in STANDARD if kind in ROS1}
+    assert set(noetic_definitions()) == {kind for kind in STANDARD if kind in ROS1}
 
 
 DEBIAN = """import importlib, json, sys
@@ -84,14 +84,14 @@ def test_the_texts_in_bags_are_those_of_installed_packages() -> None:
     python = shutil.which("python3", path="/usr/bin")
     if python is None:
         pytest.skip("no system Python")
-    asked = json.dumps(list(noetic()))
+    asked = json.dumps(list(noetic_definitions()))
     done = subprocess.run(  # our own program
         [python, "-I", "-c", DEBIAN], input=asked, capture_output=True, text=True, check=True
     )
     found = json.loads(done.stdout)
     if not found:
         pytest.skip("no packages of ROS messages are installed")
-    assert [kind for kind, their in found.items() if their.strip() != definition(kind).strip()] == []
+    assert [kind for kind, their in found.items() if their.strip() != definition_text(kind).strip()] == []
 
 
 def messages_of(path: Path, topic: str) -> list[object]:
@@ -119,7 +119,9 @@ def test_a_range_states_its_variance(yard: World, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".mcap", ".db3", ".bag"])
-def test_both_definitions_are_read_and_the_recording_says_which(yard: World, tmp_path: Path, suffix: str) -> None:
+def test_both_definitions_are_read_and_the_metadata_names_the_distribution(
+    yard: World, tmp_path: Path, suffix: str
+) -> None:
     truth = ns.simulate(yard, 1.0, seed=2)[SONAR]
     for ros in ("jazzy", "humble"):
         file, arrays = tmp_path / f"{ros}{suffix}", tmp_path / f"{ros}.npz"
@@ -138,7 +140,7 @@ def test_both_definitions_are_read_and_the_recording_says_which(yard: World, tmp
             assert ros.encode() in data
 
 
-def test_current_messages_go_over_to_a_bag_of_ros_1(yard: World, tmp_path: Path) -> None:
+def test_current_messages_convert_to_a_ros1_bag(yard: World, tmp_path: Path) -> None:
     """They lose the variance, which ROS 1 does not know; the rest is the same as that of a bag written at once."""
     ns.record(yard, [tmp_path / "a.mcap", tmp_path / "own.bag"], 1.0, seed=2, epoch=1)
     convert(tmp_path / "a.mcap", tmp_path / "over.bag")

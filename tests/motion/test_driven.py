@@ -141,7 +141,7 @@ def worst(h: float, given: tuple[str, ...], shares: tuple[float, ...]) -> dict[s
         (ALL, "00 00 00", "44 44 33"),
     ],
 )
-def test_what_is_not_given_is_derived_to_its_stated_order(given: tuple[str, ...], at_ends: str, inside: str) -> None:
+def test_missing_fields_are_derived_to_the_documented_order(given: tuple[str, ...], at_ends: str, inside: str) -> None:
     """Half the step, 2^-order of the error; order 0 stands for exact. Linear and angular, pose to acceleration."""
     for orders, shares in ((at_ends, (1.0,)), (inside, (0.2, 0.5, 0.8))):
         wide, narrow = worst(0.01, given, shares), worst(0.005, given, shares)
@@ -155,7 +155,7 @@ def test_what_is_not_given_is_derived_to_its_stated_order(given: tuple[str, ...]
 @pytest.mark.requirement("LIV-1", "IMU-2")
 @pytest.mark.parametrize("frame", ["world", "body"])
 @pytest.mark.parametrize("angular_frame", ["world", "body", None])
-def test_what_is_given_is_used_exactly_in_either_frame(frame: str, angular_frame: str | None) -> None:
+def test_fields_of_a_state_are_used_exactly_in_both_frames(frame: str, angular_frame: str | None) -> None:
     def given(t: float) -> State:
         into, rotation = conjugate(quaternion(t)), quaternion(t)
 
@@ -187,7 +187,7 @@ def test_what_is_given_is_used_exactly_in_either_frame(frame: str, angular_frame
 
 
 @pytest.mark.requirement("LIV-1")
-def test_a_motion_is_continuous_whatever_is_given_when() -> None:
+def test_a_motion_is_continuous_for_any_fields_of_its_states() -> None:
     """What one state gives and the next one leaves out: no jump at the end of a step."""
     choices = ((), RATES, ("velocity",), ALL, ("acceleration",), ("angular_acceleration",), ("angular_velocity",))
     driven, h = Driven(tumbling(0.0, *RATES), 10.0), 0.01
@@ -219,7 +219,7 @@ def test_inside_a_step_the_attitude_turns_at_the_angular_velocity() -> None:
 
 
 @pytest.mark.requirement("LIV-1", "IMU-2")
-def test_a_simulator_with_semi_implicit_steps_gets_its_accelerations_back() -> None:
+def test_a_simulator_with_semi_implicit_steps_recovers_its_accelerations() -> None:
     """Velocity first, then position with the new velocity: mean rates and rates do not agree."""
     h, a, alpha = 0.01, np.array([0.3, -2.0, 1.0]), np.array([0.0, 0.0, 5.0])
     p, v, w, q = np.zeros(3), np.zeros(3), np.zeros(3), (1.0, 0.0, 0.0, 0.0)
@@ -268,7 +268,7 @@ def test_the_first_step_begins_with_what_the_start_gives() -> None:
 
 
 @pytest.mark.requirement("LIV-1")
-def test_a_velocity_that_is_not_given_is_derived() -> None:
+def test_a_missing_velocity_is_derived() -> None:
     driven = Driven(State())
     for n in range(1, 9):
         t = 0.1 * n
@@ -293,6 +293,6 @@ def test_a_velocity_that_is_not_given_is_derived() -> None:
         (State(angular_frame="x"), "angular_frame of the state of a driven model: x"),  # type: ignore[arg-type]
     ],
 )
-def test_a_state_that_is_none_is_refused(given: State, message: str) -> None:
+def test_invalid_states_are_rejected(given: State, message: str) -> None:
     with pytest.raises(MotionError, match=message):
         Driven(given)

@@ -54,7 +54,7 @@ def robot(inside: str) -> str:
         ('<link name="l"><sensor name="s" type="imu"><plugin filename="libmotor.so" name="p"/></sensor></link>', ""),
     ],
 )
-def test_what_could_move_a_model(load: Load, in_world: Text, inside: str, first: str) -> None:
+def test_actuators_of_a_model(load: Load, in_world: Text, inside: str, first: str) -> None:
     world = load(in_world(robot(inside)))
     assert world.models[0].actuators[:1] == ((first,) if first else ())
     warned = [note for note in world.notes if note.model]
@@ -65,7 +65,7 @@ def test_what_could_move_a_model(load: Load, in_world: Text, inside: str, first:
 
 
 @pytest.mark.parametrize("inside", ["<static>true</static>", MOTION])
-def test_a_model_that_is_static_or_moves_is_not_warned_of(load: Load, in_world: Text, inside: str) -> None:
+def test_a_static_or_moving_model_has_no_warning(load: Load, in_world: Text, inside: str) -> None:
     assert not [note for note in load(in_world(robot(DRIVE + inside))).notes if note.model]
 
 
@@ -98,7 +98,7 @@ def files(tmp_path: Path, in_world: Text) -> tuple[str, str]:
     return str(world), str(log)
 
 
-def test_the_command_line_warns_unless_a_motion_is_given(files: tuple[str, str], tmp_path: Path) -> None:
+def test_the_command_line_warns_without_a_motion(files: tuple[str, str], tmp_path: Path) -> None:
     world, log = files
     out = ["--duration", "2", "-o", str(tmp_path / "out.npz")]
     for arguments in (["check", world], ["run", world, *out], ["describe", world]):
@@ -109,7 +109,7 @@ def test_the_command_line_warns_unless_a_motion_is_given(files: tuple[str, str],
         assert "could move" not in result.output
 
 
-def test_describe_says_of_a_model_with_a_given_motion_what_moves_it(files: tuple[str, str]) -> None:
+def test_describe_shows_the_motion_from_the_command_line(files: tuple[str, str]) -> None:
     world, log = files
     lines = CliRunner().invoke(cli, ["describe", world, "--motion", log]).output.splitlines()
     (line,) = [line for line in lines if "robot:" in line and "base" in line and "links" in line]
@@ -120,7 +120,7 @@ def test_describe_says_of_a_model_with_a_given_motion_what_moves_it(files: tuple
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".mcap", ".parquet", ".bag"])
-def test_the_report_of_a_recording_warns_of_a_model_that_stood_still(
+def test_the_report_of_a_recording_warns_about_a_stationary_model(
     files: tuple[str, str], tmp_path: Path, suffix: str
 ) -> None:
     world = ns.load(files[0])

@@ -137,7 +137,7 @@ OTHERS = {
     "names.pointcloud_pose": "of the dialect of Woods Hole",
     "names.cloud_points": "of the dialect of Woods Hole",
     "names.beam_frames": "of the dialect of the UUV Simulator",
-    "missing_figures": "of a part of the catalogue",
+    "missing_values": "of a part of the catalogue",
 }
 """What this block does not say, and why."""
 

@@ -386,7 +386,7 @@ WALL = """<model name="wall"><static>1</static><pose>{x} 0 0 0 0 0</pose><link n
         (200.0, "", "classic", math.inf),
     ],
 )
-def test_what_messages_of_a_range_plug_in_report_out_of_range(
+def test_messages_of_a_range_plug_in_out_of_range(
     load: Load, in_world: Text, tmp_path: Path, place: float, plugin: str, fidelity: str, shown: float, asked: str
 ) -> None:
     """Classic: the limit, as the plug-in's description has it. Physical, and without the plug-in: infinities."""

@@ -64,7 +64,10 @@ def test_arguments_in_an_included_robot(ask: Ask, tmp_path: Path, command: str) 
     (tmp_path / "auv.urdf.xacro").write_text(ROBOT, encoding="utf-8")
     world = '<sdf version="1.9"><world name="w"><include><uri>auv.urdf.xacro</uri></include></world></sdf>'
     refused = refusal(ask(command, "dive.sdf", world, "--xacro", "prefix=deep_"))
-    assert "file of xacro; runs as a program; only a file given as *.xacro may use xacro; if you trust it" in refused
+    assert (
+        "file of xacro; can execute code; only a file that you name as *.xacro may use xacro; if you trust it"
+        in refused
+    )
     assert "give --expand-xacro (in Python expand_xacro=True)" in refused
     found = ask(command, "dive.sdf", world, "--xacro", "prefix=deep_", "--expand-xacro")
     assert found.exit_code == 0, found.output

@@ -263,9 +263,7 @@ def test_a_magnetometer_reads_the_earths_field(tmp_path: Path) -> None:
         ('<navsense:gravity model="WGS84"/><navsense:magnetic_field model="WMM2025" date="2026.5"/>', []),
     ],
 )
-def test_default_fields_at_a_known_place_are_warned_of(
-    load: Load, in_world: Text, inside: str, warned: list[str]
-) -> None:
+def test_default_fields_at_known_coordinates_warn(load: Load, in_world: Text, inside: str, warned: list[str]) -> None:
     """A field that the file states is not warned of, even where it states SDF's default."""
     notes = [note for note in load(in_world(PLACE + inside)).notes if "SDF's default" in note.reason]
     assert [note.what for note in notes] == [f"<world><{tag}>" for tag in warned]
@@ -274,5 +272,5 @@ def test_default_fields_at_a_known_place_are_warned_of(
         assert f"add <navsense:{tag} model=" in note.reason
 
 
-def test_default_fields_of_a_world_without_a_place_are_not_warned_of(load: Load, in_world: Text) -> None:
+def test_default_fields_of_a_world_without_coordinates_do_not_warn(load: Load, in_world: Text) -> None:
     assert not load(in_world("")).notes

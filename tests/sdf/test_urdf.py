@@ -325,7 +325,7 @@ BASE = '<link name="base"/><link name="arm"/>\n'
         (shaped("<box/>"), "3 <box size>: missing; must be given"),
         (shaped('<cylinder radius="1"/>'), "3 <cylinder length>: missing; must be given"),
         (shaped(""), "3 <collision><geometry>: empty; must hold one of box, sphere, cylinder, capsule, mesh"),
-        ('<link name="b"/>\n<xacro:box size="1"/>', "3 <xacro:box>; runs as a program; only a file given as"),
+        ('<link name="b"/>\n<xacro:box size="1"/>', "3 <xacro:box>; can execute code; only a file that you name as"),
         (
             '<link name="b"/><link name="c"/><link name="d"/>' + joint("j", "b", "c", '<origin xyz="1e308 0 0"/>')
             + "\n" + joint("k", "c", "d", '<origin xyz="1e308 0 0"/>'),

@@ -256,13 +256,13 @@ def using_xacro(folder: Path, proof: Path) -> dict[str, Path]:
 
 @pytest.mark.requirement("SDF-2")
 @pytest.mark.parametrize("name", ["renamed.urdf", "model.sdf", "include.sdf", "deep.sdf", "packed.sdf", "alias.sdf"])
-def test_a_world_file_runs_nothing_unless_asked(tmp_path: Path, name: str) -> None:
+def test_a_world_file_runs_no_code_without_consent(tmp_path: Path, name: str) -> None:
     """Only the name that is given decides: neither an include, nor a link, nor an argument of xacro is consent."""
     proof = tmp_path / "proof"
     path = using_xacro(tmp_path, proof)[name]
     with pytest.raises(SdfError) as caught:
         sdf.load(path, xacro={"a": "b"})
-    assert any("only a file given as *.xacro may use xacro" in str(one) for one in caught.value.problems)
+    assert any("only a file that you name as *.xacro may use xacro" in str(one) for one in caught.value.problems)
     assert any("give --expand-xacro (in Python expand_xacro=True)" in str(one) for one in caught.value.problems)
     assert not proof.exists()
     assert sdf.load(path, expand_xacro=True).models
@@ -270,7 +270,7 @@ def test_a_world_file_runs_nothing_unless_asked(tmp_path: Path, name: str) -> No
 
 
 @pytest.mark.requirement("SDF-2")
-def test_a_file_given_as_xacro_runs(tmp_path: Path) -> None:
+def test_a_file_named_xacro_runs_xacro(tmp_path: Path) -> None:
     """The expression that the refusals above keep from running does run where it is asked for."""
     proof = tmp_path / "proof"
     assert sdf.load(using_xacro(tmp_path, proof)["robot.xacro"]).models

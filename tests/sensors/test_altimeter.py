@@ -180,7 +180,7 @@ def test_the_reference_is_taken_anew_every_period() -> None:
 
 @pytest.mark.requirement("ALT-1")
 @pytest.mark.parametrize(("period", "rate", "every"), [(0.07, 100.0, 7), (0.29, 100.0, 29), (1.1, 10.0, 11)])
-def test_a_period_of_whole_samples_is_one_though_its_product_is_rounded(period: float, rate: float, every: int) -> None:
+def test_a_period_of_full_samples_tolerates_rounding_of_its_product(period: float, rate: float, every: int) -> None:
     """0.07 * 100 is 7.000000000000001 in doubles: a reference is taken at tick 7, and not at tick 8."""
     index = np.arange(5 * every + 1)
     assert Zeroed(period).taken(Ticks(index, rate)).tolist() == (index // every * every).tolist()

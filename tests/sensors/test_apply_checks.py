@@ -30,7 +30,7 @@ GIVEN: dict[str, tuple[Any, dict[str, AnyArray]]] = {
         NavSat(),
         {"latitude": 0.8 * ONES, "longitude": 0.1 * ONES, "altitude": 400.0 * ONES, "velocity": 0.1 * FORCE},
     ),
-    "dvl": (Dvl.from_part("whn600"), {"velocity": RATE}),
+    "dvl": (Dvl.from_part("a50", stddev=0.01), {"velocity": RATE}),
     "range": (Range(), {"distance": 5.0 * ONES}),
 }
 HARMLESS = {("range", "distance")}
@@ -44,13 +44,13 @@ def applied(kind: str, time: AnyArray = TIME, **changed: AnyArray) -> ns.Reading
 
 
 @pytest.mark.parametrize("kind", GIVEN)
-def test_sound_arrays_pass_without_a_word(kind: str) -> None:
+def test_plausible_arrays_pass_without_a_warning(kind: str) -> None:
     assert applied(kind).time.size == N
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf])
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, (_, given) in GIVEN.items() for name in given])
-def test_a_number_that_is_not_finite_is_refused_with_its_row(kind: str, name: str, wrong: float) -> None:
+def test_a_number_that_is_not_finite_is_an_error_with_its_row(kind: str, name: str, wrong: float) -> None:
     array = GIVEN[kind][1][name].copy()
     array[3] = wrong
     if (kind, name) in HARMLESS:
@@ -73,13 +73,13 @@ def test_a_number_that_is_not_finite_is_refused_with_its_row(kind: str, name: st
         ("imu", {"temperature": 20.0 * ONES}, r"median of temperature \(K\): 20.0; .*degrees Celsius, add 273.15"),
     ],
 )
-def test_values_of_another_unit_are_refused(kind: str, changed: dict[str, AnyArray], message: str) -> None:
+def test_values_in_another_unit_are_an_error(kind: str, changed: dict[str, AnyArray], message: str) -> None:
     with pytest.raises(SensorError, match=message):
         applied(kind, **changed)
 
 
 @pytest.mark.parametrize(("factor", "unit"), [(1e-2, "hPa"), (1e-3, "kPa"), (1e-5, "bar")])
-def test_an_air_pressure_that_looks_like_another_unit_is_warned_of(factor: float, unit: str) -> None:
+def test_an_air_pressure_in_another_unit_warns(factor: float, unit: str) -> None:
     """It is a pressure of the stratosphere or above, which is possible."""
     with pytest.warns(RuntimeWarning, match=f"look like {unit}: convert them to Pa"):
         applied("air_pressure", pressure=factor * GIVEN["air_pressure"][1]["pressure"])

@@ -84,7 +84,7 @@ def test_a_world_that_is_changed_warns_of_what_is_in_it_now() -> None:
 
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
-def test_a_track_that_states_no_covariance_is_told_however_it_was_built(tmp_path: Path) -> None:
+def test_a_track_without_covariance_has_a_warning_in_every_construction(tmp_path: Path) -> None:
     """A long-term error without a deviation of single pings: one with a deviation, and a perfect one, have no note."""
     spec = Dvl(bottom=Track(long_term_offset=0.001))
     (note,) = world(spec).notes

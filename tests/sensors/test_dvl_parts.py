@@ -89,7 +89,7 @@ def test_a_part_of_another_kind_is_refused() -> None:
 def test_a_world_names_a_part(tmp_path: Path, name: str) -> None:
     """The file gives the deviation of a ping where no source of the part does."""
     part = f"<navsense:part>{name}</navsense:part>"
-    if "bottom_track.noise_rms" not in catalogue.part(name).missing:
+    if "bottom_track.noise_rms" not in catalogue.part(name).missing_values:
         assert spec(tmp_path, part) == Dvl.from_part(name)
         return
     noise = '<dvl><bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track></dvl>'
@@ -97,13 +97,13 @@ def test_a_world_names_a_part(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
-def test_a_part_without_a_deviation_of_pings_is_refused(tmp_path: Path) -> None:
+def test_a_part_without_the_deviation_of_a_ping_is_an_error(tmp_path: Path) -> None:
     """Its covariance would be 0, which a filter takes for certainty. A caller's deviation takes the part's place."""
-    refused = [name for name in PARTS if "bottom_track.noise_rms" in catalogue.part(name).missing]
+    refused = [name for name in PARTS if "bottom_track.noise_rms" in catalogue.part(name).missing_values]
     assert refused == ["a50"]
     with pytest.raises(SensorError, match=r'stddev of part a50; must be given .*; write Dvl.from_part\("a50", stddev'):
         Dvl.from_part("a50")
-    with pytest.raises(SdfError, match=r"w.sdf:4 <sensor><navsense:part>: a50; must stand beside the deviation of a"):
+    with pytest.raises(SdfError, match=r"w.sdf:4 <sensor><navsense:part>: a50; requires the standard deviation of a"):
         spec(tmp_path, "<navsense:part>a50</navsense:part>")
     time, velocity = np.arange(5.0), np.tile([1.0, 0.0, 0.0], (5, 1))
     for name in PARTS:
@@ -115,7 +115,7 @@ def test_a_part_without_a_deviation_of_pings_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("GAP-2", "GAP-3")
 @pytest.mark.parametrize("name", PARTS)
-def test_a_part_lists_what_its_sources_do_not_give(tmp_path: Path, name: str) -> None:
+def test_a_part_lists_its_missing_values(tmp_path: Path, name: str) -> None:
     """In the sheet and in the description of a world: each figure that acts on a DVL is either there or listed."""
     figures, sheet = catalogue.part(name).figures, Dvl.from_part(name, stddev=0.01)
     given = {f"{channel}.{figure}" for channel, found in figures.items() for figure in found}
@@ -124,17 +124,17 @@ def test_a_part_lists_what_its_sources_do_not_give(tmp_path: Path, name: str) ->
     wanted = {f"beam.{figure}" for figure in ("angle", "width", "range", "noise_rms")} | {"water_track.layer"}
     track = ("noise_rms", "long_term_scale", "long_term_offset", "maximum_velocity")
     wanted |= {f"{channel}.{figure}" for channel in ("bottom_track", "water_track") for figure in track}
-    listed = set(catalogue.part(name).missing) - {
+    listed = set(catalogue.part(name).missing_values) - {
         "transducer",
         "growth of the noise with speed",
         "strength of the echo",
     }
     assert listed == wanted - given
-    assert set(sheet.missing_figures) == set(catalogue.part(name).missing) - {"bottom_track.noise_rms"}
+    assert set(sheet.missing_values) == set(catalogue.part(name).missing_values) - {"bottom_track.noise_rms"}
     noise = '<dvl><bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track></dvl>'
     spec(tmp_path, f"{noise}<navsense:part>{name}</navsense:part>")
-    (line,) = (line for line in describe(ns.load(tmp_path / "w.sdf")) if "not in the sources of the part" in line)
-    assert all(figure in line for figure in sheet.missing_figures)
+    (line,) = (line for line in describe(ns.load(tmp_path / "w.sdf")) if "values of the part without a source" in line)
+    assert all(figure in line for figure in sheet.missing_values)
 
 
 @pytest.mark.requirement("GAP-1", "GAP-4")

@@ -166,7 +166,7 @@ def test_the_message_of_the_ranges_is_read_back_by_itself(load: Callable[..., Wo
 @pytest.mark.compiled
 @pytest.mark.requirement("DVW-8")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
-def test_where_no_bottom_is_there_is_no_echo(load: Callable[..., World], fidelity: str) -> None:
+def test_without_a_bottom_there_is_no_echo(load: Callable[..., World], fidelity: str) -> None:
     found = dived(load, fidelity, PAST)[1]["auv::base::dvl"]["range_validity"]
     assert (found[np.isfinite(found)] == NO_ECHO).all()
     assert np.isfinite(found).sum() > 100

@@ -48,7 +48,7 @@ def test_a_limit_is_three_deviations_and_a_typical_value_one() -> None:
 @pytest.mark.parametrize("name", catalogue.names())
 def test_every_part_is_a_sensor_that_can_be_applied(name: str) -> None:
     part = catalogue.part(name)
-    given = {"stddev": 0.01} if "bottom_track.noise_rms" in part.missing else {}
+    given = {"stddev": 0.01} if "bottom_track.noise_rms" in part.missing_values else {}
     sheet = KINDS[part.sensor].from_part(name, **given)
     time = np.arange(200) / 100.0
     if isinstance(sheet, Imu):

@@ -16,10 +16,10 @@ import pytest
 import navsense as ns
 from navsense import cli, inputs, outputs, sinks
 from navsense.errors import NavsenseError, SinkError
-from navsense.sinks.base import errors_at
+from navsense.sinks.base import add_path_to_errors
 from navsense.sinks.convert import convert
 from navsense.sinks.info import info
-from navsense.sinks.leftovers import leftover_of, leftovers, recover
+from navsense.sinks.leftovers import find_leftover, list_leftovers, recover
 from navsense.sinks.load import load
 from navsense.sinks.recover import recovered_name
 
@@ -86,7 +86,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("name", [*NAMES, "run.pd0"])
-def test_a_second_writer_is_refused(made: ModuleType, tmp_path: Path, name: str) -> None:
+def test_a_second_writer_is_an_error(made: ModuleType, tmp_path: Path, name: str) -> None:
     """In one process, from another thread too; the recording of the first one is complete."""
     path = tmp_path / name
     if name == "run.pd0":
@@ -132,7 +132,7 @@ def test_links_and_conversions_count_as_writers(made: ModuleType, tmp_path: Path
                 sinks.open(tmp_path / name, head(made))
         with pytest.raises(SinkError, match="is being written"):
             convert(tmp_path / "a.npz", path)
-    work = outputs.Workplace(path)
+    work = outputs.HiddenFolder(path)
     with pytest.raises(SinkError, match="is being written"):
         sinks.open(path, head(made))
     work.release()
@@ -150,7 +150,7 @@ def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
     try:
         with pytest.raises(SinkError, match="is being written"):
             sinks.open(path, head(made))
-        (found,) = leftovers(tmp_path)
+        (found,) = list_leftovers(tmp_path)
         assert found.is_being_written
         assert "is being written by a live process" in str(found)
         if name in HIDDEN:
@@ -158,7 +158,7 @@ def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
                 recover(path)
     finally:
         kill(child)
-    (found,) = leftovers(tmp_path)
+    (found,) = list_leftovers(tmp_path)
     assert found.path == path
     assert found.size > 1000
     assert f"navsense recover {'--remove ' if name == 'run.parquet' else ''}{path}" in str(found)
@@ -175,11 +175,11 @@ def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
         assert info(saved.path).entries
         if name != "run.gz.mcap":
             check_rows(made, Path(saved.path))
-        assert (leftover_of(path) is None) == (name != "run.parquet")
+        assert (find_leftover(path) is None) == (name != "run.parquet")
     with sinks.open(path, head(made)) as sink:
         sink.write(made.slab(0, 100))
     assert info(path).entries
-    assert leftovers(tmp_path) == []
+    assert list_leftovers(tmp_path) == []
 
 
 def check_rows(made: ModuleType, path: Path) -> None:
@@ -195,7 +195,7 @@ def check_rows(made: ModuleType, path: Path) -> None:
 @pytest.mark.requirement("REC-1")
 def test_tables_end_with_their_last_complete_line(made: ModuleType, tmp_path: Path) -> None:
     """A process can die in the middle of a line, and between two tables of one link."""
-    with outputs.replacing(tmp_path / "x") as part:
+    with outputs.replace_file(tmp_path / "x") as part:
         part.touch()
     sink = sinks.open(tmp_path / "run.csv", head(made))
     sink.write(made.slab(0, 100))
@@ -229,7 +229,7 @@ def test_arrays_of_one_sensor_have_one_length(made: ModuleType, tmp_path: Path) 
 
 
 @pytest.mark.requirement("REC-1")
-def test_the_command_lists_saves_and_removes(
+def test_recover_lists_recovers_and_removes(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -246,12 +246,12 @@ def test_the_command_lists_saves_and_removes(
     assert (code, said.startswith("wrote a-recovered.npz: ")) == (0, True)
     assert command(monkeypatch, capsys, "recover", "a.npz")[0] == 2
     code, said = command(monkeypatch, capsys, "recover", "--remove", ".")
-    assert (code, said.splitlines()[0]) == (0, "b.parquet: removed what a crash left")
+    assert (code, said.splitlines()[0]) == (0, "b.parquet: removed the crashed recording")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a-recovered.npz", "c.mcap"]
 
 
 @pytest.mark.requirement("REC-1")
-def test_a_bag_of_ros1_without_its_index_is_read_by_its_chunks(made: ModuleType, tmp_path: Path) -> None:
+def test_a_ros1_bag_without_an_index_is_recovered_by_chunks(made: ModuleType, tmp_path: Path) -> None:
     with sinks.open(tmp_path / "whole.bag", head(made)) as sink:
         for second in range(30):
             sink.write(made.slab(second, 100))
@@ -286,7 +286,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.requirement("REC-1")
-def test_no_command_writes_to_what_it_reads(
+def test_no_command_writes_to_its_inputs(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = ("run", "w.sdf", "--path", "models", "--motion", "drive.mcap", "-o")
@@ -345,9 +345,9 @@ def test_neither_does_python(place: Path) -> None:
     ns.record(world, "drive.mcap", 1.0, motion="drive.csv")
 
 
-def test_inputs_nest() -> None:
-    with inputs.collected(["/known"]) as outer:
-        with inputs.collected(["/own"]) as inner:
+def test_input_contexts_nest() -> None:
+    with inputs.collect_inputs(["/known"]) as outer:
+        with inputs.collect_inputs(["/own"]) as inner:
             inputs.add_input("/read")
         assert inner == {"/own", "/read"}
         assert outer == {"/known", "/own", "/read"} == inputs.current_inputs()
@@ -360,7 +360,7 @@ def test_an_error_in_the_middle_of_a_run_names_the_file(made: ModuleType, tmp_pa
     slab = made.slab(1, 100)
     slab.readings[made.IMU].clock_error[3] = 1e10
     if name == "run.pd0":
-        with pytest.raises(SinkError, match=r"^run\.pd0 stamp"), errors_at(Path(name)):
+        with pytest.raises(SinkError, match=r"^run\.pd0 stamp"), add_path_to_errors(Path(name)):
             raise SinkError("stamp")
         return
     sink = sinks.open(tmp_path / name, head(made))

@@ -189,7 +189,7 @@ def test_a_port_in_use_is_all_that_is_said(
         ("127.0.0.1:" + "9" * 5000, r"port: 9+\.\.\.; must be a number from 0 to 65535"),
     ],
 )
-def test_a_host_and_a_port_that_cannot_be(
+def test_invalid_hosts_and_ports_are_rejected(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], host: str, why: str
 ) -> None:
     """A part of a host's name has at most 63 characters, and an integer that Python reads 4300 digits."""

@@ -23,7 +23,7 @@ from navsense.calibration import _attitude
 from navsense.errors import CalibrationError, NavsenseError, Where
 from navsense.inputs import place_of
 from navsense.sinks.base import os_error
-from navsense.sinks.rosbag import bound_chunks
+from navsense.sinks.rosbag import limit_chunk_size
 from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors
 
 _BAG = inputs.Kind("bag", CalibrationError, "must be a bag of ROS")
@@ -155,12 +155,12 @@ def opened(path: Path) -> Iterator[Bag]:
     if path.is_dir() and not (path / "metadata.yaml").is_file():
         remedy = "name the folder that holds metadata.yaml, or a file"
         raise CalibrationError("is a folder, and no ROS 2 bag", where=where, remedy=remedy)
-    inputs.bag(path, _BAG)
+    inputs.check_bag(path, _BAG)
     old = path.suffix.lower() == ".bag" and not path.is_dir()
     try:
         with OldReader(path) if old else Reader(path) as reader:
             if isinstance(reader, OldReader):
-                bound_chunks(reader)
+                limit_chunk_size(reader)
             yield Bag(path, reader, old=old)
     except NavsenseError:
         raise

@@ -24,7 +24,7 @@ from navsense import outputs
 from navsense.calibration.units import checked_positive, checked_unit, named
 from navsense.calibration.verdict import Verdict, Whiteness
 from navsense.errors import CalibrationError, Where
-from navsense.inputs import Kind, content, json_of
+from navsense.inputs import Kind, content, parse_json
 from navsense.series import frozen
 from navsense.typing import AnyArray, FloatArray, Vectors
 
@@ -146,7 +146,7 @@ class Calibration:
     def save(self, path: str | Path) -> None:
         """Write the calibration as JSON. Raises `CalibrationError` where the file cannot be written."""
         try:
-            with outputs.replacing(Path(path)) as part:
+            with outputs.replace_file(Path(path)) as part:
                 part.write_text(json.dumps(_plain(self), indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             missing = not Path(path).parent.is_dir()
@@ -159,7 +159,7 @@ class Calibration:
         """Return a calibration that `save` wrote. Raises `CalibrationError` for another file."""
         data = content(str(path), FILE)
         try:
-            entries = json_of(data)
+            entries = parse_json(data)
             return _from_plain(entries)
         except CalibrationError as error:
             error.where = Where(str(path))

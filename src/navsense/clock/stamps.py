@@ -66,8 +66,8 @@ def _ascend(time: Times, before: float, out: FloatArray) -> float:
     return before
 
 
-def bound(noise: Noise, time: Times, out: FloatArray) -> None:
-    """Hold the errors (n,) s of readings at `time` (n,) s between their limits, and quantise what the clock shows."""
+def limit_and_quantise(noise: Noise, time: Times, out: FloatArray) -> None:
+    """Clamp the errors (n,) s of readings at `time` (n,) s to their limits, and quantise the readings."""
     if noise.minimum > -math.inf or noise.maximum < math.inf:
         _limit(noise.minimum, noise.maximum, out)
     if noise.precision > 0.0:
@@ -96,7 +96,7 @@ class Stamps:
         if self._curve is None:
             return np.zeros(time.shape[0])
         noise, out = self._noise, self._jittered(self._curve, time)
-        bound(noise, time, out)
+        limit_and_quantise(noise, time, out)
         if self._monotonic:
             self._shown = float(_ascend(time, self._shown, out))
         return out

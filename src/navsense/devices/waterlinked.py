@@ -145,7 +145,7 @@ def decode(data: bytes) -> tuple[dict[str, AnyArray], int]:
     skipped = 0
     for line in data.splitlines():
         try:
-            row = _row(inputs.json_of(line))
+            row = _row(inputs.parse_json(line))
             is_like = not rows or len(row[3]) == len(rows[0][3])
             rows += [row] if is_like else []
             skipped += not is_like

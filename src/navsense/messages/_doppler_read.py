@@ -104,8 +104,8 @@ def _water(rows: AnyArray, count: int) -> dict[str, AnyArray]:
     }
 
 
-def _validity(rows: AnyArray, count: int) -> dict[str, AnyArray]:
-    """Return the validity of the ranges in the message of where the beams end; nothing for other numbers of beams."""
+def _range_validity(rows: AnyArray, count: int) -> dict[str, AnyArray]:
+    """Return the range validity in a `Ranges3D` message; empty for another number of beams."""
     paths = [f"ranges.{i}.range_validity" for i in range(count)]
     if any(path not in (rows.dtype.names or ()) for path in paths):
         return {}
@@ -130,7 +130,7 @@ def arrays(sensor: MountedSensor, rows: AnyArray, part: Part, beside: str) -> di
     elif beside == "_water":
         found = _water(rows, count)
     elif beside and dialect is Dialect.DSROS:
-        found = _validity(rows, count)
+        found = _range_validity(rows, count)
     elif beside:
         found = {}
     elif dialect is Dialect.UUV:

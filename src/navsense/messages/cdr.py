@@ -184,10 +184,10 @@ class Message:
             object.__setattr__(self, "schema", text(self.type))
 
 
-def in_humble(message: Message) -> Message:
-    """Return how a channel's messages are made by the definitions of ROS 2 Humble: fields that came later are left out.
+def to_humble(message: Message) -> Message:
+    """Return the layout of a channel's messages in ROS 2 Humble, without the fields that later distributions added.
 
-    They are the last of their messages, and the same in all of them.
+    These fields are the last of their messages, and have constant values.
     """
     older = DISTRIBUTIONS[HUMBLE]
     if message.type not in older or message.schema != text(message.type):

@@ -322,8 +322,8 @@ def _ds(sensor: MountedSensor, part: Part) -> Message:
     return Message(DS_TYPE, layout(DS_TYPE, own.texts).holding(fixed), fill)
 
 
-def _validity(got: Series) -> FloatArray:
-    """Return the validity (n, k) of ranges; a series without one has only valid and unknown ranges."""
+def _range_validity(got: Series) -> FloatArray:
+    """Return the validity (n, k) of ranges; without this array, ranges are valid or indeterminate."""
     if not got.has("range_validity"):
         return np.where(np.isnan(got.beam_range), float(INDETERMINANT), float(VALID))
     return or_zero(got.beams("range_validity"))
@@ -338,7 +338,7 @@ def ranges_message(sensor: MountedSensor, part: Part) -> Message:
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         got = own.series(arrays, stamp.size)
         _set_ds_header(rows, own, stamp, got)
-        quality, points, validity = _quality(got.beam_range), got.points, _validity(got)
+        quality, points, validity = _quality(got.beam_range), got.points, _range_validity(got)
         for i in range(count):
             own.stamp(rows, stamp, f"ranges.{i}.range.header.stamp")
             rows[f"ranges.{i}.range.point"] = points[:, i]

@@ -2,10 +2,10 @@
 
 Nothing up to the maximum is +Inf, something nearer than the minimum -Inf (REP 117); what is not known at all, as in a
 dropout, is NaN. Under classic a sensor with Gazebo's range plug-in reports the maximum or the minimum instead, as the
-UUV Simulator's DVL documents it. A message of the limit then reads back as out of range.
+UUV Simulator's DVL documents it. A message with the limit is then read back as out of range.
 
 The field of view is the full width of the beam. Sound counts as ultrasound, light as infrared: ROS has no other kind.
-The variance (m^2) is that of the white noise. ROS takes 0 for a variance that is not known.
+The variance (m^2) is that of the white noise. In ROS a variance of 0 means unknown.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ ULTRASOUND, INFRARED = 0, 1
 
 
 def _is_clamped(sheet: Range) -> bool:
-    """Return whether messages report a limit for what is out of it."""
+    """Return True if messages report the limit for a range that is out of it."""
     return sheet.classic and sheet.ros_plugin
 
 
-def told(arrays: Mapping[str, AnyArray], low: float = -math.inf, high: float = math.inf) -> FloatArray:
+def reported_ranges(arrays: Mapping[str, AnyArray], low: float = -math.inf, high: float = math.inf) -> FloatArray:
     """Return ranges (n,) m as messages report them: `low` or `high` (m) where they are out of limits."""
     outside = arrays.get(OUTSIDE, 0.0)  # hidden errors have no side
     found: FloatArray = np.where(outside == 1.0, high, arrays["range"])
@@ -52,7 +52,7 @@ def message(sensor: MountedSensor, part: Part) -> Message:
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         set_stamp(rows, stamp, clock)
-        rows["range"] = told(arrays, *limits)
+        rows["range"] = reported_ranges(arrays, *limits)
 
     same = {
         "radiation_type": INFRARED if sheet.sound is None else ULTRASOUND,
@@ -85,7 +85,7 @@ def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> l
     """Return the `gz.msgs.LaserScan` messages of a reading, numbered from `sequence` on; dropouts have none."""
     sheet, frame = sheet_of(sensor, Range), frame_of(sensor)
     rows = rows_of(reading)
-    shown, distance = stamps(reading, clock_of(sensor)).tolist(), told(reading.arrays).tolist()
+    shown, distance = stamps(reading, clock_of(sensor)).tolist(), reported_ranges(reading.arrays).tolist()
     return [gz_message(shown[k], frame, sequence + i, sheet, distance[k]) for i, k in enumerate(rows)]
 
 

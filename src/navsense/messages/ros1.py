@@ -58,16 +58,18 @@ def definitions_of(message: Message) -> dict[str, str]:
 
 
 @cache
-def noetic() -> Mapping[str, str]:
-    """Return the definitions of ROS Noetic as published, with comments: `rosbag check` compares the whole text."""
+def noetic_definitions() -> Mapping[str, str]:
+    """Return the published definitions of ROS Noetic with comments: `rosbag check` compares the full text."""
     found = json.loads((files("navsense.messages") / "noetic.json").read_text(encoding="utf-8"))
     definitions: dict[str, str] = found["definitions"]
     return definitions
 
 
-def definition(kind: str, known: Mapping[str, str] = ROS1) -> str:
-    """Return the text that a bag has of a type, by definitions of ROS 1; those of Noetic stand in it as published."""
-    return text(kind, known, {name: body for name, body in noetic().items() if known.get(name) == ROS1[name]})
+def definition_text(kind: str, known: Mapping[str, str] = ROS1) -> str:
+    """Return the text of a type in a ROS 1 bag. Types of Noetic have the published text."""
+    return text(
+        kind, known, {name: body for name, body in noetic_definitions().items() if known.get(name) == ROS1[name]}
+    )
 
 
 def packing(message: Message) -> Packing:
@@ -75,4 +77,4 @@ def packing(message: Message) -> Packing:
     known = definitions_of(message)
     parsed = {kind: fields(definition) for kind, definition in known.items()}
     shape = shape_of(message.layout.template, message.type, parsed, old=False)
-    return Packing(definition(message.type, ros1(known)), shape.target, shape.spans, shape.sequence)
+    return Packing(definition_text(message.type, ros1(known)), shape.target, shape.spans, shape.sequence)

@@ -1,9 +1,9 @@
 """The message definitions that navsense writes, as data: constants, field types and names, in wire order.
 
-`DEFINITIONS` has them as ROS 2 Jazzy and later do, `OLDER` those that are different in Humble, `ROS1` all as ROS 1
-does: there a stamp is its `time`, and a header is numbered. `text` joins a type and all that it needs into the one
-text that recordings carry: `ros2msg`, and of `ROS1` what a ROS 1 bag has for a connection. Constants stand here because
-a type's sum in ROS 1 is made of them too.
+`DEFINITIONS` holds the definitions of ROS 2 Jazzy and later. `HUMBLE_CHANGES` holds the types that differ in Humble.
+`ROS1` holds all types as in ROS 1, where a stamp is a `time` and a header has a sequence number. `text` joins a type
+and its dependencies into the text that a recording stores: `ros2msg`, or the definition of a connection in a ROS 1 bag.
+Constants are included because the MD5 sum of a ROS 1 type depends on them.
 Sources: common_interfaces and ros_gz (ROS 2); uuv_simulator, ds_msgs of Woods Hole, marine_msgs of APL.
 """
 
@@ -129,23 +129,23 @@ DEFINITIONS: Mapping[str, str] = {
         "float32[4] beam_velocity\nfloat32[4] beam_velocity_covar"
     ),
 }
-"""Full type name -> one `type name` a line; a constant is a `type NAME=value`. Those of ROS 2 Jazzy and later."""
+"""Full type name -> definition in ROS 2 Jazzy and later: one `type name` a line; a constant is a `type NAME=value`."""
 
 RANGE, NAVSAT_STATUS = "sensor_msgs/msg/Range", "sensor_msgs/msg/NavSatStatus"
 
-OLDER: Mapping[str, str] = {
+HUMBLE_CHANGES: Mapping[str, str] = {
     RANGE: DEFINITIONS[RANGE].removesuffix("\nfloat32 variance"),
     NAVSAT_STATUS: DEFINITIONS[NAVSAT_STATUS]
     .replace("int8 STATUS_UNKNOWN=-2\n", "")
     .replace("uint16 SERVICE_UNKNOWN=0\n", ""),
 }
-"""Types that have changed since -> their definitions in ROS 2 Humble and in ROS 1. What they lack stands at the end."""
+"""Type that changed after Humble -> its definition in ROS 2 Humble and ROS 1. New fields are at the end of a type."""
 
-DISTRIBUTIONS: Mapping[str, Mapping[str, str]] = {"jazzy": DEFINITIONS, "humble": {**DEFINITIONS, **OLDER}}
-"""Distribution of ROS 2 -> its definitions; "jazzy" stands for the later ones too."""
+DISTRIBUTIONS: Mapping[str, Mapping[str, str]] = {"jazzy": DEFINITIONS, "humble": {**DEFINITIONS, **HUMBLE_CHANGES}}
+"""Distribution of ROS 2 -> its definitions. "jazzy" includes later distributions."""
 
 CURRENT, HUMBLE = DISTRIBUTIONS
-"""The distribution whose definitions are written, and the one that can be chosen in its place."""
+"""The default distribution of definitions, and the alternative."""
 
 TIME = "builtin_interfaces/Time"
 """What ROS 1 calls `time`, a primitive."""
@@ -199,9 +199,9 @@ def fields(definition: str) -> tuple[Field, ...]:
 
 
 def text(name: str, definitions: Mapping[str, str] = DEFINITIONS, bodies: Mapping[str, str] | None = None) -> str:
-    """Return the text of a full type name: its own definition, then each one that it needs, once.
+    """Return the text of a full type name: its definition, then each dependency once.
 
-    `bodies` has the text of definitions that is written in place of `definitions`, such as one with comments.
+    `bodies` replaces the text of some definitions, for example by a text with comments.
     """
     written = {**definitions, **(bodies or {})}
     needed: list[str] = []

@@ -24,7 +24,7 @@ TUM_ORDER = (0, 1, 2, 3, 7, 4, 5, 6)
 """Where the columns of `HEADER` stand in a TUM row."""
 
 BLOCK = 20_000
-"""Rows that NumPy reads at once: their texts take more memory than their numbers."""
+"""Rows per call of NumPy: text needs more memory than numbers."""
 
 _FILE = inputs.Kind("log", MotionError, "must be a CSV or TUM file in UTF-8")
 
@@ -47,11 +47,11 @@ def read(path: str | os.PathLike[str]) -> Log:
     comma, start, count = _scan(name)
 
     def place(row: int) -> Where:
-        numbers = (number for number, _ in _rows(inputs.text_lines(name, _FILE), comma) if number >= start)
+        numbers = (number for number, _ in _rows(inputs.read_lines(name, _FILE), comma) if number >= start)
         return Where(name, next(number for index, number in enumerate(numbers) if index == row))
 
     values = np.empty((count, len(HEADER)))
-    body = (line for number, line in _rows(inputs.text_lines(name, _FILE), comma) if number >= start)
+    body = (line for number, line in _rows(inputs.read_lines(name, _FILE), comma) if number >= start)
     for first in range(0, count, BLOCK):
         rows = min(BLOCK, count - first)
         try:
@@ -69,7 +69,7 @@ def read(path: str | os.PathLike[str]) -> Log:
 def _scan(name: str) -> tuple[bool, int, int]:
     """Return whether a log is CSV, the line of its first row, and how many rows it has."""
     comma = _is_csv(name)
-    rows = _rows(inputs.text_lines(name, _FILE), comma)
+    rows = _rows(inputs.read_lines(name, _FILE), comma)
     if comma:
         _check_header(name, next(rows, None))
     first = next(rows, None)
@@ -83,7 +83,7 @@ def _is_csv(name: str) -> bool:
     suffix = Path(name).suffix.lower()
     if suffix in {".csv", ".tum", ".txt"}:
         return suffix == ".csv"
-    return "," in next((line for _, line in _rows(inputs.text_lines(name, _FILE), comma=False)), "")
+    return "," in next((line for _, line in _rows(inputs.read_lines(name, _FILE), comma=False)), "")
 
 
 def _holds_row(line: str, comma: bool) -> bool:
@@ -116,7 +116,7 @@ def _check_header(name: str, header: tuple[int, str] | None) -> None:
 
 def _refuse(name: str, start: int, comma: bool) -> None:
     """Raise MotionError for the first row from line `start` that is not eight numbers."""
-    for number, line in _rows(inputs.text_lines(name, _FILE), comma):
+    for number, line in _rows(inputs.read_lines(name, _FILE), comma):
         if number < start:
             continue
         parts = line.split(",") if comma else line.split()

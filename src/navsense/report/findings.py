@@ -53,7 +53,7 @@ class Finding:
 
 def findings_of(found: Recorded, told: Mapping[str, Sequence[Told]], chart: Chart | None) -> list[Finding]:
     """Return all findings, warnings first."""
-    out = [Finding(note.what, note.reason) for note in found.standing]
+    out = [Finding(note.what, note.reason) for note in found.stationary]
     out += _whole(found, chart)
     for name, reading in found.readings.items():
         out += [Finding(name, what) for what in (*_silence(reading), *_numbers(reading, found.sensors.get(name)))]

@@ -48,8 +48,8 @@ def write(
     """Write the report of a recording as one HTML page; return where.
 
     `world` is the file that was simulated: terrain and the sheets of the clocks are in it; without one a world file of
-    that name beside the recording is taken. `expand_xacro` lets `world` run xacro, as in `load`. Raises `SinkError` for
-    what is no recording or cannot be written, and what `load` raises for the world.
+    that name in the recording's folder is used. `expand_xacro` lets `world` run xacro, as in `load`. Raises `SinkError`
+    if `path` is not a recording or the report cannot be written, and the errors of `load` for the world.
     """
     target = checked(output)
     found = recording_of(os.fspath(path), world, expand_xacro=expand_xacro)
@@ -71,8 +71,8 @@ def checked(output: str | os.PathLike[str]) -> Path:
 def _save(target: Path, text: str) -> None:
     """Write a page; it appears under its name when it is whole. Raises `SinkError`."""
     try:
-        with outputs.replacing(target) as part:
-            # A name that is not UTF-8, as file names may be, holds surrogates.
+        with outputs.replace_file(target) as part:
+            # A file name that is not UTF-8 contains surrogates.
             part.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise os_error(target, error) from error

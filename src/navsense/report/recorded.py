@@ -16,7 +16,7 @@ from navsense.errors import NavsenseError, SinkError, Where
 from navsense.faults import listed
 from navsense.series import Current, Reading, Truth
 from navsense.sinks import sources
-from navsense.sinks.base import LAYOUT, named
+from navsense.sinks.base import LAYOUT, to_path
 from navsense.sinks.described import clock_sheets, world_of
 from navsense.sinks.load import load
 from navsense.sinks.read import MessageReader
@@ -39,8 +39,8 @@ class Recorded:
 
     `world` is the file's that the recording was made of, where that is known: the ground is in it. `exact`
     says whether the sheets are those that were recorded: else they are guessed, or the world's. `planned`
-    are the faults on purpose that the recording lists, with the keys of `navsense.faults`; `standing` are the warnings
-    of models that could move and had no motion.
+    are the injected faults that the recording lists, with the keys of `navsense.faults`. `stationary` are the warnings
+    about models that could move and had no motion.
     """
 
     path: str
@@ -56,7 +56,7 @@ class Recorded:
     planned: tuple[Mapping[str, Any], ...] = ()
     clocks: Mapping[str, Clock] = field(default_factory=dict)
     exact: bool = False
-    standing: tuple[Note, ...] = ()
+    stationary: tuple[Note, ...] = ()
 
     @property
     def span(self) -> tuple[float, float]:
@@ -69,10 +69,10 @@ class Recorded:
 def recording_of(path: str, world: str | None = None, *, expand_xacro: bool = False) -> Recorded:
     """Return what a recording holds of its first run; `world` names the file that it was made of.
 
-    Without one a world file of that name beside the recording is taken, which never runs xacro. Raises `SinkError` for
-    what is no recording, and what `navsense.load` raises for a world that is named.
+    Without `world`, a world file of that name in the recording's folder is used; it never runs xacro. Raises
+    `SinkError` if `path` is not a recording, and the errors of `navsense.load` for `world`.
     """
-    file = named(path)
+    file = to_path(path)
     if sources.is_container(file):
         found = _of_messages(file)
     else:
@@ -109,7 +109,7 @@ def _of_arrays(file: Path) -> Recorded:
         planned=_planned(loaded.meta.get("faults", [])),
         clocks=clocks,
         exact=told is not None,
-        standing=standing_in(told),
+        stationary=find_stationary_models(told),
     )
 
 
@@ -136,22 +136,22 @@ def _of_messages(file: Path) -> Recorded:
         planned=_planned(planned),
         clocks=clocks,
         exact=layout is not None,
-        standing=standing_in(told),
+        stationary=find_stationary_models(told),
     )
 
 
 def _planned(listed: Any) -> tuple[Mapping[str, Any], ...]:
     """Return the faults that a recording lists, those left out that do not say whose they are and from when on."""
     try:
-        listed = inputs.json_of(listed) if isinstance(listed, str) else listed
+        listed = inputs.parse_json(listed) if isinstance(listed, str) else listed
     except ValueError:
         return ()
     known = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     return tuple(one for one in known if {"of", "kind", "start"} <= set(one))
 
 
-def standing_in(told: World | None) -> tuple[Note, ...]:
-    """Return the warnings of the models of a world that could move and have no motion."""
+def find_stationary_models(told: World | None) -> tuple[Note, ...]:
+    """Return the warnings about models of a world that could move and have no motion."""
     return tuple(note for note in told.notes if note.model) if told else ()
 
 

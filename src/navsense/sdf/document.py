@@ -72,7 +72,7 @@ def load(
         raise SdfError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")
     if missing not in MISSING:
         raise SdfError("missing", missing, allowed=f"must be one of {', '.join(MISSING)}")
-    with inputs.collected() as sources:
+    with inputs.collect_inputs() as sources:
         world = _loaded(os.fspath(file), path, fidelity, sensors, xacro or {}, missing, expand_xacro=expand_xacro)
     return replace(world, sources=frozenset(sources))
 

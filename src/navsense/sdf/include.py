@@ -56,7 +56,7 @@ XACRO = ".xacro"
 MACRO = "xacro:"
 """Prefix of the tags that xacro expands."""
 
-_RUNS = "runs as a program; only a file given as *.xacro may use xacro"
+_RUNS = "can execute code; only a file that you name as *.xacro may use xacro"
 _TRUST = "if you trust it, give --expand-xacro (in Python expand_xacro=True)"
 
 
@@ -95,7 +95,7 @@ class Includes:
         self.open.pop()
         for argument in (
             () if self.context.incomplete else self.arguments
-        ):  # the arguments of a file not read are unknown
+        ):  # the arguments of an unread file are unknown
             if argument not in self._declared:
                 allowed = (
                     f"must be one of the files' <xacro:arg>: {', '.join(sorted(self._declared)) or 'there is none'}"
@@ -106,7 +106,7 @@ class Includes:
         return replace(root, children=children)
 
     def _read(self, name: str) -> Element:
-        """Return the root element of a file as the newest SDF says it, expanded if it uses xacro.
+        """Return the root element of a file in the newest SDF version, expanded if it uses xacro.
 
         Raises `SdfError` for a file that uses xacro if xacro may not run.
         """
@@ -115,7 +115,7 @@ class Includes:
         else:
             data = content(name, self.left)
             root = parse(data, name)
-            macro = _first_macro(root)
+            macro = _find_xacro(root)
             if macro is None:
                 self.left -= len(data)
             elif self.expand_xacro:
@@ -325,7 +325,7 @@ def _size(element: Element) -> int:
     return count
 
 
-def _first_macro(root: Element) -> Element | None:
+def _find_xacro(root: Element) -> Element | None:
     """Return the first element of xacro in a file."""
     queue = [root]
     while queue:

@@ -34,7 +34,7 @@ LEFT_OUT = "include left out"
 """What stands for an include whose file is not found, in a world that is read without it: with the include's parts."""
 
 ACTUATOR = "actuator of URDF"
-"""What stands for a part of a URDF file that drives a joint, in words as its name: a tag that no file can hold."""
+"""Tag of an element for a part of a URDF file that drives a joint. No file can contain this tag."""
 
 _CLOCKS = frozenset(("clock", "navsense:clock"))
 

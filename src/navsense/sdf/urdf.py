@@ -158,7 +158,7 @@ class _Robot:
                 yield joint.made
 
     def actuators(self) -> Iterator[Element]:
-        """Yield what stands for the parts that drive joints: transmissions, `ros2_control`, and limits of effort."""
+        """Yield an element for each part that drives a joint: transmissions, `ros2_control` and effort limits."""
         for part in self.element.all("transmission", "ros2_control"):
             yield _made(ACTUATOR, part, {"name": f"<{part.tag}> {part.attribute('name') or ''}".strip()})
         for name, joint in self.joints.items():

@@ -152,6 +152,6 @@ def _with_quaternion(element: Element, parent: str) -> Pose:
 
 
 def is_effort(text: str | None) -> bool:
-    """Tell whether the text of a joint's limit of effort is one of an actuator: a number above 0."""
+    """Return True if the effort limit of a joint is that of an actuator: a number above 0."""
     effort = None if text is None else decimal(text)
     return effort is not None and effort > 0.0

@@ -396,7 +396,7 @@ class Adcp:
         truth, reach = motion.at(instants), 2.0 * float(self._slants.max())
         met = echoes(self._thin, motion, environment, instants, reach, self.own_hull)
         stretch = np.repeat(1.0 / ratio, p)
-        bottom = Bottom(met.within, met.incidence)
+        bottom = Bottom(met.range_in_reach, met.incidence)
         at, lobes = (truth, environment, instants), self.side_lobes and not self._is_classic
         found = water(self.beams, self.cells, *at, stretch, bottom, side_lobes=lobes, points=self._is_classic)
         attitude, frames = self._facing(truth.rotation_wb, heading, int(self._rules[ensemble.COORDINATES]))
@@ -415,13 +415,13 @@ class Adcp:
         n, p, k = time.size, int(self.bottom_pings), len(self.beams.beams)
         instants = self._instants(time, self._schedule.bottom).reshape(-1)
         truth = motion.at(instants)
-        beams = self.beams.unweighted if self.classic else self.beams
+        beams = self.beams.nearest_ray_beams if self.classic else self.beams
         met = echoes(beams, motion, environment, instants, self.maximum_range, self.own_hull)
         _, frames = self._facing(truth.rotation_wb, heading, int(self._rules[ensemble.COORDINATES]))
         own = np.empty((instants.size, 3))
         ensemble.own(truth.velocity_w, truth.rotation_wb, own)
         return {
-            ECHO: met.within.reshape(n, p, k),
+            ECHO: met.range_in_reach.reshape(n, p, k),
             BOTTOM: met.velocity.reshape(n, p, k),
             OWN: own.reshape(n, p, 3),
             BOTTOM_FRAMES: frames.reshape(n, p, 4),

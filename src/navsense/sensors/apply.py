@@ -9,7 +9,7 @@ import numpy as np
 from navsense.clock import Clock, Stamps
 from navsense.errors import SensorError
 from navsense.sensors.base import TEMPERATURE, Sensor, errors_of, flags_of
-from navsense.sensors.plausible import check_steps, check_values
+from navsense.sensors.plausibility import check_steps, check_values
 from navsense.series import LONGEST_TIME, Reading, frozen
 from navsense.streams import Draws, checked_run, checked_seed
 from navsense.ticks import Ticks
@@ -55,9 +55,9 @@ def own_ticks(seconds: FloatArray) -> Ticks:
 
 
 def checked_rows(name: str, array: FloatArray, shape: tuple[int, ...], *, finite: bool = True) -> FloatArray:
-    """Return one given array as a contiguous, read-only copy of this shape; raise `SensorError` for another one.
+    """Return a contiguous, read-only copy of an array of this shape; raise `SensorError` for another shape.
 
-    Its numbers must be finite, unless `finite` is false.
+    The numbers must be finite, unless `finite` is false.
     """
     given = np.array(real(name, array), dtype=np.float64, order="C")
     if given.shape != shape:
@@ -88,7 +88,7 @@ def apply(
     goes to `measure` as it is. `temperature` (n,) K acts where the sheet has coefficients of it. `name` keys the
     streams (the sensor's type where none is given), so two sensors of one type need two names. The drift is exact for
     the given steps and stationary from the first row. `untrue` names outputs of which no truth is said. With `finite`
-    false, ideal values may be NaN or infinite. Raises `SensorError`, also for values of another unit (`plausible`).
+    false, ideal values may be NaN or infinite. Raises `SensorError`, also for values of another unit (`plausibility`).
     """
     seconds = checked_time(time)
     check_steps(spec.type, seconds)

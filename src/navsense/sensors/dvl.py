@@ -131,7 +131,7 @@ class Dvl:
     the flattest angle of an echo. `error_velocity_limit`: m/s. `dropout_probability`: of a beam, each ping.
     `reacquisition_time`: s without lock after a loss. `propagation`: whether sound takes its time; `processing_time`: s
     after the last echo. `reference`: rotation from the sensor's frame to the one in which velocities are told.
-    `missing_figures`: what the sources of a catalogue part do not give. Raises `SensorError`.
+    `missing_values`: values of a catalogue part without a source. Raises `SensorError`.
     """
 
     beams: Beams = field(default_factory=lambda: janus(ANGLE, [math.radians(a) for a in CROSSED]))
@@ -160,7 +160,7 @@ class Dvl:
     classic: bool = False
     dialect: Dialect = field(default=Dialect.OWN, metadata=LABEL)
     names: Names = field(default=Names(), metadata=LABEL)
-    missing_figures: tuple[str, ...] = field(default=(), metadata=LABEL)
+    missing_values: tuple[str, ...] = field(default=(), metadata=LABEL)
 
     type: ClassVar[str] = "dvl"
     tolerance: ClassVar[float] = 1e-9
@@ -240,10 +240,10 @@ class Dvl:
 
     @cached_property
     def _sent(self) -> Beams:
-        """Beams as they are cast: under classic single rays of `dsros_dvl`, and Gazebo's nearest ray of others."""
+        """Beams for ray casting: under classic single rays of `dsros_dvl`, and Gazebo's nearest-ray rule for others."""
         if self._dialect == ping.DSROS:
             return self.beams.thinned
-        return self.beams.unweighted if self.classic else self.beams
+        return self.beams.nearest_ray_beams if self.classic else self.beams
 
     @cached_property
     def _tracked(self) -> Layer | None:
@@ -325,7 +325,7 @@ class Dvl:
             remarks.times(waits, self.processing_time, rate),
             *remarks.losses(self.strength, self.dropout_probability, self.reacquisition_time),
             *remarks.systematic(self.bottom, self.water, self.misalignment, self.misalignment_stddev),
-            *remarks.missing(self.missing_figures),
+            *remarks.missing_values(self.missing_values),
         )
 
     def cautions(self, _: Quaternion, /) -> tuple[tuple[str, str], ...]:
@@ -499,8 +499,8 @@ class Dvl:
         """Return the data sheet of a part of the catalogue, by the rules of `_janus.printed`.
 
         With `temperature` its temperature coefficients act. `stddev` (m/s) is the deviation of a beam's velocity over
-        the bottom in one ping. It replaces the part's, and is required for a part whose sources give none ("a50").
-        `missing_figures` of the sheet lists what the sources do not give; see `docs/parts.md`. Raises
+        the bottom in one ping. It replaces that of the part. It is required if the part has no source for it ("a50").
+        `missing_values` lists the values without a source; see `docs/parts.md`. Raises
         `UnknownNameError`, `SensorError`.
         """
         found, azimuths = part(name), tuple(math.radians(azimuth) for azimuth in CROSSED)

@@ -222,7 +222,7 @@ def _limit(
 class Range:
     """Data sheet of a range sensor: noise of the range (m), limits (m), beam, and what it takes sound for.
 
-    `sound` is None where a range is told by light. `own_hull` lets its rays meet the model that carries it. Messages of
+    `sound` is None for optical sensors. `own_hull` lets its rays meet the model that carries it. Messages of
     a `classic` sensor that Gazebo's `ros_plugin` publishes report the limit in place of an infinity. Raises
     `SensorError`.
     """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from navsense import outputs
 from navsense.errors import SinkError, Where
-from navsense.sinks.base import Opener, Recording, Sink, check_target, named, place_of, recording
+from navsense.sinks.base import Opener, Recording, Sink, check_target, recording, storage_path, to_path
 from navsense.sinks.device import ADDRESS, DeviceSink, PortSink, address, is_port, meant, served
 from navsense.sinks.euroc import EurocSink
 from navsense.sinks.gazebo import GazeboSink
@@ -51,7 +51,7 @@ def check(path: str | os.PathLike[str], world: World | None = None) -> Opener:
 
     Of a `world` it is asked too whether it has the instrument that a device's log is of.
     """
-    target = named(path)
+    target = to_path(path)
     if is_port(target):
         address(target)
         if world is not None:
@@ -84,7 +84,7 @@ def check(path: str | os.PathLike[str], world: World | None = None) -> Opener:
 
 def place(path: str | os.PathLike[str]) -> Path:
     """Return the file or the folder that a recording of this name is."""
-    return place_of(Path(path))
+    return storage_path(Path(path))
 
 
 def written(path: str | os.PathLike[str]) -> Path:

@@ -55,15 +55,15 @@ def is_about(connection: Connection) -> bool:
 def said_in(reader: Reader) -> dict[str, str]:
     """Return what an open bag says of itself, nothing where it does not. Raises `DamagedError`."""
     lines = [one for one in reader.connections if is_about(one)]
-    return text_in(next((data for _, _, data in reader.messages(lines)), b"") if lines else b"")
+    return parse_metadata(next((data for _, _, data in reader.messages(lines)), b"") if lines else b"")
 
 
-def text_in(data: bytes | memoryview) -> dict[str, str]:
-    """Return what a message says of its recording, nothing of an empty one. Raises `DamagedError`."""
+def parse_metadata(data: bytes | memoryview) -> dict[str, str]:
+    """Return the metadata in a message; empty for an empty message. Raises `DamagedError`."""
     if not data:
         return {}
     try:
-        found = inputs.json_of(bytes(data[4:]))
+        found = inputs.parse_json(bytes(data[4:]))
     except ValueError as error:
         raise DamagedError(f"what it says of itself cannot be read: {error}") from error
     if not isinstance(found, dict):

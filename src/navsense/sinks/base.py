@@ -28,8 +28,8 @@ class Recording:
 
     `epoch` is the integer second of t = 0, `duration` the seconds that were asked for: a run may end before. `runs` are
     the numbers of the runs, one or those along the leading axis of the readings. `truth` false leaves out ideal values,
-    hidden errors and the truth of links. `ros` is the distribution of ROS 2 whose definitions messages have. Raises
-    `SinkError` for one that is not known.
+    hidden errors and the truth of links. `ros` is the ROS 2 distribution of the message definitions. Raises
+    `SinkError` for an unknown distribution.
     """
 
     world: World
@@ -41,9 +41,9 @@ class Recording:
     ros: str = CURRENT
 
     def __post_init__(self) -> None:
-        """Refuse a distribution of ROS that is not known."""
+        """Reject an unknown ROS distribution."""
         if self.ros not in DISTRIBUTIONS:
-            allowed = f"must be one of {', '.join(DISTRIBUTIONS)}; jazzy stands for the later ones too"
+            allowed = f"must be one of {', '.join(DISTRIBUTIONS)}; jazzy includes later distributions"
             raise SinkError("distribution of ROS", self.ros, allowed=allowed)
 
 
@@ -136,7 +136,7 @@ def failed(path: Path | str) -> SinkError:
 
 
 @contextlib.contextmanager
-def errors_at(path: Path) -> Iterator[None]:
+def add_path_to_errors(path: Path) -> Iterator[None]:
     """Add the name of a recording to an error that names no file."""
     try:
         yield
@@ -153,7 +153,7 @@ def pour(file: FileIO, data: bytes | memoryview) -> None:
 
 
 ROS = "ros"
-"""Key of the distribution of ROS 2 whose definitions the messages have, in what a recording says of itself."""
+"""Metadata key of the ROS 2 distribution of the message definitions."""
 
 LAYOUT = "layout"
 """Key of the plain world, see `described`, beside what a recording says of itself."""
@@ -197,13 +197,13 @@ def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
     what = f"cannot be {'written' if doing == 'write' else 'read'}: {(error.strerror or str(error)).lower()}"
     remedy = remedies.get(error.errno or 0, "")
     if doing == "read" and error.errno == errno.ENOENT:
-        remedy = left_by_crash(path) or remedy
+        remedy = recovery_command(path) or remedy
     return SinkError(what, where=Where(str(path)), remedy=remedy)
 
 
-def thread_error(where: Where) -> SinkError:
-    """Return the error of a recording whose thread the system does not start."""
-    what = "cannot be written: the system does not start another thread"
+def no_thread_error(where: Where) -> SinkError:
+    """Return the error of a recording if the system cannot start its thread."""
+    what = "cannot be written: the system cannot start another thread"
     return SinkError(what, where=where, remedy="end other programs or raise the limit on processes (ulimit -u)")
 
 
@@ -211,19 +211,19 @@ FOLDERS = (".csv", ".euroc", ".db3")
 """Suffixes of recordings that are the folder NAME."""
 
 
-def place_of(path: Path) -> Path:
-    """Return the file or folder that a recording of this name is written to."""
+def storage_path(path: Path) -> Path:
+    """Return the file or folder of a recording with this name."""
     return path.with_suffix("") if path.suffix.lower() in FOLDERS else path
 
 
-def left_by_crash(path: Path) -> str:
-    """Return the command that saves what a crashed run left of a recording; "" where it left nothing."""
-    part = outputs.part_of(place_of(path)) if path.name else path
-    return f"save what a crashed run left of it with: navsense recover {path}" if inputs.there(part) else ""
+def recovery_command(path: Path) -> str:
+    """Return the remedy that recovers a crashed recording; "" if there is none."""
+    part = outputs.hidden_path(storage_path(path)) if path.name else path
+    return f"recover the crashed recording with: navsense recover {path}" if inputs.there(part) else ""
 
 
-def named(path: object) -> Path:
-    """Return a path. Raise `SinkError` for another value, and for an empty one, which would be the folder one is in."""
+def to_path(path: object) -> Path:
+    """Return a path. Raise `SinkError` for another type, and for an empty path, which is the current folder."""
     if not isinstance(path, str | os.PathLike):
         allowed = "must be a file name or a path"
         raise SinkError("path of a recording", repr(path), allowed=allowed, remedy='write "run.mcap"')
@@ -233,7 +233,7 @@ def named(path: object) -> Path:
 
 
 def check_target(path: Path) -> None:
-    """Raise `SinkError` where `path` can be no new file: it is a directory, a pipe or an input, or has no directory."""
+    """Raise `SinkError` if `path` cannot be a new file: it is a directory, a pipe or an input, or has no directory."""
     outputs.check_not_input(path)
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):

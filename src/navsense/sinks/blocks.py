@@ -11,7 +11,7 @@ from navsense import messages
 from navsense.errors import SinkError
 from navsense.messages import clock, current, fault, transforms, truth
 from navsense.messages.base import AGE, GLOBAL_TIME, Part, clock_of, stamps
-from navsense.messages.cdr import Message, in_humble
+from navsense.messages.cdr import Message, to_humble
 from navsense.messages.schemas import HUMBLE
 from navsense.noise.planned import FAULT
 from navsense.series import Current, Reading, Slab, Truth, nanoseconds
@@ -86,7 +86,7 @@ class Blocks:
             topic = self._topics.sensor(name, part, beside)
             if topic not in self._sources:
                 message = messages.for_sensor(sensor, part, beside)
-                message = in_humble(message) if self._recording.ros == HUMBLE else message
+                message = to_humble(message) if self._recording.ros == HUMBLE else message
                 self._sources[topic] = Source(topic, message, clock_of(sensor))
             found.append(self._sources[topic])
         return found

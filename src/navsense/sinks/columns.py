@@ -11,7 +11,7 @@ from navsense.errors import SinkError
 from navsense.messages.cdr import layout, stamps_in
 from navsense.messages.repack import MOST, Definitions, Shape, Shapes
 from navsense.messages.schemas import DEFINITIONS
-from navsense.sinks.definitions import known_as
+from navsense.sinks.definitions import find_definitions
 from navsense.sinks.sources import OLD, Line, Lot
 from navsense.sinks.walked import Sized, by_size
 from navsense.typing import AnyArray, ByteArray, IntArray
@@ -60,7 +60,7 @@ class Decoder:
         """Take the type's definition. Raises `SinkError` where it is missing."""
         self._line = line
         parsed = line.defined().definitions
-        known = known_as(line.type, parsed)
+        known = find_definitions(line.type, parsed)
         self._definitions: Mapping[str, str] = known or DEFINITIONS
         self.is_known = line.is_ros and (known is not None or line.type.startswith(OURS))
         if line.type.startswith(OURS):

@@ -18,7 +18,7 @@ from navsense.messages.base import SEC_MAX
 from navsense.messages.schemas import CURRENT
 from navsense.series import Slab
 from navsense.sinks import sources
-from navsense.sinks.base import FOLDERS, LAYOUT, Recording, named, os_error, place_of
+from navsense.sinks.base import FOLDERS, LAYOUT, Recording, os_error, storage_path, to_path
 from navsense.sinks.described import tells_place
 from navsense.sinks.device import ADDRESS
 from navsense.sinks.load import load
@@ -57,29 +57,29 @@ def convert(
 
     Between `.mcap`, `.bag`, `.db3` and the folder of a bag of ROS 2 (no suffix: with MCAP in it) messages go over as
     they are, of unknown types too. `run` chooses one of several; with `epoch`, the integer second at which `out` begins
-    in place of that of `path`, all goes by way of readings and truth. So it does with `ros`, the distribution of ROS 2
-    whose definitions `out` has: "jazzy", which stands for later ones too, or "humble". Raises `SinkError` for what
+    in place of that of `path`, the conversion uses readings and truth. So it does with `ros`, the ROS 2 distribution of
+    the definitions in `out`: "jazzy" (also for later distributions) or "humble". Raises `SinkError` for what
     cannot be read or written, and where `out` is `path`.
     """
-    source, target = named(path), named(out)
+    source, target = to_path(path), to_path(out)
     try:
         if epoch is not None and not 0 <= epoch <= SEC_MAX:
             raise SinkError("--epoch", epoch, allowed=f"must be an integer of seconds from 0 to {SEC_MAX}")
         if ADDRESS.fullmatch(str(out)):
             remedy = "name a file; what is sent to a port comes from: navsense run"
             raise SinkError("a recording is converted into a file, not an address", str(out), remedy=remedy)
-        with inputs.collected():
+        with inputs.collect_inputs():
             inputs.add_input(source)
             inputs.add_input(sources.folder_of(source))
             if source.suffix.lower() in FOLDERS and not source.exists():
-                inputs.add_input(place_of(source))
+                inputs.add_input(storage_path(source))
             _check(target)
             if sources.is_container(source) and suffix_of(target) in CONTAINERS and epoch is None and ros is None:
                 if run is not None:
                     allowed = "is of .npz and .parquet: a recording of messages holds one run"
                     raise SinkError("--run", run, allowed=allowed)
                 return _as_they_are(source, target)
-            return _said(source, target, run, epoch, ros or CURRENT)
+            return _convert_readings(source, target, run, epoch, ros or CURRENT)
     except OSError as error:
         raise os_error(source, error, "read") from error
 
@@ -102,7 +102,7 @@ def _as_they_are(source: Path, target: Path) -> Converted:
             with hidden(target) as work:
                 part = work.folder / target.name
                 shutil.copyfile(source, part)
-                work.deliver(part)
+                work.commit(part)
             return Converted(target, count, "messages")
         count, lost = transfer(found, target)
         return Converted(sinks.place(target), count, "messages", lost)
@@ -125,7 +125,7 @@ def _moved(slab: Slab, epoch: int) -> Slab:
     )
 
 
-def _said(source: Path, target: Path, run: int | None, epoch: int | None, ros: str) -> Converted:
+def _convert_readings(source: Path, target: Path, run: int | None, epoch: int | None, ros: str) -> Converted:
     """Write what a recording says, as readings and truth."""
     if sources.is_container(source):
         with sources.opened(source) as found:
@@ -183,5 +183,5 @@ def _written(recording: Recording, slabs: Iterator[Slab], target: Path, source: 
             with sources.opened(part) as messages_of:
                 transfer(messages_of, target)
         else:
-            work.deliver(made)
+            work.commit(made)
     return Converted(place, lost.count, lost.noun, lost.lines())

@@ -9,8 +9,8 @@ from typing import Any
 
 from navsense.messages.cdr import SIZES
 from navsense.messages.repack import Definitions
-from navsense.messages.ros1 import definition, noetic
-from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, HEADER, OLDER, Field, fields
+from navsense.messages.ros1 import definition_text, noetic_definitions
+from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, HEADER, HUMBLE_CHANGES, Field, fields
 
 NUMBER = "seq"
 """The field that a header has in ROS 1 alone."""
@@ -23,7 +23,7 @@ LINE = "=" * 80 + "\n"
 class Defined:
     """A type of messages: its definition as ROS 1 and as ROS 2 write it, their sums, and its fields.
 
-    `later` is how many bytes at the end of a message ROS 1 does not have.
+    `later` is the count of bytes at the end of a message that ROS 1 does not have.
     """
 
     type: str
@@ -44,39 +44,39 @@ def defined(kind: str, text: str, form: str) -> Defined:
     found = _parsed(kind, text, form)
     if kind not in found:
         raise ValueError(f"{kind} is defined neither in the recording nor by ROS")
-    older = _older(found)
+    older = _humble_types(found)
     old, new = _store({**older, **_header(found, numbered=True)}), _store({**found, **_header(found, numbered=False)})
     try:
         text1, md5 = old.generate_msgdef(kind, ros_version=1)
         text2, _ = new.generate_msgdef(kind, ros_version=2)
         own = {name: tuple(_field(*one) for one in parts) for name, (_, parts) in new.fielddefs.items()}
         later = sum(SIZES[str(part[1][1][0])] for part in found[kind][1][len(older[kind][1]) :])
-        return Defined(kind, _published(kind, md5) or text1, text2, md5, new.hash_rihs01(kind), own, later)
+        return Defined(kind, _noetic_text(kind, md5) or text1, text2, md5, new.hash_rihs01(kind), own, later)
     except RecursionError as error:
         raise ValueError(f"the definition of {kind} cannot be used: a type in it contains itself") from error
     except Exception as error:
         raise ValueError(f"the definition of {kind} cannot be used: {error}") from error
 
 
-def _older(types: Mapping[str, Any]) -> dict[str, Any]:
-    """Return types as ROS 1 has them: those that have changed since in ROS 2 by their older definitions."""
+def _humble_types(types: Mapping[str, Any]) -> dict[str, Any]:
+    """Return types with their ROS 1 definitions: types that ROS 2 changed get the older ones."""
     from rosbags.typesys import get_types_from_msg
 
     found = dict(types)
-    for kind, text in OLDER.items():
+    for kind, text in HUMBLE_CHANGES.items():
         if kind in found and found[kind] == get_types_from_msg(DEFINITIONS[kind], kind)[kind]:
             found[kind] = get_types_from_msg(text, kind)[kind]
     return found
 
 
 @cache
-def _published(kind: str, md5: str) -> str:
-    """Return the text that ROS Noetic publishes of a type; "" where it has none, or one of another sum."""
-    if kind not in noetic():
+def _noetic_text(kind: str, md5: str) -> str:
+    """Return the published text of a type in ROS Noetic; "" without one, or if its MD5 sum differs."""
+    if kind not in noetic_definitions():
         return ""
     from rosbags.typesys import get_types_from_msg
 
-    text = definition(kind)
+    text = definition_text(kind)
     _, own = _store(get_types_from_msg(text, kind)).generate_msgdef(kind, ros_version=1)
     return text if own == md5 else ""
 
@@ -131,17 +131,19 @@ def _field(name: str, description: Any) -> Field:
     return Field(name, one if isinstance(one, str) else one[0], count if node.name == "ARRAY" else -1)
 
 
-def known_as(kind: str, definitions: Definitions) -> Mapping[str, str] | None:
-    """Return the definitions of the distribution by which a type is defined, current ones first; None if none has it.
+def find_definitions(kind: str, definitions: Definitions) -> Mapping[str, str] | None:
+    """Return the definitions of the first distribution that defines a type in this way, or None. Jazzy comes first.
 
-    Constants are left out.
+    Constants are not compared.
     """
-    return next((known for known in DISTRIBUTIONS.values() if _is_of(kind, definitions, known)), None)
+    return next((known for known in DISTRIBUTIONS.values() if _is_defined_by(kind, definitions, known)), None)
 
 
-def _is_of(kind: str, definitions: Definitions, known: Mapping[str, str]) -> bool:
-    """Tell whether a type is defined as in `known`, with all that it is made of."""
+def _is_defined_by(kind: str, definitions: Definitions, known: Mapping[str, str]) -> bool:
+    """Return True if a type and its dependencies are defined as in `known`."""
     if kind not in known:
         return False
     own = fields(known[kind])
-    return definitions.get(kind) == own and all(_is_of(one.type, definitions, known) for one in own if "/" in one.type)
+    return definitions.get(kind) == own and all(
+        _is_defined_by(one.type, definitions, known) for one in own if "/" in one.type
+    )

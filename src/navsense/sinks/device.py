@@ -28,7 +28,7 @@ from navsense.devices.outputs import FORMATS, Format
 from navsense.devices.told import Instrument
 from navsense.errors import SinkError, Where
 from navsense.series import Reading, Slab
-from navsense.sinks.base import Ending, Recording, check_target, errors_at, failed, os_error, pour
+from navsense.sinks.base import Ending, Recording, add_path_to_errors, check_target, failed, os_error, pour
 from navsense.sinks.mcap import check_head
 from navsense.sinks.serve import Server
 from navsense.world import MountedSensor, World
@@ -178,7 +178,7 @@ class DeviceSink(Ending):
         """Write what the instrument told in a slab. Raises `SinkError` where it cannot be kept."""
         if not self._open:
             raise failed(self._path)
-        with errors_at(self._path):
+        with add_path_to_errors(self._path):
             data = self._source.bytes_of(slab)
         try:
             pour(self._file, data)

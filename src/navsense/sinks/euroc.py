@@ -174,7 +174,7 @@ class Dataset:
         self._holds = True
 
     def _describe(self) -> None:
-        """Write what is said of each sensor, and of the recording: the tables can be read after a crash."""
+        """Write the metadata of each sensor and of the recording, so that the tables can be read after a crash."""
         base = self._imus[0].pose.inverse()
         for number, sensor in enumerate(self._imus):
             pose = base @ self._on_body(sensor) if number else Pose()
@@ -300,7 +300,7 @@ def _about(folder: Path) -> Mapping[str, Any]:
     if not (folder / ABOUT).is_file():
         return {}
     try:
-        found = inputs.json_of(inputs.content(str(folder / ABOUT), _FILE))
+        found = inputs.parse_json(inputs.content(str(folder / ABOUT), _FILE))
     except ValueError as error:
         raise SinkError(f"is damaged: {error}", where=Where(str(folder / ABOUT))) from error
     return found if isinstance(found, dict) else {}

@@ -15,7 +15,7 @@ from navsense import messages
 from navsense.messages.descriptors import descriptor_set
 from navsense.series import Reading, Slab, nanoseconds
 from navsense.sinks import records
-from navsense.sinks.base import Recording, errors_at
+from navsense.sinks.base import Recording, add_path_to_errors
 from navsense.sinks.container import Container, ContainerSink
 from navsense.sinks.loose import Written, chunks
 from navsense.sinks.mcap import check_head, description
@@ -56,7 +56,7 @@ class GazeboSink(ContainerSink):
 
     def write(self, slab: Slab) -> None:
         """Write all messages of a slab, in the order in which they arrive."""
-        with errors_at(self._container.path):
+        with add_path_to_errors(self._container.path):
             found = [one for name, reading in slab.readings.items() for one in self._messages(name, reading)]
         found.sort(key=lambda one: one.log)
         self._container.write_chunks(chunks(found))

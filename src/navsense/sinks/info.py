@@ -19,11 +19,11 @@ from navsense.errors import SinkError, Where
 from navsense.series import nanoseconds
 from navsense.sinks import euroc, parquet_read, records, sources, tables
 from navsense.sinks.about import is_about, said_in
-from navsense.sinks.base import named, opened, os_error, place_of
+from navsense.sinks.base import opened, os_error, storage_path, to_path
 from navsense.sinks.device import suffix_of
 from navsense.sinks.load import archive_of, load, meta_of, time_of
 from navsense.sinks.recover import profile
-from navsense.sinks.rosbag import METADATA, bound_chunks
+from navsense.sinks.rosbag import METADATA, limit_chunk_size
 from navsense.sinks.sources import BAG, damaged
 from navsense.typing import IntArray
 
@@ -78,7 +78,7 @@ def words(key: str, value: str) -> str:
         return f"asked for {value.removesuffix('.0')} s"
     if key == "runs":
         try:
-            runs = [int(run) for run in inputs.json_of(value)]
+            runs = [int(run) for run in inputs.parse_json(value)]
         except (ValueError, TypeError, OverflowError):
             return f"runs {value}"
         if len(runs) == 1:
@@ -94,7 +94,7 @@ def words(key: str, value: str) -> str:
 def fault_words(value: str) -> str:
     """Return how many faults on purpose a recording lists; what is no list stays as it is."""
     try:
-        faults = inputs.json_of(value)
+        faults = inputs.parse_json(value)
     except ValueError:
         faults = None
     if not isinstance(faults, list):
@@ -108,7 +108,7 @@ def info(path: str | os.PathLike[str]) -> Info:
     A bag of ROS 2 may be named by its folder, by the file in it, or as it was when it was recorded, from anywhere; a
     folder of CSV or EuRoC by itself, or as it was recorded.
     """
-    path = named(path)
+    path = to_path(path)
     readers = {".mcap": _mcap, ".npz": _npz, ".parquet": _parquet, ".bag": _ros1, ".db3": _ros2}
     readers |= {".csv": _tables, ".euroc": _tables, **dict.fromkeys(FORMATS, _device)}
     suffix = suffix_of(path) or path.suffix.lower()
@@ -250,7 +250,7 @@ def _ros1(path: Path) -> Info:
 
     opened(path).close()
     with damaged(path, "a .bag without its index is given one by: rosbag reindex"), Reader(path) as reader:
-        bound_chunks(reader)
+        limit_chunk_size(reader)
         return _of_bag(path, OLD_BAG, path.stat().st_size, reader, said_in(reader))
 
 
@@ -259,12 +259,12 @@ def _ros2(path: Path) -> Info:
     from rosbags.rosbag2 import Reader
 
     if not path.exists():
-        path = place_of(path) if (place_of(path) / METADATA).is_file() else path
+        path = storage_path(path) if (storage_path(path) / METADATA).is_file() else path
     elif path.suffix == ".db3" and path.stem == path.absolute().parent.name and (path.parent / METADATA).is_file():
         path = path.parent
     if not path.is_dir():
         opened(path).close()
-    inputs.bag(path, BAG)
+    inputs.check_bag(path, BAG)
     with damaged(path), Reader(path) as reader:
         size = sum(part.stat().st_size for part in path.iterdir()) if path.is_dir() else path.stat().st_size
         said = reader.storage.metadata.custom or _inside(path)

@@ -1,12 +1,12 @@
-"""What crashed recordings leave: hidden folders beside the recording, and files that were cut off.
+"""Crashed recordings: hidden folders next to the recording, and truncated files.
 
-| format | what is saved after a crash |
+| format | recovered content |
 |---|---|
 | `.mcap`, `.gz.mcap` | all complete chunks |
 | `.bag` | all complete chunks |
-| `.db3` | all slabs that were committed |
-| `.npz`, `.csv`, `.euroc` | all rows that every array of a sensor has |
-| `.parquet` | nothing: a table without its footer cannot be read |
+| `.db3` | all committed transactions |
+| `.npz`, `.csv`, `.euroc` | all rows that are complete in every array of a sensor |
+| `.parquet` | nothing: a file without its footer cannot be read |
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from pathlib import Path
 
 from navsense import inputs, outputs
 from navsense.errors import SinkError, Where
-from navsense.outputs import Workplace
+from navsense.outputs import HiddenFolder
 from navsense.sinks import npz, records, tables
-from navsense.sinks.base import FOLDERS, named, opened, os_error, place_of
+from navsense.sinks.base import FOLDERS, opened, os_error, storage_path, to_path
 from navsense.sinks.npz import write_archive
 from navsense.sinks.recover import Recovered, recovered_name
 from navsense.sinks.recover import recover as recover_mcap
 from navsense.sinks.sources import damaged
 from navsense.sinks.transfer import checked, transfer
-from navsense.sinks.unfinished import MAGIC as BAG_MAGIC
-from navsense.sinks.unfinished import BagChunks, Database
+from navsense.sinks.unfinished_bags import MAGIC as BAG_MAGIC
+from navsense.sinks.unfinished_bags import BagChunks, Database
 
 NO_FOOTER = "a .parquet cannot be read without its footer"
-"""Why nothing of a Parquet table is saved."""
+"""Reason why a Parquet file cannot be recovered."""
 
-SAVED = (".mcap", ".bag", ".db3", ".npz", ".csv", ".euroc")
-"""Formats of which something can be saved."""
+RECOVERABLE = (".mcap", ".bag", ".db3", ".npz", ".csv", ".euroc")
+"""Formats that can be recovered."""
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """What a crash left of a recording: its name, its format ("" if unknown), bytes, and whether it has a writer."""
+    """A crashed recording: its name, output path, format ("" if unknown), size in bytes and writer state."""
 
     path: Path
     place: Path
@@ -49,37 +49,37 @@ class Leftover:
     is_being_written: bool
 
     def __str__(self) -> str:
-        """Return the state and the command that helps."""
+        """Return the state and the command to run."""
         if self.is_being_written:
             return f"{self.path}: is being written by a live process"
-        left = f"{self.path}: {self.size} bytes of a recording that was cut off"
-        if self.suffix in SAVED:
-            return f"{left}; save them with: navsense recover {self.path}"
-        return f"{left}; {self.reason}; remove them with: navsense recover --remove {self.path}"
+        left = f"{self.path}: {self.size} bytes of a truncated recording"
+        if self.suffix in RECOVERABLE:
+            return f"{left}; recover it with: navsense recover {self.path}"
+        return f"{left}; {self.reason}; remove it with: navsense recover --remove {self.path}"
 
     @property
     def reason(self) -> str:
-        """Return why nothing can be saved."""
-        return NO_FOOTER if self.suffix == ".parquet" else "a crash left nothing that can be saved"
+        """Return the reason why it cannot be recovered."""
+        return NO_FOOTER if self.suffix == ".parquet" else "it contains no complete data"
 
 
-def leftover_of(path: Path) -> Leftover | None:
-    """Return what a crash left in the hidden folder of a recording; `path` is its name or the hidden folder."""
-    if path.name.startswith(".") and path.suffix == outputs.PART:
-        place = path.with_name(path.name[1:].removesuffix(outputs.PART))
+def find_leftover(path: Path) -> Leftover | None:
+    """Return the crashed recording in a hidden folder, or None. `path` is its name or the hidden folder."""
+    if path.name.startswith(".") and path.suffix == outputs.HIDDEN_SUFFIX:
+        place = path.with_name(path.name[1:].removesuffix(outputs.HIDDEN_SUFFIX))
     else:
-        place = place_of(path)
-    part = outputs.part_of(place) if place.name else None
+        place = storage_path(path)
+    part = outputs.hidden_path(place) if place.name else None
     if part is None or not inputs.there(part) or not part.is_dir():
         return None
-    suffix = _suffix_in(part)
+    suffix = _format_of(part)
     name = place.with_name(place.name + suffix) if suffix in FOLDERS else place
     size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file())
     return Leftover(name, place, suffix, size, outputs.is_being_written(part))
 
 
-def _suffix_in(part: Path) -> str:
-    """Return the format of what is in a hidden folder, "" where nothing in it can be read."""
+def _format_of(part: Path) -> str:
+    """Return the format of the recording in a hidden folder; "" if it is unknown."""
     if (part / npz.STATE).is_file():
         return ".npz"
     if (part / tables.MADE / tables.ABOUT).is_file():
@@ -88,23 +88,23 @@ def _suffix_in(part: Path) -> str:
     return found[0].suffix if found else ""
 
 
-def leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
-    """Return what crashed recordings left in a folder: hidden folders, and MCAP files without their end."""
+def list_leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
+    """Return the crashed recordings in a folder: hidden folders, and truncated MCAP files."""
     found = []
     try:
-        for path in sorted(named(folder).iterdir()):
-            if path.name.startswith(".") and path.suffix == outputs.PART:
-                left = leftover_of(path)
+        for path in sorted(to_path(folder).iterdir()):
+            if path.name.startswith(".") and path.suffix == outputs.HIDDEN_SUFFIX:
+                left = find_leftover(path)
             else:
-                left = _cut_off(path) if path.suffix.lower() == ".mcap" else None
+                left = _find_truncated_mcap(path) if path.suffix.lower() == ".mcap" else None
             found += [left] if left else []
     except OSError as error:
-        raise os_error(named(folder), error, "read") from error
+        raise os_error(to_path(folder), error, "read") from error
     return found
 
 
-def _cut_off(path: Path) -> Leftover | None:
-    """Return an MCAP file without its end; None for a complete one, and for what is no MCAP file."""
+def _find_truncated_mcap(path: Path) -> Leftover | None:
+    """Return a truncated MCAP file; None for a complete MCAP file and for other files."""
     if not path.is_file():
         return None
     with opened(path) as file:
@@ -117,49 +117,49 @@ def _cut_off(path: Path) -> Leftover | None:
 
 
 def remove(leftover: Leftover) -> bool:
-    """Remove a hidden folder; return whether there was one. A recording that was cut off is left alone.
+    """Remove a hidden folder. Return True if there was one. Truncated files are not removed.
 
-    Raises `SinkError` where a live process writes to it.
+    Raises `SinkError` if a live process writes to it.
     """
-    part = outputs.part_of(leftover.place)
+    part = outputs.hidden_path(leftover.place)
     if not part.is_dir():
         return False
-    with outputs.locked_leftover(leftover.place):
+    with outputs.lock_leftover(leftover.place):
         shutil.rmtree(part)
     return True
 
 
 def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Recovered:
-    """Save what a crash left of the recording `path` to `out`, by default `path` with -recovered in its name.
+    """Recover the crashed recording `path` to `out`, by default `path` with -recovered in its name.
 
-    An MCAP file, and a bag of ROS 1 that exists, are read as they are and kept. Of another recording the hidden folder
-    is read, and removed after it was saved. Raises `SinkError` where nothing can be saved, `out` cannot be written, has
-    another suffix or is `path`.
+    An existing MCAP file or ROS 1 bag is read and kept. For other recordings, the hidden folder is read and then
+    removed. Raises `SinkError` if nothing can be recovered, or if `out` cannot be written, has another suffix or is
+    `path`.
     """
-    path = named(path)
-    left = None if path.is_file() and path.suffix.lower() == ".mcap" else leftover_of(path)
-    with inputs.collected():
+    path = to_path(path)
+    left = None if path.is_file() and path.suffix.lower() == ".mcap" else find_leftover(path)
+    with inputs.collect_inputs():
         inputs.add_input(path)
         if left is not None:
             return _recover_leftover(left, out)
-        target = recovered_name(path) if out is None else named(out)
-        if path.is_file() and _begins_as_bag(path):
-            _check(target, ".bag")
+        target = recovered_name(path) if out is None else to_path(out)
+        if path.is_file() and _is_ros1_bag(path):
+            _check_output(target, ".bag")
             return _recover_bag(path, target)
         return recover_mcap(path, target)
 
 
-def _begins_as_bag(path: Path) -> bool:
-    """Return whether a file is a bag of ROS 1."""
+def _is_ros1_bag(path: Path) -> bool:
+    """Return True if a file is a ROS 1 bag."""
     with opened(path) as file:
         return file.read(len(BAG_MAGIC)) == BAG_MAGIC
 
 
-def _check(out: Path, suffix: str) -> None:
-    """Raise `SinkError` where what is recovered cannot go to `out`."""
+def _check_output(out: Path, suffix: str) -> None:
+    """Raise `SinkError` if the recovered recording cannot be written to `out`."""
     if out.suffix.lower() != suffix:
         raise SinkError(
-            f"what is recovered is a recording of the format {suffix}",
+            f"the recovered recording has the format {suffix}",
             out.suffix or out.name,
             allowed=f"its name must end in {suffix}",
             where=Where(str(out)),
@@ -168,18 +168,18 @@ def _check(out: Path, suffix: str) -> None:
     checked(out)
     if suffix in (".csv", ".euroc"):
         tables.check_folder(out)
-    outputs.check_not_input(place_of(out))
+    outputs.check_not_input(storage_path(out))
 
 
 def _recover_leftover(left: Leftover, out: str | os.PathLike[str] | None) -> Recovered:
-    """Save what is in a hidden folder, and remove it."""
-    target = recovered_name(left.path) if out is None else named(out)
-    with outputs.locked_leftover(left.place) as part:
-        if left.suffix not in SAVED:
+    """Recover the recording in a hidden folder, and remove the folder."""
+    target = recovered_name(left.path) if out is None else to_path(out)
+    with outputs.lock_leftover(left.place) as part:
+        if left.suffix not in RECOVERABLE:
             remedy = f"remove it with: navsense recover --remove {left.path}"
             raise SinkError(left.reason, where=Where(str(left.path)), remedy=remedy)
         if left.suffix != ".mcap":
-            _check(target, left.suffix)
+            _check_output(target, left.suffix)
         try:
             saved = _save(part, left, target)
         except OSError as error:
@@ -189,7 +189,7 @@ def _recover_leftover(left: Leftover, out: str | os.PathLike[str] | None) -> Rec
 
 
 def _save(part: Path, left: Leftover, out: Path) -> Recovered:
-    """Save what is in a hidden folder."""
+    """Recover the recording in a hidden folder."""
     if left.suffix == ".mcap":
         return recover_mcap(next(part.glob("*.mcap")), out)
     if left.suffix == ".bag":
@@ -201,19 +201,19 @@ def _save(part: Path, left: Leftover, out: Path) -> Recovered:
         finally:
             source.close()
         return Recovered(str(out), count, 0, 0, complete=False)
-    work = Workplace(place_of(out))
+    work = HiddenFolder(storage_path(out))
     try:
         made = work.folder / work.place.name
         with damaged(left.path):
             count = _save_arrays(part, made) if left.suffix == ".npz" else _save_tables(part / tables.MADE, made)
-        work.deliver(made)
+        work.commit(made)
     finally:
         work.release()
     return Recovered(str(out), count, 0, 0, complete=False, noun="rows")
 
 
 def _recover_bag(path: Path, out: Path) -> Recovered:
-    """Save the complete chunks of a bag of ROS 1."""
+    """Recover the complete chunks of a ROS 1 bag."""
     with opened(path) as file, damaged(path):
         source = BagChunks(path, file)
         count, _ = transfer(source, out)
@@ -222,9 +222,9 @@ def _recover_bag(path: Path, out: Path) -> Recovered:
 
 def _save_arrays(part: Path, made: Path) -> int:
     """Write the archive of the arrays in a hidden folder; return the rows of all sensors."""
-    columns, text = npz.columns_after_crash(part)
+    columns, text = npz.read_unfinished_columns(part)
     write_archive(made, columns, text)
-    sensors = inputs.json_of(text)["sensors"]
+    sensors = inputs.parse_json(text)["sensors"]
     return sum(columns[f"{name}/time"].count for name in sensors)
 
 
@@ -233,20 +233,20 @@ def _save_tables(old: Path, made: Path) -> int:
     shutil.copytree(old, made, ignore=shutil.ignore_patterns("*.new"))
     files = sorted(made.rglob("*.csv"))
     counts = {file: sum(1 for _ in _complete_lines(file)) for file in files}
-    twins = set[Path]()
-    for file in files:  # of two tables of one series, the shorter one decides
+    companions = set[Path]()
+    for file in files:  # two tables of one series get the length of the shorter one
         for other in (".rates.csv", ".layers.csv"):
-            twin = file.with_name(file.name.removesuffix(".csv") + other)
-            if twin in counts:
-                counts[file] = counts[twin] = min(counts[file], counts[twin])
-                twins.add(twin)
+            companion = file.with_name(file.name.removesuffix(".csv") + other)
+            if companion in counts:
+                counts[file] = counts[companion] = min(counts[file], counts[companion])
+                companions.add(companion)
     for file, count in counts.items():
         os.truncate(file, sum(map(len, islice(_complete_lines(file), count))))
-    return sum(max(count - 1, 0) for file, count in counts.items() if file not in twins)
+    return sum(max(count - 1, 0) for file, count in counts.items() if file not in companions)
 
 
 def _complete_lines(file: Path) -> Iterator[bytes]:
-    """Yield the lines of a table that end."""
+    """Yield the complete lines of a table."""
     with opened(file) as lines:
         for line in lines:
             if line.endswith(b"\n"):

@@ -16,7 +16,7 @@ from navsense import inputs
 from navsense.errors import SinkError, Where
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth
 from navsense.sinks import euroc, meta, parquet_read, sources, tables
-from navsense.sinks.base import left_by_crash, named, opened
+from navsense.sinks.base import opened, recovery_command, to_path
 from navsense.sinks.device import suffix_of
 from navsense.sinks.read import MessageReader
 from navsense.sinks.records import DamagedError
@@ -31,7 +31,7 @@ def load(path: str | os.PathLike[str]) -> Loaded:
     Those of `.npz`, `.parquet` and a folder of CSV are bit for bit what they were; messages hold what `docs` say of
     them, one run, and no row that was dropped. Raise `SinkError` for what is no recording, is damaged or was cut off.
     """
-    path = named(path)
+    path = to_path(path)
     if sources.is_container(path):
         return _of_messages(path)
     if suffix_of(path):
@@ -58,7 +58,7 @@ def _of_messages(path: Path) -> Loaded:
 def _of_folder(path: Path) -> Loaded:
     """Return what a folder of CSV tables holds, ours or those of EuRoC."""
     folder = path if path.is_dir() else tables.folder_of(path)
-    left = "" if folder.is_dir() else left_by_crash(path)
+    left = "" if folder.is_dir() else recovery_command(path)
     if left:
         raise SinkError("does not exist", where=Where(str(path)), remedy=left)
     if not folder.is_dir():
@@ -78,7 +78,7 @@ def archive_of(path: Path) -> Iterator[Mapping[str, AnyArray]]:
     with opened(path) as file:
         try:
             _check_archive(file)
-            meta.check_expansion(path, inputs.archive_unpacks_too_far(file))
+            meta.check_expansion(path, inputs.archive_expansion_problem(file))
             with np.load(file, allow_pickle=False) as archive:
                 yield archive
         except SinkError:

@@ -22,7 +22,7 @@ from navsense.messages.base import GLOBAL_TIME, SEC_MAX
 from navsense.messages.cdr import Message, Place, room, row_type
 from navsense.series import Slab
 from navsense.sinks import records
-from navsense.sinks.base import LAYOUT, ROS, Recording, asked, errors_at, numbers, version
+from navsense.sinks.base import LAYOUT, ROS, Recording, add_path_to_errors, asked, numbers, version
 from navsense.sinks.blocks import Block, Blocks, Source
 from navsense.sinks.container import Container, ContainerSink, Entries, ordered
 from navsense.sinks.described import plain_world
@@ -218,7 +218,7 @@ class McapSink(ContainerSink):
 
     def write(self, slab: Slab) -> None:
         """Write all messages of a slab, as chunks that follow one another in time."""
-        with errors_at(self._container.path):
+        with add_path_to_errors(self._container.path):
             blocks = self._blocks.of(slab)
             for block in blocks:
                 self._channel(block.source)

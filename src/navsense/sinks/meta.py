@@ -101,7 +101,7 @@ def text_of(
 
 def parsed(text: str | bytes) -> dict[str, Any]:
     """Return what the text says. Raise `DamagedError` where it is not ours."""
-    meta = inputs.json_of(text)
+    meta = inputs.parse_json(text)
     if not isinstance(meta, dict) or meta.get("program") != "navsense":
         raise DamagedError("its meta is of another program")
     if type(meta["epoch"]) is not int:
@@ -142,10 +142,10 @@ def damage(path: Path, error: Exception) -> SinkError:
     return no_recording(path, why)
 
 
-def check_expansion(path: Path, too_far: str) -> None:
-    """Raise `SinkError` where a recording unpacks too far, see `inputs.unpacks_too_far`."""
-    if too_far:
-        raise no_recording(path, f"it {too_far}")
+def check_expansion(path: Path, problem: str) -> None:
+    """Raise `SinkError` if `inputs.expansion_problem` found a problem in a recording."""
+    if problem:
+        raise no_recording(path, f"it {problem}")
 
 
 def no_recording(path: Path, why: str, remedy: str = "") -> SinkError:

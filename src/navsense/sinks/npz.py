@@ -21,7 +21,7 @@ import numpy as np
 
 from navsense import inputs
 from navsense.errors import SinkError, Where
-from navsense.outputs import Workplace, save_text
+from navsense.outputs import HiddenFolder, save_text
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Slab, Truth
 from navsense.sinks import meta
 from navsense.sinks.base import Ending, Recording, check_target, failed, os_error
@@ -93,7 +93,7 @@ class NpzSink(Ending):
         self._files = 0
         self._closed = False
         try:
-            self._work = Workplace(path)
+            self._work = HiddenFolder(path)
         except OSError as error:
             raise os_error(path, error) from error
 
@@ -125,7 +125,7 @@ class NpzSink(Ending):
             self._save_state()
 
     def _save_state(self) -> None:
-        """Write down which array lies in which file, so that the arrays can be read after a crash."""
+        """Store the file name of each array, so that the arrays can be read after a crash."""
         columns = [
             {
                 "key": key,
@@ -144,7 +144,7 @@ class NpzSink(Ending):
             raise os_error(self._path, error) from error
 
     def _text(self) -> str:
-        """Return what the recording says of itself."""
+        """Return the metadata of the recording."""
         return meta.text_of(self._recording, self._sensors, self._links, self._current)
 
     def _cut(self, counts: Mapping[str, int]) -> None:
@@ -213,7 +213,7 @@ class NpzSink(Ending):
         whole = self._work.folder / "whole.npz"
         try:
             write_archive(whole, self._columns, self._text())
-            self._work.deliver(whole)
+            self._work.commit(whole)
         except OSError as error:
             raise os_error(self._path, error) from error
         finally:
@@ -233,7 +233,7 @@ class NpzSink(Ending):
 
 
 def write_archive(path: Path, columns: Mapping[str, Column], text: str) -> None:
-    """Write an archive of arrays, and of what the recording says of itself."""
+    """Write an archive of arrays and of the metadata of the recording."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for key, column in columns.items():
             with archive.open(entry(key), "w", force_zip64=True) as target:
@@ -242,12 +242,12 @@ def write_archive(path: Path, columns: Mapping[str, Column], text: str) -> None:
             np.lib.format.write_array(target, np.array(text), allow_pickle=False)
 
 
-def columns_after_crash(folder: Path) -> tuple[dict[str, Column], str]:
-    """Return the arrays that a crash left in a hidden folder, and the recording's text.
+def read_unfinished_columns(folder: Path) -> tuple[dict[str, Column], str]:
+    """Return the arrays in the hidden folder of a crashed recording, and its metadata.
 
-    The arrays of a sensor, a link or the current are cut to one length: the last slab may be incomplete.
+    The arrays of a sensor, a link or the current are truncated to one length: the last slab may be incomplete.
     """
-    state = inputs.json_of(inputs.content(str(folder / STATE), _STATE_FILE, inputs.LARGEST_METADATA))
+    state = inputs.parse_json(inputs.content(str(folder / STATE), _STATE_FILE, inputs.MAX_METADATA))
     columns: dict[str, Column] = {}
     groups: dict[str, list[Column]] = {}
     for one in state["columns"]:
@@ -266,7 +266,7 @@ def columns_after_crash(folder: Path) -> tuple[dict[str, Column], str]:
 
 
 STATE = "state.json"
-"""The file of a hidden folder that says which array lies in which file."""
+"""The file in a hidden folder that lists the file of each array."""
 
 CURRENT = "the current of the water"
 """Whose the arrays `current/...` are."""

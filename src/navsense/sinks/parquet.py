@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from navsense.errors import SinkError, Where
-from navsense.outputs import Workplace
+from navsense.outputs import HiddenFolder
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Slab, Truth, all_true
 from navsense.sinks import meta
 from navsense.sinks.base import Recording, check_target, failed
@@ -215,7 +215,7 @@ class Table:
         self._pa = library(path)
         self._path, self._recording = path, recording
         self._runs: IntArray = np.array([int(run) for run in recording.runs], dtype=np.int64)
-        self._work = Workplace(path)
+        self._work = HiddenFolder(path)
         self._part = self._work.folder / path.name
         try:
             self._part.open("xb").close()
@@ -437,7 +437,7 @@ class Table:
                 self._writer.add_key_value_metadata({"navsense": text})
                 self._writer.close()
                 self._file.close()
-                self._work.deliver(self._part)
+                self._work.commit(self._part)
         finally:
             self.drop()
 

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from navsense.errors import SinkError
-from navsense.inputs import unpacks_too_far
+from navsense.inputs import expansion_problem
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth
 from navsense.sinks import meta
 from navsense.sinks.base import opened
@@ -47,7 +47,7 @@ def table_of(path: Path) -> Iterator[Any]:
             _check_whole(file, path)
             with pa.parquet.ParquetFile(file, page_checksum_verification=True) as table:
                 size = 8 * table.metadata.num_rows * table.metadata.num_columns
-                meta.check_expansion(path, unpacks_too_far(size, path.stat().st_size))
+                meta.check_expansion(path, expansion_problem(size, path.stat().st_size))
                 yield table
         except SinkError:
             raise

@@ -336,7 +336,7 @@ class MessageReader:
         told = layout_of(source)
         try:
             self.world: World = world_of(told) if told else guessed(source)
-            runs = [int(run) for run in inputs.json_of(source.about.get("runs", "[0]"))] or [0]
+            runs = [int(run) for run in inputs.parse_json(source.about.get("runs", "[0]"))] or [0]
             epoch = int(source.about["epoch"]) if "epoch" in source.about else self._first() // SECOND
             seed, asked = int(source.about.get("seed", 0)), float(source.about.get("duration_asked", math.inf))
         except (DamagedError, ValueError, TypeError) as error:

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import zstandard
 
-from navsense.inputs import unpacks_too_far
+from navsense.inputs import expansion_problem
 
 MAGIC = b"\x89MCAP0\r\n"
 
@@ -42,7 +42,7 @@ LARGEST_CHUNK = 1 << 30
 
 
 FREE_CHUNK = 64 * 1024 * 1024
-"""Bytes that a chunk may unpack to whatever its size in the file."""
+"""Expanded size (bytes) that is allowed for every chunk."""
 
 
 class DamagedError(Exception):
@@ -178,9 +178,9 @@ def unpack(chunk: Chunk) -> bytes:
     """Return a chunk's records uncompressed. Raise `DamagedError` where they are not what they were."""
     if chunk.size > LARGEST_CHUNK:
         raise DamagedError(f"a chunk says that it unpacks to {chunk.size} bytes")
-    too_far = unpacks_too_far(chunk.size, len(chunk.data), FREE_CHUNK)
-    if too_far:
-        raise DamagedError(f"a chunk {too_far}")
+    problem = expansion_problem(chunk.size, len(chunk.data), FREE_CHUNK)
+    if problem:
+        raise DamagedError(f"a chunk {problem}")
     try:
         data = _decompressed(chunk)
     except (zstandard.ZstdError, RuntimeError, MemoryError, EOFError) as error:
@@ -218,7 +218,7 @@ def inner(data: bytes | memoryview) -> Iterator[tuple[int, int, memoryview]]:
             raise DamagedError("a chunk ends inside a record")
         kind, length = PREFIX.unpack_from(view, offset)
         if kind == 0:
-            raise DamagedError("a chunk holds a record of kind 0, which there is not")
+            raise DamagedError("a chunk contains a record of the invalid opcode 0")
         start = offset + PREFIX.size
         if length > len(view) - start:
             raise DamagedError("a chunk ends inside a record")

@@ -10,16 +10,16 @@ from typing import BinaryIO
 
 from navsense import inputs
 from navsense.errors import SinkError, Where
-from navsense.outputs import Workplace
+from navsense.outputs import HiddenFolder
 from navsense.sinks import records
-from navsense.sinks.base import check_target, named, opened, os_error
+from navsense.sinks.base import check_target, opened, os_error, to_path
 from navsense.sinks.container import Container, Entries, entries_of
 
 SUFFIX, GZ_SUFFIX = ".mcap", ".gz.mcap"
 """What can be recovered, and what comes of it."""
 
 RECOVERED = (GZ_SUFFIX, SUFFIX, ".bag", ".db3", ".npz", ".csv", ".euroc")
-"""Suffixes that a recovered recording keeps."""
+"""Suffixes of recordings that can be recovered."""
 
 NO_RESCUE = "an .npz or .parquet that was cut off cannot be recovered; an .mcap can: record long runs to .mcap"
 """What to say of a NumPy archive or a Parquet table that is not whole."""
@@ -30,7 +30,7 @@ LOOSE_BYTES = 2_000_000
 
 @dataclass(frozen=True)
 class Recovered:
-    """What was saved: messages (or rows) in all and by topic; `complete` says that nothing was missing."""
+    """Result of a recovery: messages (or rows) in total and by topic; `complete` is true if nothing is missing."""
 
     path: str
     messages: int
@@ -42,7 +42,7 @@ class Recovered:
 
     @property
     def headline(self) -> str:
-        """Return what was saved in one line."""
+        """Return a summary in one line."""
         chunks = f" in {self.chunks} chunks" if self.chunks else ""
         return f"wrote {self.path}: {self.messages} {self.noun}{chunks}; {self.lost}"
 
@@ -56,8 +56,8 @@ class Recovered:
 
 
 def recovered_name(path: str | os.PathLike[str]) -> Path:
-    """Return where a recovered recording goes by default: beside the old one, -recovered behind its name."""
-    old = named(path)
+    """Return the default path of a recovered recording: the old path with -recovered added to the name."""
+    old = to_path(path)
     suffix = next((end for end in RECOVERED if old.name.lower().endswith(end)), "")
     stem = old.name.removesuffix(old.name[len(old.name) - len(suffix) :])
     return old.with_name(f"{stem}-recovered{suffix or SUFFIX}")
@@ -190,9 +190,9 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> Recove
     Raise `SinkError` where `path` is no MCAP file or cannot be read, or `out` cannot be written, is no `.mcap`, or is
     `path` itself.
     """
-    path, out = named(path), named(out)
+    path, out = to_path(path), to_path(out)
     try:
-        with inputs.collected(), opened(path) as file:
+        with inputs.collect_inputs(), opened(path) as file:
             end = file.seek(0, os.SEEK_END)
             name, start = profile(file, path, end)
             _check_output(out)
@@ -206,7 +206,7 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> Recove
 
 
 def _check_output(out: Path) -> None:
-    """Raise where what is recovered cannot go to `out`."""
+    """Raise `SinkError` if the recovered recording cannot be written to `out`."""
     check_target(out)
     if out.suffix.lower() != SUFFIX:
         raise SinkError(
@@ -220,7 +220,7 @@ def _check_output(out: Path) -> None:
 
 def _rescued(file: BinaryIO, span: tuple[int, int], name: str, out: Path) -> _Rescue:
     """Return the walk through a span of the old file, its result at `out`; nothing stays of one that fails."""
-    work = Workplace(out)
+    work = HiddenFolder(out)
     container: Container | None = None
     try:
         container = Container(work.folder / out.name, name, final=out)
@@ -228,7 +228,7 @@ def _rescued(file: BinaryIO, span: tuple[int, int], name: str, out: Path) -> _Re
         rescue.run(file, *span)
         container.finish()
         try:
-            work.deliver(container.path)
+            work.commit(container.path)
         except OSError as error:
             raise os_error(out, error) from error
     finally:

@@ -24,10 +24,10 @@ from navsense.messages.base import GLOBAL_TIME, SECOND
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Packing, packing
 from navsense.messages.schemas import HUMBLE
-from navsense.outputs import Workplace
+from navsense.outputs import HiddenFolder
 from navsense.series import Slab
 from navsense.sinks.about import CALLER, Teller
-from navsense.sinks.base import LAYOUT, Recording, check_target, failed, os_error, place_of
+from navsense.sinks.base import LAYOUT, Recording, check_target, failed, os_error, storage_path
 from navsense.sinks.blocks import Block, Blocks, Source
 from navsense.sinks.mcap import about, check_head, layout_of
 from navsense.sinks.records import FREE_CHUNK, DamagedError
@@ -46,7 +46,7 @@ METADATA = "metadata.yaml"
 """What a folder needs to be a bag of ROS 2."""
 
 ABOUT = "about.json"
-"""What a bag of ROS 2 says of itself, in its hidden folder: the database has it only at the end."""
+"""File in the hidden folder with the metadata of a ROS 2 bag; the database has it only at the end."""
 
 VERSION: Literal[8] = 8
 """Version of a bag of ROS 2: the newest in which qualities of service are numbers, as all before had them."""
@@ -96,8 +96,8 @@ def writer1(path: Path) -> Writer1:
     return Writer(path)
 
 
-def bound_chunks(reader: Reader1) -> None:
-    """Limit what the chunks of an open bag unpack to; rosbags would fill the memory."""
+def limit_chunk_size(reader: Reader1) -> None:
+    """Limit the expanded size of the chunks of an open bag; rosbags has no limit."""
     import bz2
 
     import lz4.frame
@@ -140,7 +140,7 @@ def writer2(path: Path) -> Writer2:
     from rosbags.rosbag2 import StoragePlugin, Writer
     from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
 
-    class ClosedAtError(Sqlite3Writer):
+    class ClosingSqlite3Writer(Sqlite3Writer):
         """Closes the database if its tables cannot be made; the base class leaves it open."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -152,7 +152,7 @@ def writer2(path: Path) -> Writer2:
                 raise
 
     writer = Writer(path, version=VERSION, storage_plugin=StoragePlugin.SQLITE3)
-    writer.STORAGE_PLUGINS = {StoragePlugin.SQLITE3: ClosedAtError}
+    writer.STORAGE_PLUGINS = {StoragePlugin.SQLITE3: ClosingSqlite3Writer}
     return writer
 
 
@@ -193,12 +193,12 @@ class Storage(Protocol):
 
 
 def record_time(time: int) -> int:
-    """Return the time (ns) at which a bag of ROS 1 has a message: at least 1 ns, for its readers refuse 0."""
+    """Return the record time (ns) of a message in a ROS 1 bag: at least 1 ns, because readers reject 0."""
     return max(time, 1)
 
 
 def too_early(path: Path, clock: str, stamp: int) -> SinkError:
-    """Return the error of a stamp (ns) before 0."""
+    """Return the error of a stamp (ns) below 0."""
     remedy = "choose a later --epoch"
     return SinkError(
         f"stamp of clock {clock!r}, in seconds",
@@ -212,8 +212,8 @@ def too_early(path: Path, clock: str, stamp: int) -> SinkError:
 class Ros1:
     """A `.bag` of ROS 1, format 2.0."""
 
-    def __init__(self, work: Workplace, target: Path, recording: Recording) -> None:
-        """Plan the bag in a hidden folder, by the name that it will have."""
+    def __init__(self, work: HiddenFolder, target: Path, recording: Recording) -> None:
+        """Plan the bag in a hidden folder, under its final name."""
         self._work, self._target, self._recording = work, target, recording
         self._writer = writer1(work.folder / target.name)
         self._packings: dict[Source, Packing] = {}
@@ -263,7 +263,7 @@ class Ros1:
         """Finish the bag and put it in its place."""
         self._teller.tell(record_time(self._recording.epoch * SECOND))
         self._writer.close()
-        self._work.deliver(self._writer.path)
+        self._work.commit(self._writer.path)
 
     def abort(self) -> None:
         """Close the file."""
@@ -291,10 +291,10 @@ def database() -> Iterator[None]:
 class Ros2:
     """A folder that is a bag of ROS 2, its messages in one `.db3`."""
 
-    def __init__(self, work: Workplace, target: Path, recording: Recording) -> None:
-        """Plan the bag in a hidden folder, by the name that it will have."""
+    def __init__(self, work: HiddenFolder, target: Path, recording: Recording) -> None:
+        """Plan the bag in a hidden folder, under its final name."""
         self._work, self._target = work, target
-        self._writer = writer2(work.folder / place_of(target).name)
+        self._writer = writer2(work.folder / storage_path(target).name)
         for key, value in said(recording).items():
             self._writer.set_custom_data(key, value)
 
@@ -302,7 +302,7 @@ class Ros2:
         """Make the bag."""
         with database():
             self._writer.open()
-            # Each slab is committed for whoever looks after a crash of the process; that takes no waiting for the disk.
+            # Each slab is committed, so that it survives a crash of the process. This does not wait for the disk.
             self._database.execute("PRAGMA synchronous=OFF")
         outputs.save_text(self._work.folder / ABOUT, json.dumps(self._writer.custom_data))
 
@@ -340,7 +340,7 @@ class Ros2:
         with database():
             self._writer.close()
         check_folder(self._target)
-        self._work.deliver(self._writer.path)
+        self._work.commit(self._writer.path)
 
     def abort(self) -> None:
         """Close the database."""
@@ -349,13 +349,13 @@ class Ros2:
 
 def bag_file(path: Path) -> Path:
     """Return the file of messages of a recording `NAME.db3`: NAME/NAME.db3."""
-    folder = place_of(path)
+    folder = storage_path(path)
     return folder / f"{folder.name}.db3"
 
 
 def check_folder(path: Path) -> None:
     """Raise `SinkError` where `NAME.db3` cannot be the folder NAME: something is there that is no such recording."""
-    folder = place_of(path)
+    folder = storage_path(path)
     if any(letter in str(path) for letter in UNUSABLE):
         allowed = f"must be without {' '.join(UNUSABLE)}, in which SQLite sees no name"
         raise SinkError("name of a bag of ROS 2", str(path), allowed=allowed, remedy="choose another name or place")
@@ -378,14 +378,14 @@ class Bag:
     """One bag being written. Its methods are called from one thread, one after the other."""
 
     def __init__(
-        self, path: Path, recording: Recording, begin: Callable[[Workplace, Path, Recording], Storage]
+        self, path: Path, recording: Recording, begin: Callable[[HiddenFolder, Path, Recording], Storage]
     ) -> None:
         """Make the hidden folder, in it the bag with what never changes."""
         self._path = path
         self._blocks = Blocks(recording)
         self._lines: dict[str, Line] = {}
         self._holds = False
-        self._work = Workplace(place_of(path))
+        self._work = HiddenFolder(storage_path(path))
         self.open = True
         try:
             self._storage = begin(self._work, path, recording)
@@ -451,7 +451,7 @@ class Bag:
 
 
 def check_clocks(path: Path, recording: Recording) -> None:
-    """Raise `SinkError` where the first stamp of a sensor is known to be before 0: its clock is off by a constant."""
+    """Raise `SinkError` if the first stamp of a sensor is known to be below 0, from the constant error of its clock."""
     clocks = {clock.name: clock for clock in recording.world.clocks}
     for clock in (clocks[sensor.clock] for sensor in recording.world.sensors if sensor.clock in clocks):
         noise, steps = clock.noise, sum(step.size for step in clock.steps if step.start <= 0.0 < step.end)
@@ -465,7 +465,7 @@ class Ros1Sink(WholeSink):
     """Writes slabs to one `.bag` of ROS 1."""
 
     def __init__(self, path: Path, recording: Recording) -> None:
-        """Make the hidden folder beside `path`. Raise `SinkError` where that cannot be."""
+        """Create the hidden folder next to `path`. Raise `SinkError` if this fails."""
         check_target(path)
         check_head(path, recording, "a ROS bag")
         check_clocks(path, recording)
@@ -477,7 +477,7 @@ class Ros2Sink(WholeSink):
     """Writes slabs to one bag of ROS 2: the folder `NAME` for the path `NAME.db3`."""
 
     def __init__(self, path: Path, recording: Recording) -> None:
-        """Make the hidden folder beside `path`. Raise `SinkError` where that cannot be."""
+        """Create the hidden folder next to `path`. Raise `SinkError` if this fails."""
         check_target(path)
         check_folder(path)
         check_head(path, recording, "a ROS bag")

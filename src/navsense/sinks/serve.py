@@ -18,7 +18,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from navsense.errors import SinkError, Where
-from navsense.sinks.base import thread_error
+from navsense.sinks.base import no_thread_error
 
 QUEUE = 64 << 20
 """Bytes that may wait for one client."""
@@ -51,7 +51,7 @@ class Server:
     """Serves one stream of bytes."""
 
     def __init__(self, host: str, port: int, where: Where) -> None:
-        """Listen; `name` is what warnings call it. Raises `SinkError` for a port in use and an impossible host."""
+        """Listen; `name` is what warnings call it. Raises `SinkError` for a port in use and an invalid host."""
         self.name = str(where)
         self.count = self.sent = 0
         """Clients that have come, and bytes that were sent to them, all together."""
@@ -80,7 +80,7 @@ class Server:
         except RuntimeError as error:
             for end in (self._listener, self._woken, self._waker, self._selector):
                 end.close()
-            raise thread_error(where) from error
+            raise no_thread_error(where) from error
 
     def wait(self, seconds: float) -> None:
         """Wait for the first client, at most so long (s)."""

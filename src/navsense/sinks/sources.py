@@ -21,13 +21,13 @@ from navsense import inputs
 from navsense.errors import NavsenseError, SinkError, Where
 from navsense.sinks import records, walked
 from navsense.sinks.about import CALLER, is_about, said_in
-from navsense.sinks.base import LAYOUT, os_error, place_of
+from navsense.sinks.base import LAYOUT, os_error, storage_path
 from navsense.sinks.base import opened as opened_file
 from navsense.sinks.definitions import Defined, defined
 from navsense.sinks.mcap import OUR_WORLD
 from navsense.sinks.pieces import Part, Piece, pieces, records_of, windows
 from navsense.sinks.recover import profile
-from navsense.sinks.rosbag import METADATA, bound_chunks
+from navsense.sinks.rosbag import METADATA, limit_chunk_size
 from navsense.typing import AnyArray, IntArray
 
 BAG = inputs.Kind("bag", SinkError, "must be a bag of ROS")
@@ -477,8 +477,8 @@ def folder_of(path: Path) -> Path:
     if path.suffix.lower() == ".db3":
         if path.stem == path.absolute().parent.name and (path.parent / METADATA).is_file():
             return path.parent
-        if not path.exists() and (place_of(path) / METADATA).is_file():
-            return place_of(path)
+        if not path.exists() and (storage_path(path) / METADATA).is_file():
+            return storage_path(path)
     return path
 
 
@@ -523,13 +523,13 @@ def _reader(path: Path) -> Iterator[Source]:
     inputs.add_input(folder)
     if not folder.is_dir():
         opened_file(folder).close()
-    inputs.bag(folder, BAG)
+    inputs.check_bag(folder, BAG)
     remedy = "a .bag without its index is given one by: rosbag reindex" if old else ""
     with damaged(path, remedy):
         reader: Any = OldReader(path) if old else Reader(folder)
         reader.open()
         if old:
-            bound_chunks(reader)
+            limit_chunk_size(reader)
     try:
         parts = [] if old else _files(reader)
         if parts:
@@ -600,7 +600,7 @@ def layout_of(source: Source) -> Mapping[str, Any] | None:
     if not text:
         return None
     try:
-        found = inputs.json_of(text)
+        found = inputs.parse_json(text)
     except ValueError as error:
         raise SinkError(f"the recording is damaged: its world cannot be read: {error}", where=source.where) from error
     return found if isinstance(found, dict) else None

@@ -23,7 +23,7 @@ import numpy as np
 from navsense import inputs
 from navsense.errors import SinkError, Where
 from navsense.motion._log import HEADER as POSES
-from navsense.outputs import Workplace, save_text
+from navsense.outputs import HiddenFolder, save_text
 from navsense.series import TRUTH_ARRAYS, Current, Layers, Reading, Slab, Truth
 from navsense.sinks import meta
 from navsense.sinks.base import Recording, failed, os_error
@@ -37,7 +37,7 @@ ABOUT = "navsense.json"
 """The file with what the recording says of itself."""
 
 MADE = "made"
-"""The folder inside the hidden one that gets the recording's name."""
+"""The folder inside the hidden folder that becomes the recording."""
 
 OWN = ("time [s]", "stamp [ns]", "clock_error [s]", "arrival [s]", "valid", "emitted")
 """The columns that every sensor's table has."""
@@ -86,7 +86,7 @@ class Folder:
 
     def __post_init__(self) -> None:
         """Make the folder."""
-        self._work = Workplace(folder_of(self.path))
+        self._work = HiddenFolder(folder_of(self.path))
         self.made = self._work.folder / MADE
         self.made.mkdir()
 
@@ -113,7 +113,7 @@ class Folder:
     def finish(self) -> None:
         """Give the folder its name."""
         check_folder(self.path)
-        self._work.deliver(self.made)
+        self._work.commit(self.made)
 
     def drop(self) -> None:
         """Take the hidden folder away. Never raises."""
@@ -153,7 +153,7 @@ class Tables:
         self._holds = True
 
     def _describe(self) -> None:
-        """Write what the recording says of itself, where that has changed: the tables can be read after a crash."""
+        """Write the metadata of the recording if it changed, so that the tables can be read after a crash."""
         series = len(self._heads), len(self._links), self._current is not None
         if series != self._described:
             self._described = series

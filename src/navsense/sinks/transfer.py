@@ -16,10 +16,10 @@ from navsense.errors import NavsenseError, SinkError, Where
 from navsense.messages.base import GLOBAL_TIME, SECOND
 from navsense.messages.repack import Shapes
 from navsense.messages.schemas import HEADER, HUMBLE
-from navsense.outputs import Workplace
+from navsense.outputs import HiddenFolder
 from navsense.sinks import records
 from navsense.sinks.about import CALLER, Teller
-from navsense.sinks.base import LAYOUT, ROS, check_target, os_error, place_of
+from navsense.sinks.base import LAYOUT, ROS, check_target, os_error, storage_path
 from navsense.sinks.container import Container
 from navsense.sinks.loose import Written, chunks
 from navsense.sinks.mcap import LATCHED, OUR_WORLD
@@ -57,7 +57,7 @@ class Target(Protocol):
 
     encoding: str
     made: Path
-    """What is written, in the hidden folder."""
+    """The file or folder that is written, in the hidden folder."""
 
     def add(self, line: Line) -> None:
         """Add a topic; one that is there already is not added again."""
@@ -252,7 +252,7 @@ class ToBag:
         """Make the bag in the hidden folder, by the name that it will have."""
         self.encoding = OLD if old else CDR
         self._old, self._own, self._target = old, source.own, target
-        self.made = folder / place_of(target).name
+        self.made = folder / storage_path(target).name
         self._connections: dict[Line, Any] = {}
         self._known: dict[tuple[str, str], Any] = {}
         self._spent = 0
@@ -308,7 +308,7 @@ class ToBag:
             self._spent = forget(self._writer, self._spent)
 
     def _check(self, message: Message) -> None:
-        """Raise `SinkError` for a time before 0, which ROS 1 does not take."""
+        """Raise `SinkError` for a time below 0, which ROS 1 does not support."""
         line, log, _, data = message
         if log < 0:
             raise too_early(self._target, GLOBAL_TIME, log)
@@ -352,13 +352,13 @@ def checked(target: Path) -> None:
 
 
 @contextmanager
-def hidden(target: Path, name: Path | None = None) -> Iterator[Workplace]:
-    """Yield the hidden folder in which a recording is made, of which nothing stays; errors are the target's.
+def hidden(target: Path, name: Path | None = None) -> Iterator[HiddenFolder]:
+    """Yield the hidden folder for writing a recording, and remove it at the end. Errors name the target.
 
-    `name` gives the folder another name, where the target's own is needed for a second step.
+    `name` gives the folder another name, if a second step needs that of the target.
     """
     try:
-        work = Workplace(place_of(name or target))
+        work = HiddenFolder(storage_path(name or target))
     except OSError as error:
         raise os_error(target, error) from error
     folder = work.folder
@@ -390,7 +390,7 @@ def begun(target: Path, source: Source) -> Iterator[Target]:
                 made = ToMcap(folder, target, source) if suffix else ToFolder(folder, target, source)
             yield made
             made.close()
-            work.deliver(made.made)
+            work.commit(made.made)
         finally:
             if made is not None:
                 made.abort()

@@ -39,7 +39,7 @@ def edges_in(data: ByteArray | bytes, out: IntArray) -> tuple[int, int]:
     count, at, size = 0, 0, len(data)
     while at + 9 <= size:
         length = int(data[at + 1]) | int(data[at + 2]) << 8 | int(data[at + 3]) << 16 | int(data[at + 4]) << 24
-        # There is no record of kind 0, and a length of more than four bytes is too long.
+        # The opcode 0 is invalid, and so is a length of more than four bytes.
         if data[at] == 0 or data[at + 5] | data[at + 6] | data[at + 7] | data[at + 8] or length > size - at - 9:
             break
         if count < len(out):

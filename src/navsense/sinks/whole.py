@@ -12,7 +12,7 @@ from typing import ParamSpec, Protocol
 
 from navsense.errors import Where
 from navsense.series import Slab
-from navsense.sinks.base import Ending, errors_at, failed, os_error, thread_error
+from navsense.sinks.base import Ending, add_path_to_errors, failed, no_thread_error, os_error
 
 Arguments = ParamSpec("Arguments")
 
@@ -53,7 +53,7 @@ class WholeSink(Ending):
         try:
             self._thread.submit(int).result()
         except RuntimeError as error:
-            raise thread_error(Where(str(path))) from error
+            raise no_thread_error(Where(str(path))) from error
         try:
             self._do(lambda: begun.append(begin()))
         except BaseException:
@@ -66,7 +66,7 @@ class WholeSink(Ending):
     def _do(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         """Do something in the thread and wait for it: an interrupt, which comes to this one, cannot cut it in two."""
         try:
-            # In this context: the inputs of the command are not to be written to.
+            # The work runs in this context, because it must not write to the inputs of the command.
             context = copy_context()
             self._thread.submit(lambda: context.run(work, *args, **kwargs)).result()
         except OSError as error:
@@ -77,7 +77,7 @@ class WholeSink(Ending):
         """Take a slab; one that is interrupted is taken whole."""
         if self._closed or not self._work.open:
             raise failed(self._path)
-        with errors_at(self._path):
+        with add_path_to_errors(self._path):
             self._do(self._work.take, slab)
 
     def _end(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:

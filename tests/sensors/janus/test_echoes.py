@@ -156,7 +156,7 @@ def test_the_maximum_range_cuts_no_footprint(shape: str) -> None:
     assert hear(beams, level, ground(), reach=slant + 1e-3).range[0] == pytest.approx([slant] * 4, rel=1e-12, abs=0.0)
     beyond = hear(beams, level, ground(), reach=slant - 1e-3)
     assert np.isinf(beyond.range).all()
-    assert np.isnan(beyond.within).all()
+    assert np.isnan(beyond.range_in_reach).all()
     assert np.isnan(beyond.velocity).all()
     assert np.isnan(hear(beams, level, Environment()).range).all()
 
@@ -273,7 +273,7 @@ def test_the_water_surface_and_the_air() -> None:
         assert down(high, dry).range[0] == pytest.approx([32.5 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
         beyond = down(low, sea, reach=31.0)
         assert np.isinf(beyond.range).all()
-        assert all(np.isnan(part).all() for part in (beyond.within, beyond.incidence, beyond.velocity))
+        assert all(np.isnan(part).all() for part in (beyond.range_in_reach, beyond.incidence, beyond.velocity))
 
 
 @pytest.mark.requirement("GAP-9")

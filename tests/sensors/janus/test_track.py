@@ -61,7 +61,7 @@ def test_what_is_no_deviation_is_refused(name: str, value: float) -> None:
         ({"long_term_offset": 1e-3}, True, False),
     ],
 )
-def test_a_track_has_errors_where_a_figure_makes_some(given: dict[str, Any], errs: bool, is_white: bool) -> None:
+def test_a_track_has_errors_only_from_its_values(given: dict[str, Any], errs: bool, is_white: bool) -> None:
     """A rate at which nothing holds, a stated deviation and the rules of a noise that is none are no errors."""
     track = Track(**given)
     assert (track.errs, track.is_white) == (errs, is_white)

@@ -33,7 +33,7 @@ def read(name: str, topic: str | None, start: float | None) -> tuple[FloatArray,
     from rosbags.typesys import Stores, get_typestore
 
     where = Where(name)
-    inputs.bag(Path(name), _FILE)
+    inputs.check_bag(Path(name), _FILE)
     try:
         with AnyReader([Path(name)], default_typestore=get_typestore(Stores.LATEST)) as reader:
             return _velocities(reader, topic, start, where)

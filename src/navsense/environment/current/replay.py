@@ -36,11 +36,11 @@ from navsense.inputs import (
     FOLDERS,
     LARGEST,
     Kind,
-    archive_unpacks_too_far,
+    archive_expansion_problem,
+    check_regular_file,
+    expansion_problem,
     place_of,
-    regular,
     there,
-    unpacks_too_far,
 )
 from navsense.typing import FloatArray, Quaternion, Times, Vectors
 
@@ -248,15 +248,15 @@ def _several(name: str, runs: int) -> FieldError:
 
 def _columns(name: str) -> tuple[FloatArray, Vectors]:
     """Return times and velocities of the current in a Parquet table of navsense. Raises FieldError."""
-    regular(name, _FILE, LARGEST)
+    check_regular_file(name, _FILE, LARGEST)
     picked = ["run", "time", *(f"velocity.{axis}" for axis in "xyz")]
     try:
         from pyarrow import parquet
 
         data = parquet.read_metadata(name)
-        too_far = unpacks_too_far(8 * data.num_rows * len(picked), Path(name).stat().st_size)
-        if too_far:
-            raise FieldError("record of a current", too_far, where=Where(name))  # noqa: TRY301
+        problem = expansion_problem(8 * data.num_rows * len(picked), Path(name).stat().st_size)
+        if problem:
+            raise FieldError("record of a current", problem, where=Where(name))  # noqa: TRY301
         table = parquet.read_table(name, columns=picked, filters=[("series", "==", "current")])
         columns = [np.asarray(table[key], dtype=np.float64) for key in picked]
     except FieldError:
@@ -271,13 +271,13 @@ def _columns(name: str) -> tuple[FloatArray, Vectors]:
 
 def _archive(name: str) -> tuple[FloatArray, Vectors]:
     """Return times and velocities of an .npz archive. Raises FieldError."""
-    regular(name, _FILE, LARGEST)
+    check_regular_file(name, _FILE, LARGEST)
     if not zipfile.is_zipfile(name):  # NumPy would advise to unpickle it
         raise FieldError("record of a current", "is no archive", allowed=_FILE.allowed, where=Where(name))
     try:
-        too_far = archive_unpacks_too_far(name)
-        if too_far:
-            raise FieldError("record of a current", too_far, where=Where(name))
+        problem = archive_expansion_problem(name)
+        if problem:
+            raise FieldError("record of a current", problem, where=Where(name))
         with np.load(name, allow_pickle=False) as archive:
             ours = "current/" if "current/time" in archive else ""
             time, velocity = (np.array(archive[ours + key], dtype=np.float64) for key in ("time", "velocity"))

@@ -1,11 +1,12 @@
-"""What in a model's file shows that the model is meant to move: drive plug-ins, thrusters and actuated joints.
+"""Actuators in the file of a model: drive plug-ins, thrusters and actuated joints.
 
-navsense runs none of them. A model that has one and no motion stands still, and its world warns of it
+navsense runs no actuator. A model with an actuator and without a motion is stationary, and its world has a warning
 (`navsense.world`).
 
 A joint is actuated if a plug-in of the model names it, if its `<limit>` has an `<effort>` above 0, or if a
-`<transmission>` or `<ros2_control>` of URDF drives it. The plug-ins are those of Gazebo, Gazebo Classic, the UUV
-Simulator, VRX, RotorS, PX4 and ArduPilot whose file or name has one of the words of `DRIVES`.
+`<transmission>` or `<ros2_control>` of URDF drives it. A drive plug-in has one of the words of
+`DRIVE_WORDS` in its file or name. The words cover Gazebo, Gazebo Classic, the UUV Simulator, VRX, RotorS, PX4 and
+ArduPilot.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from navsense.sdf.places import ACTUATOR
 from navsense.sdf.read import Element
 from navsense.sdf.values import is_effort
 
-DRIVES = re.compile(
+DRIVE_WORDS = re.compile(
     r"drive(?!r)|thruster|thrust_|ackermann|mecanum|tracked|velocity[-_]?control|motor|multicopter|planar_move"
     r"|joint.*control|ros2?_control|trajectory[-_]?follow|ardupilot|propeller|fin_plugin|apply[-_]?joint[-_]?force",
     re.IGNORECASE,
@@ -25,9 +26,9 @@ DRIVES = re.compile(
 """Words in the file or the name of a plug-in that moves a model."""
 
 
-def actuators_of(model: Element) -> tuple[str, ...]:
-    """Return what could move a model or the models nested in it, each in words; plug-ins come before joints."""
-    parts = list(_parts(model))
+def find_actuators(model: Element) -> tuple[str, ...]:
+    """Return descriptions of the actuators of a model and its nested models; plug-ins come before joints."""
+    parts = list(_candidates(model))
     driven = {text for part in parts if part.tag == "plugin" for text in _texts(part)}
     found: dict[str, None] = {}
     for part in parts:
@@ -36,20 +37,20 @@ def actuators_of(model: Element) -> tuple[str, ...]:
             found[name] = None
         elif part.tag == "plugin":
             file = part.attribute("filename") or ""
-            if DRIVES.search(file) or DRIVES.search(name):
+            if DRIVE_WORDS.search(file) or DRIVE_WORDS.search(name):
                 found[f"plug-in {file or name}"] = None
         elif part.attribute("type") != "fixed" and (name in driven or _has_effort(part)):
             found[f"joint {name}"] = None
     return tuple(sorted(found, key=lambda words: words.startswith("joint")))
 
 
-def _parts(element: Element) -> Iterator[Element]:
-    """Yield the joints, the plug-ins and the actuators of URDF in a model; those of sensors are left out."""
+def _candidates(element: Element) -> Iterator[Element]:
+    """Yield the joints, the plug-ins and the URDF actuators in a model, except plug-ins of sensors."""
     for child in element.children:
         if child.tag in ("joint", "plugin", ACTUATOR):
             yield child
         if child.tag not in ("sensor", "plugin"):
-            yield from _parts(child)
+            yield from _candidates(child)
 
 
 def _texts(element: Element) -> Iterator[str]:
@@ -59,7 +60,7 @@ def _texts(element: Element) -> Iterator[str]:
 
 
 def _has_effort(joint: Element) -> bool:
-    """Tell whether an axis of a joint has an actuator's limit of effort."""
+    """Return True if an axis of a joint has the effort limit of an actuator."""
     limits = (axis.first("limit") for axis in joint.all("axis", "axis2"))
     efforts = (limit.first("effort") for limit in limits if limit is not None)
     return any(is_effort(effort.text) for effort in efforts if effort is not None)

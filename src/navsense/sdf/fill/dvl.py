@@ -11,7 +11,7 @@
         <noise type="gaussian"> <stddev>0.002</stddev> </noise>                 m/s, of each beam
         <per_speed>0.001</per_speed> <reference_rate>8</reference_rate> <stated_stddev>0.004</stated_stddev>
         <long_term_scale>0.001</long_term_scale> <long_term_offset>0.001</long_term_offset>
-        <maximum_velocity>9</maximum_velocity>                                  m/s; without a usable echo above it
+        <maximum_velocity>9</maximum_velocity>                                  m/s; no usable echo above it
       </bottom_track>
       <water_track when="fallback">                                             or as above
         ... <layer near="5" far="30" minimum_size="2" samples="5" share="0.8"/> m along the instrument's axis

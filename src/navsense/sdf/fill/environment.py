@@ -59,11 +59,11 @@ LARGEST = {"latitude_deg": 90.0, "longitude_deg": 360.0, "elevation": 1e6, "head
 ADIABATIC = "adiabatic"
 WGS84 = "WGS84"
 
-PLACED = {
+LOCAL_FIELDS = {
     "gravity": (DEFAULT_GRAVITY, '<navsense:gravity model="WGS84"/>'),
     "magnetic_field": (DEFAULT_MAGNETIC_FIELD, '<navsense:magnetic_field model="WMM2025" date="YEAR"/>'),
 }
-"""Element of a field -> SDF's default, and the element that gives the field of the world's place on earth."""
+"""Element of a field -> SDF's default, and the element that computes the field at the world's coordinates."""
 
 _NO_PLACE = "needs the place on earth"
 _GIVE_PLACE = "give the world <spherical_coordinates> with latitude_deg, longitude_deg and elevation"
@@ -108,11 +108,11 @@ def _origin(context: Context, element: Element | None) -> Origin | None:
 
 
 def _note_defaults(context: Context, world: Element) -> None:
-    """Warn of each field that has SDF's default value, of another place, in a world whose place on earth is given."""
+    """Warn about each field with SDF's default value in a world with a latitude and longitude."""
     place = world.first("spherical_coordinates")
     if place is None or place.first("latitude_deg") is None or place.first("longitude_deg") is None:
         return
-    for tag, (default, element) in PLACED.items():
+    for tag, (default, element) in LOCAL_FIELDS.items():
         if world.first(tag, f"navsense:{tag}") is None:
             value = " ".join(f"{part:g}" for part in default)
             reason = f"is not given: SDF's default {value} does not belong to this place; add {element}, or <{tag}>"

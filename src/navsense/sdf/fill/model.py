@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from navsense.sdf.context import Context
-from navsense.sdf.fill.actuators import actuators_of
+from navsense.sdf.fill.actuators import find_actuators
 from navsense.sdf.fill.fields import flag_of
 from navsense.sdf.fill.motion import motion_of, refuse_nested
 from navsense.sdf.frames import Node, Poses, Scope
@@ -53,7 +53,7 @@ def model(context: Context, scope: Scope, in_world: Poses) -> Filled | None:
         pose=in_world.of(scope.node),
         static=static,
         motion=motion_of(context, scope, static=static),
-        actuators=actuators_of(scope.element),
+        actuators=find_actuators(scope.element),
         where=scope.element.where,
     )
     return Filled(made, scopes, poses)

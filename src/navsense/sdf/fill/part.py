@@ -42,11 +42,11 @@ def _filled(element: Element, spec: Any, *, classic: bool) -> Sensor:
         raise refusal(element, element.text, f"the catalogue has no part of type {spec.type}", parent="sensor")
     try:
         sheet: Any = kind.from_part(
-            element.text, temperature=attribute_flag(element, "temperature"), **_deviation(spec)
+            element.text, temperature=attribute_flag(element, "temperature"), **_stddev_argument(spec)
         )
     except (UnknownNameError, SensorError) as error:
         if error.what.startswith("stddev of part"):
-            raise _without_deviation(element) from error
+            raise _missing_deviation(element) from error
         other = "" if isinstance(error, UnknownNameError) else f"is no part for a sensor of type {spec.type}: "
         raise refusal(element, element.text, other + error.allowed, parent="sensor", remedy=error.remedy) from error
     taken = _taken(spec, sheet, classic=classic)
@@ -60,16 +60,16 @@ def _filled(element: Element, spec: Any, *, classic: bool) -> Sensor:
     return filled
 
 
-def _deviation(spec: Any) -> dict[str, float]:
-    """Return the deviation (m/s) of a ping that the file gives a DVL, as an argument; 0 where it tracks no bottom."""
+def _stddev_argument(spec: Any) -> dict[str, float]:
+    """Return the standard deviation (m/s) of a ping from the file of a DVL, as an argument; 0 without bottom track."""
     if isinstance(spec, Dvl) and (spec.bottom.noise.is_white or spec.bottom_mode is Mode.NEVER):
         return {"stddev": spec.bottom.noise.stddev}
     return {}
 
 
-def _without_deviation(element: Element) -> SdfError:
-    """Return the error of a DVL for which neither the part nor the file has the deviation of a ping."""
-    allowed = "must stand beside the deviation of a single ping, which no source of the part gives"
+def _missing_deviation(element: Element) -> SdfError:
+    """Return the error of a DVL if neither the part nor the file has the standard deviation of a ping."""
+    allowed = "requires the standard deviation of a single ping, for which the part has no source"
     remedy = "give <bottom_track><noise><stddev> in <dvl>"
     return refusal(element, element.text, allowed, parent="sensor", remedy=remedy)
 

@@ -91,7 +91,7 @@ def _block(context: Context, block: Element, plugin: Element) -> Element:
 
 
 def is_published(sensor: Element) -> bool:
-    """Return whether a sensor has the plug-in."""
+    """Return True if a sensor has the plug-in."""
     return any(child.attribute("filename") == RANGE_PLUGIN for child in sensor.all("plugin"))
 
 

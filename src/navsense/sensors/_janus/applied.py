@@ -21,7 +21,7 @@ from navsense.sensors._janus.beams import Beams
 from navsense.sensors._janus.layer import Layer, ends
 from navsense.sensors._janus.told import ATTITUDE, BOTTOM, ECHO, FAR, INCIDENCE, LISTENING, OWN, THROUGH
 from navsense.sensors.apply import checked_rows
-from navsense.sensors.plausible import check_values
+from navsense.sensors.plausibility import check_values
 from navsense.typing import FloatArray, Quaternion, Vector, Vectors
 
 UNIT = 1e-6

@@ -60,7 +60,7 @@ ONE_RAY = Cone(0.0, 0)
 
 
 class Weighting(StrEnum):
-    """How the rays of a beam make one echo; the equations are in `_janus.echoes`.
+    """How the rays of a beam form one echo; the equations are in `_janus.echoes`.
 
     `PLANE`: the range along the axis to the plane through the hits, and the velocity along the axis. `PATTERN`: the
     same range, and the mean velocity over the beam's sensitivity. `NEAREST`: the shortest range, as in Gazebo.
@@ -180,8 +180,8 @@ class Beams:
             )
 
     @cached_property
-    def unweighted(self) -> Beams:
-        """The same beams with the nearest ray for an echo where no pattern weighs them: Gazebo's rule."""
+    def nearest_ray_beams(self) -> Beams:
+        """The same beams with Gazebo's nearest-ray rule in place of `PLANE`."""
         return replace(self, weighting=Weighting.NEAREST) if self.weighting is Weighting.PLANE else self
 
     @cached_property
@@ -243,7 +243,7 @@ class Beams:
         return self._cast[1]
 
     @cached_property
-    def cosines_of_rays(self) -> FloatArray:
+    def ray_cosines(self) -> FloatArray:
         """Cosines (k, m) of the angles between the rays and the axes of their beams."""
         found: FloatArray = (self.rays * self.single).sum(axis=2)
         return np.minimum(found, 1.0)

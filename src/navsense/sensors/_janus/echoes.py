@@ -74,7 +74,7 @@ class Echoes(NamedTuple):
     velocity: FloatArray
 
     @property
-    def within(self) -> FloatArray:
+    def range_in_reach(self) -> FloatArray:
         """Ranges (n, k) m within the reach, NaN for others."""
         return np.where(np.isinf(self.range), math.nan, self.range)
 
@@ -396,7 +396,7 @@ def echoes(
     The vehicle's own hull is passed by unless `own_hull`. Raises `FieldError` where a body cannot be asked.
     """
     truth, surface, reach = motion.at(time), surface_of(environment), float(maximum_range)
-    rays, places, axes, shares = beams.rays, beams.positions, beams.axes, (beams.weights, beams.cosines_of_rays)
+    rays, places, axes, shares = beams.rays, beams.positions, beams.axes, (beams.weights, beams.ray_cosines)
     moving = (truth.rotation_wb, truth.velocity_w, truth.angular_velocity_b, places)
     out = np.empty((3, time.shape[0], rays.shape[0]))
     for part in _parts(time.shape[0], rays.shape[0] * rays.shape[1]):

@@ -9,11 +9,12 @@
 | long_term_scale, long_term_offset | those of the track: as printed for 1 sigma, a limit as three |
 | error_velocity_limit | the limit |
 | layer, least_layer | the layer of water, which acts where the water is tracked |
-| maximum_velocity | that of the track: no echo is usable above it |
+| maximum_velocity | of the track; no usable echo above it |
 
 Where a source prints no angle the beams are at that of `Dvl()`. Azimuths are no figure of an instrument but of how it
-is mounted. `output_rate` is no field of a sheet: the rate is that of the mounted sensor. A part without a deviation of
-single pings is refused, unless the caller gives one: its covariance would be 0, infinite weight in a filter.
+is mounted. `output_rate` is no field of a sheet: the rate is that of the mounted sensor. A part without a standard
+deviation of single pings is an error unless the caller gives one. Its covariance would be 0, infinite weight in a
+filter.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ def _track(part: Part, channel: str, *, temperature: bool) -> Track:
 
 
 def _bottom(part: Part, stddev: float | None, *, temperature: bool) -> Track:
-    """Return the errors over the bottom. Raise `SensorError` where neither part nor caller has a deviation (m/s)."""
+    """Return the bottom-track errors. Raise `SensorError` if neither part nor caller gives a deviation (m/s)."""
     track = _track(part, "bottom_track", temperature=temperature)
     if stddev is not None:
         return replace(track, noise=replace(track.noise, stddev=stddev, noise_density=0.0))
     if not track.is_white:
-        allowed = "must be given (m/s): no source of the part gives the deviation of a single ping"
+        allowed = "must be given (m/s): the part has no source for the standard deviation of a single ping"
         remedy = f'write Dvl.from_part("{part.name}", stddev=...)'
         raise SensorError(f"stddev of part {part.name}", None, allowed=allowed, remedy=remedy)
     return track
@@ -78,7 +79,7 @@ def fields_of(
     bottom = _bottom(part, stddev, temperature=temperature)
     found = {"bottom": bottom, **_beams(part.figures.get("beam", {}), azimuths, angle)}
     given = () if stddev is None else ("bottom_track.noise_rms",)
-    found["missing_figures"] = tuple(name for name in part.missing if name not in given)
+    found["missing_values"] = tuple(name for name in part.missing_values if name not in given)
     limit = part.figures["bottom_track"].get("error_velocity_limit")
     if limit is not None:
         found["error_velocity_limit"] = limit.values[0]

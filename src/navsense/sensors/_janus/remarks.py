@@ -18,7 +18,7 @@ ECHOES = {
     Weighting.NEAREST: "the nearest",
     Weighting.PATTERN: "the pattern's mean",
 }
-"""Words for how rays make an echo."""
+"""Description of each weighting."""
 
 
 def beams(given: Beams, limits: Sequence[float], *, own_hull: bool) -> tuple[str, ...]:
@@ -77,11 +77,11 @@ def losses(strength: EchoStrength | None, dropout: float, reacquisition: float) 
     return tuple(found)
 
 
-def missing(figures: Sequence[str]) -> tuple[str, ...]:
-    """Return what the sources of a part do not give."""
+def missing_values(figures: Sequence[str]) -> tuple[str, ...]:
+    """Describe the values of a part without a source."""
     if not figures:
         return ()
-    return (f"not in the sources of the part, without effect unless given here: {', '.join(figures)}",)
+    return (f"values of the part without a source, without effect unless given here: {', '.join(figures)}",)
 
 
 def _pings(bottom: Track, water: Track) -> tuple[str, ...]:

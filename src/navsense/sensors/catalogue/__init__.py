@@ -45,7 +45,16 @@ from typing import Any
 
 from navsense import inputs
 from navsense.errors import SensorError, UnknownNameError, Where
-from navsense.sensors.catalogue.units import CHANNELS, ENDS, FIGURES, NEEDED, UNITS, UNNAMED, axes, expected
+from navsense.sensors.catalogue.units import (
+    CHANNELS,
+    ENDS,
+    FIGURES,
+    REQUIRED_VALUES,
+    UNITS,
+    UNLISTED_PROPERTIES,
+    axes,
+    expected,
+)
 
 SENSORS = ("imu", "magnetometer", "air_pressure", "depth", "dvl")
 _FILE = inputs.Kind("part", SensorError, "must be a file of TOML")
@@ -107,17 +116,17 @@ class Part:
     notes: str = ""
 
     @property
-    def missing(self) -> tuple[str, ...]:
-        """What a simulation of the part needs and no source gives, as `channel.figure`; empty for all but DVLs."""
+    def missing_values(self) -> tuple[str, ...]:
+        """Required values of the part without a source, as `channel.figure`; empty for sensors other than DVLs."""
         if self.sensor != "dvl":
             return ()
         named = [
             f"{channel}.{names[0]}"
-            for channel, figures in NEEDED.items()
+            for channel, figures in REQUIRED_VALUES.items()
             for names in figures
             if not self.figures.get(channel, {}).keys() & set(names)
         ]
-        return (*named, *(() if self.transducer else ("transducer",)), *UNNAMED)
+        return (*named, *(() if self.transducer else ("transducer",)), *UNLISTED_PROPERTIES)
 
 
 def _choice(table: Mapping[str, Any], key: str, allowed: tuple[str, ...], where: Where) -> str:
@@ -142,7 +151,7 @@ def _tables(name: str, value: Any, where: Where) -> Mapping[str, Mapping[str, An
 
 
 def _is_number(value: Any, *, or_zero: bool) -> bool:
-    """Return whether a value of TOML is a finite number that is positive, or zero where that is allowed."""
+    """Return True if a TOML value is a finite number that is positive, or zero if `or_zero`."""
     if type(value) not in (int, float):
         return False
     number = value if abs(value) < sys.float_info.max else math.inf  # an integer may exceed all floats
@@ -199,7 +208,7 @@ def _figure(channel: str, name: str, entry: Mapping[str, Any], sources: Mapping[
 
 def read(path: Traversable, name: str = "") -> Part:
     """Return the part of a TOML file of the catalogue's form, one's own too. Raises `SensorError`."""
-    where, table = Where(str(path)), inputs.toml(str(path), _FILE)
+    where, table = Where(str(path)), inputs.read_toml(str(path), _FILE)
     given = _tables("sources", table.get("sources", {}), where)
     sources = {key: _source(key, entry, where) for key, entry in given.items()}
     channels = {key: entry for key, entry in table.items() if isinstance(entry, dict) and key != "sources"}

@@ -125,15 +125,15 @@ ENDS = frozenset((("pressure", "range"), ("beam", "range"), ("beam", "altitude")
 
 _TRACK = (("noise_rms", "noise_density"), ("long_term_scale",), ("long_term_offset",), ("maximum_velocity",))
 
-NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {
+REQUIRED_VALUES: dict[str, tuple[tuple[str, ...], ...]] = {
     "beam": (("angle",), ("width",), ("range", "altitude"), ("noise_rms",)),
     "bottom_track": _TRACK,
     "water_track": (*_TRACK, ("layer",)),
 }
-"""Figures that a simulated DVL needs, each with those that stand for it."""
+"""Values that a simulated DVL requires, each with its alternatives."""
 
-UNNAMED = ("growth of the noise with speed", "strength of the echo")
-"""Further properties of a DVL, for which no part has a figure."""
+UNLISTED_PROPERTIES = ("growth of the noise with speed", "strength of the echo")
+"""Further properties of a DVL, for which no part has a value."""
 
 
 def axes(channel: str) -> int:

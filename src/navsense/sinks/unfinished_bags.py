@@ -1,4 +1,4 @@
-"""Messages of bags that were cut off: a `.bag` chunk by chunk without its index, a `.db3` up to its last commit."""
+"""Messages of truncated bags: a `.bag` chunk by chunk without its index, a `.db3` up to its last commit."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from typing import BinaryIO
 
 from navsense import inputs
 from navsense.errors import SinkError, Where
-from navsense.inputs import unpacks_too_far
+from navsense.inputs import expansion_problem
 from navsense.sinks import records
-from navsense.sinks.about import TOPIC, text_in
+from navsense.sinks.about import TOPIC, parse_metadata
 from navsense.sinks.rosbag import ABOUT, database
 from navsense.sinks.sources import BAG, CDR, LATCHED_VALUES, NAMELESS, OLD, Item, Line, Lot, lots_of
 
 MAGIC = b"#ROSBAG V2.0\n"
-"""What a bag of ROS 1 begins with."""
+"""First bytes of a ROS 1 bag."""
 
 MESSAGE, CHUNK, CONNECTION = 2, 5, 7
-"""Kinds of records of a bag of ROS 1."""
+"""Opcodes of the records of a ROS 1 bag."""
 
 _LENGTH = struct.Struct("<I")
 
 
 @dataclass(frozen=True)
 class Record:
-    """One record of a bag of ROS 1: the fields of its header, and its data."""
+    """One record of a ROS 1 bag: its header fields and its data."""
 
     header: Mapping[str, bytes]
     data: bytes
 
     @property
     def kind(self) -> int:
-        """Return the kind of the record, 0 where it has none."""
+        """Opcode of the record; 0 without one."""
         return int.from_bytes(self.header.get("op", b""), "little")
 
     @property
     def connection(self) -> int:
-        """Return the number of the connection."""
+        """Number of the connection."""
         return int.from_bytes(self.header.get("conn", b""), "little")
 
     @property
     def time(self) -> int:
-        """Return the time (ns)."""
+        """Time (ns)."""
         seconds, rest = struct.unpack("<II", self.header["time"])
         return int(seconds) * 10**9 + int(rest)
 
 
-def fields_of(data: bytes) -> dict[str, bytes]:
+def parse_header(data: bytes) -> dict[str, bytes]:
     """Return the fields of a header. Raises `DamagedError`."""
     reader, found = records.Reader(data), dict[str, bytes]()
     while reader.at < len(data):
@@ -62,44 +62,44 @@ def fields_of(data: bytes) -> dict[str, bytes]:
     return found
 
 
-def _part(file: BinaryIO, left: int) -> bytes | None:
-    """Return the next bytes behind their length; None where the file, of which `left` bytes are left, ends before."""
+def _read_block(file: BinaryIO, left: int) -> bytes | None:
+    """Read a length and that many bytes. Return None if the file, with `left` more bytes, ends before."""
     head = file.read(_LENGTH.size)
     length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else left
     return file.read(length) if length + _LENGTH.size <= left else None
 
 
-def records_in(file: BinaryIO, end: int) -> Iterator[Record]:
-    """Yield the complete records from the current position up to `end`, and stop at the first that is not."""
+def read_records(file: BinaryIO, end: int) -> Iterator[Record]:
+    """Yield the records from the current position up to `end`, and stop at the first incomplete one."""
     while True:
-        header = _part(file, end - file.tell())
-        data = None if header is None else _part(file, end - file.tell())
+        header = _read_block(file, end - file.tell())
+        data = None if header is None else _read_block(file, end - file.tell())
         if header is None or data is None:
             return
-        yield Record(fields_of(header), data)
+        yield Record(parse_header(header), data)
 
 
-def unpacked(chunk: Record) -> bytes:
-    """Return the records of a chunk, at most as many bytes as it declares. Raises `DamagedError`."""
+def unpack_chunk(chunk: Record) -> bytes:
+    """Decompress the records of a chunk, at most the declared size. Raises `DamagedError`."""
     size = int.from_bytes(chunk.header.get("size", b""), "little")
     form = chunk.header.get("compression", b"").decode(errors="replace")
     if form != "bz2":
         return records.unpack(records.Chunk(0, 0, size, 0, "" if form == "none" else form, chunk.data))
-    too_far = unpacks_too_far(size, len(chunk.data), records.FREE_CHUNK)
-    if too_far:
-        raise records.DamagedError(f"a chunk {too_far}")
+    problem = expansion_problem(size, len(chunk.data), records.FREE_CHUNK)
+    if problem:
+        raise records.DamagedError(f"a chunk {problem}")
     try:
         data = bz2.BZ2Decompressor().decompress(chunk.data, max_length=size + 1)
     except (OSError, EOFError) as error:
-        raise records.DamagedError(f"a chunk does not unpack: {error}") from error
+        raise records.DamagedError(f"a chunk cannot be decompressed: {error}") from error
     if len(data) != size:
-        raise records.DamagedError("a chunk does not have its size")
+        raise records.DamagedError("a chunk does not have its declared size")
     return data
 
 
 @dataclass(eq=False)
 class BagChunks:
-    """The complete chunks of a bag of ROS 1. Its index is not read."""
+    """The complete chunks of a ROS 1 bag. The index is not used."""
 
     path: Path
     file: BinaryIO
@@ -109,35 +109,35 @@ class BagChunks:
     damaged: int = 0
 
     def __post_init__(self) -> None:
-        """Find the topics. Raises `SinkError` for a file that is no bag of ROS 1."""
+        """Find the topics. Raises `SinkError` for another file than a ROS 1 bag."""
         self.where = Where(str(self.path))
         self._connections: dict[int, Line] = {}
         self._end = self.file.seek(0, io.SEEK_END)
         self.file.seek(0)
         if self.file.read(len(MAGIC)) != MAGIC:
-            raise SinkError("is not a bag of ROS 1", where=self.where)
+            raise SinkError("is not a ROS 1 bag", where=self.where)
         for record in self._records():
-            if record.kind == MESSAGE and not self.about and self._is_about(record):
-                self.about = text_in(record.data) or {"world": NAMELESS}
+            if record.kind == MESSAGE and not self.about and self._is_metadata(record):
+                self.about = parse_metadata(record.data) or {"world": NAMELESS}
         self._connections = {number: line for number, line in self._connections.items() if line.topic != TOPIC}
         self.lines = list(dict.fromkeys(self._connections.values()))
         self.own = bool(self.about)
 
-    def _is_about(self, message: Record) -> bool:
-        """Return whether a message is the one in which a recording describes itself."""
+    def _is_metadata(self, message: Record) -> bool:
+        """Return True if a message contains the metadata of the recording."""
         line = self._connections.get(message.connection)
         return line is not None and line.topic == TOPIC
 
     def _records(self) -> Iterator[Record]:
-        """Yield the connections and messages of all chunks that are complete."""
+        """Yield the connections and messages of all complete chunks."""
         self.chunks = self.damaged = 0
         self.file.seek(len(MAGIC))
-        for outer in records_in(self.file, self._end):
+        for outer in read_records(self.file, self._end):
             if outer.kind != CHUNK:
                 continue
             try:
-                data = unpacked(outer)
-                found = list(records_in(io.BytesIO(data), len(data)))
+                data = unpack_chunk(outer)
+                found = list(read_records(io.BytesIO(data), len(data)))
                 for one in found:
                     self._define(one)
             except (records.DamagedError, struct.error, KeyError):
@@ -150,7 +150,7 @@ class BagChunks:
         """Add a connection."""
         if record.kind != CONNECTION:
             return
-        values = fields_of(record.data)
+        values = parse_header(record.data)
         topic, kind = (values[key].decode(errors="replace") for key in ("topic", "type"))
         topic = record.header.get("topic", topic.encode()).decode(errors="replace")
         package, _, short = kind.partition("/")
@@ -179,13 +179,13 @@ class Database:
     about: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Find the topics. SQLite takes back what was not committed."""
+        """Find the topics. SQLite rolls back an incomplete transaction."""
         import sqlite3
 
         self.where = Where(str(self.path))
-        beside = self.path.parent.parent / ABOUT
+        metadata = self.path.parent.parent / ABOUT
         self.about = (
-            inputs.json_of(inputs.content(str(beside), BAG, inputs.LARGEST_METADATA)) if inputs.there(beside) else {}
+            inputs.parse_json(inputs.content(str(metadata), BAG, inputs.MAX_METADATA)) if inputs.there(metadata) else {}
         )
         self.own = bool(self.about)
         with database():
