@@ -171,8 +171,13 @@ def run(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str
         ("NUMBA_CPU_FEATURES", "unknown"),
     ],
 )
-def test_an_invalid_numba_variable_is_one_error_with_its_name(name: str, value: str) -> None:
-    done = run("run", QUADROTOR, "--duration", "0.01", **{name: value})
+def test_an_invalid_numba_variable_is_one_error_with_its_name(name: str, value: str, tmp_path: Path) -> None:
+    """A recording that exists stays as it was."""
+    older = tmp_path / "older.mcap"
+    older.write_bytes(b"an older recording")
+    done = run("run", QUADROTOR, "--duration", "0.01", "-o", older, **{name: value})
+    assert older.read_bytes() == b"an older recording"
+    assert [path.name for path in tmp_path.iterdir()] == ["older.mcap"]
     assert done.returncode == 2
     (error,) = [line for line in done.stderr.splitlines() if not line.startswith("simulated")]
     assert error.startswith(f"error: {name}: {value}; ")

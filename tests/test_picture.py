@@ -361,7 +361,7 @@ def test_columns_are_the_law_and_arrows_the_flow(world_of: Text) -> None:
     assert np.allclose(column.speed, law, rtol=1e-12, atol=0.0)
     assert found.arrows is not None
     assert found.arrows.height == -30.0
-    assert np.allclose(found.arrows.velocity, np.array((0.3, 0.4, 0.0)) * 0.5 ** (1.0 / 7.0), rtol=1e-12, atol=0.0)
+    assert np.allclose(found.arrows.velocity, np.array((0.3, 0.4, 0.0)) * 0.5 ** (1.0 / 7.0), rtol=1e-12, atol=1e-15)
     assert (found.arrows.place[:, 0] > found.view.west).all()
     assert (found.arrows.place[:, 1] < found.view.north).all()
     flown = chart(world_of(body + robot((0, "0 0 30 0 0 0"), (99, "60 0 25 0 0 0")))).arrows
@@ -460,7 +460,7 @@ def test_what_is_drawn(world_of: Text, tmp_path: Path, monkeypatch: pytest.Monke
     clearance = (track.position[:, 2] - bottom).min()
     assert profile.get_title(loc="left").startswith(f"least clearance: {clearance:.3g} m, at ")
     assert np.allclose(column.lines[0].get_xdata(), 0.5, rtol=1e-12, atol=0.0)
-    assert column.lines[0].get_ydata()[[0, -1]] == pytest.approx([-40.0, 0.0], rel=1e-12, abs=0.0)
+    assert column.lines[0].get_ydata()[[0, -1]] == pytest.approx([-40.0, 0.0], rel=1e-12, abs=1e-12)
     assert sheets[0]._suptitle.get_text() == "sea\n1 track of 10 min"
 
 

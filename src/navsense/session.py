@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from navsense.compiled import INTERPRETED, load_numba
 from navsense.environment.base import Environment, VectorField
 from navsense.environment.current import opened
 from navsense.environment.current.base import random_names
@@ -215,6 +216,8 @@ def prepare(
     The session's world is the one given with the motions in force, so that whoever writes it down says what moved. A
     current by chance is that of the run in it where there is one run; where there are several, `around` says.
     """
+    if not INTERPRETED:
+        load_numba()  # its errors come before an output replaces an older file
     given = motions or {}
     moving = motions_of(world, given)
     world = replace_motions(world, given)

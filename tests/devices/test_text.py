@@ -55,7 +55,7 @@ def test_lines_as_teledyne_prints_them() -> None:
     assert angles == pytest.approx([-2.31, 1.92, 75.2], rel=1e-12, abs=0.0)
     assert found["stamp"].astype("datetime64[ns]")[0] == np.datetime64("2004-08-11T11:56:36.44")
     scaling = [found[name][0] for name in ("salinity", "temperature", "depth", "sound_speed")]
-    assert scaling == pytest.approx([35.0, 294.15, 0.0, 1524.0], rel=1e-12, abs=0.0)
+    assert scaling == pytest.approx([35.0, 294.15, 0.0, 1524.0], rel=1e-12, abs=1e-9)
     assert found["bottom_instrument"][0] == pytest.approx([0.024, -0.006, -0.020, -0.004], rel=1e-12, abs=0.0)
     assert found["bottom_ship"][0] == pytest.approx([-0.013, 0.021, -0.020], rel=1e-12, abs=0.0)
     assert found["bottom_earth"][0] == pytest.approx([0.017, 0.018, -0.020], rel=1e-12, abs=0.0)

@@ -49,8 +49,8 @@ def test_far_from_a_coil_its_field_is_the_dipoles(point: Vector) -> None:
 @pytest.mark.requirement("MAG-7")
 def test_on_the_axis_and_beside_it() -> None:
     field = Dipole((1.0, 2.0, 3.0), (0.0, 0.0, 10.0))
-    assert at(field, (1.0, 2.0, 5.0))[0] == pytest.approx([0.0, 0.0, 2e-7 * 10.0 / 8.0], rel=1e-14, abs=0.0)
-    assert at(field, (1.0, 4.0, 3.0))[0] == pytest.approx([0.0, 0.0, -1e-7 * 10.0 / 8.0], rel=1e-14, abs=0.0)
+    assert at(field, (1.0, 2.0, 5.0))[0] == pytest.approx([0.0, 0.0, 2e-7 * 10.0 / 8.0], rel=1e-14, abs=1e-21)
+    assert at(field, (1.0, 4.0, 3.0))[0] == pytest.approx([0.0, 0.0, -1e-7 * 10.0 / 8.0], rel=1e-14, abs=1e-21)
 
 
 def test_within_its_radius_the_field_is_that_of_the_surface() -> None:

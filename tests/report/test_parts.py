@@ -251,7 +251,7 @@ def test_what_an_attitude_is_off_by_is_its_rotation() -> None:
     more = np.array([[w * math.cos(half), math.sin(half) * w, math.sin(half) * z, z * math.cos(half)]])
     assert np.allclose(residuals.turn(base, more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
     assert np.allclose(residuals.turn(base, -more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
-    assert np.allclose(residuals.angles(base), [[0.0, 0.0, 1.4]], rtol=1e-12, atol=0.0)
+    assert np.allclose(residuals.angles(base), [[0.0, 0.0, 1.4]], rtol=1e-12, atol=1e-15)
 
 
 def test_a_silent_sensor_is_warned_of() -> None:

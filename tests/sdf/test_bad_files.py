@@ -38,9 +38,9 @@ def test_many_unknown_elements_on_one_line(tmp_path: Path, monkeypatch: pytest.M
         return []
 
     monkeypatch.setattr(context, "get_close_matches", match)
-    (tmp_path / "w.sdf").write_text(
-        f"<sdf version='1.9'><model name='m'>{''.join(f'<{name}/>' * 50 for name in names)}</model></sdf>", encoding="utf-8"
-    )
+    unknown = "".join(f"<{name}/>" * 50 for name in names)
+    text = f"<sdf version='1.9'><model name='m'>{unknown}</model></sdf>"
+    (tmp_path / "w.sdf").write_text(text, encoding="utf-8")
     with pytest.raises(SdfError, match="is unknown here"):
         ns.load(tmp_path / "w.sdf")
     assert calls == names[: context.MOST_PROBLEMS]

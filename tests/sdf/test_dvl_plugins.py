@@ -780,7 +780,7 @@ def test_the_uuv_simulators_plug_in(load: Load, in_world: Text) -> None:
     low, side = math.cos(TILT), math.sin(TILT)
     ways = [(side, 0.0, -low), (0.0, -side, -low), (-side, 0.0, -low), (0.0, side, -low)]
     np.testing.assert_allclose(spec.beams.axes, ways, atol=1e-12, rtol=0.0)
-    np.testing.assert_allclose(spec.beams.positions, [(1.5, 0.0, -0.5)] * 4, rtol=1e-12, atol=0.0)
+    np.testing.assert_allclose(spec.beams.positions, [(1.5, 0.0, -0.5)] * 4, rtol=1e-12, atol=1e-15)
     assert all(beam.shape == Fan(3, -0.03, 0.03, 3, -0.03, 0.03) for beam in spec.beams.beams)
     (said,) = warnings(world)
     assert said[0] == "<plugin><noise_amplitude>: 0.005"
