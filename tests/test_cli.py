@@ -274,6 +274,25 @@ def test_sigterm_ends_a_conversion_like_an_interrupt(
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_end_does_not_change_the_exit_code(number: signal.Signals, tmp_path: Path) -> None:
+    """The command is complete. The handlers of the interpreter's exit run from the last one registered to the first."""
+    script = (
+        "import atexit, os, sys, time; from navsense.cli import main; "
+        f"atexit.register(lambda: (os.kill(os.getpid(), {int(number)}), time.sleep(0.1))); "
+        f"sys.argv = ['navsense', 'check', {str(QUADROTOR)!r}]; main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_no_standard_output_is_no_error() -> None:
+    """As in `navsense check world.sdf >&-`."""
+    script = f"exec {sys.executable} -m navsense check {QUADROTOR} >&-"
+    ended = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("command", ["describe", "check", "run", "info", "--help"])
 def test_a_closed_standard_output_is_not_an_error(inside: Typed, tmp_path: Path, command: str) -> None:
     """As in `navsense describe world.sdf | head`: the reader has what it wanted."""

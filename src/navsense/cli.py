@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import logging
 import math
@@ -108,7 +109,8 @@ class CommandGroup(click.Group):
         """Run a command."""
         with detect_closed_output():
             super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:  # None if it was closed before the start
+                sys.stdout.flush()
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -674,8 +676,15 @@ def interrupt_on_sigterm() -> Iterator[None]:
 
 def drop_output() -> None:
     """Send what is left of the standard output nowhere: the interpreter would fail on it once more when it ends."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    if sys.stdout is not None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+
+
+def ignore_signals() -> None:
+    """Ignore interrupts while the interpreter ends: the command is complete, and so is its exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def main() -> None:
@@ -685,6 +694,7 @@ def main() -> None:
     try:
         with plainly(), interrupt_on_sigterm():
             cli(standalone_mode=False)
+        atexit.register(ignore_signals)
     except NavsenseError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
