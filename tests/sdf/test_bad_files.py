@@ -29,7 +29,7 @@ LONGEST = 60.0
 
 @pytest.mark.requirement("SDF-1")
 def test_many_unknown_elements_on_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A similar name takes long to find: it is looked for as often as problems are kept, also if they repeat."""
+    """The search for a similar name is slow: it runs once per kept problem, also for repeated problems."""
     calls: list[str] = []
 
     def match(name: str, *_: object, **__: object) -> list[str]:
