@@ -199,7 +199,7 @@ def test_an_error_shows_any_value() -> None:
 
 def test_a_file_that_becomes_a_pipe_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the check and the opening another program may replace a file."""
-    monkeypatch.setattr(inputs, "regular", lambda *_: None)
+    monkeypatch.setattr(inputs, "check_regular_file", lambda *_: None)
     os.mkfifo(tmp_path / "pipe")
     kind = inputs.Kind("file", FieldError, "text")
     assert inputs.content(str(tmp_path / "pipe"), kind) == b""

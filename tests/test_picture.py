@@ -684,7 +684,7 @@ def test_the_command_draws_and_says_so(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--picture", "x.gif"], "error: picture: x.gif; must end in .png, .svg, .pdf"),
-        (["--picture", ""], "error: picture: ; must end in .png, .svg, .pdf"),
+        (["--picture", ""], 'error: --picture: ""; must not be empty; name a file or a value'),
         (["--duration", "5"], "error: --duration: 5.0; is of a picture: name one with --picture"),
     ],
 )

@@ -29,8 +29,9 @@ LONGEST = 60.0
 
 @pytest.mark.requirement("SDF-1")
 def test_many_unknown_elements_on_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search for a similar name is slow: it runs once per kept problem, also for repeated problems."""
+    """The search for a similar name is slow: it runs once per name, for at most as many names as kept problems."""
     calls: list[str] = []
+    names = [f"n{i}" for i in range(2 * context.MOST_PROBLEMS)]
 
     def match(name: str, *_: object, **__: object) -> list[str]:
         calls.append(name)
@@ -38,11 +39,12 @@ def test_many_unknown_elements_on_one_line(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(context, "get_close_matches", match)
     (tmp_path / "w.sdf").write_text(
-        f"<sdf version='1.9'><model name='m'>{'<foo/>' * 5000}</model></sdf>", encoding="utf-8"
+        f"<sdf version='1.9'><model name='m'>{''.join(f'<{name}/>' * 50 for name in names)}</model></sdf>",
+        encoding="utf-8",
     )
     with pytest.raises(SdfError, match="is unknown here"):
         ns.load(tmp_path / "w.sdf")
-    assert len(calls) == context.MOST_PROBLEMS
+    assert calls == names[: context.MOST_PROBLEMS]
 
 
 def over(geometry: str) -> str:

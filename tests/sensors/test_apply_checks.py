@@ -30,7 +30,7 @@ GIVEN: dict[str, tuple[Any, dict[str, AnyArray]]] = {
         NavSat(),
         {"latitude": 0.8 * ONES, "longitude": 0.1 * ONES, "altitude": 400.0 * ONES, "velocity": 0.1 * FORCE},
     ),
-    "dvl": (Dvl.from_part("a50", stddev=0.01), {"velocity": RATE}),
+    "dvl": (Dvl.from_part("whn600"), {"velocity": RATE}),
     "range": (Range(), {"distance": 5.0 * ONES}),
 }
 HARMLESS = {("range", "distance")}

@@ -34,8 +34,8 @@ RANGES = np.array([[0.5, 0.7, 20.0, 90.0], [90.5, 500.0, math.inf, math.nan]])
 
 
 def validity(sheet: Dvl, ranges: Any = RANGES) -> Any:
-    """Return the validity of given ranges, with 10 s between pings."""
-    time, still = 10.0 * np.arange(len(ranges)), np.zeros((len(ranges), 3))
+    """Return the validity of given ranges, with a ping every 4 s."""
+    time, still = 4.0 * np.arange(len(ranges)), np.zeros((len(ranges), 3))
     return sheet.apply(time, still, beam_range=np.asarray(ranges), seed=1)["range_validity"]
 
 
@@ -66,8 +66,8 @@ def test_errors_and_losses(change: dict[str, Any], expected: list[float]) -> Non
 
 @pytest.mark.requirement("DVW-8")
 def test_a_beam_without_lock_has_no_usable_echo() -> None:
-    """After a bottom beyond the maximum the lock is back 12 s later: the next ping, 10 s later, has none."""
-    sheet = replace(SHEET, reacquisition_time=12.0)
+    """After a bottom beyond the maximum the lock is back 6 s later: the next ping, 4 s later, has none."""
+    sheet = replace(SHEET, reacquisition_time=6.0)
     found = validity(sheet, [[20.0] * 4, [95.0, 20.0, 20.0, 20.0], [20.0] * 4, [20.0] * 4])
     assert found[:, 0].tolist() == [VALID, HIGH, NO_ECHO, VALID]
     assert (found[:, 1:] == VALID).all()
@@ -79,7 +79,7 @@ def test_a_valid_range_is_one_of_a_valid_beam(spread: float) -> None:
     rng = np.random.default_rng(4)
     noisy = replace(SHEET, range=Noise(stddev=spread), dropout_probability=0.2, bottom=Track(Noise(stddev=0.01)))
     ranges = rng.uniform(0.0, 110.0, size=(400, 4))
-    time = 10.0 * np.arange(400)
+    time = 4.0 * np.arange(400)
     reading = noisy.apply(time, np.zeros((400, 3)), beam_range=ranges, seed=2)
     assert np.array_equal(reading["range_validity"] == VALID, reading["beam_valid"] == 1.0)
     assert set(np.unique(reading["range_validity"])) == {NO_ECHO, LOW, HIGH, VALID}

@@ -70,6 +70,7 @@ class Context:
     incomplete: bool = False
     _problems: dict[str, NavsenseError] = field(default_factory=dict)
     _notes: dict[Note, None] = field(default_factory=dict)
+    _similar: dict[str, str] = field(default_factory=dict)
 
     def notes(self) -> tuple[Note, ...]:
         """Return the notes in the order of the files and their lines."""
@@ -173,10 +174,11 @@ class Context:
                 self._unknown(element, what, name, (*place.attributes, *place.ignored))
 
     def _unknown(self, element: Element, what: str, name: str, known: Iterable[str]) -> None:
-        near: list[str] = []
-        if len(name) <= 64 and self.found < MOST_PROBLEMS:  # counts repeated problems too: a match takes 20 us
-            near = get_close_matches(name, list(known), n=1, cutoff=0.6)
-        remedy = f"did you mean {near[0]}?" if near else "remove it"
+        # A match takes 20 us: a name that repeats is looked up once, and not more names than problems are kept.
+        if what not in self._similar and len(name) <= 64 and len(self._similar) < MOST_PROBLEMS:
+            self._similar[what] = next(iter(get_close_matches(name, list(known), n=1, cutoff=0.6)), "")
+        near = self._similar.get(what)
+        remedy = f"did you mean {near}?" if near else "remove it"
         self.problem(SdfError(what, where=element.where, allowed="is unknown here", remedy=remedy))
 
     def _problem(self, element: Element, what: str, value: str | None, allowed: str) -> None:
