@@ -33,7 +33,7 @@ Made = Callable[[], Any]
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
-    """Return a function that creates the dispatcher of a kernel as a new process would, with its cache in `tmp_path`."""
+    """Return a function that creates the dispatcher of a kernel as a new process, with its cache in `tmp_path`."""
     place = tmp_path / "tiny.py"
     place.write_text(TINY, encoding="utf-8")
     specification = importlib.util.spec_from_file_location("tiny", place)
