@@ -98,7 +98,7 @@ def simulate_fast_imu(seconds: float) -> ns.Run:
 
 
 def real_time_ratio(seconds: float = 2.0, rounds: int = 3) -> Iterator[str]:
-    """Yield the simulated time of the performance case beside its processor time, the best of some rounds."""
+    """Yield the simulated time and the processor time of the performance case, the best of some rounds."""
     simulate_fast_imu(0.01)  # compiles
     spent = float("inf")
     for _ in range(rounds):

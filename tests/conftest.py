@@ -48,7 +48,7 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session", params=["own", "others"])
 def example_data(request: pytest.FixtureRequest) -> Path:
-    """Return a folder of worlds, models and tables: those of `tests/worlds`, then the files of others that they follow.
+    """Return a folder of worlds, models and tables: `tests/worlds`, then the original files of other projects.
 
     A test that uses it proves the same in a clone without the files of others, where the second half is skipped.
     """

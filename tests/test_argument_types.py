@@ -1,4 +1,4 @@
-"""Arguments of a wrong type beside the sheets of sensors: our error, at construction."""
+"""Arguments of a wrong type cause our error at construction."""
 
 from __future__ import annotations
 

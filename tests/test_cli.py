@@ -258,7 +258,7 @@ def test_a_stopped_run_leaves_whole_recordings(inside: Typed, number: signal.Sig
 def test_sigterm_ends_a_conversion_like_an_interrupt(
     inside: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the command: its unfinished files are gone, and what was there stays."""
+    """Each command removes its unfinished files and keeps existing ones."""
     assert inside("run", QUADROTOR, "--duration", 2, "-o", tmp_path / "a.mcap").returncode == 0
 
     def terminated(*_given: object) -> None:
@@ -295,7 +295,7 @@ def test_no_standard_output_is_no_error() -> None:
 
 @pytest.mark.parametrize("command", ["describe", "check", "run", "info", "--help"])
 def test_a_closed_standard_output_is_not_an_error(inside: Typed, tmp_path: Path, command: str) -> None:
-    """As in `navsense describe world.sdf | head`: the reader has what it wanted."""
+    """As in `navsense describe world.sdf | head`."""
     given = [] if command.startswith("-") else [str(QUADROTOR)]
     if command == "info":
         given = [str(tmp_path / "a.csv")]
@@ -329,7 +329,7 @@ def test_a_closed_standard_output_is_not_an_error(inside: Typed, tmp_path: Path,
     ],
 )
 def test_an_empty_name_is_an_error(inside: Typed, arguments: tuple[object, ...], tmp_path: Path) -> None:
-    """It would be the current folder."""
+    """An empty path is the current folder."""
     ended = inside(*arguments, cwd=tmp_path)
     assert ended.returncode == 2
     assert re.match(r'error: [-\w]+: ""; must not be empty; name a file or a value\n', ended.stderr)
@@ -358,7 +358,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_an_eof_error_inside_the_program_is_not_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Click takes an EOFError for the end of what a person types, and would say that the run was stopped."""
+    """Click takes an EOFError for the end of keyboard input, and would report an interrupted run."""
 
     def broken(*_arguments: object, **_options: object) -> None:
         raise EOFError("Ran out of input")

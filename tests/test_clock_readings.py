@@ -1,4 +1,4 @@
-"""What a clock of a live run shows at any instant: mean, jitter, precision, discipline, and the order of its stamps."""
+"""Readings of a live clock at any instant: mean, jitter, precision, discipline, and monotonic order."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_answers_have_the_declared_mean_and_jitter() -> None:
 
 @pytest.mark.requirement("CLK-5")
 def test_a_clock_with_only_a_mean_has_that_error() -> None:
-    """Without an oscillator, drift and jitter every reader of the clock has the mean, at any instant."""
+    """Without an oscillator, drift and jitter, every reader of the clock has the mean error at any instant."""
     plain = world(Noise(mean=0.5), discipline=None)
     sim = after(replace(plain, clocks=(replace(plain.clocks[0], oscillator=None),)), 1.0)
     assert sim.clock(CLOCK).error(0.77) == 0.5

@@ -150,7 +150,7 @@ def test_recordings_that_are_read_back(tmp_path: Path, suffix: str, runs: int | 
 
 @pytest.mark.requirement("CUR-1")
 def test_a_live_run_draws_the_current_of_the_same_run() -> None:
-    """The current is that of the seed and the run number; a live run takes no current from outside."""
+    """The current depends on the seed and the run number."""
     sea = world(CHANCE)
     run = ns.simulate(sea, DURATION, seed=SEED, runs=[4]).current
     assert run is not None

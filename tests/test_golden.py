@@ -1,4 +1,4 @@
-"""Readings of one seed, held to numbers that an earlier version wrote: `python tools/golden.py` writes them again."""
+"""Readings of one seed against the numbers of an earlier version; `python tools/golden.py` writes them."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ SILENT = {
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 @pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.type)
 def test_readings_of_the_seed_equal_the_golden_readings(kind: type[Sensor], fidelity: str) -> None:
-    """Every array of a run of the witness, in which all fields act. If a change is meant, run the tool again."""
-    golden, found = tool().read(kind)[fidelity], tool().measured(kind, fidelity)
+    """Every array of a run of the witness. After an intended change, run the tool again."""
+    golden, found = tool().read_golden(kind)[fidelity], tool().simulate_witness(kind, fidelity)
     assert golden.keys() == found.keys()
     for name, expected in golden.items():
         for part in ("finite", "rows", "columns"):
@@ -57,7 +57,7 @@ def test_readings_of_the_seed_equal_the_golden_readings(kind: type[Sensor], fide
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 @pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.type)
 def test_golden_readings_have_numbers_of_every_array(kind: type[Sensor], fidelity: str) -> None:
-    golden = tool().read(kind)[fidelity]
+    golden = tool().read_golden(kind)[fidelity]
     assert {name for name, rows in golden.items() if not rows["finite"][0]} == SILENT.get((kind.type, fidelity), set())
     assert {f"reading.{output.name}" for output in kind.witness().outputs} <= golden.keys()
-    assert len(np.unique(golden["error.clock"]["values"])) == tool().KEPT
+    assert len(np.unique(golden["error.clock"]["values"])) == tool().MAX_SAMPLES

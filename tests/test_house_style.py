@@ -90,7 +90,7 @@ OPENING = frozenset(
     json.load json.loads tomllib.load tomllib.loads pickle.load pickle.loads
     """.split()
 )
-"""Functions that open a file by its name, or parse what a user gave without a limit on nesting."""
+"""Functions that open a file by its name, or parse user input without a limit on nesting."""
 
 OPENING_METHODS = frozenset(("open", "read_text", "read_bytes"))
 
@@ -291,7 +291,7 @@ def unrepeatable(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def project_files() -> list[Path]:
-    """Return the files that git tracks: a checkout also holds logs and the like, with paths of the machine in them."""
+    """Return the files that git tracks: a checkout also contains logs with paths of the machine."""
     git = shutil.which("git")
     if git is None or not (ROOT / ".git").exists():
         pytest.skip("needs the repository, to tell its files from others")
@@ -491,7 +491,7 @@ def opening_calls(module: Module) -> Iterator[tuple[str, int]]:
 
 
 def test_files_of_users_are_opened_in_one_place() -> None:
-    """What a user names may be a pipe that never ends or a nest without bottom: `inputs` has the limits."""
+    """A user's file can be an endless pipe or have unlimited nesting: `inputs` has the limits."""
     found = [(module.name, *call) for module in modules() for call in opening_calls(module)]
     problems = [f"{name}:{line} {call}" for name, call, line in found if (name, call) not in OPENERS]
     problems += [

@@ -39,7 +39,7 @@ DOORS: list[tuple[Callable[[Any], object], type[NavsenseError], str]] = [
     (catalogue.read, SensorError, "part"),
     (Calibration.load, CalibrationError, "calibration"),
 ]
-"""Functions that read a file at once: what reads it, its error, and what errors call the file."""
+"""Functions that read a file: the function, its error class, and the file's name in errors."""
 
 BAGS: list[Callable[[Any], object]] = [read_samples, Replay.from_file, info, lambda path: convert(path, "out.npz")]
 """Functions that open a bag by random access."""
@@ -134,7 +134,7 @@ def test_a_pipe_in_the_folder_of_a_bag(door: Callable[[Any], object], name: str,
 
 @pytest.mark.parametrize("door", BAGS)
 def test_a_database_is_not_opened_under_another_name(door: Callable[[Any], object], tmp_path: Path) -> None:
-    """SQLite takes the name as an address: %70ipe would be the file pipe beside it."""
+    """SQLite interprets the name as a URI: %70ipe would be the file pipe in the same folder."""
     os.mkfifo(tmp_path / "pipe.db3")
     folder = tmp_path / "bag"
     folder.mkdir()
@@ -199,7 +199,7 @@ def test_an_error_shows_any_value() -> None:
 
 def test_a_file_that_becomes_a_pipe_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the check and the opening another program may replace a file."""
-    monkeypatch.setattr(inputs, "regular", lambda *_: None)
+    monkeypatch.setattr(inputs, "check_regular_file", lambda *_: None)
     os.mkfifo(tmp_path / "pipe")
     kind = inputs.Kind("file", FieldError, "text")
     assert inputs.content(str(tmp_path / "pipe"), kind) == b""

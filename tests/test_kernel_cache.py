@@ -1,4 +1,4 @@
-"""Kernels run whatever the state of their cache, and navsense runs whatever the state of the machine around it."""
+"""Kernels run with any state of their cache, and navsense runs or reports an error in any environment."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Made = Callable[[], Any]
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
-    """Return what makes the dispatcher of one kernel as a new process would, its cache in `tmp_path / "cache"`."""
+    """Return a function that creates the dispatcher of a kernel as a new process, with its cache in `tmp_path`."""
     place = tmp_path / "tiny.py"
     place.write_text(TINY, encoding="utf-8")
     specification = importlib.util.spec_from_file_location("tiny", place)
@@ -108,7 +108,7 @@ def test_a_missing_data_file_is_written_again(made: Made, tmp_path: Path, caplog
 
 @pytest.mark.compiled
 def test_the_machine_code_of_other_argument_types_is_not_run(made: Made, tmp_path: Path) -> None:
-    """Two processes that compile at once can leave an index of one beside the data of the other."""
+    """Two processes that compile at the same time can leave the index of one and the data of the other."""
     made()(1.5)
     (file,) = (tmp_path / "cache").rglob("*.nbc")
     of_double = file.read_bytes()
@@ -193,7 +193,7 @@ def test_a_processor_that_llvm_knows_is_allowed() -> None:
 
 @pytest.fixture
 def without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no thread be started, as where the limit of processes is reached."""
+    """Make each start of a thread fail, as at the limit of processes."""
 
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -245,7 +245,7 @@ def test_a_port_without_threads_is_refused(without_threads: None) -> None:
 
 @pytest.mark.compiled
 def test_the_report_of_a_name_that_is_not_utf8_is_written(tmp_path: Path) -> None:
-    """A locale of ASCII reads every other name so."""
+    """An ASCII locale decodes all other names in this way."""
     path, page = tmp_path / os.fsdecode(b"\xff.mcap"), tmp_path / "page.html"
     navsense.record(navsense.load(QUADROTOR), path, 0.1)
     write(path, page)

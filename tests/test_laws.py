@@ -73,7 +73,7 @@ def test_witnesses_are_sound(kind: type[Sensor]) -> None:
 def test_a_sensor_in_the_water_of_another_run_breaks_the_law(
     kind: type[Sensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A sheet that hides that it feels the current has the water of run 0 in every run."""
+    """A sensor that hides its dependence on the current has the water of run 0 in every run."""
     monkeypatch.setattr(kind, "feels_current", property(lambda _: False))
     with pytest.raises(LawBrokenError, match="law of current"):
         check_current(kind.witness())

@@ -46,7 +46,8 @@ def test_errors_list_the_names() -> None:
     with pytest.raises(UnknownNameError, match=several):
         resolve_name("base::imu", NAMES, "sensor")
     with pytest.raises(
-        UnknownNameError, match=f"sensor: nose; must be one of {', '.join(NAMES)}; write the full name, or an ending"
+        UnknownNameError,
+        match=f"sensor: nose; must be one of {', '.join(NAMES)}; write the full name, or an unambiguous ending",
     ):
         resolve_name("nose", NAMES, "sensor")
     with pytest.raises(UnknownNameError, match=r"sensor: nose; there is none$"):

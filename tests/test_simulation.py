@@ -233,7 +233,7 @@ def test_what_cannot_be_asked_for_is_refused(arguments: dict[str, object], messa
 
 @pytest.mark.parametrize("given", ["dive.sdf", Path("dive.sdf")])
 def test_a_path_is_not_a_world(given: Any, tmp_path: Path) -> None:
-    """The calls that a user writes first: each error has the call that is missing."""
+    """Frequent first calls: each error names the missing call."""
     message = r"world: .*dive.sdf.*; must be a World, as ns.load returns it; load the file first: ns.load\(.dive.sdf.\)"
     for call in (
         lambda: ns.simulate(given, 1.0),

@@ -219,7 +219,7 @@ def test_a_caller_in_the_loop_drives_the_robot(step: float) -> None:
 @pytest.mark.requirement("LIV-1", "IMU-2")
 @pytest.mark.parametrize("rate", [100.0, 400.0])
 def test_a_driven_run_has_the_readings_of_the_batch_run(rate: float) -> None:
-    """Sensors off the axis of a tumbling robot, all of its motion given at each step, from the first sample on."""
+    """Sensors with offsets on a tumbling robot with complete states at each step, from the first sample on."""
     base = replace(witness_world(("imu", Imu())), max_step_size=0.01)
     base = replace(base, sensors=(replace(base.sensors[0], rate=rate),))
     motion = base.models[0].motion
@@ -276,7 +276,7 @@ def test_the_first_driven_step_has_the_angular_velocity() -> None:
 
 @pytest.mark.requirement("LIV-1")
 def test_a_driven_link_carries_its_sensors() -> None:
-    """The arm is driven, the mast is not: it stays rigid with the base, and so does its surface."""
+    """The arm is driven. The mast stays rigid with the base, and so does its surface."""
     base = world(0.01, imu=100.0, mag=100.0)
     (model,) = base.models
     mast, imu, mag = Link("robot::mast", Pose((0.0, 0.0, 1.0))), *base.sensors

@@ -82,7 +82,7 @@ def test_two_draws_per_tick_are_consecutive_in_their_stream() -> None:
 @pytest.mark.parametrize("ahead", [0, 1, 2, 7, 64])
 @given(sizes=st.lists(st.integers(0, 70), max_size=12))
 def test_two_draws_per_tick_in_blocks_of_any_size(ahead: int, sizes: list[int]) -> None:
-    """Blocks of any sizes, single ticks served from those drawn ahead, and blocks after them, give the same draws."""
+    """Blocks of any size and single ticks from a buffer give the same draws."""
     count = sum(sizes)
     whole = Draws(PAIRS, 7, (2, "s")).take(count).copy()
     source = Draws(PAIRS, 7, (2, "s"), ahead=ahead)

@@ -1,4 +1,4 @@
-"""The standard types of ROS that navsense writes, against independent definitions: rosbags' and those of Debian."""
+"""The standard ROS types that navsense writes, against the definitions of rosbags and Debian."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def digest_of(path: Path) -> str:
 
 
 def test_a_range_states_its_variance(yard: World, tmp_path: Path) -> None:
-    """Of a reading the declared white noise's; ideal values and hidden errors have an unknown one, which is 0."""
+    """A reading has the variance of the white noise; ideal values and hidden errors have 0, which means unknown."""
     ns.record(yard, tmp_path / "new.db3", 1.0)
     topic = next(sensor.topic for sensor in yard.sensors if sensor.name == SONAR)
     for suffix, variance in (("", 4e-4), ("/ideal", 0.0), ("/bias", 0.0)):
@@ -141,7 +141,7 @@ def test_both_definitions_are_read_and_the_metadata_names_the_distribution(
 
 
 def test_current_messages_convert_to_a_ros1_bag(yard: World, tmp_path: Path) -> None:
-    """They lose the variance, which ROS 1 does not know; the rest is the same as that of a bag written at once."""
+    """They lose the variance, which ROS 1 does not have. All other fields equal those of a bag written directly."""
     ns.record(yard, [tmp_path / "a.mcap", tmp_path / "own.bag"], 1.0, seed=2, epoch=1)
     convert(tmp_path / "a.mcap", tmp_path / "over.bag")
     topic = next(sensor.topic for sensor in yard.sensors if sensor.name == SONAR)

@@ -1,4 +1,4 @@
-"""A motion that the caller gives state by state: what is exact, what is derived, and how long it is remembered."""
+"""A motion from states of the caller: exact fields, derived fields, and memory."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ ALL = (*RATES, "acceleration", "angular_acceleration")
 
 
 def truth(t: float) -> dict[str, tuple[float, ...]]:
-    """Return what a tumbling body does at t (s), differentiated by hand."""
+    """Return the motion of a tumbling body at t (s), with analytic derivatives."""
     f, df, ddf = 0.7 * t + 1.5 * t * t, 0.7 + 3.0 * t, 3.0
     g, dg, ddg = 0.4 * math.sin(3.0 * t), 1.2 * math.cos(3.0 * t), -3.6 * math.sin(3.0 * t)
     s, c = math.sin(g), math.cos(g)
@@ -106,14 +106,14 @@ def vector(t: float, name: str) -> Vector:
 
 
 def tumbling(t: float, *given: str) -> State:
-    """Return the state at t (s) with what is given of it."""
+    """Return the state at t (s) with some of its fields."""
     known = {name: vector(t, f"{name}_{'b' if 'angular' in name else 'w'}") for name in given}
     pose = Pose(vector(t, "position_w"), quaternion(t))
     return replace(State(pose, angular_frame="body"), **known)  # type: ignore[arg-type]  # fields of vectors
 
 
 def worst(h: float, given: tuple[str, ...], shares: tuple[float, ...]) -> dict[str, float]:
-    """Return the largest error of each array from 0.5 to 1 s, at these shares of each step of length h (s)."""
+    """Return the largest error of each array from 0.5 to 1 s, at these fractions of each step of length h (s)."""
     driven, found = Driven(tumbling(0.0, *given)), dict.fromkeys(ARRAYS, 0.0)
     for n in range(1, round(1.0 / h) + 1):
         driven.push(n * h, tumbling(n * h, *given))
@@ -142,7 +142,7 @@ def worst(h: float, given: tuple[str, ...], shares: tuple[float, ...]) -> dict[s
     ],
 )
 def test_missing_fields_are_derived_to_the_documented_order(given: tuple[str, ...], at_ends: str, inside: str) -> None:
-    """Half the step, 2^-order of the error; order 0 stands for exact. Linear and angular, pose to acceleration."""
+    """Half the step has 2^-order of the error; order 0 means exact. Linear and angular, pose to acceleration."""
     for orders, shares in ((at_ends, (1.0,)), (inside, (0.2, 0.5, 0.8))):
         wide, narrow = worst(0.01, given, shares), worst(0.005, given, shares)
         for name, order in zip(ARRAYS, orders.replace(" ", ""), strict=True):
@@ -188,7 +188,7 @@ def test_fields_of_a_state_are_used_exactly_in_both_frames(frame: str, angular_f
 
 @pytest.mark.requirement("LIV-1")
 def test_a_motion_is_continuous_for_any_fields_of_its_states() -> None:
-    """What one state gives and the next one leaves out: no jump at the end of a step."""
+    """If one state has a field and the next one does not, there is no jump at the end of a step."""
     choices = ((), RATES, ("velocity",), ALL, ("acceleration",), ("angular_acceleration",), ("angular_velocity",))
     driven, h = Driven(tumbling(0.0, *RATES), 10.0), 0.01
     for n in range(1, 60):

@@ -1,4 +1,4 @@
-"""Models that could move and have no motion: what shows it in a file, and who warns of it."""
+"""Models that could move and have no motion: the actuators in a file, and the warnings."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ LONGEST = 60.0
 
 @pytest.mark.requirement("SDF-1")
 def test_many_unknown_elements_on_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A similar name takes long to find: it is searched once a name, and for as many names as problems are kept."""
+    """The search for a similar name is slow: it runs once per name, for at most as many names as kept problems."""
     calls: list[str] = []
     names = [f"n{i}" for i in range(2 * context.MOST_PROBLEMS)]
 

@@ -373,7 +373,7 @@ ROCKS = "".join(
 <geometry><sphere><radius>4</radius></sphere></geometry></collision></link></model>"""
     for i, (x, y) in enumerate(((8, 9), (-8, 9), (-9, -8), (9, -7)))
 )
-"""A rock under each beam, on which the width of a beam acts on its range, its velocity and what is made of them."""
+"""A rock under each beam: the width of a beam affects its range, its velocity and the solution."""
 
 
 def unlike(apertures: tuple[float, ...]) -> str:
@@ -394,7 +394,7 @@ def own(apertures: tuple[float, ...], weighting: str) -> str:
 @pytest.mark.parametrize("beam", range(4))
 @pytest.mark.parametrize("kind", ["gazebo", "plane", "nearest", "pattern"])
 def test_the_aperture_of_a_beam_acts_on_that_beam_alone(load: Load, in_world: Text, kind: str, beam: int) -> None:
-    """Of four unlike apertures one changes, the widest and the narrowest too: the other three beams keep every bit."""
+    """If one of four different apertures changes, the other three beams keep every bit."""
 
     def read(apertures: tuple[float, ...]) -> ns.Reading:
         resolution, quiet = "<resolution>0.01</resolution>", "<bottom_mode><when>always</when></bottom_mode>"

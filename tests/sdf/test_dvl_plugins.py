@@ -208,7 +208,7 @@ def dive(world: World) -> Dive:
 
 
 def errors(reading: ns.Reading, name: str) -> FloatArray:
-    """Return what a reading adds to the truth, from its third sample on: the first echoes are back by then."""
+    """Return the errors of a reading from its third sample on, when the first echoes are back."""
     return np.asarray(reading[name] - reading.truth[name])[2:]
 
 

@@ -264,7 +264,7 @@ def test_a_magnetometer_reads_the_earths_field(tmp_path: Path) -> None:
     ],
 )
 def test_default_fields_at_known_coordinates_warn(load: Load, in_world: Text, inside: str, warned: list[str]) -> None:
-    """A field that the file states is not warned of, even where it states SDF's default."""
+    """A field in the file causes no warning, even if it equals SDF's default."""
     notes = [note for note in load(in_world(PLACE + inside)).notes if "SDF's default" in note.reason]
     assert [note.what for note in notes] == [f"<world><{tag}>" for tag in warned]
     assert {note.kind for note in notes} <= {"warning"}

@@ -257,7 +257,7 @@ def using_xacro(folder: Path, proof: Path) -> dict[str, Path]:
 @pytest.mark.requirement("SDF-2")
 @pytest.mark.parametrize("name", ["renamed.urdf", "model.sdf", "include.sdf", "deep.sdf", "packed.sdf", "alias.sdf"])
 def test_a_world_file_runs_no_code_without_consent(tmp_path: Path, name: str) -> None:
-    """Only the name that is given decides: neither an include, nor a link, nor an argument of xacro is consent."""
+    """Only the name from the user decides. An include, a link or an argument of xacro is not consent."""
     proof = tmp_path / "proof"
     path = using_xacro(tmp_path, proof)[name]
     with pytest.raises(SdfError) as caught:
@@ -271,7 +271,7 @@ def test_a_world_file_runs_no_code_without_consent(tmp_path: Path, name: str) ->
 
 @pytest.mark.requirement("SDF-2")
 def test_a_file_named_xacro_runs_xacro(tmp_path: Path) -> None:
-    """The expression that the refusals above keep from running does run where it is asked for."""
+    """The expression of the tests above runs with consent."""
     proof = tmp_path / "proof"
     assert sdf.load(using_xacro(tmp_path, proof)["robot.xacro"]).models
     assert proof.exists()

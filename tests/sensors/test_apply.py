@@ -136,7 +136,7 @@ OWN = {
     Range: (HEIGHTS,),
     Dvl: (ZEROS + (1.0, 0.2, 0.0),),
 }
-"""Own arrays for each sensor that takes them."""
+"""Arrays for each sensor with `apply`."""
 
 
 def test_every_sensor_with_apply_has_arrays_here() -> None:

@@ -1,4 +1,4 @@
-"""What `apply` refuses and warns of: numbers that are not finite, values of another unit, a time not in seconds."""
+"""Errors and warnings of `apply`: numbers that are not finite, wrong units, times that are not in seconds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GIVEN: dict[str, tuple[Any, dict[str, AnyArray]]] = {
     "range": (Range(), {"distance": 5.0 * ONES}),
 }
 HARMLESS = {("range", "distance")}
-"""Arrays that may be NaN and infinite: nothing is in range."""
+"""Arrays that may be NaN and infinite if nothing is in range."""
 
 
 def applied(kind: str, time: AnyArray = TIME, **changed: AnyArray) -> ns.Reading:

@@ -87,7 +87,7 @@ def test_a_part_of_another_kind_is_refused() -> None:
 @pytest.mark.requirement("IMU-3", "DOO-1")
 @pytest.mark.parametrize("name", PARTS)
 def test_a_world_names_a_part(tmp_path: Path, name: str) -> None:
-    """The file gives the deviation of a ping where no source of the part does."""
+    """The file gives the deviation of a ping if the part has no source for it."""
     part = f"<navsense:part>{name}</navsense:part>"
     if "bottom_track.noise_rms" not in catalogue.part(name).missing_values:
         assert spec(tmp_path, part) == Dvl.from_part(name)
@@ -98,7 +98,7 @@ def test_a_world_names_a_part(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
 def test_a_part_without_the_deviation_of_a_ping_is_an_error(tmp_path: Path) -> None:
-    """Its covariance would be 0, which a filter takes for certainty. A caller's deviation takes the part's place."""
+    """Its covariance would be 0, infinite weight in a filter. The caller's deviation replaces that of the part."""
     refused = [name for name in PARTS if "bottom_track.noise_rms" in catalogue.part(name).missing_values]
     assert refused == ["a50"]
     with pytest.raises(SensorError, match=r'stddev of part a50; must be given .*; write Dvl.from_part\("a50", stddev'):
@@ -116,7 +116,7 @@ def test_a_part_without_the_deviation_of_a_ping_is_an_error(tmp_path: Path) -> N
 @pytest.mark.requirement("GAP-2", "GAP-3")
 @pytest.mark.parametrize("name", PARTS)
 def test_a_part_lists_its_missing_values(tmp_path: Path, name: str) -> None:
-    """In the sheet and in the description of a world: each figure that acts on a DVL is either there or listed."""
+    """In the data sheet and in the description of a world, each value that a DVL requires is set or listed."""
     figures, sheet = catalogue.part(name).figures, Dvl.from_part(name, stddev=0.01)
     given = {f"{channel}.{figure}" for channel, found in figures.items() for figure in found}
     if "beam.altitude" in given:
@@ -139,7 +139,7 @@ def test_a_part_lists_its_missing_values(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.requirement("GAP-1", "GAP-4")
 def test_the_maximum_velocity_of_a_part_acts() -> None:
-    """Above 3.75 m/s, in any direction, the A50 has no echo and tells nothing: not a velocity that is wrong."""
+    """Above 3.75 m/s, in any direction, the A50 has no echo and no velocity, instead of a wrong one."""
     time, sheet = np.arange(6.0), Dvl.from_part("a50", stddev=0.01)
     velocity = np.array([[3.7, 0, 0], [3.8, 0, 0], [-3.0, 2.5, 0], [2.6, 2.6, 0], [1.0, 0, 3.7], [0.0, -3.7, 0]])
     reading = sheet.apply(time, velocity, seed=3)

@@ -220,7 +220,7 @@ def test_a_driven_model_is_met_where_it_was_driven() -> None:
 
 @pytest.mark.requirement("DVU-2", "LIV-1")
 def test_a_driven_link_carries_its_surfaces() -> None:
-    """The mast is driven by itself; the ball stays on the buoy's hull, farther away."""
+    """The mast is driven separately; the ball stays on the buoy's hull, farther away."""
     mast = Solid("buoy::mast::top", "buoy::mast", Box((1.0, 1.0, 1.0)))
     with ns.live(world(BALL, mast, rate=20.0), seed=1, driven=["mast"]) as sim:
         for k in range(10):

@@ -1,4 +1,4 @@
-"""Validity of a DVL's ranges: no usable echo, below the minimum, above the maximum, valid; recordings hold it."""
+"""Validity of a DVL's ranges in readings and recordings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RANGES = np.array([[0.5, 0.7, 20.0, 90.0], [90.5, 500.0, math.inf, math.nan]])
 
 
 def validity(sheet: Dvl, ranges: Any = RANGES) -> Any:
-    """Return the validity of one's own ranges, with a ping every 4 s."""
+    """Return the validity of given ranges, with a ping every 4 s."""
     time, still = 4.0 * np.arange(len(ranges)), np.zeros((len(ranges), 3))
     return sheet.apply(time, still, beam_range=np.asarray(ranges), seed=1)["range_validity"]
 
@@ -60,7 +60,7 @@ def test_ranges_below_and_above_the_limits(dialect: Dialect, classic: bool) -> N
     ],
 )
 def test_errors_and_losses(change: dict[str, Any], expected: list[float]) -> None:
-    """A true range out of the limits says so, unless the beam drops out; a range with errors does after the losses."""
+    """A true range out of the limits sets the validity, unless the beam drops out. The reported range comes next."""
     assert validity(replace(SHEET, **change), RANGES[:1]).tolist() == [expected]
 
 

@@ -1,4 +1,4 @@
-"""Recordings that are made to fill the memory: a small file that unpacks to a large one is refused, and soon."""
+"""Decompression bombs: a small file that expands to a large one fails early."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 MOST = 50_000_000
-"""Bytes that a refusal may take, twenty times less than the files unpack to."""
+"""Memory (bytes) until the error, a twentieth of the expanded size of the files."""
 
 
 def refused(work: Callable[[], Any], match: str, most: int = MOST) -> None:
-    """Check that something is refused in little memory."""
+    """Check that a call fails with little memory."""
     tracemalloc.start()
     try:
         with pytest.raises(NavsenseError, match=match):
@@ -107,7 +107,7 @@ def mcap(path: Path, data: bytes, size: int) -> Path:
 
 @pytest.mark.requirement("REC-1")
 def test_chunks_of_mcap(tmp_path: Path) -> None:
-    """A chunk of zeros is refused by its size; where it is small, at its first record, not at its last."""
+    """A large chunk of zeros fails because of its size; a small one fails at its first record."""
     size = 10**9
     stream = zstandard.ZstdCompressor().compressobj(size=size)
     data = b"".join([stream.compress(bytes(10**7)) for _ in range(100)]) + stream.flush()

@@ -1,4 +1,4 @@
-"""One writer a file, no output over an input, and what a crash leaves of a recording."""
+"""One writer per file, no output over an input, and recovery of crashed recordings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def head(made: ModuleType) -> sinks.Recording:
 
 
 def start(path: Path) -> subprocess.Popen[str]:
-    """Start a process that records; return when it has written some slabs, and waits."""
+    """Start a process that records. Return when it has written some slabs and waits."""
     program = CHILD.format(here=str(Path(__file__).parent), path=str(path))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     child = subprocess.Popen(
@@ -66,7 +66,7 @@ def start(path: Path) -> subprocess.Popen[str]:
 
 
 def kill(child: subprocess.Popen[str]) -> None:
-    """Kill a process, which can close nothing."""
+    """Kill a process, so that it cannot close its files."""
     child.send_signal(signal.SIGKILL)
     child.communicate()
 
@@ -144,7 +144,7 @@ def test_links_and_conversions_count_as_writers(made: ModuleType, tmp_path: Path
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("name", NAMES)
 def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
-    """A live writer is left alone; of a dead one all slabs are saved, and the name is free again."""
+    """A live writer is not disturbed. All slabs of a killed one are recovered, and its name is free again."""
     path = tmp_path / name
     child = start(path)
     try:
@@ -183,7 +183,7 @@ def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
 
 
 def check_rows(made: ModuleType, path: Path) -> None:
-    """Check the rows of the IMU that were saved: those of 31 slabs, of a bag those of its complete chunks."""
+    """Check the recovered rows of the IMU: those of 31 slabs; for a bag, those of its complete chunks."""
     found = load(path)
     reading = found[made.IMU if made.IMU in found else "mav0::body::imu0"]
     assert reading.time.size > 500 if path.suffix == ".bag" else reading.time.size == 3100
@@ -323,7 +323,7 @@ def test_no_command_writes_to_its_inputs(
 
 
 @pytest.mark.requirement("REC-1")
-def test_neither_does_python(place: Path) -> None:
+def test_no_python_function_writes_to_its_inputs(place: Path) -> None:
     world = ns.load("w.sdf", path="models")
     assert {Path(name).name for name in world.sources} == {"w.sdf", "model.sdf"}
     Path("w.mcap").symlink_to("w.sdf")

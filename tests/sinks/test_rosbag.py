@@ -303,7 +303,7 @@ def test_a_latency_is_in_the_time_of_the_bag(made: ModuleType, tmp_path: Path) -
 
 @pytest.mark.requirement("REC-1:bag")
 def test_a_ros1_bag_may_begin_at_epoch_0(made: ModuleType, tmp_path: Path) -> None:
-    """Readers of ROS 1 refuse the time 0: the messages at 0 are recorded at 1 ns, and their stamps stay 0."""
+    """Readers of ROS 1 reject the time 0: messages at 0 are recorded at 1 ns, and their stamps stay 0."""
     slab = made.slab(0)
     slab.readings[made.IMU].clock_error[:] = 0.0
     for name in ("run.bag", "run.db3"):

@@ -137,7 +137,7 @@ def limited(limit: int, work: Callable[[], object]) -> SinkError:
 @pytest.mark.parametrize("name", ["b.mcap", "b", "b.gz.mcap", "b.npz", "b.csv"])
 @pytest.mark.parametrize("limit", [10, 60_000])
 def test_an_error_of_a_full_disk_names_what_is_there(made: ModuleType, tmp_path: Path, name: str, limit: int) -> None:
-    """What was begun is gone: no command reads it, whatever the folder's name holds."""
+    """The incomplete output is removed for any name of the folder."""
     tmp_path = tmp_path / "a; b"
     tmp_path.mkdir()
     with sinks.open(tmp_path / "a.npz", sinks.Recording(made.world(), duration=20.0)) as sink:

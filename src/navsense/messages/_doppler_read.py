@@ -122,7 +122,7 @@ def _every(sensor: MountedSensor, rows: AnyArray, part: Part) -> dict[str, AnyAr
 
 
 def arrays(sensor: MountedSensor, rows: AnyArray, part: Part, beside: str) -> dict[str, AnyArray]:
-    """Return what messages of a DVL say, of those beside its own: `_ping`, `_water` and the ranges of `dsros`."""
+    """Return the arrays in companion messages of a DVL: `_ping`, `_water` and the ranges of `dsros`."""
     own = Instrument(sensor, part)
     count, dialect = len(own.poses), own.sheet.dialect
     if beside == PING:

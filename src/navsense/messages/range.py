@@ -36,7 +36,7 @@ def _is_clamped(sheet: Range) -> bool:
 
 
 def reported_ranges(arrays: Mapping[str, AnyArray], low: float = -math.inf, high: float = math.inf) -> FloatArray:
-    """Return ranges (n,) m as messages report them: `low` or `high` (m) where they are out of limits."""
+    """Return the ranges (n,) m in messages: `low` or `high` (m) if out of limits."""
     outside = arrays.get(OUTSIDE, 0.0)  # hidden errors have no side
     found: FloatArray = np.where(outside == 1.0, high, arrays["range"])
     return np.where(outside == -1.0, low, found)

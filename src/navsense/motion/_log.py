@@ -67,7 +67,7 @@ def read(path: str | os.PathLike[str]) -> Log:
 
 
 def _scan(name: str) -> tuple[bool, int, int]:
-    """Return whether a log is CSV, the line of its first row, and how many rows it has."""
+    """Return whether a log is CSV, the line of its first row, and the number of rows."""
     comma = _is_csv(name)
     rows = _rows(inputs.read_lines(name, _FILE), comma)
     if comma:

@@ -147,9 +147,7 @@ def interpolating(time: Times, values: FloatArray, ends: str) -> FloatArray:
     try:
         # An overflow either stops SciPy or shows as coefficients that are not finite, which the trajectory refuses.
         with np.errstate(all="ignore"):
-            for column in range(
-                values.shape[1]
-            ):  # one column at a time: SciPy needs several times the memory of its result
+            for column in range(values.shape[1]):  # SciPy needs several times the memory of its result
                 spline = CubicSpline(time, np.ascontiguousarray(values[:, column]), bc_type=ends)
                 coefficients[:, :, column] = spline.c.T
     except (ValueError, np.linalg.LinAlgError) as error:

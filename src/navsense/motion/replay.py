@@ -100,7 +100,7 @@ def from_arrays(time: Times, position: Vectors, rotation: Quaternions, *, bandwi
 
 
 def _columns_of(log: Log) -> tuple[Times, Vectors, Quaternions, Callable[[int], Where | None]]:
-    """Return times, positions and rotations of a log, and where its rows stand."""
+    """Return times, positions and rotations of a log, and the locations of its rows."""
     return log.values[:, 0].copy(), log.values[:, 1:4].copy(), log.values[:, 4:].copy(), log.place
 
 

@@ -84,7 +84,7 @@ def check_values(kind: str, name: str, unit: str, array: FloatArray) -> None:
     if over.any():
         row, axis = (int(index[0]) for index in np.nonzero(over))
         value = float(array.reshape(rows.shape)[row, axis])
-        allowed = f"must be of a size of at limit {largest:g}, as instruments measure"
+        allowed = f"must have a magnitude of at most {largest:g}, the limit of instruments"
         raise SensorError(f"{name} of row {row} ({unit})", value, allowed=allowed, remedy=_unit_remedy(units, unit))
     if unit == "K" and size < MIN_TEMPERATURE:
         allowed = f"must be above {MIN_TEMPERATURE:g}"

@@ -142,7 +142,7 @@ def test_an_ellipse_at_greenwich_swells_with_the_node_in_both_axes() -> None:
 
 
 def events(path: Path) -> list[str]:
-    """Return the lines of a tide table that have an event."""
+    """Return the lines of a tide table with an event."""
     return [line.strip() for line in path.read_text().splitlines() if line.startswith("20")]
 
 
