@@ -36,6 +36,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     """Return a function that creates the dispatcher of a kernel as a new process, with its cache in `tmp_path`."""
     place = tmp_path / "tiny.py"
     place.write_text(TINY, encoding="utf-8")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # bytecode would create `__pycache__`, a cache folder
     specification = importlib.util.spec_from_file_location("tiny", place)
     assert specification is not None
     assert specification.loader is not None

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 import navsense as ns
 from navsense.calibration import Calibration, KnownAttitude, _statistics
 from navsense.calibration._fit import PRIOR, Sums, plane, start
-from navsense.calibration._motion import motion
+from navsense.calibration._motion import Motion, motion
 from navsense.calibration._statistics import Statistics
 from navsense.errors import CalibrationError
 from navsense.typing import FloatArray, Quaternions, Vectors
@@ -355,6 +355,12 @@ def test_motions_that_tell_less_are_refused_with_what_is_missing() -> None:
     assert "about x and z too" in error.remedy
     error = refused(Device(iron=NONE), driving(), soft_iron=False)
     assert error.allowed == "must tell direction.z, bias.z apart"
+
+
+def test_rounding_is_no_turn_about_other_axes() -> None:
+    """A length one rounding below 1, as another version of NumPy computes it, is an angle of 8.5e-7 deg."""
+    mean = np.diag((0.5, 1.0 - 2.0**-53, 0.5))
+    assert str(Motion(0.0, np.zeros((3, 1)), mean)).endswith(" in the sensor, and 0 deg (rms) about other axes")
 
 
 @pytest.mark.compiled

@@ -54,9 +54,9 @@ class Motion:
         return np.sqrt(np.maximum(1.0 - lengths**2, 0.0)), np.asarray(axes)
 
     def __str__(self) -> str:
-        """Say how the sensor turned."""
+        """Describe how the sensor turned; the third decimal of a degree is far above the rounding of `turns`."""
         sine, axes = self.turns
-        degrees = np.degrees(np.arcsin(np.minimum(sine, 1.0)))
+        degrees = np.round(np.degrees(np.arcsin(np.minimum(sine, 1.0))), 3)
         main = axes[0] * np.sign(axes[0][np.argmax(np.abs(axes[0]))])
         axis = ", ".join(f"{value:.2f}" for value in np.round(main, 2) + 0.0)
         if sine[2] < BARELY:
