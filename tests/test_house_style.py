@@ -33,7 +33,7 @@ LONG_BODIES: dict[str, str] = {}
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "typing"),
-    ("_ziggurat", "compiled", "fields", "inputs", "kernel_cache", "names", "outputs", "sheet"),
+    ("_ziggurat", "compiled", "fields", "inputs", "kernel_cache", "names", "outputs", "sheet", "unpacking"),
     ("geodesy", "pose", "rotation"),
     ("series", "streams", "ticks"),
     ("noise",),

@@ -41,6 +41,9 @@ DEEPEST = 100
 EXPANSION, FREE = 100, 256 * 1024 * 1024
 """Packed data may unpack to so many times their size, and to so many bytes whatever their size."""
 
+FREE_CHUNK = 64 * 1024 * 1024
+"""Bytes that a chunk of a recording, or a message in it, may unpack to whatever its size."""
+
 FOLDERS: Mapping[str, str] = {".csv": "navsense.json", ".db3": "metadata.yaml"}
 """Recordings that are written as NAME with a suffix and are a folder NAME: the file that makes it one, by suffix."""
 

@@ -18,7 +18,6 @@ from navsense.errors import MotionError
 from navsense.rotation import multiply
 from navsense.typing import FloatArray, Quaternions, Times, Vectors
 
-
 BLOCK = 20_000
 """Rows that are computed at once."""
 
@@ -67,19 +66,23 @@ def expand(knots: Times, rows: FloatArray, form: int, segment: int, coefficients
                 coefficients[power, column] = rows[segment, power, column]
         return
     h = knots[segment + 1] - knots[segment]
-    for column in range(7):
-        value, start = rows[segment, 0, column], rows[segment, 1, column]
-        slope, end = (rows[segment + 1, 0, column] - value) / h, rows[segment + 1, 1, column]
-        coefficients[3, column] = value
-        if form == SLOPES:
+    if form == SLOPES:
+        for column in range(7):
+            value, start, end = rows[segment, 0, column], rows[segment, 1, column], rows[segment + 1, 1, column]
+            slope = (rows[segment + 1, 0, column] - value) / h
             bend = (start + end - 2.0 * slope) / h
             coefficients[0, column] = bend / h
             coefficients[1, column] = (slope - start) / h - bend
             coefficients[2, column] = start
-        else:
-            coefficients[0, column] = (end - start) / h / 6.0
-            coefficients[1, column] = start / 2.0
-            coefficients[2, column] = slope - h * (2.0 * start + end) / 6.0
+            coefficients[3, column] = value
+        return
+    for column in range(7):
+        value, start, end = rows[segment, 0, column], rows[segment, 1, column], rows[segment + 1, 1, column]
+        slope = (rows[segment + 1, 0, column] - value) / h
+        coefficients[0, column] = (end - start) / h / 6.0
+        coefficients[1, column] = start / 2.0
+        coefficients[2, column] = slope - h * (2.0 * start + end) / 6.0
+        coefficients[3, column] = value
 
 
 @kernel

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import zstandard
 
-from navsense.inputs import unpacks_too_far
+from navsense.inputs import FREE_CHUNK, unpacks_too_far
 
 MAGIC = b"\x89MCAP0\r\n"
 
@@ -39,10 +39,6 @@ CHUNK_HEAD = struct.Struct("<QQQI")
 
 LARGEST_CHUNK = 1 << 30
 """Bytes that a chunk may unpack to: larger ones are taken for damage."""
-
-
-FREE_CHUNK = 64 * 1024 * 1024
-"""Bytes that a chunk may unpack to whatever its size in the file."""
 
 
 class DamagedError(Exception):
