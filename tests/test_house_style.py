@@ -33,7 +33,7 @@ LONG_BODIES: dict[str, str] = {}
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "typing"),
-    ("_ziggurat", "compiled", "fields", "inputs", "kernel_cache", "names", "outputs", "sheet"),
+    ("_ziggurat", "compiled", "fields", "inputs", "kernel_cache", "names", "outputs", "sheet", "unpacking"),
     ("geodesy", "pose", "rotation"),
     ("series", "streams", "ticks"),
     ("noise",),
@@ -135,6 +135,7 @@ OPENERS: dict[tuple[str, str], str] = {
         "sinks.unfinished_bags",
         "sqlite3.connect",
     ): "the database of a truncated bag; SQLite rolls back what was not committed",
+    ("unpacking", "zstd.open"): "a file that rosbags has opened, read up to the limit",
     ("store", "Path('/proc/meminfo').open"): "a file of the system",
 }
 """Calls outside `inputs` that open a file to read it: (module, call) -> why."""

@@ -83,7 +83,18 @@ def test_in_a_world_the_element_is_named(tag: str, tmp_path: Path) -> None:
 def test_any_line_end_ends_a_line(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"\xef\xbb\xbfa\r\nb\rc\n")
-    assert inputs.lines(str(path), inputs.Kind("file", FieldError, "text")) == ["a", "b", "c", ""]
+    assert list(inputs.read_lines(str(path), inputs.Kind("file", FieldError, "text"))) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_and_their_ends_across_parts(tmp_path: Path, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parts end inside lines, line ends and characters."""
+    path = tmp_path / "a.csv"
+    lines = ["\N{GREEK SMALL LETTER MU}" * (k % 7) for k in range(50)] + ["last"]
+    path.write_bytes(end.join(lines).encode("utf-8-sig"))
+    for size in (1, 2, 3, 5, 64):
+        monkeypatch.setattr(inputs, "PART", size)
+        assert list(inputs.read_lines(str(path), inputs.Kind("file", FieldError, "text"))) == lines
 
 
 @pytest.mark.parametrize("door", BAGS)

@@ -6,6 +6,7 @@ depth are limited. `check_regular_file` and `check_bag` check a file before a li
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import math
@@ -34,8 +35,14 @@ MAX_METADATA = 16 * 1024 * 1024
 MAX_DEPTH = 100
 """Largest nesting depth of arrays and tables in TOML and JSON."""
 
+PART = 256 * 1024
+"""Bytes of a text that are read at once."""
+
 EXPANSION, FREE = 100, 256 * 1024 * 1024
 """Compressed data may expand by this factor, or to this many bytes if that is more."""
+
+FREE_CHUNK = 64 * 1024 * 1024
+"""Bytes that a chunk of a recording, or a message in it, may unpack to whatever its size."""
 
 FOLDERS: Mapping[str, str] = {".csv": "navsense.json", ".db3": "metadata.yaml"}
 """Recordings that are written as NAME with a suffix and are a folder NAME: the file that makes it one, by suffix."""
@@ -217,27 +224,43 @@ def place_of(path: Path) -> Path:
     return path.with_suffix("") if is_named else path
 
 
-def lines(name: str, kind: Kind) -> list[str]:
-    """Return the lines of a text file in UTF-8, whatever ends them. Raises the kind's error as `content` does."""
-    try:
-        text = content(name, kind).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise kind.error(kind.what, "is not text", where=Where(name), allowed=kind.allowed)
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-
-
 def read_lines(name: str, kind: Kind) -> Iterator[str]:
-    """Yield the lines of a UTF-8 text file without line ends. Raises the same errors as `content`."""
-    data = content(name, kind)
-    if b"\0" in data:
-        raise kind.error(kind.what, "is not text", where=Where(name), allowed=kind.allowed)
+    """Yield the lines of a text file in UTF-8 without their ends, whatever ends them; the file is read in parts.
+
+    Raises the kind's error as `content` does, and for what is no text.
+    """
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")(), translate=True)
+    begun: list[str] = []
     try:
-        for line in io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig"):
-            yield line.removesuffix("\n")
-    except UnicodeDecodeError as cause:
+        for data in _parts(name, kind, LARGEST):
+            if b"\0" in data:
+                raise ValueError("a null character")  # noqa: TRY301
+            *whole, last = decoder.decode(data, final=not data).split("\n")
+            if whole:
+                yield "".join((*begun, whole[0]))
+                yield from whole[1:]
+                begun = []
+            begun.append(last)
+    except ValueError as cause:
         raise kind.error(kind.what, "is not text", where=Where(name), allowed=kind.allowed) from cause
+    if any(begun):
+        yield "".join(begun)
+
+
+def _parts(name: str, kind: Kind, most: int) -> Iterator[bytes]:
+    """Yield the bytes of a file in parts, an empty one at the end. Raises the kind's error as `content` does."""
+    check_regular_file(name, kind, most)
+    try:
+        with open(name, "rb", opener=_open_nonblocking) as file:
+            end = min(most, os.fstat(file.fileno()).st_size) + 1
+            while data := file.read(min(PART, end - file.tell())) or b"":  # None of a pipe without data
+                yield data
+            grown = file.tell() > most
+    except OSError as cause:
+        raise kind.error(kind.what, _error_text(cause), where=Where(name), allowed=kind.allowed) from cause
+    if grown:
+        raise _too_large(name, kind, most, "")
+    yield b""
 
 
 def read_toml(name: str, kind: Kind) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from navsense.errors import MotionError
 from navsense.motion import MotionBlock, Trajectory, waypoints
-from navsense.motion._spline import evaluate, segment_of
+from navsense.motion._spline import BENDS, POLYNOMIALS, SLOPES, evaluate, segment_of
 from navsense.pose import Pose, from_rpy
 
 Array = NDArray[np.float64]
@@ -230,13 +230,19 @@ def test_any_split_and_any_order_give_the_same_bits(cuts: list[int], order: list
     assert_equal(joined([trajectory.at(time[row : row + 1]) for row in range(0, 80, 9)]), trajectory.at(time[::9]))
 
 
-@given(seed=st.integers(0, 10**6), period=st.sampled_from([math.inf, 0.7]))
-def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Any, seed: int, period: float) -> None:
-    trajectory = polynomial(seed=5)
-    time = np.random.default_rng(seed).uniform(0.0, trajectory.end, 40)
+@given(
+    seed=st.integers(0, 10**6),
+    period=st.sampled_from([math.inf, 0.7]),
+    form=st.sampled_from([POLYNOMIALS, SLOPES, BENDS]),
+)
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Any, seed: int, period: float, form: int) -> None:
+    rng = np.random.default_rng(seed)
+    knots = np.concatenate(([0.0], np.cumsum(rng.uniform(0.1, 1.0, 6))))
+    time = rng.uniform(0.0, knots[-1], 40)
+    rows = rng.normal(size=(7, 4 if form == POLYNOMIALS else 2, 7))
     compiled, plain = ([np.empty((40, width)) for width in (3, 4, 3, 3, 3, 3)] for _ in range(2))
-    evaluate(trajectory.knots, trajectory.coefficients, period, time, *compiled)
-    interpreted(evaluate)(trajectory.knots, trajectory.coefficients, period, time, *plain)
+    evaluate(knots, rows, form, period, time, *compiled)
+    interpreted(evaluate)(knots, rows, form, period, time, *plain)
     for found, expected in zip(compiled, plain, strict=True):
         np.testing.assert_array_equal(found, expected)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
+import tempfile
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -15,19 +17,29 @@ import numpy as np
 import pytest
 import zstandard
 from rosbags.rosbag1 import Writer as Writer1
+from rosbags.rosbag1 import reader as ros1
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, storage_mcap
+from rosbags.rosbag2 import Writer as Writer2
+from rosbags.rosbag2 import reader as rosbag2_reader
+from rosbags.typesys import Stores, get_typestore
 
 from navsense import sinks
+from navsense.calibration.files import read as read_samples
 from navsense.environment.current import Replay as CurrentReplay
 from navsense.errors import NavsenseError
-from navsense.inputs import EXPANSION, FREE, expansion_problem
-from navsense.sinks import records
+from navsense.inputs import EXPANSION, FREE, FREE_CHUNK, expansion_problem
+from navsense.sinks import euroc, records, tables
+from navsense.sinks.convert import convert
 from navsense.sinks.info import info
 from navsense.sinks.leftovers import recover
 from navsense.sinks.load import load
 from navsense.sinks.poses import motion_in
+from navsense.unpacking import bounded_rosbags
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
+
+ros2: Any = rosbag2_reader  # declared without its module zstd
 
 MOST = 50_000_000
 """Memory (bytes) until the error, a twentieth of the expanded size of the files."""
@@ -115,7 +127,7 @@ def test_chunks_of_mcap(tmp_path: Path) -> None:
     for look in (load, info):
         refused(partial(look, path), r"run\.mcap.*a chunk unpacks from \d+ bytes to 1000000000")
     assert recover(path).damaged_chunks == 1
-    small = records.FREE_CHUNK
+    small = FREE_CHUNK
     path = mcap(tmp_path / "zeros.mcap", zstandard.ZstdCompressor().compress(bytes(small)), small)
     for look in (load, info):
         with pytest.raises(NavsenseError, match=r"opcode 0|ends inside a record"):
@@ -136,9 +148,90 @@ def test_chunks_of_bags(tmp_path: Path, form: str) -> None:
             "/x", "std_msgs/msg/String", msgdef="string data", md5sum="992ce8a1687cec8c8bd883ec73ca41d1"
         )
         writer.write(line, 1, struct.pack("<I", 4 * 10**8) + bytes(4 * 10**8))
-    most = max(records.FREE_CHUNK, EXPANSION * path.stat().st_size)
+    most = max(FREE_CHUNK, EXPANSION * path.stat().st_size)
     refused(lambda: load(path), r"run\.bag.*a chunk of \d+ bytes unpacks to more than", 2 * most + MOST)
     assert 2 * most + MOST < 4 * 10**8
+
+
+def zeros(folder: Path, mode: str, storage: str = "SQLITE3") -> Path:
+    """Write a bag of ROS 2 with one compressed message of 400 MB of zeros."""
+    path = folder / "run"
+    writer = Writer2(path, version=8, storage_plugin=StoragePlugin[storage])
+    writer.set_compression(CompressionMode[mode], CompressionFormat.ZSTD)
+    with writer:
+        line = writer.add_connection("/x", VECTOR, typestore=get_typestore(Stores.LATEST))
+        writer.write(line, 1, b"\0\1\0\0" + bytes(4 * 10**8))
+    return path
+
+
+VECTOR = "geometry_msgs/msg/Vector3Stamped"
+DOORS = (load, read_samples, CurrentReplay.from_file, lambda path: convert(path, path.with_suffix(".npz")))
+
+
+@pytest.mark.requirement("REC-1")
+def test_compressed_messages_of_ros2(tmp_path: Path) -> None:
+    path = zeros(tmp_path, "MESSAGE")
+    assert sum(file.stat().st_size for file in path.iterdir()) < 200_000
+    for door in DOORS:
+        refused(partial(door, path), r"run.*a chunk of \d+ bytes unpacks to more than", 2 * FREE_CHUNK + MOST)
+
+
+@pytest.mark.requirement("REC-1")
+def test_compressed_files_of_ros2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """rosbags unpacks the file to a temporary folder when it opens the bag."""
+    path = zeros(tmp_path, "FILE")
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    written: list[int] = []
+    copied = shutil.copyfileobj
+
+    def counted(source: Any, target: Any) -> None:
+        try:
+            copied(source, target)
+        finally:
+            written.append(target.tell())
+
+    monkeypatch.setattr(shutil, "copyfileobj", counted)
+    for door in (*DOORS, info):
+        refused(partial(door, path), r"run.*a file unpacks from \d+ bytes to \d+; must be at most 100 times")
+    assert len(written) == len(DOORS) + 1
+    assert max(written) <= FREE
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+@pytest.mark.requirement("REC-1")
+def test_chunks_that_rosbags_reads(tmp_path: Path) -> None:
+    """Calibrations and currents read MCAP files, and the currents bags of ROS 1, by rosbags."""
+    path = zeros(tmp_path, "STORAGE", "MCAP")
+    for door in (read_samples, CurrentReplay.from_file):
+        refused(partial(door, path), r"run.*a chunk of \d+ bytes unpacks to more than", 2 * FREE_CHUNK + MOST)
+
+
+@pytest.mark.requirement("REC-1")
+def test_rosbags_is_as_before_afterwards() -> None:
+    before = dict(ros1.decompressors), dict(storage_mcap.DECOMPRESSORS), ros2.zstd
+    with bounded_rosbags(), bounded_rosbags():
+        assert ros2.zstd is not before[2]
+        found = ros2.zstd.decompress(before[2].compress(b"one") + before[2].compress(b"two"))
+    assert found == b"onetwo"
+    assert (dict(ros1.decompressors), dict(storage_mcap.DECOMPRESSORS), ros2.zstd) == before
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize(
+    ("mark", "read"), [("", lambda file: tables.table_of(file, "abcde")), ("#", lambda file: euroc._table(file, 5)[1])]
+)
+def test_tables_of_short_lines(tmp_path: Path, mark: str, read: Callable[[Path], Any]) -> None:
+    """A table of numbers takes 8 bytes a number, twice while NumPy makes room for more rows."""
+    count, columns = 500_000, 5
+    file = tmp_path / "t.csv"
+    file.write_text(mark + "a,b,c,d,e\n" + "0,0,0,0,0\n" * count, encoding="utf-8")
+    tracemalloc.start()
+    found = read(file)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.shape[0] == count
+    assert peak < 2.25 * 8 * columns * count + 2**22
 
 
 @pytest.mark.requirement("REC-1")

@@ -23,8 +23,8 @@ from navsense.calibration import _attitude
 from navsense.errors import CalibrationError, NavsenseError, Where
 from navsense.inputs import place_of
 from navsense.sinks.base import os_error
-from navsense.sinks.rosbag import limit_chunk_size
 from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors
+from navsense.unpacking import bounded_rosbags
 
 _BAG = inputs.Kind("bag", CalibrationError, "must be a bag of ROS")
 
@@ -158,9 +158,7 @@ def opened(path: Path) -> Iterator[Bag]:
     inputs.check_bag(path, _BAG)
     old = path.suffix.lower() == ".bag" and not path.is_dir()
     try:
-        with OldReader(path) if old else Reader(path) as reader:
-            if isinstance(reader, OldReader):
-                limit_chunk_size(reader)
+        with bounded_rosbags(), OldReader(path) if old else Reader(path) as reader:
             yield Bag(path, reader, old=old)
     except NavsenseError:
         raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from navsense.compiled import kernel
 from navsense.errors import FieldError, Where
-from navsense.inputs import Kind, decimal, lines
+from navsense.inputs import Kind, decimal, read_lines
 from navsense.noise.channel import LARGEST
 from navsense.typing import FloatArray, Times
 
@@ -81,7 +81,7 @@ class Signal:
         Raises `FieldError` with file and line for what cannot be read or is no function of time.
         """
         name = os.fspath(path)
-        rows = _rows(name, lines(name, _FILE))
+        rows = _rows(name, read_lines(name, _FILE))
         places = [Where(name, number) for number, _, _ in rows]
         times, values = tuple(row[1] for row in rows), tuple(row[2] for row in rows)
         _check(times, values, places.__getitem__)
@@ -115,7 +115,7 @@ def _check(times: Sequence[float], values: Sequence[float], place: Callable[[int
             raise FieldError("time of a signal", time, allowed="must not be given more than twice", where=place(row))
 
 
-def _rows(name: str, text: list[str]) -> list[tuple[int, float, float]]:
+def _rows(name: str, text: Iterable[str]) -> list[tuple[int, float, float]]:
     """Return line number, time (s) and value of each row that is not blank. Raise FieldError."""
     filled = [(number, line) for number, line in enumerate(text, 1) if line and not line.isspace()]
     number, head = filled[0] if filled else (1, "")

@@ -44,7 +44,7 @@ from navsense.environment.seawater import (
 )
 from navsense.environment.signal import Signal, between
 from navsense.errors import FieldError, Where
-from navsense.inputs import Kind, decimal, lines
+from navsense.inputs import Kind, decimal, read_lines
 from navsense.typing import FloatArray
 
 COLDEST, HOTTEST = ZERO_CELSIUS - 2.0 / SCALE_68, ZERO_CELSIUS + 40.0 / SCALE_68
@@ -226,7 +226,7 @@ class Water:
         """
         name = os.fspath(path)
         rows: list[tuple[float, float, float]] = []
-        filled = [(number, line) for number, line in enumerate(lines(name, _FILE), 1) if line.strip()]
+        filled = [(number, line) for number, line in enumerate(read_lines(name, _FILE), 1) if line.strip()]
         number, head = filled[0] if filled else (1, "")
         if tuple(part.strip() for part in head.split(",")) != HEADER:
             allowed = f"must be {','.join(HEADER)}"

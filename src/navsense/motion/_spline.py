@@ -1,12 +1,15 @@
-"""Splines of position and attitude: their coefficients, and the kernel that gives the truth from them.
+"""Splines of position and attitude, and the kernel that gives the truth from them.
 
 A row of values is seven numbers: position (m, world) and quaternion w x y z (unit in the data, of any length between).
 On segment i, with x = t - knots[i], column j is ``sum over k of coefficients[i, k, j] x^(degree - k)``.
+A cubic spline keeps two numbers a column and knot, half of its coefficients; `expand` computes the coefficients.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +17,20 @@ from navsense.compiled import kernel
 from navsense.errors import MotionError
 from navsense.rotation import multiply
 from navsense.typing import FloatArray, Quaternions, Times, Vectors
+
+BLOCK = 20_000
+"""Rows that are computed at once."""
+
+POLYNOMIALS, SLOPES, BENDS = 0, 1, 2
+"""What an array of a spline holds: coefficients; or, at each knot, the value and its first or second derivative."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spline:
+    """A cubic spline of n knots: `rows` (n, 2, 7), the values and the derivatives that `form` names."""
+
+    rows: FloatArray
+    form: int
 
 
 @kernel
@@ -41,20 +58,62 @@ def segment_of(knots: Times, instant: float, guess: int) -> int:
 
 
 @kernel
-def horner(coefficients: FloatArray, segment: int, column: int, x: float) -> tuple[float, float, float]:
+def expand(knots: Times, rows: FloatArray, form: int, segment: int, coefficients: FloatArray) -> None:
+    """Write the coefficients (degree + 1, 7) of one segment, in the order of operations of SciPy's cubic splines."""
+    if form == POLYNOMIALS:
+        for power in range(coefficients.shape[0]):
+            for column in range(7):
+                coefficients[power, column] = rows[segment, power, column]
+        return
+    h = knots[segment + 1] - knots[segment]
+    if form == SLOPES:
+        for column in range(7):
+            value, start, end = rows[segment, 0, column], rows[segment, 1, column], rows[segment + 1, 1, column]
+            slope = (rows[segment + 1, 0, column] - value) / h
+            bend = (start + end - 2.0 * slope) / h
+            coefficients[0, column] = bend / h
+            coefficients[1, column] = (slope - start) / h - bend
+            coefficients[2, column] = start
+            coefficients[3, column] = value
+        return
+    for column in range(7):
+        value, start, end = rows[segment, 0, column], rows[segment, 1, column], rows[segment + 1, 1, column]
+        slope = (rows[segment + 1, 0, column] - value) / h
+        coefficients[0, column] = (end - start) / h / 6.0
+        coefficients[1, column] = start / 2.0
+        coefficients[2, column] = slope - h * (2.0 * start + end) / 6.0
+        coefficients[3, column] = value
+
+
+@kernel
+def powers_of(rows: FloatArray, form: int) -> int:
+    """Return the number of coefficients of one column and segment."""
+    return rows.shape[1] if form == POLYNOMIALS else 4
+
+
+@kernel
+def expand_all(knots: Times, rows: FloatArray, form: int, coefficients: FloatArray) -> None:
+    """Write the coefficients (m, degree + 1, 7) of all segments."""
+    for segment in range(coefficients.shape[0]):
+        expand(knots, rows, form, segment, coefficients[segment])
+
+
+@kernel
+def horner(coefficients: FloatArray, column: int, x: float) -> tuple[float, float, float]:
     """Return one column's value and its first and second derivative at x (s) into a segment."""
-    value, first, second = coefficients[segment, 0, column], 0.0, 0.0
-    for power in range(1, coefficients.shape[1]):
+    value, first, second = coefficients[0, column], 0.0, 0.0
+    for power in range(1, coefficients.shape[0]):
         second = second * x + first
         first = first * x + value
-        value = value * x + coefficients[segment, power, column]
+        value = value * x + coefficients[power, column]
     return value, first, 2.0 * second
 
 
 @kernel
 def evaluate(
     knots: Times,
-    coefficients: FloatArray,
+    rows: FloatArray,
+    form: int,
     period: float,
     time: Times,
     position: Vectors,
@@ -69,21 +128,25 @@ def evaluate(
     With s the quaternion's spline: q = s/|s|, omega = 2 Im(s* s')/|s|^2 and
     alpha = 2 Im(s* s'')/|s|^2 - 2 omega (s . s')/|s|^2, both in the body frame.
     """
-    segment = 0
+    coefficients = np.empty((powers_of(rows, form), 7))
+    segment, expanded = 0, -1
     for i in range(time.shape[0]):
         instant = time[i]
         if instant >= period:
             instant = instant % period
         segment = segment_of(knots, instant, segment)
+        if segment != expanded:
+            expand(knots, rows, form, segment, coefficients)
+            expanded = segment
         x = instant - knots[segment]
         for axis in range(3):
-            value, first, second = horner(coefficients, segment, axis, x)
+            value, first, second = horner(coefficients, axis, x)
             position[i, axis], velocity[i, axis], acceleration[i, axis] = value, first, second
 
-        w, dw, ddw = horner(coefficients, segment, 3, x)
-        a, da, dda = horner(coefficients, segment, 4, x)
-        b, db, ddb = horner(coefficients, segment, 5, x)
-        c, dc, ddc = horner(coefficients, segment, 6, x)
+        w, dw, ddw = horner(coefficients, 3, x)
+        a, da, dda = horner(coefficients, 4, x)
+        b, db, ddb = horner(coefficients, 5, x)
+        c, dc, ddc = horner(coefficients, 6, x)
         square = w * w + a * a + b * b + c * c
         length = math.sqrt(square)
         rotation[i, 0], rotation[i, 1], rotation[i, 2], rotation[i, 3] = w / length, a / length, b / length, c / length
@@ -100,18 +163,33 @@ def evaluate(
 
 
 @kernel
-def thinnest(knots: Times, coefficients: FloatArray, allowed: float) -> int:
+def first_not_finite(knots: Times, rows: FloatArray, form: int) -> int:
+    """Return the first segment with a coefficient that is not finite; else -1."""
+    coefficients = np.empty((powers_of(rows, form), 7))
+    for segment in range(knots.shape[0] - 1):
+        expand(knots, rows, form, segment, coefficients)
+        for power in range(coefficients.shape[0]):
+            for column in range(7):
+                if not math.isfinite(coefficients[power, column]):
+                    return segment
+    return -1
+
+
+@kernel
+def thinnest(knots: Times, rows: FloatArray, form: int, allowed: float) -> int:
     """Return the first segment in which |s| falls below `allowed` times its largest there, at nine points; else -1.
 
     Near |s| = 0 the attitude turns at a rate without bound.
     """
-    for segment in range(coefficients.shape[0]):
+    coefficients = np.empty((powers_of(rows, form), 7))
+    for segment in range(knots.shape[0] - 1):
+        expand(knots, rows, form, segment, coefficients)
         step = (knots[segment + 1] - knots[segment]) / 8.0
         least, most = math.inf, 0.0
         for point in range(9):
             square = 0.0
             for column in range(3, 7):
-                value, _, _ = horner(coefficients, segment, column, point * step)
+                value, _, _ = horner(coefficients, column, point * step)
                 square += value * value
             least = min(least, square)
             most = max(most, square)
@@ -121,44 +199,108 @@ def thinnest(knots: Times, coefficients: FloatArray, allowed: float) -> int:
     return -1
 
 
-def in_one_hemisphere(rotation: Quaternions) -> tuple[Quaternions, int]:
-    """Return the quaternions (n, 4) with signs that make them continuous, and the first row too far from its former.
+def make_continuous(rotation: Quaternions) -> int:
+    """Give the quaternions (n, 4) signs that make them continuous; return the first row too far from its former.
 
     Too far is more than 120 degrees: a spline through the components is uneven over such a turn, and beyond
     180 degrees it goes the other way round. The row is 0 where there is none.
     """
-    cosine = (rotation[1:] * rotation[:-1]).sum(axis=1)
-    signs = np.ones(rotation.shape[0])
-    signs[1:] = np.cumprod(np.where(cosine < 0.0, -1.0, 1.0))
+    cosine = np.empty(rotation.shape[0] - 1)
+    for rows in blocks(cosine.shape[0]):
+        part = rotation[rows.start : rows.stop + 1]
+        cosine[rows] = (part[1:] * part[:-1]).sum(axis=1)
     far = np.flatnonzero(np.abs(cosine) < 0.5 - 1e-9)
-    return rotation * signs[:, None], int(far[0]) + 1 if far.size else 0
+    signs = np.where(cosine < 0.0, -1.0, 1.0)
+    np.cumprod(signs, out=signs)
+    rotation[1:] *= signs[:, None]
+    return int(far[0]) + 1 if far.size else 0
 
 
-def interpolating(time: Times, values: FloatArray, ends: str) -> FloatArray:
-    """Return the coefficients (n - 1, 4, 7) of the cubic C2 spline through `values` (n, 7) at `time` (n,) s.
+def blocks(count: int) -> Iterator[slice]:
+    """Yield slices that cover `count` rows; arrays of one block take little memory."""
+    for first in range(0, count, BLOCK):
+        yield slice(first, min(first + BLOCK, count))
 
-    `ends` is SciPy's boundary condition: "clamped" (at rest), "periodic" or "not-a-knot".
+
+def interpolating(time: Times, rows: FloatArray, ends: str) -> Spline:
+    """Return the cubic C2 spline through the values `rows[:, 0]` of `rows` (n, 2, 7) at `time` (n,) s.
+
+    The slopes are written to `rows[:, 1]`, bit for bit those of SciPy's `CubicSpline`. `ends` is its boundary
+    condition: "clamped" (at rest), "periodic" or "not-a-knot".
 
     Raises `MotionError` where the numbers overflow.
     """
-    from scipy.interpolate import CubicSpline  # heavy, and only needed here
-
-    coefficients = np.empty((time.shape[0] - 1, 4, values.shape[1]))
+    dx = np.diff(time)
+    solve = _parabola if ends == "not-a-knot" and time.shape[0] == 3 else _tridiagonal
     try:
-        # An overflow either stops SciPy or shows as coefficients that are not finite, which the trajectory refuses.
+        # An overflow either stops SciPy or shows as numbers that are not finite.
         with np.errstate(all="ignore"):
-            for column in range(values.shape[1]):  # SciPy needs several times the memory of its result
-                spline = CubicSpline(time, np.ascontiguousarray(values[:, column]), bc_type=ends)
-                coefficients[:, :, column] = spline.c.T
+            for column in range(rows.shape[2]):
+                values, slopes = rows[:, 0, column], rows[:, 1, column]
+                if ends == "periodic":
+                    from scipy.interpolate import CubicSpline  # heavy, and only needed here
+
+                    slopes[:-1] = CubicSpline(time, values, bc_type=ends).c[2]
+                    slopes[-1] = slopes[0]
+                else:
+                    slopes[:] = solve(time, dx, values, clamped=ends == "clamped")
+                if not np.isfinite(slopes).all():
+                    raise ValueError("slopes that are not finite")  # noqa: TRY301
     except (ValueError, np.linalg.LinAlgError) as error:
         raise MotionError(
             "no finite spline goes through the positions", remedy="move the times apart or the positions nearer"
         ) from error
-    return coefficients
+    return Spline(rows, SLOPES)
 
 
-def smoothing(time: Times, values: FloatArray, bandwidth: float) -> FloatArray:
-    """Return the coefficients (n - 1, 4, 7) of the smoothing spline g of `values` (n, 7) at `time` (n,) s, n >= 3.
+def _tridiagonal(time: Times, dx: FloatArray, values: FloatArray, *, clamped: bool) -> FloatArray:
+    """Return the slopes (n,) of the cubic C2 spline through `values` (n,), clamped or not-a-knot with n = 2 or n > 3.
+
+    ``dx[i] s[i-1] + 2 (dx[i-1] + dx[i]) s[i] + dx[i-1] s[i+1] = 3 (dx[i] slope[i-1] + dx[i-1] slope[i])``
+    """
+    from scipy.linalg.lapack import dgtsv  # heavy, and only needed here
+
+    count = time.shape[0]
+    slope = np.diff(values)
+    slope /= dx
+    lower, diagonal, upper, right = np.zeros(count - 1), np.ones(count), np.zeros(count - 1), np.zeros(count)
+    np.add(dx[:-1], dx[1:], out=diagonal[1:-1])
+    diagonal[1:-1] *= 2.0
+    lower[:-1], upper[1:] = dx[1:], dx[:-1]
+    if not clamped and count == 2:
+        right[:] = slope[0]
+    elif not clamped:
+        diagonal[0], diagonal[-1] = dx[1], dx[-2]
+        upper[0], lower[-1] = time[2] - time[0], time[-1] - time[-3]
+        d = upper[0]
+        right[0] = ((dx[0] + 2 * d) * dx[1] * slope[0] + dx[0] ** 2 * slope[1]) / d
+        d = lower[-1]
+        right[-1] = (dx[-1] ** 2 * slope[-2] + (2 * d + dx[-1]) * dx[-2] * slope[-1]) / d
+    np.multiply(dx[1:], slope[:-1], out=right[1:-1])
+    slope[1:] *= dx[:-1]
+    right[1:-1] += slope[1:]
+    right[1:-1] *= 3.0
+    flags = dict.fromkeys(("overwrite_dl", "overwrite_d", "overwrite_du", "overwrite_b"), 1)
+    *_, found, info = dgtsv(lower, diagonal, upper, right, **flags)
+    if info:
+        raise np.linalg.LinAlgError("singular matrix")
+    return np.asarray(found).reshape(-1)
+
+
+def _parabola(_time: Times, dx: FloatArray, values: FloatArray, **_ends: bool) -> FloatArray:
+    """Return the slopes (3,) of the parabola through three values, which is their not-a-knot spline."""
+    from scipy.linalg import solve  # heavy, and only needed here
+
+    slope = np.diff(values) / dx
+    matrix = np.array([[1.0, 1.0, 0.0], [dx[1], 2.0 * (dx[0] + dx[1]), dx[0]], [0.0, 1.0, 1.0]])
+    right = np.array([2.0 * slope[0], 3.0 * (dx[0] * slope[1] + dx[1] * slope[0]), 2.0 * slope[1]])
+    return np.asarray(solve(matrix, right[:, None], check_finite=False))[:, 0]
+
+
+def smoothing(time: Times, rows: FloatArray, bandwidth: float) -> Spline:
+    """Return the smoothing spline g of the values `rows[:, 0]` of `rows` (n, 2, 7) at `time` (n,) s, n >= 3.
+
+    It writes g and g'' at the knots to `rows`.
 
     g minimises ``sum of w_i |values_i - g(t_i)|^2 + lambda * integral of |g''|^2`` with w the local spacing (s) and
     ``lambda = (2 pi bandwidth)^-4``, so that a sinusoid of frequency f (Hz), sampled often, keeps the share
@@ -169,27 +311,12 @@ def smoothing(time: Times, values: FloatArray, bandwidth: float) -> FloatArray:
 
     Raises `MotionError` where the spacings are so uneven that rounding leaves no solution.
     """
-    from scipy.linalg import solveh_banded  # heavy, and only needed here
+    from scipy.linalg import cho_solve_banded, cholesky_banded  # heavy, and only needed here
 
-    penalty = (2.0 * math.pi * bandwidth) ** -4
     h = np.diff(time)
-    left, right = 1.0 / h[:-1], 1.0 / h[1:]
-    middle = -(left + right)
-    share = np.empty_like(time)  # lambda / w
-    share[0], share[-1] = 2.0 * penalty / h[0], 2.0 * penalty / h[-1]
-    share[1:-1] = 2.0 * penalty / (h[:-1] + h[1:])
-
-    inner = time.shape[0] - 2
-    band = np.zeros((min(3, inner), inner))
-    band[0] = (h[:-1] + h[1:]) / 3.0 + share[:-2] * left**2 + share[1:-1] * middle**2 + share[2:] * right**2
-    if inner > 1:
-        band[1, :-1] = h[1:-1] / 6.0 + share[1:-2] * middle[:-1] * left[1:] + share[2:-1] * right[:-1] * middle[1:]
-    if inner > 2:
-        band[2, :-2] = share[2:-2] * right[:-2] * left[2:]
-    slope = np.diff(values, axis=0) / h[:, None]
-    bend = np.zeros_like(values)
+    share = _share(h, bandwidth)
     try:
-        bend[1:-1] = solveh_banded(band, np.diff(slope, axis=0), lower=True, check_finite=False)
+        factor = cholesky_banded(_band(h, share), overwrite_ab=True, lower=True, check_finite=False)
     except np.linalg.LinAlgError as error:
         shortest, longest = float(h.min()), float(h.max())
         raise MotionError(
@@ -197,15 +324,41 @@ def smoothing(time: Times, values: FloatArray, bandwidth: float) -> FloatArray:
             (shortest, longest),
             remedy="leave out rows that nearly repeat the time before",
         ) from error
+    rows[0, 1], rows[-1, 1] = 0.0, 0.0
+    for column in range(rows.shape[2]):
+        g, bend = rows[:, 0, column], rows[:, 1, column]
+        slope = np.diff(g)
+        slope /= h
+        bend[1:-1] = cho_solve_banded((factor, True), np.diff(slope), overwrite_b=True, check_finite=False)
+        jerk = np.diff(bend)
+        jerk /= h
+        g[0] -= share[0] * jerk[0]
+        g[-1] += share[-1] * jerk[-1]
+        change = np.diff(jerk)
+        change *= share[1:-1]
+        g[1:-1] -= change
+    return Spline(rows, BENDS)
 
-    g = values.copy()
-    jerk = np.diff(bend, axis=0) / h[:, None]
-    g[1:-1] -= share[1:-1, None] * np.diff(jerk, axis=0)
-    g[0] -= share[0] * jerk[0]
-    g[-1] += share[-1] * jerk[-1]
-    coefficients = np.empty((h.shape[0], 4, values.shape[1]))
-    coefficients[:, 0] = jerk / 6.0
-    coefficients[:, 1] = bend[:-1] / 2.0
-    coefficients[:, 2] = np.diff(g, axis=0) / h[:, None] - h[:, None] * (2.0 * bend[:-1] + bend[1:]) / 6.0
-    coefficients[:, 3] = g[:-1]
-    return coefficients
+
+def _share(h: FloatArray, bandwidth: float) -> FloatArray:
+    """Return lambda / w (n,) for spacings `h` (n - 1,) s, with w the local spacing (s)."""
+    penalty = (2.0 * math.pi * bandwidth) ** -4
+    share = np.empty(h.shape[0] + 1)
+    share[0], share[-1] = 2.0 * penalty / h[0], 2.0 * penalty / h[-1]
+    share[1:-1] = 2.0 * penalty / (h[:-1] + h[1:])
+    return share
+
+
+def _band(h: FloatArray, share: FloatArray) -> FloatArray:
+    """Return the lower diagonals of ``R + lambda Q^T W^-1 Q``, in the order of LAPACK."""
+    inverse = 1.0 / h
+    left, right = inverse[:-1], inverse[1:]
+    middle = -(left + right)
+    inner = h.shape[0] - 1
+    band = np.zeros((min(3, inner), inner), order="F")
+    band[0] = (h[:-1] + h[1:]) / 3.0 + share[:-2] * left**2 + share[1:-1] * middle**2 + share[2:] * right**2
+    if inner > 1:
+        band[1, :-1] = h[1:-1] / 6.0 + share[1:-2] * middle[:-1] * left[1:] + share[2:-1] * right[:-1] * middle[1:]
+    if inner > 2:
+        band[2, :-2] = share[2:-2] * right[:-2] * left[2:]
+    return band

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.errors import MotionError, Where
-from navsense.motion._log import HEADER, Log, read
-from navsense.motion._spline import in_one_hemisphere, interpolating, smoothing
+from navsense.motion._log import HEADER, read
+from navsense.motion._spline import blocks, interpolating, make_continuous, smoothing
 from navsense.motion.base import MotionBlock
-from navsense.motion.trajectory import Trajectory
+from navsense.motion.trajectory import Trajectory, owned
 from navsense.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
 
 LEAST_SHARE = 1e-3
@@ -70,7 +70,7 @@ def load(path: str | os.PathLike[str], *, bandwidth: float | None = None) -> Rep
     Raises `MotionError`, with file and line, for what cannot be read or is no motion.
     """
     try:
-        return _replay(*_columns_of(read(path)), bandwidth)
+        return _replay(*_columns_of(path), bandwidth)
     except MotionError as error:
         if error.where is None:
             error.where = Where(os.fspath(path))
@@ -89,50 +89,52 @@ def from_arrays(time: Times, position: Vectors, rotation: Quaternions, *, bandwi
     have.
     """
     try:
-        arrays = [np.array(array, dtype=np.float64) for array in (time, position, rotation)]
+        arrays = [np.asarray(array, dtype=np.float64) for array in (time, position, rotation)]
     except (TypeError, ValueError) as error:
         raise MotionError("time, position and rotation", str(error), allowed="must be arrays of numbers") from error
     shapes = tuple(array.shape for array in arrays)
     count = arrays[0].size
     if shapes != ((count,), (count, 3), (count, 4)):
         raise MotionError("shapes of time, position and rotation", shapes, allowed="must be (n,), (n, 3) and (n, 4)")
-    return _replay(arrays[0], arrays[1], arrays[2], _nowhere, bandwidth)
+    return _replay(*_rows_of(arrays[0], arrays[1], arrays[2], _nowhere), bandwidth)
 
 
-def _columns_of(log: Log) -> tuple[Times, Vectors, Quaternions, Callable[[int], Where | None]]:
-    """Return times, positions and rotations of a log, and the locations of its rows."""
-    return log.values[:, 0].copy(), log.values[:, 1:4].copy(), log.values[:, 4:].copy(), log.place
+def _columns_of(path: str | os.PathLike[str]) -> tuple[Times, FloatArray]:
+    """Return times and values of a log in a file, whose own table is then freed."""
+    log = read(path)
+    return _rows_of(log.values[:, 0], log.values[:, 1:4], log.values[:, 4:], log.place)
 
 
-def _replay(
-    time: Times,
-    position: Vectors,
-    rotation: Quaternions,
-    place: Callable[[int], Where | None],
-    bandwidth: float | None,
-) -> Replay:
-    """Check the rows and return their motion; `place` tells where a row stands."""
+def _rows_of(
+    time: Times, position: Vectors, rotation: Quaternions, place: Callable[[int], Where | None]
+) -> tuple[Times, FloatArray]:
+    """Check the rows of a log; return times from 0 and the values for a spline; `place` tells where a row stands."""
     if time.shape[0] < 2:
         raise MotionError("number of rows", time.shape[0], allowed="must be >= 2")
     _check_rows(time, position, rotation, place)
-    time = time - time[0]
-    values = np.empty((time.shape[0], 7))
-    values[:, :3] = position
-    values[:, 3:] = _continuous(rotation, place)
-    del rotation, position
-    position = values[:, :3]
+    rows = np.empty((time.shape[0], 2, 7))
+    rows[:, 0, :3] = position
+    for part in blocks(time.shape[0]):
+        unit = rotation[part] / np.abs(rotation[part]).max(axis=1, keepdims=True)
+        unit /= np.sqrt((unit * unit).sum(axis=1, keepdims=True))
+        rows[part, 0, 3:] = unit
+    _turn(rows[:, 0, 3:], place)
+    return time - time[0], rows
+
+
+def _replay(time: Times, rows: FloatArray, bandwidth: float | None) -> Replay:
+    """Return the motion of the values `rows[:, 0]`."""
+    position = rows[:, 0, :3]
     spacing = float(np.median(np.diff(time)))
     # An overflow shows as coefficients that are not finite, which the trajectory refuses.
     with np.errstate(all="ignore"):
         noise = position_noise(time, position)
         if bandwidth is None:
-            coefficients = interpolating(time, values, "not-a-knot")
+            spline = interpolating(time, rows, "not-a-knot")
         else:
             _check_bandwidth(bandwidth, spacing, time.shape[0])
-            coefficients = smoothing(time, values, bandwidth)
-    time.setflags(write=False)
-    coefficients.setflags(write=False)
-    return Replay(Trajectory(time, coefficients), bandwidth, noise, acceleration_noise(noise, spacing, bandwidth))
+            spline = smoothing(time, rows, bandwidth)
+    return Replay(owned(time, spline), bandwidth, noise, acceleration_noise(noise, spacing, bandwidth))
 
 
 def _check_rows(time: Times, position: Vectors, rotation: Quaternions, place: Callable[[int], Where | None]) -> None:
@@ -161,11 +163,9 @@ def _check_rows(time: Times, position: Vectors, rotation: Quaternions, place: Ca
         raise MotionError(f"quaternion of row {row}", "0 0 0 0", allowed="must have a length", where=place(row))
 
 
-def _continuous(rotation: Quaternions, place: Callable[[int], Where | None]) -> Quaternions:
-    """Return the quaternions at unit length and of continuous sign. Raise MotionError where one turns too far."""
-    unit = rotation / np.abs(rotation).max(axis=1, keepdims=True)
-    unit /= np.sqrt((unit * unit).sum(axis=1, keepdims=True))
-    unit, far = in_one_hemisphere(unit)
+def _turn(unit: Quaternions, place: Callable[[int], Where | None]) -> None:
+    """Give unit quaternions continuous signs. Raise MotionError where one turns too far."""
+    far = make_continuous(unit)
     if far:
         cosine = min(abs(float(np.dot(unit[far], unit[far - 1]))), 1.0)
         raise MotionError(
@@ -175,7 +175,6 @@ def _continuous(rotation: Quaternions, place: Callable[[int], Where | None]) -> 
             where=place(far),
             remedy="log at a higher rate",
         )
-    return unit
 
 
 def _check_bandwidth(bandwidth: float, spacing: float, count: int) -> None:
@@ -201,6 +200,17 @@ def position_noise(time: Times, position: Vectors) -> float:
     count = time.shape[0] - 4
     if count < 1:
         return math.nan
+    difference = np.zeros((count, 3))
+    for rows in blocks(count):
+        part = slice(rows.start, rows.stop + 4)
+        difference[rows] = _scaled_differences(time[part], position[part])
+    difference *= difference
+    return float(np.sqrt(np.mean(difference)))
+
+
+def _scaled_differences(time: Times, position: Vectors) -> FloatArray:
+    """Return the fourth divided differences (n - 4, 3) of rows, scaled to the variance of one row."""
+    count = time.shape[0] - 4
     times = [time[k : k + count] for k in range(5)]
     span = times[4] - times[0]
     weights: list[FloatArray] = []
@@ -214,7 +224,7 @@ def position_noise(time: Times, position: Vectors) -> float:
     difference: AnyArray = np.zeros((count, 3))
     for k in range(5):
         difference += (weights[k] / scale)[:, None] * (position[k : k + count] - position[2 : 2 + count])
-    return float(np.sqrt(np.mean(difference * difference)))
+    return difference
 
 
 def acceleration_noise(noise: float, spacing: float, bandwidth: float | None) -> float:

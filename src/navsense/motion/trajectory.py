@@ -19,7 +19,16 @@ import numpy as np
 
 from navsense.errors import MotionError
 from navsense.motion._checks import frozen, instants, pose_row
-from navsense.motion._spline import evaluate, in_one_hemisphere, interpolating, thinnest
+from navsense.motion._spline import (
+    POLYNOMIALS,
+    Spline,
+    evaluate,
+    expand_all,
+    first_not_finite,
+    interpolating,
+    make_continuous,
+    thinnest,
+)
 from navsense.motion.base import MotionBlock, empty_arrays
 from navsense.pose import Pose
 from navsense.typing import FloatArray, Times
@@ -31,7 +40,7 @@ CLOSED = 1e-9
 """How far apart (m, and in quaternion components) the first and last pose of a loop may lie."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Trajectory:
     """Motion by polynomials of degree k in time on m segments.
 
@@ -44,34 +53,50 @@ class Trajectory:
     """
 
     knots: Times
-    coefficients: FloatArray
-    loop: bool = False
+    loop: bool
+    _rows: FloatArray
+    _form: int
 
-    def __post_init__(self) -> None:
+    def __init__(self, knots: Times, coefficients: FloatArray | Spline, loop: bool = False) -> None:
         """Check the arrays and keep them read-only."""
-        object.__setattr__(self, "knots", frozen(self.knots))
-        object.__setattr__(self, "coefficients", frozen(self.coefficients))
-        shape = self.coefficients.shape
-        if len(shape) != 3 or shape[0] < 1 or shape[1] < 1 or shape[2] != 7 or self.knots.shape != (shape[0] + 1,):
+        spline = coefficients if isinstance(coefficients, Spline) else Spline(coefficients, POLYNOMIALS)
+        object.__setattr__(self, "knots", frozen(knots))
+        object.__setattr__(self, "loop", loop)
+        object.__setattr__(self, "_rows", frozen(spline.rows))
+        object.__setattr__(self, "_form", spline.form)
+        shape = self._rows.shape
+        segments = shape[:1] if spline.form == POLYNOMIALS else (shape[0] - 1,)
+        has_rows = len(shape) == 3 and segments[0] >= 1 and shape[1] >= 1 and shape[2] == 7
+        if not has_rows or self.knots.shape != (segments[0] + 1,):
             raise MotionError(
                 "shapes of knots and coefficients",
                 (self.knots.shape, shape),
                 allowed="must be (m + 1,) and (m, k + 1, 7) with m >= 1",
             )
         check_times(self.knots, "knot")
-        bad = np.flatnonzero(~np.isfinite(self.coefficients).all(axis=(1, 2)))
-        if bad.size:
+        bad = first_not_finite(self.knots, self._rows, self._form)
+        if bad >= 0:
             raise MotionError(
-                f"coefficients of segment {bad[0]}, from {self.knots[bad[0]]} s",
+                f"coefficients of segment {bad}, from {self.knots[bad]} s",
                 allowed="must be finite",
                 remedy="move the times apart or the positions nearer",
             )
-        segment = thinnest(self.knots, self.coefficients, LEAST_LENGTH)
+        segment = thinnest(self.knots, self._rows, self._form, LEAST_LENGTH)
         if segment >= 0:
             raise MotionError(
                 f"attitude spline between {self.knots[segment]} and {self.knots[segment + 1]} s comes near zero length",
                 remedy="add a waypoint there, space the times more evenly, or raise the bandwidth of a log",
             )
+
+    @property
+    def coefficients(self) -> FloatArray:
+        """Coefficients (m, k + 1, 7), read-only. A spline keeps half as many numbers: each access computes them."""
+        if self._form == POLYNOMIALS:
+            return self._rows
+        coefficients = np.empty((self.knots.shape[0] - 1, 4, 7))
+        expand_all(self.knots, self._rows, self._form, coefficients)
+        coefficients.setflags(write=False)
+        return coefficients
 
     @property
     def end(self) -> float:
@@ -87,7 +112,8 @@ class Trajectory:
         arrays = empty_arrays(time.shape[0])
         evaluate(
             self.knots,
-            self.coefficients,
+            self._rows,
+            self._form,
             float(self.knots[-1]) if self.loop else math.inf,
             time,
             *arrays,
@@ -132,7 +158,7 @@ def waypoints(time: Sequence[float] | Times, poses: Sequence[Pose], *, loop: boo
         raise MotionError("number of waypoints", len(poses), allowed="must be >= 2", remedy="use Still for one pose")
     check_times(times, "waypoint")
     values = np.array([pose_row(pose) for pose in poses])
-    values[:, 3:], far = in_one_hemisphere(values[:, 3:])
+    far = make_continuous(values[:, 3:])
     if far:
         cosine = min(abs(float(np.dot(values[far, 3:], values[far - 1, 3:]))), 1.0)
         raise MotionError(
@@ -143,7 +169,7 @@ def waypoints(time: Sequence[float] | Times, poses: Sequence[Pose], *, loop: boo
         )
     if loop:
         return _loop(times, values)
-    return _frozen_trajectory(times, interpolating(times, values, "clamped"), loop=False)
+    return _splined(times, values, "clamped")
 
 
 def _loop(time: Times, values: FloatArray) -> Trajectory:
@@ -165,11 +191,18 @@ def _loop(time: Times, values: FloatArray) -> Trajectory:
         second[:, 3:] *= -1.0
         time = np.concatenate((time, time[-1] + time[1:]))
         values = np.concatenate((values, second))
-    return _frozen_trajectory(time, interpolating(time, values, "periodic"), loop=True)
+    return _splined(time, values, "periodic")
 
 
-def _frozen_trajectory(time: Times, coefficients: FloatArray, *, loop: bool) -> Trajectory:
+def _splined(time: Times, values: FloatArray, ends: str) -> Trajectory:
+    """Return the motion by the cubic spline through `values` (n, 7)."""
+    rows = np.empty((values.shape[0], 2, 7))
+    rows[:, 0] = values
+    return owned(time, interpolating(time, rows, ends), loop=ends == "periodic")
+
+
+def owned(time: Times, spline: Spline, *, loop: bool = False) -> Trajectory:
     """Return the trajectory of arrays that nobody else holds, without copying them."""
     time.setflags(write=False)
-    coefficients.setflags(write=False)
-    return Trajectory(time, coefficients, loop)
+    spline.rows.setflags(write=False)
+    return Trajectory(time, spline, loop)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -308,25 +309,25 @@ def _about(folder: Path) -> Mapping[str, Any]:
 
 def _table(file: Path, count: int) -> tuple[IntArray, FloatArray]:
     """Return the timestamps (n,) ns and the other columns of a table. Raises `SinkError` with file and line."""
-    lines = [line for line in inputs.lines(str(file), _FILE) if line.strip()]
-    stamps, rows = [], []
-    for number, line in enumerate(lines, 1):
-        if line.startswith("#"):
+    stamps, numbers = array("q"), array("d")
+    for number, line in enumerate(inputs.read_lines(str(file), _FILE), 1):
+        if line.startswith("#") or not line.strip():
             continue
         cells = line.split(",")
         if len(cells) != count:
             where = Where(str(file), number)
             raise SinkError("number of columns", len(cells), allowed=f"must be {count}", where=where)
         try:
-            stamps.append(int(cells[0]))
-            if abs(stamps[-1]) >= 2**63:
+            stamp = int(cells[0])
+            if abs(stamp) >= 2**63:
                 raise ValueError("a time beyond 64 bits")  # noqa: TRY301
-            rows.append([float(cell) for cell in cells[1:]])
+            numbers.extend([float(cell) for cell in cells[1:]])
+            stamps.append(stamp)
         except ValueError as error:
             raise SinkError("row", str(error), where=Where(str(file), number), allowed="must be numbers") from error
-    if not rows:
+    if not stamps:
         raise SinkError("table without rows", where=Where(str(file)))
-    return np.array(stamps, dtype=np.int64), np.array(rows)
+    return np.frombuffer(stamps, np.int64), np.frombuffer(numbers).reshape(len(stamps), count - 1)
 
 
 def _reading(name: str, stamp: IntArray, table: FloatArray, epoch: int) -> Reading:

@@ -23,9 +23,10 @@ from navsense.sinks.base import opened, os_error, storage_path, to_path
 from navsense.sinks.device import suffix_of
 from navsense.sinks.load import archive_of, load, meta_of, time_of
 from navsense.sinks.recover import profile
-from navsense.sinks.rosbag import METADATA, limit_chunk_size
+from navsense.sinks.rosbag import METADATA
 from navsense.sinks.sources import BAG, damaged
 from navsense.typing import IntArray
+from navsense.unpacking import bounded_rosbags
 
 
 @dataclass(frozen=True)
@@ -249,8 +250,8 @@ def _ros1(path: Path) -> Info:
     from rosbags.rosbag1 import Reader
 
     opened(path).close()
-    with damaged(path, "a .bag without its index is given one by: rosbag reindex"), Reader(path) as reader:
-        limit_chunk_size(reader)
+    remedy = "a .bag without its index is given one by: rosbag reindex"
+    with damaged(path, remedy), bounded_rosbags(), Reader(path) as reader:
         return _of_bag(path, OLD_BAG, path.stat().st_size, reader, said_in(reader))
 
 
@@ -265,7 +266,7 @@ def _ros2(path: Path) -> Info:
     if not path.is_dir():
         opened(path).close()
     inputs.check_bag(path, BAG)
-    with damaged(path), Reader(path) as reader:
+    with damaged(path), bounded_rosbags(), Reader(path) as reader:
         size = sum(part.stat().st_size for part in path.iterdir()) if path.is_dir() else path.stat().st_size
         said = reader.storage.metadata.custom or _inside(path)
         return _of_bag(path, "ROS 2 bag", size, reader, said)

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import zstandard
 
-from navsense.inputs import expansion_problem
+from navsense.inputs import FREE_CHUNK, expansion_problem
 
 MAGIC = b"\x89MCAP0\r\n"
 
@@ -39,10 +39,6 @@ CHUNK_HEAD = struct.Struct("<QQQI")
 
 LARGEST_CHUNK = 1 << 30
 """Bytes that a chunk may unpack to: larger ones are taken for damage."""
-
-
-FREE_CHUNK = 64 * 1024 * 1024
-"""Expanded size (bytes) that is allowed for every chunk."""
 
 
 class DamagedError(Exception):

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from navsense import outputs
 from navsense.errors import SinkError, Where
-from navsense.inputs import EXPANSION
 from navsense.messages.base import GLOBAL_TIME, SECOND
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Packing, packing
@@ -30,7 +29,6 @@ from navsense.sinks.about import CALLER, Teller
 from navsense.sinks.base import LAYOUT, Recording, check_target, failed, os_error, storage_path
 from navsense.sinks.blocks import Block, Blocks, Source
 from navsense.sinks.mcap import about, check_head, layout_of
-from navsense.sinks.records import FREE_CHUNK, DamagedError
 from navsense.sinks.whole import WholeSink
 from navsense.typing import ByteArray
 
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     import sqlite3
 
     from rosbags.interfaces import Connection, Qos
-    from rosbags.rosbag1 import Reader as Reader1
     from rosbags.rosbag1 import Writer as Writer1
     from rosbags.rosbag2 import Writer as Writer2
 
@@ -94,32 +91,6 @@ def writer1(path: Path) -> Writer1:
     from rosbags.rosbag1 import Writer
 
     return Writer(path)
-
-
-def limit_chunk_size(reader: Reader1) -> None:
-    """Limit the expanded size of the chunks of an open bag; rosbags has no limit."""
-    import bz2
-
-    import lz4.frame
-
-    openers: dict[Any, Callable[[], Any]] = {
-        bz2.decompress: bz2.BZ2Decompressor,
-        lz4.frame.decompress: lz4.frame.LZ4FrameDecompressor,
-    }
-
-    def bounded(opener: Callable[[], Any]) -> Callable[[bytes], bytes]:
-        def unpack(data: bytes) -> bytes:
-            most = max(FREE_CHUNK, EXPANSION * len(data))
-            found = bytes(opener().decompress(data, max_length=most + 1))
-            if len(found) > most:
-                raise DamagedError(f"a chunk of {len(data)} bytes unpacks to more than {most}")
-            return found
-
-        return unpack
-
-    for place, chunk in reader.chunks.items():
-        if chunk.decompressor in openers:
-            reader.chunks[place] = chunk._replace(decompressor=bounded(openers[chunk.decompressor]))
 
 
 def forget(writer: Writer1, spent: int) -> int:

@@ -27,8 +27,9 @@ from navsense.sinks.definitions import Defined, defined
 from navsense.sinks.mcap import OUR_WORLD
 from navsense.sinks.pieces import Part, Piece, pieces, records_of, windows
 from navsense.sinks.recover import profile
-from navsense.sinks.rosbag import METADATA, limit_chunk_size
+from navsense.sinks.rosbag import METADATA
 from navsense.typing import AnyArray, IntArray
+from navsense.unpacking import bounded_rosbags
 
 BAG = inputs.Kind("bag", SinkError, "must be a bag of ROS")
 
@@ -496,7 +497,7 @@ def opened(path: Path) -> Iterator[Source]:
             with opened_file(path) as file:
                 yield McapSource(path, file)
             return
-        with _reader(path) as source:
+        with bounded_rosbags(), _reader(path) as source:
             yield source
     except NavsenseError:
         raise
@@ -528,8 +529,6 @@ def _reader(path: Path) -> Iterator[Source]:
     with damaged(path, remedy):
         reader: Any = OldReader(path) if old else Reader(folder)
         reader.open()
-        if old:
-            limit_chunk_size(reader)
     try:
         parts = [] if old else _files(reader)
         if parts:

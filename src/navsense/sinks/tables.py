@@ -12,9 +12,9 @@ bits. The folder appears under its name when it is whole, after an error elsewhe
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -269,21 +269,28 @@ def read(folder: Path) -> Loaded:
 
 def table_of(file: Path, header: Sequence[str]) -> FloatArray:
     """Return the columns (n, columns) of a table. Raises `SinkError` with file and line."""
-    lines = inputs.lines(str(file), _FILE)
-    if lines[0] != ",".join(header):
+    lines = inputs.read_lines(str(file), _FILE)
+    first = next(lines, "")
+    if first != ",".join(header):
         allowed = "must be " + ",".join(header)
-        raise SinkError("header of the table", lines[0], allowed=allowed, where=Where(str(file), 1))
-    rows = lines[1:-1] if lines[-1] == "" else lines[1:]
-    for number, line in enumerate(rows, 2):
-        if line.count(",") != len(header) - 1:
-            what = "number of columns"
-            raise SinkError(what, line.count(",") + 1, allowed=f"must be {len(header)}", where=Where(str(file), number))
-    if not rows:
+        raise SinkError("header of the table", first, allowed=allowed, where=Where(str(file), 1))
+    rows = _checked(lines, file, len(header))
+    first = next(rows, "")
+    if not first:
         return np.empty((0, len(header)))
     try:
-        return np.loadtxt(io.StringIO("\n".join(rows)), delimiter=",", comments=None, ndmin=2)
+        return np.loadtxt(chain((first,), rows), delimiter=",", comments=None, ndmin=2)
     except ValueError as error:
         raise SinkError("table", str(error), where=Where(str(file)), allowed="must hold numbers") from error
+
+
+def _checked(lines: Iterable[str], file: Path, columns: int) -> Iterator[str]:
+    """Yield the rows of a table. Raises `SinkError` with file and line for one of another number of columns."""
+    for number, line in enumerate(lines, 2):
+        if line.count(",") != columns - 1:
+            what = "number of columns"
+            raise SinkError(what, line.count(",") + 1, allowed=f"must be {columns}", where=Where(str(file), number))
+        yield line
 
 
 def _read_reading(folder: Path, name: str, head: Mapping[str, Any]) -> Reading:

@@ -85,7 +85,7 @@ def unpack_chunk(chunk: Record) -> bytes:
     form = chunk.header.get("compression", b"").decode(errors="replace")
     if form != "bz2":
         return records.unpack(records.Chunk(0, 0, size, 0, "" if form == "none" else form, chunk.data))
-    problem = expansion_problem(size, len(chunk.data), records.FREE_CHUNK)
+    problem = expansion_problem(size, len(chunk.data), inputs.FREE_CHUNK)
     if problem:
         raise records.DamagedError(f"a chunk {problem}")
     try:

@@ -11,6 +11,7 @@ import numpy as np
 from navsense import inputs
 from navsense.errors import FieldError, NavsenseError, Where
 from navsense.typing import FloatArray, Vectors
+from navsense.unpacking import bounded_rosbags
 
 _FILE = inputs.Kind("recording", FieldError, "must be a ROS bag that can be read")
 
@@ -35,7 +36,7 @@ def read(name: str, topic: str | None, start: float | None) -> tuple[FloatArray,
     where = Where(name)
     inputs.check_bag(Path(name), _FILE)
     try:
-        with AnyReader([Path(name)], default_typestore=get_typestore(Stores.LATEST)) as reader:
+        with bounded_rosbags(), AnyReader([Path(name)], default_typestore=get_typestore(Stores.LATEST)) as reader:
             return _velocities(reader, topic, start, where)
     except NavsenseError:
         raise

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from navsense.errors import FieldError, Where
-from navsense.inputs import Kind, decimal, lines
+from navsense.inputs import Kind, decimal, read_lines
 from navsense.typing import FloatArray
 
 Row = tuple[int, list[str]]
@@ -21,7 +21,7 @@ COMMAS = "write the table with commas between columns and points in numbers"
 
 def rows(name: str, kind: Kind) -> list[Row]:
     """Return the rows of a CSV file that are not blank, quotes and a byte-order mark taken off. Raises FieldError."""
-    reader = csv.reader(lines(name, kind))
+    reader = csv.reader(read_lines(name, kind))
     found: list[Row] = []
     try:
         for cells in reader:
