@@ -44,20 +44,25 @@ def _replace() -> None:
 
     import lz4.frame
     from rosbags.rosbag1 import reader as ros1
-    from rosbags.rosbag2 import reader as ros2
+    from rosbags.rosbag2 import reader
     from rosbags.rosbag2 import storage_mcap as mcap
 
-    zstd: Any = ros2.zstd
+    ros2: Any = reader
+    zstd = ros2.zstd
     bunzip2 = _bounded(bz2.BZ2Decompressor)
     unlz4 = _bounded(lz4.frame.LZ4FrameDecompressor)
     unzstd = _bounded(zstd.ZstdDecompressor)
-    chunks: dict[str, Any] = {"lz4": lambda data, _: unlz4(data), "zstd": lambda data, _: unzstd(data)}
-    for table, found in ((ros1.decompressors, {"bz2": bunzip2, "lz4": unlz4}), (mcap.DECOMPRESSORS, chunks)):
+    chunks = {"lz4": lambda data, _: unlz4(data), "zstd": lambda data, _: unzstd(data)}
+    replacements: tuple[tuple[Any, dict[str, Any]], ...] = (
+        (ros1.decompressors, {"bz2": bunzip2, "lz4": unlz4}),
+        (mcap.DECOMPRESSORS, chunks),
+    )
+    for table, found in replacements:
         _originals.append(_restorer(table, dict(table)))
         table.update(found)
     _originals.append(lambda: setattr(ros2, "zstd", zstd))
     limited = SimpleNamespace(decompress=unzstd, open=lambda file, mode: _BoundedFile(zstd.open(file, mode), file))
-    setattr(ros2, "zstd", limited)  # noqa: B010 (rosbags declares it a module)
+    ros2.zstd = limited
 
 
 def _restorer(table: dict[Any, Any], kept: dict[Any, Any]) -> Callable[[], None]:

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from navsense import inputs
 from navsense.errors import SinkError, Where
-from navsense.inputs import unpacks_too_far
+from navsense.inputs import FREE_CHUNK, unpacks_too_far
 from navsense.sinks import records
 from navsense.sinks.about import TOPIC, text_in
 from navsense.sinks.rosbag import ABOUT, database
@@ -85,7 +85,7 @@ def unpacked(chunk: Record) -> bytes:
     form = chunk.header.get("compression", b"").decode(errors="replace")
     if form != "bz2":
         return records.unpack(records.Chunk(0, 0, size, 0, "" if form == "none" else form, chunk.data))
-    too_far = unpacks_too_far(size, len(chunk.data), records.FREE_CHUNK)
+    too_far = unpacks_too_far(size, len(chunk.data), FREE_CHUNK)
     if too_far:
         raise records.DamagedError(f"a chunk {too_far}")
     try:
