@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 import tempfile
+import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import lz4.frame
 import numpy as np
 import pytest
 import zstandard
@@ -106,9 +109,9 @@ def test_tables(made: ModuleType, tmp_path: Path) -> None:
         refused(partial(look, path), r"run\.parquet.*unpacks from")
 
 
-def mcap(path: Path, data: bytes, size: int) -> Path:
+def mcap(path: Path, data: bytes, size: int, compression: str = "zstd") -> Path:
     """Write an MCAP file of one chunk."""
-    body = records.CHUNK_HEAD.pack(0, 0, size, 0) + records.text("zstd") + struct.pack("<Q", len(data)) + data
+    body = records.CHUNK_HEAD.pack(0, 0, size, 0) + records.text(compression) + struct.pack("<Q", len(data)) + data
     head = records.record(records.HEADER, records.text("ros2"), records.text(""))
     end = records.record(records.DATA_END, bytes(4)) + records.record(records.FOOTER, bytes(20))
     path.write_bytes(records.MAGIC + head + records.record(records.CHUNK, body) + end + records.MAGIC)
@@ -133,6 +136,22 @@ def test_chunks_of_mcap(tmp_path: Path) -> None:
     with pytest.raises(records.DamagedError, match="kind 0"):
         next(records.inner(bytes(small)))
     assert recover(path).damaged_chunks == 1
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("compression", ["zstd", "lz4", ""])
+def test_recovery_of_zeros(tmp_path: Path, compression: str) -> None:
+    """A valid start and a chunk of 200 MB of zeros, then the end of the file.
+
+    Read as records of 9 bytes, of kind 0 and length 0, they would be 22 million.
+    """
+    zeros = bytes(2 * 10**8)
+    pack = {"zstd": zstandard.ZstdCompressor().compress, "lz4": lz4.frame.compress, "": bytes}
+    path = mcap(tmp_path / "run.mcap", pack[compression](zeros), len(zeros), compression)
+    os.truncate(path, path.stat().st_size - 50)
+    before = time.process_time()
+    assert recover(path).damaged_chunks == 1
+    assert time.process_time() - before < 5.0
 
 
 @pytest.mark.requirement("REC-1")
