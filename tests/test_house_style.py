@@ -133,6 +133,7 @@ OPENERS: dict[tuple[str, str], str] = {
     ("sinks.tables", "np.loadtxt"): "parses lines that `inputs` has read",
     ("sinks.unfinished", "sqlite3.connect"): "the database of a cut-off bag; SQLite takes back what was not committed",
     ("store", "Path('/proc/meminfo').open"): "a file of the system",
+    ("unpacking", "zstd.open"): "unpacks a file that rosbags has opened; `inputs.bag` comes before",
 }
 """Calls outside `inputs` that open a file to read it: (module, call) -> why."""
 
