@@ -347,6 +347,22 @@ def test_a_link_to_itself_is_not_an_output(inside: Typed, name: str, tmp_path: P
     assert link.is_symlink()
 
 
+@pytest.mark.parametrize("name", ["x.mcap", "x.npz", "x.parquet", "x.bag", "x.db3", "x"])
+@pytest.mark.parametrize("command", ["convert", "info", "report", "recover", "calibrate", "run"])
+def test_a_link_to_itself_is_no_input(inside: Typed, command: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).symlink_to(name)
+    arguments: dict[str, tuple[object, ...]] = {
+        "convert": (name, "out.npz"),
+        "report": (name, "-o", "out.html"),
+        "run": (QUADROTOR, "--motion", f"quadrotor={name}", "-o", "out.npz"),
+    }
+    ended = inside(command, *arguments.get(command, (name,)), cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr
+    assert name in ended.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys, navsense.cli\n"

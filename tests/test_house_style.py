@@ -135,8 +135,8 @@ OPENERS: dict[tuple[str, str], str] = {
         "sinks.unfinished_bags",
         "sqlite3.connect",
     ): "the database of a truncated bag; SQLite rolls back what was not committed",
-    ("unpacking", "zstd.open"): "a file that rosbags has opened, read up to the limit",
     ("store", "Path('/proc/meminfo').open"): "a file of the system",
+    ("unpacking", "zstd.open"): "a file that rosbags has opened; `inputs.check_bag` comes before",
 }
 """Calls outside `inputs` that open a file to read it: (module, call) -> why."""
 

@@ -13,6 +13,7 @@ from scipy.interpolate import CubicSpline
 
 from navsense.errors import MotionError
 from navsense.motion import Replay, from_arrays, load
+from navsense.motion._spline import BLOCK
 
 HEADER = "time,x,y,z,qw,qx,qy,qz\n"
 TIME = np.array([0.0, 0.1, 0.25, 0.3])
@@ -175,9 +176,12 @@ def test_a_file_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_long_log_takes_little_memory(tmp_path: Path) -> None:
-    """A row keeps 232 bytes: 28 coefficients and its time. One column's spline takes about 30 numbers more at once.
+    """A row keeps 15 numbers of 8 bytes: its time, and value and slope of 7 columns.
 
-    Before the spline, the text of the file and the numbers are there: less than that.
+    The peak is 24 numbers and 2 flags a row, where the signs of the quaternions are made continuous: 8 of the file,
+    14 values and slopes, the cosine of each turn and its size. One block takes 4 numbers a row more. The file is read
+    in blocks. The numbers of the file are freed before the slopes are solved, where one column takes 8 numbers:
+    spacing, slope, three diagonals, right side, and two temporary ones.
     """
     count = 200_000
     time = np.arange(count) * 0.01
@@ -189,7 +193,7 @@ def test_a_long_log_takes_little_memory(tmp_path: Path) -> None:
     found = load(path)
     kept, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert kept < 1.05 * 232 * count
-    assert peak < (232 + 64 + 32 * 8) * count
+    assert kept < 15 * 8 * count + 100_000
+    assert peak < (24 * 8 + 2) * count + 4 * 8 * BLOCK
     expected = CubicSpline(time, rows[:, 1:], bc_type="not-a-knot").c.transpose(1, 0, 2)
     np.testing.assert_array_equal(found.trajectory.coefficients, expected)

@@ -270,7 +270,7 @@ WORLD = """<sdf version="1.9"><world name="w"><include><uri>model://rov/model.sd
 MODEL = """<sdf version="1.9"><model name="rov"><link name="l">
 <sensor name="imu" type="imu"><update_rate>50</update_rate></sensor></link></model></sdf>"""
 LOG = "time,x,y,z,qw,qx,qy,qz\n" + "".join(f"{n},{n},0,0,1,0,0,0\n" for n in range(9))
-FAULT = '[[fault]]\nsensor = "rov::l::imu"\nkind = "freeze"\nstart = 1.0\nend = 2.0\n'
+FAULT = '[[fault]]\nof = "rov::l::imu"\nkind = "stuck"\nstart = 1.0\nend = 2.0\n'
 
 
 @pytest.fixture
@@ -320,6 +320,63 @@ def test_no_command_writes_to_its_inputs(
         assert "of the same command" in said or "that the same command reads" in said, said
         assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
     assert command(monkeypatch, capsys, *run, "other.mcap")[0] == 0
+
+
+SURFACES = """<sdf version="1.12" xmlns:navsense="https://navsense.org/sdf"><world name="w">
+<navsense:current><replay file="flow.csv"/></navsense:current>
+<model name="bed"><static>true</static><link name="l">
+<collision name="a"><geometry><heightmap><uri>bed.txt</uri><size>10 10 1</size></heightmap></geometry></collision>
+<collision name="b"><geometry><mesh><uri>rock.obj</uri></mesh></geometry></collision></link></model>
+<model name="rov"><pose>0 0 5 0 0 0</pose><link name="l"><sensor name="imu" type="imu"><update_rate>50</update_rate>
+</sensor><sensor name="s" type="range"><update_rate>10</update_rate><pose degrees="true">0 0 0 0 90 0</pose>
+<range><min>0.1</min><max>50</max></range></sensor></link></model></world></sdf>"""
+FILES = {
+    "surfaces.sdf": SURFACES,
+    "flow.csv": "time,x,y,z\n0,0.1,0,0\n9,0.1,0,0\n",
+    "bed.txt": "0 0 0\n0 1 0\n0 0 0\n",
+    "rock.obj": "v -1 -1 0\nv 1 -1 0\nv 0 2 0\nf 1 2 3\n",
+    "drive.csv": LOG.replace(",0,0,1,", ",0,5,1,"),
+    "faults.toml": FAULT,
+}
+"""A world with surfaces and a current in files, a log of its motion, and faults."""
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    ("output", "suffix"),
+    [
+        (("run", "-o"), ".mcap"),
+        (("run", "-o"), ".npz"),
+        (("run", "-o"), ".bag"),
+        (("run", "-o"), ".parquet"),
+        (("describe", "--kalibr"), ""),
+        (("describe", "--kalibr"), ".yaml"),
+        (("describe", "--picture"), ".png"),
+        (("describe", "--picture"), ".svg"),
+    ],
+)
+def test_no_output_is_a_file_of_the_world(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    output: tuple[str, str],
+    suffix: str,
+) -> None:
+    """Each output may name any input, where its suffix allows it by a link."""
+    monkeypatch.chdir(tmp_path)
+    for file, text in FILES.items():
+        Path(file).write_text(text)
+    target = Path(name)
+    if suffix:
+        target = Path(f"link{suffix}")
+        target.symlink_to(name)
+    inputs_of = ("surfaces.sdf", "--motion", "rov=drive.csv", "--faults", "faults.toml")
+    code, said = command(monkeypatch, capsys, output[0], *inputs_of, output[1], target)
+    assert code == 2, said
+    assert "of the same command" in said or "that the same command reads" in said, said
+    assert {file: Path(file).read_text() for file in FILES} == FILES
 
 
 @pytest.mark.requirement("REC-1")

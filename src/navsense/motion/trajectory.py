@@ -65,9 +65,8 @@ class Trajectory:
         object.__setattr__(self, "_rows", frozen(spline.rows))
         object.__setattr__(self, "_form", spline.form)
         shape = self._rows.shape
-        segments = shape[:1] if spline.form == POLYNOMIALS else (shape[0] - 1,)
-        has_rows = len(shape) == 3 and segments[0] >= 1 and shape[1] >= 1 and shape[2] == 7
-        if not has_rows or self.knots.shape != (segments[0] + 1,):
+        count = shape[0] + (spline.form == POLYNOMIALS) if len(shape) == 3 else 0  # of knots
+        if count < 2 or shape[1] < 1 or shape[2] != 7 or self.knots.shape != (count,):
             raise MotionError(
                 "shapes of knots and coefficients",
                 (self.knots.shape, shape),

@@ -23,6 +23,7 @@ from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from navsense.environment.terrain.stored import Stored
 from navsense.errors import FieldError, SdfError
+from navsense.inputs import add_input
 from navsense.pose import Pose
 from navsense.sdf.context import Context
 from navsense.sdf.fill._posed import pose_in_link
@@ -114,6 +115,7 @@ class Solids:
             reason = f"{error.allowed}; no sensor's rays may meet it"
             self.context.note("warning", f"{error.what}: {uri.text}", reason, uri.where)
             return Stored(partial(_missing, error))
+        add_input(path)  # even if no ray needs it: an output must not replace it
         return Stored(partial(found, path))
 
 
