@@ -700,8 +700,8 @@ def main() -> None:
         sys.exit(2)
     except click.exceptions.Abort as error:
         # Click also aborts on an EOFError, which it takes for the end of keyboard input. Here it means a damaged file.
-        if isinstance(error.__cause__, EOFError):
-            raise error.__cause__ from None
+        if isinstance(error.__context__, EOFError):
+            raise error.__context__ from None
         click.echo("stopped; what was recorded until then is kept", err=True)
         sys.exit(130)
     except KeyboardInterrupt:
