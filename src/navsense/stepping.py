@@ -11,7 +11,7 @@ the last step are never released: a motion that is to be heard to its end has to
 A caller in the loop gives the state of each driven model at the end of the step, the first one at t = 0:
 
     sim = navsense.live(world, driven=["robot", "robot::arm"])
-    sim.step({"robot": State(pose, velocity, angular_velocity), "robot::arm": State(arm_pose)})
+    sim.step({"robot": State(pose, velocity, angular_velocity=omega), "robot::arm": State(arm_pose)})
 
 The state of a model is that of its canonical link. A link that is driven by its own name carries its sensors and
 surfaces; the other links stay rigid with the canonical one. `navsense.motion.driven` describes how missing fields
@@ -60,7 +60,11 @@ AHEAD = 64
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One finished step: its end (s) and the readings released in it, by sensor name."""
+    """One finished step: its end (s) and the readings released in it, by sensor name.
+
+    `readings` accepts an ending that is unambiguous among all sensors of the run. It raises `UnknownNameError` for a
+    sensor that released nothing in this step.
+    """
 
     time: float
     readings: Mapping[str, Reading]
@@ -273,6 +277,7 @@ class Live:
             )
             for sensor in session.world.sensors
         }
+        self._names = tuple(self._sensors)
         self._clocks = {name: self._live_clock(clock, f"clock {name}", CLOCK_RATE) for name, clock in clocks.items()}
 
     def _live_clock(self, clock: Clock | None, reader: str, rate: float) -> LiveClock:
@@ -301,7 +306,7 @@ class Live:
         end = self._count / self._rate
         self._drive(end, {} if states is None else states)
         self._instants.clear()
-        found: dict[str, Reading] = NameDict({}, RELEASED)
+        found: dict[str, Reading] = NameDict({}, RELEASED, names=self._names)
         for name, sensor in self._sensors.items():
             new = sensor.due(end)
             if new is not None:
@@ -320,6 +325,14 @@ class Live:
                 full = {resolve_name(name, self._driven, "driven model"): state for name, state in states.items()}
             except UnknownNameError:
                 full = {}
+            missing = [name for name in self._driven if name not in full]
+            if missing and len(full) == len(states):
+                raise SimulationError(
+                    "states of a step",
+                    f"no state for {', '.join(missing)}",
+                    allowed="must contain one state for each driven model and link",
+                    remedy="call sim.step({%s})" % ", ".join(f'"{name}": navsense.State(...)' for name in self._driven),
+                )
             if full.keys() != self._driven.keys() or len(full) < len(states):
                 raise SimulationError(
                     "states of a step",

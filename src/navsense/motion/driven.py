@@ -37,7 +37,7 @@ acceleration that is derived from attitudes.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
@@ -73,11 +73,13 @@ class State:
     angular_frame: the same for the two angular ones, where it is another: MuJoCo's free joints and `Truth` have
     velocities in the world frame and angular velocities in the body frame.
 
-    None is derived from this and earlier states, see `navsense.motion.driven`.
+    Fields after `velocity` are keyword-only. A field that is None is derived from this and earlier states, see
+    `navsense.motion.driven`.
     """
 
     pose: Pose = Pose()
     velocity: Vector | None = None
+    _: KW_ONLY
     angular_velocity: Vector | None = None
     acceleration: Vector | None = None
     angular_acceleration: Vector | None = None
