@@ -48,7 +48,8 @@ def test_errors_list_the_names() -> None:
     with pytest.raises(UnknownNameError, match=several):
         resolve_name("base::imu", NAMES, "sensor")
     with pytest.raises(
-        UnknownNameError, match=f"sensor: nose; must be one of {', '.join(NAMES)}; write the full name, or an unambiguous ending"
+        UnknownNameError,
+        match=f"sensor: nose; must be one of {', '.join(NAMES)}; write the full name, or an unambiguous ending",
     ):
         resolve_name("nose", NAMES, "sensor")
     with pytest.raises(UnknownNameError, match=r"sensor: nose; there is none$"):
@@ -92,7 +93,7 @@ def test_a_loaded_recording_takes_endings(tmp_path: Path, name: str) -> None:
     assert "mag" in loaded
     assert "nose" not in loaded
     assert loaded.truth["arm"] is loaded.truth["robot::arm"]
-    with pytest.raises(UnknownNameError, match="sensor: nose; must be one of .*imu"):
+    with pytest.raises(UnknownNameError, match=r"sensor: nose; must be one of .*imu"):
         _ = loaded["nose"]
     with pytest.raises(UnknownNameError, match="link: boat; must be one of "):
         _ = loaded.truth["boat"]

@@ -157,16 +157,6 @@ def test_the_units_of_a_live_reading_are_nobodys_to_change() -> None:
 
 
 @pytest.mark.requirement("LIV-1")
-def test_a_state_that_is_no_rotation_is_refused() -> None:
-    for rotation in ((2.0, 0.0, 0.0, 2.0), (0.0, 0.0, 0.0, 0.0)):
-        with pytest.raises(MotionError, match="length of the pose's quaternion"):
-            ns.live(world(), driven={"robot": State(Pose(rotation=rotation))})
-        sim = ns.live(world(), driven=["robot"])
-        with pytest.raises(MotionError, match="length of the pose's quaternion"):
-            sim.step({"robot": State(Pose(rotation=rotation))})
-
-
-@pytest.mark.requirement("LIV-1")
 def test_the_documents_accessors_on_live_sensors() -> None:
     sim = ns.live(world(), seed=1)
     field = sim.world.environment.magnetic_field.at(np.zeros((1, 3)), np.zeros(1))[0]
@@ -333,8 +323,8 @@ def test_driven_models_are_driven_each_step() -> None:
         with pytest.raises(SimulationError, match=forgotten):
             attempt()
     sim.step({"robot": circling(0.0)})
-    with pytest.raises(MotionError, match="must be 3 and 4 finite numbers"):
-        sim.step({"robot": State(Pose((math.nan, 0.0, 0.0)))})
+    with pytest.raises(MotionError, match=r"velocity of robot: .*; must be 3 finite numbers"):
+        sim.step({"robot": State(Pose(), (math.nan, 0.0, 0.0))})
     with pytest.raises(
         SimulationError, match=r"states of a step: \['boat'\]; must be those of the driven models: robot"
     ):
