@@ -124,7 +124,7 @@ def live() -> Iterator[str]:
     motion = best_time(lambda: [place.at(instant) for place in places], rounds=7)
     yield line("live step, five sensors", f"{whole * 1e6:.1f} us", f"of it motion {motion * 1e6:.1f} us", "")
     driven = ns.live(world, driven=["robot"])
-    state = {"robot": ns.State(ns.Pose(), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))}
+    state = {"robot": ns.State(ns.Pose(), (0.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.0))}
     by_caller = best_time(lambda: driven.step(state), rounds=7)
     ratio = f"{by_caller / whole:.1f}x"
     yield line("live step, five sensors, driven by the caller", f"{by_caller * 1e6:.1f} us", "motion known", ratio)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 from navsense.clock import Clock, Discipline, Latency, Oscillator
 from navsense.clock.base import Step
 from navsense.errors import ClockError, SensorError
-from navsense.pose import Pose
+from navsense.pose import Pose, unit
 from navsense.sensors import Imu
 from navsense.world import Link, Model, MountedSensor
 
 ANY: Any = None
+
+UNTURNED = (1.0, 0.0, 0.0, 0.0)
 
 
 def mounted(**changed: Any) -> MountedSensor:
@@ -65,3 +68,47 @@ def test_mounting(make: Callable[[], object], message: str) -> None:
 def test_numbers_of_any_kind_make_a_pose() -> None:
     assert Pose(np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0, 0.0, 0.0])) == Pose((1, 2, 3), (1, 0, 0, 0))
     assert mounted(pose=Pose([1.0, 2, 3])).pose.inverse().position == (-1.0, -2.0, -3.0)
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.int64, int])
+def test_a_pose_has_tuples_of_floats(kind: Any) -> None:
+    numbers = [kind(one) for one in (1, 2, 3, 0, 0, 1, 0)]
+    for make in (tuple, list, np.array):
+        pose = Pose(make(numbers[:3]), make(numbers[3:]))
+        assert (pose.position, pose.rotation) == ((1.0, 2.0, 3.0), (0.0, 0.0, 1.0, 0.0))
+        assert {type(one) for one in (*pose.position, *pose.rotation)} == {float}
+    assert Pose((1e308, 1e308, 0.0)).position == (1e308, 1e308, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("position", "rotation", "message"),
+    [
+        ((math.nan, 0.0, 0.0), UNTURNED, "position of a pose: .*must be finite numbers"),
+        ((0.0, -math.inf, 0.0), UNTURNED, "position of a pose: .*must be finite numbers"),
+        ((0.0, np.float64("nan"), 0.0), UNTURNED, "position of a pose: .*must be finite numbers"),
+        ((0.0, 0.0, 0.0), (1.0, math.nan, 0.0, 0.0), "rotation of a pose: .*must be finite numbers"),
+        (
+            (0.0, 0.0, 0.0),
+            (0.0, 0.0, 0.0, 0.0),
+            "length of the quaternion of a pose: 0.0; must be 1; use navsense.pose",
+        ),
+        ((0.0, 0.0, 0.0), (2, 0, 0, 0), "length of the quaternion of a pose: 2.0; must be 1"),
+        ((0.0, 0.0, 0.0), (1.0 + 1.01e-9, 0.0, 0.0, 0.0), "length of the quaternion of a pose: 1.00000000101"),
+        ((0.0, 0.0, 0.0), (1e200, 0.0, 0.0, 0.0), "length of the quaternion of a pose: 1e.200; must be 1"),
+        ((0.0, 0.0, 10**400), UNTURNED, "position of a pose: .*must be a tuple of 3"),
+        ((True, 0.0, 0.0), UNTURNED, "position of a pose: .*True.*must be a tuple of 3, each a number$"),
+        ((0.0, 0.0), UNTURNED, "position of a pose: .*must be a tuple of 3"),
+        (None, UNTURNED, "position of a pose: None; must be a tuple of 3"),
+        ((0.0, 0.0, 0.0), np.zeros((4, 1)), "rotation of a pose: .*must be a tuple of 4"),
+    ],
+)
+def test_an_invalid_pose_is_an_error(position: Any, rotation: Any, message: str) -> None:
+    with pytest.raises(SensorError, match=message):
+        Pose(position, rotation)
+
+
+def test_a_quaternion_of_length_1_within_the_tolerance_makes_a_pose() -> None:
+    for length in (1.0 - 0.99e-9, 1.0 + 0.99e-9):
+        assert Pose(rotation=(length, 0.0, 0.0, 0.0)).rotation[0] == length
+    assert unit((1.0 + 1e-12, 0.0, 0.0, 0.0))[0] == 1.0 + 1e-12
+    assert unit((2.0, 0.0, 0.0, 0.0)) == UNTURNED

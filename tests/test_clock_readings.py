@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import navsense as ns
 from navsense.clock import Clock, Discipline, Oscillator
+from navsense.clock.readings import CURVE_MEMORY
 from navsense.errors import ClockError, SimulationError
 from navsense.noise.channel import Noise
 from navsense.sensors import Imu, Magnetometer
@@ -181,3 +183,42 @@ def test_the_normal_of_a_word_matches_sfc64_with_this_seed() -> None:
         }
         expected.append(np.random.Generator(bits).standard_normal())
     assert draw_normals(key, words).tolist() == expected
+
+
+@pytest.mark.requirement("CLK-5")
+def test_a_clock_takes_numbers_lists_and_arrays() -> None:
+    clock = after(world(), 0.5).sensor("imu").clock
+    instants = [0.1, 0.0, 0.25]
+    errors = clock.error(np.array(instants))
+    assert errors.shape == (3,)
+    for rows in (instants, tuple(instants)):
+        assert clock.error(rows).tolist() == errors.tolist()
+        assert clock.time(rows).tolist() == (np.array(instants) + errors).tolist()
+    for one in (0.1, np.float64(0.1), np.array(0.1)):
+        assert type(clock.error(one)) is type(clock.time(one)) is float
+        assert clock.error(one) == errors[0]
+        assert clock.time(one) == 0.1 + errors[0]
+    assert clock.error(0) == errors[1]
+    assert clock.error([]).shape == clock.time([]).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["a", None, True, [True], ["0.1"], [[0.1, 0.2]], [[0.1], [0.1, 0.2]], np.zeros((2, 2)), 1j]
+)
+def test_other_values_are_no_instants_of_a_clock(wrong: Any) -> None:
+    clock = after(world(), 0.5).sensor("imu").clock
+    for read in (clock.error, clock.time):
+        with pytest.raises(ClockError, match=r"^instants \(s\): .*; must be a number, or numbers \(n,\)$"):
+            read(wrong)
+
+
+@pytest.mark.requirement("CLK-5")
+@pytest.mark.parametrize("monotonic", [False, True])
+def test_an_instant_from_before_the_clocks_memory_has_the_same_reading(monotonic: bool) -> None:
+    sim = after(world(monotonic=monotonic), CURVE_MEMORY + 3.0)
+    clock = sim.sensor("imu").clock
+    early = np.linspace(0.0, 2.0, 9)
+    first = clock.error(early)
+    clock.error(sim.time)  # the reader now forgets what is more than CURVE_MEMORY back
+    assert clock.error(early).tolist() == first.tolist()
+    assert clock.error(sim.time) == clock.error([0.5, sim.time])[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ import navsense as ns
 from navsense.errors import UnknownNameError
 from navsense.names import NameDict, resolve_name
 from navsense.sensors import Imu, Magnetometer
+from navsense.sinks.load import load
 from navsense.testing import witness_world
 
 NAMES = ("a::base::imu", "b::base::imu", "b::base::mag", "imu", "c::imu_link::gps")
@@ -78,3 +80,20 @@ def test_a_run_takes_endings() -> None:
     assert run.truth["robot"] is run.truth["base"] is run.truth["robot::base"]
     with pytest.raises(UnknownNameError, match="link: boat; must be one of robot::base, robot::arm, robot"):
         _ = run.truth["boat"]
+
+
+@pytest.mark.parametrize("name", ["run.npz", "run.parquet", "run.mcap", "run_csv"])
+def test_a_loaded_recording_takes_endings(tmp_path: Path, name: str) -> None:
+    (tmp_path / "run_csv").mkdir()
+    path = tmp_path / name if name != "run_csv" else tmp_path / "run_csv" / "run.csv"
+    ns.simulate(witness_world(("imu", Imu()), ("mag", Magnetometer())), 0.05).save(path)
+    loaded = load(path)
+    full = next(name for name in loaded if name.endswith("imu"))
+    assert loaded["imu"] is loaded[full]
+    assert "mag" in loaded
+    assert "nose" not in loaded
+    assert loaded.truth["arm"] is loaded.truth["robot::arm"]
+    with pytest.raises(UnknownNameError, match=r"sensor: nose; must be one of .*imu"):
+        _ = loaded["nose"]
+    with pytest.raises(UnknownNameError, match="link: boat; must be one of "):
+        _ = loaded.truth["boat"]

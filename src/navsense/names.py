@@ -33,17 +33,28 @@ def resolve_name(name: str, names: Iterable[str], what: str, *, where: Where | N
 class NameDict(dict[str, Value]):
     """A dictionary of full names that also accepts unambiguous endings, see `resolve_name`.
 
-    `what` is the kind of the values for error messages. `aliases` maps alternative names to full names.
+    `what` is the kind of the values for error messages. `aliases` maps alternative names to full names. `names` are
+    all full names, if the dictionary holds the values of some only: an ending then never changes its meaning.
     """
 
-    def __init__(self, items: Mapping[str, Value], what: str, aliases: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        items: Mapping[str, Value],
+        what: str,
+        aliases: Mapping[str, str] | None = None,
+        names: tuple[str, ...] = (),
+    ) -> None:
         """Copy the items."""
         super().__init__(items)
-        self._what, self._aliases = what, dict(aliases or {})
+        self._what, self._aliases, self._names = what, dict(aliases or {}), names
 
     def _resolve(self, name: str) -> str:
-        found = resolve_name(name, (*self, *self._aliases), self._what)
-        return found if dict.__contains__(self, found) else self._aliases[found]
+        found = resolve_name(name, (*(self._names or self), *self._aliases), self._what)
+        full = self._aliases.get(found, found)
+        if not dict.__contains__(self, full):
+            allowed = f"must be one of {', '.join(self)}" if self else "there is none"
+            raise UnknownNameError(self._what, full, allowed=allowed)
+        return full
 
     def __missing__(self, name: str) -> Value:
         """Return the value of an ending or an alias. Raises `UnknownNameError`."""

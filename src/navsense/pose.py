@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from navsense.errors import SensorError
 from navsense.fields import refuse_types
 from navsense.rotation import product, turned
 from navsense.typing import Quaternion, Vector
+
+UNIT_TOLERANCE = 1e-9
+"""How far from 1 the length of the quaternion of a `Pose` may be."""
+
+_PLAIN = {float, int, np.float64}
+"""Types of numbers that need no further check."""
 
 
 def multiply(q: Quaternion, p: Quaternion) -> Quaternion:
@@ -63,25 +71,68 @@ def from_rpy(roll: float, pitch: float, yaw: float) -> Quaternion:
     )
 
 
-@dataclass(frozen=True)
+def unit(q: Quaternion) -> Quaternion:
+    """Return q itself if its length is 1 within `UNIT_TOLERANCE`, else `normalised(q)`."""
+    return q if abs(math.hypot(*q) - 1.0) < UNIT_TOLERANCE else normalised(q)
+
+
+@dataclass(frozen=True, init=False)
 class Pose:
     """Position (m) and unit quaternion (w x y z) of a frame in its parent.
 
-    Raises `SensorError` unless these are 3 and 4 numbers.
+    Both may be any sequence of numbers, NumPy numbers too; they become tuples of floats. Raises `SensorError` unless
+    these are 3 and 4 finite numbers and the length of the quaternion is 1 within `UNIT_TOLERANCE`.
     """
 
     position: Vector = (0.0, 0.0, 0.0)
     rotation: Quaternion = (1.0, 0.0, 0.0, 0.0)
 
-    def __post_init__(self) -> None:
-        """Reject values that are not 3 and 4 numbers."""
-        for name, count in (("position", 3), ("rotation", 4)):
-            value = getattr(self, name)
-            if isinstance(value, np.ndarray):
-                value = tuple(value.tolist())
-                object.__setattr__(self, name, value)
-            if type(value) is not tuple or len(value) != count or not all(type(part) is float for part in value):
-                refuse_types(self, "of a pose")
+    def __init__(self, position: Vector = (0.0, 0.0, 0.0), rotation: Quaternion = (1.0, 0.0, 0.0, 0.0)) -> None:
+        """Check the numbers. Driven runs make a pose in each step, so valid tuples of floats take one expression."""
+        fields = self.__dict__
+        fields["position"] = position
+        fields["rotation"] = rotation
+        try:
+            x, y, z = position
+            w, a, b, c = rotation
+        except (TypeError, ValueError):
+            refuse_types(self, "of a pose")
+            raise
+        kind = x.__class__
+        if (
+            kind is float is y.__class__ is z.__class__ is w.__class__ is a.__class__ is b.__class__ is c.__class__
+            and position.__class__ is tuple is rotation.__class__
+            and -UNIT_TOLERANCE <= w * w + a * a + b * b + c * c - 1.0 + 0.0 * (x + y + z) <= UNIT_TOLERANCE
+        ):
+            return
+        fields["position"], fields["rotation"] = self._floats("position"), self._floats("rotation")
+        self._check()
+
+    def _floats(self, name: str) -> tuple[Any, ...]:
+        """Return the numbers of a field as floats. Raises `SensorError` for other values."""
+        value = self.__dict__[name]
+        if isinstance(value, np.ndarray):
+            value = self.__dict__[name] = value.tolist()
+        if not {*map(type, value)} <= _PLAIN:
+            refuse_types(self, "of a pose")
+        try:
+            return tuple([float(part) for part in value])
+        except OverflowError:
+            refuse_types(self, "of a pose")
+            raise
+
+    def _check(self) -> None:
+        """Raise `SensorError` unless all numbers are finite and the quaternion has length 1."""
+        length = math.hypot(*self.rotation)
+        if abs(length - 1.0) <= UNIT_TOLERANCE and math.isfinite(math.hypot(*self.position)):
+            return
+        for name in ("position", "rotation"):
+            value = self.__dict__[name]
+            if not all(map(math.isfinite, value)):
+                raise SensorError(f"{name} of a pose", value, allowed="must be finite numbers")
+        if abs(length - 1.0) > UNIT_TOLERANCE:
+            remedy = "use navsense.pose.normalised"
+            raise SensorError("length of the quaternion of a pose", length, allowed="must be 1", remedy=remedy)
 
     def __matmul__(self, inner: Pose) -> Pose:
         """Return the pose in this one's parent of a frame that has the pose `inner` in this frame."""

@@ -179,24 +179,25 @@ def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
     """Return the run numbers asked for; raise `SimulationError` for none, negative or repeated ones."""
     if runs is None:
         return (0,)
+    given = runs
     if isinstance(runs, int | np.integer) and not isinstance(runs, bool):
         runs = range(runs)
     if isinstance(runs, str) or not isinstance(runs, Sequence | np.ndarray):
-        raise SimulationError("runs", runs, allowed=RUNS)
+        raise SimulationError("runs", given, allowed=RUNS)
     try:
         count = len(runs)
     except OverflowError:  # of a range
         count = sys.maxsize
     if count > MOST_RUNS:
         remedy = f"run parts of them, one after another: runs=range({MOST_RUNS})"
-        raise SimulationError("runs", runs, allowed=f"must be at most {MOST_RUNS} at once", remedy=remedy)
+        raise SimulationError("runs", given, allowed=f"must be at most {MOST_RUNS} at once", remedy=remedy)
     if isinstance(runs, range) and runs:
         checked_run(min(runs[0], runs[-1]))
         checked_run(max(runs[0], runs[-1]))
         return runs
     numbers = tuple(checked_run(run) for run in runs)
     if not numbers or len(set(numbers)) < len(numbers):
-        raise SimulationError("runs", runs, allowed=RUNS)
+        raise SimulationError("runs", given, allowed=RUNS)
     return numbers
 
 

@@ -11,7 +11,7 @@ the last step are never released: a motion that is to be heard to its end has to
 A caller in the loop gives the state of each driven model at the end of the step, the first one at t = 0:
 
     sim = navsense.live(world, driven=["robot", "robot::arm"])
-    sim.step({"robot": State(pose, velocity, angular_velocity), "robot::arm": State(arm_pose)})
+    sim.step({"robot": State(pose, velocity, angular_velocity=omega), "robot::arm": State(arm_pose)})
 
 The state of a model is that of its canonical link. A link that is driven by its own name carries its sensors and
 surfaces; the other links stay rigid with the canonical one. `navsense.motion.driven` describes how missing fields
@@ -24,13 +24,13 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self, TypeVar
+from typing import Self, overload
 
 import numpy as np
 
 from navsense import fidelity as fidelities
 from navsense.clock import CLOCK_RATE, Clock, ClockReadings
-from navsense.errors import SimulationError, UnknownNameError
+from navsense.errors import ClockError, SimulationError, UnknownNameError
 from navsense.motion.base import Motion
 from navsense.motion.driven import Driven, State, checked_row
 from navsense.motion.foreseen import is_foreseen
@@ -46,9 +46,6 @@ from navsense.ticks import Ticks, first_at_or_after, rate_of_step
 from navsense.typing import AnyArray, FloatArray
 from navsense.world import Model, MountedSensor, World
 
-Seconds = TypeVar("Seconds", float, FloatArray)
-"""One instant or time error, or an array of them."""
-
 MOST_AT_ONCE = 1_000_000
 """Samples of one sensor that one step may release."""
 
@@ -60,7 +57,11 @@ AHEAD = 64
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One finished step: its end (s) and the readings released in it, by sensor name."""
+    """One finished step: its end (s) and the readings released in it, by sensor name.
+
+    `readings` accepts an ending that is unambiguous among all sensors of the run. It raises `UnknownNameError` for a
+    sensor that released nothing in this step.
+    """
 
     time: float
     readings: Mapping[str, Reading]
@@ -273,6 +274,7 @@ class Live:
             )
             for sensor in session.world.sensors
         }
+        self._names = tuple(self._sensors)
         self._clocks = {name: self._live_clock(clock, f"clock {name}", CLOCK_RATE) for name, clock in clocks.items()}
 
     def _live_clock(self, clock: Clock | None, reader: str, rate: float) -> LiveClock:
@@ -301,7 +303,7 @@ class Live:
         end = self._count / self._rate
         self._drive(end, {} if states is None else states)
         self._instants.clear()
-        found: dict[str, Reading] = NameDict({}, RELEASED)
+        found: dict[str, Reading] = NameDict({}, RELEASED, names=self._names)
         for name, sensor in self._sensors.items():
             new = sensor.due(end)
             if new is not None:
@@ -320,6 +322,15 @@ class Live:
                 full = {resolve_name(name, self._driven, "driven model"): state for name, state in states.items()}
             except UnknownNameError:
                 full = {}
+            missing = [name for name in self._driven if name not in full]
+            if missing and len(full) == len(states):
+                call = ", ".join(f'"{name}": navsense.State(...)' for name in self._driven)
+                raise SimulationError(
+                    "states of a step",
+                    f"no state for {', '.join(missing)}",
+                    allowed="must contain one state for each driven model and link",
+                    remedy=f"call sim.step({{{call}}})",
+                )
             if full.keys() != self._driven.keys() or len(full) < len(states):
                 raise SimulationError(
                     "states of a step",
@@ -369,28 +380,54 @@ class LiveClock:
         """Store the arguments. `now` returns the end (s) of the last finished step."""
         self.clock, self._readings, self._now = clock, readings, now
 
-    def error(self, time: Seconds) -> Seconds:
+    @overload
+    def error(self, time: float) -> float: ...
+    @overload
+    def error(self, time: Sequence[float] | FloatArray) -> FloatArray: ...
+    def error(self, time: float | Sequence[float] | FloatArray) -> float | FloatArray:
         """Return the reading minus the true time (s), at an instant `time` (s) or at instants (n,) s.
 
-        The instants may be in any order. Repeated queries return the same error, and a query changes no stamp. Raises
-        `SimulationError` for an instant after the end of the last step, `ClockError` for an invalid one.
+        The instants may be in any order. Repeated queries return the same error, and a query changes no stamp. An
+        instant more than `clock.readings.CURVE_MEMORY` seconds before the latest query recomputes the curve from
+        t = 0. Raises `SimulationError` for an instant after the end of the last step, `ClockError` for an invalid one.
         """
-        instants = time if isinstance(time, np.ndarray) else np.array([time], dtype=np.float64)
+        return self._error(_instants(time))
+
+    @overload
+    def time(self, time: float) -> float: ...
+    @overload
+    def time(self, time: Sequence[float] | FloatArray) -> FloatArray: ...
+    def time(self, time: float | Sequence[float] | FloatArray) -> float | FloatArray:
+        """Return the reading, s since the run's start, at an instant `time` (s) or at instants (n,) s."""
+        instants = _instants(time)
+        error = self._error(instants)
+        return float(instants) + error if instants.ndim == 0 else instants + error
+
+    def _error(self, time: FloatArray) -> float | FloatArray:
         now = self._now()
-        if (instants > now).any():
+        late = time > now
+        if late.any():
             raise SimulationError(
                 "instant of a clock's reading (s)",
-                float(instants[instants > now][0]),
+                float(time[late].flat[0]),
                 allowed=f"must be at most {now!r} s, the end of the last step",
             )
-        errors = self._readings.errors(instants)
-        if isinstance(time, np.ndarray):
-            return errors
-        return float(errors[0])
+        errors = self._readings.errors(np.atleast_1d(time))
+        return float(errors[0]) if time.ndim == 0 else errors
 
-    def time(self, time: Seconds) -> Seconds:
-        """Return the reading, s since the run's start, at an instant `time` (s) or at instants (n,) s."""
-        return time + self.error(time)
+
+def _instants(time: float | Sequence[float] | FloatArray) -> FloatArray:
+    """Return an instant () or instants (n,) s as an array; raise `ClockError` for other values."""
+    allowed = "must be a number, or numbers (n,)"
+    try:
+        given = np.asarray(time)
+    except ValueError as error:
+        raise ClockError("instants (s)", repr(time), allowed=allowed) from error
+    if given.dtype.kind not in "fiu" and given.size:
+        raise ClockError("instants (s)", repr(time), allowed=allowed)
+    if given.ndim > 1:
+        raise ClockError("instants (s)", f"shape {given.shape}", allowed=allowed)
+    return given.astype(np.float64)
 
 
 def live(

@@ -168,9 +168,9 @@ def test_fields_of_a_state_are_used_exactly_in_both_frames(frame: str, angular_f
         return State(
             Pose(vector(t, "position_w"), rotation),
             linear("velocity_w"),
-            angular("angular_velocity_b"),
-            linear("acceleration_w"),
-            angular("angular_acceleration_b"),
+            angular_velocity=angular("angular_velocity_b"),
+            acceleration=linear("acceleration_w"),
+            angular_acceleration=angular("angular_acceleration_b"),
             frame=frame,  # type: ignore[arg-type]  # one of the two
             angular_frame=angular_frame,  # type: ignore[arg-type]
         )
@@ -223,11 +223,11 @@ def test_a_simulator_with_semi_implicit_steps_recovers_its_accelerations() -> No
     """Velocity first, then position with the new velocity: mean rates and rates do not agree."""
     h, a, alpha = 0.01, np.array([0.3, -2.0, 1.0]), np.array([0.0, 0.0, 5.0])
     p, v, w, q = np.zeros(3), np.zeros(3), np.zeros(3), (1.0, 0.0, 0.0, 0.0)
-    driven = Driven(State(Pose(), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
+    driven = Driven(State(Pose(), (0.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.0)))
     for n in range(1, 30):
         v, w = v + h * a, w + h * alpha
         p, q = p + h * v, product(q, from_rotation_vector(tuple(h * w)))
-        driven.push(n * h, State(Pose(tuple(p), q), tuple(v), tuple(w)))
+        driven.push(n * h, State(Pose(tuple(p), q), tuple(v), angular_velocity=tuple(w)))
         inside = driven.at(np.array([(n - 0.9) * h, (n - 0.5) * h, n * h]))
         assert np.allclose(inside.acceleration_w, a, rtol=0.0, atol=1e-9)
         assert np.allclose(inside.angular_acceleration_b, alpha, rtol=0.0, atol=1e-9)

@@ -101,22 +101,6 @@ def test_instants_are_one_row(time: Array) -> None:
         Still().at(time)
 
 
-@pytest.mark.parametrize(
-    ("pose", "message"),
-    [
-        (Pose((math.nan, 0.0, 0.0)), "finite"),
-        (Pose((math.inf, 0.0, 0.0)), "finite"),
-        (Pose(rotation=(1.0, math.nan, 0.0, 0.0)), "finite"),
-        (Pose(rotation=(2.0, 0.0, 0.0, 0.0)), "must be 1"),
-        (Pose(rotation=(0.0, 0.0, 0.0, 0.0)), "must be 1"),
-    ],
-)
-def test_a_pose_that_is_none_is_refused(pose: Pose, message: str) -> None:
-    for build in (Still, lambda given: Mounted(Still(), given), lambda given: mounted(wander(), given)):
-        with pytest.raises(MotionError, match=message):
-            build(pose)
-
-
 @pytest.mark.requirement("IMU-2")
 @given(rate=st.floats(-20.0, 20.0), growth=st.floats(-5.0, 5.0), length=st.floats(0.01, 10.0))
 def test_a_rotating_rod_feels_centripetal_and_tangential_acceleration(

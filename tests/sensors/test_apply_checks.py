@@ -65,8 +65,11 @@ def test_a_number_that_is_not_finite_is_an_error_with_its_row(kind: str, name: s
     [
         ("imu", {"angular_velocity": 3e4 * RATE}, r"angular_velocity of row 0 \(rad/s\): 3000.0; .* at most 350"),
         ("imu", {"angular_velocity": 5e3 * RATE}, "the numbers look like deg/s: convert them to rad/s"),
-        ("imu", {"linear_acceleration": FORCE / 9.80665}, "the numbers look like g: convert them to m/s"),
-        ("imu", {"linear_acceleration": FORCE / 9.80665e-3}, "the numbers look like mg: convert"),
+        (
+            "imu",
+            {"linear_acceleration": 3e5 * FORCE},
+            r"linear_acceleration of row 0 \(m/s\^2\): 2940000.0; .* at most",
+        ),
         ("magnetometer", {"field": 1e6 * FIELD}, "look like uT: convert them to T"),
         ("magnetometer", {"field": 1e4 * FIELD}, "look like G: convert them to T"),
         ("dvl", {"velocity": 1e4 * RATE}, r"velocity of row 0 \(m/s\): 1000.0; .* at most 100"),
@@ -95,6 +98,43 @@ def test_a_time_in_milliseconds_is_refused_for_an_imu_and_warned_of_for_slower_s
         applied("magnetometer", 1e6 * TIME)
 
 
+@pytest.mark.parametrize(
+    ("kind", "changed", "message"),
+    [
+        (
+            "imu",
+            {"linear_acceleration": FORCE / 9.80665},
+            "RMS size is 0.999.*the numbers look like g: convert them to m/s",
+        ),
+        ("imu", {"linear_acceleration": 1.5 * FORCE / 9.80665}, "look like g: convert"),
+        ("imu", {"linear_acceleration": np.tile([1.0, 0.0, 0.0], (N, 1))}, "look like g: convert"),
+        ("imu", {"linear_acceleration": FORCE / 9.80665e-3}, "look like mg: convert"),
+        ("imu", {"angular_velocity": 2e3 * RATE}, "largest value is 200 rad/s; the numbers look like deg/s: convert"),
+        ("imu", {"time": 50.0 * TIME}, "rows are 0.5 s apart; it must be in seconds"),
+        ("magnetometer", {"time": 250.0 * TIME}, "rows are 2.5 s apart; it must be in seconds"),
+    ],
+)
+def test_possible_values_that_look_like_another_unit_warn(
+    kind: str, changed: dict[str, AnyArray], message: str
+) -> None:
+    with pytest.warns(RuntimeWarning, match=message):
+        assert applied(kind, **changed).time.size == N
+
+
+@pytest.mark.filterwarnings("error")
+def test_plausible_records_do_not_warn() -> None:
+    moving = np.sin(np.arange(N))[:, None] * np.array([0.3, 0.4, 0.5])
+    for force in (moving, FORCE + moving, FORCE + 100.0 * moving, 50.0 * FORCE, 1e4 * FORCE):
+        assert applied("imu", linear_acceleration=force).time.size == N
+    for rate in (0.0 * RATE, 349.0 * RATE, -349.0 * RATE):
+        assert applied("imu", angular_velocity=rate).time.size == N
+    assert applied("imu", time=10.0 * TIME).time.size == N
+    assert applied("magnetometer", time=100.0 * TIME).time.size == N
+    landed = np.concatenate((0.1 * FORCE[: N - 10], FORCE[:10]))
+    assert applied("imu", linear_acceleration=landed).time.size == N
+
+
+@pytest.mark.filterwarnings("error")
 def test_a_free_fall_and_the_moon_are_possible() -> None:
     for size in (0.0, 1e-3, 1.62, 3.7, 30.0):
         assert applied("imu", linear_acceleration=FORCE * (size / 9.8)).time.size == N

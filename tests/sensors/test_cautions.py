@@ -134,14 +134,6 @@ def test_no_motion_stops_a_world_from_being_built(error: type[Exception] | None)
     assert world(spec, mount=Pose(rotation=OVER), motion=Late()).notes
 
 
-@pytest.mark.requirement("GAP-8")
-def test_what_is_no_pose_is_no_error_of_a_caution() -> None:
-    over = Pose(rotation=OVER)
-    spec = Adcp(removes_motion=True)
-    assert world(spec, mount=over).notes
-    assert not world(spec, mount=over, model=Pose(rotation=(0.0, 0.0, 0.0, 0.0))).notes
-
-
 @dataclass(frozen=True)
 class Telling(Adcp):
     """Tells how it is turned."""

@@ -12,7 +12,7 @@ import numpy as np
 from navsense.compiled import kernel
 from navsense.messages.base import AGE, SECOND, Part, clock_of, frame_of, sheet_of
 from navsense.messages.cdr import set_stamp
-from navsense.pose import Pose, multiply, rotate
+from navsense.pose import Pose, multiply, rotate, unit
 from navsense.sensors.doppler import LEAST_BEAMS
 from navsense.sensors.dvl import Dvl, Mode
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray
@@ -47,7 +47,7 @@ class Instrument:
         """Transducers, x along the beam."""
         turn = self.sheet.reference
         return tuple(
-            Pose(rotate(turn, beam.position), multiply(turn, beam.rotation)) for beam in self.sheet.beams.beams
+            Pose(rotate(turn, beam.position), unit(multiply(turn, beam.rotation))) for beam in self.sheet.beams.beams
         )
 
     @cached_property

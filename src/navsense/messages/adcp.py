@@ -25,7 +25,7 @@ from navsense.messages import generic
 from navsense.messages.base import AGE, SECOND, Part, clock_of, frame_of, sheet_of, stamps
 from navsense.messages.cdr import Message, layout, set_stamp
 from navsense.messages.gz import doubles, header, integer, nested, rows_of
-from navsense.pose import Pose, conjugate
+from navsense.pose import Pose, conjugate, unit
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import Coordinates, Dialect
 from navsense.sensors.dvl import Transducer
@@ -51,7 +51,7 @@ def about(reading: Reading) -> Times:
 
 def frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     """Return the frame of the instrument's axes, posed in the sensor's own. `SinkError` for another kind of sheet."""
-    return {frame_of(sensor): Pose(rotation=conjugate(sheet_of(sensor, Adcp).reference))}
+    return {frame_of(sensor): Pose(rotation=conjugate(unit(sheet_of(sensor, Adcp).reference)))}
 
 
 def _is_phased(sheet: Adcp) -> int:

@@ -37,7 +37,7 @@ from navsense.messages._doppler_read import arrays as arrays  # noqa: PLC0414 - 
 from navsense.messages.base import SECOND, Part, clock_of, frame_of, sheet_of, stamps
 from navsense.messages.cdr import Layout, Message, layout, set_vector
 from navsense.messages.gz import doubles, header, integer, nested, packed, rows_of
-from navsense.pose import Pose, conjugate, rotate
+from navsense.pose import Pose, conjugate, rotate, unit
 from navsense.sensors.doppler import Dialect
 from navsense.sensors.dvl import Dvl, Mode, Transducer
 from navsense.series import Reading
@@ -108,7 +108,7 @@ def frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     of another kind.
     """
     own = Instrument(sensor, "reading")
-    names, turned = own.sheet.names, Pose(rotation=conjugate(own.sheet.reference))
+    names, turned = own.sheet.names, Pose(rotation=conjugate(unit(own.sheet.reference)))
     found = {frame_of(sensor): turned}
     if names.pointcloud_frame:
         found.setdefault(names.pointcloud_frame, turned @ names.pointcloud_pose.inverse())

@@ -11,9 +11,6 @@ from navsense.errors import MotionError
 from navsense.pose import Pose
 from navsense.typing import AnyArray, FloatArray, Times
 
-UNIT_TOLERANCE = 1e-9
-"""How far from 1 the length of a quaternion handed over as a unit one may be."""
-
 
 @kernel
 def _first_outside(time: Times, end: float) -> int:
@@ -46,30 +43,9 @@ def instants(time: Times, end: float) -> Times:
     return array
 
 
-def pose_numbers(pose: Pose) -> list[float]:
-    """Return x y z (m) and unit w x y z of `pose`. Raise MotionError where it is none."""
-    try:
-        numbers = [float(number) for number in (*pose.position, *pose.rotation)]
-        fits = (len(pose.position), len(pose.rotation)) == (3, 4) and all(map(math.isfinite, numbers))
-    except (TypeError, ValueError, OverflowError):
-        fits = False
-    if not fits:
-        raise MotionError("pose", (pose.position, pose.rotation), allowed="must be 3 and 4 finite numbers")
-    _, _, _, w, x, y, z = numbers
-    length = math.sqrt(w * w + x * x + y * y + z * z)
-    if abs(length - 1.0) > UNIT_TOLERANCE:
-        raise MotionError(
-            "length of the pose's quaternion",
-            length,
-            allowed="must be 1",
-            remedy="use navsense.pose.normalised",
-        )
-    return numbers
-
-
 def pose_row(pose: Pose) -> FloatArray:
-    """Return what `pose_numbers` does as one read-only array (7,). Raise MotionError where it does."""
-    row = np.array(pose_numbers(pose), dtype=np.float64)
+    """Return x y z (m) and unit w x y z of `pose` as one read-only array (7,)."""
+    row = np.array((*pose.position, *pose.rotation))
     row.setflags(write=False)
     return row
 

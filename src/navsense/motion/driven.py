@@ -37,14 +37,13 @@ acceleration that is derived from attitudes.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
 
 from navsense.compiled import kernel
 from navsense.errors import MotionError
-from navsense.motion._checks import pose_numbers
 from navsense.motion.base import MotionBlock, empty_arrays
 from navsense.pose import Pose, rotate
 from navsense.rotation import cross, multiply, rotation_vector
@@ -73,11 +72,13 @@ class State:
     angular_frame: the same for the two angular ones, where it is another: MuJoCo's free joints and `Truth` have
     velocities in the world frame and angular velocities in the body frame.
 
-    None is derived from this and earlier states, see `navsense.motion.driven`.
+    Fields after `velocity` are keyword-only. A field that is None is derived from this and earlier states, see
+    `navsense.motion.driven`.
     """
 
     pose: Pose = Pose()
     velocity: Vector | None = None
+    _: KW_ONLY
     angular_velocity: Vector | None = None
     acceleration: Vector | None = None
     angular_acceleration: Vector | None = None
@@ -229,8 +230,8 @@ def _vector(name: str, of: str, given: Vector | None, turn: Quaternion | None) -
 def checked_row(state: State, of: str = "a driven model") -> FloatArray:
     """Return a state as a row (19,), see `_within`, NaN where it is not given.
 
-    Raises `MotionError` for another value than a `State`, numbers that are not finite, a quaternion that is not of
-    length 1 or an unknown frame. `of` is what the state is of.
+    Raises `MotionError` for another value than a `State`, numbers that are not finite or an unknown frame. `of` is
+    what the state is of.
     """
     if not isinstance(state, State) or not isinstance(state.pose, Pose):
         allowed = "must be a navsense.State with a navsense.Pose"
@@ -240,7 +241,7 @@ def checked_row(state: State, of: str = "a driven model") -> FloatArray:
     for name, frame in (("frame", linear), ("angular_frame", angular)):
         if frame not in ("world", "body"):
             raise MotionError(f"{name} of the state of {of}", frame, allowed="must be world or body")
-    px, py, pz, w, x, y, z = pose_numbers(state.pose)
+    w, x, y, z = state.pose.rotation
     length = math.sqrt(w * w + x * x + y * y + z * z)
     w, x, y, z = w / length, x / length, y / length, z / length
     outward = (w, x, y, z) if linear == "body" else None
@@ -249,7 +250,7 @@ def checked_row(state: State, of: str = "a driven model") -> FloatArray:
     omega = _vector("angular_velocity", of, state.angular_velocity, inward)
     acceleration = _vector("acceleration", of, state.acceleration, outward)
     alpha = _vector("angular_acceleration", of, state.angular_acceleration, inward)
-    return np.array((px, py, pz, w, x, y, z, *velocity, *omega, *acceleration, *alpha), dtype=np.float64)
+    return np.array((*state.pose.position, w, x, y, z, *velocity, *omega, *acceleration, *alpha), dtype=np.float64)
 
 
 class Driven:

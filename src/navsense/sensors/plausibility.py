@@ -1,8 +1,12 @@
 """Plausibility checks of the arrays that you pass to `apply`: wrong units, or times that are not in seconds.
 
-A value beyond `MAX_VALUES` is an error: no instrument measures it. A median specific force of about 1 (g) or 1000 (mg)
-is an error too, because a vehicle on earth has 9.8 m/s^2. The times of slow sensors and air pressures have no clear
-limit. If they are possible but look like another unit, `apply` warns.
+A value beyond `MAX_VALUES` is an error: no instrument measures it. Values that are possible, but look like another
+unit, are a warning:
+
+    specific force     no component reaches 8.8, and the RMS size is 0.5 to 1.6 (g), or the RMS size is 897 to 1101 (mg)
+    angular velocity   a component above 35 rad/s (2000 deg/s), the range of most gyroscopes
+    air pressure       a median that is an air pressure on the ground in hPa, kPa or bar
+    time               an IMU with rows 0.2 s apart or more, a magnetometer with 2 s, another sensor with 5 s
 
 Sources: the ranges of the fastest gyroscopes (20 000 deg/s) and of shock accelerometers (200 000 g) on the market.
 Magnetometers for navigation have ranges of 0.8 to 5 mT, far below 10 mT.
@@ -50,22 +54,35 @@ EARTH_VALUES: Mapping[str, tuple[float, float]] = {"m/s^2": (8.8, 10.8), "Pa": (
 MIN_TEMPERATURE = 150.0
 """Kelvin. A median temperature below it is treated as degrees Celsius."""
 
-SLOW, SLOW_IMU = 5.0, 1.0
-"""Steps (s) at and above which times may be in milliseconds; for an IMU, they must be."""
+LIKELY_RATE = 35.0
+"""Angular rate (rad/s) above which values may be in degrees per second."""
+
+G_SIZES, GRAVITY = (0.5, 1.6), 8.8
+"""RMS sizes that look like g if no component is as large as `GRAVITY` (m/s^2). The moon's gravity, 1.62, is outside."""
+
+SLOW_STEPS: Mapping[str, float] = {"imu": 0.2, "magnetometer": 2.0}
+"""Sensor type -> step (s) at and above which times may be in milliseconds."""
+
+SLOW, SLOWEST_IMU = 5.0, 1.0
+"""The same step for other sensors; the step at and above which the times of an IMU must be in milliseconds."""
+
+SAMPLED = 4096
+"""Rows of which a median is taken, evenly spaced in the record."""
 
 
 def check_steps(kind: str, seconds: FloatArray) -> None:
     """Raise `SensorError` if no sensor of this type has steps like those of `seconds` (n,) s; warn of rare steps."""
     if seconds.size < 2:
         return
-    step = float(np.median(np.diff(seconds)))
-    limit = SLOW_IMU if kind == "imu" else 1.0 / SLOWEST
+    stride = 1 + seconds.size // SAMPLED
+    step = float(np.median(seconds[1::stride] - seconds[:-1:stride]))
+    limit = SLOWEST_IMU if kind == "imu" else 1.0 / SLOWEST
     if step >= limit:
         remedy = "if the numbers are milliseconds, give them divided by 1e3; nanoseconds, by 1e9"
         raise SensorError(
             "step of time (s)", step, allowed=f"must be below {limit:g} s for a sensor {kind}", remedy=remedy
         )
-    if step >= SLOW:
+    if step >= SLOW_STEPS.get(kind, SLOW):
         _warn(f"time: its rows are {step:g} s apart; it must be in seconds")
 
 
@@ -74,28 +91,49 @@ def check_values(kind: str, name: str, unit: str, array: FloatArray) -> None:
 
     The check ignores values that are not finite.
     """
-    rows = np.abs(array.reshape(array.shape[0], -1))
-    largest = MAX_VALUES_OF_SENSOR.get((kind, name), MAX_VALUES.get(unit, math.inf))
-    over = np.isfinite(rows) & (rows > largest)
-    finite = np.isfinite(rows).all(axis=1)
-    size = float(np.median(np.sqrt((rows[finite] * rows[finite]).sum(axis=1)))) if finite.any() else math.nan
-    low, high = EARTH_VALUES.get(unit, (0.0, largest))
-    units = [one for one, factor in OTHER_UNITS.get(unit, {}).items() if low <= size * factor <= high]
-    if over.any():
-        row, axis = (int(index[0]) for index in np.nonzero(over))
-        value = float(array.reshape(rows.shape)[row, axis])
-        allowed = f"must have a magnitude of at most {largest:g}, the limit of instruments"
-        raise SensorError(f"{name} of row {row} ({unit})", value, allowed=allowed, remedy=_unit_remedy(units, unit))
-    if unit == "K" and size < MIN_TEMPERATURE:
-        allowed = f"must be above {MIN_TEMPERATURE:g}"
-        raise SensorError(
-            f"median of {name} (K)", size, allowed=allowed, remedy="if the numbers are degrees Celsius, add 273.15"
-        )
-    if units and unit == "m/s^2":
-        allowed = "cannot be the specific force of a vehicle on earth, 9.8"
-        raise SensorError(f"median size of {name} ({unit})", size, allowed=allowed, remedy=_unit_remedy(units, unit))
-    if units and kind == "air_pressure":
-        _warn(f"{name}: its median is {size:g} Pa; {_unit_remedy(units, unit)}")
+    low, high = float(array.min()), float(array.max())
+    if not (math.isfinite(low) and math.isfinite(high)):
+        finite = array[np.isfinite(array)]
+        if not finite.size:
+            return
+        low, high = float(finite.min()), float(finite.max())
+    largest, limit = max(-low, high), MAX_VALUES_OF_SENSOR.get((kind, name), MAX_VALUES.get(unit, math.inf))
+    if largest > limit:
+        row, *axes = (int(index[0]) for index in np.nonzero(np.isfinite(array) & (np.abs(array) > limit)))
+        value = float(array[(row, *axes)])
+        allowed = f"must have a magnitude of at most {limit:g}, the limit of instruments"
+        remedy = _unit_remedy(_units(unit, _median_size(array), limit), unit)
+        raise SensorError(f"{name} of row {row} ({unit})", value, allowed=allowed, remedy=remedy)
+    if unit == "K" and low < MIN_TEMPERATURE and _median_size(array) < MIN_TEMPERATURE:
+        allowed, remedy = f"must be above {MIN_TEMPERATURE:g}", "if the numbers are degrees Celsius, add 273.15"
+        raise SensorError(f"median of {name} (K)", _median_size(array), allowed=allowed, remedy=remedy)
+    if unit == "rad/s" and largest > LIKELY_RATE:
+        _warn(f"{name}: its largest value is {largest:g} rad/s; {_unit_remedy(['deg/s'], unit)}")
+    if unit == "m/s^2":
+        rms = math.sqrt(float(np.vdot(array, array)) / array.shape[0])
+        is_g = largest < GRAVITY and G_SIZES[0] <= rms <= G_SIZES[1]
+        units = ["g"] if is_g else [one for one in _units(unit, rms, limit) if one == "mg"]
+        if units:
+            _warn(f"{name}: its RMS size is {rms:g} m/s^2; {_unit_remedy(units, unit)}")
+    if kind == "air_pressure" and unit == "Pa":
+        size = _median_size(array)
+        units = _units(unit, size, limit)
+        if units:
+            _warn(f"{name}: its median is {size:g} Pa; {_unit_remedy(units, unit)}")
+
+
+def _median_size(array: FloatArray) -> float:
+    """Return the median size of the finite rows of an array (n, ...), of at most `SAMPLED` rows; NaN without any."""
+    rows = array[:: 1 + array.shape[0] // SAMPLED]
+    sizes = np.sqrt((rows * rows).reshape(rows.shape[0], -1).sum(axis=1))
+    sizes = sizes[np.isfinite(sizes)]
+    return float(np.median(sizes)) if sizes.size else math.nan
+
+
+def _units(unit: str, size: float, limit: float) -> list[str]:
+    """Return the other units in which `size` is a typical value."""
+    low, high = EARTH_VALUES.get(unit, (0.0, limit))
+    return [one for one, factor in OTHER_UNITS.get(unit, {}).items() if low <= size * factor <= high]
 
 
 def _unit_remedy(units: list[str], unit: str) -> str:

@@ -23,7 +23,7 @@ from navsense.motion.still import Still
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.noise.planned import FAULT
-from navsense.pose import IDENTITY, Pose, from_rpy, normalised
+from navsense.pose import IDENTITY, Pose, from_rpy, normalised, unit
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.sensors.base import Output, Sensor
 from navsense.sensors.doppler import Beam, Beams, Dialect, Names
@@ -228,9 +228,9 @@ class Guess:
             x, y, z = rows[f"{path}.transform.translation"][0].tolist()
             a, b, c, w = rows[f"{path}.transform.rotation"][0].tolist()
             turn = (w, a, b, c)
-            rotation = (
-                turn if abs(math.hypot(*turn) - 1.0) < 1e-9 else normalised(turn) if any(turn) else IDENTITY.rotation
-            )
+            if not all(map(math.isfinite, (x, y, z, *turn))):
+                continue  # as tf2 does
+            rotation = unit(turn) if any(turn) else IDENTITY.rotation
             self.edges[child] = (parent, Pose((x, y, z), rotation))
 
     def world(self) -> World:

@@ -10,6 +10,7 @@ import numpy as np
 
 from navsense.errors import SinkError
 from navsense.motion.still import Still
+from navsense.names import NameDict
 from navsense.noise.channel import Noise
 from navsense.pose import Pose
 from navsense.sensors import AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat
@@ -31,19 +32,27 @@ SHEETS: Mapping[str, type[Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class Loaded(Mapping[str, Reading]):
-    """A recording in memory: full sensor name -> Reading, `truth` link name -> Truth, the water's `current`, `meta`."""
+    """A recording in memory: full sensor name -> Reading, `truth` link name -> Truth, the water's `current`, `meta`.
+
+    A name can be any unambiguous ending of a full name: `recording["imu"]`. Other names raise `UnknownNameError`.
+    """
 
     readings: Mapping[str, Reading]
     truth: Mapping[str, Truth]
     meta: Mapping[str, Any]
     current: Current | None = None
 
+    def __post_init__(self) -> None:
+        """Accept endings of names."""
+        object.__setattr__(self, "readings", NameDict(self.readings, "sensor"))
+        object.__setattr__(self, "truth", NameDict(self.truth, "link"))
+
     def __repr__(self) -> str:
         """Return what it is in a line, not its numbers."""
         return f"<Loaded recording of {self.meta['world']}: {', '.join(self.readings) or 'no sensor'}>"
 
     def __getitem__(self, name: str) -> Reading:
-        """Return the readings of one sensor."""
+        """Return the readings of one sensor by its name. Raises `UnknownNameError`."""
         return self.readings[name]
 
     def __iter__(self) -> Iterator[str]:
