@@ -39,8 +39,8 @@ BACKUP = ".old"
 MARKER = ".navsense-output"
 """File in every hidden folder of navsense. Other programs also use hidden folders that end in .part."""
 
-_RECORDING, _OTHER = "recording\n", "output\n"
-"""Text of the marker: `navsense recover` can read the unfinished recordings."""
+_RECORDING = "recording\n"
+"""Content of the marker if `navsense recover` can read the unfinished recording; otherwise the marker is empty."""
 
 _BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 """Error numbers of a lock that another open file holds. Other errors mean that the file system has no locks."""
@@ -287,7 +287,7 @@ class HiddenFolder:
         try:
             self._lock_target()
             _empty_folder(self.folder)
-            (self.folder / MARKER).write_text(_RECORDING if is_recording else _OTHER, encoding="utf-8")
+            (self.folder / MARKER).write_text(_RECORDING if is_recording else "", encoding="utf-8")
         except BaseException:
             self.release()
             raise
@@ -317,7 +317,7 @@ class HiddenFolder:
             remedy = "rename that folder, or name another output"
             raise SinkError(what, str(self.folder), where=Where(str(self.place)), remedy=remedy)
         _restore_backup(self.folder, self.place)
-        is_recording = (self.folder / MARKER).read_text(encoding="utf-8") == _RECORDING
+        is_recording = (self.folder / MARKER).stat().st_size > 0
         if not is_recording or len(list(self.folder.iterdir())) == 1:
             return True
         _keep_recording(self.folder, self.place)

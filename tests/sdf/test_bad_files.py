@@ -39,8 +39,7 @@ def test_many_unknown_elements_on_one_line(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(context, "get_close_matches", match)
     (tmp_path / "w.sdf").write_text(
-        f"<sdf version='1.9'><model name='m'>{''.join(f'<{name}/>' * 50 for name in names)}</model></sdf>",
-        encoding="utf-8",
+        f"<sdf version='1.9'><model name='m'>{''.join(f'<{name}/>' * 50 for name in names)}</model></sdf>", encoding="utf-8"
     )
     with pytest.raises(SdfError, match="is unknown here"):
         ns.load(tmp_path / "w.sdf")

@@ -285,7 +285,7 @@ def test_hidden_folders_of_other_programs_are_left_alone(
     assert find_leftover(tmp_path / "run.csv") is None
     for arguments in (("--remove", tmp_path), ("--remove", tmp_path / "run.csv"), ("--remove", thesis.parent)):
         assert command(monkeypatch, capsys, "recover", *arguments)[0] == 0
-    with pytest.raises(SinkError, match="created by another program.*; rename that folder"):
+    with pytest.raises(SinkError, match=r"created by another program.*; rename that folder"):
         sinks.open(tmp_path / "run.csv", head(made))
     with pytest.raises(SinkError, match="has no unfinished recording"), outputs.lock_leftover(tmp_path / "run"):
         pass

@@ -222,7 +222,10 @@ def _check_output(out: Path) -> None:
 
 def _rescued(file: BinaryIO, span: tuple[int, int], name: str, out: Path) -> _Rescue:
     """Return the walk through a span of the old file, its result at `out`; nothing stays of one that fails."""
-    work = HiddenFolder(out)
+    try:
+        work = HiddenFolder(out)
+    except OSError as error:
+        raise os_error(out, error) from error
     container: Container | None = None
     try:
         container = Container(work.folder / out.name, name, final=out)
