@@ -16,6 +16,7 @@ import logging
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
@@ -32,12 +33,30 @@ HIDDEN_SUFFIX = ".part"
 MAX_NAME_BYTES = 240
 """Longest name (bytes) that the name of a hidden folder contains; file systems allow 255."""
 
-_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
-"""Error numbers of file systems without locks."""
+BACKUP = ".old"
+"""Name in the hidden folder of the old folder while a new one replaces it."""
+
+MARKER = ".navsense-output"
+"""File in every hidden folder of navsense. Other programs also use hidden folders that end in .part."""
+
+_RECORDING = "recording\n"
+"""Content of the marker if `navsense recover` can read the unfinished recording; otherwise the marker is empty."""
+
+_BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
+"""Error numbers of a lock that another open file holds. Other errors mean that the file system has no locks."""
+
+LOCK_TIMEOUT = 0.05
+"""Seconds that a writer waits for a lock: `is_being_written` holds a shared lock for a moment."""
+
+
+def resolve_link(place: Path) -> Path:
+    """Return the target of a symbolic link, and any other path unchanged."""
+    return Path(os.path.realpath(place)) if place.is_symlink() else place
 
 
 def hidden_path(place: Path) -> Path:
-    """Return the hidden folder for writing a file or folder."""
+    """Return the hidden folder for writing a file or folder. It is next to the target of a symbolic link."""
+    place = resolve_link(place)
     name = place.name
     if len(os.fsencode(name)) > MAX_NAME_BYTES:
         name = f"{name[:40]}.{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
@@ -88,13 +107,31 @@ class Lock:
         self.release()
 
 
-def _try_lock(descriptor: int) -> bool:
+def _try_lock(descriptor: int, operation: int = fcntl.LOCK_EX) -> bool:
     """Lock an open file. True if this succeeds, and on file systems without locks."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
     except OSError as error:
-        return error.errno in _NO_LOCKS
+        return error.errno not in _BUSY
     return True
+
+
+def _wait_for_lock(descriptor: int) -> bool:
+    """Lock an open file for writing within `LOCK_TIMEOUT`. True if this succeeds."""
+    deadline = time.monotonic() + LOCK_TIMEOUT
+    while not _try_lock(descriptor):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def _open_for_lock(path: Path) -> int:
+    """Open an existing file for locking. An exclusive lock over NFS requires a file that is open for writing."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    except OSError:
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
 
 def _is_open_file(descriptor: int, path: Path) -> bool:
@@ -112,7 +149,7 @@ def is_being_written(path: Path) -> bool:
     except OSError:
         return False
     try:
-        return not _try_lock(descriptor)
+        return not _try_lock(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)
 
@@ -121,6 +158,12 @@ def writer_error(place: Path) -> SinkError:
     """Return the error of a file that already has a writer."""
     what = "is being written by another process, or by another thread of this one"
     return SinkError(what, where=Where(str(place)), remedy="name another output, or wait until it is complete")
+
+
+def reader_error(place: Path) -> SinkError:
+    """Return the error of reading a recording that still has a writer."""
+    what = "is still being written by another process"
+    return SinkError(what, where=Where(str(place)), remedy="wait until it ends")
 
 
 def open_in_place(path: Path) -> FileIO:
@@ -136,7 +179,8 @@ def open_in_place(path: Path) -> FileIO:
         file = FileIO(path, "wb", opener=lambda name, flags: os.open(name, flags & ~os.O_TRUNC, 0o666))
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return file
-        if not _try_lock(file.fileno()):
+        # A `HiddenFolder` locks its folder before the file, so look for its lock after locking the file.
+        if not _wait_for_lock(file.fileno()) or is_being_written(hidden_path(path)):
             file.close()
             raise writer_error(path)
         if _is_open_file(file.fileno(), path):
@@ -152,43 +196,104 @@ def save_text(path: Path, text: str) -> None:
     part.replace(path)
 
 
+def is_hidden_folder(part: Path) -> bool:
+    """Return True if navsense created this hidden folder."""
+    return not part.is_symlink() and inputs.there(part / MARKER) and (part / MARKER).is_file()
+
+
+def _empty_folder(part: Path) -> None:
+    """Remove the content of a hidden folder, except its marker."""
+    for path in [path for path in part.iterdir() if path.name != MARKER]:
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+
+
+def remove_hidden_folder(part: Path) -> None:
+    """Remove a hidden folder. The marker is last: a crash in between leaves a folder that navsense recognizes."""
+    _empty_folder(part)
+    shutil.rmtree(part)
+
+
+def _restore_backup(part: Path, place: Path) -> None:
+    """Restore the old folder of a writer that crashed while it replaced that folder."""
+    backup = part / BACKUP
+    if backup.is_dir() and not place.exists():
+        backup.rename(place)
+
+
 @contextmanager
 def lock_leftover(place: Path) -> Iterator[Path]:
-    """Lock the hidden folder that a crash left of `place`, and yield it. Raises `SinkError` if it has a live writer."""
+    """Lock the hidden folder that a crash left of `place`, and yield it. Raises `SinkError` if it has a live writer.
+
+    If the crash happened while a folder was replaced, the old folder is restored first.
+    """
+    part = hidden_path(place)
     try:
-        descriptor = os.open(hidden_path(place), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
         raise SinkError("has no unfinished recording", error.strerror, where=Where(str(place))) from error
     lock = Lock(descriptor)
     try:
-        if not _try_lock(descriptor):
-            raise writer_error(place)
-        yield hidden_path(place)
+        if not _wait_for_lock(descriptor):
+            raise reader_error(place)
+        if not is_hidden_folder(part) or not _is_open_file(descriptor, part):
+            raise SinkError("has no unfinished recording", where=Where(str(place)))
+        _restore_backup(part, resolve_link(place))
+        yield part
     finally:
         lock.release()
+
+
+def crashed_place(place: Path) -> Path:
+    """Return the name under which the unfinished recording of `place` is kept when `place` is recorded again."""
+    return place.with_name(f"{place.stem}-crashed{place.suffix}")
+
+
+def _size(part: Path) -> int:
+    """Return the bytes of all files in a folder."""
+    return sum(file.stat().st_size for file in part.rglob("*") if file.is_file())
+
+
+def _keep_recording(part: Path, place: Path) -> None:
+    """Rename the hidden folder of an unfinished recording, so that `place` can be recorded again.
+
+    One is kept for each name, the largest.
+    """
+    kept = crashed_place(place)
+    if is_hidden_folder(hidden_path(kept)):
+        with lock_leftover(kept) as older:
+            smaller, larger = sorted((part, older), key=_size)
+            remove_hidden_folder(smaller)
+        if larger == older:
+            LOG.warning("%s: a larger one is kept; recover it with: navsense recover %s", place, kept)
+            return
+    part.rename(hidden_path(kept))
+    LOG.warning("%s: an unfinished recording is kept; recover it with: navsense recover %s", place, kept)
 
 
 class HiddenFolder:
     """The hidden folder for writing one output, with its locks."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, *, is_recording: bool = False) -> None:
         """Create the folder, lock it and remove the files that a crash left in it.
 
-        Raises `SinkError` if `place` is an input or has another writer, and `OSError` if the folder cannot be created.
+        `is_recording` is True if `navsense recover` can read the unfinished content. Such content is kept under the
+        name `crashed_place`. A symbolic link is followed. Raises `SinkError` if `place` is an input or has another
+        writer, or if another program created the folder, and `OSError` if the folder cannot be created.
         """
         check_not_input(place)
-        self.place = place
+        self.place = resolve_link(place)
         self.folder = hidden_path(place)
         self._locks = [self._lock_folder()]
         try:
             self._lock_target()
-            self._empty_folder()
+            _empty_folder(self.folder)
+            (self.folder / MARKER).write_text(_RECORDING if is_recording else "", encoding="utf-8")
         except BaseException:
             self.release()
             raise
 
     def _lock_folder(self) -> Lock:
-        """Create the folder if necessary, and return its lock."""
+        """Create the folder if necessary, and return its lock. Nothing in the folder is needed any more."""
         while True:
             with contextlib.suppress(FileExistsError):
                 self.folder.mkdir()
@@ -197,38 +302,43 @@ class HiddenFolder:
             except FileNotFoundError:  # its writer has just removed it
                 continue
             lock = Lock(descriptor)
-            if not _try_lock(descriptor):
+            if not _wait_for_lock(descriptor):
                 raise writer_error(self.place)
-            if _is_open_file(descriptor, self.folder):
+            if _is_open_file(descriptor, self.folder) and self._is_disposable():
                 return lock
             lock.release()
+
+    def _is_disposable(self) -> bool:
+        """Return True if the content of the locked folder can be removed; keep an unfinished recording elsewhere."""
+        if not any(self.folder.iterdir()):
+            return True
+        if not is_hidden_folder(self.folder):
+            what = "the hidden folder for this output was created by another program"
+            remedy = "rename that folder, or name another output"
+            raise SinkError(what, str(self.folder), where=Where(str(self.place)), remedy=remedy)
+        _restore_backup(self.folder, self.place)
+        is_recording = (self.folder / MARKER).stat().st_size > 0
+        if not is_recording or len(list(self.folder.iterdir())) == 1:
+            return True
+        _keep_recording(self.folder, self.place)
+        return False
 
     def _lock_target(self) -> None:
         """Lock the file that will be replaced. Raises `SinkError` if a process writes to it in place."""
         try:
             if not stat.S_ISREG(self.place.stat().st_mode):
                 return
-            descriptor = os.open(self.place, os.O_RDONLY)
+            descriptor = _open_for_lock(self.place)
         except OSError:
             return
         self._locks.append(Lock(descriptor))
-        if not _try_lock(descriptor):
+        if not _wait_for_lock(descriptor):
             raise writer_error(self.place)
-
-    def _empty_folder(self) -> None:
-        """Remove the files of a crashed run. If it crashed while replacing a folder, restore that folder."""
-        left = list(self.folder.iterdir())
-        if self.backup.is_dir() and not self.place.exists():
-            self.backup.rename(self.place)
-        for path in left:
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
-        if left:
-            LOG.info("%s: the unfinished recording of a run that crashed is replaced", self.place)
 
     @property
     def backup(self) -> Path:
         """Path of the old folder while a new one replaces it."""
-        return self.folder / ".old"
+        return self.folder / BACKUP
 
     def commit(self, made: Path) -> None:
         """Rename `made` to the target. If this fails, restore the folder that was there."""
@@ -248,7 +358,8 @@ class HiddenFolder:
     def release(self) -> None:
         """Remove the folder with its content, and release the locks; never raises."""
         if self._locks:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                remove_hidden_folder(self.folder)
         for lock in self._locks:
             lock.release()
         self._locks = []
@@ -263,7 +374,7 @@ def replace_file(target: Path) -> Iterator[Path]:
     if target.exists() and not target.is_file():
         yield target
         return
-    work = HiddenFolder(Path(os.path.realpath(target)))
+    work = HiddenFolder(target)
     try:
         part = work.folder / target.name
         yield part

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import multiprocessing
 import os
+import shutil
 import signal
+import stat
 import subprocess
 import sys
 import threading
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +22,10 @@ import pytest
 import navsense as ns
 from navsense import cli, inputs, outputs, sinks
 from navsense.errors import NavsenseError, SinkError
-from navsense.sinks.base import add_path_to_errors
+from navsense.sinks.base import FOLDERS, add_path_to_errors, storage_path
 from navsense.sinks.convert import convert
 from navsense.sinks.info import info
-from navsense.sinks.leftovers import find_leftover, list_leftovers, recover
+from navsense.sinks.leftovers import find_leftover, list_leftovers, recover, remove
 from navsense.sinks.load import load
 from navsense.sinks.recover import recovered_name
 
@@ -152,10 +158,12 @@ def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
             sinks.open(path, head(made))
         (found,) = list_leftovers(tmp_path)
         assert found.is_being_written
-        assert "is being written by a live process" in str(found)
-        if name in HIDDEN:
-            with pytest.raises(SinkError, match="is being written"):
-                recover(path)
+        assert "is still being written by another process; wait until it ends" in str(found)
+        for read in (info, load, recover):
+            if read is not load or name != "run.gz.mcap":
+                with pytest.raises(SinkError, match="is still being written by another process; wait until it ends"):
+                    read(path)
+        assert not recovered_name(path).exists()
     finally:
         kill(child)
     (found,) = list_leftovers(tmp_path)
@@ -264,6 +272,249 @@ def test_a_ros1_bag_without_an_index_is_recovered_by_chunks(made: ModuleType, tm
     assert 0 < count < 3000
     assert np.array_equal(found[made.IMU].stamp, known[made.IMU].stamp[:count])
     assert (tmp_path / "cut.bag").exists()
+
+
+@pytest.mark.requirement("REC-1")
+def test_hidden_folders_of_other_programs_are_left_alone(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    thesis = tmp_path / ".run.part" / "thesis.txt"
+    thesis.parent.mkdir()
+    thesis.write_text("text")
+    assert list_leftovers(tmp_path) == []
+    assert find_leftover(tmp_path / "run.csv") is None
+    for arguments in (("--remove", tmp_path), ("--remove", tmp_path / "run.csv"), ("--remove", thesis.parent)):
+        assert command(monkeypatch, capsys, "recover", *arguments)[0] == 0
+    with pytest.raises(SinkError, match=r"created by another program.*; rename that folder"):
+        sinks.open(tmp_path / "run.csv", head(made))
+    with pytest.raises(SinkError, match="has no unfinished recording"), outputs.lock_leftover(tmp_path / "run"):
+        pass
+    assert thesis.read_text() == "text"
+    thesis.unlink()
+    sinks.open(tmp_path / "run.csv", head(made)).abort()  # an empty folder is used
+
+
+def crash_between_renames(made: ModuleType, path: Path) -> None:
+    """Leave what a crash leaves between the two renames that replace a folder."""
+    with sinks.open(path, head(made)) as sink:
+        sink.write(made.slab(0, 100))
+    place = path.with_suffix("")
+    (place / "former.txt").write_text("former")
+    sink = sinks.open(path.with_name(f"other{path.suffix}"), head(made))
+    sink.write(made.slab(0, 100))
+    shutil.copytree(path.with_name(".other.part"), outputs.hidden_path(place))
+    sink.abort()
+    place.rename(outputs.hidden_path(place) / ".old")
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("name", ["run.csv", "run.euroc", "run.db3"])
+@pytest.mark.parametrize("action", ["recover", "remove", "record"])
+def test_the_old_folder_survives_a_crash_between_two_renames(
+    made: ModuleType, tmp_path: Path, name: str, action: str
+) -> None:
+    path = tmp_path / name
+    crash_between_renames(made, path)
+    if action == "recover":
+        recover(path)
+    elif action == "remove":
+        left = find_leftover(path)
+        assert left is not None
+        assert remove(left)
+    else:
+        outputs.HiddenFolder(tmp_path / "run").release()
+    assert (tmp_path / "run" / "former.txt").read_text() == "former"
+    assert not outputs.hidden_path(tmp_path / "run").exists()
+
+
+@pytest.mark.requirement("REC-1")
+def test_a_hidden_folder_that_appears_while_a_file_is_opened_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other writer starts after the first look for its lock, and before the file exists."""
+    path, probe, works = tmp_path / "run.mcap", outputs.is_being_written, list[outputs.HiddenFolder]()
+
+    def delayed(place: Path) -> bool:
+        found = probe(place)
+        if not works:
+            works.append(outputs.HiddenFolder(path))
+        return found
+
+    monkeypatch.setattr(outputs, "is_being_written", delayed)
+    with pytest.raises(SinkError, match="is being written"):
+        outputs.open_in_place(path)
+    works[0].release()
+    outputs.open_in_place(path).close()
+
+
+def compete(path: Path, in_place: bool, go: Any, answers: Any) -> None:
+    """Open an output at the same moment as another process, keep it for a moment and report the success."""
+    for _ in range(100):
+        go.wait()
+        try:
+            opened = outputs.open_in_place(path) if in_place else outputs.HiddenFolder(path)
+        except SinkError:
+            opened = None
+        answers.put(opened is not None)
+        go.wait()
+        if isinstance(opened, outputs.HiddenFolder):
+            opened.release()
+        elif opened is not None:
+            opened.close()
+            path.unlink()
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("ways", [(True, False), (False, False), (True, True)])
+def test_of_two_simultaneous_writers_at_most_one_succeeds(tmp_path: Path, ways: tuple[bool, bool]) -> None:
+    context = multiprocessing.get_context("spawn")
+    go, answers = context.Barrier(3), context.Queue()
+    path = tmp_path / "run.mcap"
+    workers = [context.Process(target=compete, args=(path, way, go, answers)) for way in ways]
+    for worker in workers:
+        worker.start()
+    successes = []
+    for _ in range(100):
+        go.wait(60)
+        successes.append(answers.get(timeout=60) + answers.get(timeout=60))
+        go.wait(60)
+    for worker in workers:
+        worker.join()
+    assert max(successes) == 1
+
+
+def probe_forever(place: Path, started: Any) -> None:
+    """Ask again and again whether an output is being written."""
+    started.set()
+    while True:
+        outputs.is_being_written(place)
+
+
+@pytest.mark.requirement("REC-1")
+def test_a_probe_does_not_disturb_a_writer(tmp_path: Path) -> None:
+    """The probe holds a shared lock for some microseconds; a writer tries again for `LOCK_TIMEOUT`."""
+    place = tmp_path / "run.npz"
+    context = multiprocessing.get_context("spawn")
+    started = context.Event()
+    prober = context.Process(target=probe_forever, args=(outputs.hidden_path(place), started))
+    prober.start()
+    try:
+        assert started.wait(60)
+        for _ in range(500):
+            outputs.HiddenFolder(place).release()
+    finally:
+        prober.kill()
+        prober.join()
+
+
+def test_two_probes_do_not_report_a_writer(tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    assert not outputs.is_being_written(tmp_path)
+    os.close(descriptor)
+
+
+@pytest.mark.requirement("REC-1")
+def test_locks_over_nfs(made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS refuses an exclusive lock on a file that is open for reading. A file that cannot be locked is written."""
+    flock, count = fcntl.flock, []
+
+    def nfs(descriptor: int, operation: int) -> None:
+        read_only = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
+        if operation & fcntl.LOCK_EX and stat.S_ISREG(os.fstat(descriptor).st_mode) and read_only:
+            count.append(descriptor)
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", nfs)
+    path = tmp_path / "run.npz"
+    for _ in range(2):
+        with sinks.open(path, head(made)) as sink:
+            sink.write(made.slab(0, 100))
+            if path.exists():
+                assert outputs.is_being_written(path)
+    assert count == []
+    for number, busy in ((errno.EBADF, False), (errno.ESTALE, False), (errno.EWOULDBLOCK, True), (errno.EACCES, True)):
+
+        def fail(_descriptor: int, _operation: int, number: int = number) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(fcntl, "flock", fail)
+        assert outputs.is_being_written(path) == busy
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("name", ["run.bag", "run.db3", "run.npz", "run.csv", "run.euroc"])
+def test_a_second_run_keeps_the_crashed_recording(
+    made: ModuleType, tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One is kept for each name, the largest: a third run that crashes at once does not replace it."""
+    path = tmp_path / name
+    kill(start(path))
+    for _ in range(2):
+        sink = sinks.open(path, head(made))
+        hidden = outputs.hidden_path(storage_path(path))
+        shutil.copytree(hidden, tmp_path / "copy")
+        sink.close()
+        shutil.copytree(tmp_path / "copy", hidden)  # the short run crashed
+        shutil.rmtree(tmp_path / "copy")
+    kept = outputs.crashed_place(path)
+    places = [storage_path(kept), storage_path(path)]
+    assert f"recover it with: navsense recover {places[0]}\n" in caplog.text
+    assert [left.place for left in list_leftovers(tmp_path)] == places
+    left = find_leftover(path)
+    assert left is not None
+    remove(left)
+    saved = recover(kept)
+    check_rows(made, Path(saved.path))
+    assert list_leftovers(tmp_path) == []
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("name", NAMES)
+def test_outputs_follow_links(made: ModuleType, tmp_path: Path, name: str) -> None:
+    """Also before the target exists. After a crash, `recover` finds the recording by the name of the link."""
+    store = tmp_path / "store"
+    store.mkdir()
+    path = tmp_path / name
+    link = storage_path(path)
+    target = store / storage_path(Path(f"target{name.removeprefix('run')}")).name
+    link.symlink_to(target)
+    if path.suffix in FOLDERS:
+        target.mkdir()  # a folder must exist
+    for _ in range(2):
+        with sinks.open(path, head(made)) as sink:
+            sink.write(made.slab(0, 100))
+        assert link.is_symlink()
+        assert target.exists()
+        assert [entry.name for entry in tmp_path.iterdir() if entry != store] == [link.name]
+        assert info(path).entries
+    if name in HIDDEN:
+        sink = sinks.open(path, head(made))
+        sink.write(made.slab(0, 100))
+        left = find_leftover(path)
+        assert left is not None
+        assert left.is_being_written
+        sink.abort()
+
+
+@pytest.mark.requirement("REC-1")
+def test_the_list_names_what_was_recovered(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("k.mcap", "d.db3", "c.csv"):
+        kill(start(tmp_path / name))
+    assert "recover it with: navsense recover k.mcap" in command(monkeypatch, capsys, "recover", ".")[1]
+    for name, disk in (("k.mcap", "k-recovered.mcap"), ("d.db3", "d-recovered"), ("c.csv", "c-recovered")):
+        code, text = command(monkeypatch, capsys, "recover", name)
+        assert (code, text.startswith(f"wrote {disk}: ")) == (0, True)
+        assert Path(disk).exists()
+    code, text = command(monkeypatch, capsys, "recover", ".")
+    assert "k.mcap: " in text
+    assert text.endswith("recovered already: k-recovered.mcap\n")
+    os.utime("k-recovered.mcap", (0, 0))  # an earlier recording of this name was recovered
+    assert "navsense recover k.mcap" in command(monkeypatch, capsys, "recover", ".")[1]
 
 
 WORLD = """<sdf version="1.9"><world name="w"><include><uri>model://rov/model.sdf</uri></include></world></sdf>"""

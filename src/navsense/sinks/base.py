@@ -194,9 +194,13 @@ def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
         errno.ENAMETOOLONG: "choose a shorter name",
         errno.ELOOP: "choose another name: this is a link to itself",
     }
+    part = outputs.hidden_path(storage_path(path)) if path.name else path
+    is_missing = doing == "read" and error.errno == errno.ENOENT
+    if is_missing and outputs.is_hidden_folder(part) and outputs.is_being_written(part):
+        return outputs.reader_error(path)
     what = f"cannot be {'written' if doing == 'write' else 'read'}: {(error.strerror or str(error)).lower()}"
     remedy = remedies.get(error.errno or 0, "")
-    if doing == "read" and error.errno == errno.ENOENT:
+    if is_missing:
         remedy = recovery_command(path) or remedy
     return SinkError(what, where=Where(str(path)), remedy=remedy)
 
@@ -219,7 +223,7 @@ def storage_path(path: Path) -> Path:
 def recovery_command(path: Path) -> str:
     """Return the remedy that recovers a crashed recording; "" if there is none."""
     part = outputs.hidden_path(storage_path(path)) if path.name else path
-    return f"recover the crashed recording with: navsense recover {path}" if inputs.there(part) else ""
+    return f"recover the crashed recording with: navsense recover {path}" if outputs.is_hidden_folder(part) else ""
 
 
 def to_path(path: object) -> Path:

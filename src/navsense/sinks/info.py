@@ -174,11 +174,7 @@ def _mcap(path: Path) -> Info:
         file.seek(max(start, size - tail))
         ending = file.read(tail)
         if len(ending) < tail or not ending.endswith(records.MAGIC) or ending[0] != records.FOOTER:
-            raise SinkError(
-                "the recording was cut off",
-                where=Where(str(path)),
-                remedy=f"save what it holds with: navsense recover {path}",
-            )
+            raise sources.cut_off(path)
         try:
             summary = records.FOOTER_BODY.unpack_from(ending, records.PREFIX.size)[0]
             if summary:

@@ -51,7 +51,10 @@ class Leftover:
     def __str__(self) -> str:
         """Return the state and the command to run."""
         if self.is_being_written:
-            return f"{self.path}: is being written by a live process"
+            return f"{self.path}: is still being written by another process; wait until it ends"
+        saved = storage_path(recovered_name(self.path))
+        if self.path.is_file() and saved.exists() and saved.stat().st_mtime >= self.path.stat().st_mtime:
+            return f"{self.path}: {self.size} bytes of a truncated recording; recovered already: {saved}"
         left = f"{self.path}: {self.size} bytes of a truncated recording"
         if self.suffix in RECOVERABLE:
             return f"{left}; recover it with: navsense recover {self.path}"
@@ -64,13 +67,13 @@ class Leftover:
 
 
 def find_leftover(path: Path) -> Leftover | None:
-    """Return the crashed recording in a hidden folder, or None. `path` is its name or the hidden folder."""
+    """Return the crashed recording in a hidden folder of navsense, or None. `path` is its name or the hidden folder."""
     if path.name.startswith(".") and path.suffix == outputs.HIDDEN_SUFFIX:
         place = path.with_name(path.name[1:].removesuffix(outputs.HIDDEN_SUFFIX))
     else:
         place = storage_path(path)
     part = outputs.hidden_path(place) if place.name else None
-    if part is None or not inputs.there(part) or not part.is_dir():
+    if part is None or not outputs.is_hidden_folder(part):
         return None
     suffix = _format_of(part)
     name = place.with_name(place.name + suffix) if suffix in FOLDERS else place
@@ -122,10 +125,10 @@ def remove(leftover: Leftover) -> bool:
     Raises `SinkError` if a live process writes to it.
     """
     part = outputs.hidden_path(leftover.place)
-    if not part.is_dir():
+    if not outputs.is_hidden_folder(part):
         return False
     with outputs.lock_leftover(leftover.place):
-        shutil.rmtree(part)
+        outputs.remove_hidden_folder(part)
     return True
 
 
@@ -184,7 +187,7 @@ def _recover_leftover(left: Leftover, out: str | os.PathLike[str] | None) -> Rec
             saved = _save(part, left, target)
         except OSError as error:
             raise os_error(target, error) from error
-        shutil.rmtree(part)
+        outputs.remove_hidden_folder(part)
     return saved
 
 

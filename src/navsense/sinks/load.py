@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,7 @@ from navsense import inputs
 from navsense.errors import SinkError, Where
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth
 from navsense.sinks import euroc, meta, parquet_read, sources, tables
-from navsense.sinks.base import opened, recovery_command, to_path
+from navsense.sinks.base import opened, os_error, recovery_command, to_path
 from navsense.sinks.device import suffix_of
 from navsense.sinks.read import MessageReader
 from navsense.sinks.records import DamagedError
@@ -58,9 +59,8 @@ def _of_messages(path: Path) -> Loaded:
 def _of_folder(path: Path) -> Loaded:
     """Return what a folder of CSV tables holds, ours or those of EuRoC."""
     folder = path if path.is_dir() else tables.folder_of(path)
-    left = "" if folder.is_dir() else recovery_command(path)
-    if left:
-        raise SinkError("does not exist", where=Where(str(path)), remedy=left)
+    if not folder.is_dir() and recovery_command(path):
+        raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
     if not folder.is_dir():
         raise SinkError(
             "is no recording",

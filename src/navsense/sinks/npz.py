@@ -93,7 +93,7 @@ class NpzSink(Ending):
         self._files = 0
         self._closed = False
         try:
-            self._work = HiddenFolder(path)
+            self._work = HiddenFolder(path, is_recording=True)
         except OSError as error:
             raise os_error(path, error) from error
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from navsense import inputs
+from navsense import inputs, outputs
 from navsense.errors import SinkError, Where
 from navsense.outputs import HiddenFolder
 from navsense.sinks import records
-from navsense.sinks.base import check_target, opened, os_error, to_path
+from navsense.sinks.base import check_target, opened, os_error, storage_path, to_path
 from navsense.sinks.container import Container, Entries, entries_of
 
 SUFFIX, GZ_SUFFIX = ".mcap", ".gz.mcap"
@@ -44,7 +44,7 @@ class Recovered:
     def headline(self) -> str:
         """Return a summary in one line."""
         chunks = f" in {self.chunks} chunks" if self.chunks else ""
-        return f"wrote {self.path}: {self.messages} {self.noun}{chunks}; {self.lost}"
+        return f"wrote {storage_path(Path(self.path))}: {self.messages} {self.noun}{chunks}; {self.lost}"
 
     @property
     def lost(self) -> str:
@@ -188,11 +188,13 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> Recove
     """Write all whole chunks of the MCAP file `path` to `out`, which appears only when it is whole.
 
     Raise `SinkError` where `path` is no MCAP file or cannot be read, or `out` cannot be written, is no `.mcap`, or is
-    `path` itself.
+    `path` itself, or where a live process writes to `path`.
     """
     path, out = to_path(path), to_path(out)
     try:
         with inputs.collect_inputs(), opened(path) as file:
+            if outputs.is_being_written(path):
+                raise outputs.reader_error(path)
             end = file.seek(0, os.SEEK_END)
             name, start = profile(file, path, end)
             _check_output(out)
@@ -220,7 +222,10 @@ def _check_output(out: Path) -> None:
 
 def _rescued(file: BinaryIO, span: tuple[int, int], name: str, out: Path) -> _Rescue:
     """Return the walk through a span of the old file, its result at `out`; nothing stays of one that fails."""
-    work = HiddenFolder(out)
+    try:
+        work = HiddenFolder(out)
+    except OSError as error:
+        raise os_error(out, error) from error
     container: Container | None = None
     try:
         container = Container(work.folder / out.name, name, final=out)

@@ -356,7 +356,7 @@ class Bag:
         self._blocks = Blocks(recording)
         self._lines: dict[str, Line] = {}
         self._holds = False
-        self._work = HiddenFolder(storage_path(path))
+        self._work = HiddenFolder(storage_path(path), is_recording=True)
         self.open = True
         try:
             self._storage = begin(self._work, path, recording)

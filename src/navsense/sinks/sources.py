@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
-from navsense import inputs
+from navsense import inputs, outputs
 from navsense.errors import NavsenseError, SinkError, Where
 from navsense.sinks import records, walked
 from navsense.sinks.about import CALLER, is_about, said_in
@@ -202,7 +202,9 @@ class Source(Protocol):
 
 
 def cut_off(path: Path) -> SinkError:
-    """Return the error of an MCAP file without its end."""
+    """Return the error of an MCAP file without its end: a live process writes to it, or it was cut off."""
+    if outputs.is_being_written(path):
+        return outputs.reader_error(path)
     remedy = f"save what it holds with: navsense recover {path}"
     return SinkError("the recording was cut off", where=Where(str(path)), remedy=remedy)
 

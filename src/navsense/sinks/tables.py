@@ -86,7 +86,7 @@ class Folder:
 
     def __post_init__(self) -> None:
         """Make the folder."""
-        self._work = HiddenFolder(folder_of(self.path))
+        self._work = HiddenFolder(folder_of(self.path), is_recording=True)
         self.made = self._work.folder / MADE
         self.made.mkdir()
 
