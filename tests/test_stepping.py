@@ -6,6 +6,7 @@ import gc
 import math
 import pickle
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -319,7 +320,8 @@ def test_driven_models_are_driven_each_step() -> None:
     forgotten = (
         r'states of a step: no state for robot; must .*; call sim\.step\(\{"robot": navsense\.State\(\.\.\.\)\}\)$'
     )
-    for attempt in (sim.step, lambda: sim.step({}), lambda: next(iter(sim))):
+    attempts: list[Callable[[], object]] = [sim.step, lambda: sim.step({}), lambda: next(iter(sim))]
+    for attempt in attempts:
         with pytest.raises(SimulationError, match=forgotten):
             attempt()
     sim.step({"robot": circling(0.0)})

@@ -67,7 +67,7 @@ SLOW, SLOWEST_IMU = 5.0, 1.0
 """The same step for other sensors; the step at and above which the times of an IMU must be in milliseconds."""
 
 SAMPLED = 4096
-"""Rows of which a median is taken, evenly spaced in the record."""
+"""Rows of which a median or an RMS is taken, evenly spaced in the record."""
 
 
 def check_steps(kind: str, seconds: FloatArray) -> None:
@@ -110,7 +110,8 @@ def check_values(kind: str, name: str, unit: str, array: FloatArray) -> None:
     if unit == "rad/s" and largest > LIKELY_RATE:
         _warn(f"{name}: its largest value is {largest:g} rad/s; {_unit_remedy(['deg/s'], unit)}")
     if unit == "m/s^2":
-        rms = math.sqrt(float(np.vdot(array, array)) / array.shape[0])
+        sizes = _sizes(array)
+        rms = math.sqrt(float((sizes * sizes).sum()) / max(sizes.size, 1))
         is_g = largest < GRAVITY and G_SIZES[0] <= rms <= G_SIZES[1]
         units = ["g"] if is_g else [one for one in _units(unit, rms, limit) if one == "mg"]
         if units:
@@ -122,11 +123,16 @@ def check_values(kind: str, name: str, unit: str, array: FloatArray) -> None:
             _warn(f"{name}: its median is {size:g} Pa; {_unit_remedy(units, unit)}")
 
 
-def _median_size(array: FloatArray) -> float:
-    """Return the median size of the finite rows of an array (n, ...), of at most `SAMPLED` rows; NaN without any."""
+def _sizes(array: FloatArray) -> FloatArray:
+    """Return the sizes of the finite rows of an array (n, ...), of at most `SAMPLED` rows."""
     rows = array[:: 1 + array.shape[0] // SAMPLED]
     sizes = np.sqrt((rows * rows).reshape(rows.shape[0], -1).sum(axis=1))
-    sizes = sizes[np.isfinite(sizes)]
+    return np.asarray(sizes[np.isfinite(sizes)])
+
+
+def _median_size(array: FloatArray) -> float:
+    """Return the median of `_sizes`; NaN without any."""
+    sizes = _sizes(array)
     return float(np.median(sizes)) if sizes.size else math.nan
 
 
