@@ -9,11 +9,10 @@ By default the base of a link, nested model or frame is the frame of its model (
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from navsense.errors import SdfError, show
+from navsense.errors import SdfError, SensorError, show
 from navsense.pose import IDENTITY, Pose
 from navsense.sdf.context import Context
 from navsense.sdf.read import Element
@@ -162,12 +161,14 @@ class Poses:
         chain, root = self._climb(node)
         pose = IDENTITY if root is None else self._known[root]
         for inner in reversed(chain):
-            outer, pose = pose, pose @ inner.pose
-            if not all(math.isfinite(part) for part in pose.position):
+            outer = pose
+            try:
+                pose = outer @ inner.pose
+            except SensorError as error:
                 inner.pose = IDENTITY
                 self._known[inner] = outer
                 allowed = "poses along a chain must add up to finite numbers"
-                raise refusal(_pose_element(inner), pose.position, allowed)
+                raise refusal(_pose_element(inner), error.value, allowed) from error
             self._known[inner] = pose
         return pose
 
