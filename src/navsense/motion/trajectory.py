@@ -73,7 +73,8 @@ class Trajectory:
                 allowed="must be (m + 1,) and (m, k + 1, 7) with m >= 1",
             )
         check_times(self.knots, "knot")
-        bad = first_not_finite(self.knots, self._rows, self._form)
+        with np.errstate(all="ignore"):  # the interpreter warns of the overflow that is looked for
+            bad = first_not_finite(self.knots, self._rows, self._form)
         if bad >= 0:
             raise MotionError(
                 f"coefficients of segment {bad}, from {self.knots[bad]} s",
