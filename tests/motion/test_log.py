@@ -175,6 +175,7 @@ def test_a_file_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.Monkey
         load(tmp_path / "a.csv")
 
 
+@pytest.mark.compiled
 def test_a_long_log_takes_little_memory(tmp_path: Path) -> None:
     """A row keeps 15 numbers of 8 bytes: its time, and value and slope of 7 columns.
 
