@@ -7,7 +7,7 @@ from pathlib import Path
 
 import allantools
 import numpy as np
-import pymap3d
+import pymap3d.rcurve
 import pytest
 
 import navsense as ns

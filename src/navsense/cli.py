@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -109,8 +110,7 @@ class CommandGroup(click.Group):
         """Run a command."""
         with detect_closed_output():
             super().invoke(ctx)
-            if sys.stdout is not None:  # None if it was closed before the start
-                sys.stdout.flush()
+            sys.stdout.flush()
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -676,9 +676,8 @@ def interrupt_on_sigterm() -> Iterator[None]:
 
 def drop_output() -> None:
     """Send what is left of the standard output nowhere: the interpreter would fail on it once more when it ends."""
-    if sys.stdout is not None:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
 
 
 def ignore_signals() -> None:
@@ -689,6 +688,8 @@ def ignore_signals() -> None:
 
 def main() -> None:
     """Run the command line; a `NavsenseError` ends in one line on standard error and exit code 2."""
+    if sys.stdout is None:  # closed before the start
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (open until the process ends)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pymap3d
+import pymap3d.rcurve
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
