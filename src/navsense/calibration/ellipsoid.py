@@ -289,8 +289,8 @@ def _other_unit(field: FloatArray) -> CalibrationError | None:
 
 def _fits(field: FloatArray) -> bool:
     """Tell whether readings (n, 3) lie on an ellipsoid that they tell and that soft iron makes."""
-    if not np.isfinite(field).all():
-        return False
+    if not (np.isfinite(field).all() and np.ptp(field, axis=0).all()):
+        return False  # readings of one value along an axis determine no ellipsoid
     stream = Readings(soft_iron=True)
     stream.add(field)
     fit = stream.fit()
