@@ -254,6 +254,33 @@ LATENCIES = {
     "random": "<fixed>0.05</fixed><mean>0.02</mean><stddev>0.01</stddev>",
 }
 
+PARTS = {
+    "imu": (
+        "adis16460",
+        "bmi088",
+        "bmi270",
+        "euroc",
+        "hg1700",
+        "hg9900",
+        "icm-42688-p",
+        "mpu-6000",
+        "mti-1",
+        "mti-300",
+        "stim300",
+    ),
+    "magnetometer": ("bmm350", "lis3mdl", "mmc5983ma", "rm3100"),
+    "air_pressure": ("bme280", "bmp388", "lps22hb", "ms5611"),
+    "depth": ("bar30",),
+    "dvl": ("a50", "dvl1000", "dvl500", "explorer-1000", "explorer-4000", "pathfinder", "syrinx", "whn600"),
+}
+"""Type of sensor -> parts of the catalogue."""
+
+PART_ELEMENTS = {
+    "depth": "<depth><formula>unesco</formula></depth>",
+    "dvl": f'<dvl><bottom_track when="always">{plain(0.002)}</bottom_track></dvl>',
+}
+"""Type -> what a sensor needs besides its part."""
+
 VERSIONS = ("1.4", "1.5", "1.6", "1.7", "1.8", "1.9", "1.10", "1.11", "1.12")
 
 
@@ -265,6 +292,13 @@ def sensor(name: str, extra: str = "", clock: str = "") -> str:
     return f"""
         <sensor name="{name}" type="{kind}"{custom}><pose>0.3 -0.2 0.1 0.05 0.1 -0.7</pose>
           <update_rate>{rate}</update_rate>{named}{extra}{element}</sensor>"""
+
+
+def part_sensor(kind: str, part: str) -> str:
+    """Return a `<sensor>` with the noise of a part of the catalogue."""
+    return f"""
+        <sensor name="{kind}" type="{kind}"><update_rate>8</update_rate>
+          <navsense:part>{part}</navsense:part>{PART_ELEMENTS.get(kind, "")}</sensor>"""
 
 
 def world(sensors: str, *, clocks: str = "", extra: str = CURRENT, version: str = "1.9", motion: str = MOTION) -> str:
@@ -317,6 +351,7 @@ def list_worlds() -> dict[str, str]:
         )
         for name, content in LATENCIES.items()
     }
+    texts |= {f"part/{part}": world(part_sensor(kind, part)) for kind, parts in PARTS.items() for part in parts}
     texts |= {
         f"version/{version}": world(sensor("imu") + sensor("magnetometer"), version=version) for version in VERSIONS
     }

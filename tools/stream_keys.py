@@ -110,7 +110,7 @@ def list_keys() -> dict[str, Keys]:
         cases[f"apply/{kind.type}"] = applied_keys(kind)
     with tempfile.TemporaryDirectory() as folder:
         written = write_worlds(Path(folder))
-        paths = {name: path for name, path in written.items() if not name.startswith("version/")}
+        paths = {name: path for name, path in written.items() if not name.startswith(("version/", "part/"))}
         for name, path in (paths | {name: ROOT / name for name in DIALECTS}).items():
             for fidelity in FIDELITIES:
                 cases[f"{name}/{fidelity}"] = keys_of(ns.load(path, fidelity=fidelity), fidelity)
