@@ -148,7 +148,9 @@ def run_arrays(run: Any) -> Arrays:
     """Return all arrays of a run in memory or of a recording: readings, truth of the links and current."""
     found: Arrays = {}
     for name in run:
-        found |= with_prefix(name, reading_arrays(run[name]))
+        reading = run[name]
+        found |= with_prefix(name, reading_arrays(reading))
+        found[f"{name}/labels"] = json.dumps([reading.type, reading.frame, sorted(reading.unit.items())])
     for name in run.truth:
         found |= with_prefix(f"truth of {name}", dataclass_arrays(run.truth[name]))
     if run.current is not None:
@@ -299,6 +301,56 @@ def planned_faults(folder: Path) -> Arrays:
     return run_arrays(ns.simulate(loaded, DURATION, seed=SEED))
 
 
+TABLES = {
+    "way.csv": "time,x,y,z,qw,qx,qy,qz\n"
+    + "".join(f"{0.1 * i},{0.2 * i},{0.01 * i * i},{-5 - 0.03 * i},1,0,0,0\n" for i in range(41)),
+    "grid.csv": "x,y,altitude,u,v\n"
+    + "".join(
+        f"{x},{y},{z},{0.1 + 0.01 * x - 0.002 * z},{0.2 - 0.01 * y}\n"
+        for x in (-20, 0, 20)
+        for y in (-20, 20)
+        for z in (-20, -5, 0)
+    ),
+    "replay.csv": "time,east,north,up\n" + "".join(f"{i},{0.1 * i},{0.3 - 0.05 * i},0.01\n" for i in range(6)),
+    "layers.csv": "depth,east,north\n0,0.4,0.1\n10,0.2,0.2\n20,0,0.1\n",
+    "cast.csv": "depth,temperature,salinity\n0,291,33\n10,288,34\n30,281,35\n",
+    "warmth.csv": "time,value\n0,285\n1,300\n5,290\n",
+}
+"""Tables that a world reads, by file name."""
+
+TABLE_CURRENT = """
+    <navsense:current start="2021-03-04T15:00Z">
+      <stratified file="layers.csv"/><replay file="replay.csv" outside="hold"/>
+      <grid file="grid.csv" space="world" x="x" y="y" z="altitude" east="u" north="v" outside="hold"/>
+    </navsense:current>"""
+
+
+def tables(folder: Path) -> Arrays:
+    """Return a run of a world that reads its motion, current, water and signals from tables."""
+    for name, text in TABLES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    parts = "".join(sensor(name) for name in ("imu", "depth", "dvl", "adcp"))
+    text = world(parts, extra=TABLE_CURRENT, motion='<navsense:motion file="way.csv" bandwidth="2"/>')
+    start, end = text.index("<navsense:water"), text.index("</navsense:water>")
+    text = f'{text[:start]}<navsense:water surface="0" file="cast.csv">{text[end:]}'
+    start, end = text.index('<navsense:signal name="temperature">'), text.index("</navsense:signal>")
+    text = f'{text[:start]}<navsense:signal name="temperature" file="warmth.csv">{text[end:]}'
+    path = write(folder, text)
+    log = folder / "way.csv"
+    return {
+        **with_prefix("smooth", simulate(path, "physical")),
+        **with_prefix("log", simulate(path, "physical", motion=log)),
+    }
+
+
+def samples(folder: Path) -> Arrays:
+    """Return what calibration reads from a recording."""
+    loaded, path = ns.load(write(folder, list_worlds()["sensor/magnetometer"])), folder / "run.npz"
+    ns.record(loaded, path, 3.0, seed=SEED)
+    found = ns.calibration.read(path, attitude="truth")
+    return {"field": found.field, "rotation": found.rotation_ws}
+
+
 def recorded(name: str, suffix: str, folder: Path) -> Arrays:
     """Return the arrays of a recording that was read back."""
     loaded, path = ns.load(write(folder, list_worlds()[name])), folder / f"run{suffix}"
@@ -354,6 +406,8 @@ def runs_of_recordings() -> Iterator[tuple[str, Run]]:
     for suffix, name in ((".pd0", "dvl"), (".pd6", "dvl"), (".wl.json", "dvl"), (".nmea", "dvl"), (".pd0", "adcp")):
         yield f"device/{name}{suffix}", partial(device_log, name, suffix)
     yield "fault/file", planned_faults
+    yield "tables", tables
+    yield "calibration/samples of a recording", samples
     yield "command line", command_line
 
 
