@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -174,3 +175,22 @@ def test_commands_run_with_their_exit_code(tmp_path: Path) -> None:
     assert descriptions.run_command(("check",), path).endswith("exit code 2\n")
     sound = descriptions.run_command(("check",), ROOT / "examples" / "quadrotor.sdf")
     assert sound.endswith("sound\nexit code 0\n")
+
+
+def test_the_hash_of_a_state_covers_data_files(tmp_path: Path) -> None:
+    hash_files = tool("comparison").hash_files
+    (tmp_path / "a.py").write_text("x = 1\n", encoding="utf-8")
+    first = hash_files(tmp_path)
+    (tmp_path / "table.toml").write_text("x = 1\n", encoding="utf-8")
+    second = hash_files(tmp_path)
+    (tmp_path / "table.toml").rename(tmp_path / "other.toml")
+    assert len({first, second, hash_files(tmp_path)}) == 3
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_commit_that_does_not_exist_ends_with_a_message() -> None:
+    command = [sys.executable, str(TOOLS / "compare_runs.py"), "no-such-commit"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert done.stderr

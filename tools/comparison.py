@@ -1,23 +1,23 @@
 """Run one script with the source of a commit. Shared by tools/compare_runs.py and tools/compare_descriptions.py.
 
-The source of a commit and its compiled kernels stay below build/comparison, so a second comparison starts at once. The
-kernels of each state of the source have their own folder, named by the hash of the source. The working tree runs in
-place.
+Each state of the source has a folder in build/comparison, named by the hash of its files, with a copy of the source and
+its compiled kernels. So a second comparison of the same state starts at once, and an edit does not disturb a comparison
+that runs. The folder can be removed at any time.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
 from pathlib import Path
 from typing import Any
-
-from source_hash import source_hash
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "comparison"
@@ -26,31 +26,45 @@ WORKING_TREE = "the working tree"
 
 
 def git(*arguments: str) -> bytes:
-    """Return the output of a git command."""
-    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True).stdout  # noqa: S607
+    """Return the output of a git command. Exit with git's message if it fails."""
+    done = subprocess.run(["git", *arguments], cwd=ROOT, check=False, capture_output=True)  # noqa: S607
+    if done.returncode:
+        sys.exit(done.stderr.decode().strip())
+    return done.stdout
+
+
+def hash_files(folder: Path) -> str:
+    """Return 16 hexadecimal digits that change whenever a file below `folder` does, or moves."""
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            name = path.relative_to(folder).as_posix()
+            digest.update(f"{len(name)}:{name}:{len(content)}:".encode())
+            digest.update(content)
+    return digest.hexdigest()
 
 
 def check_out(commit: str | None) -> Path:
-    """Return the folder `src` of a commit, or that of the working tree."""
-    if commit is None:
-        return ROOT / "src"
-    name = git("rev-parse", "--verify", f"{commit}^{{commit}}").decode().strip()
-    target = FOLDER / "commits" / name
-    if not target.is_dir():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
-            with tarfile.open(fileobj=io.BytesIO(git("archive", name, "src"))) as archive:
-                archive.extractall(temporary, filter="data")
-            Path(temporary, "src").rename(Path(temporary, "checked-out"))
-            target.mkdir()
-            Path(temporary, "checked-out").rename(target / "src")
-    return target / "src"
+    """Return the folder with the source of a commit, or of the working tree, in `src`."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=FOLDER) as temporary:
+        copy = Path(temporary, "copy")
+        if commit is None:
+            shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            with tarfile.open(fileobj=io.BytesIO(git("archive", commit, "src"))) as archive:
+                archive.extractall(copy, filter="data")
+        target = FOLDER / hash_files(copy / "src")
+        if not target.is_dir():
+            copy.rename(target)
+    return target
 
 
 def run_script(script: str, commit: str | None, arguments: list[str]) -> dict[str, Any]:
     """Run a script of tools/ with the source of a commit. Return the JSON that it writes."""
-    source = check_out(commit)
-    kernels = FOLDER / "kernels" / source_hash(source)
+    state = check_out(commit)
+    source, kernels = state / "src", state / "kernels"
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "output.json"
         surroundings = {
