@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
+from functools import partial
+from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.clock import Clock, Discipline, Oscillator
+from navsense.clock import Clock, Discipline, Oscillator, grade
+from navsense.clock.base import Step
 from navsense.clock.readings import CURVE_MEMORY
+from navsense.compiled import INTERPRETED
+from navsense.environment.signal import Signal
 from navsense.errors import ClockError, SimulationError
 from navsense.noise.channel import Noise
 from navsense.sensors import Imu, Magnetometer
@@ -77,6 +83,55 @@ def test_a_reading_does_not_depend_on_other_queries(monotonic: bool) -> None:
         assert [late_clock.error(float(t)) for t in instants] == together.tolist()
         soon = instants < 0.5
         assert early_clock.error(instants[soon]).tolist() == together[soon].tolist()
+
+
+LIMITED = Noise(mean=0.5, stddev=1e-2, minimum=0.49, maximum=0.505)
+WARMED = replace(grade("TCXO"), temperature_linear=1e-6, temperature=Signal((0.0, 2.0), (280.0, 300.0)))
+FAULTS = (Step(0.3, 0.7, 0.2), Step(1.5, size=-0.1))
+CLOCKS = {
+    "drift, discipline, precision": Clock(CLOCK, DRIFTING, grade("OCXO"), STEPPED),
+    "no jitter": Clock(CLOCK, replace(DRIFTING, stddev=0.0), grade("CSAC")),
+    "limits": Clock(CLOCK, LIMITED),
+    "one limit, steps": Clock(CLOCK, replace(LIMITED, minimum=-math.inf), steps=FAULTS),
+    "steps, no oscillator": Clock(CLOCK, steps=FAULTS),
+    "temperature": Clock(CLOCK, Noise(stddev=1e-6, precision=1e-3), WARMED),
+    "classic": Clock(CLOCK, replace(DRIFTING, classic=True)),
+    "nothing": Clock(CLOCK),
+}
+
+
+@pytest.mark.requirement("CLK-5")
+@pytest.mark.parametrize("monotonic", [False, True])
+@pytest.mark.parametrize("clock", CLOCKS.values(), ids=CLOCKS)
+def test_one_instant_and_an_array_have_the_same_bits(clock: Clock, monotonic: bool) -> None:
+    sim = after(replace(world(), clocks=(replace(clock, monotonic=monotonic),)), 3.0)
+    instants = np.concatenate((mixed(3.0, 60), [0.0, -0.0, 5e-324, 1e-9, math.nextafter(3.0, 0.0), 3.0]))
+    for reader in (sim.clock(CLOCK), sim.sensor(IMU).clock):
+        errors = np.array([reader.error(float(time)) for time in instants])
+        assert errors.tobytes() == reader.error(instants).tobytes()
+        times = np.array([reader.time(float(time)) for time in instants])
+        assert times.tobytes() == reader.time(instants).tobytes()
+
+
+def count_event(events: list[str], _frame: FrameType, event: str, _argument: object) -> None:
+    """Append an event of the interpreter, see `sys.setprofile`."""
+    events.append(event)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="counts the calls outside the kernels")
+@pytest.mark.parametrize("monotonic", [False, True])
+def test_a_read_of_one_instant_makes_few_calls(monotonic: bool) -> None:
+    """The cost of a read is that of its Python calls: at most 50, where an array of one instant takes twice as many."""
+    sim = after(world(monotonic=monotonic), 3.0)
+    for clock, instant in ((sim.clock(CLOCK), sim.time), (sim.sensor(IMU).clock, 1.2345), (sim.sensor(IMU).clock, 1.0)):
+        clock.time(instant)  # computes the curve and the stamps up to here, and compiles
+        calls: list[str] = []
+        sys.setprofile(partial(count_event, calls))
+        try:
+            clock.time(instant)
+        finally:
+            sys.setprofile(None)
+        assert calls.count("call") + calls.count("c_call") <= 50
 
 
 @pytest.mark.requirement("CLK-5")

@@ -134,3 +134,24 @@ def test_a_line_is_where_its_numbers_are_and_has_their_gaps(tools: tuple[Any, An
 
 def test_steps_keep_a_number_till_the_next(tools: tuple[Any, Any]) -> None:
     assert tools[1].steps([0.0, 1.0, 3.0], [5.0, 6.0, 7.0]) == ([0.0, 1.0, 1.0, 3.0, 3.0], [5.0, 5.0, 6.0, 6.0, 7.0])
+
+
+@pytest.mark.requirement("DVU-2")
+def test_range_topics_of_the_uuv_simulator_are_nearest_rays(tools: tuple[Any, Any]) -> None:
+    """30 m above a flat bottom: the nearest ray of 0.06 rad is 0.03 rad closer to the vertical than the axis."""
+    worlds = importlib.import_module("dvl_worlds")
+    one = "<samples>1</samples> <min_angle>0</min_angle> <max_angle>0</max_angle>"
+    fan = "<samples>3</samples> <min_angle>-0.03</min_angle> <max_angle>0.03</max_angle>"
+    beams = worlds.uuv(worlds.PLUS)
+    horizontal = f"<horizontal> {one} </horizontal>"
+    assert horizontal in beams
+    beams = beams.replace(horizontal, f"<horizontal> {fan} </horizontal> <vertical> {fan} </vertical>")
+    world = worlds.load(worlds.block("bed", 0.0, -30.0, (400.0, 400.0, 20.0)), "", beams)
+    run = ns.simulate(world, 3.0, seed=1, motion={"auv": worlds.straight((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), 3.0)})
+    tilt = math.pi / 2.0 - 1.0472  # of the links in the file
+    along, nearest = 30.0 / math.cos(tilt), 30.0 / math.cos(tilt - 0.03)
+    seen = run["uuv"].emitted
+    assert run["uuv"]["beam_range"][seen] == pytest.approx(along, abs=1e-9)
+    for i in range(4):
+        assert run[f"sonar{i}"]["range"] == pytest.approx(nearest, abs=1e-9)
+    assert nearest / along == pytest.approx(1.0 - 0.017, abs=5e-4)

@@ -391,7 +391,10 @@ class LiveClock:
         instant more than `clock.readings.CURVE_MEMORY` seconds before the latest query recomputes the curve from
         t = 0. Raises `SimulationError` for an instant after the end of the last step, `ClockError` for an invalid one.
         """
-        return self._error(_instants(time))
+        if isinstance(time, float):
+            return self._error_at(float(time))
+        instants = _instants(time)
+        return self._errors(instants) if instants.ndim else self._error_at(float(instants))
 
     @overload
     def time(self, time: float) -> float: ...
@@ -399,21 +402,32 @@ class LiveClock:
     def time(self, time: Sequence[float] | FloatArray) -> FloatArray: ...
     def time(self, time: float | Sequence[float] | FloatArray) -> float | FloatArray:
         """Return the reading, s since the run's start, at an instant `time` (s) or at instants (n,) s."""
+        if isinstance(time, float):
+            instant = float(time)
+            return instant + self._error_at(instant)
         instants = _instants(time)
-        error = self._error(instants)
-        return float(instants) + error if instants.ndim == 0 else instants + error
+        if instants.ndim:
+            return instants + self._errors(instants)
+        return float(instants) + self._error_at(float(instants))
 
-    def _error(self, time: FloatArray) -> float | FloatArray:
+    def _error_at(self, time: float) -> float:
+        now = self._now()
+        if time > now:
+            raise _late(time, now)
+        return self._readings.error(time)
+
+    def _errors(self, time: FloatArray) -> FloatArray:
         now = self._now()
         late = time > now
         if late.any():
-            raise SimulationError(
-                "instant of a clock's reading (s)",
-                float(time[late].flat[0]),
-                allowed=f"must be at most {now!r} s, the end of the last step",
-            )
-        errors = self._readings.errors(np.atleast_1d(time))
-        return float(errors[0]) if time.ndim == 0 else errors
+            raise _late(float(time[late][0]), now)
+        return self._readings.errors(time)
+
+
+def _late(time: float, now: float) -> SimulationError:
+    """Return the error for an instant (s) after `now` (s)."""
+    allowed = f"must be at most {now!r} s, the end of the last step"
+    return SimulationError("instant of a clock's reading (s)", time, allowed=allowed)
 
 
 def _instants(time: float | Sequence[float] | FloatArray) -> FloatArray:

@@ -182,21 +182,43 @@ ROUNDS = 12
 """Mixing steps of SFC64 after seeding."""
 
 
-def draw_normals(key: WordArray, words: WordArray) -> FloatArray:
-    """Return a standard normal (n,) for each of `words` (n,), which depends on `key` (4,) and the word alone.
+@kernel
+def _fill_hashed(key: WordArray, words: WordArray, out: FloatArray) -> None:
+    """Write a standard normal (n,) for each of `words` (n,), which depends on `key` (4,) and the word alone."""
+    state = np.empty(4, np.uint64)
+    for i in range(words.shape[0]):
+        a, b, c, w = key[0] ^ words[i], key[1], key[2], key[3]
+        for _ in range(ROUNDS):
+            _, a, b, c, w = _next(a, b, c, w)
+        state[0], state[1], state[2], state[3] = a, b, c, w
+        _fill_normal(state, out[i : i + 1], None)
 
-    SFC64 is seeded with the key and the word as in NumPy: `ROUNDS` mixing steps, then one output.
-    """
+
+def _fill_hashed_interpreted(key: WordArray, words: WordArray, out: FloatArray) -> None:
+    """Fill as `_fill_hashed` does, by arrays and NumPy's own generator; for runs without compiled code."""
     a, b, c, w = (np.full(words.shape, word, dtype=np.uint64) for word in key)
     a ^= words
     for _ in range(ROUNDS):
         word = a + b + w
         a, b, c, w = b ^ (b >> _11), c + (c << _3), ((c << _24) | (c >> _40)) + word, w + _1
-    count, out = words.size, np.empty((words.size, 1))
+    count, rows = words.size, np.empty((words.size, 1))
     fill_rows(
-        np.stack((a, b, c, w), axis=1), np.zeros(count, np.int64), np.arange(count), np.ones(count, np.int64), out
+        np.stack((a, b, c, w), axis=1), np.zeros(count, np.int64), np.arange(count), np.ones(count, np.int64), rows
     )
-    return out[:, 0]
+    out[:] = rows[:, 0]
+
+
+fill_hashed = _fill_hashed_interpreted if INTERPRETED else _fill_hashed
+
+
+def draw_normals(key: WordArray, words: WordArray) -> FloatArray:
+    """Return a standard normal (n,) for each of `words` (n,), which depends on `key` (4,) and the word alone.
+
+    SFC64 is seeded with the key and the word as in NumPy: `ROUNDS` mixing steps, then one output.
+    """
+    out = np.empty(words.size)
+    fill_hashed(key, words, out)
+    return out
 
 
 @dataclass(frozen=True)

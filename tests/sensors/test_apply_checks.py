@@ -72,7 +72,8 @@ def test_a_number_that_is_not_finite_is_an_error_with_its_row(kind: str, name: s
         ),
         ("magnetometer", {"field": 1e6 * FIELD}, "look like uT: convert them to T"),
         ("magnetometer", {"field": 1e4 * FIELD}, "look like G: convert them to T"),
-        ("dvl", {"velocity": 1e4 * RATE}, r"velocity of row 0 \(m/s\): 1000.0; .* at most 100"),
+        ("dvl", {"velocity": 1e4 * RATE}, r"velocity of row 0 \(m/s\): 1000.0; .* at most 32.767"),
+        ("dvl", {"velocity": 990.0 * RATE}, "look like cm/s or mm/s: convert them to m/s"),
         ("imu", {"temperature": 20.0 * ONES}, r"median of temperature \(K\): 20.0; .*degrees Celsius, add 273.15"),
     ],
 )
@@ -126,6 +127,8 @@ def test_plausible_records_do_not_warn() -> None:
     moving = np.sin(np.arange(N))[:, None] * np.array([0.3, 0.4, 0.5])
     for force in (moving, FORCE + moving, FORCE + 100.0 * moving, 50.0 * FORCE, 1e4 * FORCE):
         assert applied("imu", linear_acceleration=force).time.size == N
+    for velocity in (320.0 * RATE, -320.0 * RATE):
+        assert applied("dvl", velocity=velocity).time.size == N
     for rate in (0.0 * RATE, 349.0 * RATE, -349.0 * RATE):
         assert applied("imu", angular_velocity=rate).time.size == N
     assert applied("imu", time=10.0 * TIME).time.size == N

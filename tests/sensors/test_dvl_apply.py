@@ -210,3 +210,28 @@ def test_wrong_arrays_are_refused(given: dict[str, Any], message: str) -> None:
     own: dict[str, Any] = {"velocity": OWN[:3], **given}
     with pytest.raises(SensorError, match=message):
         sheet.apply(TIME[:3], seed=1, **own)
+
+
+@pytest.mark.requirement("GAP-4", "DVW-8")
+def test_the_arrays_state_why_a_velocity_is_invalid() -> None:
+    """The rows of the table in docs/dvl.md: too few beams, each with its reason, an error velocity, the water track."""
+    sheet = Dvl(minimum_range=1.0, maximum_range=80.0, propagation=False)
+    ranges = np.full((5, 4), 20.0)
+    ranges[1, :2], ranges[2, :2], ranges[3, :2], ranges[4, 0] = math.nan, 0.5, 90.0, math.nan
+    reading = sheet.apply(TIME[:5], OWN[:5], beam_range=ranges, seed=1)
+    assert reading.emitted.all()
+    assert reading.valid.tolist() == [True, False, False, False, True]
+    assert reading["num_good_beams"].tolist() == [4.0, 2.0, 2.0, 2.0, 3.0]
+    assert reading["velocity_mode"].tolist() == [1.0, 0.0, 0.0, 0.0, 1.0]
+    assert reading["range_validity"][:, 0].tolist() == [3.0, 0.0, 1.0, 2.0, 0.0]
+    assert np.array_equal(np.isnan(reading["velocity"]).all(axis=1), ~reading.valid)
+
+    screened = replace(sheet, bottom=noisy(0.1), error_velocity_limit=1e-9).apply(TIME[:5], OWN[:5], seed=1)
+    assert not screened.valid.any()
+    assert screened["num_good_beams"].tolist() == [4.0] * 5
+    assert screened["velocity_mode"].tolist() == [0.0] * 5
+
+    layer = replace(sheet, layer=Layer(1.0, 4.0), water_mode=Mode.FALLBACK)
+    through = layer.apply(TIME[:5], OWN[:5], water_velocity=OWN[:5], beam_range=ranges, seed=1)
+    assert through["velocity_mode"][[0, 3]].tolist() == [1.0, 2.0]
+    assert through.valid[3]

@@ -153,6 +153,16 @@ def test_the_maximum_velocity_of_a_part_acts() -> None:
     assert reading.truth["velocity"] == pytest.approx(velocity, abs=1e-12)
 
 
+@pytest.mark.parametrize("name", PARTS)
+def test_every_part_rejects_a_velocity_in_another_unit(name: str) -> None:
+    """99 is a velocity in cm/s: no DVL moves at 99 m/s. 32 m/s is above the maximum velocity of the A50 only."""
+    time, sheet = np.arange(6.0), Dvl.from_part(name, stddev=0.01)
+    with pytest.raises(SensorError, match=r"velocity of row 0 \(m/s\): 99.0; .* look like cm/s or mm/s"):
+        sheet.apply(time, np.tile([99.0, 0.0, 0.0], (6, 1)), seed=1)
+    reading = sheet.apply(time, np.tile([32.0, 0.0, 0.0], (6, 1)), seed=1)
+    assert reading.valid.all() == (name != "a50")
+
+
 @pytest.mark.requirement("IMU-3", "DOO-1")
 def test_what_the_file_says_stands_before_the_part(tmp_path: Path) -> None:
     block = """<dvl><beams angle_deg="22.5"/><max>12</max><bottom_track><per_speed>0.01</per_speed></bottom_track>

@@ -6,9 +6,8 @@ asks for what follows. What all have read is forgotten.
 
 from __future__ import annotations
 
-import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -64,13 +63,18 @@ class _Drift:
 class _Nodes:
     """The error (n + 1,) s just before and at the nodes from `first` on, and the nodes that follow once there are any.
 
-    The last of them is the first of those that follow.
+    The last of them, number `last`, is the first of those that follow.
     """
 
     first: int
     before: FloatArray
     after: FloatArray
     following: _Nodes | None = None
+    last: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Compute the number of the last node."""
+        self.last = self.first + self.before.size - 1
 
 
 class _Maker:
@@ -101,7 +105,7 @@ class _Maker:
         return last.following
 
     def _made(self, last: _Nodes, left: int) -> _Nodes:
-        first = last.first + last.before.size - 1
+        first = last.last
         count = min(max(left + 1 - first, FEWEST), BLOCK)
         nodes = np.empty(count + 1)
         if self._drift.moves:
@@ -136,7 +140,13 @@ class Curve:
 
     def beside(self) -> Curve:
         """Return another reader of the same curve, that stands where this one does."""
-        return copy.copy(self)
+        other = Curve.__new__(Curve)
+        other.__dict__.update(self.__dict__)  # `copy.copy` takes five times as long
+        return other
+
+    def is_past(self, time: float) -> bool:
+        """Return whether an instant (s) lies before the node that this reader stands at."""
+        return math.floor(time * NODES_PER_SECOND) < self._left
 
     def drift(self, time: Times) -> FloatArray:
         """Return all but the constant (n,) s at `time` (n,) s, which never goes back, not even between calls."""
@@ -168,7 +178,7 @@ class Curve:
         value, left = 0.0, self._go_to(time)
         if self._maker.moves:
             nodes = self._nodes
-            while left - nodes.first >= nodes.before.size - 1:
+            while left >= nodes.last:
                 nodes = self._nodes = self._maker.follow(nodes, left)
             k = left - nodes.first
             value = float(nodes.after[k])

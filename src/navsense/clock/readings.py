@@ -20,6 +20,11 @@ import numpy as np
 from navsense.clock.base import Clock
 from navsense.clock.curve import Curve, checked_instants
 from navsense.clock.stamps import Stamps, add_jitter, limit_and_quantise
+from navsense.compiled import kernel
+from navsense.noise.quantise import quantise
+from navsense.noise.saturate import saturate
+from navsense.noise.white import white
+from navsense.series import LONGEST_TIME
 from navsense.streams import BLOCK, draw_normals, first_state
 from navsense.ticks import MOST_TICKS, Ticks
 from navsense.typing import FloatArray, IntArray, Times
@@ -29,6 +34,9 @@ CURVE_MEMORY = 10.0
 
 CLOCK_RATE = 1.0
 """Rate (Hz) of the samples of a clock without a sensor; a monotonic clock is bisected between them."""
+
+STAMPS_AHEAD = 0.25
+"""Length (s) of the stamps that are computed at once, about that of the clock's nodes."""
 
 
 class ClockReadings:
@@ -43,8 +51,10 @@ class ClockReadings:
         self._clock = clock or Clock(name)
         self._name, self._seed, self._run, self._rate = name, seed, run, rate
         self._key = first_state(seed, (run, "reading", name))
+        self._has_stamps = self._clock.monotonic or self._clock.noise.stddev > 0.0
         self._curve_start, self._first = math.inf, int(MOST_TICKS)  # the first query starts both
         self._curve: Curve
+        self._ahead: Curve  # reader of the same curve, at the latest query
         self._reader: Stamps
         self._stamps = np.empty(0)
 
@@ -56,18 +66,34 @@ class ClockReadings:
         out[order] = self._sorted_errors(instants)
         return out
 
+    def error(self, time: float) -> float:
+        """Return the error (s) at an instant (s), the same bits as `errors`. Raises `ClockError` for an invalid one."""
+        if not 0.0 <= time < LONGEST_TIME:
+            checked_instants(np.array([time]))
+        if self._has_stamps:
+            k = math.floor(time * self._rate)
+            k += (k + 1) / self._rate <= time
+            k -= k / self._rate > time
+            if k / self._rate == time:
+                return self._stamp_error(k)
+            if self._clock.monotonic:
+                return self._error_between(time, k, self._stamp_error(k), self._stamp_error(k + 1))
+        return self._draw_one(time)
+
     def _sorted_errors(self, time: Times) -> FloatArray:
         """Return the error (n,) s at non-decreasing instants."""
+        if not self._has_stamps:
+            return self._draw(time)
         before = self._ticks_before(time)
         is_sample = before / self._rate == time
-        if not self._clock.monotonic:
-            out = self._draw(time)
-            if self._clock.noise.stddev > 0.0:
-                out[is_sample] = self._stamp_errors(before[is_sample])
-            return out
-        out = np.empty(time.size)
+        out = np.empty(time.size) if self._clock.monotonic else self._draw(time)
         out[is_sample] = self._stamp_errors(before[is_sample])
-        out[~is_sample] = self._errors_between_samples(time[~is_sample], before[~is_sample])
+        if self._clock.monotonic:
+            between = np.flatnonzero(~is_sample)
+            ticks = np.unique(np.concatenate((before[between], before[between] + 1)))
+            errors = dict(zip(ticks.tolist(), self._stamp_errors(ticks).tolist(), strict=True))
+            for i, t, k in zip(between.tolist(), time[between].tolist(), before[between].tolist(), strict=True):
+                out[i] = self._error_between(t, k, errors[k], errors[k + 1])
         return out
 
     def _ticks_before(self, time: Times) -> IntArray:
@@ -77,40 +103,58 @@ class ClockReadings:
         k -= k / self._rate > time
         return k
 
-    def _errors_between_samples(self, time: Times, before: IntArray) -> FloatArray:
-        """Return the error (n,) s of a monotonic clock between the samples `before` (n,) and the next samples."""
-        ticks = np.unique(np.concatenate((before, before + 1)))
-        readings = ticks / self._rate + self._stamp_errors(ticks)
-        first = np.searchsorted(ticks, before)
-        paths = [_bisect(t, k / self._rate, (k + 1) / self._rate) for t, k in zip(time, before.tolist(), strict=True)]
-        instants = np.concatenate((np.empty(0), *paths))
-        order = np.argsort(instants, kind="stable")
-        drawn = np.empty(instants.size)
-        drawn[order] = instants[order] + self._draw(instants[order])
-        out, place = np.empty(time.size), 0
-        for i, path in enumerate(paths):
-            low, high = readings[first[i]], readings[first[i] + 1]
-            for middle in path:
-                reading = min(max(drawn[place], low), high)
-                low, high = (reading, high) if time[i] > middle else (low, reading)
-                place += 1
-            out[i] = reading - time[i]
-        return out
+    def _error_between(self, time: float, k: int, low: float, high: float) -> float:
+        """Return the error (s) of a monotonic clock at an instant (s) between samples k and k + 1.
+
+        low, high (s) are the errors of these samples.
+        """
+        a, b = k / self._rate, (k + 1) / self._rate
+        midpoints = np.empty(count_midpoints(time, a, b))
+        write_midpoints(time, a, b, midpoints)
+        return float(descend(time, a, b, a + low, b + high, midpoints, self._draw(midpoints)))
+
+    def _curve_from(self, time: float) -> Curve:
+        """Return a reader of the curve that stands at or before an instant (s)."""
+        if self._curve_start > time:
+            self._curve, self._curve_start = Curve(self._clock, self._seed, self._run), 0.0
+            self._ahead = self._curve.beside()
+        elif self._ahead.is_past(time):
+            self._ahead = self._curve.beside()
+        return self._ahead
+
+    def _forget(self, latest: float) -> None:
+        """Forget the curve more than `CURVE_MEMORY` before the latest instant (s), a second of it at a time."""
+        if latest - CURVE_MEMORY - self._curve_start > 1.0:
+            self._curve_start = latest - CURVE_MEMORY
+            self._curve.drift_at(self._curve_start)
 
     def _draw(self, time: Times) -> FloatArray:
         """Return the error (n,) s at non-decreasing instants between samples, without the monotonic rule."""
         if not time.size:
             return np.empty(0)
-        if self._curve_start > time[0]:
-            self._curve, self._curve_start = Curve(self._clock, self._seed, self._run), 0.0
-        out = self._curve.beside().drift(time)
-        self._curve_start = max(self._curve_start, float(time[-1]) - CURVE_MEMORY)
-        self._curve.drift_at(self._curve_start)
-        noise = self._clock.noise
+        curve, noise = self._curve_from(float(time[0])), self._clock.noise
+        out = curve.drift(time)
+        self._forget(float(time[-1]))
         draws = draw_normals(self._key, time.view(np.uint64)) if noise.stddev > 0.0 else np.zeros(time.size)
-        add_jitter(self._curve.constant, noise.mean, noise.stddev, draws, out)
+        add_jitter(curve.constant, noise.mean, noise.stddev, draws, out)
         limit_and_quantise(noise, time, out)
         return out
+
+    def _draw_one(self, time: float) -> float:
+        """Return what `_draw` does for one instant (s), by fewer arrays."""
+        curve, noise = self._curve_from(time), self._clock.noise
+        drift = curve.drift_at(time)
+        self._forget(time)
+        draw = draw_normals(self._key, np.array([time]).view(np.uint64)).item() if noise.stddev > 0.0 else 0.0
+        error = saturate((curve.constant + drift) + white(noise.mean, noise.stddev, draw), noise.minimum, noise.maximum)
+        return float(quantise(time + error, noise.precision) - time if noise.precision > 0.0 else error)
+
+    def _stamp_error(self, k: int) -> float:
+        """Return the stamp error (s) of sample k."""
+        place = k - self._first
+        if 0 <= place < self._stamps.size:
+            return float(self._stamps[place])
+        return float(self._stamp_errors(np.array([k]))[0])
 
     def _stamp_errors(self, index: IntArray) -> FloatArray:
         """Return the stamp errors (n,) s of samples `index` (n,), which does not decrease."""
@@ -124,18 +168,60 @@ class ClockReadings:
             out[done:known] = self._stamps[index[done:known] - self._first]
             done = known
             if done < index.size:
-                count = min(BLOCK, int(index[-1]) + 1 - following)
+                count = min(BLOCK, int(index[-1]) + 1 - following + math.floor(STAMPS_AHEAD * self._rate))
                 new = self._reader.errors(Ticks(np.arange(following, following + count), self._rate).time)
                 kept = self._stamps[-BLOCK:]
                 self._first, self._stamps = following - kept.size, np.concatenate((kept, new))
         return out
 
 
-def _bisect(time: float, a: float, b: float) -> list[float]:
-    """Return the midpoints of [a, b] and of the halves that contain `time`, down to `time` itself."""
-    found = [0.5 * (a + b)]
-    while found[-1] != time:
-        a, b = (found[-1], b) if time > found[-1] else (a, found[-1])
+@kernel
+def count_midpoints(time: float, a: float, b: float) -> int:
+    """Return the number of midpoints of [a, b] and of the halves that contain `time`, down to `time` itself (s)."""
+    count, middle = 1, 0.5 * (a + b)
+    while middle != time:
+        if time > middle:
+            a = middle
+        else:
+            b = middle
         middle = 0.5 * (a + b)
-        found.append(middle if a < middle < b else time)
-    return found
+        if not a < middle < b:
+            middle = time
+        count += 1
+    return count
+
+
+@kernel
+def write_midpoints(time: float, a: float, b: float, out: Times) -> None:
+    """Write the midpoints (n,) s that `count_midpoints` counts, in increasing order."""
+    first, last, middle = 0, out.shape[0] - 1, 0.5 * (a + b)
+    while first < last:
+        if time > middle:
+            out[first], a = middle, middle
+            first += 1
+        else:
+            out[last], b = middle, middle
+            last -= 1
+        middle = 0.5 * (a + b)
+        if not a < middle < b:
+            middle = time
+    out[first] = time
+
+
+@kernel
+def descend(time: float, a: float, b: float, low: float, high: float, midpoints: Times, errors: FloatArray) -> float:
+    """Return the error (s) at `time` (s): each reading is clamped to the readings at the ends of its interval.
+
+    low, high (s) are the readings at a and b; `errors` (n,) s are those drawn at the midpoints (n,) s.
+    """
+    first, last = 0, midpoints.shape[0] - 1
+    while first < last:
+        middle = 0.5 * (a + b)
+        if time > middle:
+            a, low = middle, min(max(middle + errors[first], low), high)
+            first += 1
+        else:
+            b, high = middle, min(max(middle + errors[last], low), high)
+            last -= 1
+    reading: float = min(max(time + errors[first], low), high)
+    return reading - time

@@ -9,7 +9,8 @@ unit, are a warning:
     time               an IMU with rows 0.2 s apart or more, a magnetometer with 2 s, another sensor with 5 s
 
 Sources: the ranges of the fastest gyroscopes (20 000 deg/s) and of shock accelerometers (200 000 g) on the market.
-Magnetometers for navigation have ranges of 0.8 to 5 mT, far below 10 mT.
+Magnetometers for navigation have ranges of 0.8 to 5 mT, far below 10 mT. The velocities of TRDI's PD0 format are 16-bit
+integers in mm/s, so they end at 32.767 m/s. A track's own `maximum_velocity` makes no error: above it, beams lose lock.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ MAX_VALUES: Mapping[str, float] = {
 }
 """Unit -> the largest value that an instrument may measure."""
 
-MAX_VALUES_OF_SENSOR: Mapping[tuple[str, str], float] = {("dvl", "velocity"): 100.0, ("dvl", "water_velocity"): 100.0}
+MAX_VALUES_OF_SENSOR: Mapping[tuple[str, str], float] = {("dvl", "velocity"): 32.767, ("dvl", "water_velocity"): 32.767}
 """Sensor type and array name -> a lower limit than that of the unit."""
 
 OTHER_UNITS: Mapping[str, Mapping[str, float]] = {
@@ -43,7 +44,7 @@ OTHER_UNITS: Mapping[str, Mapping[str, float]] = {
     "m/s^2": {"g": 9.80665, "mg": 9.80665e-3},
     "T": {"mT": 1e-3, "G": 1e-4, "mG": 1e-7, "uT": 1e-6, "nT": 1e-9},
     "Pa": {"hPa": 100.0, "kPa": 1e3, "bar": 1e5},
-    "m/s": {"mm/s": 1e-3},
+    "m/s": {"cm/s": 1e-2, "mm/s": 1e-3},
     "m": {"mm": 1e-3},
 }
 """Unit -> other units of the same quantity, each with its factor."""
