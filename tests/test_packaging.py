@@ -99,7 +99,7 @@ def test_every_requirement_has_a_lowest_version() -> None:
         versions = importlib.import_module("versions")
     finally:
         sys.path.remove(str(ROOT / "tools"))
-    assert "rosbags==0.11.6" in versions.lowest_constraints()
+    assert "rosbags==0.11.7" in versions.lowest_constraints()
     assert len(versions.lowest_constraints()) == len(versions.list_requirements())
 
 

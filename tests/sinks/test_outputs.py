@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import multiprocessing
 import os
 import shutil
 import signal
@@ -14,7 +13,6 @@ import sys
 import threading
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -48,25 +46,67 @@ for second in range(10**6):
         sys.stdin.readline()
 """
 
+COMPETITOR = """
+import sys
+from pathlib import Path
+from navsense import outputs
+from navsense.errors import SinkError
+path, in_place = Path(sys.argv[1]), sys.argv[2] == "in place"
+print("ready", flush=True)
+while sys.stdin.readline():
+    try:
+        opened = outputs.open_in_place(path) if in_place else outputs.HiddenFolder(path)
+    except SinkError:
+        opened = None
+    print("refused" if opened is None else "opened", flush=True)
+    sys.stdin.readline()
+    if isinstance(opened, outputs.HiddenFolder):
+        opened.release()
+    elif opened is not None:
+        opened.close()
+        path.unlink()
+    print("ready", flush=True)
+"""
+
+PROBE = """
+import sys
+from pathlib import Path
+from navsense import outputs
+print("ready", flush=True)
+while True:
+    outputs.is_being_written(Path(sys.argv[1]))
+"""
+
 
 def head(made: ModuleType) -> sinks.Recording:
     """Return the head of a recording."""
     return sinks.Recording(made.world(), duration=3.0, epoch=100)
 
 
+def start_program(program: str, *arguments: str | Path) -> subprocess.Popen[str]:
+    """Start a Python program that imports what this process imports. Its input and output are pipes."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def read_line(child: subprocess.Popen[str]) -> str:
+    """Return the next line that a process prints."""
+    assert child.stdout is not None
+    return child.stdout.readline().rstrip("\n")
+
+
+def send_line(child: subprocess.Popen[str]) -> None:
+    """Send an empty line to a process."""
+    assert child.stdin is not None
+    child.stdin.write("\n")
+    child.stdin.flush()
+
+
 def start(path: Path) -> subprocess.Popen[str]:
     """Start a process that records. Return when it has written some slabs and waits."""
-    program = CHILD.format(here=str(Path(__file__).parent), path=str(path))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    child = subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-    assert child.stdout is not None
-    while child.stdout.readline().strip() != "30":
+    child = start_program(CHILD.format(here=str(Path(__file__).parent), path=str(path)))
+    while read_line(child) != "30":
         assert child.poll() is None
     return child
 
@@ -347,64 +387,38 @@ def test_a_hidden_folder_that_appears_while_a_file_is_opened_is_found(
     outputs.open_in_place(path).close()
 
 
-def compete(path: Path, in_place: bool, go: Any, answers: Any) -> None:
-    """Open an output at the same moment as another process, keep it for a moment and report the success."""
-    for _ in range(100):
-        go.wait()
-        try:
-            opened = outputs.open_in_place(path) if in_place else outputs.HiddenFolder(path)
-        except SinkError:
-            opened = None
-        answers.put(opened is not None)
-        go.wait()
-        if isinstance(opened, outputs.HiddenFolder):
-            opened.release()
-        elif opened is not None:
-            opened.close()
-            path.unlink()
-
-
 @pytest.mark.requirement("REC-1")
-@pytest.mark.parametrize("ways", [(True, False), (False, False), (True, True)])
-def test_of_two_simultaneous_writers_at_most_one_succeeds(tmp_path: Path, ways: tuple[bool, bool]) -> None:
-    context = multiprocessing.get_context("spawn")
-    go, answers = context.Barrier(3), context.Queue()
-    path = tmp_path / "run.mcap"
-    workers = [context.Process(target=compete, args=(path, way, go, answers)) for way in ways]
-    for worker in workers:
-        worker.start()
+@pytest.mark.parametrize("ways", [("in place", "hidden"), ("hidden", "hidden"), ("in place", "in place")])
+def test_of_two_simultaneous_writers_at_most_one_succeeds(tmp_path: Path, ways: tuple[str, str]) -> None:
+    workers = [start_program(COMPETITOR, tmp_path / "run.mcap", way) for way in ways]
     successes = []
-    for _ in range(100):
-        go.wait(60)
-        successes.append(answers.get(timeout=60) + answers.get(timeout=60))
-        go.wait(60)
-    for worker in workers:
-        worker.join()
+    try:
+        assert [read_line(worker) for worker in workers] == ["ready", "ready"]
+        for _ in range(100):
+            for worker in workers:
+                send_line(worker)
+            successes.append([read_line(worker) for worker in workers].count("opened"))
+            for worker in workers:
+                send_line(worker)
+            assert [read_line(worker) for worker in workers] == ["ready", "ready"]
+    finally:
+        for worker in workers:
+            kill(worker)
     assert max(successes) == 1
-
-
-def probe_forever(place: Path, started: Any) -> None:
-    """Ask again and again whether an output is being written."""
-    started.set()
-    while True:
-        outputs.is_being_written(place)
 
 
 @pytest.mark.requirement("REC-1")
 def test_a_probe_does_not_disturb_a_writer(tmp_path: Path) -> None:
     """The probe holds a shared lock for some microseconds; a writer tries again for `LOCK_TIMEOUT`."""
     place = tmp_path / "run.npz"
-    context = multiprocessing.get_context("spawn")
-    started = context.Event()
-    prober = context.Process(target=probe_forever, args=(outputs.hidden_path(place), started))
-    prober.start()
+    prober = start_program(PROBE, outputs.hidden_path(place))
     try:
-        assert started.wait(60)
+        assert read_line(prober) == "ready"
         for _ in range(500):
             outputs.HiddenFolder(place).release()
+        assert prober.poll() is None
     finally:
-        prober.kill()
-        prober.join()
+        kill(prober)
 
 
 def test_two_probes_do_not_report_a_writer(tmp_path: Path) -> None:
