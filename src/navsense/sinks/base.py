@@ -257,14 +257,12 @@ def check_target(path: Path) -> None:
 
 
 def opened(path: Path) -> BinaryIO:
-    """Return a file opened for reading. Raise `SinkError` where that cannot be, or it is a pipe or a device."""
+    """Return a file opened for reading. Raises `SinkError` if that fails or the file is special (`inputs`)."""
     inputs.add_input(path)
     try:
         if inputs.is_special(path.stat()):
             # Asked before opening: a pipe that nobody writes to is never open.
-            raise SinkError(
-                "is a pipe or a device, not a file", where=Where(str(path)), remedy="copy what it gives into a file"
-            )
+            raise SinkError(inputs.SPECIAL, where=Where(str(path)), remedy="copy its content to a file")
         return path.open("rb")
     except OSError as error:
         raise os_error(path, error, "read") from error
