@@ -16,6 +16,7 @@ import pytest
 
 from navsense import cli
 from navsense.sinks.container import Container
+from navsense.sinks.info import info
 
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -234,6 +235,26 @@ def test_a_full_standard_output_is_an_error() -> None:
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert ended.returncode == 2
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_standard_error_that_cannot_be_written_changes_nothing(closed: bool, tmp_path: Path) -> None:
+    """The run prints the warning about the contact sensor, and fails on nothing."""
+    world, output = tmp_path / "w.sdf", tmp_path / "o.mcap"
+    sensors = '<sensor name="g" type="altimeter"><update_rate>1</update_rate></sensor><sensor name="t" type="contact"/>'
+    model = f'<model name="m"><link name="l">{sensors}</link></model>'
+    world.write_text(f'<sdf version="1.9"><world name="w">{model}</world></sdf>', encoding="utf-8")
+    cases = {("run", str(world), "--duration", "2", "-o", str(output)): 0, ("describe", "missing.sdf"): 2, ("no",): 2}
+    for command, code in cases.items():
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        with open(write_end, "w") if closed else Path("/dev/full").open("w") as broken:
+            whole = [sys.executable, "-m", "navsense", *command]
+            ended = subprocess.run(whole, stdout=subprocess.PIPE, stderr=broken, check=False)
+        assert ended.returncode == code, command
+    assert info(output).entries
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import io
 import logging
 import math
@@ -22,6 +23,7 @@ import click
 from navsense.errors import CalibrationError, NavsenseError, SdfError, SimulationError
 
 if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
     from rich.table import Table
 
     Progress = Callable[[float, float], None]
@@ -680,6 +682,25 @@ def drop_output() -> None:
     os.dup2(nowhere, sys.stdout.fileno())
 
 
+class DiscardingFile(io.FileIO):
+    """A file that discards the data that cannot be written, for example to a full disk."""
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write data. Return their full size if that fails."""
+        with contextlib.suppress(OSError):
+            if (written := super().write(data)) is not None:
+                return written
+        return memoryview(data).nbytes
+
+
+def tolerate_failing_stderr() -> None:
+    """Discard messages that cannot be written to the standard error. The command and its exit code do not change."""
+    old = sys.stderr
+    if old is sys.__stderr__ and isinstance(old, io.TextIOWrapper):
+        file = io.BufferedWriter(DiscardingFile(old.fileno(), "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(file, old.encoding, old.errors, line_buffering=True)
+
+
 def ignore_signals() -> None:
     """Ignore interrupts while the interpreter ends: the command is complete, and so is its exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -692,6 +713,7 @@ def main() -> None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (open until the process ends)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    tolerate_failing_stderr()
     try:
         with plainly(), interrupt_on_sigterm():
             cli(standalone_mode=False)
