@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from navsense.compiled import COMPILATION_CHECKS
 from navsense.errors import CalibrationError, NavsenseError, SdfError, SimulationError
 
 if TYPE_CHECKING:
@@ -180,7 +181,8 @@ def progress_bar(stack: ExitStack) -> Progress:
 def interruptible(advance: Progress) -> Iterator[Progress]:
     """Yield a progress that ends the run after an interrupt or a request to terminate, between two slabs.
 
-    A signal that arrives inside compiled code's own callbacks would be lost there; a second one ends at once.
+    During compilation, the run ends before the next kernel is compiled. An exception inside a callback of compiled code
+    would be lost, so the handler only sets a flag. A second signal ends the run at once.
     """
     asked: list[int] = []
 
@@ -189,15 +191,20 @@ def interruptible(advance: Progress) -> Iterator[Progress]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    def watched(done: float, total: float) -> None:
-        advance(done, total)
+    def check() -> None:
         if asked:
             raise KeyboardInterrupt
 
+    def watched(done: float, total: float) -> None:
+        advance(done, total)
+        check()
+
+    COMPILATION_CHECKS.append(check)
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield watched
     finally:
+        COMPILATION_CHECKS.remove(check)
         for number, handler in before.items():
             signal.signal(number, handler)
 
