@@ -1,7 +1,8 @@
 """Files and numbers from the user. All modules open input files and parse numbers, TOML and JSON through this module.
 
 Only regular files are opened: a pipe or a file of /proc could wait forever, and a device could fill the memory. File
-size and nesting depth are limited. `check_regular_file` and `check_bag` check a file before a library opens it by its name.
+size and nesting depth are limited. `check_regular_file` and `check_bag` check a file before a library opens it by its
+name.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ def is_special(state: os.stat_result) -> bool:
 @cache
 def _system_devices() -> frozenset[int]:
     """Return the device numbers of the file systems of the kernel."""
-    return frozenset(os.stat(folder).st_dev for folder in _SYSTEM_FOLDERS if os.path.ismount(folder))
+    return frozenset(Path(folder).stat().st_dev for folder in _SYSTEM_FOLDERS if os.path.ismount(folder))
 
 
 def check_bag(path: Path, kind: Kind) -> None:

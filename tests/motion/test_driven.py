@@ -314,7 +314,7 @@ LARGE_STATES: list[Callable[[float], State]] = [
 def test_a_coordinate_beyond_its_limit_is_an_error(state: Callable[[float], State]) -> None:
     """Readings would be NaN after an overflow."""
     for size in (1.001, -1.001, 1e100, 1e200):
-        with pytest.raises(MotionError, match="of a driven model: .*; must be 3 finite numbers of at most 1e"):
+        with pytest.raises(MotionError, match=r"of a driven model: .*; must be 3 finite numbers of at most 1e"):
             Driven(state(size))
 
 

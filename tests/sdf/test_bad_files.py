@@ -60,7 +60,9 @@ def test_reading_stops_after_many_problems_and_says_so(tmp_path: Path, monkeypat
     monkeypatch.setattr(graph, "_declare", counted)
     for extra in (0, 1, 5000):
         models = "<model name='m'><static>true</static></model>\n" * (context.MOST_PROBLEMS + 1 + extra)
-        (tmp_path / "w.sdf").write_text(f"<sdf version='1.9'><world name='w'>\n{models}</world></sdf>", encoding="utf-8")
+        (tmp_path / "w.sdf").write_text(
+            f"<sdf version='1.9'><world name='w'>\n{models}</world></sdf>", encoding="utf-8"
+        )
         calls.clear()
         with pytest.raises(SdfError, match=r"w.sdf:3 <model name>: m; must be unique") as caught:
             ns.load(tmp_path / "w.sdf")

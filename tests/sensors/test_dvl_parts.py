@@ -114,7 +114,8 @@ def test_a_part_without_the_deviation_of_a_ping_is_an_error(tmp_path: Path) -> N
     """Its covariance would be 0, infinite weight in a filter. The caller's deviation replaces that of the part."""
     refused = [name for name in PARTS if "bottom_track.noise_rms" in catalogue.part(name).missing_values]
     assert refused == ["a50"]
-    with pytest.raises(MissingDeviationError, match=r'stddev of part a50; must be given .*; write Dvl.from_part\("a50", stddev'):
+    words = r'stddev of part a50; must be given .*; write Dvl.from_part\("a50", stddev'
+    with pytest.raises(MissingDeviationError, match=words):
         Dvl.from_part("a50")
     with pytest.raises(SdfError, match=r"w.sdf:4 <sensor><navsense:part>: a50; requires the standard deviation of a"):
         spec(tmp_path, "<navsense:part>a50</navsense:part>")

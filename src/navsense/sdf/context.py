@@ -19,6 +19,7 @@ MOST_PROBLEMS = 1000
 class TooManyProblemsError(Exception):
     """The files have more problems than `MOST_PROBLEMS`."""
 
+
 PLUGIN = "plug-ins of other programs are not run"
 
 PLUGINS_LATER = {

@@ -43,7 +43,7 @@ def _track(part: Part, channel: str, *, temperature: bool) -> Track:
 
 
 def _bottom(part: Part, stddev: float | None, *, temperature: bool) -> Track:
-    """Return the bottom-track errors. Raise `MissingDeviationError` if neither part nor caller gives a deviation (m/s)."""
+    """Return the bottom-track errors. Raises `MissingDeviationError` if part and caller give no deviation (m/s)."""
     track = _track(part, "bottom_track", temperature=temperature)
     if stddev is not None:
         return replace(track, noise=replace(track.noise, stddev=stddev, noise_density=0.0))
