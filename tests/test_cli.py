@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import signal
@@ -15,7 +16,9 @@ import numpy as np
 import pytest
 
 from navsense import cli
+from navsense.compiled import INTERPRETED
 from navsense.sinks.container import Container
+from navsense.sinks.info import info
 
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -236,6 +239,26 @@ def test_a_full_standard_output_is_an_error() -> None:
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.requirement("REC-1")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_standard_error_that_cannot_be_written_changes_nothing(closed: bool, tmp_path: Path) -> None:
+    """The run prints the warning about the contact sensor, and fails on nothing."""
+    world, output = tmp_path / "w.sdf", tmp_path / "o.mcap"
+    sensors = '<sensor name="g" type="altimeter"><update_rate>1</update_rate></sensor><sensor name="t" type="contact"/>'
+    model = f'<model name="m"><link name="l">{sensors}</link></model>'
+    world.write_text(f'<sdf version="1.9"><world name="w">{model}</world></sdf>', encoding="utf-8")
+    cases = {("run", str(world), "--duration", "2", "-o", str(output)): 0, ("describe", "missing.sdf"): 2, ("no",): 2}
+    for command, code in cases.items():
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        with os.fdopen(write_end, "w") if closed else Path("/dev/full").open("w") as broken:
+            whole = [sys.executable, "-m", "navsense", *command]
+            ended = subprocess.run(whole, stdout=subprocess.PIPE, stderr=broken, check=False)
+        assert ended.returncode == code, command
+    assert info(output).entries
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_leaves_whole_recordings(inside: Typed, number: signal.Signals, tmp_path: Path) -> None:
     outputs = [tmp_path / "stopped.mcap", tmp_path / "stopped.npz"]
@@ -252,6 +275,31 @@ def test_a_stopped_run_leaves_whole_recordings(inside: Typed, number: signal.Sig
     assert "what was recorded until then is kept" in said
     for output in outputs:
         assert inside("info", output).returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.skipif(INTERPRETED, reason="needs compiled kernels")
+def test_a_signal_during_compilation_stops_before_the_next_kernel(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The compiled kernels stay usable in the cache."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    module = tmp_path / f"kernels_of_a_test_{number.name}.py"
+    module.write_text(
+        "from navsense.compiled import kernel\n\n"
+        "@kernel\ndef first(x: float) -> float:\n    return x\n\n"
+        "@kernel\ndef second(x: float) -> float:\n    return 2.0 * x\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    kernels = importlib.import_module(module.stem)
+    with cli.interruptible(lambda _done, _total: None):
+        assert kernels.first(1.0) == 1.0
+        os.kill(os.getpid(), number)
+        assert kernels.first(2.0) == 2.0
+        with pytest.raises(KeyboardInterrupt):
+            kernels.second(1.0)
+    assert kernels.second(1.0) == 2.0
 
 
 @pytest.mark.requirement("REC-1")

@@ -29,6 +29,7 @@ from navsense.sdf import load
 from navsense.sensors import catalogue
 from navsense.sinks.convert import convert
 from navsense.sinks.info import info
+from navsense.sinks.leftovers import recover
 from navsense.world import World
 
 DOORS: list[tuple[Callable[[Any], object], type[NavsenseError], str]] = [
@@ -51,10 +52,10 @@ def test_a_pipe_and_a_device_are_refused(
 ) -> None:
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
-    for path in (pipe, Path("/dev/zero")):
+    for path in (pipe, Path("/dev/zero"), Path("/proc/version")):
         with pytest.raises(kind) as caught:
             door(path)
-        assert str(caught.value).startswith(f"{path} {what}: is a device or a pipe; must be ")
+        assert str(caught.value).startswith(f"{path} {what}: is a device, a pipe or a system file; must be ")
 
 
 @pytest.mark.parametrize(("door", "kind", "what"), DOORS)
@@ -102,8 +103,19 @@ def test_lines_and_their_ends_across_parts(tmp_path: Path, end: str, monkeypatch
 def test_a_pipe_is_not_a_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
     pipe = tmp_path / f"pipe{suffix}"
     os.mkfifo(pipe)
-    with pytest.raises(NavsenseError, match=r"is a (device or a pipe|pipe or a device)"):
+    with pytest.raises(NavsenseError, match=inputs.SPECIAL):
         door(pipe)
+
+
+@pytest.mark.parametrize("door", [*BAGS, recover])
+@pytest.mark.parametrize("suffix", ["", ".bag", ".db3", ".mcap"])
+def test_a_file_of_the_kernel_is_no_recording(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
+    """It appears as a regular file without content, and reading /proc/kmsg waits for the next kernel message."""
+    file = tmp_path / f"link{suffix}"
+    file.symlink_to("/proc/version")
+    assert not inputs.is_special(Path(__file__).stat())
+    with pytest.raises(NavsenseError, match=f"{inputs.SPECIAL}|suffix"):
+        door(file)
 
 
 @pytest.mark.parametrize("door", [read_samples, Replay.from_file, info])
@@ -139,7 +151,7 @@ def test_a_pipe_in_the_folder_of_a_bag(door: Callable[[Any], object], name: str,
         os.truncate(tmp_path / name, inputs.MAX_METADATA + 1)
     else:
         os.mkfifo(tmp_path / name)
-    with pytest.raises(NavsenseError, match=r"is a device or a pipe|too large; must be at most 16 MiB"):
+    with pytest.raises(NavsenseError, match=r"is a device, a pipe or a system file|too large; must be at most 16 MiB"):
         door(tmp_path)
 
 

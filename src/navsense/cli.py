@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import io
 import logging
 import math
@@ -19,9 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from navsense.compiled import COMPILATION_CHECKS
 from navsense.errors import CalibrationError, NavsenseError, SdfError, SimulationError
 
 if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
     from rich.table import Table
 
     Progress = Callable[[float, float], None]
@@ -178,7 +181,8 @@ def progress_bar(stack: ExitStack) -> Progress:
 def interruptible(advance: Progress) -> Iterator[Progress]:
     """Yield a progress that ends the run after an interrupt or a request to terminate, between two slabs.
 
-    A signal that arrives inside compiled code's own callbacks would be lost there; a second one ends at once.
+    During compilation, the run ends before the next kernel is compiled. An exception inside a callback of compiled code
+    would be lost, so the handler only sets a flag. A second signal ends the run at once.
     """
     asked: list[int] = []
 
@@ -187,15 +191,20 @@ def interruptible(advance: Progress) -> Iterator[Progress]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    def watched(done: float, total: float) -> None:
-        advance(done, total)
+    def check() -> None:
         if asked:
             raise KeyboardInterrupt
 
+    def watched(done: float, total: float) -> None:
+        advance(done, total)
+        check()
+
+    COMPILATION_CHECKS.append(check)
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield watched
     finally:
+        COMPILATION_CHECKS.remove(check)
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -680,6 +689,25 @@ def drop_output() -> None:
     os.dup2(nowhere, sys.stdout.fileno())
 
 
+class DiscardingFile(io.FileIO):
+    """A file that discards the data that cannot be written, for example to a full disk."""
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write data. Return their full size if that fails."""
+        with contextlib.suppress(OSError):
+            if (written := super().write(data)) is not None:
+                return written
+        return memoryview(data).nbytes
+
+
+def tolerate_failing_stderr() -> None:
+    """Discard messages that cannot be written to the standard error. The command and its exit code do not change."""
+    old = sys.stderr
+    if old is sys.__stderr__ and isinstance(old, io.TextIOWrapper):
+        file = io.BufferedWriter(DiscardingFile(old.fileno(), "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(file, old.encoding, old.errors, line_buffering=True)
+
+
 def ignore_signals() -> None:
     """Ignore interrupts while the interpreter ends: the command is complete, and so is its exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -692,6 +720,7 @@ def main() -> None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (open until the process ends)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    tolerate_failing_stderr()
     try:
         with plainly(), interrupt_on_sigterm():
             cli(standalone_mode=False)

@@ -75,6 +75,16 @@ def load_numba() -> tuple[Any, Any]:
     return njit, enable_cache
 
 
+COMPILATION_CHECKS: list[Callable[[], None]] = []
+"""Functions that are called before each kernel is compiled. They may raise, for example `KeyboardInterrupt`."""
+
+
+def _check_compilation() -> None:
+    """Call all checks."""
+    for check in COMPILATION_CHECKS:
+        check()
+
+
 class Kernel(Generic[Parameters, Result]):
     """A kernel that is handed to Numba at its first call; `py_func` is the function as written."""
 
@@ -100,7 +110,7 @@ class Kernel(Generic[Parameters, Result]):
                     names[name] = called.compiled()
             dispatcher = njit(error_model="numpy", fastmath=False, nogil=True)(self.py_func)
             if keeps(self.py_func):
-                enable_cache(dispatcher, self.py_func)
+                enable_cache(dispatcher, self.py_func, _check_compilation)
             self._compiled = dispatcher
             self._exchange(names, dispatcher)
         return self._compiled

@@ -105,6 +105,10 @@ class SensorError(NavsenseError):
     """A sensor, its noise or its own registration is not possible."""
 
 
+class MissingDeviationError(SensorError):
+    """A part of the catalogue without a source for the standard deviation of a measurement."""
+
+
 class ClockError(NavsenseError):
     """A clock or a stamp that is not possible."""
 

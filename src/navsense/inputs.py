@@ -1,7 +1,8 @@
 """Files and numbers from the user. All modules open input files and parse numbers, TOML and JSON through this module.
 
-Only regular files are opened: a pipe could wait forever, and a device could fill the memory. File size and nesting
-depth are limited. `check_regular_file` and `check_bag` check a file before a library opens it by its name.
+Only regular files are opened: a pipe or a file of /proc could wait forever, and a device could fill the memory. File
+size and nesting depth are limited. `check_regular_file` and `check_bag` check a file before a library opens it by its
+name.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -44,6 +46,9 @@ EXPANSION, FREE = 100, 256 * 1024 * 1024
 FREE_CHUNK = 64 * 1024 * 1024
 """Bytes that a chunk of a recording, or a message in it, may unpack to whatever its size."""
 
+SPECIAL = "is a device, a pipe or a system file"
+"""Problem of a file that `is_special`."""
+
 FOLDERS: Mapping[str, str] = {".csv": "navsense.json", ".db3": "metadata.yaml"}
 """Recordings that are written as NAME with a suffix and are a folder NAME: the file that makes it one, by suffix."""
 
@@ -61,6 +66,9 @@ _TOML = re.compile(
 
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)")
 """The line number in an error of the TOML parser."""
+
+_SYSTEM_FOLDERS = ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing")
+"""File systems of the kernel. Their files appear as regular files, but some wait for data, such as /proc/kmsg."""
 
 _URI_CHARACTERS = "%?#"
 """Characters that SQLite interprets as part of a URI in the file names that rosbags passes to it."""
@@ -109,7 +117,7 @@ class Kind:
 def content(name: str, kind: Kind, most: int = LARGEST, limit: str = "") -> bytes:
     """Return the bytes of a file, `most` of them; `limit` says so in an error.
 
-    Raises the kind's error for a file that is not there, is a folder, a device or a pipe, cannot be read or is larger.
+    Raises the kind's error for a file that is not there, is a folder or special, cannot be read or is larger.
     """
     check_regular_file(name, kind, most, limit)
     try:
@@ -130,7 +138,7 @@ def _open_nonblocking(name: str, flags: int) -> int:
 def check_regular_file(name: str, kind: Kind, most: int | None = None, limit: str = "") -> None:
     """Check a file that a library will open by its name. `limit` describes `most` bytes in an error.
 
-    Raises the kind's error if the file is missing, is a folder, a device or a pipe, or is larger than `most`.
+    Raises the kind's error if the file is missing, is a folder or special, or is larger than `most`.
     """
     what, error, allowed, where = kind.what, kind.error, kind.allowed, Where(name)
     if not name:
@@ -144,15 +152,23 @@ def check_regular_file(name: str, kind: Kind, most: int | None = None, limit: st
     if stat.S_ISDIR(state.st_mode):
         raise error(what, "is a folder", where=where, allowed=allowed, remedy="name the file in it")
     if is_special(state):
-        raise error(what, "is a device or a pipe", where=where, allowed=allowed)
+        raise error(what, SPECIAL, where=where, allowed=allowed)
     if most is not None and state.st_size > most:
         raise _too_large(name, kind, most, limit)
     add_input(name)
 
 
 def is_special(state: os.stat_result) -> bool:
-    """Return True if a file is a pipe, a socket or a device."""
-    return not stat.S_ISREG(state.st_mode) and not stat.S_ISDIR(state.st_mode)
+    """Return True if a file is a pipe, a socket, a device, or in a file system of the kernel such as /proc."""
+    if stat.S_ISREG(state.st_mode):
+        return state.st_dev in _system_devices()
+    return not stat.S_ISDIR(state.st_mode)
+
+
+@cache
+def _system_devices() -> frozenset[int]:
+    """Return the device numbers of the file systems of the kernel."""
+    return frozenset(Path(folder).stat().st_dev for folder in _SYSTEM_FOLDERS if os.path.ismount(folder))
 
 
 def check_bag(path: Path, kind: Kind) -> None:

@@ -73,9 +73,13 @@ class ChecksummedFiles(IndexDataCacheFile):
 class KernelCache(FunctionCache):
     """The machine code of one kernel on disk. The constructor raises `RuntimeError` if no folder is writable."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        """Choose the folder. File names differ from Numba's, whose files have no checksum."""
+    def __init__(self, function: Callable[..., Any], before_compile: Callable[[], None]) -> None:
+        """Choose the folder. File names differ from Numba's, whose files have no checksum.
+
+        `before_compile` is called before Numba compiles the kernel, and may raise.
+        """
         super().__init__(function)
+        self._before_compile = before_compile
         self._cache_file = ChecksummedFiles(
             cache_path=self.cache_path,
             filename_base=f"checked-{self._impl.filename_base}",
@@ -94,7 +98,10 @@ class KernelCache(FunctionCache):
             with contextlib.suppress(OSError):
                 self.flush()
             return None
-        return found if found is not None and tuple(found.signature.args) == tuple(sig) else None
+        if found is not None and tuple(found.signature.args) == tuple(sig):
+            return found
+        self._before_compile()
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Store a compiled kernel; log a warning if that fails."""
@@ -104,9 +111,12 @@ class KernelCache(FunctionCache):
             warn_once(f"cannot write to {self.cache_path} ({error})")
 
 
-def enable_cache(dispatcher: Any, function: Callable[..., Any]) -> None:
-    """Make a Numba dispatcher store the machine code of `function` on disk, if a folder is writable."""
+def enable_cache(dispatcher: Any, function: Callable[..., Any], before_compile: Callable[[], None]) -> None:
+    """Make a Numba dispatcher store the machine code of `function` on disk, if a folder is writable.
+
+    `before_compile` is called before each compilation, and may raise.
+    """
     try:
-        dispatcher._cache = KernelCache(function)  # noqa: SLF001  # enable_caching() sets Numba's own
+        dispatcher._cache = KernelCache(function, before_compile)  # noqa: SLF001  # enable_caching() sets Numba's own
     except (OSError, RuntimeError) as error:
         warn_once("no cache folder is writable" if "no locator" in str(error) else str(error))

@@ -17,10 +17,11 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
+from typing import BinaryIO
 
 from navsense import inputs
 from navsense.errors import SinkError, Where
@@ -166,10 +167,20 @@ def reader_error(place: Path) -> SinkError:
     return SinkError(what, where=Where(str(place)), remedy="wait until it ends")
 
 
-def open_in_place(path: Path) -> FileIO:
+def recovery_remedy(path: Path) -> str:
+    """Return the remedy for a recording that is truncated or damaged; "" if its format has none."""
+    if is_being_written(path):
+        return "it is still being written by another process; wait until it ends"
+    if path.is_dir():
+        return f"list its truncated recordings with: navsense recover {path}"
+    return f"save what it holds with: navsense recover {path}" if path.suffix.lower() in (".mcap", ".bag") else ""
+
+
+def open_in_place(path: Path, is_unfinished: Callable[[BinaryIO], bool] | None = None) -> FileIO:
     """Open a file for writing under its own name, lock it and truncate it. It has no buffer, so a crash loses nothing.
 
-    Raises `SinkError` if the file is an input or has another writer, and `OSError` if it cannot be opened.
+    A file that `is_unfinished` is kept under the name `crashed_place`. Raises `SinkError` if the file is an input or
+    has another writer, and `OSError` if it cannot be opened.
     """
     check_not_input(path)
     if is_being_written(hidden_path(path)):
@@ -183,7 +194,14 @@ def open_in_place(path: Path) -> FileIO:
         if not _wait_for_lock(file.fileno()) or is_being_written(hidden_path(path)):
             file.close()
             raise writer_error(path)
-        if _is_open_file(file.fileno(), path):
+        try:
+            is_kept = (
+                is_unfinished is not None and _is_open_file(file.fileno(), path) and _keep_file(path, is_unfinished)
+            )
+        except BaseException:
+            file.close()
+            raise
+        if not is_kept and _is_open_file(file.fileno(), path):
             file.truncate(0)
             return file
         file.close()
@@ -268,6 +286,34 @@ def _keep_recording(part: Path, place: Path) -> None:
             return
     part.rename(hidden_path(kept))
     LOG.warning("%s: an unfinished recording is kept; recover it with: navsense recover %s", place, kept)
+
+
+def _is_unfinished_file(path: Path, is_unfinished: Callable[[BinaryIO], bool]) -> bool:
+    """Return True if a file is unfinished."""
+    with FileIO(path) as file:
+        return is_unfinished(file)
+
+
+def _keep_file(path: Path, is_unfinished: Callable[[BinaryIO], bool]) -> bool:
+    """Rename an unfinished file and return True. Return False for another file, or if a larger one is kept.
+
+    One is kept for each name, the largest. Raises `SinkError` if another file has the name `crashed_place`.
+    """
+    if not _is_unfinished_file(path, is_unfinished):
+        return False
+    place = resolve_link(path)
+    kept = crashed_place(place)
+    if inputs.there(kept) and (
+        not kept.is_file() or is_being_written(kept) or not _is_unfinished_file(kept, is_unfinished)
+    ):
+        remedy = f"recover it with: navsense recover {path}, then delete it"
+        raise SinkError("contains an unfinished recording", where=Where(str(path)), remedy=remedy)
+    if kept.exists() and kept.stat().st_size > place.stat().st_size:
+        LOG.warning("%s: a larger one is kept; recover it with: navsense recover %s", path, kept)
+        return False
+    place.replace(kept)
+    LOG.warning("%s: an unfinished recording is kept; recover it with: navsense recover %s", path, kept)
+    return True
 
 
 class HiddenFolder:

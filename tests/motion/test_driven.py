@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 import navsense as ns
 from navsense.errors import MotionError
 from navsense.motion.base import MotionBlock
-from navsense.motion.driven import Driven, State
+from navsense.motion.driven import LIMITS, Driven, State
+from navsense.motion.mounted import Mounted
 from navsense.pose import Pose, conjugate, from_rotation_vector, from_rpy, rotate
 from navsense.pose import multiply as product
 from navsense.typing import Quaternion, Vector
@@ -284,7 +286,7 @@ def test_a_missing_velocity_is_derived() -> None:
     [
         ([0.0, 0.0, 0.0], r"state of a driven model: \[0.0, 0.0, 0.0\]; must be a navsense.State with a navsense.Pose"),
         (State([0.0, 0.0, 0.0]), "state of a driven model"),  # type: ignore[arg-type]  # wrong on purpose
-        (State(velocity=(0.0, 0.0)), "velocity of a driven model: .*must be 3 finite numbers, or None"),  # type: ignore[arg-type]
+        (State(velocity=(0.0, 0.0)), "velocity of a driven model: .*must be 3 finite numbers .*, or None"),  # type: ignore[arg-type]
         (State(velocity="abc"), "velocity of a driven model: abc; must be 3 finite"),  # type: ignore[arg-type]
         (State(angular_velocity=(math.nan, 0.0, 0.0)), "angular_velocity of a driven model"),
         (State(acceleration=(0.0, 0.0, 10**400)), "acceleration of a driven model"),
@@ -296,3 +298,34 @@ def test_a_missing_velocity_is_derived() -> None:
 def test_invalid_states_are_rejected(given: State, message: str) -> None:
     with pytest.raises(MotionError, match=message):
         Driven(given)
+
+
+LARGE_STATES: list[Callable[[float], State]] = [
+    lambda size: State(Pose((0.0, size * LIMITS["position"][0], 0.0))),
+    lambda size: State(velocity=(size * LIMITS["velocity"][0], 0.0, 0.0)),
+    lambda size: State(angular_velocity=(0.0, 0.0, size * LIMITS["angular_velocity"][0])),
+    lambda size: State(acceleration=(0.0, size * LIMITS["acceleration"][0], 0.0), frame="body"),
+    lambda size: State(angular_acceleration=(size * LIMITS["angular_acceleration"][0], 0.0, 0.0)),
+]
+
+
+@pytest.mark.requirement("LIV-1")
+@pytest.mark.parametrize("state", LARGE_STATES)
+def test_a_coordinate_beyond_its_limit_is_an_error(state: Callable[[float], State]) -> None:
+    """Readings would be NaN after an overflow."""
+    for size in (1.001, -1.001, 1e100, 1e200):
+        with pytest.raises(MotionError, match=r"of a driven model: .*; must be 3 finite numbers of at most 1e"):
+            Driven(state(size))
+
+
+@pytest.mark.requirement("LIV-1")
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("state", LARGE_STATES)
+def test_within_the_limits_every_value_is_finite(state: Callable[[float], State]) -> None:
+    """At a sensor on a lever arm too, from one limit to the other and back in steps of a nanosecond."""
+    driven = Driven(state(-1.0))
+    arm = Mounted(driven, Pose((1.0, 2.0, 3.0)))
+    for n in range(1, 6):
+        driven.push(1e-9 * n, state((-1.0) ** (n + 1)))
+        block = arm.at(np.array([1e-9 * (n - 0.5), 1e-9 * n]))
+        assert all(np.isfinite(array).all() for array in block.arrays)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import struct
 import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import navsense as ns
 from navsense.errors import FieldError, SdfError
-from navsense.sdf import context
+from navsense.sdf import context, graph
 from navsense.typing import AnyArray
 from navsense.world import World
 
@@ -44,6 +46,31 @@ def test_many_unknown_elements_on_one_line(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(SdfError, match="is unknown here"):
         ns.load(tmp_path / "w.sdf")
     assert calls == names[: context.MOST_PROBLEMS]
+
+
+@pytest.mark.requirement("SDF-1")
+def test_reading_stops_after_many_problems_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    declare = graph._declare
+
+    def counted(*given: Any) -> Any:
+        calls.append(given)
+        return declare(*given)
+
+    monkeypatch.setattr(graph, "_declare", counted)
+    for extra in (0, 1, 5000):
+        models = "<model name='m'><static>true</static></model>\n" * (context.MOST_PROBLEMS + 1 + extra)
+        (tmp_path / "w.sdf").write_text(
+            f"<sdf version='1.9'><world name='w'>\n{models}</world></sdf>", encoding="utf-8"
+        )
+        calls.clear()
+        with pytest.raises(SdfError, match=r"w.sdf:3 <model name>: m; must be unique") as caught:
+            ns.load(tmp_path / "w.sdf")
+        last = str(caught.value.problems[-1])
+        assert len(caught.value.problems) == context.MOST_PROBLEMS + (extra > 0)
+        assert ("w.sdf problems; reading stops after 1000; there may be more" in last) == (extra > 0)
+        assert len(calls) <= context.MOST_PROBLEMS + 2
+    assert gc.isenabled()
 
 
 def over(geometry: str) -> str:

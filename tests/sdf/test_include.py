@@ -362,7 +362,10 @@ def test_a_merged_model_does_not_see_around_it(refused: Refused) -> None:
         (inc(""), "<include><uri>: empty; must not be empty"),
         (inc("a" * 5000), "<include><uri>: aaa"),
         (inc("folder"), "<include><uri>: folder; is a folder without model.config; name the file in folder"),
-        (inc("pipe.sdf"), "<include><uri>: pipe.sdf; pipe.sdf file: is a device or a pipe; must be a readable file"),
+        (
+            inc("pipe.sdf"),
+            "<include><uri>: pipe.sdf; pipe.sdf file: is a device, a pipe or a system file; must be a readable file",
+        ),
         (inc("empty.sdf"), "<include><uri>: empty.sdf; empty.sdf file: empty; must be a readable file of SDF"),
         (inc("dive.sdf"), "<include><uri>: dive.sdf; must not include itself: dive.sdf -> dive.sdf"),
         ("<include/>", "<include><uri>: missing; must be given"),

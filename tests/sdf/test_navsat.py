@@ -65,6 +65,18 @@ def test_without_a_place_on_earth_it_is_refused(refused: Refused, in_link: Text,
     )
 
 
+@pytest.mark.requirement("NAV-1", "SDF-1")
+def test_a_place_that_is_wrong_is_one_problem(refused: Refused, in_link: Text) -> None:
+    """The sensor does not also report that the world has no place."""
+    text = in_link('<sensor name="gps" type="navsat"/>')
+    wrong = PLACE.replace("<latitude_deg>47.5<", "<latitude_deg>540<")
+    world = '<world name="ocean">'
+    assert world in text
+    assert wrong != PLACE
+    (line,) = refused(text.replace(world, world + wrong, 1))
+    assert "<latitude_deg>: 540; must be from -90 to 90" in line
+
+
 @pytest.mark.parametrize(
     ("body", "problem"),
     [

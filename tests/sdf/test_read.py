@@ -124,7 +124,7 @@ def test_pipe(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with pytest.raises(SdfError) as caught:
         sdf.load(pipe)
-    assert "a device or a pipe" in str(caught.value)
+    assert "a device, a pipe or a system file" in str(caught.value)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")

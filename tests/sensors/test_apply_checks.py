@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.errors import SensorError
+from navsense.errors import NavsenseError, SensorError
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.typing import AnyArray
 
@@ -141,3 +141,101 @@ def test_plausible_records_do_not_warn() -> None:
 def test_a_free_fall_and_the_moon_are_possible() -> None:
     for size in (0.0, 1e-3, 1.62, 3.7, 30.0):
         assert applied("imu", linear_acceleration=FORCE * (size / 9.8)).time.size == N
+
+
+UNTURNED = np.tile([1.0, 0.0, 0.0, 0.0], (N, 1))
+OPTIONAL = [
+    ("imu", "orientation", UNTURNED),
+    ("dvl", "orientation", UNTURNED),
+    ("dvl", "beam_range", np.full((N, 4), 20.0)),
+    ("dvl", "water_velocity", RATE),
+    ("magnetometer", "motor_current", ONES),
+    *((kind, "temperature", 290.0 * ONES) for kind in GIVEN),
+]
+"""Arrays that `apply` does not require. The data sheets here use neither motor current nor water velocity."""
+ARRAYS = [(kind, name, array) for kind, (_, given) in GIVEN.items() for name, array in given.items()] + OPTIONAL
+
+
+@pytest.mark.requirement("DOO-1")
+@pytest.mark.parametrize(("kind", "name", "right"), ARRAYS)
+def test_an_array_of_another_type_or_shape_is_an_error_that_names_it(kind: str, name: str, right: AnyArray) -> None:
+    assert applied(kind, **{name: right}).time.size == N
+    words = "range" if name == "distance" else name
+    wrong: list[Any] = ["fast", ["a"] * N, [[1.0], [1.0, 2.0]], right + 1j, right > 0.0, [None] * N, {}, b"1", object()]
+    for array in [*wrong, right[:-1], right[None], np.zeros((N, 7)), 1.0]:
+        with pytest.raises(SensorError, match=rf"^{words}: .*; must be (an array of|\({N},)"):
+            applied(kind, **{name: array})
+
+
+@pytest.mark.requirement("DOO-1")
+@pytest.mark.parametrize(("kind", "name", "right"), OPTIONAL)
+def test_a_number_of_an_optional_array_that_is_not_finite_is_an_error(kind: str, name: str, right: AnyArray) -> None:
+    for value in (math.nan, math.inf):
+        array = right.copy()
+        array[3] = value
+        if name == "beam_range":
+            assert applied(kind, **{name: array}).time.size == N
+        else:
+            with pytest.raises(SensorError, match=rf"^{name} of row 3: .*; must be finite numbers"):
+                applied(kind, **{name: array})
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", ["imu", "dvl"])
+@pytest.mark.parametrize("row", [[0.0] * 4, [2.0, 0.0, 0.0, 0.0], [1e200, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
+def test_an_orientation_is_a_unit_quaternion(kind: str, row: list[float]) -> None:
+    array = UNTURNED.copy()
+    array[5] = row
+    with pytest.raises(SensorError, match=r"^orientation of row 5: .*; must be (of length 1|a unit quaternion)"):
+        applied(kind, orientation=array)
+
+
+@pytest.mark.requirement("DOO-1")
+@pytest.mark.parametrize(
+    ("kind", "name", "lowest"),
+    [
+        ("air_pressure", "pressure", 0.0),
+        ("depth", "pressure", 0.0),
+        ("range", "distance", 0.0),
+        ("dvl", "beam_range", 0.0),
+        *((kind, "temperature", 0.0) for kind in GIVEN),
+    ],
+)
+def test_a_value_that_is_physically_impossible_is_an_error_with_its_first_row(
+    kind: str, name: str, lowest: float
+) -> None:
+    array = next(right for at, also, right in ARRAYS if (at, also) == (kind, name)).copy()
+    array[3] = lowest
+    assert applied(kind, **{name: array}).time.size == N
+    array[3:5] = -5.0
+    with pytest.raises(SensorError, match=rf"of row 3 \(.*\): -5.0; must be at least {lowest:g}"):
+        applied(kind, **{name: array})
+
+
+def test_a_gauge_pressure_is_at_least_that_of_a_vacuum() -> None:
+    gauge = Depth(gauge=True, surface_pressure=1e5)
+    assert gauge.apply(TIME, np.full(N, -1e5), seed=1).time.size == N
+    with pytest.raises(SensorError, match=r"pressure of row 0 \(Pa\): -100001.0; must be at least -100000"):
+        gauge.apply(TIME, np.full(N, -100001.0), seed=1)
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"seed": "7"}, "seed: 7; must be an integer"),
+        ({"seed": 1.0}, "seed: 1.0; must be an integer"),
+        ({"seed": None}, "seed.*must be an integer"),
+        ({"seed": -1}, "seed: -1; must be an integer"),
+        ({"run": "0"}, "run: 0; must be an integer"),
+        ({"run": -1}, "run: -1; must be an integer"),
+        ({"name": 3}, "name: 3; must be a text"),
+        ({"clock": "c"}, "clock: c; must be an ns.Clock"),
+        ({"time": None}, "time: .*; must be an array of real numbers"),
+        ({"time": "now"}, "time: .*; must be an array of real numbers"),
+    ],
+)
+def test_other_arguments_are_checked(kind: str, changed: dict[str, Any], message: str) -> None:
+    spec, given = GIVEN[kind]
+    with pytest.raises(NavsenseError, match=message):
+        spec.apply(**{"time": TIME, "seed": 7, **given, **changed})

@@ -11,7 +11,7 @@ import pytest
 
 import navsense as ns
 from navsense.describe import describe
-from navsense.errors import SdfError, SensorError
+from navsense.errors import MissingDeviationError, SdfError, SensorError
 from navsense.noise.channel import Noise
 from navsense.sensors import Dvl, Imu, catalogue
 from navsense.sensors._janus.beams import Weighting
@@ -96,12 +96,26 @@ def test_a_world_names_a_part(tmp_path: Path, name: str) -> None:
     assert spec(tmp_path, part + noise) == Dvl.from_part(name, stddev=0.01)
 
 
+def test_a_world_names_the_missing_deviation_by_the_class_of_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind, message in ((MissingDeviationError, "requires the standard deviation"), (SensorError, "is no part for")):
+
+        def from_part(*_names: object, kind: type[SensorError] = kind, **_options: object) -> Dvl:
+            raise kind("stddev of part")
+
+        monkeypatch.setattr(Dvl, "from_part", from_part)
+        with pytest.raises(SdfError, match=message):
+            spec(tmp_path, "<navsense:part>a50</navsense:part>")
+
+
 @pytest.mark.requirement("GAP-2", "GAP-9")
 def test_a_part_without_the_deviation_of_a_ping_is_an_error(tmp_path: Path) -> None:
     """Its covariance would be 0, infinite weight in a filter. The caller's deviation replaces that of the part."""
     refused = [name for name in PARTS if "bottom_track.noise_rms" in catalogue.part(name).missing_values]
     assert refused == ["a50"]
-    with pytest.raises(SensorError, match=r'stddev of part a50; must be given .*; write Dvl.from_part\("a50", stddev'):
+    words = r'stddev of part a50; must be given .*; write Dvl.from_part\("a50", stddev'
+    with pytest.raises(MissingDeviationError, match=words):
         Dvl.from_part("a50")
     with pytest.raises(SdfError, match=r"w.sdf:4 <sensor><navsense:part>: a50; requires the standard deviation of a"):
         spec(tmp_path, "<navsense:part>a50</navsense:part>")

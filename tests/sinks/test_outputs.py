@@ -20,12 +20,11 @@ import pytest
 import navsense as ns
 from navsense import cli, inputs, outputs, sinks
 from navsense.errors import NavsenseError, SinkError
-from navsense.sinks.base import FOLDERS, add_path_to_errors, storage_path
+from navsense.sinks.base import FOLDERS, add_path_to_errors, recovered_name, storage_path
 from navsense.sinks.convert import convert
 from navsense.sinks.info import info
 from navsense.sinks.leftovers import find_leftover, list_leftovers, recover, remove
 from navsense.sinks.load import load
-from navsense.sinks.recover import recovered_name
 
 NAMES = ("run.mcap", "run.gz.mcap", "run.bag", "run.db3", "run.npz", "run.parquet", "run.csv", "run.euroc")
 HIDDEN = tuple(name for name in NAMES if "mcap" not in name)
@@ -482,6 +481,46 @@ def test_a_second_run_keeps_the_crashed_recording(
     saved = recover(kept)
     check_rows(made, Path(saved.path))
     assert list_leftovers(tmp_path) == []
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_second_run_keeps_the_truncated_mcap(
+    made: ModuleType, tmp_path: Path, is_link: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One is kept, the largest. A complete recording with that name is not replaced."""
+
+    def record(slabs: int) -> None:
+        with sinks.open(path, head(made)) as sink:
+            for slab in range(slabs):
+                sink.write(made.slab(100 * slab, 100 * slab + 100))
+
+    path = tmp_path / "run.mcap"
+    if is_link:
+        (tmp_path / "store").mkdir()
+        path.symlink_to(tmp_path / "store" / "target.mcap")
+    kept = outputs.crashed_place(outputs.resolve_link(path))
+    record(1)
+    record(2)
+    assert not kept.exists()
+    os.truncate(path, path.stat().st_size - 8)
+    truncated = path.read_bytes()
+    for _ in range(2):
+        record(1)
+        assert kept.read_bytes() == truncated
+        assert f"recover it with: navsense recover {kept}\n" in caplog.text
+        caplog.clear()
+        assert info(path).entries
+        os.truncate(path, path.stat().st_size - 8)  # the short run crashed
+    assert recover(kept, tmp_path / "saved.mcap").messages > 0
+    kept.write_bytes((tmp_path / "saved.mcap").read_bytes())
+    before = path.read_bytes()
+    with pytest.raises(SinkError, match="contains an unfinished recording; recover it with: navsense recover"):
+        record(1)
+    assert (path.read_bytes(), kept.stat().st_size) == (before, (tmp_path / "saved.mcap").stat().st_size)
+    kept.unlink()
+    record(1)
+    assert kept.read_bytes() == before
 
 
 @pytest.mark.requirement("REC-1")

@@ -21,9 +21,10 @@ from mcap.writer import CompressionType, Writer
 from navsense import sinks
 from navsense.errors import NavsenseError, SinkError
 from navsense.sinks import mcap, records
+from navsense.sinks.base import recovered_name
 from navsense.sinks.info import info, seconds
 from navsense.sinks.info import words as headline_words
-from navsense.sinks.recover import recover, recovered_name
+from navsense.sinks.recover import recover
 
 
 def contents(path: Path) -> list[tuple[str, str, int, int, int, bytes]]:
@@ -296,7 +297,7 @@ def test_an_archive_cannot_be_recovered_and_says_so(made: ModuleType, tmp_path: 
 def test_a_pipe_is_no_recording(small: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.mcap"
     os.mkfifo(pipe)
-    with pytest.raises(SinkError, match="is a pipe"):
+    with pytest.raises(SinkError, match="is a device, a pipe"):
         recover(pipe, tmp_path / "out.mcap")
     with pytest.raises(SinkError, match="is a pipe"):
         recover(small, pipe)

@@ -16,10 +16,11 @@ from rosbags.rosbag1 import Reader as Reader1
 from navsense import report, sinks
 from navsense.cli import cli
 from navsense.errors import SimulationError, SinkError
+from navsense.sinks.base import recovered_name
 from navsense.sinks.convert import convert
 from navsense.sinks.info import info
 from navsense.sinks.load import load
-from navsense.sinks.recover import recover, recovered_name
+from navsense.sinks.recover import recover
 
 BOOL = ("std_msgs/msg/Bool", b"bool data\n", b"\0\1\0\0\1")
 EMPTY = ("std_msgs/msg/Empty", b"")

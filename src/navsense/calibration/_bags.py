@@ -22,6 +22,7 @@ from navsense import inputs
 from navsense.calibration import _attitude
 from navsense.errors import CalibrationError, NavsenseError, Where
 from navsense.inputs import place_of
+from navsense.outputs import recovery_remedy
 from navsense.sinks.base import os_error
 from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.unpacking import bounded_rosbags
@@ -167,9 +168,7 @@ def opened(path: Path) -> Iterator[Bag]:
             raise os_error(path, error, "read") from error
         raise CalibrationError("is no bag that can be read", str(error), where=where) from error
     except Exception as error:
-        remedy = (
-            "check it with `navsense info`; a cut .mcap is repaired by `navsense recover`, a .bag by `rosbag reindex`"
-        )
+        remedy = recovery_remedy(path)
         raise CalibrationError("is no bag that can be read", str(error), where=where, remedy=remedy) from error
 
 

@@ -52,6 +52,19 @@ from navsense.typing import FloatArray, Quaternion, Quaternions, Times, Vector, 
 _ROOM = 64
 """Ends of steps that there is room for at first."""
 
+LIMITS = {
+    "position": (1e13, "m"),
+    "velocity": (1e9, "m/s"),
+    "angular_velocity": (1e9, "rad/s"),
+    "acceleration": (1e18, "m/s^2"),
+    "angular_acceleration": (1e18, "rad/s^2"),
+}
+"""Largest coordinate in a state, and its unit. Readings are finite within these limits.
+
+The position is beyond the planets and the speed beyond that of light. The accelerations reach these speeds in a
+nanosecond. The largest product is that of two squared angular velocities and a lever arm: 1e18 x 1e18 x 1e13 = 1e49.
+"""
+
 _UNKNOWN = (math.nan, math.nan, math.nan)
 
 Frame = Literal["world", "body"]
@@ -72,8 +85,8 @@ class State:
     angular_frame: the same for the two angular ones, where it is another: MuJoCo's free joints and `Truth` have
     velocities in the world frame and angular velocities in the body frame.
 
-    Fields after `velocity` are keyword-only. A field that is None is derived from this and earlier states, see
-    `navsense.motion.driven`.
+    Coordinates beyond `navsense.motion.driven.LIMITS` are errors. Fields after `velocity` are keyword-only. A field
+    that is None is derived from this and earlier states, see `navsense.motion.driven`.
     """
 
     pose: Pose = Pose()
@@ -222,16 +235,19 @@ def _vector(name: str, of: str, given: Vector | None, turn: Quaternion | None) -
         x, y, z = map(float, given)
     except (TypeError, ValueError, OverflowError):
         x, y, z = _UNKNOWN
-    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
-        raise MotionError(f"{name} of {of}", given, allowed="must be 3 finite numbers, or None to be derived")
+    limit, unit = LIMITS[name]
+    if not (abs(x) <= limit and abs(y) <= limit and abs(z) <= limit):
+        derived = "" if name == "position" else ", or None to be derived"
+        allowed = f"must be 3 finite numbers of at most {limit:g} {unit}{derived}"
+        raise MotionError(f"{name} of {of}", given, allowed=allowed)
     return (x, y, z) if turn is None else rotate(turn, (x, y, z))
 
 
 def checked_row(state: State, of: str = "a driven model") -> FloatArray:
     """Return a state as a row (19,), see `_within`, NaN where it is not given.
 
-    Raises `MotionError` for another value than a `State`, numbers that are not finite or an unknown frame. `of` is
-    what the state is of.
+    Raises `MotionError` for another value than a `State`, numbers beyond `LIMITS` or an unknown frame. `of` is what
+    the state is of.
     """
     if not isinstance(state, State) or not isinstance(state.pose, Pose):
         allowed = "must be a navsense.State with a navsense.Pose"
@@ -241,6 +257,7 @@ def checked_row(state: State, of: str = "a driven model") -> FloatArray:
     for name, frame in (("frame", linear), ("angular_frame", angular)):
         if frame not in ("world", "body"):
             raise MotionError(f"{name} of the state of {of}", frame, allowed="must be world or body")
+    position = _vector("position", of, state.pose.position, None)
     w, x, y, z = state.pose.rotation
     length = math.sqrt(w * w + x * x + y * y + z * z)
     w, x, y, z = w / length, x / length, y / length, z / length
@@ -250,7 +267,7 @@ def checked_row(state: State, of: str = "a driven model") -> FloatArray:
     omega = _vector("angular_velocity", of, state.angular_velocity, inward)
     acceleration = _vector("acceleration", of, state.acceleration, outward)
     alpha = _vector("angular_acceleration", of, state.angular_acceleration, inward)
-    return np.array((*state.pose.position, w, x, y, z, *velocity, *omega, *acceleration, *alpha), dtype=np.float64)
+    return np.array((*position, w, x, y, z, *velocity, *omega, *acceleration, *alpha), dtype=np.float64)
 
 
 class Driven:

@@ -13,7 +13,12 @@ from navsense.sdf.search import MissingError
 from navsense.world import Note
 
 MOST_PROBLEMS = 1000
-"""Problems that are kept of one file."""
+"""Problems after which reading stops."""
+
+
+class TooManyProblemsError(Exception):
+    """The files have more problems than `MOST_PROBLEMS`."""
+
 
 PLUGIN = "plug-ins of other programs are not run"
 
@@ -78,10 +83,11 @@ class Context:
         return tuple(sorted(self._notes, key=lambda note: order(note.where)))
 
     def problem(self, error: NavsenseError) -> None:
-        """Count a problem, and keep it while there are not too many."""
+        """Add a problem. Raises `TooManyProblemsError` after `MOST_PROBLEMS`."""
         self.found += 1
-        if len(self._problems) < MOST_PROBLEMS:
-            self._problems.setdefault(str(error), error)
+        if len(self._problems) == MOST_PROBLEMS and str(error) not in self._problems:
+            raise TooManyProblemsError
+        self._problems.setdefault(str(error), error)
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
@@ -92,7 +98,10 @@ class Context:
             self.problem(error)
 
     def raise_problems(self) -> None:
-        """Raise the first problem of the files, with all of them as its `problems`, where there are any."""
+        """Raise the first problem of the files, if any, with all of them as its `problems`.
+
+        If reading stopped at `MOST_PROBLEMS`, the last one says so.
+        """
         if not self._problems:
             return
         order = self._order()
@@ -101,6 +110,9 @@ class Context:
         if not isinstance(first, SdfError):
             first = SdfError(first.what, first.value, allowed=first.allowed, where=first.where, remedy=first.remedy)
             found = (first, *found[1:])
+        if self.found > MOST_PROBLEMS and len(found) == MOST_PROBLEMS:
+            stopped = f"reading stops after {MOST_PROBLEMS}; there may be more"
+            found = (*found, SdfError("problems", where=Where(self.path), allowed=stopped))
         first.problems = found
         raise first
 

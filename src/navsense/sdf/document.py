@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
@@ -13,7 +15,7 @@ from navsense.clock import Temperature
 from navsense.environment.base import Environment, Sum
 from navsense.errors import SdfError, SensorError, SimulationError, Where
 from navsense.fidelity import FIDELITIES
-from navsense.sdf.context import Context
+from navsense.sdf.context import Context, TooManyProblemsError
 from navsense.sdf.fill.clock import Clocks
 from navsense.sdf.fill.environment import environment
 from navsense.sdf.fill.model import Filled, model
@@ -72,7 +74,7 @@ def load(
         raise SdfError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")
     if missing not in MISSING:
         raise SdfError("missing", missing, allowed=f"must be one of {', '.join(MISSING)}")
-    with inputs.collect_inputs() as sources:
+    with inputs.collect_inputs() as sources, pause_garbage_collection():
         world = _loaded(os.fspath(file), path, fidelity, sensors, xacro or {}, missing, expand_xacro=expand_xacro)
     return replace(world, sources=frozenset(sources))
 
@@ -95,17 +97,33 @@ def _loaded(
     except SdfError as error:
         error.problems = error.problems or (error,)
         raise
+    except TooManyProblemsError:
+        context.raise_problems()
+        raise
     own = [kind for kind in (*_installed(), *sensors) if kind not in SENSORS]
     fills = {**FILLS, **{kind.type: kind.fill for kind in own}}
     try:
         world = _world(context, root, search, fills)
-    except SimulationError:
+    except (SimulationError, TooManyProblemsError):
         context.raise_problems()  # where the file has told what is wrong, the world's own refusal adds nothing
         raise
     context.raise_problems()
     if world is None:  # a problem was kept for every way to get here
         raise SdfError("file", "no world", where=Where(name))
     return world
+
+
+@contextmanager
+def pause_garbage_collection() -> Iterator[None]:
+    """Disable the collector of reference cycles. It would visit the elements of a large file again and again."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @cache

@@ -98,7 +98,7 @@ def parse(content: bytes, path: str) -> Element:
 def content(name: str, most: int | None = None) -> bytes:
     """Return the bytes of a file, `most` or `LARGEST` of them.
 
-    Raises `SdfError` for a file that is not there, is a folder, a device or a pipe, cannot be read or is larger.
+    Raises `SdfError` for a file that is not there, is a folder or special (`inputs`), cannot be read or is larger.
     """
     limit = f"must be at most {LARGEST // 2**20} MiB with all that it includes"
     return inputs.content(name, _FILE, LARGEST if most is None else most, limit)

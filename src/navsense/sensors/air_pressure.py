@@ -24,10 +24,11 @@ from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, witness
 from navsense.noise.channels import Channels, ChannelState
 from navsense.sensors._mix import checked_numbers
-from navsense.sensors.apply import apply
+from navsense.sensors.apply import apply, checked_rows, checked_time
 from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
 from navsense.sensors.catalogue import part
 from navsense.sensors.catalogue.sheet import noises
+from navsense.sensors.plausibility import check_minimum
 from navsense.series import Reading
 from navsense.streams import Process
 from navsense.ticks import Ticks
@@ -107,10 +108,12 @@ class AirPressure:
     ) -> Reading:
         """Return this sheet's errors on one's own pressures (n,) Pa, time (n,) s, temperature (n,) K.
 
-        Raises `SensorError`.
+        Raises `SensorError`, also for a negative pressure.
         """
-        given = {"pressure": pressure}
-        return apply(self, time, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+        seconds = checked_time(time)
+        given = {"pressure": checked_rows("pressure", pressure, seconds.shape)}
+        check_minimum("pressure", "Pa", given["pressure"])
+        return apply(self, seconds, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> AirPressure:

@@ -9,7 +9,7 @@ import numpy as np
 from navsense.clock import Clock, Stamps
 from navsense.errors import SensorError
 from navsense.sensors.base import TEMPERATURE, Sensor, errors_of, flags_of
-from navsense.sensors.plausibility import check_steps, check_values
+from navsense.sensors.plausibility import check_minimum, check_steps, check_values
 from navsense.series import LONGEST_TIME, Reading, frozen
 from navsense.streams import Draws, checked_run, checked_seed
 from navsense.ticks import Ticks
@@ -104,6 +104,11 @@ def apply(
     if temperature is not None:
         given[TEMPERATURE] = checked_rows(TEMPERATURE, temperature, seconds.shape)
         check_values(spec.type, TEMPERATURE, "K", given[TEMPERATURE])
+        check_minimum(TEMPERATURE, "K", given[TEMPERATURE])
+    if name is not None and not isinstance(name, str):
+        raise SensorError("name", name, allowed="must be a text or None")
+    if clock is not None and not isinstance(clock, Clock):
+        raise SensorError("clock", clock, allowed="must be an ns.Clock or None")
     name = name or spec.type
     draws = Draws(spec.processes(), checked_seed(seed), (checked_run(run), "sensor", name))
     ticks = own_ticks(seconds)

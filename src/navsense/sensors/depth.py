@@ -43,6 +43,7 @@ from navsense.sensors.apply import apply, checked_rows, checked_time
 from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
 from navsense.sensors.catalogue import part
 from navsense.sensors.catalogue.sheet import noises
+from navsense.sensors.plausibility import check_minimum
 from navsense.series import Reading
 from navsense.streams import Process
 from navsense.ticks import Ticks
@@ -191,6 +192,7 @@ class Depth:
         """
         seconds = checked_time(time)
         own = checked_rows("pressure", pressure, seconds.shape)
+        check_minimum("pressure", "Pa", own, 0.0 - self._zero)
         if self.assumed is None:
             allowed = "must be a formula: one's own pressures have no depth beside them"
             raise SensorError("assumed", None, allowed=allowed)

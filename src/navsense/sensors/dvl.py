@@ -473,6 +473,8 @@ class Dvl:
         seconds, limits = checked_time(time), (self.minimum_range, self.maximum_range)
         count = seconds.size
         inside = applied.heard(self.beams, limits, velocity, beam_range, orientation, count)
+        if water_velocity is not None:
+            water_velocity = applied.checked_velocity("water_velocity", water_velocity, count)
         if self._tracked is not None:
             water_own = velocity if water_velocity is None else water_velocity
             bottom = self._above(self._tracked, np.where(inside[ECHO] < math.inf, inside[ECHO], math.nan))

@@ -45,7 +45,7 @@ from navsense.sensors._intervals import average
 from navsense.sensors._low_pass import low_pass, stiffness_of
 from navsense.sensors._mix import checked_numbers, mix, square
 from navsense.sensors._vibration import Vibration, add_lines, lines_of
-from navsense.sensors.apply import apply
+from navsense.sensors.apply import apply, checked_rows, checked_time
 from navsense.sensors.base import TEMPERATURE, Measured, Output, fields_of, signals_at
 from navsense.sensors.catalogue import part
 from navsense.sensors.catalogue.sheet import noises
@@ -138,7 +138,8 @@ def triads(channels: AnyArray) -> dict[str, AnyArray]:
 def unit_rows(orientation: Quaternions) -> Quaternions:
     """Return the quaternions (n, 4); raise `SensorError` where a row is not of unit length."""
     rows = np.asarray(orientation, dtype=np.float64)
-    lengths = np.sqrt(np.sum(rows * rows, axis=-1))
+    with np.errstate(over="ignore"):
+        lengths = np.sqrt(np.sum(rows * rows, axis=-1))
     off = np.nonzero(~(np.abs(lengths - 1.0) <= UNIT_TOLERANCE))[0]
     if off.size:
         raise SensorError(f"orientation of row {int(off[0])}", rows[off[0]].tolist(), allowed="must be of length 1")
@@ -355,7 +356,8 @@ class Imu:
                 raise SensorError(field, True, allowed=allowed, remedy=remedy)
         given = {"angular_velocity": angular_velocity, "linear_acceleration": linear_acceleration}
         if orientation is not None:
-            given["orientation"] = unit_rows(orientation)
+            rows = checked_rows("orientation", orientation, (checked_time(time).size, 4))
+            given["orientation"] = unit_rows(rows)
         spec = replace(self, orientation=orientation is not None)
         return apply(spec, time, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 

@@ -177,11 +177,13 @@ class Magnetometer:
         `motor_current` (n,) A has to be given where the sheet has one. Raises `SensorError`.
         """
         given: dict[str, AnyArray] = {"field": field}
+        if motor_current is not None:
+            current = checked_rows(CURRENT, motor_current, checked_time(time).shape)
         if self._is_wired:
             if motor_current is None:
                 allowed, remedy = "must be given: the sheet has a motor_current", "give the current (A), or no T/A"
                 raise SensorError(CURRENT, None, allowed=allowed, remedy=remedy)
-            given[CURRENT] = checked_rows(CURRENT, motor_current, checked_time(time).shape)
+            given[CURRENT] = current
         return apply(self, time, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod

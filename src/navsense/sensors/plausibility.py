@@ -1,7 +1,7 @@
 """Plausibility checks of the arrays that you pass to `apply`: wrong units, or times that are not in seconds.
 
 A value beyond `MAX_VALUES` is an error: no instrument measures it. Values that are possible, but look like another
-unit, are a warning:
+unit, are a warning. Negative absolute pressures and temperatures, and negative ranges, are errors:
 
     specific force     no component reaches 8.8, and the RMS size is 0.5 to 1.6 (g), or the RMS size is 897 to 1101 (mg)
     angular velocity   a component above 35 rad/s (2000 deg/s), the range of most gyroscopes
@@ -122,6 +122,15 @@ def check_values(kind: str, name: str, unit: str, array: FloatArray) -> None:
         units = _units(unit, size, limit)
         if units:
             _warn(f"{name}: its median is {size:g} Pa; {_unit_remedy(units, unit)}")
+
+
+def check_minimum(name: str, unit: str, array: FloatArray, lowest: float = 0.0) -> None:
+    """Raise `SensorError` with the first row of values (n, ...) below a physical limit. NaN is ignored."""
+    below = np.nonzero(array < lowest)
+    if below[0].size:
+        row, *axes = (int(index[0]) for index in below)
+        value = float(array[(row, *axes)])
+        raise SensorError(f"{name} of row {row} ({unit})", value, allowed=f"must be at least {lowest:g}")
 
 
 def _sizes(array: FloatArray) -> FloatArray:

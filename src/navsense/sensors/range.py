@@ -42,6 +42,7 @@ from navsense.noise.planned import faulty
 from navsense.rotation import rotate
 from navsense.sensors.apply import apply, checked_rows, checked_time
 from navsense.sensors.base import LABEL, TEMPERATURE, Measured, Output, signals_at
+from navsense.sensors.plausibility import check_minimum
 from navsense.series import Reading
 from navsense.streams import Process
 from navsense.ticks import Ticks
@@ -367,6 +368,7 @@ class Range:
         """
         seconds = checked_time(time)
         own = checked_rows("range", distance, seconds.shape, finite=False)
+        check_minimum("range", "m", own)
         own = np.where(np.isnan(own), math.inf, own)
         shown, outside, valid = np.empty(own.size), np.empty(own.size), np.empty(own.size, dtype=np.bool_)
         _limit(own, np.zeros(own.size), self.minimum_range, self.maximum_range, shown, outside, valid)

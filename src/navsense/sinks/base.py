@@ -215,6 +215,13 @@ FOLDERS = (".csv", ".euroc", ".db3")
 """Suffixes of recordings that are the folder NAME."""
 
 
+SUFFIX, GZ_SUFFIX = ".mcap", ".gz.mcap"
+"""Suffixes of MCAP files."""
+
+RECOVERED = (GZ_SUFFIX, SUFFIX, ".bag", ".db3", ".npz", ".csv", ".euroc")
+"""Suffixes of recordings that can be recovered."""
+
+
 def storage_path(path: Path) -> Path:
     """Return the file or folder of a recording with this name."""
     return path.with_suffix("") if path.suffix.lower() in FOLDERS else path
@@ -234,6 +241,20 @@ def to_path(path: object) -> Path:
     if not os.fspath(path):
         raise SinkError("the name of a recording is empty", remedy="name a file or a folder")
     return Path(path)
+
+
+def recovered_name(path: str | os.PathLike[str]) -> Path:
+    """Return the default path of a recovered recording: the old path with -recovered added to the name."""
+    old = to_path(path)
+    suffix = next((end for end in RECOVERED if old.name.lower().endswith(end)), "")
+    stem = old.name.removesuffix(old.name[len(old.name) - len(suffix) :])
+    return old.with_name(f"{stem}-recovered{suffix or SUFFIX}")
+
+
+def is_recovered(path: Path) -> bool:
+    """Return True if the recovered recording of a truncated file exists and is not older."""
+    saved = storage_path(recovered_name(path))
+    return path.is_file() and saved.exists() and saved.stat().st_mtime >= path.stat().st_mtime
 
 
 def check_target(path: Path) -> None:
@@ -257,14 +278,12 @@ def check_target(path: Path) -> None:
 
 
 def opened(path: Path) -> BinaryIO:
-    """Return a file opened for reading. Raise `SinkError` where that cannot be, or it is a pipe or a device."""
+    """Return a file opened for reading. Raises `SinkError` if that fails or the file is special (`inputs`)."""
     inputs.add_input(path)
     try:
         if inputs.is_special(path.stat()):
             # Asked before opening: a pipe that nobody writes to is never open.
-            raise SinkError(
-                "is a pipe or a device, not a file", where=Where(str(path)), remedy="copy what it gives into a file"
-            )
+            raise SinkError(inputs.SPECIAL, where=Where(str(path)), remedy="copy its content to a file")
         return path.open("rb")
     except OSError as error:
         raise os_error(path, error, "read") from error

@@ -17,7 +17,7 @@ import zstandard
 from navsense import outputs
 from navsense.errors import SinkError, Where
 from navsense.sinks import records
-from navsense.sinks.base import Ending, check_target, os_error, pour
+from navsense.sinks.base import Ending, check_target, is_recovered, os_error, pour
 from navsense.typing import WordArray
 
 LEVEL = -1
@@ -77,9 +77,10 @@ class Container:
         self._end = 0
         self._size = 0
         self._failed = False
+        keep = None if is_recovered(path) else records.is_truncated
         try:
             # Unbuffered: what was written is with the system at once, and survives the death of this process.
-            self._file = outputs.open_in_place(path) if final is None else path.open("xb", buffering=0)
+            self._file = outputs.open_in_place(path, keep) if final is None else path.open("xb", buffering=0)
         except OSError as error:
             raise os_error(final or path, error) from error
         try:

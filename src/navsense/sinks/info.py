@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from navsense import inputs
+from navsense import inputs, outputs
 from navsense.devices.logs import look
 from navsense.devices.outputs import FORMATS
 from navsense.errors import SinkError, Where
@@ -185,7 +185,7 @@ def _mcap(path: Path) -> Info:
             raise SinkError(
                 f"the recording is damaged: {error}",
                 where=Where(str(path)),
-                remedy=f"save what it holds with: navsense recover {path}",
+                remedy=outputs.recovery_remedy(path),
             ) from error
     last = None if contents.first is None else contents.last
     return Info(str(path), "mcap", size, contents.first, last, contents.entries(), contents.meta)
@@ -246,7 +246,7 @@ def _ros1(path: Path) -> Info:
     from rosbags.rosbag1 import Reader
 
     opened(path).close()
-    remedy = "a .bag without its index is given one by: rosbag reindex"
+    remedy = outputs.recovery_remedy(path)
     with damaged(path, remedy), bounded_rosbags(), Reader(path) as reader:
         return _of_bag(path, OLD_BAG, path.stat().st_size, reader, said_in(reader))
 

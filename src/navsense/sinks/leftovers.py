@@ -22,9 +22,9 @@ from navsense import inputs, outputs
 from navsense.errors import SinkError, Where
 from navsense.outputs import HiddenFolder
 from navsense.sinks import npz, records, tables
-from navsense.sinks.base import FOLDERS, opened, os_error, storage_path, to_path
+from navsense.sinks.base import FOLDERS, is_recovered, opened, os_error, recovered_name, storage_path, to_path
 from navsense.sinks.npz import write_archive
-from navsense.sinks.recover import Recovered, recovered_name
+from navsense.sinks.recover import Recovered
 from navsense.sinks.recover import recover as recover_mcap
 from navsense.sinks.sources import damaged
 from navsense.sinks.transfer import checked, transfer
@@ -52,8 +52,8 @@ class Leftover:
         """Return the state and the command to run."""
         if self.is_being_written:
             return f"{self.path}: is still being written by another process; wait until it ends"
-        saved = storage_path(recovered_name(self.path))
-        if self.path.is_file() and saved.exists() and saved.stat().st_mtime >= self.path.stat().st_mtime:
+        if is_recovered(self.path):
+            saved = storage_path(recovered_name(self.path))
             return f"{self.path}: {self.size} bytes of a truncated recording; recovered already: {saved}"
         left = f"{self.path}: {self.size} bytes of a truncated recording"
         if self.suffix in RECOVERABLE:
@@ -111,11 +111,9 @@ def _find_truncated_mcap(path: Path) -> Leftover | None:
     if not path.is_file():
         return None
     with opened(path) as file:
-        begins = file.read(len(records.MAGIC)) == records.MAGIC
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(size - len(records.MAGIC), 0))
-        if not begins or (file.read() == records.MAGIC and size > len(records.MAGIC)):
+        if not records.is_truncated(file):
             return None
+        size = file.tell()
     return Leftover(path, path, ".mcap", size, outputs.is_being_written(path))
 
 

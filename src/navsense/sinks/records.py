@@ -45,6 +45,15 @@ class DamagedError(Exception):
     """A record that does not hold what it says."""
 
 
+def is_truncated(file: BinaryIO) -> bool:
+    """Return True for an MCAP file without its end. False for a complete one and for other files."""
+    file.seek(0)
+    begins = file.read(len(MAGIC)) == MAGIC
+    size = file.seek(0, io.SEEK_END)
+    file.seek(max(size - len(MAGIC), 0))
+    return begins and (file.read() != MAGIC or size <= len(MAGIC))
+
+
 def record(kind: int, *parts: bytes) -> bytes:
     """Return one record of the joined parts."""
     body = b"".join(parts)

@@ -12,14 +12,8 @@ from navsense import inputs, outputs
 from navsense.errors import SinkError, Where
 from navsense.outputs import HiddenFolder
 from navsense.sinks import records
-from navsense.sinks.base import check_target, opened, os_error, storage_path, to_path
+from navsense.sinks.base import SUFFIX, check_target, opened, os_error, storage_path, to_path
 from navsense.sinks.container import Container, Entries, entries_of
-
-SUFFIX, GZ_SUFFIX = ".mcap", ".gz.mcap"
-"""What can be recovered, and what comes of it."""
-
-RECOVERED = (GZ_SUFFIX, SUFFIX, ".bag", ".db3", ".npz", ".csv", ".euroc")
-"""Suffixes of recordings that can be recovered."""
 
 NO_RESCUE = "an .npz or .parquet that was cut off cannot be recovered; an .mcap can: record long runs to .mcap"
 """What to say of a NumPy archive or a Parquet table that is not whole."""
@@ -53,14 +47,6 @@ class Recovered:
             return "nothing was missing"
         damaged = f"{self.damaged_chunks} damaged and " if self.damaged_chunks else ""
         return f"{damaged}what was not yet written is lost"
-
-
-def recovered_name(path: str | os.PathLike[str]) -> Path:
-    """Return the default path of a recovered recording: the old path with -recovered added to the name."""
-    old = to_path(path)
-    suffix = next((end for end in RECOVERED if old.name.lower().endswith(end)), "")
-    stem = old.name.removesuffix(old.name[len(old.name) - len(suffix) :])
-    return old.with_name(f"{stem}-recovered{suffix or SUFFIX}")
 
 
 @dataclass

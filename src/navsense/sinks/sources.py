@@ -205,8 +205,7 @@ def cut_off(path: Path) -> SinkError:
     """Return the error of an MCAP file without its end: a live process writes to it, or it was cut off."""
     if outputs.is_being_written(path):
         return outputs.reader_error(path)
-    remedy = f"save what it holds with: navsense recover {path}"
-    return SinkError("the recording was cut off", where=Where(str(path)), remedy=remedy)
+    return SinkError("the recording was cut off", where=Where(str(path)), remedy=outputs.recovery_remedy(path))
 
 
 @dataclass(eq=False)
@@ -504,7 +503,7 @@ def opened(path: Path) -> Iterator[Source]:
     except NavsenseError:
         raise
     except (records.DamagedError, struct.error) as error:
-        remedy = f"save what it holds with: navsense recover {path}"
+        remedy = outputs.recovery_remedy(path)
         raise SinkError(f"the recording is damaged: {error}", where=where, remedy=remedy) from error
     except OSError as error:
         if error.strerror:
@@ -527,7 +526,7 @@ def _reader(path: Path) -> Iterator[Source]:
     if not folder.is_dir():
         opened_file(folder).close()
     inputs.check_bag(folder, BAG)
-    remedy = "a .bag without its index is given one by: rosbag reindex" if old else ""
+    remedy = outputs.recovery_remedy(path) if old else ""
     with damaged(path, remedy):
         reader: Any = OldReader(path) if old else Reader(folder)
         reader.open()

@@ -10,6 +10,7 @@ import numpy as np
 
 from navsense import inputs
 from navsense.errors import FieldError, NavsenseError, Where
+from navsense.outputs import recovery_remedy
 from navsense.typing import FloatArray, Vectors
 from navsense.unpacking import bounded_rosbags
 
@@ -41,7 +42,7 @@ def read(name: str, topic: str | None, start: float | None) -> tuple[FloatArray,
     except NavsenseError:
         raise
     except Exception as cause:
-        what, remedy = str(cause) or type(cause).__name__, "one that was cut off is mended by navsense recover"
+        what, remedy = str(cause) or type(cause).__name__, recovery_remedy(Path(name))
         raise FieldError("recording", what, allowed=_FILE.allowed, where=where, remedy=remedy) from cause
 
 

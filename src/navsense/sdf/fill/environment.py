@@ -102,7 +102,7 @@ def _origin(context: Context, element: Element | None) -> Origin | None:
         if abs(place[tag]) > limit:
             child = element.first(tag) or element
             context.problem(refusal(child, child.text, f"must be from {-limit:g} to {limit:g}", parent=element.tag))
-            return None
+            place[tag] = 0.0  # the world has a place, so that its sensors report no second problem
     latitude, longitude, heading = (math.radians(place[f"{name}_deg"]) for name in ("latitude", "longitude", "heading"))
     return Origin(latitude, longitude, place["elevation"], heading)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, fields, replace
 from typing import Any
 
-from navsense.errors import SdfError, SensorError, UnknownNameError
+from navsense.errors import MissingDeviationError, SdfError, SensorError, UnknownNameError
 from navsense.noise.channel import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.places import PART
@@ -44,9 +44,9 @@ def _filled(element: Element, spec: Any, *, classic: bool) -> Sensor:
         sheet: Any = kind.from_part(
             element.text, temperature=attribute_flag(element, "temperature"), **_stddev_argument(spec)
         )
+    except MissingDeviationError as error:
+        raise _missing_deviation(element) from error
     except (UnknownNameError, SensorError) as error:
-        if error.what.startswith("stddev of part"):
-            raise _missing_deviation(element) from error
         other = "" if isinstance(error, UnknownNameError) else f"is no part for a sensor of type {spec.type}: "
         raise refusal(element, element.text, other + error.allowed, parent="sensor", remedy=error.remedy) from error
     taken = _taken(spec, sheet, classic=classic)

@@ -21,7 +21,7 @@ from navsense.sensors._janus.beams import Beams
 from navsense.sensors._janus.layer import Layer, ends
 from navsense.sensors._janus.told import ATTITUDE, BOTTOM, ECHO, FAR, INCIDENCE, LISTENING, OWN, THROUGH
 from navsense.sensors.apply import checked_rows
-from navsense.sensors.plausibility import check_values
+from navsense.sensors.plausibility import check_minimum, check_values
 from navsense.typing import FloatArray, Quaternion, Vector, Vectors
 
 UNIT = 1e-6
@@ -58,7 +58,7 @@ def level(axis: Vector) -> Quaternion:
     return (0.5 * length, -y / length, x / length, 0.0)
 
 
-def _checked(name: str, given: FloatArray, count: int) -> FloatArray:
+def checked_velocity(name: str, given: FloatArray, count: int) -> FloatArray:
     """Return velocities (n, 3); raise `SensorError` for others."""
     rows = checked_rows(name, given, (count, 3))
     check_values("dvl", name, "m/s", rows)
@@ -70,7 +70,8 @@ def _attitude(given: FloatArray | None, axis: Vector, count: int) -> FloatArray:
     if given is None:
         return np.tile(level(axis), (count, 1))
     rows = checked_rows("orientation", given, (count, 4))
-    square = (rows * rows).sum(axis=1)
+    with np.errstate(over="ignore"):
+        square = (rows * rows).sum(axis=1)
     wrong = np.nonzero(~(np.abs(square - 1.0) < 2.0 * UNIT))[0]
     if wrong.size:
         row = int(wrong[0])
@@ -91,11 +92,12 @@ def heard(
     `limits` are those of ranges (m). Raises `SensorError`.
     """
     shape, (x, y, z) = (count, len(beams.slants)), beams.axis.tolist()
-    own = _checked("velocity", velocity, count)
+    own = checked_velocity("velocity", velocity, count)
     if beam_range is None:
         distance = np.full(shape, 0.5 * (limits[0] + limits[1]))
     else:
         distance = checked_rows("beam_range", beam_range, shape, finite=False)
+        check_minimum("beam_range", "m", distance)
     told = np.empty(shape)
     _along(beams.axes, own, distance, told)
     cosine = np.tile([abs(slant) for slant in beams.slants], (count, 1))
@@ -120,7 +122,7 @@ def through(beams: Beams, layer: Layer, bottom: FloatArray, velocity: FloatArray
     """
     shape = (bottom.shape[0], len(beams.slants))
     found, far = np.empty(shape), ends(layer, bottom)
-    _along(beams.axes, _checked("water_velocity", velocity, shape[0]), np.zeros(shape), found)
+    _along(beams.axes, checked_velocity("water_velocity", velocity, shape[0]), np.zeros(shape), found)
     found[np.isnan(far)] = math.nan
     return {THROUGH: found, FAR: far}
 

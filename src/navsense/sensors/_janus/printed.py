@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from navsense.errors import SensorError
+from navsense.errors import MissingDeviationError
 from navsense.sensors._janus.beams import Weighting, janus
 from navsense.sensors._janus.layer import Layer
 from navsense.sensors._janus.track import Track
@@ -43,14 +43,14 @@ def _track(part: Part, channel: str, *, temperature: bool) -> Track:
 
 
 def _bottom(part: Part, stddev: float | None, *, temperature: bool) -> Track:
-    """Return the bottom-track errors. Raise `SensorError` if neither part nor caller gives a deviation (m/s)."""
+    """Return the bottom-track errors. Raises `MissingDeviationError` if part and caller give no deviation (m/s)."""
     track = _track(part, "bottom_track", temperature=temperature)
     if stddev is not None:
         return replace(track, noise=replace(track.noise, stddev=stddev, noise_density=0.0))
     if not track.is_white:
         allowed = "must be given (m/s): the part has no source for the standard deviation of a single ping"
         remedy = f'write Dvl.from_part("{part.name}", stddev=...)'
-        raise SensorError(f"stddev of part {part.name}", None, allowed=allowed, remedy=remedy)
+        raise MissingDeviationError(f"stddev of part {part.name}", None, allowed=allowed, remedy=remedy)
     return track
 
 
