@@ -14,7 +14,7 @@ from mcap_ros2.decoder import DecoderFactory
 import navsense as ns
 from navsense import store
 from navsense.clock import Latency
-from navsense.errors import MotionError, SimulationError, SinkError, UnknownNameError
+from navsense.errors import MotionError, SimulationError, SdfError, SinkError, UnknownNameError
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
@@ -252,6 +252,17 @@ def test_a_path_is_not_a_world(given: Any, tmp_path: Path) -> None:
 def test_an_invalid_path_of_a_recording_is_an_error(path: Any) -> None:
     with pytest.raises(SinkError, match=r"path of a recording: .*; must be a file name or a path; write \"run.mcap\""):
         record(world(), path, 1.0)
+
+
+def test_a_null_character_in_a_path_is_an_error() -> None:
+    with pytest.raises(SinkError, match="path of a recording: .*; must not contain a null character"):
+        record(world(), "a\0.mcap", 1.0)
+
+
+@pytest.mark.parametrize("path", [None, 0, 3.5, b"dive.sdf"])
+def test_an_invalid_path_of_a_world_is_an_error(path: Any) -> None:
+    with pytest.raises(SdfError, match=r"path of a world: .*; must be a file name or a path; write \"dive.sdf\""):
+        ns.load(path)
 
 
 def test_a_run_is_saved_to_a_path() -> None:

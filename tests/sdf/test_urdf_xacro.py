@@ -235,6 +235,7 @@ def using_xacro(folder: Path, proof: Path) -> dict[str, Path]:
     robot = f'{OPEN}<xacro:property name="x" value="1"/>{link}</robot>'
     world = '<sdf version="1.9"><world name="w">\n<include><uri>{}</uri></include></world></sdf>'
     model = f'<sdf version="1.9" xmlns:xacro="x"><model name="m">\n<xacro:if value="1"/>{link}</model></sdf>'
+    expression = model.replace('<xacro:if value="1"/>', "")
     (folder / "pack").mkdir()
     (folder / "pack" / "model.config").write_text(
         '<model><sdf version="1.9">model.xacro</sdf></model>', encoding="utf-8"
@@ -246,6 +247,7 @@ def using_xacro(folder: Path, proof: Path) -> dict[str, Path]:
         "pack/model.xacro": model,
         "include.sdf": world.format("robot.xacro"),
         "deep.sdf": world.format("model.sdf"),
+        "expression.sdf": expression,
         "packed.sdf": world.format("pack"),
     }
     for name, text in texts.items():
@@ -255,7 +257,9 @@ def using_xacro(folder: Path, proof: Path) -> dict[str, Path]:
 
 
 @pytest.mark.requirement("SDF-2")
-@pytest.mark.parametrize("name", ["renamed.urdf", "model.sdf", "include.sdf", "deep.sdf", "packed.sdf", "alias.sdf"])
+@pytest.mark.parametrize(
+    "name", ["renamed.urdf", "model.sdf", "expression.sdf", "include.sdf", "deep.sdf", "packed.sdf", "alias.sdf"]
+)
 def test_a_world_file_runs_no_code_without_consent(tmp_path: Path, name: str) -> None:
     """Only the name from the user decides. An include, a link or an argument of xacro is not consent."""
     proof = tmp_path / "proof"

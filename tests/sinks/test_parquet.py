@@ -748,7 +748,7 @@ def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> No
             look(bad)
         with pytest.raises(SinkError, match="check the name"):
             look(tmp_path / "none.parquet")
-    with pytest.raises(SinkError, match=r"is not an MCAP file.*\.parquet that was cut off cannot be recovered"):
+    with pytest.raises(SinkError, match=r"is not an MCAP file.*truncated .*\.parquet file cannot be recovered"):
         recover(path, tmp_path / "out.mcap")
 
 

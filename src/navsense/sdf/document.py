@@ -74,8 +74,12 @@ def load(
         raise SdfError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")
     if missing not in MISSING:
         raise SdfError("missing", missing, allowed=f"must be one of {', '.join(MISSING)}")
+    if not isinstance(file, str | os.PathLike):
+        raise SdfError(
+            "path of a world", repr(file), allowed="must be a file name or a path", remedy='write "dive.sdf"'
+        )
     with inputs.collect_inputs() as sources, pause_garbage_collection():
-        world = _loaded(os.fspath(file), path, fidelity, sensors, xacro or {}, missing, expand_xacro=expand_xacro)
+        world = _loaded(os.fsdecode(file), path, fidelity, sensors, xacro or {}, missing, expand_xacro=expand_xacro)
     return replace(world, sources=frozenset(sources))
 
 

@@ -326,11 +326,17 @@ def _size(element: Element) -> int:
 
 
 def _find_xacro(root: Element) -> Element | None:
-    """Return the first element of xacro in a file."""
+    """Return the first element of a file that xacro expands.
+
+    A file that declares the namespace of xacro may use it in expressions alone: `${...}` or `$(...)`.
+    """
+    is_declared = "xmlns:xacro" in root.attributes
     queue = [root]
     while queue:
         at = queue.pop()
         if at.tag.startswith(MACRO):
+            return at
+        if is_declared and any("${" in text or "$(" in text for text in (at.text, *at.attributes.values())):
             return at
         queue.extend(reversed(at.children))
     return None

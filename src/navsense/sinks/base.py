@@ -234,13 +234,15 @@ def recovery_command(path: Path) -> str:
 
 
 def to_path(path: object) -> Path:
-    """Return a path. Raise `SinkError` for another type, and for an empty path, which is the current folder."""
+    """Return a path. Raises `SinkError` for another type, an empty path (the current folder), and a null character."""
     if not isinstance(path, str | os.PathLike):
         allowed = "must be a file name or a path"
         raise SinkError("path of a recording", repr(path), allowed=allowed, remedy='write "run.mcap"')
     if not os.fspath(path):
         raise SinkError("the name of a recording is empty", remedy="name a file or a folder")
-    return Path(path)
+    if "\0" in os.fsdecode(path):
+        raise SinkError("path of a recording", repr(path), allowed="must not contain a null character")
+    return Path(os.fsdecode(path))
 
 
 def recovered_name(path: str | os.PathLike[str]) -> Path:

@@ -84,7 +84,8 @@ def archive_of(path: Path) -> Iterator[Mapping[str, AnyArray]]:
         except SinkError:
             raise
         except zipfile.BadZipFile as error:
-            raise meta.no_recording(path, "it is no NumPy archive, or was cut off or damaged", NO_RESCUE) from error
+            remedy = NO_RESCUE if path.suffix.lower() == ".npz" else ""
+            raise meta.no_recording(path, "it is no NumPy archive, or was cut off or damaged", remedy) from error
         except Exception as error:
             raise meta.damage(path, error) from error
 

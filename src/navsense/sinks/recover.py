@@ -15,7 +15,7 @@ from navsense.sinks import records
 from navsense.sinks.base import SUFFIX, check_target, opened, os_error, storage_path, to_path
 from navsense.sinks.container import Container, Entries, entries_of
 
-NO_RESCUE = "an .npz or .parquet that was cut off cannot be recovered; an .mcap can: record long runs to .mcap"
+NO_RESCUE = "a truncated .npz or .parquet file cannot be recovered; an .mcap can: record long runs to .mcap"
 """What to say of a NumPy archive or a Parquet table that is not whole."""
 
 LOOSE_BYTES = 2_000_000
