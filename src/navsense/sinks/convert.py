@@ -19,7 +19,6 @@ from navsense.messages.schemas import CURRENT
 from navsense.series import Slab
 from navsense.sinks import sources
 from navsense.sinks.base import FOLDERS, LAYOUT, Recording, os_error, storage_path, to_path
-from navsense.sinks.described import tells_place
 from navsense.sinks.device import ADDRESS
 from navsense.sinks.load import load
 from navsense.sinks.lost import CONTAINERS, Lost, suffix_of
@@ -27,6 +26,7 @@ from navsense.sinks.meta import damage
 from navsense.sinks.read import MessageReader
 from navsense.sinks.records import DamagedError
 from navsense.sinks.transfer import checked, hidden, transfer
+from navsense.sinks.world_json import has_place
 
 READ = "see what it holds with: navsense info"
 """What to do about a recording of which nothing is read."""
@@ -135,7 +135,7 @@ def _convert_readings(source: Path, target: Path, run: int | None, epoch: int | 
             world = reader.recording.world
             if not (world.sensors or world.models or world.environment.current):
                 raise _nothing(source)
-            lost = Lost(reader.recording, target, placed=tells_place(sources.layout_of(found) or {}))
+            lost = Lost(reader.recording, target, placed=has_place(sources.layout_of(found) or {}))
             head = replace(reader.recording, ros=ros)
             made = _written(*_dated(head, reader.slabs(), epoch), target, source, lost)
             made.lost += reader.left
@@ -154,8 +154,10 @@ def _convert_readings(source: Path, target: Path, run: int | None, epoch: int | 
         recording = replace(loaded.recording(), ros=ros)
     except DamagedError as error:
         raise damage(source, error) from error
-    lost = Lost(recording, target, placed=tells_place(loaded.meta.get(LAYOUT, {})))
-    return _written(*_dated(recording, loaded.slabs(), epoch), target, source, lost)
+    lost = Lost(recording, target, placed=has_place(loaded.meta.get(LAYOUT, {})))
+    made = _written(*_dated(recording, loaded.slabs(), epoch), target, source, lost)
+    made.lost += loaded.stored.notes
+    return made
 
 
 def _nothing(source: Path) -> SinkError:

@@ -80,8 +80,8 @@ class Lost:
         """Return the names of the sensors for which the format has a place."""
         if self._form:
             return [meant(target, recording.world)[1].name]
-        kinds = {EUROC: {"imu"}, GAZEBO: set(messages.GZ_ENCODERS)}.get(self._suffix)
-        return [name for name, sensor in self._sensors.items() if kinds is None or sensor.spec.type in kinds]
+        has_place = {EUROC: lambda spec: spec.type == "imu", GAZEBO: messages.has_gz}.get(self._suffix, lambda _: True)
+        return [name for name, sensor in self._sensors.items() if has_place(sensor.spec)]
 
     @property
     def noun(self) -> str:
