@@ -522,6 +522,8 @@ def convert(file: str, output: str, number: int | None, epoch: int | None, ros: 
     click.echo(f"wrote {made.path}: {made.count} {made.noun}")
     for line in made.lost:
         click.echo(f"not carried: {line}")
+    for note in made.notes:
+        click.echo(f"note: {note}")
 
 
 @cli.command()

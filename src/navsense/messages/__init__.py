@@ -51,6 +51,11 @@ READERS: Mapping[str, Callable[[MountedSensor, AnyArray, Part, str], dict[str, A
 }
 """Sensor type -> `arrays` of the file named after it: what the numbers of its messages say."""
 
+HIDDEN: Mapping[str, Mapping[Part, tuple[str, ...]]] = {
+    kind: module.HIDDEN for kind, module in _FILES.items() if "HIDDEN" in vars(module)
+}
+"""Sensor type -> `HIDDEN` of the file named after it: the arrays that truth and hidden errors have."""
+
 GZ_ENCODERS: Mapping[str, Callable[[MountedSensor, Reading, int], list[bytes]]] = {
     kind: module.gz_messages for kind, module in _FILES.items()
 }
@@ -112,7 +117,9 @@ def arrays_of(
     """
     kind = sensor.spec.type
     if isinstance(sensor.spec, OpaqueSensor) and is_generic:
-        return generic.arrays(sensor, rows, part, beside)
+        found = generic.arrays(sensor, rows, part, beside)
+        kept = HIDDEN.get(kind, {}).get(part, tuple(found))
+        return {name: array for name, array in found.items() if name in kept}
     if kind in ENCODERS and kind not in READERS:
         return {}
     return READERS.get(kind, generic.arrays)(sensor, rows, part, beside)

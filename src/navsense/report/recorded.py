@@ -130,7 +130,7 @@ def _of_messages(file: Path) -> Recorded:
         {sensor.name: sensor for sensor in told.sensors},
         tracks_in(told, truth),
         {**about, "duration_asked": recording.duration if np.isfinite(recording.duration) else None},
-        notes=tuple(left),
+        notes=(*reader.stored.notes, *left),
         planned=_planned(planned),
         clocks=reader.stored.clocks,
         exact=reader.head.exact,

@@ -22,6 +22,7 @@ import numpy as np
 from navsense import messages, sinks
 from navsense.devices.outputs import FORMATS
 from navsense.faults import listed
+from navsense.messages import generic
 from navsense.messages.base import AGE
 from navsense.messages.cdr import encode
 from navsense.noise.planned import BITS, FAULT
@@ -184,5 +185,7 @@ def told_by(sensor: MountedSensor, reading: Reading) -> Sequence[str]:
     for beside in messages.topics_beside(sensor):
         message = messages.for_sensor(sensor, "reading", beside)
         raw = encode(message, reading.true_stamp[:1], rows)
-        found += messages.arrays_of(sensor, raw.view(message.layout.dtype())[:, 0], "reading", beside)
+        own = raw.view(message.layout.dtype())[:, 0]
+        is_generic = message.type.startswith(generic.PACKAGE)
+        found += messages.arrays_of(sensor, own, "reading", beside, is_generic=is_generic)
     return found

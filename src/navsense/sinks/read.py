@@ -357,7 +357,7 @@ class MessageReader:
         self._layers = self._deep(lines.get(topics.layers)) if topics.layers else None
         known = ALREADY | {topics.fixed(what) for what in FIXED}
         unread = (line for line in source.lines if line.topic not in known and not self._is_read(line))
-        self.left = [*self.stored.notes, *dict.fromkeys(_unread(line) for line in unread)]
+        self.left = list(dict.fromkeys(_unread(line) for line in unread))
 
     def _is_read(self, line: Line) -> bool:
         """Tell whether messages of a topic and type are read."""

@@ -13,6 +13,8 @@ from navsense.errors import SinkError
 from navsense.motion.still import Still
 from navsense.names import NameDict
 from navsense.noise.channel import Noise
+from navsense.noise.faults import Faults
+from navsense.noise.planned import FAULT
 from navsense.pose import Pose
 from navsense.sensors import AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat
 from navsense.sensors.base import Output, Sensor
@@ -157,6 +159,7 @@ def infer_world(loaded: Loaded) -> World:
             Pose(rotation=tuple(heads[name].get("mounting", (1.0, 0.0, 0.0, 0.0)))),
             "/" + name.replace("::", "/"),
             reading.frame,
+            faults=Faults(recorded=FAULT in reading.errors),
         )
         for name, reading in loaded.readings.items()
     )

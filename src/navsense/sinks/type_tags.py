@@ -86,7 +86,7 @@ class StoredType:
     """How files hold a class.
 
     `keys`: field -> key in files, where they differ; of an enumeration, value -> value in files. `absent`: field ->
-    value in files that lack the field. `omitted`: fields that files never hold.
+    value in files that lack the field. `omitted`: fields that files never hold; they are None when read.
     """
 
     kind: type
@@ -261,7 +261,8 @@ def _fields(tag: str, stored: StoredType, value: Mapping[str, Any]) -> dict[str,
     missing = [key for name, key in names.items() if key not in value and name not in stored.absent]
     if missing:
         raise UnknownTypeError(f"type {tag!r} has no field {missing[0]!r}")
-    return {name: from_json(value[key]) if key in value else stored.absent[name] for name, key in names.items()}
+    read = {name: from_json(value[key]) if key in value else stored.absent[name] for name, key in names.items()}
+    return read | dict.fromkeys(stored.omitted)
 
 
 def _find_type(tag: str) -> StoredType:
