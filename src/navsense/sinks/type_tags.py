@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -168,6 +168,13 @@ TYPES: dict[str, StoredType] = {
 """Tag -> how files hold the class."""
 
 
+@runtime_checkable
+class HasType(Protocol):
+    """A specification of a sensor, which has a tag of its own: the type of the sensor."""
+
+    type: ClassVar[str]
+
+
 class UnknownTypeError(Exception):
     """A value of a type, or with a field, that this version of navsense does not know."""
 
@@ -185,7 +192,7 @@ def register_type(
     its own, such as "my_package.drift". `keys` and `absent` are those of `StoredType`. Raises ValueError for a tag that
     belongs to another class.
     """
-    tag = tag or str(getattr(kind, "type", ""))
+    tag = tag or (kind.type if isinstance(kind, HasType) else "")
     if not (is_dataclass(kind) or issubclass(kind, Enum)):
         raise ValueError(f"{kind.__name__} is no dataclass and no enumeration")
     if not tag or (tag in TYPES and TYPES[tag].kind is not kind):
@@ -202,10 +209,9 @@ def _type_of(value: object) -> tuple[str, StoredType]:
     for tag, stored in TYPES.items():
         if stored.kind is kind:
             return tag, stored
-    tag = getattr(kind, "type", "")
-    if not is_dataclass(kind) or not isinstance(tag, str) or not tag or tag in TYPES:
+    if not is_dataclass(kind) or not isinstance(value, HasType) or value.type in TYPES:
         raise TypeError(f"{kind.__name__} has no type tag")
-    return tag, StoredType(kind)
+    return value.type, StoredType(kind)
 
 
 def to_json(value: Any) -> Any:

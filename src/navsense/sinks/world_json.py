@@ -29,7 +29,7 @@ from navsense.pose import Pose
 from navsense.sensors.base import OpaqueSensor, Output, Sensor, signals_of
 from navsense.sinks.records import DamagedError
 from navsense.sinks.topics import Topics, allocate_topics, topics_from_json
-from navsense.sinks.type_tags import UnknownTypeError, from_json, to_json
+from navsense.sinks.type_tags import HasType, UnknownTypeError, from_json, to_json
 from navsense.world import CurrentTopic, LayersTopic, Link, Model, MountedSensor, World
 
 FORMAT = 2
@@ -110,7 +110,7 @@ def _model_to_json(model: Model) -> dict[str, Any]:
 def _sensor_to_json(sensor: MountedSensor, topics: Topics) -> dict[str, Any]:
     """Return a sensor as JSON."""
     spec, latency = sensor.spec, sensor.latency
-    stored = json.loads(spec.stored or "null") if isinstance(spec, OpaqueSensor) else _to_json_or_none(spec)
+    stored = inputs.parse_json(spec.stored or "null") if isinstance(spec, OpaqueSensor) else _to_json_or_none(spec)
     return {
         "name": sensor.name,
         "model": sensor.model,
@@ -174,7 +174,7 @@ class _Reader:
         if data["latency"] != UNSPECIFIED:
             latency = self.value(f"latency of {name}", data["latency"], Latency) or latency
         spec = self.value(f"sensor {name}", data["spec"], object) or _opaque(data)
-        if getattr(spec, "type", None) != data["type"]:
+        if not isinstance(spec, HasType) or spec.type != data["type"]:
             raise DamagedError(f"damaged: sensor {name} has a specification of a wrong type")
         return MountedSensor(
             name,
