@@ -480,6 +480,8 @@ def info(file: str) -> None:
         add_row(table, entry.name, entry.type, str(entry.count))
     show(table)
     click.echo(found.headline)
+    for note in found.notes:
+        click.echo(f"note: {note}")
 
 
 @cli.command()
@@ -490,6 +492,7 @@ def recover(file: str, output: str | None, remove: bool) -> None:
     """Recover the crashed recording FILE. If FILE is a folder, list the crashed recordings in it."""
     from navsense.sinks import leftovers
     from navsense.sinks.base import to_path
+    from navsense.sinks.info import info as look
 
     path = to_path(file)
     one = leftovers.find_leftover(path)
@@ -503,7 +506,10 @@ def recover(file: str, output: str | None, remove: bool) -> None:
         if not found:
             click.echo(f"{file}: no crashed recording")
         return
-    click.echo(leftovers.recover(file, output).headline)
+    made = leftovers.recover(file, output)
+    click.echo(made.headline)
+    for note in look(made.path).notes:
+        click.echo(f"note: {note}")
 
 
 @cli.command()
@@ -525,6 +531,8 @@ def convert(file: str, output: str, number: int | None, epoch: int | None, ros: 
     click.echo(f"wrote {made.path}: {made.count} {made.noun}")
     for line in made.lost:
         click.echo(f"not carried: {line}")
+    for note in made.notes:
+        click.echo(f"note: {note}")
 
 
 @cli.command()

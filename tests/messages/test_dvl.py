@@ -29,7 +29,7 @@ from navsense.sensors._janus.names import Dialect, Names
 from navsense.sensors.dvl import Dvl, Mode, Transducer
 from navsense.series import Reading
 from navsense.sinks.frames import fixed
-from navsense.sinks.topics import Topics
+from navsense.sinks.topics import allocate_topics
 from navsense.testing import witness_world
 from navsense.world import MountedSensor, World
 
@@ -703,7 +703,7 @@ def test_transforms_of_every_frame_that_messages_name(named: bool) -> None:
 def test_a_whole_topic_that_is_taken_is_changed() -> None:
     made = world(Dialect.DSROS)
     other = replace(made.sensors[0], name="robot::arm::other", topic="/dvl/ranges")
-    topics = Topics(replace(made, sensors=(*made.sensors, other)))
+    topics = allocate_topics(replace(made, sensors=(*made.sensors, other)))
     names = [sensor.name for sensor in (made.sensors[0], other)]
     assert [topics.sensor(name, "reading") for name in names] == ["/dvl/dvl", "/dvl/ranges"]
     found = [topics.sensor(name, "reading", "//dvl/ranges") for name in names]

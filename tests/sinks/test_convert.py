@@ -42,6 +42,7 @@ from navsense.sinks.convert import convert
 from navsense.sinks.euroc import sensor_yaml
 from navsense.sinks.info import info
 from navsense.sinks.load import load
+from navsense.sinks.world_json import FORMAT
 from navsense.testing import same, witness_world
 
 EPOCH, DURATION = 1000, 0.5
@@ -666,7 +667,7 @@ def test_a_damaged_sheet_is_said(recorded: Path, tmp_path: Path) -> None:
     with np.load(recorded / "a.npz") as archive:
         arrays = dict(archive)
     told = json.loads(str(arrays["meta"]))
-    told["layout"] = {"models": 3}
+    told["layout"] = {"format": FORMAT, "models": 3}
     np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})
     with pytest.raises(SinkError, match=r"bad\.npz is no recording of navsense: damaged: its world cannot be read"):
         convert(tmp_path / "bad.npz", tmp_path / "out.npz")

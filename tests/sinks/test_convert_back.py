@@ -17,9 +17,10 @@ from navsense.noise.planned import Planned
 from navsense.sensors import Adcp, Dvl, Imu, NavSat
 from navsense.sensors.base import Output
 from navsense.sinks.convert import convert
-from navsense.sinks.described import made, plain, recorded
 from navsense.sinks.load import load
 from navsense.sinks.stored import Loaded
+from navsense.sinks.type_tags import from_json, to_json
+from navsense.sinks.world_json import opaque_sensor
 from navsense.testing import same, witness_world
 from navsense.world import MountedSensor
 
@@ -142,17 +143,17 @@ def test_a_bag_is_read_by_its_file_from_inside(folder: Path, tmp_path: Path, mon
 @pytest.mark.requirement("REC-1:convert")
 def test_numbers_of_numpy_in_a_sheet() -> None:
     sheet = dataclasses.replace(Imu.witness(), orientation=np.True_, bandwidth=np.float64(3.5))
-    again = made(plain(sheet))
+    again = from_json(to_json(sheet))
     assert again == sheet
     assert (type(again.orientation), type(again.bandwidth)) == (bool, float)
-    assert plain(np.int64(3)) == 3
-    assert type(plain(np.int64(3))) is int
+    assert to_json(np.int64(3)) == 3
+    assert type(to_json(np.int64(3))) is int
 
 
 @pytest.mark.requirement("REC-1:convert")
 def test_an_output_that_an_older_recording_has_not() -> None:
     outputs = [Output("warm", 0, "K"), Output("salt", 2, "1")]
-    sensor = MountedSensor("robot::arm::probe", recorded("probe", outputs), "robot", "robot::arm", 1.0)
+    sensor = MountedSensor("robot::arm::probe", opaque_sensor("probe", outputs), "robot", "robot::arm", 1.0)
     rows = np.zeros(3, dtype=[("salt", "<f8", (2,))])
     found = generic.arrays(sensor, rows, "reading", "")
     assert {name: array.shape for name, array in found.items()} == {"salt": (3, 2)}

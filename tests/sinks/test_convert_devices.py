@@ -18,10 +18,10 @@ from navsense.environment.water import Water
 from navsense.errors import NavsenseError, SinkError
 from navsense.sensors.doppler import Dialect
 from navsense.series import Slab
-from navsense.sinks import described
 from navsense.sinks.base import Recording
 from navsense.sinks.convert import convert
 from navsense.sinks.load import load
+from navsense.sinks.world_json import has_place, world_to_json
 from navsense.world import World
 
 EPOCH = 1767225600
@@ -147,14 +147,14 @@ def test_a_recording_that_does_not_say_where_it_was(folder: Path, tmp_path: Path
     assert np.abs(np.degrees(part.arrays["heading"]) - (90.0 - np.degrees(0.7))).max() < 0.01
     world = ns.load(folder / "sea.sdf")
     other = cast("Water", SimpleNamespace(surface=0.0))
-    told_of = described.plain_world(replace(world, environment=replace(world.environment, water=other)))
+    told_of = world_to_json(replace(world, environment=replace(world.environment, water=other)))
     assert "origin" in told_of
     assert "water" not in told_of
-    assert not described.tells_place(told_of)
+    assert not has_place(told_of)
     told["layout"]["origin"] = 3
     told["layout"]["water"] = None
     np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})
-    with pytest.raises(SinkError, match=r"bad\.npz is no recording of navsense: .*its place or its water is none"):
+    with pytest.raises(SinkError, match=r"bad\.npz is no recording of navsense: damaged: origin has a wrong type"):
         convert(tmp_path / "bad.npz", tmp_path / "bad.adcp.pd0")
 
 

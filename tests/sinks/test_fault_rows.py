@@ -20,11 +20,11 @@ from navsense.series import nanoseconds
 from navsense.sinks import read, sources
 from navsense.sinks.base import LAYOUT
 from navsense.sinks.convert import convert
-from navsense.sinks.described import plain_world
 from navsense.sinks.load import load
 from navsense.sinks.read import MessageReader
 from navsense.sinks.sources import Item, Lot, McapSource, lots_of, opened
 from navsense.sinks.stored import gathered
+from navsense.sinks.world_json import world_to_json
 from navsense.testing import witness_world
 
 EPOCH = 1000
@@ -181,13 +181,13 @@ def test_what_nothing_says_is_not_guessed(tmp_path: Path, latency: Latency) -> N
     with opened(tmp_path / "a.mcap") as source:
         if not latency.stddev:
             layout = json.loads(source.about[LAYOUT])
-            layout["sensors"][0].pop("latency")
+            layout["sensors"][0]["latency"] = "unspecified"
             source.about[LAYOUT] = json.dumps(layout)
         reader = MessageReader(source)
         (found,) = gathered(reader.slabs())[0].values()
     assert FAULT not in found.errors
     assert "topic /dvl/fault of std_msgs/msg/UInt8: nothing that is read" in reader.left
-    carried_on = plain_world(reader.world)["sensors"][0]["latency"]
-    assert (carried_on is None) == (not latency.stddev), "not said in what is made of it either"
+    carried_on = world_to_json(reader.world)["sensors"][0]["latency"]
+    assert (carried_on == "unspecified") == (not latency.stddev), "not said in what is made of it either"
     assert np.allclose(found.time, found["time_of_validity"], rtol=0.0, atol=6e-10)
     assert (found.arrival > found.time).all()

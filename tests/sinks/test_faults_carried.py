@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import navsense as ns
+from navsense.clock import Latency
 from navsense.clock.base import Step
 from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import Sum
@@ -20,11 +21,12 @@ from navsense.report.recorded import recording_of
 from navsense.sensors import Dvl, Imu, Magnetometer
 from navsense.series import Slab
 from navsense.sinks.convert import convert
-from navsense.sinks.described import plain_world, world_of
 from navsense.sinks.info import info
 from navsense.sinks.load import load
 from navsense.sinks.lost import Lost
 from navsense.sinks.records import DamagedError
+from navsense.sinks.type_tags import to_json
+from navsense.sinks.world_json import world_from_json, world_to_json
 from navsense.testing import witness_world
 
 EPOCH = 1000
@@ -101,13 +103,15 @@ def test_a_format_without_the_list_says_so(folder: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
-@pytest.mark.parametrize("wrong", [3, [3], [{"class": "navsense.pose:Pose", "fields": {}}], "all"])
+@pytest.mark.parametrize("wrong", [3, [3], [{"of": 3}], [to_json(Latency())], "all"])
 def test_anomalies_that_are_none(wrong: object) -> None:
-    told = json.loads(json.dumps(plain_world(struck())))
-    assert listed(world_of(told)) == listed(struck())
-    with pytest.raises(DamagedError, match="its anomalies are none"):
-        world_of({**told, "anomalies": wrong})
-    assert not {"anomalies"} & set(plain_world(witness_world(("imu", Imu.witness()))))
+    told = json.loads(json.dumps(world_to_json(struck())))
+    stored = world_from_json(told)
+    assert stored is not None
+    assert listed(stored.world) == listed(struck())
+    with pytest.raises(DamagedError, match=r"damaged: (anomal(y|ies) has a wrong type|a value has no type)"):
+        world_from_json({**told, "anomalies": wrong})
+    assert not {"anomalies"} & set(world_to_json(witness_world(("imu", Imu.witness()))))
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")

@@ -19,7 +19,7 @@ from navsense.sensors import SENSORS
 from navsense.series import Slab
 from navsense.sinks.info import info
 from navsense.sinks.recover import recover
-from navsense.sinks.topics import Topics
+from navsense.sinks.topics import allocate_topics
 from navsense.testing import witness_world
 
 KINDS = [kind for kind in SENSORS if kind.type in messages.GZ_ENCODERS]
@@ -118,4 +118,4 @@ def test_a_companion_has_a_topic_of_its_own_that_nobody_else_has(made: ModuleTyp
     assert messages.topic_beside("/a", "/b") == "/a/b"
     assert messages.topic_beside("/a", "//b/c") == "/b/c"
     world = made.world()
-    assert Topics(world).sensor(made.MAG, "bias") == "/mag/bias"
+    assert allocate_topics(world).sensor(made.MAG, "bias") == "/mag/bias"

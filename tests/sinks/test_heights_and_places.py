@@ -17,7 +17,7 @@ import navsense as ns
 from navsense.sensors import AirPressure, Altimeter, NavSat
 from navsense.simulation import Run
 from navsense.sinks.load import load
-from navsense.sinks.topics import Topics
+from navsense.sinks.topics import allocate_topics
 from navsense.testing import witness_world
 from navsense.typing import AnyArray
 from navsense.world import World
@@ -117,7 +117,7 @@ def test_scalars_have_no_axis_in_archives_and_batches(tmp_path: Path, runs: int 
 def test_a_companions_topic_that_is_taken_gives_way() -> None:
     base = world()
     alt, baro, gps = base.sensors
-    topics = Topics(replace(base, sensors=(gps, replace(alt, topic="/gps_velocity"), baro)))
+    topics = allocate_topics(replace(base, sensors=(gps, replace(alt, topic="/gps_velocity"), baro)))
     assert topics.sensor(alt.name, "reading") == "/gps_velocity"
     assert topics.sensor(gps.name, "reading", "_velocity") == "/gps_velocity_"
     assert topics.sensor(gps.name, "bias", "_velocity") == "/gps_velocity_/bias"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import TypeAlias
 
@@ -11,6 +12,7 @@ from navsense.messages.base import Part
 from navsense.messages.cdr import Message
 from navsense.pose import Pose
 from navsense.sensors import SENSORS
+from navsense.sensors.base import OpaqueSensor, Sensor
 from navsense.series import Reading
 from navsense.typing import AnyArray, Times
 from navsense.world import MountedSensor
@@ -49,6 +51,11 @@ READERS: Mapping[str, Callable[[MountedSensor, AnyArray, Part, str], dict[str, A
 }
 """Sensor type -> `arrays` of the file named after it: what the numbers of its messages say."""
 
+HIDDEN: Mapping[str, Mapping[Part, tuple[str, ...]]] = {
+    kind: module.HIDDEN for kind, module in _FILES.items() if "HIDDEN" in vars(module)
+}
+"""Sensor type -> `HIDDEN` of the file named after it: the arrays that truth and hidden errors have."""
+
 GZ_ENCODERS: Mapping[str, Callable[[MountedSensor, Reading, int], list[bytes]]] = {
     kind: module.gz_messages for kind, module in _FILES.items()
 }
@@ -65,6 +72,9 @@ def for_sensor(sensor: MountedSensor, part: Part = "reading", beside: str = "") 
     """
     if beside:
         return companions(sensor, part)[beside](sensor, part)
+    if isinstance(sensor.spec, OpaqueSensor) and sensor.spec.type in ENCODERS:
+        # Without a specification no message of the type can be filled in; one of all arrays can.
+        return generic.message(replace(sensor, spec=replace(sensor.spec, type=f"{sensor.spec.type}_arrays")), part)
     return ENCODERS.get(sensor.spec.type, generic.message)(sensor, part)
 
 
@@ -74,6 +84,8 @@ def companions(sensor: MountedSensor, part: Part = "reading") -> Mapping[str, En
     Raise `SinkError` for a sheet of a wrong kind.
     """
     kind = sensor.spec.type
+    if isinstance(sensor.spec, OpaqueSensor):
+        return {}
     return CHOSEN[kind](sensor, part) if kind in CHOSEN else COMPANIONS.get(kind, {})
 
 
@@ -95,12 +107,19 @@ def about(reading: Reading) -> Times | None:
     return ABOUT[reading.type](reading) if reading.type in ABOUT else None
 
 
-def arrays_of(sensor: MountedSensor, rows: AnyArray, part: Part, beside: str = "") -> dict[str, AnyArray]:
+def arrays_of(
+    sensor: MountedSensor, rows: AnyArray, part: Part, beside: str = "", *, is_generic: bool = False
+) -> dict[str, AnyArray]:
     """Return what messages say, as rows of numbers by path (`cdr.Layout`); `beside` names a companion's.
 
-    Raise `SinkError` for a sheet of a wrong kind.
+    Of a sensor without a specification, `is_generic` says that the message is one of all arrays. Raise `SinkError` for
+    a sheet of a wrong kind.
     """
     kind = sensor.spec.type
+    if isinstance(sensor.spec, OpaqueSensor) and is_generic:
+        found = generic.arrays(sensor, rows, part, beside)
+        kept = HIDDEN.get(kind, {}).get(part, tuple(found))
+        return {name: array for name, array in found.items() if name in kept}
     if kind in ENCODERS and kind not in READERS:
         return {}
     return READERS.get(kind, generic.arrays)(sensor, rows, part, beside)
@@ -109,4 +128,9 @@ def arrays_of(sensor: MountedSensor, rows: AnyArray, part: Part, beside: str = "
 def frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     """Return the frames that a sensor's messages name and that are not as it is itself, posed in its own."""
     kind = sensor.spec.type
-    return FRAMES[kind](sensor) if kind in FRAMES else {}
+    return FRAMES[kind](sensor) if kind in FRAMES and not isinstance(sensor.spec, OpaqueSensor) else {}
+
+
+def has_gz(spec: Sensor) -> bool:
+    """Return whether Gazebo has a message of a sensor."""
+    return spec.type in GZ_ENCODERS and not isinstance(spec, OpaqueSensor)

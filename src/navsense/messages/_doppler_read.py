@@ -16,6 +16,7 @@ import numpy as np
 from navsense.messages import generic
 from navsense.messages._doppler import BOTTOM, NONE, UNKNOWN, WATER, Instrument
 from navsense.messages.base import Part
+from navsense.sensors.base import OpaqueSensor
 from navsense.sensors.doppler import TRUE, Dialect
 from navsense.sensors.dvl import Mode
 from navsense.typing import AnyArray, FloatArray
@@ -123,6 +124,8 @@ def _every(sensor: MountedSensor, rows: AnyArray, part: Part) -> dict[str, AnyAr
 
 def arrays(sensor: MountedSensor, rows: AnyArray, part: Part, beside: str) -> dict[str, AnyArray]:
     """Return the arrays in companion messages of a DVL: `_ping`, `_water` and the ranges of `dsros`."""
+    if isinstance(sensor.spec, OpaqueSensor):
+        return {}
     own = Instrument(sensor, part)
     count, dialect = len(own.poses), own.sheet.dialect
     if beside == PING:

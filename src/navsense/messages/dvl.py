@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike
 from navsense.compiled import kernel
 from navsense.messages import generic
 from navsense.messages._doppler import BOTTOM, NONE, UNKNOWN, WATER, Instrument, Series, heard, known, or_zero
+from navsense.messages._doppler_read import HIDDEN as HIDDEN  # noqa: PLC0414 - one of what such a file has
 from navsense.messages._doppler_read import PING
 from navsense.messages._doppler_read import arrays as arrays  # noqa: PLC0414 - one of what such a file has
 from navsense.messages.base import SECOND, Part, clock_of, frame_of, sheet_of, stamps

@@ -17,11 +17,14 @@ from navsense.sensors import Output
 from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
+PACKAGE = "navsense_msgs/msg/"
+"""What the types begin with that are made of a sensor's outputs."""
+
 
 def type_name(sensor_type: str) -> str:
     """Return the full type name that a sensor type gets: words joined and capitalised."""
     words = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in sensor_type).split()
-    return "navsense_msgs/msg/" + ("".join(word[:1].upper() + word[1:] for word in words) or "Reading")
+    return PACKAGE + ("".join(word[:1].upper() + word[1:] for word in words) or "Reading")
 
 
 def _field(output: Output) -> str:

@@ -105,6 +105,6 @@ def covariances_of(spec: Imu, part: Part, rate: float) -> tuple[Sequence[float],
 def arrays(sensor: MountedSensor, rows: AnyArray, part: Part, _beside: str) -> dict[str, AnyArray]:
     """Return what messages say: rad/s, m/s^2, and the orientation where there is one. The inverse of `message`."""
     found = {name: rows[name] for name in ("angular_velocity", "linear_acceleration")}
-    if sheet_of(sensor).orientation and part != "bias":
+    if part != "bias" and any(output.name == "orientation" for output in sensor.spec.outputs):
         found = {"orientation": quaternions_in(rows, "orientation"), **found}
     return found

@@ -91,11 +91,11 @@ def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> l
 
 def arrays(sensor: MountedSensor, rows: AnyArray, part: Part, _beside: str) -> dict[str, AnyArray]:
     """Return what messages say: the range, m, and on which side of the limits it is. The inverse of `message`."""
-    distance, sheet = rows["range"].astype(np.float64), sheet_of(sensor, Range)
+    distance, sheet = rows["range"].astype(np.float64), sensor.spec
     if part == "bias":
         return {"range": distance}
     outside = np.where(np.isinf(distance), np.sign(distance), 0.0)
-    if _is_clamped(sheet):
+    if isinstance(sheet, Range) and _is_clamped(sheet):
         low, high = np.float32(sheet.minimum_range), np.float32(sheet.maximum_range)
         outside = np.where(distance >= high, 1.0, np.where((distance <= low) & (low > 0.0), -1.0, outside))
     return {"range": np.where(outside == 0.0, distance, math.nan), OUTSIDE: outside}

@@ -16,8 +16,7 @@ from navsense.errors import NavsenseError, SinkError, Where
 from navsense.faults import listed
 from navsense.series import Current, Reading, Truth
 from navsense.sinks import sources
-from navsense.sinks.base import LAYOUT, to_path
-from navsense.sinks.described import clock_sheets, world_of
+from navsense.sinks.base import to_path
 from navsense.sinks.load import load
 from navsense.sinks.read import MessageReader
 from navsense.sinks.records import DamagedError
@@ -85,14 +84,14 @@ def recording_of(path: str, world: str | None = None, *, expand_xacro: bool = Fa
 def _of_arrays(file: Path) -> Recorded:
     """Return what a recording of arrays holds."""
     loaded = load(file)
-    layout = loaded.meta.get(LAYOUT)
     told: World | None = None
-    clocks: dict[str, Clock] = {}
-    if isinstance(layout, dict):
-        try:
-            told, clocks = world_of(layout), clock_sheets(layout)
-        except DamagedError:
-            told = None
+    clocks: Mapping[str, Clock] = {}
+    notes: tuple[str, ...] = ()
+    try:
+        stored = loaded.stored
+        told, clocks, notes = stored.world if stored.topics else None, stored.clocks, stored.notes
+    except DamagedError as error:
+        notes = (str(error),)
     current = loaded.current
     if current is not None and current.velocity.ndim > 2:
         current = current.of_run(0)
@@ -106,6 +105,7 @@ def _of_arrays(file: Path) -> Recorded:
         {sensor.name: sensor for sensor in told.sensors} if told else {},
         tracks_in(told, loaded.truth),
         {key: loaded.meta.get(key) for key in ("seed", "runs", "version", "duration_asked", "epoch")},
+        notes=notes,
         planned=_planned(loaded.meta.get("faults", [])),
         clocks=clocks,
         exact=told is not None,
@@ -119,8 +119,6 @@ def _of_messages(file: Path) -> Recorded:
         reader = MessageReader(source)
         readings, truth, current = gathered(reader.slabs())
         left, planned = reader.left, source.about.get("faults", "[]")
-        layout = sources.layout_of(source)
-        clocks = clock_sheets(layout) if layout else {}
     told, recording = reader.world, reader.recording
     about = {"seed": recording.seed, "runs": list(recording.runs), "epoch": recording.epoch}
     return Recorded(
@@ -132,10 +130,10 @@ def _of_messages(file: Path) -> Recorded:
         {sensor.name: sensor for sensor in told.sensors},
         tracks_in(told, truth),
         {**about, "duration_asked": recording.duration if np.isfinite(recording.duration) else None},
-        notes=tuple(left),
+        notes=(*reader.stored.notes, *left),
         planned=_planned(planned),
-        clocks=clocks,
-        exact=layout is not None,
+        clocks=reader.stored.clocks,
+        exact=reader.head.exact,
         stationary=find_stationary_models(told),
     )
 

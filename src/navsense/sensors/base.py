@@ -136,6 +136,24 @@ def flags_of(measured: Measured, count: int) -> dict[str, BoolArray]:
     }
 
 
+@dataclass(frozen=True)
+class OpaqueSensor:
+    """A sensor without a specification that this version can read. It measures nothing.
+
+    Its `type`, the arrays of its readings (`outputs`) and the standard deviation of one sample of each axis of an array
+    (`deviations`) are known. `stored` is the JSON text of the specification if a recording holds one.
+    """
+
+    type: str
+    outputs: tuple[Output, ...]
+    deviations: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    stored: str = ""
+
+    def noise(self) -> Mapping[str, tuple[Noise, ...]]:
+        """Return the white noise of each axis of each array that has some."""
+        return {name: tuple(Noise(stddev=one) for one in axes) for name, axes in self.deviations}
+
+
 class Sensor(Protocol):
     """One kind of sensor with its data sheet: a frozen dataclass whose fields are the sheet.
 

@@ -1,7 +1,7 @@
 """What a recording says of itself as a message of ROS 1, whose bags have no other place for it.
 
 One `std_msgs/String` on `/navsense/recording`, latched, before all others: a JSON object of the texts that an MCAP
-recording has in its metadata, the plain world among them (see `described`).
+recording has in its metadata, the world's JSON among them (see `world_json`).
 """
 
 from __future__ import annotations

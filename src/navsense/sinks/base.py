@@ -19,6 +19,7 @@ from navsense import inputs, outputs
 from navsense.errors import NavsenseError, SinkError, Where
 from navsense.messages.schemas import CURRENT, DISTRIBUTIONS
 from navsense.series import Slab
+from navsense.sinks.topics import Topics, allocate_topics
 from navsense.world import World
 
 
@@ -28,8 +29,8 @@ class Recording:
 
     `epoch` is the integer second of t = 0, `duration` the seconds that were asked for: a run may end before. `runs` are
     the numbers of the runs, one or those along the leading axis of the readings. `truth` false leaves out ideal values,
-    hidden errors and the truth of links. `ros` is the ROS 2 distribution of the message definitions. Raises
-    `SinkError` for an unknown distribution.
+    hidden errors and the truth of links. `ros` is the ROS 2 distribution of the message definitions. `topics` are those
+    of the recording that this one is made from, if there is one. Raises `SinkError` for an unknown distribution.
     """
 
     world: World
@@ -39,12 +40,17 @@ class Recording:
     runs: Sequence[int] = (0,)
     truth: bool = True
     ros: str = CURRENT
+    topics: Topics | None = None
 
     def __post_init__(self) -> None:
         """Reject an unknown ROS distribution."""
         if self.ros not in DISTRIBUTIONS:
             allowed = f"must be one of {', '.join(DISTRIBUTIONS)}; jazzy includes later distributions"
             raise SinkError("distribution of ROS", self.ros, allowed=allowed)
+
+    def allocate_topics(self) -> Topics:
+        """Return the topics of everything in the recording."""
+        return allocate_topics(self.world, self.topics, truth=self.truth)
 
 
 class Run(Protocol):
@@ -156,7 +162,7 @@ ROS = "ros"
 """Metadata key of the ROS 2 distribution of the message definitions."""
 
 LAYOUT = "layout"
-"""Key of the plain world, see `described`, beside what a recording says of itself."""
+"""Key of the world's JSON, see `world_json`, beside what a recording says of itself."""
 
 Opener: TypeAlias = Callable[[Path, Recording], Sink]
 

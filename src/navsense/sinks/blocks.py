@@ -17,7 +17,7 @@ from navsense.noise.planned import FAULT
 from navsense.series import Current, Reading, Slab, Truth, nanoseconds
 from navsense.sinks import frames
 from navsense.sinks.base import Recording
-from navsense.sinks.topics import Topics
+from navsense.sinks.topics import CLOCK, STATIC, TRANSFORMS
 from navsense.typing import AnyArray, FloatArray, IntArray, WordArray
 
 
@@ -58,7 +58,7 @@ class Blocks:
         """Give out the topics."""
         self._recording = recording
         self._world = recording.world
-        self._topics = Topics(self._world)
+        self._topics = recording.allocate_topics()
         self._sensors = {sensor.name: sensor for sensor in self._world.sensors}
         moving = [model for model in self._world.models if frames.moves(model)]
         self._moving = [model.canonical_link for model in moving]
@@ -107,7 +107,7 @@ class Blocks:
             "orientation": np.array([[f.pose.rotation for f in found]]),
         }
         time = stamp.view(np.uint64)
-        return [Block(Source("/tf_static", message, latched=True), time, time, stamp, arrays)]
+        return [Block(Source(self._topics.fixed(STATIC), message, latched=True), time, time, stamp, arrays)]
 
     def of(self, slab: Slab) -> list[Block]:
         """Return all messages of a slab; a block may be empty. Raise `SinkError` where ROS has no room for them."""
@@ -174,6 +174,8 @@ class Blocks:
             self._told.add(name)
             part = part.between(0, 1)
         pose_topic, accel_topic = self._topics.truth(name)
+        if not pose_topic:
+            raise SinkError("the truth of a link that the world does not have", name)
         stamp = part.stamp
         time = stamp.view(np.uint64)
         pose = {
@@ -216,7 +218,7 @@ class Blocks:
         alike = all(np.array_equal(span, spans[0]) for span in spans[1:])
         stamp = spans[0] if alike else np.unique(np.concatenate(spans))
         time = stamp.view(np.uint64)
-        blocks = [Block(self._source("/clock", clock.message), time, time, stamp, {})]
+        blocks = [Block(self._source(self._topics.fixed(CLOCK), clock.message), time, time, stamp, {})]
         groups: dict[bytes, list[Truth]] = {}
         for name in self._moving:
             if name in slab.truth:
@@ -226,7 +228,7 @@ class Blocks:
     def _poses(self, parts: list[Truth]) -> Block:
         """Return `/tf` of models whose truth has the same instants; each such group has a source of its own."""
         names = [(truth.WORLD, part.name) for part in parts]
-        source = self._source("/tf", lambda: transforms.message(names), key=repr(names))
+        source = self._source(self._topics.fixed(TRANSFORMS), lambda: transforms.message(names), key=repr(names))
         stamp = parts[0].stamp
         arrays = {
             "position": abreast([part.position for part in parts]),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from navsense.errors import SinkError
+from navsense.messages import generic
 from navsense.messages.cdr import layout, stamps_in
 from navsense.messages.repack import MOST, Definitions, Shape, Shapes
 from navsense.messages.schemas import DEFINITIONS
@@ -21,7 +22,7 @@ Arrays = dict[str, AnyArray]
 STAMPS = ("header.stamp", "clock")
 """Where a message may have its stamp."""
 
-OURS = "navsense_msgs/msg/"
+OURS = generic.PACKAGE
 """What the types begin with that are made of a sensor's outputs."""
 
 

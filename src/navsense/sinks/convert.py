@@ -19,7 +19,6 @@ from navsense.messages.schemas import CURRENT
 from navsense.series import Slab
 from navsense.sinks import sources
 from navsense.sinks.base import FOLDERS, LAYOUT, Recording, os_error, storage_path, to_path
-from navsense.sinks.described import tells_place
 from navsense.sinks.device import ADDRESS
 from navsense.sinks.load import load
 from navsense.sinks.lost import CONTAINERS, Lost, suffix_of
@@ -27,6 +26,7 @@ from navsense.sinks.meta import damage
 from navsense.sinks.read import MessageReader
 from navsense.sinks.records import DamagedError
 from navsense.sinks.transfer import checked, hidden, transfer
+from navsense.sinks.world_json import has_place, notes_about
 
 READ = "see what it holds with: navsense info"
 """What to do about a recording of which nothing is read."""
@@ -37,12 +37,16 @@ SEVERAL = (".npz", ".parquet")
 
 @dataclass
 class Converted:
-    """What was written: where, how many messages, rows or readings, and what could not be carried, a line each."""
+    """What was written: where, how many messages, rows or readings, and what could not be carried, a line each.
+
+    `notes` are about what this version of navsense cannot read of the recording's world.
+    """
 
     path: Path
     count: int
     noun: str
     lost: list[str] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
 
 
 def convert(
@@ -97,15 +101,16 @@ def _check(target: Path) -> None:
 def _as_they_are(source: Path, target: Path) -> Converted:
     """Carry messages."""
     with sources.opened(source) as found:
+        notes = notes_about(found.about.get(LAYOUT))
         if isinstance(found, sources.McapSource) and suffix_of(target) == ".mcap" and found.profile != sources.OLD:
             count = found.total()  # all are read: a damaged one is not handed on
             with hidden(target) as work:
                 part = work.folder / target.name
                 shutil.copyfile(source, part)
                 work.commit(part)
-            return Converted(target, count, "messages")
+            return Converted(target, count, "messages", notes=notes)
         count, lost = transfer(found, target)
-        return Converted(sinks.place(target), count, "messages", lost)
+        return Converted(sinks.place(target), count, "messages", lost, notes)
 
 
 def _dated(recording: Recording, slabs: Iterator[Slab], epoch: int | None) -> tuple[Recording, Iterator[Slab]]:
@@ -135,10 +140,11 @@ def _convert_readings(source: Path, target: Path, run: int | None, epoch: int | 
             world = reader.recording.world
             if not (world.sensors or world.models or world.environment.current):
                 raise _nothing(source)
-            lost = Lost(reader.recording, target, placed=tells_place(sources.layout_of(found) or {}))
+            lost = Lost(reader.recording, target, placed=has_place(sources.layout_of(found) or {}))
             head = replace(reader.recording, ros=ros)
             made = _written(*_dated(head, reader.slabs(), epoch), target, source, lost)
             made.lost += reader.left
+            made.notes = reader.stored.notes
             return made
     loaded = load(source)
     if run is not None:
@@ -154,8 +160,10 @@ def _convert_readings(source: Path, target: Path, run: int | None, epoch: int | 
         recording = replace(loaded.recording(), ros=ros)
     except DamagedError as error:
         raise damage(source, error) from error
-    lost = Lost(recording, target, placed=tells_place(loaded.meta.get(LAYOUT, {})))
-    return _written(*_dated(recording, loaded.slabs(), epoch), target, source, lost)
+    lost = Lost(recording, target, placed=has_place(loaded.meta.get(LAYOUT, {})))
+    made = _written(*_dated(recording, loaded.slabs(), epoch), target, source, lost)
+    made.notes = loaded.stored.notes
+    return made
 
 
 def _nothing(source: Path) -> SinkError:

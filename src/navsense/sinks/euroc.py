@@ -33,11 +33,11 @@ from navsense.pose import Pose, normalised
 from navsense.sensors import Imu
 from navsense.series import NANOSECONDS, Reading, Slab, Truth, all_true
 from navsense.sinks.base import LAYOUT, Recording, failed, version
-from navsense.sinks.described import plain_world
 from navsense.sinks.read import carried
 from navsense.sinks.stored import Loaded
 from navsense.sinks.tables import ABOUT, Folder, check_folder, check_runs
 from navsense.sinks.whole import WholeSink
+from navsense.sinks.world_json import world_to_json
 from navsense.typing import AnyArray, FloatArray, IntArray, Quaternion, Times
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -240,7 +240,7 @@ class Dataset:
                 "epoch": recording.epoch,
                 "runs": [int(run) for run in recording.runs],
                 "imus": [sensor.name for sensor in self._imus],
-                LAYOUT: plain_world(recording.world),
+                LAYOUT: world_to_json(recording.world, recording.allocate_topics()),
             }
         )
 
@@ -289,7 +289,7 @@ def read(folder: Path) -> Loaded:
     readings = {name: _reading(name, *table, epoch) for name, table in zip(names, tables.values(), strict=True)}
     truth = {BODY: _truth(states[0], states[1], epoch)} if states else {}
     about = {"world": world.name, "seed": int(told.get("seed", 0)), "epoch": epoch, "runs": [0], "sensors": {}}
-    return Loaded(readings, truth, {**about, "links": list(truth), LAYOUT: plain_world(world)})
+    return Loaded(readings, truth, {**about, "links": list(truth), LAYOUT: world_to_json(world)})
 
 
 BODY = "mav0::body"

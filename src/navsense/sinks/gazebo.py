@@ -18,7 +18,7 @@ from navsense.sinks import records
 from navsense.sinks.base import Recording, add_path_to_errors
 from navsense.sinks.container import Container, ContainerSink
 from navsense.sinks.loose import Written, chunks
-from navsense.sinks.mcap import check_head, description
+from navsense.sinks.mcap import OUR_WORLD, check_head, description, layout_record
 from navsense.sinks.topics import Topics
 
 ENCODING = "protobuf"
@@ -31,13 +31,14 @@ class GazeboSink(ContainerSink):
     def __init__(self, path: Path, recording: Recording) -> None:
         """Open the file and write its head and all definitions. Raise `SinkError` where that cannot be."""
         check_head(path, recording)
-        self._sensors = {s.name: s for s in recording.world.sensors if s.spec.type in messages.GZ_ENCODERS}
+        self._sensors = {s.name: s for s in recording.world.sensors if messages.has_gz(s.spec)}
         self._channels = {name: number for number, name in enumerate(self._sensors)}
         self._counts = dict.fromkeys(self._sensors, 0)
         self._container = Container(path, profile="")
         try:
             self._container.add_metadata(description(recording), "navsense")
-            self._container.write_chunks([(self._definitions(Topics(recording.world)), [])])
+            self._container.add_metadata(layout_record(recording), OUR_WORLD)
+            self._container.write_chunks([(self._definitions(recording.allocate_topics()), [])])
         except BaseException:
             self._container.release()
             raise

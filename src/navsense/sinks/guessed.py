@@ -29,8 +29,8 @@ from navsense.sensors.base import Output, Sensor
 from navsense.sensors.doppler import Beam, Beams, Dialect, Names
 from navsense.sensors.range import Cone, Sound
 from navsense.sinks.columns import OURS, Decoder, is_alike, reads
-from navsense.sinks.described import recorded
 from navsense.sinks.sources import NAMELESS, Line, Source
+from navsense.sinks.world_json import opaque_sensor
 from navsense.ticks import FASTEST, SLOWEST
 from navsense.typing import AnyArray
 from navsense.world import CurrentTopic, Link, Model, MountedSensor, World
@@ -361,7 +361,7 @@ def _generic(line: Line, lengths: Mapping[str, int]) -> Sensor:
     parts = line.defined().definitions[line.type][1:]
     # The arrays of a sensor that has messages of other kinds are read, and written, as those of one of our own.
     kind = f"{kind}_arrays" if kind in messages.ENCODERS else kind
-    return recorded(kind, [Output(part.name, lengths.get(part.name, part.length or 0), "1") for part in parts])
+    return opaque_sensor(kind, [Output(part.name, lengths.get(part.name, part.length or 0), "1") for part in parts])
 
 
 def guessed(source: Source) -> World:

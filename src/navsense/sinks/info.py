@@ -19,12 +19,14 @@ from navsense.errors import SinkError, Where
 from navsense.series import nanoseconds
 from navsense.sinks import euroc, parquet_read, records, sources, tables
 from navsense.sinks.about import is_about, said_in
-from navsense.sinks.base import opened, os_error, storage_path, to_path
+from navsense.sinks.base import LAYOUT, opened, os_error, storage_path, to_path
 from navsense.sinks.device import suffix_of
 from navsense.sinks.load import archive_of, load, meta_of, time_of
+from navsense.sinks.mcap import OUR_WORLD
 from navsense.sinks.recover import profile
 from navsense.sinks.rosbag import METADATA
 from navsense.sinks.sources import BAG, damaged
+from navsense.sinks.world_json import notes_about
 from navsense.typing import IntArray
 from navsense.unpacking import bounded_rosbags
 
@@ -42,7 +44,8 @@ class Entry:
 class Info:
     """What a recording holds. `start` and `end` are true time in integer nanoseconds, None where there is no message.
 
-    `meta` is what the recording says of its run: texts, `runs` a JSON list, `duration_asked` in s.
+    `meta` is what the recording says of its run: texts, `runs` a JSON list, `duration_asked` in s. `notes` are about
+    what this version of navsense cannot read of its world.
     """
 
     path: str
@@ -52,6 +55,7 @@ class Info:
     end: int | None
     entries: tuple[Entry, ...]
     meta: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -137,6 +141,7 @@ class _Contents:
     first: int | None = None
     last: int = 0
     meta: dict[str, str] = field(default_factory=dict)
+    layout: str = ""
 
     def define(self, kind: int, body: bytes | memoryview) -> None:
         """Note a schema or a channel."""
@@ -188,7 +193,9 @@ def _mcap(path: Path) -> Info:
                 remedy=outputs.recovery_remedy(path),
             ) from error
     last = None if contents.first is None else contents.last
-    return Info(str(path), "mcap", size, contents.first, last, contents.entries(), contents.meta)
+    return Info(
+        str(path), "mcap", size, contents.first, last, contents.entries(), contents.meta, notes_about(contents.layout)
+    )
 
 
 def _summary(file: BinaryIO, start: int, end: int, contents: _Contents) -> None:
@@ -216,11 +223,14 @@ def _summary(file: BinaryIO, start: int, end: int, contents: _Contents) -> None:
 
 
 def _metadata(raw: records.Raw, contents: _Contents) -> None:
-    """Note our own metadata record."""
+    """Note our own metadata records."""
     if raw.kind == records.METADATA:
         reader = records.Reader(raw.body)
-        if reader.text() == "navsense":
+        name = reader.text()
+        if name == "navsense":
             contents.meta.update(reader.mapping())
+        elif name == OUR_WORLD:
+            contents.layout = reader.mapping().get(LAYOUT, "")
 
 
 def _scan(file: BinaryIO, start: int, end: int, contents: _Contents) -> None:
@@ -285,7 +295,7 @@ def _of_bag(path: Path, form: str, size: int, reader: Any, said: Mapping[str, An
     entries = tuple(Entry(topic, kind, count) for (topic, kind), count in sorted(counts.items()))
     first, last = (reader.start_time, reader.end_time - 1) if reader.message_count else (None, None)
     meta = {key: str(said[key]) for key in META if key in said}
-    return Info(str(path), form, size, first, last, entries, meta)
+    return Info(str(path), form, size, first, last, entries, meta, notes_about(said.get(LAYOUT)))
 
 
 def _device(path: Path) -> Info:
@@ -357,7 +367,7 @@ def _of(path: Path, form: str, times: IntArray, entries: tuple[Entry, ...], meta
     """Return what is known of an archive or a table."""
     said = {key: _said(meta[key]) for key in META if meta.get(key) is not None}
     first, last = (int(times.min()), int(times.max())) if times.size else (None, None)
-    return Info(str(path), form, path.stat().st_size, first, last, entries, said)
+    return Info(str(path), form, path.stat().st_size, first, last, entries, said, notes_about(meta.get(LAYOUT)))
 
 
 def _said(value: object) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 from navsense import messages, sinks
 from navsense.devices.outputs import FORMATS
 from navsense.faults import listed
+from navsense.messages import generic
 from navsense.messages.base import AGE
 from navsense.messages.cdr import encode
 from navsense.noise.planned import BITS, FAULT
@@ -80,8 +81,8 @@ class Lost:
         """Return the names of the sensors for which the format has a place."""
         if self._form:
             return [meant(target, recording.world)[1].name]
-        kinds = {EUROC: {"imu"}, GAZEBO: set(messages.GZ_ENCODERS)}.get(self._suffix)
-        return [name for name, sensor in self._sensors.items() if kinds is None or sensor.spec.type in kinds]
+        has_place = {EUROC: lambda spec: spec.type == "imu", GAZEBO: messages.has_gz}.get(self._suffix, lambda _: True)
+        return [name for name, sensor in self._sensors.items() if has_place(sensor.spec)]
 
     @property
     def noun(self) -> str:
@@ -184,5 +185,7 @@ def told_by(sensor: MountedSensor, reading: Reading) -> Sequence[str]:
     for beside in messages.topics_beside(sensor):
         message = messages.for_sensor(sensor, "reading", beside)
         raw = encode(message, reading.true_stamp[:1], rows)
-        found += messages.arrays_of(sensor, raw.view(message.layout.dtype())[:, 0], "reading", beside)
+        own = raw.view(message.layout.dtype())[:, 0]
+        is_generic = message.type.startswith(generic.PACKAGE)
+        found += messages.arrays_of(sensor, own, "reading", beside, is_generic=is_generic)
     return found

@@ -25,8 +25,8 @@ from navsense.sinks import records
 from navsense.sinks.base import LAYOUT, ROS, Recording, add_path_to_errors, asked, numbers, version
 from navsense.sinks.blocks import Block, Blocks, Source
 from navsense.sinks.container import Container, ContainerSink, Entries, ordered
-from navsense.sinks.described import plain_world
 from navsense.sinks.packed import AROUND, FRAME, FRAME_END, LARGEST, Noted, Plan, most, plan, put_stored
+from navsense.sinks.world_json import world_to_json
 from navsense.typing import AnyArray, ByteArray, WordArray
 
 CHUNK_BYTES = 12_000_000
@@ -148,12 +148,12 @@ def description(recording: Recording) -> bytes:
 
 
 OUR_WORLD = "navsense.world"
-"""Name of the metadata record with the plain world, see `described`."""
+"""Name of the metadata record with the world's JSON, see `world_json`."""
 
 
 def layout_of(recording: Recording) -> str:
-    """Return the text of the recording's plain world."""
-    return json.dumps(plain_world(recording.world))
+    """Return the text of the world's JSON."""
+    return json.dumps(world_to_json(recording.world, recording.allocate_topics()))
 
 
 def layout_record(recording: Recording) -> bytes:

@@ -20,15 +20,12 @@ import numpy as np
 from navsense import inputs
 from navsense.errors import SinkError, Where
 from navsense.faults import listed
-from navsense.sensors.base import Indirect
+from navsense.sensors.base import Indirect, OpaqueSensor
 from navsense.series import Current, Layers, Reading
-from navsense.sinks import described
 from navsense.sinks.base import LAYOUT, Recording, asked, os_error, version
 from navsense.sinks.records import DamagedError
+from navsense.sinks.world_json import FORMAT, noise_to_json, world_to_json
 from navsense.world import MountedSensor
-
-FORMAT = 1
-"""Version of the keys or columns, and of this text."""
 
 
 def head_of(recording: Recording, name: str, reading: Reading) -> dict[str, Any]:
@@ -56,7 +53,7 @@ def head_of(recording: Recording, name: str, reading: Reading) -> dict[str, Any]
 def _error_units(sensor: MountedSensor, reading: Reading) -> dict[str, str]:
     """Return the units of hidden errors, where the sheet tells: those of what the noise acts on, metres for angles."""
     spec = sensor.spec
-    if isinstance(spec, described.Recorded):
+    if isinstance(spec, OpaqueSensor):
         return {}
     elsewhere = {name: output.unit for name, output in spec.acted_on.items()} if isinstance(spec, Indirect) else {}
     units = {**reading.unit, **elsewhere}
@@ -65,8 +62,7 @@ def _error_units(sensor: MountedSensor, reading: Reading) -> dict[str, str]:
 
 def _mounting(sensor: MountedSensor) -> dict[str, Any]:
     """Return how a sensor stands on its link, w x y z, and the white noise of one sample of each noisy array."""
-    noise = {key: [axis.deviation(sensor.rate) for axis in axes] for key, axes in sensor.spec.noise().items()}
-    return {"link": sensor.link, "mounting": list(sensor.pose.rotation), "noise": noise}
+    return {"link": sensor.link, "mounting": list(sensor.pose.rotation), "noise": noise_to_json(sensor)}
 
 
 def text_of(
@@ -93,7 +89,7 @@ def text_of(
             "runs": [int(run) for run in recording.runs],
             "sensors": sensors,
             "links": list(links),
-            LAYOUT: described.plain_world(recording.world),
+            LAYOUT: world_to_json(recording.world, recording.allocate_topics()),
             **({"faults": faults} if faults else {}),
         }
     )
@@ -106,6 +102,8 @@ def parsed(text: str | bytes) -> dict[str, Any]:
         raise DamagedError("its meta is of another program")
     if type(meta["epoch"]) is not int:
         raise DamagedError("damaged: its epoch is no integer")
+    if type(meta["format"]) is not int or meta["format"] > FORMAT:
+        raise DamagedError(f"its format is {meta['format']}; this version of navsense reads format {FORMAT}")
     return meta
 
 

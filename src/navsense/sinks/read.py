@@ -31,16 +31,16 @@ from navsense.series import NANOSECONDS, Current, Layers, Reading, Slab, Truth, 
 from navsense.sinks import frames, stored
 from navsense.sinks.base import Recording
 from navsense.sinks.columns import OURS, Arrays, Batch, Column, is_alike, joined, reads
-from navsense.sinks.described import NotSaid, world_of
 from navsense.sinks.guessed import absolute, chosen, guessed
 from navsense.sinks.pairs import popped
 from navsense.sinks.records import DamagedError
 from navsense.sinks.sources import Line, Source, layout_of
-from navsense.sinks.topics import Topics
+from navsense.sinks.topics import FIXED, PARTS, Topics, allocate_topics
+from navsense.sinks.world_json import StoredWorld, UnspecifiedLatency, format_note, world_from_json
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
 from navsense.world import Model, MountedSensor, World
 
-ALREADY = frozenset(("/clock", "/tf", "/tf_static", "/rosout", "/parameter_events"))
+ALREADY = frozenset(("/rosout", "/parameter_events"))
 """Topics that say nothing that is not known from others."""
 
 SLAB_BYTES = 12_000_000
@@ -253,12 +253,14 @@ def _filled(array: AnyArray, before: AnyArray | None, gaps: BoolArray | None) ->
 def _delay(sensor: MountedSensor) -> float | None:
     """Return the latency (s) that all messages of a sensor have, None where it is another for each, or is not known.
 
-    Older recordings say only that there is one.
+    A recording may hold only that there is one.
     """
     latency = sensor.latency
     if latency is None:
         return 0.0
-    return latency.fixed + latency.mean if latency.stddev == 0.0 and not isinstance(latency, NotSaid) else None
+    return (
+        latency.fixed + latency.mean if latency.stddev == 0.0 and not isinstance(latency, UnspecifiedLatency) else None
+    )
 
 
 def _instants(own: Batch, parts: Mapping[Series, Batch]) -> IntArray:
@@ -333,25 +335,28 @@ class MessageReader:
     def __init__(self, source: Source) -> None:
         """Tell what is on which topic. Raises `SinkError` where the recording does not say it, and holds no message."""
         self._source = source
-        told = layout_of(source)
+        layout = layout_of(source)
         try:
-            self.world: World = world_of(told) if told else guessed(source)
+            stored = world_from_json(layout) if layout else None
+            self.stored = stored or StoredWorld(guessed(source), notes=(format_note(layout),) if layout else ())
+            self.world: World = self.stored.world
             runs = [int(run) for run in inputs.parse_json(source.about.get("runs", "[0]"))] or [0]
             epoch = int(source.about["epoch"]) if "epoch" in source.about else self._first() // SECOND
             seed, asked = int(source.about.get("seed", 0)), float(source.about.get("duration_asked", math.inf))
         except (DamagedError, ValueError, TypeError) as error:
             raise SinkError(f"the recording is damaged: {error}", where=source.where) from error
-        self.head = Head(epoch, source.own, told is not None)
-        self.recording = Recording(self.world, epoch, seed, asked, runs[:1])
+        self.head = Head(epoch, source.own, stored is not None)
+        self.recording = Recording(self.world, epoch, seed, asked, runs[:1], topics=self.stored.topics)
         self._columns: dict[str, Column] = {}
         read = chosen(source.lines)
         lines = {name: read[topic] for topic, name in absolute(read).items()}
-        topics = Topics(self.world)
+        topics = self.stored.topics or allocate_topics(self.world)
         self._sensors = [one for s in self.world.sensors if (one := self._sensor(s, topics, lines)) is not None]
         self._links = [found for link in self._names() if (found := self._link(link, topics, lines)) is not None]
         self._current = self._column(lines.get(topics.current), currents.TYPE, _velocities) if topics.current else None
         self._layers = self._deep(lines.get(topics.layers)) if topics.layers else None
-        unread = (line for line in source.lines if line.topic not in ALREADY and not self._is_read(line))
+        known = ALREADY | {topics.fixed(what) for what in FIXED}
+        unread = (line for line in source.lines if line.topic not in known and not self._is_read(line))
         self.left = list(dict.fromkeys(_unread(line) for line in unread))
 
     def _is_read(self, line: Line) -> bool:
@@ -380,14 +385,17 @@ class MessageReader:
     def _sensor(self, sensor: MountedSensor, topics: Topics, lines: Mapping[str, Line]) -> SensorColumns | None:
         """Return the topics of one sensor, None where its own is not there."""
         found = SensorColumns(sensor, self.head)
-        parts: tuple[Part, ...] = ("reading", "ideal", "bias")
-        for part in parts:
-            for beside in messages.topics_beside(sensor, part):
+        for part in PARTS:
+            for beside in topics.companions(sensor.name, part):
+                line = lines.get(topics.sensor(sensor.name, part, beside))
+                is_generic = line is not None and line.type.startswith(OURS)
 
-                def arrays(rows: AnyArray, part: Part = part, beside: str = beside) -> Arrays:
-                    return messages.arrays_of(sensor, rows, part, beside)
+                def arrays(
+                    rows: AnyArray, part: Part = part, beside: str = beside, is_generic: bool = is_generic
+                ) -> Arrays:
+                    return messages.arrays_of(sensor, rows, part, beside, is_generic=is_generic)
 
-                column = self._column(lines.get(topics.sensor(sensor.name, part, beside)), "", arrays)
+                column = self._column(line, "", arrays)
                 if column is not None:
                     found.columns[part, beside] = column
         # What is told of a fault is the instant at which a reading is sent.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ from navsense.errors import SinkError
 from navsense.motion.still import Still
 from navsense.names import NameDict
 from navsense.noise.channel import Noise
+from navsense.noise.faults import Faults
+from navsense.noise.planned import FAULT
 from navsense.pose import Pose
 from navsense.sensors import AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat
 from navsense.sensors.base import Output, Sensor
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Slab, Truth
 from navsense.sinks.base import LAYOUT, Recording
-from navsense.sinks.described import recorded, world_of
+from navsense.sinks.world_json import StoredWorld, format_note, opaque_sensor, world_from_json
 from navsense.typing import AnyArray
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -72,7 +75,15 @@ class Loaded(Mapping[str, Reading]):
         """Return the head. Raises `DamagedError` where what the recording says of itself is damaged."""
         asked = self.meta.get("duration_asked")
         duration = float("inf") if asked is None else float(asked)
-        return Recording(world_in(self), int(self.meta["epoch"]), int(self.meta["seed"]), duration, tuple(self.runs))
+        head = int(self.meta["epoch"]), int(self.meta["seed"]), duration, tuple(self.runs)
+        return Recording(self.stored.world, *head, topics=self.stored.topics)
+
+    @cached_property
+    def stored(self) -> StoredWorld:
+        """The world of the recording with its topics and notes. Raises `DamagedError`."""
+        layout = self.meta.get(LAYOUT)
+        found = None if layout is None else world_from_json(layout)
+        return found or StoredWorld(infer_world(self), notes=() if layout is None else (format_note(layout),))
 
     def of_run(self, number: int) -> Loaded:
         """Return one of several runs. Raises `SinkError` where there is no such run."""
@@ -131,10 +142,8 @@ def of_run(reading: Reading, place: int) -> Reading:
     )
 
 
-def world_in(loaded: Loaded) -> World:
-    """Return the world that a recording describes; of one that does not, as much as its sensors' heads tell."""
-    if LAYOUT in loaded.meta:
-        return world_of(loaded.meta[LAYOUT])
+def infer_world(loaded: Loaded) -> World:
+    """Return as much of the world as the sensors' metadata holds."""
     heads = {name: loaded.meta["sensors"].get(name, {}) for name in loaded.readings}
     owners = {name: str(head.get("link") or name.rpartition("::")[0] or "base") for name, head in heads.items()}
     links = list(dict.fromkeys([*loaded.truth, *owners.values()]))
@@ -150,6 +159,7 @@ def world_in(loaded: Loaded) -> World:
             Pose(rotation=tuple(heads[name].get("mounting", (1.0, 0.0, 0.0, 0.0)))),
             "/" + name.replace("::", "/"),
             reading.frame,
+            faults=Faults(recorded=FAULT in reading.errors),
         )
         for name, reading in loaded.readings.items()
     )
@@ -177,7 +187,7 @@ def _sheet(reading: Reading, head: Mapping[str, Any]) -> Sensor:
         return made
     lead = reading.clock_error.ndim
     outputs = [Output(name, array.shape[lead:], reading.unit[name]) for name, array in reading.arrays.items()]
-    return recorded(reading.type, outputs)
+    return opaque_sensor(reading.type, outputs)
 
 
 def gathered(slabs: Iterable[Slab]) -> tuple[dict[str, Reading], dict[str, Truth], Current | None]:

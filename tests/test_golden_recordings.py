@@ -1,0 +1,150 @@
+"""Recordings that earlier versions wrote. Every version reads them: the files are never written again.
+
+`tools/golden_recordings.py` wrote them. If a test here fails after a change, the change breaks the recordings of users:
+mend the reader or the table of types (`navsense.sinks.type_tags`), and leave the files as they are.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from navsense.clock import Clock, Latency
+from navsense.noise.channel import Noise
+from navsense.noise.faults import Faults
+from navsense.sensors import Adcp, Altimeter, Dvl, Imu, Magnetometer, Mode
+from navsense.sinks.info import info
+from navsense.sinks.load import load
+from navsense.sinks.read import MessageReader
+from navsense.sinks.sources import opened
+from navsense.sinks.world_json import StoredWorld, world_from_json, world_to_json
+
+ROOT = Path(__file__).resolve().parent
+FOLDERS = sorted(path for path in (ROOT / "golden" / "recordings").iterdir() if path.is_dir())
+"""One folder for each format version."""
+
+
+@cache
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("golden_recordings", ROOT.parent / "tools" / "golden_recordings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def read(folder: Path, name: str) -> Any:
+    return json.loads((folder / name).read_text())
+
+
+def declared_sensors(folder: Path) -> Any:
+    return read(folder, "declared.json")["sensors"]
+
+
+CASES = [(folder, name) for folder in FOLDERS for name in read(folder, "digests.json")]
+IDS = [f"{folder.name}-{name}" for folder, name in CASES]
+
+
+def includes(found: Any, expected: Any, path: str = "") -> None:
+    """Assert that JSON holds all that is expected; a later version may add keys."""
+    if isinstance(expected, dict):
+        assert isinstance(found, dict), path
+        for key, value in expected.items():
+            assert key in found, f"{path}.{key}"
+            includes(found[key], value, f"{path}.{key}")
+    elif isinstance(expected, list):
+        assert isinstance(found, list), path
+        assert len(found) == len(expected), path
+        for i, (one, other) in enumerate(zip(found, expected, strict=True)):
+            includes(one, other, f"{path}.{i}")
+    else:
+        assert (type(found), found) == (type(expected), expected), path
+
+
+def stored(path: Path) -> StoredWorld:
+    """Return the world of a recording."""
+    if path.suffix in (".mcap", ".bag", ".db3"):
+        with opened(path) as source:
+            reader = MessageReader(source)
+            assert reader.left == []
+            return reader.stored
+    if path.suffix == ".euroc":
+        found = world_from_json(read(path.with_suffix(""), "navsense.json")["layout"])
+        assert found is not None
+        return found
+    return load(path).stored
+
+
+@pytest.mark.requirement("FIL-1")
+@pytest.mark.parametrize(("folder", "name"), CASES, ids=IDS)
+def test_every_array_is_read_with_the_same_bits(folder: Path, name: str) -> None:
+    assert tool().digests_of(folder / name) == read(folder, "digests.json")[name]
+
+
+@pytest.mark.requirement("FIL-1")
+@pytest.mark.parametrize(("folder", "name"), CASES, ids=IDS)
+def test_every_specification_is_the_declared_one(folder: Path, name: str) -> None:
+    found = stored(folder / name)
+    assert found.notes == ()
+    assert info(folder / name).notes == ()
+    declared = read(folder, "declared.json")
+    del declared["format"]
+    includes(json.loads(json.dumps(world_to_json(found.world, found.topics))), declared)
+
+
+@pytest.mark.requirement("FIL-1")
+@pytest.mark.parametrize(("folder", "name"), CASES, ids=IDS)
+def test_values_of_the_declared_world(folder: Path, name: str) -> None:
+    """Some of them, as they stand in `world.sdf`."""
+    found = stored(folder / name)
+    assert found.topics is not None
+    sensors = {sensor.name.rpartition("::")[2]: sensor for sensor in found.world.sensors}
+    imu, compass, altimeter, dvl, adcp = (sensors[key].spec for key in ("imu", "compass", "altimeter", "dvl", "adcp"))
+    assert isinstance(imu, Imu)
+    assert isinstance(compass, Magnetometer)
+    assert compass.hard_iron == (4e-7, -2e-7, 6e-7)
+    assert isinstance(altimeter, Altimeter)
+    assert altimeter.vertical_position == Noise(stddev=0.05)
+    assert sensors["altimeter"].latency == Latency(fixed=0.02)
+    assert isinstance(dvl, Dvl)
+    assert (dvl.bottom.per_speed, dvl.water_mode, dvl.sound.speed) == (0.001, Mode.ALWAYS, 1500.0)
+    assert dvl.layer is not None
+    assert (dvl.layer.near, dvl.layer.far) == (3.0, 9.0)
+    assert isinstance(adcp, Adcp)
+    assert (adcp.cells.count, adcp.coordinates.value, adcp.profile.stddev) == (5, "instrument", 0.015)
+    assert sensors["imu"].faults.dropout_rate == 2.0
+    assert [one.kind for one in sensors["dvl"].faults.planned] == ["lost_lock"]
+    (clock,) = found.clocks.values()
+    assert clock.noise.stddev == 5e-5
+    assert clock.discipline is not None
+    assert clock.discipline.interval == 1.0
+    assert [step.size for step in clock.steps] == [0.01]
+    assert found.topics.sensor(sensors["dvl"].name, "ideal") == "/dvl/ideal"
+
+
+@pytest.mark.requirement("FIL-1")
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_messages_of_gazebo_are_listed(folder: Path) -> None:
+    found = info(folder / "run.gz.mcap")
+    assert found.notes == ()
+    assert {entry.name for entry in found.entries} == {"/imu", "/compass", "/altimeter", "/dvl", "/adcp"}
+    assert sum(entry.count for entry in found.entries) > 60
+
+
+@pytest.mark.requirement("FIL-1")
+@pytest.mark.parametrize(("folder", "name"), CASES, ids=IDS)
+def test_a_later_default_changes_no_recording(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files hold every field, so no default of a class acts when they are read."""
+    for kind in (Noise, Imu, Magnetometer, Altimeter, Dvl, Adcp, Latency, Clock, Faults):
+        defaults = kind.__init__.__defaults__
+        assert defaults is not None
+        monkeypatch.setattr(kind.__init__, "__defaults__", tuple(object() for _ in defaults))
+    found = stored(folder / name)
+    includes(json.loads(json.dumps(world_to_json(found.world, found.topics))), {"sensors": declared_sensors(folder)})

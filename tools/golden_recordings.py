@@ -1,0 +1,81 @@
+"""Write the golden recordings: one short run in every format, as this version of navsense writes it.
+
+    python tools/golden_recordings.py FOLDER      FOLDER is new: tests/golden/recordings/NAME
+
+Each folder under tests/golden/recordings holds the recordings of one format version. A released folder is never
+written again: a later version of navsense has to read it. Run this for a new format version only. Beside the
+recordings the folder gets `declared.json`, the world as it was declared, and `digests.json`, a digest of every array
+that this version reads from each recording.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+import navsense as ns
+from navsense.sinks.load import load
+from navsense.sinks.stored import Loaded
+from navsense.sinks.world_json import world_to_json
+from navsense.typing import AnyArray
+
+WORLD = Path(__file__).resolve().parent.parent / "tests" / "golden" / "recordings" / "world.sdf"
+SEED, DURATION, EPOCH, TRUTH_RATE = 20261122, 1.0, 1_800_000_000, 20.0
+
+NAMES = ("run.mcap", "run.gz.mcap", "run.bag", "bag.db3", "run.npz", "run.parquet", "tables.csv", "imu.euroc")
+"""The recordings. `.db3`, `.csv` and `.euroc` are the folders without the suffix."""
+
+UNREAD = ("run.gz.mcap",)
+"""Recordings whose readings navsense does not read back: messages of Gazebo."""
+
+
+def arrays_of(found: Loaded) -> Iterator[tuple[str, AnyArray]]:
+    """Yield every array of a recording with its name."""
+    for name, reading in found.items():
+        yield f"{name}/time", reading.time
+        yield f"{name}/clock_error", reading.clock_error
+        yield f"{name}/arrival", reading.arrival
+        yield f"{name}/valid", reading.valid
+        yield f"{name}/emitted", reading.emitted
+        for group, arrays in (("reading", reading.arrays), ("ideal", reading.truth), ("bias", reading.errors)):
+            yield from ((f"{name}/{group}/{key}", array) for key, array in arrays.items())
+    for link, truth in found.truth.items():
+        for key in ("time", "position", "orientation", "velocity", "angular_velocity", "acceleration"):
+            yield f"truth/{link}/{key}", getattr(truth, key)
+    if found.current is not None:
+        yield "current/time", found.current.time
+        yield "current/velocity", found.current.velocity
+
+
+def digests_of(path: Path) -> dict[str, str]:
+    """Return a digest (BLAKE2b, 8 bytes) of the element type, the shape and the bytes of every array of a recording."""
+    out = {}
+    for name, array in arrays_of(load(path)):
+        whole = np.ascontiguousarray(array)
+        whole = whole + 0.0 if whole.dtype.kind == "f" else whole  # one zero, and one NaN below
+        if whole.dtype.kind == "f":
+            whole[np.isnan(whole)] = np.nan
+        head = f"{whole.dtype.str} {whole.shape} ".encode()
+        out[name] = hashlib.blake2b(head + whole.tobytes(), digest_size=8).hexdigest()
+    return out
+
+
+def main(folder: Path) -> None:
+    """Write the recordings of this version into a new folder."""
+    folder.mkdir()
+    world = ns.load(str(WORLD))
+    paths = [folder / name for name in NAMES]
+    ns.record(world, paths, DURATION, seed=SEED, epoch=EPOCH, truth_rate=TRUTH_RATE)
+    declared = world_to_json(world)
+    (folder / "declared.json").write_text(json.dumps(declared, indent=1) + "\n")
+    found = {path.name: digests_of(path) for path in paths if path.name not in UNREAD}
+    (folder / "digests.json").write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
