@@ -14,7 +14,7 @@ from mcap_ros2.decoder import DecoderFactory
 import navsense as ns
 from navsense import store
 from navsense.clock import Latency
-from navsense.errors import MotionError, SimulationError, SdfError, SinkError, UnknownNameError
+from navsense.errors import MotionError, SdfError, SimulationError, SinkError, UnknownNameError
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
@@ -255,7 +255,7 @@ def test_an_invalid_path_of_a_recording_is_an_error(path: Any) -> None:
 
 
 def test_a_null_character_in_a_path_is_an_error() -> None:
-    with pytest.raises(SinkError, match="path of a recording: .*; must not contain a null character"):
+    with pytest.raises(SinkError, match=r"path of a recording: .*; must not contain a null character"):
         record(world(), "a\0.mcap", 1.0)
 
 
