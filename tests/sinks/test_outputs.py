@@ -729,3 +729,26 @@ def test_an_error_in_the_middle_of_a_run_names_the_file(made: ModuleType, tmp_pa
     with pytest.raises(SinkError, match=rf"^{tmp_path / name} stamp.*rov::base::clock"):
         sink.write(slab)
     sink.close()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".euroc"])
+@pytest.mark.parametrize("foreign", ["notes.txt", "mav0/cam0/data.csv", "navsense.json"])
+def test_a_folder_is_replaced_only_if_all_its_files_are_of_its_recording(
+    tmp_path: Path, made: ModuleType, suffix: str, foreign: str
+) -> None:
+    """A recording replaces an older recording. A folder that holds a file of another program stays as it is."""
+
+    def record() -> None:
+        with sinks.open(tmp_path / f"dive{suffix}", head(made)) as sink:
+            for second in range(3):
+                sink.write(made.slab(second, 100))
+
+    record()
+    record()
+    file = tmp_path / "dive" / foreign
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("{}", encoding="utf-8")
+    before = {path: path.read_bytes() for path in (tmp_path / "dive").rglob("*") if path.is_file()}
+    with pytest.raises(SinkError, match=rf"dive{suffix}.*holds something else.*; choose another name"):
+        record()
+    assert {path: path.read_bytes() for path in (tmp_path / "dive").rglob("*") if path.is_file()} == before

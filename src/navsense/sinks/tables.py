@@ -12,7 +12,9 @@ bits. The folder appears under its name when it is whole, after an error elsewhe
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -36,6 +38,9 @@ from navsense.typing import AnyArray, FloatArray
 ABOUT = "navsense.json"
 """The file with what the recording says of itself."""
 
+FILES = "files"
+"""Key in that file: the names of all files of a complete recording. A new recording replaces only these."""
+
 MADE = "made"
 """The folder inside the hidden folder that becomes the recording."""
 
@@ -56,20 +61,34 @@ def folder_of(path: Path) -> Path:
 
 
 def check_folder(path: Path) -> None:
-    """Raise `SinkError` where `NAME.csv` cannot be the folder NAME: something is there that is no such recording."""
+    """Raise `SinkError` if the folder of `NAME.csv` or `NAME.euroc` exists and is no such recording, or holds more."""
     folder = folder_of(path)
     try:
-        free = not folder.exists() and not folder.is_symlink()
-        ours = folder.is_dir() and ((folder / ABOUT).is_file() or not any(folder.iterdir()))
+        if not folder.exists() and not folder.is_symlink():
+            return
+        foreign = _foreign_file(folder) if folder.is_dir() else folder
     except OSError as error:
         raise os_error(path, error) from error
-    if not free and not ours:
+    if foreign is not None:
         raise SinkError(
-            "the recording is the folder of this name, which is something else",
-            str(folder),
+            "the recording is the folder of this name, which holds something else",
+            str(foreign),
             where=Where(str(path)),
             remedy="choose another name, or move away what is there",
         )
+
+
+def _foreign_file(folder: Path) -> Path | None:
+    """Return the first file in a folder that its recording did not write, or None."""
+    written: set[str] = set()
+    if (folder / ABOUT).is_file():
+        try:
+            text = Context().run(inputs.content, str(folder / ABOUT), _FILE)  # in this context it is no input
+            written = {ABOUT, *inputs.parse_json(text)[FILES]}
+        except (SinkError, ValueError, KeyError, TypeError):
+            return folder / ABOUT
+    inside = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return next((path for path in inside if path.relative_to(folder).as_posix() not in written), None)
 
 
 def file_of(name: str) -> str:
@@ -89,6 +108,7 @@ class Folder:
         self._work = HiddenFolder(folder_of(self.path), is_recording=True)
         self.made = self._work.folder / MADE
         self.made.mkdir()
+        self._metadata = "{}"
 
     def append(self, name: str, header: Sequence[str], columns: Sequence[AnyArray]) -> None:
         """Add rows to a table, whose first rows bring its header; floats are written as the shortest same decimals."""
@@ -106,12 +126,16 @@ class Folder:
 
     def write(self, name: str, text: str) -> None:
         """Write a file of text."""
+        if name == ABOUT:
+            self._metadata = text
         file = self.made / name
         file.parent.mkdir(parents=True, exist_ok=True)
         save_text(file, text)
 
     def finish(self) -> None:
-        """Give the folder its name."""
+        """List the files of the folder in its metadata, and rename it to its target."""
+        names = sorted(path.relative_to(self.made).as_posix() for path in self.made.rglob("*") if path.is_file())
+        self.write(ABOUT, json.dumps({**inputs.parse_json(self._metadata), FILES: names}))
         check_folder(self.path)
         self._work.commit(self.made)
 
@@ -256,7 +280,7 @@ def about_of(folder: Path) -> dict[str, Any]:
 
 def read(folder: Path) -> Loaded:
     """Return a folder of CSV tables, bit for bit. Raises `SinkError`."""
-    about = about_of(folder)
+    about = {key: value for key, value in about_of(folder).items() if key != FILES}
     try:
         readings = {name: _read_reading(folder, name, head) for name, head in about["sensors"].items()}
         truth = {name: _read_truth(folder, name, about["epoch"]) for name in about["links"]}
