@@ -94,7 +94,7 @@ def topics_from_json(sensors: list[Mapping[str, Any]], others: Mapping[str, Any]
         for one in sensor["companions"]:
             names |= {(name, part, one["name"]): topic for part, topic in one.items() if part != "name"}
     names |= {(link, what): topic for link, own in others["truth"].items() for what, topic in own.items()}
-    names |= {(what,): topic for what, topic in others.items() if what != "truth"}
+    names |= {(what,): topic for what, topic in others.items() if isinstance(topic, str)}
     if not all(isinstance(one, str) for key, topic in names.items() for one in (*key, topic)):
         raise DamagedError("a topic is no text")
     return Topics(names)

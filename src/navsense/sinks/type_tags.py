@@ -32,6 +32,7 @@ from navsense.clock.discipline import Discipline
 from navsense.clock.oscillator import Oscillator
 from navsense.environment.anomaly import Anomaly
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
+from navsense.environment.signal import Signal
 from navsense.environment.water import Water
 from navsense.errors import NavsenseError
 from navsense.geodesy import Origin
@@ -156,6 +157,7 @@ TYPES: dict[str, StoredType] = {
     "range": StoredType(Range),
     "saunders": StoredType(Saunders),
     "scheduled_fault": StoredType(Planned, omitted=("where",)),
+    "signal": StoredType(Signal),
     "sound": StoredType(Sound),
     "track_mode": StoredType(Mode),
     "transducer": StoredType(Transducer),

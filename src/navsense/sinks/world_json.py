@@ -165,7 +165,7 @@ class _Reader:
             return ()
         listed = "; ".join(f"{error} ({', '.join(whose)})" for error, whose in self.unknown.items())
         remedy = "update navsense, or install the package that defines the type"
-        return (f"read without the values of types that are not known: {listed}; {remedy}",)
+        return (f"some values of its world cannot be read: {listed}; {remedy}",)
 
     def sensor(self, data: Mapping[str, Any]) -> MountedSensor:
         """Return a sensor, opaque if its specification is of an unknown type."""
@@ -182,7 +182,7 @@ class _Reader:
             str(data["model"]),
             str(data["link"]),
             float(data["rate"]),
-            from_json(data["pose"]),
+            _pose(data["pose"]),
             str(data["topic"]),
             str(data["frame"]),
             None if data["clock"] is None else str(data["clock"]),
@@ -216,9 +216,23 @@ class _Reader:
 def _opaque(data: Mapping[str, Any]) -> Sensor:
     """Return a sensor of which the type and outputs are known; its specification is kept as it is."""
     noise = tuple((str(key), tuple(map(float, axes))) for key, axes in data["noise"].items())
-    outputs = tuple(from_json(one) for one in data["outputs"])
+    outputs = tuple(_output(one) for one in data["outputs"])
     stored = "" if data["spec"] is None else json.dumps(data["spec"])
     return cast("Sensor", OpaqueSensor(str(data["type"]), outputs, noise, stored))
+
+
+def _pose(data: Mapping[str, Any]) -> Pose:
+    """Return a pose; keys of later versions are ignored."""
+    x, y, z = map(float, data["position"])
+    w, a, b, c = map(float, data["rotation"])
+    return Pose((x, y, z), (w, a, b, c))
+
+
+def _output(data: Mapping[str, Any]) -> Output:
+    """Return an array of a reading; keys of later versions are ignored."""
+    axes = data["axes"]
+    shape = tuple(axes) if isinstance(axes, list) else int(axes)
+    return Output(str(data["name"]), shape, str(data["unit"]), data["turns"])
 
 
 def world_from_json(data: Any) -> StoredWorld | None:
@@ -227,8 +241,6 @@ def world_from_json(data: Any) -> StoredWorld | None:
         if data.get("format") != FORMAT:
             return None
         return _world(data)
-    except UnknownTypeError as error:
-        raise DamagedError(f"damaged: its world cannot be read: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, NavsenseError) as error:
         raise DamagedError(f"damaged: its world cannot be read: {error}") from error
 
@@ -251,10 +263,10 @@ def _world(data: Mapping[str, Any]) -> StoredWorld:
 
 def _model(data: Mapping[str, Any]) -> Model:
     """Return a model; one that moves has a motion that stands for it."""
-    links = tuple(Link(str(name), from_json(pose)) for name, pose in data["links"].items())
+    links = tuple(Link(str(name), _pose(pose)) for name, pose in data["links"].items())
     motion = Still() if data["moves"] else None
     actuators = tuple(str(one) for one in data["actuators"])
-    pose: Pose = from_json(data["pose"])
+    pose = _pose(data["pose"])
     return Model(str(data["name"]), links, str(data["canonical_link"]), pose, bool(data["static"]), motion, actuators)
 
 
