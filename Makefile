@@ -71,7 +71,7 @@ demo: $(STAMPS)/run
 # Each worker goes through files that stand together, so that few kernels are compiled by two of them at once.
 PYTEST = pytest -n $(JOBS) --dist worksteal
 
-HELD_ONCE = devices messages sdf sinks test_bench.py test_cli.py test_declared.py test_examples.py test_house_style.py \
+HELD_ONCE = devices messages recordings sdf test_bench.py test_cli.py test_declared.py test_examples.py test_house_style.py \
     test_packaging.py test_picture.py test_requirements.py \
     $(addprefix calibration/test_,cli.py ellipsoid_trust.py picture.py result.py units.py verdict.py)
 

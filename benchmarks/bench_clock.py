@@ -24,12 +24,12 @@ import numpy as np
 
 import navsense as ns
 from navsense.analysis.bench import best_time, standard
-from navsense.clock import Clock, Discipline, Stamps, grade
-from navsense.clock._nodes import NODES_PER_SECOND
+from navsense.clock import Clock, Discipline, Stamps, get_oscillator
+from navsense.clock._nodes import NODE_RATE
 from navsense.clock._phase import processes
 from navsense.noise.channel import Noise
+from navsense.random_streams import BLOCK_SAMPLES, Draws, RandomProcess
 from navsense.sensors import Imu
-from navsense.streams import BLOCK, Draws, Process
 from navsense.world import Link, Model, MountedSensor, World
 
 DRIFT = Noise(dynamic_bias_stddev=1e-6, dynamic_bias_correlation_time=100.0)
@@ -43,7 +43,7 @@ IMU_RATE = 1e6
 IMU_CLOCK = Clock("robot::link::clock", Noise(mean=1e-6, stddev=2e-7))
 
 
-def spent(clock: Clock, rate: float, block: int = BLOCK, rounds: int = 200) -> float:
+def spent(clock: Clock, rate: float, block: int = BLOCK_SAMPLES, rounds: int = 200) -> float:
     """Return the seconds in which a sensor at `rate` (Hz) stamps a block: the best of some in a row."""
     stamps, best = Stamps(clock, "bench", 1, 0, ahead=64 if block == 1 else 0), float("inf")
     for k in range(rounds):
@@ -54,10 +54,10 @@ def spent(clock: Clock, rate: float, block: int = BLOCK, rounds: int = 200) -> f
     return best
 
 
-def draws_alone(named: tuple[Process, ...]) -> float:
+def draws_alone(named: tuple[RandomProcess, ...]) -> float:
     """Return the seconds that one row of draws of these processes takes."""
     source = Draws(named, 1, (0, "bench"))
-    return best_time(lambda: source.take(BLOCK)) / BLOCK if source.rows else 0.0
+    return best_time(lambda: source.take(BLOCK_SAMPLES)) / BLOCK_SAMPLES if source.rows else 0.0
 
 
 def line(what: str, ours: float, limit: float) -> str:
@@ -67,31 +67,31 @@ def line(what: str, ours: float, limit: float) -> str:
 
 def stamps() -> Iterator[str]:
     """Yield what a stamp costs at 1 MHz, in blocks and alone."""
-    one = draws_alone((Process("clock", "jitter"),))
+    one = draws_alone((RandomProcess("clock", "jitter"),))
     for name, clock in {
         "gaussian": Clock("bench", JITTER),
         "gaussian, quantised": Clock("bench", replace(JITTER, precision=1e-6)),
         "gaussian, monotonic": Clock("bench", JITTER, monotonic=True),
         "gaussian, drift": Clock("bench", replace(DRIFT, stddev=1e-6)),
-        "gaussian, TCXO": Clock("bench", JITTER, grade("TCXO")),
+        "gaussian, TCXO": Clock("bench", JITTER, get_oscillator("TCXO")),
     }.items():
-        yield line(f"stamp at 1 MHz, {name}, in blocks", spent(clock, FAST) / BLOCK, one)
+        yield line(f"stamp at 1 MHz, {name}, in blocks", spent(clock, FAST) / BLOCK_SAMPLES, one)
         yield line(f"stamp at 1 kHz, {name}, one at a time", spent(clock, 1e3, 1, 2000), one)
 
 
 def nodes() -> Iterator[str]:
     """Yield what a node costs: a sensor at 10 Hz walks a hundred of them for each of its samples."""
     discipline = Discipline(interval=1.0, stddev=1e-6)
-    walks = replace(grade("TCXO"), ageing_random_walk=1e-30)
+    walks = replace(get_oscillator("TCXO"), ageing_random_walk=1e-30)
     for name, clock in {
         "drift": Clock("bench", DRIFT),
-        "CSAC (white FM)": Clock("bench", oscillator=grade("CSAC")),
-        "TCXO (white, flicker, random-walk FM)": Clock("bench", oscillator=grade("TCXO")),
+        "CSAC (white FM)": Clock("bench", oscillator=get_oscillator("CSAC")),
+        "TCXO (white, flicker, random-walk FM)": Clock("bench", oscillator=get_oscillator("TCXO")),
         "TCXO with a walking ageing": Clock("bench", oscillator=walks),
-        "TCXO, disciplined each second": Clock("bench", oscillator=grade("TCXO"), discipline=discipline),
+        "TCXO, disciplined each second": Clock("bench", oscillator=get_oscillator("TCXO"), discipline=discipline),
     }.items():
-        named = processes(clock.oscillator) if clock.oscillator else (Process("clock", "drift"),)
-        a_node = spent(clock, SLOW, rounds=20) / (BLOCK / SLOW * NODES_PER_SECOND)
+        named = processes(clock.oscillator) if clock.oscillator else (RandomProcess("clock", "drift"),)
+        a_node = spent(clock, SLOW, rounds=20) / (BLOCK_SAMPLES / SLOW * NODE_RATE)
         yield line(f"node, {name}", a_node, draws_alone(named))
 
 
@@ -99,8 +99,8 @@ def reads() -> Iterator[str]:
     """Yield the cost of a clock's reading at one instant of a live run, and of that in an array of one instant."""
     for name, clock in {
         "gaussian": Clock(IMU_CLOCK.name, JITTER),
-        "gaussian, TCXO": Clock(IMU_CLOCK.name, JITTER, grade("TCXO")),
-        "gaussian, TCXO, monotonic": Clock(IMU_CLOCK.name, JITTER, grade("TCXO"), monotonic=True),
+        "gaussian, TCXO": Clock(IMU_CLOCK.name, JITTER, get_oscillator("TCXO")),
+        "gaussian, TCXO, monotonic": Clock(IMU_CLOCK.name, JITTER, get_oscillator("TCXO"), monotonic=True),
     }.items():
         sim = ns.live(imu_world(clock, 100.0), seed=1)
         read = sim.clock(clock.name).time
@@ -151,5 +151,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    assert DRIFT.drifts
+    assert DRIFT.has_dynamic_bias
     main()

@@ -14,24 +14,24 @@ from datetime import UTC, datetime
 import numpy as np
 
 from navsense.analysis.bench import best_time
-from navsense.environment.base import Sum, Uniform, VectorField
+from navsense.environment.base import FieldSum, UniformField, VectorField
 from navsense.environment.current import (
     BoundaryLayer,
-    ClassicWander,
-    Constituent,
-    Ellipse,
-    GaussMarkov,
-    Gridded,
-    Harmonics,
-    Profile,
-    Replay,
-    Stratified,
-    StratifiedGaussMarkov,
+    CurrentReplay,
+    DepthScaledCurrent,
+    GaussMarkovCurrent,
+    GaussMarkovProcess,
+    GriddedCurrent,
+    HarmonicFlow,
+    StratifiedCurrent,
+    StratifiedGaussMarkovCurrent,
+    TidalConstituent,
     TidalCurrent,
+    TidalEllipse,
     TidalEllipses,
     TideTable,
-    Wander,
-    opened,
+    UuvGaussMarkovProcess,
+    realise,
 )
 from navsense.geodesy import Origin
 
@@ -43,50 +43,54 @@ START = datetime(2021, 3, 4, 15, tzinfo=UTC)
 NAMES = ("M2", "S2", "N2", "K2", "K1", "O1", "P1", "Q1", "M4", "M6", "Mf")
 
 
-def layers(count: int) -> Stratified:
+def layers(count: int) -> StratifiedCurrent:
     """Return a table of `count` layers 10 m apart."""
-    return Stratified(tuple(10.0 * k for k in range(count)), tuple((0.01 * k, 0.3, 0.0) for k in range(count)))
+    return StratifiedCurrent(tuple(10.0 * k for k in range(count)), tuple((0.01 * k, 0.3, 0.0) for k in range(count)))
 
 
-def grid(space: str) -> Gridded:
+def grid(space: str) -> GriddedCurrent:
     """Return a grid of 6 x 21 x 21 x 11 points."""
     draw = np.random.default_rng(1)
     time, depth = np.linspace(0.0, 1200.0, 6), np.linspace(-100.0, 0.0, 11)
     across = np.linspace(-3000.0, 3000.0, 21)
     velocity = draw.uniform(-1.0, 1.0, (6, 21, 21, 11, 3))
     if space == "world":
-        return Gridded((time, across, across, depth), velocity, "world")
+        return GriddedCurrent((time, across, across, depth), velocity, "world")
     latitude, longitude = HERE.latitude + across / 6.3e6, HERE.longitude + across / 4.8e6
-    return Gridded((time, latitude, longitude, depth), velocity, "geodetic", HERE)
+    return GriddedCurrent((time, latitude, longitude, depth), velocity, "geodetic", HERE)
 
 
 def kinds() -> Iterator[tuple[str, VectorField]]:
     """Yield every kind of current by name."""
-    wander = GaussMarkov(Wander.spread(0.5, 0.1, 600.0, 0.0, 2.0), Wander.spread(1.0, 0.2, 900.0))
-    one = ClassicWander(0.5, -1.0, 1.0, 0.1, 0.01)
-    classic = GaussMarkov(one, one, one)
-    wandering = StratifiedGaussMarkov(layers(12), Wander.spread(0.3, 0.05, 600.0), Wander.spread(0.0, 0.1, 600.0))
-    tides = tuple(Constituent(name, 0.1, 0.3) for name in NAMES)
+    wander = GaussMarkovCurrent(
+        GaussMarkovProcess.from_stddev(0.5, 0.1, 600.0, 0.0, 2.0), GaussMarkovProcess.from_stddev(1.0, 0.2, 900.0)
+    )
+    one = UuvGaussMarkovProcess(0.5, -1.0, 1.0, 0.1, 0.01)
+    classic = GaussMarkovCurrent(one, one, one)
+    wandering = StratifiedGaussMarkovCurrent(
+        layers(12), GaussMarkovProcess.from_stddev(0.3, 0.05, 600.0), GaussMarkovProcess.from_stddev(0.0, 0.1, 600.0)
+    )
+    tides = tuple(TidalConstituent(name, 0.1, 0.3) for name in NAMES)
     events = np.arange(-9600.0, 1e5, 11200.0)
     table = TideTable(events, np.resize((0.4, 0.0, -0.5, 0.0), events.size), START)
-    yield "uniform", Uniform((0.3, 0.1, 0.0))
-    yield "Gauss-Markov, opened", opened(wander, 1)
-    yield "Gauss-Markov, classic, opened", opened(classic, 1)
+    yield "uniform", UniformField((0.3, 0.1, 0.0))
+    yield "Gauss-Markov, opened", realise(wander, 1)
+    yield "Gauss-Markov, classic, opened", realise(classic, 1)
     yield "stratified, 12 layers", layers(12)
     yield (
         "stratified, 1000 layers",
-        Stratified(tuple(0.1 * k for k in range(1000)), tuple((0.1, 0.2, 0.0) for _ in range(1000))),
+        StratifiedCurrent(tuple(0.1 * k for k in range(1000)), tuple((0.1, 0.2, 0.0) for _ in range(1000))),
     )
-    yield "stratified Gauss-Markov, 12 layers, opened", opened(wandering, 1)
-    yield "tidal, 11 constituents", TidalCurrent(Harmonics(tides, START), 1.0)
+    yield "stratified Gauss-Markov, 12 layers, opened", realise(wandering, 1)
+    yield "tidal, 11 constituents", TidalCurrent(HarmonicFlow(tides, START), 1.0)
     yield "tidal, table", TidalCurrent(table, 1.0)
-    yield "tidal, 11 ellipses", TidalEllipses(tuple(Ellipse(one, 0.05, 1.0) for one in tides), START)
+    yield "tidal, 11 ellipses", TidalEllipses(tuple(TidalEllipse(one, 0.05, 1.0) for one in tides), START)
     yield "grid in the world", grid("world")
     yield "grid by latitude and longitude", grid("geodetic")
-    yield "boundary layer, 1/7, of a uniform one", BoundaryLayer(Uniform((0.3, 0.1, 0.0)), -100.0, 120.0)
-    yield "profile of a tide", Profile(TidalCurrent(table, 1.0), (0.0, 20.0, 100.0), (1.0, 0.8, 0.1))
-    yield "sum of a table by depth and a tide", Sum((layers(12), TidalCurrent(table, 1.0)))
-    yield "replay of 1000 rows", Replay(np.linspace(0.0, 1e3, 1000), np.full((1000, 3), 0.2))
+    yield "boundary layer, 1/7, of a uniform one", BoundaryLayer(UniformField((0.3, 0.1, 0.0)), -100.0, 120.0)
+    yield "profile of a tide", DepthScaledCurrent(TidalCurrent(table, 1.0), (0.0, 20.0, 100.0), (1.0, 0.8, 0.1))
+    yield "sum of a table by depth and a tide", FieldSum((layers(12), TidalCurrent(table, 1.0)))
+    yield "replay of 1000 rows", CurrentReplay(np.linspace(0.0, 1e3, 1000), np.full((1000, 3), 0.2))
 
 
 def in_blocks(field: VectorField) -> Callable[[], None]:

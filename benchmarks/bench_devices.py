@@ -23,8 +23,8 @@ import numpy as np
 
 import navsense as ns
 from navsense.devices import nmea, pd0, pd6, waterlinked
-from navsense.devices.outputs import FORMATS
-from navsense.devices.told import Instrument
+from navsense.devices.encoders import FORMATS
+from navsense.devices.measurement import DopplerInstrument
 from navsense.series import Reading, Truth
 from navsense.session import LONGEST_WINDOW
 from navsense.world import MountedSensor, World
@@ -57,7 +57,7 @@ def repeated(reading: Reading, count: int) -> Reading:
         clock_error=reading.clock_error[rows],
         arrivals=reading.arrival[rows],
         arrays=arrays,
-        truth={},
+        ideal={},
         errors={},
         valid=reading.valid[rows],
         emitted=reading.emitted[rows],
@@ -66,11 +66,11 @@ def repeated(reading: Reading, count: int) -> Reading:
 
 def told(world: World, sensor: MountedSensor, truth: Mapping[str, Truth], reading: Reading, suffix: str) -> float:
     """Return how many of the readings are told and encoded in a second."""
-    instrument = Instrument(world, sensor)
-    instrument.see(truth, 0.0)
-    encode = FORMATS[suffix].begin(instrument, "")
-    assert encode(instrument.tell(reading))
-    return reading.time.size / seconds(lambda: encode(instrument.tell(reading)))
+    instrument = DopplerInstrument(world, sensor)
+    instrument.add_truth(truth, 0.0)
+    encode = FORMATS[suffix].make_encoder(instrument, "")
+    assert encode(instrument.sample(reading))
+    return reading.time.size / seconds(lambda: encode(instrument.sample(reading)))
 
 
 def readings() -> Iterator[tuple[World, MountedSensor, Mapping[str, Truth], Reading]]:
@@ -89,7 +89,7 @@ def as_it_runs() -> None:
     for world, sensor, truth, reading in readings():
         block = repeated(reading, int(reading.emitted.sum()))
         for suffix, kind in FORMATS.items():
-            if isinstance(sensor.spec, kind.kinds):
+            if isinstance(sensor.spec, kind.spec_types):
                 rates = [told(world, sensor, truth, part, suffix) for part in (repeated(reading, COUNT), block)]
                 what = f"{kind.name} of the {sensor.spec.type}, {block.time.size} in 30 s"
                 goal = f"{GOAL:14,d}" if suffix == ".pd0" else ""
@@ -114,7 +114,7 @@ def ensembles(cells: int) -> dict[str, Any]:
         "pitch": rng.uniform(-0.4, 0.4, COUNT),
         "roll": rng.uniform(-0.4, 0.4, COUNT),
         "temperature": np.full(COUNT, 283.0),
-        **pd0.rtc(stamp),
+        **pd0.encode_rtc(stamp),
         "depth": rng.uniform(0.0, 90.0, COUNT),
         "bottom_velocity": rng.normal(size=(COUNT, 4)),
         "bottom_range": rng.uniform(5.0, 90.0, (COUNT, 4)),
@@ -178,7 +178,7 @@ def texts() -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], object]]]:
         "elapsed": np.full(COUNT, 0.125),
     }
     for track in pd6.TRACKS:
-        one |= {f"{track}_{name}": rng.normal(size=(COUNT, n)) for name, n in pd6.VELOCITY.values()}
+        one |= {f"{track}_{name}": rng.normal(size=(COUNT, n)) for name, n in pd6.VELOCITY_LINES.values()}
         one |= {
             f"{track}_way": rng.normal(size=(COUNT, 3)),
             f"{track}_range": one["altitude"],

@@ -21,7 +21,7 @@ import numpy as np
 
 import navsense as ns
 from navsense.environment.base import Environment
-from navsense.environment.current import Stratified
+from navsense.environment.current import StratifiedCurrent
 from navsense.environment.terrain.base import Shape
 from navsense.environment.terrain.heightmap import Heightmap
 from navsense.environment.terrain.primitives import Plane
@@ -31,12 +31,12 @@ from navsense.motion.base import Motion
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
-from navsense.sensors import Dvl, EchoStrength, Fan, LongTerm, Sound, Track
-from navsense.sensors._janus.beams import Beams, Weighting, janus
-from navsense.sensors._janus.echoes import echoes, sound_speed, validity
-from navsense.sensors._janus.layer import Layer, shallowest, water
-from navsense.sensors.dvl import Mode
-from navsense.streams import Draws
+from navsense.random_streams import Draws
+from navsense.sensors import DopplerTrack, Dvl, EchoStrength, Fan, LongTermFilter, Sound
+from navsense.sensors._doppler.beams import Beams, BeamWeighting, make_janus_beams
+from navsense.sensors._doppler.echoes import compute_echo_timing, find_echoes, get_sound_speed
+from navsense.sensors._doppler.water_layer import WaterMassLayer, find_bottom_distance, find_layer_velocities
+from navsense.sensors.dvl import TrackMode
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray
 from navsense.world import Link, Model, MountedSensor, World
@@ -44,7 +44,7 @@ from navsense.world import Link, Model, MountedSensor, World
 GOAL, AT_ONCE = 50_000.0, 100.0
 COUNT, REACH, SPAN, RATE = 4096, 100.0, 200.0, 8.0
 TIME = 50.0 + np.arange(COUNT) / RATE
-LAYER = Layer(3.0, 15.0, 2.0)
+LAYER = WaterMassLayer(3.0, 15.0, 2.0)
 
 Work = Callable[[AnyArray], object]
 
@@ -77,14 +77,14 @@ def surroundings(shape: Shape, pose: Pose = Pose()) -> Environment:
     """Return a bottom of this shape, and the water above it."""
     bed = Body("bed", shape, pose)
     sea = Water(depths=(0.0, 20.0, 60.0), temperatures=(290.0, 286.0, 283.0), salinities=(34.0, 34.5, 35.0))
-    layers = Stratified(tuple(5.0 * k for k in range(12)), tuple((0.3 - 0.02 * k, 0.1, 0.0) for k in range(12)))
+    layers = StratifiedCurrent(tuple(5.0 * k for k in range(12)), tuple((0.3 - 0.02 * k, 0.1, 0.0) for k in range(12)))
     return Environment(scene=Scene((bed,)), water=sea, current=layers)
 
 
-def nine(weighting: Weighting) -> Beams:
+def nine(weighting: BeamWeighting) -> Beams:
     """Return four beams of 3.4 degrees: of nine rays each, or of a pattern's seven."""
-    beams = janus(math.radians(30.0), [math.radians(45.0 + 90.0 * k) for k in range(4)], width=0.06)
-    if weighting is Weighting.PATTERN:
+    beams = make_janus_beams(math.radians(30.0), [math.radians(45.0 + 90.0 * k) for k in range(4)], width=0.06)
+    if weighting is BeamWeighting.PATTERN:
         return replace(beams, weighting=weighting, absorption=0.1)
     fan = Fan(3, -0.03, 0.03, 3, -0.03, 0.03)
     return replace(beams, beams=tuple(replace(beam, shape=fan) for beam in beams.beams))
@@ -99,13 +99,13 @@ def way() -> Motion:
 
 def everything() -> Dvl:
     """Return a sheet of four beams of nine rays each, with every effect."""
-    track = Track(Noise(0.01, precision=1e-4), 0.001, 8.0, 0.0, 0.001, 0.001)
+    track = DopplerTrack(Noise(0.01, precision=1e-4), 0.001, 8.0, 0.0, 0.001, 0.001)
     return Dvl(
-        beams=nine(Weighting.NEAREST),
+        beams=nine(BeamWeighting.NEAREST),
         bottom=track,
-        water=replace(track, stated_stddev=0.02),
+        water=replace(track, reported_stddev=0.02),
         range=Noise(0.05, precision=0.01),
-        water_mode=Mode.ALWAYS,
+        water_mode=TrackMode.ALWAYS,
         layer=LAYER,
         strength=EchoStrength(120.0, 0.1),
         sound=Sound(1500.0),
@@ -114,7 +114,7 @@ def everything() -> Dvl:
         dropout_probability=0.01,
         reacquisition_time=0.5,
         processing_time=0.01,
-        long_term=LongTerm(0.02, 0.002),
+        long_term=LongTermFilter(0.02, 0.002),
     )
 
 
@@ -134,7 +134,7 @@ def sensor(around: Environment) -> Work:
 
 def rays(around: Environment) -> Work:
     """Return the tracing of the sensor's rays, laid out before: what it cannot be faster than."""
-    (body,), beams, motion, kept = around.scene.bodies, nine(Weighting.NEAREST), way(), {}
+    (body,), beams, motion, kept = around.scene.bodies, nine(BeamWeighting.NEAREST), way(), {}
 
     def work(t: AnyArray) -> object:
         if t.size not in kept:
@@ -175,28 +175,30 @@ def works() -> Iterator[tuple[str, Work]]:
     """Yield what is asked of the instants (n,) s of pings, by name."""
     heights, flat = Heightmap(sea_bed(), (SPAN / 2047.0, SPAN / 2047.0)), Pose((0.0, 0.0, -55.0))
     motion, around, level = way(), surroundings(heights), surroundings(Plane(), flat)
-    near, mean = nine(Weighting.NEAREST), nine(Weighting.PATTERN)
+    near, mean = nine(BeamWeighting.NEAREST), nine(BeamWeighting.PATTERN)
 
     def whole(beams: Beams) -> Work:
         def work(t: AnyArray) -> object:
-            sound = sound_speed(around, motion.at(t))
-            instants = validity(beams, motion, around, t, REACH, sound, False).valid_time
-            found = echoes(beams, motion, around, instants, REACH, False)
-            return water(beams, LAYER, motion, around, instants, shallowest(beams, found.range))
+            sound = get_sound_speed(around, motion.at(t))
+            instants = compute_echo_timing(beams, motion, around, t, REACH, sound, False).time_of_validity
+            found = find_echoes(beams, motion, around, instants, REACH, False)
+            return find_layer_velocities(
+                beams, LAYER, motion, around, instants, find_bottom_distance(beams, found.range)
+            )
 
         return work
 
     yield "motion", motion.at
-    yield "speed of sound", lambda t: sound_speed(around, motion.at(t))
+    yield "speed of sound", lambda t: get_sound_speed(around, motion.at(t))
     yield (
         "instant of the echo",
-        lambda t: validity(near, motion, around, t, REACH, np.full(t.shape, 1500.0), False),
+        lambda t: compute_echo_timing(near, motion, around, t, REACH, np.full(t.shape, 1500.0), False),
     )
-    yield "echoes, nearest of 4 x 9 rays", lambda t: echoes(near, motion, around, t, REACH, False)
-    yield "echoes, pattern of 4 x 7 rays", lambda t: echoes(mean, motion, around, t, REACH, False)
+    yield "echoes, nearest of 4 x 9 rays", lambda t: find_echoes(near, motion, around, t, REACH, False)
+    yield "echoes, pattern of 4 x 7 rays", lambda t: find_echoes(mean, motion, around, t, REACH, False)
     yield (
         "layer of water, 4 x 5 places",
-        lambda t: water(near, LAYER, motion, around, t, np.full(t.shape, 25.0)),
+        lambda t: find_layer_velocities(near, LAYER, motion, around, t, np.full(t.shape, 25.0)),
     )
     yield "all of these, nearest", whole(near)
     yield "all of these, pattern", whole(mean)

@@ -38,7 +38,7 @@ def rows() -> Iterator[tuple[str, int, Callable[[], object]]]:
     """Yield what is measured, its samples, and the work."""
     track, scattered = places()
     field, one = WorldMagneticModel(HERE, DATE), track[:1].copy()
-    latitude, longitude, altitude = np.ascontiguousarray(HERE.geodetic(track).T)
+    latitude, longitude, altitude = np.ascontiguousarray(HERE.to_geodetic(track).T)
     yield "WorldMagneticModel along a track", COUNT, lambda: field.at(track, TIME)
     yield "the model itself, field_ned", COUNT, lambda: field_ned(latitude, longitude, altitude, DATE)
     yield "WorldMagneticModel, scattered places", len(scattered), lambda: field.at(scattered, TIME[: len(scattered)])
@@ -50,8 +50,8 @@ def rows() -> Iterator[tuple[str, int, Callable[[], object]]]:
     air, profile = Atmosphere(), Signal(tuple(range(100)), tuple(range(100)))
     pressure = air.pressure_at(altitude)
     yield "Atmosphere.pressure_at", COUNT, lambda: air.pressure_at(altitude)
-    yield "Atmosphere.altitude_of", COUNT, lambda: air.altitude_of(pressure)
-    yield "Origin.geodetic along a track", COUNT, lambda: HERE.geodetic(track)
+    yield "Atmosphere.altitude_at_pressure", COUNT, lambda: air.altitude_at_pressure(pressure)
+    yield "Origin.geodetic along a track", COUNT, lambda: HERE.to_geodetic(track)
     yield "Signal of 100 points", COUNT, lambda: profile.at(TIME)
 
 
@@ -64,10 +64,10 @@ def main() -> None:
     lattice, model = took["WorldMagneticModel along a track"], took["the model itself, field_ned"]
     print(f"the lattice is {model / lattice:.0f} times as fast as the model; the goal is below 50 ns a sample")
     track, _ = places()
-    along = HERE.geodetic(track)
+    along = HERE.to_geodetic(track)
     latitude, longitude, altitude = np.ascontiguousarray(along.T)
     ned = field_ned(latitude, longitude, altitude, DATE)
-    got = HERE.east_north_up_at(along, WorldMagneticModel(HERE, DATE).at(track, TIME))
+    got = HERE.to_enu_at(along, WorldMagneticModel(HERE, DATE).at(track, TIME))
     off = 1e9 * np.abs(got - ned[:, (1, 0, 2)] * (1.0, 1.0, -1.0)).max()
     print(f"and differs from it by {off:.4f} nT at most along the track")
     assert off < 0.1

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import navsense as ns
-from navsense.sinks.load import load
-from navsense.sinks.parquet import TEXTS
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.parquet import TEXT_COLUMNS
 
 QUADROTOR = Path(__file__).resolve().parent.parent / "examples" / "quadrotor.sdf"
 SECONDS = 120.0
@@ -31,7 +31,7 @@ def stored_as(path: Path) -> dict[str, Any]:
     columns = [group.column(i) for i in range(group.num_columns)]
     special = ("BYTE_STREAM_SPLIT", "DELTA_BINARY_PACKED")
     encoding = {column.path_in_schema: name for column in columns for name in special if name in column.encodings}
-    return {"use_dictionary": list(TEXTS), "column_encoding": encoding, "write_page_checksum": True}
+    return {"use_dictionary": list(TEXT_COLUMNS), "column_encoding": encoding, "write_page_checksum": True}
 
 
 def in_turn(works: dict[str, Callable[[], object]]) -> dict[str, float]:
@@ -62,7 +62,7 @@ def main() -> None:
                     table, alike, row_group_size=size, compression="zstd", **options
                 ),
                 "pyarrow, its own way": lambda: pq.write_table(table, own, row_group_size=size, compression="zstd"),
-                "navsense, load": lambda: load(ours),
+                "navsense, load": lambda: open_recording(ours),
                 "pyarrow, read_table": lambda: pq.read_table(ours),
             }
         )

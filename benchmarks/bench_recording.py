@@ -17,8 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import navsense as ns
+from navsense.recordings.summary import read_summary
 from navsense.session import prepare
-from navsense.sinks.info import info
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 SURVEY = EXAMPLES / "auv_survey.sdf"
@@ -70,12 +70,12 @@ def measure(name: str, path: Path, duration: float | None, folder: Path) -> None
     ns.record(world, target, 12.0)
 
     def simulated() -> None:
-        for _ in prepare(world, duration, seed=1, runs=(0,)).slabs():
+        for _ in prepare(world, duration, seed=1, runs=(0,)).slices():
             pass
 
     # Taking a file of last time away, a cost of its own, is done before the clock looks.
     alone, whole = least([simulated, lambda: ns.record(world, target, duration, seed=1)], target.unlink)
-    count = sum(entry.count for entry in info(target).entries)
+    count = sum(entry.count for entry in read_summary(target).entries)
     size = target.stat().st_size
     print(
         f"{name:24s} {alone:10.2f} {whole:10.2f} {whole / alone - 1.0:8.0%} {size / 1e6:8.0f}"

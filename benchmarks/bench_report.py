@@ -23,11 +23,11 @@ from pathlib import Path
 import numpy as np
 
 import navsense as ns
+from navsense.recordings import RecordingHeader
+from navsense.recordings import open_writer as open_sink
 from navsense.report import write
 from navsense.report.recorded import recording_of
-from navsense.series import TRUTH_ARRAYS, Reading, Slab, Truth
-from navsense.sinks import Recording
-from navsense.sinks import open as open_sink
+from navsense.series import TRUTH_ARRAYS, Reading, TimeSlice, Truth
 from navsense.world import World
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,12 +57,12 @@ def hour_of(path: Path, world: World, target: Path) -> None:
     """Write a recording again and again behind itself until it is an hour."""
     found = recording_of(str(path))
     span = round(found.span[1])
-    with open_sink(target, Recording(world, 0, 7, HOUR, [0])) as sink:
+    with open_sink(target, RecordingHeader(world, 0, 7, HOUR, [0])) as sink:
         for number in range(int(HOUR // span) + 1):
             shift = number * float(span)
             readings = {name: later(reading, shift, HOUR) for name, reading in found.readings.items()}
             truth = {name: truth_later(part, shift, HOUR) for name, part in found.truth.items()}
-            sink.write(Slab(shift, min(shift + span, HOUR), readings, truth))
+            sink.write(TimeSlice(shift, min(shift + span, HOUR), readings, truth))
 
 
 def told(hour: Path, page: Path) -> None:

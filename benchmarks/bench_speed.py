@@ -25,9 +25,9 @@ import numpy as np
 import navsense as ns
 from navsense.analysis.bench import CLOCKS, STANDARD, best_time, sensor_row, standard
 from navsense.clock import Clock
+from navsense.random_streams import Draws
 from navsense.sensors import Imu, Magnetometer
 from navsense.sensors.base import Sensor
-from navsense.streams import Draws
 from navsense.world import Link, Model, MountedSensor, World
 
 QUADROTOR = Path(__file__).resolve().parent.parent / "examples" / "quadrotor.sdf"
@@ -119,7 +119,7 @@ def live() -> Iterator[str]:
     world = still_world(*[standard(Imu)] * 3, *[standard(Magnetometer)] * 2)
     steps = iter(ns.live(world))
     whole = best_time(lambda: next(steps), rounds=7)
-    places = ns.live(world)._session.places.values()  # noqa: SLF001 - the motion's share alone
+    places = ns.live(world)._session.sensor_motions.values()  # noqa: SLF001 - the motion's share alone
     instant = np.array([1.0])
     motion = best_time(lambda: [place.at(instant) for place in places], rounds=7)
     yield line("live step, five sensors", f"{whole * 1e6:.1f} us", f"of it motion {motion * 1e6:.1f} us", "")

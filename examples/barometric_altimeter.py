@@ -27,20 +27,20 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 import navsense as ns
-from navsense.compiled import kernel
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
+from navsense.kernels import kernel
 from navsense.motion.base import Motion
-from navsense.noise.channel import witness
-from navsense.noise.channels import Channels, ChannelState
-from navsense.sdf.context import Context, Place
-from navsense.sdf.fill.fields import number_of
-from navsense.sdf.fill.noise import noise_of
-from navsense.sdf.read import Element
-from navsense.sensors import Measured, Output
-from navsense.sensors.base import TEMPERATURE, signals_at
-from navsense.streams import Process
+from navsense.noise.channel import make_example_noise
+from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.random_streams import RandomProcess
+from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.parse.children import parse_child_number
+from navsense.sdf.parse.noise import parse_child_noise
+from navsense.sdf.xml_reader import Element
+from navsense.sensors import Measurement, Output
+from navsense.sensors.base import TEMPERATURE, evaluate_signals
 from navsense.testing import check_sensor
 from navsense.ticks import Ticks
 
@@ -54,7 +54,7 @@ NUMBERS = {
     "lag": 0.0,
     "position_error": 0.0,
 }
-BLOCK = Place(read=frozenset(("noise", *NUMBERS)))
+BLOCK = ElementSchema(children=frozenset(("noise", *NUMBERS)))
 """What may stand in <barometric_altimeter>, with the numbers' defaults."""
 
 
@@ -81,7 +81,7 @@ def follow(steady: Any, span: Any, lag: float, state: Any, out: Any) -> None:
 class Tube:
     """This serial number now: its channel, steady pressure and own pressure at the last tick (Pa), and that tick."""
 
-    channel: ChannelState
+    channel: NoiseState
     pressures: Any
     last: int = -1
 
@@ -124,19 +124,19 @@ class BarometricAltimeter:
         return (Output("pressure", 0, "Pa", "vertical"), Output("altitude", 0, "m", "vertical"))
 
     @cached_property
-    def _channel(self) -> Channels:
-        return Channels(("pressure",), (self.noise_of_pressure,))
+    def _channel(self) -> NoiseChannels:
+        return NoiseChannels(("pressure",), (self.noise_of_pressure,))
 
     @property
     def signals(self) -> tuple[str, ...]:
         """Return the signals that the sheet needs."""
-        return (TEMPERATURE,) if self._channel.warms else ()
+        return (TEMPERATURE,) if self._channel.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[ns.Noise, ...]]:
         """Return the noise of the pressure."""
         return {"pressure": self._channel.noises}
 
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes of the pressure."""
         return self._channel.processes
 
@@ -150,11 +150,11 @@ class BarometricAltimeter:
         height, (vx, vy, vz) = truth.position_w[:, 2], truth.velocity_w.T
         pressure = self._air.pressure_at(height)
         dynamic = 0.5 * self._air.density_at(height) * (vx * vx + vy * vy + vz * vz)
-        warm = signals_at(self, environment, ticks.time)
-        altitude = self._scale.altitude_of(pressure)
+        warm = evaluate_signals(self, environment, ticks.time)
+        altitude = self._scale.altitude_at_pressure(pressure)
         return {"pressure": pressure, "altitude": altitude, "dynamic_pressure": dynamic, **warm}
 
-    def measure(self, state: Tube, ticks: Ticks, ideal: Mapping[str, Any], draws: Any) -> tuple[Tube, Measured]:
+    def measure(self, state: Tube, ticks: Ticks, ideal: Mapping[str, Any], draws: Any) -> tuple[Tube, Measurement]:
         """Return the new state and the readings, with the slow error of the pressure."""
         steady = ideal["pressure"] + self.position_error * ideal["dynamic_pressure"]
         first = state.last < 0
@@ -165,31 +165,31 @@ class BarometricAltimeter:
         channel, values, slow = self._channel.apply(state.channel, ticks, draws, felt, temperature=temperature)
         last = int(ticks.index[-1]) if len(ticks) else state.last
         pressure = np.ascontiguousarray(values[:, 0])
-        arrays = {"pressure": pressure, "altitude": self._scale.altitude_of(pressure)}
-        return Tube(channel, pressures, last), Measured(arrays, {"pressure": slow[:, 0]})
+        arrays = {"pressure": pressure, "altitude": self._scale.altitude_at_pressure(pressure)}
+        return Tube(channel, pressures, last), Measurement(arrays, {"pressure": slow[:, 0]})
 
-    def neutral(self) -> BarometricAltimeter:
+    def without_errors(self) -> BarometricAltimeter:
         """Return the same sheet without errors of the instrument; the weather stays."""
         return replace(self, lag=0.0, position_error=0.0, noise_of_pressure=NO_ERRORS)
 
     @classmethod
-    def witness(cls) -> BarometricAltimeter:
+    def example_spec(cls) -> BarometricAltimeter:
         """Return a sheet in which every parameter acts."""
-        noise = witness(3.0, precision=0.01, minimum=99700.0, maximum=100700.0)
+        noise = make_example_noise(3.0, precision=0.01, minimum=99700.0, maximum=100700.0)
         return cls(100000.0, 12.0, 100500.0, 0.4, 0.02, noise)
 
     @staticmethod
-    def fill(context: Context, block: Element | None, mount: Any) -> BarometricAltimeter:
+    def parse(context: Context, block: Element | None, mount: Any) -> BarometricAltimeter:
         """Return the sheet that a <barometric_altimeter> block describes."""
         if block is None:
             return BarometricAltimeter()
         context.check(block, BLOCK)
         least = {"lag": 0.0}
         given = {
-            tag: number_of(context, block, tag, default, least=least.get(tag, -math.inf))
+            tag: parse_child_number(context, block, tag, default, minimum=least.get(tag, -math.inf))
             for tag, default in NUMBERS.items()
         }
-        return BarometricAltimeter(**given, noise_of_pressure=noise_of(context, block, classic=mount.classic))
+        return BarometricAltimeter(**given, noise_of_pressure=parse_child_noise(context, block, classic=mount.classic))
 
 
 WORLD = """<sdf version="1.9"><world name="climb"><model name="aircraft">

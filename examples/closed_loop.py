@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import navsense as ns
+from navsense.live_run import LiveRun
 from navsense.pose import from_rpy
-from navsense.stepping import Live
 
 WORLD = Path(__file__).resolve().parent / "quadrotor.sdf"
 
@@ -34,7 +34,7 @@ def main() -> None:
     assert abs(off - 8.0 * bias) < 0.02
 
 
-def rate_read(sim: Live) -> float:
+def rate_read(sim: LiveRun) -> float:
     """Return the turn rate that the gyro shows; 0 before its first reading."""
     reading = sim.sensor("quadrotor::base_link::imu").reading
     return float(reading["angular_velocity"][-1, 2]) if reading else 0.0

@@ -29,8 +29,8 @@ from gtsam.symbol_shorthand import B, F, V, X
 from survey_factors import Compass, Flicker, Mounted, depth_factor, field_factor, imu_factor, velocity_factor
 
 import navsense as ns
-from navsense.geodesy import earth_rate_w
-from navsense.noise.flicker import components
+from navsense.geodesy import compute_earth_rate_w
+from navsense.noise.flicker import make_components
 from navsense.typing import FloatArray
 
 SURVEY = Path(__file__).with_name("auv_survey.sdf")
@@ -123,20 +123,20 @@ def parameters(environment: Any, sheet: Any, place: FloatArray) -> Any:
     """
     made = gtsam.PreintegrationCombinedParams(environment.gravity.at(place[None], np.zeros(1))[0])
     gyro, force = sheet["angular_velocity"][0], sheet["linear_acceleration"][0]
-    times, shares = components(1.0, *BAND)
+    times, shares = make_components(1.0, *BAND)
     white, walk = 2.0 * shares**2 * times, 2.0 * shares[-1] ** 2 / times[-1]
     made.setGyroscopeCovariance(np.eye(3) * (gyro.noise_density**2 + white[:-1].sum() * gyro.bias_instability**2))
     made.setAccelerometerCovariance(np.eye(3) * (force.noise_density**2 + white[0] * force.bias_instability**2))
     made.setBiasOmegaCovariance(np.eye(3) * walk * gyro.bias_instability**2)
     made.setBiasAccCovariance(np.eye(3) * walk * force.bias_instability**2)
     made.setIntegrationCovariance(np.eye(3) * 1e-10)
-    made.setOmegaCoriolis(np.array(earth_rate_w(environment.origin)))
+    made.setOmegaCoriolis(np.array(compute_earth_rate_w(environment.origin)))
     return made
 
 
 def comes_and_goes(sheet: Any) -> Flicker:
     """Return what of the accelerometers' flicker is neither white from node to node nor walks as the bias does."""
-    times, deviations = components(sheet["linear_acceleration"][0].bias_instability, *BAND)
+    times, deviations = make_components(sheet["linear_acceleration"][0].bias_instability, *BAND)
     return Flicker(times[1:-1], deviations[1:-1])
 
 
@@ -172,11 +172,11 @@ class Estimator:
         field = sheets[COMPASS].noise()["field"][0]
         rate = next(sensor.rate for sensor in world.sensors if sensor.name == COMPASS)
         # What is rounded is off by up to half a step, all alike: a twelfth of its square.
-        rough = NANOTESLA * math.hypot(field.deviation(rate), field.precision / math.sqrt(12.0))
+        rough = NANOTESLA * math.hypot(field.white_stddev(rate), field.precision / math.sqrt(12.0))
         self._compass = Compass(self._places[COMPASS], rough, self._lasting["m"], self._lasting["t"])
         pressure = sheets[GAUGE].pressure
         self._depth_noise = math.hypot(pressure.stddev, pressure.precision / math.sqrt(12.0)) / self._weight
-        # The mean over a beam reads low, see `navsense.sensors._janus.echoes`: by 3 s^2 of a pattern of deviation s.
+        # The mean over a beam reads low, see `navsense.sensors._doppler.echoes`: by 3 s^2 of a pattern of deviation s.
         width = sheets[DVL].beams.beams[0].shape.width
         self._full = 1.0 - 3.0 * width**2 / (16.0 * math.log(2.0))
         sizes = {letter: sigmas.size for letter, sigmas in self._lasting.items()}
@@ -188,7 +188,7 @@ class Estimator:
     def _expected(self, sheets: Any, clock: float) -> dict[str, FloatArray]:
         """Return the deviations of what lasts, by the letter of its variable, out of the data sheets."""
         track, imu = sheets[DVL].bottom, sheets[IMU].noise()
-        self._weight = float(self._environment.water.weight_at(np.array([30.0]))[0])
+        self._weight = float(self._environment.water.pressure_gradient_at(np.array([30.0]))[0])
         mounting = np.full(3, sheets[DVL].misalignment_stddev)
         return {
             "s": np.array([a.scale_factor_stddev for k in ("linear_acceleration", "angular_velocity") for a in imu[k]]),

@@ -17,19 +17,19 @@ import numpy as np
 import navsense as ns
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
-from navsense.noise.channels import Channels, ChannelState
-from navsense.sdf.context import Context, Place
-from navsense.sdf.fill.fields import number_of
-from navsense.sdf.fill.noise import noise_of
-from navsense.sdf.read import Element
-from navsense.sensors import Measured, Output
-from navsense.streams import Process
+from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.random_streams import RandomProcess
+from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.parse.children import parse_child_number
+from navsense.sdf.parse.noise import parse_child_noise
+from navsense.sdf.xml_reader import Element
+from navsense.sensors import Measurement, Output
 from navsense.testing import check_sensor
 from navsense.ticks import Ticks
 
 NO_ERRORS = ns.Noise()
 
-BLOCK = Place(read=frozenset(("noise", "gradient")))
+BLOCK = ElementSchema(children=frozenset(("noise", "gradient")))
 """What may stand in <thermometer>; anything else is an error with its line."""
 
 
@@ -50,18 +50,18 @@ class Thermometer:
         return (Output("temperature", 1, "K", "vertical"),)
 
     @cached_property
-    def _channels(self) -> Channels:
-        return Channels(("temperature",), (self.noise_of_temperature,))
+    def _channels(self) -> NoiseChannels:
+        return NoiseChannels(("temperature",), (self.noise_of_temperature,))
 
     def noise(self) -> Mapping[str, tuple[ns.Noise, ...]]:
         """Return the noise of the one channel."""
         return {"temperature": self._channels.noises}
 
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes of the one channel."""
         return self._channels.processes
 
-    def init(self, draws: Any) -> ChannelState:
+    def init(self, draws: Any) -> NoiseState:
         """Return this serial number's turn-on bias and drift."""
         return self._channels.init(draws)
 
@@ -71,18 +71,18 @@ class Thermometer:
         return {"temperature": 288.15 + self.gradient * height}
 
     def measure(
-        self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, Any], draws: Any
-    ) -> tuple[ChannelState, Measured]:
+        self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, Any], draws: Any
+    ) -> tuple[NoiseState, Measurement]:
         """Return the new state and the noisy temperature with its slow error."""
         state, values, slow = self._channels.apply(state, ticks, draws, ideal["temperature"])
-        return state, Measured({"temperature": values}, {"temperature": slow})
+        return state, Measurement({"temperature": values}, {"temperature": slow})
 
-    def neutral(self) -> Thermometer:
+    def without_errors(self) -> Thermometer:
         """Return the same sheet without errors."""
         return replace(self, noise_of_temperature=ns.Noise())
 
     @classmethod
-    def witness(cls) -> Thermometer:
+    def example_spec(cls) -> Thermometer:
         """Return a sheet in which every parameter acts."""
         noise = ns.Noise(
             mean=0.01,
@@ -98,13 +98,13 @@ class Thermometer:
         return cls(-0.0065, noise)
 
     @staticmethod
-    def fill(context: Context, block: Element | None, mount: Any) -> Thermometer:
+    def parse(context: Context, block: Element | None, mount: Any) -> Thermometer:
         """Return the sheet that a <thermometer> block describes."""
         if block is None:
             return Thermometer()
         context.check(block, BLOCK)
-        gradient = number_of(context, block, "gradient", -0.0065)
-        return Thermometer(gradient, noise_of(context, block, classic=mount.classic))
+        gradient = parse_child_number(context, block, "gradient", -0.0065)
+        return Thermometer(gradient, parse_child_noise(context, block, classic=mount.classic))
 
 
 WORLD = """<sdf version="1.9"><world name="hill"><model name="balloon">

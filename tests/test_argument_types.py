@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from navsense.clock import Clock, Discipline, Latency, Oscillator
-from navsense.clock.base import Step
+from navsense.clock.base import ClockStep
 from navsense.errors import ClockError, SensorError
-from navsense.pose import Pose, unit
+from navsense.pose import Pose, ensure_unit
 from navsense.sensors import Imu
 from navsense.world import Link, Model, MountedSensor
 
@@ -31,7 +31,7 @@ def mounted(**changed: Any) -> MountedSensor:
         (lambda: Latency("0.1"), "fixed: .*0.1.*; must be a number; write it without quotes"),
         (lambda: Latency(0.1, ANY), "mean: None; must be a number"),
         (lambda: Discipline(interval="1"), "interval: .*must be a number"),
-        (lambda: Step("1"), "start of a clock's step: .*must be a number"),
+        (lambda: ClockStep("1"), "start of a clock's step: .*must be a number"),
         (lambda: Oscillator(temperature="warm"), r"temperature: warm; must be a number \(K\) or a signal"),
         (lambda: Clock("c", oscillator="x"), "oscillator of clock c: .*x.*; must be of Oscillator or None"),
         (lambda: Clock("c", noise=ANY), "noise of clock c: None; must be of Noise; give an ns.Noise"),
@@ -110,5 +110,5 @@ def test_an_invalid_pose_is_an_error(position: Any, rotation: Any, message: str)
 def test_a_quaternion_of_length_1_within_the_tolerance_makes_a_pose() -> None:
     for length in (1.0 - 0.99e-9, 1.0 + 0.99e-9):
         assert Pose(rotation=(length, 0.0, 0.0, 0.0)).rotation[0] == length
-    assert unit((1.0 + 1e-12, 0.0, 0.0, 0.0))[0] == 1.0 + 1e-12
-    assert unit((2.0, 0.0, 0.0, 0.0)) == UNTURNED
+    assert ensure_unit((1.0 + 1e-12, 0.0, 0.0, 0.0))[0] == 1.0 + 1e-12
+    assert ensure_unit((2.0, 0.0, 0.0, 0.0)) == UNTURNED

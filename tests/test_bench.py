@@ -82,7 +82,7 @@ def test_an_imu_at_1000_khz_with_gaussian_clock_noise() -> None:
     # -1/2, 1.5 times the variance of an estimate from independent samples. Rounding to 1e-4 adds its square over 12.
     wanted = math.hypot(bench.STANDARD.stddev, bench.STANDARD.precision / math.sqrt(12.0))
     for name in ("angular_velocity", "linear_acceleration"):
-        error = np.diff(reading[name] - reading.truth[name], axis=0)
+        error = np.diff(reading[name] - reading.ideal[name], axis=0)
         assert np.allclose(
             error.std(axis=0) / math.sqrt(2.0), wanted, rtol=5.5 * math.sqrt(1.5 / 2.0 / count), atol=0.0
         )

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from navsense import cli
-from navsense.compiled import INTERPRETED
-from navsense.sinks.container import Container
-from navsense.sinks.info import info
+from navsense.kernels import INTERPRETED
+from navsense.recordings.mcap_file_writer import McapFileWriter
+from navsense.recordings.summary import read_summary
 
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -256,7 +256,7 @@ def test_a_standard_error_that_cannot_be_written_changes_nothing(closed: bool, t
             whole = [sys.executable, "-m", "navsense", *command]
             ended = subprocess.run(whole, stdout=subprocess.PIPE, stderr=broken, check=False)
         assert ended.returncode == code, command
-    assert info(output).entries
+    assert read_summary(output).entries
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -286,14 +286,14 @@ def test_a_signal_during_compilation_stops_before_the_next_kernel(
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     module = tmp_path / f"kernels_of_a_test_{number.name}.py"
     module.write_text(
-        "from navsense.compiled import kernel\n\n"
+        "from navsense.kernels import kernel\n\n"
         "@kernel\ndef first(x: float) -> float:\n    return x\n\n"
         "@kernel\ndef second(x: float) -> float:\n    return 2.0 * x\n",
         encoding="utf-8",
     )
     monkeypatch.syspath_prepend(tmp_path)
     kernels = importlib.import_module(module.stem)
-    with cli.interruptible(lambda _done, _total: None):
+    with cli.interrupt_between_steps(lambda _done, _total: None):
         assert kernels.first(1.0) == 1.0
         os.kill(os.getpid(), number)
         assert kernels.first(2.0) == 2.0
@@ -313,7 +313,7 @@ def test_sigterm_ends_a_conversion_like_an_interrupt(
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(10.0)
 
-    monkeypatch.setattr(Container, "finish", terminated)
+    monkeypatch.setattr(McapFileWriter, "finish", terminated)
     for arguments in (("convert", "a.mcap", "b"), ("recover", "a.mcap")):
         ended = inside(*arguments, cwd=tmp_path)
         assert ended.returncode == 130

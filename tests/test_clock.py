@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from navsense.clock import Clock, Curve, Discipline, Stamps, error
+from navsense.clock import Clock, ClockRealisation, Discipline, Stamps, compute_error
 from navsense.errors import ClockError
 from navsense.noise.channel import Noise
+from navsense.random_streams import make_generator
 from navsense.sensors import Imu, Magnetometer
 from navsense.simulation import simulate
-from navsense.streams import generator
-from navsense.testing import witness_world
+from navsense.testing import example_world
 from navsense.typing import FloatArray
 from navsense.world import World
 
@@ -30,7 +30,7 @@ POLLS = Discipline(interval=0.25, step_threshold=1e-3, stddev=3e-4)
 
 
 def world_on(clock: Clock | None, **rates: float) -> World:
-    world = witness_world(*((name, Imu()) for name in rates))
+    world = example_world(*((name, Imu()) for name in rates))
     sensors = tuple(
         replace(sensor, rate=rate, clock=clock.name if clock else None)
         for sensor, rate in zip(world.sensors, rates.values(), strict=True)
@@ -65,8 +65,8 @@ def test_gaussian_stamps_are_their_formula_bit_by_bit(ahead: int) -> None:
     clock = Clock("robot::base::clock", Noise(mean=2e-3, stddev=5e-4, bias_stddev=1e-2))
     time, stamps = np.arange(6000) / 1e5, Stamps(clock, "imu", 4, 1, ahead=ahead)
     found = np.concatenate([stamps.errors(part) for part in np.split(time, [1, 2, 65, 66, 5000])])
-    turn_on = 1e-2 * generator(4, (1, "clock", clock.name, "clock", "turn_on")).standard_normal()
-    w = generator(4, (1, "stamp", "imu", "clock", "jitter")).standard_normal(6000)
+    turn_on = 1e-2 * make_generator(4, (1, "clock", clock.name, "clock", "turn_on")).standard_normal()
+    w = make_generator(4, (1, "stamp", "imu", "clock", "jitter")).standard_normal(6000)
     assert found.tobytes() == (turn_on + (2e-3 + 5e-4 * w)).tobytes()
 
 
@@ -74,7 +74,7 @@ def test_gaussian_stamps_are_their_formula_bit_by_bit(ahead: int) -> None:
 def test_sensors_of_different_rates_on_one_clock_lie_on_one_curve() -> None:
     run = simulate(world_on(DRIFTING, a=1000.0, b=70.0, c=3.0), 4.0, seed=9)
     instants = np.linspace(0.0, 4.0, 40001)
-    curve = error(DRIFTING, instants, seed=9)
+    curve = compute_error(DRIFTING, instants, seed=9)
     for name in "abc":
         reading = run[f"robot::arm::{name}"]
         assert np.allclose(np.interp(reading.time, instants, curve), reading.clock_error, rtol=0.0, atol=1e-15)
@@ -92,7 +92,7 @@ def test_common_instants_have_bitwise_one_error() -> None:
 def test_the_drift_is_a_gauss_markov_process_on_its_nodes() -> None:
     """Against the formula, node by node, with NumPy's own generator."""
     noise = DRIFTING.noise
-    draws = {name: generator(4, (2, "clock", DRIFTING.name, "clock", name)) for name in ("turn_on", "drift")}
+    draws = {name: make_generator(4, (2, "clock", DRIFTING.name, "clock", name)) for name in ("turn_on", "drift")}
     tau, sigma = noise.dynamic_bias_correlation_time, noise.dynamic_bias_stddev
     node = sigma * math.sqrt(tau / 2.0) * draws["drift"].standard_normal()
     turn_on = noise.bias_stddev * draws["turn_on"].standard_normal()
@@ -100,18 +100,18 @@ def test_the_drift_is_a_gauss_markov_process_on_its_nodes() -> None:
     for v in draws["drift"].standard_normal(5000):
         node = math.exp(-1e-3 / tau) * node + sigma * math.sqrt(tau / 2.0 * -math.expm1(-2e-3 / tau)) * v
         nodes.append(node)
-    ours = error(DRIFTING, np.arange(5000) / 1000.0, seed=4, run=2)
+    ours = compute_error(DRIFTING, np.arange(5000) / 1000.0, seed=4, run=2)
     assert np.allclose(ours, turn_on + np.array(nodes[:5000]), rtol=1e-9, atol=0.0)
-    between = error(DRIFTING, np.array([0.00125]), seed=4, run=2)[0]
+    between = compute_error(DRIFTING, np.array([0.00125]), seed=4, run=2)[0]
     assert between == pytest.approx(turn_on + 0.75 * nodes[1] + 0.25 * nodes[2], rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("CLK-10")
 def test_a_curve_read_in_any_pieces_is_the_same() -> None:
-    instants = np.cumsum(np.abs(generator(1, ("gaps",)).standard_normal(3000)) * 0.01)
-    whole = Curve(DRIFTING, 3, 0).drift(instants)
-    pieces = Curve(DRIFTING, 3, 0)
-    parts = [pieces.drift(part) for part in np.split(instants, [1, 2, 3, 700, 701, 2500])]
+    instants = np.cumsum(np.abs(make_generator(1, ("gaps",)).standard_normal(3000)) * 0.01)
+    whole = ClockRealisation(DRIFTING, 3, 0).varying_error(instants)
+    pieces = ClockRealisation(DRIFTING, 3, 0)
+    parts = [pieces.varying_error(part) for part in np.split(instants, [1, 2, 3, 700, 701, 2500])]
     assert np.concatenate(parts).tobytes() == whole.tobytes()
 
 
@@ -119,37 +119,37 @@ def test_a_curve_read_in_any_pieces_is_the_same() -> None:
 @pytest.mark.parametrize("discipline", [None, POLLS], ids=["free", "disciplined"])
 def test_readers_beside_one_another_read_one_curve_each_at_its_pace(discipline: Discipline | None) -> None:
     clock = replace(DRIFTING, discipline=discipline)
-    first = Curve(clock, 3, 0)
-    second, third = first.beside(), first.beside()
+    first = ClockRealisation(clock, 3, 0)
+    second, third = first.copy(), first.copy()
     instants = [np.arange(0.0, 9.0, step) for step in (0.0007, 0.011, 1.0)]
-    wanted = [Curve(clock, 3, 0).drift(each).tobytes() for each in instants]
+    wanted = [ClockRealisation(clock, 3, 0).varying_error(each).tobytes() for each in instants]
     found = [list[FloatArray](), list[FloatArray](), list[FloatArray]()]
     for end in (0.5, 0.6, 7.0, 9.0):  # one reads a span, then another the same, some by single instants
         for each, curve, parts in zip(instants, (first, second, third), found, strict=True):
             done = sum(part.size for part in parts)
             ahead = each[done : np.searchsorted(each, end)]
             spans = np.split(ahead, range(1, ahead.size)) if curve is third else [ahead]
-            parts.extend(curve.drift(span) for span in spans)
+            parts.extend(curve.varying_error(span) for span in spans)
     assert [np.concatenate(parts).tobytes() for parts in found] == wanted
 
 
 def test_what_all_readers_have_read_is_forgotten() -> None:
-    first = Curve(DRIFTING, 3, 0)
-    second = first.beside()
+    first = ClockRealisation(DRIFTING, 3, 0)
+    second = first.copy()
     tracemalloc.start()
     for start in range(0, 100, 10):  # 100,000 nodes, 0.8 MB
         for curve in (first, second):
-            curve.drift(np.arange(start, start + 10, 0.1))
+            curve.varying_error(np.arange(start, start + 10, 0.1))
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 0.4e6
 
 
 def test_a_curve_is_not_read_backwards() -> None:
-    curve = Curve(DRIFTING, 3, 0)
-    curve.drift(np.array([1.0]))
+    curve = ClockRealisation(DRIFTING, 3, 0)
+    curve.varying_error(np.array([1.0]))
     with pytest.raises(ClockError, match="must not go back"):
-        curve.drift(np.array([0.5]))
+        curve.varying_error(np.array([0.5]))
 
 
 @pytest.mark.requirement("CLK-2")
@@ -163,7 +163,7 @@ def test_a_clock_with_precision_shows_multiples_of_it() -> None:
 
 @pytest.mark.requirement("CLK-5")
 def test_every_sensor_type_is_stamped_through_its_clock() -> None:
-    world = witness_world(("imu", Imu.witness()), ("mag", Magnetometer.witness()))
+    world = example_world(("imu", Imu.example_spec()), ("mag", Magnetometer.example_spec()))
     run = simulate(world, 2.0, seed=2)
     for reading in run.values():
         assert not np.array_equal(reading.stamp, reading.true_stamp)
@@ -183,7 +183,7 @@ def test_every_sensor_type_is_stamped_through_its_clock() -> None:
 )
 def test_instants_that_a_clock_does_not_know_are_refused(instants: list[float], message: str) -> None:
     with pytest.raises(ClockError, match=message):
-        error(DRIFTING, np.array(instants), seed=1)
+        compute_error(DRIFTING, np.array(instants), seed=1)
 
 
 def test_a_drift_faster_than_its_nodes_is_refused() -> None:
@@ -198,7 +198,7 @@ def test_the_drift_has_its_variance_at_nodes_and_between(place: float) -> None:
     """At the shortest correlation time allowed: at nodes exactly, half-way 0.5 percent less by linear interpolation."""
     tau, sigma, serials = 0.1, 1e-4, 4000
     clock = Clock("c", Noise(dynamic_bias_stddev=sigma, dynamic_bias_correlation_time=tau))
-    values = np.array([error(clock, np.array([0.2 + place]), seed=run)[0] for run in range(serials)])
+    values = np.array([compute_error(clock, np.array([0.2 + place]), seed=run)[0] for run in range(serials)])
     declared = sigma**2 * tau / 2.0 * (1.0 if place == 0.0 else (1.0 + math.exp(-1e-3 / tau)) / 2.0)
     assert abs(np.mean(values**2) / declared - 1.0) < 4.892 * math.sqrt(2.0 / serials)
 
@@ -212,6 +212,6 @@ def test_a_stamp_beyond_64_bits_is_an_error() -> None:
 
 def test_runs_have_different_clocks_and_runs_repeat() -> None:
     time = np.arange(100) / 10.0
-    curves = [error(DRIFTING, time, seed=1, run=run) for run in (0, 1, 0)]
+    curves = [compute_error(DRIFTING, time, seed=1, run=run) for run in (0, 1, 0)]
     assert np.array_equal(curves[0], curves[2])
     assert not np.allclose(curves[0], curves[1], atol=1e-6, rtol=0.0)

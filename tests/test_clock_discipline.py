@@ -12,12 +12,12 @@ import pytest
 from scipy.linalg import solve_discrete_lyapunov
 from scipy.stats import chi2
 
-from navsense.clock import Clock, Discipline, Oscillator, Stamps, discipline, error, stamps
-from navsense.compiled import INTERPRETED
+from navsense.clock import Clock, Discipline, Oscillator, Stamps, compute_error, discipline, stamps
 from navsense.errors import ClockError
+from navsense.kernels import INTERPRETED
 from navsense.noise.channel import Noise
-from navsense.series import nanoseconds
-from navsense.streams import generator
+from navsense.random_streams import make_generator
+from navsense.series import to_nanoseconds
 from navsense.typing import FloatArray
 
 LOOP = Discipline(interval=0.05, step_threshold=math.inf, slew_rate=1.0, proportional=0.6, integral=0.15)
@@ -67,11 +67,11 @@ def test_the_loop_is_the_one_described(sheet: Discipline) -> None:
     clock = disciplined(sheet, Noise(bias_mean=3e-3), offset=-1e-3, frequency=2e-4, ageing=1e-6)
     t = np.arange(2001) / 1000.0
     free = 3e-3 - 1e-3 + 2e-4 * t + 1e-6 * t * t / 2.0
-    draws = generator(6, (2, "clock", clock.name, "discipline", "measured")).standard_normal(100)
+    draws = make_generator(6, (2, "clock", clock.name, "discipline", "measured")).standard_normal(100)
     before, after = slow_loop(sheet, free, draws)
-    ours = error(clock, t[:-1], seed=6, run=2)
+    ours = compute_error(clock, t[:-1], seed=6, run=2)
     assert np.allclose(ours, after[:-1], rtol=0.0, atol=1e-15)
-    just_before = error(clock, t[1:] - 1e-9, seed=6, run=2)
+    just_before = compute_error(clock, t[1:] - 1e-9, seed=6, run=2)
     assert np.allclose(just_before, before[1:], rtol=0.0, atol=2e-6 * np.abs(before - after).max() + 1e-10)
     assert np.abs(after - free).max() > 5e-4, "it does something"
 
@@ -79,9 +79,9 @@ def test_the_loop_is_the_one_described(sheet: Discipline) -> None:
 @pytest.mark.requirement("CLK-8")
 def test_a_constant_frequency_is_learnt_and_leaves_nothing() -> None:
     t = np.array([59.999, 119.9999])
-    off = error(disciplined(Discipline(interval=1.0), offset=1e-3, frequency=4e-5), t, seed=1)
+    off = compute_error(disciplined(Discipline(interval=1.0), offset=1e-3, frequency=4e-5), t, seed=1)
     assert np.abs(off).max() < 1e-9
-    assert abs(error(disciplined(Discipline(interval=1.0, integral=0.0), frequency=4e-5), t, seed=1)[0]) > 1e-5
+    assert abs(compute_error(disciplined(Discipline(interval=1.0, integral=0.0), frequency=4e-5), t, seed=1)[0]) > 1e-5
 
 
 @pytest.mark.requirement("CLK-8")
@@ -89,9 +89,9 @@ def test_a_large_offset_is_stepped_and_a_small_one_slewed() -> None:
     """ntpd's 128 ms: stepped at once at the first poll; below it slewed, at 500 ppm at most."""
     sheet = Discipline(interval=2.0)
     t = np.array([1.999, 2.0 - 1e-9, 2.0, 3.0])
-    stepped = error(disciplined(sheet, offset=0.129), t, seed=1)
+    stepped = compute_error(disciplined(sheet, offset=0.129), t, seed=1)
     assert np.allclose(stepped, [0.129, 0.129, 0.0, 0.0], rtol=0.0, atol=1e-9)
-    path = error(disciplined(sheet, offset=0.127), np.arange(400_000) / 1000.0, seed=1)
+    path = compute_error(disciplined(sheet, offset=0.127), np.arange(400_000) / 1000.0, seed=1)
     rate = np.diff(path) * 1000.0
     assert np.allclose(path[:2001], 0.127, rtol=1e-12, atol=0.0)
     assert np.abs(rate).max() == pytest.approx(500e-6, rel=1e-9, abs=0.0)
@@ -109,7 +109,7 @@ def test_without_its_reference_the_clock_holds_the_last_frequency() -> None:
     """
     sheet, ageing = Discipline(interval=1.0, until=100.0), 1e-9
     t = np.array([100.0, 101.0, 200.0, 300.0])
-    off = error(disciplined(sheet, frequency=4e-5, ageing=ageing), t, seed=1)
+    off = compute_error(disciplined(sheet, frequency=4e-5, ageing=ageing), t, seed=1)
     late, lag = t - 100.0, (sheet.proportional / sheet.integral + 0.5) * ageing
     assert np.allclose(off, ageing / sheet.integral + lag * late + ageing * late**2 / 2.0, rtol=1e-6, atol=0.0)
 
@@ -122,11 +122,11 @@ def test_polls_before_until_count_and_the_last_ones_slew_goes_on_to_its_end(inte
     sheet = replace(LOOP, interval=interval, proportional=share, integral=0.0, until=until)
     polls = math.ceil(round(until * 1000) / round(interval * 1000)) - 1
     t = np.arange(1, 1500) * 1e-3
-    left = error(disciplined(sheet, offset=1e-3), t, seed=1)
+    left = compute_error(disciplined(sheet, offset=1e-3), t, seed=1)
     last = interval * (polls + 1)
     assert np.allclose(left[t > last - 5e-4], 1e-3 * (1.0 - share) ** polls, rtol=1e-9, atol=0.0)
     if polls and interval > 0.001:
-        middle = error(disciplined(sheet, offset=1e-3), np.array([last - interval / 2.0]), seed=1)[0]
+        middle = compute_error(disciplined(sheet, offset=1e-3), np.array([last - interval / 2.0]), seed=1)[0]
         halfway = 1e-3 * (1.0 - share) ** (polls - 1) * (1.0 - share / 2.0)
         assert middle == pytest.approx(halfway, rel=1e-9, abs=0.0), "until is no end of the slew"
 
@@ -149,7 +149,10 @@ def test_what_is_left_has_the_stated_variance(alpha: float, beta: float) -> None
     count, polls = 1500, 150
     late = [interval * polls - 1e-9]
     found = np.array(
-        [error(disciplined(sheet, white_frequency=h0), np.array(late), seed=3, run=run)[0] for run in range(count)]
+        [
+            compute_error(disciplined(sheet, white_frequency=h0), np.array(late), seed=3, run=run)[0]
+            for run in range(count)
+        ]
     )
     low, high = chi2.ppf([1e-7, 1.0 - 1e-7], count) / count
     assert low < (found**2).mean() / stated < high
@@ -161,8 +164,8 @@ def test_a_disciplined_clock_stays_where_a_free_one_leaves() -> None:
     noise = Noise(bias_stddev=1e-2, dynamic_bias_stddev=1e-5, dynamic_bias_correlation_time=30.0)
     sheet = Discipline(interval=1.0, step_threshold=1e-3, stddev=1e-6)
     free = Clock("c", noise, Oscillator(frequency=2e-5, white_frequency=2e-19, random_walk_frequency=2e-20))
-    off = error(replace(free, discipline=sheet), t + 0.5, seed=8)
-    assert np.abs(error(free, t, seed=8)).max() > 2e-3
+    off = compute_error(replace(free, discipline=sheet), t + 0.5, seed=8)
+    assert np.abs(compute_error(free, t, seed=8)).max() > 2e-3
     assert np.abs(off[20:]).max() < 1e-4
 
 
@@ -170,7 +173,7 @@ def test_cut_anywhere() -> None:
     noise = Noise(stddev=1e-5, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=1.0)
     sheet = Discipline(interval=0.03, step_threshold=2e-4, stddev=1e-4)
     clock = replace(disciplined(sheet, noise, white_frequency=1e-10, frequency=1e-3), monotonic=True)
-    time = np.cumsum(np.abs(generator(1, ("gaps",)).standard_normal(2500)) * 3e-3)
+    time = np.cumsum(np.abs(make_generator(1, ("gaps",)).standard_normal(2500)) * 3e-3)
     whole = Stamps(clock, "imu", 3, 0).errors(time)
     for cuts in ([1], [2, 900, 901], list(range(1, 50))):
         pieces = Stamps(clock, "imu", 3, 0)
@@ -184,7 +187,7 @@ def test_no_dead_parameter(field: str) -> None:
     sheet = Discipline(interval=0.05, step_threshold=4e-3, slew_rate=1e-2, mean=1e-4, stddev=1e-4, until=0.4)
     other = replace(sheet, **{field: 2.0 * getattr(sheet, field)})
     t = np.arange(40) / 41.0
-    curves = [error(disciplined(one, offset=5e-3, white_frequency=6e-5), t, seed=2) for one in (sheet, other)]
+    curves = [compute_error(disciplined(one, offset=5e-3, white_frequency=6e-5), t, seed=2) for one in (sheet, other)]
     assert not np.array_equal(*curves)
 
 
@@ -220,8 +223,8 @@ def rising(raw: list[int]) -> list[int]:
 def test_monotonic_stamps_rise_and_are_else_as_they_were() -> None:
     clock = Clock("c", Noise(mean=0.1, stddev=2e-3, precision=1e-3))
     time = np.arange(4000) / 1000.0
-    raw = nanoseconds(0, time + Stamps(clock, "imu", 1, 0).errors(time))
-    shown = nanoseconds(0, time + Stamps(replace(clock, monotonic=True), "imu", 1, 0).errors(time))
+    raw = to_nanoseconds(0, time + Stamps(clock, "imu", 1, 0).errors(time))
+    shown = to_nanoseconds(0, time + Stamps(replace(clock, monotonic=True), "imu", 1, 0).errors(time))
     assert np.diff(raw).min() < 0
     assert shown.tolist() == rising(raw.tolist())
     assert np.diff(shown).min() == 1
@@ -232,7 +235,7 @@ def test_monotonic_stamps_rise_over_a_step_back() -> None:
     clock = disciplined(Discipline(interval=1.0), offset=0.2)
     time = np.arange(1500) / 1000.0
     plain, shown = (
-        nanoseconds(0, time + Stamps(each, "imu", 1, 0).errors(time))
+        to_nanoseconds(0, time + Stamps(each, "imu", 1, 0).errors(time))
         for each in (clock, replace(clock, monotonic=True))
     )
     assert np.diff(plain).min() < -0.19e9
@@ -248,7 +251,7 @@ def test_stamps_of_a_clock_that_stands_rise_on_either_side_of_zero(bias: float, 
     clock = Clock("c", Noise(bias_mean=bias, precision=0.1), Oscillator(frequency=-1.0), monotonic=True)
     time = np.arange(500) / 100.0
     off = Stamps(clock, "imu", 1, 0).errors(time)
-    assert np.diff(nanoseconds(epoch, time + off)).min() > 0
+    assert np.diff(to_nanoseconds(epoch, time + off)).min() > 0
     live = Stamps(clock, "imu", 1, 0)
     assert np.concatenate([live.errors(time[i : i + 1]) for i in range(500)]).tobytes() == off.tobytes()
 
@@ -256,7 +259,7 @@ def test_stamps_of_a_clock_that_stands_rise_on_either_side_of_zero(bias: float, 
 def test_monotonic_stamps_rise_where_a_double_has_no_nanoseconds() -> None:
     time = 1e9 + np.arange(5) * 1e-6
     clock = Clock("c", Noise(precision=1.0), monotonic=True)
-    shown = nanoseconds(0, time + Stamps(clock, "imu", 1, 0).errors(time))
+    shown = to_nanoseconds(0, time + Stamps(clock, "imu", 1, 0).errors(time))
     assert np.diff(shown).min() > 0
     assert np.diff(shown).max() < 300, "by the least that there is, 119 ns"
 
@@ -265,8 +268,8 @@ def test_monotonic_stamps_rise_where_a_double_has_no_nanoseconds() -> None:
 def test_compiled_and_interpreted_kernels_agree_to_the_last_bit(
     interpreted: Callable[[Any], Callable[..., Any]],
 ) -> None:
-    free = np.cumsum(generator(1, ("free",)).standard_normal(3000)) * 1e-5
-    draws, line = generator(2, ("polls",)).standard_normal(100), np.array([1e-3, 1e-5, 1e-9])
+    free = np.cumsum(make_generator(1, ("free",)).standard_normal(3000)) * 1e-5
+    draws, line = make_generator(2, ("polls",)).standard_normal(100), np.array([1e-3, 1e-5, 1e-9])
     sheet = np.array([1e-6, 1e-5, 3e-4, 2e-3, 0.6, 0.15])
     time = np.arange(3000) / 1000.0
     results = []
@@ -274,9 +277,9 @@ def test_compiled_and_interpreted_kernels_agree_to_the_last_bit(
         state, before, after = np.zeros(4), np.empty(3000), np.empty(3000)
         of(discipline.steer)(free, 1, line, 30, 2500, sheet, draws, state, before, after)
         risen, limited, rounded, shaken = free.copy(), free.copy(), free.copy(), free.copy()
-        last = of(stamps._ascend)(time, -math.inf, risen)
-        of(stamps._limit)(-1e-4, 1e-4, limited)
-        of(stamps._round)(time, 1e-5, rounded)
+        last = of(stamps._make_increasing)(time, -math.inf, risen)
+        of(stamps._clamp)(-1e-4, 1e-4, limited)
+        of(stamps._quantise)(time, 1e-5, rounded)
         of(stamps.add_jitter)(0.1, 1e-3, 1e-5, free, shaken)
         results.append((state, before, after, risen, limited, rounded, shaken, np.array([last])))
     for compiled, plain in zip(*results, strict=True):

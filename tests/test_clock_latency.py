@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, lognorm
 
-from navsense.clock import Arrivals, Latency, latency
-from navsense.compiled import INTERPRETED
+from navsense.clock import ArrivalQueue, Latency, latency
 from navsense.errors import ClockError
-from navsense.streams import generator
+from navsense.kernels import INTERPRETED
+from navsense.random_streams import make_generator
 from navsense.typing import BoolArray, Times
 
 WIRE = Latency(fixed=0.002, mean=0.004, stddev=0.002)
@@ -27,9 +27,11 @@ def sent(time: Times) -> BoolArray:
 @pytest.mark.requirement("CLK-9")
 def test_without_latency_a_sample_arrives_when_it_is_taken() -> None:
     time = np.arange(100) / 30.0
-    assert np.array_equal(Arrivals(None, "imu", 1, 0).of(time, sent(time)), time)
-    assert np.array_equal(Arrivals(Latency(), "imu", 1, 0).of(time, sent(time)), time)
-    assert np.array_equal(Arrivals(Latency(fixed=0.25, mean=0.5), "imu", 1, 0).of(time, sent(time)), time + 0.75)
+    assert np.array_equal(ArrivalQueue(None, "imu", 1, 0).compute_arrivals(time, sent(time)), time)
+    assert np.array_equal(ArrivalQueue(Latency(), "imu", 1, 0).compute_arrivals(time, sent(time)), time)
+    assert np.array_equal(
+        ArrivalQueue(Latency(fixed=0.25, mean=0.5), "imu", 1, 0).compute_arrivals(time, sent(time)), time + 0.75
+    )
 
 
 @pytest.mark.requirement("CLK-9")
@@ -37,7 +39,7 @@ def test_latencies_are_lognormal_of_the_given_mean_and_deviation() -> None:
     """Samples far apart do not queue. Kolmogorov and Smirnov's distance at a false-alarm rate of 1e-6."""
     count = 20_000
     time = np.arange(count) * 10.0
-    random = Arrivals(WIRE, "dvl", 3, 0).of(time, sent(time)) - time - WIRE.fixed
+    random = ArrivalQueue(WIRE, "dvl", 3, 0).compute_arrivals(time, sent(time)) - time - WIRE.fixed
     assert random.min() > 0.0
     square = math.log(1.0 + (WIRE.stddev / WIRE.mean) ** 2)
     declared = lognorm(math.sqrt(square), scale=WIRE.mean * math.exp(-square / 2.0))
@@ -51,10 +53,12 @@ def test_arrivals_are_in_order_and_no_earlier_than_due() -> None:
     """Against a queue in plain words, with NumPy's own generator."""
     count, slow = 3000, Latency(fixed=0.001, mean=0.01, stddev=0.03)
     time = np.arange(count) / 200.0
-    ours = Arrivals(slow, "dvl", 5, 2).of(time, sent(time))
+    ours = ArrivalQueue(slow, "dvl", 5, 2).compute_arrivals(time, sent(time))
     square = math.log1p(9.0)
     arrived, declared = -math.inf, []
-    for t, w in zip(time, generator(5, (2, "latency", "dvl", "latency", "random")).standard_normal(count), strict=True):
+    for t, w in zip(
+        time, make_generator(5, (2, "latency", "dvl", "latency", "random")).standard_normal(count), strict=True
+    ):
         due = t + 0.001 + math.exp(math.log(0.01) - square / 2.0 + math.sqrt(square) * w)
         arrived = max(arrived, due)
         declared.append(arrived)
@@ -67,13 +71,13 @@ def test_arrivals_are_in_order_and_no_earlier_than_due() -> None:
 def test_what_is_not_sent_holds_up_nothing() -> None:
     time, slow = np.arange(3000) / 200.0, Latency(mean=0.01, stddev=0.03)
     every = np.arange(3000) % 2 == 0
-    ours = Arrivals(slow, "dvl", 5, 2).of(time, every)
+    ours = ArrivalQueue(slow, "dvl", 5, 2).compute_arrivals(time, every)
     square = math.log1p(9.0)
-    w = generator(5, (2, "latency", "dvl", "latency", "random")).standard_normal(3000)[every]
+    w = make_generator(5, (2, "latency", "dvl", "latency", "random")).standard_normal(3000)[every]
     due = time[every] + np.exp(math.log(0.01) - square / 2.0 + math.sqrt(square) * w)
     assert np.allclose(ours[every], np.maximum.accumulate(due), rtol=0.0, atol=1e-12)
     assert (np.diff(ours) >= 0.0).all()
-    assert (Arrivals(slow, "dvl", 5, 2).of(time, ~sent(time)) == time).all()
+    assert (ArrivalQueue(slow, "dvl", 5, 2).compute_arrivals(time, ~sent(time)) == time).all()
 
 
 @pytest.mark.requirement("CLK-9")
@@ -83,9 +87,9 @@ def test_what_is_not_sent_has_its_instant_or_the_last_arrival(sheet: Latency, cu
     """With and without a random part: the later of its own instant and the arrival of the last one sent before it."""
     time = np.arange(300) / 20.0
     gone = np.arange(300) % 25 < 20
-    arrivals = Arrivals(sheet, "dvl", 5, 2)
+    arrivals = ArrivalQueue(sheet, "dvl", 5, 2)
     parts = zip(np.split(time, cuts), np.split(gone, cuts), strict=True)
-    ours = np.concatenate([arrivals.of(part, says) for part, says in parts])
+    ours = np.concatenate([arrivals.compute_arrivals(part, says) for part, says in parts])
     last = -math.inf
     for t, says, arrival in zip(time, gone, ours, strict=True):
         if says:
@@ -100,15 +104,16 @@ def test_what_is_not_sent_has_its_instant_or_the_last_arrival(sheet: Latency, cu
 @pytest.mark.requirement("CLK-9")
 def test_cut_anywhere_and_live() -> None:
     time = np.arange(2000) / 150.0
-    whole = Arrivals(WIRE, "dvl", 5, 0).of(time, sent(time))
+    whole = ArrivalQueue(WIRE, "dvl", 5, 0).compute_arrivals(time, sent(time))
     for cuts in ([1], [7, 8, 1500], list(range(1, 40))):
-        pieces = Arrivals(WIRE, "dvl", 5, 0)
+        pieces = ArrivalQueue(WIRE, "dvl", 5, 0)
         assert (
-            np.concatenate([pieces.of(part, sent(part)) for part in np.split(time, cuts)]).tobytes() == whole.tobytes()
+            np.concatenate([pieces.compute_arrivals(part, sent(part)) for part in np.split(time, cuts)]).tobytes()
+            == whole.tobytes()
         )
-    live = Arrivals(WIRE, "dvl", 5, 0, ahead=64)
+    live = ArrivalQueue(WIRE, "dvl", 5, 0, ahead=64)
     assert (
-        np.array([live.of(time[i : i + 1], sent(time[i : i + 1]))[0] for i in range(500)]).tobytes()
+        np.array([live.compute_arrivals(time[i : i + 1], sent(time[i : i + 1]))[0] for i in range(500)]).tobytes()
         == whole[:500].tobytes()
     )
 
@@ -116,7 +121,8 @@ def test_cut_anywhere_and_live() -> None:
 def test_each_sensor_and_run_has_latencies_of_its_own() -> None:
     time = np.arange(10) * 1.0
     one, other, later = (
-        Arrivals(WIRE, name, 5, run).of(time, sent(time)) - time for name, run in (("a", 0), ("b", 0), ("a", 1))
+        ArrivalQueue(WIRE, name, 5, run).compute_arrivals(time, sent(time)) - time
+        for name, run in (("a", 0), ("b", 0), ("a", 1))
     )
     assert not np.isclose(one, other, rtol=1e-12, atol=0.0).any()
     assert not np.isclose(one, later, rtol=1e-12, atol=0.0).any()
@@ -144,16 +150,16 @@ def test_what_no_latency_can_be(sizes: dict[str, float], message: str) -> None:
 def test_the_widest_latencies_there_are_arrive(size: float) -> None:
     time = np.arange(500) / 20.0
     wide = Latency(mean=size, stddev=1e6 * size)
-    ours = Arrivals(wide, "dvl", 5, 0).of(time, sent(time))
+    ours = ArrivalQueue(wide, "dvl", 5, 0).compute_arrivals(time, sent(time))
     assert np.isfinite(ours).all()
     assert (ours >= time).all()
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
-    time, draws = np.arange(1000) / 90.0, generator(1, ("w",)).standard_normal(1000)
+    time, draws = np.arange(1000) / 90.0, make_generator(1, ("w",)).standard_normal(1000)
     results = []
-    for kernel in (latency._queue, interpreted(latency._queue)):
+    for kernel in (latency._write_arrivals, interpreted(latency._write_arrivals)):
         out = np.empty(1000)
         last = kernel(time, sent(time), 0.01, -5.0, 1.5, draws, -math.inf, out)
         results.append((out.tobytes(), last))

@@ -15,27 +15,27 @@ from scipy.stats import chi2
 from navsense.clock import (
     GRADES,
     Clock,
-    Curve,
+    ClockRealisation,
     Discipline,
     Oscillator,
     Stamps,
-    error,
-    grade,
+    compute_error,
+    get_oscillator,
     per_day,
     per_month,
     per_year,
 )
 from navsense.clock import _nodes as nodes
 from navsense.clock import _phase as phase
-from navsense.compiled import INTERPRETED
 from navsense.environment.signal import Signal
 from navsense.errors import ClockError
+from navsense.kernels import INTERPRETED
+from navsense.live_run import live
 from navsense.noise.channel import Noise
+from navsense.random_streams import make_generator
 from navsense.sensors import Imu
 from navsense.simulation import simulate
-from navsense.stepping import live
-from navsense.streams import generator
-from navsense.testing import witness_world
+from navsense.testing import example_world
 from navsense.typing import FloatArray
 
 DAY = 86400.0
@@ -67,13 +67,13 @@ def bounds(freedom: float, comparisons: int = 1) -> tuple[float, float]:
 
 
 def serials(sheet: Clock, time: list[float], count: int) -> FloatArray:
-    return np.array([error(sheet, np.array(time), seed=5, run=run) for run in range(count)])
+    return np.array([compute_error(sheet, np.array(time), seed=5, run=run) for run in range(count)])
 
 
 @pytest.mark.requirement("CLK-8")
 def test_offset_frequency_and_ageing_are_a_parabola() -> None:
     time = np.array([0.0, 1e-9, 0.00025, 1.0, 1.0004, 12345.678, 3e7])
-    ours = error(clock(offset=0.5, frequency=-3e-6, ageing=2e-14), time, seed=1)
+    ours = compute_error(clock(offset=0.5, frequency=-3e-6, ageing=2e-14), time, seed=1)
     declared = np.array([0.5 - 3e-6 * t + 2e-14 * t * t / 2.0 for t in time])
     assert np.allclose(ours, declared, rtol=1e-15, atol=0.0)
 
@@ -81,19 +81,23 @@ def test_offset_frequency_and_ageing_are_a_parabola() -> None:
 @pytest.mark.requirement("CLK-8")
 def test_ageing_in_the_units_of_data_sheets() -> None:
     """9e-10 a month is 1.296 us after a day; 1 ppm a year is 118.3 us."""
-    assert error(clock(ageing=per_month(9e-10)), np.array([DAY]), seed=1)[0] == pytest.approx(
+    assert compute_error(clock(ageing=per_month(9e-10)), np.array([DAY]), seed=1)[0] == pytest.approx(
         1.296e-6, rel=1e-12, abs=0.0
     )
-    assert error(clock(ageing=per_year(1e-6)), np.array([DAY]), seed=1)[0] == pytest.approx(118.3e-6, rel=1e-3, abs=0.0)
-    assert error(clock(ageing=per_day(1e-9)), np.array([DAY]), seed=1)[0] == pytest.approx(43.2e-6, rel=1e-12, abs=0.0)
+    assert compute_error(clock(ageing=per_year(1e-6)), np.array([DAY]), seed=1)[0] == pytest.approx(
+        118.3e-6, rel=1e-3, abs=0.0
+    )
+    assert compute_error(clock(ageing=per_day(1e-9)), np.array([DAY]), seed=1)[0] == pytest.approx(
+        43.2e-6, rel=1e-12, abs=0.0
+    )
 
 
 @pytest.mark.requirement("CLK-8")
 def test_a_tuning_fork_in_the_cold_loses_its_published_seconds() -> None:
     """-0.034 ppm/K^2 about 25 C: 21.25 ppm slow at 0 C, 1.836 s a day."""
     cold = clock(temperature_quadratic=-0.034e-6, temperature=273.15)
-    assert error(cold, np.array([DAY]), seed=1)[0] == pytest.approx(-1.836, rel=1e-12, abs=0.0)
-    assert error(clock(temperature_quadratic=-0.034e-6), np.array([DAY]), seed=1)[0] == 0.0
+    assert compute_error(cold, np.array([DAY]), seed=1)[0] == pytest.approx(-1.836, rel=1e-12, abs=0.0)
+    assert compute_error(clock(temperature_quadratic=-0.034e-6), np.array([DAY]), seed=1)[0] == 0.0
 
 
 @pytest.mark.requirement("CLK-8")
@@ -104,12 +108,14 @@ def test_a_temperature_that_moves_is_integrated() -> None:
     warming = clock(temperature_linear=a, temperature_quadratic=b, turnover_temperature=300.0, temperature=ramp)
     time = np.array([0.5, 1.0, 3.25, 7.0])
     exact = a * r * time**2 / 2.0 + b * r * r * time**3 / 3.0
-    ours = error(warming, time, seed=1)
+    ours = compute_error(warming, time, seed=1)
     assert np.allclose(ours, exact, rtol=0.0, atol=abs(b) * r * r * 1e-6 * time.max() / 6.0 * 1.001)
     steady = replace(ramp, values=(320.0, 320.0))
     sheet = Oscillator(temperature_linear=a, temperature_quadratic=b, turnover_temperature=300.0, temperature=320.0)
     constant, varying = (Clock("c", oscillator=o) for o in (sheet, replace(sheet, temperature=steady)))
-    assert np.allclose(error(varying, time, seed=1), error(constant, time, seed=1), rtol=1e-12, atol=0.0)
+    assert np.allclose(
+        compute_error(varying, time, seed=1), compute_error(constant, time, seed=1), rtol=1e-12, atol=0.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,7 +210,7 @@ def test_an_independent_estimator_reads_the_configured_allan_deviation(alpha: in
     rate, spans = 10.0, [1.0, 4.0, 16.0, 64.0]
     time = np.arange(int(3600 * rate)) / rate
     oscillator = Oscillator(**sizes)
-    curve = error(Clock("c", oscillator=oscillator), time, seed=11)
+    curve = compute_error(Clock("c", oscillator=oscillator), time, seed=11)
     found, deviations, _, _ = allantools.oadev(curve, rate=rate, data_type="phase", taus=spans)
     assert np.allclose(found, spans, rtol=1e-12, atol=0.0)
     slack = 1.02 if alpha == -1 else 1.0
@@ -250,9 +256,10 @@ def test_each_run_has_a_frequency_and_an_ageing_of_its_own() -> None:
 def test_processes_do_not_touch_each_other() -> None:
     """Each has a stream of its own: the sum of two is the two of them."""
     time = np.arange(3000) / 700.0
-    both = error(clock(white_frequency=2e-19, flicker_frequency=7e-21), time, seed=3)
+    both = compute_error(clock(white_frequency=2e-19, flicker_frequency=7e-21), time, seed=3)
     one, other = (
-        error(clock(**sizes), time, seed=3) for sizes in ({"white_frequency": 2e-19}, {"flicker_frequency": 7e-21})
+        compute_error(clock(**sizes), time, seed=3)
+        for sizes in ({"white_frequency": 2e-19}, {"flicker_frequency": 7e-21})
     )
     assert np.allclose(both, one + other, rtol=0.0, atol=1e-22)
     assert np.ptp(one) > 0.0
@@ -271,7 +278,7 @@ def test_sensors_of_different_rates_read_one_curve_bitwise() -> None:
 
 def test_a_curve_read_in_any_pieces_is_the_same() -> None:
     sheet = Clock("c", Noise(stddev=1e-4, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=2.0), oscillator=FULL)
-    time = np.cumsum(np.abs(generator(1, ("gaps",)).standard_normal(3000)) * 2e-3)
+    time = np.cumsum(np.abs(make_generator(1, ("gaps",)).standard_normal(3000)) * 2e-3)
     whole = Stamps(sheet, "imu", 3, 0).errors(time)
     for cuts in ([1], [2999], [1, 2, 3, 700, 701, 2500], list(range(1, 60))):
         pieces = Stamps(sheet, "imu", 3, 0)
@@ -282,15 +289,15 @@ def test_a_curve_read_in_any_pieces_is_the_same() -> None:
 
 def test_a_curve_is_not_read_backwards_in_one_piece_either() -> None:
     with pytest.raises(ClockError, match="must not go back"):
-        Curve(clock(white_frequency=1e-19), 1, 0).drift(np.array([0.5, 9.0, 0.1]))
+        ClockRealisation(clock(white_frequency=1e-19), 1, 0).varying_error(np.array([0.5, 9.0, 0.1]))
 
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Oscillator)])
 def test_no_dead_parameter(field: str) -> None:
     time = np.arange(20) / 7.0
     other = replace(FULL, **{field: Signal.constant(280.0) if field == "temperature" else 1.5 * getattr(FULL, field)})
-    one = error(Clock("c", oscillator=FULL), time, seed=2)
-    assert not np.array_equal(one, error(Clock("c", oscillator=other), time, seed=2))
+    one = compute_error(Clock("c", oscillator=FULL), time, seed=2)
+    assert not np.array_equal(one, compute_error(Clock("c", oscillator=other), time, seed=2))
 
 
 @pytest.mark.parametrize(
@@ -326,20 +333,20 @@ def test_a_sensors_terms_are_none_of_a_clocks() -> None:
 )
 def test_grades_have_the_allan_deviation_of_their_coefficients(name: str, printed: str) -> None:
     """IEEE 1139's sum at 1, 10, 100 and 1000 s, of Brown and Hwang's coefficients, computed apart from this code."""
-    ours = [f"{grade(name).allan_deviation(span):.3e}" for span in (1.0, 10.0, 100.0, 1000.0)]
+    ours = [f"{get_oscillator(name).allan_deviation(span):.3e}" for span in (1.0, 10.0, 100.0, 1000.0)]
     assert ours == printed.split()
 
 
 @pytest.mark.requirement("CLK-8")
 def test_the_atomic_grade_keeps_within_its_data_sheet() -> None:
     for span, limit in ((1.0, 3e-10), (10.0, 1e-10), (100.0, 3e-11), (1000.0, 1e-11)):
-        assert 0.9 * limit < grade("CSAC").allan_deviation(span) <= limit * (1.0 + 1e-5)
+        assert 0.9 * limit < get_oscillator("CSAC").allan_deviation(span) <= limit * (1.0 + 1e-5)
 
 
 def test_a_better_grade_is_better() -> None:
     """What stands in doubt in its sources is left out and named: it made the precision TCXO a TCXO from 1 s on."""
     for span in (1.0, 10.0, 100.0, 1000.0):
-        both = [grade(name).allan_deviation(span) for name in ("precision TCXO", "TCXO")]
+        both = [get_oscillator(name).allan_deviation(span) for name in ("precision TCXO", "TCXO")]
         assert both[0] < 0.1 * both[1]
     doubt = GRADES["precision TCXO"]
     assert doubt.oscillator.random_walk_frequency == 0.0
@@ -349,28 +356,28 @@ def test_a_better_grade_is_better() -> None:
 
 def test_every_grade_says_where_it_is_from() -> None:
     for name, each in GRADES.items():
-        assert grade(name) is each.oscillator
+        assert get_oscillator(name) is each.oscillator
         assert each.sources
         assert all(len(source) > 20 for source in each.sources)
     with pytest.raises(ClockError, match=r"grade of oscillator: XO; must be one of RTC crystal, TCXO"):
-        grade("XO")
+        get_oscillator("XO")
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
 def test_compiled_and_interpreted_kernels_agree_to_the_last_bit(
     interpreted: Callable[[Any], Callable[..., Any]],
 ) -> None:
-    draws, rows = generator(6, ("draws",)).standard_normal((6, 1500)), np.array([0, 1, 3])
-    frequency, temperature = generator(7, ("f",)).standard_normal(1501), 290.0 + draws[0]
+    draws, rows = make_generator(6, ("draws",)).standard_normal((6, 1500)), np.array([0, 1, 3])
+    frequency, temperature = make_generator(7, ("f",)).standard_normal(1501), 290.0 + draws[0]
     time = np.arange(900) / 640.0
     results = []
     for of in (lambda kernel: kernel, interpreted):
         state, x, warm = np.array([0.1, 1e-6, 1e-9]), np.zeros(1500), np.zeros(1500)
         of(phase.integrate)(1e-3, frequency, draws, rows, np.array([1e-11, 1e-12, 1e-13]), state, x)
-        of(phase.add_warmth)(1e-8, -3e-8, 298.15, temperature, warm)
+        of(phase.add_temperature_shift)(1e-8, -3e-8, 298.15, temperature, warm)
         drift, out = np.zeros(1500), np.zeros(900)
-        last = of(nodes.walk_drift)(0.1, 0.99, 0.01, draws[0], drift)
-        reached = of(nodes.between)(time, 0, 0, x, drift, out)
+        last = of(nodes.write_drift)(0.1, 0.99, 0.01, draws[0], drift)
+        reached = of(nodes.interpolate)(time, 0, 0, x, drift, out)
         of(nodes.add_parabola)(time, 0.1, 1e-6, 1e-9, out)
         results.append((state, x, warm, drift, out, np.array([last, reached])))
     for compiled, plain in zip(*results, strict=True):
@@ -381,14 +388,14 @@ def test_compiled_and_interpreted_kernels_agree_to_the_last_bit(
 def test_in_a_run_sensors_and_the_live_clock_are_on_one_curve() -> None:
     """Two rates, batch and live, one disciplined oscillator: bitwise at common instants, and as `error` has it."""
     sheet = Clock("robot::base::clock", Noise(bias_stddev=1e-3), FULL, Discipline(interval=0.02, step_threshold=5e-4))
-    world = witness_world(("a", Imu()), ("b", Imu()))
+    world = example_world(("a", Imu()), ("b", Imu()))
     sensors = tuple(replace(each, rate=rate) for each, rate in zip(world.sensors, (400.0, 25.0), strict=True))
     world = replace(world, sensors=sensors, clocks=(sheet,))
     run = simulate(world, 1.0, seed=4, runs=(0, 3))
     a, b = run["robot::arm::a"], run["robot::arm::b"]
     assert np.ascontiguousarray(a.clock_error[:, ::16]).tobytes() == np.ascontiguousarray(b.clock_error).tobytes()
     for row, number in enumerate((0, 3)):
-        assert np.array_equal(error(sheet, b.time, seed=4, run=number), b.clock_error[row])
+        assert np.array_equal(compute_error(sheet, b.time, seed=4, run=number), b.clock_error[row])
     stepped = []
     with live(world, seed=4) as steps:
         for step in steps:

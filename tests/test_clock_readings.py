@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.clock import Clock, Discipline, Oscillator, grade
-from navsense.clock.base import Step
+from navsense.clock import Clock, Discipline, Oscillator, get_oscillator
+from navsense.clock.base import ClockStep
 from navsense.clock.readings import CURVE_MEMORY
-from navsense.compiled import INTERPRETED
 from navsense.environment.signal import Signal
 from navsense.errors import ClockError, SimulationError
+from navsense.kernels import INTERPRETED
+from navsense.live_run import LiveRun
 from navsense.noise.channel import Noise
+from navsense.random_streams import draw_normals, seed_state
 from navsense.sensors import Imu, Magnetometer
-from navsense.stepping import Live
-from navsense.streams import draw_normals, first_state
-from navsense.testing import witness_world
+from navsense.testing import example_world
 from navsense.typing import FloatArray
 from navsense.world import World
 
@@ -37,14 +37,14 @@ FALSE_ALARM_5 = 4.8917
 
 
 def world(noise: Noise = DRIFTING, *, monotonic: bool = False, discipline: Discipline | None = STEPPED) -> World:
-    base = witness_world(("imu", Imu.witness()), ("mag", Magnetometer.witness()))
+    base = example_world(("imu", Imu.example_spec()), ("mag", Magnetometer.example_spec()))
     clock = Clock(CLOCK, noise, Oscillator(frequency=1e-3, white_frequency=1e-8), discipline, monotonic=monotonic)
     rates = {IMU: 37.0, MAG: 3.0}
     sensors = tuple(replace(sensor, rate=rates[sensor.name]) for sensor in base.sensors)
     return replace(base, clocks=(clock,), sensors=sensors, max_step_size=0.01)
 
 
-def after(world: World, end: float, seed: int = 4) -> Live:
+def after(world: World, end: float, seed: int = 4) -> LiveRun:
     """Return a live run that has stepped to t = `end` (s)."""
     sim = ns.live(world, seed=seed)
     while sim.step().time < end:
@@ -86,11 +86,11 @@ def test_a_reading_does_not_depend_on_other_queries(monotonic: bool) -> None:
 
 
 LIMITED = Noise(mean=0.5, stddev=1e-2, minimum=0.49, maximum=0.505)
-WARMED = replace(grade("TCXO"), temperature_linear=1e-6, temperature=Signal((0.0, 2.0), (280.0, 300.0)))
-FAULTS = (Step(0.3, 0.7, 0.2), Step(1.5, size=-0.1))
+WARMED = replace(get_oscillator("TCXO"), temperature_linear=1e-6, temperature=Signal((0.0, 2.0), (280.0, 300.0)))
+FAULTS = (ClockStep(0.3, 0.7, 0.2), ClockStep(1.5, size=-0.1))
 CLOCKS = {
-    "drift, discipline, precision": Clock(CLOCK, DRIFTING, grade("OCXO"), STEPPED),
-    "no jitter": Clock(CLOCK, replace(DRIFTING, stddev=0.0), grade("CSAC")),
+    "drift, discipline, precision": Clock(CLOCK, DRIFTING, get_oscillator("OCXO"), STEPPED),
+    "no jitter": Clock(CLOCK, replace(DRIFTING, stddev=0.0), get_oscillator("CSAC")),
     "limits": Clock(CLOCK, LIMITED),
     "one limit, steps": Clock(CLOCK, replace(LIMITED, minimum=-math.inf), steps=FAULTS),
     "steps, no oscillator": Clock(CLOCK, steps=FAULTS),
@@ -220,7 +220,7 @@ def test_an_instant_in_the_future_is_an_error() -> None:
 
 def test_the_normal_of_a_word_matches_sfc64_with_this_seed() -> None:
     """NumPy's generator from the state that the specification's twelve rounds give, computed with Python's integers."""
-    key, words, mask = first_state(7, ("a",)), np.array([0.3, 0.3, -5.0, 1e9]).view(np.uint64), 2**64 - 1
+    key, words, mask = seed_state(7, ("a",)), np.array([0.3, 0.3, -5.0, 1e9]).view(np.uint64), 2**64 - 1
     expected = []
     for one in words.tolist():
         a, b, c, w = (int(part) for part in key)

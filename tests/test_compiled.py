@@ -14,8 +14,8 @@ import pytest
 from numba import njit
 from numba.core.registry import CPUDispatcher as Dispatcher
 
-from navsense.compiled import Kernel
-from navsense.noise import _passes, channels
+from navsense.kernels import Kernel
+from navsense.noise import channels, kernels
 from navsense.sensors import Imu
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "navsense"
@@ -101,7 +101,7 @@ def test_who_imports_a_kernel_calls_what_numba_made() -> None:
     imu.apply(time, np.zeros((3, 3)), np.zeros((3, 3)), seed=1)
     imported = vars(channels)["apply_noise"]
     assert isinstance(imported, Dispatcher)
-    assert imported is vars(_passes)["apply_noise"]
+    assert imported is vars(kernels)["apply_noise"]
 
 
 def twice(x: float) -> float:
@@ -119,5 +119,5 @@ def test_only_modules_of_the_package_get_what_numba_made(monkeypatch: pytest.Mon
     for name in ("navsense.gone", "navsense_gone"):
         monkeypatch.setitem(sys.modules, name, None)  # type: ignore[arg-type]
     assert made(1.5) == 3.0
-    assert vars(ours)["twice"] is made.compiled()
+    assert vars(ours)["twice"] is made.compile()
     assert vars(other)["twice"] is made

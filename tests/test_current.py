@@ -13,15 +13,25 @@ from rosbags.highlevel import AnyReader
 from rosbags.typesys import Stores, get_typestore
 
 import navsense as ns
-from navsense.environment.base import Environment, Sum, Uniform, VectorField
-from navsense.environment.current import GaussMarkov, Replay, Stratified, Wander, opened
+from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
+from navsense.environment.current import (
+    CurrentReplay,
+    GaussMarkovCurrent,
+    GaussMarkovProcess,
+    StratifiedCurrent,
+    realise,
+)
 from navsense.errors import FieldError, SimulationError
-from navsense.sinks import info, load
+from navsense.recordings import dataset_reader, summary
 from navsense.world import CurrentTopic, LayersTopic, Link, Model, World
 
 TOPIC = "/hydrodynamics/current_velocity"
-CHANCE = GaussMarkov(Wander.spread(0.3, 0.1, 60.0, 0.0, 1.0), Wander.spread(0.5, 0.2, 30.0), name="wander")
-LAYERS = Stratified((0.0, 10.0), ((0.1, 0.0, 0.0), (0.2, 0.0, 0.0)))
+CHANCE = GaussMarkovCurrent(
+    GaussMarkovProcess.from_stddev(0.3, 0.1, 60.0, 0.0, 1.0),
+    GaussMarkovProcess.from_stddev(0.5, 0.2, 30.0),
+    name="wander",
+)
+LAYERS = StratifiedCurrent((0.0, 10.0), ((0.1, 0.0, 0.0), (0.2, 0.0, 0.0)))
 SHOWN = CurrentTopic()
 DEEP = CurrentTopic(position=(1.0, 2.0, -5.0), layers=LayersTopic("/layers", (0.0, 5.0, 10.0), 3.0))
 DURATION, SEED = 12.5, 7
@@ -36,8 +46,8 @@ def test_what_is_printed_is_a_line(tmp_path: Path) -> None:
     """Of a run, of one that is loaded, and of what is in it: not the numbers."""
     run = ns.simulate(world(LAYERS, CurrentTopic(position=(0.0, 0.5, -5.0))), 1.0)
     run.save(tmp_path / "run.npz")
-    loaded = load.load(tmp_path / "run.npz")
-    assert repr(loaded) == "<Loaded recording of sea: no sensor>"
+    loaded = dataset_reader.open_recording(tmp_path / "run.npz")
+    assert repr(loaded) == "<Dataset sea: no sensor>"
     for one in (run, loaded):
         assert repr(one.current) == f"<Current on {TOPIC} at 0 0.5 -5 m: velocity; 20 instants>"
         assert repr(one.truth["auv::base"]).startswith("<Truth of auv::base: position, orientation, velocity, ")
@@ -52,12 +62,12 @@ def test_a_world_without_one_has_none() -> None:
 @pytest.mark.requirement("CUR-1", "CUR-2")
 def test_it_is_the_field_at_the_place_and_rate() -> None:
     topic = CurrentTopic("/flow", 4.0, (1.0, 2.0, -5.0))
-    run = ns.simulate(world(Sum((LAYERS, CHANCE)), topic), DURATION, seed=SEED)
+    run = ns.simulate(world(FieldSum((LAYERS, CHANCE)), topic), DURATION, seed=SEED)
     assert run.current is not None
     assert (run.current.topic, run.current.position) == ("/flow", (1.0, 2.0, -5.0))
     assert np.array_equal(run.current.time, np.arange(50) / 4.0)
     place = np.tile([1.0, 2.0, -5.0], (50, 1))
-    expected = LAYERS.at(place, run.current.time) + opened(CHANCE, SEED, 0).at(place, run.current.time)
+    expected = LAYERS.at(place, run.current.time) + realise(CHANCE, SEED, 0).at(place, run.current.time)
     assert np.array_equal(run.current.velocity, expected)
     assert not run.current.velocity.flags.writeable
     assert ns.simulate(world(LAYERS, replace(topic, rate=0.0)), 1.0).current is None
@@ -65,7 +75,7 @@ def test_it_is_the_field_at_the_place_and_rate() -> None:
 
 @pytest.mark.requirement("CUR-1")
 def test_each_run_has_its_own_and_run_0_is_the_single_one() -> None:
-    sea = world(Sum((LAYERS, CHANCE)))
+    sea = world(FieldSum((LAYERS, CHANCE)))
     single, many = ns.simulate(sea, DURATION, seed=SEED), ns.simulate(sea, DURATION, seed=SEED, runs=3)
     other = ns.simulate(sea, DURATION, seed=SEED, runs=[2])
     assert single.current is not None
@@ -82,7 +92,7 @@ def test_each_run_has_its_own_and_run_0_is_the_single_one() -> None:
 
 @pytest.mark.requirement("CUR-1")
 def test_recorded_as_the_uuv_simulator_publishes_it_and_replayed(tmp_path: Path) -> None:
-    sea, path = world(Sum((LAYERS, CHANCE))), tmp_path / "dive.mcap"
+    sea, path = world(FieldSum((LAYERS, CHANCE))), tmp_path / "dive.mcap"
     run = ns.simulate(sea, DURATION, seed=SEED)
     assert run.current is not None
     ns.record(sea, path, DURATION, seed=SEED, epoch=100)
@@ -97,7 +107,7 @@ def test_recorded_as_the_uuv_simulator_publishes_it_and_replayed(tmp_path: Path)
     assert stamps == pytest.approx(100.0 + run.current.time, abs=1e-9)
     linear = [[message.twist.linear.x, message.twist.linear.y, message.twist.linear.z] for message in found]
     assert np.array_equal(linear, run.current.velocity)
-    replayed = Replay.from_file(path, topic=TOPIC)
+    replayed = CurrentReplay.from_file(path, topic=TOPIC)
     again = ns.simulate(world(replayed), 12.0).current
     assert again is not None
     assert again.velocity == pytest.approx(run.current.velocity[:240], abs=1e-12)
@@ -106,13 +116,13 @@ def test_recorded_as_the_uuv_simulator_publishes_it_and_replayed(tmp_path: Path)
 @pytest.mark.requirement("CUR-1", "CUR-2", "REC-1:bag")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
 def test_that_of_the_layers_is_recorded_as_dave_publishes_it(tmp_path: Path, suffix: str) -> None:
-    sea, path = world(Sum((LAYERS, CHANCE)), DEEP), tmp_path / f"dive{suffix}"
+    sea, path = world(FieldSum((LAYERS, CHANCE)), DEEP), tmp_path / f"dive{suffix}"
     run = ns.simulate(sea, DURATION, seed=SEED)
     assert run.current is not None
     assert run.current.layers is not None
     for layer, depth in enumerate((0.0, 5.0, 10.0)):
         place = np.tile([1.0, 2.0, 3.0 - depth], (run.current.time.size, 1))
-        expected = LAYERS.at(place, run.current.time) + opened(CHANCE, SEED, 0).at(place, run.current.time)
+        expected = LAYERS.at(place, run.current.time) + realise(CHANCE, SEED, 0).at(place, run.current.time)
         assert np.array_equal(run.current.layers.velocity[:, layer], expected)
     assert not run.current.layers.velocity.flags.writeable
     ns.record(sea, path, DURATION, seed=SEED, epoch=100)
@@ -131,10 +141,10 @@ def test_that_of_the_layers_is_recorded_as_dave_publishes_it(tmp_path: Path, suf
 def test_recordings_that_are_read_back(tmp_path: Path, suffix: str, runs: int | None) -> None:
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
-    run = ns.simulate(world(Sum((LAYERS, CHANCE)), DEEP), DURATION, seed=SEED, runs=runs, epoch=5)
+    run = ns.simulate(world(FieldSum((LAYERS, CHANCE)), DEEP), DURATION, seed=SEED, runs=runs, epoch=5)
     path = tmp_path / f"dive{suffix}"
     run.save(path)
-    again = load.load(path)
+    again = dataset_reader.open_recording(path)
     assert run.current is not None
     assert again.current is not None
     assert np.array_equal(again.current.time, run.current.time)
@@ -145,7 +155,7 @@ def test_recordings_that_are_read_back(tmp_path: Path, suffix: str, runs: int | 
     assert (again.current.layers.topic, again.current.layers.depths) == ("/layers", (0.0, 5.0, 10.0))
     assert np.array_equal(again.current.layers.velocity, run.current.layers.velocity)
     assert again.truth.keys() == {"auv::base"}
-    assert "current" in [entry.name for entry in info.info(path).entries]
+    assert "current" in [entry.name for entry in summary.read_summary(path).entries]
 
 
 @pytest.mark.requirement("CUR-1")
@@ -161,7 +171,7 @@ def test_a_live_run_draws_the_current_of_the_same_run() -> None:
 
 
 def test_where_it_is_not_given_the_error_says_so() -> None:
-    ends = Replay(np.array([0.0, 1.0]), np.zeros((2, 3)))
+    ends = CurrentReplay(np.array([0.0, 1.0]), np.zeros((2, 3)))
     with pytest.raises(FieldError) as caught:
         ns.simulate(world(ends), 5.0)
     assert f"current recorded on {TOPIC} at t = 1.05 s: instant (s): 1.05; must be from 0 to 1" in str(caught.value)
@@ -172,7 +182,7 @@ def test_where_it_is_not_given_the_error_says_so() -> None:
 
 def test_two_of_one_name_are_refused() -> None:
     with pytest.raises(FieldError, match="must be the name of one random current"):
-        ns.simulate(world(Sum((CHANCE, CHANCE))), 1.0)
+        ns.simulate(world(FieldSum((CHANCE, CHANCE))), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -186,11 +196,11 @@ def test_topics_that_are_none(given: dict[str, object], problem: str) -> None:
 @pytest.mark.requirement("CUR-2")
 def test_a_turned_world_has_the_current_turned() -> None:
     half = math.sqrt(0.5)
-    turned = Environment(current=Sum((Uniform((0.1, 0.0, 0.0)), LAYERS))).turned((half, 0.0, 0.0, half))
+    turned = Environment(current=FieldSum((UniformField((0.1, 0.0, 0.0)), LAYERS))).rotate((half, 0.0, 0.0, half))
     assert turned.current is not None
     at = turned.current.at(np.array([[0.0, 0.0, -10.0]]), np.zeros(1))
     assert at[0] == pytest.approx([0.0, 0.3, 0.0], abs=1e-15)
-    assert Environment().turned((half, 0.0, 0.0, half)).current is None
+    assert Environment().rotate((half, 0.0, 0.0, half)).current is None
 
 
 def test_of_several_runs_no_sensor_feels_that_of_one() -> None:

@@ -107,7 +107,7 @@ def faultless(reckoning: Any, world: Any) -> Any:
     for sensor in world.sensors:
         spec = sensor.spec
         if sensor.name == reckoning.DVL:
-            track = replace(spec.bottom, stated_stddev=spec.bottom.noise.stddev, noise=Noise(), per_speed=0.0)
+            track = replace(spec.bottom, reported_stddev=spec.bottom.noise.stddev, noise=Noise(), per_speed=0.0)
             track = replace(track, long_term_scale=0.0, long_term_offset=0.0)
             spec = replace(spec, bottom=track, misalignment_stddev=0.0)
         else:

@@ -105,7 +105,7 @@ def test_densities_of_heights_pressures_and_places_are_read_back(tmp_path: Path)
     spans = [0.4, 2.0, 10.0, 40.0]
     for name, sensor in ARRAYS.items():
         reading = run[f"robot::link::{sensor}"]
-        values = (reading[name] - reading.truth[name]) * metres.get(name, 1.0)
+        values = (reading[name] - reading.ideal[name]) * metres.get(name, 1.0)
         variances = [allantools.oadev(row, rate=10.0, data_type="freq", taus=spans)[1] ** 2 for row in values]
         mean, spread = np.mean(variances, axis=0), np.std(variances, axis=0, ddof=1) / math.sqrt(SERIALS)
         for i, span in enumerate(spans):

@@ -11,14 +11,21 @@ import numpy as np
 import pytest
 
 from navsense import simulate
+from navsense.live_run import concatenate_readings
 from navsense.noise.faults import Faults
-from navsense.noise.planned import ADDING, BITS, Losing, Planned, check_planned, heard_of
+from navsense.noise.scheduled_faults import (
+    ADDITIVE_KINDS,
+    FAULT_BITS,
+    ScheduledFault,
+    UsesBottomEchoes,
+    check_fault,
+    list_source_arrays,
+)
+from navsense.sensor_run import SensorRun, compute_ideal
 from navsense.sensors import SENSORS, Magnetometer
-from navsense.sensors.base import Sensor, flags_of
+from navsense.sensors.base import Sensor, get_flags
 from navsense.series import Reading
-from navsense.station import Station, ideal_of
-from navsense.stepping import joined
-from navsense.testing import RATE, demand_same_reading, live_steps, row_of, same, witness_world
+from navsense.testing import RATE, check_same_reading, example_world, is_identical, run_live, select_run
 from navsense.ticks import Ticks
 from navsense.world import World
 
@@ -32,18 +39,18 @@ EDGES = (0.1025, 0.4775)
 KINDS = {kind.__name__: kind for kind in SENSORS}
 
 
-def made(kind: str, spec: Sensor, array: str = "") -> Planned:
+def made(kind: str, spec: Sensor, array: str = "") -> ScheduledFault:
     """A fault of a kind on the first array of a sensor; spikes come faster than a sensor with pings tells anything."""
-    adds: dict[str, Any] = {"array": array or spec.outputs[0].name, "value": (0.25,)} if kind in ADDING else {}
-    one = Planned(kind, *EDGES, **adds, period=0.0173 if kind == "spike" else 0.0)
-    check_planned(spec, {output.name: output.shape for output in spec.outputs}, one)
+    adds: dict[str, Any] = {"array": array or spec.outputs[0].name, "value": (0.25,)} if kind in ADDITIVE_KINDS else {}
+    one = ScheduledFault(kind, *EDGES, **adds, period=0.0173 if kind == "spike" else 0.0)
+    check_fault(spec, {output.name: output.shape for output in spec.outputs}, one)
     return one
 
 
-def planned(kind: str, spec: Sensor) -> tuple[Planned, ...]:
+def planned(kind: str, spec: Sensor) -> tuple[ScheduledFault, ...]:
     """Faults of one kind, one of each that the sensor can have, or those of all that it hears along its beams."""
-    kinds = [one for one in BITS if one != "lost_lock" or isinstance(spec, Losing)]
-    beams = [made(one, spec, array) for array in heard_of(spec) for one in ADDING]
+    kinds = [one for one in FAULT_BITS if one != "lost_lock" or isinstance(spec, UsesBottomEchoes)]
+    beams = [made(one, spec, array) for array in list_source_arrays(spec) for one in ADDITIVE_KINDS]
     if kind == "heard":
         return tuple(beams)
     return (*(made(one, spec) for one in kinds), *beams) if kind == "all" else (made(kind, spec),)
@@ -52,14 +59,15 @@ def planned(kind: str, spec: Sensor) -> tuple[Planned, ...]:
 CASES = [
     (name, kind)
     for name, sensor in KINDS.items()
-    for kind in (*BITS, "all", "heard")
-    if (kind != "lost_lock" or isinstance(sensor.witness(), Losing)) and (kind != "heard" or heard_of(sensor))
+    for kind in (*FAULT_BITS, "all", "heard")
+    if (kind != "lost_lock" or isinstance(sensor.example_spec(), UsesBottomEchoes))
+    and (kind != "heard" or list_source_arrays(sensor))
 ]
 
 
-def under(spec: Sensor, faults: tuple[Planned, ...]) -> World:
+def under(spec: Sensor, faults: tuple[ScheduledFault, ...]) -> World:
     """The sensor beside another, faults on the first."""
-    world = witness_world(("one", spec), ("other", Magnetometer.witness()))
+    world = example_world(("one", spec), ("other", Magnetometer.example_spec()))
     one, other = world.sensors
     return replace(world, sensors=(replace(one, faults=Faults(planned=faults)), other))
 
@@ -67,22 +75,22 @@ def under(spec: Sensor, faults: tuple[Planned, ...]) -> World:
 @cache
 def ideals(name: str) -> Mapping[str, Any]:
     """What a sensor would read without errors, which faults leave alone and the law of a cut holds elsewhere."""
-    world = under(KINDS[name].witness(), ())
+    world = under(KINDS[name].example_spec(), ())
     sensor, motion = world.sensors[0], world.models[0].motion
     assert motion is not None
-    return ideal_of(sensor, motion, world.environment, Ticks(np.arange(ROWS), RATE))
+    return compute_ideal(sensor, motion, world.environment, Ticks(np.arange(ROWS), RATE))
 
 
 def pieces(world: World, cuts: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
     """All that the first sensor shows, measured in pieces, and its state at the end."""
     sensor, parts = world.sensors[0], []
-    station, ideal = Station(sensor, world.clocks[0], 3, 0), ideals(type(sensor.spec).__name__)
+    station, ideal = SensorRun(sensor, world.clocks[0], 3, 0), ideals(type(sensor.spec).__name__)
     for first, stop in zip((0, *cuts), (*cuts, ROWS), strict=True):
         ticks = Ticks(np.arange(first, stop), RATE)
         got = station.measure(ticks, {name: values[first:stop] for name, values in ideal.items()})
-        errors = {f"errors {name}": values for name, values in got.measured.errors.items()}
+        errors = {f"errors {name}": values for name, values in got.measured.bias.items()}
         stamps = {"clock": got.clock_error}
-        parts.append({**got.measured.arrays, **errors, **flags_of(got.measured, len(ticks)), **stamps})
+        parts.append({**got.measured.arrays, **errors, **get_flags(got.measured, len(ticks)), **stamps})
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return whole, (station.state, station._faults)
 
@@ -90,13 +98,13 @@ def pieces(world: World, cuts: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
 @pytest.mark.requirement("NOI-6", "NOI-2")
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_a_record_may_be_cut_anywhere(name: str, kind: str) -> None:
-    spec = KINDS[name].witness()
+    spec = KINDS[name].example_spec()
     world = under(spec, planned(kind, spec))
     whole, state = pieces(world, ())
     for cuts in ((1,), (21, 22, 95), tuple(range(15, 60)), (ROWS - 1,)):
         parts, end = pieces(world, cuts)
-        assert same(parts, whole), cuts[:3]
-        assert same(end, state), cuts[:3]
+        assert is_identical(parts, whole), cuts[:3]
+        assert is_identical(end, state), cuts[:3]
 
 
 @pytest.mark.compiled
@@ -104,37 +112,37 @@ def test_a_record_may_be_cut_anywhere(name: str, kind: str) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_in_batches_and_live_they_are_the_same(name: str) -> None:
     """All kinds at once; the sensor beside it is to the last bit what it is beside a sound one."""
-    spec, duration = KINDS[name].witness(), ROWS / RATE
+    spec, duration = KINDS[name].example_spec(), ROWS / RATE
     world = under(spec, planned("all", spec))
     single = simulate(world, duration, seed=3)
     batch = simulate(world, duration, seed=3, runs=(0, 5))
     stepped: dict[str, list[Reading]] = {NAME: [], OTHER: []}
-    for step in live_steps(world, duration):
+    for step in run_live(world, duration):
         for sensor, reading in step.readings.items():
             stepped[sensor].append(reading)
     for sensor in (NAME, OTHER):
-        demand_same_reading("batch", row_of(batch[sensor], 0), single[sensor], "in run 0")
-        demand_same_reading("batch", joined(stepped[sensor]), single[sensor], "when stepped live")
+        check_same_reading("batch", select_run(batch[sensor], 0), single[sensor], "in run 0")
+        check_same_reading("batch", concatenate_readings(stepped[sensor]), single[sensor], "when stepped live")
     sound = simulate(under(spec, ()), duration, seed=3)
-    demand_same_reading("independence", single[OTHER], sound[OTHER], "beside a faulty sensor")
+    check_same_reading("independence", single[OTHER], sound[OTHER], "beside a faulty sensor")
 
 
 @pytest.mark.requirement("NOI-6")
-@pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, kind in CASES if kind in BITS])
+@pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, kind in CASES if kind in FAULT_BITS])
 def test_each_does_to_every_sensor_what_it_says(name: str, kind: str) -> None:
     """Beside the same sensor without faults: outside its time nothing changes, inside what its kind says."""
-    spec = KINDS[name].witness()
+    spec = KINDS[name].example_spec()
     sound, _ = pieces(under(spec, ()), ())
     seen, _ = pieces(under(spec, planned(kind, spec)), ())
     time, first, here = np.arange(ROWS) / RATE, spec.outputs[0].name, sound["emitted"]
-    inside, bit = (time >= EDGES[0]) & (time < EDGES[1]), BITS[kind]
+    inside, bit = (time >= EDGES[0]) & (time < EDGES[1]), FAULT_BITS[kind]
     told = seen["errors fault"]
     assert set(told.tolist()) == {0.0, float(bit)}
     if kind != "spike":
         assert np.array_equal(told == bit, inside)
     if kind != "lost_lock":  # a lock is found again later, and noise of lost beams is noise of others
         for array in set(sound) - {"emitted", "valid"}:
-            assert same(seen[array][~inside], sound[array][~inside]), array
+            assert is_identical(seen[array][~inside], sound[array][~inside]), array
     last = np.flatnonzero(here & (time < EDGES[0]))
     if kind == "dropout":
         assert np.array_equal(seen["emitted"], here & ~inside)
@@ -143,18 +151,18 @@ def test_each_does_to_every_sensor_what_it_says(name: str, kind: str) -> None:
         assert np.array_equal(seen["emitted"], here)
         if last.size:
             held = np.broadcast_to(sound[first][last[-1]], seen[first][inside].shape)
-            assert same(np.ascontiguousarray(seen[first][inside]), np.ascontiguousarray(held))
+            assert is_identical(np.ascontiguousarray(seen[first][inside]), np.ascontiguousarray(held))
     elif kind == "lost_lock":
         assert np.isnan(seen["bottom_range" if "bottom_range" in seen else "beam_range"][inside]).all()
     else:
         rows = told == bit
         off = np.where(np.reshape(rows, (-1, *[1] * (seen[first].ndim - 1))), sound[first] + 0.25, sound[first])
-        if first in heard_of(spec):  # limits come after it: some are lost by it, some found
+        if first in list_source_arrays(spec):  # limits come after it: some are lost by it, some found
             both = np.isfinite(seen[first]) & np.isfinite(off)
             assert both[rows].any()
-            assert same(seen[first][both], off[both])
+            assert is_identical(seen[first][both], off[both])
         else:
-            assert same(seen[first], off)
+            assert is_identical(seen[first], off)
     if kind == "spike":
         instants = np.arange(EDGES[0], EDGES[1], 0.0173)
         samples = np.flatnonzero(here)
@@ -166,8 +174,8 @@ def test_each_does_to_every_sensor_what_it_says(name: str, kind: str) -> None:
 OTHERS = [
     (name, output.name, kind)
     for name, sensor in KINDS.items()
-    for output in sensor.witness().outputs[1:]
-    for kind in ADDING
+    for output in sensor.example_spec().outputs[1:]
+    for kind in ADDITIVE_KINDS
 ]
 
 FOLLOWING = {
@@ -193,20 +201,20 @@ LASTING = {"long_term_velocity", "long_term_covariance"}
 @pytest.mark.parametrize(("name", "array", "kind"), OTHERS)
 def test_a_fault_of_any_array_is_on_that_array(name: str, array: str, kind: str) -> None:
     """Not only of the first one: it is off by the value on the faulty rows, and the others are as they were."""
-    spec = KINDS[name].witness()
+    spec = KINDS[name].example_spec()
     sound, _ = pieces(under(spec, ()), ())
     seen, _ = pieces(under(spec, (made(kind, spec, array),)), ())
-    rows = seen["errors fault"] == BITS[kind]
+    rows = seen["errors fault"] == FAULT_BITS[kind]
     assert rows.any()
     assert set(seen["errors fault"][~rows].tolist()) == {0.0}
     for other in sound.keys() - {"errors fault", array}:
         follows = other in FOLLOWING.get((name, array), set())
         if not follows:
-            assert same(seen[other], sound[other]), other
+            assert is_identical(seen[other], sound[other]), other
         elif other not in LASTING:
-            assert same(seen[other][~rows], sound[other][~rows]), other
-    assert same(seen[array][~rows], sound[array][~rows])
-    if name == "Adcp" and array in heard_of(spec):  # a mean of pings, of which limits leave out others
+            assert is_identical(seen[other][~rows], sound[other][~rows]), other
+    assert is_identical(seen[array][~rows], sound[array][~rows])
+    if name == "Adcp" and array in list_source_arrays(spec):  # a mean of pings, of which limits leave out others
         both = np.isfinite(seen[array][rows]) & np.isfinite(sound[array][rows])
         if array.startswith("bottom"):  # 0.25 m more takes a ping over the minimum range: its mean has another ping
             both &= seen["bottom_percent_good"][rows] == sound["bottom_percent_good"][rows]
@@ -214,4 +222,4 @@ def test_a_fault_of_any_array_is_on_that_array(name: str, array: str, kind: str)
         off = (seen[array] - sound[array])[rows][both]
         assert np.allclose(off, 0.25, rtol=0.0, atol=1e-12)
     else:
-        assert same(seen[array][rows], sound[array][rows] + 0.25)
+        assert is_identical(seen[array][rows], sound[array][rows] + 0.25)

@@ -13,9 +13,9 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense.errors import NavsenseError, SensorError, SimulationError, UnknownNameError
-from navsense.faults import listed, unfelt, with_faults
-from navsense.noise.planned import BITS, Planned, check_planned, put_off
-from navsense.sinks.load import load
+from navsense.faults import describe_inactive_faults, list_faults, with_faults
+from navsense.noise.scheduled_faults import FAULT_BITS, ScheduledFault, apply_offsets, check_fault
+from navsense.recordings.dataset_reader import open_recording
 
 MAG, CLOCK = "m::l::mag", "m::l::c"
 
@@ -110,7 +110,7 @@ def test_each_does_what_it_says_when_it_says(world: Callable[..., Any]) -> None:
     assert off[~dropped & ~stuck] == pytest.approx(expected[~dropped & ~stuck], abs=1e-18)
     bits = np.zeros(60)
     bits[dropped], bits[stuck], bits[10:20], bits[[40, 44, 47]] = (
-        BITS[n] for n in ("dropout", "stuck", "bias", "spike")
+        FAULT_BITS[n] for n in ("dropout", "stuck", "bias", "spike")
     )
     assert np.array_equal(told, bits)
     steps = run[MAG].clock_error - plain[MAG].clock_error
@@ -148,14 +148,14 @@ def test_live_and_in_batches_they_are_the_same(world: Callable[..., Any]) -> Non
 )
 def test_arrays_of_two_axes_are_put_off_too(value: tuple[float, ...], added: Any) -> None:
     """By one number, by one along the last axis, or by one each."""
-    made = Planned("bias", 0.1, 0.3, "velocity", value)
-    check_planned(None, {"velocity": (2, 3)}, made)
+    made = ScheduledFault("bias", 0.1, 0.3, "velocity", value)
+    check_fault(None, {"velocity": (2, 3)}, made)
     rows = np.arange(5)
-    out = put_off([(made, (rows == 1) | (rows == 2))], {"velocity": np.zeros((5, 2, 3))})["velocity"]
+    out = apply_offsets([(made, (rows == 1) | (rows == 2))], {"velocity": np.zeros((5, 2, 3))})["velocity"]
     assert np.array_equal(out[1:3], np.broadcast_to(added, (2, 2, 3)))
     assert not out[[0, 3, 4]].any()
     with pytest.raises(SensorError, match="must be one number, or 3, or 6"):
-        check_planned(None, {"velocity": (2, 3)}, Planned("bias", 0.1, 0.3, "velocity", (1.0, 2.0)))
+        check_fault(None, {"velocity": (2, 3)}, ScheduledFault("bias", 0.1, 0.3, "velocity", (1.0, 2.0)))
 
 
 @pytest.mark.requirement("NOI-6")
@@ -163,7 +163,7 @@ def test_a_file_of_faults_is_the_same_as_the_worlds_own(world: Callable[..., Any
     own = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
     (tmp_path / "faults.toml").write_text(TOML)
     given = with_faults(world(), tmp_path / "faults.toml")
-    assert listed(given) == listed(own)
+    assert list_faults(given) == list_faults(own)
     first, second = ns.simulate(own, 6.0, seed=1)[MAG], ns.simulate(given, 6.0, seed=1)[MAG]
     assert np.array_equal(first["field"], second["field"], equal_nan=True)
     assert np.array_equal(first.clock_error, second.clock_error)
@@ -174,7 +174,7 @@ def test_the_end_of_a_name_is_enough_where_no_other_has_it(world: Callable[..., 
     ends = TOML.replace('"m::l::mag"', '"mag"').replace('"m::l::c"', '"l::c"')
     (tmp_path / "faults.toml").write_text(ends)
     (tmp_path / "full.toml").write_text(TOML)
-    assert listed(with_faults(world(), tmp_path / "faults.toml")) == listed(
+    assert list_faults(with_faults(world(), tmp_path / "faults.toml")) == list_faults(
         with_faults(world(), tmp_path / "full.toml")
     )
     (tmp_path / "w.sdf").write_text(TWO)
@@ -182,7 +182,7 @@ def test_the_end_of_a_name_is_enough_where_no_other_has_it(world: Callable[..., 
     one = "[[fault]]\nof = '{}'\nkind = 'stuck'\nstart = 1"
     for given, of in (("b::l::mag", "b::l::mag"), ("c", "c::l::c")):
         (tmp_path / "faults.toml").write_text(one.format(given))
-        (fault,) = listed(with_faults(two, tmp_path / "faults.toml"))
+        (fault,) = list_faults(with_faults(two, tmp_path / "faults.toml"))
         assert fault["of"] == of
     several = "of: mag; is the end of several names: must be one of a::l::mag, b::l::mag"
     for given, problem in (("mag", several), ("ag", "of: ag; must be one of world, a::l::mag, b::l::mag")):
@@ -196,21 +196,21 @@ def test_the_end_of_a_name_is_enough_where_no_other_has_it(world: Callable[..., 
 def test_those_after_the_end_of_a_run_are_named(world: Callable[..., Any]) -> None:
     struck = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
     late = "on never acts: the run is from 0 to 3 s"
-    assert list(unfelt(struck, 3.0)) == [
+    assert list(describe_inactive_faults(struck, 3.0)) == [
         f"m::l::c: step from 3 s {late}",
         f"m::l::mag: spike from 4 s {late}",
         f"m::l::mag: stuck from 3.5 s {late}",
     ]
-    assert not list(unfelt(struck, 4.5))
+    assert not list(describe_inactive_faults(struck, 4.5))
 
 
 @pytest.mark.requirement("NOI-6")
 def test_those_before_a_run_and_those_that_are_many_are_named_too(world: Callable[..., Any]) -> None:
     one = '<fault kind="bias" start="-5" end="0" array="field">1e-6 0 0</fault>'
-    (early,) = unfelt(world(sensor=one), 1.0)
+    (early,) = describe_inactive_faults(world(sensor=one), 1.0)
     assert early == "m::l::mag: bias from -5 s on never acts: the run is from 0 to 1 s"
     many = "".join(f'<fault kind="dropout" start="{start}" end="{start + 1}"/>' for start in range(2, 14))
-    said = list(unfelt(world(sensor=many), 1.0))
+    said = list(describe_inactive_faults(world(sensor=many), 1.0))
     assert len(said) == 6
     assert said[-1] == "7 more faults on purpose never act"
 
@@ -221,8 +221,8 @@ def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None
     run = ns.simulate(struck, 6.0, seed=1, epoch=10)
     for name in ("run.npz", "run.mcap", "run.bag"):
         run.save(tmp_path / name)
-    again = load(tmp_path / "run.npz")
-    assert again.meta["faults"] == listed(struck)
+    again = open_recording(tmp_path / "run.npz")
+    assert again.metadata["faults"] == list_faults(struck)
     assert np.array_equal(again[MAG].errors["fault"], run[MAG].errors["fault"])
     for name in ("run.mcap", "run.bag"):
         with AnyReader([tmp_path / name]) as reader:
@@ -230,7 +230,7 @@ def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None
             heard: list[Any] = [reader.deserialize(data, topic.msgtype) for *_, data in reader.messages([topic])]
         assert [one.data for one in heard] == run[MAG].errors["fault"].tolist()
     whole = (tmp_path / "run.mcap").read_bytes()
-    assert json.dumps(listed(struck)).encode() in whole
+    assert json.dumps(list_faults(struck)).encode() in whole
 
 
 @pytest.mark.requirement("NOI-6")

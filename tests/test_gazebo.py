@@ -11,9 +11,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import navsense as ns
-from navsense.environment.base import Environment, Uniform
+from navsense.environment.base import Environment, UniformField
 from navsense.motion.base import MotionBlock
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
 from navsense.sensors import AirPressure, Altimeter, Imu
@@ -62,8 +62,8 @@ def test_named_frames(example_data: Path, name: str) -> None:
     [(-4.0, 0.0, (0.0, 0.0, 4.0), 0.0), (-3.0, 3.14, (0.0, 0.0, -3.0), 1e-2)],
 )
 def test_the_unit_cases_of_the_imu(gravity: float, pitch: float, expected: tuple[float, ...], tolerance: float) -> None:
-    motion = Still(ns.Pose(rotation=from_rpy(0.0, pitch, 0.0)))
-    surroundings = Environment(gravity=Uniform((0.0, 0.0, gravity)))
+    motion = Stationary(ns.Pose(rotation=from_rpy(0.0, pitch, 0.0)))
+    surroundings = Environment(gravity=UniformField((0.0, 0.0, gravity)))
     force = Imu().ideal(motion, surroundings, Ticks(np.zeros(1, dtype=np.int64), 1.0))["linear_acceleration"][0]
     assert np.allclose(force, expected, rtol=0.0, atol=tolerance)
 
@@ -73,7 +73,7 @@ def test_a_real_world_with_every_kind_of_noise_runs_under_both_fidelities(exampl
     world = ns.load(example_data / "gz-sim" / "non_rendering_sensors.sdf")
     for fidelity in ("physical", "classic"):
         reading = ns.simulate(world, 20.0, seed=1, fidelity=fidelity)["model::link::imu_sensor"]
-        off = reading["angular_velocity"] - reading.truth["angular_velocity"] - reading.errors["angular_velocity"]
+        off = reading["angular_velocity"] - reading.ideal["angular_velocity"] - reading.errors["angular_velocity"]
         count = off.shape[0]
         for axis, (mean, stddev) in enumerate(((3.0, 3.1), (4.0, 4.1), (5.0, 5.1))):
             assert abs(off[:, axis].mean() - mean) < 4.892 * stddev / math.sqrt(count)
@@ -96,7 +96,7 @@ class Falling:
     def at(self, time: Times) -> MotionBlock:
         height = self.pose.position[2]
         landed = time > math.sqrt(2.0 * (height - self.ground) / self.gravity)
-        block = Still(self.pose).at(time)
+        block = Stationary(self.pose).at(time)
         position, velocity = block.position_w.copy(), np.zeros((time.size, 3))
         position[:, 2] = np.where(landed, self.ground, height - 0.5 * self.gravity * time**2)
         velocity[:, 2] = np.where(landed, 0.0, -self.gravity * time)
@@ -156,7 +156,7 @@ def test_the_air_pressures_of_the_world_that_is_reset(example_data: Path, z: flo
     """Equal as single-precision numbers printed to a hundredth."""
     world = ns.load(example_data / "gz-sim" / "reset_sensors.sdf")
     (sensor,) = world.sensors
-    run = ns.simulate(world, 0.1, motion={"box": Still(Pose((0.0, 0.0, z)))})
+    run = ns.simulate(world, 0.1, motion={"box": Stationary(Pose((0.0, 0.0, z)))})
     assert np.allclose(run[sensor.name]["pressure"], expected, rtol=0.0, atol=5e-3)
 
 
@@ -204,6 +204,6 @@ def test_heights_and_pressures_of_a_real_world_have_its_noise(example_data: Path
         ("air_pressure_sensor", "pressure", 3.4, 5.6),
     ):
         reading = run[f"model::link::{sensor}"]
-        off = reading[array] - reading.truth[array]
+        off = reading[array] - reading.ideal[array]
         assert abs(off.mean() - mean) < 4.892 * stddev / math.sqrt(off.size)
         assert abs(off.std() / stddev - 1.0) < 4.892 / math.sqrt(2.0 * off.size)

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from navsense import geodesy, pose
-from navsense.compiled import INTERPRETED
 from navsense.errors import FieldError
-from navsense.geodesy import EARTH_RATE, SEMI_MINOR, Origin, earth_rate_w, ecef, geodetic
+from navsense.geodesy import EARTH_RATE, SEMI_MINOR, Origin, compute_earth_rate_w, ecef_to_geodetic, geodetic_to_ecef
+from navsense.kernels import INTERPRETED
 from navsense.typing import AnyArray
 
 HALF = math.pi / 2.0
@@ -43,7 +43,9 @@ def test_pymap3d_puts_places_at_the_same_points(latitude: float, longitude: floa
     import pymap3d
 
     theirs = pymap3d.geodetic2ecef(latitude, longitude, altitude, deg=False)
-    assert ecef(latitude, longitude, altitude) == pytest.approx([float(part) for part in theirs], abs=5e-9, rel=0.0)
+    assert geodetic_to_ecef(latitude, longitude, altitude) == pytest.approx(
+        [float(part) for part in theirs], abs=5e-9, rel=0.0
+    )
 
 
 def slowly(p: float, z: float) -> tuple[float, float]:
@@ -69,30 +71,30 @@ def slowly(p: float, z: float) -> tuple[float, float]:
 @given(latitudes, longitudes, st.floats(-5e6, 1e7))
 def test_the_way_back_is_good_to_nanometres(latitude: float, longitude: float, altitude: float) -> None:
     """To 4 units in the last place of the distance from the centre, 4 nm at the ground; the angle to 1e-15 rad."""
-    x, _, z = ecef(latitude, 0.0, altitude)
-    got = geodetic(x, 0.0, z)
+    x, _, z = geodetic_to_ecef(latitude, 0.0, altitude)
+    got = ecef_to_geodetic(x, 0.0, z)
     wanted = slowly(x, z)
     assert got[0] == pytest.approx(wanted[0], abs=1e-15, rel=0.0)
     assert got[2] == pytest.approx(wanted[1], abs=4.0 * math.ulp(math.sqrt(x * x + z * z)), rel=0.0)
-    x, y, z = ecef(latitude, longitude, altitude)
+    x, y, z = geodetic_to_ecef(latitude, longitude, altitude)
     if math.cos(latitude) > 1e-6:
-        off = math.remainder(geodetic(x, y, z)[1] - longitude, 2.0 * math.pi)
+        off = math.remainder(ecef_to_geodetic(x, y, z)[1] - longitude, 2.0 * math.pi)
         assert abs(off) <= 1e-15
 
 
 @pytest.mark.requirement("NAV-1")
 @pytest.mark.parametrize("longitude", [math.pi, -math.pi, 3.5, -6.0])
 def test_longitudes_wrap(longitude: float) -> None:
-    got = geodetic(*ecef(0.3, longitude, 10.0))[1]
+    got = ecef_to_geodetic(*geodetic_to_ecef(0.3, longitude, 10.0))[1]
     assert abs(got) <= math.pi
     assert math.remainder(got - longitude, 2.0 * math.pi) == pytest.approx(0.0, abs=1e-15)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_the_poles_are_places(sign: float) -> None:
-    assert geodetic(0.0, 0.0, sign * (SEMI_MINOR + 100.0)) == pytest.approx((sign * HALF, 0.0, 100.0), abs=2e-9)
+    assert ecef_to_geodetic(0.0, 0.0, sign * (SEMI_MINOR + 100.0)) == pytest.approx((sign * HALF, 0.0, 100.0), abs=2e-9)
     here = Origin(sign * HALF, 0.7, 50.0)
-    assert here.geodetic(points((0.0, 0.0, 5.0)))[0, [0, 2]] == pytest.approx([sign * HALF, 55.0], abs=2e-9)
+    assert here.to_geodetic(points((0.0, 0.0, 5.0)))[0, [0, 2]] == pytest.approx([sign * HALF, 55.0], abs=2e-9)
 
 
 @pytest.mark.requirement("NAV-1")
@@ -104,24 +106,24 @@ def test_pymap3d_takes_the_same_steps_east_north_and_up(
     import pymap3d
 
     here = Origin(latitude, longitude, elevation)
-    got = [float(part) for part in here.geodetic(points(step))[0]]
+    got = [float(part) for part in here.to_geodetic(points(step))[0]]
     theirs = pymap3d.geodetic2enu(*got, latitude, longitude, elevation, deg=False)
     assert [float(part) for part in theirs] == pytest.approx(step, abs=2e-8, rel=0.0)
-    assert here.position(here.geodetic(points(step)))[0] == pytest.approx(np.array(step), abs=2e-8, rel=0.0)
+    assert here.to_world(here.to_geodetic(points(step)))[0] == pytest.approx(np.array(step), abs=2e-8, rel=0.0)
 
 
 @pytest.mark.requirement("NAV-1")
 def test_the_heading_turns_the_world() -> None:
     """With the x axis a quarter turn from east towards north, x is north and y west."""
     here = Origin(0.6, 0.1, 0.0, HALF)
-    assert here.east_north_up(points((1.0, 0.0, 0.0), (0.0, 1.0, 2.0))) == pytest.approx(
+    assert here.to_enu(points((1.0, 0.0, 0.0), (0.0, 1.0, 2.0))) == pytest.approx(
         points((0.0, 1.0, 0.0), (-1.0, 0.0, 2.0)), abs=1e-15
     )
-    north, west = here.geodetic(points((1000.0, 0.0, 0.0), (0.0, 1000.0, 0.0)))
+    north, west = here.to_geodetic(points((1000.0, 0.0, 0.0), (0.0, 1000.0, 0.0)))
     assert north[0] > 0.6
     assert north[1] == pytest.approx(0.1, abs=1e-15)
     assert west[1] < 0.1
-    assert np.abs(here.position(points(tuple(west)))[0] - (0.0, 1000.0, 0.0)).max() < 1e-8
+    assert np.abs(here.to_world(points(tuple(west)))[0] - (0.0, 1000.0, 0.0)).max() < 1e-8
 
 
 @given(st.tuples(*[st.floats(-5e4, 5e4)] * 3), st.tuples(*[st.floats(-30.0, 30.0)] * 3))
@@ -130,9 +132,9 @@ def test_pymap3d_sees_a_vector_from_the_place_alike(
 ) -> None:
     import pymap3d
 
-    places = HERE.geodetic(points(step))
-    got = HERE.east_north_up_at(places, points(vector))[0]
-    enu = HERE.east_north_up(points(vector))[0]
+    places = HERE.to_geodetic(points(step))
+    got = HERE.to_enu_at(places, points(vector))[0]
+    enu = HERE.to_enu(points(vector))[0]
     earth = pymap3d.enu2uvw(*enu, math.degrees(HERE.latitude), math.degrees(HERE.longitude))
     lat, lon = math.degrees(places[0, 0]), math.degrees(places[0, 1])
     theirs = [float(part) for part in pymap3d.uvw2enu(*earth, lat, lon)]
@@ -142,32 +144,32 @@ def test_pymap3d_sees_a_vector_from_the_place_alike(
 def test_at_the_origin_both_vectors_are_one() -> None:
     vector = points((3.0, -4.0, 5.0))
     place = points((HERE.latitude, HERE.longitude, HERE.elevation))
-    assert HERE.east_north_up_at(place, vector) == pytest.approx(HERE.east_north_up(vector), abs=1e-14)
+    assert HERE.to_enu_at(place, vector) == pytest.approx(HERE.to_enu(vector), abs=1e-14)
 
 
 @given(st.floats(-math.pi, math.pi))
 def test_turning_the_world_leaves_the_place(yaw: float) -> None:
     turn = pose.from_rpy(0.0, 0.0, yaw)
     point = (1200.0, -500.0, 30.0)
-    turned = HERE.turned(turn)
-    assert turned.geodetic(points(pose.rotate(turn, point))) == pytest.approx(
-        HERE.geodetic(points(point)), abs=1e-8, rel=1e-15
+    turned = HERE.rotate(turn)
+    assert turned.to_geodetic(points(pose.rotate(turn, point))) == pytest.approx(
+        HERE.to_geodetic(points(point)), abs=1e-8, rel=1e-15
     )
-    before = HERE.east_north_up(points(point))
-    assert turned.east_north_up(points(pose.rotate(turn, point))) == pytest.approx(before, abs=1e-11)
+    before = HERE.to_enu(points(point))
+    assert turned.to_enu(points(pose.rotate(turn, point))) == pytest.approx(before, abs=1e-11)
 
 
 def test_only_about_the_vertical() -> None:
     with pytest.raises(FieldError, match="must be about the vertical"):
-        HERE.turned(pose.from_rpy(1e-3, 0.0, 1.0))
+        HERE.rotate(pose.from_rpy(1e-3, 0.0, 1.0))
 
 
 def test_the_earth_turns_about_its_axis() -> None:
     """Its rate along east, north, up is omega (0, cos latitude, sin latitude), here turned by the heading."""
     s, c = EARTH_RATE * math.sin(HERE.latitude), EARTH_RATE * math.cos(HERE.latitude)
     wanted = (c * math.sin(HERE.heading), c * math.cos(HERE.heading), s)
-    assert earth_rate_w(HERE) == pytest.approx(wanted, rel=1e-14, abs=0.0)
-    assert earth_rate_w(Origin(HALF, 1.0)) == pytest.approx((0.0, 0.0, EARTH_RATE), abs=1e-20)
+    assert compute_earth_rate_w(HERE) == pytest.approx(wanted, rel=1e-14, abs=0.0)
+    assert compute_earth_rate_w(Origin(HALF, 1.0)) == pytest.approx((0.0, 0.0, EARTH_RATE), abs=1e-20)
 
 
 @pytest.mark.parametrize(
@@ -189,14 +191,14 @@ def test_what_is_no_place_is_refused(changes: dict[str, float], said: str) -> No
 @pytest.mark.parametrize("position", [(0.0, 0.0, -6.0e6), (math.nan, 0.0, 0.0), (0.0, math.inf, 0.0)])
 def test_the_earths_centre_has_no_latitude(position: tuple[float, float, float]) -> None:
     with pytest.raises(FieldError, match=r"position of row 1 \(m\).*at least 1000 km from the earth's centre"):
-        HERE.geodetic(points((0.0, 0.0, 0.0), position))
+        HERE.to_geodetic(points((0.0, 0.0, 0.0), position))
 
 
 def test_a_record_may_be_cut_anywhere() -> None:
     position = np.random.default_rng(1).uniform(-1e5, 1e5, (50, 3))
-    whole = HERE.geodetic(position)
-    for change in (HERE.geodetic, HERE.position, HERE.east_north_up, lambda rows: HERE.east_north_up_at(rows, rows)):
-        rows = whole if change == HERE.position else position
+    whole = HERE.to_geodetic(position)
+    for change in (HERE.to_geodetic, HERE.to_world, HERE.to_enu, lambda rows: HERE.to_enu_at(rows, rows)):
+        rows = whole if change == HERE.to_world else position
         parts = np.concatenate([change(part) for part in (rows[:1], rows[1:20], rows[20:])])
         assert np.array_equal(parts, change(rows))
 
@@ -205,9 +207,9 @@ def test_a_record_may_be_cut_anywhere() -> None:
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     position = np.random.default_rng(2).uniform(-1e5, 1e5, (30, 3))
     places, back, vectors = np.empty((3, 30, 3))
-    assert interpreted(geodesy._geodetic_of)(HERE.frame, position, places) == -1
-    assert np.array_equal(HERE.geodetic(position), places)
-    interpreted(geodesy._position_of)(HERE.frame, places, back)
-    assert np.array_equal(HERE.position(places), back)
-    interpreted(geodesy._east_north_up_at)(HERE.frame, places, position, vectors)
-    assert np.array_equal(HERE.east_north_up_at(places, position), vectors)
+    assert interpreted(geodesy._write_geodetic)(HERE.ecef_transform, position, places) == -1
+    assert np.array_equal(HERE.to_geodetic(position), places)
+    interpreted(geodesy._write_positions)(HERE.ecef_transform, places, back)
+    assert np.array_equal(HERE.to_world(places), back)
+    interpreted(geodesy._write_enu_at)(HERE.ecef_transform, places, position, vectors)
+    assert np.array_equal(HERE.to_enu_at(places, position), vectors)

@@ -63,5 +63,5 @@ def test_readings_of_the_seed_equal_the_golden_readings(kind: type[Sensor], fide
 def test_golden_readings_have_numbers_of_every_array(kind: type[Sensor], fidelity: str) -> None:
     golden = tool().read_golden(kind)[fidelity]
     assert {name for name, rows in golden.items() if not rows["finite"][0]} == SILENT.get((kind.type, fidelity), set())
-    assert {f"reading.{output.name}" for output in kind.witness().outputs} <= golden.keys()
+    assert {f"reading.{output.name}" for output in kind.example_spec().outputs} <= golden.keys()
     assert len(np.unique(golden["error.clock"]["values"])) == tool().MAX_SAMPLES

@@ -1,7 +1,7 @@
 """Recordings that earlier versions wrote. Every version reads them: the files are never written again.
 
 `tools/golden_recordings.py` wrote them. If a test here fails after a change, the change breaks the recordings of users:
-mend the reader or the table of types (`navsense.sinks.type_tags`), and leave the files as they are.
+mend the reader or the table of types (`navsense.recordings.type_tags`), and leave the files as they are.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import pytest
 from navsense.clock import Clock, Latency
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
-from navsense.sensors import Adcp, Altimeter, Dvl, Imu, Magnetometer, Mode
-from navsense.sinks.info import info
-from navsense.sinks.load import load
-from navsense.sinks.read import MessageReader
-from navsense.sinks.sources import opened
-from navsense.sinks.world_json import StoredWorld, world_from_json, world_to_json
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.message_reader import open_messages
+from navsense.recordings.reading_assembler import ReadingAssembler
+from navsense.recordings.summary import read_summary
+from navsense.recordings.world_json import StoredWorld, world_from_json, world_to_json
+from navsense.sensors import Adcp, Altimeter, Dvl, Imu, Magnetometer, TrackMode
 
 ROOT = Path(__file__).resolve().parent
 FOLDERS = sorted(path for path in (ROOT / "golden" / "recordings").iterdir() if path.is_dir())
@@ -71,15 +71,15 @@ def includes(found: Any, expected: Any, path: str = "") -> None:
 def stored(path: Path) -> StoredWorld:
     """Return the world of a recording."""
     if path.suffix in (".mcap", ".bag", ".db3"):
-        with opened(path) as source:
-            reader = MessageReader(source)
-            assert reader.left == []
+        with open_messages(path) as source:
+            reader = ReadingAssembler(source)
+            assert reader.losses == []
             return reader.stored
     if path.suffix == ".euroc":
         found = world_from_json(read(path.with_suffix(""), "navsense.json")["layout"])
         assert found is not None
         return found
-    return load(path).stored
+    return open_recording(path).stored
 
 
 @pytest.mark.requirement("FIL-1")
@@ -93,7 +93,7 @@ def test_every_array_is_read_with_the_same_bits(folder: Path, name: str) -> None
 def test_every_specification_is_the_declared_one(folder: Path, name: str) -> None:
     found = stored(folder / name)
     assert found.notes == ()
-    assert info(folder / name).notes == ()
+    assert read_summary(folder / name).notes == ()
     declared = read(folder, "declared.json")
     del declared["format"]
     includes(json.loads(json.dumps(world_to_json(found.world, found.topics))), declared)
@@ -114,7 +114,7 @@ def test_values_of_the_declared_world(folder: Path, name: str) -> None:
     assert altimeter.vertical_position == Noise(stddev=0.05)
     assert sensors["altimeter"].latency == Latency(fixed=0.02)
     assert isinstance(dvl, Dvl)
-    assert (dvl.bottom.per_speed, dvl.water_mode, dvl.sound.speed) == (0.001, Mode.ALWAYS, 1500.0)
+    assert (dvl.bottom.per_speed, dvl.water_mode, dvl.sound.speed) == (0.001, TrackMode.ALWAYS, 1500.0)
     assert dvl.layer is not None
     assert (dvl.layer.near, dvl.layer.far) == (3.0, 9.0)
     assert isinstance(adcp, Adcp)
@@ -132,7 +132,7 @@ def test_values_of_the_declared_world(folder: Path, name: str) -> None:
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_messages_of_gazebo_are_listed(folder: Path) -> None:
-    found = info(folder / "run.gz.mcap")
+    found = read_summary(folder / "run.gz.mcap")
     assert found.notes == ()
     assert {entry.name for entry in found.entries} == {"/imu", "/compass", "/altimeter", "/dvl", "/adcp"}
     assert sum(entry.count for entry in found.entries) > 60

@@ -33,36 +33,36 @@ LONG_BODIES: dict[str, str] = {}
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "typing"),
-    ("_ziggurat", "compiled", "fields", "inputs", "kernel_cache", "names", "outputs", "sheet", "unpacking"),
+    ("_ziggurat", "kernels", "validation", "inputs", "kernel_cache", "names", "outputs", "figures", "rosbags_limits"),
     ("geodesy", "pose", "rotation"),
-    ("series", "streams", "ticks"),
+    ("series", "random_streams", "ticks"),
     ("noise",),
     ("clock",),
     ("environment",),
     ("motion",),
     ("sensors",),
     ("world",),
-    ("faults", "fidelity", "messages", "station"),
+    ("faults", "fidelity", "messages", "sensor_run"),
     ("devices",),
-    ("sinks",),
+    ("recordings",),
     ("sdf",),
-    ("gather", "pace", "session"),
-    ("store",),
+    ("buffering", "real_time", "session"),
+    ("run_arrays",),
     ("simulation",),
-    ("stepping",),
-    ("analysis", "calibration", "describe", "factors", "picture", "report", "testing"),
+    ("live_run",),
+    ("analysis", "calibration", "description", "factors", "picture", "report", "testing"),
     ("",),  # the package itself: the public doors
     ("__main__", "cli"),
 )
 """Files and folders from the definitions upwards; each imports from its own line and the lines above it only."""
 
 PRIVATE: dict[tuple[str, str], str] = {
-    ("analysis.doppler", "sensors._janus"): "measures each error by what goes into it",
-    ("analysis.profiles", "sensors._janus"): "measures each error by what goes into it",
-    ("sdf.plugins.dsros_dvl", "sdf.fill._mount"): "reads what stands in a file as sensors are read",
-    ("sdf.plugins.uuv_dvl", "sdf.fill._mount"): "reads what stands in a file as sensors are read",
-    ("sdf.plugins.uuv_dvl", "sdf.fill._plugged"): "reads what stands in a file as sensors are read",
-    ("sinks.tables", "motion._log"): "writes the table that a motion is read from",
+    ("analysis.doppler", "sensors._doppler"): "measures each error by what goes into it",
+    ("analysis.profiles", "sensors._doppler"): "measures each error by what goes into it",
+    ("sdf.plugins.dsros_dvl", "sdf.parse._mount"): "reads what stands in a file as sensors are read",
+    ("sdf.plugins.uuv_dvl", "sdf.parse._mount"): "reads what stands in a file as sensors are read",
+    ("sdf.plugins.uuv_dvl", "sdf.parse._plugin_sensor"): "reads what stands in a file as sensors are read",
+    ("recordings.csv_tables", "motion._log"): "writes the table that a motion is read from",
 }
 """Private files and folders that others import: (module, what) -> why."""
 
@@ -113,30 +113,30 @@ OPENERS: dict[tuple[str, str], str] = {
     ("messages.ros1", "json.loads"): "that file",
     ("motion._log", "np.loadtxt"): "parses lines that `inputs` has read",
     (
-        "sdf._expand",
+        "sdf.xacro_process",
         "Path(filename).open",
     ): "a program of its own, which imports nothing of navsense; checks as `inputs`",
-    ("sdf._expand", "json.load"): "what navsense asks of that program",
+    ("sdf.xacro_process", "json.load"): "what navsense asks of that program",
     ("sdf.urdf_xacro", "json.loads"): "the answer of that program",
-    ("sinks.base", "path.open"): "recordings are read by random access; refuses pipes and devices",
-    ("sinks.info", "Reader"): "bags are read by random access; `opened` and `inputs.check_bag` come before",
+    ("recordings.base", "path.open"): "recordings are read by random access; refuses pipes and devices",
+    ("recordings.summary", "Reader"): "bags are read by random access; `opened` and `inputs.check_bag` come before",
     ("outputs", "os.open"): "files to lock and to write",
-    ("sinks.load", "np.load"): "reads an open file of `sinks.base.opened`",
-    ("sinks.npz", "np.memmap"): "a temporary file of navsense",
-    ("sinks.npz", "self.path.open"): "a temporary file of navsense",
-    ("sinks.npz", "archive.open"): "an entry of the archive that is written",
-    ("sinks.npz", "zipfile.ZipFile"): "the archive that is written",
-    ("sinks.parquet_read", "pa.parquet.ParquetFile"): "reads an open file of `sinks.base.opened`",
-    ("sinks.sources", "OldReader"): "bags are read by random access; `inputs.check_bag` comes before",
-    ("sinks.sources", "Reader"): "bags are read by random access; `inputs.check_bag` comes before",
-    ("sinks.sources", "reader.open"): "that reader",
-    ("sinks.tables", "np.loadtxt"): "parses lines that `inputs` has read",
+    ("recordings.dataset_reader", "np.load"): "reads an open file of `recordings.base.open_for_reading`",
+    ("recordings.npz", "np.memmap"): "a temporary file of navsense",
+    ("recordings.npz", "self.path.open"): "a temporary file of navsense",
+    ("recordings.npz", "archive.open"): "an entry of the archive that is written",
+    ("recordings.npz", "zipfile.ZipFile"): "the archive that is written",
+    ("recordings.parquet_reader", "pa.parquet.ParquetFile"): "reads an open file of `recordings.base.open_for_reading`",
+    ("recordings.message_reader", "OldReader"): "bags are read by random access; `inputs.check_bag` comes before",
+    ("recordings.message_reader", "Reader"): "bags are read by random access; `inputs.check_bag` comes before",
+    ("recordings.message_reader", "reader.open"): "that reader",
+    ("recordings.csv_tables", "np.loadtxt"): "parses lines that `inputs` has read",
     (
-        "sinks.unfinished_bags",
+        "recordings.truncated_bags",
         "sqlite3.connect",
     ): "the database of a truncated bag; SQLite rolls back what was not committed",
-    ("store", "Path('/proc/meminfo').open"): "a file of the system",
-    ("unpacking", "zstd.open"): "a file that rosbags has opened; `inputs.check_bag` comes before",
+    ("run_arrays", "Path('/proc/meminfo').open"): "a file of the system",
+    ("rosbags_limits", "zstd.open"): "a file that rosbags has opened; `inputs.check_bag` comes before",
 }
 """Calls outside `inputs` that open a file to read it: (module, call) -> why."""
 
@@ -405,8 +405,8 @@ def test_what_is_private_is_imported_from_its_own_folder() -> None:
 
 
 def test_what_is_private_is_seen() -> None:
-    named = [("sensors._janus.beams", 1), ("sinks.base", 2), ("_ziggurat", 3)]
-    assert list(strangers("sinks.read", False, named)) == [("sensors._janus", 1)]
+    named = [("sensors._doppler.beams", 1), ("recordings.base", 2), ("_ziggurat", 3)]
+    assert list(strangers("recordings.reading_assembler", False, named)) == [("sensors._doppler", 1)]
     assert not list(strangers("sensors.dvl", False, named))
     assert not list(strangers("sensors", True, named))
 
@@ -482,8 +482,8 @@ def opening_calls(module: Module) -> Iterator[tuple[str, int]]:
             continue
         name = ast.unparse(node.func)
         is_method = isinstance(node.func, ast.Attribute) and node.func.attr in OPENING_METHODS
-        if name.endswith(("_writer.open", "_storage.open")) or name == "sinks.open":
-            continue  # of what is written
+        if name.endswith(("_writer.open", "_storage.open")) or name in ("recordings.open_writer", "inputs.read_bytes"):
+            continue  # writes a file, or is the function for the user's files
         if name in OPENING or name in readers or is_method:
             mode = next((arg for arg in node.args[:1] if is_method), None)
             modes = [one.value for one in ast.walk(mode) if isinstance(one, ast.Constant)] if mode else []

@@ -12,7 +12,7 @@ import pytest
 from navsense import inputs
 from navsense.calibration.files import read as read_samples
 from navsense.calibration.result import Calibration
-from navsense.environment.current import Replay
+from navsense.environment.current import CurrentReplay
 from navsense.environment.signal import Signal
 from navsense.errors import (
     CalibrationError,
@@ -25,11 +25,11 @@ from navsense.errors import (
 )
 from navsense.faults import with_faults
 from navsense.motion import load as load_log
+from navsense.recordings.convert import convert
+from navsense.recordings.leftovers import recover
+from navsense.recordings.summary import read_summary
 from navsense.sdf import load
 from navsense.sensors import catalogue
-from navsense.sinks.convert import convert
-from navsense.sinks.info import info
-from navsense.sinks.leftovers import recover
 from navsense.world import World
 
 DOORS: list[tuple[Callable[[Any], object], type[NavsenseError], str]] = [
@@ -37,12 +37,17 @@ DOORS: list[tuple[Callable[[Any], object], type[NavsenseError], str]] = [
     (load_log, MotionError, "log"),
     (load, SdfError, "file"),
     (lambda path: with_faults(World("w", ()), path), SimulationError, "file of faults"),
-    (catalogue.read, SensorError, "part"),
+    (catalogue.read_part, SensorError, "part"),
     (Calibration.load, CalibrationError, "calibration"),
 ]
 """Functions that read a file: the function, its error class, and the file's name in errors."""
 
-BAGS: list[Callable[[Any], object]] = [read_samples, Replay.from_file, info, lambda path: convert(path, "out.npz")]
+BAGS: list[Callable[[Any], object]] = [
+    read_samples,
+    CurrentReplay.from_file,
+    read_summary,
+    lambda path: convert(path, "out.npz"),
+]
 """Functions that open a bag by random access."""
 
 
@@ -64,7 +69,7 @@ def test_a_file_that_is_too_large_is_not_read(
 ) -> None:
     large = tmp_path / "large.csv"
     large.touch()
-    os.truncate(large, inputs.LARGEST + 1)
+    os.truncate(large, inputs.MAX_FILE_SIZE + 1)
     monkeypatch.setattr(os, "open", None)
     with pytest.raises(kind, match=rf"large.csv {what}: too large; must be at most \d+ MiB"):
         door(large)
@@ -84,7 +89,7 @@ def test_in_a_world_the_element_is_named(tag: str, tmp_path: Path) -> None:
 def test_any_line_end_ends_a_line(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"\xef\xbb\xbfa\r\nb\rc\n")
-    assert list(inputs.read_lines(str(path), inputs.Kind("file", FieldError, "text"))) == ["a", "b", "c"]
+    assert list(inputs.read_lines(str(path), inputs.FileKind("file", FieldError, "text"))) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -94,8 +99,8 @@ def test_lines_and_their_ends_across_parts(tmp_path: Path, end: str, monkeypatch
     lines = ["\N{GREEK SMALL LETTER MU}" * (k % 7) for k in range(50)] + ["last"]
     path.write_bytes(end.join(lines).encode("utf-8-sig"))
     for size in (1, 2, 3, 5, 64):
-        monkeypatch.setattr(inputs, "PART", size)
-        assert list(inputs.read_lines(str(path), inputs.Kind("file", FieldError, "text"))) == lines
+        monkeypatch.setattr(inputs, "READ_SIZE", size)
+        assert list(inputs.read_lines(str(path), inputs.FileKind("file", FieldError, "text"))) == lines
 
 
 @pytest.mark.parametrize("door", BAGS)
@@ -118,7 +123,7 @@ def test_a_file_of_the_kernel_is_no_recording(door: Callable[[Any], object], suf
         door(file)
 
 
-@pytest.mark.parametrize("door", [read_samples, Replay.from_file, info])
+@pytest.mark.parametrize("door", [read_samples, CurrentReplay.from_file, read_summary])
 @pytest.mark.parametrize("suffix", [".bag", ".db3", ".mcap"])
 def test_a_link_to_itself_is_not_a_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
     link = tmp_path / f"link{suffix}"
@@ -188,7 +193,7 @@ def test_invalid_toml_is_an_error(text: str, line: int, problem: str, tmp_path: 
     path = tmp_path / "a.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FieldError) as caught:
-        inputs.read_toml(str(path), inputs.Kind("table", FieldError, "text"))
+        inputs.read_toml(str(path), inputs.FileKind("table", FieldError, "text"))
     assert str(caught.value).startswith(f"{path}:{line} table: " if line else f"{path} table: ")
     assert problem in str(caught.value)
 
@@ -199,7 +204,7 @@ def test_brackets_in_strings_do_not_count_as_nesting(tmp_path: Path) -> None:
     many = "[" * 300
     text = f"a = \"{many}\" # {many}\nb = '{many}'\nc = \"\"\"\n{many}\n\"\"\"\nd = '''{'9' * 500}'''\n"
     path.write_text(text + "".join(f"[[t]]\nx = [1.0, {{a = 2.5}}]\n[u.v{i}]\n" for i in range(300)), encoding="utf-8")
-    found = inputs.read_toml(str(path), inputs.Kind("table", FieldError, "text"))
+    found = inputs.read_toml(str(path), inputs.FileKind("table", FieldError, "text"))
     assert (found["a"], found["b"], found["c"], found["d"]) == (many, many, f"{many}\n", "9" * 500)
     assert len(found["t"]) == 300
 
@@ -224,5 +229,5 @@ def test_a_file_that_becomes_a_pipe_does_not_wait(tmp_path: Path, monkeypatch: p
     """Between the check and the opening another program may replace a file."""
     monkeypatch.setattr(inputs, "check_regular_file", lambda *_: None)
     os.mkfifo(tmp_path / "pipe")
-    kind = inputs.Kind("file", FieldError, "text")
-    assert inputs.content(str(tmp_path / "pipe"), kind) == b""
+    kind = inputs.FileKind("file", FieldError, "text")
+    assert inputs.read_bytes(str(tmp_path / "pipe"), kind) == b""

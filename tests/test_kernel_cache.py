@@ -20,9 +20,9 @@ import pytest
 from numba.core import config
 
 import navsense
-from navsense import cli, kernel_cache, sinks
-from navsense.compiled import Kernel
+from navsense import cli, kernel_cache, recordings
 from navsense.errors import SinkError, Where
+from navsense.kernels import Kernel
 from navsense.report import write
 
 QUADROTOR = Path(__file__).resolve().parent.parent / "examples" / "quadrotor.sdf"
@@ -47,7 +47,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
 
     def make() -> Any:
         monkeypatch.setattr(kernel_cache, "_REASONS", [])
-        return Kernel(vars(module)["twice"]).compiled()
+        return Kernel(vars(module)["twice"]).compile()
 
     return make
 
@@ -187,7 +187,7 @@ def test_an_invalid_numba_variable_is_one_error_with_its_name(name: str, value: 
 
 @pytest.mark.compiled
 def test_a_processor_that_llvm_knows_is_allowed() -> None:
-    script = "from navsense.compiled import load_numba; load_numba()"
+    script = "from navsense.kernels import load_numba; load_numba()"
     environment = {**os.environ, "NUMBA_CPU_NAME": "generic", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=110)
 
@@ -241,7 +241,7 @@ def test_a_recording_without_threads_is_written_or_refused(
 
 def test_a_port_without_threads_is_refused(without_threads: None) -> None:
     with pytest.raises(SinkError, match="cannot start another thread"):
-        sinks.serve.Server("127.0.0.1", 0, Where("pd0+tcp://127.0.0.1:0"))
+        recordings.tcp_server.TcpServer("127.0.0.1", 0, Where("pd0+tcp://127.0.0.1:0"))
 
 
 @pytest.mark.compiled

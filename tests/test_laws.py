@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from navsense.analysis.bench import NOISES
-from navsense.compiled import INTERPRETED
+from navsense.kernels import INTERPRETED
 from navsense.noise.channel import Noise
 from navsense.sensors import SENSORS, Adcp, Dvl, Imu, Magnetometer
-from navsense.sensors.base import Measured, Sensor
+from navsense.sensors.base import Measurement, Sensor
 from navsense.testing import (
     SENSOR_LAWS,
     LawBrokenError,
@@ -23,7 +23,7 @@ from navsense.testing import (
     check_noise_ideal,
     check_noise_parameters,
     check_sensor,
-    variants,
+    iter_variants,
 )
 from navsense.ticks import Ticks
 
@@ -39,14 +39,14 @@ LAWS = [
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.__name__)
 def test_every_sensor_keeps_every_law(kind: type[Sensor], law: Callable[[Sensor], None]) -> None:
-    law(kind.witness())
+    law(kind.example_spec())
 
 
 @pytest.mark.requirement("IMU-1")
 def test_an_imu_without_orientation_keeps_the_laws_too() -> None:
     for law in SENSOR_LAWS[:3]:
-        law(replace(Imu.witness(), orientation=False))
-        law(replace(Imu.witness(), reference=None))
+        law(replace(Imu.example_spec(), orientation=False))
+        law(replace(Imu.example_spec(), reference=None))
 
 
 NOISE_LAWS = (check_noise_cut, check_noise_ideal, check_noise_parameters) if INTERPRETED else (check_noise,)
@@ -63,7 +63,7 @@ def test_every_noise_keeps_its_laws(name: str, classic: bool) -> None:
 
 @pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.__name__)
 def test_witnesses_are_sound(kind: type[Sensor]) -> None:
-    names = [name for name, _ in variants(kind.witness())]
+    names = [name for name, _ in iter_variants(kind.example_spec())]
     assert len(names) == len(set(names)) > 10
 
 
@@ -74,9 +74,9 @@ def test_a_sensor_in_the_water_of_another_run_breaks_the_law(
     kind: type[Sensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sensor that hides its dependence on the current has the water of run 0 in every run."""
-    monkeypatch.setattr(kind, "feels_current", property(lambda _: False))
+    monkeypatch.setattr(kind, "uses_current", property(lambda _: False))
     with pytest.raises(LawBrokenError, match="law of current"):
-        check_current(kind.witness())
+        check_current(kind.example_spec())
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,15 @@ class Broken(Magnetometer):
 
     fault: str = ""
 
-    def neutral(self) -> Broken:
+    def without_errors(self) -> Broken:
         return Broken(fault=self.fault)
 
     @classmethod
-    def witness(cls) -> Broken:
-        good = Magnetometer.witness()
+    def example_spec(cls) -> Broken:
+        good = Magnetometer.example_spec()
         return cls(good.x, good.y, good.z)
 
-    def measure(self, state: Any, ticks: Ticks, ideal: Mapping[str, Any], draws: Any) -> tuple[Any, Measured]:
+    def measure(self, state: Any, ticks: Ticks, ideal: Mapping[str, Any], draws: Any) -> tuple[Any, Measurement]:
         state, result = super().measure(state, ticks, ideal, draws)
         field = result.arrays["field"].copy()
         if self.fault == "cut":
@@ -104,7 +104,7 @@ class Broken(Magnetometer):
             field *= 1.0 + 1e-15
         if self.fault == "independence" and len(ticks) < 1000:
             field *= 1.0 + 1e-15
-        return state, Measured({"field": field}, result.errors)
+        return state, Measurement({"field": field}, result.bias)
 
     def ideal(self, motion: Any, environment: Any, ticks: Ticks) -> Mapping[str, Any]:
         found = super().ideal(motion, environment, ticks)
@@ -119,9 +119,9 @@ class Broken(Magnetometer):
     ["cut", "ideal", "equivariance", *(pytest.param(f, marks=pytest.mark.compiled) for f in ("batch", "independence"))],
 )
 def test_a_broken_law_is_found(fault: str) -> None:
-    broken = replace(Broken.witness(), fault=fault)
+    broken = replace(Broken.example_spec(), fault=fault)
     law = {law.__name__: law for law in SENSOR_LAWS}[f"check_{fault}"]
-    law(Broken.witness())
+    law(Broken.example_spec())
     with pytest.raises(LawBrokenError, match=f"law of {fault}"):
         law(broken)
 
@@ -133,8 +133,8 @@ def test_a_dead_parameter_is_found() -> None:
         gain: float = 2.0
 
         @classmethod
-        def witness(cls) -> Dead:
-            good = Magnetometer.witness()
+        def example_spec(cls) -> Dead:
+            good = Magnetometer.example_spec()
             return cls(good.x, good.y, good.z)
 
     with pytest.raises(LawBrokenError, match="gain changes nothing"):
@@ -145,6 +145,6 @@ def test_a_dead_parameter_is_found() -> None:
 def test_a_wrong_deviation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     from navsense.noise import channels
 
-    monkeypatch.setattr(channels, "stationary", lambda sigma, tau: 0.7 * sigma * tau)
+    monkeypatch.setattr(channels, "stationary_stddev", lambda sigma, tau: 0.7 * sigma * tau)
     with pytest.raises(LawBrokenError, match="declared deviation"):
         check_noise(Noise(dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=8.0))

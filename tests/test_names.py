@@ -11,9 +11,9 @@ import pytest
 import navsense as ns
 from navsense.errors import UnknownNameError
 from navsense.names import NameDict, resolve_name
+from navsense.recordings.dataset_reader import open_recording
 from navsense.sensors import Imu, Magnetometer
-from navsense.sinks.load import load
-from navsense.testing import witness_world
+from navsense.testing import example_world
 
 NAMES = ("a::base::imu", "b::base::imu", "b::base::mag", "imu", "c::imu_link::gps")
 
@@ -71,7 +71,7 @@ def test_a_dictionary_of_names_takes_endings_and_aliases() -> None:
 
 
 def test_a_run_takes_endings() -> None:
-    run = ns.simulate(witness_world(("imu", Imu()), ("mag", Magnetometer())), 0.05)
+    run = ns.simulate(example_world(("imu", Imu()), ("mag", Magnetometer())), 0.05)
     assert run["imu"] is run["arm::imu"] is run["robot::arm::imu"]
     assert "mag" in run
     assert "nose" not in run
@@ -86,8 +86,8 @@ def test_a_run_takes_endings() -> None:
 def test_a_loaded_recording_takes_endings(tmp_path: Path, name: str) -> None:
     (tmp_path / "run_csv").mkdir()
     path = tmp_path / name if name != "run_csv" else tmp_path / "run_csv" / "run.csv"
-    ns.simulate(witness_world(("imu", Imu()), ("mag", Magnetometer())), 0.05).save(path)
-    loaded = load(path)
+    ns.simulate(example_world(("imu", Imu()), ("mag", Magnetometer())), 0.05).save(path)
+    loaded = open_recording(path)
     full = next(name for name in loaded if name.endswith("imu"))
     assert loaded["imu"] is loaded[full]
     assert "mag" in loaded

@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 import navsense as ns
-from navsense import pace
+from navsense import real_time
 from navsense.cli import cli
 from navsense.errors import SimulationError
-from navsense.pace import Pace
+from navsense.real_time import RealTimeLimiter
+from navsense.recordings.dataset_reader import open_recording
 from navsense.sensors import Imu
-from navsense.sinks.load import load
-from navsense.testing import witness_world
+from navsense.testing import example_world
 
 
 class Wall:
@@ -36,13 +36,13 @@ class Wall:
 
 def test_slabs_are_handed_on_when_they_are_due() -> None:
     wall = Wall()
-    held = Pace(2.0, wall.now, wall.sleep)
-    assert held.window == 2.0 * pace.STEP
+    held = RealTimeLimiter(2.0, wall.now, wall.sleep)
+    assert held.window == 2.0 * real_time.WALL_STEP
     wall.time += 7.0  # the first slab takes long, as compiling does; the pace begins with it
     handed = []
     for end, work in ((0.1, 0.0), (0.2, 0.01), (0.3, 0.2), (0.4, 0.0), (0.5, 0.0), (1.5, 0.0)):
         wall.time += work
-        held.hold(end)
+        held.wait(end)
         handed.append(wall.time - 107.0)
     # Due every 50 ms; the third is made 110 ms late, and what follows catches up as fast as it can.
     assert handed == pytest.approx([0.0, 0.05, 0.25, 0.25, 0.25, 0.7], abs=1e-12)
@@ -52,7 +52,7 @@ def test_slabs_are_handed_on_when_they_are_due() -> None:
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, 5e-324, 1e-310, math.nan, math.inf, True, "1"])
 def test_a_speed_that_is_none_is_refused(speed: object, tmp_path: Path) -> None:
-    world = witness_world(("imu", Imu()))
+    world = example_world(("imu", Imu()))
     with pytest.raises(SimulationError, match="speed"):
         ns.record(world, tmp_path / "a.npz", 1.0, speed=speed)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
@@ -60,13 +60,13 @@ def test_a_speed_that_is_none_is_refused(speed: object, tmp_path: Path) -> None:
 
 def test_what_is_recorded_does_not_depend_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr("navsense.simulation.Pace", lambda speed: Pace(speed, sleep=slept.append))
-    world = witness_world(("imu", Imu()))
+    monkeypatch.setattr("navsense.simulation.RealTimeLimiter", lambda speed: RealTimeLimiter(speed, sleep=slept.append))
+    world = example_world(("imu", Imu()))
     whole = ns.record(world, tmp_path / "whole.npz", 1.0, seed=3)
     held = ns.record(world, tmp_path / "held.npz", 1.0, seed=3, speed=2.0)
     assert held.samples == whole.samples
     assert len(slept) >= 8, "1 s is ten slabs of 0.1 s, of which all but the first wait"
-    one, other = (load(tmp_path / f"{name}.npz")["robot::arm::imu"] for name in ("whole", "held"))
+    one, other = (open_recording(tmp_path / f"{name}.npz")["robot::arm::imu"] for name in ("whole", "held"))
     for name, array in one.arrays.items():
         np.testing.assert_array_equal(other.arrays[name], array)
     np.testing.assert_array_equal(other.stamp, one.stamp)

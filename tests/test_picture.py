@@ -27,8 +27,9 @@ from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.errors import FieldError, MotionError, SdfError, SimulationError, SinkError
+from navsense.figures import SUFFIXES
 from navsense.motion.base import Motion
-from navsense.motion.driven import Driven, State
+from navsense.motion.driven import DrivenMotion, State
 from navsense.picture import draw, ground
 from navsense.picture.chart import Chart, chart_of
 from navsense.picture.ground import LONGEST, Relief, bottom_of, box_of, top_of, view_of
@@ -36,7 +37,6 @@ from navsense.picture.plan import length_scale, round_number, shaded, short, tim
 from navsense.picture.profile import clearance_words, limits
 from navsense.picture.tracks import Track
 from navsense.pose import Pose
-from navsense.sheet import SUFFIXES
 from navsense.typing import FloatArray
 from navsense.world import World
 
@@ -139,7 +139,7 @@ def test_a_model_that_turns_on_the_spot_stands_still(world_of: Text) -> None:
 
 def test_a_motion_that_never_ends_needs_a_duration(world_of: Text) -> None:
     world = world_of(robot())
-    endless = Driven(State())
+    endless = DrivenMotion(State())
     with pytest.raises(SimulationError, match=r"duration; must be given: the motion of auv never ends; --duration"):
         chart(world, None, {"auv": endless})
     with pytest.raises(SimulationError, match=r"duration: -1; must be a finite number of seconds > 0"):
@@ -624,7 +624,7 @@ def test_a_large_height_map_is_drawn_whole(world_of: Text, tmp_path: Path, monke
 def test_real_worlds_are_drawn(shared_data: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     for name in ("dave/dave_ocean_waves_transient_current.world", "gz-sim/flat_seabed.sdf"):
-        draw(tmp_path / "x.png", sdf.load(shared_data / name, missing="listed"))
+        draw(tmp_path / "x.png", sdf.load(shared_data / name, missing="skip"))
         assert (tmp_path / "x.png").stat().st_size > 5_000
 
 

@@ -12,30 +12,30 @@ from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 
 import navsense as ns
-from navsense import store
+from navsense import run_arrays
 from navsense.clock import Latency
 from navsense.errors import MotionError, SdfError, SimulationError, SinkError, UnknownNameError
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
+from navsense.recordings.dataset_reader import open_recording
 from navsense.sensors import Imu, Magnetometer
 from navsense.simulation import Run, record, simulate
-from navsense.sinks.load import load
-from navsense.testing import same, witness_world
+from navsense.testing import example_world, is_identical
 from navsense.world import Link, Model, World
 
 IMU, MAG = "robot::arm::imu", "robot::arm::mag"
 
 
 def world() -> World:
-    return witness_world(("imu", Imu.witness()), ("mag", Magnetometer.witness()))
+    return example_world(("imu", Imu.example_spec()), ("mag", Magnetometer.example_spec()))
 
 
 def equal(one: Run, other: Run) -> bool:
     return one.keys() == other.keys() and all(
-        same(one[name].arrays, other[name].arrays)
-        and same(one[name].errors, other[name].errors)
-        and same(one[name].clock_error, other[name].clock_error)
+        is_identical(one[name].arrays, other[name].arrays)
+        and is_identical(one[name].errors, other[name].errors)
+        and is_identical(one[name].clock_error, other[name].clock_error)
         for name in one
     )
 
@@ -43,7 +43,7 @@ def equal(one: Run, other: Run) -> bool:
 def test_one_seed_gives_one_run_and_another_another() -> None:
     first, again, other = simulate(world(), 2.0, seed=1), simulate(world(), 2.0, seed=1), simulate(world(), 2.0, seed=2)
     assert equal(first, again)
-    assert not same(first[IMU].arrays, other[IMU].arrays)
+    assert not is_identical(first[IMU].arrays, other[IMU].arrays)
 
 
 @pytest.mark.requirement("BAT-1")
@@ -52,7 +52,7 @@ def test_runs_lead_and_run_zero_is_the_single_run() -> None:
     assert batch[IMU]["angular_velocity"].shape == (4, 200, 3)
     assert batch[IMU].clock_error.shape == batch[IMU].valid.shape == (4, 200)
     assert batch[IMU].time.shape == (200,)
-    assert batch[IMU].truth["angular_velocity"].shape == (200, 3)
+    assert batch[IMU].ideal["angular_velocity"].shape == (200, 3)
     assert batch[IMU]["angular_velocity"][0].tobytes() == single[IMU]["angular_velocity"].tobytes()
     later = simulate(world(), 1.0, seed=3, runs=range(2, 4))
     assert later[MAG]["field"].tobytes() == batch[MAG]["field"][2:].tobytes()
@@ -69,7 +69,7 @@ def test_truth_of_every_link_is_there_and_exact() -> None:
     assert motion is not None
     assert np.array_equal(base.position, motion.at(base.time).position_w)
     assert np.allclose(np.linalg.norm(arm.position - base.position, axis=1), 0.4, atol=1e-12, rtol=0.0)
-    for array in (arm.position, arm.orientation, run[IMU].truth["linear_acceleration"], run[IMU].time):
+    for array in (arm.position, arm.orientation, run[IMU].ideal["linear_acceleration"], run[IMU].time):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0.0
 
@@ -77,8 +77,8 @@ def test_truth_of_every_link_is_there_and_exact() -> None:
 @pytest.mark.requirement("TRU-1")
 def test_a_reading_is_truth_plus_slow_error_plus_white_noise() -> None:
     noise = Noise(stddev=1e-3, bias_stddev=0.5, dynamic_bias_stddev=0.01, dynamic_bias_correlation_time=10.0)
-    reading = simulate(witness_world(("imu", Imu(noise, noise, noise))), 20.0, seed=3)[IMU]
-    white = reading["angular_velocity"] - reading.truth["angular_velocity"] - reading.errors["angular_velocity"]
+    reading = simulate(example_world(("imu", Imu(noise, noise, noise))), 20.0, seed=3)[IMU]
+    white = reading["angular_velocity"] - reading.ideal["angular_velocity"] - reading.errors["angular_velocity"]
     assert abs(white.std() / 1e-3 - 1.0) < 4.892 / np.sqrt(2.0 * white.size)
     assert np.abs(reading.errors["angular_velocity"]).max() > 0.01
     turn_on = reading.errors["angular_velocity_turn_on"]
@@ -92,7 +92,7 @@ def test_a_reading_is_truth_plus_slow_error_plus_white_noise() -> None:
 @pytest.mark.requirement("TRU-1", "BAT-1")
 def test_each_run_has_its_own_turn_on_bias() -> None:
     noise = Noise(bias_mean=1.0, bias_stddev=0.5)
-    reading = simulate(witness_world(("mag", Magnetometer(noise))), 0.1, seed=3, runs=3)[MAG]
+    reading = simulate(example_world(("mag", Magnetometer(noise))), 0.1, seed=3, runs=3)[MAG]
     turn_on = reading.errors["field_turn_on"]
     assert turn_on.shape == reading["field"].shape == (3, 20, 3)
     assert np.array_equal(turn_on, reading.errors["field"])
@@ -107,17 +107,17 @@ def test_saved_streamed_and_kept_runs_are_equal(tmp_path: Path) -> None:
     summary = record(world(), [tmp_path / "streamed.npz", tmp_path / "streamed.mcap"], 12.5, seed=4)
     assert summary.samples == {IMU: 2500, MAG: 2500}
     for name in ("saved", "streamed"):
-        loaded = load(tmp_path / f"{name}.npz")
+        loaded = open_recording(tmp_path / f"{name}.npz")
         for sensor in run:
-            assert same(loaded[sensor].arrays, run[sensor].arrays)
-            assert same(loaded[sensor].truth, run[sensor].truth)
-            assert same(loaded[sensor].errors, run[sensor].errors)
-            assert same(loaded[sensor].clock_error, run[sensor].clock_error)
+            assert is_identical(loaded[sensor].arrays, run[sensor].arrays)
+            assert is_identical(loaded[sensor].ideal, run[sensor].ideal)
+            assert is_identical(loaded[sensor].errors, run[sensor].errors)
+            assert is_identical(loaded[sensor].clock_error, run[sensor].clock_error)
     assert (tmp_path / "saved.mcap").read_bytes() == (tmp_path / "streamed.mcap").read_bytes()
 
 
 def test_a_run_above_half_of_the_memory_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "free_memory", lambda: 1e6)
+    monkeypatch.setattr(run_arrays, "free_memory", lambda: 1e6)
     with pytest.raises(SimulationError, match=r"memory of the run: .* GiB; must be at most half .*navsense.record"):
         simulate(world(), 100.0)
 
@@ -130,15 +130,18 @@ def test_the_estimate_of_memory_is_what_a_run_takes(latency: Latency | None) -> 
     taken = sum(
         array.nbytes
         for reading in run.values()
-        for array in (*reading.arrays.values(), *reading.errors.values(), *reading.truth.values())
+        for array in (*reading.arrays.values(), *reading.errors.values(), *reading.ideal.values())
         if 0 not in array.strides  # a view of one number takes no memory
     )
     taken += sum(reading.time.nbytes + reading.clock_error.nbytes for reading in run.values())
     taken += sum(0 if reading.arrivals is None else reading.arrivals.nbytes for reading in run.values())
     taken += sum(truth.position.nbytes // 3 * 19 for truth in run.truth.values())
-    assert taken <= store.needed_memory(run.session) <= 1.25 * taken
+    assert taken <= run_arrays.needed_memory(run.session) <= 1.25 * taken
     arrivals = sum(8 * 3 * reading.time.size for reading in run.values()) if latency else 0
-    assert store.needed_memory(run.session) - store.needed_memory(simulate(world(), 30.0, runs=3).session) == arrivals
+    assert (
+        run_arrays.needed_memory(run.session) - run_arrays.needed_memory(simulate(world(), 30.0, runs=3).session)
+        == arrivals
+    )
 
 
 def moving_for(end: float) -> World:
@@ -296,7 +299,7 @@ def test_no_recording_is_touched_before_all_can_be_opened(wrong: str, tmp_path: 
 @pytest.mark.requirement("NOI-4")
 def test_fidelity_for_a_run_wins_over_the_sensors_own() -> None:
     noise = Noise(bias_mean=1.0)
-    biased = witness_world(("imu", Imu(noise, noise, noise)))
+    biased = example_world(("imu", Imu(noise, noise, noise)))
     signs = {
         fidelity: {
             float(np.sign(value))
@@ -315,13 +318,13 @@ def test_an_interrupt_keeps_what_was_recorded(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         record(world(), tmp_path / "half.npz", 100.0, seed=4, progress=stop)
-    kept = load(tmp_path / "half.npz")
+    kept = open_recording(tmp_path / "half.npz")
     assert 50.0 <= kept[IMU].time[-1] < 75.0
     whole = simulate(world(), 100.0, seed=4)
-    assert same(kept[IMU]["angular_velocity"], whole[IMU]["angular_velocity"][: kept[IMU].time.size])
+    assert is_identical(kept[IMU]["angular_velocity"], whole[IMU]["angular_velocity"][: kept[IMU].time.size])
 
 
 @pytest.mark.parametrize("runs", [-1, 0, 10**30])
 def test_an_invalid_number_of_runs_is_reported_as_given(runs: int) -> None:
     with pytest.raises(SimulationError, match=rf"^runs: {runs}; must be"):
-        ns.simulate(witness_world(("imu", Imu())), 0.1, runs=runs)
+        ns.simulate(example_world(("imu", Imu())), 0.1, runs=runs)

@@ -10,21 +10,21 @@ import pytest
 from mcap.reader import make_reader
 
 import navsense as ns
-from navsense import stepping
+from navsense import live_run
 from navsense.clock import Latency
-from navsense.describe import describe
+from navsense.description import describe
 from navsense.environment.base import Environment
 from navsense.errors import FieldError, SdfError, SensorError, SimulationError, Where
+from navsense.live_run import concatenate_readings
 from navsense.motion.trajectory import waypoints
 from navsense.noise.faults import Faults
 from navsense.pose import Pose
+from navsense.recordings.dataset_reader import open_recording as load_recording
+from navsense.sensor_run import OUT_OF_REACH
 from navsense.sensors import AirPressure, Imu, NavSat
-from navsense.sensors.base import signals_of
+from navsense.sensors.base import list_signals
 from navsense.series import Reading
-from navsense.sinks.load import load as load_recording
-from navsense.station import OUT_OF_REACH
-from navsense.stepping import joined
-from navsense.testing import demand_same_reading, row_of, witness_world
+from navsense.testing import check_same_reading, example_world, select_run
 from navsense.world import World
 
 NAME = "robot::arm::imu"
@@ -33,7 +33,7 @@ TROUBLED = Faults(dropout_rate=2.0, dropout_duration=0.1, stuck_rate=2.0, stuck_
 
 
 def troubled(latency: Latency | None = SLOW, faults: Faults = TROUBLED) -> World:
-    world = witness_world(("imu", Imu.witness()))
+    world = example_world(("imu", Imu.example_spec()))
     return replace(world, sensors=tuple(replace(s, latency=latency, faults=faults) for s in world.sensors))
 
 
@@ -51,11 +51,11 @@ def test_live_releases_at_arrival_what_the_batch_measures(size: float) -> None:
             assert (reading.arrival <= step.time).all()
             assert (reading.arrival > step.time - world.max_step_size - 1e-12).all()
             released.append(reading)
-    live = joined(released)
-    demand_same_reading("batch", live.between(0, batch.time.size), batch, "when stepped live")
+    live = concatenate_readings(released)
+    check_same_reading("batch", live.between(0, batch.time.size), batch, "when stepped live")
     runs = ns.simulate(world, duration, seed=3, runs=(0, 4))[NAME]
     assert runs.arrival.shape == (2, batch.time.size)
-    demand_same_reading("batch", row_of(runs, 0), batch, "in run 0")
+    check_same_reading("batch", select_run(runs, 0), batch, "in run 0")
     assert not np.array_equal(runs.arrival[1], batch.arrival)
 
 
@@ -78,7 +78,7 @@ def test_faults_leave_everything_else_as_it_is() -> None:
 @pytest.mark.requirement("NOI-6")
 def test_an_averaged_imu_that_starts_stuck_is_stuck_at_what_it_first_sent() -> None:
     """Its row 0 stands for no interval and is never sent."""
-    world = witness_world(("imu", replace(Imu.witness(), averaged=True)))
+    world = example_world(("imu", replace(Imu.example_spec(), averaged=True)))
     stuck = Faults(stuck_rate=1e9, stuck_duration=1e9)
     sensors = tuple(replace(sensor, faults=stuck) for sensor in world.sensors)
     seen = ns.simulate(replace(world, sensors=sensors), 1.0, seed=3)[NAME]
@@ -159,17 +159,17 @@ def test_a_signal_that_is_missing_is_an_error_of_the_file(tmp_path: Path) -> Non
     signal = '<navsense:signal name="temperature">300</navsense:signal>'
     path.write_text(sdf(block).replace('<world name="w">', f'<world name="w">{signal}'))
     (sensor,) = ns.load(path).sensors
-    assert signals_of(sensor.spec) == ("temperature",)
+    assert list_signals(sensor.spec) == ("temperature",)
 
 
 @pytest.mark.requirement("IMU-4", "TRU-1")
 def test_a_description_says_where_the_world_stands_and_what_a_fine_gyro_misses() -> None:
     fine = Imu.from_part("stim300")
-    world = witness_world(("fine", fine), ("coarse", Imu.from_part("mpu-6000")))
+    world = example_world(("fine", fine), ("coarse", Imu.from_part("mpu-6000")))
     lines = list(describe(world))
     assert any("stands at latitude 45.8366" in row for row in lines)
     assert sum("feel the earth turn" in row for row in lines) == 1
-    turning = witness_world(("fine", replace(fine, earth_rotation=True)))
+    turning = example_world(("fine", replace(fine, earth_rotation=True)))
     lines = list(describe(turning))
     assert not any("feel the earth turn" in row for row in lines)
     assert "    earth_rotation: True" in lines
@@ -179,7 +179,7 @@ def test_a_description_says_where_the_world_stands_and_what_a_fine_gyro_misses()
 @pytest.mark.parametrize("how", ["batch", "live"])
 def test_where_a_field_ends_the_sensor_and_the_instant_are_named(how: str) -> None:
     """It climbs 1000 m/s from 75 km, and the atmosphere ends at 80 km: the first sample beyond is at 5.01 s."""
-    world = witness_world(("baro", AirPressure()))
+    world = example_world(("baro", AirPressure()))
     line = waypoints((0.0, 10.0, 20.0), [Pose((0.0, 0.0, z)) for z in (75e3, 80e3, 85e3)])
     time = np.arange(2001) / 100.0
     height = line.at(time).position_w[:, 2]
@@ -200,7 +200,7 @@ def test_where_a_field_ends_the_sensor_and_the_instant_are_named(how: str) -> No
 
 
 def test_a_world_nowhere_on_earth_names_its_navsat() -> None:
-    world = replace(witness_world(("gps", NavSat())), environment=Environment())
+    world = replace(example_world(("gps", NavSat())), environment=Environment())
     with pytest.raises(SensorError, match=r"sensor robot::arm::gps at t = 0 s: the world of a navsat; stands nowhere"):
         ns.simulate(world, 1.0)
 
@@ -214,9 +214,9 @@ def test_a_step_does_not_touch_what_is_still_under_way(monkeypatch: pytest.Monke
 
     def noted(parts: list[Reading]) -> Reading:
         rows.append(sum(part.time.size for part in parts))
-        return joined(parts)
+        return concatenate_readings(parts)
 
-    monkeypatch.setattr(stepping, "joined", noted)
+    monkeypatch.setattr(live_run, "concatenate_readings", noted)
     for _ in range(int(6.0 / world.max_step_size)):
         sim.step()
     assert sim.sensor(NAME).reading is not None

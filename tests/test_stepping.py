@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense import stepping
+from navsense import live_run
 from navsense.errors import MotionError, SimulationError, UnknownNameError
 from navsense.motion.base import MotionBlock
 from navsense.motion.driven import State
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
 from navsense.sensors import Altimeter, Imu, Magnetometer
-from navsense.testing import witness_world
+from navsense.testing import example_world
 from navsense.typing import Times
 from navsense.world import Link, World
 
@@ -31,7 +31,7 @@ IMU, MAG = "robot::arm::imu", "robot::arm::mag"
 
 
 def world(step: float = 0.001, **rates: float) -> World:
-    base = witness_world(("imu", Imu.witness()), ("mag", Magnetometer.witness()))
+    base = example_world(("imu", Imu.example_spec()), ("mag", Magnetometer.example_spec()))
     sensors = tuple(replace(sensor, rate=rates.get(sensor.name[-3:], sensor.rate)) for sensor in base.sensors)
     return replace(base, sensors=sensors, max_step_size=step)
 
@@ -61,7 +61,7 @@ def test_any_step_releases_the_batch_runs_samples(step: float) -> None:
 def test_how_far_ahead_is_measured_changes_no_bit(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sample at a time is how a driven robot is stepped."""
     batch = ns.simulate(world(0.007, imu=500.0), 1.0, seed=6)[IMU]
-    monkeypatch.setattr(stepping, "AHEAD", ahead)
+    monkeypatch.setattr(live_run, "AHEAD", ahead)
     parts = [step.readings[IMU] for step, _ in zip(ns.live(world(0.007, imu=500.0), seed=6), range(144), strict=False)]
     for array in batch:
         joined = np.concatenate([part[array] for part in parts])[: batch.time.size]
@@ -100,7 +100,7 @@ def test_a_callers_own_motion_is_never_asked_for_the_future() -> None:
 
         def at(self, time: Times) -> MotionBlock:
             assert time.max() <= self.now
-            return Still(Pose()).at(time)
+            return Stationary(Pose()).at(time)
 
     present = Present()
     sim = ns.live(world(0.1, imu=100.0, mag=1.0), motion={"robot": present})
@@ -115,7 +115,7 @@ def test_live_truth_is_read_only(step: float) -> None:
     sim = ns.live(world(step, imu=3000.0))
     for _ in range(40):
         for reading in sim.step().readings.values():
-            for array in (*reading.truth.values(), reading.time):
+            for array in (*reading.ideal.values(), reading.time):
                 with pytest.raises(ValueError, match="read-only"):
                     array[0] = 0.0
 
@@ -193,7 +193,7 @@ def circling(time: float) -> State:
 @pytest.mark.parametrize("step", [0.01, 0.001])
 def test_a_caller_in_the_loop_drives_the_robot(step: float) -> None:
     """A circle given state by state: v^2 / r = 0.5 towards the centre, to the stated order of the step."""
-    base = witness_world(("imu", Imu()))
+    base = example_world(("imu", Imu()))
     sensor = replace(base.sensors[0], link="robot::base", pose=Pose(), rate=100.0)
     driven = replace(base, sensors=(sensor,), max_step_size=step)
     sim = ns.live(driven, driven={"robot": circling(0.0)})
@@ -211,7 +211,7 @@ def test_a_caller_in_the_loop_drives_the_robot(step: float) -> None:
 @pytest.mark.parametrize("rate", [100.0, 400.0])
 def test_a_driven_run_has_the_readings_of_the_batch_run(rate: float) -> None:
     """Sensors with offsets on a tumbling robot with complete states at each step, from the first sample on."""
-    base = replace(witness_world(("imu", Imu())), max_step_size=0.01)
+    base = replace(example_world(("imu", Imu())), max_step_size=0.01)
     base = replace(base, sensors=(replace(base.sensors[0], rate=rate),))
     motion = base.models[0].motion
     assert motion is not None
@@ -224,10 +224,10 @@ def test_a_driven_run_has_the_readings_of_the_batch_run(rate: float) -> None:
             Pose(p, q), v, angular_velocity=w, acceleration=a, angular_acceleration=alpha, angular_frame="body"
         )
         parts.append(sim.step({"robot": state}).readings[IMU])
-    driven, ends = stepping.joined(parts), slice(None, None, round(rate / 100.0))
+    driven, ends = live_run.concatenate_readings(parts), slice(None, None, round(rate / 100.0))
     for name in ("angular_velocity", "linear_acceleration", "orientation"):
-        ideal = batch[IMU].truth[name]
-        found = driven.truth[name][: len(ideal)]
+        ideal = batch[IMU].ideal[name]
+        found = driven.ideal[name][: len(ideal)]
         assert np.allclose(found[ends], ideal[ends], rtol=1e-12, atol=1e-11)
         assert np.allclose(found, ideal, rtol=0.0, atol=1e-6)  # between the ends h^3 of it
 
@@ -237,7 +237,7 @@ def test_a_driven_run_has_the_readings_of_the_batch_run(rate: float) -> None:
 @pytest.mark.parametrize("given", [True, False])
 def test_a_lever_arm_measures_the_angular_acceleration(step: float, given: bool) -> None:
     """0.3 m off the axis at 5 rad/s^2: 1.5 m/s^2 along the tangent, 0.3 omega^2 inwards."""
-    base = witness_world(("imu", Imu()))
+    base = example_world(("imu", Imu()))
     sensor = replace(base.sensors[0], link="robot::base", pose=Pose((0.3, 0.0, 0.0)), rate=1.0 / step)
 
     def state(t: float) -> State:
@@ -263,7 +263,7 @@ def test_a_lever_arm_measures_the_angular_acceleration(step: float, given: bool)
 @pytest.mark.requirement("LIV-1", "ALT-2")
 def test_the_first_driven_step_has_the_angular_velocity() -> None:
     """An altimeter 0.5 m ahead of the axis of a robot that rises at 2 m/s and pitches down at 1 rad/s."""
-    base = witness_world(("alt", Altimeter()))
+    base = example_world(("alt", Altimeter()))
     sensor = replace(base.sensors[0], link="robot::base", pose=Pose((0.5, 0.0, 0.0)))
     start = State(velocity=(0.0, 0.0, 2.0), angular_velocity=(0.0, 1.0, 0.0))
     for driven, first in (({"robot": start}, State()), (["robot"], start)):
@@ -301,18 +301,18 @@ def test_a_driven_link_carries_its_sensors() -> None:
 
 @pytest.mark.requirement("LIV-1")
 def test_the_canonical_link_drives_its_model_and_a_link_alone_is_driven_too() -> None:
-    base = witness_world(("imu", Imu()), ("mag", Magnetometer()))
+    base = example_world(("imu", Imu()), ("mag", Magnetometer()))
     turning = State(angular_velocity=(0.0, 0.0, 1.0))
     for name, rate in (("robot", 1.0), ("robot::base", 1.0), ("robot::arm", 1.0)):
         reading = ns.live(base, driven=[name]).step({name: turning}).readings[IMU]
-        assert np.linalg.norm(reading.truth["angular_velocity"][0]) == pytest.approx(rate, rel=1e-12, abs=0.0)
+        assert np.linalg.norm(reading.ideal["angular_velocity"][0]) == pytest.approx(rate, rel=1e-12, abs=0.0)
     still = replace(base, models=(replace(base.models[0], motion=None),))
     arm = base.models[0].pose @ base.models[0].link("robot::arm").pose
     placed = ns.live(still, driven=["arm"]).step({"arm": State(arm)}).readings["mag"]
     turned = ns.live(still, driven=["arm"]).step({"arm": State(Pose(arm.position))}).readings["mag"]
-    expected = ns.simulate(still, 0.1)["mag"].truth["field"][0]
-    assert np.allclose(placed.truth["field"][0], expected, rtol=1e-12, atol=0.0)
-    assert not np.allclose(turned.truth["field"][0], expected, rtol=1e-3, atol=0.0)
+    expected = ns.simulate(still, 0.1)["mag"].ideal["field"][0]
+    assert np.allclose(placed.ideal["field"][0], expected, rtol=1e-12, atol=0.0)
+    assert not np.allclose(turned.ideal["field"][0], expected, rtol=1e-3, atol=0.0)
 
 
 def test_driven_models_are_driven_each_step() -> None:
@@ -378,7 +378,7 @@ def test_live_sensors_and_clocks_have_short_names() -> None:
 
 def test_a_still_world_steps_for_ever() -> None:
     noise = Noise(stddev=1e-3)
-    base = witness_world(("imu", Imu(noise, noise, noise)))
+    base = example_world(("imu", Imu(noise, noise, noise)))
     still = replace(base, models=(replace(base.models[0], motion=None),))
     sim = ns.live(still)
     last = next(step for count, step in enumerate(sim) if count == 500)
@@ -394,7 +394,7 @@ def test_a_sensor_is_switched_off_and_on_while_it_runs() -> None:
             break
         parts += [step.readings[MAG]] if MAG in step.readings else []
         sim.sensor(MAG).switch(on=not 0.03 <= step.time < 0.07)
-    told = stepping.joined(parts)
+    told = live_run.concatenate_readings(parts)
     assert np.array_equal(told.emitted, ~((told.time > 0.03) & (told.time <= 0.07)))
     assert np.array_equal(told["field"], batch["field"])
 

@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
+from navsense.random_streams import Draws, RandomProcess
 from navsense.sensors import SENSORS
-from navsense.streams import Draws, Process
 
 TOOLS = Path(__file__).resolve().parent.parent / "tools"
 
@@ -58,7 +58,7 @@ def test_the_name_of_a_process_is_in_the_list() -> None:
     found = []
     for name in ("white", "renamed"):
         with tool().record_keys() as keys:
-            Draws((Process("field.x", name),), 1, (2, "sensor", "compass"))
+            Draws((RandomProcess("field.x", name),), 1, (2, "sensor", "compass"))
         found.append(tool().group_keys(keys))
     assert found[0] == {(2, "sensor", "compass"): {"field.x": ["white"]}}
     assert found[1] == {(2, "sensor", "compass"): {"field.x": ["renamed"]}}

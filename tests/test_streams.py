@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from navsense import streams
-from navsense.compiled import INTERPRETED
+from navsense import random_streams
 from navsense.errors import SimulationError
-from navsense.streams import Draws, Process, checked_seed, first_state, generator, spawn_key
+from navsense.kernels import INTERPRETED
+from navsense.random_streams import Draws, RandomProcess, check_seed, make_generator, make_spawn_key, seed_state
 
 COUNT = 20_000 if INTERPRETED else 1_000_000
 PROCESSES = (
-    Process("x", "white"),
-    Process("x", "drift", initial=1),
-    Process("x", "sign", initial=1, per_tick=0, kind="uniform"),
-    Process("y", "triple", per_tick=3),
-    Process("y", "chance", kind="uniform"),
+    RandomProcess("x", "white"),
+    RandomProcess("x", "drift", initial=1),
+    RandomProcess("x", "sign", initial=1, per_tick=0, kind="uniform"),
+    RandomProcess("y", "triple", per_tick=3),
+    RandomProcess("y", "chance", kind="uniform"),
 )
 
 
@@ -28,19 +28,19 @@ PROCESSES = (
 def test_normals_and_uniforms_are_those_of_numpy() -> None:
     draws = Draws(PROCESSES, 7, (0, "robot::imu"))
     rows = draws.take(COUNT)
-    drift = generator(7, (0, "robot::imu", "x", "drift"))
+    drift = make_generator(7, (0, "robot::imu", "x", "drift"))
     assert draws.initial[0] == drift.standard_normal()
-    assert np.array_equal(rows[0], generator(7, (0, "robot::imu", "x", "white")).standard_normal(COUNT))
+    assert np.array_equal(rows[0], make_generator(7, (0, "robot::imu", "x", "white")).standard_normal(COUNT))
     assert np.array_equal(rows[1], drift.standard_normal(COUNT))
-    assert draws.initial[1] == generator(7, (0, "robot::imu", "x", "sign")).random()
-    assert np.array_equal(rows[2:5].T, generator(7, (0, "robot::imu", "y", "triple")).standard_normal((COUNT, 3)))
-    assert np.array_equal(rows[5], generator(7, (0, "robot::imu", "y", "chance")).random(COUNT))
+    assert draws.initial[1] == make_generator(7, (0, "robot::imu", "x", "sign")).random()
+    assert np.array_equal(rows[2:5].T, make_generator(7, (0, "robot::imu", "y", "triple")).standard_normal((COUNT, 3)))
+    assert np.array_equal(rows[5], make_generator(7, (0, "robot::imu", "y", "chance")).random(COUNT))
 
 
 @pytest.mark.skipif(INTERPRETED, reason="four million draws say no more of the generator that NumPy brings itself")
 def test_the_tail_of_the_ziggurat_is_numpys_too() -> None:
-    reference = generator(3, (0, "tail", "x", "white"))
-    draws = Draws((Process("x", "white"),), 3, (0, "tail"))
+    reference = make_generator(3, (0, "tail", "x", "white"))
+    draws = Draws((RandomProcess("x", "white"),), 3, (0, "tail"))
     beyond = 0
     for _ in range(4):
         ours, theirs = draws.take(COUNT)[0], reference.standard_normal(COUNT)
@@ -52,17 +52,17 @@ def test_the_tail_of_the_ziggurat_is_numpys_too() -> None:
 @pytest.mark.parametrize("ahead", [0, 64])
 def test_blocks_of_any_size_give_the_same_numbers(ahead: int) -> None:
     whole = Draws(PROCESSES, 7, (2, "s")).take(1000).copy()
-    source = Draws(PROCESSES, 7, (2, "s"), ahead=ahead)
+    source = Draws(PROCESSES, 7, (2, "s"), prefetch=ahead)
     sizes = [1] * 100 + [37, 1, 1, 300, 0] + [1] * 61 + [500]
     parts = [source.take(size).copy() for size in sizes]
     assert np.array_equal(np.concatenate(parts, axis=1), whole)
 
 
 PAIRS = (
-    Process("x", "pair", initial=1, per_tick=2),
-    Process("x", "white"),
-    Process("x", "chances", per_tick=2, kind="uniform"),
-    Process("y", "pair", initial=2, per_tick=2),
+    RandomProcess("x", "pair", initial=1, per_tick=2),
+    RandomProcess("x", "white"),
+    RandomProcess("x", "chances", per_tick=2, kind="uniform"),
+    RandomProcess("y", "pair", initial=2, per_tick=2),
 )
 
 
@@ -72,10 +72,10 @@ def test_two_draws_per_tick_are_consecutive_in_their_stream() -> None:
     draws = Draws(PAIRS, 9, (0, "s"))
     rows = draws.take(500)
     for first, process in ((0, PAIRS[0]), (5, PAIRS[3])):
-        stream = generator(9, (0, "s", process.channel, process.name))
+        stream = make_generator(9, (0, "s", process.channel, process.name))
         stream.standard_normal(process.initial)
         assert np.array_equal(rows[first : first + 2].T, stream.standard_normal((500, 2)))
-    assert np.array_equal(rows[3:5].T, generator(9, (0, "s", "x", "chances")).random((500, 2)))
+    assert np.array_equal(rows[3:5].T, make_generator(9, (0, "s", "x", "chances")).random((500, 2)))
 
 
 @pytest.mark.requirement("NOI-2")
@@ -85,7 +85,7 @@ def test_two_draws_per_tick_in_blocks_of_any_size(ahead: int, sizes: list[int]) 
     """Blocks of any size and single ticks from a buffer give the same draws."""
     count = sum(sizes)
     whole = Draws(PAIRS, 7, (2, "s")).take(count).copy()
-    source = Draws(PAIRS, 7, (2, "s"), ahead=ahead)
+    source = Draws(PAIRS, 7, (2, "s"), prefetch=ahead)
     parts = [source.take(size).copy() for size in sizes]
     assert np.array_equal(np.concatenate([np.empty((source.rows, 0)), *parts], axis=1), whole)
 
@@ -97,23 +97,23 @@ def test_the_kernel_of_rows_is_the_one_of_numpys_generator(count: int) -> None:
     depth = np.array([2, 1, 3, 2], dtype=np.int64)
     first = np.array([0, 2, 3, 6], dtype=np.int64)
     uniform = np.array([0, 1, 0, 1], dtype=np.int64)
-    states = [np.stack([first_state(5, (name,)) for name in "abcd"]) for _ in range(2)]
+    states = [np.stack([seed_state(5, (name,)) for name in "abcd"]) for _ in range(2)]
     out = [np.full((8, count), np.nan) for _ in range(2)]
     for _ in range(3):
-        streams._fill_rows(states[0], uniform, first, depth, out[0])
-        streams._fill_rows_interpreted(states[1], uniform, first, depth, out[1])
+        random_streams._fill_rows(states[0], uniform, first, depth, out[0])
+        random_streams._fill_rows_interpreted(states[1], uniform, first, depth, out[1])
         assert np.array_equal(out[0], out[1])
         assert np.array_equal(states[0], states[1])
 
 
 def test_keys_are_length_prefixed_and_typed() -> None:
     keys = [("ab", "c"), ("a", "bc"), ("abc",), ("", "abc"), (1, "a"), ("1", "a"), (11,), (1, 1)]
-    assert len({spawn_key(key) for key in keys}) == len(keys)
+    assert len({make_spawn_key(key) for key in keys}) == len(keys)
 
 
 def test_keys_never_change() -> None:
     """A recording made from a seed can be made again by a later version: these words are fixed."""
-    assert spawn_key((0, "robot::base::imu", "angular_velocity.x", "white")) == (
+    assert make_spawn_key((0, "robot::base::imu", "angular_velocity.x", "white")) == (
         432293824,
         3115335934,
         304078686,
@@ -126,18 +126,18 @@ def test_streams_of_different_processes_are_uncorrelated() -> None:
     """Twelve streams, all pairs: |r| < z / sqrt(n), z for a false-alarm rate of 1e-6 over 66 pairs."""
     names = [f"c{i}" for i in range(12)]
     count = 20_000
-    rows = Draws([Process(name, "white") for name in names], 1, (0, "s")).take(count)
+    rows = Draws([RandomProcess(name, "white") for name in names], 1, (0, "s")).take(count)
     correlation = np.corrcoef(rows) - np.eye(12)
     assert np.abs(correlation).max() < 5.7 / math.sqrt(count)
 
 
 def test_first_states_differ_by_seed_run_and_name() -> None:
     keys = [(0, "s", "x", "white"), (1, "s", "x", "white"), (0, "t", "x", "white"), (0, "s", "x", "drift")]
-    states = {tuple(first_state(seed, key)) for seed in (0, 1, 2**63) for key in keys}
+    states = {tuple(seed_state(seed, key)) for seed in (0, 1, 2**63) for key in keys}
     assert len(states) == 12
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.5, True, None, "7"])
 def test_a_seed_that_is_none_is_refused(seed: object) -> None:
     with pytest.raises(SimulationError, match=r"seed.*must be an integer from 0"):
-        checked_seed(seed)  # type: ignore[arg-type]  # what a user may hand over
+        check_seed(seed)  # type: ignore[arg-type]  # what a user may hand over

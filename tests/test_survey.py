@@ -208,11 +208,11 @@ def test_ranges_are_those_of_the_bed(run: ns.Run, bed: Bed) -> None:
             above = point[:, 2] > bed.at(point[:, 0], point[:, 1])
             low, high = np.where(above, middle, low), np.where(above, high, middle)
         found.append(low)
-    nearest = reading.truth["range"][rows]
+    nearest = reading.ideal["range"][rows]
     assert (nearest < found[0] + 1e-9).all()
     assert (nearest > np.min(found, axis=0) - 1e-9).all()
     assert np.median(found[0] - np.min(found, axis=0)) < 0.4
-    assert reading.truth["range"].max() - reading.truth["range"].min() > 2.0
+    assert reading.ideal["range"].max() - reading.ideal["range"].min() > 2.0
 
 
 @pytest.mark.requirement("ALT-8")
@@ -223,7 +223,7 @@ def test_ranges_have_the_noise_that_the_file_says(run: ns.Run) -> None:
     """
     reading = run["auv::altimeter_link::altimeter"]
     assert reading.valid.all()
-    true, height = reading.truth["range"], -run.truth["auv::altimeter_link"].position[::2, 2]
+    true, height = reading.ideal["range"], -run.truth["auv::altimeter_link"].position[::2, 2]
     water = table("unesco/teos10_survey.csv")
     depths = height + np.linspace(0.0, 1.0, 200)[:, None] * true
     slowness = np.interp(depths, water["depth_m"], 1.0 / water["sound_speed_m_s"]).mean(axis=0)
@@ -244,9 +244,9 @@ def test_pressure_is_the_weight_of_the_water_above(run: ns.Run) -> None:
     depth = -(truth.position[at] + turned(truth.orientation[at], hole))[:, 2]
     water = table("unesco/teos10_survey.csv")
     expected = 101325.0 + np.interp(depth, water["depth_m"], water["pressure_Pa"])
-    assert reading.truth["pressure"] == pytest.approx(expected, abs=10.0)
-    assert reading.truth["depth"] == pytest.approx(depth, abs=1e-9)
-    errors = reading["pressure"] - reading.truth["pressure"]
+    assert reading.ideal["pressure"] == pytest.approx(expected, abs=10.0)
+    assert reading.ideal["depth"] == pytest.approx(depth, abs=1e-9)
+    errors = reading["pressure"] - reading.ideal["pressure"]
     variance = 60.0**2 + 10.0**2 / 12.0
     assert errors.var() == pytest.approx(variance, rel=LEAST_LIKELY * math.sqrt(2.0 / errors.size), abs=0.0)
     assert abs(errors.mean()) < LEAST_LIKELY * 500.0
@@ -262,7 +262,7 @@ def test_the_compass_feels_the_place(run: ns.Run) -> None:
     row = {key: column[-1] for key, column in table("noaa/pygeomag.csv", year="2027.34").items()}
     assert (row["latitude_deg"], row["longitude_deg"]) == (56.719, 3.516)
     reading, truth = run["auv::compass_link::compass"], run.truth["auv::compass_link"]
-    seen = turned(truth.orientation, reading.truth["field"][::2])
+    seen = turned(truth.orientation, reading.ideal["field"][::2])
     expected = np.array([row["y_nT"], row["x_nT"], -row["z_nT"]])
     assert 1e9 * seen == pytest.approx(np.broadcast_to(expected, seen.shape), abs=10.0)
 
@@ -405,7 +405,7 @@ def test_the_profiler_sees_the_current_under_the_vehicle(run: ns.Run) -> None:
     there = np.repeat(place, distance.shape[1], axis=0)
     there[:, 2] -= 0.13 + distance.reshape(-1)
     water = flow.at(there, np.repeat(about, distance.shape[1])).reshape(*distance.shape, 3)
-    true, told = profile.truth["velocity"][rows], profile["velocity"][rows]
+    true, told = profile.ideal["velocity"][rows], profile["velocity"][rows]
     known = np.isfinite(true[:, :, 0])
     deep = known.sum(axis=1)
     assert 7 <= np.median(deep) <= 10

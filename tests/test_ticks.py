@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from navsense.errors import SimulationError
-from navsense.ticks import checked_rate, count, first_at_or_after, rate_of_step, span
+from navsense.ticks import check_rate, count_samples, find_first_tick, make_ticks, step_to_rate
 
 
 @pytest.mark.parametrize(
@@ -26,35 +26,35 @@ from navsense.ticks import checked_rate, count, first_at_or_after, rate_of_step,
     ],
 )
 def test_counts_that_floats_get_wrong(duration: float, rate: float, samples: int) -> None:
-    assert count(duration, rate) == samples
+    assert count_samples(duration, rate) == samples
 
 
 @given(st.integers(1, 10**6), st.sampled_from([0.001, 0.3, 1.0, 3.0, 30.0, 99.9, 400.0, 1000.0, 33333.3, 1e7]))
 def test_the_first_tick_is_the_first(k: int, rate: float) -> None:
     for time in (k / rate, np.nextafter(k / rate, 0.0), np.nextafter(k / rate, np.inf)):
-        first = first_at_or_after(float(time), rate)
+        first = find_first_tick(float(time), rate)
         assert first / rate >= time
         assert first == 0 or (first - 1) / rate < time
 
 
 @given(st.fractions(0, 50, max_denominator=1000), st.sampled_from([3.0, 30.0, 400.0, 1000.0]))
 def test_spans_cut_anywhere_hold_every_tick_once(cut: Fraction, rate: float) -> None:
-    both = np.concatenate([span(0.0, float(cut), rate).index, span(float(cut), 50.0, rate).index])
-    assert np.array_equal(both, np.arange(count(50.0, rate)))
+    both = np.concatenate([make_ticks(0.0, float(cut), rate).index, make_ticks(float(cut), 50.0, rate).index])
+    assert np.array_equal(both, np.arange(count_samples(50.0, rate)))
 
 
 def test_rates_that_truncate_to_milliseconds_elsewhere_are_exact_here() -> None:
     """Gazebo's whole-millisecond periods give 304, 626, 3334 and 5001 updates in 10 s here (`docs`: honest time)."""
-    assert [count(10.0, rate) for rate in (30.0, 60.0, 300.0, 400.0, 2000.0)] == [300, 600, 3000, 4000, 20000]
+    assert [count_samples(10.0, rate) for rate in (30.0, 60.0, 300.0, 400.0, 2000.0)] == [300, 600, 3000, 4000, 20000]
 
 
 def test_the_rate_of_a_step_is_whole_where_it_is_meant_to_be() -> None:
-    assert rate_of_step(0.001) == 1000.0
-    assert rate_of_step(0.003) == pytest.approx(1000.0 / 3.0, rel=1e-15, abs=0.0)
-    assert rate_of_step(1.0 / 240.0) == 240.0
+    assert step_to_rate(0.001) == 1000.0
+    assert step_to_rate(0.003) == pytest.approx(1000.0 / 3.0, rel=1e-15, abs=0.0)
+    assert step_to_rate(1.0 / 240.0) == 240.0
 
 
 @pytest.mark.parametrize("rate", [0.0009, 1.1e7, 1e12, 0.0, -1.0, float("nan"), float("inf")])
 def test_rates_outside_the_range_are_refused(rate: float) -> None:
     with pytest.raises(SimulationError, match=r"rate: .*must be from 0.001"):
-        checked_rate(rate)
+        check_rate(rate)

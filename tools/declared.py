@@ -117,7 +117,7 @@ def page(rows: Sequence[Row]) -> str:
 
 def everything() -> list[Row]:
     """Return all rows of the page."""
-    rows = [row for kind in SENSORS for row in table(kind.witness(), RATES, SEED)]
+    rows = [row for kind in SENSORS for row in table(kind.example_spec(), RATES, SEED)]
     rows += mounting.table(mounting.WITNESS, RATES, SEED)
     return rows + clocks.table(clocks.WITNESS, RATES, SEED)
 

@@ -26,8 +26,8 @@ SUFFIXES = (".sdf", ".world", ".urdf", ".xacro")
 COMMANDS = (
     ("check",),
     ("describe",),
-    ("check", "--without-missing"),
-    ("describe", "--without-missing", "--fidelity", "classic"),
+    ("check", "--skip-missing"),
+    ("describe", "--skip-missing", "--fidelity", "classic"),
 )
 
 
@@ -39,9 +39,11 @@ def list_files(folders: list[str]) -> Iterator[Path]:
 
 def run_command(command: tuple[str, ...], path: Path) -> str:
     """Return what a command prints, and its exit code."""
-    main = importlib.import_module("navsense.cli").main
-    arguments, output, code = sys.argv, io.StringIO(), 0
-    sys.argv = ["navsense", command[0], str(path), *command[1:]]
+    cli = importlib.import_module("navsense.cli")
+    older = "--skip-missing" not in Path(str(cli.__file__)).read_text(encoding="utf-8")  # before it was renamed
+    options = ["--without-missing" if older and one == "--skip-missing" else one for one in command[1:]]
+    main, arguments, output, code = cli.main, sys.argv, io.StringIO(), 0
+    sys.argv = ["navsense", command[0], str(path), *options]
     try:
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             main()

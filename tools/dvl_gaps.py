@@ -25,11 +25,11 @@ from svg_charts import Line, Panel, chart, steps
 import navsense as ns
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.channel import Noise
-from navsense.sensors._janus.beams import janus
-from navsense.sensors._janus.longterm import LongTerm
-from navsense.sensors._janus.strength import EchoStrength
-from navsense.sensors._janus.track import Track
-from navsense.sensors.dvl import CROSSED, Dvl
+from navsense.sensors._doppler.beams import make_janus_beams
+from navsense.sensors._doppler.echo_strength import EchoStrength
+from navsense.sensors._doppler.long_term_filter import LongTermFilter
+from navsense.sensors._doppler.track import DopplerTrack
+from navsense.sensors.dvl import X_AZIMUTHS, Dvl
 from navsense.series import Reading
 from navsense.simulation import Run
 from navsense.typing import AnyArray
@@ -226,7 +226,7 @@ def speed() -> Part:
 
 
 PINGS = 20_000
-LEVEL = Track(Noise(stddev=0.005))
+LEVEL = DopplerTrack(Noise(stddev=0.005))
 
 
 def still(sheet: Dvl, rate: float = 7.0, distance: float | None = None, count: int = PINGS) -> Reading:
@@ -246,10 +246,10 @@ def growth() -> Part:
         heard = f"{100.0 * float(np.mean(reading['beam_valid'])):.1f} %"
         rows.append([f"range {distance:g} m", told(1e3 * spread(reading["beam_velocity"]), 2), f"{heard} locked"])
     for rate in (3.5, 7.0, 14.0):
-        reading = still(Dvl(bottom=Track(Noise(stddev=0.005), reference_rate=7.0), propagation=False), rate)
+        reading = still(Dvl(bottom=DopplerTrack(Noise(stddev=0.005), reference_rate=7.0), propagation=False), rate)
         rows.append([f"rate {rate:g} Hz", told(1e3 * spread(reading["beam_velocity"]), 2), "5 mm/s declared at 7 Hz"])
     for angle in (20.0, 25.0, 30.0):
-        sheet = Dvl(beams=janus(math.radians(angle), CROSSES), bottom=LEVEL, propagation=False)
+        sheet = Dvl(beams=make_janus_beams(math.radians(angle), CROSSES), bottom=LEVEL, propagation=False)
         reading = still(sheet)
         x, z = (1e3 * spread(reading["velocity"][:, axis]) for axis in (0, 2))
         beam = told(1e3 * spread(reading["beam_velocity"]), 2)
@@ -257,7 +257,7 @@ def growth() -> Part:
     return Part(table(["with", "deviation of a beam, mm/s", "and"], rows))
 
 
-CROSSES = [math.radians(azimuth) for azimuth in CROSSED]
+CROSSES = [math.radians(azimuth) for azimuth in X_AZIMUTHS]
 
 
 # GAP-3: long term
@@ -268,8 +268,8 @@ def long_term() -> Part:
     rate, sheet = (
         7.0,
         Dvl(
-            bottom=Track(Noise(stddev=0.02), long_term_offset=0.001),
-            long_term=LongTerm(0.02, 0.001),
+            bottom=DopplerTrack(Noise(stddev=0.02), long_term_offset=0.001),
+            long_term=LongTermFilter(0.02, 0.001),
             propagation=False,
         ),
     )
@@ -461,7 +461,7 @@ def covariance() -> Part:
 
 def screening() -> Part:
     """Return what a limit of the error velocity takes out, where one echo in a hundred is a wrong one."""
-    wrong = Track(Noise(stddev=0.005, outlier_probability=0.01, outlier_stddev=0.5))
+    wrong = DopplerTrack(Noise(stddev=0.005, outlier_probability=0.01, outlier_stddev=0.5))
     rows = []
     for words, limit in (("none", math.inf), ("0.05 m/s", 0.05)):
         sheet = Dvl(bottom=wrong, error_velocity_limit=limit, propagation=False)
@@ -490,7 +490,7 @@ def systematic() -> Part:
         world = worlds.load(FRESH, WIDE.format(beams=given))
         reading = of(ns.simulate(world, 2.0, seed=SEED, motion={"auv": motion}), "own")
         at = int(np.flatnonzero(np.isfinite(reading["altitude"]))[3])
-        high = reading["altitude"][at] / reading.truth["altitude"][at]
+        high = reading["altitude"][at] / reading.ideal["altitude"][at]
         numbers = [told(float(one), 4) for one in reading["velocity"][at]]
         rows.append([words, *numbers, percent(float(high))])
     return Part(table(["error", "forward", "left", "up", "altitude off by"], rows))
@@ -572,7 +572,9 @@ PARTS: Mapping[str, Callable[[], Part]] = {
     "own": lambda: xml(worlds.OWN),
     "gazebo": lambda: xml(worlds.GAZEBO),
     "woods hole": lambda: xml(worlds.woods_hole()),
-    "uuv": lambda: xml(worlds.beam(0, CROSSED[0]), "<!-- and three more -->", worlds.uuv().rpartition("</link>\n")[2]),
+    "uuv": lambda: xml(
+        worlds.beam(0, X_AZIMUTHS[0]), "<!-- and three more -->", worlds.uuv().rpartition("</link>\n")[2]
+    ),
     "topics": topics,
     "modes": modes,
     "ranges": ranges,

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 import navsense as ns
-from navsense.sensors import SENSORS, Adcp, Coordinates
+from navsense.sensors import SENSORS, Adcp, CoordinateSystem
 from navsense.sensors.base import Sensor
-from navsense.testing import RATE, witness_world
+from navsense.testing import RATE, example_world
 from navsense.typing import AnyArray
 
 GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "golden"
@@ -63,15 +63,17 @@ def select_samples(array: AnyArray) -> Rows:
 
 def golden_spec(kind: type[Sensor], fidelity: str) -> Sensor:
     """Return the witness. A classic ADCP has no velocity in earth axes, so it uses instrument axes."""
-    spec = kind.witness()
+    spec = kind.example_spec()
     return (
-        replace(spec, coordinates=Coordinates.INSTRUMENT) if isinstance(spec, Adcp) and fidelity == "classic" else spec
+        replace(spec, coordinates=CoordinateSystem.INSTRUMENT)
+        if isinstance(spec, Adcp) and fidelity == "classic"
+        else spec
     )
 
 
 def simulate_witness(kind: type[Sensor], fidelity: str) -> dict[str, Rows]:
     """Return the samples of every array in a run of the sensor's witness, by group and name."""
-    world = witness_world(("sensor", golden_spec(kind, fidelity)))
+    world = example_world(("sensor", golden_spec(kind, fidelity)))
     run = ns.simulate(world, COUNT / RATE, seed=SEED, runs=[RUN], fidelity=fidelity)
     reading = run["robot::arm::sensor"]
     found = {"truth.time": select_samples(reading.time)}
@@ -81,7 +83,7 @@ def simulate_witness(kind: type[Sensor], fidelity: str) -> dict[str, Rows]:
     )
     for group, arrays in groups:
         found |= {f"{group}.{name}": select_samples(array[0]) for name, array in sorted(arrays.items())}
-    return found | {f"truth.{name}": select_samples(array) for name, array in sorted(reading.truth.items())}
+    return found | {f"truth.{name}": select_samples(array) for name, array in sorted(reading.ideal.items())}
 
 
 def read_golden(kind: type[Sensor]) -> dict[str, dict[str, Rows]]:

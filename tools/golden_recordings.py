@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 import navsense as ns
-from navsense.sinks.load import load
-from navsense.sinks.stored import Loaded
-from navsense.sinks.world_json import world_to_json
+from navsense.recordings.dataset import Dataset
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.world_json import world_to_json
 from navsense.typing import AnyArray
 
 WORLD = Path(__file__).resolve().parent.parent / "tests" / "golden" / "recordings" / "world.sdf"
@@ -34,7 +34,7 @@ UNREAD = ("run.gz.mcap",)
 """Recordings whose readings navsense does not read back: messages of Gazebo."""
 
 
-def arrays_of(found: Loaded) -> Iterator[tuple[str, AnyArray]]:
+def arrays_of(found: Dataset) -> Iterator[tuple[str, AnyArray]]:
     """Yield every array of a recording with its name."""
     for name, reading in found.items():
         yield f"{name}/time", reading.time
@@ -42,7 +42,7 @@ def arrays_of(found: Loaded) -> Iterator[tuple[str, AnyArray]]:
         yield f"{name}/arrival", reading.arrival
         yield f"{name}/valid", reading.valid
         yield f"{name}/emitted", reading.emitted
-        for group, arrays in (("reading", reading.arrays), ("ideal", reading.truth), ("bias", reading.errors)):
+        for group, arrays in (("reading", reading.arrays), ("ideal", reading.ideal), ("bias", reading.errors)):
             yield from ((f"{name}/{group}/{key}", array) for key, array in arrays.items())
     for link, truth in found.truth.items():
         for key in ("time", "position", "orientation", "velocity", "angular_velocity", "acceleration"):
@@ -55,7 +55,7 @@ def arrays_of(found: Loaded) -> Iterator[tuple[str, AnyArray]]:
 def digests_of(path: Path) -> dict[str, str]:
     """Return a digest (BLAKE2b, 8 bytes) of the element type, the shape and the bytes of every array of a recording."""
     out = {}
-    for name, array in arrays_of(load(path)):
+    for name, array in arrays_of(open_recording(path)):
         whole = np.ascontiguousarray(array)
         whole = whole + 0.0 if whole.dtype.kind == "f" else whole  # one zero, and one NaN below
         if whole.dtype.kind == "f":

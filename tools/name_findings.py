@@ -58,14 +58,8 @@ IRREGULAR = frozenset(
 PREFIX = re.compile(r"^(?:fore|mis|out|over|re|un|under)")
 
 ALLOWED: dict[str, str] = {
-    "closed": "an attribute of Python's files",
-    "even": "an adjective",
     "open": "a verb",
-    "roughen": "a verb",
     "seed": "a noun: the seed of random draws",
-    "speed": "a noun",
-    "token": "a noun",
-    "unflatten": "a verb",
 }
 """Names of functions that end in -ed or -en and are no participle -> reason."""
 

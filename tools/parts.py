@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from navsense.sensors import catalogue
-from navsense.sensors.catalogue import Figure, Part
+from navsense.sensors.catalogue import DatasheetEntry, Part
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "parts.md"
 
@@ -35,7 +35,7 @@ def numbers(values: tuple[float, ...]) -> str:
     return ", ".join(number(x) for x in (values[:1] if len(set(values)) == 1 else values))
 
 
-def row(name: str, figure: Figure, key: str) -> str:
+def row(name: str, figure: DatasheetEntry, key: str) -> str:
     """Return one line of a part's table."""
     remarks = ", ".join(filter(None, (figure.meaning, figure.condition)))
     printed = f"{numbers(figure.printed)} {figure.printed_unit}"
@@ -51,7 +51,7 @@ def section(part: Part) -> Iterator[str]:
     if part.notes:
         yield f"{part.notes}\n"
     keys = {source: key for key, source in part.sources.items()}
-    for channel, figures in part.figures.items():
+    for channel, figures in part.entries.items():
         yield f"| {channel} | printed | SI | | source |"
         yield "|---|---|---|---|---|"
         yield from (row(name, figure, keys[figure.source]) for name, figure in figures.items())
@@ -63,10 +63,10 @@ def section(part: Part) -> Iterator[str]:
 
 def page() -> str:
     """Return the whole page."""
-    parts = [catalogue.part(name) for name in catalogue.names()]
+    parts = [catalogue.load_part(name) for name in catalogue.list_parts()]
     lines = [HEAD, "| name | part | sensor | grade | figures |", "|---|---|---|---|---|"]
     for part in parts:
-        count = sum(len(figures) for figures in part.figures.values())
+        count = sum(len(figures) for figures in part.entries.values())
         lines.append(f"| {part.name} | {part.part} | {part.sensor} | {part.grade} | {count} |")
     for part in parts:
         lines.extend(section(part))

@@ -91,11 +91,11 @@ def written(folder: Path) -> dict[str, Any]:
     """Write the logs; return what is in them as the readers call it."""
     import numpy as np
 
-    from navsense.devices import frames, pd0
+    from navsense.devices import pd0, rdi_frames
 
     rng = np.random.default_rng(7)
     heading, pitch, roll = rng.uniform(0.0, 6.28, COUNT), *rng.uniform(-0.4, 0.4, (2, COUNT))
-    turn = frames.rotation(heading, pitch, roll)
+    turn = rdi_frames.make_rotation(heading, pitch, roll)
     earth, bottom = rng.uniform(-2.0, 2.0, (COUNT, CELLS, 3)), rng.uniform(-2.0, 2.0, (COUNT, 3))
     angle = math.radians(ANGLE)
     s, c = math.sin(angle), math.cos(angle)
@@ -124,7 +124,7 @@ def written(folder: Path) -> dict[str, Any]:
         "roll": roll,
         "depth": deep,
         "temperature": warm,
-        **pd0.rtc(stamp),
+        **pd0.encode_rtc(stamp),
         "percent_good": np.ones((COUNT, CELLS, 4)),
         "correlation": np.ones((COUNT, CELLS, 4)),
         "echo": np.full((COUNT, CELLS, 4), 60.0),

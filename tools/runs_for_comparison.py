@@ -36,8 +36,8 @@ import navsense as ns
 ROOT = Path(__file__).resolve().parent.parent
 
 MODULES: dict[str, tuple[str, ...]] = {
-    "navsense.sinks.load": ("navsense.recordings.load", "navsense.recordings"),
-    "navsense.sensors.apply": (),
+    "navsense.sinks.load": ("navsense.recordings.dataset_reader",),
+    "navsense.sensors.apply": ("navsense.sensors.user_arrays",),
     "navsense.sensors.catalogue": (),
     "navsense.analysis.declared": (),
     "navsense.pose": (),
@@ -55,11 +55,12 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "arrival": (),
     "stamp": (),
     "true_stamp": (),
-    "witness": ("example",),
+    "witness": ("example_spec",),
     "witness_world": ("example_world",),
     "witness_motion": ("example_motion",),
-    "SURROUNDINGS": ("ENVIRONMENT",),
-    "joined": ("concatenate",),
+    "SURROUNDINGS": ("EXAMPLE_ENVIRONMENT",),
+    "joined": ("concatenate_readings",),
+    "load": ("open_recording",),
 }
 """Name of an attribute, function or field -> its names in other commits."""
 
@@ -160,7 +161,8 @@ def run_arrays(run: Any) -> Arrays:
 
 def simulate(path: Path, fidelity: str, duration: float = DURATION, **options: Any) -> Arrays:
     """Return the arrays of a run of a world file."""
-    loaded = ns.load(path, fidelity=fidelity, path=ROOT / "examples" / "models", missing="listed")
+    skip = "skip" if "skip" in module("navsense.sdf.document").__dict__.get("MISSING_MODES", ()) else "listed"
+    loaded = ns.load(path, fidelity=fidelity, path=ROOT / "examples" / "models", missing=skip)
     return run_arrays(ns.simulate(loaded, duration, seed=SEED, **options))
 
 
@@ -199,7 +201,9 @@ def applied(spec: Any, _: Path) -> Arrays:
     ideal = spec.ideal(get(testing, "witness_motion")(), get(testing, "SURROUNDINGS"), rows)
     apply = get(module("navsense.sensors.apply"), "apply")
     derived = {output.name for output in spec.outputs} - ideal.keys()
-    return reading_arrays(apply(spec, rows.time, ideal, seed=SEED, run=1, untrue=derived, finite=False))
+    names = ("skip_ideal", "require_finite") if "skip_ideal" in apply.__kwdefaults__ else ("untrue", "finite")
+    options = dict(zip(names, (derived, False), strict=True))
+    return reading_arrays(apply(spec, rows.time, ideal, seed=SEED, run=1, **options))
 
 
 def written(text: str, fidelity: str, duration: float, runs: int | None, folder: Path) -> Arrays:

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 RENAMED: dict[str, str] = {
-    # "navsense.sinks.load.load": "navsense.recording.read",
+    "navsense.sinks.load.load": "navsense.recordings.dataset_reader.open_recording",
 }
 """Dotted name in the old tree -> dotted name in the new tree."""
 
@@ -149,7 +149,8 @@ def stream(inputs: Inputs) -> Workload:
     prepare = find_object("navsense.session.prepare")
 
     def run() -> None:
-        for _ in prepare(inputs.survey, SURVEY_DURATION, seed=1, runs=(0,)).slabs():
+        session = prepare(inputs.survey, SURVEY_DURATION, seed=1, runs=(0,))
+        for _ in session.slices() if hasattr(session, "slices") else session.slabs():
             pass
 
     return Workload(run)

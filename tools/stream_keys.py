@@ -22,11 +22,11 @@ from comparison_worlds import write_worlds
 from golden import FIDELITIES, golden_spec
 
 import navsense as ns
-from navsense import streams
+from navsense import random_streams
 from navsense.sensors import SENSORS
-from navsense.sensors.apply import apply
 from navsense.sensors.base import Sensor
-from navsense.testing import RATE, SURROUNDINGS, witness_motion, witness_world
+from navsense.sensors.user_arrays import apply
+from navsense.testing import EXAMPLE_ENVIRONMENT, RATE, example_motion, example_world
 from navsense.ticks import Ticks
 from navsense.world import World
 
@@ -46,23 +46,23 @@ Keys = dict[Start, dict[str, list[str]]]
 
 
 @contextmanager
-def record_keys() -> Iterator[set[streams.Key]]:
+def record_keys() -> Iterator[set[random_streams.StreamKey]]:
     """Collect the keys of all streams that open within the context."""
-    found: set[streams.Key] = set()
-    original = streams.spawn_key
+    found: set[random_streams.StreamKey] = set()
+    original = random_streams.make_spawn_key
 
-    def recording(key: streams.Key) -> tuple[int, ...]:
+    def recording(key: random_streams.StreamKey) -> tuple[int, ...]:
         found.add(tuple(key))
         return original(key)
 
-    streams.spawn_key = recording
+    random_streams.make_spawn_key = recording
     try:
         yield found
     finally:
-        streams.spawn_key = original
+        random_streams.make_spawn_key = original
 
 
-def group_keys(keys: set[streams.Key]) -> Keys:
+def group_keys(keys: set[random_streams.StreamKey]) -> Keys:
     """Return the keys in a fixed order, grouped by their start and channel."""
     found: Keys = {}
     for key in sorted(keys, key=lambda key: [str(part) for part in key]):
@@ -92,11 +92,11 @@ def live_keys(world: World) -> Keys:
 
 def applied_keys(kind: type[Sensor]) -> Keys:
     """Return the keys of the example spec that acts on given arrays."""
-    spec, ticks = kind.witness(), Ticks(np.arange(3, dtype=np.int64), RATE)
-    ideal = spec.ideal(witness_motion(), SURROUNDINGS, ticks)
+    spec, ticks = kind.example_spec(), Ticks(np.arange(3, dtype=np.int64), RATE)
+    ideal = spec.ideal(example_motion(), EXAMPLE_ENVIRONMENT, ticks)
     derived = {output.name for output in spec.outputs} - ideal.keys()
     with record_keys() as found:
-        apply(spec, ticks.time, ideal, seed=SEED, run=RUN, untrue=derived, finite=False)
+        apply(spec, ticks.time, ideal, seed=SEED, run=RUN, skip_ideal=derived, require_finite=False)
     return group_keys(found)
 
 
@@ -105,7 +105,7 @@ def list_keys() -> dict[str, Keys]:
     cases: dict[str, Keys] = {}
     for kind in SENSORS:
         for fidelity in FIDELITIES:
-            world = witness_world(("sensor", golden_spec(kind, fidelity)))
+            world = example_world(("sensor", golden_spec(kind, fidelity)))
             cases[f"example/{kind.type}/{fidelity}"] = keys_of(world, fidelity)
         cases[f"apply/{kind.type}"] = applied_keys(kind)
     with tempfile.TemporaryDirectory() as folder:

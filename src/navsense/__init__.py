@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from navsense import calibration, factors, sensors, testing
     from navsense.errors import NavsenseError
     from navsense.faults import with_faults
+    from navsense.live_run import live
     from navsense.motion.driven import State
     from navsense.noise.channel import Noise
     from navsense.pose import Pose
     from navsense.sdf import load
     from navsense.simulation import record, simulate
-    from navsense.stepping import live
 
 __version__ = "0.1.0"
 
@@ -33,7 +33,7 @@ _HOME = {
     "Reading": "navsense.series",
     "State": "navsense.motion.driven",
     "Truth": "navsense.series",
-    "live": "navsense.stepping",
+    "live": "navsense.live_run",
     "load": "navsense.sdf",
     "record": "navsense.simulation",
     "simulate": "navsense.simulation",

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from navsense.compiled import COMPILATION_CHECKS
 from navsense.errors import CalibrationError, NavsenseError, SdfError, SimulationError
+from navsense.kernels import COMPILATION_CHECKS
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from navsense.world import World
 
 
-def console_table(*columns: str) -> Table:
+def make_table(*columns: str) -> Table:
     """Return an empty table; numbers are right-aligned where the column's name ends in a unit or count."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        right = column in NUMERIC
+        right = column in NUMERIC_COLUMNS
         table.add_column(column, justify="right" if right else "left", no_wrap=right, overflow="fold")
     return table
 
@@ -50,16 +50,18 @@ def add_row(table: Table, *cells: str) -> None:
     table.add_row(*(Text(cell) for cell in cells))
 
 
-LATE = 0.1
+MAX_LAG = 0.1
 """Seconds behind its speed above which a run says so."""
 
 REDRAW_PERIOD = 0.1
 """Seconds between two updates of the progress bar."""
 
-NUMERIC = frozenset(("rate (Hz)", "samples", "messages", "ns/sample", "draws alone", "draws/total", "rows", "size"))
+NUMERIC_COLUMNS = frozenset(
+    ("rate (Hz)", "samples", "messages", "ns/sample", "draws alone", "draws/total", "rows", "size")
+)
 
 
-def show(table: Table) -> None:
+def print_table(table: Table) -> None:
     """Print a table as wide as it needs to be where the output is no terminal."""
     from rich.console import Console
 
@@ -126,14 +128,14 @@ def cli() -> None:
     click.get_current_context().with_resource(inputs.collect_inputs())
 
 
-def motion_argument(given: tuple[str, ...]) -> str | dict[str, str] | None:
+def parse_motion_options(texts: tuple[str, ...]) -> str | dict[str, str] | None:
     """Return what `--motion` names: one log, or a log for each model (MODEL=FILE)."""
-    if not given:
+    if not texts:
         return None
-    if len(given) == 1 and "=" not in given[0]:
-        return given[0]
+    if len(texts) == 1 and "=" not in texts[0]:
+        return texts[0]
     pairs: dict[str, str] = {}
-    for text in given:
+    for text in texts:
         model, separator, path = text.partition("=")
         if not separator or not model or not path:
             raise SimulationError("--motion", text, allowed="must be FILE for a world of one model, or MODEL=FILE")
@@ -143,14 +145,14 @@ def motion_argument(given: tuple[str, ...]) -> str | dict[str, str] | None:
     return pairs
 
 
-def warn(world: World, *, err: bool) -> None:
+def print_warnings(world: World, *, err: bool) -> None:
     """Print the warnings of a world and the sensors in it that are not simulated."""
     for note in world.notes:
         if note.kind == "warning" or note.what.startswith("<sensor type="):
             click.echo(f"warning: {note}", err=err)
 
 
-def progress_bar(stack: ExitStack) -> Progress:
+def make_progress_bar(stack: ExitStack) -> Progress:
     """Return a function that shows the simulated time. The bar appears at its first call.
 
     The calls redraw the bar, so it needs no thread.
@@ -178,7 +180,7 @@ def progress_bar(stack: ExitStack) -> Progress:
 
 
 @contextmanager
-def interruptible(advance: Progress) -> Iterator[Progress]:
+def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
     """Yield a progress that ends the run after an interrupt or a request to terminate, between two slabs.
 
     During compilation, the run ends before the next kernel is compiled. An exception inside a callback of compiled code
@@ -216,12 +218,12 @@ expand_xacro_option = click.option(
 )
 """Option that allows a world file to run xacro."""
 
-READING = (
+WORLD_OPTIONS = (
     click.option("--path", multiple=True, metavar="FOLDER", help="Folder of models that WORLD includes. Repeatable."),
     click.option("--xacro", multiple=True, metavar="NAME=VALUE", help="Argument of a file of xacro. Repeatable."),
     expand_xacro_option,
     click.option(
-        "--without-missing",
+        "--skip-missing",
         is_flag=True,
         help="Leave out the models, meshes and heightmaps that are not found, with a warning for each.",
     ),
@@ -230,28 +232,28 @@ READING = (
 """Options that say how WORLD is read."""
 
 
-def reads_world(command: Command) -> Command:
-    """Add the options for reading WORLD to a command: path, xacro, expand_xacro, without_missing, faults."""
-    for option in reversed(READING):
+def add_world_options(command: Command) -> Command:
+    """Add the options for reading WORLD to a command: path, xacro, expand_xacro, skip_missing, faults."""
+    for option in reversed(WORLD_OPTIONS):
         command = option(command)
     return command
 
 
-def loaded(
+def load_world(
     world_file: str,
     path: tuple[str, ...],
     xacro: tuple[str, ...],
     *,
     expand_xacro: bool,
-    without_missing: bool,
+    skip_missing: bool,
     faults: str | None,
     fidelity: str | None = None,
 ) -> World:
     """Return WORLD, read as the options say, with the faults of a file besides its own."""
     from navsense.sdf import load
 
-    missing = "listed" if without_missing else "refused"
-    arguments = xacro_arguments(xacro)
+    missing = "skip" if skip_missing else "error"
+    arguments = parse_xacro_options(xacro)
     world = load(world_file, fidelity=fidelity, path=path, xacro=arguments, expand_xacro=expand_xacro, missing=missing)
     if faults is None:
         return world
@@ -260,7 +262,9 @@ def loaded(
     return with_faults(world, faults)
 
 
-with_fidelity = click.option("--fidelity", help="physical or classic, for all in WORLD, currents too; else as it says.")
+fidelity_option = click.option(
+    "--fidelity", help="physical or classic, for all in WORLD, currents too; else as it says."
+)
 """Option of what runs WORLD, or says how it would run."""
 
 
@@ -270,10 +274,10 @@ ros_option = click.option(
 """Option of the commands that write ROS messages."""
 
 
-def xacro_arguments(given: tuple[str, ...]) -> dict[str, str]:
+def parse_xacro_options(texts: tuple[str, ...]) -> dict[str, str]:
     """Return what `--xacro` gives, by name."""
     pairs: dict[str, str] = {}
-    for text in given:
+    for text in texts:
         name, separator, value = text.partition("=")
         if not separator or not name:
             raise SdfError("--xacro", text, allowed="must be NAME=VALUE")
@@ -285,14 +289,14 @@ def xacro_arguments(given: tuple[str, ...]) -> dict[str, str]:
 
 @cli.command()
 @click.argument("world_file", metavar="WORLD")
-@reads_world
+@add_world_options
 @click.option("--duration", type=float, help="Seconds; without it, as long as the motion lasts.")
 @click.option("--seed", type=int, default=0, show_default=True, help="One seed for everything random.")
 @click.option(
     "--run", "number", type=int, default=0, show_default=True, help="Number of the run: another serial number."
 )
 @click.option("--motion", multiple=True, metavar="FILE|MODEL=FILE", help="Motion log or recording, of a model.")
-@with_fidelity
+@fidelity_option
 @click.option("--epoch", type=int, default=0, show_default=True, help="Integer seconds added to every stamp.")
 @click.option("--truth-rate", type=float, default=100.0, show_default=True, help="Rate (Hz) of the truth of links.")
 @ros_option
@@ -309,7 +313,7 @@ def run(
     path: tuple[str, ...],
     xacro: tuple[str, ...],
     expand_xacro: bool,
-    without_missing: bool,
+    skip_missing: bool,
     faults: str | None,
     duration: float | None,
     seed: int,
@@ -323,28 +327,28 @@ def run(
     output: tuple[str, ...],
 ) -> None:
     """Simulate WORLD and record it; prints what was recorded."""
-    from navsense.describe import log_words
-    from navsense.faults import unfelt
-    from navsense.messages.schemas import CURRENT
-    from navsense.simulation import record, resolve
-    from navsense.sinks.device import is_port
-    from navsense.station import replace_motions
+    from navsense.description import format_log_noise
+    from navsense.faults import describe_inactive_faults
+    from navsense.messages.schemas import DEFAULT_DISTRIBUTION
+    from navsense.recordings.device_writers import is_port_address
+    from navsense.sensor_run import replace_motions
+    from navsense.simulation import load_motions, record
 
-    world = loaded(
+    world = load_world(
         world_file,
         path,
         xacro,
         expand_xacro=expand_xacro,
-        without_missing=without_missing,
+        skip_missing=skip_missing,
         faults=faults,
         fidelity=fidelity,
     )
-    moved = resolve(world, motion_argument(motion))
-    warn(replace_motions(world, moved), err=True)
+    moved = load_motions(world, parse_motion_options(motion))
+    print_warnings(replace_motions(world, moved), err=True)
     for model, given in moved.items():
-        click.echo(f"{model}: moved by the motion given{log_words(given)}", err=True)
+        click.echo(f"{model}: moved by the motion given{format_log_noise(given)}", err=True)
     with ExitStack() as stack:
-        advance = stack.enter_context(interruptible(progress_bar(stack)))
+        advance = stack.enter_context(interrupt_between_steps(make_progress_bar(stack)))
         summary = record(
             world,
             output,
@@ -356,24 +360,24 @@ def run(
             epoch=epoch,
             truth_rate=truth_rate,
             speed=speed,
-            ros=ros or CURRENT,
+            ros=ros or DEFAULT_DISTRIBUTION,
             progress=advance,
         )
-    table = console_table("sensor", "type", "rate (Hz)", "samples", "clock", "topic")
+    table = make_table("sensor", "type", "rate (Hz)", "samples", "clock", "topic")
     for sensor in world.sensors:
         samples = str(summary.samples[sensor.name])
         rate = f"{sensor.rate:g}"
         add_row(table, sensor.name, sensor.spec.type, rate, samples, sensor.clock or "global time", sensor.topic)
-    show(table)
+    print_table(table)
     for name, taken in summary.samples.items():
         if taken and not summary.valid[name]:
             click.echo(f"warning: {name}: not one of its {taken} samples is a valid reading", err=True)
-    for line in unfelt(world, summary.duration):
+    for line in describe_inactive_faults(world, summary.duration):
         click.echo(f"warning: {line}", err=True)
-    if speed is not None and summary.behind > LATE:
+    if speed is not None and summary.behind > MAX_LAG:
         click.echo(f"warning: the run fell up to {summary.behind:.2g} s behind its speed", err=True)
     for written in summary.paths:
-        if is_port(written):
+        if is_port_address(written):
             continue
         size = f", {written.stat().st_size / 1e6:.1f} MB" if written.is_file() else ""
         click.echo(f"wrote {written}: {summary.duration:g} s simulated{size}")
@@ -383,28 +387,26 @@ def run(
 
 @cli.command()
 @click.argument("world_file", metavar="WORLD")
-@reads_world
+@add_world_options
 def check(
     world_file: str,
     path: tuple[str, ...],
     xacro: tuple[str, ...],
     expand_xacro: bool,
-    without_missing: bool,
+    skip_missing: bool,
     faults: str | None,
 ) -> None:
     """Validate WORLD, and a file of faults for it: one line a problem, exit code 2; nothing and 0 where it is sound."""
     try:
-        world = loaded(
-            world_file, path, xacro, expand_xacro=expand_xacro, without_missing=without_missing, faults=faults
-        )
+        world = load_world(world_file, path, xacro, expand_xacro=expand_xacro, skip_missing=skip_missing, faults=faults)
     except NavsenseError as error:
         for problem in (error.problems if isinstance(error, SdfError) else ()) or (error,):
             click.echo(str(problem))
         sys.exit(2)
-    from navsense.station import unreadable
+    from navsense.sensor_run import list_unreadable_surfaces
 
-    warn(world, err=False)
-    unsound = [str(problem) for problem in unreadable(world)]
+    print_warnings(world, err=False)
+    unsound = [str(problem) for problem in list_unreadable_surfaces(world)]
     for line in unsound:
         click.echo(line)
     if unsound:
@@ -416,19 +418,19 @@ def check(
 
 @cli.command()
 @click.argument("world_file", metavar="WORLD")
-@reads_world
+@add_world_options
 @click.option("--kalibr", metavar="FILE", help="Write the IMU's noise as YAML for a filter.")
 @click.option("--sensor", "name", help="Which IMU --kalibr means, where there are several.")
 @click.option("--picture", metavar="FILE", help="Draw ground, tracks and current (.png, .svg, .pdf).")
 @click.option("--motion", multiple=True, metavar="FILE|MODEL=FILE", help="Motion log or recording, of a model.")
-@with_fidelity
+@fidelity_option
 @click.option("--duration", type=float, help="Seconds of --picture; without it, as long as each motion lasts.")
 def describe(
     world_file: str,
     path: tuple[str, ...],
     xacro: tuple[str, ...],
     expand_xacro: bool,
-    without_missing: bool,
+    skip_missing: bool,
     faults: str | None,
     kalibr: str | None,
     name: str | None,
@@ -438,9 +440,9 @@ def describe(
     duration: float | None,
 ) -> None:
     """Say what WORLD holds: sensors, rates, clocks, topics, noise, and what is not supported and why."""
-    from navsense.describe import describe as lines_of
-    from navsense.describe import write_kalibr
-    from navsense.simulation import resolve
+    from navsense.description import describe as lines_of
+    from navsense.description import write_kalibr
+    from navsense.simulation import load_motions
 
     if picture is not None:
         from navsense.picture import check as check_picture
@@ -449,16 +451,16 @@ def describe(
         check_picture(picture)
     elif duration is not None:
         raise SimulationError("--duration", duration, allowed="is of a picture: name one with --picture")
-    world: World = loaded(
+    world: World = load_world(
         world_file,
         path,
         xacro,
         expand_xacro=expand_xacro,
-        without_missing=without_missing,
+        skip_missing=skip_missing,
         faults=faults,
         fidelity=fidelity,
     )
-    moved = resolve(world, motion_argument(motion))
+    moved = load_motions(world, parse_motion_options(motion))
     for line in lines_of(world, moved):
         click.echo(line)
     if kalibr:
@@ -472,13 +474,13 @@ def describe(
 @click.argument("file")
 def info(file: str) -> None:
     """Say what the recording FILE holds."""
-    from navsense.sinks.info import info as look
+    from navsense.recordings.summary import read_summary as look
 
     found = look(file)
-    table = console_table("topic", "type", "messages")
+    table = make_table("topic", "type", "messages")
     for entry in found.entries:
         add_row(table, entry.name, entry.type, str(entry.count))
-    show(table)
+    print_table(table)
     click.echo(found.headline)
     for note in found.notes:
         click.echo(f"note: {note}")
@@ -490,16 +492,16 @@ def info(file: str) -> None:
 @click.option("--remove", is_flag=True, help="Remove the hidden folder of the crashed recording and save nothing.")
 def recover(file: str, output: str | None, remove: bool) -> None:
     """Recover the crashed recording FILE. If FILE is a folder, list the crashed recordings in it."""
-    from navsense.sinks import leftovers
-    from navsense.sinks.base import to_path
-    from navsense.sinks.info import info as look
+    from navsense.recordings import leftovers
+    from navsense.recordings.base import to_path
+    from navsense.recordings.summary import read_summary as look
 
     path = to_path(file)
     one = leftovers.find_leftover(path)
     if (one is None and path.is_dir()) or remove:
         found = leftovers.list_leftovers(path) if one is None and path.is_dir() else [one] if one else []
         for left in found:
-            if remove and not left.is_being_written and leftovers.remove(left):
+            if remove and not left.is_being_written and leftovers.remove_leftover(left):
                 click.echo(f"{left.path}: removed the crashed recording")
             else:
                 click.echo(str(left))
@@ -525,11 +527,11 @@ def convert(file: str, output: str, number: int | None, epoch: int | None, ros: 
     .pd6, .wl.json, .nmea, of one DVL or ADCP; a name without a suffix is the folder of a bag of ROS 2 with MCAP in it.
     Prints what has no place there.
     """
-    from navsense.sinks.convert import convert as carry
+    from navsense.recordings.convert import convert as carry
 
     made = carry(file, output, run=number, epoch=epoch, ros=ros)
-    click.echo(f"wrote {made.path}: {made.count} {made.noun}")
-    for line in made.lost:
+    click.echo(f"wrote {made.path}: {made.count} {made.unit}")
+    for line in made.losses:
         click.echo(f"not carried: {line}")
     for note in made.notes:
         click.echo(f"note: {note}")
@@ -602,13 +604,13 @@ def calibrate(
     """
     from navsense.calibration.files import calibrated, check_output, in_options, read
     from navsense.calibration.picture import draw, draw_refused
-    from navsense.sheet import SUFFIXES, check_drawing
+    from navsense.figures import SUFFIXES, require_matplotlib
 
     for target, suffixes in ((output, (".json",)), (picture, SUFFIXES)):
         if target is not None:
             check_output(target, suffixes)
     if picture is not None:
-        check_drawing(CalibrationError)
+        require_matplotlib(CalibrationError)
     turn = None if mounting is None else [math.radians(angle) for angle in mounting]
     samples = read(file, sensor=sensor, attitude=attitude, unit=unit, mounting=turn, run=number)
     click.echo(f"{file}: {samples.source}; attitude: {samples.attitude}")
@@ -641,15 +643,15 @@ def bench() -> None:
     """Measure this machine: nanoseconds a sample of each noise model and each sensor, beside their draws alone."""
     from navsense.analysis.bench import table as rows
 
-    table = console_table("what", "ns/sample", "draws alone", "draws/total", "densities, and what its samples show")
+    table = make_table("what", "ns/sample", "draws alone", "draws/total", "densities, and what its samples show")
     for row in rows():
         draws = f"{row.draws:.1f}" if row.draws else "-"
         ratio = f"{row.ratio:.2f}" if row.draws else "-"
         add_row(table, row.name, f"{row.nanoseconds:.1f}", draws, ratio, row.densities)
-    show(table)
+    print_table(table)
 
 
-class Said(logging.Handler):
+class ConsoleHandler(logging.Handler):
     """Prints what the library tells of its work on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -658,13 +660,13 @@ class Said(logging.Handler):
 
 
 @contextmanager
-def plainly() -> Iterator[None]:
+def print_library_messages() -> Iterator[None]:
     """Print what the library tells and warns of as plain lines, without the place in its source."""
 
     def show_warning(message: Warning | str, *_place: object, **_more: object) -> None:
         click.echo(f"warning: {message}", err=True)
 
-    logger, said = logging.getLogger("navsense"), Said()
+    logger, said = logging.getLogger("navsense"), ConsoleHandler()
     before = logger.level
     logger.addHandler(said)
     logger.setLevel(logging.INFO)
@@ -691,7 +693,7 @@ def interrupt_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def drop_output() -> None:
+def discard_output() -> None:
     """Send what is left of the standard output nowhere: the interpreter would fail on it once more when it ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
@@ -730,7 +732,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     tolerate_failing_stderr()
     try:
-        with plainly(), interrupt_on_sigterm():
+        with print_library_messages(), interrupt_on_sigterm():
             cli(standalone_mode=False)
         atexit.register(ignore_signals)
     except NavsenseError as error:
@@ -749,9 +751,9 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (ClosedOutputError, BrokenPipeError):
-        drop_output()
+        discard_output()
         sys.exit(0)
     except OSError as error:
-        drop_output()
+        discard_output()
         click.echo(f"error: cannot write the output: {error.strerror or error}", err=True)
         sys.exit(2)

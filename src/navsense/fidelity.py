@@ -12,26 +12,26 @@ from navsense.world import World
 FIDELITIES = ("physical", "classic")
 
 
-def checked(fidelity: str) -> str:
+def check_fidelity(fidelity: str) -> str:
     """Return the fidelity; raise `SimulationError` unless it is one of `FIDELITIES`."""
     if fidelity not in FIDELITIES:
         raise SimulationError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")
     return fidelity
 
 
-def of_spec(spec: Any, *, classic: bool) -> Any:
+def set_classic(spec: Any, *, classic: bool) -> Any:
     """Return a spec in which every field named `classic`, its own or of a part such as a `Noise`, has this value."""
     if isinstance(spec, tuple):
-        changed = tuple(of_spec(part, classic=classic) for part in spec)
+        changed = tuple(set_classic(part, classic=classic) for part in spec)
         return changed if changed != spec else spec
     if not is_dataclass(spec) or isinstance(spec, type):
         return spec
     old = {field.name: getattr(spec, field.name) for field in fields(spec) if field.init}
-    new = {name: classic if name == "classic" else of_spec(value, classic=classic) for name, value in old.items()}
+    new = {name: classic if name == "classic" else set_classic(value, classic=classic) for name, value in old.items()}
     return spec if new == old else replace(spec, **new)
 
 
-def applied(world: World, fidelity: str | None) -> World:
+def apply_fidelity(world: World, fidelity: str | None) -> World:
     """Return the world with one fidelity for the sheets of all its sensors and clocks; None leaves each its own.
 
     What only the reader of a file knows stays as it was read: the current of a plug-in, a limit that one leaves out.
@@ -43,9 +43,9 @@ def applied(world: World, fidelity: str | None) -> World:
         raise SimulationError("world", repr(world), allowed="must be a World, as ns.load returns it", remedy=remedy)
     if fidelity is None:
         return world
-    classic = checked(fidelity) == "classic"
+    classic = check_fidelity(fidelity) == "classic"
     return replace(
         world,
-        sensors=tuple(replace(s, spec=of_spec(s.spec, classic=classic)) for s in world.sensors),
+        sensors=tuple(replace(s, spec=set_classic(s.spec, classic=classic)) for s in world.sensors),
         clocks=tuple(replace(c, noise=replace(c.noise, classic=classic)) for c in world.clocks),
     )

@@ -24,8 +24,8 @@ from functools import cached_property
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.errors import FieldError
+from navsense.kernels import kernel
 from navsense.typing import FloatArray, Quaternion, Vector, Vectors
 
 SEMI_MAJOR = 6378137.0
@@ -40,20 +40,20 @@ ECCENTRICITY_2 = FLATTENING * (2.0 - FLATTENING)
 EARTH_RATE = 7.292115e-5
 """rad/s: the earth's rate of turning against the stars (WGS-84, defining)."""
 
-INNERMOST = 1.0e6
+MIN_RADIUS = 1.0e6
 """m from the earth's centre: nearer, a latitude is not worked out."""
 
 _SECOND_ECCENTRICITY_2 = ECCENTRICITY_2 / (1.0 - ECCENTRICITY_2)
-_ROUNDS = 3
-HIGHEST = 1.0e6
+_ITERATIONS = 3
+MAX_ELEVATION = 1.0e6
 """m above or below the ellipsoid that a world may stand at."""
 
-_VERTICAL = 1e-9
+_VERTICAL_TOLERANCE = 1e-9
 """Largest x or y of a unit quaternion that still turns about the vertical."""
 
 
 @kernel
-def ecef(latitude: float, longitude: float, altitude: float) -> tuple[float, float, float]:
+def geodetic_to_ecef(latitude: float, longitude: float, altitude: float) -> tuple[float, float, float]:
     """Return the earth-centred x, y, z (m) of geodetic latitude, longitude (rad) and altitude (m)."""
     s, c = math.sin(latitude), math.cos(latitude)
     n = SEMI_MAJOR / math.sqrt(1.0 - ECCENTRICITY_2 * s * s)
@@ -63,18 +63,18 @@ def ecef(latitude: float, longitude: float, altitude: float) -> tuple[float, flo
 
 
 @kernel
-def geodetic(x: float, y: float, z: float) -> tuple[float, float, float]:
+def ecef_to_geodetic(x: float, y: float, z: float) -> tuple[float, float, float]:
     """Return geodetic latitude, longitude in [-pi, pi] (rad) and altitude (m) of an earth-centred place (m).
 
-    NaN nearer than `INNERMOST` to the centre, and where a coordinate is not finite.
+    NaN nearer than `MIN_RADIUS` to the centre, and where a coordinate is not finite.
     """
     p2 = x * x + y * y
-    if not INNERMOST * INNERMOST <= p2 + z * z < math.inf:
+    if not MIN_RADIUS * MIN_RADIUS <= p2 + z * z < math.inf:
         return math.nan, math.nan, math.nan
     p = math.sqrt(p2)
     s, c = z, p * (1.0 - FLATTENING)
     up, out = z, p
-    for _ in range(_ROUNDS):
+    for _ in range(_ITERATIONS):
         length = math.sqrt(s * s + c * c)
         s, c = s / length, c / length
         up = z + _SECOND_ECCENTRICITY_2 * SEMI_MINOR * s * s * s
@@ -87,11 +87,11 @@ def geodetic(x: float, y: float, z: float) -> tuple[float, float, float]:
 
 
 @kernel
-def _geodetic_of(frame: FloatArray, position_w: Vectors, out: Vectors) -> int:
+def _write_geodetic(frame: FloatArray, position_w: Vectors, out: Vectors) -> int:
     """Write latitude, longitude, altitude (n, 3); return the first row without them, -1 where there is none."""
     for i in range(position_w.shape[0]):
         x, y, z = position_w[i, 0], position_w[i, 1], position_w[i, 2]
-        out[i, 0], out[i, 1], out[i, 2] = geodetic(
+        out[i, 0], out[i, 1], out[i, 2] = ecef_to_geodetic(
             frame[0, 0] * x + frame[0, 1] * y + frame[0, 2] * z + frame[0, 3],
             frame[1, 0] * x + frame[1, 1] * y + frame[1, 2] * z + frame[1, 3],
             frame[2, 0] * x + frame[2, 1] * y + frame[2, 2] * z + frame[2, 3],
@@ -102,17 +102,17 @@ def _geodetic_of(frame: FloatArray, position_w: Vectors, out: Vectors) -> int:
 
 
 @kernel
-def _position_of(frame: FloatArray, places: Vectors, out: Vectors) -> None:
+def _write_positions(frame: FloatArray, coordinates: Vectors, out: Vectors) -> None:
     """Write world positions (n, 3) m of rows of latitude, longitude, altitude."""
-    for i in range(places.shape[0]):
-        x, y, z = ecef(places[i, 0], places[i, 1], places[i, 2])
+    for i in range(coordinates.shape[0]):
+        x, y, z = geodetic_to_ecef(coordinates[i, 0], coordinates[i, 1], coordinates[i, 2])
         x, y, z = x - frame[0, 3], y - frame[1, 3], z - frame[2, 3]
         for axis in range(3):
             out[i, axis] = frame[0, axis] * x + frame[1, axis] * y + frame[2, axis] * z
 
 
 @kernel
-def _east_north_up(sine: float, cosine: float, vector_w: Vectors, out: Vectors) -> None:
+def _write_enu(sine: float, cosine: float, vector_w: Vectors, out: Vectors) -> None:
     """Write Rz(heading) v (n, 3)."""
     for i in range(vector_w.shape[0]):
         x, y = vector_w[i, 0], vector_w[i, 1]
@@ -120,15 +120,15 @@ def _east_north_up(sine: float, cosine: float, vector_w: Vectors, out: Vectors) 
 
 
 @kernel
-def _east_north_up_at(frame: FloatArray, places: Vectors, vector_w: Vectors, out: Vectors) -> None:
+def _write_enu_at(frame: FloatArray, coordinates: Vectors, vector_w: Vectors, out: Vectors) -> None:
     """Write the vectors (n, 3) along east, north and up of each place."""
     for i in range(vector_w.shape[0]):
         x, y, z = vector_w[i, 0], vector_w[i, 1], vector_w[i, 2]
         vx = frame[0, 0] * x + frame[0, 1] * y + frame[0, 2] * z
         vy = frame[1, 0] * x + frame[1, 1] * y + frame[1, 2] * z
         vz = frame[2, 0] * x + frame[2, 1] * y + frame[2, 2] * z
-        s, c = math.sin(places[i, 0]), math.cos(places[i, 0])
-        sine, cosine = math.sin(places[i, 1]), math.cos(places[i, 1])
+        s, c = math.sin(coordinates[i, 0]), math.cos(coordinates[i, 0])
+        sine, cosine = math.sin(coordinates[i, 1]), math.cos(coordinates[i, 1])
         outward = cosine * vx + sine * vy
         out[i, 0] = cosine * vy - sine * vx
         out[i, 1] = c * vz - s * outward
@@ -158,7 +158,7 @@ class Origin:
                 raise FieldError(f"{name} of the origin", value, allowed=allowed)
 
     @cached_property
-    def frame(self) -> FloatArray:
+    def ecef_transform(self) -> FloatArray:
         """Return rotation_ew and the origin's earth-centred place (m) as one array (3, 4), read-only."""
         s, c = math.sin(self.latitude), math.cos(self.latitude)
         sine, cosine = math.sin(self.longitude), math.cos(self.longitude)
@@ -170,67 +170,67 @@ class Origin:
             rows[axis, 0] = ahead * east[axis] + turn * north[axis]
             rows[axis, 1] = ahead * north[axis] - turn * east[axis]
         rows[:, 2] = (c * cosine, c * sine, s)
-        rows[:, 3] = ecef(self.latitude, self.longitude, self.elevation)
+        rows[:, 3] = geodetic_to_ecef(self.latitude, self.longitude, self.elevation)
         rows.setflags(write=False)
         return rows
 
-    def geodetic(self, position_w: Vectors) -> Vectors:
+    def to_geodetic(self, position_w: Vectors) -> Vectors:
         """Return latitude, longitude (rad) and altitude (m) (n, 3) at world positions (n, 3) m.
 
-        Raises `FieldError` for a position that is not finite or nearer than `INNERMOST` to the earth's centre.
+        Raises `FieldError` for a position that is not finite or nearer than `MIN_RADIUS` to the earth's centre.
         """
         out = np.empty(position_w.shape)
-        row = _geodetic_of(self.frame, position_w, out)
+        row = _write_geodetic(self.ecef_transform, position_w, out)
         if row >= 0:
             raise FieldError(
                 "position (m)",
                 tuple(position_w[row].tolist()),
                 row=row,
-                allowed=f"must be finite and at least {INNERMOST / 1000.0:g} km from the earth's centre",
+                allowed=f"must be finite and at least {MIN_RADIUS / 1000.0:g} km from the earth's centre",
             )
         return out
 
-    def position(self, places: Vectors) -> Vectors:
+    def to_world(self, coordinates: Vectors) -> Vectors:
         """Return world positions (n, 3) m of rows of latitude, longitude (rad) and altitude (m)."""
-        out = np.empty(places.shape)
-        _position_of(self.frame, places, out)
+        out = np.empty(coordinates.shape)
+        _write_positions(self.ecef_transform, coordinates, out)
         return out
 
-    def east_north_up(self, vector_w: Vectors) -> Vectors:
+    def to_enu(self, vector_w: Vectors) -> Vectors:
         """Return vectors (n, 3), any unit, of the world along east, north and up of the origin."""
         out = np.empty(vector_w.shape)
-        _east_north_up(math.sin(self.heading), math.cos(self.heading), vector_w, out)
+        _write_enu(math.sin(self.heading), math.cos(self.heading), vector_w, out)
         return out
 
-    def east_north_up_at(self, places: Vectors, vector_w: Vectors) -> Vectors:
+    def to_enu_at(self, coordinates: Vectors, vector_w: Vectors) -> Vectors:
         """Return vectors (n, 3), any unit, of the world along east, north and up of each of the `places` (n, 3).
 
         A place is a row of latitude, longitude (rad) and altitude (m), as `geodetic` gives them.
         """
         out = np.empty(vector_w.shape)
-        _east_north_up_at(self.frame, places, vector_w, out)
+        _write_enu_at(self.ecef_transform, coordinates, vector_w, out)
         return out
 
-    def turned(self, rotation: Quaternion) -> Origin:
+    def rotate(self, rotation: Quaternion) -> Origin:
         """Return the origin of a world turned by `rotation`, which must be about the vertical.
 
         Raises `FieldError` for any other rotation: the earth stays upright.
         """
         w, x, y, z = rotation
-        if max(abs(x), abs(y)) > _VERTICAL:
+        if max(abs(x), abs(y)) > _VERTICAL_TOLERANCE:
             raise FieldError("rotation of a world on earth", rotation, allowed="must be about the vertical")
         return replace(self, heading=math.remainder(self.heading - 2.0 * math.atan2(z, w), 2.0 * math.pi))
 
 
-_LIMITS = {"latitude": math.pi / 2.0, "longitude": 2.0 * math.pi, "elevation": HIGHEST, "heading": math.inf}
+_LIMITS = {"latitude": math.pi / 2.0, "longitude": 2.0 * math.pi, "elevation": MAX_ELEVATION, "heading": math.inf}
 
 
-def earth_rate_w(origin: Origin) -> Vector:
+def compute_earth_rate_w(origin: Origin) -> Vector:
     """Return the earth's angular velocity (rad/s) in the world frame, the same everywhere in it.
 
     A gyro on a body that turns by omega_wb against the world feels ``omega_wb + rotation_wb^-1 earth_rate_w``; an
-    accelerometer that moves with v_w feels ``rotation_wb^-1 (a_w + 2 earth_rate_w x v_w - g_w)``: normal gravity holds
-    the centrifugal part.
+    accelerometer that moves with v_w feels ``rotation_wb^-1 (a_w + 2 compute_earth_rate_w x v_w - g_w)``: normal
+    gravity holds the centrifugal part.
     """
-    x, y, z = (EARTH_RATE * float(part) for part in origin.frame[2, :3])
+    x, y, z = (EARTH_RATE * float(part) for part in origin.ecef_transform[2, :3])
     return (x, y, z)

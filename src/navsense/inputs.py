@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 
 from navsense.errors import NavsenseError, Where
 
-LARGEST = 512 * 1024 * 1024
+MAX_FILE_SIZE = 512 * 1024 * 1024
 """Bytes in a table of numbers: some ten million rows."""
 
 MAX_TOML = 1024 * 1024
@@ -37,34 +37,34 @@ MAX_METADATA = 16 * 1024 * 1024
 MAX_DEPTH = 100
 """Largest nesting depth of arrays and tables in TOML and JSON."""
 
-PART = 256 * 1024
+READ_SIZE = 256 * 1024
 """Bytes of a text that are read at once."""
 
-EXPANSION, FREE = 100, 256 * 1024 * 1024
+MAX_EXPANSION, UNCHECKED_SIZE = 100, 256 * 1024 * 1024
 """Compressed data may expand by this factor, or to this many bytes if that is more."""
 
-FREE_CHUNK = 64 * 1024 * 1024
+UNCHECKED_CHUNK_SIZE = 64 * 1024 * 1024
 """Bytes that a chunk of a recording, or a message in it, may unpack to whatever its size."""
 
 SPECIAL = "is a device, a pipe or a system file"
 """Problem of a file that `is_special`."""
 
-FOLDERS: Mapping[str, str] = {".csv": "navsense.json", ".db3": "metadata.yaml"}
+FOLDER_MARKERS: Mapping[str, str] = {".csv": "navsense.json", ".db3": "metadata.yaml"}
 """Recordings that are written as NAME with a suffix and are a folder NAME: the file that makes it one, by suffix."""
 
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_LONGEST = 400
+_DECIMAL_PATTERN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_MAX_DIGITS = 400
 
-_TOML = re.compile(
+_TOML_TOKENS = re.compile(
     r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"'  # strings
     r"|'''.*?'''|'[^'\n]*'|#[^\n]*"  # literal strings and comments
-    rf"|[0-9A-Fa-f_]{{{_LONGEST + 1},}}"
+    rf"|[0-9A-Fa-f_]{{{_MAX_DIGITS + 1},}}"
     r"|[\[\]{}.,=\n]",
     re.DOTALL,
 )
 """Tokens of TOML that determine the nesting depth and the length of numbers."""
 
-_AT_LINE = re.compile(r" \(at line (\d+), column \d+\)")
+_TOML_ERROR_LINE = re.compile(r" \(at line (\d+), column \d+\)")
 """The line number in an error of the TOML parser."""
 
 _SYSTEM_FOLDERS = ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing")
@@ -106,7 +106,7 @@ def current_inputs() -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class Kind:
+class FileKind:
     """One kind of file: what errors call it, their class, and what it must be."""
 
     what: str
@@ -114,19 +114,19 @@ class Kind:
     allowed: str
 
 
-def content(name: str, kind: Kind, most: int = LARGEST, limit: str = "") -> bytes:
+def read_bytes(name: str, kind: FileKind, max_size: int = MAX_FILE_SIZE, limit_text: str = "") -> bytes:
     """Return the bytes of a file, `most` of them; `limit` says so in an error.
 
     Raises the kind's error for a file that is not there, is a folder or special, cannot be read or is larger.
     """
-    check_regular_file(name, kind, most, limit)
+    check_regular_file(name, kind, max_size, limit_text)
     try:
         with open(name, "rb", opener=_open_nonblocking) as file:
-            data = file.read(min(most, os.fstat(file.fileno()).st_size) + 1) or b""  # None of a pipe without data
+            data = file.read(min(max_size, os.fstat(file.fileno()).st_size) + 1) or b""  # None of a pipe without data
     except OSError as cause:
         raise kind.error(kind.what, _error_text(cause), where=Where(name), allowed=kind.allowed) from cause
-    if len(data) > most:  # it has grown
-        raise _too_large(name, kind, most, limit)
+    if len(data) > max_size:  # it has grown
+        raise _too_large(name, kind, max_size, limit_text)
     return data
 
 
@@ -135,7 +135,7 @@ def _open_nonblocking(name: str, flags: int) -> int:
     return os.open(name, flags | os.O_NONBLOCK)
 
 
-def check_regular_file(name: str, kind: Kind, most: int | None = None, limit: str = "") -> None:
+def check_regular_file(name: str, kind: FileKind, max_size: int | None = None, limit_text: str = "") -> None:
     """Check a file that a library will open by its name. `limit` describes `most` bytes in an error.
 
     Raises the kind's error if the file is missing, is a folder or special, or is larger than `most`.
@@ -153,8 +153,8 @@ def check_regular_file(name: str, kind: Kind, most: int | None = None, limit: st
         raise error(what, "is a folder", where=where, allowed=allowed, remedy="name the file in it")
     if is_special(state):
         raise error(what, SPECIAL, where=where, allowed=allowed)
-    if most is not None and state.st_size > most:
-        raise _too_large(name, kind, most, limit)
+    if max_size is not None and state.st_size > max_size:
+        raise _too_large(name, kind, max_size, limit_text)
     add_input(name)
 
 
@@ -171,19 +171,19 @@ def _system_devices() -> frozenset[int]:
     return frozenset(Path(folder).stat().st_dev for folder in _SYSTEM_FOLDERS if os.path.ismount(folder))
 
 
-def check_bag(path: Path, kind: Kind) -> None:
+def check_bag(path: Path, kind: FileKind) -> None:
     """Check a ROS bag before rosbags opens it by its name: a file, or a folder with its files.
 
     rosbags opens every file that metadata.yaml lists. Raises the kind's error as `check_regular_file` does.
     """
-    is_folder = there(path) and path.is_dir()
+    is_folder = path_exists(path) and path.is_dir()
     add_input(path)
     try:
-        files = [one for one in path.iterdir() if there(one) and not one.is_dir()] if is_folder else [path]
+        files = [one for one in path.iterdir() if path_exists(one) and not one.is_dir()] if is_folder else [path]
     except OSError as cause:
         raise kind.error(kind.what, _error_text(cause), where=Where(str(path)), allowed=kind.allowed) from cause
     for file in files:
-        check_regular_file(str(file), kind, MAX_METADATA if file.name == FOLDERS[".db3"] else None)
+        check_regular_file(str(file), kind, MAX_METADATA if file.name == FOLDER_MARKERS[".db3"] else None)
         if file.suffix == ".db3" and (odd := set(_URI_CHARACTERS) & set(str(file))):
             allowed = f"the path of a bag in SQLite must be without {' '.join(_URI_CHARACTERS)}"
             raise kind.error(
@@ -196,19 +196,20 @@ def _error_text(cause: Exception) -> str:
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
 
-def _too_large(name: str, kind: Kind, most: int, limit: str) -> NavsenseError:
-    allowed = limit or f"must be at most {most // 2**20} MiB"
+def _too_large(name: str, kind: FileKind, max_size: int, limit_text: str) -> NavsenseError:
+    allowed = limit_text or f"must be at most {max_size // 2**20} MiB"
     return kind.error(kind.what, "too large", where=Where(name), allowed=allowed)
 
 
-def expansion_problem(size: int, packed: int, free: int = FREE) -> str:
+def expansion_problem(size: int, packed_size: int, unchecked_size: int = UNCHECKED_SIZE) -> str:
     """Return the problem of `packed` compressed bytes that declare `size` bytes; "" if the size is plausible.
 
     Sensor data expand by a small factor. A decompression bomb expands a thousand times.
     """
-    if size <= max(free, EXPANSION * packed):
+    if size <= max(unchecked_size, MAX_EXPANSION * packed_size):
         return ""
-    return f"unpacks from {packed} bytes to {size}; must be at most {EXPANSION} times as many, or {free >> 20} MiB"
+    allowed = f"must be at most {MAX_EXPANSION} times as many, or {unchecked_size >> 20} MiB"
+    return f"unpacks from {packed_size} bytes to {size}; {allowed}"
 
 
 def archive_expansion_problem(file: str | BinaryIO) -> str:
@@ -225,22 +226,22 @@ def archive_expansion_problem(file: str | BinaryIO) -> str:
     return expansion_problem(sum(one.file_size for one in members), sum(one.compress_size for one in members))
 
 
-def there(place: Path) -> bool:
+def path_exists(path: Path) -> bool:
     """Return whether there is a file or folder of this name."""
     try:
-        return place.exists()
+        return path.exists()
     except (OSError, ValueError):  # a name too long, a null character in it, a folder that may not be entered
         return False
 
 
-def place_of(path: Path) -> Path:
+def resolve_folder(path: Path) -> Path:
     """Return the folder that a recording is which is named as it was written, NAME.csv; else the path itself."""
-    mark = FOLDERS.get(path.suffix.lower())
-    is_named = mark is not None and not there(path) and there(path.with_suffix("") / mark)
+    mark = FOLDER_MARKERS.get(path.suffix.lower())
+    is_named = mark is not None and not path_exists(path) and path_exists(path.with_suffix("") / mark)
     return path.with_suffix("") if is_named else path
 
 
-def read_lines(name: str, kind: Kind) -> Iterator[str]:
+def read_lines(name: str, kind: FileKind) -> Iterator[str]:
     """Yield the lines of a text file in UTF-8 without their ends, whatever ends them; the file is read in parts.
 
     Raises the kind's error as `content` does, and for what is no text.
@@ -248,7 +249,7 @@ def read_lines(name: str, kind: Kind) -> Iterator[str]:
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")(), translate=True)
     begun: list[str] = []
     try:
-        for data in _parts(name, kind, LARGEST):
+        for data in _read_parts(name, kind, MAX_FILE_SIZE):
             if b"\0" in data:
                 raise ValueError("a null character")  # noqa: TRY301
             *whole, last = decoder.decode(data, final=not data).split("\n")
@@ -263,40 +264,40 @@ def read_lines(name: str, kind: Kind) -> Iterator[str]:
         yield "".join(begun)
 
 
-def _parts(name: str, kind: Kind, most: int) -> Iterator[bytes]:
+def _read_parts(name: str, kind: FileKind, max_size: int) -> Iterator[bytes]:
     """Yield the bytes of a file in parts, an empty one at the end. Raises the kind's error as `content` does."""
-    check_regular_file(name, kind, most)
+    check_regular_file(name, kind, max_size)
     try:
         with open(name, "rb", opener=_open_nonblocking) as file:
-            end = min(most, os.fstat(file.fileno()).st_size) + 1
-            while data := file.read(min(PART, end - file.tell())) or b"":  # None of a pipe without data
+            end = min(max_size, os.fstat(file.fileno()).st_size) + 1
+            while data := file.read(min(READ_SIZE, end - file.tell())) or b"":  # None of a pipe without data
                 yield data
-            grown = file.tell() > most
+            grown = file.tell() > max_size
     except OSError as cause:
         raise kind.error(kind.what, _error_text(cause), where=Where(name), allowed=kind.allowed) from cause
     if grown:
-        raise _too_large(name, kind, most, "")
+        raise _too_large(name, kind, max_size, "")
     yield b""
 
 
-def read_toml(name: str, kind: Kind) -> dict[str, Any]:
+def read_toml(name: str, kind: FileKind) -> dict[str, Any]:
     """Parse a TOML file. Raises the kind's error with the line for invalid TOML, and the errors of `content`."""
-    data = content(name, kind, MAX_TOML)
+    data = read_bytes(name, kind, MAX_TOML)
     try:
         text = data.decode()
         _check_toml(name, text, kind)
         return tomllib.loads(text)
     except ValueError as cause:  # not UTF-8, not TOML, an invalid date
-        found = _AT_LINE.search(str(cause))
+        found = _TOML_ERROR_LINE.search(str(cause))
         words = str(cause) if found is None else str(cause).replace(found[0], "")
         where = Where(name, 0 if found is None else int(found[1]))
         raise kind.error(kind.what, words, allowed="must be TOML", where=where) from cause
 
 
-def _check_toml(name: str, text: str, kind: Kind) -> None:
+def _check_toml(name: str, text: str, kind: FileKind) -> None:
     """Raise the kind's error for long numbers and deep nesting, which the parser cannot read in reasonable time."""
     line, depth, dots = 1, 0, 0
-    for found in _TOML.finditer(text):
+    for found in _TOML_TOKENS.finditer(text):
         part = found[0]
         if part == ".":
             dots += 1
@@ -304,7 +305,7 @@ def _check_toml(name: str, text: str, kind: Kind) -> None:
             depth += (part in "[{") - (part in "]}")
             dots = 0
         elif part[0] not in "\"'#":
-            allowed = f"must have at most {_LONGEST} digits"
+            allowed = f"must have at most {_MAX_DIGITS} digits"
             raise kind.error(kind.what, part, allowed=allowed, where=Where(name, line))
         if depth + dots > MAX_DEPTH:
             allowed = f"arrays and tables may be nested {MAX_DEPTH} deep"
@@ -332,10 +333,10 @@ def parse_json(data: str | bytes) -> Any:
     return found
 
 
-def decimal(text: str) -> float | None:
+def parse_decimal(text: str) -> float | None:
     """Return a finite decimal number, or None where the text is none."""
     text = text.strip()
-    if len(text) > _LONGEST or not _DECIMAL.fullmatch(text):
+    if len(text) > _MAX_DIGITS or not _DECIMAL_PATTERN.fullmatch(text):
         return None
     value = float(text)
     return value if math.isfinite(value) else None

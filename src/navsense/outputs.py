@@ -34,7 +34,7 @@ HIDDEN_SUFFIX = ".part"
 MAX_NAME_BYTES = 240
 """Longest name (bytes) that the name of a hidden folder contains; file systems allow 255."""
 
-BACKUP = ".old"
+BACKUP_NAME = ".old"
 """Name in the hidden folder of the old folder while a new one replaces it."""
 
 MARKER = ".navsense-output"
@@ -43,38 +43,38 @@ MARKER = ".navsense-output"
 _RECORDING = "recording\n"
 """Content of the marker if `navsense recover` can read the unfinished recording; otherwise the marker is empty."""
 
-_BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
+_LOCK_ERRORS = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 """Error numbers of a lock that another open file holds. Other errors mean that the file system has no locks."""
 
 LOCK_TIMEOUT = 0.05
 """Seconds that a writer waits for a lock: `is_being_written` holds a shared lock for a moment."""
 
 
-def resolve_link(place: Path) -> Path:
+def resolve_link(path: Path) -> Path:
     """Return the target of a symbolic link, and any other path unchanged."""
-    return Path(os.path.realpath(place)) if place.is_symlink() else place
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
-def hidden_path(place: Path) -> Path:
+def hidden_path(target: Path) -> Path:
     """Return the hidden folder for writing a file or folder. It is next to the target of a symbolic link."""
-    place = resolve_link(place)
-    name = place.name
+    target = resolve_link(target)
+    name = target.name
     if len(os.fsencode(name)) > MAX_NAME_BYTES:
         name = f"{name[:40]}.{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
-    return place.with_name(f".{name}{HIDDEN_SUFFIX}")
+    return target.with_name(f".{name}{HIDDEN_SUFFIX}")
 
 
-def check_not_input(place: Path) -> None:
+def check_not_input(target: Path) -> None:
     """Raise `SinkError` if writing `place` would change an input of the same command.
 
     Files are compared by identity, so links and relative names count. `place` must not contain an input, and must not
     be in a folder that is an input.
     """
-    real = Path(os.path.realpath(place))
-    where, remedy = Where(str(place)), "name another output"
+    real = Path(os.path.realpath(target))
+    where, remedy = Where(str(target)), "name another output"
     for name in inputs.current_inputs():
         source = Path(os.path.realpath(name))
-        if real == source or _is_same_file(place, name):
+        if real == source or _is_same_file(target, name):
             raise SinkError("is an input of the same command", where=where, remedy=remedy)
         if real in source.parents:
             raise SinkError("contains an input of the same command", name, where=where, remedy=remedy)
@@ -113,7 +113,7 @@ def _try_lock(descriptor: int, operation: int = fcntl.LOCK_EX) -> bool:
     try:
         fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
     except OSError as error:
-        return error.errno not in _BUSY
+        return error.errno not in _LOCK_ERRORS
     return True
 
 
@@ -155,16 +155,16 @@ def is_being_written(path: Path) -> bool:
         os.close(descriptor)
 
 
-def writer_error(place: Path) -> SinkError:
+def writer_error(target: Path) -> SinkError:
     """Return the error of a file that already has a writer."""
     what = "is being written by another process, or by another thread of this one"
-    return SinkError(what, where=Where(str(place)), remedy="name another output, or wait until it is complete")
+    return SinkError(what, where=Where(str(target)), remedy="name another output, or wait until it is complete")
 
 
-def reader_error(place: Path) -> SinkError:
+def reader_error(target: Path) -> SinkError:
     """Return the error of reading a recording that still has a writer."""
     what = "is still being written by another process"
-    return SinkError(what, where=Where(str(place)), remedy="wait until it ends")
+    return SinkError(what, where=Where(str(target)), remedy="wait until it ends")
 
 
 def recovery_remedy(path: Path) -> str:
@@ -179,7 +179,7 @@ def recovery_remedy(path: Path) -> str:
 def open_in_place(path: Path, is_unfinished: Callable[[BinaryIO], bool] | None = None) -> FileIO:
     """Open a file for writing under its own name, lock it and truncate it. It has no buffer, so a crash loses nothing.
 
-    A file that `is_unfinished` is kept under the name `crashed_place`. Raises `SinkError` if the file is an input or
+    A file that `is_unfinished` is kept under the name `crashed_path`. Raises `SinkError` if the file is an input or
     has another writer, and `OSError` if it cannot be opened.
     """
     check_not_input(path)
@@ -214,78 +214,78 @@ def save_text(path: Path, text: str) -> None:
     part.replace(path)
 
 
-def is_hidden_folder(part: Path) -> bool:
+def is_hidden_folder(folder: Path) -> bool:
     """Return True if navsense created this hidden folder."""
-    return not part.is_symlink() and inputs.there(part / MARKER) and (part / MARKER).is_file()
+    return not folder.is_symlink() and inputs.path_exists(folder / MARKER) and (folder / MARKER).is_file()
 
 
-def _empty_folder(part: Path) -> None:
+def _empty_folder(folder: Path) -> None:
     """Remove the content of a hidden folder, except its marker."""
-    for path in [path for path in part.iterdir() if path.name != MARKER]:
+    for path in [path for path in folder.iterdir() if path.name != MARKER]:
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
 
 
-def remove_hidden_folder(part: Path) -> None:
+def remove_hidden_folder(folder: Path) -> None:
     """Remove a hidden folder. The marker is last: a crash in between leaves a folder that navsense recognizes."""
-    _empty_folder(part)
-    shutil.rmtree(part)
+    _empty_folder(folder)
+    shutil.rmtree(folder)
 
 
-def _restore_backup(part: Path, place: Path) -> None:
+def _restore_backup(folder: Path, target: Path) -> None:
     """Restore the old folder of a writer that crashed while it replaced that folder."""
-    backup = part / BACKUP
-    if backup.is_dir() and not place.exists():
-        backup.rename(place)
+    backup = folder / BACKUP_NAME
+    if backup.is_dir() and not target.exists():
+        backup.rename(target)
 
 
 @contextmanager
-def lock_leftover(place: Path) -> Iterator[Path]:
+def lock_leftover(target: Path) -> Iterator[Path]:
     """Lock the hidden folder that a crash left of `place`, and yield it. Raises `SinkError` if it has a live writer.
 
     If the crash happened while a folder was replaced, the old folder is restored first.
     """
-    part = hidden_path(place)
+    part = hidden_path(target)
     try:
         descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
-        raise SinkError("has no unfinished recording", error.strerror, where=Where(str(place))) from error
+        raise SinkError("has no unfinished recording", error.strerror, where=Where(str(target))) from error
     lock = Lock(descriptor)
     try:
         if not _wait_for_lock(descriptor):
-            raise reader_error(place)
+            raise reader_error(target)
         if not is_hidden_folder(part) or not _is_open_file(descriptor, part):
-            raise SinkError("has no unfinished recording", where=Where(str(place)))
-        _restore_backup(part, resolve_link(place))
+            raise SinkError("has no unfinished recording", where=Where(str(target)))
+        _restore_backup(part, resolve_link(target))
         yield part
     finally:
         lock.release()
 
 
-def crashed_place(place: Path) -> Path:
+def crashed_path(target: Path) -> Path:
     """Return the name under which the unfinished recording of `place` is kept when `place` is recorded again."""
-    return place.with_name(f"{place.stem}-crashed{place.suffix}")
+    return target.with_name(f"{target.stem}-crashed{target.suffix}")
 
 
-def _size(part: Path) -> int:
+def _folder_size(folder: Path) -> int:
     """Return the bytes of all files in a folder."""
-    return sum(file.stat().st_size for file in part.rglob("*") if file.is_file())
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def _keep_recording(part: Path, place: Path) -> None:
+def _keep_recording(folder: Path, target: Path) -> None:
     """Rename the hidden folder of an unfinished recording, so that `place` can be recorded again.
 
     One is kept for each name, the largest.
     """
-    kept = crashed_place(place)
+    kept = crashed_path(target)
     if is_hidden_folder(hidden_path(kept)):
         with lock_leftover(kept) as older:
-            smaller, larger = sorted((part, older), key=_size)
+            smaller, larger = sorted((folder, older), key=_folder_size)
             remove_hidden_folder(smaller)
         if larger == older:
-            LOG.warning("%s: a larger one is kept; recover it with: navsense recover %s", place, kept)
+            LOG.warning("%s: a larger one is kept; recover it with: navsense recover %s", target, kept)
             return
-    part.rename(hidden_path(kept))
-    LOG.warning("%s: an unfinished recording is kept; recover it with: navsense recover %s", place, kept)
+    folder.rename(hidden_path(kept))
+    LOG.warning("%s: an unfinished recording is kept; recover it with: navsense recover %s", target, kept)
 
 
 def _is_unfinished_file(path: Path, is_unfinished: Callable[[BinaryIO], bool]) -> bool:
@@ -297,13 +297,13 @@ def _is_unfinished_file(path: Path, is_unfinished: Callable[[BinaryIO], bool]) -
 def _keep_file(path: Path, is_unfinished: Callable[[BinaryIO], bool]) -> bool:
     """Rename an unfinished file and return True. Return False for another file, or if a larger one is kept.
 
-    One is kept for each name, the largest. Raises `SinkError` if another file has the name `crashed_place`.
+    One is kept for each name, the largest. Raises `SinkError` if another file has the name `crashed_path`.
     """
     if not _is_unfinished_file(path, is_unfinished):
         return False
     place = resolve_link(path)
-    kept = crashed_place(place)
-    if inputs.there(kept) and (
+    kept = crashed_path(place)
+    if inputs.path_exists(kept) and (
         not kept.is_file() or is_being_written(kept) or not _is_unfinished_file(kept, is_unfinished)
     ):
         remedy = f"recover it with: navsense recover {path}, then delete it"
@@ -319,16 +319,16 @@ def _keep_file(path: Path, is_unfinished: Callable[[BinaryIO], bool]) -> bool:
 class HiddenFolder:
     """The hidden folder for writing one output, with its locks."""
 
-    def __init__(self, place: Path, *, is_recording: bool = False) -> None:
+    def __init__(self, target: Path, *, is_recording: bool = False) -> None:
         """Create the folder, lock it and remove the files that a crash left in it.
 
         `is_recording` is True if `navsense recover` can read the unfinished content. Such content is kept under the
-        name `crashed_place`. A symbolic link is followed. Raises `SinkError` if `place` is an input or has another
+        name `crashed_path`. A symbolic link is followed. Raises `SinkError` if `place` is an input or has another
         writer, or if another program created the folder, and `OSError` if the folder cannot be created.
         """
-        check_not_input(place)
-        self.place = resolve_link(place)
-        self.folder = hidden_path(place)
+        check_not_input(target)
+        self.target = resolve_link(target)
+        self.folder = hidden_path(target)
         self._locks = [self._lock_folder()]
         try:
             self._lock_target()
@@ -349,7 +349,7 @@ class HiddenFolder:
                 continue
             lock = Lock(descriptor)
             if not _wait_for_lock(descriptor):
-                raise writer_error(self.place)
+                raise writer_error(self.target)
             if _is_open_file(descriptor, self.folder) and self._is_disposable():
                 return lock
             lock.release()
@@ -361,44 +361,44 @@ class HiddenFolder:
         if not is_hidden_folder(self.folder):
             what = "the hidden folder for this output was created by another program"
             remedy = "rename that folder, or name another output"
-            raise SinkError(what, str(self.folder), where=Where(str(self.place)), remedy=remedy)
-        _restore_backup(self.folder, self.place)
+            raise SinkError(what, str(self.folder), where=Where(str(self.target)), remedy=remedy)
+        _restore_backup(self.folder, self.target)
         is_recording = (self.folder / MARKER).stat().st_size > 0
         if not is_recording or len(list(self.folder.iterdir())) == 1:
             return True
-        _keep_recording(self.folder, self.place)
+        _keep_recording(self.folder, self.target)
         return False
 
     def _lock_target(self) -> None:
         """Lock the file that will be replaced. Raises `SinkError` if a process writes to it in place."""
         try:
-            if not stat.S_ISREG(self.place.stat().st_mode):
+            if not stat.S_ISREG(self.target.stat().st_mode):
                 return
-            descriptor = _open_for_lock(self.place)
+            descriptor = _open_for_lock(self.target)
         except OSError:
             return
         self._locks.append(Lock(descriptor))
         if not _wait_for_lock(descriptor):
-            raise writer_error(self.place)
+            raise writer_error(self.target)
 
     @property
     def backup(self) -> Path:
         """Path of the old folder while a new one replaces it."""
-        return self.folder / BACKUP
+        return self.folder / BACKUP_NAME
 
-    def commit(self, made: Path) -> None:
+    def commit(self, path: Path) -> None:
         """Rename `made` to the target. If this fails, restore the folder that was there."""
-        if not made.is_dir():
-            made.replace(self.place)
+        if not path.is_dir():
+            path.replace(self.target)
             return
-        if not self.place.is_dir():
-            made.rename(self.place)
+        if not self.target.is_dir():
+            path.rename(self.target)
             return
-        self.place.rename(self.backup)
+        self.target.rename(self.backup)
         try:
-            made.rename(self.place)
+            path.rename(self.target)
         except OSError:
-            self.backup.rename(self.place)
+            self.backup.rename(self.target)
             raise
 
     def release(self) -> None:

@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 
 from navsense.errors import SensorError
-from navsense.fields import refuse_types
-from navsense.rotation import product, turned
+from navsense.rotation import multiply_python, rotate_python
 from navsense.typing import Quaternion, Vector
+from navsense.validation import validate_types
 
 UNIT_TOLERANCE = 1e-9
 """How far from 1 the length of the quaternion of a `Pose` may be."""
 
-_PLAIN = {float, int, np.float64}
+_PLAIN_NUMBERS = {float, int, np.float64}
 """Types of numbers that need no further check."""
 
 
 def multiply(q: Quaternion, p: Quaternion) -> Quaternion:
     """Return the Hamilton product q p of two quaternions w x y z."""
-    return product(*q, *p)
+    return multiply_python(*q, *p)
 
 
 def conjugate(q: Quaternion) -> Quaternion:
@@ -36,10 +36,10 @@ def conjugate(q: Quaternion) -> Quaternion:
 
 def rotate(q: Quaternion, v: Vector) -> Vector:
     """Return the vector v (any unit) turned by the unit quaternion q: q v q*."""
-    return turned(*q, *v)
+    return rotate_python(*q, *v)
 
 
-def normalised(q: Quaternion) -> Quaternion:
+def normalize(q: Quaternion) -> Quaternion:
     """Return q at unit length. Raise ValueError where its length is zero or not finite."""
     largest = max(abs(part) for part in q)
     if not (largest > 0.0 and math.isfinite(largest)):
@@ -61,7 +61,7 @@ def from_rpy(roll: float, pitch: float, yaw: float) -> Quaternion:
     cr, sr = math.cos(roll / 2.0), math.sin(roll / 2.0)
     cp, sp = math.cos(pitch / 2.0), math.sin(pitch / 2.0)
     cy, sy = math.cos(yaw / 2.0), math.sin(yaw / 2.0)
-    return normalised(
+    return normalize(
         (
             cr * cp * cy + sr * sp * sy,
             sr * cp * cy - cr * sp * sy,
@@ -71,9 +71,9 @@ def from_rpy(roll: float, pitch: float, yaw: float) -> Quaternion:
     )
 
 
-def unit(q: Quaternion) -> Quaternion:
+def ensure_unit(q: Quaternion) -> Quaternion:
     """Return q itself if its length is 1 within `UNIT_TOLERANCE`, else `normalised(q)`."""
-    return q if abs(math.hypot(*q) - 1.0) < UNIT_TOLERANCE else normalised(q)
+    return q if abs(math.hypot(*q) - 1.0) < UNIT_TOLERANCE else normalize(q)
 
 
 @dataclass(frozen=True, init=False)
@@ -96,7 +96,7 @@ class Pose:
             x, y, z = position
             w, a, b, c = rotation
         except (TypeError, ValueError):
-            refuse_types(self, "of a pose")
+            validate_types(self, "of a pose")
             raise
         kind = x.__class__
         if (
@@ -105,20 +105,20 @@ class Pose:
             and -UNIT_TOLERANCE <= w * w + a * a + b * b + c * c - 1.0 + 0.0 * (x + y + z) <= UNIT_TOLERANCE
         ):
             return
-        fields["position"], fields["rotation"] = self._floats("position"), self._floats("rotation")
+        fields["position"], fields["rotation"] = self._to_floats("position"), self._to_floats("rotation")
         self._check()
 
-    def _floats(self, name: str) -> tuple[Any, ...]:
+    def _to_floats(self, name: str) -> tuple[Any, ...]:
         """Return the numbers of a field as floats. Raises `SensorError` for other values."""
         value = self.__dict__[name]
         if isinstance(value, np.ndarray):
             value = self.__dict__[name] = value.tolist()
-        if not {*map(type, value)} <= _PLAIN:
-            refuse_types(self, "of a pose")
+        if not {*map(type, value)} <= _PLAIN_NUMBERS:
+            validate_types(self, "of a pose")
         try:
             return tuple([float(part) for part in value])
         except OverflowError:
-            refuse_types(self, "of a pose")
+            validate_types(self, "of a pose")
             raise
 
     def _check(self) -> None:
@@ -131,14 +131,14 @@ class Pose:
             if not all(map(math.isfinite, value)):
                 raise SensorError(f"{name} of a pose", value, allowed="must be finite numbers")
         if abs(length - 1.0) > UNIT_TOLERANCE:
-            remedy = "use navsense.pose.normalised"
+            remedy = "use navsense.pose.normalize"
             raise SensorError("length of the quaternion of a pose", length, allowed="must be 1", remedy=remedy)
 
     def __matmul__(self, inner: Pose) -> Pose:
         """Return the pose in this one's parent of a frame that has the pose `inner` in this frame."""
         moved = rotate(self.rotation, inner.position)
         position = (self.position[0] + moved[0], self.position[1] + moved[1], self.position[2] + moved[2])
-        return Pose(position, normalised(multiply(self.rotation, inner.rotation)))
+        return Pose(position, normalize(multiply(self.rotation, inner.rotation)))
 
     def inverse(self) -> Pose:
         """Return the pose of the parent in this frame."""

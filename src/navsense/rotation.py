@@ -1,8 +1,8 @@
 """Quaternions in scalars: unit Hamilton quaternions w x y z, scalars in and a tuple out.
 
 ``rotation_ab`` takes coordinates of frame b to coordinates of frame a. A formula that single poses need too is a plain
-function (`turned`, `product`, `shortest_vector`, `matrix_rows`) and a kernel of it (`rotate`, `multiply`,
-`rotation_vector`, `matrix`).
+function (`turned`, `product`, `rotation_vector_python`, `matrix_python`) and a kernel of it (`rotate`, `multiply`,
+`to_rotation_vector`, `matrix`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import math
 
 import numpy as np
 
-from navsense.compiled import kernel
+from navsense.kernels import kernel
 from navsense.typing import FloatArray, Quaternions
 
 
-def turned(w: float, x: float, y: float, z: float, vx: float, vy: float, vz: float) -> tuple[float, float, float]:
+def rotate_python(
+    w: float, x: float, y: float, z: float, vx: float, vy: float, vz: float
+) -> tuple[float, float, float]:
     """Return v_a = rotation_ab v_b for one vector (any unit)."""
     tx = 2.0 * (y * vz - z * vy)
     ty = 2.0 * (z * vx - x * vz)
@@ -27,10 +29,10 @@ def turned(w: float, x: float, y: float, z: float, vx: float, vy: float, vz: flo
     )
 
 
-rotate = kernel(turned)
+rotate = kernel(rotate_python)
 
 
-def product(
+def multiply_python(
     qw: float, qx: float, qy: float, qz: float, pw: float, px: float, py: float, pz: float
 ) -> tuple[float, float, float, float]:
     """Return the Hamilton product q p."""
@@ -42,15 +44,15 @@ def product(
     )
 
 
-multiply = kernel(product)
+multiply = kernel(multiply_python)
 
 
-def products(q: FloatArray, p: FloatArray) -> Quaternions:
+def multiply_arrays(q: FloatArray, p: FloatArray) -> Quaternions:
     """Return the Hamilton products q p (n, 4) of quaternions (n, 4), one of which may be (4,)."""
-    return np.stack(product(*np.moveaxis(q, -1, 0), *np.moveaxis(p, -1, 0)), axis=-1)
+    return np.stack(multiply_python(*np.moveaxis(q, -1, 0), *np.moveaxis(p, -1, 0)), axis=-1)
 
 
-def shortest_vector(w: float, x: float, y: float, z: float) -> tuple[float, float, float]:
+def rotation_vector_python(w: float, x: float, y: float, z: float) -> tuple[float, float, float]:
     """Return the shortest rotation vector (rad) of a quaternion."""
     sine = math.sqrt(x * x + y * y + z * z)
     scale = 2.0
@@ -61,7 +63,7 @@ def shortest_vector(w: float, x: float, y: float, z: float) -> tuple[float, floa
     return scale * x, scale * y, scale * z
 
 
-rotation_vector = kernel(shortest_vector)
+to_rotation_vector = kernel(rotation_vector_python)
 
 
 @kernel
@@ -70,7 +72,7 @@ def cross(ax: float, ay: float, az: float, bx: float, by: float, bz: float) -> t
     return (ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx)
 
 
-def matrix_rows(
+def matrix_python(
     w: float, x: float, y: float, z: float
 ) -> tuple[float, float, float, float, float, float, float, float, float]:
     """Return the rotation matrix, row by row, of a quaternion of any length but zero."""
@@ -89,4 +91,4 @@ def matrix_rows(
     )
 
 
-matrix = kernel(matrix_rows)
+to_matrix = kernel(matrix_python)

@@ -21,7 +21,7 @@ LONGEST_TIME = 6e9
 """Seconds that a stamp can be away from the run's start."""
 
 
-def frozen(array: AnyArray) -> AnyArray:
+def make_read_only(array: AnyArray) -> AnyArray:
     """Return the array, read-only with all that it is a view of."""
     base: object = array
     while isinstance(base, np.ndarray):
@@ -36,7 +36,7 @@ def all_true(shape: tuple[int, ...]) -> BoolArray:
     return np.broadcast_to(np.True_, shape)
 
 
-def nanoseconds(epoch: int, seconds: FloatArray) -> IntArray:
+def to_nanoseconds(epoch: int, seconds: FloatArray) -> IntArray:
     """Return integer nanoseconds of `seconds` (any shape, s) after the integer second `epoch`, to the nearest.
 
     Raises `ClockError` where 64 bits do not hold them: beyond some 200 years.
@@ -75,7 +75,7 @@ class Truth:
     @property
     def stamp(self) -> IntArray:
         """Return the true time of each row in integer nanoseconds."""
-        return nanoseconds(self.epoch, self.time)
+        return to_nanoseconds(self.epoch, self.time)
 
     def between(self, first: int, stop: int) -> Truth:
         """Return rows first to stop - 1, as views."""
@@ -125,7 +125,7 @@ class Current:
     @property
     def stamp(self) -> IntArray:
         """Return the true time of each row in integer nanoseconds."""
-        return nanoseconds(self.epoch, self.time)
+        return to_nanoseconds(self.epoch, self.time)
 
     def between(self, first: int, stop: int) -> Current:
         """Return rows first to stop - 1 of time, as views."""
@@ -162,7 +162,7 @@ class Rows(Mapping[str, AnyArray]):
 
 @dataclass(frozen=True, eq=False)
 class Reading(Mapping[str, AnyArray]):
-    """The readings of one sensor: `reading["field"]`, `reading.truth["field"]`, `reading.errors["field"]`.
+    """The readings of one sensor: `reading["field"]`, `reading.ideal["field"]`, `reading.errors["field"]`.
 
     `arrays[name]` (*runs, time, axis) is what the instrument says, `truth[name]` (time, axis) what a perfect one would
     have said, `errors[name]` (*runs, time, axis) the hidden slow error in force (turn-on bias plus drift), and
@@ -180,13 +180,13 @@ class Reading(Mapping[str, AnyArray]):
     time: Times
     clock_error: FloatArray
     arrays: Mapping[str, AnyArray]
-    truth: Mapping[str, AnyArray]
+    ideal: Mapping[str, AnyArray]
     errors: Mapping[str, AnyArray]
     valid: BoolArray
     emitted: BoolArray
     epoch: int = 0
     arrivals: FloatArray | None = None
-    truth_in_runs: bool = False
+    ideal_in_runs: bool = False
 
     def __repr__(self) -> str:
         """Return what it is in a line, not its numbers."""
@@ -213,19 +213,19 @@ class Reading(Mapping[str, AnyArray]):
         return np.broadcast_to(self.time, self.clock_error.shape) if self.arrivals is None else self.arrivals
 
     @property
-    def truth_lead(self) -> tuple[int, ...]:
+    def ideal_lead(self) -> tuple[int, ...]:
         """Return the lengths of the run axes of the truth."""
-        return self.clock_error.shape[:-1] if self.truth_in_runs else ()
+        return self.clock_error.shape[:-1] if self.ideal_in_runs else ()
 
     @property
     def stamp(self) -> IntArray:
         """Return what the sensor's clock showed at each row, in integer nanoseconds."""
-        return nanoseconds(self.epoch, self.time + self.clock_error)
+        return to_nanoseconds(self.epoch, self.time + self.clock_error)
 
     @property
     def true_stamp(self) -> IntArray:
         """Return the true time of each row in integer nanoseconds."""
-        return nanoseconds(self.epoch, self.time)
+        return to_nanoseconds(self.epoch, self.time)
 
     def between(self, first: int, stop: int) -> Reading:
         """Return rows first to stop - 1 of time, as views."""
@@ -239,7 +239,7 @@ class Reading(Mapping[str, AnyArray]):
             time=self.time[rows],
             clock_error=self.clock_error[in_runs],
             arrays=Rows(self.arrays, in_runs),
-            truth=Rows(self.truth, in_runs if self.truth_in_runs else (rows,)),
+            ideal=Rows(self.ideal, in_runs if self.ideal_in_runs else (rows,)),
             errors=Rows(self.errors, in_runs),
             valid=self.valid[in_runs],
             emitted=self.emitted[in_runs],
@@ -249,7 +249,7 @@ class Reading(Mapping[str, AnyArray]):
 
 
 @dataclass(frozen=True, eq=False)
-class Slab:
+class TimeSlice:
     """All that happened in one span of simulated time, `start` <= t < `end` (s): what a sink is handed at a time."""
 
     start: float

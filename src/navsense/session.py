@@ -8,32 +8,32 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from navsense.compiled import INTERPRETED, load_numba
 from navsense.environment.base import Environment, VectorField
-from navsense.environment.current import opened
-from navsense.environment.current.base import random_names
+from navsense.environment.current import realise
+from navsense.environment.current.base import list_random_names
 from navsense.errors import FieldError, SimulationError
+from navsense.kernels import INTERPRETED, load_numba
 from navsense.motion.base import Motion
-from navsense.motion.foreseen import is_foreseen
-from navsense.sensors.base import Casting, is_felt
-from navsense.series import LONGEST_TIME, TRUTH_ARRAYS, Current, Layers, Reading, Slab, Truth, frozen
-from navsense.station import (
-    NO_LINKS,
+from navsense.motion.known_ahead import is_known_ahead
+from navsense.random_streams import BLOCK_SAMPLES, check_seed
+from navsense.sensor_run import (
+    NO_LINK_MOTIONS,
     Motions,
-    Station,
+    SensorRun,
+    build_scene,
     check_duration,
-    ideal_of,
+    compute_ideal,
+    environment_for,
     link_motion,
-    motions_of,
-    reading,
+    make_reading,
+    open_sensor_runs,
     replace_motions,
-    scene_of,
+    resolve_motions,
     sensor_motion,
-    stations,
-    surroundings_of,
 )
-from navsense.streams import BLOCK, checked_seed
-from navsense.ticks import Ticks, checked_rate, span
+from navsense.sensors.base import UsesRayCasting, uses_current
+from navsense.series import LONGEST_TIME, TRUTH_ARRAYS, Current, Layers, Reading, TimeSlice, Truth, make_read_only
+from navsense.ticks import Ticks, check_rate, make_ticks
 from navsense.typing import FloatArray, Times, Vector
 from navsense.world import MountedSensor, World
 
@@ -44,7 +44,7 @@ TRUTH_RATE = 100.0
 """Rate (Hz) of the ground truth of links, unless asked otherwise."""
 
 
-def checked_duration(duration: float) -> float:
+def check_duration_value(duration: float) -> float:
     """Return the duration (s); raise `SimulationError` unless it is above 0 and below what a stamp can hold."""
     if not (isinstance(duration, int | float | np.number) and duration > 0.0 and duration != math.inf):
         raise SimulationError("duration", duration, allowed="must be a finite number of seconds > 0")
@@ -53,7 +53,7 @@ def checked_duration(duration: float) -> float:
     return float(duration)
 
 
-def checked_epoch(epoch: int) -> int:
+def check_epoch(epoch: int) -> int:
     """Return the epoch (s); raise `SimulationError` unless it is an integer from 0 to 2^31 - 1."""
     if isinstance(epoch, bool) or not isinstance(epoch, int | np.integer) or not 0 <= epoch < 2**31:
         raise SimulationError("epoch", epoch, allowed=f"must be an integer of seconds from 0 to {2**31 - 1}")
@@ -70,37 +70,37 @@ class Session:
     runs: Sequence[int]
     epoch: int
     truth_rate: float
-    places: Mapping[str, Motion]
-    links: Mapping[str, Motion]
-    surroundings: Mapping[str, Environment]
+    sensor_motions: Mapping[str, Motion]
+    link_motions: Mapping[str, Motion]
+    environments: Mapping[str, Environment]
     currents: tuple[VectorField, ...] = ()
     by_chance: bool = False
 
-    def stations(self, *, ahead: int = 0) -> dict[str, tuple[Station, ...]]:
+    def open_sensor_runs(self, *, ahead: int = 0) -> dict[str, tuple[SensorRun, ...]]:
         """Draw and return every sensor's stations, one for each run, by the sensor's full name."""
-        return stations(self.world, self.seed, self.runs, ahead=ahead)
+        return open_sensor_runs(self.world, self.seed, self.runs, ahead=ahead)
 
-    def is_varied(self, sensor: MountedSensor) -> bool:
+    def differs_between_runs(self, sensor: MountedSensor) -> bool:
         """Return whether the ideal values of a sensor are others in each run: it feels a current by chance."""
-        return self.by_chance and is_felt(sensor.spec)
+        return self.by_chance and uses_current(sensor.spec)
 
-    def around(self, sensor: MountedSensor, number: int) -> Environment:
+    def environment_of(self, sensor: MountedSensor, number: int) -> Environment:
         """Return what a sensor has around it in the run of this place among the runs."""
-        here = self.surroundings[sensor.name]
+        here = self.environments[sensor.name]
         return replace(here, current=self.currents[number]) if self.currents else here
 
-    def seen_by(self, sensor: MountedSensor) -> tuple[Motion, ...]:
+    def motions_seen_by(self, sensor: MountedSensor) -> tuple[Motion, ...]:
         """Return the motions that a sensor's readings depend on: its own, and those of surfaces that its rays meet."""
-        own = (self.places[sensor.name],)
-        if not isinstance(sensor.spec, Casting):
+        own = (self.sensor_motions[sensor.name],)
+        if not isinstance(sensor.spec, UsesRayCasting):
             return own
-        return (*own, *(self.links[name] for name in dict.fromkeys(solid.link for solid in self.world.solids)))
+        return (*own, *(self.link_motions[name] for name in dict.fromkeys(solid.link for solid in self.world.solids)))
 
-    def is_foreseen(self, sensor: MountedSensor) -> bool:
+    def is_known_ahead(self, sensor: MountedSensor) -> bool:
         """Return whether all that a sensor's readings depend on is known before its time."""
-        bodies = self.world.environment.scene.bodies if isinstance(sensor.spec, Casting) else ()
+        bodies = self.world.environment.scene.bodies if isinstance(sensor.spec, UsesRayCasting) else ()
         known = all(body.motion is None for body in bodies)  # of a caller's own nothing is assumed
-        return known and all(is_foreseen(motion) for motion in self.seen_by(sensor))
+        return known and all(is_known_ahead(motion) for motion in self.motions_seen_by(sensor))
 
     def windows(self, longest: float = LONGEST_WINDOW) -> Iterator[tuple[float, float]]:
         """Yield the spans [start, end) s: at most `BLOCK` samples of the fastest sensor and `longest` (s) each.
@@ -109,7 +109,7 @@ class Session:
         """
         flow = self.world.current_topic.rate if self.currents else 0.0
         fastest = max([self.truth_rate, flow, *(sensor.rate for sensor in self.world.sensors)])
-        length = min(BLOCK / fastest, longest if len(self.runs) == 1 else longest / 3.0)
+        length = min(BLOCK_SAMPLES / fastest, longest if len(self.runs) == 1 else longest / 3.0)
         count = max(math.ceil(self.duration / length), 1)
         for n in range(count):
             end = self.duration if n == count - 1 else (n + 1) * length
@@ -118,8 +118,8 @@ class Session:
 
     def truth(self, start: float, end: float) -> dict[str, Truth]:
         """Return the ground truth of every link for start <= t < end (s)."""
-        ticks = span(start, end, self.truth_rate)
-        return {name: truth_of(name, motion, ticks, self.epoch) for name, motion in self.links.items()}
+        ticks = make_ticks(start, end, self.truth_rate)
+        return {name: make_truth(name, motion, ticks, self.epoch) for name, motion in self.link_motions.items()}
 
     def current(self, start: float, end: float) -> Current | None:
         """Return the current of every run (runs, time, 3) where it is recorded, for start <= t < end (s).
@@ -129,16 +129,16 @@ class Session:
         shown = self.world.current_topic
         if not self.currents or shown.rate == 0.0:
             return None
-        time = span(start, end, shown.rate).time
-        velocity = self._flow(shown.topic, [shown.position], time)[:, :, 0]
+        time = make_ticks(start, end, shown.rate).time
+        velocity = self._current_at(shown.topic, [shown.position], time)[:, :, 0]
         layers: Layers | None = None
         if shown.layers is not None:
             x, y, _ = shown.position
             places = [(x, y, shown.layers.surface - depth) for depth in shown.layers.depths]
-            layers = Layers(shown.layers.topic, shown.layers.depths, self._flow(shown.layers.topic, places, time))
-        return Current(shown.topic, shown.position, frozen(time), velocity, self.epoch, layers)
+            layers = Layers(shown.layers.topic, shown.layers.depths, self._current_at(shown.layers.topic, places, time))
+        return Current(shown.topic, shown.position, make_read_only(time), velocity, self.epoch, layers)
 
-    def _flow(self, topic: str, places: Sequence[Vector], time: Times) -> FloatArray:
+    def _current_at(self, topic: str, places: Sequence[Vector], time: Times) -> FloatArray:
         """Return the current of every run at each time and place, (runs, time, place, 3) m/s."""
         place = np.tile(np.array(places), (time.size, 1))
         instants = np.repeat(time, len(places))
@@ -150,29 +150,31 @@ class Session:
             try:
                 velocity[number] = field.at(place, instants).reshape(velocity.shape[1:])
             except FieldError as error:
-                raise _not_there(topic, instants, error) from error
+                raise _error_on_topic(topic, instants, error) from error
         return velocity
 
-    def readings(self, start: float, end: float, drawn: Mapping[str, tuple[Station, ...]]) -> dict[str, Reading]:
+    def readings(self, start: float, end: float, drawn: Mapping[str, tuple[SensorRun, ...]]) -> dict[str, Reading]:
         """Return what the first stations drawn read for start <= t < end (s), sensor by sensor; forwards only."""
         found: dict[str, Reading] = {}
         for sensor in self.world.sensors:
-            ticks = span(start, end, sensor.rate)
+            ticks = make_ticks(start, end, sensor.rate)
             if len(ticks):
-                ideal = ideal_of(sensor, self.places[sensor.name], self.surroundings[sensor.name], ticks)
+                ideal = compute_ideal(sensor, self.sensor_motions[sensor.name], self.environments[sensor.name], ticks)
                 block = drawn[sensor.name][0].measure(ticks, ideal)
-                found[sensor.name] = reading(sensor, ticks, ideal, block, self.epoch)
+                found[sensor.name] = make_reading(sensor, ticks, ideal, block, self.epoch)
         return found
 
-    def slabs(self, longest: float = LONGEST_WINDOW) -> Iterator[Slab]:
+    def slices(self, longest: float = LONGEST_WINDOW) -> Iterator[TimeSlice]:
         """Yield the whole run of one robot, window after window, each of `longest` (s) at most."""
-        drawn = self.stations()
+        drawn = self.open_sensor_runs()
         for start, end in self.windows(longest):
             flow = self.current(start, end)
-            yield Slab(start, end, self.readings(start, end, drawn), self.truth(start, end), flow and flow.of_run(0))
+            yield TimeSlice(
+                start, end, self.readings(start, end, drawn), self.truth(start, end), flow and flow.of_run(0)
+            )
 
 
-def _not_there(topic: str, time: Times, error: FieldError) -> FieldError:
+def _error_on_topic(topic: str, time: Times, error: FieldError) -> FieldError:
     """Return an error of a current as one of where and when it is recorded."""
     when = f" at t = {time[error.row]:.9g} s" if error.row is not None and error.row < time.size else ""
     what = f"current recorded on {topic}{when}: {error.quantity}"
@@ -180,15 +182,15 @@ def _not_there(topic: str, time: Times, error: FieldError) -> FieldError:
     return FieldError(what, error.value, allowed=error.allowed, where=error.where, remedy=remedy)
 
 
-def truth_of(name: str, motion: Motion, ticks: Ticks, epoch: int) -> Truth:
+def make_truth(name: str, motion: Motion, ticks: Ticks, epoch: int) -> Truth:
     """Return a motion as the truth of the link `name`, read-only."""
     block = motion.at(ticks.time)
     for array in (ticks.time, *block.arrays):
-        frozen(array)
+        make_read_only(array)
     return Truth(name, ticks.time, **dict(zip(TRUTH_ARRAYS, block.arrays, strict=True)), epoch=epoch)
 
 
-def longest(motions: Motions) -> float:
+def common_end(motions: Motions) -> float:
     """Return how long (s) the motions of the world last; raise `SimulationError` where all go on for ever."""
     end = min((motion.end for motion in motions.values()), default=math.inf)
     if math.isinf(end):
@@ -204,7 +206,7 @@ def prepare(
     seed: int,
     runs: Sequence[int] = (0,),
     motions: Mapping[str, Motion] | None = None,
-    links: Motions = NO_LINKS,
+    links: Motions = NO_LINK_MOTIONS,
     epoch: int = 0,
     truth_rate: float = TRUTH_RATE,
     live: bool = False,
@@ -219,28 +221,28 @@ def prepare(
     if not INTERPRETED:
         load_numba()  # its errors come before an output replaces an older file
     given = motions or {}
-    moving = motions_of(world, given)
+    moving = resolve_motions(world, given)
     world = replace_motions(world, given)
-    seed, flow = checked_seed(seed), world.environment.current
-    currents = () if flow is None else tuple(opened(flow, seed, run) for run in runs)
+    seed, flow = check_seed(seed), world.environment.current
+    currents = () if flow is None else tuple(realise(flow, seed, run) for run in runs)
     if len(currents) == 1:
         world = replace(world, environment=replace(world.environment, current=currents[0]))
     if live:
         seconds = math.inf
     else:
-        seconds = checked_duration(longest(moving) if duration is None else duration)
+        seconds = check_duration_value(common_end(moving) if duration is None else duration)
         check_duration(moving, seconds)
-    scene = scene_of(world, moving, links)
+    scene = build_scene(world, moving, links)
     return Session(
         world=world,
         duration=seconds,
         seed=seed,
         runs=runs,
-        epoch=checked_epoch(epoch),
-        truth_rate=checked_rate(truth_rate, "truth_rate"),
-        places={sensor.name: sensor_motion(world, sensor, moving, links) for sensor in world.sensors},
-        links={link.name: link_motion(m, link, moving, links) for m in world.models for link in m.links},
+        epoch=check_epoch(epoch),
+        truth_rate=check_rate(truth_rate, "truth_rate"),
+        sensor_motions={sensor.name: sensor_motion(world, sensor, moving, links) for sensor in world.sensors},
+        link_motions={link.name: link_motion(m, link, moving, links) for m in world.models for link in m.links},
         currents=currents,
-        by_chance=flow is not None and bool(random_names(flow)),
-        surroundings={sensor.name: surroundings_of(world, sensor, scene) for sensor in world.sensors},
+        by_chance=flow is not None and bool(list_random_names(flow)),
+        environments={sensor.name: environment_for(world, sensor, scene) for sensor in world.sensors},
     )

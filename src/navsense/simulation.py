@@ -13,26 +13,26 @@ from pathlib import Path
 import numpy as np
 
 from navsense import fidelity as fidelities
-from navsense import inputs, sinks
+from navsense import inputs, recordings
+from navsense.buffering import buffer_slices
 from navsense.errors import SimulationError
-from navsense.gather import gathered
-from navsense.messages.schemas import CURRENT
+from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
 from navsense.names import NameDict, resolve_name
-from navsense.pace import Pace
-from navsense.series import Current, Reading, Slab, Truth
+from navsense.random_streams import check_run
+from navsense.real_time import RealTimeLimiter
+from navsense.recordings.base import to_path
+from navsense.recordings.recorded_motion import load_motion
+from navsense.run_arrays import BackgroundWorker, RunArrays, check_memory
+from navsense.sensor_run import compute_ideal
+from navsense.series import Current, Reading, TimeSlice, Truth
 from navsense.session import LONGEST_WINDOW, TRUTH_RATE, Session, prepare
-from navsense.sinks.base import to_path
-from navsense.sinks.poses import motion_in
-from navsense.station import ideal_of
-from navsense.store import Beside, Store, check_memory
-from navsense.streams import checked_run
-from navsense.ticks import span
+from navsense.ticks import make_ticks
 from navsense.typing import Times
 from navsense.world import World
 
 MotionGiven = Motion | str | os.PathLike[str]
-"""A motion, or the path of a motion log or of a recording, see `sinks.poses`."""
+"""A motion, or the path of a motion log or of a recording, see `recordings.recorded_motion`."""
 
 Progress = Callable[[float, float], None]
 """Called with the simulated time (s) that is done, and that will be."""
@@ -69,31 +69,31 @@ class Run(Mapping[str, Reading]):
         """Return how many sensors there are."""
         return len(self.readings)
 
-    def slabs(self) -> Iterator[Slab]:
+    def slices(self) -> Iterator[TimeSlice]:
         """Yield the run window after window, as a sink takes it."""
         for start, end in self.session.windows():
-            readings = {name: r.between(*rows(r.time, start, end)) for name, r in self.readings.items()}
-            truth = {name: t.between(*rows(t.time, start, end)) for name, t in self.truth.items()}
-            flow = self.current and self.current.between(*rows(self.current.time, start, end))
-            yield Slab(start, end, readings, truth, flow)
+            readings = {name: r.between(*row_range(r.time, start, end)) for name, r in self.readings.items()}
+            truth = {name: t.between(*row_range(t.time, start, end)) for name, t in self.truth.items()}
+            flow = self.current and self.current.between(*row_range(self.current.time, start, end))
+            yield TimeSlice(start, end, readings, truth, flow)
 
-    def save(self, path: str | os.PathLike[str], *, ros: str = CURRENT) -> None:
+    def save(self, path: str | os.PathLike[str], *, ros: str = DEFAULT_DISTRIBUTION) -> None:
         """Write the run to a file in the format of its suffix, with the definitions of `ros`. Raises `SinkError`."""
         with (
             inputs.collect_inputs(self.session.world.sources),
-            sinks.open(path, sinks.recording(self.session, ros=ros)) as sink,
+            recordings.open_writer(path, recordings.build_header(self.session, ros=ros)) as sink,
         ):
-            for slab in self.slabs():
+            for slab in self.slices():
                 sink.write(slab)
 
 
-def rows(time: Times, start: float, end: float) -> tuple[int, int]:
+def row_range(time: Times, start: float, end: float) -> tuple[int, int]:
     """Return which rows have start <= t < end (s): first, and one past the last."""
     first, stop = np.searchsorted(time, (start, end))
     return int(first), int(stop)
 
 
-def resolve(world: World, motion: MotionGiven | Mapping[str, MotionGiven] | None) -> dict[str, Motion]:
+def load_motions(world: World, motion: MotionGiven | Mapping[str, MotionGiven] | None) -> dict[str, Motion]:
     """Return the motions given by the caller, logs read, by the name of the model they move."""
     if motion is None:
         return {}
@@ -111,7 +111,7 @@ def resolve(world: World, motion: MotionGiven | Mapping[str, MotionGiven] | None
         if not isinstance(given, str | os.PathLike | Motion):
             allowed = "must be a motion, or the path of a motion log"
             raise SimulationError(f"motion of model {name}", repr(given), allowed=allowed, remedy='write "log.csv"')
-    return {name: motion_in(m) if isinstance(m, str | os.PathLike) else m for name, m in motion.items()}
+    return {name: load_motion(m) if isinstance(m, str | os.PathLike) else m for name, m in motion.items()}
 
 
 def simulate(
@@ -138,9 +138,9 @@ def simulate(
     Raises `SimulationError`, `MotionError`; refuses a run that would take more than half of the free memory.
     """
     numbers = run_numbers(runs)
-    world = fidelities.applied(world, fidelity)
+    world = fidelities.apply_fidelity(world, fidelity)
     with inputs.collect_inputs(world.sources) as sources:
-        motions = resolve(world, motion)
+        motions = load_motions(world, motion)
     session = prepare(
         replace(world, sources=frozenset(sources)),
         duration,
@@ -151,24 +151,24 @@ def simulate(
         truth_rate=truth_rate,
     )
     check_memory(session)
-    stations = session.stations()
-    kept = Store(session, lead=() if runs is None else (len(numbers),))
-    with Beside() as beside:
+    stations = session.open_sensor_runs()
+    kept = RunArrays(session, lead=() if runs is None else (len(numbers),))
+    with BackgroundWorker() as beside:
         for start, end in session.windows():
             for sensor in world.sensors:
-                ticks = span(start, end, sensor.rate)
+                ticks = make_ticks(start, end, sensor.rate)
                 if not len(ticks):
                     continue
-                varied, place = session.is_varied(sensor), session.places[sensor.name]
-                ideal = ideal_of(sensor, place, session.around(sensor, 0), ticks)
-                beside.do(kept.ideal, sensor, ticks, 0 if varied else None, ideal)
+                varied, place = session.differs_between_runs(sensor), session.sensor_motions[sensor.name]
+                ideal = compute_ideal(sensor, place, session.environment_of(sensor, 0), ticks)
+                beside.submit(kept.put_ideal, sensor, ticks, 0 if varied else None, ideal)
                 for number, station in enumerate(stations[sensor.name]):
                     if varied and number:
-                        ideal = ideal_of(sensor, place, session.around(sensor, number), ticks)
-                        beside.do(kept.ideal, sensor, ticks, number, ideal)
-                    beside.do(kept.block, sensor, ticks, number, station.measure(ticks, ideal))
-            beside.do(kept.truth, session.truth(start, end))
-            beside.do(kept.current, session.current(start, end))
+                        ideal = compute_ideal(sensor, place, session.environment_of(sensor, number), ticks)
+                        beside.submit(kept.put_ideal, sensor, ticks, number, ideal)
+                    beside.submit(kept.put_block, sensor, ticks, number, station.measure(ticks, ideal))
+            beside.submit(kept.put_truth, session.truth(start, end))
+            beside.submit(kept.put_current, session.current(start, end))
             if progress:
                 progress(end, session.duration)
     canonical = {model.name: model.canonical_link for model in world.models if model.links}
@@ -183,42 +183,42 @@ def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
     if isinstance(runs, int | np.integer) and not isinstance(runs, bool):
         runs = range(runs)
     if isinstance(runs, str) or not isinstance(runs, Sequence | np.ndarray):
-        raise SimulationError("runs", given, allowed=RUNS)
+        raise SimulationError("runs", given, allowed=ALLOWED_RUNS)
     try:
         count = len(runs)
     except OverflowError:  # of a range
         count = sys.maxsize
-    if count > MOST_RUNS:
-        remedy = f"run parts of them, one after another: runs=range({MOST_RUNS})"
-        raise SimulationError("runs", given, allowed=f"must be at most {MOST_RUNS} at once", remedy=remedy)
+    if count > MAX_RUNS:
+        remedy = f"run parts of them, one after another: runs=range({MAX_RUNS})"
+        raise SimulationError("runs", given, allowed=f"must be at most {MAX_RUNS} at once", remedy=remedy)
     if isinstance(runs, range) and runs:
-        checked_run(min(runs[0], runs[-1]))
-        checked_run(max(runs[0], runs[-1]))
+        check_run(min(runs[0], runs[-1]))
+        check_run(max(runs[0], runs[-1]))
         return runs
-    numbers = tuple(checked_run(run) for run in runs)
+    numbers = tuple(check_run(run) for run in runs)
     if not numbers or len(set(numbers)) < len(numbers):
-        raise SimulationError("runs", given, allowed=RUNS)
+        raise SimulationError("runs", given, allowed=ALLOWED_RUNS)
     return numbers
 
 
-RUNS = "must be a number >= 1, or different run numbers >= 0"
+ALLOWED_RUNS = "must be a number >= 1, or different run numbers >= 0"
 
-MOST_RUNS = 1_000_000
+MAX_RUNS = 1_000_000
 """Largest number of runs in one call."""
 
 
-def handed_on(session: Session, pace: Pace | None) -> Iterator[Slab]:
+def buffered_slices(session: Session, pace: RealTimeLimiter | None) -> Iterator[TimeSlice]:
     """Yield the windows of a run as they are to be written: at a pace, each when it is due, else some at once."""
     if pace is None:
-        yield from gathered(session.slabs())
+        yield from buffer_slices(session.slices())
         return
-    for slab in session.slabs(min(pace.window, LONGEST_WINDOW)):
-        pace.hold(slab.end)
+    for slab in session.slices(min(pace.window, LONGEST_WINDOW)):
+        pace.wait(slab.end)
         yield slab
 
 
 @dataclass(frozen=True)
-class Summary:
+class RecordSummary:
     """What was recorded: the files, the duration (s), and by sensor the samples, and those that are valid readings.
 
     `behind` is by how much (s of the wall) a run that was held to a speed fell behind it at most.
@@ -243,9 +243,9 @@ def record(
     epoch: int = 0,
     truth_rate: float = TRUTH_RATE,
     speed: float | None = None,
-    ros: str = CURRENT,
+    ros: str = DEFAULT_DISTRIBUTION,
     progress: Progress | None = None,
-) -> Summary:
+) -> RecordSummary:
     """Stream a run into a file, or into several at once, by their suffixes, in bounded memory.
 
     The numbers are those of `simulate(...).save(path)`. Arguments as for `simulate`; `run` is the run's number;
@@ -255,30 +255,30 @@ def record(
     """
     paths = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
     targets = tuple(to_path(given) for given in paths)
-    places = [Path(os.path.realpath(sinks.place(target))) for target in targets]
+    places = [Path(os.path.realpath(recordings.output_path(target))) for target in targets]
     if any(one == other or one in other.parents for one, other in permutations(places, 2)):
         allowed = "must be different files, folders and ports, none in another"
         raise SimulationError("recordings", ", ".join(map(str, paths)), allowed=allowed)
-    world = fidelities.applied(world, fidelity)
+    world = fidelities.apply_fidelity(world, fidelity)
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     valid = dict(samples)
-    interrupted, pace = False, None if speed is None else Pace(speed)
+    interrupted, pace = False, None if speed is None else RealTimeLimiter(speed)
     with inputs.collect_inputs(world.sources), ExitStack() as stack:
         session = prepare(
             world,
             duration,
             seed=seed,
-            runs=(checked_run(run),),
-            motions=resolve(world, motion),
+            runs=(check_run(run),),
+            motions=load_motions(world, motion),
             epoch=epoch,
             truth_rate=truth_rate,
         )
         for target in targets:
-            sinks.check(target, world)
-        head = sinks.recording(session, ros=ros)
-        opened = [stack.enter_context(sinks.open(target, head)) for target in targets]
+            recordings.find_writer(target, world)
+        head = recordings.build_header(session, ros=ros)
+        opened = [stack.enter_context(recordings.open_writer(target, head)) for target in targets]
         try:
-            for slab in handed_on(session, pace):
+            for slab in buffered_slices(session, pace):
                 for sink in opened:
                     sink.write(slab)
                 for name, reading in slab.readings.items():
@@ -291,4 +291,4 @@ def record(
     if interrupted:
         raise KeyboardInterrupt
     behind = pace.behind if pace else 0.0
-    return Summary(tuple(map(sinks.written, targets)), session.duration, samples, valid, behind)
+    return RecordSummary(tuple(map(recordings.data_path, targets)), session.duration, samples, valid, behind)

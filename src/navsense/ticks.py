@@ -10,10 +10,10 @@ import numpy as np
 from navsense.errors import SimulationError
 from navsense.typing import IntArray, Times
 
-SLOWEST, FASTEST = 0.001, 1e7
+MIN_RATE, MAX_RATE = 0.001, 1e7
 """Rates (Hz) that a sensor can have."""
 
-MOST_TICKS = 2.0**52
+MAX_TICKS = 2.0**52
 """Ticks beyond which a double no longer tells one from the next."""
 
 
@@ -39,24 +39,24 @@ class Ticks:
         return int(self.index.size)
 
 
-def checked_rate(rate: float, what: str = "rate") -> float:
+def check_rate(rate: float, what: str = "rate") -> float:
     """Return the rate (Hz); raise `SimulationError` outside 0.001 Hz to 10 MHz, or where it is no number."""
-    if not isinstance(rate, int | float | np.number) or not SLOWEST <= rate <= FASTEST:
-        raise SimulationError(what, rate, allowed=f"must be from {SLOWEST} to {FASTEST:.0f} Hz")
+    if not isinstance(rate, int | float | np.number) or not MIN_RATE <= rate <= MAX_RATE:
+        raise SimulationError(what, rate, allowed=f"must be from {MIN_RATE} to {MAX_RATE:.0f} Hz")
     return float(rate)
 
 
-def rate_of_step(step: float) -> float:
+def step_to_rate(step: float) -> float:
     """Return the rate (Hz) of sampling at every step (s): 1 / step, made whole where it is but for rounding."""
     rate = 1.0 / step
     whole = round(rate)
     return float(whole) if whole and abs(rate - whole) <= 1e-9 * rate else rate
 
 
-def first_at_or_after(time: float, rate: float) -> int:
+def find_first_tick(time: float, rate: float) -> int:
     """Return the first tick k >= 0 with k / rate >= time (s)."""
-    if not time * rate < MOST_TICKS:
-        raise SimulationError("time (s)", time, allowed=f"must be below {MOST_TICKS / rate:g} s at {rate:g} Hz")
+    if not time * rate < MAX_TICKS:
+        raise SimulationError("time (s)", time, allowed=f"must be below {MAX_TICKS / rate:g} s at {rate:g} Hz")
     k = max(math.ceil(time * rate) - 1, 0)
     while k > 0 and (k - 1) / rate >= time:
         k -= 1
@@ -65,12 +65,12 @@ def first_at_or_after(time: float, rate: float) -> int:
     return k
 
 
-def span(start: float, end: float, rate: float) -> Ticks:
+def make_ticks(start: float, end: float, rate: float) -> Ticks:
     """Return the ticks with start <= k / rate < end (s): k = 0 ... ceil(end rate) - 1 where start is 0."""
-    first, stop = first_at_or_after(start, rate), first_at_or_after(end, rate)
+    first, stop = find_first_tick(start, rate), find_first_tick(end, rate)
     return Ticks(np.arange(first, stop, dtype=np.int64), rate)
 
 
-def count(duration: float, rate: float) -> int:
+def count_samples(duration: float, rate: float) -> int:
     """Return how many samples a run of `duration` (s) has."""
-    return first_at_or_after(duration, rate)
+    return find_first_tick(duration, rate)

@@ -15,13 +15,13 @@ from navsense.clock import Clock, Latency
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import Shape
 from navsense.errors import SimulationError, Where
-from navsense.fields import refuse_types
 from navsense.motion.base import Motion
 from navsense.noise.faults import Faults
 from navsense.pose import Pose
-from navsense.sensors.base import Cautious, Sensor, signals_of
-from navsense.ticks import FASTEST, SLOWEST, checked_rate
+from navsense.sensors.base import HasWarnings, Sensor, list_signals
+from navsense.ticks import MAX_RATE, MIN_RATE, check_rate
 from navsense.typing import Quaternion, Vector
+from navsense.validation import validate_types
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Link:
 
     def __post_init__(self) -> None:
         """Reject fields of a wrong type."""
-        refuse_types(self, f"of link {self.name}")
+        validate_types(self, f"of link {self.name}")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Solid:
 
     def __post_init__(self) -> None:
         """Reject fields of a wrong type."""
-        refuse_types(self, f"of surface {self.name}", without=("shape",))
+        validate_types(self, f"of surface {self.name}", skip=("shape",))
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Model:
 
     def __post_init__(self) -> None:
         """Reject fields of a wrong type."""
-        refuse_types(self, f"of model {self.name}", without=("motion",))
+        validate_types(self, f"of model {self.name}", skip=("motion",))
 
     def link(self, name: str) -> Link:
         """Return a link by its full name; KeyError where there is none."""
@@ -84,27 +84,27 @@ class Model:
 class Units(Mapping[str, str]):
     """Unit of each array by name, read-only: all readings of a sensor have the one."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_units",)
 
-    def __init__(self, known: Mapping[str, str]) -> None:
+    def __init__(self, units: Mapping[str, str]) -> None:
         """Keep a copy."""
-        self._known = dict(known)
+        self._units = dict(units)
 
     def __repr__(self) -> str:
         """Return names and units, as a dictionary's."""
-        return repr(self._known)
+        return repr(self._units)
 
     def __getitem__(self, name: str) -> str:
         """Return the unit of an array."""
-        return self._known[name]
+        return self._units[name]
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of the arrays."""
-        return iter(self._known)
+        return iter(self._units)
 
     def __len__(self) -> int:
         """Return of how many arrays it is."""
-        return len(self._known)
+        return len(self._units)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class MountedSensor:
 
     def __post_init__(self) -> None:
         """Reject fields of a wrong type; `World` checks the rate."""
-        refuse_types(self, f"of sensor {self.name}", without=("spec", "rate"))
+        validate_types(self, f"of sensor {self.name}", skip=("spec", "rate"))
 
     @cached_property
     def unit(self) -> Mapping[str, str]:
@@ -187,19 +187,19 @@ class CurrentTopic:
             if not topic.strip("/"):
                 raise SimulationError("topic of the current", topic or "empty", allowed="must be a name")
         if self.rate != 0.0:
-            checked_rate(self.rate, f"rate of {self.topic}")
+            check_rate(self.rate, f"rate of {self.topic}")
 
 
-_AMONG_LINKS = "must be a link of its model, by its full name"
+_MUST_BE_LINK = "must be a link of its model, by its full name"
 
 
-def _unique(what: str, names: list[str]) -> None:
+def _check_unique(kind: str, names: list[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise SimulationError(f"name of a {what}", twice, allowed=f"must be unique among the {what}s of a world")
+        raise SimulationError(f"name of a {kind}", twice, allowed=f"must be unique among the {kind}s of a world")
 
 
-def _at_start(model: Model) -> Pose:
+def _initial_pose(model: Model) -> Pose:
     """Return how a model's frame is turned in the world at t = 0, else where the model is placed."""
     if model.motion is not None:
         try:
@@ -243,24 +243,24 @@ class World:
 
     def __post_init__(self) -> None:
         """Refuse a world whose names do not resolve or whose rates no sensor has."""
-        _unique("model", [model.name for model in self.models])
-        _unique("sensor", [sensor.name for sensor in self.sensors])
-        _unique("clock", [clock.name for clock in self.clocks])
-        _unique("link", [link.name for model in self.models for link in model.links])
+        _check_unique("model", [model.name for model in self.models])
+        _check_unique("sensor", [sensor.name for sensor in self.sensors])
+        _check_unique("clock", [clock.name for clock in self.clocks])
+        _check_unique("link", [link.name for model in self.models for link in model.links])
         clocks = {clock.name for clock in self.clocks}
         links = {(model.name, link.name) for model in self.models for link in model.links}
         for model in self.models:
             if model.links and (model.name, model.canonical_link) not in links:
-                raise SimulationError(f"canonical link of {model.name}", model.canonical_link, allowed=_AMONG_LINKS)
+                raise SimulationError(f"canonical link of {model.name}", model.canonical_link, allowed=_MUST_BE_LINK)
         carriers = {link for _, link in links}
         for solid in self.solids:
             if solid.link not in carriers:
                 raise SimulationError(f"link of surface {solid.name}", solid.link, allowed="must be a link of a model")
         for sensor in self.sensors:
-            checked_rate(sensor.rate, f"rate of sensor {sensor.name}")
+            check_rate(sensor.rate, f"rate of sensor {sensor.name}")
             if (sensor.model, sensor.link) not in links:
-                raise SimulationError(f"link of sensor {sensor.name}", sensor.link, allowed=_AMONG_LINKS)
-            for name in signals_of(sensor.spec):
+                raise SimulationError(f"link of sensor {sensor.name}", sensor.link, allowed=_MUST_BE_LINK)
+            for name in list_signals(sensor.spec):
                 if name not in self.environment.signals:
                     known = ", ".join(self.environment.signals) or "none: the world has no signal"
                     raise SimulationError(
@@ -273,25 +273,27 @@ class World:
             if sensor.clock is not None and sensor.clock not in clocks:
                 allowed = f"must be one of {', '.join(sorted(clocks)) or 'none: the world has no clock'}"
                 raise SimulationError(f"clock of sensor {sensor.name}", sensor.clock, allowed=allowed)
-        if not 1.0 / FASTEST <= self.max_step_size <= 1.0 / SLOWEST:
-            allowed = f"must be from {1.0 / FASTEST:g} to {1.0 / SLOWEST:g} s"
+        if not 1.0 / MAX_RATE <= self.max_step_size <= 1.0 / MIN_RATE:
+            allowed = f"must be from {1.0 / MAX_RATE:g} to {1.0 / MIN_RATE:g} s"
             raise SimulationError("max_step_size", self.max_step_size, allowed=allowed)
         said = tuple(note for note in self.notes if not (note.sensor or note.model))
         still = tuple(note for model in self.models for note in _stationary_warning(model))
-        object.__setattr__(self, "notes", (*said, *still, *(n for one in self.sensors for n in self._cautions(one))))
+        object.__setattr__(
+            self, "notes", (*said, *still, *(n for one in self.sensors for n in self._list_warnings(one)))
+        )
 
-    def _cautions(self, sensor: MountedSensor) -> Iterator[Note]:
+    def _list_warnings(self, sensor: MountedSensor) -> Iterator[Note]:
         """Yield of what a sensor warns as it is mounted."""
-        if isinstance(sensor.spec, Cautious):
-            facing = self._facing(sensor)
-            for what, reason in sensor.spec.cautions(facing) if facing else ():
+        if isinstance(sensor.spec, HasWarnings):
+            facing = self._initial_rotation(sensor)
+            for what, reason in sensor.spec.find_warnings(facing) if facing else ():
                 yield Note("warning", f"sensor {sensor.name}: {what}", reason, sensor.where, sensor.name)
 
-    def _facing(self, sensor: MountedSensor) -> Quaternion | None:
+    def _initial_rotation(self, sensor: MountedSensor) -> Quaternion | None:
         """Return the rotation of a sensor's coordinates to the world's at the start; None where a pose is none."""
         model = self.model(sensor.model)
         try:
-            return (_at_start(model) @ (model.link(sensor.link).pose @ sensor.pose)).rotation
+            return (_initial_pose(model) @ (model.link(sensor.link).pose @ sensor.pose)).rotation
         except (AttributeError, TypeError, ValueError):
             return None
 

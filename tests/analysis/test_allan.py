@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from navsense.analysis import allan, theory
-from navsense.compiled import INTERPRETED
 from navsense.errors import AnalysisError, SimulationError
+from navsense.kernels import INTERPRETED
 from navsense.typing import FloatArray
 
 ORACLE = Path(__file__).resolve().parent.parent / "oracles" / "nist"

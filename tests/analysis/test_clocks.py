@@ -17,15 +17,15 @@ from navsense.analysis.clocks import LINES, WITNESS, table
 from navsense.analysis.declared import LIMIT, Row
 from navsense.analysis.stamped import Line
 from navsense.clock import GRADES, Clock, Discipline, Oscillator
-from navsense.clock.base import OF_A_CLOCK
+from navsense.clock.base import CLOCK_FIELDS
 from navsense.environment.signal import Signal
 from navsense.errors import AnalysisError
 from navsense.noise.channel import Noise
-from navsense.station import Station
+from navsense.sensor_run import SensorRun
 
 pytestmark = [pytest.mark.compiled, pytest.mark.requirement("CLK-8", "NOI-6")]
 
-NOISE = tuple(field.name for field in fields(Noise) if field.name in OF_A_CLOCK and field.name != "classic")
+NOISE = tuple(field.name for field in fields(Noise) if field.name in CLOCK_FIELDS and field.name != "classic")
 PARTS = (
     ("clock", WITNESS.noise, NOISE),
     ("oscillator", WITNESS.oscillator, tuple(field.name for field in fields(Oscillator))),
@@ -111,7 +111,7 @@ def test_an_end_between_polls_shows_at_the_next(
     until: float, share: float, holds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = replace(WITNESS, discipline=Discipline(interval=0.5, stddev=2e-5, until=until))
-    monkeypatch.setattr(mounting, "Station", lying("discipline", "until", share))
+    monkeypatch.setattr(mounting, "SensorRun", lying("discipline", "until", share))
     (row,) = table(clock, (10.0,), 1, lines=[line for line in LINES if line.name == "until"])
     assert row.holds == holds, row
 
@@ -179,7 +179,7 @@ def test_every_figure_is_lied_about() -> None:
     assert {*STATISTICAL, *CERTAIN} == {(channel, name) for channel, _, names in PARTS for name in names}
 
 
-def lying(channel: str, name: str, share: float) -> Callable[..., Station]:
+def lying(channel: str, name: str, share: float) -> Callable[..., SensorRun]:
     """Stations on a clock of which one figure is off."""
     attribute = {"clock": "noise"}.get(channel, channel)
 
@@ -190,7 +190,7 @@ def lying(channel: str, name: str, share: float) -> Callable[..., Station]:
             return clock
         return replace(clock, **{attribute: replace(sheet, **{name: value * share})})
 
-    return lambda sensor, clock, *rest, **more: Station(sensor, changed(clock), *rest, **more)
+    return lambda sensor, clock, *rest, **more: SensorRun(sensor, changed(clock), *rest, **more)
 
 
 def acts(line: Line, name: str) -> bool:
@@ -206,7 +206,7 @@ def test_a_clock_that_goes_by_other_figures_is_caught(channel: str, name: str, m
     lines = [
         line for line in LINES if line.part == channel and acts(line, name) and line.name not in ("together", "left")
     ]
-    monkeypatch.setattr(mounting, "Station", lying(channel, name, share))
+    monkeypatch.setattr(mounting, "SensorRun", lying(channel, name, share))
     caught = named(table(WITNESS, (20.0,), 1, effort=0.1, lines=lines), channel, name)
     assert len(caught) == 1
     assert not caught[0].holds, caught[0]
@@ -216,7 +216,7 @@ def test_a_clock_that_goes_by_other_figures_is_caught(channel: str, name: str, m
 
 @pytest.mark.parametrize("share", [0.9999, 0.97])
 def test_a_lower_threshold_is_caught_as_well(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mounting, "Station", lying("discipline", "step_threshold", share))
+    monkeypatch.setattr(mounting, "SensorRun", lying("discipline", "step_threshold", share))
     lines = [line for line in LINES if line.name == "threshold"]
     assert not table(WITNESS, (20.0,), 1, lines=lines)[0].holds
 
@@ -228,7 +228,7 @@ def test_noise_that_fits_none_of_the_terms_is_caught_together(monkeypatch: pytes
         ("together", "oscillator", "random_walk_frequency", 3.0, -1),
         ("left", "oscillator", "white_frequency", 20.0, 0),
     ):
-        monkeypatch.setattr(mounting, "Station", lying(channel, name, share))
+        monkeypatch.setattr(mounting, "SensorRun", lying(channel, name, share))
         rows = table(WITNESS, (20.0,), 1, lines=[one for one in LINES if one.name == line])
         assert not rows[place].holds, (name, rows)
 
@@ -236,10 +236,10 @@ def test_noise_that_fits_none_of_the_terms_is_caught_together(monkeypatch: pytes
 def test_a_drift_that_starts_at_zero_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     classic = Noise(dynamic_bias_stddev=4e-6, dynamic_bias_correlation_time=0.5, classic=True)
 
-    def started(sensor: Any, clock: Clock, *rest: Any, **more: Any) -> Station:
-        return Station(sensor, replace(clock, noise=classic), *rest, **more)
+    def started(sensor: Any, clock: Clock, *rest: Any, **more: Any) -> SensorRun:
+        return SensorRun(sensor, replace(clock, noise=classic), *rest, **more)
 
-    monkeypatch.setattr(mounting, "Station", started)
+    monkeypatch.setattr(mounting, "SensorRun", started)
     rows = table(WITNESS, (20.0,), 1, lines=[line for line in LINES if line.name == "start"])
     assert not rows[0].holds
 

@@ -20,13 +20,13 @@ from navsense.analysis.declared import LIMIT, Row, channels, table
 from navsense.analysis.estimates import UNITS, Estimate, Term, Trial
 from navsense.errors import AnalysisError
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.noise.channels import Channels, ChannelState
+from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.random_streams import RandomProcess
 from navsense.sensors import SENSORS, Dvl, NavSat, Range
-from navsense.sensors._janus.longterm import LongTerm
-from navsense.sensors._janus.strength import EchoStrength
-from navsense.sensors.base import Indirect, Measured, Output, Sensor
+from navsense.sensors._doppler.echo_strength import EchoStrength
+from navsense.sensors._doppler.long_term_filter import LongTermFilter
+from navsense.sensors.base import HasIndirectNoise, Measurement, Output, Sensor
 from navsense.sensors.range import SLOWNESS, Cone, Sound
-from navsense.streams import Process
 from navsense.ticks import Ticks
 from navsense.typing import FloatArray
 
@@ -81,9 +81,9 @@ class Meter:
         return (Output("level", 3, "V"),)
 
     @cached_property
-    def _channels(self) -> Channels:
+    def _channels(self) -> NoiseChannels:
         told = tuple(self._told(noise) for noise in (self.x, self.y, self.z))
-        return Channels(("level.x", "level.y", "level.z"), told)
+        return NoiseChannels(("level.x", "level.y", "level.z"), told)
 
     def _told(self, noise: Noise) -> Noise:
         """The noise that it really has: `lie` multiplies what the sheet declares."""
@@ -92,28 +92,28 @@ class Meter:
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         return {"level": (self.x, self.y, self.z)}
 
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[RandomProcess, ...]:
         return self._channels.processes
 
-    def init(self, draws: FloatArray) -> ChannelState:
+    def init(self, draws: FloatArray) -> NoiseState:
         return self._channels.init(draws)
 
     def ideal(self, motion: Any, environment: Any, ticks: Ticks) -> Mapping[str, Any]:
         temperature = environment.signals["temperature"].at(ticks.time)
         return {"level": np.zeros((len(ticks), 3)), "temperature": temperature}
 
-    def measure(self, state: Any, ticks: Ticks, ideal: Mapping[str, Any], draws: FloatArray) -> tuple[Any, Measured]:
+    def measure(self, state: Any, ticks: Ticks, ideal: Mapping[str, Any], draws: FloatArray) -> tuple[Any, Measurement]:
         level = ideal["level"].copy()
         level[:, 1] += self.skew * level[:, 0]
         warmth = ideal["temperature"]
         state, values, slow = self._channels.apply(state, ticks, draws, level, temperature=warmth)
-        return state, Measured({"level": values}, {"level": slow})
+        return state, Measurement({"level": values}, {"level": slow})
 
-    def neutral(self) -> Meter:
+    def without_errors(self) -> Meter:
         return Meter(lie=self.lie)
 
     @classmethod
-    def witness(cls) -> Meter:
+    def example_spec(cls) -> Meter:
         return cls(FULL, FULL, FULL)
 
 
@@ -215,9 +215,9 @@ def test_noise_that_fits_none_of_the_terms_is_caught_together() -> None:
 @pytest.mark.requirement("NOI-3", "NOI-1")
 @pytest.mark.parametrize("kind", SENSORS)
 def test_every_kind_of_sensor_reads_what_its_witness_declares(kind: type[Sensor]) -> None:
-    rows = table(kind.witness(), (20.0,), 5, effort=0.01)
+    rows = table(kind.example_spec(), (20.0,), 5, effort=0.01)
     assert abs(worst(rows).estimate.deviation) < BOUND, worst(rows)
-    assert {channel.name for channel in channels(kind.witness())} <= {row.channel for row in rows}
+    assert {channel.name for channel in channels(kind.example_spec())} <= {row.channel for row in rows}
 
 
 @pytest.mark.compiled
@@ -228,8 +228,8 @@ def test_no_figure_of_a_sheet_goes_unmeasured(kind: type[Sensor]) -> None:
 
     Where it is a Doppler instrument's, with the effort by which `OTHERS` are ten standard errors away.
     """
-    sheet: Any = kind.witness()
-    bare = sheet.neutral()
+    sheet: Any = kind.example_spec()
+    bare = sheet.without_errors()
     told = {field.name for field in fields(sheet) if getattr(sheet, field.name) != getattr(bare, field.name)}
     told -= {name for name in told if isinstance(getattr(sheet, name), Noise)}
     told |= {name for name in ("averaged", "earth_rotation") if hasattr(sheet, name)}
@@ -241,7 +241,7 @@ def test_no_figure_of_a_sheet_goes_unmeasured(kind: type[Sensor]) -> None:
 class Deaf(Range):
     """A range sensor that forgets what speed of sound it assumes."""
 
-    def measure(self, state: Any, ticks: Ticks, ideal: Mapping[str, Any], draws: FloatArray) -> tuple[Any, Measured]:
+    def measure(self, state: Any, ticks: Ticks, ideal: Mapping[str, Any], draws: FloatArray) -> tuple[Any, Measurement]:
         return super().measure(state, ticks, {name: ideal[name] for name in ideal if name != SLOWNESS}, draws)
 
 
@@ -266,7 +266,7 @@ def test_limits_hide_nothing_of_a_range_sensor() -> None:
 
 
 def off_track(side: str, **given: float) -> dict[str, Any]:
-    return {side: replace(getattr(Dvl.witness(), side), **given)}
+    return {side: replace(getattr(Dvl.example_spec(), side), **given)}
 
 
 OTHERS: Mapping[tuple[str, str], Mapping[str, Any]] = {
@@ -274,7 +274,7 @@ OTHERS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("water speed", "water reference_rate"): off_track("water", reference_rate=108.0),
     ("water long_term_scale", "water long_term_scale"): off_track("water", long_term_scale=0.025),
     ("bottom long_term_offset", "bottom long_term_offset"): off_track("bottom", long_term_offset=0.0125),
-    ("water stated", "water stated_stddev"): off_track("water", stated_stddev=0.0500001),
+    ("water stated", "water reported_stddev"): off_track("water", reported_stddev=0.0500001),
     ("doppler", "sound speed"): {"sound": Sound(1480.0001)},
     ("misalignment", "misalignment z"): {"misalignment": (0.01, -0.02, 0.0300001)},
     ("misalignments", "misalignment_stddev"): {"misalignment_stddev": 0.012},
@@ -287,9 +287,9 @@ OTHERS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("loudness", "strength correlation"): {"strength": EchoStrength(30.0, 0.5, 0.91)},
     ("loudness", "strength threshold"): {"strength": EchoStrength(30.0, 0.5, threshold=6.2)},
     ("loudness", "strength slope"): {"strength": EchoStrength(30.0, 0.5, slope=1.3)},
-    ("long term", "long_term acceleration_density"): {"long_term": LongTerm(0.301, 0.01, 0.02)},
-    ("long term", "long_term stddev"): {"long_term": LongTerm(0.3, 0.0101, 0.02)},
-    ("long term", "long_term scale"): {"long_term": LongTerm(0.3, 0.01, 0.0202)},
+    ("long term", "long_term acceleration_density"): {"long_term": LongTermFilter(0.301, 0.01, 0.02)},
+    ("long term", "long_term stddev"): {"long_term": LongTermFilter(0.3, 0.0101, 0.02)},
+    ("long term", "long_term scale"): {"long_term": LongTermFilter(0.3, 0.01, 0.0202)},
 }
 """By line and figure: what an instrument has in place of the witness's, ten standard errors away."""
 
@@ -300,7 +300,7 @@ OTHERS: Mapping[tuple[str, str], Mapping[str, Any]] = {
 def test_what_a_doppler_instrument_tells_shows_what_it_has(name: str, figure: str) -> None:
     """Read from an instrument of another figure, it is that one's, and far from the one that was declared."""
     lines = [term for term in doppler.TERMS if term.name == name]
-    spec = Dvl.witness()
+    spec = Dvl.example_spec()
     (declared, *_), (found, *_) = (
         [row for row in table(one, (20.0,), 5, effort=0.2, terms=lines) if row.estimate.parameter == figure]
         for one in (spec, replace(spec, **OTHERS[name, figure]))
@@ -353,11 +353,11 @@ def test_a_figure_that_is_no_field_of_a_noise_has_a_line_of_its_own() -> None:
 def test_metres_of_a_place_are_those_that_its_noise_added(latitude: float) -> None:
     """East and north of the ideal place along its level, which a curved earth leaves by some metres: none is lost."""
     sheet, count = NavSat(horizontal_position=Noise(mean=5000.0)), 4
-    assert isinstance(sheet, Indirect)
+    assert isinstance(sheet, HasIndirectNoise)
     rows = np.full(count, latitude), np.linspace(-3.0, 3.0, count), np.linspace(-100.0, 3000.0, count)
     reading = sheet.apply(np.arange(count) * 1.0, *rows, np.zeros((count, 3)), seed=1)
-    found = sheet.differences(reading.arrays, reading.truth)
-    assert set(found) == set(sheet.acted_on) == {"latitude", "longitude"}
+    found = sheet.compute_errors(reading.arrays, reading.ideal)
+    assert set(found) == set(sheet.noise_quantities) == {"latitude", "longitude"}
     for metres in found.values():
         assert metres == pytest.approx(5000.0, abs=1e-8)
 
@@ -380,7 +380,7 @@ def test_rounding_coarser_than_the_noise_is_not_taken_for_white() -> None:
 
 def test_a_sensor_without_a_sheet_is_refused() -> None:
     class Bare(Meter):
-        def neutral(self) -> Any:
+        def without_errors(self) -> Any:
             return object()
 
     with pytest.raises(AnalysisError, match="must be a dataclass whose fields are its sheet"):

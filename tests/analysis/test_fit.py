@@ -11,7 +11,7 @@ import pytest
 from navsense.analysis import allan, fit, theory
 from navsense.errors import AnalysisError
 from navsense.noise.channel import Noise
-from navsense.testing import through
+from navsense.testing import apply_noise
 from navsense.typing import FloatArray
 
 STANDARD = ("noise_density", "bias_instability", "random_walk")
@@ -29,7 +29,9 @@ def flicker(count: int, random: np.random.Generator) -> FloatArray:
 
 
 def drift(density: float, tau: float, count: int, rate: float) -> FloatArray:
-    return through(Noise(dynamic_bias_stddev=density, dynamic_bias_correlation_time=tau), rate, 5, np.zeros(count))[0]
+    return apply_noise(Noise(dynamic_bias_stddev=density, dynamic_bias_correlation_time=tau), rate, 5, np.zeros(count))[
+        0
+    ]
 
 
 def expected_errors(curve: allan.Curve, figures: dict[str, float], names: tuple[str, ...]) -> dict[str, float]:

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from navsense import station
+from navsense import sensor_run
 from navsense.analysis import mounting
 from navsense.analysis.declared import LIMIT, Row
 from navsense.analysis.mounting import WITNESS, Telegraph, table
 from navsense.clock import Latency
-from navsense.noise.faults import BY_CHANCE, Faults, begin
-from navsense.station import Station
+from navsense.noise.faults import RANDOM_FIELDS, Faults, init_faults
+from navsense.sensor_run import SensorRun
 from navsense.world import MountedSensor
 
 pytestmark = [pytest.mark.compiled, pytest.mark.requirement("NOI-6", "CLK-9")]
@@ -68,29 +68,31 @@ def test_nothing_is_said_of_what_does_not_show() -> None:
     assert not {"mean", "stddev"} & fast
 
 
-def lying(change: Callable[[MountedSensor], MountedSensor]) -> Callable[..., Station]:
-    return lambda sensor, *rest, **more: Station(change(sensor), *rest, **more)
+def lying(change: Callable[[MountedSensor], MountedSensor]) -> Callable[..., SensorRun]:
+    return lambda sensor, *rest, **more: SensorRun(change(sensor), *rest, **more)
 
 
 def scaled(sheet: Any, name: str, share: float) -> Any:
     return replace(sheet, **{name: getattr(sheet, name) * share})
 
 
-@pytest.mark.parametrize("name", BY_CHANCE)
+@pytest.mark.parametrize("name", RANDOM_FIELDS)
 def test_other_faults_than_declared_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mounting, "Station", lying(lambda one: replace(one, faults=scaled(one.faults, name, 1.25))))
+    monkeypatch.setattr(mounting, "SensorRun", lying(lambda one: replace(one, faults=scaled(one.faults, name, 1.25))))
     assert not only(table(WITNESS, (20.0,), 1, effort=0.3), name).holds
 
 
 @pytest.mark.parametrize(("name", "share"), [("fixed", 1.0001), ("mean", 1.01), ("stddev", 1.02)])
 def test_another_latency_than_declared_is_caught(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mounting, "Station", lying(lambda one: replace(one, latency=scaled(one.latency, name, share))))
+    monkeypatch.setattr(
+        mounting, "SensorRun", lying(lambda one: replace(one, latency=scaled(one.latency, name, share)))
+    )
     estimate = only(table(replace(WITNESS, faults=Faults()), (20.0,), 1), name).estimate
     assert abs(estimate.deviation) > LIMIT
 
 
 def test_a_sensor_that_always_starts_well_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(station, "begin", lambda faults, draws: begin(faults, np.ones_like(draws)))
+    monkeypatch.setattr(sensor_run, "init_faults", lambda faults, draws: init_faults(faults, np.ones_like(draws)))
     rows = table(WITNESS, (20.0,), 1, effort=0.3)
     for kind in ("dropout", "stuck"):
         assert not only(rows, f"{kind} share at the start").holds
@@ -100,13 +102,13 @@ def test_a_sensor_that_always_starts_well_is_caught(monkeypatch: pytest.MonkeyPa
 def test_faults_that_come_together_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both kinds from one stream: what is stuck is silent mostly, and hardly ever seen."""
 
-    def struck(sensor: MountedSensor, *rest: Any, **more: Any) -> Station:
-        made = Station(sensor, *rest, **more)
-        if len(sensor.faults.kinds) == 2:
+    def struck(sensor: MountedSensor, *rest: Any, **more: Any) -> SensorRun:
+        made = SensorRun(sensor, *rest, **more)
+        if len(sensor.faults.random_kinds) == 2:
             monkeypatch.setattr(made._fault_draws, "take", one_row(made._fault_draws.take))
         return made
 
-    monkeypatch.setattr(mounting, "Station", struck)
+    monkeypatch.setattr(mounting, "SensorRun", struck)
     rows = table(WITNESS, (20.0,), 1, effort=0.3)
     assert not only(rows, "stuck share of what is shown").holds
     assert only(rows, "stuck share of the time").holds

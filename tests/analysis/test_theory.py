@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from navsense.analysis import theory
-from navsense.noise.gauss_markov import stationary
+from navsense.noise.gauss_markov import stationary_stddev
 from navsense.typing import FloatArray
 
 RATE = 5.0
@@ -41,7 +41,7 @@ def variance(term: theory.Term, factor: int, order: int) -> float:
 def test_a_sampled_drift_is_the_sum_over_its_covariance(tau: float, factor: int, order: int) -> None:
     """r(k) = s^2 phi^k; correlation times on both sides of a step, which is where the formula is switched."""
     drift = theory.GaussMarkov(0.7, tau, sampled=True)
-    assert math.sqrt(drift.variance) == pytest.approx(stationary(0.7, tau), rel=1e-15, abs=0.0)
+    assert math.sqrt(drift.variance) == pytest.approx(stationary_stddev(0.7, tau), rel=1e-15, abs=0.0)
     expected = by_covariance(lambda k: drift.variance * np.exp(-k / (RATE * tau)), factor, order)
     # The sum loses digits to cancellation, the formula does not.
     assert variance(drift, factor, order) == pytest.approx(expected, rel=1e-11, abs=0.0)

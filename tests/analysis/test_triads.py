@@ -44,8 +44,8 @@ def liar(sheet: Any, **lies: Lie) -> Any:
         def measure(self, *given: Any) -> Any:
             return self._told().measure(*given)
 
-        def neutral(self) -> Any:
-            return Liar(**values(super().neutral()))
+        def without_errors(self) -> Any:
+            return Liar(**values(super().without_errors()))
 
     return Liar(**values(sheet))
 
@@ -91,7 +91,7 @@ def worst(rows: list[Row]) -> Row:
 @pytest.mark.compiled
 @pytest.mark.parametrize("kind", [Imu, Magnetometer])
 def test_what_is_read_back_is_the_declared_figure(kind: type[Sensor]) -> None:
-    sheet: Any = kind.witness()
+    sheet: Any = kind.example_spec()
     rows = table(sheet, RATES, 1, terms=TERMS)
     assert abs(worst(rows).estimate.deviation) < 1.0, "the bound of rounding is one"
     for row in rows:
@@ -119,7 +119,7 @@ def test_a_sensor_that_goes_by_other_figures_is_caught(kind: Any, field: str, li
     for rate in RATES:
         rows = [
             row
-            for row in table(liar(kind.witness(), **{field: lie}), (rate,), 1, terms=TERMS)
+            for row in table(liar(kind.example_spec(), **{field: lie}), (rate,), 1, terms=TERMS)
             if row.estimate.parameter.startswith(begins)
         ]
         assert rows
@@ -129,7 +129,7 @@ def test_a_sensor_that_goes_by_other_figures_is_caught(kind: Any, field: str, li
 
 @pytest.mark.compiled
 def test_each_kind_of_row_of_a_bandwidth_catches_a_wrong_one() -> None:
-    rows = table(liar(Imu.witness(), bandwidth=lambda value: 1.001 * value), RATES, 1, terms=TERMS)
+    rows = table(liar(Imu.example_spec(), bandwidth=lambda value: 1.001 * value), RATES, 1, terms=TERMS)
     mine = [row for row in rows if row.estimate.parameter.startswith("bandwidth")]
     assert len({row.estimate.parameter for row in mine}) == 8
     assert not any(row.holds for row in mine)

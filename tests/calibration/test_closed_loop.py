@@ -17,7 +17,7 @@ from scipy.stats import binom, chi2
 
 import navsense as ns
 from navsense.calibration import Calibration
-from navsense.environment.base import Environment, Uniform
+from navsense.environment.base import Environment, UniformField
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
@@ -65,7 +65,7 @@ def tumbling() -> tuple[list[float], list[Pose]]:
 def world(sheet: Magnetometer) -> World:
     sensor = MountedSensor(NAME, sheet, "robot", "robot::base", RATE, Pose((0.1, 0.0, 0.0), MOUNTING), frame="mag")
     model = Model("robot", (Link("robot::base"),), "robot::base", motion=waypoints(*tumbling()))
-    return World("loop", (model,), (sensor,), (), Environment(magnetic_field=Uniform(FIELD_W)))
+    return World("loop", (model,), (sensor,), (), Environment(magnetic_field=UniformField(FIELD_W)))
 
 
 def sheet(iron: tuple[float, ...], noises: tuple[Noise, ...]) -> Magnetometer:

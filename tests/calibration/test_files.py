@@ -328,7 +328,7 @@ def test_recordings_of_our_own(run: tuple[Any, Path], name: str) -> None:
     # The truth that the magnetometer itself was given: the field of the world in the sensor, without noise.
     assert samples.rotation_ws is not None
     world = Rotation.from_quat(samples.rotation_ws[:, [1, 2, 3, 0]]).apply(
-        np.array(done["rov::base::mag"].truth["field"][: samples.field.shape[0]])
+        np.array(done["rov::base::mag"].ideal["field"][: samples.field.shape[0]])
     )
     assert wobble(world) < uneven(done)
 
@@ -338,7 +338,7 @@ def test_an_imu_of_the_recording_says_the_attitude(run: tuple[Any, Path]) -> Non
     samples = read(folder / "run.npz", attitude="imu")
     assert samples.rotation_ws is not None
     world = Rotation.from_quat(samples.rotation_ws[:, [1, 2, 3, 0]]).apply(
-        np.array(done["rov::base::mag"].truth["field"][: samples.field.shape[0]])
+        np.array(done["rov::base::mag"].ideal["field"][: samples.field.shape[0]])
     )
     assert wobble(world) < uneven(done)
 

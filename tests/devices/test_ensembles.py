@@ -18,17 +18,17 @@ from scipy.stats import binom, norm
 
 import navsense as ns
 from navsense.devices import pd0
-from navsense.devices.ensembles import of_compass
-from navsense.devices.told import Instrument
-from navsense.environment.base import Environment, Uniform
+from navsense.devices.measurement import DopplerInstrument
+from navsense.devices.pd0_ensembles import round_heading
+from navsense.environment.base import Environment, UniformField
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.errors import SinkError
 from navsense.noise.faults import Faults
-from navsense.noise.planned import Planned
+from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.pose import Pose, from_rpy
-from navsense.sensors import Accuracy, Adcp, BinMapping, Cells, Sound
+from navsense.sensors import Accuracy, Adcp, BinMapping, DepthCells, Sound
 from navsense.typing import Quaternion
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -36,12 +36,12 @@ FLOW = (0.3, -0.2, 0.0)
 FALSE_ALARM = 1e-6
 LEVEL = (1.0, 0.0, 0.0, 0.0)
 TILTED = from_rpy(math.radians(3.0), math.radians(4.0), 0.0)
-SHEET = Adcp(cells=Cells(5, 2.0, 1.0), bin_mapping=BinMapping.NONE, propagation=False)
+SHEET = Adcp(cells=DepthCells(5, 2.0, 1.0), bin_mapping=BinMapping.NONE, propagation=False)
 
 
 def world_of(spec: Adcp, faults: Faults = Faults(), rotation: Quaternion = TILTED) -> World:
     """Return an instrument 30 m above a bed, 10 m below the surface."""
-    around = Environment(scene=Scene((Body("bed", Plane()),)), water=Water(surface=40.0), current=Uniform(FLOW))
+    around = Environment(scene=Scene((Body("bed", Plane()),)), water=Water(surface=40.0), current=UniformField(FLOW))
     model = Model("auv", (Link("auv::base"),), "auv::base", pose=Pose((0.0, 0.0, 30.0), rotation))
     mounted = MountedSensor("auv::base::adcp", spec, "auv", "auv::base", 1.0, topic="/adcp", faults=faults)
     return World("sea", (model,), (mounted,), environment=around)
@@ -53,7 +53,7 @@ def ensembles(
     """Return what is recorded in earth and in beam coordinates of six seconds."""
     targets = [folder / name for name in ("a.earth.pd0", "a.beam.pd0")]
     ns.record(world_of(spec, faults, rotation), targets, 6.0)
-    return [dict(pd0.decode(target.read_bytes()).parts[0].arrays) for target in targets]
+    return [dict(pd0.decode(target.read_bytes()).blocks[0].arrays) for target in targets]
 
 
 @pytest.mark.requirement("REC-1:devices")
@@ -71,15 +71,15 @@ def test_north_is_zero_from_either_side(tmp_path: Path, degrees: float, count: i
 def test_a_whole_turn_is_north() -> None:
     """What is left of a heading of -1e-17 by a turn is the turn itself, to a double."""
     assert -1e-17 % math.tau == math.tau
-    assert of_compass(np.array([-1e-17, 0.0, math.tau, math.nextafter(math.tau, 0.0)])).tolist() == [0.0] * 4
-    assert of_compass(np.array([math.tau - 0.6 * pd0.CENTIDEGREE])) == pytest.approx(math.radians(359.99), abs=1e-12)
+    assert round_heading(np.array([-1e-17, 0.0, math.tau, math.nextafter(math.tau, 0.0)])).tolist() == [0.0] * 4
+    assert round_heading(np.array([math.tau - 0.6 * pd0.CENTIDEGREE])) == pytest.approx(math.radians(359.99), abs=1e-12)
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:devices", "NOI-6")
 def test_a_profile_is_kept_where_the_bottom_is_lost(tmp_path: Path) -> None:
     """Motion is taken out by whoever reads: from 2 to 4 s the profile stays, and the bottom's velocity is bad."""
-    spec = replace(SHEET, removes_motion=True)
-    lost = Faults(planned=(Planned("lost_lock", 2.0, 4.0),))
+    spec = replace(SHEET, motion_compensated=True)
+    lost = Faults(planned=(ScheduledFault("lost_lock", 2.0, 4.0),))
     whole, struck = ensembles(tmp_path, spec), ensembles(tmp_path, spec, lost)
     rows = np.array([False, False, True, True, False, False])
     for clean, hurt, good in zip(whole, struck, ([0.0, 0.0, 1.0, 0.0], [0.0] * 4), strict=True):
@@ -139,7 +139,7 @@ def test_pings_are_as_far_apart_as_in_the_sheet(tmp_path: Path, more: dict[str, 
     spec = replace(SHEET, **{"propagation": True, "pings": 4, "sound": Sound(1500.0), "processing_time": 0.05} | more)
     path = tmp_path / "a.pd0"
     ns.record(world_of(spec, rotation=LEVEL), path, spec.duration + 1.5)
-    assert set(map(tuple, pd0.decode(path.read_bytes()).parts[0].arrays["ping_spacing"].tolist())) == {tuple(spacing)}
+    assert set(map(tuple, pd0.decode(path.read_bytes()).blocks[0].arrays["ping_spacing"].tolist())) == {tuple(spacing)}
 
 
 @pytest.mark.requirement("REC-1:devices")
@@ -148,8 +148,8 @@ def test_a_reading_that_says_less_is_refused() -> None:
     run = ns.simulate(world, 2.0)
     one = run["auv::base::adcp"]
     less = replace(one, arrays={name: array for name, array in one.arrays.items() if name != "solutions"})
-    instrument = Instrument(world, world.sensors[0])
-    instrument.see(run.truth, 0.0)
+    instrument = DopplerInstrument(world, world.sensors[0])
+    instrument.add_truth(run.truth, 0.0)
     with pytest.raises(SinkError, match=r"arrays of 'auv::base::adcp': without solutions; must all be recorded"):
-        instrument.tell(less)
-    assert instrument.tell(one).profile is not None
+        instrument.sample(less)
+    assert instrument.sample(one).profile is not None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from navsense.devices import frames
+from navsense.devices import rdi_frames
 from navsense.errors import SinkError
 from navsense.typing import FloatArray
 
@@ -30,7 +30,9 @@ def test_the_figures_of_rdi() -> None:
             a, b, d = (float(row[name]) for name in "abd")
             b1, b2, b3, b4 = beams = np.random.default_rng(1).normal(size=4)
             wanted = (a * (b1 - b2), a * (b4 - b3), b * beams.sum(), d * (b1 + b2 - b3 - b4))
-            assert frames.solved(beams, math.radians(float(row["angle_deg"]))) == pytest.approx(wanted, abs=3e-8)
+            assert rdi_frames.solve_velocity(beams, math.radians(float(row["angle_deg"]))) == pytest.approx(
+                wanted, abs=3e-8
+            )
 
 
 def test_three_beams_take_the_error_for_nothing() -> None:
@@ -38,21 +40,21 @@ def test_three_beams_take_the_error_for_nothing() -> None:
     for missing in range(4):
         beams = whole.copy()
         beams[missing] = math.nan
-        found = frames.solved(beams, 0.4)
-        assert found[:3] == pytest.approx(frames.solved(whole, 0.4)[:3], rel=1e-12, abs=0.0)
+        found = rdi_frames.solve_velocity(beams, 0.4)
+        assert found[:3] == pytest.approx(rdi_frames.solve_velocity(whole, 0.4)[:3], rel=1e-12, abs=0.0)
         assert math.isnan(found[3])
-    assert np.isnan(frames.solved(np.array((math.nan, math.nan, 1.0, 1.0)), 0.4)).all()
+    assert np.isnan(rdi_frames.solve_velocity(np.array((math.nan, math.nan, 1.0, 1.0)), 0.4)).all()
 
 
 @pytest.mark.parametrize("up", [False, True])
 def test_rotations_and_their_angles(up: bool) -> None:
     rng = np.random.default_rng(2)
     heading, pitch, roll = rng.uniform(0.0, 6.28, 200), *rng.uniform(-1.2, 1.2, (2, 200))
-    found = frames.rotation(heading, pitch, roll, up=up)
+    found = rdi_frames.make_rotation(heading, pitch, roll, looks_up=up)
     tilt = np.arctan(np.tan(pitch) * np.cos(roll))
     turns = np.stack((-heading, tilt, roll + (math.pi if up else 0.0)), axis=1)
     assert np.abs(found - Rotation.from_euler("ZXY", turns).as_matrix()).max() < 1e-14
-    back = frames.angles(found, up=up)
+    back = rdi_frames.compute_angles(found, looks_up=up)
     assert (
         max(float(np.abs(one - other).max()) for one, other in zip(back, (heading, pitch, roll), strict=True)) < 1e-12
     )
@@ -63,17 +65,17 @@ def test_rotations_and_their_angles(up: bool) -> None:
 def test_where_beams_are_mounted(first: float, up: bool) -> None:
     azimuths = first + np.array((180.0, 0.0, 270.0, 90.0))
     looks = axes(azimuths, up=up)
-    found = frames.mounted(looks, "s")
+    found = rdi_frames.find_mounting(looks, "s")
     third = azimuths[found.order[2]]
     assert (third + 45.0 - 1e-9) % 360.0 <= 90.0 + 1e-9
     assert math.degrees(found.azimuth) == pytest.approx((third + 180.0) % 360.0 - 180.0, abs=1e-9)
-    assert found.up == up
+    assert found.looks_up == up
     assert found.angle == pytest.approx(0.5, rel=1e-12, abs=0.0)
     velocity = np.random.default_rng(3).normal(size=3)
-    own = frames.solved(looks[found.order] @ velocity, found.angle)
+    own = rdi_frames.solve_velocity(looks[found.order] @ velocity, found.angle)
     assert own[3] == pytest.approx(0.0, abs=1e-12)
-    assert found.turn @ own[:3] == pytest.approx(-velocity, rel=1e-12, abs=0.0)
-    assert np.linalg.det(found.turn) == pytest.approx(1.0, rel=1e-12, abs=0.0)
+    assert found.rotation @ own[:3] == pytest.approx(-velocity, rel=1e-12, abs=0.0)
+    assert np.linalg.det(found.rotation) == pytest.approx(1.0, rel=1e-12, abs=0.0)
     # Beam 2 to starboard of beam 3 where they look down, to port where they look up.
     side = (azimuths[found.order[1]] - third) % 360.0
     assert side == pytest.approx(270.0 if up else 90.0, rel=1e-12, abs=0.0)
@@ -91,4 +93,4 @@ def test_where_beams_are_mounted(first: float, up: bool) -> None:
 )
 def test_beams_that_rdi_does_not_have(looks: FloatArray) -> None:
     with pytest.raises(SinkError, match="'a::b' has not four beams"):
-        frames.mounted(looks, "a::b")
+        rdi_frames.find_mounting(looks, "a::b")

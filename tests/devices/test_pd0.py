@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from navsense.devices import frames, pd0
+from navsense.devices import pd0, rdi_frames
 from navsense.errors import SinkError
 
 OOI = Path(__file__).resolve().parents[1] / "oracles" / "ooi" / "velocities.csv"
@@ -40,7 +40,7 @@ def some(count: int = 5, cells: int = 3, seed: int = 1) -> dict[str, Any]:
         "pitch": rng.uniform(-1.0, 1.0, count),
         "temperature": rng.uniform(271.0, 300.0, count),
         "pressure": rng.uniform(-1e3, 1e7, count),
-        **pd0.rtc(np.arange(count) * 125_000_000 + 1_767_225_600_000_000_000),
+        **pd0.encode_rtc(np.arange(count) * 125_000_000 + 1_767_225_600_000_000_000),
         "velocity": rng.normal(size=shape),
         "correlation": rng.uniform(size=shape),
         "echo": rng.uniform(0.0, 110.0, shape),
@@ -56,7 +56,7 @@ def some(count: int = 5, cells: int = 3, seed: int = 1) -> dict[str, Any]:
 @pytest.mark.requirement("REC-1:devices")
 def test_a_real_ensemble_comes_back_byte_for_byte(real: bytes) -> None:
     found = pd0.decode(real)
-    (part,) = found.parts
+    (part,) = found.blocks
     assert not found.skipped
     assert pd0.encode(part.arrays, part.types) == real
     assert pd0.encode(part.arrays) == real
@@ -70,16 +70,16 @@ def test_a_real_ensemble_comes_back_byte_for_byte(real: bytes) -> None:
     assert np.degrees((arrays["heading"][0], arrays["pitch"][0], arrays["roll"][0])) == pytest.approx(
         (98.41, 0.69, -2.54), rel=1e-12, abs=0.0
     )
-    assert np.array(pd0.stamps(arrays)).astype("datetime64[ns]")[0] == np.datetime64("2000-08-11T10:37:29.45")
+    assert np.array(pd0.decode_stamps(arrays)).astype("datetime64[ns]")[0] == np.datetime64("2000-08-11T10:37:29.45")
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:devices")
 def test_a_real_ensemble_gives_the_published_velocities(real: bytes) -> None:
     """From the bytes to the earth's frame; four places are printed, and six of the error velocity, cut off."""
-    arrays = pd0.decode(real).parts[0].arrays
+    arrays = pd0.decode(real).blocks[0].arrays
     up = bool(arrays["system"][0] >> 7 & 1)
-    own = frames.solved(arrays["velocity"][0, :10], math.radians(20.0))
-    turn = frames.rotation(arrays["heading"], arrays["pitch"], arrays["roll"], up=up)[0]
+    own = rdi_frames.solve_velocity(arrays["velocity"][0, :10], math.radians(20.0))
+    turn = rdi_frames.make_rotation(arrays["heading"], arrays["pitch"], arrays["roll"], looks_up=up)[0]
     with OOI.open(encoding="utf-8", newline="") as file:
         rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
     wanted = np.array([[row[f"{axis}_m_s"] for axis in ("east", "north", "up")] for row in rows])
@@ -125,7 +125,7 @@ def test_fields_lie_where_the_manual_has_them() -> None:
         "heading_bias": -degree, "first_cell": 3.9, "transmit_length": 2.0, "serial": 7, "beam_angle": 20 * degree,
         "number": np.array([65_536, 65_537]), "sound_speed": 1499.7, "depth": 20.46, "heading": 359.994 * degree,
         "pitch": -1.23 * degree, "roll": 45.67 * degree, "salinity": 35.2, "temperature": 271.65, "pressure": -30.0,
-        **pd0.rtc(np.full(2, np.datetime64("2026-01-02T03:04:05.666", "ns").astype(np.int64))),
+        **pd0.encode_rtc(np.full(2, np.datetime64("2026-01-02T03:04:05.666", "ns").astype(np.int64))),
         "velocity": velocity[:, None, :], "bottom_pings": 1, "bottom_velocity": velocity[:, ::-1],
         "bottom_range": np.array([700.0, math.nan, 1e9, 1.0]), "bottom_correlation": np.ones(4),
         "bottom_percent_good": np.array([0.0, 0.0, 0.0, 1.0]), "layer_least_size": 2.0, "layer_near": 3.0,
@@ -133,7 +133,7 @@ def test_fields_lie_where_the_manual_has_them() -> None:
     }  # fmt: skip
     made = pd0.encode(arrays)
     assert made == b"".join(by_hand({**arrays, "counts": counts}, row) for row in range(2))
-    back = pd0.decode(made).parts[0].arrays
+    back = pd0.decode(made).blocks[0].arrays
     assert back["bottom_range"][0] == pytest.approx([700.0, math.nan, 167_772.15, 1.0], nan_ok=True, rel=1e-12, abs=0.0)
     assert np.isnan(back["velocity"][:, 0]).tolist() == [[False, False, True, True]] * 2
     assert back["number"].tolist() == [65_536, 65_537]
@@ -143,10 +143,10 @@ def test_fields_lie_where_the_manual_has_them() -> None:
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 2**31))
 def test_what_is_decoded_encodes_to_the_same(count: int, cells: int, seed: int) -> None:
     made = pd0.encode(some(count, cells, seed))
-    (part,) = pd0.decode(made).parts
+    (part,) = pd0.decode(made).blocks
     assert len(part) == count
     assert pd0.encode(part.arrays, part.types) == made
-    assert pd0.decode(made).parts[0].arrays["number"].tolist() == list(range(65_535, 65_535 + count))
+    assert pd0.decode(made).blocks[0].arrays["number"].tolist() == list(range(65_535, 65_535 + count))
 
 
 def test_layouts_may_change_and_bytes_may_be_damaged() -> None:
@@ -155,18 +155,18 @@ def test_layouts_may_change_and_bytes_may_be_damaged() -> None:
     hurt = bytearray(one)
     hurt[size + 40] ^= 1
     found = pd0.decode(b"\x7f\x7f\x7f" + one + b"noise" + other + bytes(hurt) + one[: size - 1])
-    assert [len(part) for part in found.parts] == [4, 3, 1, 2]
+    assert [len(part) for part in found.blocks] == [4, 3, 1, 2]
     places = [3 + len(one), 3 + len(one) + 5 + len(other)]
     end = places[1] + len(one)
     assert found.skipped == ((0, 3), (places[0], 5), (places[1] + size, size), (end, size - 1))
-    assert found.parts[1].arrays["velocity"].shape == (3, 5, 4)
+    assert found.blocks[1].arrays["velocity"].shape == (3, 5, 4)
 
 
 @pytest.mark.parametrize("data", [b"x", b"\x7f" * 5000, b"\x7f\x7f\x00\x00\x00\x00", b"$SDDPT,1*00\r\n"])
 def test_bytes_without_an_ensemble_are_an_error(data: bytes) -> None:
     with pytest.raises(SinkError, match=f"no PD0 ensemble in bytes: {len(data)}"):
         pd0.decode(data)
-    assert not pd0.decode(b"").parts
+    assert not pd0.decode(b"").blocks
 
 
 @settings(max_examples=40)
@@ -181,10 +181,10 @@ def test_damage_costs_what_it_hits_alone(before: bytes, place: int, patch: bytes
         found = pd0.decode(before + hurt)
     except SinkError:
         assert False, "four ensembles at least are whole"  # noqa: B011, PT015
-    numbers = [int(n) for part in found.parts for n in part.arrays["number"]]
+    numbers = [int(n) for part in found.blocks for n in part.arrays["number"]]
     assert {65_535 + i for i in range(6) if i not in hit} <= set(numbers)
     assert sum(size for _, size in found.skipped) + sum(
-        len(pd0.encode(part.arrays, part.types)) for part in found.parts
+        len(pd0.encode(part.arrays, part.types)) for part in found.blocks
     ) == len(before + hurt)
 
 
@@ -196,11 +196,11 @@ def test_an_ensemble_that_is_too_long_is_refused() -> None:
 def test_ensembles_without_a_variable_leader_come_back() -> None:
     """Other loggers may leave it out: the bytes are kept, but nothing tells the time."""
     made = pd0.encode(some(4), ("0000", "0100", "0600"))
-    (part,) = pd0.decode(made).parts
+    (part,) = pd0.decode(made).blocks
     assert (len(part), "number" in part.arrays) == (4, False)
     assert pd0.encode(part.arrays, part.types) == made
     with pytest.raises(SinkError, match=r"clock of ensembles: none; must hold rtc or rtc_y2k.*variable leader"):
-        pd0.stamps(part.arrays)
+        pd0.decode_stamps(part.arrays)
 
 
 @pytest.mark.parametrize("arrays", [{}, {"cells": np.array(3)}, {"number": np.array(3)}])
@@ -212,9 +212,9 @@ def test_ensembles_that_nothing_counts_are_refused(arrays: dict[str, Any]) -> No
 @settings(max_examples=50)
 @given(st.integers(-(10**18), 4 * 10**18))
 def test_the_clock_is_that_of_the_calendar(stamp: int) -> None:
-    fields = pd0.rtc(np.array([stamp]))
+    fields = pd0.encode_rtc(np.array([stamp]))
     nearest = (stamp + 5_000_000) // 10_000_000 * 10_000_000
-    assert pd0.stamps(fields).tolist() == [nearest]
+    assert pd0.decode_stamps(fields).tolist() == [nearest]
     text = str(np.datetime64(nearest, "ns").astype("datetime64[ms]"))
     year, rest = divmod(int(text[:4]), 100)[0], text[2:4]
     spelled = [year, int(rest), *(int(text[i : i + 2]) for i in (5, 8, 11, 14, 17, 20))]

@@ -31,7 +31,7 @@ def ping(**changes: Any) -> dict[str, Any]:
     row |= {"temperature": np.array([273.15]), "sound_speed": np.array([1475.0])}
     row["stamp"] = np.array([np.datetime64("2022-02-08T12:06:18", "ns").astype(np.int64)])
     for track, value in (("water", math.nan), ("bottom", 0.0)):
-        row |= {f"{track}_{name}": np.full((1, n), value) for name, n in pd6.VELOCITY.values()}
+        row |= {f"{track}_{name}": np.full((1, n), value) for name, n in pd6.VELOCITY_LINES.values()}
         row |= {f"{track}_way": np.zeros((1, 3)), f"{track}_range": np.zeros(1), f"{track}_age": np.zeros(1)}
     return {**row, **{name: np.array([value]) for name, value in changes.items()}}
 
@@ -98,7 +98,7 @@ def test_the_example_of_water_linked() -> None:
     example, (found, skipped) = json.loads(text), waterlinked.decode(text)
     assert skipped == 0
     covariance, told = found["covariance"][0], found["velocity"][0]
-    assert waterlinked.merits(found["covariance"])[0] == pytest.approx(example["fom"], rel=SINGLE, abs=0.0)
+    assert waterlinked.compute_fom(found["covariance"])[0] == pytest.approx(example["fom"], rel=SINGLE, abs=0.0)
     tilt, azimuth = math.radians(22.5), np.array(waterlinked.AZIMUTHS)
     axes = np.stack(
         (math.sin(tilt) * np.cos(azimuth), math.sin(tilt) * np.sin(azimuth), np.full(4, math.cos(tilt))), axis=1
@@ -131,12 +131,17 @@ def test_a_report_of_no_bottom_is_json_without_nan() -> None:
         "transducer_distance": np.full((2, 4), math.nan), "is_water": np.array([False, True]),
     }  # fmt: skip
     none, water = (json.loads(line, parse_constant=pytest.fail) for line in waterlinked.encode(arrays).splitlines())
-    assert (none["vx"], none["altitude"], none["velocity_valid"], none["fom"]) == (0.0, -1.0, False, waterlinked.UNSURE)
+    assert (none["vx"], none["altitude"], none["velocity_valid"], none["fom"]) == (
+        0.0,
+        -1.0,
+        False,
+        waterlinked.UNKNOWN_FOM,
+    )
     assert none["transducers"][0] == {
         "id": 0, "velocity": 0.0, "distance": -1.0, "rssi": 0.0, "nsd": 0.0, "beam_valid": False
     }  # fmt: skip
     assert "altitude" not in water
-    assert (water["type"], water["tracking_mode"], water["fom"]) == ("velocity_water", "water", waterlinked.UNSURE)
+    assert (water["type"], water["tracking_mode"], water["fom"]) == ("velocity_water", "water", waterlinked.UNKNOWN_FOM)
 
 
 @settings(max_examples=30)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from navsense.compiled import INTERPRETED
 from navsense.environment import atmosphere
-from navsense.environment.atmosphere import BASES, EARTH_RADIUS, HIGHEST, LOWEST, Atmosphere
+from navsense.environment.atmosphere import EARTH_RADIUS, LAYER_BASES, MAX_ALTITUDE, MIN_ALTITUDE, Atmosphere
 from navsense.errors import FieldError
+from navsense.kernels import INTERPRETED
 from navsense.typing import AnyArray
 
 STANDARD = Atmosphere()
@@ -29,10 +29,10 @@ def geometric(height: AnyArray) -> AnyArray:
 @pytest.mark.requirement("PRS-1", "ALT-7")
 def test_pressures_at_the_foot_of_each_layer_are_the_published_ones() -> None:
     published = ["101325", "22632.1", "5474.89", "868.019", "110.906", "66.9389", "3.95642"]
-    got = STANDARD.pressure_at(geometric(np.array(BASES)))
+    got = STANDARD.pressure_at(geometric(np.array(LAYER_BASES)))
     assert [f"{pressure:.6g}" for pressure in got] == published
     wanted = [288.15, 216.65, 216.65, 228.65, 270.65, 270.65, 214.65]
-    assert STANDARD.temperature_at(geometric(np.array(BASES))) == pytest.approx(wanted, rel=1e-14, abs=0.0)
+    assert STANDARD.temperature_at(geometric(np.array(LAYER_BASES))) == pytest.approx(wanted, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.requirement("PRS-1")
@@ -63,15 +63,17 @@ def test_the_height_of_a_pressure_is_the_published_one() -> None:
     """Geopotential heights of the first layer, 44330.769 m (1 - (p / 101325 Pa)^0.190263)."""
     published = {95000.0: 540.3375, 90000.0: 988.5008, 85000.0: 1457.3005, 70000.0: 3012.1826, 50000.0: 5574.4375}
     wanted = geometric(np.array(list(published.values())))
-    assert STANDARD.altitude_of(np.array(list(published))) == pytest.approx(wanted, abs=1e-4, rel=0.0)
+    assert STANDARD.altitude_at_pressure(np.array(list(published))) == pytest.approx(wanted, abs=1e-4, rel=0.0)
 
 
 @pytest.mark.requirement("ALT-7")
 @pytest.mark.parametrize("air", [STANDARD, HOT, Atmosphere(temperature_gradient=0.0)], ids=["standard", "hot", "even"])
 def test_altitude_of_pressure_is_the_way_back(air: Atmosphere) -> None:
-    feet = geometric(np.array(BASES))
-    altitude = np.concatenate((np.linspace(LOWEST, HIGHEST, 401), feet, feet - 1e-3, feet + 1e-3))
-    assert air.altitude_of(air.pressure_at(altitude)) == pytest.approx(altitude, abs=1e-9 * HIGHEST, rel=0.0)
+    feet = geometric(np.array(LAYER_BASES))
+    altitude = np.concatenate((np.linspace(MIN_ALTITUDE, MAX_ALTITUDE, 401), feet, feet - 1e-3, feet + 1e-3))
+    assert air.altitude_at_pressure(air.pressure_at(altitude)) == pytest.approx(
+        altitude, abs=1e-9 * MAX_ALTITUDE, rel=0.0
+    )
 
 
 @given(
@@ -86,7 +88,7 @@ def test_any_air_is_in_balance_and_whole(temperature: float, pressure: float, gr
     below, above = (air.pressure_at(geometric(height + step)) for step in (-1.0, 1.0))
     weight = air.density_at(geometric(height)) * 9.80665
     assert (below - above) / 2.0 == pytest.approx(weight, rel=3e-7, abs=0.0)
-    feet = np.array(BASES[1:])
+    feet = np.array(LAYER_BASES[1:])
     for quantity in (air.pressure_at, air.temperature_at):
         assert quantity(geometric(feet - 1e-6)) == pytest.approx(quantity(geometric(feet + 1e-6)), rel=1e-9, abs=0.0)
     assert air.temperature_at(np.zeros(1))[0] == temperature
@@ -124,16 +126,16 @@ def test_altitudes_without_air_are_refused(altitude: float) -> None:
 @pytest.mark.parametrize("pressure", [0.0, -1.0, 1e7, math.nan])
 def test_pressures_of_no_altitude_are_refused(pressure: float) -> None:
     with pytest.raises(FieldError, match=r"pressure of row 1 \(Pa\)"):
-        STANDARD.altitude_of(np.array([101325.0, pressure]))
+        STANDARD.altitude_at_pressure(np.array([101325.0, pressure]))
 
 
 def test_a_record_may_be_cut_anywhere() -> None:
-    altitude = np.random.default_rng(1).uniform(LOWEST, HIGHEST, 60)
+    altitude = np.random.default_rng(1).uniform(MIN_ALTITUDE, MAX_ALTITUDE, 60)
     for quantity in (
         HOT.pressure_at,
         HOT.density_at,
         HOT.sound_speed_at,
-        lambda h: HOT.altitude_of(HOT.pressure_at(h)),
+        lambda h: HOT.altitude_at_pressure(HOT.pressure_at(h)),
     ):
         parts = [quantity(part) for part in (altitude[:1], altitude[1:20], altitude[20:])]
         assert np.array_equal(np.concatenate(parts), quantity(altitude))
@@ -141,10 +143,10 @@ def test_a_record_may_be_cut_anywhere() -> None:
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
-    altitude = np.random.default_rng(2).uniform(LOWEST, HIGHEST, 60)
+    altitude = np.random.default_rng(2).uniform(MIN_ALTITUDE, MAX_ALTITUDE, 60)
     temperature, pressure, back = np.empty((3, 60))
-    assert interpreted(atmosphere._states)(HOT._layers, altitude, temperature, pressure) == -1
+    assert interpreted(atmosphere._write_states)(HOT._layers, altitude, temperature, pressure) == -1
     assert np.array_equal(HOT.temperature_at(altitude), temperature)
     assert np.array_equal(HOT.pressure_at(altitude), pressure)
-    assert interpreted(atmosphere._altitudes)(HOT._layers, pressure, *HOT._pressures, back) == -1
-    assert np.array_equal(HOT.altitude_of(pressure), back)
+    assert interpreted(atmosphere._write_altitudes)(HOT._layers, pressure, *HOT._pressure_limits, back) == -1
+    assert np.array_equal(HOT.altitude_at_pressure(pressure), back)

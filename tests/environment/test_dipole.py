@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from navsense import pose
-from navsense.compiled import INTERPRETED
 from navsense.environment import dipole
-from navsense.environment.base import Sum, Uniform
+from navsense.environment.base import FieldSum, UniformField
 from navsense.environment.dipole import Dipole
 from navsense.errors import FieldError
+from navsense.kernels import INTERPRETED
 from navsense.typing import AnyArray, Vector
 
 WRECK = Dipole((3.0, -2.0, 1.0), (20.0, -35.0, 50.0), 0.5)
@@ -68,19 +68,19 @@ def test_within_its_radius_the_field_is_that_of_the_surface() -> None:
 @given(st.tuples(*[st.floats(-math.pi, math.pi)] * 3))
 def test_turned_with_the_world(angles: Vector) -> None:
     turn = pose.from_rpy(*angles)
-    field = Sum((WRECK, Dipole((0.0, 1.0, 0.0), (1.0, 2.0, -3.0)), Uniform((1e-6, 2e-6, -3e-6))))
+    field = FieldSum((WRECK, Dipole((0.0, 1.0, 0.0), (1.0, 2.0, -3.0)), UniformField((1e-6, 2e-6, -3e-6))))
     points = ((0.5, 0.25, -1.0), (4.0, 4.0, 0.0), (3.1, -2.0, 1.0))
     moved = (pose.rotate(turn, point) for point in points)
     wanted = [pose.rotate(turn, tuple(row)) for row in at(field, *points).tolist()]
-    assert at(field.turned(turn), *moved) == pytest.approx(np.array(wanted), rel=1e-9, abs=1e-18)
+    assert at(field.rotate(turn), *moved) == pytest.approx(np.array(wanted), rel=1e-9, abs=1e-18)
 
 
 @pytest.mark.requirement("MAG-7")
 def test_a_sum_is_the_sum() -> None:
-    other = Uniform((1e-5, 2e-5, -4e-5))
+    other = UniformField((1e-5, 2e-5, -4e-5))
     point = (1.0, 1.0, 1.0)
-    assert np.array_equal(at(Sum((other, WRECK)), point), at(other, point) + at(WRECK, point))
-    assert at(Sum(()), point).tolist() == [[0.0, 0.0, 0.0]]
+    assert np.array_equal(at(FieldSum((other, WRECK)), point), at(other, point) + at(WRECK, point))
+    assert at(FieldSum(()), point).tolist() == [[0.0, 0.0, 0.0]]
 
 
 @pytest.mark.parametrize(
@@ -109,5 +109,5 @@ def test_a_record_may_be_cut_anywhere() -> None:
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     points = np.concatenate((np.random.default_rng(2).uniform(-4.0, 4.0, (20, 3)), [WRECK.position_w]))
     plain = np.empty(points.shape)
-    interpreted(dipole._field)(*WRECK.position_w, *WRECK.moment_w, WRECK.radius, points, plain)
+    interpreted(dipole._write_field)(*WRECK.position_w, *WRECK.moment_w, WRECK.radius, points, plain)
     assert np.array_equal(WRECK.at(points, np.zeros(len(points))), plain)

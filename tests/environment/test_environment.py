@@ -42,7 +42,7 @@ def test_signals_are_asked_for_by_name() -> None:
 
 def test_all_of_it_turns_about_the_vertical() -> None:
     turn = pose.from_rpy(0.0, 0.0, 0.3)
-    turned = ON_EARTH.turned(turn)
+    turned = ON_EARTH.rotate(turn)
     assert turned.heading == pytest.approx(0.2, abs=1e-15)
     point = (700.0, -400.0, 20.0)
     moved = np.array([pose.rotate(turn, point)])
@@ -54,13 +54,13 @@ def test_all_of_it_turns_about_the_vertical() -> None:
 
 def test_off_the_earth_it_turns_anyhow_and_on_it_not() -> None:
     tilt = pose.from_rpy(0.3, 0.0, 0.0)
-    assert Environment().turned(tilt).origin is None
+    assert Environment().rotate(tilt).origin is None
     with pytest.raises(FieldError, match="must be about the vertical"):
-        ON_EARTH.turned(tilt)
+        ON_EARTH.rotate(tilt)
 
 
 @pytest.mark.parametrize("yaw", [0.0, 3.0, -math.pi])
 def test_headings_stay_within_a_turn(yaw: float) -> None:
-    turned = replace(HERE, heading=-3.0).turned(pose.from_rpy(0.0, 0.0, yaw))
+    turned = replace(HERE, heading=-3.0).rotate(pose.from_rpy(0.0, 0.0, yaw))
     assert abs(turned.heading) <= math.pi
     assert math.remainder(turned.heading + 3.0 + yaw, 2.0 * math.pi) == pytest.approx(0.0, abs=1e-12)

@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from navsense import pose
-from navsense.compiled import INTERPRETED
 from navsense.environment import _harmonics, _lattice, magnetic
-from navsense.environment._harmonics import MODELS, coefficients
-from navsense.environment._lattice import Lattice
+from navsense.environment._harmonics import MODELS, compute_coefficients
+from navsense.environment._lattice import MagneticLattice
 from navsense.environment.base import Environment
-from navsense.environment.magnetic import WorldMagneticModel, elements, field_ned
+from navsense.environment.magnetic import WorldMagneticModel, compute_elements, field_ned
 from navsense.errors import FieldError
 from navsense.geodesy import Origin
-from navsense.motion.still import Still
+from navsense.kernels import INTERPRETED
+from navsense.motion.stationary import Stationary
 from navsense.sensors import Magnetometer
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray
@@ -58,7 +58,7 @@ def at_places(places: AnyArray, date: float, model: str = "WMM2025") -> AnyArray
 
 def directly(field: WorldMagneticModel, position: AnyArray) -> AnyArray:
     """Return the model (n, 3) T along east, north, up of each place, without the lattice."""
-    places = field.origin.geodetic(position)
+    places = field.origin.to_geodetic(position)
     ned = at_places(places, field.date, field.model)
     return np.column_stack((ned[:, 1], ned[:, 0], -ned[:, 2]))
 
@@ -74,7 +74,7 @@ def test_the_coefficients_are_noaas_unchanged(model: str) -> None:
     listed = (file.parent / "README.md").read_text(encoding="utf-8")
     assert f"| `{file.name}` |" in listed
     assert hashlib.sha256(file.read_bytes()).hexdigest() in listed
-    epoch, main, change = _harmonics._table(model)
+    epoch, main, change = _harmonics._read_coefficients(model)
     assert epoch == float(model[3:])
     orders, degrees = np.triu_indices(13)
     assert np.array_equal(main[0, degrees, orders] != 0.0, degrees > 0)
@@ -94,7 +94,7 @@ def test_the_published_values(oracle: Callable[[str], dict[str, AnyArray]], mode
         field = field_ned(latitude[one], longitude[one], 1e3 * table["altitude_km"][one], float(date), model)
         wanted = [table[name][i] for name in ("x_nT", "y_nT", "z_nT")]
         assert 1e9 * field[0] == pytest.approx(wanted, abs=rounding, rel=0.0)
-        parts = elements(field)
+        parts = compute_elements(field)
         assert 1e9 * parts.total[0] == pytest.approx(table["total_nT"][i], abs=rounding, rel=0.0)
         assert math.degrees(parts.declination[0]) == pytest.approx(table["declination_deg"][i], abs=0.00501, rel=0.0)
         assert math.degrees(parts.inclination[0]) == pytest.approx(table["inclination_deg"][i], abs=0.00501, rel=0.0)
@@ -118,7 +118,7 @@ def test_the_program_of_noaa() -> None:
 
 
 def test_zones_of_the_compass() -> None:
-    found = elements(1e-9 * np.array([[1999.0, 0, 5e4], [0, -2000.0, 5e4], [5999.0, 0, 5e4], [0, 6000.0, 5e4]]))
+    found = compute_elements(1e-9 * np.array([[1999.0, 0, 5e4], [0, -2000.0, 5e4], [5999.0, 0, 5e4], [0, 6000.0, 5e4]]))
     assert found.blackout.tolist() == [True, False, False, False]
     assert found.caution.tolist() == [False, True, True, False]
     assert found.declination.tolist() == [0.0, -math.pi / 2, 0.0, math.pi / 2]
@@ -146,8 +146,8 @@ def test_at_a_pole_the_longitude_turns_the_axes_and_not_the_field(latitude: floa
 def test_the_lattice_is_the_model_within_a_tenth_of_a_nanotesla(site: tuple[float, float, float, float]) -> None:
     field = WorldMagneticModel(origin(*site), DATE)
     for position in (around(1, 300, 2e3), around(2, 100, 1e5)):
-        places = field.origin.geodetic(position)
-        got = field.origin.east_north_up_at(places, field.at(position, np.zeros(len(position))))
+        places = field.origin.to_geodetic(position)
+        got = field.origin.to_enu_at(places, field.at(position, np.zeros(len(position))))
         worst = np.abs(got - directly(field, position)).max()
         assert worst < 0.1e-9
         assert worst < 0.01e-9  # what its docstring says
@@ -168,7 +168,9 @@ def test_a_magnetometer_reads_it() -> None:
     field = WorldMagneticModel(origin(48.0, 11.0), DATE)
     place = pose.Pose((1200.0, -300.0, 50.0))
     ticks = Ticks(np.arange(3, dtype=np.int64), 10.0)
-    got = Magnetometer().ideal(Still(place), Environment(magnetic_field=field, origin=field.origin), ticks)["field"]
+    got = Magnetometer().ideal(Stationary(place), Environment(magnetic_field=field, origin=field.origin), ticks)[
+        "field"
+    ]
     wanted = field.at(np.array([place.position]), np.zeros(1))
     assert np.array_equal(got, np.repeat(wanted, 3, axis=0))
 
@@ -178,19 +180,19 @@ def test_readings_do_not_depend_on_cut_or_order(cut: int) -> None:
     """Positions fall into more cells than the table holds, so that cells write over one another."""
     position = around(3, 120, 3e4)
     here = origin(47.0, 8.0, 400.0)
-    model = Lattice("WMM2025", DATE, here)
+    model = MagneticLattice("WMM2025", DATE, here)
 
-    def read(lattice: Lattice, rows: AnyArray) -> AnyArray:
+    def read(lattice: MagneticLattice, rows: AnyArray) -> AnyArray:
         out = np.empty(rows.shape)
-        assert lattice.at(rows, 0.7, out) == -1
+        assert lattice.write_field(rows, 0.7, out) == -1
         return out
 
     whole = read(model, position)
     assert np.array_equal(read(model, position), whole)
-    fresh = Lattice("WMM2025", DATE, here)
+    fresh = MagneticLattice("WMM2025", DATE, here)
     assert np.array_equal(np.concatenate((read(fresh, position[:cut]), read(fresh, position[cut:]))), whole)
     order = np.random.default_rng(4).permutation(len(position))
-    other = Lattice("WMM2025", DATE, here)
+    other = MagneticLattice("WMM2025", DATE, here)
     assert np.array_equal(read(other, position[order]), whole[order])
 
 
@@ -220,12 +222,12 @@ def test_turned_with_the_world(yaw: float) -> None:
     points = [(120.0, -800.0, 3.0), (2500.0, 1999.0, -700.0)]
     moved = np.array([pose.rotate(turn, point) for point in points])
     wanted = [pose.rotate(turn, tuple(row)) for row in field.at(np.array(points), np.zeros(2)).tolist()]
-    assert field.turned(turn).at(moved, np.zeros(2)) == pytest.approx(np.array(wanted), rel=1e-12, abs=1e-17)
+    assert field.rotate(turn).at(moved, np.zeros(2)) == pytest.approx(np.array(wanted), rel=1e-12, abs=1e-17)
 
 
 def test_the_earth_does_not_lie_down() -> None:
     with pytest.raises(FieldError, match="must be about the vertical"):
-        WorldMagneticModel(origin(60.0, 20.0), DATE).turned(pose.from_rpy(0.1, 0.0, 0.0))
+        WorldMagneticModel(origin(60.0, 20.0), DATE).rotate(pose.from_rpy(0.1, 0.0, 0.0))
 
 
 @pytest.mark.parametrize(
@@ -273,17 +275,19 @@ def test_the_field_can_be_sent_to_another_process() -> None:
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     position, here = around(6, 12, 5e3), origin(-33.0, 151.0, 20.0)
     whole, plain = np.empty(position.shape), np.empty(position.shape)
-    assert Lattice("WMM2025", DATE, here).at(position, 0.4, whole) == -1
-    other = Lattice("WMM2025", DATE, here)
+    assert MagneticLattice("WMM2025", DATE, here).write_field(position, 0.4, whole) == -1
+    other = MagneticLattice("WMM2025", DATE, here)
     sine, cosine = math.sin(0.4), math.cos(0.4)
-    along = interpreted(_lattice._along)
+    along = interpreted(_lattice._write_field)
     along(other._table, other._frame, other._cells, other._corners, sine, cosine, position, plain)
     assert np.array_equal(whole, plain)
-    places = here.geodetic(position)
+    places = here.to_geodetic(position)
     whole = at_places(places, DATE)
-    interpreted(magnetic._field_ned)(coefficients("WMM2025", DATE), *np.ascontiguousarray(places.T), plain)
+    interpreted(magnetic._write_field_ned)(
+        compute_coefficients("WMM2025", DATE), *np.ascontiguousarray(places.T), plain
+    )
     assert np.array_equal(whole, plain)
-    spherical = elements(whole)
+    spherical = compute_elements(whole)
     out = np.empty((4, len(whole))).T
-    interpreted(magnetic._elements)(whole, out)
+    interpreted(magnetic._write_elements)(whole, out)
     assert np.array_equal(out[:, 3], spherical.inclination)

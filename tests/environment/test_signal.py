@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from navsense.compiled import INTERPRETED
 from navsense.environment import signal
 from navsense.environment.signal import Signal
 from navsense.errors import FieldError
+from navsense.kernels import INTERPRETED
 
 RAMP = Signal((0.0, 10.0, 10.0, 20.0, 24.0), (1.0, 3.0, -2.0, -2.0, 6.0))
 
@@ -126,7 +126,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     time, plain = np.random.default_rng(2).uniform(-5.0, 30.0, 100), np.empty(100)
-    interpreted(signal.between)(*RAMP.points, time, plain)
+    interpreted(signal.interpolate)(*RAMP.points, time, plain)
     assert np.array_equal(RAMP.at(time), plain)
 
 

@@ -16,12 +16,19 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from navsense import pose
-from navsense.compiled import INTERPRETED
 from navsense.environment import seawater, water
 from navsense.environment.base import Environment
-from navsense.environment.seawater import DEEPEST, DOMAINS, ConstantDensity, Conversion, Saunders, Unesco
+from navsense.environment.seawater import (
+    MAX_DEPTH,
+    SOUND_SPEED_FORMULAS,
+    ConstantDensity,
+    DepthConversion,
+    Saunders,
+    Unesco,
+)
 from navsense.environment.water import Water
 from navsense.errors import FieldError
+from navsense.kernels import INTERPRETED
 from navsense.typing import AnyArray
 
 Oracle = Callable[[str], dict[str, AnyArray]]
@@ -77,7 +84,7 @@ def test_another_program_at_many_states(oracle: Oracle) -> None:
     """Temperatures of 1990, so that the change of scale is held too."""
     table = oracle("unesco/seawater.csv")
     kelvin, bar = table["t90_degC"] + 273.15, table["pressure_dbar"] / 10.0
-    warmth = [seawater.celsius(t) for t in kelvin]
+    warmth = [seawater.to_celsius(t) for t in kelvin]
     states = list(zip(table["salinity"], warmth, bar, strict=True))
     assert [seawater.density(*state) for state in states] == pytest.approx(table["density_kg_m3"], rel=1e-12, abs=0.0)
     speeds = [seawater.chen_millero(t, s, p) for s, t, p in states]
@@ -89,10 +96,10 @@ def test_a_newer_description_of_the_same_water(oracle: Oracle) -> None:
     """TEOS-10: EOS-80 is within 0.02 kg/m^3 of it in the open sea, and all four speeds within 0.8 m/s."""
     table = oracle("unesco/teos10.csv")
     for s, t, dbar, rho, c in zip(*table.values(), strict=True):
-        warmth = seawater.celsius(t + 273.15)
+        warmth = seawater.to_celsius(t + 273.15)
         assert abs(seawater.density(s, warmth, dbar / 10.0) - rho) < 0.02
         depth = float(Unesco(math.radians(30.0)).depth(np.array([dbar * 1e4]))[0])
-        for number, (name, domain) in enumerate(DOMAINS.items()):
+        for number, (name, domain) in enumerate(SOUND_SPEED_FORMULAS.items()):
             if depth > domain.depth:
                 continue
             got = seawater.sound_speed(number, t + 273.15, s, depth, dbar * 1e4)
@@ -120,12 +127,12 @@ def test_saunders_check_values() -> None:
 @pytest.mark.parametrize(
     "rule", [Unesco(0.0), Unesco(-1.2), Saunders(0.7), ConstantDensity(1025.0), ConstantDensity(997.0, 9.81)], ids=repr
 )
-def test_depth_of_pressure_is_the_way_back(rule: Conversion) -> None:
-    depth = np.concatenate(([0.0, 1e-9, 1e-3], np.linspace(0.1, DEEPEST, 777)))
+def test_depth_of_pressure_is_the_way_back(rule: DepthConversion) -> None:
+    depth = np.concatenate(([0.0, 1e-9, 1e-3], np.linspace(0.1, MAX_DEPTH, 777)))
     back = rule.depth(rule.pressure(depth))
     assert back == pytest.approx(depth, rel=1e-12, abs=1e-15)
     assert rule.depth(np.array([-1000.0]))[0] < 0.0  # lighter than the surface: above it
-    for wrong in (-1e-9, DEEPEST + 1.0, math.nan):
+    for wrong in (-1e-9, MAX_DEPTH + 1.0, math.nan):
         with pytest.raises(FieldError, match=r"depth of row 1 \(m\): .*must be from 0 to 11000"):
             rule.pressure(np.array([0.0, wrong]))
 
@@ -193,13 +200,13 @@ def test_a_slow_integration(here: Water) -> None:
         start = float(found.y[0, -1])
 
 
-@given(st.floats(0.0, DEEPEST - 1.0), st.sampled_from([LAYERED, FRESH, Water(**CAST), Water()]))
+@given(st.floats(0.0, MAX_DEPTH - 1.0), st.sampled_from([LAYERED, FRESH, Water(**CAST), Water()]))
 def test_pressure_grows_by_the_weight_of_the_water(depth: float, here: Water) -> None:
     if any(abs(depth - jump) < 1.0 for jump in here.depths):
         return
     above, below = here.pressure_at(np.array([max(depth - 0.5, 0.0), max(depth - 0.5, 0.0) + 1.0]))
     middle = np.array([max(depth - 0.5, 0.0) + 0.5])
-    (weight,) = here.weight_at(middle)
+    (weight,) = here.pressure_gradient_at(middle)
     assert below - above == pytest.approx(weight, rel=1e-7, abs=0.0)
     assert weight / here.density_at(middle)[0] == pytest.approx(9.81, rel=0.01, abs=0.0)
 
@@ -236,7 +243,7 @@ def test_a_tank_has_one_density() -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-@pytest.mark.parametrize("name", DOMAINS)
+@pytest.mark.parametrize("name", SOUND_SPEED_FORMULAS)
 def test_the_formula_that_is_named_is_used(name: str) -> None:
     here = Water(temperatures=(283.15,), salinities=(34.0,), sound_speed=name)
     (got,) = here.sound_speed_at(np.array([800.0]))
@@ -259,8 +266,8 @@ def test_the_formula_that_is_named_is_used(name: str) -> None:
 def test_below_its_range_a_formula_is_refused(name: str, last: float) -> None:
     here = Water(latitude=0.5, temperatures=(275.65,), sound_speed=name)
     end = last
-    if last > DEEPEST:
-        low, high = 9000.0, DEEPEST
+    if last > MAX_DEPTH:
+        low, high = 9000.0, MAX_DEPTH
         for _ in range(60):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if here.pressure_at(np.array([middle]))[0] <= last else (low, middle)
@@ -330,7 +337,7 @@ def test_depths_go_down() -> None:
 def test_a_profile_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "cast.csv"
     path.write_text("\ufeffdepth, temperature ,salinity\r\n0,290,33\r\n\r\n10.5,288,33.5\r\n", encoding="utf-8")
-    depths, temperatures, salinities = Water.profile_of(path)
+    depths, temperatures, salinities = Water.read_profile(path)
     assert (depths, temperatures, salinities) == ((0.0, 10.5), (290.0, 288.0), (33.0, 33.5))
 
 
@@ -351,13 +358,13 @@ def test_a_file_that_is_no_profile_is_named_with_its_line(tmp_path: Path, text: 
     path = tmp_path / "cast.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FieldError) as caught:
-        Water.profile_of(path)
+        Water.read_profile(path)
     assert str(caught.value).replace(f"{tmp_path}/", "").startswith(said)
 
 
 def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match="does not exist"):
-        Water.profile_of(tmp_path / "none.csv")
+        Water.read_profile(tmp_path / "none.csv")
 
 
 # law
@@ -365,10 +372,10 @@ def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
 
 def test_the_surroundings_keep_their_water_when_turned() -> None:
     assert Environment().water is None
-    assert Environment(water=LAYERED).turned(pose.from_rpy(0.0, 0.0, 1.0)).water == LAYERED
+    assert Environment(water=LAYERED).rotate(pose.from_rpy(0.0, 0.0, 1.0)).water == LAYERED
 
 
-QUANTITIES = ("pressure_at", "density_at", "weight_at", "sound_speed_at", "temperature_at", "salinity_at")
+QUANTITIES = ("pressure_at", "density_at", "pressure_gradient_at", "sound_speed_at", "temperature_at", "salinity_at")
 
 
 @pytest.mark.parametrize("name", QUANTITIES)
@@ -386,24 +393,24 @@ def test_a_record_may_be_cut_anywhere(name: str) -> None:
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     depth = np.random.default_rng(2).uniform(0.0, 9000.0, 60)
     pressure, out = LAYERED.pressure_at(depth), np.empty(60)
-    interpreted(water._pressures)(LAYERED._nodes, depth, out)
+    interpreted(water._write_pressures)(LAYERED._nodes, depth, out)
     assert np.array_equal(pressure, out)
     warm, salt = LAYERED.temperature_at(depth), LAYERED.salinity_at(depth)
-    interpreted(water._densities)(warm, salt, pressure, out)
+    interpreted(water._write_densities)(warm, salt, pressure, out)
     assert np.array_equal(LAYERED.density_at(depth), out)
     fresh = replace(LAYERED, density=1000.0)
-    for number, sea in product(range(len(DOMAINS)), (LAYERED, fresh)):
-        compiled, profile = np.empty(60), (number, *sea._sounding[1:-2], math.inf, math.inf)
-        assert water._sound_speeds(*profile, depth, compiled)
-        assert interpreted(water._sound_speeds)(*profile, depth, out)
+    for number, sea in product(range(len(SOUND_SPEED_FORMULAS)), (LAYERED, fresh)):
+        compiled, profile = np.empty(60), (number, *sea._kernel_arguments[1:-2], math.inf, math.inf)
+        assert water._write_sound_speeds(*profile, depth, compiled)
+        assert interpreted(water._write_sound_speeds)(*profile, depth, out)
         assert np.array_equal(compiled, out)
     for rule, kernel, argument in (
-        (Unesco(0.3), seawater._unesco_depths, seawater.surface_gravity(0.3)),
-        (Saunders(0.3), seawater._saunders_depths, Saunders(0.3)._share),
+        (Unesco(0.3), seawater._write_unesco_depths, seawater.surface_gravity(0.3)),
+        (Saunders(0.3), seawater._write_saunders_depths, Saunders(0.3)._linear),
     ):
         interpreted(kernel)(argument, pressure, out)
         assert np.array_equal(rule.depth(pressure), out)
-    interpreted(seawater._unesco_pressures)(seawater.surface_gravity(0.3), depth, out)
+    interpreted(seawater._write_unesco_pressures)(seawater.surface_gravity(0.3), depth, out)
     assert np.array_equal(Unesco(0.3).pressure(depth), out)
-    interpreted(seawater._saunders_pressures)(Saunders(0.3)._share, depth, out)
+    interpreted(seawater._write_saunders_pressures)(Saunders(0.3)._linear, depth, out)
     assert np.array_equal(Saunders(0.3).pressure(depth), out)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense.compiled import INTERPRETED
 from navsense.errors import FactorError
 from navsense.factors import MagFactor1, MagFactor3, blocks
 from navsense.factors.arguments import FactorWarning
+from navsense.kernels import INTERPRETED
 from navsense.typing import AnyArray
 
 pytestmark = pytest.mark.requirement("FAC-6:blocks")

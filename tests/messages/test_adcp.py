@@ -21,18 +21,18 @@ from navsense.errors import SinkError
 from navsense.messages import adcp
 from navsense.messages.cdr import encode
 from navsense.pose import conjugate
-from navsense.sensors import Adcp, Coordinates, Depth, Dialect
+from navsense.sensors import Adcp, CoordinateSystem, Depth, MessageDialect
 from navsense.series import Reading
-from navsense.testing import witness_world
+from navsense.testing import example_world
 from navsense.world import MountedSensor, World
 
 EPOCH, DURATION = 1000, 0.2
-SHEET = replace(Adcp.witness(), dialect=Dialect.OWN, side_lobes=False)
-BEAMS = replace(SHEET, coordinates=Coordinates.BEAM)
+SHEET = replace(Adcp.example_spec(), dialect=MessageDialect.OWN, side_lobes=False)
+BEAMS = replace(SHEET, coordinates=CoordinateSystem.BEAM)
 
 
 def world(spec: Adcp = SHEET) -> World:
-    return witness_world(("a", spec))
+    return example_world(("a", spec))
 
 
 def reading(spec: Adcp = SHEET) -> Reading:
@@ -71,7 +71,7 @@ def test_profiles_come_back(tmp_path: Path, suffix: str, spec: Adcp) -> None:
         else:
             same(np.array(seen), -one["beam_velocity"][row][:, :, None] * spec.beam_direction)
         assert (value.cells, value.cell_depth, value.coordinate_mode) == (4, 1, 2 if spec is SHEET else 0)
-        assert value.bin0_distance == np.float32(spec.cells.first)
+        assert value.bin0_distance == np.float32(spec.cells.first_distance)
         same([(v.x, v.y, v.z) for v in value.beam_unit_vec], spec.beam_direction)
         stamp = value.header.stamp.sec - EPOCH + 1e-9 * value.header.stamp.nanosec
         assert stamp == pytest.approx(one["time_of_validity"][row] + one.clock_error[row], abs=1e-9)
@@ -112,25 +112,25 @@ def test_each_cell_is_a_water_mass_in_gazebo(tmp_path: Path) -> None:
             if beam.locked:
                 mean = (beam.velocity.mean.x, beam.velocity.mean.y, beam.velocity.mean.z)
                 assert mean == pytest.approx(along * SHEET.beam_direction[k], abs=1e-15)
-                assert beam.range.mean == cells[m] / SHEET.beams.slants[k]
+                assert beam.range.mean == cells[m] / SHEET.beams.slant_cosines[k]
 
 
 @pytest.mark.requirement("GAP-8", "DVW-5")
 def test_lengths_of_woods_hole_are_along_the_beam() -> None:
     one = reading()
-    for dialect, slant in ((Dialect.OWN, 1.0), (Dialect.DSROS, SHEET.beams.slants[0])):
+    for dialect, slant in ((MessageDialect.OWN, 1.0), (MessageDialect.DSROS, SHEET.beams.slant_cosines[0])):
         sensor = MountedSensor("m::l::a", replace(SHEET, dialect=dialect), "m", "l", 4.0, topic="/a", frame="f")
-        made = adcp.message(sensor, "reading")
+        made = adcp.make_layout(sensor, "reading")
         rows = encode(made, np.zeros(one.time.size, dtype=np.int64), one.arrays).view(made.layout.dtype())[:, 0]
-        assert rows["bin0_distance"][0] == np.float32(SHEET.cells.first / slant)
-        (turn,) = messages.frames(sensor).values()
+        assert rows["bin0_distance"][0] == np.float32(SHEET.cells.first_distance / slant)
+        (turn,) = messages.list_frames(sensor).values()
         back = Rotation.from_quat(turn.rotation, scalar_first=True)
         assert (back * Rotation.from_quat(SHEET.reference, scalar_first=True)).magnitude() == pytest.approx(
             0.0, abs=1e-12
         )
         assert turn.rotation == conjugate(SHEET.reference)
     with pytest.raises(SinkError, match="must be of class Adcp"):
-        adcp.message(MountedSensor("m::l::a", Depth(), "m", "l", 4.0, topic="/a", frame="f"), "reading")
+        adcp.make_layout(MountedSensor("m::l::a", Depth(), "m", "l", 4.0, topic="/a", frame="f"), "reading")
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:npz", "REC-1:parquet")
@@ -139,9 +139,9 @@ def test_profiles_in_tables_come_back(tmp_path: Path, suffix: str) -> None:
     run = ns.simulate(world(), DURATION, seed=5, epoch=EPOCH)
     path = tmp_path / f"run.{suffix}"
     run.save(path)
-    from navsense.sinks.load import load
+    from navsense.recordings.dataset_reader import open_recording
 
-    found, one = load(path)["robot::arm::a"], run["robot::arm::a"]
+    found, one = open_recording(path)["robot::arm::a"], run["robot::arm::a"]
     assert found.arrays.keys() == one.arrays.keys()
     for name, array in one.arrays.items():
         same(found.arrays[name], array)

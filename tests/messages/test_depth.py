@@ -14,13 +14,13 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense.errors import SinkError
-from navsense.messages import GZ_ENCODERS, topics_beside
+from navsense.messages import GZ_ENCODERS, list_companion_topics
 from navsense.noise.channel import Noise
 from navsense.sensors import AirPressure, Depth
-from navsense.testing import witness_world
+from navsense.testing import example_world
 from navsense.world import MountedSensor
 
-WORLD = witness_world(("d", Depth.witness()))
+WORLD = example_world(("d", Depth.example_spec()))
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("part", ["reading", "ideal", "bias"])
 def test_pressure_and_depth_come_back_bit_for_bit(recorded: Path, part: str) -> None:
     reading = ns.simulate(WORLD, 0.5, seed=5, epoch=1000)["robot::arm::d"]
-    series: Any = {"reading": reading.arrays, "ideal": reading.truth, "bias": reading.errors}[part]
+    series: Any = {"reading": reading.arrays, "ideal": reading.ideal, "bias": reading.errors}[part]
     behind = "" if part == "reading" else f"/{part}"
     found: dict[str, list[Any]] = {}
     with recorded.open("rb") as file:
@@ -42,7 +42,7 @@ def test_pressure_and_depth_come_back_bit_for_bit(recorded: Path, part: str) -> 
             found.setdefault(channel.topic, []).append(value)
     pressed, deep = found[f"/d{behind}"], found[f"/d_depth{behind}"]
     assert np.array_equal([value.fluid_pressure for value in pressed], series["pressure"])
-    deviation = Depth.witness().pressure.deviation(200.0) if part == "reading" else 0.0
+    deviation = Depth.example_spec().pressure.white_stddev(200.0) if part == "reading" else 0.0
     assert {value.variance for value in pressed} == {deviation * deviation}
     assert np.array_equal([value.point.z for value in deep], series.get("depth", np.zeros(100)))
     assert {(value.point.x, value.point.y, value.header.frame_id) for value in deep} == {(0.0, 0.0, "d")}
@@ -58,7 +58,7 @@ def test_rosbags_reads_both_by_their_types(recorded: Path) -> None:
             reader.deserialize(raw, connection.msgtype)
     assert types["/d"] == "sensor_msgs/msg/FluidPressure"
     assert types["/d_depth"] == "geometry_msgs/msg/PointStamped"
-    assert topics_beside(WORLD.sensors[0]) == ("", "_depth")
+    assert list_companion_topics(WORLD.sensors[0]) == ("", "_depth")
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")

@@ -22,20 +22,20 @@ from navsense.errors import SensorError, SinkError
 from navsense.messages import _doppler, cdr, dvl, schemas
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
+from navsense.recordings.static_transforms import list_static_transforms
+from navsense.recordings.topic_names import allocate_topics
 from navsense.sensors import Depth
-from navsense.sensors._janus.beams import Beam, Beams, janus
-from navsense.sensors._janus.layer import Layer
-from navsense.sensors._janus.names import Dialect, Names
-from navsense.sensors.dvl import Dvl, Mode, Transducer
+from navsense.sensors._doppler.beams import Beam, Beams, make_janus_beams
+from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
+from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.dvl import Dvl, TrackMode, Transducer
 from navsense.series import Reading
-from navsense.sinks.frames import fixed
-from navsense.sinks.topics import allocate_topics
-from navsense.testing import witness_world
+from navsense.testing import example_world
 from navsense.world import MountedSensor, World
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 for _kind in (dvl.MARINE_TYPE, dvl.UUV_TYPE, dvl.DS_TYPE, dvl.RANGES_TYPE):
-    STORE.register(get_types_from_msg(schemas.text(_kind), _kind))
+    STORE.register(get_types_from_msg(schemas.format_schema(_kind), _kind))
 T = STORE.types
 
 TURN = from_rpy(0.1, -0.2, 0.7)
@@ -49,7 +49,7 @@ FULL, LOST, WET = 0, 2, 3
 
 def beams(count: int) -> Beams:
     """Return beams at 30 degrees with places of their own."""
-    found = janus(math.radians(30.0), [2.0 * math.pi * i / count for i in range(count)])
+    found = make_janus_beams(math.radians(30.0), [2.0 * math.pi * i / count for i in range(count)])
     return Beams(tuple(Beam(b.shape, b.rotation, place) for b, place in zip(found.beams, PLACES, strict=False)))
 
 
@@ -58,8 +58,8 @@ def sheet(count: int = 4, **changes: Any) -> Dvl:
     given = {
         "beams": beams(count),
         "range": Noise(stddev=SPREAD),
-        "water_mode": Mode.FALLBACK,
-        "layer": Layer(2.0, 8.0),
+        "water_mode": TrackMode.FALLBACK,
+        "layer": WaterMassLayer(2.0, 8.0),
         "transducer": Transducer.PHASED_ARRAY,
         "reference": TURN,
     }
@@ -105,10 +105,10 @@ def reading(count: int = 4) -> Reading:
     return Reading("m::l::s", "dvl", "dvl_link", {}, time, off, arrays, {}, {}, flags, flags, EPOCH)
 
 
-def filled(message: cdr.Message, row: int, part: Reading) -> bytes:
+def filled(message: cdr.MessageLayout, row: int, part: Reading) -> bytes:
     """Return one row of a reading as a sink writes it."""
-    about = dvl.about(part)
-    stamp = messages.base.stamps(part, "c", about)
+    about = dvl.time_of_validity(part)
+    stamp = messages.base.compute_stamps(part, "c", about)
     arrays = {**part.arrays, messages.base.AGE: part.time - about}
     return bytes(cdr.encode(message, stamp, arrays)[row])
 
@@ -152,7 +152,7 @@ def close(found: Any, expected: Any) -> None:
             np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-15, err_msg=name)
 
 
-def decoded(message: cdr.Message, row: int, part: Reading | None = None) -> Any:
+def decoded(message: cdr.MessageLayout, row: int, part: Reading | None = None) -> Any:
     return STORE.deserialize_cdr(filled(message, row, part or reading()), message.type)
 
 
@@ -189,8 +189,8 @@ def told(row: int, count: int) -> dict[str, Any]:
 @pytest.mark.requirement("GAP-4", "GAP-7", "GAP-9:time of validity")
 @pytest.mark.parametrize("count", [3, 4, 5])
 @pytest.mark.parametrize("row", [FULL, LOST, WET])
-@pytest.mark.parametrize("dialect", [Dialect.OWN, Dialect.GZ])
-def test_marine_message(row: int, count: int, dialect: Dialect) -> None:
+@pytest.mark.parametrize("dialect", [MessageDialect.OWN, MessageDialect.GZ])
+def test_marine_message(row: int, count: int, dialect: MessageDialect) -> None:
     part, own = reading(count), told(row, count)
     value = T[dvl.MARINE_TYPE](
         header=header(row),
@@ -212,7 +212,7 @@ def test_marine_message(row: int, count: int, dialect: Dialect) -> None:
         beam_velocity=padded(own["beam_velocity"], math.nan),
         beam_velocity_covar=padded(own["beam_variance"], -1.0),
     )
-    close(decoded(dvl.message(mounted(sheet(count, dialect=dialect)), "reading"), row, part), value)
+    close(decoded(dvl.make_layout(mounted(sheet(count, dialect=dialect)), "reading"), row, part), value)
 
 
 NAN = math.nan
@@ -234,20 +234,20 @@ def test_a_variance_is_minus_one_if_it_or_its_value_is_unknown(
     variance: list[list[float]], value: list[list[float]], written: list[list[float]]
 ) -> None:
     out = np.full(np.shape(variance), math.inf)
-    _doppler._state(np.array(variance), np.array(value), out)
+    _doppler._write_variances(np.array(variance), np.array(value), out)
     assert out.tolist() == written
 
 
 @pytest.mark.requirement("GAP-4")
-@pytest.mark.parametrize("dialect", list(Dialect))
-def test_unknown_variances_of_known_values_are_written_as_unknown(dialect: Dialect) -> None:
+@pytest.mark.parametrize("dialect", list(MessageDialect))
+def test_unknown_variances_of_known_values_are_written_as_unknown(dialect: MessageDialect) -> None:
     """A covariance with one unknown part, a beam without a deviation and one without a velocity."""
     part = reading()
     part.arrays["velocity_covariance"][FULL, 1, 2] = NAN  # type: ignore[index]
     part.arrays["beam_deviation"][FULL, 1] = NAN  # type: ignore[index]
     part.arrays["beam_velocity"][FULL, 3] = NAN  # type: ignore[index]
-    found = decoded(dvl.message(mounted(sheet(dialect=dialect)), "reading"), FULL, part)
-    uuv = dialect is Dialect.UUV
+    found = decoded(dvl.make_layout(mounted(sheet(dialect=dialect)), "reading"), FULL, part)
+    uuv = dialect is MessageDialect.UUV
     covariance = part["velocity_covariance"][FULL].ravel()
     covariance[5] = -1.0
     assert list(found.velocity_covariance if uuv else found.velocity_covar) == covariance.tolist()
@@ -256,24 +256,24 @@ def test_unknown_variances_of_known_values_are_written_as_unknown(dialect: Diale
     if uuv:
         assert [beam.velocity_covariance for beam in found.beams] == spread.tolist()
     else:
-        kept = found.raw_velocity_covar if dialect is Dialect.DSROS else found.beam_velocity_covar
+        kept = found.raw_velocity_covar if dialect is MessageDialect.DSROS else found.beam_velocity_covar
         assert list(kept) == spread.astype(np.float32).tolist()
 
 
 @pytest.mark.requirement("GAP-1")
 def test_every_velocity_of_a_ping_has_a_message() -> None:
     """The water's beside the bottom's where both are told: `tell` fills both wherever the water is always tracked."""
-    for bottom in (Mode.ALWAYS, Mode.BEST, Mode.NEVER):
-        for water in (Mode.ALWAYS, Mode.BEST, Mode.FALLBACK):
-            beside = dvl.companions(mounted(sheet(bottom_mode=bottom, water_mode=water)), "reading")
-            assert ("_water" in beside) == (bottom is not Mode.NEVER and water is Mode.ALWAYS)
+    for bottom in (TrackMode.ALWAYS, TrackMode.BEST, TrackMode.NEVER):
+        for water in (TrackMode.ALWAYS, TrackMode.BEST, TrackMode.FALLBACK):
+            beside = dvl.list_companions(mounted(sheet(bottom_mode=bottom, water_mode=water)), "reading")
+            assert ("_water" in beside) == (bottom is not TrackMode.NEVER and water is TrackMode.ALWAYS)
 
 
 @pytest.mark.requirement("GAP-1")
 @pytest.mark.parametrize("row", [FULL, LOST])
 def test_both_tracks_have_a_message_each(row: int) -> None:
-    part, spec = reading(), sheet(water_mode=Mode.ALWAYS)
-    maker, _ = dvl.companions(mounted(spec), "reading").values()
+    part, spec = reading(), sheet(water_mode=TrackMode.ALWAYS)
+    maker, _ = dvl.list_companions(mounted(spec), "reading").values()
     known = row == FULL
     beam, spread = part["water_beam_velocity"][row], part["water_beam_deviation"][row] ** 2
     earlier = header(row)
@@ -299,7 +299,7 @@ def test_both_tracks_have_a_message_each(row: int) -> None:
         beam_velocity_covar=np.where(np.isnan(spread), -1.0, spread).astype(np.float32),
     )
     close(decoded(maker(mounted(spec), "reading"), row), value)
-    assert list(dvl.companions(mounted(sheet()), "reading")) == ["_ping"]
+    assert list(dvl.list_companions(mounted(sheet()), "reading")) == ["_ping"]
 
 
 @pytest.mark.requirement("DVU-4", "GAP-4", "GAP-5")
@@ -308,14 +308,14 @@ def test_both_tracks_have_a_message_each(row: int) -> None:
 def test_message_of_the_uuv_simulator(row: int, named: bool) -> None:
     part, own = reading(), told(row, 4)
     frames = tuple(f"sonar{i}" for i in range(4)) if named else ()
-    spec = sheet(dialect=Dialect.UUV, names=Names(beam_frames=frames))
+    spec = sheet(dialect=MessageDialect.UUV, message_options=DvlMessageOptions(beam_frames=frames))
     poses: list[Any] = []
     for beam in spec.beams.beams:
         w, x, y, z = beam.rotation
         turn = Rotation.from_quat([*TURN[1:], TURN[0]]) * Rotation.from_quat([x, y, z, w])
         along = turn.as_quat()
         place = T["geometry_msgs/msg/Point"](*map(float, turned(beam.position)))
-        found = decoded(dvl.message(mounted(spec), "reading"), row).beams[len(poses)].pose.pose.orientation
+        found = decoded(dvl.make_layout(mounted(spec), "reading"), row).beams[len(poses)].pose.pose.orientation
         sign = 1.0 if along @ [found.x, found.y, found.z, found.w] > 0.0 else -1.0
         quaternion = T["geometry_msgs/msg/Quaternion"](*map(float, sign * along))
         poses.append(T["geometry_msgs/msg/Pose"](position=place, orientation=quaternion))
@@ -338,15 +338,15 @@ def test_message_of_the_uuv_simulator(row: int, named: bool) -> None:
         altitude=part["altitude"][row] if row == FULL else -1.0,
         beams=sonars,
     )
-    close(decoded(dvl.message(mounted(spec), "reading"), row), value)
+    close(decoded(dvl.make_layout(mounted(spec), "reading"), row), value)
 
 
 @pytest.mark.requirement("DVU-4")
 @pytest.mark.parametrize("row", [FULL, LOST])
 def test_twist_and_state_of_the_uuv_simulator(row: int) -> None:
-    sensor, own = mounted(sheet(dialect=Dialect.UUV)), told(row, 4)
-    assert list(dvl.companions(sensor, "reading")) == ["_twist", "/state", "_ping"]
-    assert list(dvl.companions(sensor, "ideal")) == ["_twist", "_ping"]
+    sensor, own = mounted(sheet(dialect=MessageDialect.UUV)), told(row, 4)
+    assert list(dvl.list_companions(sensor, "reading")) == ["_twist", "/state", "_ping"]
+    assert list(dvl.list_companions(sensor, "ideal")) == ["_twist", "_ping"]
     covariance = np.zeros((6, 6))
     covariance[:3, :3] = own["covariance"].reshape(3, 3)
     covariance[3:, 3:] = -np.eye(3)
@@ -355,9 +355,9 @@ def test_twist_and_state_of_the_uuv_simulator(row: int) -> None:
         header=header(row),
         twist=T["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=covariance.ravel()),
     )
-    close(decoded(dvl.twist_message(sensor, "reading"), row), value)
-    assert decoded(dvl.state_message(sensor, "reading"), row).data is True
-    assert decoded(dvl.state_message(replace(sensor, is_on=False), "reading"), row).data is False
+    close(decoded(dvl.make_twist_layout(sensor, "reading"), row), value)
+    assert decoded(dvl.make_state_layout(sensor, "reading"), row).data is True
+    assert decoded(dvl.make_state_layout(replace(sensor, is_on=False), "reading"), row).data is False
 
 
 @pytest.mark.requirement("DVW-5", "DVW-6:units", "GAP-4")
@@ -365,8 +365,8 @@ def test_twist_and_state_of_the_uuv_simulator(row: int) -> None:
 @pytest.mark.parametrize("row", [FULL, LOST, WET])
 def test_message_of_woods_hole(row: int, count: int) -> None:
     part, own = reading(count), told(row, count)
-    spec = sheet(count, dialect=Dialect.DSROS, transducer=Transducer.PISTON)
-    found = decoded(dvl.message(mounted(spec), "reading"), row, part)
+    spec = sheet(count, dialect=MessageDialect.DSROS, transducer=Transducer.PISTON)
+    found = decoded(dvl.make_layout(mounted(spec), "reading"), row, part)
     uuid = np.asarray(found.ds_header.source_uuid)
     assert uuid.size == 16
     assert uuid.any()
@@ -397,9 +397,9 @@ def test_message_of_woods_hole(row: int, count: int) -> None:
 
 @pytest.mark.requirement("DVW-5")
 def test_ranges_end_where_the_beams_meet_something() -> None:
-    sensor, part = mounted(sheet(3, dialect=Dialect.DSROS)), reading(3)
+    sensor, part = mounted(sheet(3, dialect=MessageDialect.DSROS)), reading(3)
     part.arrays["beam_range"][FULL, 1] = math.nan  # type: ignore[index]
-    found = decoded(dvl.ranges_message(sensor, "reading"), FULL, part)
+    found = decoded(dvl.make_ranges_layout(sensor, "reading"), FULL, part)
     assert found.header == header(FULL)
     assert found.ds_header.io_time == stamp(FULL, told=True)
     assert found.soundspeed_correction_type == 1
@@ -417,8 +417,10 @@ def test_ranges_end_where_the_beams_meet_something() -> None:
 @pytest.mark.parametrize("named", [False, True])
 def test_points_lie_along_the_beams(points: int, named: bool) -> None:
     at = Pose((1.5, 0.0, -0.5), from_rpy(math.pi, 0.0, 0.3))
-    names = Names("", "robot_link", at, points) if named else Names(cloud_points=points)
-    found = decoded(dvl.cloud_message(mounted(sheet(dialect=Dialect.DSROS, names=names)), "reading"), FULL)
+    names = DvlMessageOptions("", "robot_link", at, points) if named else DvlMessageOptions(cloud_points=points)
+    found = decoded(
+        dvl.make_cloud_layout(mounted(sheet(dialect=MessageDialect.DSROS, message_options=names)), "reading"), FULL
+    )
     assert found.header == header(FULL, "robot_link" if named else "dvl_link")
     assert not found.channels
     steps = np.linspace(0.0, 1.0, points) if points > 1 else np.ones(1)
@@ -434,27 +436,29 @@ def test_points_lie_along_the_beams(points: int, named: bool) -> None:
 @pytest.mark.parametrize("points", [0, 1001, 2.5])
 def test_a_number_of_points_that_is_none_is_refused(points: float) -> None:
     with pytest.raises(SensorError, match=rf"points.*{points}.*1 to 1000"):
-        Names(cloud_points=points)  # type: ignore[arg-type]
+        DvlMessageOptions(cloud_points=points)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("TRU-1")
-@pytest.mark.parametrize("dialect", list(Dialect))
-def test_truth_and_hidden_errors_have_no_variance_and_say_what_they_have(dialect: Dialect) -> None:
+@pytest.mark.parametrize("dialect", list(MessageDialect))
+def test_truth_and_hidden_errors_have_no_variance_and_say_what_they_have(dialect: MessageDialect) -> None:
     part = reading()
     kept = ("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity", "water_velocity")
     ideal = replace(part, arrays={**{name: part[name] for name in kept}, "time_of_validity": part["time_of_validity"]})
-    found = decoded(dvl.message(mounted(sheet(dialect=dialect)), "ideal"), FULL, ideal)
-    covariance = found.velocity_covariance if dialect is Dialect.UUV else found.velocity_covar
+    found = decoded(dvl.make_layout(mounted(sheet(dialect=dialect)), "ideal"), FULL, ideal)
+    covariance = found.velocity_covariance if dialect is MessageDialect.UUV else found.velocity_covar
     assert not np.any(covariance)
     assert found.altitude == part["altitude"][FULL]
-    if dialect is not Dialect.UUV:
-        rows = [decoded(dvl.message(mounted(sheet(dialect=dialect)), "ideal"), row, ideal) for row in (FULL, LOST, WET)]
+    if dialect is not MessageDialect.UUV:
+        rows = [
+            decoded(dvl.make_layout(mounted(sheet(dialect=dialect)), "ideal"), row, ideal) for row in (FULL, LOST, WET)
+        ]
         assert [row.velocity_mode for row in rows] == [1, 0, 2]
         assert [row.num_good_beams for row in rows] == [4, 0, 0]
     hidden = replace(part, arrays={"beam_range": part["beam_range"], "time_of_validity": part["time_of_validity"]})
-    found = decoded(dvl.message(mounted(sheet(dialect=dialect)), "bias"), FULL, hidden)
+    found = decoded(dvl.make_layout(mounted(sheet(dialect=dialect)), "bias"), FULL, hidden)
     assert math.isnan(found.velocity.x)
-    ranges = [beam.range for beam in found.beams] if dialect is Dialect.UUV else list(found.range)
+    ranges = [beam.range for beam in found.beams] if dialect is MessageDialect.UUV else list(found.range)
     assert ranges == part["beam_range"][FULL].tolist()
 
 
@@ -502,8 +506,8 @@ def three(vector3: Any) -> list[float]:
 @pytest.mark.parametrize("ids", [(), (1, 2, 3, 4)])
 def test_gazebos_message(ids: tuple[int, ...]) -> None:
     part = reading()
-    sensor = mounted(sheet(dialect=Dialect.GZ, names=Names(beam_ids=ids)))
-    found = [TRACKING.FromString(raw) for raw in dvl.gz_messages(sensor, part, 7)]
+    sensor = mounted(sheet(dialect=MessageDialect.GZ, message_options=DvlMessageOptions(beam_ids=ids)))
+    found = [TRACKING.FromString(raw) for raw in dvl.encode_gz_messages(sensor, part, 7)]
     axes, cosine = turned(beams(4).axes), math.cos(math.radians(30.0))
     assert len(found) == 3
     for i, (row, value) in enumerate(zip((FULL, LOST, WET), found, strict=True)):
@@ -540,8 +544,8 @@ def test_gazebos_message(ids: tuple[int, ...]) -> None:
 @pytest.mark.requirement("GAP-1")
 def test_gazebo_tells_both_tracks_where_both_are_always_on() -> None:
     part = reading()
-    sensor = mounted(sheet(dialect=Dialect.GZ, water_mode=Mode.ALWAYS))
-    found = [TRACKING.FromString(raw) for raw in dvl.gz_messages(sensor, part)]
+    sensor = mounted(sheet(dialect=MessageDialect.GZ, water_mode=TrackMode.ALWAYS))
+    found = [TRACKING.FromString(raw) for raw in dvl.encode_gz_messages(sensor, part)]
     assert [[str(i)] for i in range(6)] == [list(value.header.data[1].value) for value in found]
     assert [value.target.type for value in found] == [1, 2, 0, 0, 0, 2]
     assert [value.HasField("velocity") for value in found] == [True, True, False, False, False, True]
@@ -549,8 +553,8 @@ def test_gazebo_tells_both_tracks_where_both_are_always_on() -> None:
     assert three(found[1].velocity.mean) == part["water_velocity"][FULL].tolist()
     assert three(found[5].velocity.mean) == part["water_velocity"][WET].tolist()
     assert found[0].header.stamp.nsec - found[1].header.stamp.nsec == 4_000_000
-    only = mounted(sheet(dialect=Dialect.GZ, bottom_mode=Mode.NEVER, water_mode=Mode.ALWAYS))
-    assert len(dvl.gz_messages(only, part)) == 3
+    only = mounted(sheet(dialect=MessageDialect.GZ, bottom_mode=TrackMode.NEVER, water_mode=TrackMode.ALWAYS))
+    assert len(dvl.encode_gz_messages(only, part)) == 3
 
 
 @pytest.mark.requirement("GAP-4", "REC-1:mcap")
@@ -559,35 +563,35 @@ def test_the_message_of_all_arrays_is_the_one_that_the_page_has(count: int) -> N
     """Read by rosbags by that definition, whatever the beams; what truth has none of is not known."""
     page = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
     (told,) = (part for part in page.split("```\n") if part.startswith("std_msgs/Header header\nfloat64[] velocity\n"))
-    sensor, (_, kind) = mounted(sheet(count)), dvl.WHOLE
+    sensor, (_, kind) = mounted(sheet(count)), dvl.PING_MESSAGE
     store = get_typestore(Stores.ROS2_HUMBLE)
     store.register(get_types_from_msg(told, kind))
     part = reading(count)
-    message = messages.for_sensor(sensor, "reading", "_ping")
+    message = messages.make_layout(sensor, "reading", "_ping")
     assert (message.type, message.schema.partition("=")[0]) == (kind, told)
     for row in (FULL, LOST, WET):
         rows = {name: array[row : row + 1] for name, array in part.arrays.items()}
         value: Any = store.deserialize_cdr(cdr.encode(message, part.true_stamp[row : row + 1], rows).tobytes(), kind)
         for name, array in part.arrays.items():
             np.testing.assert_array_equal(np.ravel(getattr(value, name)), array[row].ravel(), name)
-    message = messages.for_sensor(sensor, "ideal", "_ping")
+    message = messages.make_layout(sensor, "ideal", "_ping")
     raw = cdr.encode(message, part.true_stamp[:1], {"altitude": part["altitude"][:1]})
     value = store.deserialize_cdr(raw.tobytes(), kind)
     assert value.altitude == part["altitude"][0]
     assert np.isnan([*value.long_term_covariance, *value.beam_valid, value.water_far]).all()
 
 
-@pytest.mark.parametrize("maker", [dvl.message, dvl.companions])
+@pytest.mark.parametrize("maker", [dvl.make_layout, dvl.list_companions])
 def test_another_kind_of_sheet_is_refused(maker: Any) -> None:
     with pytest.raises(SinkError, match=r"m::l::s.*Depth"):
         maker(mounted(Depth()), "reading")
 
 
 DIALECTS = {
-    Dialect.OWN: {"/dvl/dvl": dvl.MARINE_TYPE, "/dvl/dvl_water": dvl.MARINE_TYPE},
-    Dialect.UUV: {"/dvl/dvl": dvl.UUV_TYPE, "/dvl/dvl_twist": dvl.TWIST_TYPE, "/dvl/dvl/state": dvl.STATE_TYPE},
-    Dialect.DSROS: {"/dvl/dvl": dvl.DS_TYPE, "/dvl/ranges": dvl.RANGES_TYPE, "/dvl/dvl_cloud": dvl.CLOUD_TYPE},
-    Dialect.GZ: {"/dvl/dvl": dvl.MARINE_TYPE, "/dvl/dvl_water": dvl.MARINE_TYPE},
+    MessageDialect.OWN: {"/dvl/dvl": dvl.MARINE_TYPE, "/dvl/dvl_water": dvl.MARINE_TYPE},
+    MessageDialect.UUV: {"/dvl/dvl": dvl.UUV_TYPE, "/dvl/dvl_twist": dvl.TWIST_TYPE, "/dvl/dvl/state": dvl.STATE_TYPE},
+    MessageDialect.DSROS: {"/dvl/dvl": dvl.DS_TYPE, "/dvl/ranges": dvl.RANGES_TYPE, "/dvl/dvl_cloud": dvl.CLOUD_TYPE},
+    MessageDialect.GZ: {"/dvl/dvl": dvl.MARINE_TYPE, "/dvl/dvl_water": dvl.MARINE_TYPE},
 }
 """Topics of each dialect, of two of them as the wiki of Field-Robotics-Lab lists them, and their types."""
 
@@ -595,26 +599,26 @@ WHOLE = {"/dvl/dvl_ping": "navsense_msgs/msg/Dvl"}
 """What each has beside them."""
 
 HIDDEN = {
-    Dialect.OWN: {"/dvl/dvl/ideal", "/dvl/dvl_water/ideal", "/dvl/dvl/bias"},
-    Dialect.UUV: {"/dvl/dvl/ideal", "/dvl/dvl_twist/ideal", "/dvl/dvl/bias", "/dvl/dvl_twist/bias"},
-    Dialect.DSROS: {"/dvl/dvl/ideal", "/dvl/ranges/ideal", "/dvl/dvl_cloud/ideal", "/dvl/dvl/bias"},
-    Dialect.GZ: {"/dvl/dvl/ideal", "/dvl/dvl_water/ideal", "/dvl/dvl/bias"},
+    MessageDialect.OWN: {"/dvl/dvl/ideal", "/dvl/dvl_water/ideal", "/dvl/dvl/bias"},
+    MessageDialect.UUV: {"/dvl/dvl/ideal", "/dvl/dvl_twist/ideal", "/dvl/dvl/bias", "/dvl/dvl_twist/bias"},
+    MessageDialect.DSROS: {"/dvl/dvl/ideal", "/dvl/ranges/ideal", "/dvl/dvl_cloud/ideal", "/dvl/dvl/bias"},
+    MessageDialect.GZ: {"/dvl/dvl/ideal", "/dvl/dvl_water/ideal", "/dvl/dvl/bias"},
 }
 
 
-def world(dialect: Dialect) -> World:
+def world(dialect: MessageDialect) -> World:
     """Return the world of the laws with a DVL of a dialect, both of whose tracks are always on."""
-    names = Names(ranges_topic="/dvl/ranges")
-    modes = {"bottom_mode": Mode.ALWAYS, "water_mode": Mode.ALWAYS}
-    spec = replace(Dvl.witness(), dialect=dialect, names=names, **modes)
-    made = witness_world(("dvl", spec))
+    names = DvlMessageOptions(ranges_topic="/dvl/ranges")
+    modes = {"bottom_mode": TrackMode.ALWAYS, "water_mode": TrackMode.ALWAYS}
+    spec = replace(Dvl.example_spec(), dialect=dialect, message_options=names, **modes)
+    made = example_world(("dvl", spec))
     return replace(made, sensors=tuple(replace(sensor, topic="/dvl/dvl") for sensor in made.sensors))
 
 
 @pytest.mark.requirement("DVU-4")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
 def test_of_one_that_is_off_only_that_is_recorded(tmp_path: Path, suffix: str) -> None:
-    off, path = world(Dialect.UUV), tmp_path / f"run{suffix}"
+    off, path = world(MessageDialect.UUV), tmp_path / f"run{suffix}"
     off = replace(off, sensors=tuple(replace(sensor, is_on=False) for sensor in off.sensors))
     ns.record(off, path, 1.0, seed=5, epoch=EPOCH)
     with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
@@ -626,8 +630,8 @@ def test_of_one_that_is_off_only_that_is_recorded(tmp_path: Path, suffix: str) -
 
 
 @pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:mcap")
-@pytest.mark.parametrize("dialect", list(Dialect))
-def test_recordings_hold_every_topic_and_other_programs_read_them(dialect: Dialect, tmp_path: Path) -> None:
+@pytest.mark.parametrize("dialect", list(MessageDialect))
+def test_recordings_hold_every_topic_and_other_programs_read_them(dialect: MessageDialect, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     ns.record(world(dialect), path, 1.0, seed=5, epoch=EPOCH)
     part = ns.simulate(world(dialect), 1.0, seed=5, epoch=EPOCH)["robot::arm::dvl"]
@@ -670,11 +674,13 @@ def test_transforms_of_every_frame_that_messages_name(named: bool) -> None:
     """A velocity, a point of a beam and of the cloud are the same wherever they are looked at, by SciPy's rotations."""
     at = Pose((1.5, 0.0, -0.5), from_rpy(math.pi, 0.0, 0.3))
     called = ("a", "b", "c", "d")
-    names = Names("", "cloud", at, beam_frames=called) if named else Names(beam_ids=(1, 2, 3, 4))
-    made = world(Dialect.DSROS)
-    spec = sheet(dialect=Dialect.DSROS, names=names)
+    names = (
+        DvlMessageOptions("", "cloud", at, beam_frames=called) if named else DvlMessageOptions(beam_ids=(1, 2, 3, 4))
+    )
+    made = world(MessageDialect.DSROS)
+    spec = sheet(dialect=MessageDialect.DSROS, message_options=names)
     sensor = replace(made.sensors[0], spec=spec, frame="dvl_link", pose=Pose((0.3, 0.2, 0.1), from_rpy(0.4, 0.5, 0.6)))
-    found = {frame.child: frame for frame in fixed(replace(made, sensors=(sensor,)))}
+    found = {frame.child: frame for frame in list_static_transforms(replace(made, sensors=(sensor,)))}
     beam_names = called if named else tuple(f"dvl_link/beam{i}" for i in (1, 2, 3, 4))
     assert {found[name].parent for name in ("dvl_link", sensor.name, *beam_names)} == {sensor.link}
 
@@ -692,8 +698,8 @@ def test_transforms_of_every_frame_that_messages_name(named: bool) -> None:
         )
         assert placed(found[name].pose, (2.0, 0.0, 0.0)) == pytest.approx(own, rel=1e-12, abs=0.0)
     if named:
-        points = decoded(dvl.cloud_message(sensor, "reading"), FULL).points
-        sent = decoded(dvl.ranges_message(sensor, "reading"), FULL).ranges
+        points = decoded(dvl.make_cloud_layout(sensor, "reading"), FULL).points
+        sent = decoded(dvl.make_ranges_layout(sensor, "reading"), FULL).ranges
         for i in range(4):
             cloud, end = points[2 * i + 1], sent[i].range.point
             one = placed(found["cloud"].pose, (cloud.x, cloud.y, cloud.z))
@@ -701,7 +707,7 @@ def test_transforms_of_every_frame_that_messages_name(named: bool) -> None:
 
 
 def test_a_whole_topic_that_is_taken_is_changed() -> None:
-    made = world(Dialect.DSROS)
+    made = world(MessageDialect.DSROS)
     other = replace(made.sensors[0], name="robot::arm::other", topic="/dvl/ranges")
     topics = allocate_topics(replace(made, sensors=(*made.sensors, other)))
     names = [sensor.name for sensor in (made.sensors[0], other)]
@@ -713,7 +719,7 @@ def test_a_whole_topic_that_is_taken_is_changed() -> None:
 
 @pytest.mark.requirement("REC-1:mcap")
 def test_gazebos_messages_have_a_recording_of_their_own(tmp_path: Path) -> None:
-    path, made = tmp_path / "run.gz.mcap", world(Dialect.GZ)
+    path, made = tmp_path / "run.gz.mcap", world(MessageDialect.GZ)
     ns.record(made, path, 1.0, seed=5, epoch=EPOCH)
     part = ns.simulate(made, 1.0, seed=5, epoch=EPOCH)["robot::arm::dvl"]
     expected = messages.GZ_ENCODERS["dvl"](made.sensors[0], part, 0)

@@ -99,7 +99,7 @@ def check_header(header: Any, stamp: int, frame: str, sequence: int) -> None:
 @pytest.mark.requirement("MAG-5")
 @given(stamps, st.text(max_size=9), st.integers(0, 2**40), threes)
 def test_magnetometer(stamp: int, frame: str, sequence: int, field: list[float]) -> None:
-    raw = magnetometer.gz_message(stamp, frame, sequence, field)
+    raw = magnetometer.encode_gz_message(stamp, frame, sequence, field)
     value = NEW["Magnetometer"].FromString(raw)
     check_header(value.header, stamp, frame, sequence)
     assert bits([value.field_tesla.x, value.field_tesla.y, value.field_tesla.z]) == bits(field)
@@ -110,7 +110,7 @@ def test_magnetometer(stamp: int, frame: str, sequence: int, field: list[float])
 @pytest.mark.requirement("MAG-5")
 @given(st.integers(-(2**31) * 10**9, 2**31 * 10**9 - 1), st.text(max_size=9), threes)
 def test_the_first_design(stamp: int, entity: str, field: list[float]) -> None:
-    raw = magnetometer.classic_message(stamp, entity, field)
+    raw = magnetometer.encode_classic_message(stamp, entity, field)
     value = OLD["Magnetometer"].FromString(raw)
     assert value.IsInitialized()
     assert value.time.sec * 10**9 + value.time.nsec == stamp
@@ -125,7 +125,7 @@ HEIGHTS = ("vertical_position", "vertical_velocity", "vertical_reference")
 @pytest.mark.requirement("ALT-4")
 @given(stamps, st.text(max_size=9), st.integers(0, 2**40), threes)
 def test_altimeter(stamp: int, frame: str, sequence: int, values: list[float]) -> None:
-    raw = altimeter.gz_message(stamp, frame, sequence, values)
+    raw = altimeter.encode_gz_message(stamp, frame, sequence, values)
     value = NEW["Altimeter"].FromString(raw)
     check_header(value.header, stamp, frame, sequence)
     assert bits([getattr(value, name) for name in HEIGHTS]) == bits(values)
@@ -135,7 +135,7 @@ def test_altimeter(stamp: int, frame: str, sequence: int, values: list[float]) -
 @pytest.mark.requirement("ALT-4")
 @given(st.integers(-(2**31) * 10**9, 2**31 * 10**9 - 1), threes)
 def test_the_altimeter_of_the_design(stamp: int, values: list[float]) -> None:
-    raw = altimeter.classic_message(stamp, "m::l::s", values)
+    raw = altimeter.encode_classic_message(stamp, "m::l::s", values)
     value = OLD["Altimeter"].FromString(raw)
     assert value.IsInitialized()
     assert value.time.sec * 10**9 + value.time.nsec == stamp
@@ -146,7 +146,7 @@ def test_the_altimeter_of_the_design(stamp: int, values: list[float]) -> None:
 @pytest.mark.requirement("PRS-1")
 @given(stamps, st.text(max_size=9), doubles, doubles)
 def test_fluid_pressure(stamp: int, frame: str, pressure: float, variance: float) -> None:
-    raw = air_pressure.gz_message(stamp, frame, 5, pressure, variance)
+    raw = air_pressure.encode_gz_message(stamp, frame, 5, pressure, variance)
     value = NEW["FluidPressure"].FromString(raw)
     check_header(value.header, stamp, frame, 5)
     assert bits([value.pressure, value.variance]) == bits([pressure, variance])
@@ -156,7 +156,7 @@ def test_fluid_pressure(stamp: int, frame: str, pressure: float, variance: float
 @pytest.mark.requirement("NAV-1")
 @given(stamps, st.text(min_size=1, max_size=9), threes, threes)
 def test_navsat(stamp: int, frame: str, place: list[float], velocity: list[float]) -> None:
-    raw = navsat.gz_message(stamp, frame, 5, place, velocity)
+    raw = navsat.encode_gz_message(stamp, frame, 5, place, velocity)
     value = NEW["NavSat"].FromString(raw)
     assert value.header.stamp.sec * 10**9 + value.header.stamp.nsec == stamp
     assert [(item.key, list(item.value)) for item in value.header.data] == [("seq", ["5"])]
@@ -169,7 +169,7 @@ def test_navsat(stamp: int, frame: str, place: list[float], velocity: list[float
 @given(stamps, st.text(max_size=9), st.none() | st.lists(doubles, min_size=4, max_size=4), threes, threes)
 def test_imu(stamp: int, name: str, turn: list[float] | None, rate: list[float], force: list[float]) -> None:
     covariances = ([float(i) for i in range(9)], [0.5] * 9)
-    raw = imu_messages.gz_message(stamp, "frame", 3, name, turn, rate, force, covariances)
+    raw = imu_messages.encode_gz_message(stamp, "frame", 3, name, turn, rate, force, covariances)
     value = NEW["IMU"].FromString(raw)
     check_header(value.header, stamp, "frame", 3)
     assert value.entity_name == name
@@ -197,14 +197,14 @@ def test_readings_become_messages_stamped_by_their_clock() -> None:
     mag = MountedSensor("m::l::s", Magnetometer(), "m", "l", 10.0, frame="f", clock="m::l::c")
     values = [
         NEW["Magnetometer"].FromString(raw)
-        for raw in magnetometer.gz_messages(mag, reading("magnetometer", {"field": field}), 7)
+        for raw in magnetometer.encode_gz_messages(mag, reading("magnetometer", {"field": field}), 7)
     ]
     assert [value.field_tesla.x for value in values] == [0.0, 6.0, 9.0]
     for value, stamp, sequence in zip(values, (0, -300_000_000, 550_000_000), (7, 8, 9), strict=True):
         check_header(value.header, stamp, "f", sequence)
     old = [
         OLD["Magnetometer"].FromString(raw)
-        for raw in magnetometer.classic_messages(mag, reading("magnetometer", {"field": field}))
+        for raw in magnetometer.encode_classic_messages(mag, reading("magnetometer", {"field": field}))
     ]
     assert [(value.time.sec, value.time.nsec) for value in old] == [(0, 0), (-1, 700_000_000), (0, 550_000_000)]
     assert {value.entity_name for value in old} == {"m::l::s"}
@@ -238,7 +238,8 @@ def test_heights_pressures_and_places_are_stamped_by_their_clock() -> None:
     ]
     sensor = MountedSensor("m::l::s", Altimeter(), "m", "l", 10.0)
     old = [
-        OLD["Altimeter"].FromString(raw) for raw in altimeter.classic_messages(sensor, reading("altimeter", heights))
+        OLD["Altimeter"].FromString(raw)
+        for raw in altimeter.encode_classic_messages(sensor, reading("altimeter", heights))
     ]
     assert [(v.time.sec, v.time.nsec, v.vertical_position) for v in old] == [
         (0, 0, 0.25),
@@ -262,16 +263,16 @@ def test_what_cannot_be_a_message_is_refused() -> None:
     far = reading("magnetometer", {"field": np.zeros((4, 3))})
     far.clock_error[2] = math.nan
     with pytest.raises(SinkError, match=r"m::l::c.*--epoch"):
-        magnetometer.gz_messages(mag, far)
+        magnetometer.encode_gz_messages(mag, far)
     with pytest.raises(SinkError, match=r"m::l::s.*--epoch"):
-        magnetometer.classic_message(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
+        magnetometer.encode_classic_message(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
     with pytest.raises(SinkError, match="Magnetometer"):
-        imu_messages.gz_messages(mag, far)
+        imu_messages.encode_gz_messages(mag, far)
     for encoder in (air_pressure, altimeter, navsat):
         with pytest.raises(SinkError, match="Magnetometer"):
-            encoder.gz_messages(mag, far)
+            encoder.encode_gz_messages(mag, far)
     with pytest.raises(SinkError, match=r"m::l::s.*--epoch"):
-        altimeter.classic_message(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
+        altimeter.encode_classic_message(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
     two = dataclasses.replace(far, clock_error=np.zeros((2, 4)))
     with pytest.raises(SinkError, match="run axis"):
-        magnetometer.gz_messages(mag, two)
+        magnetometer.encode_gz_messages(mag, two)

@@ -17,10 +17,10 @@ import navsense as ns
 from navsense.messages import GZ_ENCODERS
 from navsense.noise.channel import Noise
 from navsense.sensors import Cone, Fan, Range, Sound
-from navsense.testing import witness_world
+from navsense.testing import example_world
 from navsense.world import MountedSensor
 
-WORLD = witness_world(("r", Range.witness()))
+WORLD = example_world(("r", Range.example_spec()))
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_ranges_come_back(recorded: Path) -> None:
     assert np.array_equal(np.array([value.range for value in found], dtype=np.float32), told(reading))
     assert np.isfinite(told(reading)).any()
     assert np.isposinf(told(reading)).any()
-    sheet = Range.witness()
+    sheet = Range.example_spec()
     first = found[0]
     assert (first.radiation_type, first.header.frame_id) == (0, "r")
     limits = [first.field_of_view, first.min_range, first.max_range]

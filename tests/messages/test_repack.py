@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from navsense.messages.repack import Shapes
-from navsense.sinks.definitions import defined
+from navsense.messages.repack import ShapeCache
+from navsense.recordings.definitions import parse_definition
 
 SEPARATOR = "=" * 80
 KIND = "other_msgs/msg/Everything"
@@ -97,17 +97,17 @@ def message(store: Any, values: dict[str, Any], *, old: bool) -> bytes:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(VALUES, min_size=1, max_size=4))
 def test_both_encodings_are_rosbags_own(several: list[dict[str, Any]]) -> None:
-    kind = defined(KIND, TEXT, "msg")
+    kind = parse_definition(KIND, TEXT, "msg")
     old, new = ([message(store, one, old=which) for one in several] for store, which in ((OLD, True), (NEW, False)))
-    assert Shapes(KIND, kind.definitions, old=True).repacked(old) == new
-    numbered = Shapes(KIND, kind.definitions, old=False).repacked(new, first=7)
+    assert ShapeCache(KIND, kind.definitions, is_ros1=True).convert(old) == new
+    numbered = ShapeCache(KIND, kind.definitions, is_ros1=False).convert(new, first=7)
     assert [one[4:] for one in numbered] == [one[4:] for one in old]
     assert [int.from_bytes(one[:4], "little") for one in numbered] == list(range(7, 7 + len(several)))
 
 
 @pytest.mark.requirement("REC-1:convert")
 def test_what_is_not_of_its_type_is_refused() -> None:
-    kind = defined(KIND, TEXT, "msg")
+    kind = parse_definition(KIND, TEXT, "msg")
     values: dict[str, Any] = {
         "frame": "a",
         "name": "b",
@@ -120,9 +120,9 @@ def test_what_is_not_of_its_type_is_refused() -> None:
     whole = message(NEW, values, old=False)
     for raw, why in ((whole[:-1], "too early"), (whole + bytes(4), "4 bytes behind"), (b"\0\0" + whole[2:], "CDR")):
         with pytest.raises(ValueError, match=why):
-            Shapes(KIND, kind.definitions, old=False).repacked([raw])
+            ShapeCache(KIND, kind.definitions, is_ros1=False).convert([raw])
     with pytest.raises(ValueError, match=r"no definition|defined neither"):
-        defined("other_msgs/msg/Absent", "", "none")
+        parse_definition("other_msgs/msg/Absent", "", "none")
 
 
 @pytest.mark.requirement("REC-1:convert")
@@ -130,5 +130,5 @@ def test_the_sums_of_types_are_those_of_ros() -> None:
     noetic = get_typestore(Stores.ROS1_NOETIC)
     for name in ("sensor_msgs/msg/Imu", "nav_msgs/msg/Odometry", "sensor_msgs/msg/PointCloud2", "std_msgs/msg/Empty"):
         text, md5 = noetic.generate_msgdef(name, ros_version=1)
-        assert defined(name, text, "msg").md5 == md5
-        assert defined(name, "", "none").rihs01 == get_typestore(Stores.LATEST).hash_rihs01(name)
+        assert parse_definition(name, text, "msg").md5 == md5
+        assert parse_definition(name, "", "none").rihs01 == get_typestore(Stores.LATEST).hash_rihs01(name)

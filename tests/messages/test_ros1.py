@@ -9,10 +9,10 @@ import pytest
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from navsense.messages import generic, schemas
-from navsense.messages.cdr import Layout, Message, layout, to_humble
-from navsense.messages.ros1 import definition_text, definitions_of, packing
+from navsense.messages.cdr import CdrLayout, MessageLayout, build_layout, to_humble
+from navsense.messages.ros1 import format_definition, make_ros1_packing, split_definitions
 from navsense.sensors import Depth
-from navsense.testing import witness_world
+from navsense.testing import example_world
 from navsense.typing import ByteArray
 
 FIRST = 7
@@ -30,18 +30,18 @@ TEXTS = {
 """Lengths and texts of different sizes, of which each type takes those that it has."""
 
 
-def filled(made: Layout, rows: int = 5) -> ByteArray:
+def filled(made: CdrLayout, rows: int = 5) -> ByteArray:
     """Return messages whose numbers are random bytes."""
     rng = np.random.default_rng(3)
     out = np.tile(np.frombuffer(made.template, dtype=np.uint8), (rows, 1))
-    for place in made.places.values():
-        size = np.dtype(place.code).itemsize * max(place.count, 1)
+    for place in made.fields.values():
+        size = np.dtype(place.dtype).itemsize * max(place.count, 1)
         out[:, place.offset : place.offset + size] = rng.integers(0, 256, (rows, size))
     return out
 
 
-def check(message: Message, numbered: bool) -> None:
-    rows, found = filled(message.layout), packing(message)
+def check(message: MessageLayout, numbered: bool) -> None:
+    rows, found = filled(message.layout), make_ros1_packing(message)
     store = get_typestore(Stores.EMPTY)
     store.register(get_types_from_msg(message.schema, message.type))
     assert (found.sequence >= 0) == numbered
@@ -55,29 +55,31 @@ def check(message: Message, numbered: bool) -> None:
 
 
 @pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:bag")
-@pytest.mark.parametrize("kind", list(schemas.ROS1))
+@pytest.mark.parametrize("kind", list(schemas.ROS1_DEFINITIONS))
 def test_every_type_is_packed_as_rosbags_does(kind: str) -> None:
     def never(*_: Any) -> None:
         raise AssertionError
 
-    message = to_humble(Message(kind, layout(kind, TEXTS, LENGTHS), never))
-    check(message, any(part.name == "header" for part in schemas.fields(schemas.DEFINITIONS[kind])))
-    assert definitions_of(message).items() <= schemas.DISTRIBUTIONS["humble"].items()
-    assert packing(message).definition == definition_text(kind)
+    message = to_humble(MessageLayout(kind, build_layout(kind, TEXTS, LENGTHS), never))
+    check(message, any(part.name == "header" for part in schemas.parse_fields(schemas.DEFINITIONS[kind])))
+    assert split_definitions(message).items() <= schemas.DISTRIBUTIONS["humble"].items()
+    assert make_ros1_packing(message).definition == format_definition(kind)
 
 
 @pytest.mark.requirement("REC-1:bag")
 def test_a_type_made_of_a_sensors_outputs() -> None:
-    sensor = witness_world(("depth", Depth.witness())).sensors[0]
-    message = generic.message(sensor, "reading")
+    sensor = example_world(("depth", Depth.example_spec())).sensors[0]
+    message = generic.make_layout(sensor, "reading")
     check(message, numbered=True)
-    assert packing(message).definition.startswith("std_msgs/Header header\nfloat64 ")
-    header = packing(message).definition.partition("MSG: std_msgs/Header\n")[2].splitlines()
+    assert make_ros1_packing(message).definition.startswith("std_msgs/Header header\nfloat64 ")
+    header = make_ros1_packing(message).definition.partition("MSG: std_msgs/Header\n")[2].splitlines()
     assert [line for line in header if line and line[0] != "#"] == ["uint32 seq", "time stamp", "string frame_id"]
 
 
 def test_numbers_begin_anew_behind_the_last() -> None:
-    found = packing(Message("geometry_msgs/msg/AccelStamped", layout("geometry_msgs/msg/AccelStamped"), print))
-    rows = filled(layout("geometry_msgs/msg/AccelStamped"), rows=3)
+    found = make_ros1_packing(
+        MessageLayout("geometry_msgs/msg/AccelStamped", build_layout("geometry_msgs/msg/AccelStamped"), print)
+    )
+    rows = filled(build_layout("geometry_msgs/msg/AccelStamped"), rows=3)
     numbers = found.pack(rows, 2**32 - 2)[:, found.sequence : found.sequence + 4].copy().view("<u4")[:, 0]
     assert numbers.tolist() == [2**32 - 2, 2**32 - 1, 0]

@@ -23,26 +23,29 @@ ROS2_ONLY = {"ros_gz_interfaces/msg/Altimeter"}
 def stored(kind: str, definitions: Any) -> Any:
     """Return a store of one type and what it needs, read by rosbags from the text that recordings carry."""
     store = get_typestore(Stores.EMPTY)
-    store.register(get_types_from_msg(schemas.text(kind, definitions), kind))
+    store.register(get_types_from_msg(schemas.format_schema(kind, definitions), kind))
     return store
 
 
 @pytest.mark.requirement("DVU-4", "DVW-5")
-@pytest.mark.parametrize("kind", [kind for kind in schemas.ROS1 if kind not in ROS2_ONLY])
+@pytest.mark.parametrize("kind", [kind for kind in schemas.ROS1_DEFINITIONS if kind not in ROS2_ONLY])
 def test_sums_are_those_of_ros1(kind: str) -> None:
     expected = SUMS[kind] if kind in SUMS else NOETIC.generate_msgdef(kind, ros_version=1)[1]
-    assert stored(kind, schemas.ROS1).generate_msgdef(kind, ros_version=1)[1] == expected
+    assert stored(kind, schemas.ROS1_DEFINITIONS).generate_msgdef(kind, ros_version=1)[1] == expected
 
 
 def test_every_figure_is_used() -> None:
-    assert set(SUMS) <= set(schemas.ROS1)
+    assert set(SUMS) <= set(schemas.ROS1_DEFINITIONS)
     assert not {kind for kind in ROS2_ONLY if kind in NOETIC.fielddefs}
 
 
-@pytest.mark.parametrize("kind", list(schemas.ROS1))
+@pytest.mark.parametrize("kind", list(schemas.ROS1_DEFINITIONS))
 def test_both_versions_of_ros_have_the_same_fields(kind: str) -> None:
     """Of ROS 2 Humble, but for the number in a header: rosbags calls both stamps `builtin_interfaces/msg/Time`."""
-    one, two = (stored(kind, definitions).fielddefs for definitions in (schemas.ROS1, schemas.DISTRIBUTIONS["humble"]))
+    one, two = (
+        stored(kind, definitions).fielddefs
+        for definitions in (schemas.ROS1_DEFINITIONS, schemas.DISTRIBUTIONS["humble"])
+    )
     for name, (constants, fields) in one.items():
         own = [field for field in fields if name != "std_msgs/msg/Header" or field[0] != "seq"]
         assert (constants, own) == (two[name][0], two[name][1]), name

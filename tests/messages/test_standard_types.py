@@ -15,10 +15,10 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 import navsense as ns
 from navsense.cli import cli
 from navsense.errors import SinkError
-from navsense.messages.ros1 import definition_text, noetic_definitions
-from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, ROS1, text
-from navsense.sinks.convert import convert
-from navsense.sinks.load import load
+from navsense.messages.ros1 import format_definition, load_noetic_definitions
+from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, ROS1_DEFINITIONS, format_schema
+from navsense.recordings.convert import convert
+from navsense.recordings.dataset_reader import open_recording
 from navsense.world import World
 
 PACKAGES = ("builtin_interfaces", "std_msgs", "geometry_msgs", "tf2_msgs", "rosgraph_msgs", "nav_msgs", "sensor_msgs")
@@ -49,15 +49,15 @@ def yard(tmp_path: Path) -> World:
 def test_standard_types_are_those_of_the_distribution(store: Stores, ros: str, kind: str) -> None:
     """Fields, constants and the hash of the definition."""
     theirs, own = get_typestore(store), get_typestore(Stores.EMPTY)
-    own.register(get_types_from_msg(text(kind, DISTRIBUTIONS[ros]), kind))
+    own.register(get_types_from_msg(format_schema(kind, DISTRIBUTIONS[ros]), kind))
     assert own.fielddefs[kind] == theirs.fielddefs[kind]
     assert own.hash_rihs01(kind) == theirs.hash_rihs01(kind)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in STANDARD if kind in ROS1])
+@pytest.mark.parametrize("kind", [kind for kind in STANDARD if kind in ROS1_DEFINITIONS])
 def test_standard_types_in_ros1_have_the_md5_sums_of_noetic(kind: str) -> None:
     theirs, own = get_typestore(Stores.ROS1_NOETIC), get_typestore(Stores.EMPTY)
-    own.register(get_types_from_msg(definition_text(kind), kind))
+    own.register(get_types_from_msg(format_definition(kind), kind))
     if kind == "tf2_msgs/msg/TFMessage":  # rosbags has it not in ROS 1; its sum is that of tf2_msgs
         assert own.generate_msgdef(kind, ros_version=1)[1] == "94810edda583a504dfda3829e70d7eec"
         return
@@ -65,7 +65,7 @@ def test_standard_types_in_ros1_have_the_md5_sums_of_noetic(kind: str) -> None:
 
 
 def test_the_published_texts_are_all_standard_types() -> None:
-    assert set(noetic_definitions()) == {kind for kind in STANDARD if kind in ROS1}
+    assert set(load_noetic_definitions()) == {kind for kind in STANDARD if kind in ROS1_DEFINITIONS}
 
 
 DEBIAN = """import importlib, json, sys
@@ -84,14 +84,14 @@ def test_the_texts_in_bags_are_those_of_installed_packages() -> None:
     python = shutil.which("python3", path="/usr/bin")
     if python is None:
         pytest.skip("no system Python")
-    asked = json.dumps(list(noetic_definitions()))
+    asked = json.dumps(list(load_noetic_definitions()))
     done = subprocess.run(  # our own program
         [python, "-I", "-c", DEBIAN], input=asked, capture_output=True, text=True, check=True
     )
     found = json.loads(done.stdout)
     if not found:
         pytest.skip("no packages of ROS messages are installed")
-    assert [kind for kind, their in found.items() if their.strip() != definition_text(kind).strip()] == []
+    assert [kind for kind, their in found.items() if their.strip() != format_definition(kind).strip()] == []
 
 
 def messages_of(path: Path, topic: str) -> list[object]:
@@ -127,7 +127,7 @@ def test_both_definitions_are_read_and_the_metadata_names_the_distribution(
         file, arrays = tmp_path / f"{ros}{suffix}", tmp_path / f"{ros}.npz"
         ns.record(yard, file, 1.0, seed=2, epoch=1, ros=ros)
         convert(file, arrays)
-        assert load(arrays).readings[SONAR]["range"] == pytest.approx(truth["range"], rel=1e-6, abs=0.0)
+        assert open_recording(arrays).readings[SONAR]["range"] == pytest.approx(truth["range"], rel=1e-6, abs=0.0)
     old = get_typestore(Stores.ROS2_HUMBLE).hash_rihs01(RANGE)
     if suffix == ".db3":
         assert [digest_of(tmp_path / ros) for ros in ("jazzy", "humble")] == [IRON_RANGE, old]

@@ -11,9 +11,9 @@ import pytest
 
 import navsense as ns
 from navsense.errors import MotionError
+from navsense.motion.attached import AttachedMotion
 from navsense.motion.base import MotionBlock
-from navsense.motion.driven import LIMITS, Driven, State
-from navsense.motion.mounted import Mounted
+from navsense.motion.driven import LIMITS, DrivenMotion, State
 from navsense.pose import Pose, conjugate, from_rotation_vector, from_rpy, rotate
 from navsense.pose import multiply as product
 from navsense.typing import Quaternion, Vector
@@ -33,7 +33,7 @@ def rows(block: MotionBlock) -> list[list[float]]:
 
 @pytest.mark.requirement("LIV-1")
 def test_what_is_remembered_is_what_was() -> None:
-    whole, forgetful = Driven(state(0.0), MEMORY), Driven(state(0.0))
+    whole, forgetful = DrivenMotion(state(0.0), MEMORY), DrivenMotion(state(0.0))
     said = {}
     for n in range(1, COUNT):
         for driven in (whole, forgetful):
@@ -52,12 +52,12 @@ def test_what_is_remembered_is_what_was() -> None:
     for driven, gone in ((whole, MEMORY + 2.0 * STEP), (forgetful, 1.5 * STEP)):
         with pytest.raises(ns.NavsenseError, match="must be inside the last "):
             driven.at(np.array([(COUNT - 1) * STEP - gone]))
-    assert rows(whole.at(np.zeros(1))) == rows(Driven(state(0.0)).at(np.zeros(1)))
+    assert rows(whole.at(np.zeros(1))) == rows(DrivenMotion(state(0.0)).at(np.zeros(1)))
 
 
 @pytest.mark.requirement("LIV-1")
 def test_time_goes_on_and_a_run_begins_again_at_0() -> None:
-    driven = Driven(state(0.0), MEMORY)
+    driven = DrivenMotion(state(0.0), MEMORY)
     for n in range(1, 9):
         driven.push(0.1 * n, state(0.1 * n))
     with pytest.raises(ns.NavsenseError, match="must be after"):
@@ -116,7 +116,7 @@ def tumbling(t: float, *given: str) -> State:
 
 def worst(h: float, given: tuple[str, ...], shares: tuple[float, ...]) -> dict[str, float]:
     """Return the largest error of each array from 0.5 to 1 s, at these fractions of each step of length h (s)."""
-    driven, found = Driven(tumbling(0.0, *given)), dict.fromkeys(ARRAYS, 0.0)
+    driven, found = DrivenMotion(tumbling(0.0, *given)), dict.fromkeys(ARRAYS, 0.0)
     for n in range(1, round(1.0 / h) + 1):
         driven.push(n * h, tumbling(n * h, *given))
         if n * h < 0.5:
@@ -177,7 +177,7 @@ def test_fields_of_a_state_are_used_exactly_in_both_frames(frame: str, angular_f
             angular_frame=angular_frame,  # type: ignore[arg-type]
         )
 
-    driven = Driven(given(0.0), MEMORY)
+    driven = DrivenMotion(given(0.0), MEMORY)
     for n in range(40):
         if n:
             driven.push(n * 0.1, given(n * 0.1))
@@ -192,7 +192,7 @@ def test_fields_of_a_state_are_used_exactly_in_both_frames(frame: str, angular_f
 def test_a_motion_is_continuous_for_any_fields_of_its_states() -> None:
     """If one state has a field and the next one does not, there is no jump at the end of a step."""
     choices = ((), RATES, ("velocity",), ALL, ("acceleration",), ("angular_acceleration",), ("angular_velocity",))
-    driven, h = Driven(tumbling(0.0, *RATES), 10.0), 0.01
+    driven, h = DrivenMotion(tumbling(0.0, *RATES), 10.0), 0.01
     for n in range(1, 60):
         driven.push(n * h, tumbling(n * h, *choices[n % len(choices)]))
     for n in range(1, 59):
@@ -209,7 +209,7 @@ def test_a_motion_is_continuous_for_any_fields_of_its_states() -> None:
 def test_inside_a_step_the_attitude_turns_at_the_angular_velocity() -> None:
     """The attitude differentiated by differences, at steps of which each turns by up to half a radian."""
     h, e = 0.1, 1e-5
-    driven = Driven(tumbling(0.0, *ALL))
+    driven = DrivenMotion(tumbling(0.0, *ALL))
     for n in range(1, 12):
         driven.push(n * h, tumbling(n * h, *ALL))
         for share in (0.1, 0.5, 0.9):
@@ -225,7 +225,7 @@ def test_a_simulator_with_semi_implicit_steps_recovers_its_accelerations() -> No
     """Velocity first, then position with the new velocity: mean rates and rates do not agree."""
     h, a, alpha = 0.01, np.array([0.3, -2.0, 1.0]), np.array([0.0, 0.0, 5.0])
     p, v, w, q = np.zeros(3), np.zeros(3), np.zeros(3), (1.0, 0.0, 0.0, 0.0)
-    driven = Driven(State(Pose(), (0.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.0)))
+    driven = DrivenMotion(State(Pose(), (0.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.0)))
     for n in range(1, 30):
         v, w = v + h * a, w + h * alpha
         p, q = p + h * v, product(q, from_rotation_vector(tuple(h * w)))
@@ -244,7 +244,7 @@ def test_the_first_step_begins_with_what_the_start_gives() -> None:
 
     h = 0.01
     start = np.zeros(1)
-    unknown = Driven(spinning(0.0))
+    unknown = DrivenMotion(spinning(0.0))
     assert unknown.at(start).angular_velocity_b.tolist() == [[0.0, 0.0, 0.0]]
     assert unknown.at(np.zeros(3)).angular_velocity_b.tolist() == [[0.0, 0.0, 0.0]] * 3
     unknown.push(h, spinning(h))
@@ -257,7 +257,7 @@ def test_the_first_step_begins_with_what_the_start_gives() -> None:
     assert block.angular_velocity_b[0, 2] == pytest.approx(2.0 + 10.0 * h, abs=1e-12)
     assert block.angular_acceleration_b[0, 2] == pytest.approx(5.0, abs=1e-9)
 
-    known = Driven(spinning(0.0, "angular_velocity"))
+    known = DrivenMotion(spinning(0.0, "angular_velocity"))
     known.push(0.0, spinning(0.0))  # the first step's own state leaves it out
     assert known.at(start).angular_velocity_b.tolist() == [[0.0, 0.0, 2.0]]
     known.push(h, spinning(h))
@@ -271,7 +271,7 @@ def test_the_first_step_begins_with_what_the_start_gives() -> None:
 
 @pytest.mark.requirement("LIV-1")
 def test_a_missing_velocity_is_derived() -> None:
-    driven = Driven(State())
+    driven = DrivenMotion(State())
     for n in range(1, 9):
         t = 0.1 * n
         driven.push(t, State(Pose((3.0 * t + t * t, 0.0, 0.0))))
@@ -297,7 +297,7 @@ def test_a_missing_velocity_is_derived() -> None:
 )
 def test_invalid_states_are_rejected(given: State, message: str) -> None:
     with pytest.raises(MotionError, match=message):
-        Driven(given)
+        DrivenMotion(given)
 
 
 LARGE_STATES: list[Callable[[float], State]] = [
@@ -315,7 +315,7 @@ def test_a_coordinate_beyond_its_limit_is_an_error(state: Callable[[float], Stat
     """Readings would be NaN after an overflow."""
     for size in (1.001, -1.001, 1e100, 1e200):
         with pytest.raises(MotionError, match=r"of a driven model: .*; must be 3 finite numbers of at most 1e"):
-            Driven(state(size))
+            DrivenMotion(state(size))
 
 
 @pytest.mark.requirement("LIV-1")
@@ -323,8 +323,8 @@ def test_a_coordinate_beyond_its_limit_is_an_error(state: Callable[[float], Stat
 @pytest.mark.parametrize("state", LARGE_STATES)
 def test_within_the_limits_every_value_is_finite(state: Callable[[float], State]) -> None:
     """At a sensor on a lever arm too, from one limit to the other and back in steps of a nanosecond."""
-    driven = Driven(state(-1.0))
-    arm = Mounted(driven, Pose((1.0, 2.0, 3.0)))
+    driven = DrivenMotion(state(-1.0))
+    arm = AttachedMotion(driven, Pose((1.0, 2.0, 3.0)))
     for n in range(1, 6):
         driven.push(1e-9 * n, state((-1.0) ** (n + 1)))
         block = arm.at(np.array([1e-9 * (n - 0.5), 1e-9 * n]))

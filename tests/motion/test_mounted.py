@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from navsense.errors import MotionError
-from navsense.motion import Motion, MotionBlock, Mounted, Still, Trajectory, mounted, waypoints
-from navsense.motion.mounted import _carry
-from navsense.pose import IDENTITY, Pose, from_rpy, normalised
+from navsense.motion import AttachedMotion, Motion, MotionBlock, Stationary, Trajectory, attach, waypoints
+from navsense.motion.attached import _transform_block
+from navsense.pose import IDENTITY, Pose, from_rpy, normalize
 
 Array = NDArray[np.float64]
 
 numbers = st.floats(-50.0, 50.0, allow_subnormal=False)
 vectors = st.tuples(numbers, numbers, numbers)
-rotations = st.tuples(numbers, numbers, numbers, numbers).filter(lambda q: max(map(abs, q)) > 0.1).map(normalised)
+rotations = st.tuples(numbers, numbers, numbers, numbers).filter(lambda q: max(map(abs, q)) > 0.1).map(normalize)
 poses = st.builds(Pose, vectors, rotations)
 
 
@@ -63,24 +63,24 @@ class Spin:
 
 def test_still_is_its_pose_and_zeros() -> None:
     pose = Pose((1.0, -2.0, 3.0), from_rpy(0.1, 0.2, 0.3))
-    block = Still(pose).at(np.array([0.0, 7.0, 1e9]))
+    block = Stationary(pose).at(np.array([0.0, 7.0, 1e9]))
     np.testing.assert_array_equal(block.position_w, [pose.position] * 3)
     np.testing.assert_array_equal(block.rotation_wb, [pose.rotation] * 3)
     for name in ("velocity_w", "angular_velocity_b", "acceleration_w", "angular_acceleration_b"):
         np.testing.assert_array_equal(vars(block)[name], np.zeros((3, 3)))
-    assert Still(pose).end == math.inf
-    assert Still(pose) == Still(pose)
-    assert Still() == Still(IDENTITY)
+    assert Stationary(pose).end == math.inf
+    assert Stationary(pose) == Stationary(pose)
+    assert Stationary() == Stationary(IDENTITY)
 
 
 def test_truth_is_read_only() -> None:
-    for motion in (Still(), mounted(wander(), Pose((1.0, 0.0, 0.0))), wander()):
+    for motion in (Stationary(), attach(wander(), Pose((1.0, 0.0, 0.0))), wander()):
         for array in motion.at(np.array([1.0])).arrays:
             with pytest.raises(ValueError, match="read-only"):
                 array[:] = 99.0
 
 
-@pytest.mark.parametrize("motion", [Still(), mounted(wander(), Pose((1.0, 0.0, 0.0))), wander()])
+@pytest.mark.parametrize("motion", [Stationary(), attach(wander(), Pose((1.0, 0.0, 0.0))), wander()])
 def test_no_instants_give_an_empty_block(motion: Motion) -> None:
     block = motion.at(np.empty(0))
     assert block.position_w.shape == (0, 3)
@@ -88,7 +88,7 @@ def test_no_instants_give_an_empty_block(motion: Motion) -> None:
 
 
 @pytest.mark.parametrize("bad", [-1.0, -5e-324, math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("motion", [Still(), wander(), Mounted(wander(), Pose((1.0, 0.0, 0.0)))])
+@pytest.mark.parametrize("motion", [Stationary(), wander(), AttachedMotion(wander(), Pose((1.0, 0.0, 0.0)))])
 def test_an_instant_outside_names_itself(motion: Motion, bad: float) -> None:
     with pytest.raises(MotionError, match=r"instant 1 \(s\)") as caught:
         motion.at(np.array([0.5, bad]))
@@ -98,7 +98,7 @@ def test_an_instant_outside_names_itself(motion: Motion, bad: float) -> None:
 @pytest.mark.parametrize("time", [np.zeros((2, 2)), np.float64(1.0)])
 def test_instants_are_one_row(time: Array) -> None:
     with pytest.raises(MotionError, match=r"must be \(n,\)"):
-        Still().at(time)
+        Stationary().at(time)
 
 
 @pytest.mark.requirement("IMU-2")
@@ -107,7 +107,7 @@ def test_a_rotating_rod_feels_centripetal_and_tangential_acceleration(
     rate: float, growth: float, length: float
 ) -> None:
     time = np.linspace(0.0, 3.0, 31)
-    block = Mounted(Spin(rate, growth), Pose((length, 0.0, 0.0))).at(time)
+    block = AttachedMotion(Spin(rate, growth), Pose((length, 0.0, 0.0))).at(time)
     angle, omega = rate * time + growth * time**2 / 2.0, rate + growth * time
     zero = np.zeros_like(time)
     radial = np.column_stack((np.cos(angle), np.sin(angle), zero))
@@ -124,7 +124,7 @@ def test_a_rotating_rod_feels_centripetal_and_tangential_acceleration(
 def test_the_lever_arm_is_the_formula_in_rotation_matrices(pose: Pose) -> None:
     base = wander()
     time = np.linspace(0.0, base.end, 23)
-    body, block = base.at(time), Mounted(base, pose).at(time)
+    body, block = base.at(time), AttachedMotion(base, pose).at(time)
     turn, r = Rotation.from_quat(body.rotation_wb, scalar_first=True), np.array(pose.position)
     mount = Rotation.from_quat(pose.rotation, scalar_first=True)
     omega, alpha = body.angular_velocity_b.copy(), body.angular_acceleration_b.copy()
@@ -147,7 +147,7 @@ def test_the_lever_arm_is_the_formula_in_rotation_matrices(pose: Pose) -> None:
 
 @pytest.mark.requirement("IMU-2", "TRU-1")
 def test_the_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
-    motion = Mounted(wander(), Pose((2.0, -1.0, 0.5), from_rpy(0.3, -0.8, 2.0)))
+    motion = AttachedMotion(wander(), Pose((2.0, -1.0, 0.5), from_rpy(0.3, -0.8, 2.0)))
     # Off the knots: across one the third derivative jumps, and the formula below is no longer of fourth order.
     time = np.linspace(0.05, 0.95, 40)
     h = 1e-3
@@ -168,7 +168,10 @@ def test_the_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
 def test_mounting_twice_is_mounting_the_composed_pose(inner: Pose, outer: Pose) -> None:
     base = wander()
     time = np.linspace(0.0, base.end, 7)
-    twice, once = Mounted(Mounted(base, outer), inner).at(time), Mounted(base, outer @ inner).at(time)
+    twice, once = (
+        AttachedMotion(AttachedMotion(base, outer), inner).at(time),
+        AttachedMotion(base, outer @ inner).at(time),
+    )
     for name in set(vars(once)) - {"rotation_wb"}:
         np.testing.assert_allclose(vars(twice)[name], vars(once)[name], atol=1e-10, err_msg=name, rtol=0.0)
     signs = np.sign((twice.rotation_wb * once.rotation_wb).sum(axis=1, keepdims=True))
@@ -177,25 +180,25 @@ def test_mounting_twice_is_mounting_the_composed_pose(inner: Pose, outer: Pose) 
 
 @given(base=poses, pose=poses)
 def test_a_mount_on_a_still_frame_is_still(base: Pose, pose: Pose) -> None:
-    motion = mounted(Still(base), pose)
-    assert motion == Still(base @ pose)
+    motion = attach(Stationary(base), pose)
+    assert motion == Stationary(base @ pose)
     time = np.array([0.0, 1.0])
-    found, expected = motion.at(time), Mounted(Still(base), pose).at(time)
+    found, expected = motion.at(time), AttachedMotion(Stationary(base), pose).at(time)
     np.testing.assert_allclose(found.position_w, expected.position_w, atol=1e-13, rtol=0.0)
     np.testing.assert_allclose(found.rotation_wb, expected.rotation_wb, atol=1e-15, rtol=0.0)
 
 
 def test_the_identity_gives_the_base() -> None:
     base = wander()
-    assert mounted(base, IDENTITY) is base
+    assert attach(base, IDENTITY) is base
     time = np.linspace(0.0, base.end, 5)
-    assert_equal(Mounted(base, IDENTITY).at(time), base.at(time))
-    assert isinstance(mounted(base, Pose((1.0, 0.0, 0.0))), Mounted)
+    assert_equal(AttachedMotion(base, IDENTITY).at(time), base.at(time))
+    assert isinstance(attach(base, Pose((1.0, 0.0, 0.0))), AttachedMotion)
 
 
 def test_a_mount_ends_with_its_base() -> None:
     base = wander()
-    motion = Mounted(base, Pose((1.0, 0.0, 0.0)))
+    motion = AttachedMotion(base, Pose((1.0, 0.0, 0.0)))
     assert motion.end == base.end
     motion.at(np.array([base.end]))
     with pytest.raises(MotionError, match="the end of the motion"):
@@ -204,7 +207,7 @@ def test_a_mount_ends_with_its_base() -> None:
 
 @given(cuts=st.lists(st.integers(0, 60), max_size=5), pose=poses)
 def test_any_split_gives_the_same_bits(cuts: list[int], pose: Pose) -> None:
-    motion = Mounted(wander(), pose)
+    motion = AttachedMotion(wander(), pose)
     time = np.linspace(0.0, motion.end, 60)
     parts = [motion.at(part) for part in np.split(time, sorted(cuts))]
     joined = MotionBlock(*(np.concatenate(columns) for columns in zip(*map(astuple, parts), strict=True)))
@@ -220,7 +223,7 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Any, pose: 
     inputs = [np.ascontiguousarray(part) for part in np.split(body, np.cumsum(columns)[:-1], axis=1)]
     compiled = [np.empty((3, width)) for width in columns]
     plain = [np.empty((3, width)) for width in columns]
-    _carry(pose, *inputs, *compiled)
-    interpreted(_carry)(pose, *inputs, *plain)
+    _transform_block(pose, *inputs, *compiled)
+    interpreted(_transform_block)(pose, *inputs, *plain)
     for found, expected in zip(compiled, plain, strict=True):
         np.testing.assert_array_equal(found, expected)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline, make_smoothing_spline
 
-from navsense.describe import log_words
+from navsense.description import format_log_noise
 from navsense.errors import MotionError
 from navsense.motion import from_arrays
-from navsense.motion._spline import smoothing
+from navsense.motion._spline import smooth
 from navsense.motion.replay import acceleration_noise, position_noise
 
 Array = NDArray[np.float64]
@@ -111,7 +111,7 @@ def test_smoothing_stays_exact_far_below_the_logs_rate(rate: float, bandwidth: f
     time = uneven(4, 1500, 1.0 / rate)
     values = 5.0 * np.sin(time) + np.random.default_rng(5).normal(0.0, 0.01, time.size)
     rows = np.repeat(np.repeat(values[:, None, None], 2, axis=1), 7, axis=2)
-    found = smoothing(time, rows, bandwidth).rows[:, 0, 0]
+    found = smooth(time, rows, bandwidth).rows[:, 0, 0]
     np.testing.assert_allclose(found, exact_smoothing(time, values, bandwidth), atol=tolerance, rtol=0.0)
 
 
@@ -203,7 +203,7 @@ def test_a_cubic_has_no_noise(seed: int) -> None:
 def test_a_log_too_short_to_show_its_noise_says_so() -> None:
     short = from_arrays(np.arange(4.0), np.zeros((4, 3)), np.tile([1.0, 0.0, 0.0, 0.0], (4, 1)))
     assert math.isnan(short.position_noise)
-    assert log_words(short) == " (log not smoothed: too few rows to tell its noise)"
+    assert format_log_noise(short) == " (log not smoothed: too few rows to tell its noise)"
 
 
 def test_rows_are_not_kept() -> None:

@@ -11,12 +11,12 @@ import allantools
 import numpy as np
 import pytest
 
-from navsense.compiled import INTERPRETED
-from navsense.noise import _passes, channels
-from navsense.noise.channel import Noise, witness
-from navsense.noise.channels import Channels
-from navsense.streams import Draws, generator
-from navsense.testing import through
+from navsense.kernels import INTERPRETED
+from navsense.noise import channels, kernels
+from navsense.noise.channel import Noise, make_example_noise
+from navsense.noise.channels import NoiseChannels
+from navsense.random_streams import Draws, make_generator
+from navsense.testing import apply_noise
 from navsense.ticks import Ticks
 from navsense.typing import FloatArray
 
@@ -37,12 +37,12 @@ FULL = Noise(
 
 
 def samples(noise: Noise, count: int, rate: float, serial: int = 0) -> FloatArray:
-    return through(noise, rate, serial, np.zeros(count))[0]
+    return apply_noise(noise, rate, serial, np.zeros(count))[0]
 
 
 def slow_reference(noise: Noise, rate: float, serial: int, values: FloatArray) -> FloatArray:
     """The model of `Noise`, sample by sample, with NumPy's generators."""
-    streams = {name: generator(11, (serial, "law", "law", name)) for name in ("turn_on", "drift", "white")}
+    streams = {name: make_generator(11, (serial, "law", "law", name)) for name in ("turn_on", "drift", "white")}
     constant = noise.bias_mean + noise.bias_stddev * streams["turn_on"].standard_normal()
     tau, sigma = noise.dynamic_bias_correlation_time, noise.dynamic_bias_stddev
     drift = sigma * math.sqrt(tau / 2.0) * streams["drift"].standard_normal()
@@ -61,22 +61,22 @@ def slow_reference(noise: Noise, rate: float, serial: int, values: FloatArray) -
 @pytest.mark.parametrize("serial", [0, 1, 2])
 def test_the_kernel_is_the_formula(serial: int) -> None:
     wave = np.array([2.0 * math.sin(0.1 * k) for k in range(500)])
-    ours, _ = through(FULL, 50.0, serial, wave)
+    ours, _ = apply_noise(FULL, 50.0, serial, wave)
     assert np.allclose(ours, slow_reference(FULL, 50.0, serial, wave), rtol=0.0, atol=1e-9)
     assert {ours.min(), ours.max()} == {-1.5, 2.5}, "saturation acts before rounding"
 
 
 @pytest.mark.requirement("NOI-1")
 def test_noise_none_changes_nothing() -> None:
-    values = np.array([generator(1, ("any",)).uniform(-1e6, 1e6) for _ in range(100)])
-    assert np.array_equal(through(Noise(), values=values)[0], values)
+    values = np.array([make_generator(1, ("any",)).uniform(-1e6, 1e6) for _ in range(100)])
+    assert np.array_equal(apply_noise(Noise(), values=values)[0], values)
 
 
 @pytest.mark.requirement("NOI-1")
 def test_gaussian_noise_has_its_mean_and_deviation() -> None:
     """Gazebo's own case: x = 42, mean 10, deviation 5, here with bounds of a false-alarm rate of 1e-6."""
     count = 20_000
-    values = through(Noise(mean=10.0, stddev=5.0), values=np.full(count, 42.0))[0]
+    values = apply_noise(Noise(mean=10.0, stddev=5.0), values=np.full(count, 42.0))[0]
     assert abs(values.mean() - 52.0) < Z * 5.0 / math.sqrt(count)
     assert abs(values.var() - 25.0) < Z * 25.0 * math.sqrt(2.0 / count)
 
@@ -192,7 +192,7 @@ def test_temperature_moves_the_zero_and_stretches_the_scale(scale: float, stretc
         temperature_coefficient=heat,
         reference_temperature=290.0,
     )
-    channel = Channels(("c",), (noise,))
+    channel = NoiseChannels(("c",), (noise,))
     warm, ideal = np.array([270.0, 290.0, 295.0, 320.0]), np.array([1.0, -2.0, 3.0, -4.0])
     source = Draws(channel.processes, 1, (0, "law"))
     ticks = Ticks(np.arange(4), 10.0)
@@ -206,18 +206,18 @@ def test_temperature_moves_the_zero_and_stretches_the_scale(scale: float, stretc
 def test_compiled_and_interpreted_kernels_agree_to_the_last_bit(
     interpreted: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    full = replace(witness(0.3, minimum=-1.5, maximum=2.5), scale_factor=0.1)
+    full = replace(make_example_noise(0.3, minimum=-1.5, maximum=2.5), scale_factor=0.1)
     unrounded = replace(full, precision=0.0, scale_temperature_coefficient=0.0)
     groups = [(FULL,) * 4, (FULL, replace(FULL, stddev=0.0), FULL), (FULL,) * 6, (full, unrounded), (Noise(),)]
     count = 2000
     for noises in groups:
-        group = Channels(tuple(f"c{i}" for i in range(len(noises))), noises)
+        group = NoiseChannels(tuple(f"c{i}" for i in range(len(noises))), noises)
         source = Draws(group.processes, 1, (0, "law"))
         ticks = Ticks(np.cumsum(1 + (np.arange(count) % 50 == 3)), 100.0)
         ideal = np.tile(np.linspace(-2.0, 2.0, count)[:, None], (1, len(noises)))
         state, draws, warm = group.init(source.initial), source.take(count).copy(), np.linspace(280.0, 320.0, count)
         results = []
-        for kernel in (_passes.apply_noise, interpreted(_passes.apply_noise)):
+        for kernel in (kernels.apply_noise, interpreted(kernels.apply_noise)):
             monkeypatch.setattr(channels, "apply_noise", kernel)
             end, out, error = group.apply(state, ticks, draws, ideal, temperature=warm)
             results.append((out, error, end.slow))

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense.compiled import INTERPRETED
 from navsense.errors import SensorError
+from navsense.kernels import INTERPRETED
 from navsense.noise import faults as module
-from navsense.noise.faults import Faults, begin, strike
-from navsense.streams import Draws
+from navsense.noise.faults import Faults, apply_faults, init_faults
+from navsense.random_streams import Draws
 from navsense.ticks import Ticks
 from navsense.typing import BoolArray
 
@@ -33,13 +33,13 @@ def record(
 ) -> dict[str, Any]:
     """What a ramp looks like through the faults, cut into pieces."""
     draws = Draws(faults.processes(), 3, (serial, "law"))
-    state, parts = begin(faults, draws.initial), []
+    state, parts = init_faults(faults, draws.initial), []
     ramp = np.arange(count, dtype=np.float64)
     says = np.ones(count, dtype=np.bool_) if emitted is None else emitted
     for first, stop in zip((0, *cuts), (*cuts, count), strict=True):
         ticks = Ticks(np.arange(first, stop), rate)
         arrays = {"x": ramp[first:stop], "v": np.tile(ramp[first:stop, None], (1, 3)), "n": np.arange(first, stop)}
-        state, shown, on = strike(faults, state, ticks, draws.take(stop - first), arrays, says[first:stop])
+        state, shown, on = apply_faults(faults, state, ticks, draws.take(stop - first), arrays, says[first:stop])
         parts.append({**shown, "says": on})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -91,12 +91,12 @@ def test_a_dropout_is_nan_and_a_stuck_sensor_repeats_its_last_sample() -> None:
 
 def telegraph(faults: Faults, kind: str, count: int, rate: float, serial: int) -> BoolArray:
     """Where a kind is on, in the serial number of `record`."""
-    draws, row = Draws(faults.processes(), 3, (serial, "law")), faults.kinds.index(kind)
+    draws, row = Draws(faults.processes(), 3, (serial, "law")), faults.random_kinds.index(kind)
     out = np.zeros(count, dtype=np.bool_)
-    begins, lasts = faults.figures(kind)
-    on = begin(faults, draws.initial).on[row]
-    figures = (faults.share(kind), begins + 1.0 / lasts, rate)
-    module._telegraph(on, *figures, 0, np.arange(count), draws.take(count)[row], out)
+    begins, lasts = faults.rate_and_duration(kind)
+    on = init_faults(faults, draws.initial).active[row]
+    figures = (faults.on_probability(kind), begins + 1.0 / lasts, rate)
+    module._write_telegraph(on, *figures, 0, np.arange(count), draws.take(count)[row], out)
     return out
 
 
@@ -135,7 +135,7 @@ def test_compiled_and_interpreted_agree(
     interpreted: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled = record(BOTH, 500, 50.0)
-    monkeypatch.setattr(module, "_telegraph", interpreted(module._telegraph))
+    monkeypatch.setattr(module, "_write_telegraph", interpreted(module._write_telegraph))
     plain = record(BOTH, 500, 50.0)
     for name, values in compiled.items():
         assert values.tobytes() == plain[name].tobytes()

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from navsense.compiled import INTERPRETED
 from navsense.errors import SensorError
-from navsense.noise.flicker import RATIO, advance, coefficients, components, time_constants
-from navsense.streams import generator
+from navsense.kernels import INTERPRETED
+from navsense.noise.flicker import MAX_RATIO, add_flicker, make_components, place_time_constants, write_coefficients
+from navsense.random_streams import make_generator
 from navsense.typing import FloatArray
 
 FLOOR = math.sqrt(2.0 * math.log(2.0) / math.pi)
@@ -30,7 +30,7 @@ def allan_variance(span: float, tau: float, deviation: float) -> float:
 
 
 def floor(span: float, band: tuple[float, float]) -> float:
-    tau, deviation = components(1.0, *band)
+    tau, deviation = make_components(1.0, *band)
     return math.sqrt(sum(allan_variance(span, t, s) for t, s in zip(tau, deviation, strict=True)))
 
 
@@ -52,38 +52,38 @@ def test_the_allan_deviation_is_flat_over_the_band(shortest: float, ratio: float
 
 
 def test_it_takes_no_more_than_one_process_a_decade() -> None:
-    tau = time_constants(0.1, 1e5)
+    tau = place_time_constants(0.1, 1e5)
     assert tau.size == 8
     assert np.allclose(np.diff(np.log(tau)), math.log(tau[1] / tau[0]), rtol=1e-12, atol=0.0)
-    assert tau[1] / tau[0] <= RATIO
+    assert tau[1] / tau[0] <= MAX_RATIO
 
 
 @pytest.mark.parametrize("band", [(0.0, 1.0), (1.0, 3.9), (-1.0, 1.0), (1.0, math.inf), (math.nan, 1.0)])
 def test_no_band_is_an_error(band: tuple[float, float]) -> None:
     with pytest.raises(SensorError, match="band of flicker noise"):
-        time_constants(*band)
+        place_time_constants(*band)
 
 
 @pytest.mark.parametrize("dt", [1e-6, 1e-3, 0.7, 1e3])
 def test_a_step_of_any_length_keeps_the_variance(dt: float) -> None:
-    tau, deviation = components(0.3, 0.1, 1e4)
+    tau, deviation = make_components(0.3, 0.1, 1e4)
     phi, q = np.empty(tau.size), np.empty(tau.size)
-    coefficients(dt, tau, deviation, phi, q)
+    write_coefficients(dt, tau, deviation, phi, q)
     assert np.allclose(phi**2 * deviation**2 + q**2, deviation**2, rtol=1e-12, atol=0.0)
     once, twice, halved = np.empty(tau.size), np.empty(tau.size), np.empty(tau.size)
-    coefficients(dt / 2.0, tau, deviation, once, halved)
+    write_coefficients(dt / 2.0, tau, deviation, once, halved)
     twice = once * once
     assert np.allclose(twice, phi, rtol=1e-12, atol=0.0)
     assert np.allclose(once**2 * halved**2 + halved**2, q**2, rtol=1e-9, atol=0.0)
 
 
 def test_it_is_the_sum_of_its_processes_cut_anywhere() -> None:
-    tau, deviation = components(1.0, 0.1, 1e3)
+    tau, deviation = make_components(1.0, 0.1, 1e3)
     phi, q = np.empty(tau.size), np.empty(tau.size)
-    coefficients(0.02, tau, deviation, phi, q)
-    draws = generator(1, ("flicker",)).standard_normal((tau.size, 500))
+    write_coefficients(0.02, tau, deviation, phi, q)
+    draws = make_generator(1, ("flicker",)).standard_normal((tau.size, 500))
     whole, state = np.zeros(500), deviation.copy()
-    advance(phi, q, draws, state, whole)
+    add_flicker(phi, q, draws, state, whole)
     slow, values = [], deviation.tolist()
     for i in range(500):
         values = [p * v + s * w for p, v, s, w in zip(phi, values, q, draws[:, i], strict=True)]
@@ -91,7 +91,7 @@ def test_it_is_the_sum_of_its_processes_cut_anywhere() -> None:
     assert np.allclose(whole, slow, rtol=0.0, atol=1e-12)
     parts, again = np.zeros(500), deviation.copy()
     for first, stop in ((0, 1), (1, 77), (77, 500)):
-        advance(phi, q, np.ascontiguousarray(draws[:, first:stop]), again, parts[first:stop])
+        add_flicker(phi, q, np.ascontiguousarray(draws[:, first:stop]), again, parts[first:stop])
     assert parts.tobytes() == whole.tobytes()
     assert again.tobytes() == state.tobytes()
 
@@ -104,14 +104,14 @@ def test_samples_have_the_floor() -> None:
     The declared variance is that of averages of samples; false-alarm rate 1e-6 over all spans together.
     """
     dt, runs, band, spans = 0.05, 3000, (0.5, 50.0), (10, 40, 200)
-    tau, deviation = components(1.0, *band)
+    tau, deviation = make_components(1.0, *band)
     phi, q = np.empty(tau.size), np.empty(tau.size)
-    coefficients(dt, tau, deviation, phi, q)
-    normals, longest = generator(8, ("floor",)), 2 * max(spans)
+    write_coefficients(dt, tau, deviation, phi, q)
+    normals, longest = make_generator(8, ("floor",)), 2 * max(spans)
     found = np.zeros((runs, len(spans)))
     for run in range(runs):
         out, state = np.zeros(longest), deviation * normals.standard_normal(tau.size)
-        advance(phi, q, normals.standard_normal((tau.size, longest)), state, out)
+        add_flicker(phi, q, normals.standard_normal((tau.size, longest)), state, out)
         found[run] = [out[m : 2 * m].mean() - out[:m].mean() for m in spans]
     low, high = chi2.ppf([0.5e-6 / len(spans), 1.0 - 0.5e-6 / len(spans)], runs) / runs
     for column, m in enumerate(spans):
@@ -133,10 +133,10 @@ def sampled_difference(m: int, dt: float, tau: FloatArray, deviation: FloatArray
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
-    tau, deviation = components(1.0, 0.1, 1e5)
-    draws = generator(3, ("flicker",)).standard_normal((tau.size, 2000))
+    tau, deviation = make_components(1.0, 0.1, 1e5)
+    draws = make_generator(3, ("flicker",)).standard_normal((tau.size, 2000))
     results = []
-    for make, go_on in ((coefficients, advance), (interpreted(coefficients), interpreted(advance))):
+    for make, go_on in ((write_coefficients, add_flicker), (interpreted(write_coefficients), interpreted(add_flicker))):
         phi, q, state, out = np.empty(tau.size), np.empty(tau.size), deviation.copy(), np.zeros(2000)
         make(1e-3, tau, deviation, phi, q)
         go_on(phi, q, draws, state, out)

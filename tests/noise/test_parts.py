@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from navsense.noise.bias import flipped, turn_on
-from navsense.noise.gauss_markov import decay, drive, stationary, step
+from navsense.noise.bias import compute_turn_on_bias, randomise_sign
+from navsense.noise.gauss_markov import decay_factor, gauss_markov_step, stationary_stddev, step_stddev
 from navsense.noise.quantise import quantise
 from navsense.noise.saturate import saturate
-from navsense.noise.white import white
+from navsense.noise.white import white_noise
 
 
 @pytest.mark.requirement("NOI-5")
@@ -64,20 +64,20 @@ def test_saturation_at_its_edges() -> None:
 
 
 def test_white_noise_and_turn_on() -> None:
-    assert white(0.5, 2.0, -1.25) == -2.0
-    assert turn_on(0.5, 2.0, 0.75) == 2.0
-    assert [flipped(3.0, u) for u in (0.0, 0.49999, 0.5, 0.99)] == [-3.0, -3.0, 3.0, 3.0]
+    assert white_noise(0.5, 2.0, -1.25) == -2.0
+    assert compute_turn_on_bias(0.5, 2.0, 0.75) == 2.0
+    assert [randomise_sign(3.0, u) for u in (0.0, 0.49999, 0.5, 0.99)] == [-3.0, -3.0, 3.0, 3.0]
 
 
 @pytest.mark.requirement("NOI-3")
 @given(st.floats(1e-6, 1e4), st.floats(1e-3, 1e5), st.floats(1e-6, 1e3))
 def test_two_steps_of_the_drift_are_one(dt: float, tau: float, sigma: float) -> None:
     """Chapman-Kolmogorov: exact for any step means that the variance of two steps is that of one twice as long."""
-    phi, q = decay(dt, tau), drive(dt, sigma, tau)
-    assert decay(2.0 * dt, tau) == pytest.approx(phi * phi, rel=1e-12, abs=1e-300)
-    assert drive(2.0 * dt, sigma, tau) ** 2 == pytest.approx(q * q * (1.0 + phi * phi), rel=1e-12, abs=0.0)
+    phi, q = decay_factor(dt, tau), step_stddev(dt, sigma, tau)
+    assert decay_factor(2.0 * dt, tau) == pytest.approx(phi * phi, rel=1e-12, abs=1e-300)
+    assert step_stddev(2.0 * dt, sigma, tau) ** 2 == pytest.approx(q * q * (1.0 + phi * phi), rel=1e-12, abs=0.0)
     exact = Decimal(-2) * Decimal(dt) / Decimal(tau)
-    declared = Decimal(stationary(sigma, tau)) ** 2 * (1 - exact.exp())
+    declared = Decimal(stationary_stddev(sigma, tau)) ** 2 * (1 - exact.exp())
     assert q * q == pytest.approx(float(declared), rel=1e-12, abs=0.0)
 
 
@@ -85,13 +85,13 @@ def test_two_steps_of_the_drift_are_one(dt: float, tau: float, sigma: float) -> 
 def test_the_drive_loses_no_digit_for_a_microsecond_under_an_hour() -> None:
     """q^2 = sigma^2 (dt - dt^2 / tau + ...): its series, which holds to 1e-18 here."""
     dt, tau, sigma = 1e-6, 3600.0, 2.0
-    assert drive(dt, sigma, tau) == pytest.approx(sigma * math.sqrt(dt - dt * dt / tau), rel=1e-15, abs=0.0)
+    assert step_stddev(dt, sigma, tau) == pytest.approx(sigma * math.sqrt(dt - dt * dt / tau), rel=1e-15, abs=0.0)
 
 
 @pytest.mark.requirement("NOI-3")
 def test_published_figures_of_the_drift() -> None:
     """RotorS' ADIS16448: driving 3.878509449e-5 and tau 1000 s are 8.67261e-4 stationary, 3.878490e-6 at 100 Hz."""
-    assert stationary(3.878509449e-5, 1000.0) == pytest.approx(8.67261e-4, rel=1e-5, abs=0.0)
-    assert drive(0.01, 3.878509449e-5, 1000.0) == pytest.approx(3.878490e-6, rel=1e-6, abs=0.0)
-    assert drive(0.01, 6e-3, 300.0) == pytest.approx(5.99990e-4, rel=1e-6, abs=0.0)
-    assert step(2.0, 0.5, 3.0, -1.0) == -2.0
+    assert stationary_stddev(3.878509449e-5, 1000.0) == pytest.approx(8.67261e-4, rel=1e-5, abs=0.0)
+    assert step_stddev(0.01, 3.878509449e-5, 1000.0) == pytest.approx(3.878490e-6, rel=1e-6, abs=0.0)
+    assert step_stddev(0.01, 6e-3, 300.0) == pytest.approx(5.99990e-4, rel=1e-6, abs=0.0)
+    assert gauss_markov_step(2.0, 0.5, 3.0, -1.0) == -2.0

@@ -9,30 +9,30 @@ import numpy as np
 import pytest
 
 from navsense.errors import SensorError
-from navsense.noise.faults import Faults, begin, strike
-from navsense.noise.planned import BITS, Planned
-from navsense.testing import same
+from navsense.noise.faults import Faults, apply_faults, init_faults
+from navsense.noise.scheduled_faults import FAULT_BITS, ScheduledFault
+from navsense.testing import is_identical
 from navsense.ticks import Ticks
 from navsense.typing import BoolArray
 
 EMPTY = np.empty((0, 0))
 
-SPIKE, DROPOUT, STUCK = (BITS[kind] for kind in ("spike", "dropout", "stuck"))
+SPIKE, DROPOUT, STUCK = (FAULT_BITS[kind] for kind in ("spike", "dropout", "stuck"))
 
 
-def spike(start: float, end: float = np.inf, period: float = 0.0, value: float = 1e6) -> Planned:
-    return Planned("spike", start, end, "x", (value,), period)
+def spike(start: float, end: float = np.inf, period: float = 0.0, value: float = 1e6) -> ScheduledFault:
+    return ScheduledFault("spike", start, end, "x", (value,), period)
 
 
 def through(
-    planned: tuple[Planned, ...], rate: float, here: BoolArray, cuts: tuple[int, ...] = ()
+    planned: tuple[ScheduledFault, ...], rate: float, here: BoolArray, cuts: tuple[int, ...] = ()
 ) -> tuple[dict[str, Any], Any]:
     """A ramp that is told `here` through faults on purpose, cut into pieces, and the state at its end."""
     faults, parts = Faults(planned=planned), []
-    state, ramp = begin(faults, EMPTY), np.arange(here.size, dtype=np.float64)
+    state, ramp = init_faults(faults, EMPTY), np.arange(here.size, dtype=np.float64)
     for first, stop in zip((0, *cuts), (*cuts, here.size), strict=True):
         ticks, arrays = Ticks(np.arange(first, stop), rate), {"x": ramp[first:stop]}
-        state, shown, on = strike(faults, state, ticks, EMPTY, arrays, here[first:stop])
+        state, shown, on = apply_faults(faults, state, ticks, EMPTY, arrays, here[first:stop])
         parts.append({**shown, "says": on})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, state
 
@@ -81,7 +81,7 @@ def test_each_spike_strikes_the_first_sample_told(start: str, end: str, period: 
     for cuts in ((1,), (299,), (4, 5, 100), tuple(range(1, 300))):
         pieces, end_state = through(planned, float(rate), here, cuts)
         assert all(values.tobytes() == pieces[name].tobytes() for name, values in whole.items())
-        assert same(end_state, state)
+        assert is_identical(end_state, state)
 
 
 @pytest.mark.requirement("NOI-6")
@@ -105,16 +105,16 @@ def test_spikes_that_wait_together_are_all_in_one_sample() -> None:
 def test_a_sample_that_is_not_shown_takes_its_spike_with_it() -> None:
     """Dropped out it comes with no later one; of a stuck sensor the sample before is shown, with the spike it had."""
     here = np.ones(12, dtype=np.bool_)
-    dropped, _ = through((spike(0.3), Planned("dropout", 0.3, 0.5)), 10.0, here)
+    dropped, _ = through((spike(0.3), ScheduledFault("dropout", 0.3, 0.5)), 10.0, here)
     assert dropped["fault"].tolist() == [0, 0, 0, DROPOUT, DROPOUT] + [0] * 7
     assert not (dropped["x"] > 1e5).any()
-    stuck, _ = through((spike(0.4), Planned("stuck", 0.3, 0.6)), 10.0, here)
+    stuck, _ = through((spike(0.4), ScheduledFault("stuck", 0.3, 0.6)), 10.0, here)
     assert stuck["fault"].tolist() == [0, 0, 0, STUCK, STUCK, STUCK] + [0] * 6
     assert stuck["x"].tolist() == [0, 1, 2, 2, 2, 2, 6, 7, 8, 9, 10, 11]
-    before, _ = through((spike(0.2), Planned("stuck", 0.3, 0.5)), 10.0, here)
+    before, _ = through((spike(0.2), ScheduledFault("stuck", 0.3, 0.5)), 10.0, here)
     assert before["fault"].tolist() == [0, 0, SPIKE, STUCK, STUCK] + [0] * 7
     assert (before["x"] > 1e5).tolist() == [False, False, True, True, True] + [False] * 7
-    first, _ = through((spike(0.0), Planned("stuck", 0.0, 0.5)), 10.0, here)
+    first, _ = through((spike(0.0), ScheduledFault("stuck", 0.0, 0.5)), 10.0, here)
     assert first["fault"].tolist() == [SPIKE] + [STUCK] * 4 + [0] * 7, "nothing is there to be stuck at"
 
 
@@ -129,8 +129,8 @@ def test_a_period_of_a_sample_or_less_strikes_every_sample(period: float) -> Non
 @pytest.mark.requirement("NOI-6")
 def test_faults_of_one_kind_may_overlap() -> None:
     """Biases add, the others are on while any is; beyond the end of the record nothing is."""
-    biases = (Planned("bias", 0.1, 0.4, "x", (100.0,)), Planned("bias", 0.3, 0.6, "x", (1000.0,)))
-    silent = (Planned("dropout", 0.7, 0.9), Planned("dropout", 0.8, 1.0), Planned("dropout", 99.0))
+    biases = (ScheduledFault("bias", 0.1, 0.4, "x", (100.0,)), ScheduledFault("bias", 0.3, 0.6, "x", (1000.0,)))
+    silent = (ScheduledFault("dropout", 0.7, 0.9), ScheduledFault("dropout", 0.8, 1.0), ScheduledFault("dropout", 99.0))
     seen, _ = through((*biases, *silent), 10.0, np.ones(12, dtype=np.bool_))
     assert seen["x"][:7].tolist() == [0.0, 101.0, 102.0, 1103.0, 1004.0, 1005.0, 6.0]
     assert np.flatnonzero(~seen["says"]).tolist() == [7, 8, 9]
@@ -141,13 +141,13 @@ def test_faults_of_one_kind_may_overlap() -> None:
 def test_of_ten_thousand_those_near_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row by row, as a live run takes them: what is over or to come costs nothing."""
     planned = tuple(spike(k / 10.0, value=float(k)) for k in range(10_000))
-    looks, acts = [], Planned.acts
+    looks, acts = [], ScheduledFault.find_rows
 
-    def counted(one: Planned, told: Any) -> BoolArray:
+    def counted(one: ScheduledFault, told: Any) -> BoolArray:
         looks.append(one)
         return acts(one, told)
 
-    monkeypatch.setattr(Planned, "acts", counted)
+    monkeypatch.setattr(ScheduledFault, "find_rows", counted)
     seen, _ = through(planned, 10.0, np.ones(500, dtype=np.bool_), tuple(range(1, 500)))
     assert np.array_equal(seen["x"], 2.0 * np.arange(500))
     assert len(looks) == 500
@@ -166,4 +166,4 @@ def test_of_ten_thousand_those_near_are_looked_at(monkeypatch: pytest.MonkeyPatc
 )
 def test_what_is_no_fault_is_refused(made: dict[str, Any], problem: str) -> None:
     with pytest.raises(SensorError, match=problem):
-        Planned(**{"start": 1.0, "array": "x", "value": (1.0,), **made})
+        ScheduledFault(**{"start": 1.0, "array": "x", "value": (1.0,), **made})

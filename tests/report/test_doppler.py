@@ -41,7 +41,7 @@ WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world n
 <cells count="9" size="1" blanking="0.9" samples="1"/><pings>2</pings><bottom_pings>3</bottom_pings>
 <propagation>false</propagation><max>{reach}</max><profile stddev="0.04"/><bottom stddev="0.03"/>
 <backscatter level="18" absorption="0.3" correlation="0.8" threshold="-200" slope="1"/>
-<bin_mapping>none</bin_mapping><coordinates>{coordinates}</coordinates><removes_motion>{removes}</removes_motion>
+<bin_mapping>none</bin_mapping><coordinates>{coordinates}</coordinates><motion_compensated>{removes}</motion_compensated>
 </adcp></sensor></link></model></world></sdf>"""
 
 
@@ -75,7 +75,7 @@ def test_the_declared_deviation_of_a_cell_is_that_of_many_ensembles(tmp_path: Pa
     assert doppler.profiled(reading) == name
     declared = cells.declared_of(reading, sensor, name)
     assert declared is not None
-    rest = reading.arrays[name] - reading.truth[name]
+    rest = reading.arrays[name] - reading.ideal[name]
     assert np.isfinite(rest).all()
     count = rest.shape[0] - 1
     half = 0.5 * FALSE_ALARMS / declared.size
@@ -295,7 +295,7 @@ def test_what_is_the_same_as_its_truth_is_left_out() -> None:
     reading = log()
     same = {"time_of_validity": reading.time, "out_of_range": np.zeros(300), "depth": np.full(300, 4.0)}
     unit = {**reading.unit, "time_of_validity": "s", "out_of_range": "1", "depth": "m"}
-    more: dict[str, Any] = {"arrays": {**reading.arrays, **same}, "truth": {**reading.truth, **same}, "unit": unit}
+    more: dict[str, Any] = {"arrays": {**reading.arrays, **same}, "ideal": {**reading.ideal, **same}, "unit": unit}
     told = told_of(replace(reading, **more), None)
     assert [one.name for one in told] == ["velocity", "depth"]
     assert [figure.title for figure in figures_of(told[1], reading, (0.0, 29.9))] == ["Reading and truth", "Residual"]
@@ -308,7 +308,7 @@ def test_what_is_the_same_as_its_truth_is_left_out() -> None:
 def test_more_beams_than_are_drawn_are_told_of() -> None:
     reading = log()
     wide = np.random.default_rng(1).standard_normal((300, 10))
-    more = {"arrays": {"beam_velocity": wide}, "truth": {"beam_velocity": np.zeros((300, 10))}}
+    more = {"arrays": {"beam_velocity": wide}, "ideal": {"beam_velocity": np.zeros((300, 10))}}
     (told,) = told_of(replace(reading, **more), None)
     assert len(told.channels) == 10
     figure = next(figures_of(told, reading, (0.0, 29.9)))
@@ -327,7 +327,7 @@ def test_cells_without_a_known_distance_are_numbered() -> None:
     assert where.tolist() == [1.0, 2.0]
     assert title == "cell"
     assert cells.table_of(reading, None) == ""
-    told = replace(reading, truth={"velocity": np.ones((4, 2, 3))})
+    told = replace(reading, ideal={"velocity": np.ones((4, 2, 3))})
     assert "declared" in cells.table_of(told, None)
     assert cells.declared_of(told, None, "velocity") is None
     assert isinstance(page_of(Recorded("a", "sea", {NAME: told}, {}, None, {}, {}, {})), str)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.describe import describe
+from navsense.description import describe
+from navsense.recordings.summary import format_metadata_item, read_summary
 from navsense.report import write
 from navsense.report.recorded import recording_of
-from navsense.sinks.info import info, words
 
 pytestmark = [pytest.mark.requirement("NOI-6", "REC-1"), pytest.mark.compiled]
 
@@ -89,9 +89,9 @@ def test_messages_tell_which_act(folder: Path, name: str) -> None:
 
 def test_info_counts_them(folder: Path) -> None:
     """Their list is long, and is read by what reads recordings."""
-    assert ", 7 faults on purpose" in info(folder / "r.mcap").headline
-    assert words("faults", "[]") == "0 faults on purpose"
-    assert words("faults", '{"a": 1}') == 'faults {"a": 1}'
+    assert ", 7 faults on purpose" in read_summary(folder / "r.mcap").headline
+    assert format_metadata_item("faults", "[]") == "0 faults on purpose"
+    assert format_metadata_item("faults", '{"a": 1}') == 'faults {"a": 1}'
 
 
 def test_a_step_moves_stamps_and_no_sample(folder: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_step_moves_stamps_and_no_sample(folder: Path) -> None:
     stepped, plain = (ns.simulate(ns.load(path), 12.0, seed=1, epoch=10) for path in (folder / "w.sdf", sound))
     for name in plain:
         one, other = stepped[name], plain[name]
-        for group in ("arrays", "truth", "errors"):
+        for group in ("arrays", "ideal", "errors"):
             for array, values in getattr(other, group).items():
                 assert getattr(one, group)[array].tobytes() == values.tobytes(), array
         assert one.time.tobytes() == other.time.tobytes()

@@ -19,9 +19,9 @@ import navsense as ns
 from navsense import cli
 from navsense.errors import SinkError
 from navsense.faults import with_faults
+from navsense.recordings import rosbag
 from navsense.report import write
 from navsense.report.recorded import recording_of
-from navsense.sinks import rosbag
 
 pytestmark = [pytest.mark.requirement("REC-1"), pytest.mark.compiled]
 
@@ -185,7 +185,7 @@ def test_messages_give_the_same_page_as_arrays(tmp_path: Path) -> None:
     for name, reading in arrays.readings.items():
         other = messages.readings[name]
         assert np.array_equal(reading.time, other.time)
-        for key in set(other.truth) & set(other.arrays):
+        for key in set(other.ideal) & set(other.arrays):
             assert np.allclose(reading[key], other[key], rtol=1e-6, atol=1e-9, equal_nan=True)
     text = write(tmp_path / "b.mcap", tmp_path / "b.html").read_text(encoding="utf-8")
     assert all(f"<h2>{name}</h2>" in text for name in arrays.readings)
@@ -196,7 +196,7 @@ def test_a_bag_without_sheets_takes_those_of_its_world(
 ) -> None:
     file = ROOT / "examples" / "quadrotor.sdf"
     world, bag, page = ns.load(file), tmp_path / "run.bag", tmp_path / "page.html"
-    monkeypatch.setattr(rosbag, "said", lambda _recording: {})  # as one was before it said so
+    monkeypatch.setattr(rosbag, "bag_metadata", lambda _recording: {})  # as one was before it said so
     ns.record(world, bag, 0.5, seed=3, epoch=1_700_000_000)
     monkeypatch.setattr(sys, "argv", ["navsense", "report", str(bag), "--world", str(file), "-o", str(page)])
     cli.main()

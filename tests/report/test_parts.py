@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 from navsense.noise.channel import Noise
-from navsense.noise.planned import FAULT
+from navsense.noise.scheduled_faults import FAULT
 from navsense.report import axes, clocks, decimate, doppler, raster, residuals
 from navsense.report.draw import INSIDE, Figure
 from navsense.report.findings import findings_of
@@ -221,7 +221,7 @@ def test_a_channel_is_split_into_bias_gain_and_noise() -> None:
     for axis, channel in enumerate(found):
         assert channel.declared == SIZE
         assert np.allclose(
-            channel.residual, reading()["field"][:, axis] - reading().truth["field"][:, axis], rtol=1e-12, atol=0.0
+            channel.residual, reading()["field"][:, axis] - reading().ideal["field"][:, axis], rtol=1e-12, atol=0.0
         )
         rest = channel.white - (noise[:, axis] - noise[:, axis].mean())
         assert float(np.std(rest)) < 5.0 * SIZE * math.sqrt(3.0 / COUNT)
@@ -351,7 +351,7 @@ def test_a_page_is_made_of_however_little_there_is(count: int) -> None:
 
 
 def test_readings_without_truth_or_without_a_number_are_shown() -> None:
-    bare = replace(reading(count=200), truth={}, errors={})
+    bare = replace(reading(count=200), ideal={}, errors={})
     assert "its truth is not recorded" in page_of(recorded(bare))
     lost = reading(count=200, valid=np.zeros(200, dtype=np.bool_))
     assert "not one of its 200 readings is valid" in page_of(recorded(lost))
@@ -405,7 +405,7 @@ def test_an_allan_deviation_is_of_rows_without_faults() -> None:
     tail = replace(
         rest,
         **{name: getattr(rest, name)[5_000:] for name in ("time", "clock_error", "valid", "emitted")},
-        **{name: {k: a[5_000:] for k, a in getattr(rest, name).items()} for name in ("arrays", "truth", "errors")},
+        **{name: {k: a[5_000:] for k, a in getattr(rest, name).items()} for name in ("arrays", "ideal", "errors")},
     )
     assert struck.html().count('class="c0"') == whole.html().count('class="c0"')
     alone = allan_of(tail)
@@ -423,7 +423,7 @@ def test_an_allan_deviation_is_of_rows_in_even_steps() -> None:
     gaps = replace(
         found,
         **{name: getattr(found, name)[kept] for name in ("time", "clock_error", "valid", "emitted")},
-        **{name: {k: a[kept] for k, a in getattr(found, name).items()} for name in ("arrays", "truth", "errors")},
+        **{name: {k: a[kept] for k, a in getattr(found, name).items()} for name in ("arrays", "ideal", "errors")},
     )
     assert allan_of(gaps).caption.endswith("Of the longest time without faults and gaps: 220 s of 400 s.")
     (channel, *_) = told_of(gaps, SHEET)[0].channels
@@ -473,7 +473,7 @@ def test_axes_hold_whatever_the_values(values: tuple[float, ...], unit: str) -> 
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("where", ["arrays", "truth", "errors"])
+@pytest.mark.parametrize("where", ["arrays", "ideal", "errors"])
 @pytest.mark.parametrize("values", ODD.values(), ids=ODD.keys())
 def test_a_page_holds_whatever_the_values(values: tuple[float, ...], where: str) -> None:
     for count in (2_000, 2, 1, 0):

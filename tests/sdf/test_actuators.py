@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import navsense as ns
 from navsense.cli import cli
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.report import write
 from navsense.world import World
 
@@ -124,7 +124,7 @@ def test_the_report_of_a_recording_warns_about_a_stationary_model(
     files: tuple[str, str], tmp_path: Path, suffix: str
 ) -> None:
     world = ns.load(files[0])
-    for motion, warned in ((None, True), (Still(), False)):
+    for motion, warned in ((None, True), (Stationary(), False)):
         recording, page = tmp_path / f"dive{suffix}", tmp_path / "page.html"
         ns.record(world, recording, 1.0, motion=motion, epoch=1)
         (tmp_path / "yard.sdf").unlink(missing_ok=True)

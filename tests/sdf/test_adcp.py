@@ -10,23 +10,23 @@ from typing import Any
 
 import pytest
 
-from navsense.describe import describe
+from navsense.description import describe
 from navsense.pose import from_rpy, rotate
-from navsense.sdf.fill.adcp import ADCP
+from navsense.sdf.parse.adcp import ADCP
 from navsense.sensors import (
     Accuracy,
     Adcp,
     Beam,
     Beams,
+    BeamWeighting,
     BinMapping,
-    Cells,
     Cone,
-    Coordinates,
+    CoordinateSystem,
+    DepthCells,
     EchoStrength,
     Sound,
     Transducer,
-    Weighting,
-    janus,
+    make_janus_beams,
 )
 from navsense.world import World
 
@@ -47,8 +47,8 @@ FULL = """<sensor name="a" type="adcp"><update_rate>2</update_rate><navsense:fid
 <reference_cell_size>2</reference_cell_size><range_stddev>0.1</range_stddev>
 <backscatter level="60" absorption="0.15" correlation="0.8" threshold="7" slope="2"/>
 <sound speed="1490"/><transducer>phased_array</transducer><coordinates>ship</coordinates>
-<bin_mapping>nearest</bin_mapping><removes_motion>true</removes_motion><least_beams>4</least_beams>
-<error_velocity_limit>0.4</error_velocity_limit><least_good>0.25</least_good><side_lobes>false</side_lobes>
+<bin_mapping>nearest</bin_mapping><motion_compensated>true</motion_compensated><min_beams>4</min_beams>
+<error_velocity_limit>0.4</error_velocity_limit><min_good_share>0.25</min_good_share><side_lobes>false</side_lobes>
 <reference degrees="true">180 0 0</reference><own_hull>true</own_hull></adcp></sensor>"""
 """Every field of the sheet, and of its parts, other than by default."""
 
@@ -76,8 +76,8 @@ def test_a_sheet_of_everything(load: Load, in_link: Text) -> None:
     turns.append((0.0, math.radians(90.0), 0.0))
     beams = tuple(Beam(wide, from_rpy(*rpy), place) for rpy, place in zip(turns, places, strict=True))
     assert sheet(world) == Adcp(
-        beams=Beams(beams, Weighting.PATTERN, 0.05),
-        cells=Cells(20, 1.5, 0.5, 1.2, 0.1, 7),
+        beams=Beams(beams, BeamWeighting.PATTERN, 0.05),
+        cells=DepthCells(20, 1.5, 0.5, 1.2, 0.1, 7),
         pings=12,
         bottom_pings=6,
         ping_interval=0.2,
@@ -92,12 +92,12 @@ def test_a_sheet_of_everything(load: Load, in_link: Text) -> None:
         backscatter=EchoStrength(60.0, 0.15, 0.8, 7.0, 2.0),
         sound=Sound(1490.0),
         transducer=Transducer.PHASED_ARRAY,
-        coordinates=Coordinates.SHIP,
+        coordinates=CoordinateSystem.SHIP,
         bin_mapping=BinMapping.NEAREST,
-        removes_motion=True,
-        least_beams=4,
+        motion_compensated=True,
+        min_beams=4,
         error_velocity_limit=0.4,
-        least_good=0.25,
+        min_good_share=0.25,
         side_lobes=False,
         reference=sheet(world).reference,
         own_hull=True,
@@ -135,7 +135,7 @@ def test_what_a_bare_sensor_is(load: Load, in_link: Text) -> None:
     assert world.sensors[0].topic == "/world/ocean/model/auv/link/base/sensor/a/adcp"
     thin = sheet(load(in_link(block('<beams width_deg="3" rings="1"/>')))).beams
     crossed = [math.radians(a) for a in (-135.0, 135.0, 45.0, -45.0)]
-    assert thin == janus(math.radians(20.0), crossed, width=math.radians(3.0))
+    assert thin == make_janus_beams(math.radians(20.0), crossed, width=math.radians(3.0))
     up = sheet(load(in_link(block("<beams><azimuths_deg>0 120 240</azimuths_deg><down>0 0 1</down></beams>")))).beams
     assert len(up.beams) == 3
     assert min(axis[2] for axis in up.axes.tolist()) > 0.9
@@ -152,10 +152,10 @@ def test_what_a_bare_sensor_is(load: Load, in_link: Text) -> None:
         ('<cells size="-1"/>', "dive.sdf:6 <cells> size of a cell (m): -1.0; must be above 0"),
         ("<min>5</min>\n<max>5</max>", "dive.sdf:7 <max> maximum_range (m): 5.0; must be above the minimum, 5 m"),
         ("<max>5</max>\n<pings>2.5</pings>", "dive.sdf:7 <pings> pings: 2.5; must be a whole number from 1 to 1000"),
-        ("<least_good>2</least_good>", "dive.sdf:6 <least_good> least_good: 2.0; must be from 0 to 1"),
-        ("<least_beams>5</least_beams>", "dive.sdf:6 <least_beams> least_beams: 5; must be at most 4"),
+        ("<min_good_share>2</min_good_share>", "dive.sdf:6 <min_good_share> min_good_share: 2.0; must be from 0 to 1"),
+        ("<min_beams>5</min_beams>", "dive.sdf:6 <min_beams> min_beams: 5; must be at most 4"),
         (
-            "<removes_motion>1</removes_motion>\n<bottom_pings>0</bottom_pings>",
+            "<motion_compensated>1</motion_compensated>\n<bottom_pings>0</bottom_pings>",
             "dive.sdf:7 <bottom_pings> bottom_pings: 0; must be at least 1 where motion is taken out; give pings",
         ),
         (
@@ -182,12 +182,15 @@ def test_the_example_of_the_page_says_every_element(load: Load, in_link: Text) -
     assert not world.notes
     spec = sheet(world)
     assert spec.duration == pytest.approx(4 * 0.1 + 4 * 2 * 100 / 1500 + 0.01, rel=1e-12, abs=0.0)
-    assert [replace(spec, pings=n, bottom_pings=n).every(rate) for n, rate in ((4, 1.0), (5, 1.0), (5, 2.0))] == [
+    assert [
+        replace(spec, pings=n, bottom_pings=n).count_ticks_per_ensemble(rate)
+        for n, rate in ((4, 1.0), (5, 1.0), (5, 2.0))
+    ] == [
         1,
         2,
         3,
     ]
-    assert [tag for tag in ADCP.read if f"<{tag}" not in text] == []
+    assert [tag for tag in ADCP.children if f"<{tag}" not in text] == []
 
 
 @pytest.mark.requirement("GAP-8")
@@ -205,7 +208,7 @@ def test_motion_is_not_taken_out_by_a_bottom_that_is_not_seen(
 ) -> None:
     """Up-looking ones and such as lie on their side; right way up, or with the motion kept in, there is no remark."""
     text = f"""<sensor name="a" type="adcp"><pose degrees="true">0 0 0 {{}}</pose><adcp>
-<removes_motion>{{}}</removes_motion>{inside}</adcp></sensor>"""
+<motion_compensated>{{}}</motion_compensated>{inside}</adcp></sensor>"""
     world = load(in_link(text.format(pose, "true")))
     (note,) = world.notes
     assert (note.kind, note.where) == ("warning", world.sensors[0].where)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from navsense.noise.channel import Noise
-from navsense.sensors import Altimeter, Zeroed
+from navsense.sensors import Altimeter, ZeroReference
 from navsense.world import World
 
 Load = Callable[..., World]
@@ -47,11 +47,11 @@ def test_without_a_block(load: Load, in_link: Text) -> None:
     [
         ("12.5", "", 12.5),
         ("-3e2", "", -300.0),
-        ("initial", "", Zeroed()),
-        (" initial ", ' period="60"', Zeroed(60.0)),
+        ("initial", "", ZeroReference()),
+        (" initial ", ' period="60"', ZeroReference(60.0)),
     ],
 )
-def test_references(load: Load, in_link: Text, text: str, attributes: str, expected: float | Zeroed) -> None:
+def test_references(load: Load, in_link: Text, text: str, attributes: str, expected: float | ZeroReference) -> None:
     world = load(in_link(reference(text, attributes)))
     assert spec_of(world).reference == expected
     assert not spec_of(world).classic
@@ -97,9 +97,9 @@ def test_problems(refused: Refused, in_link: Text, body: str, problem: str) -> N
 
 @pytest.mark.requirement("ALT-1")
 def test_a_reference_in_words() -> None:
-    assert str(Zeroed()) == "own height at the start"
-    assert str(Zeroed(60.0)) == "own height at the start and every 60 s"
-    assert Zeroed().period == math.inf
+    assert str(ZeroReference()) == "own height at the start"
+    assert str(ZeroReference(60.0)) == "own height at the start and every 60 s"
+    assert ZeroReference().period == math.inf
 
 
 def test_topic(load: Load, in_link: Text) -> None:

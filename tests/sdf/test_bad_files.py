@@ -15,7 +15,7 @@ import pytest
 
 import navsense as ns
 from navsense.errors import FieldError, SdfError
-from navsense.sdf import context, graph
+from navsense.sdf import context, frame_graph
 from navsense.typing import AnyArray
 from navsense.world import World
 
@@ -33,7 +33,7 @@ LONGEST = 60.0
 def test_many_unknown_elements_on_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search for a similar name is slow: it runs once per name, for at most as many names as kept problems."""
     calls: list[str] = []
-    names = [f"n{i}" for i in range(2 * context.MOST_PROBLEMS)]
+    names = [f"n{i}" for i in range(2 * context.MAX_PROBLEMS)]
 
     def match(name: str, *_: object, **__: object) -> list[str]:
         calls.append(name)
@@ -45,21 +45,21 @@ def test_many_unknown_elements_on_one_line(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "w.sdf").write_text(text, encoding="utf-8")
     with pytest.raises(SdfError, match="is unknown here"):
         ns.load(tmp_path / "w.sdf")
-    assert calls == names[: context.MOST_PROBLEMS]
+    assert calls == names[: context.MAX_PROBLEMS]
 
 
 @pytest.mark.requirement("SDF-1")
 def test_reading_stops_after_many_problems_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    declare = graph._declare
+    declare = frame_graph._declare
 
     def counted(*given: Any) -> Any:
         calls.append(given)
         return declare(*given)
 
-    monkeypatch.setattr(graph, "_declare", counted)
+    monkeypatch.setattr(frame_graph, "_declare", counted)
     for extra in (0, 1, 5000):
-        models = "<model name='m'><static>true</static></model>\n" * (context.MOST_PROBLEMS + 1 + extra)
+        models = "<model name='m'><static>true</static></model>\n" * (context.MAX_PROBLEMS + 1 + extra)
         (tmp_path / "w.sdf").write_text(
             f"<sdf version='1.9'><world name='w'>\n{models}</world></sdf>", encoding="utf-8"
         )
@@ -67,9 +67,9 @@ def test_reading_stops_after_many_problems_and_says_so(tmp_path: Path, monkeypat
         with pytest.raises(SdfError, match=r"w.sdf:3 <model name>: m; must be unique") as caught:
             ns.load(tmp_path / "w.sdf")
         last = str(caught.value.problems[-1])
-        assert len(caught.value.problems) == context.MOST_PROBLEMS + (extra > 0)
+        assert len(caught.value.problems) == context.MAX_PROBLEMS + (extra > 0)
         assert ("w.sdf problems; reading stops after 1000; there may be more" in last) == (extra > 0)
-        assert len(calls) <= context.MOST_PROBLEMS + 2
+        assert len(calls) <= context.MAX_PROBLEMS + 2
     assert gc.isenabled()
 
 

@@ -6,14 +6,14 @@ from dataclasses import fields, replace
 
 import pytest
 
-from navsense.clock import Discipline, Latency, Oscillator, grade
+from navsense.clock import Discipline, Latency, Oscillator, get_oscillator
 from navsense.environment.signal import Signal
 from navsense.errors import SdfError
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sdf.context import Context
-from navsense.sdf.fill.latency import latency_of
-from navsense.sdf.fill.oscillator import oscillator_of
-from navsense.sdf.read import parse
+from navsense.sdf.parse.latency import parse_latency
+from navsense.sdf.parse.oscillator import parse_oscillator
+from navsense.sdf.xml_reader import parse_xml
 from navsense.world import World
 
 Load = Callable[..., World]
@@ -154,7 +154,7 @@ def test_a_grade_and_the_figures_that_replace_its_own(load: Load, in_link: Text)
     year = 365.25 * 86400.0
     figures = {"frequency": 2e-6, "ageing": 1e-6 / year, "ageing_stddev": 1e-10 / 86400.0, "temperature": 280.0}
     assert both[0].noise == Noise(mean=0.001, stddev=0.002)
-    assert both[0].oscillator == replace(grade("TCXO"), **figures)
+    assert both[0].oscillator == replace(get_oscillator("TCXO"), **figures)
     assert both[0].discipline == Discipline(interval=1.0, stddev=1e-6, until=60.0)
     assert both[0].monotonic
     assert (both[1].oscillator, both[1].discipline, both[1].monotonic) == (None, None, False)
@@ -195,10 +195,10 @@ def test_the_temperature_may_be_a_signal_of_the_world() -> None:
     cabin = Signal((0.0, 60.0), (290.0, 310.0))
     text = b"<clock><navsense:oscillator>\n<temperature signal='%s'/></navsense:oscillator></clock>"
     context = Context("dive.sdf")
-    found = oscillator_of(context, parse(text % b"cabin", "dive.sdf"), {"cabin": cabin})
+    found = parse_oscillator(context, parse_xml(text % b"cabin", "dive.sdf"), {"cabin": cabin})
     assert found is not None
     assert found.temperature is cabin
-    oscillator_of(context, parse(text % b"deck", "dive.sdf"), {"cabin": cabin})
+    parse_oscillator(context, parse_xml(text % b"deck", "dive.sdf"), {"cabin": cabin})
     with pytest.raises(SdfError) as caught:
         context.raise_problems()
     shown = "<navsense:oscillator><temperature signal>: deck; must name a signal of the world: cabin"
@@ -262,9 +262,9 @@ def test_noise_in_a_sensors_terms_is_refused_with_its_line(refused: Refused, in_
 def test_latency_of_a_sensor() -> None:
     context = Context("dive.sdf")
     text = b"<sensor><navsense:latency><fixed>0.002</fixed><mean>0.004</mean>%s</navsense:latency></sensor>"
-    element = parse(text % b"<stddev>0.001</stddev>", "dive.sdf")
-    assert latency_of(context, element) == Latency(0.002, 0.004, 0.001)
-    assert latency_of(context, parse(b"<sensor/>", "dive.sdf")) is None
+    element = parse_xml(text % b"<stddev>0.001</stddev>", "dive.sdf")
+    assert parse_latency(context, element) == Latency(0.002, 0.004, 0.001)
+    assert parse_latency(context, parse_xml(b"<sensor/>", "dive.sdf")) is None
     context.raise_problems()
     wrong = (
         (b"<stddev>-1</stddev>", "<navsense:latency><stddev>: -1; must be >= 0"),
@@ -275,12 +275,12 @@ def test_latency_of_a_sensor() -> None:
     )
     for body, problem in wrong:
         context = Context("dive.sdf")
-        latency_of(context, parse(text % body, "dive.sdf"))
+        parse_latency(context, parse_xml(text % body, "dive.sdf"))
         with pytest.raises(SdfError) as caught:
             context.raise_problems()
         assert str(caught.value) == f"dive.sdf:1 {problem}"
     context = Context("dive.sdf")
     only_deviation = b"<sensor><navsense:latency>\n<stddev>1</stddev></navsense:latency></sensor>"
-    assert latency_of(context, parse(only_deviation, "dive.sdf")) is None
+    assert parse_latency(context, parse_xml(only_deviation, "dive.sdf")) is None
     with pytest.raises(SdfError, match=r"dive.sdf:1 <navsense:latency> mean: 0.0; must be > 0 where stddev is"):
         context.raise_problems()

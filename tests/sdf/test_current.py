@@ -13,25 +13,25 @@ import numpy as np
 import pytest
 
 from navsense import sdf
-from navsense.describe import describe
-from navsense.environment.base import Sum, Uniform, VectorField
+from navsense.description import describe
+from navsense.environment.base import FieldSum, UniformField, VectorField
 from navsense.environment.current import (
     BoundaryLayer,
-    ClassicWander,
-    Constituent,
-    Ellipse,
-    GaussMarkov,
-    Gridded,
-    Harmonics,
-    Profile,
-    Replay,
-    Stratified,
-    StratifiedGaussMarkov,
+    CurrentReplay,
+    DepthScaledCurrent,
+    GaussMarkovCurrent,
+    GaussMarkovProcess,
+    GriddedCurrent,
+    HarmonicFlow,
+    StratifiedCurrent,
+    StratifiedGaussMarkovCurrent,
+    TidalConstituent,
     TidalCurrent,
+    TidalEllipse,
     TidalEllipses,
     TideTable,
-    Wander,
-    opened,
+    UuvGaussMarkovProcess,
+    realise,
 )
 from navsense.world import CurrentTopic, LayersTopic, World
 
@@ -42,7 +42,7 @@ Text = Callable[..., str]
 START = 'start="2021-03-04T15:00Z"'
 INSTANT = datetime(2021, 3, 4, 15, tzinfo=UTC)
 LAYERS = '<layer depth="0">0.5 0.1 0</layer><layer depth="20">0.2 -0.1 0.01</layer>'
-TABLE = Stratified((0.0, 20.0), ((0.5, 0.1, 0.0), (0.2, -0.1, 0.01)))
+TABLE = StratifiedCurrent((0.0, 20.0), ((0.5, 0.1, 0.0), (0.2, -0.1, 0.01)))
 
 
 def current(inside: str, attributes: str = "") -> str:
@@ -59,30 +59,30 @@ def at(field: VectorField | None, z: float = 0.0, time: float = 0.0) -> list[flo
 
 
 KINDS: dict[str, tuple[str, VectorField]] = {
-    "uniform": ("<uniform>0.1 -0.2 0.03</uniform>", Uniform((0.1, -0.2, 0.03))),
+    "uniform": ("<uniform>0.1 -0.2 0.03</uniform>", UniformField((0.1, -0.2, 0.03))),
     "gauss_markov": (
         """<gauss_markov name="wander">
         <speed mean="0.3" minimum="0" maximum="1" correlation_time="600" density="0.01"/>
         <horizontal_angle degrees="true" mean="90" stddev="18" correlation_time="60"/><vertical_angle mean="0.1"/>
         </gauss_markov>""",
-        GaussMarkov(
-            Wander(0.3, 0.0, 1.0, 600.0, 0.01),
-            Wander.spread(math.radians(90.0), math.radians(18.0), 60.0),
-            Wander(0.1),
+        GaussMarkovCurrent(
+            GaussMarkovProcess(0.3, 0.0, 1.0, 600.0, 0.01),
+            GaussMarkovProcess.from_stddev(math.radians(90.0), math.radians(18.0), 60.0),
+            GaussMarkovProcess(0.1),
             "wander",
         ),
     ),
     "stratified": (
         f'<stratified outside="error">{LAYERS}</stratified>',
-        Stratified(TABLE.depths, TABLE.velocities, outside="error"),
+        StratifiedCurrent(TABLE.depths, TABLE.velocities, outside="error"),
     ),
     "wandering layers": (
         """<stratified><layer depth="5">0.2 0 0</layer><direction density="0.001"/>
         <speed minimum="0" maximum="2" stddev="0.05" correlation_time="100"/></stratified>""",
-        StratifiedGaussMarkov(
-            Stratified((5.0,), ((0.2, 0.0, 0.0),)),
-            Wander.spread(0.0, 0.05, 100.0, 0.0, 2.0),
-            Wander(density=0.001),
+        StratifiedGaussMarkovCurrent(
+            StratifiedCurrent((5.0,), ((0.2, 0.0, 0.0),)),
+            GaussMarkovProcess.from_stddev(0.0, 0.05, 100.0, 0.0, 2.0),
+            GaussMarkovProcess(density=0.001),
         ),
     ),
     "tidal": (
@@ -90,8 +90,11 @@ KINDS: dict[str, tuple[str, VectorField]] = {
         <constituent name="M2" amplitude="0.55" phase_deg="7.2"/>
         <constituent name="own" amplitude="0.1" phase_deg="90" speed_deg_per_hour="15" greenwich="false"/></tidal>""",
         TidalCurrent(
-            Harmonics(
-                (Constituent.degrees("M2", 0.55, 7.2), Constituent.degrees("own", 0.1, 90.0, 15.0, greenwich=False)),
+            HarmonicFlow(
+                (
+                    TidalConstituent.from_degrees("M2", 0.55, 7.2),
+                    TidalConstituent.from_degrees("own", 0.1, 90.0, 15.0, greenwich=False),
+                ),
                 INSTANT,
                 0.05,
             ),
@@ -106,8 +109,8 @@ KINDS: dict[str, tuple[str, VectorField]] = {
         greenwich="false"/></tidal_ellipses>""",
         TidalEllipses(
             (
-                Ellipse(Constituent.degrees("M2", 0.3, 100.0), -0.05, math.radians(40.0)),
-                Ellipse(Constituent.degrees("own", 0.1, 90.0, 15.0, greenwich=False), 0.1, 0.0),
+                TidalEllipse(TidalConstituent.from_degrees("M2", 0.3, 100.0), -0.05, math.radians(40.0)),
+                TidalEllipse(TidalConstituent.from_degrees("own", 0.1, 90.0, 15.0, greenwich=False), 0.1, 0.0),
             ),
             INSTANT,
             (0.02, -0.01, 0.0),
@@ -115,12 +118,12 @@ KINDS: dict[str, tuple[str, VectorField]] = {
     ),
     "boundary layer": (
         '<boundary_layer bed="-50" thickness="10" exponent="0.1"><uniform>1 0 0</uniform></boundary_layer>',
-        BoundaryLayer(Uniform((1.0, 0.0, 0.0)), -50.0, 10.0, 0.1),
+        BoundaryLayer(UniformField((1.0, 0.0, 0.0)), -50.0, 10.0, 0.1),
     ),
     "profile": (
         """<profile outside="error"><factor depth="0">1</factor><factor depth="9">0.5</factor>
         <uniform>1 0 0</uniform></profile>""",
-        Profile(Uniform((1.0, 0.0, 0.0)), (0.0, 9.0), (1.0, 0.5), outside="error"),
+        DepthScaledCurrent(UniformField((1.0, 0.0, 0.0)), (0.0, 9.0), (1.0, 0.5), outside="error"),
     ),
 }
 
@@ -138,7 +141,7 @@ def test_one_of_each_kind(load: Load, in_world: Text, kind: str) -> None:
 def test_several_are_added_up(load: Load, in_world: Text) -> None:
     inside = f"<uniform>0.1 0 0</uniform><stratified>{LAYERS}</stratified><uniform>0 0.2 0</uniform>"
     found = load(in_world(current(inside))).environment.current
-    assert found == Sum((Uniform((0.1, 0.0, 0.0)), TABLE, Uniform((0.0, 0.2, 0.0))))
+    assert found == FieldSum((UniformField((0.1, 0.0, 0.0)), TABLE, UniformField((0.0, 0.2, 0.0))))
     assert at(found, -10.0) == pytest.approx([0.45, 0.2, 0.005], abs=1e-15)
     layer = f'<boundary_layer bed="-30" thickness="10">{inside}</boundary_layer>'
     slowed = load(in_world(current(layer))).environment.current
@@ -190,13 +193,13 @@ def test_files_are_looked_for(load: Load, in_world: Text, tmp_path: Path, beside
         + '<replay file="log.csv" outside="hold"/>'
     )
     found = load(in_world(place + current(inside, START)), path=str(folder)).environment.current
-    assert isinstance(found, Sum)
+    assert isinstance(found, FieldSum)
     layers, tide, grid_, replay = found.fields
-    assert isinstance(layers, Stratified)
+    assert isinstance(layers, StratifiedCurrent)
     assert isinstance(tide, TidalCurrent)
     assert isinstance(tide.flow, TideTable)
-    assert isinstance(grid_, Gridded)
-    assert isinstance(replay, Replay)
+    assert isinstance(grid_, GriddedCurrent)
+    assert isinstance(replay, CurrentReplay)
     assert at(layers, -20.0) == [0.2, -0.1, 0.0]
     assert at(tide) == pytest.approx([0.5, 0.0, 0.0], abs=1e-15)
     assert at(tide, time=6 * 3600.0) == pytest.approx([-0.4, 0.0, 0.0], abs=1e-15)  # the ebb opposes the flood
@@ -346,9 +349,9 @@ UUV = """<plugin name="underwater_current_plugin" filename="libuuv_underwater_cu
 </plugin>"""
 STEP = "<physics><max_step_size>0.01</max_step_size></physics>"
 PROCESSES = (
-    ClassicWander(0.5, 0.0, 5.0, 0.01, 0.02, 0.01),
-    ClassicWander(0.5, -3.14, 3.14, 0.0, 0.001, 0.01),
-    ClassicWander(0.1, step=0.01),
+    UuvGaussMarkovProcess(0.5, 0.0, 5.0, 0.01, 0.02, 0.01),
+    UuvGaussMarkovProcess(0.5, -3.14, 3.14, 0.0, 0.001, 0.01),
+    UuvGaussMarkovProcess(0.1, step=0.01),
 )
 
 
@@ -358,12 +361,12 @@ def test_the_uuv_simulators(load: Load, in_world: Text, file: str) -> None:
     text = in_world(STEP + UUV.replace("libuuv_underwater_current_ros_plugin.so", file))
     name = "/hydrodynamics/current_velocity"
     world = load(text)
-    speed, horizontal, vertical = (one.physical() for one in PROCESSES)
-    assert world.environment.current == GaussMarkov(speed, horizontal, vertical, name)
+    speed, horizontal, vertical = (one.to_physical() for one in PROCESSES)
+    assert world.environment.current == GaussMarkovCurrent(speed, horizontal, vertical, name)
     assert world.current_topic == CurrentTopic(name, 20.0)
     assert not [note for note in world.notes if "plugin" in note.what]
     classic = load(text, fidelity="classic")
-    assert classic.environment.current == GaussMarkov(*PROCESSES, name)
+    assert classic.environment.current == GaussMarkovCurrent(*PROCESSES, name)
 
 
 @pytest.mark.requirement("CUR-1")
@@ -373,14 +376,14 @@ def test_the_classic_one_is_its_formula(load: Load, in_world: Text) -> None:
     level = math.cos(0.1)
     along = np.array([math.cos(0.5) * level, math.sin(0.5) * level, math.sin(0.1)])
     still = load(text).environment.current
-    assert isinstance(still, Uniform)
+    assert isinstance(still, UniformField)
     assert at(still, time=100.0) == pytest.approx(0.5 * along, rel=1e-14, abs=0.0)
     classic = load(text, fidelity="classic").environment.current
     assert classic is not None
     value = 0.5
     for _ in range(250):
         value = (1.0 - 0.01 * 0.01) * value
-    assert at(opened(classic, 1), time=2.5) == pytest.approx(value * along, rel=1e-12, abs=0.0)
+    assert at(realise(classic, 1), time=2.5) == pytest.approx(value * along, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("CUR-1")
@@ -421,23 +424,23 @@ def test_daves(load: Load, in_world: Text, tmp_path: Path) -> None:
     """A layer's speed is no less than 0, whatever that of the constant current may be."""
     (tmp_path / "layers.csv").write_text("North (m/s), East (m/s), Depth (m)\n0.3,0.4,0\n0,0.2,20\n")
     field = load(in_world(STEP + DAVE), fidelity="classic").environment.current
-    assert isinstance(field, Sum)
+    assert isinstance(field, FieldSum)
     constant, layers, tide = field.fields
-    speed = ClassicWander(0.0, -1.0, 5.0, 0.01, 0.001, 0.01)
-    angle = ClassicWander(0.0, -3.2, 3.2, step=0.01)
+    speed = UuvGaussMarkovProcess(0.0, -1.0, 5.0, 0.01, 0.001, 0.01)
+    angle = UuvGaussMarkovProcess(0.0, -3.2, 3.2, step=0.01)
     name = "/hydrodynamics/ocean_current"
-    assert constant == GaussMarkov(speed, angle, ClassicWander(step=0.01), name)
-    assert isinstance(layers, StratifiedGaussMarkov)
-    assert layers.layers == Stratified((0.0, 20.0), ((0.4, 0.3, 0.0), (0.2, 0.0, 0.0)))
-    assert layers.speed == ClassicWander(0.0, 0.0, 5.0, 0.01, 0.001, 0.01)
+    assert constant == GaussMarkovCurrent(speed, angle, UuvGaussMarkovProcess(step=0.01), name)
+    assert isinstance(layers, StratifiedGaussMarkovCurrent)
+    assert layers.layers == StratifiedCurrent((0.0, 20.0), ((0.4, 0.3, 0.0), (0.2, 0.0, 0.0)))
+    assert layers.speed == UuvGaussMarkovProcess(0.0, 0.0, 5.0, 0.01, 0.001, 0.01)
     assert isinstance(tide, TidalCurrent)
-    assert tide.flow == Harmonics((Constituent.degrees("M2", 0.5, 7.0, 28.984104),), INSTANT)
+    assert tide.flow == HarmonicFlow((TidalConstituent.from_degrees("M2", 0.5, 7.0, 28.984104),), INSTANT)
     assert (tide.flood_direction, tide.ebb_direction) == (math.radians(255.0), math.radians(69.0))
 
 
 def test_ours_is_added_to_a_plugin_and_names_the_topic(load: Load, in_world: Text) -> None:
     world = load(in_world(current("<uniform>0.1 0 0</uniform>", 'topic="/flow"') + UUV))
-    assert isinstance(world.environment.current, Sum)
+    assert isinstance(world.environment.current, FieldSum)
     assert world.current_topic.topic == "/flow"
 
 
@@ -471,9 +474,9 @@ def test_daves_worlds(example_data: Path, dave: Path, file: str) -> None:
     """Layers north and east as their header says; every flood of a year runs to 255 degrees, every ebb to 69."""
     world = sdf.load(example_data / "dave" / file, path=dave)
     field = world.environment.current
-    assert isinstance(field, Sum)
+    assert isinstance(field, FieldSum)
     steady, layers, tide = field.fields
-    assert steady == Uniform((0.0, 0.0, 0.0))
+    assert steady == UniformField((0.0, 0.0, 0.0))
     assert len(layers.depths) == 12  # type: ignore[attr-defined]
     assert at(layers, -10.0) == [0.03, 0.01, 0.0]  # east and north of the row of 10 m
     assert at(layers, -500.0) == at(layers, -110.0)
@@ -517,26 +520,26 @@ def test_daves_layers_wander_and_its_constituents(example_data: Path, dave: Path
     path.write_text(text)
     shutil.copy(example_data / "dave" / "transientOceanCurrentDatabase.csv", tmp_path)
     field = sdf.load(path, path=dave).environment.current
-    assert isinstance(field, Sum)
+    assert isinstance(field, FieldSum)
     steady, layers, tide = field.fields
-    assert isinstance(steady, GaussMarkov)
-    assert isinstance(layers, StratifiedGaussMarkov)
-    assert layers.speed == ClassicWander(0.0, 0.0, 5.0, 0.01, 0.001, 0.002).physical()
+    assert isinstance(steady, GaussMarkovCurrent)
+    assert isinstance(layers, StratifiedGaussMarkovCurrent)
+    assert layers.speed == UuvGaussMarkovProcess(0.0, 0.0, 5.0, 0.01, 0.001, 0.002).to_physical()
     assert isinstance(tide, TidalCurrent)
-    assert tide.flow == Harmonics(
+    assert tide.flow == HarmonicFlow(
         (
-            Constituent.degrees("M2", 0.55, 7.2, 28.984104),
-            Constituent.degrees("S2", 0.114, 28.8, 30.0),
-            Constituent.degrees("N2", 0.14, 351.6, 28.43973),
+            TidalConstituent.from_degrees("M2", 0.55, 7.2, 28.984104),
+            TidalConstituent.from_degrees("S2", 0.114, 28.8, 30.0),
+            TidalConstituent.from_degrees("N2", 0.14, 351.6, 28.43973),
         ),
         INSTANT,
     )
-    one, other = opened(field, 1, 0), opened(field, 1, 1)
+    one, other = realise(field, 1, 0), realise(field, 1, 1)
     assert at(one, -30.0, 10.0) != at(other, -30.0, 10.0)
     classic = sdf.load(path, path=dave, fidelity="classic").environment.current
-    assert isinstance(classic, Sum)
-    assert isinstance(classic.fields[1], StratifiedGaussMarkov)
-    assert classic.fields[1].speed == ClassicWander(0.0, 0.0, 5.0, 0.01, 0.001, 0.002)
+    assert isinstance(classic, FieldSum)
+    assert isinstance(classic.fields[1], StratifiedGaussMarkovCurrent)
+    assert classic.fields[1].speed == UuvGaussMarkovProcess(0.0, 0.0, 5.0, 0.01, 0.001, 0.002)
 
 
 PRELOAD = """<plugin filename="gz-sim-environment-preload-system" name="gz::sim::systems::EnvironmentPreload">
@@ -560,7 +563,7 @@ def test_gazebos_table(load: Load, in_world: Text, example_data: Path, units: st
     text = PRELOAD.format(file="underwater_currents.csv", units=units) + vehicle(lookup)
     world = load(in_world(text), path=str(example_data / "gz-sim"))
     field = world.environment.current
-    assert isinstance(field, Gridded)
+    assert isinstance(field, GriddedCurrent)
     bound = 2e-6 * math.hypot(1.0, 0.5)  # by which a grid on the earth turns a vector within 16 m
     assert at(field, -5.0) == pytest.approx([-1.0, 0.5, 0.0], abs=bound)
     last = float(field.points[1][-1])
@@ -591,8 +594,8 @@ def test_wrong_tables_of_gazebo(refused: Refused, in_world: Text, tmp_path: Path
 @pytest.mark.requirement("CUR-2")
 def test_gazebos_default_current(load: Load, refused: Refused, in_world: Text) -> None:
     east = "<default_current>0.3 0 0</default_current>"
-    assert load(in_world(vehicle(east))).environment.current == Uniform((0.3, 0.0, 0.0))
-    assert load(in_world(vehicle(east) + vehicle(east, "n"))).environment.current == Uniform((0.3, 0.0, 0.0))
+    assert load(in_world(vehicle(east))).environment.current == UniformField((0.3, 0.0, 0.0))
+    assert load(in_world(vehicle(east) + vehicle(east, "n"))).environment.current == UniformField((0.3, 0.0, 0.0))
     assert load(in_world(vehicle(""))).environment.current is None
     differ = load(in_world(vehicle(east) + vehicle("", "n")))
     assert differ.environment.current is None
@@ -614,7 +617,7 @@ def test_what_is_not_read_is_named(load: Load, in_world: Text) -> None:
 def test_described(load: Load, in_world: Text, kind: str) -> None:
     (line,) = [one for one in describe(load(in_world(current(KINDS[kind][0], START)))) if "current (m/s)" in one]
     expected = {
-        "uniform": "Uniform value_w (0.1, -0.2, 0.03)",
+        "uniform": "UniformField value_w (0.1, -0.2, 0.03)",
         "gauss_markov": "Gauss-Markov (wander): speed mean 0.3 minimum 0 maximum 1 correlation_time 600 density 0.01; ",
         "stratified": "2 layers from 0 to 20 m",
         "wandering layers": "1 layers from 5 to 5 m that wander (layers): speed ",
@@ -632,6 +635,10 @@ def test_the_example_of_the_page_on_worlds_can_be_loaded(load: Load, in_world: T
     example = page.partition("## Currents\n")[2].partition("```xml")[2].partition("```")[0]
     world = load(in_world(example))
     assert not world.notes
-    assert isinstance(world.environment.current, Sum)
-    assert [type(field) for field in world.environment.current.fields] == [Uniform, GaussMarkov, BoundaryLayer]
+    assert isinstance(world.environment.current, FieldSum)
+    assert [type(field) for field in world.environment.current.fields] == [
+        UniformField,
+        GaussMarkovCurrent,
+        BoundaryLayer,
+    ]
     assert world.current_topic == CurrentTopic(position=(0.0, 0.0, -10.0))

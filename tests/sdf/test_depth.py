@@ -11,7 +11,7 @@ import pytest
 
 import navsense as ns
 from navsense import sdf
-from navsense.describe import describe
+from navsense.description import describe
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.environment.water import Water
 from navsense.noise.channel import Noise
@@ -220,7 +220,7 @@ def test_from_the_file_to_the_reading(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_said_of_it(sheet: Depth, lines: tuple[str, ...]) -> None:
-    assert sheet.remarks(10.0) == lines
+    assert sheet.describe(10.0) == lines
 
 
 # the plug-in of the UUV Simulator
@@ -268,7 +268,7 @@ def test_the_uuv_simulators_pressure_sensor(load: Load) -> None:
     assert ("warning", "readings are in Pa; the plug-in writes kPa") in said
     assert ("unsupported", "the depth is always given") in said
     assert not any("not run" in reason for _, reason in said)
-    truth = ns.simulate(world, 1.0, seed=1)[found.name].truth
+    truth = ns.simulate(world, 1.0, seed=1)[found.name].ideal
     np.testing.assert_allclose(truth["pressure"], 1000.0 * (101.325 + 20.0 * 9.80638), rtol=1e-14, atol=0.0)
     np.testing.assert_allclose(truth["depth"], 20.0, rtol=1e-14, atol=0.0)
 
@@ -296,7 +296,7 @@ def test_the_plug_ins_own_defaults_and_a_world_with_water(load: Load) -> None:
     assert found.rate == 30.0
     assert found.topic == "/world/ocean/model/auv/link/base/sensor/p/depth"
     assert [note.reason for note in world.notes] == ["readings are in Pa; the plug-in writes kPa"]
-    truth = ns.simulate(world, 0.1)[found.name].truth
+    truth = ns.simulate(world, 0.1)[found.name].ideal
     np.testing.assert_allclose(
         truth["pressure"], 101325.0 + Water().pressure_at(np.array([20.2]))[0], rtol=1e-14, atol=0.0
     )

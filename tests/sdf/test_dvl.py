@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.describe import describe
+from navsense.description import describe
 from navsense.noise.channel import Noise
 from navsense.pose import from_rpy, rotate
 from navsense.sensors import Cone, Sound
-from navsense.sensors._janus.beams import Beam, Beams, Weighting, janus
-from navsense.sensors._janus.layer import Layer
-from navsense.sensors._janus.longterm import LongTerm
-from navsense.sensors._janus.names import Dialect, Names
-from navsense.sensors._janus.strength import EchoStrength
-from navsense.sensors._janus.track import Track
-from navsense.sensors.dvl import Dvl, Mode, Transducer
+from navsense.sensors._doppler.beams import Beam, Beams, BeamWeighting, make_janus_beams
+from navsense.sensors._doppler.echo_strength import EchoStrength
+from navsense.sensors._doppler.long_term_filter import LongTermFilter
+from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
+from navsense.sensors._doppler.track import DopplerTrack
+from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.dvl import Dvl, TrackMode, Transducer
 from navsense.world import World
 
 Load = Callable[..., World]
@@ -37,10 +37,10 @@ FULL = """<sensor name="d" type="dvl"><pose degrees="true">0 0 0 0 0 90</pose>
 <beam rotation_deg="45" tilt_deg="30"/></beams>
 <min>0.5</min><max>90</max>
 <bottom_track when="best"><noise type="gaussian"><stddev>0.002</stddev></noise><per_speed>0.001</per_speed>
-<reference_rate>8</reference_rate><stated_stddev>0.004</stated_stddev><long_term_scale>0.0015</long_term_scale>
+<reference_rate>8</reference_rate><reported_stddev>0.004</reported_stddev><long_term_scale>0.0015</long_term_scale>
 <long_term_offset>0.0012</long_term_offset><maximum_velocity>9</maximum_velocity></bottom_track>
 <water_track when="always"><noise type="gaussian"><mean>0.01</mean></noise><per_speed>0.003</per_speed>
-<reference_rate>4</reference_rate><stated_stddev>0.005</stated_stddev><long_term_scale>0.0025</long_term_scale>
+<reference_rate>4</reference_rate><reported_stddev>0.005</reported_stddev><long_term_scale>0.0025</long_term_scale>
 <long_term_offset>0.0022</long_term_offset><maximum_velocity>8</maximum_velocity>
 <layer near="5" far="30" minimum_size="2" samples="7" share="0.75"/>
 </water_track>
@@ -48,7 +48,7 @@ FULL = """<sensor name="d" type="dvl"><pose degrees="true">0 0 0 0 0 90</pose>
 <strength level="90" absorption="0.04" correlation="0.8" threshold="7" slope="2"/>
 <sound speed="1490"/><transducer>phased_array</transducer>
 <misalignment_deg>0.1 -0.2 0.5</misalignment_deg><misalignment_stddev_deg>0.25</misalignment_stddev_deg>
-<least_incidence>0.2</least_incidence><error_velocity_limit>0.3</error_velocity_limit>
+<min_incidence_cosine>0.2</min_incidence_cosine><error_velocity_limit>0.3</error_velocity_limit>
 <dropout_probability>0.01</dropout_probability><reacquisition_time>2</reacquisition_time>
 <propagation>false</propagation><processing_time>0.02</processing_time>
 <long_term acceleration_density="0.05" stddev="0.002" scale="0.001"/>
@@ -90,31 +90,31 @@ def test_a_sheet_of_everything(load: Load, in_link: Text) -> None:
     assert tilted.shape == wide
     noises = Noise(stddev=0.002, classic=True), Noise(mean=0.01, classic=True)
     assert sheet(world) == Dvl(
-        beams=Beams(beams, Weighting.PATTERN, 0.05),
+        beams=Beams(beams, BeamWeighting.PATTERN, 0.05),
         minimum_range=0.5,
         maximum_range=90.0,
-        bottom=Track(noises[0], 0.001, 8.0, 0.004, 0.0015, 0.0012, 9.0),
-        water=Track(noises[1], 0.003, 4.0, 0.005, 0.0025, 0.0022, 8.0),
+        bottom=DopplerTrack(noises[0], 0.001, 8.0, 0.004, 0.0015, 0.0012, 9.0),
+        water=DopplerTrack(noises[1], 0.003, 4.0, 0.005, 0.0025, 0.0022, 8.0),
         range=Noise(precision=0.01, classic=True),
-        bottom_mode=Mode.BEST,
-        water_mode=Mode.ALWAYS,
-        layer=Layer(5.0, 30.0, 2.0, 7, 0.75),
+        bottom_mode=TrackMode.BEST,
+        water_mode=TrackMode.ALWAYS,
+        layer=WaterMassLayer(5.0, 30.0, 2.0, 7, 0.75),
         strength=EchoStrength(90.0, 0.04, 0.8, 7.0, 2.0),
         sound=Sound(1490.0),
         transducer=Transducer.PHASED_ARRAY,
         misalignment=radians(0.1, -0.2, 0.5),  # type: ignore[arg-type]
         misalignment_stddev=math.radians(0.25),
-        least_incidence=0.2,
+        min_incidence_cosine=0.2,
         error_velocity_limit=0.3,
         dropout_probability=0.01,
         reacquisition_time=2.0,
         propagation=False,
         processing_time=0.02,
-        long_term=LongTerm(0.05, 0.002, 0.001),
+        long_term=LongTermFilter(0.05, 0.002, 0.001),
         reference=sheet(world).reference,
         own_hull=True,
         classic=True,
-        names=Names(beam_ids=(3, 4, 5)),
+        message_options=DvlMessageOptions(beam_ids=(3, 4, 5)),
     )
     assert rotate(sheet(world).reference, (0.0, 1.0, 0.0)) == pytest.approx((0.0, -1.0, 0.0), abs=1e-15)
 
@@ -132,11 +132,11 @@ def told(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
 
 OTHERS = {
     "dialect": "goes by the block",
-    "names.ranges_topic": "of the dialect of Woods Hole",
-    "names.pointcloud_frame": "of the dialect of Woods Hole",
-    "names.pointcloud_pose": "of the dialect of Woods Hole",
-    "names.cloud_points": "of the dialect of Woods Hole",
-    "names.beam_frames": "of the dialect of the UUV Simulator",
+    "message_options.ranges_topic": "of the dialect of Woods Hole",
+    "message_options.pointcloud_frame": "of the dialect of Woods Hole",
+    "message_options.pointcloud_pose": "of the dialect of Woods Hole",
+    "message_options.cloud_points": "of the dialect of Woods Hole",
+    "message_options.beam_frames": "of the dialect of the UUV Simulator",
     "missing_values": "of a part of the catalogue",
 }
 """What this block does not say, and why."""
@@ -161,17 +161,23 @@ def test_what_a_bare_sensor_is(load: Load, in_link: Text) -> None:
     assert sheet(world) == Dvl() == sheet(load(in_link(block(""))))
     assert world.sensors[0].topic == "/world/ocean/model/auv/link/base/sensor/d/dvl"
     through = sheet(load(in_link(block('<water_track><layer near="1" far="9"/></water_track>'))))
-    assert (through.bottom_mode, through.water_mode, through.layer) == (Mode.ALWAYS, Mode.FALLBACK, Layer(1.0, 9.0))
+    assert (through.bottom_mode, through.water_mode, through.layer) == (
+        TrackMode.ALWAYS,
+        TrackMode.FALLBACK,
+        WaterMassLayer(1.0, 9.0),
+    )
 
 
 @pytest.mark.requirement("GAP-6")
 def test_beams_at_one_angle(load: Load, in_link: Text) -> None:
     text = '<beams angle_deg="25" width_deg="4"><azimuths_deg>0 120 240</azimuths_deg><down>0 0 1</down></beams>'
     found = sheet(load(in_link(block(text)))).beams
-    wanted = janus(math.radians(25.0), radians(0.0, 120.0, 240.0), width=math.radians(4.0), down=(0.0, 0.0, 1.0))
+    wanted = make_janus_beams(
+        math.radians(25.0), radians(0.0, 120.0, 240.0), width=math.radians(4.0), down=(0.0, 0.0, 1.0)
+    )
     assert found == wanted
     thin = sheet(load(in_link(block('<beams angle_deg="20"/>')))).beams
-    assert thin == janus(math.radians(20.0), radians(-135.0, 135.0, 45.0, -45.0))
+    assert thin == make_janus_beams(math.radians(20.0), radians(-135.0, 135.0, 45.0, -45.0))
 
 
 @pytest.mark.requirement("GAP-6", "SDF-1")
@@ -330,6 +336,6 @@ def test_the_example_of_the_page_on_worlds_can_be_loaded(load: Load, in_link: Te
     example = page.partition("## Doppler velocity logs\n")[2].partition("```xml")[2].partition("```")[0]
     world = load(in_link(f'<sensor name="d" type="dvl">{example}</sensor>'))
     assert not world.notes
-    assert sheet(world).dialect is Dialect.OWN
+    assert sheet(world).dialect is MessageDialect.OWN
     assert sheet(world).layer is not None
     assert sheet(world).long_term is not None

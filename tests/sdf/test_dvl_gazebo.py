@@ -14,15 +14,15 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from scipy.stats import norm
 
 import navsense as ns
-from navsense.environment.current import Gridded
+from navsense.environment.current import GriddedCurrent
 from navsense.messages import descriptors, dvl
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import from_rpy, rotate
 from navsense.sensors import Cone
-from navsense.sensors._janus.layer import Layer
-from navsense.sensors._janus.names import Dialect
-from navsense.sensors.dvl import Dvl, Mode, Transducer
+from navsense.sensors._doppler.message_options import MessageDialect
+from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.dvl import Dvl, TrackMode, Transducer
 from navsense.typing import Times, Vector, Vectors
 from navsense.world import World
 
@@ -109,7 +109,7 @@ class Going:
 def decoder() -> Any:
     """Return Google's class of Gazebo's message, by the definition that recordings hold."""
     pool = descriptor_pool.DescriptorPool()
-    for file in descriptor_pb2.FileDescriptorSet.FromString(descriptors.descriptor_set()).file:
+    for file in descriptor_pb2.FileDescriptorSet.FromString(descriptors.encode_descriptor_set()).file:
         pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("gz.msgs.DVLVelocityTracking"))
 
@@ -117,7 +117,7 @@ def decoder() -> Any:
 def messages(world: World, duration: float, motion: Any = None) -> list[Any]:
     """Return Gazebo's messages of the one sensor, but for pings that had no time to come back."""
     run, kind = ns.simulate(world, duration, seed=3, motion=motion), decoder()
-    return [kind.FromString(one) for one in dvl.gz_messages(world.sensors[0], run[world.sensors[0].name])]
+    return [kind.FromString(one) for one in dvl.encode_gz_messages(world.sensors[0], run[world.sensors[0].name])]
 
 
 def vector(value: Any) -> list[float]:
@@ -158,7 +158,7 @@ def test_gazebos_second_case_through_the_water(load: Load, in_world: Text, tmp_p
     """D2: water mass from 20 to 60 m, current (1, 0.5, 0), the sensor at rest at z -10."""
     sea(tmp_path)
     world = load(in_world(TABLE + robot(block(WATER), "0 0 -10 0 0 0") + bed(90.0)))
-    assert isinstance(world.environment.current, Gridded)
+    assert isinstance(world.environment.current, GriddedCurrent)
     found = messages(world, 10.0)
     check_velocity(found, (-1.0, -0.5, 0.0))
     axes = sheet(world).beams.axes
@@ -209,9 +209,9 @@ def test_gazebos_own_files(load: Load, example_data: Path, name: str) -> None:
     assert shape.width == pytest.approx(0.02, rel=1e-12, abs=0.0)
     assert spec.bottom.noise == Noise(stddev=0.002)
     modes = (spec.bottom_mode, spec.water_mode, spec.layer)
-    assert modes == (Mode.BEST, Mode.NEVER, None)
+    assert modes == (TrackMode.BEST, TrackMode.NEVER, None)
     assert (spec.minimum_range, spec.maximum_range, spec.transducer) == (0.1, 100.0, Transducer.PHASED_ARRAY)
-    assert (spec.dialect, spec.names.beam_ids) == (Dialect.GZ, (1, 2, 3, 4))
+    assert (spec.dialect, spec.message_options.beam_ids) == (MessageDialect.GZ, (1, 2, 3, 4))
     assert world.sensors[0].topic == "/dvl/velocity"
     told = rotate(spec.reference, (1.0, 0.0, 0.0))
     assert told == pytest.approx((0.0, 1.0, 0.0), abs=1e-6)
@@ -231,7 +231,7 @@ def test_gazebos_world_of_a_flat_seabed(load: Load, example_data: Path) -> None:
     assert np.abs(velocity.mean(axis=0) - expected).max() < norm.isf(FALSE_ALARM / 6.0) * spread / math.sqrt(249) + 1e-6
     assert np.abs(velocity.mean(axis=0) - expected).max() < 1e-2
     assert run["beam_range"][run.emitted] == pytest.approx((20.0 - 0.16) / math.cos(math.radians(30.0)), abs=0.2)
-    assert np.abs(run.truth["velocity"][run.emitted] - expected).max() < 1e-6
+    assert np.abs(run.ideal["velocity"][run.emitted] - expected).max() < 1e-6
 
 
 @pytest.mark.requirement("GAP-1", "CUR-2")
@@ -247,7 +247,7 @@ def test_gazebos_world_of_a_current(load: Load, example_data: Path) -> None:
     text = text.replace("<when>best</when>\n                <noise", "<when>never</when>\n                <noise")
     text = text.replace("<pose>0 0 -100 0 0 0</pose>", "<pose>0 0 -180 0 0 0</pose>")
     world = load(text, path=str(example_data / "gz-sim"))
-    assert sheet(world).layer == Layer(20.0, 60.0, 40.0, 10, 1.0)
+    assert sheet(world).layer == WaterMassLayer(20.0, 60.0, 40.0, 10, 1.0)
     run = ns.simulate(world, 2.0, seed=4)["auv::base_link::teledyne_pathfinder_dvl"]
     past = from_rpy(0.0, 0.0, 1.57 + math.pi - 1.570796)
     w, x, y, z = past
@@ -266,9 +266,9 @@ def test_what_a_file_need_not_say(load: Load, in_link: Text) -> None:
     world = load(in_link(text))
     spec = sheet(world)
     assert (spec.minimum_range, spec.maximum_range, spec.transducer) == (0.1, 100.0, Transducer.PISTON)
-    assert (spec.bottom_mode, spec.water_mode) == (Mode.NEVER, Mode.ALWAYS)
-    assert spec.layer == Layer(20.0, 80.0, 60.0, 5, 1.0)
-    assert spec.names.beam_ids == (0, 1, 2)
+    assert (spec.bottom_mode, spec.water_mode) == (TrackMode.NEVER, TrackMode.ALWAYS)
+    assert spec.layer == WaterMassLayer(20.0, 80.0, 60.0, 5, 1.0)
+    assert spec.message_options.beam_ids == (0, 1, 2)
     assert world.sensors[0].topic == "/world/ocean/model/auv/link/base/sensor/d/dvl/velocity"
     assert spec.beams.beams[0].shape == Cone(math.radians(90.0), 10)
     axis = (-math.cos(2.0) * math.sin(0.5), math.sin(2.0) * math.sin(0.5), -math.cos(0.5))

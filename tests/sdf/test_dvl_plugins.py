@@ -17,19 +17,19 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense import sdf
-from navsense.describe import describe
-from navsense.fidelity import applied
-from navsense.messages.dvl import state_message
+from navsense.description import describe
+from navsense.fidelity import apply_fidelity
+from navsense.messages.dvl import make_state_layout
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.channel import Noise
 from navsense.pose import Pose
-from navsense.sdf import places
-from navsense.sensors import Adcp, Cone, Coordinates, Fan, Sound
-from navsense.sensors._janus.beams import Beams, Weighting, dsros
-from navsense.sensors._janus.layer import Layer
-from navsense.sensors._janus.names import Dialect, Names
-from navsense.sensors._janus.track import Track
-from navsense.sensors.dvl import Dvl, Mode
+from navsense.sdf import schema
+from navsense.sensors import Adcp, Cone, CoordinateSystem, Fan, Sound
+from navsense.sensors._doppler.beams import Beams, BeamWeighting, make_dsros_beams
+from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
+from navsense.sensors._doppler.track import DopplerTrack
+from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.typing import FloatArray
 from navsense.world import MountedSensor, World
 
@@ -114,7 +114,7 @@ LOW = 1.4e-3
 
 def crossed(width: float) -> Beams:
     """Return beams in a cross, z of the sensor up."""
-    return dsros(math.radians(30.0), CROSS, pos_z_down=False, width=width)
+    return make_dsros_beams(math.radians(30.0), CROSS, pos_z_down=False, width=width)
 
 
 @pytest.mark.requirement("DVW-1", "DVW-2", "SDF-1", "WTR-1")
@@ -123,14 +123,14 @@ def test_woods_holes_sensor(load: Load, in_link: Text) -> None:
     world = load(in_link(woods_hole()))
     (found,) = world.sensors
     assert found.spec == Dvl(
-        beams=replace(crossed(math.radians(4.0)), weighting=Weighting.PATTERN),
+        beams=replace(crossed(math.radians(4.0)), weighting=BeamWeighting.PATTERN),
         minimum_range=0.7,
         maximum_range=90.0,
-        bottom=Track(Noise(stddev=0.005)),
-        water=Track(Noise(stddev=0.01)),
+        bottom=DopplerTrack(Noise(stddev=0.005)),
+        water=DopplerTrack(Noise(stddev=0.01)),
         range=Noise(stddev=0.1),
-        dialect=Dialect.DSROS,
-        names=Names("/dvl/ranges", "base", Pose()),
+        dialect=MessageDialect.DSROS,
+        message_options=DvlMessageOptions("/dvl/ranges", "base", Pose()),
     )
     assert (found.name, found.topic, found.frame, found.rate) == ("auv::base::dvl", "/dvl/dvl", "base", 7.0)
     assert warnings(world) == []
@@ -154,7 +154,7 @@ def test_where_its_beams_look(load: Load, in_link: Text, down: str) -> None:
 def test_classic_is_the_same_sheet_by_other_rules(load: Load, in_link: Text) -> None:
     """So that a fidelity asked for when it is run is as good as one asked for when it is read."""
     (found,) = load(in_link(woods_hole(WATER)), fidelity="classic").sensors
-    (other,) = applied(load(in_link(woods_hole(WATER))), "classic").sensors
+    (other,) = apply_fidelity(load(in_link(woods_hole(WATER))), "classic").sensors
     assert sheet(found).classic
     assert sheet(found) == sheet(other)
 
@@ -164,7 +164,7 @@ def said(world: World) -> list[Any]:
     run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(0.3, (1.0, 0.5, -35.0))})
     found: list[Any] = []
     for sensor in world.sensors:
-        names = sheet(sensor).names if isinstance(sensor.spec, Dvl) else None
+        names = sheet(sensor).message_options if isinstance(sensor.spec, Dvl) else None
         arrays = {name: array.tobytes() for name, array in run[sensor.name].arrays.items()}
         found.append((sensor.rate, sensor.topic, sensor.frame, names, run[sensor.name].emitted.tobytes(), arrays))
     return found
@@ -209,7 +209,7 @@ def dive(world: World) -> Dive:
 
 def errors(reading: ns.Reading, name: str) -> FloatArray:
     """Return the errors of a reading from its third sample on, when the first echoes are back."""
-    return np.asarray(reading[name] - reading.truth[name])[2:]
+    return np.asarray(reading[name] - reading.ideal[name])[2:]
 
 
 def close(found: FloatArray, expected: FloatArray, far: float = 1e-9) -> None:
@@ -229,8 +229,8 @@ def names_change(field: str, text: str) -> Callable[[Dive, Dive], None]:
     """Return a check: one name on the topics or in the messages becomes `text`, and no reading changes."""
 
     def check(before: Dive, after: Dive) -> None:
-        of = after.sensor if field in ("topic", "frame") else after.spec.names
-        was = before.sensor if field in ("topic", "frame") else before.spec.names
+        of = after.sensor if field in ("topic", "frame") else after.spec.message_options
+        was = before.sensor if field in ("topic", "frame") else before.spec.message_options
         assert getattr(of, field) == text != getattr(was, field)
         same_readings(before, after)
 
@@ -238,8 +238,8 @@ def names_change(field: str, text: str) -> Callable[[Dive, Dive], None]:
 
 
 def namespace(before: Dive, after: Dive) -> None:
-    assert (before.sensor.topic, before.spec.names.ranges_topic) == ("/dvl/dvl", "/dvl/ranges")
-    assert (after.sensor.topic, after.spec.names.ranges_topic) == ("/auv/dvl", "/auv/ranges")
+    assert (before.sensor.topic, before.spec.message_options.ranges_topic) == ("/dvl/dvl", "/dvl/ranges")
+    assert (after.sensor.topic, after.spec.message_options.ranges_topic) == ("/auv/dvl", "/auv/ranges")
     same_readings(before, after)
 
 
@@ -249,14 +249,14 @@ def turned_frame(before: Dive, after: Dive) -> None:
     c, s = math.cos(0.3), math.sin(0.3)
     back = np.array([[1.0, 0.0, 0.0], [0.0, c, s], [0.0, -s, c]])
     for one, other in ((before.shallow, after.shallow), (before.deep, after.deep)):
-        close(other.truth["velocity"][2:], one.truth["velocity"][2:] @ back.T)
+        close(other.ideal["velocity"][2:], one.ideal["velocity"][2:] @ back.T)
         as_given = before.spec.classic and one is before.deep
         close(errors(other, "velocity"), errors(one, "velocity") @ (np.eye(3) if as_given else back.T))
 
 
 def cloud_frame(before: Dive, after: Dive) -> None:
     """The other link is 1 m ahead and rolled by 0.3 rad: in it, the sensor is 1 m behind and rolled back."""
-    names = after.spec.names
+    names = after.spec.message_options
     assert names.pointcloud_frame == "tilted"
     assert names.pointcloud_pose.position == pytest.approx((-1.0, 0.0, 0.0), abs=1e-15)
     assert names.pointcloud_pose.rotation == pytest.approx((math.cos(0.15), -math.sin(0.15), 0.0, 0.0), abs=1e-15)
@@ -304,19 +304,19 @@ def steepness(before: Dive, after: Dive) -> None:
     """A slant range is h / cos a; a pattern that is 4 degrees wide changes it by less than `LOW`."""
     ratio = math.cos(math.radians(30.0)) / math.cos(math.radians(25.0))
     slack = 1e-9 if before.spec.classic else LOW
-    close(after.shallow.truth["beam_range"][2:], ratio * before.shallow.truth["beam_range"][2:], slack)
+    close(after.shallow.ideal["beam_range"][2:], ratio * before.shallow.ideal["beam_range"][2:], slack)
 
 
 def width(before: Dive, after: Dive) -> None:
     """Half the width leaves a quarter of the pattern's effect on the speed over the bottom, and none on the range."""
     axis = 30.0 / math.cos(math.radians(30.0))
     for one in (before, after):
-        assert one.shallow.truth["beam_range"][-1] == pytest.approx([axis] * 4, rel=1e-12, abs=0.0)
+        assert one.shallow.ideal["beam_range"][-1] == pytest.approx([axis] * 4, rel=1e-12, abs=0.0)
     if before.spec.classic:
         same_readings(before, after)
         return
     true = math.hypot(*SLOW)
-    speeds = [math.hypot(*one.shallow.truth["velocity"][-1].tolist()) for one in (before, after)]
+    speeds = [math.hypot(*one.shallow.ideal["velocity"][-1].tolist()) for one in (before, after)]
     off = [1.0 - speed / true for speed in speeds]
     assert off[0] > 1e-3
     assert off[1] == pytest.approx(0.25 * off[0], rel=0.02, abs=0.0)  # the next term is of fourth order in the width
@@ -333,9 +333,9 @@ def azimuth(index: int, degrees: float) -> Callable[[Dive, Dive], None]:
         yaw = np.array([[math.cos(0.3), math.sin(0.3)], [-math.sin(0.3), math.cos(0.3)]])
         along = axes[:, :2] @ (yaw @ np.array(SLOW[:2]))
         slack = 1e-9 if before.spec.classic else LOW
-        close(after.shallow.truth["beam_velocity"][-1], along, slack)
+        close(after.shallow.ideal["beam_velocity"][-1], along, slack)
         others = [k for k in range(4) if k != index]
-        close(after.shallow.truth["beam_velocity"][-1][others], before.shallow.truth["beam_velocity"][-1][others])
+        close(after.shallow.ideal["beam_velocity"][-1][others], before.shallow.ideal["beam_velocity"][-1][others])
 
     return check
 
@@ -360,7 +360,7 @@ def other_current(before: Dive, after: Dive) -> None:
     same_readings(before, after)
 
 
-def profile(cells: int, coordinates: Coordinates) -> Callable[[Dive, Dive], None]:
+def profile(cells: int, coordinates: CoordinateSystem) -> Callable[[Dive, Dive], None]:
     """Return a check: a second sensor measures cells."""
 
     def check(before: Dive, after: Dive) -> None:
@@ -373,7 +373,7 @@ def profile(cells: int, coordinates: Coordinates) -> Callable[[Dive, Dive], None
 
 
 def cloud_points(before: Dive, after: Dive) -> None:
-    assert (before.spec.names.cloud_points, after.spec.names.cloud_points) == (2, 1000)
+    assert (before.spec.message_options.cloud_points, after.spec.message_options.cloud_points) == (2, 1000)
     same_readings(before, after)
 
 
@@ -406,8 +406,8 @@ EFFECTS: dict[str, tuple[str, Callable[[Dive, Dive], None]]] = {
     "pos_z_down": ("true", upwards),
     "enableWaterTrack": ("0", no_water),
     "ocean_current_topic": ("flow", other_current),
-    "waterTrackBins": ("10", profile(10, Coordinates.BEAM)),
-    "currentProfileCoordMode": ("1", profile(1, Coordinates.INSTRUMENT)),
+    "waterTrackBins": ("10", profile(10, CoordinateSystem.BEAM)),
+    "currentProfileCoordMode": ("1", profile(1, CoordinateSystem.INSTRUMENT)),
     "stratified_ocean_current_topic": ("layers", unsupported),
     "collide_bitmask": ("0x0002", unsupported),
     "navsense:cloud_points": ("1000", cloud_points),
@@ -446,8 +446,8 @@ def test_what_classic_has_no_room_for_is_listed(load: Load, in_link: Text) -> No
 
 
 def test_the_list_of_its_elements_is_complete() -> None:
-    known = places.DSROS_DVL_PLUGIN
-    assert EFFECTS.keys() | {"navsense:layer"} == known.read | known.unsupported.keys()
+    known = schema.DSROS_DVL_PLUGIN
+    assert EFFECTS.keys() | {"navsense:layer"} == known.children | known.unsupported.keys()
 
 
 @pytest.mark.requirement("DVW-1")
@@ -473,10 +473,13 @@ def test_the_smaller_of_its_rates(
 def test_topics_with_and_without_a_namespace(load: Load, in_link: Text) -> None:
     whole = {"topicName": "/a/b", "rangesTopicName": "/c", "robotNamespace": None}
     world = load(in_link(woods_hole(whole)))
-    assert (world.sensors[0].topic, sheet(world.sensors[0]).names.ranges_topic) == ("/a/b", "/c")
+    assert (world.sensors[0].topic, sheet(world.sensors[0]).message_options.ranges_topic) == ("/a/b", "/c")
     assert warnings(world) == []
     lacking = load(in_link(woods_hole({"robotNamespace": None, "topicName": "v", "rangesTopicName": None})))
-    assert (lacking.sensors[0].topic, sheet(lacking.sensors[0]).names.ranges_topic) == ("/auv/v", "/dvl_ranges")
+    assert (lacking.sensors[0].topic, sheet(lacking.sensors[0]).message_options.ranges_topic) == (
+        "/auv/v",
+        "/dvl_ranges",
+    )
     assert warnings(lacking) == [("<plugin><robotNamespace>", "is not given: topics are in /auv, that of the model")]
 
 
@@ -500,9 +503,9 @@ def test_the_frame_of_its_velocity(
     assert found.frame == frame
     assert any("names no link of the model" in reason for _, reason in warnings(world)) == (frame == "keel")
     run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(math.pi / 2.0, (1.0, 0.5, 0.25))})
-    np.testing.assert_allclose(run[found.name].truth["velocity"][-1], velocity, rtol=LOW, atol=0.0)
-    assert sheet(found).names.pointcloud_frame == "base"
-    cloud = sheet(found).names.pointcloud_pose
+    np.testing.assert_allclose(run[found.name].ideal["velocity"][-1], velocity, rtol=LOW, atol=0.0)
+    assert sheet(found).message_options.pointcloud_frame == "base"
+    cloud = sheet(found).message_options.pointcloud_pose
     assert cloud.position == pytest.approx((1.5, 0.0, -0.5), rel=1e-12, abs=0.0)
     turn = (1.0, 0.0, 0.0, 0.0) if frame == "base" else (0.0, 1.0, 0.0, 0.0)
     assert cloud.rotation == pytest.approx(turn, abs=1e-12)
@@ -534,7 +537,7 @@ def test_water_is_tracked_where_the_bottom_is_too_deep(load: Load, in_world: Tex
         sensor = woods_hole(WATER | quiet | {"maxRange": reach})
         text = f'{flow}<model name="auv"><link name="base">{sensor}</link></model>'
         world = load(in_world(text + BED), fidelity=fidelity)
-        assert sheet(world.sensors[0]).water_mode is Mode.FALLBACK
+        assert sheet(world.sensors[0]).water_mode is TrackMode.FALLBACK
         run = ns.simulate(world, 4.0, seed=1, motion={"auv": moved(math.pi / 2.0, (1.0, 0.5, 0.25))})
         reading = run["auv::base::dvl"]
         assert reading["velocity_mode"][-1] == mode
@@ -549,10 +552,10 @@ def test_layers_of_water(load: Load, in_link: Text) -> None:
     layer = sheet(found).layer
     assert layer is not None
     assert (layer.near, layer.far) == pytest.approx((0.7 * math.sqrt(0.75), 90.0 * math.sqrt(0.75)), rel=1e-12, abs=0.0)
-    assert layer.share == Layer(0.0, 1.0).share
+    assert layer.share == WaterMassLayer(0.0, 1.0).share
     given = '<navsense:layer near="8" far="24" minimum_size="4" samples="7" share="0.75"/></plugin>'
     (found,) = load(in_link(woods_hole(WATER).replace("</plugin>", given))).sensors
-    assert sheet(found).layer == Layer(8.0, 24.0, 4.0, 7, 0.75)
+    assert sheet(found).layer == WaterMassLayer(8.0, 24.0, 4.0, 7, 0.75)
 
 
 NOTHING = "nothing in the world publishes it: the water is taken to stand still"
@@ -771,11 +774,11 @@ def test_the_uuv_simulators_plug_in(load: Load, in_world: Text) -> None:
         beams=spec.beams,
         minimum_range=0.7,
         maximum_range=90.0,
-        bottom=Track(Noise(stddev=0.005), stated_stddev=0.004),
+        bottom=DopplerTrack(Noise(stddev=0.005), reported_stddev=0.004),
         range=Noise(stddev=0.005, precision=0.01),
         sound=Sound(),
-        dialect=Dialect.UUV,
-        names=Names(beam_frames=tuple(f"frame{i}" for i in range(4))),
+        dialect=MessageDialect.UUV,
+        message_options=DvlMessageOptions(beam_frames=tuple(f"frame{i}" for i in range(4))),
     )
     low, side = math.cos(TILT), math.sin(TILT)
     ways = [(side, 0.0, -low), (0.0, -side, -low), (-side, 0.0, -low), (0.0, side, -low)]
@@ -812,10 +815,10 @@ def uuv_namespace(before: Flight, after: Flight) -> None:
 def uuv_link(before: Flight, after: Flight) -> None:
     """The first sonar's x points `TILT` ahead of straight down."""
     assert (before.sensor.link, after.sensor.link) == ("auv::base", "auv::sonar0")
-    velocity = before.reading.truth["velocity"][-1]
+    velocity = before.reading.ideal["velocity"][-1]
     s, c = math.sin(TILT), math.cos(TILT)
     turned = (s * velocity[0] - c * velocity[2], velocity[1], c * velocity[0] + s * velocity[2])
-    np.testing.assert_allclose(after.reading.truth["velocity"][-1], turned, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(after.reading.ideal["velocity"][-1], turned, rtol=0.0, atol=1e-12)
 
 
 def uuv_topic(before: Flight, after: Flight) -> None:
@@ -840,7 +843,7 @@ def uuv_amplitude(before: Flight, after: Flight) -> None:
 
 def uuv_ned(before: Flight, after: Flight) -> None:
     assert (before.sensor.frame, after.sensor.frame) == ("base", "base_ned")
-    close(after.reading.truth["velocity"][2:], before.reading.truth["velocity"][2:] * (1.0, -1.0, -1.0))
+    close(after.reading.ideal["velocity"][2:], before.reading.ideal["velocity"][2:] * (1.0, -1.0, -1.0))
 
 
 def uuv_off(before: Flight, after: Flight) -> None:
@@ -941,7 +944,7 @@ def test_it_is_switched_while_it_runs(load: Load, in_world: Text) -> None:
         reading = step.readings.get(dvl.name)
         if reading is not None:
             rows = np.zeros(1, dtype=[("data", np.bool_)])
-            state_message(dvl.mounted, "reading").fill(rows, reading.stamp, reading.arrays)
+            make_state_layout(dvl.mounted, "reading").fill(rows, reading.stamp, reading.arrays)
             assert bool(rows["data"][0]) == dvl.is_on
             emitted += reading.emitted.tolist()
             velocities.append(reading["velocity"])
@@ -953,9 +956,9 @@ def test_it_is_switched_while_it_runs(load: Load, in_world: Text) -> None:
 
 
 def test_the_list_of_the_uuv_simulators_elements_is_complete() -> None:
-    known = places.UUV_DVL_PLUGIN
+    known = schema.UUV_DVL_PLUGIN
     beams = {f"{name}_{i}" for name in ("beam_link_name", "beam_topic") for i in range(4)}
-    assert UUV_EFFECTS.keys() | beams == known.read | known.unsupported.keys()
+    assert UUV_EFFECTS.keys() | beams == known.children | known.unsupported.keys()
 
 
 @pytest.mark.requirement("DVU-1")
@@ -965,7 +968,7 @@ def test_the_plug_ins_own_defaults(load: Load, in_world: Text) -> None:
     )
     found = the_dvl(load(in_world(uuv(lacking))))
     assert (found.rate, found.frame) == (30.0, "base_ned")
-    assert sheet(found).bottom == Track()
+    assert sheet(found).bottom == DopplerTrack()
 
 
 @pytest.mark.requirement("DVU-3", "DVU-5", "GAP-5")
@@ -988,13 +991,13 @@ def test_velocity_and_altitude_over_a_level_bed(
     np.testing.assert_allclose(reading["velocity"][-1], velocity, atol=1e-12, rtol=0.0)
     height = 19.5 + 0.25 * reading["time_of_validity"][-1]  # of the sonars, half a metre below the link
     slant = height / math.cos(TILT - 0.03 if fidelity == "classic" else TILT)
-    np.testing.assert_allclose(reading.truth["beam_range"][-1], slant, rtol=1e-12, atol=0.0)
+    np.testing.assert_allclose(reading.ideal["beam_range"][-1], slant, rtol=1e-12, atol=0.0)
     if fidelity == "classic":
         np.testing.assert_allclose(reading["velocity_covariance"][-1], 0.004**2 * np.eye(3), rtol=1e-12, atol=0.0)
         assert reading["altitude"][-1] == pytest.approx(np.mean(reading["beam_range"][-1]), rel=1e-12, abs=0.0)
-        assert reading.truth["altitude"][-1] == pytest.approx(slant, rel=1e-12, abs=0.0)
+        assert reading.ideal["altitude"][-1] == pytest.approx(slant, rel=1e-12, abs=0.0)
     else:
-        assert reading.truth["altitude"][-1] == pytest.approx(0.5 + height, rel=1e-12, abs=0.0)
+        assert reading.ideal["altitude"][-1] == pytest.approx(0.5 + height, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("DVU-5", "DVU-8")
@@ -1210,7 +1213,7 @@ def test_daves_models(request: pytest.FixtureRequest, data: str, file: str) -> N
     assert (spec.minimum_range, spec.maximum_range, found.rate) == (least, most, rate)
     assert spec.water.noise.stddev == through
     assert spec.range.stddev == 0.1
-    assert spec.water_mode is Mode.FALLBACK
+    assert spec.water_mode is TrackMode.FALLBACK
     assert all(beam.shape == Cone(math.radians(width), 1) for beam in spec.beams.beams)
     assert [abs(z) for z in spec.beams.axes[:, 2]] == pytest.approx(
         [math.cos(math.radians(angle))] * 4, rel=1e-12, abs=0.0
@@ -1219,7 +1222,7 @@ def test_daves_models(request: pytest.FixtureRequest, data: str, file: str) -> N
     said = {what.removeprefix("<plugin><").replace(">", "") for what, _ in warnings(world)}
     assert said == told | {current}
     assert isinstance(profile.spec, Adcp)
-    assert (profile.spec.cells.count, profile.spec.coordinates) == (10, Coordinates.BEAM)
+    assert (profile.spec.cells.count, profile.spec.coordinates) == (10, CoordinateSystem.BEAM)
     assert (profile.name, profile.topic) == (f"{found.name}_current", f"{found.topic}_current")
 
 
@@ -1260,12 +1263,12 @@ def test_macros_of_dave_and_woods_hole(shared_data: Path, tmp_path: Path) -> Non
         "/nortek/dvl": 8.0,
     }
     assert [sheet(found[topic]).dialect.value for topic in ("/whn/dvl", "/nortek/dvl")] == ["dsros", "uuv"]
-    assert sheet(found["/whn/dvl"]).names.pointcloud_pose.position == pytest.approx(
+    assert sheet(found["/whn/dvl"]).message_options.pointcloud_pose.position == pytest.approx(
         (1.5, 0.0, -0.6), rel=1e-12, abs=1e-15
     )
     run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(0.3, (0.3, 0.2, 0.0))})
     for sensor in found.values():
-        truth = run[sensor.name].truth
+        truth = run[sensor.name].ideal
         assert np.isfinite(truth["beam_range"][-1]).all(), sensor.name
     what = {text for text, _ in warnings(world)}
     assert "<plugin><frameName>: rdi_link" in what
@@ -1285,8 +1288,14 @@ def test_woods_holes_profile(load: Load, in_link: Text) -> None:
     assert (found.name, found.topic) == ("auv::base::dvl_current", "/dvl/dvl_current")
     assert (found.rate, found.frame) == (dvl.rate, dvl.frame)
     slant = math.cos(math.radians(30.0))
-    assert (spec.cells.size / slant, spec.cells.first / slant) == pytest.approx((8.93, 5.165), rel=1e-12, abs=0.0)
-    assert (spec.coordinates, spec.profile.stddev, spec.dialect) == (Coordinates.BEAM, 0.0075, Dialect.DSROS)
+    assert (spec.cells.size / slant, spec.cells.first_distance / slant) == pytest.approx(
+        (8.93, 5.165), rel=1e-12, abs=0.0
+    )
+    assert (spec.coordinates, spec.profile.stddev, spec.dialect) == (
+        CoordinateSystem.BEAM,
+        0.0075,
+        MessageDialect.DSROS,
+    )
     assert spec.beams == sheet(dvl).beams
 
 
@@ -1326,12 +1335,12 @@ def test_its_profile_in_each_of_its_axes(load: Load, in_world: Text, mode: int) 
         row = int(np.nonzero(run.emitted)[0][-1])
         slant = 0.7 + 1.5 * (np.arange(20) + 0.5)
         depth = 10.0 + slant * math.cos(math.radians(30.0))
-        known = np.isfinite(run.truth["beam_velocity"][row]).all(axis=1)
+        known = np.isfinite(run.ideal["beam_velocity"][row]).all(axis=1)
         assert known.sum() == {"physical": 12, "classic": 15}[fidelity]
         flow = depth * 0.01 - 1.0
         turned = {1: (math.cos(0.5), -math.sin(0.5)), 2: (math.cos(0.5), -math.sin(0.5)), 3: (1.0, 0.0)}
         if mode:
             expected = flow[known, None] * np.array(turned[mode])
-            assert run.truth["velocity"][row, known, :2] == pytest.approx(expected, abs=1e-9)
+            assert run.ideal["velocity"][row, known, :2] == pytest.approx(expected, abs=1e-9)
         else:
             assert np.isnan(run["velocity"]).all()

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import navsense as ns
-from navsense.environment.current import ClassicWander, GaussMarkov, Wander
-from navsense.fidelity import FIDELITIES, applied
+from navsense.environment.current import GaussMarkovCurrent, GaussMarkovProcess, UuvGaussMarkovProcess
+from navsense.fidelity import FIDELITIES, apply_fidelity
 from navsense.noise.channel import Noise
 from navsense.sensors import Depth
 from navsense.world import World
@@ -31,7 +31,7 @@ CURRENT = """<plugin name="c" filename="libuuv_underwater_current_ros_plugin.so"
 
 def sheets(world: World, fidelity: str) -> tuple[Any, ...]:
     """Sheets and clocks of a world under a fidelity, the same whether it was read so or not."""
-    found = applied(world, fidelity)
+    found = apply_fidelity(world, fidelity)
     return tuple(sensor.spec for sensor in found.sensors), found.clocks
 
 
@@ -48,10 +48,14 @@ def test_currents_and_limits_of_plugins_are_read_under_a_fidelity(load: Load, in
     """The two that `simulate` cannot change, as its documentation says."""
     text = in_world(f'{CURRENT}<model name="auv"><link name="base"/>{PRESSURE}</model>')
     physical, classic = load(text), load(text, fidelity="classic")
-    later = applied(physical, "classic")
-    for world, kind, maximum in ((physical, Wander, 3e6), (classic, ClassicWander, math.inf), (later, Wander, 3e6)):
+    later = apply_fidelity(physical, "classic")
+    for world, kind, maximum in (
+        (physical, GaussMarkovProcess, 3e6),
+        (classic, UuvGaussMarkovProcess, math.inf),
+        (later, GaussMarkovProcess, 3e6),
+    ):
         current, spec = world.environment.current, world.sensors[0].spec
-        assert isinstance(current, GaussMarkov)
+        assert isinstance(current, GaussMarkovCurrent)
         assert isinstance(current.speed, kind)
         assert isinstance(spec, Depth)
         assert spec.pressure.maximum == maximum

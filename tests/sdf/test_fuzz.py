@@ -169,7 +169,7 @@ ODD = [
 ]
 
 
-def refusal(path: Path, missing: str = "refused") -> NavsenseError | None:
+def refusal(path: Path, missing: str = "error") -> NavsenseError | None:
     try:
         sdf.load(path, missing=missing)
     except NavsenseError as error:
@@ -255,7 +255,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, str]],
         for name, text in files.items():
             (folder / name).write_bytes(text.encode("utf-8", "replace"))
         error = refusal(folder / "dive.sdf")
-        without_missing = refusal(folder / "dive.sdf", "listed")
+        without_missing = refusal(folder / "dive.sdf", "skip")
         assert error is not None or without_missing is None
         problems = (*getattr(error, "problems", ()), *getattr(without_missing, "problems", ()))
         assert all(problem.where is not None and problem.where.path.startswith(str(folder)) for problem in problems)

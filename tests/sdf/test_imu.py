@@ -11,7 +11,7 @@ import navsense as ns
 from navsense import sdf
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.pose import conjugate, from_rpy, multiply
-from navsense.sdf.fill.imu import TO_ENU
+from navsense.sdf.parse.imu import ENU_ROTATIONS
 from navsense.sensors import Imu, Magnetometer, Vibration
 from navsense.typing import Quaternion
 from navsense.world import World
@@ -223,7 +223,7 @@ def test_orientations_of_gazebo(example_data: Path, file: str, expected: dict[st
 )
 def test_references_of_gazebos_library(localization: str, world: str, rpy: tuple[float, float, float]) -> None:
     """gz-sensors' own table: the orientation of an unturned sensor, whatever named axes the world itself has."""
-    found = multiply(conjugate(TO_ENU[localization]), TO_ENU[world])
+    found = multiply(conjugate(ENU_ROTATIONS[localization]), ENU_ROTATIONS[world])
     assert same_rotation(found, from_rpy(*rpy))
 
 

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from navsense import sdf
 from navsense.cli import cli
 from navsense.errors import SdfError
-from navsense.sdf import document, include, search
-from navsense.sdf.search import VARIABLES
+from navsense.sdf import document, include, search_path
+from navsense.sdf.search_path import MODEL_PATH_VARIABLES
 from navsense.world import World
 
 pytestmark = pytest.mark.requirement("SDF-1")
@@ -48,7 +48,7 @@ BASE = model("auv", '<link name="base"/>')
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     """Return a function that writes files by their names; the environment names no folders."""
-    for variable in VARIABLES:
+    for variable in MODEL_PATH_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
 
     def write(**texts: str) -> Path:
@@ -98,15 +98,15 @@ def test_at_a_place(files: Files, tmp_path: Path) -> None:
 
 def test_search_path(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The caller's folders come first, then the variables in their order; a plain name looks beside the file first."""
-    places = [f"place{i}" for i in range(len(VARIABLES) + 2)]
+    places = [f"place{i}" for i in range(len(MODEL_PATH_VARIABLES) + 2)]
     files(**{f"{place}__auv_sdf": model(place, '<link name="base"/>') for place in places})
     path = files(dive_sdf=world(inc("model://auv.sdf")))
     first, *variables = places[:-1]
-    for variable, place in zip(VARIABLES, variables, strict=True):
+    for variable, place in zip(MODEL_PATH_VARIABLES, variables, strict=True):
         monkeypatch.setenv(variable, f"/nowhere{os.pathsep}{os.pathsep}{tmp_path / place}")
     assert sdf.load(path, path=tmp_path / first).models[0].name == first
     assert sdf.load(path, path=[str(tmp_path), tmp_path / places[-1]]).models[0].name == places[-1]
-    for variable, place in zip(VARIABLES, variables, strict=True):
+    for variable, place in zip(MODEL_PATH_VARIABLES, variables, strict=True):
         assert sdf.load(path).models[0].name == place
         monkeypatch.delenv(variable)
     files(auv_sdf=BASE)
@@ -244,7 +244,7 @@ def test_a_file_is_read_once(files: Files, monkeypatch: pytest.MonkeyPatch) -> N
 
         return reading
 
-    for module, name in ((include, "content"), (search, "read")):
+    for module, name in ((include, "read_content"), (search_path, "read_xml")):
         monkeypatch.setattr(module, name, noted(getattr(module, name)))
     found = sdf.load(path)
     assert len(found.models) == 21
@@ -531,7 +531,7 @@ def test_elements_that_multiply(refused: Refused) -> None:
 
 
 def test_bytes_of_all_files(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document, "Includes", partial(include.Includes, left=1000))
+    monkeypatch.setattr(document, "IncludeExpander", partial(include.IncludeExpander, bytes_left=1000))
     (line,) = refused(
         dive_sdf=world(inc("a.sdf"), inc("b.sdf")),
         a_sdf=model("a", '<link name="l"/>', "<!--" + "x" * 500 + "-->"),

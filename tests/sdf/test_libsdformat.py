@@ -20,14 +20,14 @@ from typing import Any
 import pytest
 
 from navsense import sdf
-from navsense.environment.base import Uniform
+from navsense.environment.base import UniformField
 from navsense.errors import NavsenseError
 from navsense.pose import Pose
 from navsense.sdf.context import Context
-from navsense.sdf.frames import Poses, Scope
-from navsense.sdf.graph import model_scope, world_scope
-from navsense.sdf.include import Includes
-from navsense.sdf.search import search_of
+from navsense.sdf.frame_graph import build_model_scope, build_world_scope
+from navsense.sdf.frames import FramePoses, Scope
+from navsense.sdf.include import IncludeExpander
+from navsense.sdf.search_path import build_search_path
 from navsense.sensors import Imu
 
 ORACLE = Path(__file__).resolve().parents[1] / "oracles" / "libsdformat"
@@ -97,15 +97,15 @@ def resolved(path: Path) -> dict[tuple[str, str], Pose | None]:
     None for a sensor that is listed and not simulated.
     """
     context = Context(str(path))
-    root = Includes(context, search_of(MODELS)).root(str(path))
+    root = IncludeExpander(context, build_search_path(MODELS)).read_root(str(path))
     (top,) = (child for child in root.children if child.tag in ("world", "model"))
-    whole = world_scope(context, top) if top.tag == "world" else model_scope(context, top)
+    whole = build_world_scope(context, top) if top.tag == "world" else build_model_scope(context, top)
     context.raise_problems()
 
     def below(scope: Scope) -> Iterator[tuple[tuple[str, str], Pose]]:
-        poses = Poses(scope.node)
+        poses = FramePoses(scope.frame)
         for name, node in scope.names.items():
-            yield (node.kind, node.name), poses.of(node)
+            yield (node.kind, node.name), poses.find_pose(node)
             if name in scope.nested:
                 yield from below(scope.nested[name])
 
@@ -158,9 +158,9 @@ def test_poses(file: str) -> None:
 @pytest.mark.parametrize("file", ["version_1_4.sdf", "version_1_5.sdf", "version_1_6.sdf"])
 def test_fields_by_version(file: str) -> None:
     world, fields = sdf.load(CASES / file), dict(RECORDED[file]["fields"])
-    assert world.environment.gravity == Uniform(tuple(fields["gravity"]))
+    assert world.environment.gravity == UniformField(tuple(fields["gravity"]))
     if fields["magnetic_field"] != [6e-06, 2.3e-05, -4.2e-05]:  # the default as 12.3 rounds it
-        assert world.environment.magnetic_field == Uniform(tuple(fields["magnetic_field"]))
+        assert world.environment.magnetic_field == UniformField(tuple(fields["magnetic_field"]))
 
 
 @pytest.mark.requirement("SDF-1", "IMU-1")

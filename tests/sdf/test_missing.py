@@ -12,7 +12,7 @@ import pytest
 import navsense as ns
 from navsense import sdf
 from navsense.errors import SdfError
-from navsense.sdf.search import VARIABLES
+from navsense.sdf.search_path import MODEL_PATH_VARIABLES
 from navsense.world import Note, World
 
 pytestmark = pytest.mark.requirement("SDF-1")
@@ -27,7 +27,7 @@ BASE = '<link name="base"/>'
 @pytest.fixture(autouse=True)
 def no_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the folders of models out of the environment."""
-    for variable in VARIABLES:
+    for variable in MODEL_PATH_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
 
 
@@ -76,7 +76,7 @@ def test_real_worlds(shared_data: Path, file: str) -> None:
         sdf.load(path)
     refused = {problem.where.line for problem in caught.value.problems if problem.where}
     assert set(lines) <= refused
-    world = sdf.load(path, missing="listed")
+    world = sdf.load(path, missing="skip")
     left_out = [note for note in warnings(world) if note.what.startswith("<include><uri>")]
     assert [note.what for note in left_out] == [f"<include><uri>: {uri}" for uri in uris]
     assert [(note.where.path, note.where.line) for note in left_out if note.where] == [(str(path), n) for n in lines]
@@ -93,7 +93,7 @@ def test_real_worlds(shared_data: Path, file: str) -> None:
 @pytest.mark.parametrize("file", [file for file in WORLDS if file.startswith("dave")])
 def test_the_currents_of_real_worlds(example_data: Path, tmp_path: Path, file: str) -> None:
     """Between two depths the tide cancels, and what is left is the table's; what is recorded is the current."""
-    world = sdf.load(example_data / file, missing="listed")
+    world = sdf.load(example_data / file, missing="skip")
     with (example_data / "dave" / "transientOceanCurrentDatabase.csv").open(encoding="utf-8-sig") as lines:
         table = list(csv.reader(lines))
     north, east, depth = np.array([row[:3] for row in table[3:]], dtype=float).T
@@ -106,11 +106,11 @@ def test_the_currents_of_real_worlds(example_data: Path, tmp_path: Path, file: s
         assert np.ptp(found[0], axis=0)[0] > 0.1  # the tide turns
     out = tmp_path / "out.mcap"
     ns.record(world, out, duration=1.0, seed=1)
-    from navsense.sinks.info import info
+    from navsense.recordings.summary import read_summary
 
     assert world.current_topic.layers is not None
     topics = (world.current_topic.topic, world.current_topic.layers.topic)
-    assert {entry.name: entry.count for entry in info(str(out)).entries} == dict.fromkeys(topics, 20)
+    assert {entry.name: entry.count for entry in read_summary(str(out)).entries} == dict.fromkeys(topics, 20)
 
 
 # what is left out, and what is not
@@ -118,10 +118,10 @@ def test_the_currents_of_real_worlds(example_data: Path, tmp_path: Path, file: s
 
 def test_by_default_all_are_named(load: Load, refused: Refused, in_world: Text) -> None:
     text = in_world(f"{named('a')}\n{include('far/b.sdf')}\n{include('http://x/y')}")
-    for options in ({}, {"missing": "refused"}):
+    for options in ({}, {"missing": "error"}):
         lines = refused(text, **options)
         assert [line.split()[0] for line in lines] == ["dive.sdf:3", "dive.sdf:4", "dive.sdf:5"]
-    with pytest.raises(SdfError, match="missing: ignored; must be one of refused, listed"):
+    with pytest.raises(SdfError, match="missing: ignored; must be one of error, skip"):
         load(text, missing="ignored")
 
 
@@ -131,7 +131,7 @@ def test_a_missing_include_anywhere(load: Load, in_world: Text, tmp_path: Path) 
     (tmp_path / "inner.sdf").write_text(f'<sdf version="1.9">{inner}</sdf>', encoding="utf-8")
     twice = include("inner.sdf") + include("inner.sdf", "<name>again</name><pose>0 0 3 0 0 0</pose>")
     outer = model("outer", f"<pose>1 0 0 0 0 0</pose>{BASE}\n{MERGED}")
-    world = load(in_world(f"{UNNAMED}\n{outer}\n{twice}"), missing="listed")
+    world = load(in_world(f"{UNNAMED}\n{outer}\n{twice}"), missing="skip")
     assert {one.name: one.pose.position for one in world.models} == {
         "outer": (1.0, 0.0, 0.0),
         "inner": (0.0, 0.0, 0.0),
@@ -144,7 +144,7 @@ def test_a_missing_include_anywhere(load: Load, in_world: Text, tmp_path: Path) 
 def test_a_world_of_one_model(tmp_path: Path) -> None:
     path = tmp_path / "auv.sdf"
     path.write_text(f'<sdf version="1.9">\n{model("auv", BASE, UNNAMED)}</sdf>', encoding="utf-8")
-    world = sdf.load(path, missing="listed")
+    world = sdf.load(path, missing="skip")
     assert [one.name for one in world.models] == ["auv"]
     assert [note.where.line for note in warnings(world) if note.where] == [2]
 
@@ -171,7 +171,7 @@ def test_what_is_wrong_stays_wrong(
     (tmp_path / "folder").mkdir()
     (tmp_path / "broken.sdf").write_text("<sdf", encoding="utf-8")
     (tmp_path / "good.sdf").write_text(f'<sdf version="1.9">{model("auv", BASE)}</sdf>', encoding="utf-8")
-    assert problem in refused(in_world(element), missing="listed")[0]
+    assert problem in refused(in_world(element), missing="skip")[0]
 
 
 # names in what is left out
@@ -213,7 +213,7 @@ def test_a_reference_is_an_error(refused: Refused, in_world: Text, tmp_path: Pat
     """Never a pose of something else; the error says where the include is that may have brought the name."""
     (tmp_path / "good.sdf").write_text(f'<sdf version="1.9">{model("auv", BASE)}</sdf>', encoding="utf-8")
     lost = named("ship") if known else UNNAMED
-    lines = refused(in_world(f"{lost}\n" + REFERENCES[case].format("ship", lost)), missing="listed")
+    lines = refused(in_world(f"{lost}\n" + REFERENCES[case].format("ship", lost)), missing="skip")
     assert len(lines) == 1
     assert lines[0].startswith("dive.sdf:4 ")
     assert "it may be in model://lost, left out on " in lines[0]
@@ -221,7 +221,7 @@ def test_a_reference_is_an_error(refused: Refused, in_world: Text, tmp_path: Pat
 
 def test_a_merged_include_may_bring_any_name(refused: Refused, in_world: Text) -> None:
     text = in_world(model("m", MERGED, BASE, '<frame name="f" attached_to="mast"/>'))
-    (line,) = refused(text.replace('name="m"', 'name="m" canonical_link="base"'), missing="listed")
+    (line,) = refused(text.replace('name="m"', 'name="m" canonical_link="base"'), missing="skip")
     assert "<frame attached_to>: mast; must name a link, joint, frame or model in model 'm'" in line
     assert "it may be in model://lost, left out on " in line
 
@@ -231,7 +231,7 @@ def test_other_names_are_told_as_ever(refused: Refused, in_world: Text, name: st
     """What is left out has a name of its own: a name that is not it is no more than a mistake."""
     frame = model("m", BASE, f'<frame name="f" attached_to="{name}"/>') if name == "world" else ""
     frame = frame or model("m", BASE) + f'<frame name="f" attached_to="{name}"/>'
-    (line,) = refused(in_world(f"{named('ship')}\n{frame}"), missing="listed")
+    (line,) = refused(in_world(f"{named('ship')}\n{frame}"), missing="skip")
     assert "may be in" not in line
     assert f"<frame attached_to>: {name}; must name a link, joint, frame or model in" in line
 
@@ -239,10 +239,10 @@ def test_other_names_are_told_as_ever(refused: Refused, in_world: Text, name: st
 def test_the_world_is_in_no_include(load: Load, refused: Refused, in_world: Text) -> None:
     """A name of SDF's own is never one that an include may have brought: a joint to the world stays."""
     frame = '<frame name="f" attached_to="world"/>'
-    (line,) = refused(in_world(model("m", BASE, UNNAMED, frame)), missing="listed")
+    (line,) = refused(in_world(model("m", BASE, UNNAMED, frame)), missing="skip")
     assert line.endswith("a pose in a model cannot refer to the world")
     joint = JOINT.format("world", "base")
-    (note,) = warnings(load(in_world(model("m", BASE, UNNAMED, joint)), missing="listed"))
+    (note,) = warnings(load(in_world(model("m", BASE, UNNAMED, joint)), missing="skip"))
     assert note.what == "<include><uri>: model://lost"
 
 
@@ -250,7 +250,7 @@ def test_changes_of_what_is_left_out(load: Load, in_world: Text) -> None:
     params = (
         '<experimental:params><sensor element_id="base" action="add" name="dvl" type="custom"/></experimental:params>'
     )
-    notes = load(in_world(include("model://lost", params)), missing="listed").notes
+    notes = load(in_world(include("model://lost", params)), missing="skip").notes
     assert [(note.kind, note.what) for note in notes] == [
         ("warning", "<include><uri>: model://lost"),
         ("unsupported", "<include><experimental:params>"),
@@ -262,7 +262,7 @@ def test_a_plug_in_that_names_a_link_of_it(refused: Refused, in_world: Text) -> 
         '<plugin name="p" filename="libuuv_gazebo_ros_subsea_pressure_plugin.so">'
         "<link_name>pressure_link</link_name></plugin>"
     )
-    (line,) = refused(in_world(model("auv", BASE, MERGED, plugin)), missing="listed")
+    (line,) = refused(in_world(model("auv", BASE, MERGED, plugin)), missing="skip")
     assert "<plugin><link_name>: pressure_link; " in line
 
 
@@ -274,8 +274,8 @@ JOINT = '<joint name="j" type="fixed"><parent>{}</parent><child>{}</child></join
 def test_joints_are_left_out_too(load: Load, in_world: Text, lost: str, ends: tuple[str, str]) -> None:
     """A joint holds nothing together; what it would tie stands where it stood."""
     body = lost + model("a", "<pose>1 2 3 0 0 0</pose>", BASE)
-    with_joint = load(in_world(f"{body}\n{JOINT.format(*ends)}"), missing="listed")
-    without = load(in_world(body), missing="listed")
+    with_joint = load(in_world(f"{body}\n{JOINT.format(*ends)}"), missing="skip")
+    without = load(in_world(body), missing="skip")
     assert with_joint.models == without.models
     (note,) = (note for note in warnings(with_joint) if note.what.startswith("<joint"))
     assert note.what == '<joint name="j">'
@@ -289,12 +289,12 @@ def test_joints_are_left_out_too(load: Load, in_world: Text, lost: str, ends: tu
 def test_a_joint_in_a_model(load: Load, refused: Refused, in_world: Text) -> None:
     joint = JOINT.format("base", "camera::link")
     body = (BASE, '<link name="arm"><pose>0 0 1 0 0 0</pose></link>', named("camera"), joint)
-    (found,) = load(in_world(model("m", *body)), missing="listed").models
+    (found,) = load(in_world(model("m", *body)), missing="skip").models
     assert [(link.name, link.pose.position) for link in found.links] == [("m::base", (0, 0, 0)), ("m::arm", (0, 0, 1))]
     placed = '<frame name="f"><pose relative_to="j">0 0 1 0 0 0</pose></frame>'
-    (line,) = refused(in_world(model("m", *body, placed)), missing="listed")
+    (line,) = refused(in_world(model("m", *body, placed)), missing="skip")
     assert "<pose relative_to>: j; must name a link, joint, frame or model in model 'm'" in line
-    (line,) = refused(in_world(model("m", *body, JOINT.format("base", "arms").replace('"j"', '"k"'))), missing="listed")
+    (line,) = refused(in_world(model("m", *body, JOINT.format("base", "arms").replace('"j"', '"k"'))), missing="skip")
     assert "<child>: arms; must name a link" in line
 
 
@@ -303,11 +303,11 @@ def test_a_joint_of_a_merged_model(load: Load, in_world: Text, tmp_path: Path) -
     (tmp_path / "part.sdf").write_text(f'<sdf version="1.9">{part}</sdf>', encoding="utf-8")
     clash = '<frame name="j"><pose>0 0 9 0 0 0</pose></frame>'
     merged = include("part.sdf", "<pose>1 0 0 0 0 0</pose>", ' merge="true"')
-    world = load(in_world(model("m", BASE, merged)), missing="listed")
+    world = load(in_world(model("m", BASE, merged)), missing="skip")
     assert [link.pose.position for link in world.models[0].links] == [(0, 0, 0), (1, 0, 0)]
     assert [note.what for note in warnings(world)] == ["<include><uri>: model://lost", '<joint name="j">']
     with pytest.raises(SdfError, match="<frame name>: j; must be unique"):  # the joint's name is the file's still
-        load(in_world(model("m", BASE, merged, clash)), missing="listed")
+        load(in_world(model("m", BASE, merged, clash)), missing="skip")
 
 
 # the link that moves a model
@@ -340,28 +340,28 @@ def test_a_link_that_may_be_another(
     """The first link is moved by the motion: where it may be in what is left out, the file must say which it is."""
     text = in_world(model("m", *body, MOTION))
     if link is not None:
-        (found,) = load(text, missing="listed").models
+        (found,) = load(text, missing="skip").models
         assert found.canonical_link == link
         return
-    (line,) = refused(text, missing="listed")
+    (line,) = refused(text, missing="skip")
     assert "<model canonical_link>: missing; must be given: the first link may be one of the include left out" in line
     said = "inner::mast" if INNER in body else "inner::deep::base" if "deep" in body[0] else "mast"
-    (found,) = load(text.replace('"m"', f'"m" canonical_link="{said}"'), missing="listed").models
+    (found,) = load(text.replace('"m"', f'"m" canonical_link="{said}"'), missing="skip").models
     assert found.canonical_link == f"m::{said}"
-    (still,) = load(in_world(model("m", "<static>1</static>", *body)), missing="listed").models
+    (still,) = load(in_world(model("m", "<static>1</static>", *body)), missing="skip").models
     assert still.canonical_link == f"m::{said}"
 
 
 @pytest.mark.parametrize("body", [(UNNAMED,), (MERGED,), (model("inner", MERGED),), ("<static>1</static>", MERGED)])
 def test_a_model_of_which_no_link_is_left(load: Load, in_world: Text, body: tuple[str, ...]) -> None:
-    world = load(in_world(f"{model('m', *body)}\n{model('a', BASE)}"), missing="listed")
+    world = load(in_world(f"{model('m', *body)}\n{model('a', BASE)}"), missing="skip")
     assert [one.name for one in world.models] == ["a"]
     (note,) = (note for note in warnings(world) if note.what == "<model>: m")
     assert note.reason == "left out too: all of its links are in what is left out"
 
 
 def test_a_model_without_any_link_is_an_error_still(refused: Refused, in_world: Text) -> None:
-    (line,) = refused(in_world(f"{UNNAMED}\n{model('m')}"), missing="listed")
+    (line,) = refused(in_world(f"{UNNAMED}\n{model('m')}"), missing="skip")
     assert line == "dive.sdf:4 <model name>: m; a model must have at least one link"
 
 
@@ -388,7 +388,7 @@ def test_what_is_left_stands_where_it_stood(load: Load, in_world: Text, tmp_path
     )
     whole = load(text)
     part.unlink()
-    rest = load(text, missing="listed")
+    rest = load(text, missing="skip")
     assert [one.name for one in rest.models] == ["auv"]
     (full,) = (one for one in whole.models if one.name == "auv")
     (left,) = rest.models
@@ -434,7 +434,7 @@ def test_surfaces(load: Load, refused: Refused, in_world: Text, tag: str, uri: s
     else:
         (note,) = (note for note in load(text).notes if note.what == f"<{tag}><uri>: {uri}")
         assert "no sensor's rays may meet it" in note.reason
-    world = load(text, missing="listed")
+    world = load(text, missing="skip")
     assert [solid.name for solid in world.solids] == ["bed::l::floor"]
     (note,) = warnings(world)
     assert note.what == f"<{tag}><uri>: {uri}"
@@ -452,7 +452,7 @@ def test_a_surface_that_is_wrong_stays_wrong(refused: Refused, in_world: Text, t
     auv = model("auv", f'<link name="base">{SONAR}</link>')
     for uri, problem in (("reef", "is a folder"), ("ftp://x", "must be a file"), ("", "must not be empty")):
         shape = f'<collision name="c"><geometry><mesh><uri>{uri}</uri></mesh></geometry></collision>'
-        (line,) = refused(in_world(auv + model("bed", f'<link name="l">{shape}</link>')), missing="listed")
+        (line,) = refused(in_world(auv + model("bed", f'<link name="l">{shape}</link>')), missing="skip")
         assert problem in line
 
 
@@ -476,7 +476,7 @@ def test_currents_stay(load: Load, in_world: Text, tmp_path: Path) -> None:
         (PRELOAD + include(FUEL, HYDRO.format(lookup)), (0.25, -0.5, 0.0)),
         (include(FUEL, HYDRO.format("<default_current>1 2 0</default_current>")), (1.0, 2.0, 0.0)),
     ):
-        current = load(in_world(text), missing="listed").environment.current
+        current = load(in_world(text), missing="skip").environment.current
         assert current is not None
         np.testing.assert_allclose(current.at(np.zeros((1, 3)), np.ones(1)), [expected], rtol=1e-12, atol=0.0)
 
@@ -485,7 +485,7 @@ def test_currents_stay(load: Load, in_world: Text, tmp_path: Path) -> None:
 def test_tables_of_currents_are_needed(refused: Refused, in_world: Text) -> None:
     """A world without its current would be another world: its tables must be there."""
     text = in_world('<navsense:current><stratified file="no.csv"/></navsense:current>')
-    (line,) = refused(text, missing="listed")
+    (line,) = refused(text, missing="skip")
     assert line.startswith("dive.sdf:3 <stratified file>: no.csv; is not found; looked for")
 
 
@@ -494,5 +494,5 @@ def test_many_that_are_missing(load: Load, in_world: Text) -> None:
     count = 3000
     lost = "\n".join(named(f"ship{i}") for i in range(count))
     joints = "\n".join(JOINT.format("a", f"ship{i}::l").replace('"j"', f'"j{i}"') for i in range(count))
-    world = load(in_world(f"{lost}\n{model('a', BASE)}\n{joints}"), missing="listed")
+    world = load(in_world(f"{lost}\n{model('a', BASE)}\n{joints}"), missing="skip")
     assert len(warnings(world)) == 2 * count

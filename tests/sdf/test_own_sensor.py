@@ -35,9 +35,9 @@ def hill(tmp_path: Path, example: dict[str, Any]) -> Path:
 def announced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     found: list[Any] = []
     monkeypatch.setattr(document, "entry_points", lambda group: found if group == "navsense.sensors" else [])
-    document._installed.cache_clear()
+    document._load_installed_sensors.cache_clear()
     yield found
-    document._installed.cache_clear()
+    document._load_installed_sensors.cache_clear()
 
 
 def test_unknown_it_is_listed(hill: Path) -> None:

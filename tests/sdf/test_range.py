@@ -14,14 +14,14 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense import sdf
-from navsense.describe import describe
+from navsense.description import describe
+from navsense.environment.terrain.lazy_shape import LazyShape
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
-from navsense.environment.terrain.stored import Stored
 from navsense.errors import FieldError
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
+from navsense.recordings.dataset_reader import open_recording as load_recording
 from navsense.sensors import Cone, Fan, Range, Sound
-from navsense.sinks.load import load as load_recording
 from navsense.world import World
 
 Load = Callable[..., World]
@@ -105,7 +105,7 @@ def test_heightmaps_and_meshes_are_looked_for_and_read_when_needed(load: Load, i
     assert ranges(world) == pytest.approx(4.0, rel=1e-14, abs=0.0)  # the hill's top is at -5 - 1 + 2
     mesh = load(in_world(robot() + body(rock, "0 0 1.5 0 0 0")))
     assert ranges(mesh) == pytest.approx(3.5, rel=1e-14, abs=0.0)
-    assert isinstance(mesh.solids[0].shape, Stored)
+    assert isinstance(mesh.solids[0].shape, LazyShape)
     assert "shape" in vars(mesh.solids[0].shape)
     unread = load(in_world(robot("") + body(rock)))
     ns.simulate(unread, 0.01, seed=1)

@@ -7,35 +7,37 @@ import pytest
 
 from navsense import sdf
 from navsense.errors import SdfError
-from navsense.sdf.read import DEEPEST, MOST_ELEMENTS, URI, parse, read
+from navsense.sdf.xml_reader import MAX_DEPTH, MAX_ELEMENTS, NAMESPACE_URI, parse_xml, read_xml
 
 
 def refusal(content: bytes) -> str:
     with pytest.raises(SdfError) as caught:
-        parse(content, "dive.sdf")
+        parse_xml(content, "dive.sdf")
     return str(caught.value)
 
 
 def test_tree_with_lines() -> None:
-    root = parse(b'<sdf version="1.9">\n <world name="w">\n  <gravity> 0 0\n -1 </gravity><a/></world></sdf>', "w.sdf")
+    root = parse_xml(
+        b'<sdf version="1.9">\n <world name="w">\n  <gravity> 0 0\n -1 </gravity><a/></world></sdf>', "w.sdf"
+    )
     world = root.children[0]
     assert (root.tag, root.line, root.attributes) == ("sdf", 1, {"version": "1.9"})
-    assert (world.tag, world.line, world.attribute("name")) == ("world", 2, "w")
+    assert (world.tag, world.line, world.get_attribute("name")) == ("world", 2, "w")
     assert [(child.tag, child.line) for child in world.children] == [("gravity", 3), ("a", 4)]
     assert world.children[0].text.split() == ["0", "0", "-1"]
     assert str(world.children[0].where) == "w.sdf:3"
 
 
 def test_text_is_joined_around_comments_and_sections() -> None:
-    assert parse(b"<a>1<!-- x -->2<![CDATA[3]]></a>", "w.sdf").text == "123"
+    assert parse_xml(b"<a>1<!-- x -->2<![CDATA[3]]></a>", "w.sdf").text == "123"
 
 
 def test_undeclared_prefixes_are_kept() -> None:
-    assert parse(b'<gz:a gz:b="1"/>', "w.sdf").tag == "gz:a"
+    assert parse_xml(b'<gz:a gz:b="1"/>', "w.sdf").tag == "gz:a"
 
 
 def test_another_prefix_bound_to_our_namespace() -> None:
-    root = parse(f'<a xmlns:n="{URI}"><n:motion n:file="x"/><m:motion/></a>'.encode(), "w.sdf")
+    root = parse_xml(f'<a xmlns:n="{NAMESPACE_URI}"><n:motion n:file="x"/><m:motion/></a>'.encode(), "w.sdf")
     assert [child.tag for child in root.children] == ["navsense:motion", "m:motion"]
     assert root.children[0].attributes == {"navsense:file": "x"}
 
@@ -85,20 +87,20 @@ def test_external_entity() -> None:
 def test_deep_nesting() -> None:
     assert "nested 200 deep" in refusal(b"<a>" * 100_000)
     assert "nested 200 deep" in refusal(b"<a>\n" * 100_000 + b"</a>" * 100_000)
-    deepest = parse(b"<a>" * DEEPEST + b"</a>" * DEEPEST, "w.sdf")
+    deepest = parse_xml(b"<a>" * MAX_DEPTH + b"</a>" * MAX_DEPTH, "w.sdf")
     assert deepest.children[0].tag == "a"
 
 
 def test_too_many_elements() -> None:
-    assert str(MOST_ELEMENTS) in refusal(b"<a>" + b"<b/>" * (MOST_ELEMENTS + 1) + b"</a>")
+    assert str(MAX_ELEMENTS) in refusal(b"<a>" + b"<b/>" * (MAX_ELEMENTS + 1) + b"</a>")
 
 
 def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("navsense.sdf.read.LARGEST", 1024)
+    monkeypatch.setattr("navsense.sdf.xml_reader.MAX_SIZE", 1024)
     path = tmp_path / "large.sdf"
     path.write_text("<sdf>" + " " * 1024 + "</sdf>", encoding="utf-8")
     with pytest.raises(SdfError, match="too large"):
-        read(path)
+        read_xml(path)
 
 
 def test_missing_file(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_a_world_without_what_is_missing(ask: Ask, command: str) -> None:
     lost = "<include><uri>model://reef</uri></include>\n<include><uri>https://fuel.org/1.0/o/models/X</uri></include>"
     text = f'<sdf version="1.9">\n<world name="w">\n{lost}\n{imu}</world></sdf>'
     assert "dive.sdf:3 <include><uri>: model://reef; is not found" in refusal(ask(command, "dive.sdf", text))
-    found = ask(command, "dive.sdf", text, "--without-missing")
+    found = ask(command, "dive.sdf", text, "--skip-missing")
     assert found.exit_code == 0, found.output
     assert "dive.sdf:3 <include><uri>: model://reef: is not found; looked for " in found.output
     assert "dive.sdf:4 <include><uri>: https://fuel.org/1.0/o/models/X: is not on this machine; left" in found.output

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from navsense import sdf
-from navsense.environment.base import Uniform
+from navsense.environment.base import UniformField
 from navsense.errors import SdfError
 from navsense.noise.channel import Noise
 from navsense.sensors import Imu
@@ -85,7 +85,7 @@ def test_file(shared_data: Path, file: str) -> None:
 def test_magnetometer_world(example_data: Path) -> None:
     world = sdf.load(example_data / "gz-sim" / "magnetometer.sdf")
     (sensor,) = world.sensors
-    assert world.environment.magnetic_field == Uniform((0.94, 0.76, -0.12))
+    assert world.environment.magnetic_field == UniformField((0.94, 0.76, -0.12))
     assert sensor.name == "magnetometer_model::link::magnetometer_sensor"
     assert sensor.rate == 10.0
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from navsense.describe import describe
+from navsense.description import describe
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.pose import from_rpy
-from navsense.sdf.names import valid_topic
-from navsense.sdf.places import OTHER_SENSORS
+from navsense.sdf.names import normalize_topic
+from navsense.sdf.schema import UNSIMULATED_TYPES
 from navsense.sensors import Magnetometer
 from navsense.world import World
 
@@ -110,7 +110,7 @@ def test_a_step_that_gives_no_rate(refused: Refused, in_link: Text) -> None:
 )
 def test_valid_topic(given: str, expected: str | None) -> None:
     """Measured with gz-transport's `AsValidTopic`, but for the leading slash."""
-    assert valid_topic(given) == expected
+    assert normalize_topic(given) == expected
 
 
 def test_topics(load: Load, refused: Refused, in_link: Text) -> None:
@@ -142,7 +142,7 @@ def test_frame(load: Load, in_link: Text) -> None:
     assert found.frame == "new"
 
 
-@pytest.mark.parametrize("kind", sorted(OTHER_SENSORS))
+@pytest.mark.parametrize("kind", sorted(UNSIMULATED_TYPES))
 def test_other_types_are_listed(load: Load, in_link: Text, kind: str) -> None:
     world = load(in_link(sensor("<whatever/>", "s", kind)))
     assert world.sensors == ()

@@ -8,62 +8,62 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from navsense.sdf import places
-from navsense.sdf.context import Place
-from navsense.sdf.fill import air_pressure, altimeter, imu, navsat
-from navsense.sdf.fill.sensor import FILLS, PLACES
+from navsense.sdf import schema
+from navsense.sdf.context import ElementSchema
+from navsense.sdf.parse import air_pressure, altimeter, imu, navsat
+from navsense.sdf.parse.sensor import SENSOR_PARSERS, SENSOR_SCHEMAS
 
 Spec = ET.Element
 
 PACKAGED = Path("/usr/share/sdformat12")
 
-KNOWN: list[tuple[str, str, Place]] = [
-    ("root", "", places.SDF),
-    ("world", "", places.WORLD),
-    ("physics", "", places.PHYSICS),
-    ("spherical_coordinates", "", places.SPHERICAL_COORDINATES),
-    ("model", "", places.MODEL),
-    ("link", "", places.LINK),
-    ("joint", "", places.JOINT),
-    *(("joint", axis, places.JOINT_AXIS) for axis in ("axis", "axis2")),
-    *(("joint", f"{axis}/xyz", places.XYZ) for axis in ("axis", "axis2")),
-    *((file, "include", places.INCLUDE) for file in ("world", "model")),
-    ("atmosphere", "", places.ATMOSPHERE),
-    ("frame", "", places.FRAME),
-    ("pose", "", places.POSE),
-    *(("sensor", "", PLACES[kind]) for kind in FILLS),
+KNOWN: list[tuple[str, str, ElementSchema]] = [
+    ("root", "", schema.SDF),
+    ("world", "", schema.WORLD),
+    ("physics", "", schema.PHYSICS),
+    ("spherical_coordinates", "", schema.SPHERICAL_COORDINATES),
+    ("model", "", schema.MODEL),
+    ("link", "", schema.LINK),
+    ("joint", "", schema.JOINT),
+    *(("joint", axis, schema.JOINT_AXIS) for axis in ("axis", "axis2")),
+    *(("joint", f"{axis}/xyz", schema.XYZ) for axis in ("axis", "axis2")),
+    *((file, "include", schema.INCLUDE) for file in ("world", "model")),
+    ("atmosphere", "", schema.ATMOSPHERE),
+    ("frame", "", schema.FRAME),
+    ("pose", "", schema.POSE),
+    *(("sensor", "", SENSOR_SCHEMAS[kind]) for kind in SENSOR_PARSERS),
     ("imu", "", imu.IMU),
     ("imu", "orientation_reference_frame", imu.ORIENTATION_REFERENCE_FRAME),
     ("imu", "orientation_reference_frame/custom_rpy", imu.CUSTOM_RPY),
-    *(("imu", f"{tag}", places.AXES) for tag in ("angular_velocity", "linear_acceleration")),
-    *(("imu", f"{tag}/{axis}", places.AXIS) for tag in ("angular_velocity", "linear_acceleration") for axis in "xyz"),
-    ("magnetometer", "", places.AXES),
-    *(("magnetometer", axis, places.AXIS) for axis in "xyz"),
+    *(("imu", f"{tag}", schema.AXES) for tag in ("angular_velocity", "linear_acceleration")),
+    *(("imu", f"{tag}/{axis}", schema.AXIS) for tag in ("angular_velocity", "linear_acceleration") for axis in "xyz"),
+    ("magnetometer", "", schema.AXES),
+    *(("magnetometer", axis, schema.AXIS) for axis in "xyz"),
     ("altimeter", "", altimeter.ALTIMETER),
-    *(("altimeter", tag, places.AXIS) for tag in altimeter.CHANNELS),
+    *(("altimeter", tag, schema.AXIS) for tag in altimeter.CHANNEL_TAGS),
     ("air_pressure", "", air_pressure.AIR_PRESSURE),
-    ("air_pressure", "pressure", places.AXIS),
+    ("air_pressure", "pressure", schema.AXIS),
     *((file, "", navsat.NAVSAT) for file in ("navsat", "gps")),
-    *((file, tag, navsat.SENSING) for file in ("navsat", "gps") for tag in navsat.PARTS),
-    *((file, f"{tag}/vertical", places.AXIS) for file in ("navsat", "gps") for tag in navsat.PARTS),
-    *((file, f"{tag}/horizontal", places.AXIS) for file in ("navsat", "gps") for tag in navsat.PARTS),
-    ("noise", "", places.NOISE),
-    ("collision", "", places.COLLISION),
-    ("geometry", "", places.GEOMETRY),
-    ("box_shape", "", places.BOX),
-    ("sphere_shape", "", places.SPHERE),
-    ("ellipsoid_shape", "", places.ELLIPSOID),
-    ("plane_shape", "", places.PLANE),
-    *((f"{shape}_shape", "", places.ROUND) for shape in ("cylinder", "capsule")),
-    ("mesh_shape", "", places.MESH),
-    ("mesh_shape", "submesh", places.SUBMESH),
-    ("heightmap_shape", "", places.HEIGHTMAP),
-    *((file, "", places.RAY) for file in ("ray", "lidar")),
-    *((file, "scan", places.SCAN) for file in ("ray", "lidar")),
-    *((file, f"scan/{side}", places.SAMPLES) for file in ("ray", "lidar") for side in ("horizontal", "vertical")),
-    *((file, "range", places.RAY_RANGE) for file in ("ray", "lidar")),
-    *((file, "noise", places.RAY_NOISE) for file in ("ray", "lidar")),
-    ("sonar", "", places.SONAR),
+    *((file, tag, navsat.SENSING) for file in ("navsat", "gps") for tag in navsat.SENSING_TAGS),
+    *((file, f"{tag}/vertical", schema.AXIS) for file in ("navsat", "gps") for tag in navsat.SENSING_TAGS),
+    *((file, f"{tag}/horizontal", schema.AXIS) for file in ("navsat", "gps") for tag in navsat.SENSING_TAGS),
+    ("noise", "", schema.NOISE),
+    ("collision", "", schema.COLLISION),
+    ("geometry", "", schema.GEOMETRY),
+    ("box_shape", "", schema.BOX),
+    ("sphere_shape", "", schema.SPHERE),
+    ("ellipsoid_shape", "", schema.ELLIPSOID),
+    ("plane_shape", "", schema.PLANE),
+    *((f"{shape}_shape", "", schema.ROUND) for shape in ("cylinder", "capsule")),
+    ("mesh_shape", "", schema.MESH),
+    ("mesh_shape", "submesh", schema.SUBMESH),
+    ("heightmap_shape", "", schema.HEIGHTMAP),
+    *((file, "", schema.RAY) for file in ("ray", "lidar")),
+    *((file, "scan", schema.SCAN) for file in ("ray", "lidar")),
+    *((file, f"scan/{side}", schema.SAMPLES) for file in ("ray", "lidar") for side in ("horizontal", "vertical")),
+    *((file, "range", schema.RAY_RANGE) for file in ("ray", "lidar")),
+    *((file, "noise", schema.RAY_NOISE) for file in ("ray", "lidar")),
+    ("sonar", "", schema.SONAR),
 ]
 """Specification file, path of an element in it, and what navsense knows of that element."""
 
@@ -81,15 +81,15 @@ def children(folder: Path, spec: Spec) -> set[str]:
     return own | {element(folder, file.removesuffix(".sdf"), "").get("name", "") for file in files}
 
 
-def assert_known(folder: Path, spec: Spec, place: Place) -> None:
-    assert children(folder, spec) <= place.read | set(place.unsupported) | set(place.refused)
+def assert_known(folder: Path, spec: Spec, place: ElementSchema) -> None:
+    assert children(folder, spec) <= place.children | set(place.unsupported) | set(place.forbidden)
     attributes = {child.get("name", "") for child in spec if child.tag == "attribute"}
-    assert attributes <= place.attributes | set(place.ignored) | set(place.refused)
+    assert attributes <= place.attributes | set(place.ignored_attributes) | set(place.forbidden)
 
 
 @pytest.mark.requirement("SDF-1")
 @pytest.mark.parametrize(("file", "path", "place"), KNOWN, ids=[f"{file}/{path}" for file, path, _ in KNOWN])
-def test_nothing_is_passed_over(shared_data: Path, file: str, path: str, place: Place) -> None:
+def test_nothing_is_passed_over(shared_data: Path, file: str, path: str, place: ElementSchema) -> None:
     folder = shared_data / "sdformat-spec"
     assert_known(folder, element(folder, file, path), place)
 
@@ -114,26 +114,26 @@ def test_every_block_of_a_sensor_belongs_to_one_type(shared_data: Path) -> None:
     folder = shared_data / "sdformat-spec"
     files = [child.get("filename", "") for child in element(folder, "sensor", "") if child.tag == "include"]
     blocks = {element(folder, file.removesuffix(".sdf"), "").get("name", "") for file in files}
-    assert blocks - {"pose", "plugin"} == places.SENSOR_BLOCKS
-    for kind, place in PLACES.items():
-        assert places.SENSOR_BLOCKS - place.read == {
-            block for block in place.unsupported if block in places.SENSOR_BLOCKS
+    assert blocks - {"pose", "plugin"} == schema.SENSOR_BLOCKS
+    for kind, place in SENSOR_SCHEMAS.items():
+        assert schema.SENSOR_BLOCKS - place.children == {
+            block for block in place.unsupported if block in schema.SENSOR_BLOCKS
         }
-        assert kind in place.read
+        assert kind in place.children
 
 
 def test_a_type_that_is_simulated_is_not_listed() -> None:
-    assert not places.OTHER_SENSORS & set(FILLS)
-    assert set(FILLS) <= places.TYPES
-    assert {new for old, new in places.LEGACY.items() if old in places.OTHER_SENSORS} == set()
+    assert not schema.UNSIMULATED_TYPES & set(SENSOR_PARSERS)
+    assert set(SENSOR_PARSERS) <= schema.SENSOR_TYPES
+    assert {new for old, new in schema.TYPE_ALIASES.items() if old in schema.UNSIMULATED_TYPES} == set()
 
 
 @pytest.mark.parametrize("place", [place for _, _, place in KNOWN])
-def test_tables(place: Place) -> None:
-    for reasons in (place.unsupported, place.refused, place.ignored):
+def test_tables(place: ElementSchema) -> None:
+    for reasons in (place.unsupported, place.forbidden, place.ignored_attributes):
         assert all(len(reason) > 10 for reason in reasons.values())
-        assert not set(reasons) & (place.read | place.attributes)
-    assert place.several <= place.read
+        assert not set(reasons) & (place.children | place.attributes)
+    assert place.repeatable <= place.children
 
 
 def test_types_of_sensors(shared_data: Path) -> None:
@@ -143,4 +143,4 @@ def test_types_of_sensors(shared_data: Path) -> None:
     named = {word.strip(' .,"\n') for word in text.replace("\n", ",").split(",")}
     types = {word for word in named if word and " " not in word} - {"and"}
     assert {"imu", "magnetometer", "altimeter", "camera"} <= types
-    assert types <= set(FILLS) | places.OTHER_SENSORS | places.LEGACY.keys()
+    assert types <= set(SENSOR_PARSERS) | schema.UNSIMULATED_TYPES | schema.TYPE_ALIASES.keys()

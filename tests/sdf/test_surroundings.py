@@ -12,7 +12,7 @@ import pytest
 import navsense as ns
 from navsense import sdf
 from navsense.environment.atmosphere import Atmosphere
-from navsense.environment.base import DEFAULT_GRAVITY, DEFAULT_MAGNETIC_FIELD, Sum, Uniform
+from navsense.environment.base import DEFAULT_GRAVITY, DEFAULT_MAGNETIC_FIELD, FieldSum, UniformField
 from navsense.environment.dipole import Dipole
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import WorldMagneticModel
@@ -33,7 +33,10 @@ ORIGIN = Origin(math.radians(36.8), math.radians(-121.8), -30.0, math.radians(20
 
 def test_nothing_given_is_sdfs_default(load: Load, in_world: Text) -> None:
     found = load(in_world("")).environment
-    assert (found.gravity, found.magnetic_field) == (Uniform(DEFAULT_GRAVITY), Uniform(DEFAULT_MAGNETIC_FIELD))
+    assert (found.gravity, found.magnetic_field) == (
+        UniformField(DEFAULT_GRAVITY),
+        UniformField(DEFAULT_MAGNETIC_FIELD),
+    )
     assert (found.origin, found.atmosphere, found.signals) == (None, Atmosphere(), {})
 
 
@@ -118,9 +121,9 @@ def test_dipoles(load: Load, in_world: Text) -> None:
     plain = "<navsense:dipole><moment>0 0 5</moment></navsense:dipole>"
     field = "<magnetic_field>1e-5 0 0</magnetic_field>"
     found = load(in_world(frame + moved + plain + field)).environment.magnetic_field
-    assert isinstance(found, Sum)
+    assert isinstance(found, FieldSum)
     uniform, first, second = found.fields
-    assert uniform == Uniform((1e-5, 0.0, 0.0))
+    assert uniform == UniformField((1e-5, 0.0, 0.0))
     assert isinstance(first, Dipole)
     assert first.position_w == pytest.approx((10.0, 2.0, -5.0), abs=1e-14)
     assert first.moment_w == pytest.approx((0.0, 7.0, 0.0), abs=1e-14)

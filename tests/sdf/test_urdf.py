@@ -16,7 +16,7 @@ import navsense as ns
 from navsense import sdf
 from navsense.errors import SdfError
 from navsense.pose import Pose
-from navsense.sdf import urdf_places
+from navsense.sdf import urdf_schema
 from navsense.sensors import Altimeter, Imu
 from navsense.world import World
 
@@ -247,10 +247,10 @@ def test_blocks_of_the_model(load: Load, refused: Refused) -> None:
 def test_nothing_is_passed_over(load: Load) -> None:
     """Each element that has no effect is a note with its line and a reason."""
     parts = [
-        ("link", urdf_places.LINK.unsupported),
-        ("joint", urdf_places.JOINT.unsupported),
-        ("gazebo", urdf_places.SETTINGS),
-        ("robot", urdf_places.ROBOT.unsupported),
+        ("link", urdf_schema.LINK.unsupported),
+        ("joint", urdf_schema.JOINT.unsupported),
+        ("gazebo", urdf_schema.IGNORED_SETTINGS),
+        ("robot", urdf_schema.ROBOT.unsupported),
     ]
     inner = {tag: "\n".join(f"<{name}/>" for name in names) for tag, names in parts}
     world = load(

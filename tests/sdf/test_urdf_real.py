@@ -51,7 +51,7 @@ def test_its_four_beams_over_level_ground(dvl_robots: dict[str, str], tmp_path: 
         reading = run[f"auv::dvl/dvl_sonar{i}_link::dvl_sonar{i}"]
         wanted, count = height / max(falls), reading["range"].size
         assert count == 4200
-        assert reading.truth["range"] == pytest.approx(wanted, rel=1e-12, abs=0.0)
+        assert reading.ideal["range"] == pytest.approx(wanted, rel=1e-12, abs=0.0)
         errors = reading["range"] - wanted
         # false alarms 1e-6; rounding of two deviations leaves exp(-2 pi^2 / 4) of its phase in mean and variance
         phase = math.exp(-2.0 * (math.pi * 0.005 / 0.01) ** 2)

@@ -11,8 +11,8 @@ import pytest
 
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sdf.context import Context
-from navsense.sdf.read import Element, parse
 from navsense.sdf.versions import NEWER_ATTRIBUTES, NEWER_ELEMENTS, upgrade
+from navsense.sdf.xml_reader import Element, parse_xml
 from navsense.sensors import Imu, NavSat
 from navsense.world import World
 
@@ -27,14 +27,14 @@ pytestmark = pytest.mark.requirement("SDF-1")
 def upgraded(body: str, minor: int) -> tuple[Element, Context]:
     """Return the world element of a file, its children from line 2 on, as SDF 1.12 says it."""
     context = Context("dive.sdf")
-    root = parse(f'<sdf><world name="w">\n{body}</world></sdf>'.encode(), "dive.sdf")
+    root = parse_xml(f'<sdf><world name="w">\n{body}</world></sdf>'.encode(), "dive.sdf")
     upgrade(context, root, minor)
     return root.children[0], context
 
 
 def found(element: Element, *path: str) -> Element:
     for tag in path:
-        inner = element.first(tag)
+        inner = element.find(tag)
         assert inner is not None, tag
         element = inner
     return element

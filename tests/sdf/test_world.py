@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from navsense.environment.base import DEFAULT_GRAVITY, DEFAULT_MAGNETIC_FIELD, Uniform
+from navsense.environment.base import DEFAULT_GRAVITY, DEFAULT_MAGNETIC_FIELD, UniformField
 from navsense.errors import SdfError
 from navsense.geodesy import Origin
 from navsense.world import World
@@ -19,30 +19,30 @@ def test_empty_world(load: Load, in_world: Text) -> None:
     world = load(in_world(""))
     assert (world.name, world.models, world.sensors, world.clocks, world.notes) == ("ocean", (), (), (), ())
     assert world.max_step_size == 0.001
-    assert world.environment.gravity == Uniform(DEFAULT_GRAVITY)
+    assert world.environment.gravity == UniformField(DEFAULT_GRAVITY)
     assert world.environment.heading == 0.0
     assert world.path.endswith("dive.sdf")
 
 
 @pytest.mark.requirement("MAG-4")
 def test_magnetic_field(load: Load, refused: Refused, in_world: Text) -> None:
-    assert load(in_world("")).environment.magnetic_field == Uniform(DEFAULT_MAGNETIC_FIELD)
+    assert load(in_world("")).environment.magnetic_field == UniformField(DEFAULT_MAGNETIC_FIELD)
     assert DEFAULT_MAGNETIC_FIELD == (5.5645e-6, 22.8758e-6, -42.3884e-6)
     given = load(in_world("<magnetic_field>1e-6\n2e-6 -3e-6</magnetic_field>"))
-    assert given.environment.magnetic_field == Uniform((1e-6, 2e-6, -3e-6))
+    assert given.environment.magnetic_field == UniformField((1e-6, 2e-6, -3e-6))
     for text in ("1 2", "1 2 3 4", "a b c", "nan 0 0", "1e400 0 0", ""):
         (line,) = refused(in_world(f"<magnetic_field>{text}</magnetic_field>"))
         assert line.startswith("dive.sdf:3 <world><magnetic_field>: ")
     in_physics = "<physics><magnetic_field>1 2 3</magnetic_field></physics>"
     (line,) = refused(in_world(in_physics))
     assert line == "dive.sdf:3 <magnetic_field> in <physics>; stands in <world> since SDF 1.6; move it there"
-    assert load(in_world(in_physics, "1.5")).environment.magnetic_field == Uniform((1.0, 2.0, 3.0))
+    assert load(in_world(in_physics, "1.5")).environment.magnetic_field == UniformField((1.0, 2.0, 3.0))
 
 
 def test_gravity_and_heading(load: Load, refused: Refused, in_world: Text) -> None:
     place = "<spherical_coordinates><heading_deg>{}</heading_deg></spherical_coordinates>"
     world = load(in_world("<gravity>0 0 -1.62</gravity>" + place.format(-90)))
-    assert world.environment.gravity == Uniform((0.0, 0.0, -1.62))
+    assert world.environment.gravity == UniformField((0.0, 0.0, -1.62))
     assert world.environment.heading == -math.pi / 2
     assert [(note.kind, note.reason) for note in world.notes] == [
         ("warning", "gives no latitude_deg and no longitude_deg: 0 is taken, as SDF has it")
@@ -98,7 +98,7 @@ def test_model_without_a_world(load: Load) -> None:
     )
     assert (world.name, [model.name for model in world.models]) == ("auv", ["auv"])
     assert world.sensors[0].topic == "/world/auv/model/auv/link/l/sensor/s/imu"
-    assert world.environment.magnetic_field == Uniform(DEFAULT_MAGNETIC_FIELD)
+    assert world.environment.magnetic_field == UniformField(DEFAULT_MAGNETIC_FIELD)
 
 
 @pytest.mark.parametrize(

@@ -17,24 +17,34 @@ from scipy.spatial.transform import Rotation
 from scipy.stats import binom, chi2, norm
 
 import navsense as ns
-from navsense.compiled import INTERPRETED
-from navsense.environment.base import Environment, Uniform, VectorField
+from navsense.environment.base import Environment, UniformField, VectorField
 from navsense.environment.terrain.primitives import Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.errors import SensorError
 from navsense.geodesy import Origin
+from navsense.kernels import INTERPRETED
 from navsense.motion.base import MotionBlock
 from navsense.motion.trajectory import waypoints
 from navsense.noise.faults import Faults
-from navsense.noise.planned import Planned
+from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.pose import Pose, from_rpy
-from navsense.sensors import Accuracy, Adcp, BinMapping, Cells, Coordinates, EchoStrength, Sound, Transducer, janus
-from navsense.sensors._janus import averaged, ensemble
-from navsense.sensors._janus.beams import Beams
-from navsense.sensors._janus.profiled import ECHO, schedule
-from navsense.sensors.base import Measured
-from navsense.streams import Draws
+from navsense.random_streams import Draws
+from navsense.sensors import (
+    Accuracy,
+    Adcp,
+    BinMapping,
+    CoordinateSystem,
+    DepthCells,
+    EchoStrength,
+    Sound,
+    Transducer,
+    make_janus_beams,
+)
+from navsense.sensors._doppler import ensemble_average, ensemble_kernels
+from navsense.sensors._doppler.adcp_outputs import ECHO_RANGE, schedule_pings
+from navsense.sensors._doppler.beams import Beams
+from navsense.sensors.base import Measurement
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, Quaternion, Vector
 from navsense.world import Link, Model, MountedSensor, World
@@ -47,7 +57,7 @@ ROUNDING = 64 * ULP * 4.0 * 2.0 / math.tan(math.radians(20.0)) ** 2
 LENGTH, MOMENT = 16 * ULP * 100.0, 16 * ULP
 """m of 16 operations on lengths up to 100 m; s of as many on instants of up to 1 s."""
 V, SHEAR, DRIFT = (1.2, -0.3, 0.1), (0.02, -0.01, 0.0), (0.3, 0.2, 0.0)
-CELLS = Cells(8, 2.0, 1.0)
+CELLS = DepthCells(8, 2.0, 1.0)
 LEVEL = (1.0, 0.0, 0.0, 0.0)
 
 
@@ -61,7 +71,7 @@ class Sheared:
         z = position_w[:, 2:]
         return np.array(DRIFT) + z * np.array(SHEAR) + self.square * z**2
 
-    def turned(self, rotation: Quaternion) -> VectorField:
+    def rotate(self, rotation: Quaternion) -> VectorField:
         raise NotImplementedError
 
 
@@ -95,7 +105,7 @@ def sheet(**more: Any) -> Adcp:
     return Adcp(**{"cells": CELLS, "propagation": False, "bottom_pings": 1, **more})
 
 
-def told(spec: Adcp, motion: Any, around: Environment, count: int = 1, rate: float = 1.0, seed: int = 5) -> Measured:
+def told(spec: Adcp, motion: Any, around: Environment, count: int = 1, rate: float = 1.0, seed: int = 5) -> Measurement:
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
     source = Draws(spec.processes(), seed, (0, "adcp"))
     ideal = spec.ideal(motion, around, ticks)
@@ -103,7 +113,7 @@ def told(spec: Adcp, motion: Any, around: Environment, count: int = 1, rate: flo
 
 
 def turning(angle: float = 20.0, down: Vector = (0.0, 0.0, -1.0)) -> Beams:
-    return janus(math.radians(angle), [math.radians(a) for a in (-135.0, 135.0, 45.0, -45.0)], down=down)
+    return make_janus_beams(math.radians(angle), [math.radians(a) for a in (-135.0, 135.0, 45.0, -45.0)], down=down)
 
 
 def water_at(height: AnyArray) -> AnyArray:
@@ -115,7 +125,7 @@ def water_at(height: AnyArray) -> AnyArray:
 @pytest.mark.parametrize("removes", [False, True])
 def test_a_linear_shear_down_to_the_side_lobes(angle: float, removes: bool) -> None:
     """Cells overlap and have weights, which leaves a shear as it is; the bottom spoils D (1 - cos angle) of the way."""
-    height, spec = 14.9, sheet(beams=turning(angle), removes_motion=removes)
+    height, spec = 14.9, sheet(beams=turning(angle), motion_compensated=removes)
     one = told(spec, Passing(height), sea())
     distance = np.array([3.0 + 2.0 * m for m in range(8)])
     clear = distance + 2.0 <= height * math.cos(math.radians(angle))
@@ -137,9 +147,9 @@ def test_a_linear_shear_down_to_the_side_lobes(angle: float, removes: bool) -> N
 @pytest.mark.requirement("GAP-8")
 def test_an_ensemble_is_the_same_in_parts_and_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     path = [Pose((0.0, 0.0, 30.0)), Pose((3.0, 1.0, 22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, 25.0))]
-    motion, spec = waypoints((0.0, 4.0, 8.0), path), sheet(pings=3, bottom_pings=2, removes_motion=True)
+    motion, spec = waypoints((0.0, 4.0, 8.0), path), sheet(pings=3, bottom_pings=2, motion_compensated=True)
     whole = told(spec, motion, sea(), 8).arrays
-    monkeypatch.setattr("navsense.sensors._janus.flow._AT_ONCE", 2 * 8 * 4 * 5)  # places of two pings
+    monkeypatch.setattr("navsense.sensors._doppler.water_velocity._BATCH_SIZE", 2 * 8 * 4 * 5)  # places of two pings
     parts = told(spec, motion, sea(), 8).arrays
     assert np.isnan(whole["velocity"]).any()
     assert np.isfinite(whole["velocity"]).any()
@@ -170,10 +180,10 @@ def test_the_weights_are_the_pulse_over_the_cell(pulse: float | None, variance: 
     Places d apart, the corners of the weights between two of them, have d^2 / 24 times what the slope of w x^2 gains
     between corners less than the integral, and of cubics nothing else: +d^2 / 12 in the variance, -d^2 / 12 of a box.
     """
-    square, cells = 1e-3, Cells(1, 2.0, 5.0, pulse, 0.0, 402)
-    variance += side * (2.0 * cells.half / 402) ** 2 / 12.0
+    square, cells = 1e-3, DepthCells(1, 2.0, 5.0, pulse, 0.0, 402)
+    variance += side * (2.0 * cells.half_extent / 402) ** 2 / 12.0
     one = told(sheet(cells=cells), Passing(40.0, velocity=(0.0, 0.0, 0.0)), sea(Sheared(square))).arrays["velocity"]
-    middle = 40.0 - cells.first
+    middle = 40.0 - cells.first_distance
     expected = DRIFT[0] + SHEAR[0] * middle + square * (middle**2 + variance)
     assert one[0, 0, 0] == pytest.approx(expected, rel=0.0, abs=402 / 64 * ROUNDING)  # one operation a place
 
@@ -184,9 +194,11 @@ def test_the_first_cell_of_real_instruments() -> None:
         rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
     assert len(rows) == 6
     for row in rows:
-        cells = Cells(1, row["cell_cm"], row["blank_cm"], row["transmit_cm"], row["lag_cm"])
-        assert cells.first == pytest.approx(row["first_cm"], rel=0.0, abs=0.5)  # they round to whole centimetres
-    assert Cells(3, 2.0, 0.88).distances.tolist() == [2.88, 4.88, 6.88]
+        cells = DepthCells(1, row["cell_cm"], row["blank_cm"], row["transmit_cm"], row["lag_cm"])
+        assert cells.first_distance == pytest.approx(
+            row["first_cm"], rel=0.0, abs=0.5
+        )  # they round to whole centimetres
+    assert DepthCells(3, 2.0, 0.88).distances.tolist() == [2.88, 4.88, 6.88]
 
 
 TILTS = [(0.0, 12.0), (8.0, 0.0), (-5.0, 10.0)]
@@ -197,7 +209,7 @@ TILTS = [(0.0, 12.0), (8.0, 0.0), (-5.0, 10.0)]
 def test_bin_mapping_takes_the_tilt_out_of_a_shear(roll: float, pitch: float) -> None:
     """Without it, and by the nearest cell, the error is that of beams at heights of their own, solved by NumPy."""
     turn = from_rpy(math.radians(roll), math.radians(pitch), 0.4)
-    base = sheet(side_lobes=False, coordinates=Coordinates.EARTH, beams=turning(25.0))
+    base = sheet(side_lobes=False, coordinates=CoordinateSystem.EARTH, beams=turning(25.0))
     axes = Rotation.from_quat(turn, scalar_first=True).apply(base.beams.axes)
     nominal = CELLS.distances
     along = nominal / math.cos(math.radians(25.0))
@@ -223,11 +235,11 @@ def test_bin_mapping_takes_the_tilt_out_of_a_shear(roll: float, pitch: float) ->
 
 
 @pytest.mark.requirement("GAP-8")
-@pytest.mark.parametrize("coordinates", list(Coordinates))
-def test_the_axes_that_are_told_in(coordinates: Coordinates) -> None:
+@pytest.mark.parametrize("coordinates", list(CoordinateSystem))
+def test_the_axes_that_are_told_in(coordinates: CoordinateSystem) -> None:
     turn, reference = from_rpy(0.1, -0.2, 0.7), from_rpy(math.pi, 0.1, 0.2)
     spec = sheet(coordinates=coordinates, reference=reference)
-    around = replace(sea(Uniform(DRIFT)), origin=Origin(0.5, 0.1, 0.0, 0.3))
+    around = replace(sea(UniformField(DRIFT)), origin=Origin(0.5, 0.1, 0.0, 0.3))
     one = told(spec, Passing(40.0, turn), around).arrays
     flow = np.array(DRIFT) - np.array(V)
     sensor, body = (Rotation.from_quat(q, scalar_first=True) for q in (turn, reference))
@@ -235,10 +247,10 @@ def test_the_axes_that_are_told_in(coordinates: Coordinates) -> None:
     vehicle = north * sensor * body.inv()
     yaw = Rotation.from_euler("z", vehicle.as_euler("ZYX")[0])
     frames = {
-        Coordinates.EARTH: north.apply(flow),
-        Coordinates.INSTRUMENT: body.apply(sensor.inv().apply(flow)),
-        Coordinates.SHIP: yaw.inv().apply(north.apply(flow)),
-        Coordinates.BEAM: np.full(3, math.nan),
+        CoordinateSystem.EARTH: north.apply(flow),
+        CoordinateSystem.INSTRUMENT: body.apply(sensor.inv().apply(flow)),
+        CoordinateSystem.SHIP: yaw.inv().apply(north.apply(flow)),
+        CoordinateSystem.BEAM: np.full(3, math.nan),
     }
     assert one["velocity"][0, 2] == pytest.approx(frames[coordinates], rel=0.0, abs=ROUNDING, nan_ok=True)
     seen = Rotation.from_quat(turn, scalar_first=True).apply(spec.beams.axes) @ -flow
@@ -276,12 +288,12 @@ def test_the_test_vectors_of_ooi() -> None:
     axes = -np.array([(s, 0.0, c), (-s, 0.0, c), (0.0, -s, c), (0.0, s, c)])
     heard = np.array([[row[f"b{i}_mm_s"] / 1000.0 for i in (1, 2, 3, 4)] for row in rows])[None, None]
     frame = turned.as_quat(scalar_first=True)[None, None]
-    rules = np.array([ensemble.EARTH, ensemble.UNMAPPED, 4.0, math.inf, 0.0, 0.0, 1.0])
+    rules = np.array([ensemble_kernels.EARTH, ensemble_kernels.UNMAPPED, 4.0, math.inf, 0.0, 0.0, 1.0])
     velocity, error, share, ways = np.empty((1, 10, 3)), np.empty((1, 10)), np.empty((1, 10)), np.empty((1, 10, 4))
     beams, room = (np.empty((1, 10, 4)), np.empty((1, 10, 4)), np.empty((1, 4))), (np.empty((3, 4)),)
     cells = (np.arange(1.0, 11.0), 1.0, heard, frame, frame, axes, np.array((0.0, 0.0, -1.0)), np.full(4, c))
     good = np.empty(4, dtype=np.bool_)
-    ensemble.average(rules, *cells, velocity, error, share, ways, *beams, *room, good, np.empty((3, 3)))
+    ensemble_kernels.average_profile(rules, *cells, velocity, error, share, ways, *beams, *room, good, np.empty((3, 3)))
     expected = [[row["east_m_s"], row["north_m_s"], row["up_m_s"]] for row in rows]
     assert velocity[0] == pytest.approx(np.array(expected), rel=0.0, abs=5e-5 + ROUNDING)
     assert error[0] == pytest.approx(np.array([row["error_m_s"] for row in rows]), rel=0.0, abs=1e-6 + ROUNDING)
@@ -307,16 +319,16 @@ def instants(order: str, far: float) -> tuple[list[float], list[float], float]:
 @pytest.mark.requirement("GAP-8")
 def test_pings_are_at_instants_of_their_own() -> None:
     """Of three for the profile and two for the bottom, each waits for its own sound, and the tick for all of them."""
-    found = schedule(3, 2, (0.02, 0.1), (0.005, 0.05))
-    assert found.bottom.tolist() == pytest.approx([0.05, 0.19], rel=0.0, abs=MOMENT)
-    assert found.profile.tolist() == pytest.approx([0.105, 0.125, 0.245], rel=0.0, abs=MOMENT)
-    assert (found.duration, found.mean) == pytest.approx((0.26, 0.475 / 3.0), rel=0.0, abs=MOMENT)
+    found = schedule_pings(3, 2, (0.02, 0.1), (0.005, 0.05))
+    assert found.bottom_times.tolist() == pytest.approx([0.05, 0.19], rel=0.0, abs=MOMENT)
+    assert found.profile_times.tolist() == pytest.approx([0.105, 0.125, 0.245], rel=0.0, abs=MOMENT)
+    assert (found.duration, found.mean_profile_time) == pytest.approx((0.26, 0.475 / 3.0), rel=0.0, abs=MOMENT)
     spec = Adcp(cells=CELLS, pings=3, bottom_pings=2, maximum_range=75.0, processing_time=0.01)
     profile, bottom, lasts = instants("BPPBP", 75.0)
     assert spec.duration == pytest.approx(lasts + 0.01, rel=0.0, abs=MOMENT)
     motion = Passing(15.0)
     one = told(spec, motion, sea(), count=20, rate=10.0)
-    assert spec.every(10.0) == 3
+    assert spec.count_ticks_per_ensemble(10.0) == 3
     assert np.nonzero(one.emitted)[0].tolist() == [3, 6, 9, 12, 15, 18]  # type: ignore[arg-type]
     asked, mean = np.unique(np.concatenate(motion.asked)), sum(profile) / 3.0
     begins = 0.3 - 0.01 - lasts
@@ -340,10 +352,12 @@ def test_what_a_vehicle_that_turns_and_speeds_up_makes_of_still_water() -> None:
         Pose((9.0, 0.0, 30.0), from_rpy(0.0, 0.1, 0.9)),
     ]
     motion = waypoints((0.0, 4.0, 8.0), path)
-    spec = Adcp(cells=CELLS, pings=4, bottom_pings=4, maximum_range=60.0, removes_motion=True)
-    one = told(spec, motion, sea(Uniform((0.0, 0.0, 0.0))), count=8).arrays
+    spec = Adcp(cells=CELLS, pings=4, bottom_pings=4, maximum_range=60.0, motion_compensated=True)
+    one = told(spec, motion, sea(UniformField((0.0, 0.0, 0.0))), count=8).arrays
     still, whole = one["velocity"], one["percent_good"] == 1.0
-    kept = told(replace(spec, removes_motion=False), motion, sea(Uniform((0.0, 0.0, 0.0))), count=8).arrays["velocity"]
+    kept = told(replace(spec, motion_compensated=False), motion, sea(UniformField((0.0, 0.0, 0.0))), count=8).arrays[
+        "velocity"
+    ]
     profile, bottom, lasts = instants("BPBPBPBP", 60.0)
     for tick in range(1, 8):
         past, over = (motion.at(tick - lasts + np.array(after)).velocity_w.mean(axis=0) for after in (profile, bottom))
@@ -363,8 +377,8 @@ def test_the_noise_of_an_ensemble(pings: int, reference: float) -> None:
     """1 / sqrt(pings) of one, at the deviations of RDI's transformation; half of it in cells twice as long."""
     count = RUNS if pings == 1 else RUNS // 4
     spec = sheet(
-        cells=Cells(2, 2.0, 1.0), pings=pings, profile=Accuracy(SIGMA), reference_cell_size=reference,
-        bin_mapping=BinMapping.NONE, coordinates=Coordinates.INSTRUMENT,
+        cells=DepthCells(2, 2.0, 1.0), pings=pings, profile=Accuracy(SIGMA), reference_cell_size=reference,
+        bin_mapping=BinMapping.NONE, coordinates=CoordinateSystem.INSTRUMENT,
     )  # fmt: skip
     one = told(spec, Passing(40.0), sea(), count).arrays
     errors = one["velocity"] - (water_at(40.0 - spec.cell_distance) - np.array(V))
@@ -381,9 +395,9 @@ def test_the_noise_of_an_ensemble(pings: int, reference: float) -> None:
 @pytest.mark.requirement("GAP-8")
 def test_echo_and_percent_good_fall_with_range() -> None:
     """Each beam's share is that of the logistic law, S = level - 20 log r - 2 absorption r."""
-    cells = Cells(10, 4.0, 2.0)
+    cells = DepthCells(10, 4.0, 2.0)
     echo = EchoStrength(60.0, 0.35, 0.8, 6.0, 2.0)
-    spec = sheet(cells=cells, backscatter=echo, pings=10, profile=Accuracy(0.01), least_good=0.3)
+    spec = sheet(cells=cells, backscatter=echo, pings=10, profile=Accuracy(0.01), min_good_share=0.3)
     count = 40 if not INTERPRETED else 10
     one = told(spec, Passing(80.0), sea(), count).arrays
     slant = cells.distances / math.cos(math.radians(20.0))
@@ -449,7 +463,7 @@ def test_three_beams_and_screening() -> None:
     assert one["solutions"][0].tolist() == [[float(b), 0.0, 0.0, float(not b)] for b in behind]
     expected = water_at(40.0 - CELLS.distances) - np.array(V)
     assert one["velocity"][0] == pytest.approx(expected, rel=0.0, abs=ROUNDING)
-    four = told(replace(spec, least_beams=4), Passing(40.0), around).arrays
+    four = told(replace(spec, min_beams=4), Passing(40.0), around).arrays
     assert (four["percent_good"][0] == 0.0).tolist() == behind.tolist()
     assert four["solutions"][0].tolist() == [[0.0, 0.0, float(b), float(not b)] for b in behind]
     noisy = replace(spec, profile=Accuracy(0.1), error_velocity_limit=0.05, pings=20)
@@ -470,19 +484,21 @@ def test_every_share_of_pings_is_a_count_of_them(monkeypatch: pytest.MonkeyPatch
     heard: dict[str, AnyArray] = {}
 
     def spy(name: str) -> Any:
-        real = getattr(averaged, name)
+        real, key = getattr(ensemble_average, name), name.removeprefix("average_")
 
         def called(rules: AnyArray, laid: Any, inside: Any, *found: AnyArray) -> Any:
-            heard[name], heard[f"{name} shown"], heard["echo"] = found[-1], found[0], inside[ECHO]
+            heard[key], heard[f"{key} shown"], heard["echo"] = found[-1], found[0], inside[ECHO_RANGE]
             return real(rules, laid, inside, *found)
 
         return called
 
-    for name in ("profile", "bottom"):
-        monkeypatch.setattr(averaged, name, spy(name))
+    for name in ("average_profile", "average_bottom"):
+        monkeypatch.setattr(ensemble_average, name, spy(name))
     pings, limit, spread = (7, 5), 0.12, 0.05
     weak = EchoStrength(60.0, 0.35, 0.8, 6.0, 2.0)
-    spec = sheet(beams=turning(), cells=Cells(10, 4.0, 2.0), backscatter=weak, pings=pings[0], bottom_pings=pings[1])
+    spec = sheet(
+        beams=turning(), cells=DepthCells(10, 4.0, 2.0), backscatter=weak, pings=pings[0], bottom_pings=pings[1]
+    )
     spec = replace(spec, profile=Accuracy(spread), bottom=Accuracy(spread), error_velocity_limit=limit)
     spec = replace(spec, bin_mapping=BinMapping.NONE, range_stddev=1.0, maximum_range=80.5 / math.cos(math.radians(20)))
     one = told(spec, Passing(80.0), sea(), 12).arrays
@@ -534,12 +550,12 @@ def test_pings_for_the_bottom_come_out_in_one_of_four_ways() -> None:
 
 
 @pytest.mark.requirement("GAP-8")
-@pytest.mark.parametrize("coordinates", list(Coordinates))
-def test_motion_that_cannot_be_taken_out_leaves_what_was_heard(coordinates: Coordinates) -> None:
+@pytest.mark.parametrize("coordinates", list(CoordinateSystem))
+def test_motion_that_cannot_be_taken_out_leaves_what_was_heard(coordinates: CoordinateSystem) -> None:
     """Without a bottom within reach the velocity over the ground is none; that against the instrument is the same."""
-    spec = sheet(removes_motion=True, coordinates=coordinates)
+    spec = sheet(motion_compensated=True, coordinates=coordinates)
     with_bottom, without = (told(replace(spec, maximum_range=far), Passing(39.0), sea()) for far in (100.0, 20.0))
-    is_beam = coordinates is Coordinates.BEAM
+    is_beam = coordinates is CoordinateSystem.BEAM
     assert with_bottom.valid is not None
     assert without.valid is not None
     assert with_bottom.valid.all()
@@ -570,9 +586,9 @@ def test_two_beams_are_no_velocity_and_not_valid() -> None:
 @pytest.mark.requirement("NOI-6", "GAP-8")
 def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
     """From 2 to 4 s of a run nothing comes back from the bottom; the water is heard, and what is true stays."""
-    spec = sheet(removes_motion=True, bottom_pings=2)
+    spec = sheet(motion_compensated=True, bottom_pings=2)
     model = Model("auv", (Link("auv::base"),), "auv::base", pose=Pose((0.0, 0.0, 40.0)))
-    lost = Faults(planned=(Planned("lost_lock", 2.0, 4.0),))
+    lost = Faults(planned=(ScheduledFault("lost_lock", 2.0, 4.0),))
     mounted = MountedSensor("auv::base::adcp", spec, "auv", "auv::base", 1.0, topic="/adcp", faults=lost)
     run = ns.simulate(World("sea", (model,), (mounted,), environment=sea()), 6.0)["auv::base::adcp"]
     struck = (run.time >= 2.0) & (run.time < 4.0)
@@ -583,7 +599,7 @@ def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
     )
     assert np.array_equal(run.valid, ~struck)
     assert np.isfinite(run["relative_velocity"]).all()
-    assert np.isfinite(run.truth["bottom_velocity"]).all()
+    assert np.isfinite(run.ideal["bottom_velocity"]).all()
     assert np.array_equal(run.errors["fault"], 16.0 * struck)
 
 
@@ -608,10 +624,13 @@ def test_serial_numbers_differ_and_stay() -> None:
     [
         ({"pings": 0}, "pings: 0; must be a whole number from 1 to 1000"),
         ({"pings": 1.5}, "pings: 1.5; must be a whole number"),
-        ({"bottom_pings": 0, "removes_motion": True}, "bottom_pings: 0; must be at least 1 where motion is taken out"),
-        ({"least_beams": 5}, "least_beams: 5; must be at most 4"),
+        (
+            {"bottom_pings": 0, "motion_compensated": True},
+            "bottom_pings: 0; must be at least 1 where motion is taken out",
+        ),
+        ({"min_beams": 5}, "min_beams: 5; must be at most 4"),
         ({"minimum_range": 100.0}, "maximum_range \\(m\\): 100.0; must be above the minimum, 100 m"),
-        ({"least_good": 1.1}, "least_good: 1.1; must be from 0 to 1"),
+        ({"min_good_share": 1.1}, "min_good_share: 1.1; must be from 0 to 1"),
         (
             {"error_velocity_limit": math.nan},
             "error_velocity_limit: nan; must be from 0 to 100000, or infinite for none",
@@ -621,7 +640,7 @@ def test_serial_numbers_differ_and_stay() -> None:
         ({"pings": "4"}, "pings: '4'; must be a whole number from 1 to 1000"),
         ({"pings": True}, "pings: True; must be a whole number from 1 to 1000"),
         ({"ping_interval": None}, "ping_interval: None; must be a number from 0 to 1e\\+06, and finite"),
-        ({"cells": 30}, "cells: 30; must be of Cells; give an ns.sensors.Cells"),
+        ({"cells": 30}, "cells: 30; must be of DepthCells; give an ns.sensors.DepthCells"),
         ({"sound": 1500.0}, "sound: 1500.0; must be of Sound"),
     ],
 )
@@ -635,7 +654,7 @@ NEVER: tuple[Any, ...] = ("4", True, math.nan, -1, 1e101, 10**400, (1.0,), np.on
 SIZES = tuple(f.name for f in fields(Adcp) if f.type in ("int", "float"))
 OF_SHEETS: tuple[tuple[Any, str], ...] = (
     *((sheet, name) for name in (*SIZES, "reference")),
-    *((Cells, one.name) for one in fields(Cells)),
+    *((DepthCells, one.name) for one in fields(DepthCells)),
     *((Accuracy, one.name) for one in fields(Accuracy)),
 )
 
@@ -685,6 +704,6 @@ def test_an_ensemble_takes_less_than_a_day() -> None:
 )
 def test_cells_that_cannot_be(change: Any) -> None:
     with pytest.raises(SensorError, match=r"cell|profile"):
-        Cells(**change)
+        DepthCells(**change)
     with pytest.raises(SensorError, match="profiler's velocity"):
         Accuracy(-1.0)

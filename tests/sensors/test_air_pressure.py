@@ -12,11 +12,11 @@ from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import Environment
 from navsense.errors import FieldError, SensorError
 from navsense.geodesy import Origin
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
 from navsense.pose import Pose
 from navsense.sensors import AirPressure
-from navsense.testing import witness_world
+from navsense.testing import example_world
 from navsense.ticks import Ticks
 
 ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)
@@ -34,7 +34,7 @@ GAZEBO = {
 
 def pressure(z: float, altitude: float = 0.0, surroundings: Environment | None = None) -> float:
     sheet = AirPressure(reference_altitude=altitude)
-    return float(sheet.ideal(Still(Pose((5.0, 6.0, z))), surroundings or Environment(), ONE)["pressure"][0])
+    return float(sheet.ideal(Stationary(Pose((5.0, 6.0, z))), surroundings or Environment(), ONE)["pressure"][0])
 
 
 @pytest.mark.requirement("PRS-1")
@@ -69,9 +69,9 @@ def test_the_air_of_the_world_counts() -> None:
 @pytest.mark.requirement("PRS-1")
 def test_it_is_the_weight_of_the_air_above() -> None:
     """dp/dz = -rho g, g that of the standard at this height, along a moving sensor's path."""
-    world = witness_world(("baro", AirPressure()))
+    world = example_world(("baro", AirPressure()))
     run = ns.simulate(world, 2.0)["robot::arm::baro"]["pressure"]
-    z = ns.simulate(witness_world(("alt", ns.sensors.Altimeter())), 2.0)["robot::arm::alt"]["vertical_position"]
+    z = ns.simulate(example_world(("alt", ns.sensors.Altimeter())), 2.0)["robot::arm::alt"]["vertical_position"]
     altitude = z + 120.0
     density = world.environment.atmosphere.density_at(altitude)
     gravity = 9.80665 * (6356766.0 / (6356766.0 + altitude)) ** 2

@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 import navsense as ns
-from navsense.compiled import INTERPRETED
-from navsense.describe import describe
+from navsense.description import describe
 from navsense.environment.base import Environment
 from navsense.errors import SensorError, SimulationError, UnknownNameError
+from navsense.kernels import INTERPRETED
+from navsense.motion.attached import AttachedMotion
 from navsense.motion.base import Motion, MotionBlock
-from navsense.motion.driven import Driven, State
-from navsense.motion.mounted import Mounted
-from navsense.motion.recalled import Recalled
-from navsense.motion.still import Still
+from navsense.motion.caching import CachedMotion
+from navsense.motion.driven import DrivenMotion, State
+from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
-from navsense.sensors import Altimeter, Magnetometer, Zeroed, altimeter
+from navsense.sensors import Altimeter, Magnetometer, ZeroReference, altimeter
 from navsense.sensors.altimeter import REFERENCE
-from navsense.testing import check_cut, witness_motion, witness_world
+from navsense.testing import check_cut, example_motion, example_world
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray, Times
 from navsense.world import World
@@ -41,24 +41,24 @@ def ideal(sheet: Altimeter, motion: Motion, ticks: Ticks = ONE) -> dict[str, Any
     return dict(sheet.ideal(motion, Environment(), ticks))
 
 
-def at_height(z: float) -> Still:
-    return Still(Pose((1.0, 2.0, z), from_rpy(0.3, 0.2, 0.1)))
+def at_height(z: float) -> Stationary:
+    return Stationary(Pose((1.0, 2.0, z), from_rpy(0.3, 0.2, 0.1)))
 
 
 def world(sheet: Altimeter, *, rate: float = 200.0, step: float = 0.001) -> World:
-    base = witness_world(("alt", sheet))
+    base = example_world(("alt", sheet))
     return replace(base, sensors=tuple(replace(s, rate=rate) for s in base.sensors), max_step_size=step)
 
 
 def heights(ticks: Ticks) -> FloatArray:
-    return witness_motion().at(ticks.time).position_w[:, 2]
+    return example_motion().at(ticks.time).position_w[:, 2]
 
 
 @pytest.mark.requirement("ALT-6", "ALT-2", "ALT-1")
 @pytest.mark.parametrize("height", [0.0, 10.0])
 def test_the_documents_cases(height: float) -> None:
     """At (0, 0, 0) height and velocity are zero, at (0, 0, 10) the height is 10; the reference is the world's."""
-    found = ideal(Altimeter(), Still(Pose((0.0, 0.0, height))))
+    found = ideal(Altimeter(), Stationary(Pose((0.0, 0.0, height))))
     assert {name: array.tolist() for name, array in found.items()} == {
         "vertical_position": [height],
         "vertical_velocity": [0.0],
@@ -71,9 +71,9 @@ def test_velocity_is_that_of_the_sensors_own_point() -> None:
     """v_b + R (omega x r) by SciPy, and the slope of the height by finite differences."""
     arm = (0.7, -0.4, 0.3)
     ticks = Ticks(np.arange(1, 400, dtype=np.int64), 200.0)
-    mounted = Mounted(witness_motion(), Pose(arm, from_rpy(1.0, 0.5, -2.0)))
+    mounted = AttachedMotion(example_motion(), Pose(arm, from_rpy(1.0, 0.5, -2.0)))
     found = ideal(Altimeter(), mounted, ticks)
-    body = witness_motion().at(ticks.time)
+    body = example_motion().at(ticks.time)
     rotation = Rotation.from_quat(body.rotation_wb, scalar_first=True)
     own = body.velocity_w + rotation.apply(np.cross(body.angular_velocity_b, arm))
     assert np.allclose(found["vertical_velocity"], own[:, 2], rtol=0.0, atol=1e-13)
@@ -95,13 +95,13 @@ def test_a_rod_that_turns_about_a_level_axis() -> None:
         end = math.inf
 
         def at(self, time: Times) -> MotionBlock:
-            still = Still(Pose()).at(time)
+            still = Stationary(Pose()).at(time)
             turn = Rotation.from_euler("y", -rate * time[:, None]).as_quat(scalar_first=True)
             spin = np.tile([0.0, -rate, 0.0], (time.size, 1))
             return replace(still, rotation_wb=turn, angular_velocity_b=spin)
 
     ticks = Ticks(np.arange(100, dtype=np.int64), 10.0)
-    found = ideal(Altimeter(), Mounted(Rod(), Pose((arm, 0.0, 0.0))), ticks)
+    found = ideal(Altimeter(), AttachedMotion(Rod(), Pose((arm, 0.0, 0.0))), ticks)
     angle = rate * ticks.time
     assert np.allclose(found["vertical_position"], arm * np.sin(angle), rtol=0.0, atol=1e-12)
     assert np.allclose(found["vertical_velocity"], arm * rate * np.cos(angle), rtol=0.0, atol=1e-12)
@@ -119,7 +119,7 @@ def test_gazebos_unit_case_of_a_reference(height: float, expected: float) -> Non
 @pytest.mark.requirement("ALT-1")
 def test_its_own_height_at_the_start() -> None:
     ticks = Ticks(np.arange(300, dtype=np.int64), 100.0)
-    found = ideal(Altimeter(reference=Zeroed()), witness_motion(), ticks)
+    found = ideal(Altimeter(reference=ZeroReference()), example_motion(), ticks)
     z = heights(ticks)
     assert np.array_equal(found[REFERENCE], np.full(300, z[0]))
     assert np.array_equal(found["vertical_position"], z - z[0])
@@ -142,7 +142,7 @@ def sampled(index: int, period: float, rate: float) -> int:
 def test_the_reference_is_taken_at_the_first_sample_of_each_period(index: int, period: float, rate: float) -> None:
     """Periods that are exact in binary, so that exact arithmetic has one answer."""
     ticks = Ticks(np.array([index], dtype=np.int64), rate)
-    assert Zeroed(period).taken(ticks)[0] == sampled(index, period, rate)
+    assert ZeroReference(period).find_reset_ticks(ticks)[0] == sampled(index, period, rate)
 
 
 @pytest.mark.requirement("ALT-1")
@@ -150,7 +150,7 @@ def test_the_reference_is_taken_at_the_first_sample_of_each_period(index: int, p
 def test_periods_that_decimals_cannot_hold_are_whole_samples(period: float, samples: int | None) -> None:
     index = np.arange(1000, dtype=np.int64)
     expected = index if samples is None else index // samples * samples
-    assert np.array_equal(Zeroed(period).taken(Ticks(index, 200.0)), expected)
+    assert np.array_equal(ZeroReference(period).find_reset_ticks(Ticks(index, 200.0)), expected)
 
 
 @pytest.mark.requirement("ALT-1")
@@ -162,16 +162,16 @@ def test_periods_below_a_sample_and_beyond_all_samples(
     expected = ticks.index if period < 0.01 else np.zeros(6, dtype=np.int64)
     if period == 1e12:
         ticks, expected = Ticks(10**14 + ticks.index - 2, 100.0), 10**14 * ((10**14 + ticks.index - 2) // 10**14)
-    assert np.array_equal(Zeroed(period).taken(ticks), expected)
+    assert np.array_equal(ZeroReference(period).find_reset_ticks(ticks), expected)
     if not INTERPRETED:
-        monkeypatch.setattr(altimeter, "_taken", interpreted(altimeter._taken))
-        assert np.array_equal(Zeroed(period).taken(ticks), expected)
+        monkeypatch.setattr(altimeter, "_write_reset_ticks", interpreted(altimeter._write_reset_ticks))
+        assert np.array_equal(ZeroReference(period).find_reset_ticks(ticks), expected)
 
 
 @pytest.mark.requirement("ALT-1")
 def test_the_reference_is_taken_anew_every_period() -> None:
     ticks = Ticks(np.arange(600, dtype=np.int64), 200.0)
-    found = ideal(Altimeter(reference=Zeroed(0.4)), witness_motion(), ticks)
+    found = ideal(Altimeter(reference=ZeroReference(0.4)), example_motion(), ticks)
     z = heights(ticks)
     assert np.array_equal(found[REFERENCE], np.repeat(z[::80], 80)[:600])
     assert np.array_equal(found["vertical_position"], z - found[REFERENCE])
@@ -183,13 +183,15 @@ def test_the_reference_is_taken_anew_every_period() -> None:
 def test_a_period_of_full_samples_tolerates_rounding_of_its_product(period: float, rate: float, every: int) -> None:
     """0.07 * 100 is 7.000000000000001 in doubles: a reference is taken at tick 7, and not at tick 8."""
     index = np.arange(5 * every + 1)
-    assert Zeroed(period).taken(Ticks(index, rate)).tolist() == (index // every * every).tolist()
+    assert ZeroReference(period).find_reset_ticks(Ticks(index, rate)).tolist() == (index // every * every).tolist()
 
 
 @pytest.mark.requirement("ALT-1")
-@pytest.mark.parametrize("reference", [3.5, Zeroed(), Zeroed(0.123), Zeroed(1e-4), Zeroed(0.9)])
-def test_with_any_reference_it_keeps_the_law_of_cuts(reference: float | Zeroed) -> None:
-    check_cut(replace(Altimeter.witness(), reference=reference))
+@pytest.mark.parametrize(
+    "reference", [3.5, ZeroReference(), ZeroReference(0.123), ZeroReference(1e-4), ZeroReference(0.9)]
+)
+def test_with_any_reference_it_keeps_the_law_of_cuts(reference: float | ZeroReference) -> None:
+    check_cut(replace(Altimeter.example_spec(), reference=reference))
 
 
 @pytest.mark.requirement("ALT-1")
@@ -222,23 +224,23 @@ def test_a_reference_that_is_no_height_is_refused(reference: Any) -> None:
     with pytest.raises(SensorError, match=r'reference of an altimeter.*or "initial"; give one number'):
         Altimeter(reference=reference)
     with pytest.raises(SensorError, match=r"reference of an altimeter.*; give one number"):
-        Altimeter().adjusted(REFERENCE, reference)
+        Altimeter().adjust(REFERENCE, reference)
 
 
 @pytest.mark.requirement("ALT-1")
 def test_a_reference_may_be_any_kind_of_number_or_sdfs_own_word() -> None:
-    assert Altimeter(reference="initial") == Altimeter(reference=Zeroed())
-    assert Altimeter(reference="initial").reference_in_force == Zeroed()
+    assert Altimeter(reference="initial") == Altimeter(reference=ZeroReference())
+    assert Altimeter(reference="initial").effective_reference == ZeroReference()
     for one in (np.float32(2.0), np.int64(2), 2, Fraction(2), True + 1):
         assert Altimeter(reference=one) == Altimeter(reference=2.0)  # type: ignore[arg-type]
     with pytest.raises(SensorError, match="reference of an altimeter"):
-        Altimeter().adjusted(REFERENCE, "initial")  # type: ignore[arg-type]
+        Altimeter().adjust(REFERENCE, "initial")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("period", [0.0, -1.0, *NO_NUMBERS])
 def test_a_period_that_is_none_is_refused(period: Any) -> None:
     with pytest.raises(SensorError, match=r"period of an altimeter's reference \(s\).*; must be > 0; leave it out"):
-        Zeroed(period)
+        ZeroReference(period)
 
 
 @pytest.mark.requirement("ALT-3", "NOI-2")
@@ -261,7 +263,7 @@ def test_gazebos_unit_case_of_noise() -> None:
     """gz-sensors: mean 1, deviation 0.2, bias 10: height and velocity differ from the truth, the reference does not."""
     noise = Noise(mean=1.0, stddev=0.2, bias_mean=10.0, classic=True)
     reading = Altimeter(noise, noise, classic=True).apply([0.0, 1.0], [2.0, 2.0], [3.0, 3.0], seed=1)
-    off = {name: reading[name] - reading.truth[name] for name in reading}
+    off = {name: reading[name] - reading.ideal[name] for name in reading}
     assert not off[REFERENCE].any()
     for name in ("vertical_position", "vertical_velocity"):
         assert (np.abs(np.abs(off[name] - 1.0) - 10.0) < 5.0 * 0.2).all()  # of random sign
@@ -274,9 +276,9 @@ def test_errors_go_onto_own_heights() -> None:
     speed = np.arange(6.0)
     fixed = Altimeter(reference=2.0).apply(time, z, speed, seed=1)
     assert np.array_equal(fixed["vertical_position"], z - 2.0)
-    start = Altimeter(reference=Zeroed()).apply(time, z, speed, seed=1)
+    start = Altimeter(reference=ZeroReference()).apply(time, z, speed, seed=1)
     assert np.array_equal(start["vertical_position"], z - 10.0)
-    anew = Altimeter(reference=Zeroed(1.0)).apply(time, z, speed, seed=1)
+    anew = Altimeter(reference=ZeroReference(1.0)).apply(time, z, speed, seed=1)
     assert np.array_equal(anew[REFERENCE], [10.0, 10.0, 12.0, 12.0, 14.0, 15.0])  # the first row of 0, 1, 2, 3 s
     assert np.array_equal(anew["vertical_velocity"], speed)
     with pytest.raises(SensorError, match=r"height: shape \(6, 1\); must be \(6,\)"):
@@ -285,7 +287,7 @@ def test_errors_go_onto_own_heights() -> None:
 
 @pytest.mark.requirement("ALT-5", "LIV-1")
 def test_the_documents_accessors() -> None:
-    sim = ns.live(world(Altimeter.witness()), seed=3)
+    sim = ns.live(world(Altimeter.example_spec()), seed=3)
     altimeter = sim.sensor(NAME)
     with pytest.raises(SimulationError, match="'vertical_position' of robot::arm::alt; is known after its first"):
         altimeter.get("vertical_position")
@@ -302,7 +304,7 @@ def test_the_documents_accessors() -> None:
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 @pytest.mark.parametrize("step", [0.001, 0.012])
 def test_a_reference_that_is_set_acts_from_the_next_sample(step: float, fidelity: str) -> None:
-    sheet = Altimeter(POSITION, VELOCITY, Zeroed(0.1))
+    sheet = Altimeter(POSITION, VELOCITY, ZeroReference(0.1))
     batch = ns.simulate(world(sheet, step=step), 1.0, seed=3, fidelity=fidelity)[NAME]
     sim = ns.live(world(sheet, step=step), seed=3, fidelity=fidelity)
     released = []
@@ -324,10 +326,10 @@ def test_a_reference_that_is_set_acts_from_the_next_sample(step: float, fidelity
     assert live["vertical_position"][:changed].tobytes() == batch["vertical_position"][:changed].tobytes()
     moved = batch["vertical_position"] + batch[REFERENCE] - live[REFERENCE]
     assert np.allclose(live["vertical_position"], moved, rtol=0.0, atol=1e-12)  # errors go on, undisturbed
-    truth = np.concatenate([reading.truth["vertical_position"] for reading in released if reading])
+    truth = np.concatenate([reading.ideal["vertical_position"] for reading in released if reading])
     assert np.allclose(
         truth[: batch.time.size] + live[REFERENCE],
-        batch.truth["vertical_position"] + batch[REFERENCE],
+        batch.ideal["vertical_position"] + batch[REFERENCE],
         rtol=1e-12,
         atol=0.0,
     )
@@ -339,7 +341,7 @@ VELOCITY = Noise(stddev=0.02)
 
 @pytest.mark.requirement("ALT-5")
 def test_what_cannot_be_set_is_refused() -> None:
-    base = witness_world(("alt", Altimeter()), ("mag", Magnetometer()))
+    base = example_world(("alt", Altimeter()), ("mag", Magnetometer()))
     sim = ns.live(base)
     with pytest.raises(SensorError, match="to be set of an altimeter: vertical_position; must be vertical_reference"):
         sim.sensor(NAME).set("vertical_position", 1.0)
@@ -360,7 +362,9 @@ def climbing(time: float) -> State:
 def test_a_driven_robots_reference_is_taken_anew_too(rate: float) -> None:
     """The robot knows its last step alone; the reference was taken many steps ago."""
     period = 0.7043  # so that it is taken within a step, and within what a fast sensor reads in it
-    sim = ns.live(world(Altimeter(reference=Zeroed(period)), rate=rate, step=0.01), driven={"robot": climbing(0.0)})
+    sim = ns.live(
+        world(Altimeter(reference=ZeroReference(period)), rate=rate, step=0.01), driven={"robot": climbing(0.0)}
+    )
     parts = []
     for n in range(300):
         step = sim.step({"robot": climbing(n / 100.0)})
@@ -376,8 +380,8 @@ def test_a_driven_robots_reference_is_taken_anew_too(rate: float) -> None:
 
 
 def test_a_motion_that_forgets_is_recalled() -> None:
-    driven = Driven(climbing(0.0))
-    recalled = Recalled(driven)
+    driven = DrivenMotion(climbing(0.0))
+    recalled = CachedMotion(driven)
     assert recalled.end == math.inf
     kept = []
     for n in range(6):
@@ -395,7 +399,7 @@ def test_a_motion_that_forgets_is_recalled() -> None:
     ("sheet", "words"),
     [
         (Altimeter(reference=12.5), "reference: 12.5 m"),
-        (Altimeter(reference=Zeroed(60.0)), "reference: own height at the start and every 60 s"),
+        (Altimeter(reference=ZeroReference(60.0)), "reference: own height at the start and every 60 s"),
         (Altimeter(reference=12.5, classic=True), "reference: own height at the start"),
     ],
 )

@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 
 from navsense.analysis.bench import with_noise
-from navsense.clock import Clock, error
+from navsense.clock import Clock, compute_error
 from navsense.errors import SensorError, SimulationError
-from navsense.messages.kalibr import kalibr
+from navsense.messages.kalibr import format_kalibr
 from navsense.noise.channel import Noise
 from navsense.sensors import (
     SENSORS,
     AirPressure,
     Altimeter,
     Depth,
+    DopplerTrack,
     Dvl,
     Imu,
     Magnetometer,
     NavSat,
     Range,
     Sensor,
-    Track,
 )
 
 TIME = np.arange(1000) / 200.0
@@ -39,7 +39,7 @@ def test_errors_go_onto_own_arrays_and_truth_stays_as_it_was() -> None:
     rate, force = np.full((1000, 3), 0.5), np.full((1000, 3), 9.8)
     reading = sheet.apply(TIME, rate, force, seed=7)
     assert np.array_equal(rate, np.full((1000, 3), 0.5))
-    assert np.array_equal(reading.truth["angular_velocity"], rate)
+    assert np.array_equal(reading.ideal["angular_velocity"], rate)
     assert np.array_equal(reading["linear_acceleration"], force)
     white = reading["angular_velocity"] - rate - reading.errors["angular_velocity"]
     assert abs(white.std() / 1e-3 - 1.0) < 4.892 / math.sqrt(2.0 * white.size)
@@ -92,7 +92,7 @@ def test_own_arrays_are_stamped_by_a_clock() -> None:
         "bench::clock", Noise(mean=1e-3, stddev=1e-5, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=5.0)
     )
     reading = Magnetometer().apply(TIME, ZEROS, seed=3, run=2, clock=clock)
-    jitter = reading.clock_error - error(clock, TIME, seed=3, run=2) - 1e-3
+    jitter = reading.clock_error - compute_error(clock, TIME, seed=3, run=2) - 1e-3
     assert abs(jitter.std() / 1e-5 - 1.0) < 4.892 / math.sqrt(2.0 * TIME.size)
     assert np.array_equal(
         reading.stamp - reading.true_stamp, np.rint((TIME + reading.clock_error) * 1e9) - np.rint(TIME * 1e9)
@@ -147,7 +147,7 @@ def noisy(kind: type[Sensor]) -> Any:
     """Return a sheet with a turn-on bias, a drift and white noise wherever it has a noise."""
     noise = Noise(stddev=0.1, bias_stddev=0.2, dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=5.0)
     if kind is Dvl:
-        return Dvl(bottom=Track(noise), range=noise)
+        return Dvl(bottom=DopplerTrack(noise), range=noise)
     sheet: Any = with_noise(kind(), noise)
     return replace(sheet, maximum_range=100.0) if kind is Range else sheet
 
@@ -188,7 +188,7 @@ def test_one_sheet_serves_simulator_and_filter() -> None:
     accelerometer = Noise(
         stddev=2.0e-3 * math.sqrt(200.0), dynamic_bias_stddev=3.0e-3, dynamic_bias_correlation_time=300.0
     )
-    text = kalibr(Imu(gyro, gyro, gyro, accelerometer, accelerometer, accelerometer), 200.0, "/imu0")
+    text = format_kalibr(Imu(gyro, gyro, gyro, accelerometer, accelerometer, accelerometer), 200.0, "/imu0")
     values = dict(line.split(": ") for line in text.splitlines() if not line.startswith("#"))
     assert float(values["gyroscope_noise_density"]) == pytest.approx(1.6968e-4, rel=1e-12, abs=0.0)
     assert float(values["gyroscope_random_walk"]) == pytest.approx(1.9393e-5, rel=1e-12, abs=0.0)

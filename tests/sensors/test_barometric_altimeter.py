@@ -14,11 +14,11 @@ import pytest
 import navsense as ns
 from navsense.environment.base import Environment
 from navsense.errors import FieldError, SdfError, SensorError
-from navsense.motion.mounted import Mounted
-from navsense.motion.still import Still
+from navsense.live_run import concatenate_readings
+from navsense.motion.attached import AttachedMotion
+from navsense.motion.stationary import Stationary
 from navsense.pose import Pose
-from navsense.stepping import joined
-from navsense.testing import witness_motion
+from navsense.testing import example_motion
 from navsense.ticks import Ticks
 from navsense.typing import FloatArray
 
@@ -42,7 +42,7 @@ def sheet(example: dict[str, Any]) -> Any:
 
 def at_height(sheet: Any, z: float) -> Any:
     ticks = Ticks(np.zeros(1, dtype=np.int64), 1.0)
-    return sheet.ideal(Still(Pose((0.0, 0.0, z))), Environment(), ticks)
+    return sheet.ideal(Stationary(Pose((0.0, 0.0, z))), Environment(), ticks)
 
 
 def read(sheet: Any, pressure: FloatArray, rate: float, dynamic: float = 0.0) -> FloatArray:
@@ -101,7 +101,7 @@ def test_without_lag_it_follows_and_speed_is_felt(sheet: Any) -> None:
 
 def test_the_dynamic_pressure_is_that_of_its_own_speed(sheet: Any) -> None:
     """Speed by differences of the port's own places, off the link's origin; sea-level density 1.225 kg/m^3."""
-    motion = Mounted(witness_motion(), Pose((0.7, -0.4, 0.3)))
+    motion = AttachedMotion(example_motion(), Pose((0.7, -0.4, 0.3)))
     ticks, h = Ticks(np.arange(1, 200, dtype=np.int64), 100.0), 1e-4
     places = [motion.at(ticks.time + shift).position_w for shift in (-h, h)]
     speed = np.linalg.norm(places[1] - places[0], axis=1) / (2.0 * h)
@@ -142,6 +142,6 @@ def test_live_it_is_the_batch_bit_for_bit(example: dict[str, Any], tmp_path: Pat
         if step.time > 30.0:
             break
         parts += [step.readings[NAME]] if NAME in step.readings else []
-    live = joined(parts).between(0, batch.time.size)
+    live = concatenate_readings(parts).between(0, batch.time.size)
     assert live["altitude"].tobytes() == batch["altitude"].tobytes()
     assert batch["altitude"].shape == (600,)

@@ -14,11 +14,11 @@ from scipy import constants
 
 from navsense.errors import SensorError, UnknownNameError
 from navsense.sensors import catalogue
-from navsense.sensors.catalogue import Figure
-from navsense.sensors.catalogue.units import CHANNELS, FIGURES, UNITS, expected
+from navsense.sensors.catalogue import DatasheetEntry
+from navsense.sensors.catalogue.units import CHANNEL_UNITS, ENTRY_NAMES, UNITS, get_si_unit
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-NAMES = catalogue.names()
+NAMES = catalogue.list_parts()
 
 GOOD = """
 part = "A"
@@ -35,13 +35,13 @@ noise_density = { value = 1, unit = "deg/sqrt(h)", source = "sheet" }
 """
 
 
-def figures(name: str) -> list[tuple[str, str, Figure]]:
-    entries = catalogue.part(name).figures
+def figures(name: str) -> list[tuple[str, str, DatasheetEntry]]:
+    entries = catalogue.load_part(name).entries
     return [(channel, key, figure) for channel, rows in entries.items() for key, figure in rows.items()]
 
 
-def figure(name: str, channel: str, key: str) -> Figure:
-    return catalogue.part(name).figures[channel][key]
+def figure(name: str, channel: str, key: str) -> DatasheetEntry:
+    return catalogue.load_part(name).entries[channel][key]
 
 
 def load_tool() -> ModuleType:
@@ -56,9 +56,9 @@ def load_tool() -> ModuleType:
 
 @pytest.mark.requirement("IMU-3")
 def test_there_are_parts_of_every_kind_and_grade() -> None:
-    parts = [catalogue.part(name) for name in NAMES]
+    parts = [catalogue.load_part(name) for name in NAMES]
     assert len(parts) >= 12
-    assert {part.sensor for part in parts} == set(catalogue.SENSORS)
+    assert {part.sensor for part in parts} == set(catalogue.SENSOR_TYPES)
     assert {part.grade for part in parts} == set(catalogue.GRADES)
     assert len({part.part for part in parts}) == len(parts)
 
@@ -66,7 +66,7 @@ def test_there_are_parts_of_every_kind_and_grade() -> None:
 @pytest.mark.requirement("IMU-3")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_figure_has_a_source_that_can_be_followed(name: str) -> None:
-    part = catalogue.part(name)
+    part = catalogue.load_part(name)
     assert {f.source for _, _, f in figures(name)} == set(part.sources.values())  # none missing, none idle
     for source in part.sources.values():
         assert len(source.citation) > 25
@@ -77,9 +77,9 @@ def test_every_figure_has_a_source_that_can_be_followed(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_figure_is_in_the_si_unit_of_its_name(name: str) -> None:
     for channel, key, found in figures(name):
-        assert channel in CHANNELS
-        assert key in FIGURES
-        assert found.unit == expected(channel, key)
+        assert channel in CHANNEL_UNITS
+        assert key in ENTRY_NAMES
+        assert found.unit == get_si_unit(channel, key)
         assert len(found.values) == len(found.printed)
         least, *others = found.values
         assert least > 0 or (key == "range" and least == 0 and others)
@@ -92,12 +92,12 @@ def test_every_figure_is_in_the_si_unit_of_its_name(name: str) -> None:
 def test_every_part_says_how_it_errs(name: str) -> None:
     channels = {"imu": {"angular_velocity", "linear_acceleration"}, "magnetometer": {"field"}}
     channels["dvl"] = {"beam", "bottom_track"}
-    part = catalogue.part(name)
-    assert channels.get(part.sensor, {"pressure"}) <= set(part.figures)
+    part = catalogue.load_part(name)
+    assert channels.get(part.sensor, {"pressure"}) <= set(part.entries)
     if part.sensor == "dvl":
-        assert {"noise_rms", "long_term_offset", "long_term_scale"} & set(part.figures["bottom_track"])
+        assert {"noise_rms", "long_term_offset", "long_term_scale"} & set(part.entries["bottom_track"])
         return
-    for rows in part.figures.values():
+    for rows in part.entries.values():
         assert {"noise_density", "noise_rms", "turn_on_bias"} & set(rows)
 
 
@@ -203,7 +203,7 @@ def test_the_units_against_those_of_scipy() -> None:
     }
     assert set(wanted) == set(UNITS)
     for name, unit in UNITS.items():
-        assert unit.of(8.0) == pytest.approx(
+        assert unit.to_si(8.0) == pytest.approx(
             wanted[name] / 8.0 if name.startswith("LSB/") else wanted[name] * 8.0, rel=1e-12, abs=0.0
         )
 
@@ -253,15 +253,15 @@ def test_axes_that_differ_keep_their_own_figures() -> None:
 
 @pytest.mark.requirement("IMU-3")
 def test_names_are_found_in_capital_letters_too() -> None:
-    assert catalogue.part("BMI088") == catalogue.part("bmi088")
-    assert catalogue.part("bmi088").name == "bmi088"
+    assert catalogue.load_part("BMI088") == catalogue.load_part("bmi088")
+    assert catalogue.load_part("bmi088").name == "bmi088"
 
 
 def test_an_unknown_name_tells_the_close_ones() -> None:
     with pytest.raises(UnknownNameError, match=r"bmi08; must be one of a50, .*; did you mean bmi088"):
-        catalogue.part("bmi08")
+        catalogue.load_part("bmi08")
     with pytest.raises(UnknownNameError, match="must be one of") as raised:
-        catalogue.part("../imu")
+        catalogue.load_part("../imu")
     assert "did you mean" not in str(raised.value)
 
 
@@ -269,7 +269,7 @@ def test_an_unknown_name_tells_the_close_ones() -> None:
 def test_a_sheet_of_ones_own_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text(GOOD, encoding="utf-8")
-    found = catalogue.read(path, "mine").figures["angular_velocity"]["noise_density"]
+    found = catalogue.read_part(path, "mine").entries["angular_velocity"]["noise_density"]
     assert found.values == pytest.approx((math.pi / 180 / 60,) * 3, rel=1e-15, abs=0.0)
     assert (found.unit, found.source.reading, found.condition) == ("rad/s/sqrt(Hz)", "sheet", "")
 
@@ -304,7 +304,7 @@ def test_a_sheet_that_is_wrong_is_refused_with_its_place(tmp_path: Path, old: st
     assert GOOD.count(old) == 1
     path.write_text(GOOD.replace(old, new), encoding="utf-8")
     with pytest.raises(SensorError, match=told) as raised:
-        catalogue.read(path)
+        catalogue.read_part(path)
     assert str(raised.value).startswith(str(path))
 
 
@@ -314,10 +314,10 @@ def test_the_range_of_a_pressure_has_two_ends(tmp_path: Path, value: str, good: 
     rows = f'[pressure]\nrange = {{ value = {value}, unit = "bar", source = "sheet" }}\n'
     path.write_text(GOOD + rows, encoding="utf-8")
     if good:
-        assert catalogue.read(path).figures["pressure"]["range"].values == (0.0, 3e6)
+        assert catalogue.read_part(path).entries["pressure"]["range"].values == (0.0, 3e6)
         return
     with pytest.raises(SensorError, match=r"pressure.range: .*; must be two numbers from 0 on, the lower one first"):
-        catalogue.read(path)
+        catalogue.read_part(path)
 
 
 def test_a_turn_on_bias_says_what_it_means(tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_a_turn_on_bias_says_what_it_means(tmp_path: Path) -> None:
     bias = 'turn_on_bias = { value = 1, unit = "deg/h", source = "sheet" }\n'
     path.write_text(GOOD + bias, encoding="utf-8")
     with pytest.raises(SensorError, match=r"turn_on_bias.meaning; must be given"):
-        catalogue.read(path)
+        catalogue.read_part(path)
 
 
 @pytest.mark.requirement("IMU-3")

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.describe import describe
+from navsense.description import describe
 from navsense.motion.base import Motion, MotionBlock
-from navsense.motion.driven import Driven, State
+from navsense.motion.driven import DrivenMotion, State
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
-from navsense.sensors import Adcp, Dvl, Layer, Mode, Track
-from navsense.station import motions_of, sensor_motion
+from navsense.sensor_run import resolve_motions, sensor_motion
+from navsense.sensors import Adcp, DopplerTrack, Dvl, TrackMode, WaterMassLayer
 from navsense.typing import Quaternion, Times
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -42,24 +42,24 @@ def world(spec: Any, *, mount: Pose = Pose(), model: Pose = Pose(), motion: Moti
 @pytest.mark.requirement("GAP-8")
 def test_a_profiler_that_sees_no_bottom_is_told_however_it_was_built(tmp_path: Path) -> None:
     """The words are those for a file."""
-    spec, over = Adcp(removes_motion=True), Pose(rotation=OVER)
+    spec, over = Adcp(motion_compensated=True), Pose(rotation=OVER)
     (note,) = world(spec, mount=over).notes
-    assert (note.kind, note.what) == ("warning", f"sensor {NAME}: removes_motion")
+    assert (note.kind, note.what) == ("warning", f"sensor {NAME}: motion_compensated")
     assert "0 of its beams look down, and a velocity takes 3" in note.reason
     path = tmp_path / "w.sdf"
-    inside = "<pose>0 0 0 3.141592653589793 0 0</pose><adcp><removes_motion>true</removes_motion></adcp>"
+    inside = "<pose>0 0 0 3.141592653589793 0 0</pose><adcp><motion_compensated>true</motion_compensated></adcp>"
     path.write_text(FILE.format(kind="adcp", inside=inside))
     (read,) = ns.load(path).notes
     assert (read.what, read.reason, read.sensor) == (note.what, note.reason, NAME)
     assert any(note.reason in line for line in describe(world(spec, mount=over)))
     assert not world(spec).notes
-    assert not world(replace(spec, removes_motion=False), mount=over).notes
+    assert not world(replace(spec, motion_compensated=False), mount=over).notes
 
 
 @pytest.mark.requirement("GAP-8")
 def test_a_sensor_is_mounted_as_its_model_is_at_the_start() -> None:
     """In one that moves at t = 0, in one that stands as it is placed; two turns over are none."""
-    spec, over = Adcp(removes_motion=True), Pose(rotation=OVER)
+    spec, over = Adcp(motion_compensated=True), Pose(rotation=OVER)
     times = np.array((0.0, 10.0))
     upright = waypoints(times, [Pose(), Pose((1.0, 0.0, 0.0))])
     turned = waypoints(times, [over, Pose((1.0, 0.0, 0.0), OVER)])
@@ -68,7 +68,7 @@ def test_a_sensor_is_mounted_as_its_model_is_at_the_start() -> None:
         (over, None, True),
         (over, upright, False),
         (Pose(), turned, True),
-        (Pose(), Driven(State(over)), True),
+        (Pose(), DrivenMotion(State(over)), True),
     ):
         assert bool(world(spec, model=model, motion=motion).notes) == is_over
         assert bool(world(spec, mount=over, model=model, motion=motion).notes) != is_over
@@ -76,7 +76,7 @@ def test_a_sensor_is_mounted_as_its_model_is_at_the_start() -> None:
 
 @pytest.mark.requirement("GAP-8")
 def test_a_world_that_is_changed_warns_of_what_is_in_it_now() -> None:
-    once = world(Adcp(removes_motion=True), mount=Pose(rotation=OVER))
+    once = world(Adcp(motion_compensated=True), mount=Pose(rotation=OVER))
     assert replace(once, name="lake").notes == once.notes
     (sensor,) = once.sensors
     assert not replace(once, sensors=(replace(sensor, pose=Pose()),)).notes
@@ -86,7 +86,7 @@ def test_a_world_that_is_changed_warns_of_what_is_in_it_now() -> None:
 @pytest.mark.requirement("GAP-2", "GAP-9")
 def test_a_track_without_covariance_has_a_warning_in_every_construction(tmp_path: Path) -> None:
     """A long-term error without a deviation of single pings: one with a deviation, and a perfect one, have no note."""
-    spec = Dvl(bottom=Track(long_term_offset=0.001))
+    spec = Dvl(bottom=DopplerTrack(long_term_offset=0.001))
     (note,) = world(spec).notes
     assert (note.kind, note.what) == ("warning", f"sensor {NAME}: bottom track")
     assert "a covariance of 0 is stated: give one: Track(Noise(stddev=...)) as `bottom`" in note.reason
@@ -98,17 +98,17 @@ def test_a_track_without_covariance_has_a_warning_in_every_construction(tmp_path
     assert not world(given).notes
     assert not world(replace(spec, bottom=replace(spec.bottom, per_speed=0.001))).notes
     assert not world(Dvl()).notes
-    (stated,) = world(replace(spec, bottom=replace(spec.bottom, stated_stddev=0.004))).notes
+    (stated,) = world(replace(spec, bottom=replace(spec.bottom, reported_stddev=0.004))).notes
     assert "0.004 m/s is stated" in stated.reason
 
 
 @pytest.mark.requirement("GAP-2")
 def test_both_tracks_of_a_sheet_are_looked_at_where_they_act() -> None:
-    sheet = Dvl(bottom=Track(Noise(stddev=0.005)), layer=Layer(1.0, 5.0))
+    sheet = Dvl(bottom=DopplerTrack(Noise(stddev=0.005)), layer=WaterMassLayer(1.0, 5.0))
     assert not world(sheet).notes
-    (note,) = world(replace(sheet, water_mode=Mode.BEST)).notes
+    (note,) = world(replace(sheet, water_mode=TrackMode.BEST)).notes
     assert note.what == f"sensor {NAME}: water track"
-    assert not world(Dvl(water_mode=Mode.BEST, layer=Layer(1.0, 5.0))).notes
+    assert not world(Dvl(water_mode=TrackMode.BEST, layer=WaterMassLayer(1.0, 5.0))).notes
 
 
 @pytest.mark.requirement("GAP-8")
@@ -124,10 +124,10 @@ def test_no_motion_stops_a_world_from_being_built(error: type[Exception] | None)
         def at(self, time: Times) -> MotionBlock:
             if error is not None:
                 raise error("not yet")
-            block = Driven(State(Pose())).at(time)
+            block = DrivenMotion(State(Pose())).at(time)
             return replace(block, rotation_wb=np.full((1, 4), math.nan))
 
-    spec = Adcp(removes_motion=True)
+    spec = Adcp(motion_compensated=True)
     made = world(spec, motion=Late())
     assert not made.notes
     assert not replace(made, name="lake").notes
@@ -138,7 +138,7 @@ def test_no_motion_stops_a_world_from_being_built(error: type[Exception] | None)
 class Telling(Adcp):
     """Tells how it is turned."""
 
-    def cautions(self, rotation_ws: Quaternion, /) -> tuple[tuple[str, str], ...]:
+    def find_warnings(self, rotation_ws: Quaternion, /) -> tuple[tuple[str, str], ...]:
         return (("turned", repr(rotation_ws)),)
 
 
@@ -149,12 +149,12 @@ def test_a_sensor_is_turned_as_its_truth_is_whatever_links_are_between() -> None
     links = (Link("auv::base", Pose((1.0, 2.0, 3.0), base)), Link("auv::head", Pose((0.0, 0.5, 0.0), head)))
     mount, model = Pose((0.1, 0.0, 0.2), from_rpy(0.2, 0.7, -2.0)), Pose((5.0, 0.0, 0.0), from_rpy(1.0, 0.1, 0.5))
     start = Pose((0.0, 1.0, 0.0), from_rpy(-0.5, 1.2, 2.5))
-    for motion in (None, Driven(State(start)), waypoints((0.0, 10.0), [start, start])):
+    for motion in (None, DrivenMotion(State(start)), waypoints((0.0, 10.0), [start, start])):
         made = Model("auv", links, "auv::base", model, motion=motion)
         one = MountedSensor(NAME, Telling(), "auv", "auv::head", 1.0, mount)
         built = World("sea", (made,), (one,))
         (note,) = built.notes
-        truth = sensor_motion(built, one, motions_of(built, {})).at(np.zeros(1)).rotation_wb[0]
+        truth = sensor_motion(built, one, resolve_motions(built, {})).at(np.zeros(1)).rotation_wb[0]
         assert abs(float(np.dot(truth, ast.literal_eval(note.reason)))) == pytest.approx(1.0, abs=1e-14)
 
 
@@ -163,4 +163,4 @@ def test_of_a_sheet_without_errors_of_its_tracks_nothing_is_said() -> None:
     """Misalignment, noise of the ranges and dropouts are no errors of a track."""
     assert not world(Dvl(misalignment=(0.0, 0.0, 0.01))).notes
     assert not world(Dvl(range=Noise(stddev=0.1))).notes
-    assert world(Dvl(bottom=Track(long_term_offset=0.01), misalignment=(0.0, 0.0, 0.01))).notes
+    assert world(Dvl(bottom=DopplerTrack(long_term_offset=0.01), misalignment=(0.0, 0.0, 0.01))).notes

@@ -16,11 +16,11 @@ from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.environment.water import Water
 from navsense.errors import FieldError, SensorError
 from navsense.geodesy import Origin
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
 from navsense.pose import Pose
 from navsense.sensors import AirPressure, Depth
-from navsense.testing import witness_world
+from navsense.testing import example_world
 from navsense.ticks import Ticks
 
 ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)
@@ -31,7 +31,7 @@ UUV = ConstantDensity(9806.38 / 9.80665)
 
 def read(z: float, sheet: Depth, surroundings: Environment) -> tuple[float, float, float]:
     """Return pressure and depth as read, and the true depth, of a sensor without noise at a height z (m)."""
-    ideal = sheet.ideal(Still(Pose((5.0, 6.0, z))), surroundings, ONE)
+    ideal = sheet.ideal(Stationary(Pose((5.0, 6.0, z))), surroundings, ONE)
     _, measured = sheet.measure(sheet.init(np.empty(0)), ONE, ideal, np.empty((0, 1)))
     assert measured.arrays["pressure"][0] == ideal["pressure"][0]
     return float(measured.arrays["pressure"][0]), float(measured.arrays["depth"][0]), float(ideal["depth"][0])
@@ -88,8 +88,8 @@ def test_a_wrong_latitude_and_another_formula() -> None:
 def test_above_the_water_it_is_a_barometer() -> None:
     """As the air pressure sensor beside it, the depth not positive; below the surface the water comes on top."""
     surroundings = Environment(origin=Origin(0.8, 0.1, 400.0), water=Water(surface=12.0))
-    barometer = AirPressure().ideal(Still(Pose((5.0, 6.0, 20.0))), surroundings, ONE)["pressure"][0]
-    surface = AirPressure().ideal(Still(Pose((5.0, 6.0, 12.0))), surroundings, ONE)["pressure"][0]
+    barometer = AirPressure().ideal(Stationary(Pose((5.0, 6.0, 20.0))), surroundings, ONE)["pressure"][0]
+    surface = AirPressure().ideal(Stationary(Pose((5.0, 6.0, 12.0))), surroundings, ONE)["pressure"][0]
     sheet = Depth(surface_pressure=float(surface))
     pressure, depth, true = read(20.0, sheet, surroundings)
     assert pressure == barometer
@@ -124,23 +124,23 @@ def test_noise_is_the_pressures_and_the_depth_follows(assumed: Any) -> None:
     """The deviation, and the correlation of the two; bounds of a share of 1e-6 false alarms (4.9 deviations)."""
     count = 20_000
     sheet = Depth(Noise(stddev=300.0, bias_mean=2000.0), assumed)
-    world = witness_world(("d", sheet))
+    world = example_world(("d", sheet))
     world = replace(
         world,
-        models=(replace(world.models[0], motion=Still(Pose((0.0, 0.0, -50.0)))),),
+        models=(replace(world.models[0], motion=Stationary(Pose((0.0, 0.0, -50.0)))),),
         environment=Environment(water=Water()),
     )
     reading = ns.simulate(world, count / 200.0, seed=4)["robot::arm::d"]
     weight = 1000.0 * 9.80665 if isinstance(assumed, ConstantDensity) else 1027.9 * 9.8065
-    off = reading["pressure"] - reading.truth["pressure"]
+    off = reading["pressure"] - reading.ideal["pressure"]
     assert abs(off.std() / 300.0 - 1.0) < 4.9 / math.sqrt(2.0 * count)
     assert abs(off.mean() - 2000.0) < 4.9 * 300.0 / math.sqrt(count)
     depth = reading["depth"] - reading["depth"].mean()
     assert depth == pytest.approx((off - off.mean()) / weight, rel=1e-3, abs=2e-5)
     assert (reading.errors["pressure_turn_on"] == 2000.0).all()
-    assert set(reading.truth) == {"pressure", "depth"}
+    assert set(reading.ideal) == {"pressure", "depth"}
     if assumed is None:
-        assert reading["depth"].mean() - reading.truth["depth"][0] == pytest.approx(
+        assert reading["depth"].mean() - reading.ideal["depth"][0] == pytest.approx(
             off.mean() / weight, rel=1e-3, abs=0.0
         )
 
@@ -150,10 +150,10 @@ def test_errors_go_onto_own_pressures() -> None:
     own = np.array([101325.0, 201325.0, 1101325.0])
     reading = Depth(Noise(bias_mean=100.0), Saunders(0.5)).apply(np.arange(3.0), own, seed=2)
     assert reading["pressure"].tolist() == (own + 100.0).tolist()
-    assert reading.truth["depth"] == pytest.approx(Saunders(0.5).depth(own - 101325.0), rel=1e-15, abs=0.0)
+    assert reading.ideal["depth"] == pytest.approx(Saunders(0.5).depth(own - 101325.0), rel=1e-15, abs=0.0)
     assert reading["depth"] == pytest.approx(Saunders(0.5).depth(own - 101225.0), rel=1e-13, abs=0.0)
     gauge = Depth(assumed=Saunders(0.5), gauge=True).apply(np.arange(3.0), own - 101325.0, seed=2)
-    assert gauge["depth"] == pytest.approx(reading.truth["depth"], rel=1e-15, abs=0.0)
+    assert gauge["depth"] == pytest.approx(reading.ideal["depth"], rel=1e-15, abs=0.0)
     with pytest.raises(SensorError, match=r"assumed; must be a formula"):
         Depth(assumed=None).apply(np.arange(3.0), own, seed=2)
 

@@ -12,24 +12,24 @@ import pytest
 from scipy.stats import binom, chi2, norm
 
 import navsense as ns
-from navsense.compiled import INTERPRETED
 from navsense.environment.base import Environment
 from navsense.environment.terrain.primitives import Box, Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.errors import SensorError
+from navsense.kernels import INTERPRETED
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rotation_vector, from_rpy, rotate
-from navsense.sensors._janus.beams import janus
-from navsense.sensors._janus.layer import Layer
-from navsense.sensors._janus.longterm import LongTerm
-from navsense.sensors._janus.strength import EchoStrength
-from navsense.sensors._janus.track import Track
-from navsense.sensors.base import Measured
-from navsense.sensors.dvl import Dvl, Mode, Transducer
+from navsense.random_streams import Draws
+from navsense.sensors._doppler.beams import make_janus_beams
+from navsense.sensors._doppler.echo_strength import EchoStrength
+from navsense.sensors._doppler.long_term_filter import LongTermFilter
+from navsense.sensors._doppler.track import DopplerTrack
+from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.base import Measurement
+from navsense.sensors.dvl import Dvl, TrackMode, Transducer
 from navsense.sensors.range import Sound
-from navsense.streams import Draws
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, Vector
 from navsense.world import Link, Model, MountedSensor, World
@@ -38,7 +38,7 @@ FALSE_ALARM = 1e-6
 MANY = 250 if INTERPRETED else 10_000
 RATE = 10.0
 CROSSED, PLUS = (-135.0, 135.0, 45.0, -45.0), (0.0, 90.0, 180.0, 270.0)
-RED = Track(Noise(stddev=0.01))
+RED = DopplerTrack(Noise(stddev=0.01))
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def bed(slope: float = 0.0, water: Water | None = None) -> Environment:
 
 def sheet(angle: float = 30.0, azimuths: tuple[float, ...] = CROSSED, **more: Any) -> Dvl:
     """Return beams at an angle and azimuths (deg) that answer at once."""
-    beams = janus(math.radians(angle), [math.radians(a) for a in azimuths])
+    beams = make_janus_beams(math.radians(angle), [math.radians(a) for a in azimuths])
     return Dvl(**{"beams": beams, "propagation": False, **more})
 
 
@@ -88,7 +88,7 @@ def axes_of(angle: float, azimuths: tuple[float, ...]) -> AnyArray:
 
 def pings(
     spec: Dvl, motion: Any, around: Environment, count: int = 1, *, rate: float = RATE, seed: int = 5
-) -> Measured:
+) -> Measurement:
     """Return what a serial number tells at `count` ticks."""
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
     source = Draws(spec.processes(), seed, (0, "dvl"))
@@ -194,7 +194,7 @@ def test_a_mounted_sensor_on_a_turning_vehicle_over_a_moving_plate() -> None:
         back = [rotate(turned, axis) for axis in np.eye(3).tolist()]
         own = [float(np.dot(rotate(hull, axis), relative)) for axis in back]
         assert reading["velocity"][k] == pytest.approx(own, rel=1e-9, abs=1e-12)
-        assert reading.truth["velocity"][k] == pytest.approx(own, rel=1e-9, abs=1e-12)
+        assert reading.ideal["velocity"][k] == pytest.approx(own, rel=1e-9, abs=1e-12)
     assert np.all(reading["velocity_mode"] == 1.0)
     assert reading.valid.all()
 
@@ -207,7 +207,7 @@ def test_a_mounted_sensor_on_a_turning_vehicle_over_a_moving_plate() -> None:
 @pytest.mark.parametrize(("reference", "growth"), [(0.0, 1.0), (2.5, 2.0)])
 def test_deviations_grow_with_speed_and_rate(speed: float, reference: float, growth: float) -> None:
     sigma = (0.002 + 0.001 * speed) * growth
-    spec = sheet(bottom=Track(Noise(stddev=0.002), 0.001, reference))
+    spec = sheet(bottom=DopplerTrack(Noise(stddev=0.002), 0.001, reference))
     arrays = pings(spec, Flying(velocity=(speed, 0.0, 0.0), rpy=(0.0, 0.1, 0.0)), bed(), MANY).arrays
     true = axes_of(30.0, CROSSED) @ [speed * math.cos(0.1), 0.0, speed * math.sin(0.1)]
     assert np.allclose(arrays["beam_deviation"], sigma, rtol=1e-12, atol=0.0)
@@ -216,7 +216,7 @@ def test_deviations_grow_with_speed_and_rate(speed: float, reference: float, gro
 
 @pytest.mark.requirement("GAP-2", "DVU-3")
 def test_what_is_stated_may_be_another_deviation() -> None:
-    arrays = pings(sheet(bottom=replace(RED, stated_stddev=0.03)), Flying(), bed(), MANY).arrays
+    arrays = pings(sheet(bottom=replace(RED, reported_stddev=0.03)), Flying(), bed(), MANY).arrays
     assert arrays["velocity_covariance"][7] == pytest.approx(9e-4 * np.diag([2.0, 2.0, 1.0 / 3.0]), abs=1e-17)
     assert np.all(arrays["beam_deviation"] == 0.03)
     check_spread(arrays["velocity"], 1e-4 * np.diag([2.0, 2.0, 1.0 / 3.0]))
@@ -242,10 +242,10 @@ def test_noise_and_resolution_of_ranges() -> None:
 def test_the_long_term_error_differs_by_serial_number() -> None:
     """e = s v + o of variance scale^2 v v^T + offset^2 I, of bottom and water each by itself; constant in a run."""
     spec = sheet(
-        bottom=Track(long_term_scale=0.004, long_term_offset=0.002),
-        water=Track(long_term_scale=0.01, long_term_offset=0.02),
-        water_mode=Mode.ALWAYS,
-        layer=Layer(2.0, 10.0),
+        bottom=DopplerTrack(long_term_scale=0.004, long_term_offset=0.002),
+        water=DopplerTrack(long_term_scale=0.01, long_term_offset=0.02),
+        water_mode=TrackMode.ALWAYS,
+        layer=WaterMassLayer(2.0, 10.0),
     )
     motion = Flying(velocity=(1.5, 0.5, 0.2))
     model = Model("robot", (Link("robot::hull"),), "robot::hull", motion=motion)
@@ -380,7 +380,7 @@ SLANTS, COSINES = lost_on(SLOPED, 20.0, axes_of(30.0, PLUS))
         (cliff(), {}, 0),
         (bed(0.3), {"minimum_range": float(SLANTS[0]) + 1e-6}, 0),
         (bed(0.3), {"maximum_range": float(SLANTS[2]) - 1e-6}, 2),
-        (bed(0.3), {"least_incidence": float(COSINES[2]) + 1e-9}, 2),
+        (bed(0.3), {"min_incidence_cosine": float(COSINES[2]) + 1e-9}, 2),
     ],
     ids=["cliff", "minimum", "maximum", "incidence"],
 )
@@ -388,7 +388,7 @@ def test_three_beams_suffice(around: Environment, limits: dict[str, float], lost
     """One beam has no bottom: the other three give the velocity, their covariance, and the height over their plane."""
     v, axes = (0.8, -0.3, 0.1), np.delete(axes_of(30.0, PLUS), lost, axis=0)
     spec = sheet(30.0, PLUS, bottom=RED, **limits)
-    clean = pings(spec.neutral(), Flying(velocity=v), around).arrays
+    clean = pings(spec.without_errors(), Flying(velocity=v), around).arrays
     assert clean["velocity"][0] == pytest.approx(v, rel=1e-12, abs=0.0)
     assert clean["altitude"][0] == pytest.approx(20.0, rel=1e-12, abs=0.0)
     told = pings(spec, Flying(), around, MANY).arrays
@@ -459,7 +459,7 @@ def test_shares_of_dropouts_and_of_faint_echoes() -> None:
         (lambda: Dvl(maximum_range=math.nan), "maximum_range: nan"),
         (lambda: Dvl(minimum_range=5.0, maximum_range=5.0), "maximum_range (m): 5.0; must be above the minimum, 5 m"),
         (lambda: Dvl(misalignment_stddev=-1.0), "misalignment_stddev: -1.0"),
-        (lambda: Dvl(least_incidence=1.5), "least_incidence: 1.5"),
+        (lambda: Dvl(min_incidence_cosine=1.5), "min_incidence_cosine: 1.5"),
         (lambda: Dvl(error_velocity_limit=-1.0), "error_velocity_limit: -1.0"),
         (lambda: Dvl(error_velocity_limit=math.nan), "error_velocity_limit: nan"),
         (lambda: Dvl(dropout_probability=1.1), "dropout_probability: 1.1"),
@@ -471,12 +471,15 @@ def test_shares_of_dropouts_and_of_faint_echoes() -> None:
         (lambda: Dvl(reference=(1.0, 1.0, 0.0, 0.0)), "reference: (1.0, 1.0, 0.0, 0.0); must be a unit quaternion"),
         (lambda: Dvl(reference=(math.nan, 0.0, 0.0, 0.0)), "reference: "),
         (lambda: Dvl(reference=(1.0, 0.0, 0.0)), "reference: (1.0, 0.0, 0.0); must be 4 finite numbers"),
-        (lambda: Dvl(bottom_mode=Mode.FALLBACK), "bottom_mode: fallback; must be never, always or best"),
-        (lambda: Dvl(bottom_mode=Mode.NEVER), "bottom_mode and water_mode: never; must not both be never"),
-        (lambda: Dvl(water_mode=Mode.BEST), "layer; must be given where the water is tracked"),
-        (lambda: Dvl(maximum_range=20.0, layer=Layer(1.0, 17.4)), "far boundary of the water layer (m): 17.4; must be"),
-        (lambda: Dvl(bottom=Track(per_speed=-1.0)), "per_speed of a track: -1.0"),
-        (lambda: Dvl(long_term=LongTerm(0.0)), "acceleration_density of the long term"),
+        (lambda: Dvl(bottom_mode=TrackMode.FALLBACK), "bottom_mode: fallback; must be never, always or best"),
+        (lambda: Dvl(bottom_mode=TrackMode.NEVER), "bottom_mode and water_mode: never; must not both be never"),
+        (lambda: Dvl(water_mode=TrackMode.BEST), "layer; must be given where the water is tracked"),
+        (
+            lambda: Dvl(maximum_range=20.0, layer=WaterMassLayer(1.0, 17.4)),
+            "far boundary of the water layer (m): 17.4; must be",
+        ),
+        (lambda: Dvl(bottom=DopplerTrack(per_speed=-1.0)), "per_speed of a track: -1.0"),
+        (lambda: Dvl(long_term=LongTermFilter(0.0)), "acceleration_density of the long term"),
         (lambda: Dvl(strength=EchoStrength(50.0, -0.1)), "absorption of the echo's strength (dB/m): -0.1"),
         (lambda: Dvl(sound=Sound(-1.0)), "assumed speed of sound (m/s): -1.0"),
     ],
@@ -489,16 +492,16 @@ def test_what_no_instrument_has(make: Callable[[], Any], message: str) -> None:
 
 def test_a_layer_just_within_reach() -> None:
     """20 m along beams at 30 degrees are 17.32 m along the instrument."""
-    assert Dvl(maximum_range=20.0, layer=Layer(1.0, 17.32), water_mode=Mode.ALWAYS).layer is not None
+    assert Dvl(maximum_range=20.0, layer=WaterMassLayer(1.0, 17.32), water_mode=TrackMode.ALWAYS).layer is not None
 
 
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"bottom": 0.005}, "bottom: 0.005; must be of Track; give an ns.sensors.Track"),
+        ({"bottom": 0.005}, "bottom: 0.005; must be of DopplerTrack; give an ns.sensors.DopplerTrack"),
         ({"sound": 1500.0}, "sound: 1500.0; must be of Sound"),
-        ({"layer": (5.0, 15.0)}, "must be of Layer"),
-        ({"long_term": 0.05}, "must be of LongTerm"),
+        ({"layer": (5.0, 15.0)}, "must be of WaterMassLayer"),
+        ({"long_term": 0.05}, "must be of LongTermFilter"),
         ({"beams": None}, "must be of Beams"),
     ],
 )
@@ -507,6 +510,6 @@ def test_fields_of_another_class_are_refused(given: dict[str, Any], problem: str
         Dvl(**given)
     assert problem in str(caught.value)
     with pytest.raises(SensorError, match="noise of a track"):
-        Track(0.005)  # type: ignore[arg-type]
+        DopplerTrack(0.005)  # type: ignore[arg-type]
     with pytest.raises(SensorError, match=r"azimuth of a beam .*give radians"):
-        janus(0.5, [0.0, 90.0, 180.0])
+        make_janus_beams(0.5, [0.0, 90.0, 180.0])

@@ -18,12 +18,12 @@ from navsense.errors import SensorError
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.sensors import Dvl
-from navsense.sensors._janus.applied import level
-from navsense.sensors._janus.beams import dsros, janus
-from navsense.sensors._janus.layer import Layer
-from navsense.sensors._janus.strength import EchoStrength
-from navsense.sensors._janus.track import Track
-from navsense.sensors.dvl import Mode
+from navsense.sensors._doppler.beam_inputs import make_level_attitude
+from navsense.sensors._doppler.beams import make_dsros_beams, make_janus_beams
+from navsense.sensors._doppler.echo_strength import EchoStrength
+from navsense.sensors._doppler.track import DopplerTrack
+from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.dvl import TrackMode
 from navsense.sensors.range import Sound
 from navsense.ticks import Ticks
 from navsense.typing import Quaternion, Times
@@ -52,8 +52,8 @@ NORMAL = 5.33
 """Two-sided quantile of the normal at 1e-7: a false-alarm rate below 1e-6 over ten comparisons."""
 
 
-def noisy(stddev: float, **track: float) -> Track:
-    return Track(Noise(stddev=stddev), **track)
+def noisy(stddev: float, **track: float) -> DopplerTrack:
+    return DopplerTrack(Noise(stddev=stddev), **track)
 
 
 @pytest.mark.compiled
@@ -63,7 +63,7 @@ def test_errors_go_onto_ones_own_velocity() -> None:
     given = OWN.copy()
     reading = Dvl(bottom=noisy(0.01)).apply(TIME, given, seed=7)
     assert np.array_equal(given, OWN)
-    assert reading.truth["velocity"] == pytest.approx(OWN, abs=1e-14)
+    assert reading.ideal["velocity"] == pytest.approx(OWN, abs=1e-14)
     off = reading["velocity"] - OWN
     wanted = 0.01 * np.sqrt([2.0, 2.0, 1.0 / 3.0])
     assert np.sqrt((off**2).mean(axis=0)) == pytest.approx(wanted, rel=NORMAL / math.sqrt(2.0 * COUNT), abs=0.0)
@@ -82,7 +82,7 @@ def test_errors_go_onto_ones_own_velocity() -> None:
 def test_without_errors_it_tells_what_a_world_gives() -> None:
     """A level bed 12 m below an instrument that is turned and moves: the same velocity, ranges, altitude and course."""
     q = pose.from_rpy(0.1, -0.15, 0.7)
-    sheet = Dvl(beams=janus(math.radians(25.0), [0.3, 2.1, 4.0, 5.5]), propagation=False)
+    sheet = Dvl(beams=make_janus_beams(math.radians(25.0), [0.3, 2.1, 4.0, 5.5]), propagation=False)
     bed = Environment(scene=Scene((Body("bed", Plane()),)))
 
     ticks = Ticks(np.arange(3, dtype=np.int64), 5.0)
@@ -91,7 +91,7 @@ def test_without_errors_it_tells_what_a_world_gives() -> None:
     reading = sheet.apply(ticks.time, own, beam_range=ideal["beam_range"], orientation=np.tile(q, (3, 1)), seed=1)
     for name in ("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity"):
         assert reading[name] == pytest.approx(ideal[name], rel=1e-12, abs=0.0), name
-        assert reading.truth[name] == pytest.approx(ideal[name], rel=1e-12, abs=0.0), name
+        assert reading.ideal[name] == pytest.approx(ideal[name], rel=1e-12, abs=0.0), name
     assert reading["altitude"] == pytest.approx(12.0, rel=1e-12, abs=0.0)
     assert reading["course"] == pytest.approx(math.atan2(0.8, -0.2), rel=1e-12, abs=0.0)
 
@@ -112,7 +112,7 @@ def test_ranges_decide_which_beams_are_good() -> None:
 @pytest.mark.requirement("DOO-1", "GAP-1")
 def test_ones_own_velocity_through_the_water() -> None:
     """Over a bottom 20 m along the beams the layer from 5 to 20 m ends at 80 % of 17.3 m; over 7 m there is none."""
-    sheet = Dvl(water=noisy(0.02), layer=Layer(5.0, 20.0), water_mode=Mode.ALWAYS)
+    sheet = Dvl(water=noisy(0.02), layer=WaterMassLayer(5.0, 20.0), water_mode=TrackMode.ALWAYS)
     through = OWN + np.array([0.3, -0.2, 0.0])
     ranges = np.full((COUNT, 4), 20.0)
     ranges[::2] = 7.0
@@ -123,12 +123,12 @@ def test_ones_own_velocity_through_the_water() -> None:
     assert np.sqrt((off**2).mean(axis=0)) == pytest.approx(wanted, rel=NORMAL / math.sqrt(COUNT), abs=0.0)
     assert reading["velocity"] == pytest.approx(OWN, abs=1e-13)
     still = sheet.apply(TIME[:2], OWN[:2], seed=2)
-    assert still.truth["water_velocity"] == pytest.approx(OWN[:2], abs=1e-13)
-    lost = replace(sheet, water_mode=Mode.FALLBACK).apply(
+    assert still.ideal["water_velocity"] == pytest.approx(OWN[:2], abs=1e-13)
+    lost = replace(sheet, water_mode=TrackMode.FALLBACK).apply(
         TIME, OWN, water_velocity=through, beam_range=np.full((COUNT, 4), math.inf), seed=2
     )
     assert np.array_equal(lost["velocity_mode"], np.full(COUNT, 2.0))
-    assert lost.truth["velocity"] == pytest.approx(through, abs=1e-13)
+    assert lost.ideal["velocity"] == pytest.approx(through, abs=1e-13)
 
 
 @pytest.mark.requirement("DOO-1", "GAP-2")
@@ -149,9 +149,9 @@ def test_pings_wait_for_their_echoes() -> None:
 @pytest.mark.requirement("DOO-1", "GAP-2")
 def test_the_rate_is_that_of_the_steps() -> None:
     """Deviations that hold at 16 Hz are half of that at 4 Hz; a density is times the root of the rate."""
-    for track in (noisy(0.02, reference_rate=16.0), Track(Noise(noise_density=0.005))):
+    for track in (noisy(0.02, reference_rate=16.0), DopplerTrack(Noise(noise_density=0.005))):
         reading = Dvl(bottom=track).apply(TIME, OWN, seed=3)
-        off = reading["beam_velocity"] - reading.truth["beam_velocity"]
+        off = reading["beam_velocity"] - reading.ideal["beam_velocity"]
         assert float(np.sqrt((off**2).mean())) == pytest.approx(0.01, rel=NORMAL / math.sqrt(8.0 * COUNT), abs=0.0)
         assert reading["beam_deviation"] == pytest.approx(np.full((COUNT, 4), 0.01), rel=1e-12, abs=0.0)
 
@@ -172,22 +172,22 @@ def test_an_assumed_speed_of_sound_is_right_and_a_bottom_square_to_the_instrumen
 
 @pytest.mark.requirement("DOO-1", "GAP-5")
 def test_an_instrument_without_attitude_looks_straight_down() -> None:
-    frd = Dvl(beams=dsros(math.radians(30.0), [0.25 * math.pi * k for k in (1, 3, 5, 7)], pos_z_down=True))
+    frd = Dvl(beams=make_dsros_beams(math.radians(30.0), [0.25 * math.pi * k for k in (1, 3, 5, 7)], pos_z_down=True))
     reading = frd.apply(TIME[:3], np.tile([2.0, 0.0, 0.0], (3, 1)), beam_range=np.full((3, 4), 10.0), seed=1)
     assert reading["altitude"] == pytest.approx(10.0 * math.cos(math.radians(30.0)), rel=1e-12, abs=0.0)
     assert reading["course"] == pytest.approx(0.5 * math.pi, rel=1e-12, abs=0.0)
     for axis in ((0.0, 0.0, -1.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (0.36, -0.48, 0.8), (-0.6, 0.0, -0.8)):
-        q = level(axis)
+        q = make_level_attitude(axis)
         assert math.hypot(*q) == pytest.approx(1.0, abs=1e-15)
         assert pose.rotate(q, axis) == pytest.approx((0.0, 0.0, -1.0), abs=1e-15)
-    assert level((0.0, 0.0, -1.0)) == (1.0, 0.0, 0.0, 0.0)
+    assert make_level_attitude((0.0, 0.0, -1.0)) == (1.0, 0.0, 0.0, 0.0)
 
 
 def test_its_clock_and_its_temperature() -> None:
     warm, clock = Noise(temperature_coefficient=0.001, reference_temperature=290.0), Clock("one", Noise(mean=0.5))
     kelvin = np.array([290.0, 300.0, 310.0])
-    reading = Dvl(bottom=Track(warm)).apply(TIME[:3], OWN[:3], temperature=kelvin, seed=1, clock=clock)
-    off = reading["beam_velocity"] - reading.truth["beam_velocity"]
+    reading = Dvl(bottom=DopplerTrack(warm)).apply(TIME[:3], OWN[:3], temperature=kelvin, seed=1, clock=clock)
+    off = reading["beam_velocity"] - reading.ideal["beam_velocity"]
     assert off == pytest.approx(np.outer([0.0, 0.01, 0.02], np.ones(4)), abs=1e-14)
     assert reading.clock_error == pytest.approx(0.5, rel=1e-12, abs=0.0)
 
@@ -206,7 +206,7 @@ def test_its_clock_and_its_temperature() -> None:
     ],
 )
 def test_wrong_arrays_are_refused(given: dict[str, Any], message: str) -> None:
-    sheet = Dvl(layer=Layer(2.0, 5.0), water_mode=Mode.ALWAYS)
+    sheet = Dvl(layer=WaterMassLayer(2.0, 5.0), water_mode=TrackMode.ALWAYS)
     own: dict[str, Any] = {"velocity": OWN[:3], **given}
     with pytest.raises(SensorError, match=message):
         sheet.apply(TIME[:3], seed=1, **own)
@@ -231,7 +231,7 @@ def test_the_arrays_state_why_a_velocity_is_invalid() -> None:
     assert screened["num_good_beams"].tolist() == [4.0] * 5
     assert screened["velocity_mode"].tolist() == [0.0] * 5
 
-    layer = replace(sheet, layer=Layer(1.0, 4.0), water_mode=Mode.FALLBACK)
+    layer = replace(sheet, layer=WaterMassLayer(1.0, 4.0), water_mode=TrackMode.FALLBACK)
     through = layer.apply(TIME[:5], OWN[:5], water_velocity=OWN[:5], beam_range=ranges, seed=1)
     assert through["velocity_mode"][[0, 3]].tolist() == [1.0, 2.0]
     assert through.valid[3]

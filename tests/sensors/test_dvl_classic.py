@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2, norm
 
-from navsense.compiled import INTERPRETED
-from navsense.environment.base import Environment, Uniform
-from navsense.environment.current import Stratified
+from navsense.environment.base import Environment, UniformField
+from navsense.environment.current import StratifiedCurrent
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
+from navsense.kernels import INTERPRETED
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy, rotate
-from navsense.sensors._janus.beams import Weighting, dsros, janus
-from navsense.sensors._janus.layer import Layer
-from navsense.sensors._janus.names import Dialect
-from navsense.sensors._janus.track import Track
-from navsense.sensors.base import Measured
-from navsense.sensors.dvl import CROSSED, Dvl, Mode
-from navsense.streams import Draws
+from navsense.random_streams import Draws
+from navsense.sensors._doppler.beams import BeamWeighting, make_dsros_beams, make_janus_beams
+from navsense.sensors._doppler.message_options import MessageDialect
+from navsense.sensors._doppler.track import DopplerTrack
+from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.base import Measurement
+from navsense.sensors.dvl import X_AZIMUTHS, Dvl, TrackMode
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, Quaternion, Vector
 
@@ -54,10 +54,10 @@ def bed(slope: float = 0.0) -> Environment:
     """Return a bottom through the origin that rises by `slope` towards x, in water that flows."""
     pose = Pose((0.0, 0.0, 0.0), from_rpy(0.0, -math.atan(slope), 0.0))
     scene = Scene((Body("bed", Plane(), pose),))
-    return Environment(scene=scene, water=Water(surface=1000.0), current=Uniform(FLOW))
+    return Environment(scene=scene, water=Water(surface=1000.0), current=UniformField(FLOW))
 
 
-def pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measured:
+def pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measurement:
     ticks = Ticks(np.arange(count, dtype=np.int64), 7.0)
     source = Draws(spec.processes(), 5, (0, "dvl"))
     _, told = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
@@ -81,12 +81,12 @@ def check_spread(errors: AnyArray, deviations: AnyArray) -> None:
 
 def uuv(**more: Any) -> Dvl:
     given: dict[str, Any] = {
-        "beams": janus(0.52, PLUS),
+        "beams": make_janus_beams(0.52, PLUS),
         "minimum_range": 2.0,
         "maximum_range": 30.0,
-        "bottom": Track(Noise(stddev=0.02), stated_stddev=0.05),
+        "bottom": DopplerTrack(Noise(stddev=0.02), reported_stddev=0.05),
     }
-    return Dvl(**{**given, **more}, dialect=Dialect.UUV, classic=True)
+    return Dvl(**{**given, **more}, dialect=MessageDialect.UUV, classic=True)
 
 
 @pytest.mark.requirement("DVU-3")
@@ -109,7 +109,7 @@ def test_the_links_own_velocity_with_noise_on_each_axis() -> None:
 
 @pytest.mark.requirement("DVU-3")
 def test_the_velocity_is_told_without_a_bottom_too() -> None:
-    told = pings(uuv(bottom=Track()), Drifting((0.0, 0.0, 10.0)), Environment())
+    told = pings(uuv(bottom=DopplerTrack()), Drifting((0.0, 0.0, 10.0)), Environment())
     assert told.arrays["velocity"][0] == pytest.approx(V, abs=1e-15)
     assert told.arrays["velocity_mode"][0] == 1.0
     assert np.isnan(told.arrays["altitude"][0])
@@ -145,7 +145,10 @@ def test_altitude_is_the_mean_of_ranges_within_their_limits(slope: float, height
 @pytest.mark.requirement("DVU-5")
 def test_ranges_of_which_some_are_at_either_limit_have_a_mean() -> None:
     """In a steep gully one side is too near and the other out of reach: limits of both kinds are averaged."""
-    spec = uuv(beams=janus(0.52, [0.25 * math.pi, 0.75 * math.pi, 1.25 * math.pi, 1.75 * math.pi]), maximum_range=4.0)
+    spec = uuv(
+        beams=make_janus_beams(0.52, [0.25 * math.pi, 0.75 * math.pi, 1.25 * math.pi, 1.75 * math.pi]),
+        maximum_range=4.0,
+    )
     arrays = pings(spec, Drifting((0.0, 0.0, 2.6)), bed(1.4)).arrays
     assert sorted(arrays["beam_range"][0].tolist()) == [2.0, 2.0, 4.0, 4.0]
     assert arrays["altitude"][0] == 3.0
@@ -165,7 +168,7 @@ def test_noise_does_not_take_ranges_beyond_their_limits() -> None:
 @pytest.mark.requirement("DVU-3", "DVU-5")
 def test_physical_beams_of_the_same_sheet_are_solved() -> None:
     """Without `classic` the dialect is a name: velocity and covariance are the beams', the altitude the bed's."""
-    spec = replace(uuv(), classic=False, bottom=Track(stated_stddev=0.05), propagation=False)
+    spec = replace(uuv(), classic=False, bottom=DopplerTrack(reported_stddev=0.05), propagation=False)
     arrays = pings(spec, Drifting((0.0, 0.0, 10.0)), bed(0.3)).arrays
     sine, cosine = math.sin(0.52), math.cos(0.52)
     unit = np.diag([0.5 / sine**2, 0.5 / sine**2, 0.25 / cosine**2])
@@ -179,21 +182,21 @@ def test_physical_beams_of_the_same_sheet_are_solved() -> None:
 def whoi(angle: float = 25.0, **more: Any) -> Dvl:
     """Return a sheet as `dsros_dvl` has them: z down, told in its own frame."""
     given: dict[str, Any] = {
-        "beams": dsros(math.radians(angle), [math.radians(a) for a in CROSSED], pos_z_down=True),
+        "beams": make_dsros_beams(math.radians(angle), [math.radians(a) for a in X_AZIMUTHS], pos_z_down=True),
         "minimum_range": 0.7,
         "maximum_range": 90.0,
-        "bottom": Track(Noise(stddev=0.005)),
-        "water": Track(Noise(stddev=0.01)),
+        "bottom": DopplerTrack(Noise(stddev=0.005)),
+        "water": DopplerTrack(Noise(stddev=0.01)),
         "range": Noise(stddev=0.1),
-        "water_mode": Mode.FALLBACK,
-        "layer": Layer(1.0, 20.0),
+        "water_mode": TrackMode.FALLBACK,
+        "layer": WaterMassLayer(1.0, 20.0),
     }
-    return Dvl(**{**given, **more}, dialect=Dialect.DSROS, classic=True)
+    return Dvl(**{**given, **more}, dialect=MessageDialect.DSROS, classic=True)
 
 
 def slants_over(slope: float, height: float, angle: float) -> AnyArray:
     """Return slant ranges (4,) of a level DVL that looks down by z; u = (-sin a cos A, -sin a sin A, cos a) there."""
-    a, around = math.radians(angle), np.radians(CROSSED)
+    a, around = math.radians(angle), np.radians(X_AZIMUTHS)
     axes = np.column_stack([-math.sin(a) * np.cos(around), math.sin(a) * np.sin(around), np.full(4, -math.cos(a))])
     return height / (slope * axes[:, 0] - axes[:, 2])
 
@@ -218,21 +221,21 @@ def test_noise_of_beams_and_the_documented_altitude_course_and_speed() -> None:
     x, y = arrays["velocity"][:, 0], arrays["velocity"][:, 1]
     assert np.allclose(arrays["course"], np.mod(np.arctan2(x, y), 2.0 * math.pi), rtol=0.0, atol=1e-12)
     assert np.allclose(arrays["speed"], np.hypot(x, y), rtol=1e-12, atol=0.0)
-    quiet = pings(whoi(bottom=Track()), Drifting((0.0, 0.0, 20.0), OVER, (1.0, 0.0, 0.0)), bed()).arrays
+    quiet = pings(whoi(bottom=DopplerTrack()), Drifting((0.0, 0.0, 20.0), OVER, (1.0, 0.0, 0.0)), bed()).arrays
     assert math.degrees(quiet["course"][0]) == pytest.approx(90.0, abs=1e-9)
-    back = pings(whoi(bottom=Track()), Drifting((0.0, 0.0, 20.0), OVER, (-1.0, 0.0, 0.0)), bed()).arrays
+    back = pings(whoi(bottom=DopplerTrack()), Drifting((0.0, 0.0, 20.0), OVER, (-1.0, 0.0, 0.0)), bed()).arrays
     assert math.degrees(back["course"][0]) == pytest.approx(270.0, abs=1e-9)
 
 
 @pytest.mark.requirement("DVW-2", "WTR-2")
 def test_beams_are_single_rays_and_water_goes_down_to_the_bottom() -> None:
     """Its width changes no range, and the layer ends at the bottom: of the mean of a current sheared by depth."""
-    wide = dsros(math.radians(25.0), [math.radians(a) for a in CROSSED], pos_z_down=True, width=0.1)
-    spec = whoi(beams=wide, range=Noise(), water=Track(), water_mode=Mode.ALWAYS)
-    sheared = Stratified((0.0, 100.0), ((0.0, 0.0, 0.0), (4.0, -2.0, 0.0)), surface=50.0)
+    wide = make_dsros_beams(math.radians(25.0), [math.radians(a) for a in X_AZIMUTHS], pos_z_down=True, width=0.1)
+    spec = whoi(beams=wide, range=Noise(), water=DopplerTrack(), water_mode=TrackMode.ALWAYS)
+    sheared = StratifiedCurrent((0.0, 100.0), ((0.0, 0.0, 0.0), (4.0, -2.0, 0.0)), surface=50.0)
     around = replace(bed(), water=Water(surface=50.0), current=sheared)
     classic = pings(spec, Drifting((0.0, 0.0, 15.0), OVER), around).arrays
-    nearest = replace(wide, weighting=Weighting.NEAREST)
+    nearest = replace(wide, weighting=BeamWeighting.NEAREST)
     wider = replace(spec, beams=nearest, classic=False, propagation=False)
     physical = pings(wider, Drifting((0.0, 0.0, 15.0), OVER), around).arrays
     assert classic["beam_range"][0] == pytest.approx(slants_over(0.0, 15.0, 25.0), rel=1e-12, abs=0.0)
@@ -247,9 +250,9 @@ def test_beams_are_single_rays_and_water_goes_down_to_the_bottom() -> None:
 def test_all_beams_or_none(classic: bool) -> None:
     """One beam of four is out of range: classic has no velocity over the bottom, physical that of the other three."""
     farthest = float(slants_over(0.5, 20.0, 30.0).max())
-    spec = whoi(30.0, maximum_range=farthest, water_mode=Mode.NEVER, layer=None, range=Noise())
+    spec = whoi(30.0, maximum_range=farthest, water_mode=TrackMode.NEVER, layer=None, range=Noise())
     turned = from_rpy(math.pi, 0.0, 0.3)  # of the two that would be as far, one is farther, the other nearer
-    spec = replace(spec, classic=classic, propagation=False, bottom=Track())
+    spec = replace(spec, classic=classic, propagation=False, bottom=DopplerTrack())
     arrays = pings(spec, Drifting((0.0, 0.0, 20.0), turned), bed(0.5)).arrays
     assert arrays["num_good_beams"][0] == 3.0
     if classic:
@@ -281,7 +284,7 @@ def test_water_track_where_there_is_no_bottom_track() -> None:
 
 @pytest.mark.requirement("WTR-2")
 def test_both_tracks_at_once_have_each_its_noise() -> None:
-    told = pings(whoi(30.0, water_mode=Mode.ALWAYS), Drifting((0.0, 0.0, 40.0), OVER), bed(), MANY).arrays
+    told = pings(whoi(30.0, water_mode=TrackMode.ALWAYS), Drifting((0.0, 0.0, 40.0), OVER), bed(), MANY).arrays
     assert np.all(told["velocity_mode"] == 1.0)
     flip = np.array([1.0, -1.0, -1.0])
     off = np.column_stack([told["velocity"] - V * flip, told["water_velocity"] - (np.array(V) - FLOW) * flip])

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.describe import describe
+from navsense.description import describe
 from navsense.errors import MissingDeviationError, SdfError, SensorError
 from navsense.noise.channel import Noise
 from navsense.sensors import Dvl, Imu, catalogue
-from navsense.sensors._janus.beams import Weighting
-from navsense.sensors._janus.layer import Layer
-from navsense.sensors.dvl import Mode, Transducer
+from navsense.sensors._doppler.beams import BeamWeighting
+from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.dvl import TrackMode, Transducer
 from navsense.sensors.range import Cone
 
-PARTS = tuple(name for name in catalogue.names() if catalogue.part(name).sensor == "dvl")
+PARTS = tuple(name for name in catalogue.list_parts() if catalogue.load_part(name).sensor == "dvl")
 
 WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
 <model name="m"><link name="l"><sensor
@@ -38,7 +38,7 @@ def spec(folder: Path, inside: str) -> Dvl:
 
 @pytest.mark.requirement("IMU-3", "GAP-2")
 def test_there_are_dvls_of_several_makers_and_kinds() -> None:
-    found = [catalogue.part(name) for name in PARTS]
+    found = [catalogue.load_part(name) for name in PARTS]
     assert len({part.manufacturer for part in found}) >= 4
     assert {part.transducer for part in found} >= {"piston", "phased_array"}
     assert all(part.notes for part in found), "what no source prints is said"
@@ -50,13 +50,13 @@ def test_a_part_is_a_sheet() -> None:
     sheet = Dvl.from_part("WHN600")
     assert (sheet.minimum_range, sheet.maximum_range, sheet.transducer) == (0.7, 90.0, Transducer.PISTON)
     assert (sheet.bottom.noise.stddev, sheet.water.noise.stddev) == (0.005, 0.0075)
-    assert sheet.beams.weighting is Weighting.PATTERN
+    assert sheet.beams.weighting is BeamWeighting.PATTERN
     assert sheet.beams.axes[:, 2] == pytest.approx(-math.cos(math.radians(30.0)), abs=1e-15)
     azimuths = np.degrees(np.arctan2(sheet.beams.axes[:, 1], sheet.beams.axes[:, 0]))
     assert azimuths == pytest.approx([-135.0, 135.0, 45.0, -45.0], rel=1e-12, abs=0.0)
     shapes = {beam.shape for beam in sheet.beams.beams}
     assert shapes == {Cone(math.radians(4.0), 1)}
-    assert sheet.water_mode is Mode.NEVER
+    assert sheet.water_mode is TrackMode.NEVER
     assert Dvl.from_part("explorer-1000").transducer is Transducer.PHASED_ARRAY
 
 
@@ -71,9 +71,9 @@ def test_what_a_part_does_not_print_is_as_in_a_sheet() -> None:
     )
     assert (sheet.bottom.long_term_offset, sheet.bottom.noise) == (0.001, Noise(stddev=0.01))
     assert (sheet.bottom.maximum_velocity, sheet.water.maximum_velocity) == (3.75, 7.5)
-    assert sheet.layer == Layer(1.5, 4.5)
+    assert sheet.layer == WaterMassLayer(1.5, 4.5)
     pathfinder = Dvl.from_part("pathfinder")
-    assert (pathfinder.layer, pathfinder.error_velocity_limit) == (Layer(16.0, 24.0, 8.0), 1.0)
+    assert (pathfinder.layer, pathfinder.error_velocity_limit) == (WaterMassLayer(16.0, 24.0, 8.0), 1.0)
     assert (pathfinder.minimum_range, pathfinder.maximum_range) == (plain.minimum_range, plain.maximum_range)
 
 
@@ -89,7 +89,7 @@ def test_a_part_of_another_kind_is_refused() -> None:
 def test_a_world_names_a_part(tmp_path: Path, name: str) -> None:
     """The file gives the deviation of a ping if the part has no source for it."""
     part = f"<navsense:part>{name}</navsense:part>"
-    if "bottom_track.noise_rms" not in catalogue.part(name).missing_values:
+    if "bottom_track.noise_rms" not in catalogue.load_part(name).missing_values:
         assert spec(tmp_path, part) == Dvl.from_part(name)
         return
     noise = '<dvl><bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track></dvl>'
@@ -112,7 +112,7 @@ def test_a_world_names_the_missing_deviation_by_the_class_of_the_error(
 @pytest.mark.requirement("GAP-2", "GAP-9")
 def test_a_part_without_the_deviation_of_a_ping_is_an_error(tmp_path: Path) -> None:
     """Its covariance would be 0, infinite weight in a filter. The caller's deviation replaces that of the part."""
-    refused = [name for name in PARTS if "bottom_track.noise_rms" in catalogue.part(name).missing_values]
+    refused = [name for name in PARTS if "bottom_track.noise_rms" in catalogue.load_part(name).missing_values]
     assert refused == ["a50"]
     words = r'stddev of part a50; must be given .*; write Dvl.from_part\("a50", stddev'
     with pytest.raises(MissingDeviationError, match=words):
@@ -124,27 +124,27 @@ def test_a_part_without_the_deviation_of_a_ping_is_an_error(tmp_path: Path) -> N
         reading = Dvl.from_part(name, stddev=0.02).apply(time, velocity, seed=1)
         assert (np.diagonal(reading["velocity_covariance"][0]) > 0.02**2 / 4.0).all()
     unused = '<dvl><bottom_track when="never"/><water_track><layer near="1" far="4"/></water_track></dvl>'
-    assert spec(tmp_path, f"{unused}<navsense:part>a50</navsense:part>").bottom_mode is Mode.NEVER
+    assert spec(tmp_path, f"{unused}<navsense:part>a50</navsense:part>").bottom_mode is TrackMode.NEVER
 
 
 @pytest.mark.requirement("GAP-2", "GAP-3")
 @pytest.mark.parametrize("name", PARTS)
 def test_a_part_lists_its_missing_values(tmp_path: Path, name: str) -> None:
     """In the data sheet and in the description of a world, each value that a DVL requires is set or listed."""
-    figures, sheet = catalogue.part(name).figures, Dvl.from_part(name, stddev=0.01)
+    figures, sheet = catalogue.load_part(name).entries, Dvl.from_part(name, stddev=0.01)
     given = {f"{channel}.{figure}" for channel, found in figures.items() for figure in found}
     if "beam.altitude" in given:
         given.add("beam.range")
     wanted = {f"beam.{figure}" for figure in ("angle", "width", "range", "noise_rms")} | {"water_track.layer"}
     track = ("noise_rms", "long_term_scale", "long_term_offset", "maximum_velocity")
     wanted |= {f"{channel}.{figure}" for channel in ("bottom_track", "water_track") for figure in track}
-    listed = set(catalogue.part(name).missing_values) - {
+    listed = set(catalogue.load_part(name).missing_values) - {
         "transducer",
         "growth of the noise with speed",
         "strength of the echo",
     }
     assert listed == wanted - given
-    assert set(sheet.missing_values) == set(catalogue.part(name).missing_values) - {"bottom_track.noise_rms"}
+    assert set(sheet.missing_values) == set(catalogue.load_part(name).missing_values) - {"bottom_track.noise_rms"}
     noise = '<dvl><bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track></dvl>'
     spec(tmp_path, f"{noise}<navsense:part>{name}</navsense:part>")
     (line,) = (line for line in describe(ns.load(tmp_path / "w.sdf")) if "values of the part without a source" in line)
@@ -164,7 +164,7 @@ def test_the_maximum_velocity_of_a_part_acts() -> None:
     assert np.array_equal(reading.valid, ~fast)
     assert np.isnan(reading["beam_range"][fast]).all()
     assert np.array_equal(reading["range_validity"], np.repeat(np.where(fast, 0.0, 3.0)[:, None], 4, axis=1))
-    assert reading.truth["velocity"] == pytest.approx(velocity, abs=1e-12)
+    assert reading.ideal["velocity"] == pytest.approx(velocity, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -186,7 +186,7 @@ def test_what_the_file_says_stands_before_the_part(tmp_path: Path) -> None:
     assert (found.minimum_range, found.maximum_range) == (part.minimum_range, 12.0)
     assert (found.bottom.noise.stddev, found.bottom.per_speed) == (0.005, 0.01)
     assert found.water == part.water
-    assert found.layer == Layer(2.0, 5.0)
+    assert found.layer == WaterMassLayer(2.0, 5.0)
 
 
 def test_a_part_that_does_not_go_with_the_file_is_refused_with_its_line(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ FILES = {
 def test_figures_are_those_of_the_files_that_are_cited(shared_data: Path, name: str) -> None:
     """DAVE's SDF models repeat the figures of its xacros, element by element."""
     text = (shared_data / "dave" / FILES[name]).read_text(encoding="utf-8")
-    figures = catalogue.part(name).figures
+    figures = catalogue.load_part(name).entries
 
     def number(tag: str) -> float:
         return float(re.findall(rf"<{tag}>([^<]+)</{tag}>", text)[0])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.environment.base import Environment, Uniform
+from navsense.environment.base import Environment, UniformField
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
@@ -18,18 +18,18 @@ from navsense.geodesy import Origin
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy, rotate
-from navsense.sensors._janus.beams import Beams, janus
-from navsense.sensors._janus.layer import Layer
-from navsense.sensors._janus.strength import EchoStrength
-from navsense.sensors._janus.track import Track
-from navsense.sensors.dvl import CROSSED, Dvl, Mode
+from navsense.sensors._doppler.beams import Beams, make_janus_beams
+from navsense.sensors._doppler.echo_strength import EchoStrength
+from navsense.sensors._doppler.track import DopplerTrack
+from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.dvl import X_AZIMUTHS, Dvl, TrackMode
 from navsense.series import Reading
 from navsense.typing import AnyArray, Quaternion, Vector
 from navsense.world import Link, Model, MountedSensor, World
 
-AZIMUTHS = [math.radians(a) for a in CROSSED]
-FLU = janus(math.radians(30.0), AZIMUTHS)
-FRD = janus(math.radians(30.0), AZIMUTHS, down=(0.0, 0.0, 1.0))
+AZIMUTHS = [math.radians(a) for a in X_AZIMUTHS]
+FLU = make_janus_beams(math.radians(30.0), AZIMUTHS)
+FRD = make_janus_beams(math.radians(30.0), AZIMUTHS, down=(0.0, 0.0, 1.0))
 OVER = (0.0, 1.0, 0.0, 0.0)
 """Half a turn about x: forward, left, up to forward, right, down, and back."""
 
@@ -76,7 +76,7 @@ def test_altitude_is_the_vertical_distance(slope: float, rpy: Vector, mounting: 
     spec = Dvl(FRD if mounting.rotation == OVER else FLU, maximum_range=1e4, propagation=False)
     reading = read(spec, Drifting(place, turned, (0.5, 0.2, 0.0)), bed(slope), mounting)
     assert reading["altitude"] == pytest.approx(np.full(3, z - slope * x), rel=1e-11, abs=0.0)
-    assert reading.truth["altitude"] == pytest.approx(np.full(3, z - slope * x), rel=1e-11, abs=0.0)
+    assert reading.ideal["altitude"] == pytest.approx(np.full(3, z - slope * x), rel=1e-11, abs=0.0)
     assert reading["beam_valid"].all()
 
 
@@ -84,7 +84,10 @@ def test_altitude_is_the_vertical_distance(slope: float, rpy: Vector, mounting: 
 def test_altitude_of_beams_of_different_angles_and_places() -> None:
     """Five beams, each with an angle and a transducer of its own: still the distance of the sensor's origin."""
     angles, places = (15.0, 20.0, 25.0, 30.0, 35.0), [(0.2 * i, -0.1 * i, 0.05 * i) for i in range(5)]
-    single = [janus(math.radians(a), [math.radians(72.0 * i + d) for d in (0, 90, 180)]) for i, a in enumerate(angles)]
+    single = [
+        make_janus_beams(math.radians(a), [math.radians(72.0 * i + d) for d in (0, 90, 180)])
+        for i, a in enumerate(angles)
+    ]
     beams = Beams(tuple(replace(one.beams[0], position=at) for one, at in zip(single, places, strict=True)))
     turned = from_rpy(0.1, -0.2, 0.7)
     reading = read(Dvl(beams, propagation=False), Drifting((2.0, 1.0, 15.0), turned, (1.0, 0.0, 0.0)), bed(0.3))
@@ -130,7 +133,7 @@ def test_forward_is_the_course_that_the_compass_shows(
     reading = read(
         spec, Drifting((0.0, 0.0, 20.0), from_rpy(0.0, -0.1, yaw), velocity), around, Pose((0.0, 0.0, 0.0), mounting)
     )
-    for course in (*reading["course"].tolist(), *reading.truth["course"].tolist()):
+    for course in (*reading["course"].tolist(), *reading.ideal["course"].tolist()):
         assert 0.0 <= course < 2.0 * math.pi
         assert abs(math.remainder(course - math.radians(compass), 2.0 * math.pi)) < 1e-12
     assert reading["speed"] == pytest.approx(np.full(3, 2.0), rel=1e-12, abs=0.0)
@@ -163,19 +166,19 @@ def test_velocity_and_covariance_in_another_frame() -> None:
     matrix = np.array([rotate(turn, (x, y, z)) for x, y, z in np.eye(3).tolist()]).T
     plain = Dvl(
         propagation=False,
-        bottom=Track(Noise(stddev=0.01)),
-        water=Track(Noise(stddev=0.02), 0.01),
-        water_mode=Mode.ALWAYS,
-        layer=Layer(1.0, 5.0),
+        bottom=DopplerTrack(Noise(stddev=0.01)),
+        water=DopplerTrack(Noise(stddev=0.02), 0.01),
+        water_mode=TrackMode.ALWAYS,
+        layer=WaterMassLayer(1.0, 5.0),
         strength=EchoStrength(60.0, 0.3, threshold=-200.0),
     )
     motion = Drifting((0.0, 0.0, 20.0), from_rpy(0.1, 0.2, 0.3), (1.0, -0.5, 0.2))
-    around = bed(0.5, water=Water(surface=100.0), current=Uniform((0.2, 0.1, 0.0)))
+    around = bed(0.5, water=Water(surface=100.0), current=UniformField((0.2, 0.1, 0.0)))
     own, told = read(plain, motion, around), read(replace(plain, reference=turn), motion, around)
     assert abs(own["velocity_covariance"][0, 0, 1]) > 1e-6
     for name in ("velocity", "water_velocity"):
         assert np.allclose(told[name], own[name] @ matrix.T, rtol=1e-12, atol=1e-15)
-        assert np.allclose(told.truth[name], own.truth[name] @ matrix.T, rtol=1e-12, atol=1e-15)
+        assert np.allclose(told.ideal[name], own.ideal[name] @ matrix.T, rtol=1e-12, atol=1e-15)
         covariance = matrix @ own[f"{name}_covariance"] @ matrix.T
         assert np.allclose(told[f"{name}_covariance"], covariance, rtol=1e-12, atol=1e-18)
     for name in ("beam_velocity", "beam_range", "altitude", "course", "speed", "error_velocity", "num_good_beams"):

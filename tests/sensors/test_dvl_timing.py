@@ -12,23 +12,23 @@ import pytest
 from scipy.stats import chi2
 
 import navsense as ns
-from navsense.compiled import INTERPRETED
 from navsense.environment.base import Environment
 from navsense.environment.terrain.primitives import Box, Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
+from navsense.kernels import INTERPRETED
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
-from navsense.noise.planned import Planned
+from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.pose import Pose, from_rpy, rotate
-from navsense.sensors._janus.beams import janus
-from navsense.sensors._janus.layer import Layer
-from navsense.sensors._janus.longterm import LongTerm
-from navsense.sensors._janus.track import Track
-from navsense.sensors.base import Measured
-from navsense.sensors.dvl import Dvl, Mode
-from navsense.streams import Draws
+from navsense.random_streams import Draws
+from navsense.sensors._doppler.beams import make_janus_beams
+from navsense.sensors._doppler.long_term_filter import LongTermFilter
+from navsense.sensors._doppler.track import DopplerTrack
+from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.base import Measurement
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray, Vector
 from navsense.world import Link, Model, MountedSensor, World
@@ -68,10 +68,10 @@ def bed(slope: float = 0.0) -> Environment:
 
 
 def sheet(**more: Any) -> Dvl:
-    return Dvl(**{"beams": janus(math.radians(30.0), [math.radians(a) for a in PLUS]), **more})
+    return Dvl(**{"beams": make_janus_beams(math.radians(30.0), [math.radians(a) for a in PLUS]), **more})
 
 
-def pings(spec: Dvl, motion: Any, around: Environment, count: int, rate: float) -> tuple[FloatArray, Measured]:
+def pings(spec: Dvl, motion: Any, around: Environment, count: int, rate: float) -> tuple[FloatArray, Measurement]:
     """Return the ticks' instants, and what is told at them."""
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
     source = Draws(spec.processes(), 5, (0, "dvl"))
@@ -150,7 +150,7 @@ def test_without_bottom_the_longest_echo_is_awaited() -> None:
     assert told.arrays["time_of_validity"][told.emitted] == pytest.approx(time[told.emitted] - 0.05, abs=1e-12)
 
 
-STILL = {"bottom_mode": Mode.NEVER, "water_mode": Mode.ALWAYS, "layer": Layer(5.0, 25.0)}
+STILL = {"bottom_mode": TrackMode.NEVER, "water_mode": TrackMode.ALWAYS, "layer": WaterMassLayer(5.0, 25.0)}
 
 
 @pytest.mark.requirement("GAP-9", "WTR-2")
@@ -158,7 +158,7 @@ STILL = {"bottom_mode": Mode.NEVER, "water_mode": Mode.ALWAYS, "layer": Layer(5.
     ("more", "waits", "mode"),
     [
         (STILL, 25.0 * SLANT, 2.0),  # nobody waits for a bottom that is never tracked
-        (STILL | {"bottom_mode": Mode.ALWAYS, "water_mode": Mode.FALLBACK}, 400.0, 2.0),
+        (STILL | {"bottom_mode": TrackMode.ALWAYS, "water_mode": TrackMode.FALLBACK}, 400.0, 2.0),
     ],
 )
 def test_water_is_told_of_the_instant_when_its_echo_left_the_layer(
@@ -183,7 +183,7 @@ def test_water_is_told_of_the_instant_when_its_echo_left_the_layer(
 @pytest.mark.requirement("GAP-1", "GAP-9")
 def test_both_echoes_of_a_ping_have_each_its_instant() -> None:
     """Bed 20 m down, layer to 16 m by the 80 % rule: 20 / cos and 10.5 / cos of sound after the ping went out."""
-    spec = sheet(**STILL | {"bottom_mode": Mode.ALWAYS})
+    spec = sheet(**STILL | {"bottom_mode": TrackMode.ALWAYS})
     motion = Flying((0.0, 0.0, 20.0), (1.0, 0.0, 0.0), (0.8, -0.4, 0.0))
     time, told = pings(spec, motion, bed(), 100, 40.0)
     assert told.emitted is not None
@@ -201,7 +201,7 @@ def test_both_echoes_of_a_ping_have_each_its_instant() -> None:
 
 @pytest.mark.requirement("GAP-2")
 def test_a_beam_that_drops_out_hears_neither_bottom_nor_water() -> None:
-    spec = sheet(**STILL | {"water_mode": Mode.FALLBACK, "bottom_mode": Mode.ALWAYS}, dropout_probability=1.0)
+    spec = sheet(**STILL | {"water_mode": TrackMode.FALLBACK, "bottom_mode": TrackMode.ALWAYS}, dropout_probability=1.0)
     _, told = pings(spec, Flying(), bed(), 20, 4.0)
     assert told.emitted is not None
     assert np.all(told.arrays["velocity_mode"][told.emitted] == 0.0)
@@ -211,16 +211,16 @@ def test_a_beam_that_drops_out_hears_neither_bottom_nor_water() -> None:
 @pytest.mark.requirement("NOI-6", "GAP-1")
 def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
     """From 1 to 2 s of a run nothing comes back from the bottom; what is true of it is true."""
-    spec = sheet(**STILL | {"water_mode": Mode.FALLBACK, "bottom_mode": Mode.ALWAYS}, propagation=False)
+    spec = sheet(**STILL | {"water_mode": TrackMode.FALLBACK, "bottom_mode": TrackMode.ALWAYS}, propagation=False)
     model = Model("auv", (Link("auv::base"),), "auv::base", pose=Pose((0.0, 0.0, 20.0)))
-    lost = Faults(planned=(Planned("lost_lock", 1.0, 2.0),))
+    lost = Faults(planned=(ScheduledFault("lost_lock", 1.0, 2.0),))
     mounted = MountedSensor("auv::base::dvl", spec, "auv", "auv::base", 5.0, topic="/dvl", faults=lost)
     run = ns.simulate(World("sea", (model,), (mounted,), environment=bed()), 3.0)["auv::base::dvl"]
     struck = (run.time >= 1.0) & (run.time < 2.0)
     assert np.array_equal(run["velocity_mode"], np.where(struck, 2.0, 1.0))
     assert np.array_equal(np.isnan(run["beam_range"]).all(axis=1), struck)
     assert np.array_equal(np.isnan(run["altitude"]), struck)
-    assert np.isfinite(run.truth["altitude"]).all()
+    assert np.isfinite(run.ideal["altitude"]).all()
     assert np.array_equal(run.errors["fault"], 16.0 * struck)
 
 
@@ -252,7 +252,10 @@ def test_the_velocity_is_that_at_the_time_of_validity() -> None:
 @pytest.mark.requirement("GAP-9")
 def test_runs_and_steps_of_pings_that_wait() -> None:
     """The same through `simulate` and live, step by step: truth is that of the echo, ticks without a ping say so."""
-    motion, spec = Flying((0.0, 0.0, 60.0), (0.5, 0.0, 0.3), (0.8, -0.4, 0.0)), sheet(bottom=Track(Noise(stddev=0.01)))
+    motion, spec = (
+        Flying((0.0, 0.0, 60.0), (0.5, 0.0, 0.3), (0.8, -0.4, 0.0)),
+        sheet(bottom=DopplerTrack(Noise(stddev=0.01))),
+    )
     model = Model("auv", (Link("auv::hull"),), "auv::hull", motion=motion)
     eye = MountedSensor("dvl", spec, "auv", "auv::hull", 20.0)
     world = World("w", (model,), (eye,), environment=bed(), max_step_size=0.01)
@@ -260,7 +263,7 @@ def test_runs_and_steps_of_pings_that_wait() -> None:
     assert 10 < whole.emitted.sum() < 79
     about = whole["time_of_validity"][whole.emitted]
     expected = np.outer(about, [0.8, -0.4, 0.0]) + [0.5, 0.0, 0.3]
-    assert np.allclose(whole.truth["velocity"][whole.emitted], expected, rtol=0.0, atol=1e-9)
+    assert np.allclose(whole.ideal["velocity"][whole.emitted], expected, rtol=0.0, atol=1e-9)
     parts: dict[str, list[AnyArray]] = {name: [] for name in whole}
     sim = ns.live(world, seed=2)
     for _ in range(400):
@@ -340,8 +343,8 @@ def test_the_long_term_velocity_is_as_sure_as_it_says() -> None:
     runs, count, rate, density, offset, scale = 1000, 25, 4.0, 0.05, 0.004, 0.002
     spec = sheet(
         propagation=False,
-        bottom=Track(Noise(stddev=0.02), long_term_offset=offset, long_term_scale=scale),
-        long_term=LongTerm(density, offset, scale),
+        bottom=DopplerTrack(Noise(stddev=0.02), long_term_offset=offset, long_term_scale=scale),
+        long_term=LongTermFilter(density, offset, scale),
     )
     ticks, rng = Ticks(np.arange(count, dtype=np.int64), rate), np.random.default_rng(11)
     walks = np.cumsum(rng.normal(size=(runs, count, 3)) * density / math.sqrt(rate), axis=1) + [5.0, 0.5, -0.1]
@@ -365,7 +368,7 @@ def test_the_long_term_velocity_is_as_sure_as_it_says() -> None:
 @pytest.mark.requirement("GAP-2")
 def test_a_caller_may_step_more_finely_than_sound_goes_there_and_back() -> None:
     velocity, rate, told = (1.2, -0.4, 0.1), 5.0, []
-    spec = sheet(bottom=Track(Noise(stddev=0.01)), processing_time=0.02, maximum_range=60.0)
+    spec = sheet(bottom=DopplerTrack(Noise(stddev=0.01)), processing_time=0.02, maximum_range=60.0)
     mounted = MountedSensor("auv::base::dvl", spec, "auv", "auv::base", rate, topic="/dvl")
     model = Model("auv", (Link("auv::base"),), "auv::base")
     for step in (0.2, 0.004):

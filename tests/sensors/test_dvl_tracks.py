@@ -12,29 +12,29 @@ import pytest
 from scipy.stats import chi2
 
 import navsense as ns
-from navsense.compiled import INTERPRETED
-from navsense.environment.base import Environment, Uniform, VectorField
-from navsense.environment.current import GaussMarkov, Stratified, Wander
+from navsense.environment.base import Environment, UniformField, VectorField
+from navsense.environment.current import GaussMarkovCurrent, GaussMarkovProcess, StratifiedCurrent
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
+from navsense.kernels import INTERPRETED
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy, rotate
-from navsense.sensors._janus.layer import Layer
-from navsense.sensors._janus.track import Track
-from navsense.sensors.base import Measured
-from navsense.sensors.dvl import CROSSED, Dvl, Mode, Transducer
+from navsense.random_streams import Draws
+from navsense.recordings.dataset_reader import open_recording
+from navsense.sensors._doppler.track import DopplerTrack
+from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.base import Measurement
+from navsense.sensors.dvl import X_AZIMUTHS, Dvl, TrackMode, Transducer
 from navsense.sensors.range import Sound
-from navsense.sinks.load import load
-from navsense.streams import Draws
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, Quaternion, Vector
 from navsense.world import Link, Model, MountedSensor, World
 
 FALSE_ALARM = 1e-6
 V, FLOW = (1.2, -0.3, 0.1), (0.4, 0.5, -0.02)
-LAYER = Layer(2.0, 10.0, 1.0)
+LAYER = WaterMassLayer(2.0, 10.0, 1.0)
 
 
 class Drifting:
@@ -60,10 +60,10 @@ def sea(
 
 
 def sheet(**more: Any) -> Dvl:
-    return Dvl(**{"propagation": False, "layer": LAYER, "water_mode": Mode.ALWAYS, **more})
+    return Dvl(**{"propagation": False, "layer": LAYER, "water_mode": TrackMode.ALWAYS, **more})
 
 
-def pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measured:
+def pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measurement:
     ticks = Ticks(np.arange(count, dtype=np.int64), 10.0)
     source = Draws(spec.processes(), 5, (0, "dvl"))
     _, told = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
@@ -72,7 +72,7 @@ def pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measur
 
 def axes_in(rotation: Quaternion) -> AnyArray:
     """Return the axes (4, 3) of the beams in the world."""
-    tilt, around = math.radians(30.0), np.radians(CROSSED)
+    tilt, around = math.radians(30.0), np.radians(X_AZIMUTHS)
     own = np.column_stack(
         [math.sin(tilt) * np.cos(around), math.sin(tilt) * np.sin(around), np.full(4, -math.cos(tilt))]
     )
@@ -87,10 +87,10 @@ def inverse(q: Quaternion, vector: Any) -> AnyArray:
 # which of the two
 
 BOTH, ONLY_BOTTOM, ONLY_WATER, NEITHER = (
-    (20.0, sea(current=Uniform(FLOW))),
-    (3.0, sea(current=Uniform(FLOW))),  # 80 % of 3 m leave 0.4 m of a layer that begins at 2
-    (20.0, sea(bottom=False, current=Uniform(FLOW))),
-    (20.0, sea(bottom=False, surface=10.0, current=Uniform(FLOW))),
+    (20.0, sea(current=UniformField(FLOW))),
+    (3.0, sea(current=UniformField(FLOW))),  # 80 % of 3 m leave 0.4 m of a layer that begins at 2
+    (20.0, sea(bottom=False, current=UniformField(FLOW))),
+    (20.0, sea(bottom=False, surface=10.0, current=UniformField(FLOW))),
 )
 
 TABLE = {
@@ -112,8 +112,8 @@ TABLE = {
 @pytest.mark.requirement("GAP-1", "WTR-1", "WTR-2")
 @pytest.mark.parametrize(("modes", "expected"), TABLE.items(), ids=["-".join(modes) for modes in TABLE])
 def test_bottom_or_water(modes: tuple[str, str], expected: str) -> None:
-    bottom_mode, water_mode = (Mode(mode) for mode in modes)
-    fine, coarse = Track(stated_stddev=0.01), Track(stated_stddev=0.02)
+    bottom_mode, water_mode = (TrackMode(mode) for mode in modes)
+    fine, coarse = DopplerTrack(reported_stddev=0.01), DopplerTrack(reported_stddev=0.02)
     cases = (
         (fine, coarse, BOTH),
         (coarse, fine, BOTH),
@@ -129,14 +129,14 @@ def test_bottom_or_water(modes: tuple[str, str], expected: str) -> None:
         assert arrays["velocity"] == pytest.approx(true, rel=1e-12, nan_ok=True, abs=0.0)
         track = water if letter == "W" else bottom
         if letter != "-":
-            assert arrays["velocity_covariance"] == pytest.approx(track.stated_stddev**2 * unit, abs=1e-18)
+            assert arrays["velocity_covariance"] == pytest.approx(track.reported_stddev**2 * unit, abs=1e-18)
             assert arrays["num_good_beams"] == 4.0
         assert np.isfinite(arrays["course"]) == (letter == "B")
         assert np.isfinite(arrays["speed"]) == (letter == "B")
         heard = around.scene.bodies and height > 0.0
         assert np.isfinite(arrays["altitude"]) == bool(heard)
-        wet = height == 20.0 and around.water.surface == 100.0 and water_mode is not Mode.NEVER
-        shown = letter == "W" or (wet and water_mode is Mode.ALWAYS)
+        wet = height == 20.0 and around.water.surface == 100.0 and water_mode is not TrackMode.NEVER
+        shown = letter == "W" or (wet and water_mode is TrackMode.ALWAYS)
         assert arrays["water_velocity"] == pytest.approx(
             through if shown else np.full(3, math.nan), rel=1e-12, nan_ok=True, abs=0.0
         )
@@ -148,8 +148,8 @@ def test_bottom_or_water(modes: tuple[str, str], expected: str) -> None:
 @pytest.mark.requirement("GAP-1", "GAP-4")
 def test_beams_of_a_velocity_through_water_are_those_of_the_water() -> None:
     """Where no bottom is met each beam hears the layer, with its deviation; nothing is known of the bottom."""
-    spec = sheet(water=Track(stated_stddev=0.02))
-    arrays = pings(spec, Drifting((0.0, 0.0, 20.0)), sea(bottom=False, current=Uniform(FLOW))).arrays
+    spec = sheet(water=DopplerTrack(reported_stddev=0.02))
+    arrays = pings(spec, Drifting((0.0, 0.0, 20.0)), sea(bottom=False, current=UniformField(FLOW))).arrays
     own = axes_in((1.0, 0.0, 0.0, 0.0)) @ (np.array(V) - FLOW)
     assert arrays["water_beam_velocity"][0] == pytest.approx(own, rel=1e-12, abs=0.0)
     assert arrays["water_beam_deviation"][0] == pytest.approx(np.full(4, 0.02), rel=1e-12, abs=0.0)
@@ -167,7 +167,7 @@ def test_a_uniform_current(rpy: Vector) -> None:
     """R^T (v - current), whatever the attitude; without a current the water stands still."""
     turned = from_rpy(*rpy)
     motion = Drifting((0.0, 0.0, 20.0), rotation=turned)
-    arrays = pings(sheet(), motion, sea(current=Uniform(FLOW))).arrays
+    arrays = pings(sheet(), motion, sea(current=UniformField(FLOW))).arrays
     assert arrays["water_velocity"][0] == pytest.approx(inverse(turned, np.array(V) - FLOW), rel=1e-12, abs=0.0)
     assert arrays["velocity"][0] == pytest.approx(inverse(turned, V), rel=1e-12, abs=0.0)
     still = pings(sheet(), motion, sea()).arrays
@@ -183,7 +183,7 @@ def test_a_current_that_grows_with_depth(rpy: Vector, height: float) -> None:
     Near the bottom the layer ends at 80 % of the way to it, along the instrument's axis in the shallowest beam.
     """
     shear = np.array([0.03, -0.02, 0.0])  # 1/s
-    current = Stratified((0.0, 100.0), ((0.0, 0.0, 0.0), (3.0, -2.0, 0.0)), surface=50.0)
+    current = StratifiedCurrent((0.0, 100.0), ((0.0, 0.0, 0.0), (3.0, -2.0, 0.0)), surface=50.0)
     turned = from_rpy(*rpy)
     axes, cosine = axes_in(turned), math.cos(math.radians(30.0))
     shallow = float((height / -axes[:, 2]).min() * cosine)
@@ -203,8 +203,8 @@ def test_a_current_that_grows_with_depth(rpy: Vector, height: float) -> None:
 def test_the_water_has_its_own_noise() -> None:
     """Per beam: sigma^2 diag(2, 2, 1/3) of each track, and nothing that both share (false alarms 1e-6)."""
     count, unit = 500 if INTERPRETED else 10_000, np.diag([2.0, 2.0, 1.0 / 3.0])
-    spec = sheet(bottom=Track(Noise(stddev=0.01)), water=Track(Noise(stddev=0.03)))
-    arrays = pings(spec, Drifting((0.0, 0.0, 20.0)), sea(current=Uniform(FLOW)), count).arrays
+    spec = sheet(bottom=DopplerTrack(Noise(stddev=0.01)), water=DopplerTrack(Noise(stddev=0.03)))
+    arrays = pings(spec, Drifting((0.0, 0.0, 20.0)), sea(current=UniformField(FLOW)), count).arrays
     assert np.allclose(arrays["water_velocity_covariance"], 9e-4 * unit, rtol=1e-9, atol=1e-16)
     off = np.column_stack([arrays["velocity"] - V, arrays["water_velocity"] - (np.array(V) - FLOW)])
     white = off / np.sqrt(np.concatenate([1e-4 * np.diag(unit), 9e-4 * np.diag(unit)]))
@@ -220,12 +220,15 @@ def test_the_water_has_its_own_noise() -> None:
 @pytest.mark.requirement("WTR-2", "GAP-2")
 def test_what_drifts_with_the_water_goes_nowhere_in_it() -> None:
     """Shares of a velocity through the water are shares of that: misalignment, scale, speed, the speed of sound."""
-    around, motion = sea(current=Uniform(FLOW), sound=1450.0), Drifting((0.0, 0.0, 20.0), FLOW, from_rpy(0.1, 0.2, 0.3))
+    around, motion = (
+        sea(current=UniformField(FLOW), sound=1450.0),
+        Drifting((0.0, 0.0, 20.0), FLOW, from_rpy(0.1, 0.2, 0.3)),
+    )
     spec = sheet(
         misalignment=(0.02, -0.05, 0.03),
         sound=Sound(1500.0),
         transducer=Transducer.PHASED_ARRAY,
-        water=Track(Noise(stddev=0.002), per_speed=0.5, long_term_scale=0.1),
+        water=DopplerTrack(Noise(stddev=0.002), per_speed=0.5, long_term_scale=0.1),
     )
     told = pings(spec, motion, around, 200).arrays
     quiet = told["water_velocity"] / (0.002 * np.sqrt([2.0, 2.0, 1.0 / 3.0]))
@@ -236,7 +239,9 @@ def test_what_drifts_with_the_water_goes_nowhere_in_it() -> None:
 @pytest.mark.requirement("WTR-2", "GAP-9")
 def test_misalignment_turns_the_velocity_through_the_water() -> None:
     yaw, through = 0.02, np.array(V) - FLOW
-    arrays = pings(sheet(misalignment=(0.0, 0.0, yaw)), Drifting((0.0, 0.0, 20.0)), sea(current=Uniform(FLOW))).arrays
+    arrays = pings(
+        sheet(misalignment=(0.0, 0.0, yaw)), Drifting((0.0, 0.0, 20.0)), sea(current=UniformField(FLOW))
+    ).arrays
     x, y, z = through.tolist()
     turned = [math.cos(yaw) * x - math.sin(yaw) * y, math.sin(yaw) * x + math.cos(yaw) * y, z]
     assert arrays["water_velocity"][0] == pytest.approx(turned, rel=1e-12, abs=0.0)
@@ -246,8 +251,12 @@ def test_misalignment_turns_the_velocity_through_the_water() -> None:
 
 
 def dive() -> World:
-    chance = GaussMarkov(Wander.spread(0.3, 0.1, 60.0, 0.0, 1.0), Wander.spread(0.5, 0.2, 30.0), name="wander")
-    spec = sheet(bottom=Track(Noise(stddev=0.01)), water=Track(Noise(stddev=0.02)), propagation=True)
+    chance = GaussMarkovCurrent(
+        GaussMarkovProcess.from_stddev(0.3, 0.1, 60.0, 0.0, 1.0),
+        GaussMarkovProcess.from_stddev(0.5, 0.2, 30.0),
+        name="wander",
+    )
+    spec = sheet(bottom=DopplerTrack(Noise(stddev=0.01)), water=DopplerTrack(Noise(stddev=0.02)), propagation=True)
     model = Model("auv", (Link("auv::hull"),), "auv::hull", Pose((0.0, 0.0, 20.0)))
     return World(
         "w",
@@ -263,8 +272,8 @@ def test_a_current_by_chance_is_another_in_each_run(tmp_path: Path) -> None:
     world = dive()
     many = ns.simulate(world, 3.0, seed=7, runs=3)
     reading = many["dvl"]
-    assert reading.truth_in_runs
-    truth = reading.truth["water_velocity"]
+    assert reading.ideal_in_runs
+    truth = reading.ideal["water_velocity"]
     assert truth.shape == (3, 24, 3)
     said = reading.emitted
     assert np.isfinite(truth[said]).all()
@@ -273,20 +282,20 @@ def test_a_current_by_chance_is_another_in_each_run(tmp_path: Path) -> None:
         alone = ns.simulate(world, 3.0, seed=7, runs=[i])["dvl"]
         for name, values in reading.items():
             assert values[i].tobytes() == alone[name][0].tobytes()
-        for name, values in reading.truth.items():
-            assert values[i].tobytes() == alone.truth[name][0].tobytes()
+        for name, values in reading.ideal.items():
+            assert values[i].tobytes() == alone.ideal[name][0].tobytes()
     single = ns.simulate(world, 3.0, seed=7)["dvl"]
     assert single["water_velocity"].tobytes() == reading["water_velocity"][0].tobytes()
     off = (reading["water_velocity"] - truth)[said] / (0.02 * np.sqrt([2.0, 2.0, 1.0 / 3.0]))
     assert chi2.ppf(FALSE_ALARM, off.size) < (off**2).sum() < chi2.isf(FALSE_ALARM, off.size)
     for suffix in (".npz", ".parquet"):
         many.save(tmp_path / f"dive{suffix}")
-        kept = load(tmp_path / f"dive{suffix}").readings["dvl"]
-        assert kept.truth_in_runs
+        kept = open_recording(tmp_path / f"dive{suffix}").readings["dvl"]
+        assert kept.ideal_in_runs
         for name, values in reading.items():
             assert np.array_equal(kept[name], values, equal_nan=True)
-        for name, values in reading.truth.items():
-            assert np.array_equal(kept.truth[name], values, equal_nan=True)
+        for name, values in reading.ideal.items():
+            assert np.array_equal(kept.ideal[name], values, equal_nan=True)
         assert np.array_equal(kept.emitted, reading.emitted)
 
 
@@ -294,4 +303,4 @@ def test_a_current_by_chance_is_another_in_each_run(tmp_path: Path) -> None:
 def test_without_water_track_a_current_by_chance_is_not_felt() -> None:
     world = dive()
     dry = replace(world, sensors=(replace(world.sensors[0], spec=Dvl()),))
-    assert not ns.simulate(dry, 1.0, runs=2)["dvl"].truth_in_runs
+    assert not ns.simulate(dry, 1.0, runs=2)["dvl"].ideal_in_runs

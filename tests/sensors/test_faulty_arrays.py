@@ -13,12 +13,12 @@ from navsense.environment.seawater import ConstantDensity, Unesco
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
-from navsense.noise.planned import FAULT, Planned
+from navsense.noise.scheduled_faults import FAULT, ScheduledFault
 from navsense.pose import Pose, from_rpy
-from navsense.sensors import Altimeter, Depth, Range, Zeroed
+from navsense.sensors import Altimeter, Depth, Range, ZeroReference
 from navsense.sensors.depth import STANDARD_PRESSURE
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -26,9 +26,9 @@ NAME, HEIGHT, RATE = "auv::base::one", -20.0, 10.0
 DOWN = from_rpy(0.0, 0.5 * np.pi, 0.0)
 
 
-def world(spec: Any, *planned: Planned) -> World:
+def world(spec: Any, *planned: ScheduledFault) -> World:
     """One that stands 20 m below the surface and 30 m above a level bed, looking down."""
-    model = Model("auv", (Link("auv::base"),), "auv::base", motion=Still(Pose((0.0, 0.0, HEIGHT), DOWN)))
+    model = Model("auv", (Link("auv::base"),), "auv::base", motion=Stationary(Pose((0.0, 0.0, HEIGHT), DOWN)))
     mounted = MountedSensor(NAME, spec, "auv", "auv::base", RATE, topic="/one", faults=Faults(planned=planned))
     bed = Body("bed", Plane(), Pose((0.0, 0.0, HEIGHT - 30.0)))
     return World("sea", (model,), (mounted,), environment=Environment(scene=Scene((bed,)), water=Water()))
@@ -36,13 +36,13 @@ def world(spec: Any, *planned: Planned) -> World:
 
 def both(spec: Any, kind: str, array: str, value: float) -> tuple[Any, Any, Any]:
     """What is told with and without a fault from 1 s to 2 s, and the rows that it is on."""
-    fault = Planned(kind, 1.0, 2.0, array, (value,), period=0.3 if kind == "spike" else 0.0)
+    fault = ScheduledFault(kind, 1.0, 2.0, array, (value,), period=0.3 if kind == "spike" else 0.0)
     sound, faulty = (ns.simulate(world(spec, *given), 3.0, seed=4)[NAME] for given in ((), (fault,)))
     rows = faulty.errors[FAULT] > 0.0
     assert rows.sum() == (4 if kind == "spike" else 10)
     for name in sound.arrays:
         assert np.array_equal(sound[name][~rows], faulty[name][~rows], equal_nan=True), name
-        assert np.array_equal(sound.truth[name], faulty.truth[name], equal_nan=True), name
+        assert np.array_equal(sound.ideal[name], faulty.ideal[name], equal_nan=True), name
     return sound, faulty, rows
 
 
@@ -61,7 +61,7 @@ def test_a_depth_is_made_of_the_pressure_as_it_is_told(kind: str, gauge: bool) -
         if sheet.assumed is assumed:
             assert faulty["depth"][rows] - sound["depth"][rows] == pytest.approx(1.0, abs=1e-9)
     sound, faulty, rows = both(Depth(noise, None, gauge=gauge), kind, "pressure", 1e4)
-    weight = Water().weight_at(np.array([-HEIGHT]))[0]
+    weight = Water().pressure_gradient_at(np.array([-HEIGHT]))[0]
     assert faulty["depth"][rows] - sound["depth"][rows] == pytest.approx(1e4 / weight, rel=1e-9, abs=0.0)
 
 
@@ -73,8 +73,8 @@ def test_a_depth_that_is_off_leaves_the_pressure() -> None:
 
 
 @pytest.mark.requirement("NOI-6", "ALT-1")
-@pytest.mark.parametrize("reference", [0.0, -5.0, Zeroed(0.7)])
-def test_a_height_is_told_from_the_reference_as_it_is_told(reference: float | Zeroed) -> None:
+@pytest.mark.parametrize("reference", [0.0, -5.0, ZeroReference(0.7)])
+def test_a_height_is_told_from_the_reference_as_it_is_told(reference: float | ZeroReference) -> None:
     """Height and reference still add up to the sensor's own place; a height that is off leaves its reference."""
     sheet = Altimeter(Noise(stddev=0.1), Noise(stddev=0.1), reference)
     sound, faulty, rows = both(sheet, "bias", "vertical_reference", 2.0)

@@ -19,13 +19,13 @@ from navsense.environment.water import Water
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
-from navsense.noise.planned import Planned
+from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.pose import Pose
-from navsense.sensors._janus.layer import Layer
-from navsense.sensors._janus.profile import Cells
-from navsense.sensors._janus.track import Track
+from navsense.sensors._doppler.cells import DepthCells
+from navsense.sensors._doppler.track import DopplerTrack
+from navsense.sensors._doppler.water_layer import WaterMassLayer
 from navsense.sensors.adcp import Adcp
-from navsense.sensors.dvl import Dvl, Mode
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.typing import FloatArray
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -34,16 +34,16 @@ HEIGHT, START, END, OFF = 20.0, 1.0, 2.0, 0.12
 SEEN = ("beam_velocity", "water_beam_velocity", "beam_range")
 
 DVL = Dvl(
-    bottom=Track(Noise(stddev=0.01)),
-    water=Track(Noise(stddev=0.01)),
+    bottom=DopplerTrack(Noise(stddev=0.01)),
+    water=DopplerTrack(Noise(stddev=0.01)),
     range=Noise(stddev=0.05),
-    water_mode=Mode.ALWAYS,
-    layer=Layer(2.0, 8.0),
+    water_mode=TrackMode.ALWAYS,
+    layer=WaterMassLayer(2.0, 8.0),
 )
-ADCP = Adcp(cells=Cells(6), propagation=False, bottom_pings=2, pings=2, removes_motion=True)
+ADCP = Adcp(cells=DepthCells(6), propagation=False, bottom_pings=2, pings=2, motion_compensated=True)
 
 
-def world(spec: Any, *planned: Planned) -> World:
+def world(spec: Any, *planned: ScheduledFault) -> World:
     """Return one that goes north-east at 20 m above a level bed."""
     motion = waypoints(np.array((0.0, 100.0)), [Pose((0.0, 0.0, HEIGHT)), Pose((100.0, 50.0, HEIGHT))])
     model = Model("auv", (Link(LINK),), LINK, motion=motion)
@@ -52,15 +52,15 @@ def world(spec: Any, *planned: Planned) -> World:
     return World("sea", (model,), (mounted,), environment=around)
 
 
-def both(spec: Any, *planned: Planned) -> tuple[Any, Any, Any]:
+def both(spec: Any, *planned: ScheduledFault) -> tuple[Any, Any, Any]:
     """Return what is told with and without faults, and the rows that tell something while these act."""
     sound, faulty = (ns.simulate(world(spec, *given), 3.0, seed=4)[NAME] for given in ((), planned))
     assert np.array_equal(sound.emitted, faulty.emitted)
     inside = (sound.time >= START) & (sound.time < END)
     for name in sound.arrays:
         assert np.array_equal(sound[name][~inside], faulty[name][~inside], equal_nan=True), name
-        if name in sound.truth:
-            assert np.array_equal(sound.truth[name], faulty.truth[name], equal_nan=True), name
+        if name in sound.ideal:
+            assert np.array_equal(sound.ideal[name], faulty.ideal[name], equal_nan=True), name
     return sound, faulty, inside & sound.emitted
 
 
@@ -81,7 +81,7 @@ def error_velocity(axes: FloatArray, along: FloatArray) -> FloatArray:
     ("array", "velocity"), [("beam_velocity", "velocity"), ("water_beam_velocity", "water_velocity")]
 )
 def test_a_velocity_of_one_beam_is_in_all_that_is_made_of_it(array: str, velocity: str) -> None:
-    sound, faulty, rows = both(DVL, Planned("bias", START, END, array, (0.0, OFF, 0.0, 0.0)))
+    sound, faulty, rows = both(DVL, ScheduledFault("bias", START, END, array, (0.0, OFF, 0.0, 0.0)))
     assert rows.sum() >= 5
     assert faulty[array][rows] - sound[array][rows] == pytest.approx(
         np.tile((0, OFF, 0, 0), (rows.sum(), 1)), abs=1e-14
@@ -102,10 +102,10 @@ def test_a_velocity_of_one_beam_is_in_all_that_is_made_of_it(array: str, velocit
 @pytest.mark.requirement("NOI-6")
 def test_a_range_is_in_the_altitude_and_beyond_its_limit_the_beam_is_lost() -> None:
     level = replace(DVL, range=Noise())  # unequal ranges tilt what is taken for the bottom
-    sound, faulty, rows = both(level, Planned("bias", START, END, "beam_range", (OFF,)))
+    sound, faulty, rows = both(level, ScheduledFault("bias", START, END, "beam_range", (OFF,)))
     lower = OFF * math.cos(math.radians(30.0))
     assert faulty["altitude"][rows] - sound["altitude"][rows] == pytest.approx(lower, abs=1e-12)
-    _, lost, rows = both(DVL, Planned("bias", START, END, "beam_range", (0.0, 0.0, 0.0, 100.0)))
+    _, lost, rows = both(DVL, ScheduledFault("bias", START, END, "beam_range", (0.0, 0.0, 0.0, 100.0)))
     assert lost["beam_valid"][rows].tolist() == [[1.0, 1.0, 1.0, 0.0]] * int(rows.sum())
     assert set(lost["num_good_beams"][rows]) == {3.0}
     assert np.isnan(lost["error_velocity"][rows]).all()
@@ -115,7 +115,7 @@ def test_a_range_is_in_the_altitude_and_beyond_its_limit_the_beam_is_lost() -> N
 @pytest.mark.requirement("NOI-6")
 def test_a_wild_beam_is_rejected_by_the_error_velocity() -> None:
     strict = Dvl(error_velocity_limit=0.5)
-    _, faulty, rows = both(strict, Planned("bias", START, END, "beam_velocity", (2.0, 0.0, 0.0, 0.0)))
+    _, faulty, rows = both(strict, ScheduledFault("bias", START, END, "beam_velocity", (2.0, 0.0, 0.0, 0.0)))
     assert not faulty.valid[rows].any()
     assert set(faulty["velocity_mode"][rows]) == {0.0}
 
@@ -123,7 +123,7 @@ def test_a_wild_beam_is_rejected_by_the_error_velocity() -> None:
 @pytest.mark.requirement("NOI-6")
 def test_a_spike_is_in_one_ping_and_what_is_made_of_it() -> None:
     """Of a DVL between pings too: the next that is told, and it alone."""
-    sound, faulty, _ = both(DVL, Planned("spike", 1.01, END, "beam_velocity", (OFF,)))
+    sound, faulty, _ = both(DVL, ScheduledFault("spike", 1.01, END, "beam_velocity", (OFF,)))
     struck = np.flatnonzero(np.abs(faulty["beam_velocity"] - sound["beam_velocity"]).max(axis=1) > 0.5 * OFF)
     assert struck.tolist() == [int(np.flatnonzero(sound.emitted & (sound.time >= 1.01))[0])]
     off = faulty["velocity"] - sound["velocity"]
@@ -136,7 +136,7 @@ def test_a_spike_is_in_one_ping_and_what_is_made_of_it() -> None:
 @pytest.mark.parametrize("array", ["beam_velocity", "bottom_beam_velocity", "bottom_range"])
 def test_a_beam_of_a_profiler(array: str) -> None:
     """In still water: what the profile says of it is the motion that is taken out, wrong by either beam."""
-    sound, faulty, rows = both(ADCP, Planned("bias", START, END, array, (OFF, 0.0, 0.0, 0.0)))
+    sound, faulty, rows = both(ADCP, ScheduledFault("bias", START, END, array, (OFF, 0.0, 0.0, 0.0)))
     moved = faulty[array][rows] - sound[array][rows]
     good = np.isfinite(moved[..., 0])
     assert good.any()
@@ -155,7 +155,7 @@ def test_a_beam_of_a_profiler(array: str) -> None:
         assert error[np.isfinite(error)] == pytest.approx(wanted, abs=1e-12)
 
 
-def sent(path: Path, *planned: Planned, spec: Any = DVL) -> bytes:
+def sent(path: Path, *planned: ScheduledFault, spec: Any = DVL) -> bytes:
     ns.record(world(spec, *planned), path, duration=3.0, seed=4, epoch=1767225600)
     return path.read_bytes()
 
@@ -163,9 +163,9 @@ def sent(path: Path, *planned: Planned, spec: Any = DVL) -> bytes:
 @pytest.mark.requirement("NOI-6", "REC-1:devices")
 def test_every_format_says_the_same_of_it(tmp_path: Path) -> None:
     """PD0 of beams, turned by RDI's rule, is PD0 of the earth; ranges are in the altitude of every format."""
-    velocity = Planned("bias", START, END, "beam_velocity", (OFF, 0.0, 0.0, 0.0))
+    velocity = ScheduledFault("bias", START, END, "beam_velocity", (OFF, 0.0, 0.0, 0.0))
     told = {
-        frame: pd0.decode(sent(tmp_path / f"a.{frame}.pd0", velocity)).parts[0].arrays["bottom_velocity"]
+        frame: pd0.decode(sent(tmp_path / f"a.{frame}.pd0", velocity)).blocks[0].arrays["bottom_velocity"]
         for frame in ("beam", "instrument", "earth")
     }
     one, two, three, four = told["beam"].T
@@ -182,9 +182,9 @@ def test_every_format_says_the_same_of_it(tmp_path: Path) -> None:
 
     farther = 10.0 * OFF
     higher = farther * math.cos(math.radians(30.0))
-    given = ((), (Planned("bias", 0.0, math.inf, "beam_range", (farther,)),))
+    given = ((), (ScheduledFault("bias", 0.0, math.inf, "beam_range", (farther,)),))
     level = replace(DVL, range=Noise())
-    slants = [pd0.decode(sent(tmp_path / "b.pd0", *one, spec=level)).parts[0].arrays["bottom_range"] for one in given]
+    slants = [pd0.decode(sent(tmp_path / "b.pd0", *one, spec=level)).blocks[0].arrays["bottom_range"] for one in given]
     assert slants[1] - slants[0] == pytest.approx(higher, abs=0.011)
     lines = [waterlinked.decode(sent(tmp_path / "b.wl.json", *one, spec=level))[0] for one in given]
     assert lines[1]["altitude"] - lines[0]["altitude"] == pytest.approx(higher, abs=1e-9)
@@ -213,7 +213,7 @@ def test_which_formats_a_bias_reaches(
     tmp_path: Path, array: str, value: tuple[float, ...], without: tuple[str, ...]
 ) -> None:
     """What is heard is in all of them; of the rest some make their own, as `docs/worlds.md` says."""
-    for folder, planned in (("sound", ()), ("faulty", (Planned("bias", START, END, array, value),))):
+    for folder, planned in (("sound", ()), ("faulty", (ScheduledFault("bias", START, END, array, value),))):
         (tmp_path / folder).mkdir()
         ns.record(world(DVL, *planned), [tmp_path / folder / f"a.{one}" for one in TOLD], 3.0, seed=4, epoch=1767225600)
     sound, faulty = ([(tmp_path / folder / f"a.{one}").read_bytes() for one in TOLD] for folder in ("sound", "faulty"))

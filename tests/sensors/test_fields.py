@@ -17,34 +17,39 @@ from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.errors import NavsenseError, SensorError
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
-from navsense.noise.planned import Planned
+from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.pose import Pose
 from navsense.sensors import (
     SENSORS,
     Adcp,
     Altimeter,
-    Cells,
     Cone,
     Depth,
+    DepthCells,
+    DopplerTrack,
     Dvl,
+    DvlMessageOptions,
     Fan,
     Imu,
-    Layer,
-    LongTerm,
+    LongTermFilter,
     Magnetometer,
-    Mode,
-    Names,
     NavSat,
     Range,
     Sound,
-    Track,
-    Zeroed,
+    TrackMode,
+    WaterMassLayer,
+    ZeroReference,
 )
 
 BESIDE = (
-    *(Fan(), Cells(transmit_length=1.0), Zeroed(1.0), Names(beam_ids=(1, 2), beam_frames=("a", "b"))),
+    *(
+        Fan(),
+        DepthCells(transmit_length=1.0),
+        ZeroReference(1.0),
+        DvlMessageOptions(beam_ids=(1, 2), beam_frames=("a", "b")),
+    ),
     *(Unesco(), Saunders(), ConstantDensity(1000.0)),
-    *(Faults(0.1, 1.0, 0.1, 1.0), Planned("spike", 0.0, 1.0, "field", (1.0,), 0.1)),
+    *(Faults(0.1, 1.0, 0.1, 1.0), ScheduledFault("spike", 0.0, 1.0, "field", (1.0,), 0.1)),
 )
 """Sheets that no witness holds."""
 
@@ -83,7 +88,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
 }
 MAY_BE_A_NUMBER = {(Altimeter, "reference")}
 
-SHEETS = {type(one): one for start in (*(kind.witness() for kind in SENSORS), *BESIDE) for one in parts(start)}
+SHEETS = {type(one): one for start in (*(kind.example_spec() for kind in SENSORS), *BESIDE) for one in parts(start)}
 
 
 @pytest.mark.requirement("DOO-1")
@@ -108,7 +113,7 @@ def test_all_sheets_are_looked_at() -> None:
     classes = {one for name in public.__all__ if is_dataclass(one := getattr(public, name))}
     assert classes - set(SHEETS) == {public.Output}
     allowed = {(Imu, "reference"), (Depth, "assumed"), (Range, "sound"), (Sound, "speed"), (Dvl, "strength")}
-    allowed |= {(Dvl, "long_term"), (Adcp, "backscatter"), (Cells, "transmit_length"), (Planned, "where")}
+    allowed |= {(Dvl, "long_term"), (Adcp, "backscatter"), (DepthCells, "transmit_length"), (ScheduledFault, "where")}
     for sheet in SHEETS.values():
         for field in fields(sheet):
             if (type(sheet), field.name) in allowed:
@@ -121,9 +126,9 @@ def test_all_sheets_are_looked_at() -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Layer("1", 2.0), "near of the water layer: '1'; must be a number; write it without quotes"),
+        (lambda: WaterMassLayer("1", 2.0), "near of the water layer: '1'; must be a number; write it without quotes"),
         (
-            lambda: Layer(1.0, 2.0, samples=True),
+            lambda: WaterMassLayer(1.0, 2.0, samples=True),
             "samples of the water layer: True; must be a whole number$",
         ),
         (lambda: Sound(True), "speed of sound (m/s): True; must be a number or None$"),
@@ -136,14 +141,17 @@ def test_all_sheets_are_looked_at() -> None:
         ),
         (
             lambda: Dvl(bottom_mode="always"),
-            "bottom_mode: always; must be of ns.sensors.Mode, which str is not; write ns",
+            "bottom_mode: always; must be of ns.sensors.TrackMode, which str is not; write ns",
         ),
         (lambda: Dvl(strength=4.0), "strength: 4.0; must be of EchoStrength or None; give an ns.sensors.EchoStrength"),
         (lambda: Magnetometer(x=0.1), "x: 0.1; must be of Noise; give an ns.Noise"),
         (lambda: Cone(0.1, axis=(1, 0)), "axis of a beam: (1, 0); must be a tuple of 3, each a number$"),
         (lambda: Altimeter(reference=True), "reference of an altimeter (m): True; must be a finite height"),
-        (lambda: Planned("bias", 0.0, 1.0, "x", ("1",)), "value of a fault: ('1',); must be a tuple, each a number"),
-        (lambda: Track(noise=0.01), "noise of a track: 0.01; must be of Noise; give an ns.Noise"),
+        (
+            lambda: ScheduledFault("bias", 0.0, 1.0, "x", ("1",)),
+            "value of a fault: ('1',); must be a tuple, each a number",
+        ),
+        (lambda: DopplerTrack(noise=0.01), "noise of a track: 0.01; must be of Noise; give an ns.Noise"),
     ],
 )
 def test_an_error_says_what_is_wrong_and_what_to_write(make: Any, said: str) -> None:
@@ -180,13 +188,13 @@ def test_a_whole_number_is_whole_and_finite_and_no_number_is_past_a_double(sheet
 @pytest.mark.requirement("DOO-1")
 def test_a_whole_number_may_be_written_as_any_number() -> None:
     assert Cone(0.1, rings=2.0) == Cone(0.1, rings=np.int64(2)) == Cone(0.1, rings=2)  # type: ignore[arg-type]
-    assert Names(beam_ids=(1.0, 2)) == Names(beam_ids=(1, 2))  # type: ignore[arg-type]
+    assert DvlMessageOptions(beam_ids=(1.0, 2)) == DvlMessageOptions(beam_ids=(1, 2))  # type: ignore[arg-type]
     with pytest.raises(SensorError, match=r"beam_ids .*: \(1.5,\); must be a tuple, each a whole number"):
-        Names(beam_ids=(1.5,))  # type: ignore[arg-type]
+        DvlMessageOptions(beam_ids=(1.5,))  # type: ignore[arg-type]
     with pytest.raises(SensorError, match=r"must be of a size below 1e\+100"):
-        Layer(10**400, 2.0)
+        WaterMassLayer(10**400, 2.0)
     with pytest.raises(SensorError, match="near of the water layer: too many digits to print; must be of a size"):
-        Layer(10**5000, 2.0)
+        WaterMassLayer(10**5000, 2.0)
 
 
 @pytest.mark.requirement("DOO-1")
@@ -203,12 +211,12 @@ def test_what_an_error_says_to_give_is_there() -> None:
                 assert article in ("", "an" if name.startswith("ns.") else "a"), name
                 found.add(name)
     assert {
-        "ns.sensors.Names",
+        "ns.sensors.DvlMessageOptions",
         "ns.Noise",
         "ns.Pose",
         "ns.sensors.Fan",
         "ns.sensors.Cone",
-        "ns.sensors.Dialect.OWN",
+        "ns.sensors.MessageDialect.OWN",
     } <= found
     assert any(name.startswith("navsense.") for name in found)
 
@@ -220,7 +228,14 @@ def test_numbers_of_every_kind_and_lists_are_taken() -> None:
     assert Cone(0.1, axis=[1.0, 0.0, 0.0]) == Cone(0.1)
     assert Dvl(misalignment=[0, 0, 0]) == Dvl(misalignment=np.zeros(3)) == Dvl()
     assert Dvl(own_hull=np.True_).own_hull
-    assert LongTerm(1) == LongTerm(1.0)
-    assert Dvl(water_mode=Mode.BEST, layer=Layer(1, 2)) == Dvl(water_mode=Mode.BEST, layer=Layer(1.0, 2.0))
-    sheets = (Imu(reference=[1, 0, 0, 0]), Adcp(reference=[1, 0, 0, 0]), Names(beam_ids=[1]), Cone(0.1, axis=[1, 0, 0]))
+    assert LongTermFilter(1) == LongTermFilter(1.0)
+    assert Dvl(water_mode=TrackMode.BEST, layer=WaterMassLayer(1, 2)) == Dvl(
+        water_mode=TrackMode.BEST, layer=WaterMassLayer(1.0, 2.0)
+    )
+    sheets = (
+        Imu(reference=[1, 0, 0, 0]),
+        Adcp(reference=[1, 0, 0, 0]),
+        DvlMessageOptions(beam_ids=[1]),
+        Cone(0.1, axis=[1, 0, 0]),
+    )
     assert len({hash(one) for one in (*sheets, NavSat())}) == 5

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from navsense.environment.base import Environment, Uniform
+from navsense.environment.base import Environment, UniformField
+from navsense.motion.attached import attach
 from navsense.motion.base import MotionBlock
-from navsense.motion.mounted import mounted
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.pose import Pose, from_rpy
 from navsense.sensors import Imu
-from navsense.testing import witness_motion
+from navsense.testing import example_motion
 from navsense.ticks import Ticks
 from navsense.typing import Times, Vector
 
 RATE = 100.0
 TICKS = Ticks(np.arange(300), RATE)
-G5 = Environment(gravity=Uniform((0.0, 0.0, -5.0)))
+G5 = Environment(gravity=UniformField((0.0, 0.0, -5.0)))
 
 
 class Spinning:
@@ -46,7 +46,7 @@ class Spinning:
 @pytest.mark.requirement("IMU-1")
 @pytest.mark.parametrize("rpy", [(0.0, 0.0, 0.0), (0.0, 3.14, 0.0), (math.pi / 2, 0.0, math.pi), (0.3, -0.4, 1.0)])
 def test_at_rest_it_reads_gravity_upwards(rpy: Vector) -> None:
-    ideal = Imu().ideal(Still(Pose(rotation=from_rpy(*rpy))), G5, TICKS)
+    ideal = Imu().ideal(Stationary(Pose(rotation=from_rpy(*rpy))), G5, TICKS)
     expected = Rotation.from_euler("xyz", rpy).inv().apply([0.0, 0.0, 5.0])
     assert np.allclose(ideal["linear_acceleration"], expected, atol=1e-14, rtol=0.0)
     assert not ideal["angular_velocity"].any()
@@ -60,7 +60,7 @@ def test_in_free_fall_it_reads_nothing() -> None:
 
         def at(self, time: Times) -> MotionBlock:
             falling = np.tile([0.0, 0.0, -5.0], (time.size, 1))
-            return replace(Still(Pose()).at(time), acceleration_w=falling)
+            return replace(Stationary(Pose()).at(time), acceleration_w=falling)
 
     assert not Imu().ideal(Falling(), G5, TICKS)["linear_acceleration"].any()
 
@@ -70,7 +70,7 @@ def test_in_free_fall_it_reads_nothing() -> None:
 def test_off_the_origin_it_feels_centripetal_and_tangential_acceleration(radius: float) -> None:
     """A turntable: -omega^2 r along the arm, alpha r across it, 5 upwards."""
     omega, alpha = 3.0, 0.7
-    ideal = Imu().ideal(mounted(Spinning(omega, alpha), Pose((radius, 0.0, 0.0))), G5, TICKS)
+    ideal = Imu().ideal(attach(Spinning(omega, alpha), Pose((radius, 0.0, 0.0))), G5, TICKS)
     rate = omega + alpha * TICKS.time
     expected = np.stack([-(rate**2) * radius, np.full(300, alpha * radius), np.full(300, 5.0)], axis=1)
     assert np.allclose(ideal["linear_acceleration"], expected, atol=1e-10, rtol=0.0)
@@ -80,8 +80,8 @@ def test_off_the_origin_it_feels_centripetal_and_tangential_acceleration(radius:
 @pytest.mark.requirement("IMU-2")
 def test_a_turned_mounting_turns_what_it_reads() -> None:
     arm = Pose((0.2, -0.1, 0.4), from_rpy(0.4, -1.0, 2.0))
-    straight = Imu().ideal(mounted(witness_motion(), Pose(arm.position)), G5, TICKS)
-    turned = Imu().ideal(mounted(witness_motion(), arm), G5, TICKS)
+    straight = Imu().ideal(attach(example_motion(), Pose(arm.position)), G5, TICKS)
+    turned = Imu().ideal(attach(example_motion(), arm), G5, TICKS)
     back = Rotation.from_euler("xyz", (0.4, -1.0, 2.0)).inv()
     for name in ("angular_velocity", "linear_acceleration"):
         assert np.allclose(turned[name], back.apply(straight[name]), atol=1e-12, rtol=0.0)
@@ -92,8 +92,8 @@ def test_integrated_readings_give_the_motion_back() -> None:
     """Dead reckoning by SciPy from the ideal readings: the whole model, gravity and frames included."""
     rate, count = 2000.0, 4000
     ticks = Ticks(np.arange(count), rate)
-    truth = witness_motion().at(ticks.time)
-    ideal = Imu(reference=(1.0, 0.0, 0.0, 0.0)).ideal(witness_motion(), Environment(), ticks)
+    truth = example_motion().at(ticks.time)
+    ideal = Imu(reference=(1.0, 0.0, 0.0, 0.0)).ideal(example_motion(), Environment(), ticks)
     omega, force = ideal["angular_velocity"], ideal["linear_acceleration"]
     attitude = Rotation.from_quat(truth.rotation_wb[0], scalar_first=True)
     velocity, position = truth.velocity_w[0].copy(), truth.position_w[0].copy()
@@ -117,15 +117,15 @@ def test_integrated_readings_give_the_motion_back() -> None:
 @pytest.mark.requirement("IMU-1")
 def test_the_orientation_is_relative_to_its_reference() -> None:
     """gz-sensors: q = q_ref^-1 q_world; with a reference yaw of 1.57 an unturned sensor reads yaw -1.57."""
-    ideal = Imu(reference=from_rpy(0.0, 0.0, 1.57)).ideal(Still(Pose()), G5, TICKS)
+    ideal = Imu(reference=from_rpy(0.0, 0.0, 1.57)).ideal(Stationary(Pose()), G5, TICKS)
     assert np.allclose(ideal["orientation"], from_rpy(0.0, 0.0, -1.57), atol=1e-15, rtol=0.0)
 
 
 @pytest.mark.requirement("IMU-1")
 def test_without_a_reference_the_sensor_starts_level() -> None:
-    ideal = Imu().ideal(witness_motion(), G5, TICKS)["orientation"]
+    ideal = Imu().ideal(example_motion(), G5, TICKS)["orientation"]
     assert np.allclose(ideal[0], [1.0, 0.0, 0.0, 0.0], atol=1e-15, rtol=0.0)
-    world = witness_motion().at(TICKS.time).rotation_wb
+    world = example_motion().at(TICKS.time).rotation_wb
     first = Rotation.from_quat(world[0], scalar_first=True)
     expected = first.inv() * Rotation.from_quat(world, scalar_first=True)
     assert np.allclose(
@@ -135,7 +135,7 @@ def test_without_a_reference_the_sensor_starts_level() -> None:
 
 @pytest.mark.requirement("IMU-1")
 def test_each_axis_has_its_own_noise() -> None:
-    sheet = Imu.witness()
+    sheet = Imu.example_spec()
     assert len({process.channel for process in sheet.processes()}) == 6
     names = [(process.channel, process.name) for process in sheet.processes()]
     assert len(names) == len(set(names)) == 6 * 8
@@ -143,5 +143,5 @@ def test_each_axis_has_its_own_noise() -> None:
 
 def test_without_orientation_there_is_none() -> None:
     sheet = Imu(orientation=False)
-    assert "orientation" not in sheet.ideal(Still(Pose()), G5, TICKS)
+    assert "orientation" not in sheet.ideal(Stationary(Pose()), G5, TICKS)
     assert [output.name for output in sheet.outputs] == ["angular_velocity", "linear_acceleration"]

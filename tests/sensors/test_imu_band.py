@@ -13,11 +13,11 @@ from scipy.signal import lsim
 
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
 from navsense.pose import Pose
 from navsense.sensors import Imu, Vibration
-from navsense.sensors._low_pass import low_pass, step, stiffness_of
+from navsense.sensors._low_pass import compute_coefficients, compute_stiffness, filter_rows
 from navsense.ticks import Ticks
 from navsense.typing import FloatArray
 
@@ -27,7 +27,7 @@ NOTHING = np.empty(0)
 def filtered(bandwidth: float, index: FloatArray, rate: float, values: FloatArray) -> FloatArray:
     """Return one channel (n,) behind the band limit."""
     state, rows = np.full((1, 3), np.nan), np.array([values], dtype=np.float64)
-    low_pass(stiffness_of(bandwidth), np.array(index, dtype=np.int64), rate, 0, state, rows)
+    filter_rows(compute_stiffness(bandwidth), np.array(index, dtype=np.int64), rate, 0, state, rows)
     return rows[0]
 
 
@@ -79,7 +79,7 @@ def test_a_sine_comes_through_with_the_gain_and_phase_of_the_filter(frequency: f
     answer = 1.0 / (1.0 - (frequency / bandwidth) ** 2 + 1j * math.sqrt(2.0) * frequency / bandwidth)
     expected = np.abs(answer) * np.exp(1j * (omega * time + np.angle(answer)))
     late = time > 0.3
-    bound = (omega / rate) ** 2 / 8.0 + 2.0 * math.exp(-stiffness_of(bandwidth) * 0.3)
+    bound = (omega / rate) ** 2 / 8.0 + 2.0 * math.exp(-compute_stiffness(bandwidth) * 0.3)
     assert bound < 3e-5
     assert np.abs(found[late, 0] - expected[late].imag).max() < bound
     assert np.abs(found[late, 2] - expected[late].real).max() < bound
@@ -93,7 +93,7 @@ def test_a_step_overshoots_by_four_percent() -> None:
     values = np.concatenate(([0.0], np.ones(60000)))
     out = filtered(bandwidth, np.arange(values.size), rate, values)
     assert out.max() == pytest.approx(1.0 + math.exp(-math.pi), abs=1e-8)
-    assert (np.argmax(out) - 0.5) / rate == pytest.approx(math.pi / stiffness_of(bandwidth), abs=2.0 / rate)
+    assert (np.argmax(out) - 0.5) / rate == pytest.approx(math.pi / compute_stiffness(bandwidth), abs=2.0 / rate)
 
 
 @pytest.mark.requirement("IMU-4")
@@ -105,7 +105,7 @@ def test_what_does_not_change_stays_to_the_last_bit() -> None:
 @pytest.mark.requirement("IMU-4")
 def test_a_fast_filter_lets_all_through_and_no_filter_is_none() -> None:
     values = np.random.default_rng(7).normal(0.0, 1.0, 100)
-    lag = 1.0 / (stiffness_of(1e9) / 1000.0)
+    lag = 1.0 / (compute_stiffness(1e9) / 1000.0)
     assert np.allclose(filtered(1e9, np.arange(100), 1000.0, values), values, rtol=0.0, atol=6.0 * lag)
     force = np.stack([values, values, values], axis=1)
     through = felt(Imu(), Ticks(np.arange(100), 1000.0), force)["linear_acceleration"]
@@ -129,7 +129,7 @@ def exactly(tau: float) -> list[float]:
 @pytest.mark.parametrize("tau", [1e-9, 1e-4, 0.1, 0.4999999, 0.5, 0.5000001, 1.0, 3.0, 20.0])
 def test_coefficients_on_both_sides_of_the_switch(tau: float) -> None:
     """Of the series below 0.5 and the closed forms from there on, to the last digits."""
-    assert np.allclose(step(tau), exactly(tau), rtol=5e-15, atol=1e-16)
+    assert np.allclose(compute_coefficients(tau), exactly(tau), rtol=5e-15, atol=1e-16)
 
 
 @pytest.mark.requirement("IMU-4")
@@ -172,7 +172,7 @@ def test_a_line_above_half_the_rate_shows_at_its_alias() -> None:
 @pytest.mark.requirement("IMU-4")
 def test_an_averaged_reading_holds_the_mean_of_a_line() -> None:
     ticks, sheet = Ticks(np.arange(40), 100.0), Imu(vibration=(LINE,), averaged=True)
-    ideal = sheet.ideal(Still(Pose()), Environment(), ticks)
+    ideal = sheet.ideal(Stationary(Pose()), Environment(), ticks)
     _, measured = sheet.measure(sheet.init(NOTHING), ticks, ideal, np.empty((0, 40)))
     added = measured.arrays["linear_acceleration"] - [0.0, 0.0, 9.8]
 
@@ -214,7 +214,7 @@ def test_on_own_arrays_a_line_starts_with_the_first_row_and_truth_stays() -> Non
     reading = Imu(vibration=(LINE,)).apply(time, still, still, seed=1)
     expected = np.sin(2.0 * math.pi * 133.0 * (time - 5.0) + 0.4)
     assert np.allclose(reading["linear_acceleration"][:, 0], expected, rtol=0.0, atol=1e-9)
-    assert not reading.truth["linear_acceleration"].any()
+    assert not reading.ideal["linear_acceleration"].any()
 
 
 @pytest.mark.requirement("IMU-4")

@@ -12,13 +12,13 @@ from scipy.spatial.transform import Rotation
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
 from navsense.geodesy import Origin
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
 from navsense.pose import Pose
 from navsense.sensors import Imu
-from navsense.sensors.apply import apply
-from navsense.sensors.imu import tells_earth_rate
-from navsense.testing import witness_motion
+from navsense.sensors.imu import resolves_earth_rate
+from navsense.sensors.user_arrays import apply
+from navsense.testing import example_motion
 from navsense.ticks import Ticks
 
 TIME = np.arange(300) / 100.0
@@ -43,7 +43,7 @@ def test_a_triad_that_is_turned_by_a_small_angle_is_misaligned_by_it() -> None:
     """Antisymmetric angles are a rotation of the triad, to the square of the angle; level, it then reads sin(angle)."""
     x, y, z = 2e-4, -3e-4, 1e-4
     sheet = Imu(linear_acceleration_misalignment=(z, -y, -z, x, y, -x))
-    still = Still(Pose())
+    still = Stationary(Pose())
     ticks = Ticks(np.arange(5), 10.0)
     _, measured = sheet.measure(
         sheet.init(np.empty(0)), ticks, sheet.ideal(still, Environment(), ticks), np.empty((0, 5))
@@ -82,21 +82,21 @@ def test_a_missing_number_in_one_triad_does_not_reach_the_other() -> None:
     force[7] = math.nan
     sheet = Imu(linear_acceleration_misalignment=ANGLES, angular_velocity_misalignment=ANGLES)
     sheet, given = replace(sheet, orientation=False), {"angular_velocity": OMEGA, "linear_acceleration": force}
-    reading = apply(sheet, TIME, given, seed=1, finite=False)
+    reading = apply(sheet, TIME, given, seed=1, require_finite=False)
     assert np.isfinite(reading["angular_velocity"]).all()
     assert np.isnan(reading["linear_acceleration"]).sum() == 3
     leaky = replace(sheet, g_sensitivity=(0.0, 1e-3, *(0.0,) * 7))
-    seen = apply(leaky, TIME, given, seed=1, finite=False)
+    seen = apply(leaky, TIME, given, seed=1, require_finite=False)
     assert np.isnan(seen["angular_velocity"]).sum() == 1
 
 
 @pytest.mark.requirement("NOI-6")
 def test_ideal_values_know_nothing_of_leaks() -> None:
     ticks = Ticks(np.arange(20), 100.0)
-    sheet = replace(Imu.witness(), averaged=False, earth_rotation=False)
+    sheet = replace(Imu.example_spec(), averaged=False, earth_rotation=False)
     surroundings = Environment(origin=Origin(0.8, 0.3))
-    plain = Imu(reference=sheet.reference).ideal(witness_motion(), surroundings, ticks)
-    warmed = replace(sheet, **{name: Noise() for name in channel_names()}).ideal(witness_motion(), surroundings, ticks)
+    plain = Imu(reference=sheet.reference).ideal(example_motion(), surroundings, ticks)
+    warmed = replace(sheet, **{name: Noise() for name in channel_names()}).ideal(example_motion(), surroundings, ticks)
     assert warmed.keys() == plain.keys()
     assert all(np.array_equal(warmed[name], plain[name]) for name in plain)
 
@@ -136,7 +136,7 @@ def test_own_arrays_are_what_they_are(field: str) -> None:
 def test_which_gyroscopes_tell_the_earths_rate() -> None:
     """15.04 deg/h, against everything that is wrong with a sheet's best axis over 100 s."""
     hour = math.radians(1.0) / 3600.0
-    assert not tells_earth_rate(Imu(), 100.0)  # a perfect instrument, of no grade
+    assert not resolves_earth_rate(Imu(), 100.0)  # a perfect instrument, of no grade
     for noise, tells in (
         (Noise(bias_stddev=14.0 * hour), True),
         (Noise(bias_stddev=16.0 * hour), False),
@@ -149,10 +149,10 @@ def test_which_gyroscopes_tell_the_earths_rate() -> None:
         (Noise(dynamic_bias_stddev=14.0 * hour, dynamic_bias_correlation_time=2.0), True),
         (Noise(dynamic_bias_stddev=14.0 * hour, dynamic_bias_correlation_time=3.0), False),
     ):
-        assert tells_earth_rate(Imu(noise, noise, noise), 100.0) is tells, noise
+        assert resolves_earth_rate(Imu(noise, noise, noise), 100.0) is tells, noise
     coarse, fine = Noise(bias_stddev=1.0), Noise(bias_stddev=hour)
-    assert tells_earth_rate(Imu(coarse, coarse, fine), 100.0)
-    assert not tells_earth_rate(Imu(linear_acceleration_x=fine), 100.0)
+    assert resolves_earth_rate(Imu(coarse, coarse, fine), 100.0)
+    assert not resolves_earth_rate(Imu(linear_acceleration_x=fine), 100.0)
 
 
 @pytest.mark.requirement("IMU-3", "IMU-4")
@@ -160,4 +160,4 @@ def test_which_gyroscopes_tell_the_earths_rate() -> None:
     ("part", "tells"), [("HG9900", True), ("STIM300", True), ("MPU-6000", False), ("BMI088", False)]
 )
 def test_which_parts_tell_the_earths_rate(part: str, tells: bool) -> None:
-    assert tells_earth_rate(Imu.from_part(part), 100.0) is tells
+    assert resolves_earth_rate(Imu.from_part(part), 100.0) is tells

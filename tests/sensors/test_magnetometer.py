@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from navsense.environment.base import DEFAULT_MAGNETIC_FIELD, Environment, Uniform
+from navsense.environment.base import DEFAULT_MAGNETIC_FIELD, Environment, UniformField
 from navsense.environment.signal import Signal
 from navsense.errors import FieldError, SensorError
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
 from navsense.sensors import Magnetometer
-from navsense.testing import witness_motion
+from navsense.testing import example_motion
 from navsense.ticks import Ticks
 from navsense.typing import FloatArray, Vector
 
@@ -23,8 +23,8 @@ ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)
 
 
 def read(field: Vector, rpy: Vector) -> FloatArray:
-    environment = Environment(magnetic_field=Uniform(field))
-    return Magnetometer().ideal(Still(Pose((1.0, 2.0, 3.0), from_rpy(*rpy))), environment, ONE)["field"][0]
+    environment = Environment(magnetic_field=UniformField(field))
+    return Magnetometer().ideal(Stationary(Pose((1.0, 2.0, 3.0), from_rpy(*rpy))), environment, ONE)["field"][0]
 
 
 @pytest.mark.requirement("MAG-6", "MAG-1")
@@ -47,8 +47,8 @@ def test_the_figures_of_gazebos_library() -> None:
 @pytest.mark.requirement("MAG-1")
 def test_a_moving_sensor_against_scipy() -> None:
     ticks = Ticks(np.arange(500), 100.0)
-    ours = Magnetometer().ideal(witness_motion(), Environment(), ticks)["field"]
-    quaternions = witness_motion().at(ticks.time).rotation_wb
+    ours = Magnetometer().ideal(example_motion(), Environment(), ticks)["field"]
+    quaternions = example_motion().at(ticks.time).rotation_wb
     theirs = Rotation.from_quat(quaternions, scalar_first=True).inv().apply(DEFAULT_MAGNETIC_FIELD)
     assert np.allclose(ours, theirs, rtol=0.0, atol=1e-19)
 
@@ -94,7 +94,7 @@ def test_hard_iron_is_added_and_soft_iron_multiplies() -> None:
     assert np.allclose(soft, FIELD @ np.array(SOFT).reshape(3, 3).T, rtol=0.0, atol=1e-19)
     both = Magnetometer(hard_iron=HARD, soft_iron=SOFT).apply(TIME, FIELD, seed=1)
     assert np.allclose(both["field"], soft + HARD, rtol=0.0, atol=1e-19)
-    assert np.array_equal(both.truth["field"], FIELD)
+    assert np.array_equal(both.ideal["field"], FIELD)
 
 
 @pytest.mark.requirement("MAG-7:iron")
@@ -102,7 +102,7 @@ def test_turned_every_way_it_sees_an_ellipsoid_about_the_hard_iron() -> None:
     """The inverse soft iron takes it back to a sphere as large as the world's field: what calibration relies on."""
     ticks = Ticks(np.arange(300), 100.0)
     sheet = Magnetometer(hard_iron=HARD, soft_iron=SOFT)
-    ideal = sheet.ideal(witness_motion(), Environment(), ticks)
+    ideal = sheet.ideal(example_motion(), Environment(), ticks)
     _, measured = sheet.measure(sheet.init(np.empty(0)), ticks, ideal, np.empty((0, 300)))
     sphere = np.linalg.solve(np.array(SOFT).reshape(3, 3), (measured.arrays["field"] - HARD).T)
     size = math.hypot(*DEFAULT_MAGNETIC_FIELD)
@@ -117,12 +117,12 @@ def test_the_current_of_the_motors_shows_in_the_field() -> None:
     world = Environment(signals={"motor_current": current})
     sheet = Magnetometer(motor_current=MOTOR, soft_iron=SOFT, hard_iron=HARD)
     ticks = Ticks(np.arange(300), 100.0)
-    ideal = sheet.ideal(witness_motion(), world, ticks)
+    ideal = sheet.ideal(example_motion(), world, ticks)
     _, measured = sheet.measure(sheet.init(np.empty(0)), ticks, ideal, np.empty((0, 300)))
     amperes = np.minimum(1.0 + 4.0 * ticks.time, 9.0)
     expected = ideal["field"] @ np.array(SOFT).reshape(3, 3).T + HARD + amperes[:, None] * MOTOR
     assert np.allclose(measured.arrays["field"], expected, rtol=0.0, atol=1e-19)
-    plain = Magnetometer().ideal(witness_motion(), world, ticks)
+    plain = Magnetometer().ideal(example_motion(), world, ticks)
     assert np.array_equal(ideal["field"], plain["field"])
     assert "motor_current" not in plain
 
@@ -131,7 +131,7 @@ def test_the_current_of_the_motors_shows_in_the_field() -> None:
 def test_a_current_that_is_needed_has_to_be_there() -> None:
     sheet = Magnetometer(motor_current=MOTOR)
     with pytest.raises(FieldError, match="signal: motor_current"):
-        sheet.ideal(Still(Pose()), Environment(), ONE)
+        sheet.ideal(Stationary(Pose()), Environment(), ONE)
     with pytest.raises(SensorError, match="motor_current; must be given: the sheet has a motor_current"):
         sheet.apply(TIME, FIELD, seed=1)
     with pytest.raises(SensorError, match=r"motor_current: shape \(3,\); must be \(400,\)"):
@@ -151,7 +151,7 @@ def test_iron_comes_before_the_gain_of_a_channel_and_its_noise() -> None:
 
 @pytest.mark.requirement("MAG-7")
 def test_a_sheet_without_errors_has_no_iron() -> None:
-    assert Magnetometer.witness().neutral() == Magnetometer()
+    assert Magnetometer.example_spec().without_errors() == Magnetometer()
 
 
 @pytest.mark.requirement("MAG-7")

@@ -16,11 +16,11 @@ from navsense.environment.base import Environment
 from navsense.errors import SensorError
 from navsense.geodesy import Origin
 from navsense.motion.base import MotionBlock
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
 from navsense.pose import Pose
 from navsense.sensors import NavSat
-from navsense.testing import witness_motion, witness_world
+from navsense.testing import example_motion, example_world
 from navsense.ticks import Ticks
 from navsense.typing import FloatArray
 
@@ -44,7 +44,7 @@ def turned(vectors: FloatArray, heading: float) -> FloatArray:
 
 def metres_off(reading: ns.Reading) -> FloatArray:
     """Return how far (n, 3) m east, north and up each place lies from the true one, by pymap3d."""
-    read, true = ([array[name] for name in PLACE] for array in (reading, reading.truth))
+    read, true = ([array[name] for name in PLACE] for array in (reading, reading.ideal))
     return np.stack(pymap3d.geodetic2enu(*read, *true, deg=False), axis=-1)
 
 
@@ -59,8 +59,8 @@ def apply_at(sheet: NavSat, latitude: float, count: int, longitude: float = 3.0,
 def test_places_and_velocities_of_a_moving_antenna(latitude: float, heading: float) -> None:
     origin = Origin(math.radians(latitude), math.radians(179.9999), 400.0, heading)
     ticks = Ticks(np.arange(200, dtype=np.int64), 50.0)
-    ours = NavSat().ideal(witness_motion(), Environment(origin=origin), ticks)
-    truth = witness_motion().at(ticks.time)
+    ours = NavSat().ideal(example_motion(), Environment(origin=origin), ticks)
+    truth = example_motion().at(ticks.time)
     lat, lon, alt = pymap3d.enu2geodetic(*turned(truth.position_w, heading).T, *degrees(origin))
     assert np.allclose(ours["latitude"], np.radians(lat), rtol=0.0, atol=1e-14)
     apart = np.remainder(ours["longitude"] - np.radians(lon) + math.pi, 2.0 * math.pi) - math.pi
@@ -77,7 +77,7 @@ def test_places_and_velocities_of_a_moving_antenna(latitude: float, heading: flo
 def test_gazebos_unit_case_and_the_same_with_a_heading(heading: float, velocity: tuple[float, ...]) -> None:
     """gz-sensors: at 40 N 0 E 120 m with velocity (1, 2, 3) it says so. Turned by 90 degrees, world x is north."""
     origin = Origin(math.radians(40.0), 0.0, 120.0, heading)
-    still = Still(Pose())
+    still = Stationary(Pose())
 
     class Flying:
         end = math.inf
@@ -95,7 +95,7 @@ def test_gazebos_unit_case_and_the_same_with_a_heading(heading: float, velocity:
 @pytest.mark.requirement("NAV-1")
 def test_the_velocity_is_the_slope_of_the_place() -> None:
     """Metres a radian from pymap3d's radii of curvature, at the antenna's own point, off the link's origin."""
-    world = witness_world(("gps", NavSat()))
+    world = example_world(("gps", NavSat()))
     run = ns.simulate(replace(world, sensors=(replace(world.sensors[0], rate=2000.0),)), 1.0)[NAME]
     lat, alt = run["latitude"], run["altitude"]
     along = (pymap3d.rcurve.meridian(lat, deg=False) + alt)[1:-1]
@@ -114,7 +114,7 @@ def test_noise_is_in_metres_and_each_axis_draws_for_itself(latitude: float) -> N
     count = 10_000
     sheet = NavSat(Noise(stddev=1.5), Noise(stddev=4.0), Noise(stddev=0.1), Noise(stddev=0.3))
     reading = apply_at(sheet, latitude, count)
-    off = np.concatenate((metres_off(reading), reading["velocity"] - reading.truth["velocity"]), axis=1)
+    off = np.concatenate((metres_off(reading), reading["velocity"] - reading.ideal["velocity"]), axis=1)
     for axis, stddev in enumerate((1.5, 1.5, 4.0, 0.1, 0.1, 0.3)):
         assert abs(off[:, axis].std() / stddev - 1.0) < 5.2 / math.sqrt(2.0 * count), axis
         assert abs(off[:, axis].mean()) < 5.2 * stddev / math.sqrt(count), axis
@@ -170,9 +170,9 @@ def test_rounding_and_limits_act_on_metres_from_the_worlds_origin() -> None:
 def test_hidden_errors_are_metres() -> None:
     horizontal = Noise(bias_stddev=5.0, dynamic_bias_stddev=0.2, dynamic_bias_correlation_time=30.0)
     sheet = NavSat(horizontal, Noise(bias_mean=-7.0), Noise(bias_mean=0.5), Noise(bias_mean=-0.25))
-    run = ns.simulate(witness_world(("gps", sheet)), 2.0, seed=9, runs=2)[NAME]
+    run = ns.simulate(example_world(("gps", sheet)), 2.0, seed=9, runs=2)[NAME]
     for row in range(2):
-        read, true = ([part[name] for name in PLACE] for part in (run, run.truth))
+        read, true = ([part[name] for name in PLACE] for part in (run, run.ideal))
         off = pymap3d.geodetic2enu(*(array[row] for array in read), *true, deg=False)
         hidden = [run.errors[name][row] for name in ("longitude", "latitude", "altitude")]
         assert np.allclose(off, hidden, rtol=0.0, atol=1e-4)
@@ -186,7 +186,7 @@ def test_hidden_errors_are_metres() -> None:
 @pytest.mark.requirement("NAV-1")
 def test_a_world_without_a_place_is_refused_by_its_name() -> None:
     with pytest.raises(SensorError, match=r"nowhere on earth.*<spherical_coordinates>"):
-        NavSat().ideal(Still(Pose()), Environment(), ONE)
+        NavSat().ideal(Stationary(Pose()), Environment(), ONE)
 
 
 @pytest.mark.requirement("NAV-1", "DOO-1")

@@ -15,19 +15,19 @@ from scipy.integrate import quad
 import navsense as ns
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import Shape
+from navsense.environment.terrain.lazy_shape import LazyShape
 from navsense.environment.terrain.primitives import Box, Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
-from navsense.environment.terrain.stored import Stored
 from navsense.environment.water import Water
 from navsense.errors import FieldError, SensorError, Where
 from navsense.motion.driven import State
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
 from navsense.sensors import Cone, Fan, Range, Sound
 from navsense.sensors.base import Sensor
-from navsense.sensors.range import OUTSIDE
+from navsense.sensors.range import OUT_OF_RANGE
 from navsense.ticks import Ticks
 from navsense.world import Link, Model, MountedSensor, Solid, World
 
@@ -38,11 +38,11 @@ DOWN = math.radians(90.0)
 
 def read(sheet: Range, pose: Pose, surroundings: Environment = BED) -> tuple[float, float]:
     """Return range and side of a sensor without noise that stands at a pose."""
-    ideal = sheet.ideal(Still(pose), surroundings, ONE)
+    ideal = sheet.ideal(Stationary(pose), surroundings, ONE)
     _, measured = sheet.measure(sheet.init(np.empty(0)), ONE, ideal, np.empty((0, 1)))
     assert measured.valid is not None
-    assert bool(measured.valid[0]) == (measured.arrays[OUTSIDE][0] == 0.0)
-    return float(measured.arrays["range"][0]), float(measured.arrays[OUTSIDE][0])
+    assert bool(measured.valid[0]) == (measured.arrays[OUT_OF_RANGE][0] == 0.0)
+    return float(measured.arrays["range"][0]), float(measured.arrays[OUT_OF_RANGE][0])
 
 
 @pytest.mark.requirement("DVU-2", "ALT-8")
@@ -66,13 +66,13 @@ def test_a_cone_over_level_ground(tilt: float, width: float) -> None:
 def test_the_rays_of_a_fan_as_gazebo_lays_them() -> None:
     """Each ray by itself: Gazebo turns x by the quaternion of (0, -v, h); a single sample lies along the axis."""
     fan = Fan(3, -0.03, 0.05, 4, -0.02, 0.04)
-    rays = fan.directions()
+    rays = fan.make_rays()
     assert rays.shape == (12, 3)
     for j, v in enumerate(np.linspace(-0.02, 0.04, 4)):
         for i, h in enumerate(np.linspace(-0.03, 0.05, 3)):
             q = from_rpy(0.0, -float(v), float(h))
             assert rays[3 * j + i] == pytest.approx(ns.pose.rotate(q, (1.0, 0.0, 0.0)), abs=1e-15)
-    assert Fan(1, 0.3, 0.7, 1, 0.1, 0.2).directions().tolist() == [[1.0, 0.0, 0.0]]
+    assert Fan(1, 0.3, 0.7, 1, 0.1, 0.2).make_rays().tolist() == [[1.0, 0.0, 0.0]]
     assert Fan(1, 0.3, 0.7).width == 0.0
     assert fan.width == pytest.approx(0.08, rel=1e-12, abs=0.0)
     pose = Pose((0.0, 0.0, 5.0), from_rpy(0.0, 1.0, 0.0))
@@ -83,7 +83,7 @@ def test_the_rays_of_a_fan_as_gazebo_lays_them() -> None:
 @pytest.mark.requirement("ALT-8")
 def test_the_rays_of_a_cone() -> None:
     cone = Cone(0.5, rings=3, axis=(0.0, -2.0, 0.0))
-    rays = cone.directions()
+    rays = cone.make_rays()
     assert rays.shape == (1 + 6 + 12 + 18, 3)
     assert np.linalg.norm(rays, axis=1) == pytest.approx(1.0, abs=1e-15)
     angles = np.arccos(np.clip(rays @ np.array([0.0, -1.0, 0.0]), -1.0, 1.0))
@@ -108,14 +108,14 @@ def test_limits() -> None:
 def test_an_error_that_leaves_the_limits_is_no_range() -> None:
     sheet = Range(Noise(stddev=0.5), 0.0, 8.0)
     reading = sheet.apply(np.arange(1000.0), np.full(1000, 7.9), seed=3)
-    outside = reading[OUTSIDE] == 1.0
+    outside = reading[OUT_OF_RANGE] == 1.0
     assert 300 < outside.sum() < 540  # P(noise > 0.1) = 0.42; 1e-6 is 76 off
     assert np.array_equal(np.isnan(reading["range"]), outside)
     assert np.array_equal(reading.valid, ~outside)
     assert np.nanmax(reading["range"]) <= 8.0
-    assert np.all(reading.truth["range"] == 7.9)
+    assert np.all(reading.ideal["range"] == 7.9)
     nothing = sheet.apply(np.arange(3.0), np.array([math.inf, math.nan, 2.0]), seed=3)
-    assert nothing[OUTSIDE].tolist() == [1.0, 1.0, 0.0]
+    assert nothing[OUT_OF_RANGE].tolist() == [1.0, 1.0, 0.0]
 
 
 @pytest.mark.requirement("DVU-2")
@@ -234,12 +234,12 @@ def test_a_driven_link_carries_its_surfaces() -> None:
 @pytest.mark.requirement("DVU-2")
 def test_a_link_off_the_canonical_one_carries_its_surfaces() -> None:
     mast = Solid("buoy::mast::top", "buoy::mast", Box((1.0, 1.0, 1.0)), Pose((2.0, 0.0, -1.0)))
-    turned = Still(Pose((10.0, 0.0, 2.0), from_rpy(0.0, 0.0, math.pi / 2)))  # the box then stands off to the side
+    turned = Stationary(Pose((10.0, 0.0, 2.0), from_rpy(0.0, 0.0, math.pi / 2)))  # the box then stands off to the side
     assert ns.simulate(world(mast), 0.1, seed=1)["robot::hull::eye"]["range"][0] == pytest.approx(
         11.5, rel=1e-12, abs=0.0
     )
     run = ns.simulate(world(mast), 0.1, seed=1, motion={"buoy": turned})
-    assert run["robot::hull::eye"][OUTSIDE][0] == 1.0
+    assert run["robot::hull::eye"][OUT_OF_RANGE][0] == 1.0
 
 
 @pytest.mark.requirement("DVU-2")
@@ -250,12 +250,12 @@ def test_its_own_hull_is_passed_by_unless_asked_for() -> None:
     assert ns.simulate(world(hull, BALL, sheet=Range(own_hull=True)), 0.1, seed=1)[name]["range"][0] == 0.5
 
 
-def stored(make: Callable[[], Shape], asked: list[str]) -> Stored:
+def stored(make: Callable[[], Shape], asked: list[str]) -> LazyShape:
     def read_it() -> Shape:
         asked.append("read")
         return make()
 
-    return Stored(read_it)
+    return LazyShape(read_it)
 
 
 def broken() -> Shape:
@@ -272,7 +272,7 @@ def test_files_are_read_when_rays_may_meet_them_and_before_the_first_sample() ->
     for _ in range(2):
         assert ns.simulate(bare, 0.1, seed=1)["robot::hull::eye"]["range"][0] == 9.0
     assert asked == ["read"]
-    hull = Solid("robot::hull::skin", "robot::hull", Stored(broken), where=Where("dive.sdf", 7))
+    hull = Solid("robot::hull::skin", "robot::hull", LazyShape(broken), where=Where("dive.sdf", 7))
     assert ns.simulate(world(BALL, hull), 0.1, seed=1)["robot::hull::eye"]["range"][0] == 9.0
     with pytest.raises(FieldError) as caught:
         ns.simulate(world(BALL, hull, sheet=Range(own_hull=True)), 0.1, seed=1)
@@ -286,7 +286,7 @@ def test_many_rays_are_cast_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     path = [Pose((0.0, 0.0, 5.0), from_rpy(0.0, 1.0, 0.0)), Pose((3.0, 0.0, 9.0), from_rpy(0.1, 1.2, 0.0))]
     motion, ticks = waypoints((0.0, 4.0), path), Ticks(np.arange(7, dtype=np.int64), 2.0)
     whole = sheet.ideal(motion, BED, ticks)["range"].tolist()
-    monkeypatch.setattr("navsense.sensors.range._AT_ONCE", 150)
+    monkeypatch.setattr("navsense.sensors.range._BATCH_SIZE", 150)
     assert sheet.ideal(motion, BED, ticks)["range"].tolist() == whole
     alone = [sheet.ideal(motion, BED, replace(ticks, index=ticks.index[k : k + 1]))["range"][0] for k in range(7)]
     assert alone == whole
@@ -320,7 +320,7 @@ def test_what_no_range_sensor_has(make: Callable[[], Any], message: str) -> None
 def test_a_description_says_what_is_met_and_how() -> None:
     lines = Range(
         minimum_range=0.5, maximum_range=100.0, beam=Cone(math.radians(10.0), 2), sound=Sound(1500.0)
-    ).remarks(5.0)
+    ).describe(5.0)
     assert lines[0] == "limits: 0.5 to 100 m"
     assert lines[1] == "beam: the nearest of 19 rays, 10 deg wide, sound, whose speed is taken for 1500 m/s"
-    assert "light, meets its own hull" in Range(own_hull=True).remarks(5.0)[1]
+    assert "light, meets its own hull" in Range(own_hull=True).describe(5.0)[1]

@@ -14,15 +14,15 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense import messages
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
-from navsense.noise.planned import Planned
+from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.pose import Pose
-from navsense.sensors import Dialect, Dvl, EchoStrength, Sound
-from navsense.sensors.doppler import Track
-from navsense.sinks.load import load as load_recording
+from navsense.recordings.dataset_reader import open_recording as load_recording
+from navsense.sensors import Dvl, EchoStrength, MessageDialect, Sound
+from navsense.sensors.doppler import DopplerTrack
 from navsense.world import World
 
 NO_ECHO, LOW, HIGH, VALID = 0.0, 1.0, 2.0, 3.0
@@ -41,8 +41,8 @@ def validity(sheet: Dvl, ranges: Any = RANGES) -> Any:
 
 @pytest.mark.requirement("DVW-8")
 @pytest.mark.parametrize("classic", [True, False])
-@pytest.mark.parametrize("dialect", list(Dialect))
-def test_ranges_below_and_above_the_limits(dialect: Dialect, classic: bool) -> None:
+@pytest.mark.parametrize("dialect", list(MessageDialect))
+def test_ranges_below_and_above_the_limits(dialect: MessageDialect, classic: bool) -> None:
     sheet = replace(SHEET, dialect=dialect, classic=classic)
     assert validity(sheet).tolist() == [[LOW, VALID, VALID, VALID], [HIGH, HIGH, HIGH, NO_ECHO]]
 
@@ -55,7 +55,7 @@ def test_ranges_below_and_above_the_limits(dialect: Dialect, classic: bool) -> N
         ({"range": Noise(mean=-0.1)}, [LOW, LOW, VALID, VALID]),
         ({"sound": Sound(1600.0), "range": Noise(scale_factor=0.1)}, [LOW, VALID, VALID, HIGH]),
         ({"dropout_probability": 1.0}, [NO_ECHO] * 4),
-        ({"least_incidence": 0.99}, [LOW, NO_ECHO, NO_ECHO, NO_ECHO]),
+        ({"min_incidence_cosine": 0.99}, [LOW, NO_ECHO, NO_ECHO, NO_ECHO]),
         ({"strength": EchoStrength(-200.0)}, [LOW, NO_ECHO, NO_ECHO, NO_ECHO]),
     ],
 )
@@ -77,7 +77,7 @@ def test_a_beam_without_lock_has_no_usable_echo() -> None:
 @pytest.mark.parametrize("spread", [0.0, 0.5])
 def test_a_valid_range_is_one_of_a_valid_beam(spread: float) -> None:
     rng = np.random.default_rng(4)
-    noisy = replace(SHEET, range=Noise(stddev=spread), dropout_probability=0.2, bottom=Track(Noise(stddev=0.01)))
+    noisy = replace(SHEET, range=Noise(stddev=spread), dropout_probability=0.2, bottom=DopplerTrack(Noise(stddev=0.01)))
     ranges = rng.uniform(0.0, 110.0, size=(400, 4))
     time = 4.0 * np.arange(400)
     reading = noisy.apply(time, np.zeros((400, 3)), beam_range=ranges, seed=2)
@@ -102,7 +102,7 @@ BED = """<model name="bed"><static>1</static><pose>0 0 -0.5 0 0 0</pose><link na
 DIVE = Trajectory(np.array([0.0, 100.0]), np.array([[[0.0, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0], [0, 0, 50.0, 1, 0, 0, 0]]]))
 """Down from 50 m above a shelf at 2 m/s."""
 
-PAST = Still(Pose((400.0, 0.0, 10.0)))
+PAST = Stationary(Pose((400.0, 0.0, 10.0)))
 """Past the end of the shelf, over no bottom at all."""
 
 
@@ -110,7 +110,7 @@ def dived(load: Callable[..., World], fidelity: str, motion: Any) -> tuple[World
     text = f"""<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
 <model name="auv"><link name="base">{PLUGIN}</link></model>{BED}</world></sdf>"""
     world = load(text, fidelity=fidelity)
-    sensor = replace(world.sensors[0], faults=Faults(planned=(Planned("lost_lock", 12.0, 13.0),)))
+    sensor = replace(world.sensors[0], faults=Faults(planned=(ScheduledFault("lost_lock", 12.0, 13.0),)))
     world = replace(world, sensors=(sensor,))
     return world, ns.simulate(world, 24.6, seed=1, motion={"auv": motion}, epoch=1000)
 
@@ -155,10 +155,10 @@ def test_the_message_of_the_ranges_is_read_back_by_itself(load: Callable[..., Wo
     world, run = dived(load, "physical", DIVE)
     sensor, reading = world.sensors[0], run["auv::base::dvl"]
     told = np.isfinite(reading["range_validity"]).all(axis=1)
-    message = messages.for_sensor(sensor, "reading", "//dvl/ranges")
+    message = messages.make_layout(sensor, "reading", "//dvl/ranges")
     rows = np.zeros(int(told.sum()), dtype=message.layout.dtype())
     message.fill(rows, reading.stamp[told], {name: array[told] for name, array in reading.arrays.items()})
-    back = messages.arrays_of(sensor, rows, "reading", "//dvl/ranges")
+    back = messages.extract_arrays(sensor, rows, "reading", "//dvl/ranges")
     assert back.keys() == {"range_validity"}
     assert np.array_equal(back["range_validity"], reading["range_validity"][told])
 

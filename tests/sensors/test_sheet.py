@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from navsense.errors import SensorError, UnknownNameError
-from navsense.messages.kalibr import kalibr
+from navsense.messages.kalibr import format_kalibr
 from navsense.sensors import AirPressure, Depth, Dvl, Imu, Magnetometer, catalogue
-from navsense.sensors.catalogue.sheet import noises
+from navsense.sensors.catalogue.part_noise import make_noise
 
 KINDS: dict[str, type[Imu | Magnetometer | AirPressure | Depth | Dvl]] = {
     "imu": Imu,
@@ -26,28 +26,28 @@ KINDS: dict[str, type[Imu | Magnetometer | AirPressure | Depth | Dvl]] = {
 @pytest.mark.requirement("IMU-3", "NOI-6")
 def test_a_density_per_root_hertz_is_one_sided_and_a_random_walk_is_not() -> None:
     """ADIS16460 prints both of its gyroscope: 0.004 deg/s/sqrt(Hz), 0.17 deg/sqrt(h); they are one figure."""
-    from_density = noises(catalogue.part("icm-42688-p"), "angular_velocity")[0].noise_density
+    from_density = make_noise(catalogue.load_part("icm-42688-p"), "angular_velocity")[0].noise_density
     assert math.isclose(from_density, math.radians(0.0028) / math.sqrt(2.0), rel_tol=1e-12)
-    from_walk = noises(catalogue.part("stim300"), "angular_velocity")[0].noise_density
+    from_walk = make_noise(catalogue.load_part("stim300"), "angular_velocity")[0].noise_density
     assert math.isclose(from_walk, math.radians(0.15) / 60.0, rel_tol=1e-12)
 
 
 @pytest.mark.requirement("NOI-6")
 def test_a_limit_is_three_deviations_and_a_typical_value_one() -> None:
-    noise = noises(catalogue.part("bmi088"), "angular_velocity")[0]
+    noise = make_noise(catalogue.load_part("bmi088"), "angular_velocity")[0]
     assert math.isclose(noise.bias_stddev, math.radians(1.0))
     assert math.isclose(noise.scale_factor_stddev, 0.01)
     assert math.isclose(noise.maximum, math.radians(2000.0))
     assert math.isclose(noise.precision, math.radians(1.0 / 16.384))
     assert noise.temperature_coefficient == 0.0
-    warm = noises(catalogue.part("bmi088"), "linear_acceleration", temperature=True)[0]
+    warm = make_noise(catalogue.load_part("bmi088"), "linear_acceleration", temperature=True)[0]
     assert math.isclose(warm.temperature_coefficient, 0.2e-3 * 9.80665 / 3.0)
 
 
 @pytest.mark.requirement("IMU-3", "DOO-1")
-@pytest.mark.parametrize("name", catalogue.names())
+@pytest.mark.parametrize("name", catalogue.list_parts())
 def test_every_part_is_a_sensor_that_can_be_applied(name: str) -> None:
-    part = catalogue.part(name)
+    part = catalogue.load_part(name)
     given = {"stddev": 0.01} if "bottom_track.noise_rms" in part.missing_values else {}
     sheet = KINDS[part.sensor].from_part(name, **given)
     time = np.arange(200) / 100.0
@@ -61,7 +61,7 @@ def test_every_part_is_a_sensor_that_can_be_applied(name: str) -> None:
         reading = sheet.apply(time, np.full(200, 101325.0), seed=7)
     erring = ("velocity", "beam_velocity") if isinstance(sheet, Dvl) else set(reading) - {"orientation"}
     for key in erring:
-        values, true = (arrays[key][reading.emitted] for arrays in (reading, reading.truth))
+        values, true = (arrays[key][reading.emitted] for arrays in (reading, reading.ideal))
         assert values.size
         assert np.isfinite(values).all()
         assert not np.array_equal(values, true), "a part has errors"
@@ -102,10 +102,10 @@ def test_what_is_no_part_of_the_kind_is_refused() -> None:
 @pytest.mark.requirement("DOO-1")
 def test_a_sheet_that_is_kalibrs_comes_out_as_it_went_in() -> None:
     """EuRoC's imu0: 1.6968e-04, 1.9393e-05, 2.0e-3, 3.0e-3 in its kalibr_imu_chain.yaml."""
-    written = dict(row.split(": ") for row in kalibr(Imu.from_part("euroc"), 200.0, "/imu0").splitlines()[1:])
+    written = dict(row.split(": ") for row in format_kalibr(Imu.from_part("euroc"), 200.0, "/imu0").splitlines()[1:])
     assert math.isclose(float(written["gyroscope_noise_density"]), 1.6968e-4)
     assert math.isclose(float(written["gyroscope_random_walk"]), 1.9393e-5)
     assert math.isclose(float(written["accelerometer_noise_density"]), 2.0e-3)
     assert math.isclose(float(written["accelerometer_random_walk"]), 3.0e-3)
-    flickering = kalibr(Imu.from_part("stim300"), 200.0, "/imu0")
+    flickering = format_kalibr(Imu.from_part("stim300"), 200.0, "/imu0")
     assert "# gyroscope: bias instability B 3.64" in flickering

@@ -36,9 +36,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from navsense.analysis import freedom
-from navsense.compiled import kernel
 from navsense.errors import AnalysisError
-from navsense.ticks import checked_rate
+from navsense.kernels import kernel
+from navsense.ticks import check_rate
 from navsense.typing import AnyArray, FloatArray, IntArray
 
 PER_DECADE = 10
@@ -167,7 +167,7 @@ def spaced(largest: int, per_decade: int = PER_DECADE) -> IntArray:
 
 def _checked(values: ArrayLike, rate: float) -> AnyArray:
     """Return the values as an array of floats; raise `AnalysisError` for what is no even record."""
-    checked_rate(rate)
+    check_rate(rate)
     given = np.asarray(values)
     if given.dtype.kind not in "fiu" or not given.ndim:
         raise AnalysisError(

@@ -16,13 +16,13 @@ from navsense.analysis import allan, fit
 from navsense.clock import Clock, Stamps
 from navsense.environment.base import Environment
 from navsense.geodesy import Origin
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
-from navsense.noise.channels import Channels
+from navsense.noise.channels import NoiseChannels
 from navsense.pose import Pose
+from navsense.random_streams import BLOCK_SAMPLES, Draws, RandomProcess
 from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
-from navsense.streams import BLOCK, Draws, Process
 from navsense.ticks import Ticks
 
 RATE = 1000.0
@@ -98,12 +98,12 @@ def best_time(work: Callable[[], object], *, seconds: float = 0.15, rounds: int 
     return best
 
 
-def draws_alone(processes: tuple[Process, ...]) -> float:
+def draws_alone(processes: tuple[RandomProcess, ...]) -> float:
     """Return the nanoseconds a sample that the draws of `processes` take by themselves."""
     if not any(process.per_tick for process in processes):
         return 0.0
     source = Draws(processes, 1, (0, "bench"))
-    return best_time(lambda: source.take(BLOCK)) / BLOCK * 1e9
+    return best_time(lambda: source.take(BLOCK_SAMPLES)) / BLOCK_SAMPLES * 1e9
 
 
 class Counter:
@@ -115,21 +115,21 @@ class Counter:
 
     def block(self) -> Ticks:
         """Return the next block."""
-        first, self.first = self.first, self.first + BLOCK
-        return Ticks(np.arange(first, first + BLOCK, dtype=np.int64), RATE)
+        first, self.first = self.first, self.first + BLOCK_SAMPLES
+        return Ticks(np.arange(first, first + BLOCK_SAMPLES, dtype=np.int64), RATE)
 
 
 def noise_row(name: str, noise: Noise) -> Row:
     """Return the cost of one channel's noise, draws included."""
-    channel, counter = Channels(("bench",), (noise,)), Counter()
+    channel, counter = NoiseChannels(("bench",), (noise,)), Counter()
     source = Draws(channel.processes, 1, (0, "bench"))
-    state, ideal, warm = [channel.init(source.initial)], np.zeros((BLOCK, 1)), np.full(BLOCK, 300.0)
+    state, ideal, warm = [channel.init(source.initial)], np.zeros((BLOCK_SAMPLES, 1)), np.full(BLOCK_SAMPLES, 300.0)
 
     def work() -> None:
         ticks = counter.block()
-        state[0], _, _ = channel.apply(state[0], ticks, source.take(BLOCK), ideal, temperature=warm)
+        state[0], _, _ = channel.apply(state[0], ticks, source.take(BLOCK_SAMPLES), ideal, temperature=warm)
 
-    return Row(name, best_time(work) / BLOCK * 1e9, draws_alone(channel.processes), read_back(noise))
+    return Row(name, best_time(work) / BLOCK_SAMPLES * 1e9, draws_alone(channel.processes), read_back(noise))
 
 
 def read_back(noise: Noise) -> str:
@@ -137,11 +137,13 @@ def read_back(noise: Noise) -> str:
     declared = {name: getattr(noise, name) for name in DENSITIES if getattr(noise, name)}
     if not declared:
         return ""
-    channel = Channels(("bench",), (noise,))
+    channel = NoiseChannels(("bench",), (noise,))
     source = Draws(channel.processes, 1, (0, "bench"))
     state, parts, counter = channel.init(source.initial), [], Counter()
-    for _ in range(LENGTH // BLOCK):
-        state, values, _ = channel.apply(state, counter.block(), source.take(BLOCK), np.zeros((BLOCK, 1)))
+    for _ in range(LENGTH // BLOCK_SAMPLES):
+        state, values, _ = channel.apply(
+            state, counter.block(), source.take(BLOCK_SAMPLES), np.zeros((BLOCK_SAMPLES, 1))
+        )
         parts.append(values[:, 0])
     found = fit.fit(allan.overlapping(np.concatenate(parts), RATE), ("noise_density", *FITTED & declared.keys()))
     return ", ".join(f"{name} {value:.3g}, shows {found[name].value:.3g}" for name, value in declared.items())
@@ -152,8 +154,8 @@ def clock_row(name: str, noise: Noise) -> Row:
     stamps, counter = Stamps(Clock("bench", noise), "bench", 1, 0), Counter()
     return Row(
         name,
-        best_time(lambda: stamps.errors(counter.block().time)) / BLOCK * 1e9,
-        draws_alone((Process("clock", "jitter"),)),
+        best_time(lambda: stamps.errors(counter.block().time)) / BLOCK_SAMPLES * 1e9,
+        draws_alone((RandomProcess("clock", "jitter"),)),
     )
 
 
@@ -175,7 +177,7 @@ def sensor_row(spec: Sensor, *, measured_only: bool = False) -> Row:
 
     With `measured_only` the ideal values are made once and only measuring is timed.
     """
-    motion, surroundings, counter = Still(Pose()), Environment(origin=Origin(0.8, 0.3)), Counter()
+    motion, surroundings, counter = Stationary(Pose()), Environment(origin=Origin(0.8, 0.3)), Counter()
     source = Draws(spec.processes(), 1, (0, "bench"))
     stamps = Stamps(Clock("bench", CLOCKS["gaussian"]), "bench", 1, 0)
     state = [spec.init(source.initial)]
@@ -184,11 +186,11 @@ def sensor_row(spec: Sensor, *, measured_only: bool = False) -> Row:
     def work() -> None:
         ticks = counter.block()
         ideal = kept if measured_only else spec.ideal(motion, surroundings, ticks)
-        state[0], _ = spec.measure(state[0], ticks, ideal, source.take(BLOCK))
+        state[0], _ = spec.measure(state[0], ticks, ideal, source.take(BLOCK_SAMPLES))
         stamps.errors(ticks.time)
 
-    processes = (*spec.processes(), Process("clock", "jitter"))
-    return Row(f"{spec.type}, standard noise and clock", best_time(work) / BLOCK * 1e9, draws_alone(processes))
+    processes = (*spec.processes(), RandomProcess("clock", "jitter"))
+    return Row(f"{spec.type}, standard noise and clock", best_time(work) / BLOCK_SAMPLES * 1e9, draws_alone(processes))
 
 
 def table() -> Iterator[Row]:

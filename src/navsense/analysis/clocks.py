@@ -24,8 +24,8 @@ from navsense.analysis.mounting import WITNESS as CARRIER
 from navsense.analysis.stamped import LONG, SERIALS, Instants, Line, Stamped, at, lasting
 from navsense.clock import Clock, Discipline, Oscillator
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.streams import checked_seed
-from navsense.ticks import checked_rate
+from navsense.random_streams import check_seed
+from navsense.ticks import check_rate
 from navsense.typing import FloatArray
 
 WITNESS = Clock(
@@ -146,8 +146,8 @@ def table(
     `AnalysisError` for a rate that has no whole samples between the polls of the clock's discipline.
     """
     rows = []
-    for rate in map(checked_rate, rates):
+    for rate in map(check_rate, rates):
         for line in lines:
-            found = line.estimates(clock, rate, checked_seed(seed), effort)
+            found = line.estimates(clock, rate, check_seed(seed), effort)
             rows += [Row("clocks", line.part, one.unit_in("s"), rate, one) for one in found]
     return rows

@@ -1,13 +1,13 @@
 """Declared against measured: every figure of a data sheet, read back from what the sensor simulates with it.
 
     from navsense.analysis.declared import table
-    rows = table(Magnetometer.witness(), rates=(5.0, 100.0), seed=1)
+    rows = table(Magnetometer.example_spec(), rates=(5.0, 100.0), seed=1)
 
 For each line of `TERMS` the sensor's sheet is left with the line's fields alone, the sensor stands still and
 reads through its own `ideal` and `measure`, and the figures are estimated from reading less ideal. The deviation of a
 row is (measured - declared) / standard error; beyond `LIMIT` of it the row is wrong. Every rate, line and run has draws
 of its own. Everything is physical, whatever the sheet's fidelity. What shows in motion only is read from a sensor that
-moves (`estimates.MovedTerm`), what limits would hide from one without limits (`Limited`).
+moves (`estimates.MovedTerm`), what limits would hide from one without limits (`HasLimits`).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.errors import AnalysisError
 from navsense.geodesy import Origin
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.sensors.base import TEMPERATURE, Indirect, Output, Sensor
-from navsense.sensors.doppler import Track
+from navsense.random_streams import BLOCK_SAMPLES, Draws, check_seed
+from navsense.sensors.base import TEMPERATURE, HasIndirectNoise, Output, Sensor
+from navsense.sensors.doppler import DopplerTrack
 from navsense.sensors.dvl import Dvl
-from navsense.sensors.magnetometer import CURRENT as MOTORS
-from navsense.streams import BLOCK, Draws, checked_seed
-from navsense.ticks import Ticks, checked_rate
+from navsense.sensors.magnetometer import MOTOR_CURRENT as MOTORS
+from navsense.ticks import Ticks, check_rate
 from navsense.typing import AnyArray, FloatArray
 
 LIMIT = 5.0
@@ -99,8 +99,8 @@ class Channel:
 
     def error(self, spec: Sensor, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> AnyArray:
         """Return reading less ideal (n,), in the noise's unit."""
-        if self.key != self.output and isinstance(spec, Indirect):
-            return self.of(spec.differences(arrays, ideal))
+        if self.key != self.output and isinstance(spec, HasIndirectNoise):
+            return self.of(spec.compute_errors(arrays, ideal))
         return np.asarray(self.of(arrays) - self.of(ideal))
 
     def rounding(self, spec: Sensor, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> float:
@@ -115,17 +115,17 @@ class Channel:
 
 
 @runtime_checkable
-class Limited(Protocol):
+class HasLimits(Protocol):
     """A sensor that gives no number where an error leaves its limits."""
 
-    def unlimited(self) -> Sensor:
+    def without_limits(self) -> Sensor:
         """Return a sheet with the same errors that has no limits."""
         ...
 
 
 def channels(spec: Sensor) -> Iterator[Channel]:
     """Yield the channels of a sensor, in the order of its outputs."""
-    noises, elsewhere = spec.noise(), spec.acted_on if isinstance(spec, Indirect) else {}
+    noises, elsewhere = spec.noise(), spec.noise_quantities if isinstance(spec, HasIndirectNoise) else {}
     for output in spec.outputs:
         acted = elsewhere.get(output.name, output)
         for axis, noise in enumerate(noises.get(output.name, ())):
@@ -145,11 +145,11 @@ def isolated(spec: Sensor, names: Sequence[str]) -> Sensor:
     def left(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(left(part) for part in value)
-        if isinstance(value, Track):
-            return Track(left(value.noise))
+        if isinstance(value, DopplerTrack):
+            return DopplerTrack(left(value.noise))
         return replace(NEUTRAL, **{name: getattr(value, name) for name in names})
 
-    base = spec.neutral()
+    base = spec.without_errors()
     if not is_dataclass(base) or isinstance(base, type):
         raise AnalysisError("sensor", type(base).__name__, allowed="must be a dataclass whose fields are its sheet")
     return replace(
@@ -160,7 +160,7 @@ def isolated(spec: Sensor, names: Sequence[str]) -> Sensor:
 def _noisy(spec: Sensor, name: str) -> bool:
     """Tell whether a field of a sheet is a noise, or several, or what has one of its own."""
     value = getattr(spec, name)
-    return any(isinstance(part, Noise | Track) for part in (value if isinstance(value, tuple) else (value,)))
+    return any(isinstance(part, Noise | DopplerTrack) for part in (value if isinstance(value, tuple) else (value,)))
 
 
 def surroundings(count: int, rate: float) -> Environment:
@@ -215,9 +215,9 @@ class _Stand:
         """Yield (first tick, ideal values, readings), block after block."""
         key = (run, "declared", self.spec.type, self.name, repr(self.rate))
         draws = Draws(self.sheet.processes(), self.seed, key)
-        state, motion, environment = self.sheet.init(draws.initial), Still(), surroundings(self.count, self.rate)
-        for first in range(0, self.count, BLOCK):
-            ticks = Ticks(np.arange(first, min(first + BLOCK, self.count), dtype=np.int64), self.rate)
+        state, motion, environment = self.sheet.init(draws.initial), Stationary(), surroundings(self.count, self.rate)
+        for first in range(0, self.count, BLOCK_SAMPLES):
+            ticks = Ticks(np.arange(first, min(first + BLOCK_SAMPLES, self.count), dtype=np.int64), self.rate)
             ideal = self._stimulated(self.sheet.ideal(motion, environment, ticks), first, stimuli)
             state, measured = self.sheet.measure(state, ticks, ideal, draws.take(len(ticks)))
             yield first, ideal, measured.arrays
@@ -281,11 +281,11 @@ def table(
     none.
     """
     rows: list[Row] = []
-    free = spec.unlimited() if isinstance(spec, Limited) else boundless(spec) if isinstance(spec, Dvl) else spec
-    for rate in map(checked_rate, rates):
+    free = spec.without_limits() if isinstance(spec, HasLimits) else boundless(spec) if isinstance(spec, Dvl) else spec
+    for rate in map(check_rate, rates):
         for term in terms:
             if isinstance(term, Term):
-                rows += _standing(free, term, rate, checked_seed(seed), effort)
+                rows += _standing(free, term, rate, check_seed(seed), effort)
             else:
-                rows += _in_motion(free, term, rate, checked_seed(seed))
+                rows += _in_motion(free, term, rate, check_seed(seed))
     return rows

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from navsense.errors import AnalysisError
-from navsense.ticks import checked_rate
+from navsense.ticks import check_rate
 from navsense.typing import FloatArray
 
 
@@ -65,7 +65,7 @@ def welch(
     # The mean of each segment, taken out instead, would take part of the lowest frequency with it.
     rest = given - given.mean(axis=along, keepdims=True)
     frequency, density = averaged(
-        rest, checked_rate(rate), window=window, nperseg=segment, noverlap=shared, detrend=False, axis=along
+        rest, check_rate(rate), window=window, nperseg=segment, noverlap=shared, detrend=False, axis=along
     )
     segments = (count - shared) // (segment - shared)
     inner = slice(1, (segment + 1) // 2)

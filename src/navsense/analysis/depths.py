@@ -17,7 +17,7 @@ from dataclasses import replace
 from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.motion.base import Motion
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.pose import Pose
 from navsense.sensors.base import Sensor
 from navsense.sensors.depth import Depth
@@ -28,14 +28,14 @@ DIVE = 2000.0
 
 def deep() -> Motion:
     """Return a place deep in the water."""
-    return Still(Pose((0.0, 0.0, -DIVE)))
+    return Stationary(Pose((0.0, 0.0, -DIVE)))
 
 
 def _assuming(spec: Sensor) -> Sequence[Sensor]:
     """Return the sheet with what it assumes alone, its pressure absolute and its air's as it says."""
     if not isinstance(spec, Depth) or spec.assumed is None:
         return ()
-    return (replace(spec.neutral(), assumed=spec.assumed),)
+    return (replace(spec.without_errors(), assumed=spec.assumed),)
 
 
 def _latitude(x: float, slope: float) -> tuple[float, float]:

@@ -4,7 +4,7 @@ The instrument stands at the origin of the shell or below it, and is given veloc
 its own: beams of axes u_k tell b_k of u_k . v. With what acts alone,
 
     track       b - u.v is normal of deviation per_speed |v| sqrt(rate / reference_rate), of long_term_scale (u.v), of
-                |u| long_term_offset over serial numbers; stated_stddev is what is stated of a beam
+                |u| long_term_offset over serial numbers; reported_stddev is what is stated of a beam
     sound       c0 = c (a.told) / (a.v), a the mean axis, of pistons and phased arrays alike
     mounting    the told velocities of three unit vectors are the columns of its rotation
     rejection   disagreement of the beams grows row by row: the limit lies between the last row told and the next
@@ -30,16 +30,24 @@ from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term
 from navsense.analysis.ranges import under_water
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
-from navsense.sensors._janus import ping
-from navsense.sensors._janus.beams import ONE_RAY
-from navsense.sensors._janus.told import ABOUT, BOTTOM, ECHO, INCIDENCE, OWN, THROUGH, THROUGH_ABOUT
-from navsense.sensors.base import Output, Sensor, signals_at
-from navsense.sensors.doppler import Beam, Beams, EchoStrength, Track
-from navsense.sensors.dvl import UNTURNED, Dvl, Mode
+from navsense.random_streams import Draws
+from navsense.sensors._doppler import ping
+from navsense.sensors._doppler.beams import ONE_RAY
+from navsense.sensors._doppler.dvl_outputs import (
+    BOTTOM_BEAM_VELOCITY,
+    ECHO_INCIDENCE,
+    ECHO_RANGE,
+    SENSOR_VELOCITY,
+    TIME_OF_VALIDITY,
+    WATER_BEAM_VELOCITY,
+    WATER_TIME_OF_VALIDITY,
+)
+from navsense.sensors.base import Output, Sensor, evaluate_signals
+from navsense.sensors.doppler import Beam, Beams, DopplerTrack, EchoStrength
+from navsense.sensors.dvl import IDENTITY_ROTATION, Dvl, TrackMode
 from navsense.sensors.range import Cone
-from navsense.streams import Draws
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
 
@@ -57,7 +65,11 @@ WHITE = 0.1
 CLOSE = 1e-9
 """Share of a figure that rounding may take, where it is a difference of numbers of one size."""
 
-ACTED_ON: Mapping[str, str] = {"beam_velocity": BOTTOM, "beam_range": ECHO, "water_beam_velocity": THROUGH}
+ACTED_ON: Mapping[str, str] = {
+    "beam_velocity": BOTTOM_BEAM_VELOCITY,
+    "beam_range": ECHO_RANGE,
+    "water_beam_velocity": WATER_BEAM_VELOCITY,
+}
 """Outputs, and the ideal values that their noise acts on."""
 
 
@@ -68,30 +80,30 @@ class Boundless(Dvl):
     def _rules(self) -> FloatArray:
         """What a ping must be: without limits of range or incidence."""
         rules = super()._rules.copy()
-        rules[[ping.MINIMUM, ping.INCIDENCE]], rules[ping.MAXIMUM] = -math.inf, math.inf
+        rules[[ping.MIN_RANGE, ping.MIN_INCIDENCE_COSINE]], rules[ping.MAX_RANGE] = -math.inf, math.inf
         return np.asarray(rules)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
         """Return what a perfect instrument would say; one that stands still hears the same each time."""
-        if self.waits or not isinstance(motion, Still) or not len(ticks):
+        if self.models_travel_time or not isinstance(motion, Stationary) or not len(ticks):
             return super().ideal(motion, environment, ticks)
         once = super().ideal(motion, environment, Ticks(ticks.index[:1], ticks.rate))
         same = {name: np.repeat(array, len(ticks), axis=0) for name, array in once.items()}
-        times = dict.fromkeys(("time_of_validity", ABOUT, THROUGH_ABOUT), ticks.time)
-        return {**same, **times, **signals_at(self, environment, ticks.time)}
+        times = dict.fromkeys(("time_of_validity", TIME_OF_VALIDITY, WATER_TIME_OF_VALIDITY), ticks.time)
+        return {**same, **times, **evaluate_signals(self, environment, ticks.time)}
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of each beam, that through the water too."""
         through = {"water_beam_velocity": (self.water.noise,) * len(self.beams.beams)}
-        return {**super().noise(), **(through if self.feels_current else {})}
+        return {**super().noise(), **(through if self.uses_current else {})}
 
     @property
-    def acted_on(self) -> Mapping[str, Output]:
+    def noise_quantities(self) -> Mapping[str, Output]:
         """Return the ideal values that the noise of each array acts on."""
         units = {output.name: output for output in self.outputs}
         return {name: replace(units[name], name=ACTED_ON[name]) for name in self.noise()}
 
-    def differences(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:
+    def compute_errors(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:
         """Return reading less ideal (n, k) of these arrays."""
         return {name: arrays[name] - ideal[ACTED_ON[name]] for name in self.noise()}
 
@@ -100,9 +112,9 @@ def boundless(spec: Dvl) -> Boundless:
     """Return a sheet with the same errors whose beams, of one ray each, hear all; the water is tracked where it was."""
     beams = Beams(tuple(Beam(_narrow(beam), beam.rotation, beam.position) for beam in spec.beams.beams))
     given = {field.name: getattr(spec, field.name) for field in fields(spec)}
-    given |= {"beams": beams, "minimum_range": 0.0, "maximum_range": FARTHEST, "least_incidence": 0.0}
-    given |= {"bottom_mode": Mode.ALWAYS, "reference": UNTURNED, "classic": False, "own_hull": False}
-    given["water_mode"] = Mode.ALWAYS if spec.feels_current else Mode.NEVER
+    given |= {"beams": beams, "minimum_range": 0.0, "maximum_range": FARTHEST, "min_incidence_cosine": 0.0}
+    given |= {"bottom_mode": TrackMode.ALWAYS, "reference": IDENTITY_ROTATION, "classic": False, "own_hull": False}
+    given["water_mode"] = TrackMode.ALWAYS if spec.uses_current else TrackMode.NEVER
     return Boundless(**given)
 
 
@@ -117,7 +129,7 @@ def _left(*names: str, **given: Any) -> Callable[[Sensor], Sequence[Sensor]]:
     def prepared(spec: Sensor) -> Sequence[Sensor]:
         if not isinstance(spec, Dvl):
             return ()
-        bare = spec.neutral()
+        bare = spec.without_errors()
         if all(getattr(spec, name) == getattr(bare, name) for name in names):
             return ()
         return (replace(bare, **given, **{name: getattr(spec, name) for name in names}),)
@@ -129,13 +141,13 @@ def _tracking(side: str, *names: str) -> Callable[[Sensor], Sequence[Sensor]]:
     """Return what leaves these figures of one track alone; none where the first does not act."""
 
     def prepared(spec: Sensor) -> Sequence[Sensor]:
-        if not isinstance(spec, Dvl) or (side == "water" and not spec.feels_current):
+        if not isinstance(spec, Dvl) or (side == "water" and not spec.uses_current):
             return ()
         track = {"bottom": spec.bottom, "water": spec.water}[side]
         if not getattr(track, names[0]):
             return ()
-        left: dict[str, Any] = {side: Track(**{name: getattr(track, name) for name in names})}
-        return (replace(spec.neutral(), **left),)
+        left: dict[str, Any] = {side: DopplerTrack(**{name: getattr(track, name) for name in names})}
+        return (replace(spec.without_errors(), **left),)
 
     return prepared
 
@@ -146,7 +158,7 @@ def _told(moved: Moved, key: str, rate: float, count: int, **given: AnyArray) ->
     ideal = {name: np.repeat(array[:1], count, axis=0) for name, array in moved.ideal.items()}
     draws = Draws(sheet.processes(), 1, (0, "declared", sheet.type, key, repr(rate)))
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
-    ideal |= {**dict.fromkeys(("time_of_validity", ABOUT, THROUGH_ABOUT), ticks.time), **given}
+    ideal |= {**dict.fromkeys(("time_of_validity", TIME_OF_VALIDITY, WATER_TIME_OF_VALIDITY), ticks.time), **given}
     _, measured = sheet.measure(sheet.init(draws.initial), ticks, ideal, draws.take(count))
     return measured.arrays
 
@@ -154,7 +166,7 @@ def _told(moved: Moved, key: str, rate: float, count: int, **given: AnyArray) ->
 def _moving(sheet: Dvl, velocity: FloatArray) -> dict[str, AnyArray]:
     """Return the ideal values of velocities (n, 3) m/s over the bottom and through still water."""
     told = velocity @ sheet.beams.axes.T
-    return {OWN: np.ascontiguousarray(velocity), BOTTOM: told, THROUGH: told}
+    return {SENSOR_VELOCITY: np.ascontiguousarray(velocity), BOTTOM_BEAM_VELOCITY: told, WATER_BEAM_VELOCITY: told}
 
 
 def _spread(name: str, declared: float, samples: AnyArray, unit: str) -> Estimate:
@@ -172,7 +184,7 @@ def _growing(side: str, array: str) -> Callable[[Moved], Iterator[tuple[str, Est
             return
         track = getattr(sheet, side)
         given = _moving(sheet, np.tile([0.6 * SPEED, 0.0, -0.8 * SPEED], (PINGS, 1)))
-        off = (_told(moved, f"{side} speed", moved.rate, PINGS, **given)[array] - given[BOTTOM]).ravel()
+        off = (_told(moved, f"{side} speed", moved.rate, PINGS, **given)[array] - given[BOTTOM_BEAM_VELOCITY]).ravel()
         share = math.sqrt(moved.rate / track.reference_rate) if track.reference_rate else 1.0
         yield array, _spread(f"{side} per_speed", track.per_speed, off / (SPEED * share), "1")
         if track.reference_rate:
@@ -188,9 +200,9 @@ def _stated(side: str, array: str) -> Callable[[Moved], Iterator[tuple[str, Esti
     """Return what yields the deviation that is stated of a beam."""
 
     def measure(moved: Moved) -> Iterator[tuple[str, Estimate]]:
-        declared = float(getattr(moved.sheet, side).stated_stddev)
+        declared = float(getattr(moved.sheet, side).reported_stddev)
         measured = float(moved.arrays[array][0, 0])
-        yield array, Estimate(f"{side} stated_stddev", declared, measured, DIGITS * declared, unit="m/s")
+        yield array, Estimate(f"{side} reported_stddev", declared, measured, DIGITS * declared, unit="m/s")
 
     return measure
 
@@ -275,9 +287,11 @@ def rejection(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     axes, limit = sheet.beams.axes, sheet.error_velocity_limit
     left = np.linalg.svd(axes)[0][:, -1]
     free = replace(moved, sheet=replace(sheet, error_velocity_limit=math.inf))
-    unit = abs(float(_told(free, "rejection", moved.rate, 1, **{BOTTOM: left[None, :]})["error_velocity"][0]))
+    unit = abs(
+        float(_told(free, "rejection", moved.rate, 1, **{BOTTOM_BEAM_VELOCITY: left[None, :]})["error_velocity"][0])
+    )
     steps = np.arange(1001) / 500.0 * limit
-    told = _told(moved, "rejection", moved.rate, steps.size, **{BOTTOM: steps[:, None] / unit * left})
+    told = _told(moved, "rejection", moved.rate, steps.size, **{BOTTOM_BEAM_VELOCITY: steps[:, None] / unit * left})
     rejected = int(np.argmax(told["velocity_mode"] == 0.0))
     found, half = 0.5 * (steps[rejected] + steps[rejected - 1]), 0.5 * (steps[1] - steps[0])
     yield "error_velocity", Estimate("error_velocity_limit", limit, float(found), float(half), unit="m/s")
@@ -311,7 +325,7 @@ def reacquisition(moved: Moved) -> Iterator[tuple[str, Estimate]]:
 def _age(moved: Moved) -> tuple[float, float]:
     """Return how old (s) an echo is when it is told, and how long sound took from the bottom."""
     age = float(moved.time[-1] - moved.ideal["time_of_validity"][-1])
-    return age, float(moved.ideal[ECHO][-1].mean() / moved.ideal["sound_speed"][-1])
+    return age, float(moved.ideal[ECHO_RANGE][-1].mean() / moved.ideal["sound_speed"][-1])
 
 
 def propagation(moved: Moved) -> Iterator[tuple[str, Estimate]]:
@@ -360,7 +374,9 @@ def loudness(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     wanted = (10.0, 0.0, given.threshold, given.threshold + given.slope)
     far = [_distance(given, one, 1.0) for one in wanted]
     heard = [
-        _told(moved, f"strength {i}", moved.rate, PINGS, **{ECHO: np.full(shape, r), INCIDENCE: np.ones(shape)})
+        _told(
+            moved, f"strength {i}", moved.rate, PINGS, **{ECHO_RANGE: np.full(shape, r), ECHO_INCIDENCE: np.ones(shape)}
+        )
         for i, r in enumerate(far)
     ]
     factors = [float(np.nanmax(told["beam_deviation"])) / WHITE for told in heard]
@@ -408,7 +424,7 @@ def long_term(moved: Moved) -> Iterator[tuple[str, Estimate]]:
         yield "long_term_covariance", Estimate(f"long_term {name}", size, math.sqrt(max(found, 0.0)), error, unit=unit)
 
 
-_WHITE = Track(Noise(stddev=WHITE))
+_WHITE = DopplerTrack(Noise(stddev=WHITE))
 _SIDES = (("bottom", "beam_velocity", "beam_deviation"), ("water", "water_beam_velocity", "water_beam_deviation"))
 
 TERMS: tuple[Term | MovedTerm, ...] = (
@@ -421,7 +437,7 @@ TERMS: tuple[Term | MovedTerm, ...] = (
         for side, told, _ in _SIDES
     ),
     *(
-        MovedTerm(f"{side} stated", _stated(side, size), 1, _tracking(side, "stated_stddev"), under_water)
+        MovedTerm(f"{side} stated", _stated(side, size), 1, _tracking(side, "reported_stddev"), under_water)
         for side, _, size in _SIDES
     ),
     *(

@@ -28,7 +28,7 @@ from navsense.environment.base import Environment
 from navsense.motion.base import Motion, MotionBlock
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import FLICKER_BAND
-from navsense.noise.flicker import components
+from navsense.noise.flicker import make_components
 from navsense.sensors.base import Sensor
 from navsense.typing import AnyArray, FloatArray, Times
 
@@ -193,7 +193,7 @@ def drawn_once(trial: Trial, mean: str, stddev: str, samples: FloatArray) -> Ite
 
 def mean(trial: Trial) -> Iterator[Estimate]:
     """Yield the mean, under white noise if there is some."""
-    error = trial.noise.deviation(trial.rate) / math.sqrt(trial.error.size) + trial.rounding
+    error = trial.noise.white_stddev(trial.rate) / math.sqrt(trial.error.size) + trial.rounding
     yield Estimate("mean", trial.noise.mean, float(np.mean(trial.error)), error)
 
 
@@ -247,7 +247,7 @@ def flicker_terms(
     instability: float, band: tuple[float, float] = FLICKER_BAND, *, sampled: bool = True
 ) -> tuple[theory.Term, ...]:
     """Return the Gauss-Markov processes that flicker is simulated by, flat over a band (s)."""
-    times, deviations = components(instability, *band)
+    times, deviations = make_components(instability, *band)
     return tuple(
         theory.GaussMarkov(float(deviation) * math.sqrt(2.0 / float(tau)), float(tau), sampled)
         for tau, deviation in zip(times, deviations, strict=True)
@@ -327,7 +327,7 @@ def scale_heat(trial: Trial) -> Iterator[Estimate]:
 
 def outliers(trial: Trial) -> Iterator[Estimate]:
     """Yield the share of samples that are off, and their deviation."""
-    if not trial.noise.strikes:
+    if not trial.noise.has_outliers:
         return
     struck, share = trial.error[np.abs(trial.error) > trial.rounding], trial.noise.outlier_probability
     error = math.sqrt(share * (1.0 - share) / trial.error.size)
@@ -352,8 +352,10 @@ def precision(trial: Trial) -> Iterator[Estimate]:
 
 def together_terms(noise: Noise, rate: float) -> tuple[theory.Term, ...]:
     """Return what moves of a channel: white noise with that of rounding, drift, flicker and random walk."""
-    terms: list[theory.Term] = [theory.White(math.sqrt(noise.density(rate) ** 2 + noise.precision**2 / 12.0 / rate))]
-    if noise.drifts:
+    terms: list[theory.Term] = [
+        theory.White(math.sqrt(noise.white_density(rate) ** 2 + noise.precision**2 / 12.0 / rate))
+    ]
+    if noise.has_dynamic_bias:
         sigma, tau = noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time
         terms.append(theory.GaussMarkov(sigma, tau, sampled=True))
     if noise.bias_instability > 0.0:
@@ -370,7 +372,7 @@ def together(trial: Trial) -> Iterator[Estimate]:
     smaller nothing is said.
     """
     noise, rate = trial.noise, trial.rate
-    if noise.deviation(rate) < noise.precision:
+    if noise.white_stddev(rate) < noise.precision:
         return
     terms, factor = together_terms(noise, rate), 1
     while factor * FEWEST <= trial.error.size:

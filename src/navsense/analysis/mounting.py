@@ -28,11 +28,11 @@ import numpy as np
 from navsense.analysis.declared import FEWEST_RUNS, FEWEST_SAMPLES, Row, scaled
 from navsense.analysis.estimates import DIGITS, Estimate
 from navsense.clock import Clock, Latency
-from navsense.noise.faults import KINDS, Faults
+from navsense.noise.faults import RANDOM_KINDS, Faults
+from navsense.random_streams import BLOCK_SAMPLES, check_seed
+from navsense.sensor_run import SensorBlock, SensorRun
 from navsense.sensors.air_pressure import AirPressure
-from navsense.station import Block, Station
-from navsense.streams import BLOCK, checked_seed
-from navsense.ticks import Ticks, checked_rate
+from navsense.ticks import Ticks, check_rate
 from navsense.typing import BoolArray, FloatArray, IntArray
 from navsense.world import MountedSensor
 
@@ -65,11 +65,11 @@ APART = 6.0
 
 def blocks(
     sensor: MountedSensor, clock: Clock | None, index: IntArray, *, seed: int, run: int
-) -> Iterator[tuple[Ticks, Block]]:
+) -> Iterator[tuple[Ticks, SensorBlock]]:
     """Yield what the sensor gives at the ticks `index` (n,), block after block, as it does in a world."""
-    station = Station(sensor, clock, seed, run)
-    for first in range(0, index.size, BLOCK):
-        ticks = Ticks(index[first : first + BLOCK], sensor.rate)
+    station = SensorRun(sensor, clock, seed, run)
+    for first in range(0, index.size, BLOCK_SAMPLES):
+        ticks = Ticks(index[first : first + BLOCK_SAMPLES], sensor.rate)
         yield ticks, station.measure(ticks, {SHOWN: ticks.time})
 
 
@@ -146,16 +146,16 @@ def faults(sensor: MountedSensor, seed: int, effort: float) -> Iterator[Estimate
     """
     count = scaled(round(FAULTY * sensor.rate), effort, FEWEST_SAMPLES)
     runs, given = scaled(FAULTY_RUNS, effort, FEWEST_RUNS), sensor.faults
-    found = {kind: Telegraph(*given.figures(kind), sensor.rate) for kind in given.kinds}
+    found = {kind: Telegraph(*given.rate_and_duration(kind), sensor.rate) for kind in given.random_kinds}
     for kind, telegraph in found.items():
         figures = (f"{kind}_rate", f"{kind}_duration")
         alone = Faults(**{name: getattr(given, name) for name in figures})
         mine = replace(sensor, name=f"{sensor.name} {kind}", faults=alone)
-        on = watched(mine, seed, count, runs)[KINDS.index(kind)]
+        on = watched(mine, seed, count, runs)[RANDOM_KINDS.index(kind)]
         yield from telegraph.estimates(kind, on[:, kind == "stuck" :])
-    if len(found) == len(KINDS):
+    if len(found) == len(RANDOM_KINDS):
         silent, stale = watched(replace(sensor, name=f"{sensor.name} both"), seed, count, runs)
-        dropout, stuck = (found[kind] for kind in KINDS)
+        dropout, stuck = (found[kind] for kind in RANDOM_KINDS)
         odds = dropout.share / (1.0 - dropout.share)
         variance = stuck.variance(count, stuck.kept) + odds * stuck.variance(count, stuck.kept * dropout.kept)
         telling = ~silent[:, 1:] & np.logical_or.accumulate(~silent[:, :-1], axis=1)
@@ -210,9 +210,9 @@ def table(sensor: MountedSensor, rates: Sequence[float], seed: int, *, effort: f
     none.
     """
     rows = []
-    for rate in map(checked_rate, rates):
+    for rate in map(check_rate, rates):
         mine = replace(sensor, name=f"{sensor.name} {rate!r}", spec=AirPressure(), rate=rate)
         for channel, estimates in PARTS:
-            found = estimates(mine, checked_seed(seed), effort)
+            found = estimates(mine, check_seed(seed), effort)
             rows += [Row("a mounted sensor", channel, one.unit_in("s"), rate, one) for one in found]
     return rows

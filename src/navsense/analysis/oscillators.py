@@ -33,7 +33,7 @@ from navsense.clock import Clock, Oscillator
 from navsense.clock.oscillator import FLICKER_BAND
 from navsense.environment.signal import Signal
 from navsense.noise.channel import NEUTRAL
-from navsense.noise.gauss_markov import stationary
+from navsense.noise.gauss_markov import stationary_stddev
 
 FAR = 1000.0
 """Seconds until a clock without noise is read."""
@@ -204,9 +204,9 @@ def terms_of(clock: Clock) -> tuple[theory.Term, ...]:
         theory.White(math.sqrt(0.5 * sheet.white_frequency)),
         theory.RandomWalk(math.pi * math.sqrt(2.0 * sheet.random_walk_frequency)),
     )
-    if noise.drifts:
+    if noise.has_dynamic_bias:
         tau = noise.dynamic_bias_correlation_time
-        terms += (theory.PhaseGaussMarkov(stationary(noise.dynamic_bias_stddev, tau), tau),)
+        terms += (theory.PhaseGaussMarkov(stationary_stddev(noise.dynamic_bias_stddev, tau), tau),)
     if sheet.flicker_frequency > 0.0:
         terms += flicker_terms(math.sqrt(math.pi * sheet.flicker_frequency), FLICKER_BAND, sampled=False)
     return terms

@@ -23,13 +23,22 @@ from dataclasses import replace
 import numpy as np
 
 from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm
-from navsense.motion.still import Still
-from navsense.sensors._janus.profiled import ALONG, ATTITUDE, AXIAL, BOTTOM, BOTTOM_FRAMES, ECHO, FRAMES, OWN
+from navsense.motion.stationary import Stationary
+from navsense.random_streams import Draws
+from navsense.sensors._doppler.adcp_outputs import (
+    ATTITUDE,
+    BOTTOM_BEAM_VELOCITY,
+    BOTTOM_OUTPUT_ROTATION,
+    CELL_AXIAL_VELOCITY,
+    CELL_BEAM_VELOCITY,
+    ECHO_RANGE,
+    OUTPUT_ROTATION,
+    SENSOR_VELOCITY,
+)
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.base import Sensor
-from navsense.sensors.doppler import Accuracy, BinMapping, Cells, Coordinates, EchoStrength
+from navsense.sensors.doppler import Accuracy, BinMapping, CoordinateSystem, DepthCells, EchoStrength
 from navsense.sensors.dvl import Transducer
-from navsense.streams import Draws
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
 
@@ -51,9 +60,9 @@ STEPS = 500
 def _bare(spec: Adcp, **given: object) -> Adcp:
     """Return a sheet without errors that tells at every tick of whatever it hears, and what is given."""
     plain: dict[str, object] = {"propagation": False, "minimum_range": 0.0, "maximum_range": FARTHEST, "classic": False}
-    plain |= {"bin_mapping": BinMapping.NONE, "coordinates": Coordinates.INSTRUMENT, "removes_motion": False}
-    plain |= {"transducer": Transducer.PISTON, "least_beams": 3}
-    made: Adcp = replace(spec.neutral(), **(plain | given))  # type: ignore[arg-type]
+    plain |= {"bin_mapping": BinMapping.NONE, "coordinates": CoordinateSystem.INSTRUMENT, "motion_compensated": False}
+    plain |= {"transducer": Transducer.PISTON, "min_beams": 3}
+    made: Adcp = replace(spec.without_errors(), **(plain | given))  # type: ignore[arg-type]
     return made
 
 
@@ -64,14 +73,14 @@ def _given(sheet: Adcp, count: int, along: AnyArray | float, bottom: float) -> d
     level[:, :, 0] = 1.0
     heard = np.ascontiguousarray(np.broadcast_to(along, (count, p, m, k)))
     return {
-        ALONG: heard,
-        AXIAL: heard,
+        CELL_BEAM_VELOCITY: heard,
+        CELL_AXIAL_VELOCITY: heard,
         ATTITUDE: np.ascontiguousarray(level[:, :p]),
-        FRAMES: np.ascontiguousarray(level[:, :p]),
-        ECHO: np.full((count, b, k), RANGE),
-        BOTTOM: np.full((count, b, k), bottom),
-        OWN: np.zeros((count, b, 3)),
-        BOTTOM_FRAMES: np.ascontiguousarray(level[:, :b]),
+        OUTPUT_ROTATION: np.ascontiguousarray(level[:, :p]),
+        ECHO_RANGE: np.full((count, b, k), RANGE),
+        BOTTOM_BEAM_VELOCITY: np.full((count, b, k), bottom),
+        SENSOR_VELOCITY: np.zeros((count, b, 3)),
+        BOTTOM_OUTPUT_ROTATION: np.ascontiguousarray(level[:, :b]),
         "sound_speed": np.full(count, SOUND),
         "time_of_validity": np.zeros(count),
         "orientation": np.ascontiguousarray(level[:, 0]),
@@ -160,7 +169,7 @@ def backscatter(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     if not isinstance(sheet, Adcp) or sheet.backscatter is None:
         return
     given, arrays, k = sheet.backscatter, _told(sheet, ("backscatter", 0), ROWS), 0
-    slant = sheet.cells.distances / sheet.beams.slants[k]
+    slant = sheet.cells.distances / sheet.beams.slant_cosines[k]
     power = 10.0 ** (arrays["echo"][0, :, k] / 10.0) - 1.0
     strength = 10.0 * np.log10(power) + 20.0 * np.log10(slant)
     absorption = float(strength[0] - strength[1]) / (2.0 * float(slant[1] - slant[0]))
@@ -190,7 +199,7 @@ def limits(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     if not isinstance(sheet, Adcp):
         return
     k = len(sheet.beams.beams)
-    if sheet.least_good > 0.0:
+    if sheet.min_good_share > 0.0:
         pings = int(sheet.pings)
         lost = np.arange(pings)[None, :, None, None] < np.arange(pings + 1)[:, None, None, None]
         arrays = _told(sheet, ("good", 0), pings + 1, np.where(lost, math.nan, 0.0))
@@ -199,7 +208,7 @@ def limits(moved: Moved) -> Iterator[tuple[str, Estimate]]:
         measured = (pings - last - 0.5) / pings
         yield (
             "velocity",
-            Estimate("least_good", sheet.least_good, measured, CLOSE, allowance=0.5 / pings + CLOSE, unit="1"),
+            Estimate("min_good_share", sheet.min_good_share, measured, CLOSE, allowance=0.5 / pings + CLOSE, unit="1"),
         )
         return
     null = np.linalg.svd(sheet.beams.axes.T)[2][-1]
@@ -237,9 +246,11 @@ def _faint(spec: Sensor) -> Sequence[Sensor]:
     if not isinstance(spec, Adcp) or spec.backscatter is None:
         return ()
     given = spec.backscatter
-    near, far = (spec.beams.slants[0] * _where(given, given.threshold + side * given.slope) for side in (1.0, -1.0))
+    near, far = (
+        spec.beams.slant_cosines[0] * _where(given, given.threshold + side * given.slope) for side in (1.0, -1.0)
+    )
     size = far - near
-    cells = Cells(2, size, max(near - 0.5 * size, 0.0), 0.0, 0.0, 1)
+    cells = DepthCells(2, size, max(near - 0.5 * size, 0.0), 0.0, 0.0, 1)
     return [_bare(spec, cells=cells, pings=50, backscatter=given)]
 
 
@@ -247,18 +258,18 @@ def _limited(spec: Sensor) -> Sequence[Sensor]:
     """Return sheets with one limit alone, of one ping and of a hundred."""
     if not isinstance(spec, Adcp):
         return ()
-    cells, found = Cells(1, 1.0, 1.0), []
+    cells, found = DepthCells(1, 1.0, 1.0), []
     if spec.error_velocity_limit < math.inf and len(spec.beams.beams) > 3:
         found.append(_bare(spec, cells=cells, pings=1, error_velocity_limit=spec.error_velocity_limit))
-    if spec.least_good > 0.0:
-        found.append(_bare(spec, cells=cells, pings=100, least_good=spec.least_good))
+    if spec.min_good_share > 0.0:
+        found.append(_bare(spec, cells=cells, pings=100, min_good_share=spec.min_good_share))
     return found
 
 
 TERMS: tuple[MovedTerm, ...] = (
-    MovedTerm("profile accuracy", accuracy, 1, _accurate, Still),
-    MovedTerm("profile ranges", ranging, 1, _ranged, Still),
-    MovedTerm("backscatter", backscatter, 1, _faint, Still),
-    MovedTerm("profile limits", limits, 1, _limited, Still),
+    MovedTerm("profile accuracy", accuracy, 1, _accurate, Stationary),
+    MovedTerm("profile ranges", ranging, 1, _ranged, Stationary),
+    MovedTerm("backscatter", backscatter, 1, _faint, Stationary),
+    MovedTerm("profile limits", limits, 1, _limited, Stationary),
 )
 """How what a current profiler errs by is measured."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm
 from navsense.motion.base import Motion
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.pose import Pose
 from navsense.sensors.base import Sensor
 from navsense.sensors.range import Fan, Range
@@ -25,14 +25,14 @@ BELOW = 50.0
 
 def under_water() -> Motion:
     """Return a place in the water, from which x is level."""
-    return Still(Pose((0.0, 0.0, -BELOW)))
+    return Stationary(Pose((0.0, 0.0, -BELOW)))
 
 
 def _assuming(spec: Sensor) -> Sequence[Sensor]:
     """Return the sheet with what it assumes alone, and a level ray."""
     if not isinstance(spec, Range) or spec.sound is None or spec.sound.speed is None:
         return ()
-    return (replace(spec.neutral(), sound=spec.sound, beam=Fan()),)
+    return (replace(spec.without_errors(), sound=spec.sound, beam=Fan()),)
 
 
 def assumption(moved: Moved) -> Iterator[tuple[str, Estimate]]:

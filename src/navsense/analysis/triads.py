@@ -31,15 +31,15 @@ from navsense.analysis import depths, doppler, profiles, ranges
 from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 from navsense.geodesy import EARTH_RATE
 from navsense.motion.base import Motion
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
-from navsense.rotation import product, shortest_vector
+from navsense.rotation import multiply_python, rotation_vector_python
 from navsense.sensors import Vibration
 from navsense.sensors.base import Sensor
-from navsense.sensors.imu import INSENSITIVE, STRAIGHT, Imu
-from navsense.sensors.magnetometer import CURRENT, Magnetometer
+from navsense.sensors.imu import NO_G_SENSITIVITY, NO_MISALIGNMENT, Imu
+from navsense.sensors.magnetometer import MOTOR_CURRENT, Magnetometer
 from navsense.typing import AnyArray, FloatArray, Times
 
 AXES = "xyz"
@@ -105,7 +105,7 @@ def _is_folded(frequency: float, rate: float) -> bool:
 
 def _bare(spec: Imu, **given: Any) -> Imu:
     """Return an IMU without any error, at the instant, on an earth that stands, but for what is given."""
-    return replace(spec.neutral(), **{"averaged": False, "earth_rotation": False, **given})
+    return replace(spec.without_errors(), **{"averaged": False, "earth_rotation": False, **given})
 
 
 def _banded(spec: Sensor) -> Sequence[Sensor]:
@@ -261,7 +261,7 @@ def _mixed(spec: Sensor) -> Sequence[Sensor]:
         return ()
     names = ("angular_velocity_misalignment", "linear_acceleration_misalignment", "g_sensitivity")
     given = {name: getattr(spec, name) for name in names}
-    return () if set(given.values()) <= {STRAIGHT, INSENSITIVE} else (_bare(spec, **given),)
+    return () if set(given.values()) <= {NO_MISALIGNMENT, NO_G_SENSITIVITY} else (_bare(spec, **given),)
 
 
 def mixing(moved: Moved) -> Iterator[tuple[str, Estimate]]:
@@ -326,9 +326,9 @@ def increments(moved: Moved) -> Iterator[tuple[str, Estimate]]:
         vector = step_ * rate
         size = float(np.linalg.norm(vector))
         share = 0.5 * float(np.sinc(0.5 * size / math.pi))
-        at = product(*at, math.cos(0.5 * size), *(share * float(part) for part in vector))
-    whole = shortest_vector(*product(start[0], *(-start[1:]), *truth.rotation_wb[-1]))
-    for axis, (one, other) in enumerate(zip(whole, shortest_vector(*at), strict=True)):
+        at = multiply_python(*at, math.cos(0.5 * size), *(share * float(part) for part in vector))
+    whole = rotation_vector_python(*multiply_python(start[0], *(-start[1:]), *truth.rotation_wb[-1]))
+    for axis, (one, other) in enumerate(zip(whole, rotation_vector_python(*at), strict=True)):
         found = Estimate("averaged (turn)", float(one), float(other), DIGITS * math.sqrt(count), unit="rad")
         yield f"angular_velocity.{AXES[axis]}", found
 
@@ -362,15 +362,15 @@ def _ironed(spec: Sensor) -> Sequence[Sensor]:
     if not isinstance(spec, Magnetometer):
         return ()
     given = {name: getattr(spec, name) for name in ("hard_iron", "soft_iron", "motor_current")}
-    sheet = replace(spec.neutral(), **given)
-    return () if sheet == spec.neutral() else (sheet,)
+    sheet = replace(spec.without_errors(), **given)
+    return () if sheet == spec.without_errors() else (sheet,)
 
 
 def iron(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     """Yield what the readings have of each axis of the world's field, of no field and of the motors' current."""
     if not isinstance(moved.sheet, Magnetometer):
         return
-    current = moved.environment.signal(CURRENT, moved.time)
+    current = moved.environment.signal(MOTOR_CURRENT, moved.time)
     columns = np.column_stack((moved.ideal["field"], np.ones_like(current), current))
     found, error = _solved(columns, moved.arrays["field"])
     sheet = moved.sheet
@@ -384,7 +384,7 @@ def iron(moved: Moved) -> Iterator[tuple[str, Estimate]]:
 TERMS: tuple[Term | MovedTerm, ...] = (
     MovedTerm("mixing", mixing, 500, _mixed, tumbling),
     Term("bandwidth", (), bandwidth, 1000, stimulus=step, prepared=_banded),
-    MovedTerm("pass band", pass_band, 20, probes, Still),
+    MovedTerm("pass band", pass_band, 20, probes, Stationary),
     Term("gain in band", (), gain_in_band, 1000, stimulus=sine, prepared=_banded),
     Term("vibration", (), vibration, 30, prepared=_shaken),
     Term("averaged gain", (), averaged_gain, 30, prepared=_averaging),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from navsense.compiled import kernel
+from navsense.kernels import kernel
 from navsense.rotation import multiply
 from navsense.typing import FloatArray, IntArray, Quaternions, Times
 

@@ -21,13 +21,13 @@ import numpy as np
 from navsense import inputs
 from navsense.calibration import _attitude
 from navsense.errors import CalibrationError, NavsenseError, Where
-from navsense.inputs import place_of
+from navsense.inputs import resolve_folder
 from navsense.outputs import recovery_remedy
-from navsense.sinks.base import os_error
+from navsense.recordings.base import os_error
+from navsense.rosbags_limits import limit_rosbags
 from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors
-from navsense.unpacking import bounded_rosbags
 
-_BAG = inputs.Kind("bag", CalibrationError, "must be a bag of ROS")
+_BAG = inputs.FileKind("bag", CalibrationError, "must be a bag of ROS")
 
 SECOND = 1_000_000_000
 """Nanoseconds in a second."""
@@ -152,14 +152,14 @@ def opened(path: Path) -> Iterator[Bag]:
     from rosbags.rosbag1 import Reader as OldReader
     from rosbags.rosbag2 import Reader
 
-    where, path = Where(str(path)), place_of(path)
+    where, path = Where(str(path)), resolve_folder(path)
     if path.is_dir() and not (path / "metadata.yaml").is_file():
         remedy = "name the folder that holds metadata.yaml, or a file"
         raise CalibrationError("is a folder, and no ROS 2 bag", where=where, remedy=remedy)
     inputs.check_bag(path, _BAG)
     old = path.suffix.lower() == ".bag" and not path.is_dir()
     try:
-        with bounded_rosbags(), OldReader(path) if old else Reader(path) as reader:
+        with limit_rosbags(), OldReader(path) if old else Reader(path) as reader:
             yield Bag(path, reader, old=old)
     except NavsenseError:
         raise

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from navsense.calibration.verdict import STEP
-from navsense.compiled import kernel
+from navsense.kernels import kernel
 from navsense.typing import FloatArray, Vectors
 
 SHAPE: Final = 9

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from navsense.compiled import kernel
+from navsense.kernels import kernel
 from navsense.typing import FloatArray, IntArray, Vectors
 
 DEGREE: Final = 4

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from navsense.calibration.verdict import LEVELS, STEP
-from navsense.compiled import kernel
-from navsense.rotation import matrix
+from navsense.kernels import kernel
+from navsense.rotation import to_matrix
 from navsense.typing import FloatArray, Quaternions, Vectors
 
 SIZE: Final = 13
@@ -61,7 +61,7 @@ def _add_blocks(u: FloatArray, out: FloatArray) -> None:
 @kernel
 def _fill(w: float, x: float, y: float, z: float, u: FloatArray) -> None:
     """Write the rotation matrix of a quaternion of any length to u (16,), row by row, and the one behind it."""
-    u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8] = matrix(w, x, y, z)
+    u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8] = to_matrix(w, x, y, z)
     u[9] = 1.0
 
 

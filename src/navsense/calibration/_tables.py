@@ -23,7 +23,7 @@ import numpy as np
 from navsense import inputs
 from navsense.errors import CalibrationError, Where
 from navsense.factors.arguments import UNITS
-from navsense.inputs import decimal
+from navsense.inputs import parse_decimal
 from navsense.typing import FloatArray
 
 SUFFIXES = (".csv", ".tsv", ".txt")
@@ -54,7 +54,7 @@ COMMENT = ("#", "%")
 SIGNS = ",;\t"
 PLAIN = "write 1234.5: a point before the decimals, nothing between thousands"
 
-_FILE = inputs.Kind("table", CalibrationError, "must be CSV in UTF-8 with a header")
+_FILE = inputs.FileKind("table", CalibrationError, "must be CSV in UTF-8 with a header")
 _BRACKET = re.compile(r"[\[(]\s*([^\])]*?)\s*[\])]")
 _QUOTED = re.compile(r'"[^"]*"')
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
@@ -126,7 +126,7 @@ def read(path: Path, names: str | None, attitude: str) -> Table:
 
 def text_of(path: Path) -> list[str]:
     """Return a file's lines, of UTF-8, of UTF-16 with its mark, or of Latin-1. Raises `CalibrationError` otherwise."""
-    data = inputs.content(str(path), _FILE)
+    data = inputs.read_bytes(str(path), _FILE)
     is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         text = data.decode("utf-16" if is_wide else "utf-8-sig")
@@ -152,7 +152,7 @@ def head_of(lines: Sequence[str], where: Where) -> Head:
     line = number or comments[-1]
     sign = _sign(lines[line - 1])
     found = cells_of(lines[line - 1], sign)
-    if number and all(decimal(cell) is not None for cell in found):
+    if number and all(parse_decimal(cell) is not None for cell in found):
         above = cells_of(lines[comments[-1] - 1].lstrip(" \t#%"), sign) if comments else []
         if len(above) != len(found):
             raise CalibrationError(

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.compiled import kernel
 from navsense.errors import CalibrationError
+from navsense.kernels import kernel
 from navsense.typing import AnyArray, FloatArray, IntArray, Quaternions, Vectors
 
 AXES: Final = ("x", "y", "z")

@@ -29,11 +29,11 @@ from navsense.calibration.result import Calibration
 from navsense.calibration.units import STRONGEST_FIELD, WEAKEST_FIELD, believable, likely
 from navsense.errors import CalibrationError, Where
 from navsense.factors.arguments import UNITS
-from navsense.inputs import decimal
+from navsense.inputs import parse_decimal
 from navsense.pose import from_rpy
-from navsense.sinks.base import check_target
-from navsense.sinks.load import load
-from navsense.sinks.stored import Loaded
+from navsense.recordings.base import check_target
+from navsense.recordings.dataset import Dataset
+from navsense.recordings.dataset_reader import open_recording
 from navsense.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 
 RECORDINGS = (".npz", ".parquet")
@@ -143,7 +143,7 @@ def strength_in(text: str, unit: str | None) -> float:
     Raises `CalibrationError` for what is no number, or has an unknown unit.
     """
     number, named = _parts(text)
-    given, value = named or unit, decimal(number)
+    given, value = named or unit, parse_decimal(number)
     if value is None or (given is not None and given not in UNITS):
         raise CalibrationError("strength", text, allowed=f"must be a number, or one with a unit of {', '.join(UNITS)}")
     if given is None:
@@ -390,10 +390,10 @@ def _from_table(path: Path, names: str | None, attitude: str, mounting: FloatArr
 
 def _from_recording(path: Path, name: str | None, attitude: str, mounting: FloatArray | None, run: int) -> _Found:
     """Return what a recording of navsense holds."""
-    loaded = load(path)
+    loaded = open_recording(path)
     where = Where(str(path))
     named = _picked(loaded, name, where)
-    reading, head = loaded[named], loaded.meta["sensors"][named]
+    reading, head = loaded[named], loaded.metadata["sensors"][named]
     field = reading["field"]
     usable = reading.valid & reading.emitted
     count = field.shape[0] if field.ndim == 3 else 1
@@ -411,7 +411,7 @@ def _from_recording(path: Path, name: str | None, attitude: str, mounting: Float
     return _Found(field, np.asarray(reading.time), turns, "T", noise, source, exact=attitude == "truth")
 
 
-def _picked(loaded: Loaded, name: str | None, where: Where) -> str:
+def _picked(loaded: Dataset, name: str | None, where: Where) -> str:
     """Return the name of the magnetometer that is meant."""
     names = [one for one, reading in loaded.items() if reading.type == "magnetometer"]
     listed = ", ".join(names) or "none: it holds " + (", ".join(loaded) or "nothing")
@@ -435,10 +435,10 @@ def _whole(name: str, names: Sequence[str]) -> str:
 
 
 def _recorded_attitude(
-    loaded: Loaded, sensor: str, attitude: str, mounting: FloatArray | None, run: int, where: Where
+    loaded: Dataset, sensor: str, attitude: str, mounting: FloatArray | None, run: int, where: Where
 ) -> _attitude.Attitude:
     """Return rotation_ws of a recorded sensor by the truth of its link, or by an IMU on it."""
-    heads: Mapping[str, Any] = loaded.meta["sensors"]
+    heads: Mapping[str, Any] = loaded.metadata["sensors"]
     link = str(heads[sensor].get("link", sensor.rpartition("::")[0]))
     mount = mounting if mounting is not None else _mounting(heads[sensor], sensor, where)
     time = loaded[sensor].time

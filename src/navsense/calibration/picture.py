@@ -23,10 +23,10 @@ import numpy as np
 
 from navsense.calibration.checks import checked_field, checked_rotation
 from navsense.calibration.result import Calibration
-from navsense.compiled import kernel
 from navsense.errors import CalibrationError
+from navsense.figures import check_figure_path, make_figure, save_figure
+from navsense.kernels import kernel
 from navsense.rotation import rotate
-from navsense.sheet import checked_target, save, sheet
 from navsense.typing import FloatArray, Quaternions, Vectors
 
 MOST_POINTS = 3000
@@ -79,7 +79,7 @@ def draw(
     turns = None if rotation_ws is None else checked_rotation(rotation_ws, rows.shape[0])
     if not 0.0 <= noise < math.inf:
         raise CalibrationError("noise", noise, allowed="must be from 0 up, and finite")
-    target, figure = checked_target(path, CalibrationError), sheet(WIDTH, 8.0, CalibrationError)
+    target, figure = check_figure_path(path, CalibrationError), make_figure(WIDTH, 8.0, CalibrationError)
     if calibration.unit is None:  # the strength may be in one all the same, and the picture has but one
         calibration = replace(calibration, strength=None)
     pure = calibration.apply(rows)
@@ -91,7 +91,7 @@ def draw(
     _lengths(figure.add_subplot(grid[1, :4]), rows, pure, calibration)
     _histogram(figure.add_subplot(grid[1, 4:]), residuals(rows, calibration, turns), calibration, noise)
     figure.suptitle(_title(calibration), x=0.01, ha="left", fontsize=11)
-    save(figure, target, CalibrationError)
+    save_figure(figure, target, CalibrationError)
 
 
 def draw_refused(path: str | os.PathLike[str], field: Vectors, reason: str, *, unit: str | None = "T") -> None:
@@ -100,7 +100,7 @@ def draw_refused(path: str | os.PathLike[str], field: Vectors, reason: str, *, u
     Raises `CalibrationError` as `draw` does.
     """
     rows = checked_field(field)
-    target, figure = checked_target(path, CalibrationError), sheet(WIDTH, 4.8, CalibrationError)
+    target, figure = check_figure_path(path, CalibrationError), make_figure(WIDTH, 4.8, CalibrationError)
     factor, name, _, _ = _shown(unit)
     some = factor * rows[_some(rows.shape[0])]
     for axes, (first, second) in zip(figure.subplots(1, 3), ((0, 1), (0, 2), (1, 2)), strict=True):
@@ -109,7 +109,7 @@ def draw_refused(path: str | os.PathLike[str], field: Vectors, reason: str, *, u
         _dress(axes, first, second, name)
     why = textwrap.fill(f"{rows.shape[0]} readings, not calibrated: {reason}", 150).replace("$", r"\$")
     figure.suptitle(why, x=0.01, ha="left", fontsize=10)
-    save(figure, target, CalibrationError)
+    save_figure(figure, target, CalibrationError)
 
 
 def _title(calibration: Calibration) -> str:

@@ -24,8 +24,8 @@ from navsense import outputs
 from navsense.calibration.units import checked_positive, checked_unit, named
 from navsense.calibration.verdict import Verdict, Whiteness
 from navsense.errors import CalibrationError, Where
-from navsense.inputs import Kind, content, parse_json
-from navsense.series import frozen
+from navsense.inputs import FileKind, parse_json, read_bytes
+from navsense.series import make_read_only
 from navsense.typing import AnyArray, FloatArray, Vectors
 
 FORMAT: Final = "navsense calibration 1"
@@ -44,7 +44,7 @@ NAMES: Final = (
 )
 """All numbers that a covariance may be of."""
 
-FILE: Final = Kind("calibration", CalibrationError, "must be a file that Calibration.save wrote")
+FILE: Final = FileKind("calibration", CalibrationError, "must be a file that Calibration.save wrote")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class Calibration:
         """Make the arrays read-only."""
         for array in (self.direction, self.bias, self.soft_iron, self.covariance):
             if array is not None:
-                frozen(array)
+                make_read_only(array)
 
     @property
     def gain(self) -> float:
@@ -157,7 +157,7 @@ class Calibration:
     @classmethod
     def load(cls, path: str | Path) -> Calibration:
         """Return a calibration that `save` wrote. Raises `CalibrationError` for another file."""
-        data = content(str(path), FILE)
+        data = read_bytes(str(path), FILE)
         try:
             entries = parse_json(data)
             return _from_plain(entries)

@@ -13,30 +13,30 @@ stream of the sensor. The corrections follow the clock's own error; limits, prec
 """
 
 from navsense.clock.base import Clock
-from navsense.clock.curve import Curve, checked_instants, error
 from navsense.clock.discipline import Discipline
-from navsense.clock.grades import GRADES, Grade, grade
-from navsense.clock.latency import Arrivals, Latency
-from navsense.clock.oscillator import Oscillator, Temperature, per_day, per_month, per_year
+from navsense.clock.grades import GRADES, OscillatorGrade, get_oscillator
+from navsense.clock.latency import ArrivalQueue, Latency
+from navsense.clock.oscillator import Oscillator, TemperatureSignal, per_day, per_month, per_year
 from navsense.clock.readings import CLOCK_RATE, ClockReadings
+from navsense.clock.realisation import ClockRealisation, check_instants, compute_error
 from navsense.clock.stamps import Stamps
 
 __all__ = [
     "CLOCK_RATE",
     "GRADES",
-    "Arrivals",
+    "ArrivalQueue",
     "Clock",
     "ClockReadings",
-    "Curve",
+    "ClockRealisation",
     "Discipline",
-    "Grade",
     "Latency",
     "Oscillator",
+    "OscillatorGrade",
     "Stamps",
-    "Temperature",
-    "checked_instants",
-    "error",
-    "grade",
+    "TemperatureSignal",
+    "check_instants",
+    "compute_error",
+    "get_oscillator",
     "per_day",
     "per_month",
     "per_year",

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from navsense.compiled import kernel
-from navsense.noise.gauss_markov import step
+from navsense.kernels import kernel
+from navsense.noise.gauss_markov import gauss_markov_step
 from navsense.typing import FloatArray, Times
 
-NODES_PER_SECOND = 1000.0
+NODE_RATE = 1000.0
 """Nodes of a clock's error: 1 ms apart, whatever the sensors' rates."""
 
-STEP = 1.0 / NODES_PER_SECOND
+NODE_INTERVAL = 1.0 / NODE_RATE
 """Seconds from one node to the next."""
 
 
@@ -28,16 +28,16 @@ def parabola(t: float, offset: float, frequency: float, ageing: float) -> float:
 
 
 @kernel
-def walk_drift(start: float, phi: float, q: float, draws: FloatArray, out: FloatArray) -> float:
+def write_drift(start: float, phi: float, q: float, draws: FloatArray, out: FloatArray) -> float:
     """Write a Gauss-Markov process at the nodes (n,) that follow `start`; return it at the last."""
     for i in range(out.shape[0]):
-        start = step(start, phi, q, draws[i])
+        start = gauss_markov_step(start, phi, q, draws[i])
         out[i] = start
     return start
 
 
 @kernel
-def between(time: Times, start: int, first: int, before: FloatArray, after: FloatArray, out: FloatArray) -> int:
+def interpolate(time: Times, start: int, first: int, before: FloatArray, after: FloatArray, out: FloatArray) -> int:
     """Write the error at time[start:] while it lies between nodes; return the sample that does not, else their number.
 
     before, after (n + 1,) are the error at the nodes from `first` on.
@@ -45,7 +45,7 @@ def between(time: Times, start: int, first: int, before: FloatArray, after: Floa
     last: int = before.shape[0] - 1
     count: int = time.shape[0]
     for i in range(start, count):
-        place = time[i] * NODES_PER_SECOND
+        place = time[i] * NODE_RATE
         left = int(place)  # no instant is negative
         if left < first or left - first >= last:
             return i

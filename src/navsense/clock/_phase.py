@@ -29,11 +29,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from navsense.clock._nodes import NODES_PER_SECOND, STEP
-from navsense.clock.oscillator import FLICKER_BAND, Oscillator, Temperature
-from navsense.compiled import kernel
-from navsense.noise.flicker import advance, coefficients, components
-from navsense.streams import Draws, Key, Process
+from navsense.clock._nodes import NODE_INTERVAL, NODE_RATE
+from navsense.clock.oscillator import FLICKER_BAND, Oscillator, TemperatureSignal
+from navsense.kernels import kernel
+from navsense.noise.flicker import add_flicker, make_components, write_coefficients
+from navsense.random_streams import Draws, RandomProcess, StreamKey
 from navsense.typing import FloatArray, IntArray
 
 _CHANNEL = "oscillator"
@@ -79,59 +79,61 @@ def integrate(
 
 
 @kernel
-def add_warmth(linear: float, quadratic: float, turnover: float, temperature: FloatArray, out: FloatArray) -> None:
+def add_temperature_shift(
+    linear: float, quadratic: float, turnover: float, temperature: FloatArray, out: FloatArray
+) -> None:
     """Add to out (n,) the fractional frequency that a temperature (n,) K makes."""
     for i in range(out.shape[0]):
         warmth = temperature[i] - turnover
         out[i] += warmth * (linear + quadratic * warmth)
 
 
-def processes(oscillator: Oscillator) -> tuple[Process, ...]:
+def processes(oscillator: Oscillator) -> tuple[RandomProcess, ...]:
     """Return the random processes that act, each with a stream of its own."""
-    count = components(0.0, *FLICKER_BAND)[0].size
+    count = make_components(0.0, *FLICKER_BAND)[0].size
     found = (
-        (oscillator.frequency_stddev, Process(_CHANNEL, "frequency", initial=1, per_tick=0)),
-        (oscillator.ageing_stddev, Process(_CHANNEL, "ageing", initial=1, per_tick=0)),
-        (oscillator.white_frequency, Process(_CHANNEL, _WHITE)),
-        (oscillator.random_walk_frequency, Process(_CHANNEL, _WALK, per_tick=2)),
-        (oscillator.ageing_random_walk, Process(_CHANNEL, _AGEING, per_tick=3)),
-        (oscillator.flicker_frequency, Process(_CHANNEL, _FLICKER, initial=count, per_tick=count)),
+        (oscillator.frequency_stddev, RandomProcess(_CHANNEL, "frequency", initial=1, per_tick=0)),
+        (oscillator.ageing_stddev, RandomProcess(_CHANNEL, "ageing", initial=1, per_tick=0)),
+        (oscillator.white_frequency, RandomProcess(_CHANNEL, _WHITE)),
+        (oscillator.random_walk_frequency, RandomProcess(_CHANNEL, _WALK, per_tick=2)),
+        (oscillator.ageing_random_walk, RandomProcess(_CHANNEL, _AGEING, per_tick=3)),
+        (oscillator.flicker_frequency, RandomProcess(_CHANNEL, _FLICKER, initial=count, per_tick=count)),
     )
     return tuple(process for size, process in found if size > 0.0)
 
 
-class Phase:
+class OscillatorPhase:
     """One oscillator in one run, read forwards node by node.
 
     `line` is what needs no node: offset (s), frequency and ageing (1/s) of this run, a constant temperature included.
     `moves` is false where nothing else acts.
     """
 
-    def __init__(self, oscillator: Oscillator, seed: int, key: Key) -> None:
+    def __init__(self, oscillator: Oscillator, seed: int, key: StreamKey) -> None:
         """Draw what is drawn once, and stand at node 0."""
         acting = processes(oscillator)
         self._draws = Draws(acting, seed, key)
-        drawn = _initial(acting, self._draws.initial)
-        self._sheet = oscillator
-        frequency = oscillator.frequency + oscillator.frequency_stddev * _one(drawn, "frequency")
-        ageing = oscillator.ageing + oscillator.ageing_stddev * _one(drawn, "ageing")
-        self._temperature: Temperature | None = None
+        drawn = _split_initial(acting, self._draws.initial)
+        self._oscillator = oscillator
+        frequency = oscillator.frequency + oscillator.frequency_stddev * _get_draw(drawn, "frequency")
+        ageing = oscillator.ageing + oscillator.ageing_stddev * _get_draw(drawn, "ageing")
+        self._temperature: TemperatureSignal | None = None
         if isinstance(oscillator.temperature, int | float):
             frequency += oscillator.temperature_shift(oscillator.temperature)
         elif oscillator.temperature_linear != 0.0 or oscillator.temperature_quadratic != 0.0:
             self._temperature = oscillator.temperature
-        self.line = (oscillator.offset, frequency, ageing)
-        self.moves = self._draws.rows > 0 or self._temperature is not None
-        rows = _rows(acting)
+        self.polynomial = (oscillator.offset, frequency, ageing)
+        self.varies = self._draws.rows > 0 or self._temperature is not None
+        rows = _assign_rows(acting)
         self._rows = np.array([rows.get(name, -1) for name in (_WHITE, _WALK, _AGEING)], dtype=np.int64)
-        self._density = np.array([math.sqrt(q * STEP) for q in _intensities(oscillator)])
+        self._density = np.array([math.sqrt(q * NODE_INTERVAL) for q in _compute_intensities(oscillator)])
         self._state = np.zeros(3)
-        self._modes, self._phi, self._q = _flicker(oscillator, drawn)
+        self._modes, self._phi, self._q = _init_flicker(oscillator, drawn)
         self._flicker_row = rows.get(_FLICKER, 0)
         self._frequency = np.zeros(1)
         for mode in self._modes:
             self._frequency[0] += mode
-        self._warm(0, self._frequency)
+        self._add_temperature_shift(0, self._frequency)
 
     def advance(self, first: int, out: FloatArray) -> None:
         """Add the phase (s) at the nodes (n,) from `first` on, which follow those of the last call."""
@@ -139,47 +141,47 @@ class Phase:
         frequency = np.zeros(out.size + 1)
         frequency[0] = self._frequency[-1]
         row = self._flicker_row
-        advance(self._phi, self._q, draws[row : row + self._phi.size], self._modes, frequency[1:])
-        self._warm(first, frequency[1:])
-        integrate(STEP, frequency, draws, self._rows, self._density, self._state, out)
+        add_flicker(self._phi, self._q, draws[row : row + self._phi.size], self._modes, frequency[1:])
+        self._add_temperature_shift(first, frequency[1:])
+        integrate(NODE_INTERVAL, frequency, draws, self._rows, self._density, self._state, out)
         self._frequency = frequency
 
-    def _warm(self, first: int, out: FloatArray) -> None:
+    def _add_temperature_shift(self, first: int, out: FloatArray) -> None:
         if self._temperature is not None:
-            nodes = np.arange(first, first + out.size) / NODES_PER_SECOND
-            sheet = self._sheet
+            nodes = np.arange(first, first + out.size) / NODE_RATE
+            sheet = self._oscillator
             sizes = (sheet.temperature_linear, sheet.temperature_quadratic, sheet.turnover_temperature)
-            add_warmth(*sizes, self._temperature.at(nodes), out)
+            add_temperature_shift(*sizes, self._temperature.at(nodes), out)
 
 
-def _intensities(oscillator: Oscillator) -> tuple[float, float, float]:
+def _compute_intensities(oscillator: Oscillator) -> tuple[float, float, float]:
     """Return q_1 (s), q_2 (1/s) and q_3 (1/s^3)."""
     walk = 2.0 * math.pi**2 * oscillator.random_walk_frequency
     return (oscillator.white_frequency / 2.0, walk, oscillator.ageing_random_walk)
 
 
-def _flicker(oscillator: Oscillator, drawn: Mapping[str, FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _init_flicker(oscillator: Oscillator, drawn: Mapping[str, FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the modes of flicker FM at node 0, and the coefficients of a step; all empty without it."""
     if _FLICKER not in drawn:
         return np.zeros(0), np.zeros(0), np.zeros(0)
-    tau, deviation = components(math.sqrt(math.pi * oscillator.flicker_frequency), *FLICKER_BAND)
+    tau, deviation = make_components(math.sqrt(math.pi * oscillator.flicker_frequency), *FLICKER_BAND)
     phi, q = np.empty(tau.size), np.empty(tau.size)
-    coefficients(STEP, tau, deviation, phi, q)
+    write_coefficients(NODE_INTERVAL, tau, deviation, phi, q)
     return deviation * drawn[_FLICKER], phi, q
 
 
-def _initial(acting: Sequence[Process], draws: FloatArray) -> dict[str, FloatArray]:
+def _split_initial(acting: Sequence[RandomProcess], draws: FloatArray) -> dict[str, FloatArray]:
     """Return each process's initial draws."""
     ends = np.cumsum([process.initial for process in acting])
     return {process.name: draws[end - process.initial : end] for process, end in zip(acting, ends, strict=True)}
 
 
-def _one(drawn: Mapping[str, FloatArray], name: str) -> float:
+def _get_draw(drawn: Mapping[str, FloatArray], name: str) -> float:
     """Return a process's one initial draw, 0 where it does not act."""
     return float(drawn[name][0]) if name in drawn else 0.0
 
 
-def _rows(acting: Sequence[Process]) -> dict[str, int]:
+def _assign_rows(acting: Sequence[RandomProcess]) -> dict[str, int]:
     """Return each process's first row of draws."""
     found, row = {}, 0
     for process in acting:

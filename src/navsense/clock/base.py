@@ -8,14 +8,14 @@ from dataclasses import dataclass, fields
 from navsense.clock.discipline import Discipline
 from navsense.clock.oscillator import Oscillator
 from navsense.errors import ClockError, Where
-from navsense.fields import refuse_types
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.series import LONGEST_TIME
+from navsense.validation import validate_types
 
-SHORTEST_CORRELATION = 0.1
+MIN_CORRELATION_TIME = 0.1
 """Seconds: from here on the drift between nodes has its variance to half a percent."""
 
-OF_A_CLOCK = frozenset(
+CLOCK_FIELDS = frozenset(
     """mean stddev bias_mean bias_stddev dynamic_bias_stddev dynamic_bias_correlation_time precision minimum maximum
     classic""".split()
 )
@@ -23,7 +23,7 @@ OF_A_CLOCK = frozenset(
 
 
 @dataclass(frozen=True)
-class Step:
+class ClockStep:
     """A fault on purpose: from `start` to `end` (s, true time) a clock shows `size` (s) more, whoever corrects it.
 
     Raises `ClockError` for times that are none, and a size that is not finite.
@@ -35,7 +35,7 @@ class Step:
 
     def __post_init__(self) -> None:
         """Refuse what is no step."""
-        refuse_types(self, "of a clock's step", error=ClockError)
+        validate_types(self, "of a clock's step", error=ClockError)
         if not (math.isfinite(self.start) and self.end > self.start):
             allowed = "must be from a finite time to a later one"
             raise ClockError("times of a clock's step (s)", (self.start, self.end), allowed=allowed)
@@ -59,23 +59,23 @@ class Clock:
     discipline: Discipline | None = None
     monotonic: bool = False
     where: Where | None = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ClockStep, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no clock can have."""
-        refuse_types(self, f"of clock {self.name}", error=ClockError)
+        validate_types(self, f"of clock {self.name}", error=ClockError)
         tau = self.noise.dynamic_bias_correlation_time
-        if self.noise.drifts and tau < SHORTEST_CORRELATION:
+        if self.noise.has_dynamic_bias and tau < MIN_CORRELATION_TIME:
             raise ClockError(
                 f"dynamic_bias_correlation_time of clock {self.name}",
                 tau,
-                allowed=f"must be at least {SHORTEST_CORRELATION} s: a clock's drift lives on nodes 1 ms apart",
+                allowed=f"must be at least {MIN_CORRELATION_TIME} s: a clock's drift lives on nodes 1 ms apart",
                 remedy="what is faster is jitter: give it as stddev",
                 where=self.where,
             )
         for field in fields(Noise):
             value = getattr(self.noise, field.name)
-            if field.name not in OF_A_CLOCK and value != field.default:
+            if field.name not in CLOCK_FIELDS and value != field.default:
                 raise ClockError(
                     f"{field.name} of clock {self.name}",
                     value,

@@ -30,16 +30,16 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from navsense.clock._nodes import NODES_PER_SECOND, STEP, parabola
-from navsense.clock.oscillator import checked_number
-from navsense.compiled import kernel
+from navsense.clock._nodes import NODE_INTERVAL, NODE_RATE, parabola
+from navsense.clock.oscillator import check_number
 from navsense.errors import ClockError
-from navsense.fields import refuse_types
+from navsense.kernels import kernel
+from navsense.random_streams import Draws, RandomProcess, StreamKey
 from navsense.series import LONGEST_TIME
-from navsense.streams import Draws, Key, Process
 from navsense.typing import FloatArray
+from navsense.validation import validate_types
 
-NOT_NEGATIVE = frozenset(("stddev", "step_threshold", "slew_rate", "integral", "until"))
+NON_NEGATIVE_FIELDS = frozenset(("stddev", "step_threshold", "slew_rate", "integral", "until"))
 """Fields of `Discipline` that are deviations, limits, gains or instants."""
 
 _MEAN, _STDDEV, _THRESHOLD, _SLEW, _PROPORTIONAL, _INTEGRAL = range(6)
@@ -68,12 +68,12 @@ class Discipline:
 
     def __post_init__(self) -> None:
         """Refuse what is no discipline."""
-        refuse_types(self, error=ClockError)
+        validate_types(self, error=ClockError)
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name not in ("step_threshold", "until") or value != math.inf:
-                checked_number(field.name, value, least=0.0 if field.name in NOT_NEGATIVE else -math.inf)
-        nodes = self.interval * NODES_PER_SECOND
+                check_number(field.name, value, minimum=0.0 if field.name in NON_NEGATIVE_FIELDS else -math.inf)
+        nodes = self.interval * NODE_RATE
         if self.interval > LONGEST_TIME:
             raise ClockError("interval", self.interval, allowed=f"must be at most {LONGEST_TIME:g} s")
         if nodes < 1.0 or abs(nodes - round(nodes)) > 1e-9 * nodes:
@@ -89,10 +89,10 @@ class Discipline:
 def steer(
     nodes: FloatArray,
     first: int,
-    line: FloatArray,
+    polynomial: FloatArray,
     interval: int,
     last_poll: float,
-    sheet: FloatArray,
+    settings: FloatArray,
     draws: FloatArray,
     state: FloatArray,
     before: FloatArray,
@@ -103,23 +103,23 @@ def steer(
     line = offset, frequency, ageing; last_poll is the last node at which a poll counts; state = [shift (s) and rate of
     the correction at its last change, frequency correction, node of that change]; draws holds a normal for each poll.
     """
-    polls, limit = 0, sheet[_SLEW]
+    polls, limit = 0, settings[_SLEW]
     for i in range(nodes.shape[0]):
         k = first + i
-        shift = state[_SHIFT] + state[_RATE] * ((float(k) - state[_SINCE]) * STEP)
+        shift = state[_SHIFT] + state[_RATE] * ((float(k) - state[_SINCE]) * NODE_INTERVAL)
         before[i] = nodes[i] + shift
         if k % interval == 0:
             state[_RATE] = state[_FREQUENCY]
             if k <= last_poll:
-                error = before[i] + parabola(float(k) * STEP, line[0], line[1], line[2])
-                measured = error + sheet[_MEAN] + sheet[_STDDEV] * draws[polls]
+                error = before[i] + parabola(float(k) * NODE_INTERVAL, polynomial[0], polynomial[1], polynomial[2])
+                measured = error + settings[_MEAN] + settings[_STDDEV] * draws[polls]
                 polls += 1
-                if abs(measured) > sheet[_THRESHOLD]:
+                if abs(measured) > settings[_THRESHOLD]:
                     shift -= measured
                 else:
-                    a_second = measured / (float(interval) * STEP)
-                    frequency = state[_FREQUENCY] - sheet[_INTEGRAL] * a_second
-                    rate = frequency - sheet[_PROPORTIONAL] * a_second
+                    a_second = measured / (float(interval) * NODE_INTERVAL)
+                    frequency = state[_FREQUENCY] - settings[_INTEGRAL] * a_second
+                    rate = frequency - settings[_PROPORTIONAL] * a_second
                     if abs(rate) <= limit:
                         state[_FREQUENCY] = frequency
                     state[_RATE] = min(max(rate, -limit), limit)
@@ -127,22 +127,24 @@ def steer(
         after[i] = nodes[i] + shift
 
 
-class Steering:
+class ClockSteering:
     """The discipline of one clock in one run, read forwards node by node."""
 
-    def __init__(self, discipline: Discipline, seed: int, key: Key) -> None:
+    def __init__(self, discipline: Discipline, seed: int, key: StreamKey) -> None:
         """Open the stream of the measured offset, and stand at node 0, where nothing is corrected."""
-        self._draws = Draws((Process("discipline", "measured"),), seed, key)
-        self._interval = round(discipline.interval * NODES_PER_SECOND)
-        self._last_poll = round(min(discipline.until * NODES_PER_SECOND, 2.0**62)) - 1
+        self._draws = Draws((RandomProcess("discipline", "measured"),), seed, key)
+        self._interval = round(discipline.interval * NODE_RATE)
+        self._last_poll = round(min(discipline.until * NODE_RATE, 2.0**62)) - 1
         sizes = (discipline.mean, discipline.stddev, discipline.step_threshold, discipline.slew_rate)
-        self._sheet = np.array([*sizes, discipline.proportional, discipline.integral])
+        self._settings = np.array([*sizes, discipline.proportional, discipline.integral])
         self._state = np.zeros(4)
 
-    def advance(self, first: int, nodes: FloatArray, line: FloatArray, before: FloatArray, after: FloatArray) -> None:
+    def advance(
+        self, first: int, nodes: FloatArray, polynomial: FloatArray, before: FloatArray, after: FloatArray
+    ) -> None:
         """Write the error (n,) s before and after the nodes from `first` on; nodes (n,) is the error left alone."""
         done, goal = first - 1, first - 1 + nodes.size
         polls = min(goal, self._last_poll) // self._interval - min(done, self._last_poll) // self._interval
         draws = self._draws.take(polls)[0]
-        settings = (self._interval, self._last_poll, self._sheet)
-        steer(nodes, first, line, *settings, draws, self._state, before, after)
+        settings = (self._interval, self._last_poll, self._settings)
+        steer(nodes, first, polynomial, *settings, draws, self._state, before, after)

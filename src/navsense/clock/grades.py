@@ -19,7 +19,7 @@ _NO_AGEING = "ageing, temperature"
 
 
 @dataclass(frozen=True)
-class Grade:
+class OscillatorGrade:
     """One grade: its oscillator, where its figures are from, and what no source gave."""
 
     oscillator: Oscillator
@@ -27,8 +27,8 @@ class Grade:
     missing: str = ""
 
 
-GRADES: Mapping[str, Grade] = {
-    "RTC crystal": Grade(
+GRADES: Mapping[str, OscillatorGrade] = {
+    "RTC crystal": OscillatorGrade(
         Oscillator(
             frequency_stddev=20e-6 / 3.0,
             temperature_quadratic=-0.03e-6,
@@ -41,7 +41,7 @@ GRADES: Mapping[str, Grade] = {
         ),
         missing="noise",
     ),
-    "TCXO": Grade(
+    "TCXO": OscillatorGrade(
         Oscillator(
             frequency_stddev=1.5e-6 / 3.0,
             white_frequency=2e-19,
@@ -54,7 +54,7 @@ GRADES: Mapping[str, Grade] = {
         ),
         missing=_NO_AGEING,
     ),
-    "precision TCXO": Grade(
+    "precision TCXO": OscillatorGrade(
         Oscillator(
             frequency_stddev=50e-9 / 3.0,
             white_frequency=2e-21,
@@ -66,7 +66,7 @@ GRADES: Mapping[str, Grade] = {
         ),
         missing=f"h_-2 (copies of the book's table differ: 2e-20, the low-quality TCXO's, and 3e-24), {_NO_AGEING}",
     ),
-    "OCXO": Grade(
+    "OCXO": OscillatorGrade(
         Oscillator(
             frequency_stddev=5e-9 / 3.0,
             white_frequency=2e-25,
@@ -79,12 +79,12 @@ GRADES: Mapping[str, Grade] = {
         ),
         missing=_NO_AGEING,
     ),
-    "rubidium": Grade(
+    "rubidium": OscillatorGrade(
         Oscillator(white_frequency=2e-22, flicker_frequency=4.5e-26, random_walk_frequency=1e-30),
         (f"{_BROWN_HWANG}, rubidium",),
         missing=f"frequency, {_NO_AGEING}",
     ),
-    "CSAC": Grade(
+    "CSAC": OscillatorGrade(
         Oscillator(white_frequency=2.0 * 3e-10**2, ageing_stddev=per_month(9e-10)),
         (
             f"Allan deviation 3e-10, 1e-10, 3e-11, 1e-11 at 1, 10, 100, 1000 s: Microchip SA.45s, in {_LUNAR}",
@@ -96,7 +96,7 @@ GRADES: Mapping[str, Grade] = {
 """Grade by name."""
 
 
-def grade(name: str) -> Oscillator:
+def get_oscillator(name: str) -> Oscillator:
     """Return the oscillator of a grade; `dataclasses.replace` changes single figures. Raises `ClockError`."""
     if name not in GRADES:
         raise ClockError("grade of oscillator", name, allowed=f"must be one of {', '.join(GRADES)}")

@@ -18,15 +18,15 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from navsense.clock.oscillator import checked_number
-from navsense.compiled import kernel
+from navsense.clock.oscillator import check_number
 from navsense.errors import ClockError
-from navsense.fields import refuse_types
+from navsense.kernels import kernel
+from navsense.random_streams import Draws, RandomProcess
 from navsense.series import LONGEST_TIME
-from navsense.streams import Draws, Process
 from navsense.typing import BoolArray, FloatArray, Times
+from navsense.validation import validate_types
 
-WIDEST = 1e6
+MAX_STDDEV_RATIO = 1e6
 """A deviation of the random part beyond so many of its means is a mistake: almost all of it is then far below them."""
 
 
@@ -44,24 +44,24 @@ class Latency:
 
     def __post_init__(self) -> None:
         """Refuse what no latency can be."""
-        refuse_types(self, error=ClockError)
+        validate_types(self, error=ClockError)
         for field in fields(self):
             value = getattr(self, field.name)
-            checked_number(field.name, value, least=0.0)
+            check_number(field.name, value, minimum=0.0)
             if value > LONGEST_TIME:
                 raise ClockError(field.name, value, allowed=f"must be at most {LONGEST_TIME:g} s")
         if self.stddev > 0.0 and self.mean == 0.0:
             raise ClockError(
                 "mean", 0.0, allowed="must be > 0 where stddev is", remedy="a latency that is never negative has a mean"
             )
-        if self.stddev > WIDEST * self.mean:
+        if self.stddev > MAX_STDDEV_RATIO * self.mean:
             raise ClockError(
-                "stddev", self.stddev, allowed=f"must be at most {WIDEST:g} times the mean, {self.mean:g} s"
+                "stddev", self.stddev, allowed=f"must be at most {MAX_STDDEV_RATIO:g} times the mean, {self.mean:g} s"
             )
 
 
 @kernel
-def _queue(
+def _write_arrivals(
     time: Times, sent: BoolArray, fixed: float, m: float, s: float, draws: FloatArray, last: float, out: FloatArray
 ) -> float:
     """Write the arrivals (n,) s of samples at time (n,) s; return the last one of a sample that was `sent` (n,)."""
@@ -72,33 +72,35 @@ def _queue(
     return last
 
 
-class Arrivals:
+class ArrivalQueue:
     """The arrivals of one sensor's samples in one run: stream (run, "latency", sensor, "latency", "random")."""
 
     def __init__(self, latency: Latency | None, sensor: str, seed: int, run: int, *, ahead: int = 0) -> None:
         """Open the sensor's stream; None is a latency of zero."""
         sheet = latency or Latency()
-        self._sheet, self._last = sheet, -math.inf
-        random = (Process("latency", "random"),) if sheet.stddev > 0.0 else ()
-        self._draws = Draws(random, seed, (run, "latency", sensor), ahead=ahead if random else 0)
+        self._latency, self._last = sheet, -math.inf
+        random = (RandomProcess("latency", "random"),) if sheet.stddev > 0.0 else ()
+        self._draws = Draws(random, seed, (run, "latency", sensor), prefetch=ahead if random else 0)
         if random:
             square = math.log1p((sheet.stddev / sheet.mean) ** 2)
             self._m, self._s = math.log(sheet.mean) - 0.5 * square, math.sqrt(square)
 
-    def of(self, time: Times, sent: BoolArray) -> FloatArray:
+    def compute_arrivals(self, time: Times, sent: BoolArray) -> FloatArray:
         """Return when samples at `time` (n,) s arrive, (n,) s of true time, never before an earlier one that is `sent`.
 
         What is not `sent` (n,) has its own instant, or the last arrival before it where that is later.
         """
-        sheet = self._sheet
+        sheet = self._latency
         if sheet.stddev == 0.0:
-            return self._even(time, sent, sheet.fixed + sheet.mean)
+            return self._compute_constant(time, sent, sheet.fixed + sheet.mean)
         out = np.empty(time.shape[0])
         draws = self._draws.take(time.shape[0])[0]
-        self._last = _queue(time, np.ascontiguousarray(sent), sheet.fixed, self._m, self._s, draws, self._last, out)
+        self._last = _write_arrivals(
+            time, np.ascontiguousarray(sent), sheet.fixed, self._m, self._s, draws, self._last, out
+        )
         return out
 
-    def _even(self, time: Times, sent: BoolArray, delay: float) -> FloatArray:
+    def _compute_constant(self, time: Times, sent: BoolArray, delay: float) -> FloatArray:
         """Return what `of` does where every sample takes `delay` (s)."""
         due = time + delay
         if sent.all():

@@ -26,7 +26,7 @@ from dataclasses import dataclass, fields
 from typing import Protocol, runtime_checkable
 
 from navsense.errors import ClockError
-from navsense.noise.channel import LARGEST, ROOM_TEMPERATURE
+from navsense.noise.channel import MAX_MAGNITUDE, ROOM_TEMPERATURE
 from navsense.typing import FloatArray, Times
 
 DAY, MONTH, YEAR = 86400.0, 30.0 * 86400.0, 365.25 * 86400.0
@@ -35,7 +35,7 @@ DAY, MONTH, YEAR = 86400.0, 30.0 * 86400.0, 365.25 * 86400.0
 FLICKER_BAND = (0.1, 1e5)
 """Seconds: averaging times between which the floor of flicker FM is flat to 2 percent."""
 
-NOT_NEGATIVE = frozenset(
+NON_NEGATIVE_FIELDS = frozenset(
     """frequency_stddev ageing_stddev white_frequency flicker_frequency random_walk_frequency ageing_random_walk
     temperature turnover_temperature""".split()
 )
@@ -43,7 +43,7 @@ NOT_NEGATIVE = frozenset(
 
 
 @runtime_checkable
-class Temperature(Protocol):
+class TemperatureSignal(Protocol):
     """A temperature as a function of time, as `navsense.environment.signal.Signal` is one."""
 
     def at(self, time: Times) -> FloatArray:
@@ -75,17 +75,17 @@ class Oscillator:
     temperature_linear: float = 0.0
     temperature_quadratic: float = 0.0
     turnover_temperature: float = ROOM_TEMPERATURE
-    temperature: float | Temperature = ROOM_TEMPERATURE
+    temperature: float | TemperatureSignal = ROOM_TEMPERATURE
 
     def __post_init__(self) -> None:
         """Refuse what no oscillator can have."""
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, int | float):
-                checked_number(field.name, value, least=0.0 if field.name in NOT_NEGATIVE else -math.inf)
+                check_number(field.name, value, minimum=0.0 if field.name in NON_NEGATIVE_FIELDS else -math.inf)
             elif field.name != "temperature":
                 raise ClockError(field.name, value, allowed="must be a number")
-            elif not isinstance(value, Temperature):
+            elif not isinstance(value, TemperatureSignal):
                 raise ClockError(field.name, value, allowed="must be a number (K) or a signal")
 
     def allan_deviation(self, tau: float) -> float:
@@ -103,14 +103,14 @@ class Oscillator:
         return warmth * (self.temperature_linear + self.temperature_quadratic * warmth)
 
 
-def checked_number(what: str, value: float, *, least: float = -math.inf) -> None:
+def check_number(what: str, value: float, *, minimum: float = -math.inf) -> None:
     """Raise `ClockError` unless the value is finite, of a size that squares, and at least `least`."""
     if not -math.inf < value < math.inf:
         raise ClockError(what, value, allowed="must be a finite number")
-    if abs(value) > LARGEST:
-        raise ClockError(what, value, allowed=f"must be of a size below {LARGEST:g}")
-    if value < least:
-        raise ClockError(what, value, allowed=f"must be >= {least:g}")
+    if abs(value) > MAX_MAGNITUDE:
+        raise ClockError(what, value, allowed=f"must be of a size below {MAX_MAGNITUDE:g}")
+    if value < minimum:
+        raise ClockError(what, value, allowed=f"must be >= {minimum:g}")
 
 
 def per_day(change: float) -> float:

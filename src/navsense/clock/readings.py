@@ -18,15 +18,15 @@ import math
 import numpy as np
 
 from navsense.clock.base import Clock
-from navsense.clock.curve import Curve, checked_instants
+from navsense.clock.realisation import ClockRealisation, check_instants
 from navsense.clock.stamps import Stamps, add_jitter, limit_and_quantise
-from navsense.compiled import kernel
+from navsense.kernels import kernel
 from navsense.noise.quantise import quantise
 from navsense.noise.saturate import saturate
-from navsense.noise.white import white
+from navsense.noise.white import white_noise
+from navsense.random_streams import BLOCK_SAMPLES, draw_normals, seed_state
 from navsense.series import LONGEST_TIME
-from navsense.streams import BLOCK, draw_normals, first_state
-from navsense.ticks import MOST_TICKS, Ticks
+from navsense.ticks import MAX_TICKS, Ticks
 from navsense.typing import FloatArray, IntArray, Times
 
 CURVE_MEMORY = 10.0
@@ -50,18 +50,18 @@ class ClockReadings:
         """Store the arguments. `name` is the name of the reader, such as a sensor. `clock` None is global time."""
         self._clock = clock or Clock(name)
         self._name, self._seed, self._run, self._rate = name, seed, run, rate
-        self._key = first_state(seed, (run, "reading", name))
+        self._key = seed_state(seed, (run, "reading", name))
         self._has_stamps = self._clock.monotonic or self._clock.noise.stddev > 0.0
-        self._curve_start, self._first = math.inf, int(MOST_TICKS)  # the first query starts both
-        self._curve: Curve
-        self._ahead: Curve  # reader of the same curve, at the latest query
+        self._curve_start, self._first = math.inf, int(MAX_TICKS)  # the first query starts both
+        self._curve: ClockRealisation
+        self._ahead: ClockRealisation  # reader of the same curve, at the latest query
         self._reader: Stamps
         self._stamps = np.empty(0)
 
     def errors(self, time: Times) -> FloatArray:
         """Return the error (n,) s at instants `time` (n,) s, in any order. Raises `ClockError` for an invalid one."""
         order = np.argsort(time, kind="stable")
-        instants = checked_instants(time[order])
+        instants = check_instants(time[order])
         out = np.empty(instants.size)
         out[order] = self._sorted_errors(instants)
         return out
@@ -69,7 +69,7 @@ class ClockReadings:
     def error(self, time: float) -> float:
         """Return the error (s) at an instant (s), the same bits as `errors`. Raises `ClockError` for an invalid one."""
         if not 0.0 <= time < LONGEST_TIME:
-            checked_instants(np.array([time]))
+            check_instants(np.array([time]))
         if self._has_stamps:
             k = math.floor(time * self._rate)
             k += (k + 1) / self._rate <= time
@@ -113,27 +113,27 @@ class ClockReadings:
         write_midpoints(time, a, b, midpoints)
         return float(descend(time, a, b, a + low, b + high, midpoints, self._draw(midpoints)))
 
-    def _curve_from(self, time: float) -> Curve:
+    def _curve_from(self, time: float) -> ClockRealisation:
         """Return a reader of the curve that stands at or before an instant (s)."""
         if self._curve_start > time:
-            self._curve, self._curve_start = Curve(self._clock, self._seed, self._run), 0.0
-            self._ahead = self._curve.beside()
+            self._curve, self._curve_start = ClockRealisation(self._clock, self._seed, self._run), 0.0
+            self._ahead = self._curve.copy()
         elif self._ahead.is_past(time):
-            self._ahead = self._curve.beside()
+            self._ahead = self._curve.copy()
         return self._ahead
 
     def _forget(self, latest: float) -> None:
         """Forget the curve more than `CURVE_MEMORY` before the latest instant (s), a second of it at a time."""
         if latest - CURVE_MEMORY - self._curve_start > 1.0:
             self._curve_start = latest - CURVE_MEMORY
-            self._curve.drift_at(self._curve_start)
+            self._curve.varying_error_at(self._curve_start)
 
     def _draw(self, time: Times) -> FloatArray:
         """Return the error (n,) s at non-decreasing instants between samples, without the monotonic rule."""
         if not time.size:
             return np.empty(0)
         curve, noise = self._curve_from(float(time[0])), self._clock.noise
-        out = curve.drift(time)
+        out = curve.varying_error(time)
         self._forget(float(time[-1]))
         draws = draw_normals(self._key, time.view(np.uint64)) if noise.stddev > 0.0 else np.zeros(time.size)
         add_jitter(curve.constant, noise.mean, noise.stddev, draws, out)
@@ -143,10 +143,12 @@ class ClockReadings:
     def _draw_one(self, time: float) -> float:
         """Return what `_draw` does for one instant (s), by fewer arrays."""
         curve, noise = self._curve_from(time), self._clock.noise
-        drift = curve.drift_at(time)
+        drift = curve.varying_error_at(time)
         self._forget(time)
         draw = draw_normals(self._key, np.array([time]).view(np.uint64)).item() if noise.stddev > 0.0 else 0.0
-        error = saturate((curve.constant + drift) + white(noise.mean, noise.stddev, draw), noise.minimum, noise.maximum)
+        error = saturate(
+            (curve.constant + drift) + white_noise(noise.mean, noise.stddev, draw), noise.minimum, noise.maximum
+        )
         return float(quantise(time + error, noise.precision) - time if noise.precision > 0.0 else error)
 
     def _stamp_error(self, k: int) -> float:
@@ -168,9 +170,9 @@ class ClockReadings:
             out[done:known] = self._stamps[index[done:known] - self._first]
             done = known
             if done < index.size:
-                count = min(BLOCK, int(index[-1]) + 1 - following + math.floor(STAMPS_AHEAD * self._rate))
+                count = min(BLOCK_SAMPLES, int(index[-1]) + 1 - following + math.floor(STAMPS_AHEAD * self._rate))
                 new = self._reader.errors(Ticks(np.arange(following, following + count), self._rate).time)
-                kept = self._stamps[-BLOCK:]
+                kept = self._stamps[-BLOCK_SAMPLES:]
                 self._first, self._stamps = following - kept.size, np.concatenate((kept, new))
         return out
 

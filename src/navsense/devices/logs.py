@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from navsense.devices import nmea, pd0, pd6, waterlinked
-from navsense.devices.ensembles import Frame
+from navsense.devices.pd0_ensembles import Pd0Coordinates
 from navsense.typing import AnyArray, IntArray
 
-TYPES: Mapping[str, str] = {
+PD0_TYPES: Mapping[str, str] = {
     "0000": "fixed leader",
     "0080": "variable leader",
     "0100": "velocity profile",
@@ -25,7 +25,7 @@ TYPES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Log:
+class DeviceLog:
     """Records: (name, type, how many) of each kind, stamps (n,) ns, coordinates, and what was skipped in words."""
 
     entries: tuple[tuple[str, str, int], ...] = ()
@@ -34,70 +34,70 @@ class Log:
     skipped: str = ""
 
 
-def _lines(count: int) -> str:
+def _format_line_count(count: int) -> str:
     """Return how many lines were skipped, in words."""
     return f"{count} lines" if count else ""
 
 
-def _pd0(data: bytes) -> Log:
+def _summarise_pd0(data: bytes) -> DeviceLog:
     """Return what PD0 holds."""
     found = pd0.decode(data)
     counts: dict[str, int] = {}
     frames: dict[str, None] = {}
     stamps = []
-    for part in found.parts:
+    for part in found.blocks:
         for key in part.types:
             counts[key] = counts.get(key, 0) + len(part)
         if "coordinates" in part.arrays:
             frames |= dict.fromkeys(
-                str(list(Frame)[int(code)]) for code in np.unique(part.arrays["coordinates"] >> 3 & 3)
+                str(list(Pd0Coordinates)[int(code)]) for code in np.unique(part.arrays["coordinates"] >> 3 & 3)
             )
         if "rtc" in part.arrays:
-            stamps.append(pd0.stamps(part.arrays))
+            stamps.append(pd0.decode_stamps(part.arrays))
     lost = sum(size for _, size in found.skipped)
-    entries = tuple((TYPES.get(key, "data type"), f"PD0 0x{key[:4]}", count) for key, count in counts.items())
+    entries = tuple((PD0_TYPES.get(key, "data type"), f"PD0 0x{key[:4]}", count) for key, count in counts.items())
     known = np.concatenate(stamps) if stamps else np.empty(0, dtype=np.int64)
-    return Log(entries, known, tuple(frames), f"{lost} bytes in {len(found.skipped)} places" if lost else "")
+    return DeviceLog(entries, known, tuple(frames), f"{lost} bytes in {len(found.skipped)} places" if lost else "")
 
 
-def _counted(arrays: Mapping[str, AnyArray], kinds: Mapping[str, AnyArray], form: str, skipped: int) -> Log:
+def _make_log(arrays: Mapping[str, AnyArray], kinds: Mapping[str, AnyArray], type_name: str, skipped: int) -> DeviceLog:
     """Return a log of pings: all of them, and of which kinds how many."""
     stamps = arrays["stamp"]
-    entries = ((name, form, int(np.count_nonzero(is_one))) for name, is_one in kinds.items())
-    return Log(tuple(entries), stamps, (), _lines(skipped))
+    entries = ((name, type_name, int(np.count_nonzero(is_one))) for name, is_one in kinds.items())
+    return DeviceLog(tuple(entries), stamps, (), _format_line_count(skipped))
 
 
-def _pd6(data: bytes) -> Log:
+def _summarise_pd6(data: bytes) -> DeviceLog:
     """Return what PD6 holds."""
     arrays, skipped = pd6.decode(data)
     good = {track: np.isfinite(arrays[f"{track}_earth"][:, 0]) for track in ("bottom", "water")}
     every = {"pings": np.ones(arrays["stamp"].shape)}
-    return _counted(arrays, {**every, **{f"{track} track": one for track, one in good.items()}}, "PD6", skipped)
+    return _make_log(arrays, {**every, **{f"{track} track": one for track, one in good.items()}}, "PD6", skipped)
 
 
-def _reports(data: bytes) -> Log:
+def _summarise_waterlinked(data: bytes) -> DeviceLog:
     """Return what lines of JSON hold."""
     arrays, skipped = waterlinked.decode(data)
     kinds = {"velocity": ~arrays["is_water"], "velocity_water": arrays["is_water"]}
-    return _counted(arrays, kinds, "Water Linked JSON", skipped)
+    return _make_log(arrays, kinds, "Water Linked JSON", skipped)
 
 
-def _sentences(data: bytes) -> Log:
+def _summarise_nmea(data: bytes) -> DeviceLog:
     """Return what sentences there are."""
     arrays, skipped = nmea.decode(data)
     kinds = {"DBT": "altitude", "DPT": "depth", "VBW": "ground"}
     entries = tuple((kind, "NMEA 0183", len(arrays[name])) for kind, name in kinds.items())
-    return Log(entries, skipped=_lines(skipped))
+    return DeviceLog(entries, skipped=_format_line_count(skipped))
 
 
-READERS: Mapping[str, Callable[[bytes], Log]] = {
-    ".pd0": _pd0,
-    ".pd6": _pd6,
-    ".wl.json": _reports,
-    ".nmea": _sentences,
+SUMMARISERS: Mapping[str, Callable[[bytes], DeviceLog]] = {
+    ".pd0": _summarise_pd0,
+    ".pd6": _summarise_pd6,
+    ".wl.json": _summarise_waterlinked,
+    ".nmea": _summarise_nmea,
 }
 
 
-def look(suffix: str, data: bytes) -> Log:
+def summarise_log(suffix: str, data: bytes) -> DeviceLog:
     """Return what a log of a format holds, by the format's suffix. Raises `SinkError` where it is none."""
-    return READERS[suffix](data) if data else Log()
+    return SUMMARISERS[suffix](data) if data else DeviceLog()

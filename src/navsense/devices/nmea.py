@@ -28,18 +28,18 @@ FOOT, FATHOM, KNOT = 0.3048, 1.8288, 1852.0 / 3600.0
 Sentence = tuple[str, list[str]]
 
 
-def _field(value: float, digits: int) -> str:
+def _format_field(value: float, digits: int) -> str:
     """Return a number as a field has it, empty where it is not known."""
     return f"{value + 0.0:.{digits}f}" if math.isfinite(value) else ""
 
 
-def _texts(values: AnyArray, digits: int) -> list[str]:
+def _format_fields(values: AnyArray, digits: int) -> list[str]:
     """Return numbers (n,) as fields; no minus stands before a zero."""
     rounded = np.round(np.asarray(values, dtype=np.float64), digits)
-    return [_field(value, digits) for value in rounded.tolist()]
+    return [_format_field(value, digits) for value in rounded.tolist()]
 
 
-def _statuses(speeds: FloatArray) -> list[str]:
+def _format_statuses(speeds: FloatArray) -> list[str]:
     """Return A or V of rows of speeds."""
     found: list[str] = np.where(np.isfinite(speeds).all(axis=1), "A", "V").tolist()
     return found
@@ -48,12 +48,16 @@ def _statuses(speeds: FloatArray) -> list[str]:
 def encode(arrays: Mapping[str, AnyArray]) -> bytes:
     """Return DBT, DPT and VBW of each row."""
     depth = np.asarray(arrays["altitude"], dtype=np.float64)
-    feet, metres, fathoms = (_texts(depth / unit, digits) for unit, digits in ((FOOT, 1), (1.0, 2), (FATHOM, 2)))
-    offset, reach = _texts(arrays["depth"], 2), _texts(arrays["reach"], 1)
+    feet, metres, fathoms = (
+        _format_fields(depth / unit, digits) for unit, digits in ((FOOT, 1), (1.0, 2), (FATHOM, 2))
+    )
+    offset, reach = _format_fields(arrays["depth"], 2), _format_fields(arrays["reach"], 1)
     water, ground = (np.asarray(arrays[name], dtype=np.float64) / KNOT for name in ("water", "ground"))
-    speeds = [_texts(column, 3) for column in (*water.T, *ground.T)]
+    speeds = [_format_fields(column, 3) for column in (*water.T, *ground.T)]
     sentences = []
-    for row in zip(feet, metres, fathoms, offset, reach, *speeds, _statuses(water), _statuses(ground), strict=True):
+    for row in zip(
+        feet, metres, fathoms, offset, reach, *speeds, _format_statuses(water), _format_statuses(ground), strict=True
+    ):
         ft, m, fm, below, most, along, across, over, side, is_wet, is_good = row
         sentences += [f"SDDBT,{ft},f,{m},M,{fm},F", f"SDDPT,{m},{below},{most}"]
         sentences.append(f"VDVBW,{along},{across},{is_wet},{over},{side},{is_good},,V,,V")
@@ -65,7 +69,7 @@ def encode(arrays: Mapping[str, AnyArray]) -> bytes:
     return "".join([f"${text}*{total:02X}\r\n" for text, total in zip(sentences, sums, strict=True)]).encode("ascii")
 
 
-def _sentences(data: bytes) -> Iterator[Sentence | None]:
+def _split_sentences(data: bytes) -> Iterator[Sentence | None]:
     """Yield the kind and fields of each line, None for one that is damaged."""
     for line in data.splitlines():
         body, star, total = line.strip().rpartition(b"*")
@@ -79,7 +83,7 @@ def _sentences(data: bytes) -> Iterator[Sentence | None]:
         yield (kind[-3:], fields) if is_whole else None
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     """Return a field as a number, NaN where it is empty."""
     return float(text) if text else math.nan
 
@@ -92,15 +96,15 @@ def decode(data: bytes) -> tuple[dict[str, FloatArray], int]:
     """
     rows: dict[str, list[list[float]]] = {"DBT": [], "DPT": [], "VBW": []}
     skipped = 0
-    for sentence in _sentences(data):
+    for sentence in _split_sentences(data):
         try:
             kind, fields = sentence or ("", [])
             if kind == "DBT":
-                rows[kind].append([_number(fields[2])])
+                rows[kind].append([_parse_number(fields[2])])
             elif kind == "DPT":
-                rows[kind].append([_number(field) for field in (*fields, "")[1:3]])
+                rows[kind].append([_parse_number(field) for field in (*fields, "")[1:3]])
             elif kind == "VBW":
-                speeds = [_number(fields[i]) * KNOT for i in (0, 1, 3, 4)]
+                speeds = [_parse_number(fields[i]) * KNOT for i in (0, 1, 3, 4)]
                 good = [fields[i] == "A" for i in (2, 2, 5, 5)]
                 rows[kind].append([v if is_good else math.nan for v, is_good in zip(speeds, good, strict=True)])
             else:

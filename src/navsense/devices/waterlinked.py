@@ -6,8 +6,8 @@
 x is forward, y right, z down; a transducer's velocity is positive when the DVL moves along its beam, its distance
 slant. `fom` is the root of the largest eigenvalue of the covariance. `time` is from one report to the next. Under
 `velocity_water` there is no altitude. What is not known is as in a report of no bottom: velocities 0, altitude and
-distance -1, all marked not valid; of a covariance that is not known `UNSURE` stands. Signal and noise (rssi, nsd) are
-not simulated, and 0.
+distance -1, all marked not valid; of a covariance that is not known `UNKNOWN_FOM` stands. Signal and noise (rssi, nsd)
+are not simulated, and 0.
 
 Arrays (n, ...): `stamp`, `sent` ns; `velocity` (n, 3), `covariance` (n, 3, 3), `altitude` (n,), `transducer_velocity`,
 `transducer_distance` (n, k), `is_water` (n,), `elapsed` s. There is no dead-reckoned report (`position_local`): it is
@@ -33,7 +33,7 @@ from navsense.typing import AnyArray, BoolArray, FloatArray
 
 FORMAT = "json_v3.2"
 
-UNSURE = 1e3
+UNKNOWN_FOM = 1e3
 """m/s: figure of merit of a velocity that is not known, or of a covariance that is not."""
 
 AZIMUTHS = (0.75 * math.pi, -0.75 * math.pi, -0.25 * math.pi, 0.25 * math.pi)
@@ -42,17 +42,17 @@ AZIMUTHS = (0.75 * math.pi, -0.75 * math.pi, -0.25 * math.pi, 0.25 * math.pi)
 MICROSECOND = 1000
 """ns."""
 
-CRUMB = 1e-12
+ROUNDING_SHARE = 1e-12
 """Of the largest part of a covariance: what is no more is left over from turning it, and none."""
 
 
-def _dumped(values: AnyArray) -> list[Any]:
+def _to_json_lists(values: AnyArray) -> list[Any]:
     """Return rows as lists of numbers that JSON has: 0 for what is not known."""
     found: list[Any] = np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0).tolist()
     return found
 
 
-def merits(covariance: FloatArray) -> FloatArray:
+def compute_fom(covariance: FloatArray) -> FloatArray:
     """Return the figures of merit (n,) m/s of covariances (n, 3, 3)."""
     largest = np.asarray(np.linalg.eigvalsh(covariance), dtype=np.float64)[:, -1]
     return np.sqrt(np.maximum(largest, 0.0))
@@ -64,17 +64,19 @@ def encode(arrays: Mapping[str, AnyArray]) -> bytes:
     valid: BoolArray = np.asarray(np.isfinite(velocity).all(axis=1))
     square = np.asarray(arrays["covariance"], dtype=np.float64)
     sure: BoolArray = valid & np.isfinite(square).all(axis=(1, 2))
-    square = np.where(sure[:, None, None], square, UNSURE**2 * np.eye(3))
-    square = np.where(np.abs(square) > CRUMB * np.abs(square).max(axis=(1, 2), keepdims=True, initial=0.0), square, 0.0)
+    square = np.where(sure[:, None, None], square, UNKNOWN_FOM**2 * np.eye(3))
+    square = np.where(
+        np.abs(square) > ROUNDING_SHARE * np.abs(square).max(axis=(1, 2), keepdims=True, initial=0.0), square, 0.0
+    )
     distance = np.asarray(arrays["transducer_distance"], dtype=np.float64)
     along = np.asarray(arrays["transducer_velocity"], dtype=np.float64)
     columns: tuple[list[Any], ...] = (
-        _dumped(1e3 * np.asarray(arrays["elapsed"])),
-        _dumped(np.where(valid[:, None], velocity, math.nan)),
-        merits(square).tolist(),
+        _to_json_lists(1e3 * np.asarray(arrays["elapsed"])),
+        _to_json_lists(np.where(valid[:, None], velocity, math.nan)),
+        compute_fom(square).tolist(),
         square.tolist(),
         np.where(np.isfinite(arrays["altitude"]), arrays["altitude"], -1.0).tolist(),
-        _dumped(along),
+        _to_json_lists(along),
         np.where(np.isfinite(distance), distance, -1.0).tolist(),
         np.isfinite(along).tolist(),
         valid.tolist(),
@@ -82,18 +84,18 @@ def encode(arrays: Mapping[str, AnyArray]) -> bytes:
         (np.asarray(arrays["stamp"]) // MICROSECOND).tolist(),
         (np.asarray(arrays["sent"]) // MICROSECOND).tolist(),
     )
-    return "".join([_line(*row) for row in zip(*columns, strict=True)]).encode("ascii")
+    return "".join([_format_report(*row) for row in zip(*columns, strict=True)]).encode("ascii")
 
 
-def _line(
+def _format_report(
     elapsed: float,
     velocity: list[float],
-    merit: float,
+    fom: float,
     covariance: list[list[float]],
     altitude: float,
     along: list[float],
     distance: list[float],
-    heard: list[bool],
+    valid_beams: list[bool],
     valid: bool,
     is_water: bool,
     validity: int,
@@ -102,10 +104,10 @@ def _line(
     """Return one report."""
     transducers = [
         {"id": i, "velocity": v, "distance": d, "rssi": 0.0, "nsd": 0.0, "beam_valid": is_heard}
-        for i, (v, d, is_heard) in enumerate(zip(along, distance, heard, strict=True))
+        for i, (v, d, is_heard) in enumerate(zip(along, distance, valid_beams, strict=True))
     ]
     report: dict[str, Any] = {"time": elapsed, "vx": velocity[0], "vy": velocity[1], "vz": velocity[2]}
-    report |= {"fom": merit, "covariance": covariance}
+    report |= {"fom": fom, "covariance": covariance}
     if not is_water:
         report["altitude"] = altitude
     report |= {"transducers": transducers, "velocity_valid": valid, "status": 0}
@@ -118,7 +120,7 @@ def _line(
 KEYS = ("velocity", "covariance", "altitude", "transducer_velocity", "transducer_distance")
 
 
-def _row(report: Mapping[str, Any]) -> tuple[Any, ...]:
+def _parse_report(report: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the numbers of one report, in the order of the arrays. Raises KeyError, TypeError, ValueError."""
     is_water = report["type"] == "velocity_water"
     if not is_water and report["type"] != "velocity":
@@ -145,7 +147,7 @@ def decode(data: bytes) -> tuple[dict[str, AnyArray], int]:
     skipped = 0
     for line in data.splitlines():
         try:
-            row = _row(inputs.parse_json(line))
+            row = _parse_report(inputs.parse_json(line))
             is_like = not rows or len(row[3]) == len(rows[0][3])
             rows += [row] if is_like else []
             skipped += not is_like

@@ -22,15 +22,15 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.errors import FieldError
+from navsense.kernels import kernel
 from navsense.typing import FloatArray
 
-DEGREE = 12
+MAX_DEGREE = 12
 REFERENCE_RADIUS = 6371200.0
 """m: R."""
 
-YEARS = 5.0
+VALID_YEARS = 5.0
 """How long after its epoch a model holds."""
 
 MODELS = ("WMM2020", "WMM2025")
@@ -39,10 +39,10 @@ _DATA = Path(__file__).parent / "data"
 
 
 @cache
-def _table(model: str) -> tuple[float, FloatArray, FloatArray]:
+def _read_coefficients(model: str) -> tuple[float, FloatArray, FloatArray]:
     """Return a model's epoch (decimal year), its g and h (2, 13, 13) nT, and their change (2, 13, 13) nT a year."""
     lines = (_DATA / f"{model}.COF").read_text(encoding="ascii").splitlines()
-    main, change = np.zeros((2, DEGREE + 1, DEGREE + 1)), np.zeros((2, DEGREE + 1, DEGREE + 1))
+    main, change = np.zeros((2, MAX_DEGREE + 1, MAX_DEGREE + 1)), np.zeros((2, MAX_DEGREE + 1, MAX_DEGREE + 1))
     for line in lines[1:]:
         parts = line.split()
         if len(parts) < 6:
@@ -54,21 +54,23 @@ def _table(model: str) -> tuple[float, FloatArray, FloatArray]:
 
 
 @lru_cache(maxsize=64)
-def coefficients(model: str, date: float) -> FloatArray:
+def compute_coefficients(model: str, date: float) -> FloatArray:
     """Return g and h (2, 13, 13) nT of a model at a decimal year, read-only.
 
     Raises `FieldError` for an unknown model and for a date that it does not hold at.
     """
     if model not in MODELS:
         raise FieldError("magnetic model", model, allowed=f"must be one of {', '.join(MODELS)}")
-    epoch, main, change = _table(model)
-    if not epoch <= date <= epoch + YEARS:
-        others = (name for name in MODELS if _table(name)[0] <= date <= _table(name)[0] + YEARS)
+    epoch, main, change = _read_coefficients(model)
+    if not epoch <= date <= epoch + VALID_YEARS:
+        others = (
+            name for name in MODELS if _read_coefficients(name)[0] <= date <= _read_coefficients(name)[0] + VALID_YEARS
+        )
         fitting = next(others, None)
         raise FieldError(
             f"date of {model} (decimal year)",
             date,
-            allowed=f"must be from {epoch} to {epoch + YEARS}",
+            allowed=f"must be from {epoch} to {epoch + VALID_YEARS}",
             remedy=f"use {fitting}" if fitting else "give a date within the model's years",
         )
     values: FloatArray = main + (date - epoch) * change
@@ -77,33 +79,33 @@ def coefficients(model: str, date: float) -> FloatArray:
 
 
 @kernel
-def harmonics(
-    table: FloatArray, r: float, s: float, c: float, sine: float, cosine: float
+def sum_harmonics(
+    coefficients: FloatArray, r: float, s: float, c: float, sine: float, cosine: float
 ) -> tuple[float, float, float]:
     """Return the field (nT) along geocentric north, east and down, at r (m), sines and cosines of phi' and lambda."""
     north, east, down = 0.0, 0.0, 0.0
     ratio = REFERENCE_RADIUS / r
     scale, p, p1, d, d1 = ratio * ratio, 1.0, 0.0, 0.0, 0.0
-    for n in range(1, DEGREE + 1):
+    for n in range(1, MAX_DEGREE + 1):
         scale *= ratio
         d, d1 = ((2 * n - 1) * (s * d - c * p) - (n - 1) * d1) / n, d
         p, p1 = ((2 * n - 1) * s * p - (n - 1) * p1) / n, p
-        north += scale * table[0, n, 0] * d
-        down -= scale * (n + 1) * table[0, n, 0] * p
+        north += scale * coefficients[0, n, 0] * d
+        down -= scale * (n + 1) * coefficients[0, n, 0] * p
     cm, sm, diagonal, start = cosine, sine, 1.0, ratio * ratio
-    for m in range(1, DEGREE + 1):
+    for m in range(1, MAX_DEGREE + 1):
         if m > 1:
             cm, sm = cm * cosine - sm * sine, sm * cosine + cm * sine
             diagonal *= c * math.sqrt(1.0 - 0.5 / m)
         start *= ratio
         scale, f, f1, root = start, diagonal, 0.0, 0.0
-        for n in range(m, DEGREE + 1):
+        for n in range(m, MAX_DEGREE + 1):
             if n > m:
                 root, last = math.sqrt(n * n - m * m), root
                 f, f1 = ((2 * n - 1) * s * f - last * f1) / root, f
                 scale *= ratio
-            along = table[0, n, m] * cm + table[1, n, m] * sm
-            across = table[0, n, m] * sm - table[1, n, m] * cm
+            along = coefficients[0, n, m] * cm + coefficients[1, n, m] * sm
+            across = coefficients[0, n, m] * sm - coefficients[1, n, m] * cm
             north += scale * along * (n * s * f - root * f1)
             east += scale * m * across * f
             down -= scale * (n + 1) * along * c * f

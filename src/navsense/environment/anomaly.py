@@ -42,6 +42,6 @@ class Anomaly:
         out[(time >= self.start) & (time < self.end)] = self.field_w
         return out
 
-    def turned(self, rotation: Quaternion) -> Anomaly:
+    def rotate(self, rotation: Quaternion) -> Anomaly:
         """Return the anomaly with its field turned by `rotation`."""
         return replace(self, field_w=rotate(rotation, self.field_w))

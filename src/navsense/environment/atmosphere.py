@@ -21,8 +21,8 @@ from functools import cached_property
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.errors import FieldError
+from navsense.kernels import kernel
 from navsense.typing import FloatArray
 
 EARTH_RADIUS = 6356766.0
@@ -31,24 +31,24 @@ EARTH_RADIUS = 6356766.0
 STANDARD_GRAVITY = 9.80665
 MOLAR_MASS = 28.9644
 GAS_CONSTANT = 8314.32
-HEAT_RATIO = 1.4
+HEAT_CAPACITY_RATIO = 1.4
 
-LOWEST, HIGHEST = -20000.0, 80000.0
+MIN_ALTITUDE, MAX_ALTITUDE = -20000.0, 80000.0
 """m above mean sea level: where the atmosphere is given."""
 
-BASES = (0.0, 11000.0, 20000.0, 32000.0, 47000.0, 51000.0, 71000.0)
+LAYER_BASES = (0.0, 11000.0, 20000.0, 32000.0, 47000.0, 51000.0, 71000.0)
 """m of geopotential height: the foot of each layer."""
 
-GRADIENTS = (0.0, 0.001, 0.0028, 0.0, -0.0028, -0.002)
+LAYER_GRADIENTS = (0.0, 0.001, 0.0028, 0.0, -0.0028, -0.002)
 """K/m of geopotential height: the standard's, from the second layer on."""
 
-COLDEST, HOTTEST = 10.0, 10000.0
+MIN_TEMPERATURE, MAX_TEMPERATURE = 10.0, 10000.0
 """K: what the temperature must stay between, at every height."""
 
-THINNEST, DENSEST = 1.0, 1e9
+MIN_PRESSURE, MAX_PRESSURE = 1.0, 1e9
 """Pa: what the pressure at sea level must stay between."""
 
-ISOTHERMAL = 1e-18
+MIN_GRADIENT = 1e-18
 """K/m: a smaller gradient is none."""
 
 _G_OVER_R = STANDARD_GRAVITY * MOLAR_MASS / GAS_CONSTANT
@@ -56,7 +56,7 @@ _G_OVER_R = STANDARD_GRAVITY * MOLAR_MASS / GAS_CONSTANT
 
 
 @kernel
-def _layer(layers: FloatArray, column: int, value: float, sign: float) -> int:
+def _find_layer(layers: FloatArray, column: int, value: float, sign: float) -> int:
     """Return the layer that holds `value`, where sign * column rises from layer to layer."""
     i = 0
     while i + 1 < layers.shape[0] and sign * value >= sign * layers[i + 1, column]:
@@ -65,58 +65,58 @@ def _layer(layers: FloatArray, column: int, value: float, sign: float) -> int:
 
 
 @kernel
-def _share(base: float, gradient: float, rise: float) -> float:
+def _pressure_ratio(base: float, gradient: float, rise: float) -> float:
     """Return p / p_i at `rise` (m, geopotential) above a layer's foot of `base` (K) and its gradient (K/m)."""
-    if abs(gradient) < ISOTHERMAL:
+    if abs(gradient) < MIN_GRADIENT:
         return math.exp(-_G_OVER_R * rise / base)
     return math.exp(-_G_OVER_R / gradient * math.log1p(gradient * rise / base))
 
 
 @kernel
-def _rise(base: float, gradient: float, share: float) -> float:
+def _height_in_layer(base: float, gradient: float, share: float) -> float:
     """Return the way (m, geopotential) up a layer to the pressure `share` p_i."""
-    if abs(gradient) < ISOTHERMAL:
+    if abs(gradient) < MIN_GRADIENT:
         return -base / _G_OVER_R * math.log(share)
     return base / gradient * math.expm1(-gradient / _G_OVER_R * math.log(share))
 
 
 @kernel
-def _states(layers: FloatArray, altitude: FloatArray, temperature: FloatArray, pressure: FloatArray) -> int:
+def _write_states(layers: FloatArray, altitude: FloatArray, temperature: FloatArray, pressure: FloatArray) -> int:
     """Write T (K) and p (Pa) at each altitude (m); return the first row outside the atmosphere, -1 for none."""
     for i in range(altitude.shape[0]):
-        if not LOWEST <= altitude[i] <= HIGHEST:
+        if not MIN_ALTITUDE <= altitude[i] <= MAX_ALTITUDE:
             return i
         height = EARTH_RADIUS * altitude[i] / (EARTH_RADIUS + altitude[i])
-        layer = _layer(layers, 0, height, 1.0)
+        layer = _find_layer(layers, 0, height, 1.0)
         base, gradient, rise = layers[layer, 1], layers[layer, 3], height - layers[layer, 0]
         temperature[i] = base + gradient * rise
-        pressure[i] = layers[layer, 2] * _share(base, gradient, rise)
+        pressure[i] = layers[layer, 2] * _pressure_ratio(base, gradient, rise)
     return -1
 
 
 @kernel
-def _densities(temperature: FloatArray, pressure: FloatArray, out: FloatArray) -> None:
+def _write_densities(temperature: FloatArray, pressure: FloatArray, out: FloatArray) -> None:
     """Write p M / (R T) (kg/m^3)."""
     for i in range(out.shape[0]):
         out[i] = pressure[i] * MOLAR_MASS / (GAS_CONSTANT * temperature[i])
 
 
 @kernel
-def _sound_speeds(temperature: FloatArray, out: FloatArray) -> None:
+def _write_sound_speeds(temperature: FloatArray, out: FloatArray) -> None:
     """Write sqrt(1.4 R T / M) (m/s)."""
     for i in range(out.shape[0]):
-        out[i] = math.sqrt(HEAT_RATIO * GAS_CONSTANT * temperature[i] / MOLAR_MASS)
+        out[i] = math.sqrt(HEAT_CAPACITY_RATIO * GAS_CONSTANT * temperature[i] / MOLAR_MASS)
 
 
 @kernel
-def _altitudes(layers: FloatArray, pressure: FloatArray, least: float, most: float, out: FloatArray) -> int:
+def _write_altitudes(layers: FloatArray, pressure: FloatArray, least: float, most: float, out: FloatArray) -> int:
     """Write the altitude (m) of each pressure (Pa); return the first row outside the atmosphere, -1 for none."""
     for i in range(pressure.shape[0]):
         if not least <= pressure[i] <= most:
             return i
-        layer = _layer(layers, 2, pressure[i], -1.0)
+        layer = _find_layer(layers, 2, pressure[i], -1.0)
         share = pressure[i] / layers[layer, 2]
-        height = layers[layer, 0] + _rise(layers[layer, 1], layers[layer, 3], share)
+        height = layers[layer, 0] + _height_in_layer(layers[layer, 1], layers[layer, 3], share)
         out[i] = EARTH_RADIUS * height / (EARTH_RADIUS - height)
     return -1
 
@@ -138,87 +138,87 @@ class Atmosphere:
             if not math.isfinite(getattr(self, field.name)):
                 allowed = "must be a finite number"
                 raise FieldError(f"{field.name} of the atmosphere", getattr(self, field.name), allowed=allowed)
-        if not THINNEST <= self.pressure <= DENSEST:
-            allowed = f"must be from {THINNEST:g} to {DENSEST:g}"
+        if not MIN_PRESSURE <= self.pressure <= MAX_PRESSURE:
+            allowed = f"must be from {MIN_PRESSURE:g} to {MAX_PRESSURE:g}"
             raise FieldError("pressure of the atmosphere (Pa)", self.pressure, allowed=allowed)
         for height, there in self._temperatures():
-            if not COLDEST <= there <= HOTTEST:
+            if not MIN_TEMPERATURE <= there <= MAX_TEMPERATURE:
                 raise FieldError(
                     f"temperature of the atmosphere {height / 1000.0:g} km up (K)",
                     there,
-                    allowed=f"must be from {COLDEST:g} to {HOTTEST:g}",
+                    allowed=f"must be from {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}",
                     remedy="give another temperature at sea level or temperature_gradient",
                 )
 
     def _temperatures(self) -> Iterator[tuple[float, float]]:
         """Yield geopotential heights (m) and T (K) there: below the sea, at the foot of each layer, above the last."""
-        there, gradients = self.temperature, (self.temperature_gradient, *GRADIENTS)
-        yield LOWEST, there + self.temperature_gradient * LOWEST
-        for foot, top, gradient in zip(BASES, (*BASES[1:], HIGHEST), gradients, strict=True):
+        there, gradients = self.temperature, (self.temperature_gradient, *LAYER_GRADIENTS)
+        yield MIN_ALTITUDE, there + self.temperature_gradient * MIN_ALTITUDE
+        for foot, top, gradient in zip(LAYER_BASES, (*LAYER_BASES[1:], MAX_ALTITUDE), gradients, strict=True):
             yield foot, there
             there += gradient * (top - foot)
-        yield HIGHEST, there
+        yield MAX_ALTITUDE, there
 
     @cached_property
     def _layers(self) -> FloatArray:
         """Foot (m, geopotential), T (K), p (Pa) and gradient (K/m) of each layer, one a row."""
-        rows = np.zeros((len(BASES), 4))
-        rows[:, 0] = BASES
-        rows[:, 3] = (self.temperature_gradient, *GRADIENTS)
+        rows = np.zeros((len(LAYER_BASES), 4))
+        rows[:, 0] = LAYER_BASES
+        rows[:, 3] = (self.temperature_gradient, *LAYER_GRADIENTS)
         rows[0, 1:3] = self.temperature, self.pressure
-        for i in range(1, len(BASES)):
+        for i in range(1, len(LAYER_BASES)):
             foot, base, pressure, gradient = rows[i - 1].tolist()
-            rise = BASES[i] - foot
-            rows[i, 1:3] = base + gradient * rise, pressure * _share(base, gradient, rise)
+            rise = LAYER_BASES[i] - foot
+            rows[i, 1:3] = base + gradient * rise, pressure * _pressure_ratio(base, gradient, rise)
         rows.setflags(write=False)
         return rows
 
-    def _at(self, altitude: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _compute_state(self, altitude: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return T (n,) K and p (n,) Pa. Raise FieldError outside the atmosphere."""
         temperature, pressure = np.empty(altitude.shape[0]), np.empty(altitude.shape[0])
-        row = _states(self._layers, altitude, temperature, pressure)
+        row = _write_states(self._layers, altitude, temperature, pressure)
         if row >= 0:
             raise FieldError(
                 "altitude (m above mean sea level)",
                 float(altitude[row]),
                 row=row,
-                allowed=f"must be from {LOWEST:g} to {HIGHEST:g}, where the atmosphere is given",
+                allowed=f"must be from {MIN_ALTITUDE:g} to {MAX_ALTITUDE:g}, where the atmosphere is given",
             )
         return temperature, pressure
 
     def temperature_at(self, altitude: FloatArray) -> FloatArray:
         """Return the temperature (n,) K at altitudes (n,) m. Raises `FieldError`."""
-        return self._at(altitude)[0]
+        return self._compute_state(altitude)[0]
 
     def pressure_at(self, altitude: FloatArray) -> FloatArray:
         """Return the pressure (n,) Pa at altitudes (n,) m. Raises `FieldError`."""
-        return self._at(altitude)[1]
+        return self._compute_state(altitude)[1]
 
     def density_at(self, altitude: FloatArray) -> FloatArray:
         """Return the density (n,) kg/m^3 at altitudes (n,) m. Raises `FieldError`."""
-        temperature, pressure = self._at(altitude)
+        temperature, pressure = self._compute_state(altitude)
         out = np.empty(altitude.shape[0])
-        _densities(temperature, pressure, out)
+        _write_densities(temperature, pressure, out)
         return out
 
     def sound_speed_at(self, altitude: FloatArray) -> FloatArray:
         """Return the speed of sound (n,) m/s at altitudes (n,) m. Raises `FieldError`."""
         temperature = self.temperature_at(altitude)
         out = np.empty(altitude.shape[0])
-        _sound_speeds(temperature, out)
+        _write_sound_speeds(temperature, out)
         return out
 
     @cached_property
-    def _pressures(self) -> tuple[float, float]:
+    def _pressure_limits(self) -> tuple[float, float]:
         """Least and largest pressure (Pa) of the atmosphere."""
-        bottom, top = self.pressure_at(np.array((LOWEST, HIGHEST))).tolist()
+        bottom, top = self.pressure_at(np.array((MIN_ALTITUDE, MAX_ALTITUDE))).tolist()
         return top, bottom
 
-    def altitude_of(self, pressure: FloatArray) -> FloatArray:
+    def altitude_at_pressure(self, pressure: FloatArray) -> FloatArray:
         """Return the altitude (n,) m that has the pressure (n,) Pa. Raises `FieldError` outside the atmosphere."""
         out = np.empty(pressure.shape[0])
-        least, most = self._pressures
-        row = _altitudes(self._layers, pressure, least, most, out)
+        least, most = self._pressure_limits
+        row = _write_altitudes(self._layers, pressure, least, most, out)
         if row >= 0:
             allowed = f"must be from {least:.3g} to {most:.6g}, where the atmosphere is given"
             raise FieldError("pressure (Pa)", float(pressure[row]), row=row, allowed=allowed)

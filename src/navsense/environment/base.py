@@ -27,13 +27,13 @@ class VectorField(Protocol):
         """Return the field (n, 3) at positions (n, 3) m and instants (n,) s."""
         ...
 
-    def turned(self, rotation: Quaternion) -> VectorField:
+    def rotate(self, rotation: Quaternion) -> VectorField:
         """Return the same field in a world turned by `rotation`."""
         ...
 
 
 @lru_cache(maxsize=32)
-def _everywhere(vector: bytes, count: int) -> Vectors:
+def _tile(vector: bytes, count: int) -> Vectors:
     """Return `count` rows of a vector, read-only: whoever asks again gets the same."""
     rows = np.tile(np.frombuffer(vector), (count, 1))
     rows.flags.writeable = False
@@ -41,22 +41,22 @@ def _everywhere(vector: bytes, count: int) -> Vectors:
 
 
 @dataclass(frozen=True)
-class Uniform:
+class UniformField:
     """A field that is the same everywhere and always."""
 
     value_w: Vector
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the field (n, 3), read-only."""
-        return _everywhere(struct.pack("3d", *self.value_w), time.shape[0])
+        return _tile(struct.pack("3d", *self.value_w), time.shape[0])
 
-    def turned(self, rotation: Quaternion) -> Uniform:
+    def rotate(self, rotation: Quaternion) -> UniformField:
         """Return the field turned by `rotation`."""
         return replace(self, value_w=pose.rotate(rotation, self.value_w))
 
 
 @dataclass(frozen=True)
-class Sum:
+class FieldSum:
     """The sum of fields of one unit, added in their order."""
 
     fields: tuple[VectorField, ...]
@@ -68,9 +68,9 @@ class Sum:
             out += one.at(position_w, time)
         return out
 
-    def turned(self, rotation: Quaternion) -> Sum:
+    def rotate(self, rotation: Quaternion) -> FieldSum:
         """Return the sum of the fields, each turned by `rotation`."""
-        return Sum(tuple(one.turned(rotation) for one in self.fields))
+        return FieldSum(tuple(one.rotate(rotation) for one in self.fields))
 
 
 DEFAULT_MAGNETIC_FIELD = (5.5645e-6, 22.8758e-6, -42.3884e-6)
@@ -89,8 +89,8 @@ class Environment:
     meet, `hull` the name of the model whose bodies are the vehicle's own, for whoever asks.
     """
 
-    gravity: VectorField = Uniform(DEFAULT_GRAVITY)
-    magnetic_field: VectorField = Uniform(DEFAULT_MAGNETIC_FIELD)
+    gravity: VectorField = UniformField(DEFAULT_GRAVITY)
+    magnetic_field: VectorField = UniformField(DEFAULT_MAGNETIC_FIELD)
     origin: Origin | None = None
     atmosphere: Atmosphere = Atmosphere()
     water: Water | None = None
@@ -115,16 +115,16 @@ class Environment:
             )
         return self.signals[name].at(time)
 
-    def turned(self, rotation: Quaternion) -> Environment:
+    def rotate(self, rotation: Quaternion) -> Environment:
         """Return the same surroundings in a world turned by `rotation`, about the vertical if it stands on earth.
 
         Raises `FieldError` for another rotation of a world on earth.
         """
         return replace(
             self,
-            gravity=self.gravity.turned(rotation),
-            magnetic_field=self.magnetic_field.turned(rotation),
-            origin=self.origin.turned(rotation) if self.origin else None,
-            current=self.current.turned(rotation) if self.current else None,
-            scene=self.scene.turned(rotation),
+            gravity=self.gravity.rotate(rotation),
+            magnetic_field=self.magnetic_field.rotate(rotation),
+            origin=self.origin.rotate(rotation) if self.origin else None,
+            current=self.current.rotate(rotation) if self.current else None,
+            scene=self.scene.rotate(rotation),
         )

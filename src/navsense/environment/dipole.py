@@ -15,19 +15,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from navsense import pose
-from navsense.compiled import kernel
 from navsense.errors import FieldError
+from navsense.kernels import kernel
 from navsense.typing import Quaternion, Times, Vector, Vectors
 
 MU0_OVER_4_PI = 1e-7
 """T m/A."""
 
-_NEAREST, _FARTHEST = 1e-6, 1e9
+_MIN_LENGTH, _MAX_LENGTH = 1e-6, 1e9
 """m: limits of a radius, and of coordinates; what lies outside is a mistake, and its powers leave the doubles."""
 
 
 @kernel
-def _field(
+def _write_field(
     px: float, py: float, pz: float, mx: float, my: float, mz: float, radius: float, position_w: Vectors, out: Vectors
 ) -> None:
     """Write the field (n, 3) T."""
@@ -63,11 +63,11 @@ class Dipole:
     def __post_init__(self) -> None:
         """Refuse what is no dipole."""
         for name in ("position_w", "moment_w"):
-            if not all(abs(part) <= _FARTHEST for part in getattr(self, name)):
-                allowed = f"must be three numbers of a size up to {_FARTHEST:g}"
+            if not all(abs(part) <= _MAX_LENGTH for part in getattr(self, name)):
+                allowed = f"must be three numbers of a size up to {_MAX_LENGTH:g}"
                 raise FieldError(f"{name} of a dipole", getattr(self, name), allowed=allowed)
-        if not _NEAREST <= self.radius <= _FARTHEST:
-            allowed = f"must be from {_NEAREST:g} to {_FARTHEST:g}"
+        if not _MIN_LENGTH <= self.radius <= _MAX_LENGTH:
+            allowed = f"must be from {_MIN_LENGTH:g} to {_MAX_LENGTH:g}"
             raise FieldError("radius of a dipole (m)", self.radius, allowed=allowed)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
@@ -75,10 +75,10 @@ class Dipole:
         out = np.empty(position_w.shape)
         px, py, pz = (float(part) for part in self.position_w)
         mx, my, mz = (float(part) for part in self.moment_w)
-        _field(px, py, pz, mx, my, mz, float(self.radius), position_w, out)
+        _write_field(px, py, pz, mx, my, mz, float(self.radius), position_w, out)
         return out
 
-    def turned(self, rotation: Quaternion) -> Dipole:
+    def rotate(self, rotation: Quaternion) -> Dipole:
         """Return the dipole of a world turned by `rotation`."""
         place, moment = pose.rotate(rotation, self.position_w), pose.rotate(rotation, self.moment_w)
         return replace(self, position_w=place, moment_w=moment)

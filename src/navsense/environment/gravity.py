@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.errors import FieldError
-from navsense.geodesy import EARTH_RATE, ECCENTRICITY_2, INNERMOST, SEMI_MAJOR, SEMI_MINOR, Origin
+from navsense.geodesy import EARTH_RATE, ECCENTRICITY_2, MIN_RADIUS, SEMI_MAJOR, SEMI_MINOR, Origin
+from navsense.kernels import kernel
 from navsense.typing import FloatArray, Quaternion, Times, Vectors
 
 GRAVITATIONAL_CONSTANT = 3.986004418e14
@@ -60,14 +60,14 @@ def gravity_e(x: float, y: float, z: float) -> tuple[float, float, float]:
 
 
 @kernel
-def _at(frame: FloatArray, position_w: Vectors, out: Vectors) -> int:
+def _write_gravity(frame: FloatArray, position_w: Vectors, out: Vectors) -> int:
     """Write gravity (m/s^2) in the world frame; return the first row too near the centre, -1 where there is none."""
     for i in range(position_w.shape[0]):
         px, py, pz = position_w[i, 0], position_w[i, 1], position_w[i, 2]
         x = frame[0, 0] * px + frame[0, 1] * py + frame[0, 2] * pz + frame[0, 3]
         y = frame[1, 0] * px + frame[1, 1] * py + frame[1, 2] * pz + frame[1, 3]
         z = frame[2, 0] * px + frame[2, 1] * py + frame[2, 2] * pz + frame[2, 3]
-        if not INNERMOST * INNERMOST <= x * x + y * y + z * z <= 1e20:
+        if not MIN_RADIUS * MIN_RADIUS <= x * x + y * y + z * z <= 1e20:
             return i
         gx, gy, gz = gravity_e(x, y, z)
         for axis in range(3):
@@ -84,16 +84,16 @@ class NormalGravity:
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return gravity (n, 3) m/s^2. Raises `FieldError` for a position that is not finite, or too near or far."""
         out = np.empty(position_w.shape)
-        row = _at(self.origin.frame, position_w, out)
+        row = _write_gravity(self.origin.ecef_transform, position_w, out)
         if row >= 0:
             raise FieldError(
                 "position (m)",
                 tuple(position_w[row].tolist()),
                 row=row,
-                allowed=f"must be from {INNERMOST / 1000.0:g} to 10000000 km from the earth's centre",
+                allowed=f"must be from {MIN_RADIUS / 1000.0:g} to 10000000 km from the earth's centre",
             )
         return out
 
-    def turned(self, rotation: Quaternion) -> NormalGravity:
+    def rotate(self, rotation: Quaternion) -> NormalGravity:
         """Return gravity in a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
-        return replace(self, origin=self.origin.turned(rotation))
+        return replace(self, origin=self.origin.rotate(rotation))

@@ -17,29 +17,31 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from navsense.compiled import kernel
-from navsense.environment._harmonics import coefficients, harmonics
-from navsense.environment._lattice import REACH, lattice
+from navsense.environment._harmonics import compute_coefficients, sum_harmonics
+from navsense.environment._lattice import MAX_DISTANCE, get_lattice
 from navsense.errors import FieldError
-from navsense.geodesy import Origin, ecef
+from navsense.geodesy import Origin, geodetic_to_ecef
+from navsense.kernels import kernel
 from navsense.typing import BoolArray, FloatArray, Quaternion, Times, Vectors
 
-BLACKOUT, CAUTION = 2e-6, 6e-6
+BLACKOUT_LIMIT, CAUTION_LIMIT = 2e-6, 6e-6
 """T of horizontal field: below, NOAA calls a compass useless, or to be used with caution."""
 
 
 @kernel
-def _field_ned(
-    table: FloatArray, latitude: FloatArray, longitude: FloatArray, altitude: FloatArray, out: Vectors
+def _write_field_ned(
+    coefficients: FloatArray, latitude: FloatArray, longitude: FloatArray, altitude: FloatArray, out: Vectors
 ) -> int:
     """Write (X, Y, Z) (n, 3) T; return the first row that is no place, -1 where there is none."""
     for i in range(out.shape[0]):
-        if not (abs(latitude[i]) <= 0.5 * math.pi and abs(longitude[i]) < math.inf and abs(altitude[i]) <= REACH):
+        if not (
+            abs(latitude[i]) <= 0.5 * math.pi and abs(longitude[i]) < math.inf and abs(altitude[i]) <= MAX_DISTANCE
+        ):
             return i
-        x, y, z = ecef(latitude[i], longitude[i], altitude[i])
+        x, y, z = geodetic_to_ecef(latitude[i], longitude[i], altitude[i])
         p, r = math.sqrt(x * x + y * y), math.sqrt(x * x + y * y + z * z)
         s, c = z / r, p / r
-        north, east, down = harmonics(table, r, s, c, math.sin(longitude[i]), math.cos(longitude[i]))
+        north, east, down = sum_harmonics(coefficients, r, s, c, math.sin(longitude[i]), math.cos(longitude[i]))
         sine, cosine = math.sin(latitude[i]), math.cos(latitude[i])
         turn, ahead = s * cosine - c * sine, c * cosine + s * sine
         out[i, 0], out[i, 1] = 1e-9 * (north * ahead - down * turn), 1e-9 * east
@@ -48,7 +50,7 @@ def _field_ned(
 
 
 @kernel
-def _elements(field: Vectors, out: Vectors) -> None:
+def _write_elements(field: Vectors, out: Vectors) -> None:
     """Write H, F, D, I (n, 4) of (X, Y, Z) (n, 3)."""
     for i in range(field.shape[0]):
         x, y, z = field[i, 0], field[i, 1], field[i, 2]
@@ -68,7 +70,7 @@ def field_ned(
     Raises `FieldError` for an unknown model, a date that it does not hold at and what is no place.
     """
     out = np.empty((latitude.shape[0], 3))
-    row = _field_ned(coefficients(model, date), latitude, longitude, altitude, out)
+    row = _write_field_ned(compute_coefficients(model, date), latitude, longitude, altitude, out)
     if row >= 0:
         raise FieldError(
             "place (latitude, longitude, altitude)",
@@ -80,7 +82,7 @@ def field_ned(
 
 
 @dataclass(frozen=True, eq=False)
-class Elements:
+class MagneticElements:
     """Magnetic elements (n,): `horizontal` and `total` T, `declination` (east of north) and `inclination` (down) rad.
 
     `blackout` is true where the horizontal field is below 2000 nT, `caution` where it is from there to 6000 nT.
@@ -94,19 +96,19 @@ class Elements:
     @property
     def blackout(self) -> BoolArray:
         """Return where a compass is useless (n,)."""
-        return self.horizontal < BLACKOUT
+        return self.horizontal < BLACKOUT_LIMIT
 
     @property
     def caution(self) -> BoolArray:
         """Return where a compass is to be used with caution (n,)."""
-        return (self.horizontal >= BLACKOUT) & (self.horizontal < CAUTION)
+        return (self.horizontal >= BLACKOUT_LIMIT) & (self.horizontal < CAUTION_LIMIT)
 
 
-def elements(field: Vectors) -> Elements:
+def compute_elements(field: Vectors) -> MagneticElements:
     """Return the elements of a field (n, 3) T along north, east and down."""
     out = np.empty((4, field.shape[0])).T
-    _elements(field, out)
-    return Elements(out[:, 0], out[:, 1], out[:, 2], out[:, 3])
+    _write_elements(field, out)
+    return MagneticElements(out[:, 0], out[:, 1], out[:, 2], out[:, 3])
 
 
 @dataclass(frozen=True)
@@ -122,22 +124,22 @@ class WorldMagneticModel:
 
     def __post_init__(self) -> None:
         """Refuse a date that the model does not hold at."""
-        coefficients(self.model, self.date)
+        compute_coefficients(self.model, self.date)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the field (n, 3) T. Raises `FieldError` farther than 5000 km from the origin."""
         here, out = self.origin, np.empty(position_w.shape)
-        nodes = lattice(self.model, self.date, here.latitude, here.longitude, here.elevation)
-        row = nodes.at(position_w, here.heading, out)
+        nodes = get_lattice(self.model, self.date, here.latitude, here.longitude, here.elevation)
+        row = nodes.write_field(position_w, here.heading, out)
         if row >= 0:
             raise FieldError(
                 "position (m)",
                 tuple(position_w[row].tolist()),
                 row=row,
-                allowed=f"must be within {REACH / 1000.0:g} km of the origin along each axis",
+                allowed=f"must be within {MAX_DISTANCE / 1000.0:g} km of the origin along each axis",
             )
         return out
 
-    def turned(self, rotation: Quaternion) -> WorldMagneticModel:
+    def rotate(self, rotation: Quaternion) -> WorldMagneticModel:
         """Return the same field in a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
-        return replace(self, origin=self.origin.turned(rotation))
+        return replace(self, origin=self.origin.rotate(rotation))

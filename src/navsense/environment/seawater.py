@@ -32,45 +32,45 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.environment.atmosphere import STANDARD_GRAVITY
 from navsense.errors import FieldError
-from navsense.fields import is_number
+from navsense.kernels import kernel
 from navsense.typing import FloatArray
+from navsense.validation import is_number
 
 ZERO_CELSIUS = 273.15
 """K."""
 
-SCALE_68 = 1.00024
+IPTS68_SCALE = 1.00024
 """A degree of the scale of 1990 in degrees of that of 1968."""
 
 DECIBAR = 1e4
 """Pa."""
 
-KILOGRAM_PER_CM2 = 98066.5
+KILOGRAM_FORCE_PER_CM2 = 98066.5
 """Pa: the unit of pressure of Del Grosso's formula."""
 
-DEEPEST = 11000.0
+MAX_DEPTH = 11000.0
 """m: the deepest sea. EOS-80 is published to 1000 bar, some 9700 m, and goes on smoothly below."""
 
-MIDDLE_LATITUDE = math.pi / 4.0
+DEFAULT_LATITUDE = math.pi / 4.0
 """rad: what is taken where nothing says where on earth the water is."""
 
 GRAVITY_GRADIENT = 2.184e-6
 """m/s^2 per dbar: by how much gravity grows downwards."""
 
-_NEWTON = 5
+_NEWTON_STEPS = 5
 """Rounds from a straight line to the pressure of a depth: each squares what is left, below a percent at the start."""
 
-_LARGEST_DENSITY = 25000.0
-_LARGEST_GRAVITY = 100.0
-_LEAST = 1e-3
+_MAX_DENSITY = 25000.0
+_MAX_GRAVITY = 100.0
+_MIN_VALUE = 1e-3
 
 
 @kernel
-def celsius(temperature: float) -> float:
+def to_celsius(temperature: float) -> float:
     """Return a temperature (K) in degC of the scale of 1968."""
-    return (temperature - ZERO_CELSIUS) * SCALE_68
+    return (temperature - ZERO_CELSIUS) * IPTS68_SCALE
 
 
 @kernel
@@ -156,7 +156,7 @@ def del_grosso(t: float, salinity: float, p: float) -> float:
     return 1402.392 + warm + salt + deep + warm_salt + warm_deep + deep_salt + all_three
 
 
-class Domain(NamedTuple):
+class ValidityRange(NamedTuple):
     """Where a formula holds: degC, salinity, and the end of depth (m) or of pressure (Pa), infinite where not given."""
 
     celsius: tuple[float, float]
@@ -165,30 +165,33 @@ class Domain(NamedTuple):
     pressure: float = math.inf
 
 
-DOMAINS: Mapping[str, Domain] = {
-    "mackenzie": Domain((2.0, 30.0), (25.0, 40.0), depth=8000.0),
-    "chen-millero": Domain((0.0, 40.0), (0.0, 40.0), pressure=1e8),
-    "del-grosso": Domain((0.0, 30.0), (30.0, 40.0), pressure=1000.0 * KILOGRAM_PER_CM2),
-    "medwin": Domain((0.0, 35.0), (0.0, 45.0), depth=1000.0),
+SOUND_SPEED_FORMULAS: Mapping[str, ValidityRange] = {
+    "mackenzie": ValidityRange((2.0, 30.0), (25.0, 40.0), depth=8000.0),
+    "chen-millero": ValidityRange((0.0, 40.0), (0.0, 40.0), pressure=1e8),
+    "del-grosso": ValidityRange((0.0, 30.0), (30.0, 40.0), pressure=1000.0 * KILOGRAM_FORCE_PER_CM2),
+    "medwin": ValidityRange((0.0, 35.0), (0.0, 45.0), depth=1000.0),
 }
 """The formulas for the speed of sound by name, in the order in which kernels count them."""
 
 
 @kernel
 def sound_speed(formula: int, temperature: float, salinity: float, depth: float, pressure: float) -> float:
-    """Return the speed of sound (m/s) by one of `DOMAINS`, counted from 0; K, a number, m and Pa above the air's."""
-    t = celsius(temperature)
+    """Return the speed of sound (m/s) by one of `SOUND_SPEED_FORMULAS`, counted from 0.
+
+    The arguments are in K, practical salinity, m, and Pa above the air pressure.
+    """
+    t = to_celsius(temperature)
     if formula == 0:
         return mackenzie(t, salinity, depth)
     if formula == 1:
         return chen_millero(t, salinity, pressure / (10.0 * DECIBAR))
     if formula == 2:
-        return del_grosso(t, salinity, pressure / KILOGRAM_PER_CM2)
+        return del_grosso(t, salinity, pressure / KILOGRAM_FORCE_PER_CM2)
     return medwin(t, salinity, depth)
 
 
 @kernel
-def _unesco(p: float, gravity: float) -> tuple[float, float]:
+def _depth_and_slope(p: float, gravity: float) -> tuple[float, float]:
     """Return the depth (m) of a pressure (dbar) and how it grows (m/dbar)."""
     top = (9.72659 + (-2.2512e-5 + (2.279e-10 - 1.82e-15 * p) * p) * p) * p
     slope = 9.72659 + (-4.5024e-5 + (6.837e-10 - 7.28e-15 * p) * p) * p
@@ -198,69 +201,69 @@ def _unesco(p: float, gravity: float) -> tuple[float, float]:
 
 
 @kernel
-def _unesco_depths(gravity: float, pressure: FloatArray, out: FloatArray) -> None:
+def _write_unesco_depths(gravity: float, pressure: FloatArray, out: FloatArray) -> None:
     """Write the depth (m) of each pressure (Pa)."""
     for i in range(out.shape[0]):
-        out[i], _ = _unesco(pressure[i] / DECIBAR, gravity)
+        out[i], _ = _depth_and_slope(pressure[i] / DECIBAR, gravity)
 
 
 @kernel
-def _unesco_pressures(gravity: float, depth: FloatArray, out: FloatArray) -> None:
+def _write_unesco_pressures(gravity: float, depth: FloatArray, out: FloatArray) -> None:
     """Write the pressure (Pa) at each depth (m), by Newton's rounds."""
     for i in range(out.shape[0]):
         p = depth[i] * gravity / 9.72659
-        for _ in range(_NEWTON):
-            there, slope = _unesco(p, gravity)
+        for _ in range(_NEWTON_STEPS):
+            there, slope = _depth_and_slope(p, gravity)
             p += (depth[i] - there) / slope
         out[i] = p * DECIBAR
 
 
 @kernel
-def _saunders_depths(share: float, pressure: FloatArray, out: FloatArray) -> None:
+def _write_saunders_depths(linear: float, pressure: FloatArray, out: FloatArray) -> None:
     """Write the depth (m) of each pressure (Pa); `share` is 1 - C."""
     for i in range(out.shape[0]):
         p = pressure[i] / DECIBAR
-        out[i] = (share - 2.21e-6 * p) * p
+        out[i] = (linear - 2.21e-6 * p) * p
 
 
 @kernel
-def _saunders_pressures(share: float, depth: FloatArray, out: FloatArray) -> None:
+def _write_saunders_pressures(linear: float, depth: FloatArray, out: FloatArray) -> None:
     """Write the pressure (Pa) at each depth (m): the lesser root, written so that small depths lose no digits."""
     for i in range(out.shape[0]):
-        root = math.sqrt(share * share - 8.84e-6 * depth[i])
-        out[i] = 2.0 * depth[i] / (share + root) * DECIBAR
+        root = math.sqrt(linear * linear - 8.84e-6 * depth[i])
+        out[i] = 2.0 * depth[i] / (linear + root) * DECIBAR
 
 
 @kernel
-def first_off(values: FloatArray, least: float, most: float) -> int:
+def find_first_outside(values: FloatArray, minimum: float, maximum: float) -> int:
     """Return the first row of values (n,) outside the ends, NaN among them; -1 for none."""
     for i in range(values.shape[0]):
-        if not least <= values[i] <= most:
+        if not minimum <= values[i] <= maximum:
             return i
     return -1
 
 
-def checked_depths(depth: FloatArray) -> None:
+def check_depths(depth: FloatArray) -> None:
     """Raise `FieldError` for the first of the depths (n,) m at which there is no water."""
-    row = first_off(depth, 0.0, DEEPEST)
+    row = find_first_outside(depth, 0.0, MAX_DEPTH)
     if row >= 0:
-        allowed = f"must be from 0 to {DEEPEST:g}, below the surface and above the deepest ground"
+        allowed = f"must be from 0 to {MAX_DEPTH:g}, below the surface and above the deepest ground"
         raise FieldError("depth (m)", float(depth[row]), row=row, allowed=allowed)
 
 
-def checked_latitude(what: str, latitude: float) -> None:
+def check_latitude(what: str, latitude: float) -> None:
     """Raise `FieldError` for a latitude (rad) that is none."""
     if not (is_number(latitude) and abs(latitude) <= math.pi / 2.0):
         raise FieldError(what, latitude, allowed=f"must be from {-math.pi / 2.0!r} to {math.pi / 2.0!r}")
 
 
-def checked_density(what: str, value: float) -> None:
+def check_density(what: str, value: float) -> None:
     """Raise `FieldError` for a density (kg/m^3) that no liquid has."""
-    if not (is_number(value) and _LEAST <= value <= _LARGEST_DENSITY):
-        raise FieldError(what, value, allowed=f"must be above 0, from {_LEAST:g} to {_LARGEST_DENSITY:g}")
+    if not (is_number(value) and _MIN_VALUE <= value <= _MAX_DENSITY):
+        raise FieldError(what, value, allowed=f"must be above 0, from {_MIN_VALUE:g} to {_MAX_DENSITY:g}")
 
 
-class Conversion(Protocol):
+class DepthConversion(Protocol):
     """A rule from pressure to depth and back: what an instrument takes the water around it for."""
 
     def depth(self, pressure: FloatArray) -> FloatArray:
@@ -282,23 +285,23 @@ class Unesco:
     Raises `FieldError`.
     """
 
-    latitude: float = MIDDLE_LATITUDE
+    latitude: float = DEFAULT_LATITUDE
 
     def __post_init__(self) -> None:
         """Refuse a latitude that is none."""
-        checked_latitude("latitude of the formula (rad)", self.latitude)
+        check_latitude("latitude of the formula (rad)", self.latitude)
 
     def depth(self, pressure: FloatArray) -> FloatArray:
         """Return the depth (n,) m at pressures (n,) Pa above that of the surface."""
         out = np.empty(pressure.shape[0])
-        _unesco_depths(surface_gravity(self.latitude), pressure, out)
+        _write_unesco_depths(surface_gravity(self.latitude), pressure, out)
         return out
 
     def pressure(self, depth: FloatArray) -> FloatArray:
         """Return the pressure (n,) Pa above that of the surface at depths (n,) m. Raises `FieldError`."""
-        checked_depths(depth)
+        check_depths(depth)
         out = np.empty(depth.shape[0])
-        _unesco_pressures(surface_gravity(self.latitude), depth, out)
+        _write_unesco_pressures(surface_gravity(self.latitude), depth, out)
         return out
 
 
@@ -309,14 +312,14 @@ class Saunders:
     Raises `FieldError`.
     """
 
-    latitude: float = MIDDLE_LATITUDE
+    latitude: float = DEFAULT_LATITUDE
 
     def __post_init__(self) -> None:
         """Refuse a latitude that is none."""
-        checked_latitude("latitude of the formula (rad)", self.latitude)
+        check_latitude("latitude of the formula (rad)", self.latitude)
 
     @cached_property
-    def _share(self) -> float:
+    def _linear(self) -> float:
         """1 - C."""
         sine = math.sin(self.latitude)
         return 1.0 - (5.92e-3 + 5.25e-3 * sine * sine)
@@ -324,14 +327,14 @@ class Saunders:
     def depth(self, pressure: FloatArray) -> FloatArray:
         """Return the depth (n,) m at pressures (n,) Pa above that of the surface."""
         out = np.empty(pressure.shape[0])
-        _saunders_depths(self._share, pressure, out)
+        _write_saunders_depths(self._linear, pressure, out)
         return out
 
     def pressure(self, depth: FloatArray) -> FloatArray:
         """Return the pressure (n,) Pa above that of the surface at depths (n,) m. Raises `FieldError`."""
-        checked_depths(depth)
+        check_depths(depth)
         out = np.empty(depth.shape[0])
-        _saunders_pressures(self._share, depth, out)
+        _write_saunders_pressures(self._linear, depth, out)
         return out
 
 
@@ -347,9 +350,9 @@ class ConstantDensity:
 
     def __post_init__(self) -> None:
         """Refuse what no liquid weighs."""
-        checked_density("density of the formula (kg/m^3)", self.density)
-        if not (is_number(self.gravity) and _LEAST <= self.gravity <= _LARGEST_GRAVITY):
-            allowed = f"must be above 0, from {_LEAST:g} to {_LARGEST_GRAVITY:g}"
+        check_density("density of the formula (kg/m^3)", self.density)
+        if not (is_number(self.gravity) and _MIN_VALUE <= self.gravity <= _MAX_GRAVITY):
+            allowed = f"must be above 0, from {_MIN_VALUE:g} to {_MAX_GRAVITY:g}"
             raise FieldError("gravity of the formula (m/s^2)", self.gravity, allowed=allowed)
 
     def depth(self, pressure: FloatArray) -> FloatArray:
@@ -358,5 +361,5 @@ class ConstantDensity:
 
     def pressure(self, depth: FloatArray) -> FloatArray:
         """Return the pressure (n,) Pa above that of the surface at depths (n,) m. Raises `FieldError`."""
-        checked_depths(depth)
+        check_depths(depth)
         return depth * (self.density * self.gravity)

@@ -14,19 +14,19 @@ from functools import cached_property
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.errors import FieldError, Where
-from navsense.inputs import Kind, decimal, read_lines
-from navsense.noise.channel import LARGEST
+from navsense.inputs import FileKind, parse_decimal, read_lines
+from navsense.kernels import kernel
+from navsense.noise.channel import MAX_MAGNITUDE
 from navsense.typing import FloatArray, Times
 
-HEADER = ("time", "value")
+CSV_HEADER = ("time", "value")
 
-_FILE = Kind("signal", FieldError, "must be a CSV file of time,value in UTF-8")
+_FILE_KIND = FileKind("signal", FieldError, "must be a CSV file of time,value in UTF-8")
 
 
 @kernel
-def between(times: FloatArray, values: FloatArray, time: Times, out: FloatArray) -> None:
+def interpolate(times: FloatArray, values: FloatArray, time: Times, out: FloatArray) -> None:
     """Write the value at each instant, whatever the order of the instants."""
     last = times.shape[0] - 1
     row = 0  # saves the search where instants come in order
@@ -67,7 +67,7 @@ class Signal:
         if len(self.times) != len(self.values) or not self.times:
             counts = f"{len(self.times)} and {len(self.values)}"
             raise FieldError("numbers of times and values", counts, allowed="must be the same, and not 0")
-        _check(self.times, self.values, lambda _: None)
+        _check_points(self.times, self.values, lambda _: None)
 
     @classmethod
     def constant(cls, value: float) -> Signal:
@@ -81,10 +81,10 @@ class Signal:
         Raises `FieldError` with file and line for what cannot be read or is no function of time.
         """
         name = os.fspath(path)
-        rows = _rows(name, read_lines(name, _FILE))
+        rows = _parse_rows(name, read_lines(name, _FILE_KIND))
         places = [Where(name, number) for number, _, _ in rows]
         times, values = tuple(row[1] for row in rows), tuple(row[2] for row in rows)
-        _check(times, values, places.__getitem__)
+        _check_points(times, values, places.__getitem__)
         return cls(times, values)
 
     @cached_property
@@ -95,18 +95,18 @@ class Signal:
     def at(self, time: Times) -> FloatArray:
         """Return the value (n,) at the instants (n,) s, in any order."""
         out = np.empty(time.shape[0])
-        between(*self.points, time, out)
+        interpolate(*self.points, time, out)
         return out
 
 
-def _check(times: Sequence[float], values: Sequence[float], place: Callable[[int], Where | None]) -> None:
+def _check_points(times: Sequence[float], values: Sequence[float], place: Callable[[int], Where | None]) -> None:
     """Raise FieldError for the first point that is not finite, too large or does not follow the one before it."""
     for row, (time, value) in enumerate(zip(times, values, strict=True)):
         for what, number in (("time", time), ("value", value)):
             if not math.isfinite(number):
                 raise FieldError(f"{what} of a signal", number, allowed="must be a finite number", where=place(row))
-            if abs(number) > LARGEST:
-                allowed = f"must be of a size up to {LARGEST:g}"
+            if abs(number) > MAX_MAGNITUDE:
+                allowed = f"must be of a size up to {MAX_MAGNITUDE:g}"
                 raise FieldError(f"{what} of a signal", number, allowed=allowed, where=place(row))
         if row and time < times[row - 1]:
             allowed = f"must not be before {times[row - 1]!r} s, the time of the row above"
@@ -115,26 +115,26 @@ def _check(times: Sequence[float], values: Sequence[float], place: Callable[[int
             raise FieldError("time of a signal", time, allowed="must not be given more than twice", where=place(row))
 
 
-def _rows(name: str, text: Iterable[str]) -> list[tuple[int, float, float]]:
+def _parse_rows(name: str, text: Iterable[str]) -> list[tuple[int, float, float]]:
     """Return line number, time (s) and value of each row that is not blank. Raise FieldError."""
     filled = [(number, line) for number, line in enumerate(text, 1) if line and not line.isspace()]
     number, head = filled[0] if filled else (1, "")
-    if tuple(part.strip() for part in head.split(",")) != HEADER:
-        allowed = f"must be {','.join(HEADER)}"
+    if tuple(part.strip() for part in head.split(",")) != CSV_HEADER:
+        allowed = f"must be {','.join(CSV_HEADER)}"
         raise FieldError("header of the signal", head.strip(), allowed=allowed, where=Where(name, number))
     if len(filled) == 1:
         raise FieldError("signal without rows", where=Where(name), allowed="must hold rows of time,value")
-    return [(number, *_row(line, Where(name, number))) for number, line in filled[1:]]
+    return [(number, *_parse_row(line, Where(name, number))) for number, line in filled[1:]]
 
 
-def _row(line: str, where: Where) -> tuple[float, float]:
+def _parse_row(line: str, where: Where) -> tuple[float, float]:
     """Return the two numbers of a row. Raise FieldError."""
     parts = [part.strip() for part in line.split(",")]
-    if len(parts) != len(HEADER):
+    if len(parts) != len(CSV_HEADER):
         raise FieldError("number of columns", len(parts), allowed="must be 2: time,value", where=where)
     numbers = []
-    for what, part in zip(HEADER, parts, strict=True):
-        number = decimal(part)
+    for what, part in zip(CSV_HEADER, parts, strict=True):
+        number = parse_decimal(part)
         if number is None:
             raise FieldError(f"{what} of a signal", part, allowed="must be a finite number", where=where)
         numbers.append(number)

@@ -23,62 +23,62 @@ from itertools import pairwise
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.environment.seawater import (
     DECIBAR,
-    DEEPEST,
-    DOMAINS,
+    DEFAULT_LATITUDE,
     GRAVITY_GRADIENT,
-    MIDDLE_LATITUDE,
-    SCALE_68,
+    IPTS68_SCALE,
+    MAX_DEPTH,
+    SOUND_SPEED_FORMULAS,
     ZERO_CELSIUS,
-    Domain,
-    celsius,
-    checked_density,
-    checked_depths,
-    checked_latitude,
+    ValidityRange,
+    check_density,
+    check_depths,
+    check_latitude,
     density,
-    first_off,
+    find_first_outside,
     sound_speed,
     surface_gravity,
+    to_celsius,
 )
-from navsense.environment.signal import Signal, between
+from navsense.environment.signal import Signal, interpolate
 from navsense.errors import FieldError, Where
-from navsense.inputs import Kind, decimal, read_lines
+from navsense.inputs import FileKind, parse_decimal, read_lines
+from navsense.kernels import kernel
 from navsense.typing import FloatArray
 
-COLDEST, HOTTEST = ZERO_CELSIUS - 2.0 / SCALE_68, ZERO_CELSIUS + 40.0 / SCALE_68
+MIN_TEMPERATURE, MAX_TEMPERATURE = ZERO_CELSIUS - 2.0 / IPTS68_SCALE, ZERO_CELSIUS + 40.0 / IPTS68_SCALE
 """K: the ends of EOS-80, -2 and 40 degC of its scale."""
 
-SALTIEST = 42.0
+MAX_SALINITY = 42.0
 """The end of EOS-80."""
 
-SLOWEST, FASTEST = 100.0, 10000.0
+MIN_SOUND_SPEED, MAX_SOUND_SPEED = 100.0, 10000.0
 """m/s: what a speed of sound that is given must be between."""
 
-HIGHEST = 1e6
+MAX_SURFACE_HEIGHT = 1e6
 """m above or below the world's origin that a surface may lie."""
 
-STEP = 10.0
+MAX_NODE_SPACING = 10.0
 """m between the nodes of the pressure, at most."""
 
-MOST = 1.0
+MAX_NODE_CHANGE = 1.0
 """K and practical salinity by which the water changes between two nodes, at most."""
 
-HEADER = ("depth", "temperature", "salinity")
+CSV_HEADER = ("depth", "temperature", "salinity")
 
-_FILE = Kind("profile of the water", FieldError, f"must be a CSV file of {','.join(HEADER)} in UTF-8")
+_FILE_KIND = FileKind("profile of the water", FieldError, f"must be a CSV file of {','.join(CSV_HEADER)} in UTF-8")
 
 
 @kernel
-def _slope(salinity: float, temperature: float, pressure: float, gravity: float) -> float:
+def _pressure_gradient(salinity: float, temperature: float, pressure: float, gravity: float) -> float:
     """Return rho g (Pa/m) at a pressure (Pa) above the surface's."""
-    rho = density(salinity, celsius(temperature), pressure / (10.0 * DECIBAR))
+    rho = density(salinity, to_celsius(temperature), pressure / (10.0 * DECIBAR))
     return rho * (gravity + GRAVITY_GRADIENT * pressure / DECIBAR)
 
 
 @kernel
-def _integrate(ends: FloatArray, gravity: float, out: FloatArray) -> None:
+def _integrate_pressure(ends: FloatArray, gravity: float, out: FloatArray) -> None:
     """Write depth, pressure, its slope below that depth, and its slope above the next node, one row a node.
 
     A row of `ends`: depth, T and S there, T and S where the span that begins there ends.
@@ -89,18 +89,18 @@ def _integrate(ends: FloatArray, gravity: float, out: FloatArray) -> None:
         h = ends[i + 1, 0] - ends[i, 0]
         t0, s0, t1, s1 = ends[i, 1], ends[i, 2], ends[i, 3], ends[i, 4]
         t, s = 0.5 * (t0 + t1), 0.5 * (s0 + s1)
-        k1 = _slope(s0, t0, pressure, gravity)
-        k2 = _slope(s, t, pressure + 0.5 * h * k1, gravity)
-        k3 = _slope(s, t, pressure + 0.5 * h * k2, gravity)
-        k4 = _slope(s1, t1, pressure + h * k3, gravity)
+        k1 = _pressure_gradient(s0, t0, pressure, gravity)
+        k2 = _pressure_gradient(s, t, pressure + 0.5 * h * k1, gravity)
+        k3 = _pressure_gradient(s, t, pressure + 0.5 * h * k2, gravity)
+        k4 = _pressure_gradient(s1, t1, pressure + h * k3, gravity)
         out[i, 0], out[i, 1], out[i, 2] = ends[i, 0], pressure, k1
         pressure += h / 6.0 * (k1 + 2.0 * (k2 + k3) + k4)
-        out[i, 3] = _slope(s1, t1, pressure, gravity)
+        out[i, 3] = _pressure_gradient(s1, t1, pressure, gravity)
     out[last, 0], out[last, 1] = ends[last, 0], pressure
 
 
 @kernel
-def _pressures(nodes: FloatArray, depth: FloatArray, out: FloatArray) -> None:
+def _write_pressures(nodes: FloatArray, depth: FloatArray, out: FloatArray) -> None:
     """Write the pressure (Pa) at each depth (m), which is one of the water's."""
     for i in range(depth.shape[0]):
         low, high = 0, nodes.shape[0] - 2
@@ -118,23 +118,23 @@ def _pressures(nodes: FloatArray, depth: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def _densities(temperature: FloatArray, salinity: FloatArray, pressure: FloatArray, out: FloatArray) -> None:
+def _write_densities(temperature: FloatArray, salinity: FloatArray, pressure: FloatArray, out: FloatArray) -> None:
     """Write the density (kg/m^3) of EOS-80."""
     for i in range(out.shape[0]):
-        out[i] = density(salinity[i], celsius(temperature[i]), pressure[i] / (10.0 * DECIBAR))
+        out[i] = density(salinity[i], to_celsius(temperature[i]), pressure[i] / (10.0 * DECIBAR))
 
 
 @kernel
-def _sound_speeds(
+def _write_sound_speeds(
     formula: int,
     warm_depths: FloatArray,
     temperatures: FloatArray,
     salt_depths: FloatArray,
     salinities: FloatArray,
     nodes: FloatArray,
-    weight: float,
-    deepest: float,
-    most: float,
+    gradient: float,
+    max_depth: float,
+    max_pressure: float,
     depth: FloatArray,
     out: FloatArray,
 ) -> bool:
@@ -145,17 +145,17 @@ def _sound_speeds(
     """
     count = depth.shape[0]
     temperature, salinity, pressure = np.empty(count), np.empty(count), np.empty(count)
-    if first_off(depth, 0.0, min(DEEPEST, deepest)) >= 0:
+    if find_first_outside(depth, 0.0, min(MAX_DEPTH, max_depth)) >= 0:
         return False
-    if weight > 0.0:
+    if gradient > 0.0:
         for i in range(count):
-            pressure[i] = depth[i] * weight
+            pressure[i] = depth[i] * gradient
     else:
-        _pressures(nodes, depth, pressure)
-    if first_off(pressure, 0.0, most) >= 0:
+        _write_pressures(nodes, depth, pressure)
+    if find_first_outside(pressure, 0.0, max_pressure) >= 0:
         return False
-    between(warm_depths, temperatures, depth, temperature)
-    between(salt_depths, salinities, depth, salinity)
+    interpolate(warm_depths, temperatures, depth, temperature)
+    interpolate(salt_depths, salinities, depth, salinity)
     for i in range(count):
         out[i] = sound_speed(formula, temperature[i], salinity[i], depth[i], pressure[i])
     return True
@@ -171,7 +171,7 @@ class Water:
     """
 
     surface: float = 0.0
-    latitude: float = MIDDLE_LATITUDE
+    latitude: float = DEFAULT_LATITUDE
     depths: tuple[float, ...] = (0.0,)
     temperatures: tuple[float, ...] = (283.15,)
     salinities: tuple[float, ...] = (35.0,)
@@ -180,62 +180,64 @@ class Water:
 
     def __post_init__(self) -> None:
         """Refuse what is no water."""
-        if not abs(self.surface) <= HIGHEST:
-            allowed = f"must be from {-HIGHEST:g} to {HIGHEST:g}"
+        if not abs(self.surface) <= MAX_SURFACE_HEIGHT:
+            allowed = f"must be from {-MAX_SURFACE_HEIGHT:g} to {MAX_SURFACE_HEIGHT:g}"
             raise FieldError("surface of the water (m)", self.surface, allowed=allowed)
-        checked_latitude("latitude of the water (rad)", self.latitude)
+        check_latitude("latitude of the water (rad)", self.latitude)
         if self.density is not None:
-            checked_density("density of the water (kg/m^3)", self.density)
+            check_density("density of the water (kg/m^3)", self.density)
         counts = (len(self.depths), len(self.temperatures), len(self.salinities))
         if len(set(counts)) != 1 or not self.depths:
             allowed = "must be the same, and not 0"
             raise FieldError("numbers of depths, temperatures and salinities", repr(counts), allowed=allowed)
         for row, point in enumerate(zip(self.depths, self.temperatures, self.salinities, strict=True)):
             _check_point(point, self.depths[max(row - 2, 0) : row])
-        self._check_sound()
+        self._check_sound_speed()
 
-    def _check_sound(self) -> None:
+    def _check_sound_speed(self) -> None:
         """Raise FieldError for a speed of sound that is none."""
         if not isinstance(self.sound_speed, str):
-            if not SLOWEST <= self.sound_speed <= FASTEST:
-                allowed = f"must be from {SLOWEST:g} to {FASTEST:g}"
+            if not MIN_SOUND_SPEED <= self.sound_speed <= MAX_SOUND_SPEED:
+                allowed = f"must be from {MIN_SOUND_SPEED:g} to {MAX_SOUND_SPEED:g}"
                 raise FieldError("speed of sound in the water (m/s)", self.sound_speed, allowed=allowed)
             return
-        if self.sound_speed not in DOMAINS:
-            allowed = f"must be one of {', '.join(DOMAINS)}, or a speed in m/s"
+        if self.sound_speed not in SOUND_SPEED_FORMULAS:
+            allowed = f"must be one of {', '.join(SOUND_SPEED_FORMULAS)}, or a speed in m/s"
             raise FieldError("formula for the speed of sound", self.sound_speed, allowed=allowed)
 
     def _check_domain(self, formula: str) -> None:
         """Raise FieldError for a temperature or salinity of the profile that a formula for the sound is not for."""
-        warmth = [(temperature - ZERO_CELSIUS) * SCALE_68 for temperature in self.temperatures]
+        warmth = [(temperature - ZERO_CELSIUS) * IPTS68_SCALE for temperature in self.temperatures]
         points = (
-            ("temperature of the water (degC)", warmth, DOMAINS[formula].celsius),
-            ("salinity of the water (PSS-78)", self.salinities, DOMAINS[formula].salinity),
+            ("temperature of the water (degC)", warmth, SOUND_SPEED_FORMULAS[formula].celsius),
+            ("salinity of the water (PSS-78)", self.salinities, SOUND_SPEED_FORMULAS[formula].salinity),
         )
         for what, values, (least, most) in points:
             for value in values:
                 if not least - _ROUNDING <= value <= most + _ROUNDING:
                     allowed = f"must be from {least:g} to {most:g} for the formula {formula}"
-                    raise FieldError(what, value, allowed=allowed, remedy=_OTHER)
+                    raise FieldError(what, value, allowed=allowed, remedy=_FORMULA_REMEDY)
 
     @classmethod
-    def profile_of(cls, path: str | os.PathLike[str]) -> tuple[tuple[float, ...], ...]:
+    def read_profile(cls, path: str | os.PathLike[str]) -> tuple[tuple[float, ...], ...]:
         """Read depths (m), temperatures (K) and salinities of a CSV file of the header ``depth,temperature,salinity``.
 
         Raises `FieldError` with file and line for what cannot be read or is no profile.
         """
         name = os.fspath(path)
         rows: list[tuple[float, float, float]] = []
-        filled = [(number, line) for number, line in enumerate(read_lines(name, _FILE), 1) if line.strip()]
+        filled = [(number, line) for number, line in enumerate(read_lines(name, _FILE_KIND), 1) if line.strip()]
         number, head = filled[0] if filled else (1, "")
-        if tuple(part.strip() for part in head.split(",")) != HEADER:
-            allowed = f"must be {','.join(HEADER)}"
+        if tuple(part.strip() for part in head.split(",")) != CSV_HEADER:
+            allowed = f"must be {','.join(CSV_HEADER)}"
             raise FieldError("header of the profile", head.strip(), allowed=allowed, where=Where(name, number))
         for number, line in filled[1:]:
-            rows.append(_row(line, Where(name, number)))
+            rows.append(_parse_row(line, Where(name, number)))
             _check_point(rows[-1], [row[0] for row in rows[-3:-1]], Where(name, number))
         if not rows:
-            raise FieldError("profile without rows", where=Where(name), allowed=f"must hold rows of {','.join(HEADER)}")
+            raise FieldError(
+                "profile without rows", where=Where(name), allowed=f"must hold rows of {','.join(CSV_HEADER)}"
+            )
         return tuple(zip(*rows, strict=True))
 
     @cached_property
@@ -252,56 +254,56 @@ class Water:
         return float(surface_gravity(self.latitude))
 
     @cached_property
-    def _weight(self) -> float:
+    def _constant_gradient(self) -> float:
         """Pa/m, of water of one density; 0 of water that has none."""
         return 0.0 if self.density is None else self.density * self._gravity
 
-    def _feet(self) -> Iterator[float]:
+    def _list_node_depths(self) -> Iterator[float]:
         """Yield the depths (m) of the nodes but for the last: at the profile's points, and near enough between them."""
         points = list(zip(self.depths, self.temperatures, self.salinities, strict=True))
-        points = [(0.0, *points[0][1:]), *points, (DEEPEST, *points[-1][1:])]
+        points = [(0.0, *points[0][1:]), *points, (MAX_DEPTH, *points[-1][1:])]
         for (top, *above), (foot, *below) in pairwise(points):
-            changes = (abs(one - other) / MOST for one, other in zip(above, below, strict=True))
-            parts = math.ceil(max((foot - top) / STEP, *changes)) if foot > top else 0
+            changes = (abs(one - other) / MAX_NODE_CHANGE for one, other in zip(above, below, strict=True))
+            parts = math.ceil(max((foot - top) / MAX_NODE_SPACING, *changes)) if foot > top else 0
             yield from (top + (foot - top) * k / parts for k in range(parts))
 
     @cached_property
     def _nodes(self) -> FloatArray:
-        """Depth, pressure and its slopes, one row a node (see `_integrate`)."""
-        depths = np.array([*self._feet(), DEEPEST])
+        """Depth, pressure and its slopes, one row a node (see `_integrate_pressure`)."""
+        depths = np.array([*self._list_node_depths(), MAX_DEPTH])
         ends = np.zeros((depths.size, 5))
         ends[:, 0] = depths
         middles = 0.5 * (depths[1:] + depths[:-1])
         for column, profile in ((1, self._temperature), (2, self._salinity)):
             ends[:, column] = profile.at(depths)
             ends[:-1, column + 2] = 2.0 * profile.at(middles) - ends[:-1, column]
-        np.clip(ends[:, 4], 0.0, SALTIEST, out=ends[:, 4])  # rounding must not make a salinity negative
+        np.clip(ends[:, 4], 0.0, MAX_SALINITY, out=ends[:, 4])  # rounding must not make a salinity negative
         nodes = np.zeros((depths.size, 4))
-        _integrate(ends, self._gravity, nodes)
+        _integrate_pressure(ends, self._gravity, nodes)
         nodes.setflags(write=False)
         return nodes
 
     def temperature_at(self, depth: FloatArray) -> FloatArray:
         """Return the temperature (n,) K at depths (n,) m. Raises `FieldError` where there is no water."""
-        checked_depths(depth)
+        check_depths(depth)
         return self._temperature.at(depth)
 
     def salinity_at(self, depth: FloatArray) -> FloatArray:
         """Return the practical salinity (n,) at depths (n,) m. Raises `FieldError` where there is no water."""
-        checked_depths(depth)
+        check_depths(depth)
         return self._salinity.at(depth)
 
     def pressure_at(self, depth: FloatArray) -> FloatArray:
         """Return the pressure (n,) Pa above that of the surface, at depths (n,) m. Raises `FieldError`."""
-        checked_depths(depth)
-        return self._pressure(depth)
+        check_depths(depth)
+        return self._compute_pressure(depth)
 
-    def _pressure(self, depth: FloatArray) -> FloatArray:
+    def _compute_pressure(self, depth: FloatArray) -> FloatArray:
         """Return the pressure (n,) Pa above that of the surface, at depths (n,) m that are the water's."""
         if self.density is not None:
-            return depth * self._weight
+            return depth * self._constant_gradient
         out = np.empty(depth.shape[0])
-        _pressures(self._nodes, depth, out)
+        _write_pressures(self._nodes, depth, out)
         return out
 
     def density_at(self, depth: FloatArray) -> FloatArray:
@@ -310,10 +312,10 @@ class Water:
         if self.density is not None:
             return np.full(depth.shape[0], self.density)
         out = np.empty(depth.shape[0])
-        _densities(self.temperature_at(depth), self.salinity_at(depth), pressure, out)
+        _write_densities(self.temperature_at(depth), self.salinity_at(depth), pressure, out)
         return out
 
-    def weight_at(self, depth: FloatArray) -> FloatArray:
+    def pressure_gradient_at(self, depth: FloatArray) -> FloatArray:
         """Return rho g (n,) Pa/m at depths (n,) m: how the pressure grows there. Raises `FieldError`."""
         if self.density is not None:
             return self.density_at(depth) * self._gravity
@@ -326,38 +328,41 @@ class Water:
         and anywhere in water of a temperature or salinity that it is not for.
         """
         if not isinstance(self.sound_speed, str):
-            checked_depths(depth)
+            check_depths(depth)
             return np.full(depth.shape[0], float(self.sound_speed))
         out = np.empty(depth.shape[0])
-        if not _sound_speeds(*self._sounding, depth, out):
-            raise self._unheard(depth)
+        if not _write_sound_speeds(*self._kernel_arguments, depth, out):
+            raise self._formula_error(depth)
         return out
 
-    def _unheard(self, depth: FloatArray) -> FieldError:
+    def _formula_error(self, depth: FloatArray) -> FieldError:
         """Return the error of depths (n,) m at which the formula is not valid; raise that of no water."""
-        checked_depths(depth)
-        (_, domain), row = self._formula, first_off(depth, 0.0, self._formula[1].depth)
+        check_depths(depth)
+        (_, domain), row = self._formula, find_first_outside(depth, 0.0, self._formula[1].depth)
         where = f"{domain.depth:g} m deep"
         if row < 0:
-            row, where = first_off(self._pressure(depth), 0.0, domain.pressure), f"{domain.pressure / DECIBAR:g} dbar"
+            row, where = (
+                find_first_outside(self._compute_pressure(depth), 0.0, domain.pressure),
+                f"{domain.pressure / DECIBAR:g} dbar",
+            )
         allowed = f"lies below where the formula {self.sound_speed} is valid, {where}"
-        return FieldError("depth (m)", float(depth[row]), row=row, allowed=allowed, remedy=_OTHER)
+        return FieldError("depth (m)", float(depth[row]), row=row, allowed=allowed, remedy=_FORMULA_REMEDY)
 
     @cached_property
-    def _sounding(
+    def _kernel_arguments(
         self,
     ) -> tuple[int, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, float, float, float]:
-        """The formula, the profile and where the formula ends, as `_sound_speeds` takes them."""
+        """The formula, the profile and where the formula ends, as `_write_sound_speeds` takes them."""
         (formula, domain), nodes = self._formula, self._nodes if self.density is None else _NO_NODES
         points = (*self._temperature.points, *self._salinity.points)
-        return formula, *points, nodes, self._weight, domain.depth, domain.pressure
+        return formula, *points, nodes, self._constant_gradient, domain.depth, domain.pressure
 
     @cached_property
-    def _formula(self) -> tuple[int, Domain]:
+    def _formula(self) -> tuple[int, ValidityRange]:
         """The formula for the speed of sound, as kernels know it, and what it is valid for; raises FieldError."""
         name = str(self.sound_speed)
         self._check_domain(name)
-        return list(DOMAINS).index(name), DOMAINS[name]
+        return list(SOUND_SPEED_FORMULAS).index(name), SOUND_SPEED_FORMULAS[name]
 
 
 _NO_NODES = np.empty((0, 4))
@@ -368,16 +373,16 @@ _NO_NODES.setflags(write=False)  # as nodes are: one compiled form
 _ROUNDING = 1e-9
 """degC and salinity by which rounding may put a point over the end of a formula's range."""
 
-_OTHER = "choose another formula for the speed of sound, or give a speed in m/s"
+_FORMULA_REMEDY = "choose another formula for the speed of sound, or give a speed in m/s"
 
 
 def _check_point(point: tuple[float, float, float], before: Sequence[float], where: Where | None = None) -> None:
     """Raise FieldError for a point of a profile (m, K, PSS-78) that is none, or not below the depths `before` it."""
     depth, temperature, salinity = point
     limits = (
-        ("depth of the profile (m)", depth, 0.0, DEEPEST),
-        ("temperature of the water (K)", temperature, COLDEST - _ROUNDING, HOTTEST + _ROUNDING),
-        ("salinity of the water (PSS-78)", salinity, 0.0, SALTIEST),
+        ("depth of the profile (m)", depth, 0.0, MAX_DEPTH),
+        ("temperature of the water (K)", temperature, MIN_TEMPERATURE - _ROUNDING, MAX_TEMPERATURE + _ROUNDING),
+        ("salinity of the water (PSS-78)", salinity, 0.0, MAX_SALINITY),
     )
     for what, value, least, most in limits:
         if not (least <= value <= most and math.isfinite(value)):
@@ -390,15 +395,15 @@ def _check_point(point: tuple[float, float, float], before: Sequence[float], whe
         raise FieldError("depth of the profile (m)", depth, allowed=allowed, where=where)
 
 
-def _row(line: str, where: Where) -> tuple[float, float, float]:
+def _parse_row(line: str, where: Where) -> tuple[float, float, float]:
     """Return depth (m), temperature (K) and salinity of a row. Raise FieldError."""
     parts = line.split(",")
-    if len(parts) != len(HEADER):
-        allowed = f"must be {len(HEADER)}: {','.join(HEADER)}"
+    if len(parts) != len(CSV_HEADER):
+        allowed = f"must be {len(CSV_HEADER)}: {','.join(CSV_HEADER)}"
         raise FieldError("number of columns", len(parts), allowed=allowed, where=where)
     found = []
-    for what, part in zip(HEADER, parts, strict=True):
-        value = decimal(part)
+    for what, part in zip(CSV_HEADER, parts, strict=True):
+        value = parse_decimal(part)
         if value is None:
             raise FieldError(f"{what} of the profile", part.strip(), allowed="must be a finite number", where=where)
         found.append(value)

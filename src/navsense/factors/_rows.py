@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.compiled import kernel
 from navsense.errors import FactorError
 from navsense.factors.library import is_gtsam
 from navsense.factors.variables import UNIT
-from navsense.rotation import matrix as rotation_matrix
+from navsense.kernels import kernel
+from navsense.rotation import to_matrix as rotation_matrix
 from navsense.typing import FloatArray
 
 Matrix: TypeAlias = tuple[float, float, float, float, float, float, float, float, float]

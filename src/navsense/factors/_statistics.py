@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.factors._rows import matrix
+from navsense.kernels import kernel
 from navsense.typing import FloatArray, Vectors
 
 SUMS = 22

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.compiled import kernel
 from navsense.factors._rows import Block, Rows, identities, matrix, room
 from navsense.factors.arguments import warn_of_units
 from navsense.factors.model import tangent_basis
+from navsense.kernels import kernel
 from navsense.typing import FloatArray
 
 __all__ = [

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 
-from navsense.compiled import kernel
+from navsense.kernels import kernel
 
 
 def tangent(x: float, y: float, z: float) -> tuple[float, float, float, float, float, float]:

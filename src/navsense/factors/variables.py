@@ -28,7 +28,7 @@ from navsense.factors.arguments import Numbers, array, direction, finite, number
 from navsense.factors.library import is_gtsam
 from navsense.factors.printed import key_text
 from navsense.pose import Pose
-from navsense.rotation import matrix_rows
+from navsense.rotation import matrix_python
 from navsense.typing import AnyArray
 
 UNIT = 1e-6
@@ -137,7 +137,7 @@ def _from_quaternion(what: str, numbers: Numbers) -> Numbers:
     if not abs(square - 1.0) <= UNIT:
         raise FactorError(what, numbers, allowed="must be a quaternion w x y z of length 1")
     w, x, y, z = numbers
-    return matrix_rows(w, x, y, z)
+    return matrix_python(w, x, y, z)
 
 
 def _last_row(what: str, matrix: AnyArray) -> None:

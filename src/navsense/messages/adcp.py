@@ -22,12 +22,20 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 
 from navsense.messages import generic
-from navsense.messages.base import AGE, SECOND, Part, clock_of, frame_of, sheet_of, stamps
-from navsense.messages.cdr import Message, layout, set_stamp
-from navsense.messages.gz import doubles, header, integer, nested, rows_of
-from navsense.pose import Pose, conjugate, unit
+from navsense.messages.base import (
+    AGE,
+    NANOSECONDS_PER_SECOND,
+    SeriesKind,
+    compute_stamps,
+    get_clock_name,
+    get_frame_id,
+    require_spec,
+)
+from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
+from navsense.messages.gz import encode_doubles, encode_header, encode_int, encode_nested, list_emitted_rows
+from navsense.pose import Pose, conjugate, ensure_unit
 from navsense.sensors.adcp import Adcp
-from navsense.sensors.doppler import Coordinates, Dialect
+from navsense.sensors.doppler import CoordinateSystem, MessageDialect
 from navsense.sensors.dvl import Transducer
 from navsense.series import Reading
 from navsense.typing import AnyArray, FloatArray, IntArray, Times
@@ -36,124 +44,132 @@ from navsense.world import MountedSensor
 TYPE = "ds_sensor_msgs/msg/Adcp"
 GZ_TYPE = "gz.msgs.DVLVelocityTracking"
 
-FOUR = 4
+MESSAGE_BEAMS = 4
 """Beams of the message."""
 
-WATER_MASS, ON_EARTH, WITH_SENSOR = 2, 1, 2
+TARGET_WATER_MASS, REFERENCE_EARTH, REFERENCE_SHIP = 2, 1, 2
 """Values of `TargetType` and of `ReferenceType` in Gazebo."""
 
 
-def about(reading: Reading) -> Times:
+def time_of_validity(reading: Reading) -> Times:
     """Return the instants (n,) s that a reading is about: those of validity, its own where there is none."""
     validity = reading.arrays["time_of_validity"]
     return np.where(np.isfinite(validity), validity, reading.time)
 
 
-def frames(sensor: MountedSensor) -> Mapping[str, Pose]:
+def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     """Return the frame of the instrument's axes, posed in the sensor's own. `SinkError` for another kind of sheet."""
-    return {frame_of(sensor): Pose(rotation=conjugate(unit(sheet_of(sensor, Adcp).reference)))}
+    return {get_frame_id(sensor): Pose(rotation=conjugate(ensure_unit(require_spec(sensor, Adcp).reference)))}
 
 
-def _is_phased(sheet: Adcp) -> int:
+def _is_phased(spec: Adcp) -> int:
     """Return 1 for a phased array and 0 for pistons."""
-    return int(sheet.transducer is Transducer.PHASED_ARRAY)
+    return int(spec.transducer is Transducer.PHASED_ARRAY)
 
 
-def _lengths(sheet: Adcp) -> tuple[float, float]:
+def _cell_geometry(spec: Adcp) -> tuple[float, float]:
     """Return length of a cell and distance of the first one's centre (m), as the dialect has them."""
-    slant = sheet.beams.slants[0] if sheet.dialect is Dialect.DSROS else 1.0
-    return sheet.cells.size / slant, sheet.cells.first / slant
+    slant = spec.beams.slant_cosines[0] if spec.dialect is MessageDialect.DSROS else 1.0
+    return spec.cells.size / slant, spec.cells.first_distance / slant
 
 
-def _vectors(sheet: Adcp, arrays: Mapping[str, AnyArray], count: int) -> FloatArray:
+def _compute_vectors(spec: Adcp, arrays: Mapping[str, AnyArray], count: int) -> FloatArray:
     """Return the velocities (n, cell, 1 or 4, 3) m/s of the water, or of its part along each of four beams."""
-    cells, beams = int(sheet.cells.count), len(sheet.beams.beams)
-    if sheet.coordinates is not Coordinates.BEAM:
+    cells, beams = int(spec.cells.count), len(spec.beams.beams)
+    if spec.coordinates is not CoordinateSystem.BEAM:
         found: FloatArray = np.full((count, cells, 1, 3), math.nan)
         if "velocity" in arrays:
             found[:, :, 0] = np.asarray(arrays["velocity"]).reshape(count, cells, 3)
         return found
-    vectors: FloatArray = np.full((count, cells, FOUR, 3), math.nan)
+    vectors: FloatArray = np.full((count, cells, MESSAGE_BEAMS, 3), math.nan)
     if "beam_velocity" in arrays:
         along = np.asarray(arrays["beam_velocity"]).reshape(count, cells, beams)
-        shown = min(FOUR, beams)
-        vectors[:, :, :shown] = -along[:, :, :shown, None] * sheet.beam_direction[:shown]
+        shown = min(MESSAGE_BEAMS, beams)
+        vectors[:, :, :shown] = -along[:, :, :shown, None] * spec.beam_direction[:shown]
     return vectors
 
 
-def message(sensor: MountedSensor, _part: Part) -> Message:
+def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
     """Return how profiles or the true ones become messages. `SinkError` for a sheet of another kind."""
-    sheet, clock = sheet_of(sensor, Adcp), clock_of(sensor)
-    cells, each = int(sheet.cells.count), FOUR if sheet.coordinates is Coordinates.BEAM else 1
+    spec, clock = require_spec(sensor, Adcp), get_clock_name(sensor)
+    cells, each = int(spec.cells.count), MESSAGE_BEAMS if spec.coordinates is CoordinateSystem.BEAM else 1
     lengths = {"vel_bin_beams": cells} | {f"vel_bin_beams.{m}.velocity_bin_beam": each for m in range(cells)}
-    size, first = _lengths(sheet)
+    size, first = _cell_geometry(spec)
     fixed = {
         "ds_header.source_uuid": list(uuid5(NAMESPACE_URL, sensor.name).bytes),
-        "coordinate_mode": list(Coordinates).index(sheet.coordinates),
-        "adcp_type": _is_phased(sheet),
+        "coordinate_mode": list(CoordinateSystem).index(spec.coordinates),
+        "adcp_type": _is_phased(spec),
         "cells": cells,
         "cell_depth": min(round(size), 0xFFFF),
         "bin0_distance": first,
-        **{f"beam_unit_vec.{k}": axis for k, axis in enumerate(sheet.beam_direction[:FOUR])},
+        **{f"beam_unit_vec.{k}": axis for k, axis in enumerate(spec.beam_direction[:MESSAGE_BEAMS])},
     }
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         age = np.nan_to_num(arrays[AGE]) if AGE in arrays else np.zeros(stamp.size)
-        set_stamp(rows, stamp, clock)
-        set_stamp(rows, stamp + np.rint(age * SECOND).astype(np.int64), clock, "ds_header.io_time")
-        vectors = _vectors(sheet, arrays, stamp.size)
+        write_stamps(rows, stamp, clock)
+        write_stamps(rows, stamp + np.rint(age * NANOSECONDS_PER_SECOND).astype(np.int64), clock, "ds_header.io_time")
+        vectors = _compute_vectors(spec, arrays, stamp.size)
         for m in range(cells):
             for k in range(each):
                 rows[f"vel_bin_beams.{m}.velocity_bin_beam.{k}"] = vectors[:, m, k]
 
-    return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}, lengths).holding(fixed), fill)
+    return MessageLayout(
+        TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}, lengths).with_values(fixed), fill
+    )
 
 
-def companions(sensor: MountedSensor, part: Part) -> Mapping[str, Callable[[MountedSensor, Part], Message]]:
+def list_companions(
+    sensor: MountedSensor, series_kind: SeriesKind
+) -> Mapping[str, Callable[[MountedSensor, SeriesKind], MessageLayout]]:
     """Return all arrays as one message beside the profile. `SinkError` for a sheet of another kind."""
-    sheet_of(sensor, Adcp)
-    return {"_ensemble": generic.message} if part != "bias" else {}
+    require_spec(sensor, Adcp)
+    return {"_ensemble": generic.make_layout} if series_kind != "bias" else {}
 
 
-def arrays(sensor: MountedSensor, rows: AnyArray, part: Part, beside: str) -> dict[str, AnyArray]:
+def extract_arrays(
+    sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, companion: str
+) -> dict[str, AnyArray]:
     """Return what the messages beside the sensor's own say, which hold all arrays; those of its own are not read."""
-    return generic.arrays(sensor, rows, part, beside) if beside else {}
+    return generic.extract_arrays(sensor, rows, series_kind, companion) if companion else {}
 
 
-def _against(reading: Reading, sheet: Adcp) -> FloatArray:
+def _relative_velocity(reading: Reading, spec: Adcp) -> FloatArray:
     """Return the sensor's velocities (n, cell, 3) m/s against the water of each cell."""
-    found: FloatArray = -reading.arrays["relative_velocity" if sheet.removes_motion else "velocity"]
+    found: FloatArray = -reading.arrays["relative_velocity" if spec.motion_compensated else "velocity"]
     return found
 
 
-def _gz_velocity(reference: int, velocity: Sequence[float]) -> bytes:
+def _encode_velocity(reference: int, velocity: Sequence[float]) -> bytes:
     """Return `DVLKinematicEstimate` of a velocity (3,) m/s."""
-    return integer(1, reference) + nested(2, doubles(2, velocity))
+    return encode_int(1, reference) + encode_nested(2, encode_doubles(2, velocity))
 
 
-def _gz_beam(number: int, slant: float, axis: Sequence[float], along: float) -> bytes:
+def _encode_beam(number: int, slant: float, axis: Sequence[float], along: float) -> bytes:
     """Return `DVLBeamState` of one beam in one cell: nothing but its number where it is not good."""
     if math.isnan(along):
-        return integer(1, number)
-    velocity = nested(2, _gz_velocity(WITH_SENSOR, [along * part for part in axis]))
-    return integer(1, number) + velocity + nested(3, doubles(1, (slant,))) + integer(6, 1)
+        return encode_int(1, number)
+    velocity = encode_nested(2, _encode_velocity(REFERENCE_SHIP, [along * series_kind for series_kind in axis]))
+    return encode_int(1, number) + velocity + encode_nested(3, encode_doubles(1, (slant,))) + encode_int(6, 1)
 
 
-def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
+def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
     """Return the `gz.msgs.DVLVelocityTracking` of a reading, one a cell, numbered from `sequence` on."""
-    sheet, frame = sheet_of(sensor, Adcp), frame_of(sensor)
-    shown = stamps(reading, clock_of(sensor), about(reading)).tolist()
-    reference = ON_EARTH if sheet.coordinates is Coordinates.EARTH else WITH_SENSOR
-    against, along = _against(reading, sheet).tolist(), reading.arrays["beam_velocity"].tolist()
-    axes, slants = sheet.beam_direction.tolist(), sheet.beams.slants
+    spec, frame = require_spec(sensor, Adcp), get_frame_id(sensor)
+    shown = compute_stamps(reading, get_clock_name(sensor), time_of_validity(reading)).tolist()
+    reference = REFERENCE_EARTH if spec.coordinates is CoordinateSystem.EARTH else REFERENCE_SHIP
+    against, along = _relative_velocity(reading, spec).tolist(), reading.arrays["beam_velocity"].tolist()
+    axes, slants = spec.beam_direction.tolist(), spec.beams.slant_cosines
     found: list[bytes] = []
-    for row in rows_of(reading):
-        for m, distance in enumerate(sheet.cell_distance.tolist()):
-            out = nested(1, header(shown[row], frame, sequence + len(found))) + integer(2, 1 + _is_phased(sheet))
-            out += nested(3, integer(1, WATER_MASS) + nested(2, doubles(1, (distance,))))
+    for row in list_emitted_rows(reading):
+        for m, distance in enumerate(spec.cell_distance.tolist()):
+            out = encode_nested(1, encode_header(shown[row], frame, sequence + len(found))) + encode_int(
+                2, 1 + _is_phased(spec)
+            )
+            out += encode_nested(3, encode_int(1, TARGET_WATER_MASS) + encode_nested(2, encode_doubles(1, (distance,))))
             if not math.isnan(against[row][m][0]):
-                out += nested(4, _gz_velocity(reference, against[row][m]))
+                out += encode_nested(4, _encode_velocity(reference, against[row][m]))
             for k, slant in enumerate(slants):
-                out += nested(5, _gz_beam(k, distance / slant, axes[k], along[row][m][k]))
+                out += encode_nested(5, _encode_beam(k, distance / slant, axes[k], along[row][m][k]))
             found.append(out)
     return found

@@ -7,9 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from navsense.messages.base import Part, clock_of, frame_of, sheet_of, stamps, variances
-from navsense.messages.cdr import Message, layout, set_stamp
-from navsense.messages.gz import doubles, header, nested, rows_of
+from navsense.messages.base import (
+    SeriesKind,
+    compute_stamps,
+    get_clock_name,
+    get_frame_id,
+    make_covariance,
+    require_spec,
+)
+from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
+from navsense.messages.gz import encode_doubles, encode_header, encode_nested, list_emitted_rows
 from navsense.sensors.air_pressure import AirPressure
 from navsense.sensors.depth import Depth
 from navsense.series import Reading
@@ -20,43 +27,52 @@ TYPE = "sensor_msgs/msg/FluidPressure"
 GZ_TYPE = "gz.msgs.FluidPressure"
 
 
-Kind = type[AirPressure] | type[Depth]
+PressureSpec = type[AirPressure] | type[Depth]
 """Sheets with a pressure."""
 
 
-def variance_of(sensor: MountedSensor, part: Part, kind: Kind = AirPressure) -> float:
+def compute_variance(sensor: MountedSensor, series_kind: SeriesKind, spec_class: PressureSpec = AirPressure) -> float:
     """Return the variance (Pa^2) that a message states. Raise `SinkError` for a sheet of another kind."""
-    (variance,) = variances(part, sheet_of(sensor, kind).pressure.deviation(sensor.rate))
+    (variance,) = make_covariance(series_kind, require_spec(sensor, spec_class).pressure.white_stddev(sensor.rate))
     return variance
 
 
-def message(sensor: MountedSensor, part: Part, kind: Kind = AirPressure) -> Message:
+def make_layout(
+    sensor: MountedSensor, series_kind: SeriesKind, spec_class: PressureSpec = AirPressure
+) -> MessageLayout:
     """Return how the readings (Pa), the truth or the hidden errors of a sensor of pressure become messages.
 
     `SinkError` for a sheet of another kind.
     """
-    clock, variance = clock_of(sensor), variance_of(sensor, part, kind)
+    clock, variance = get_clock_name(sensor), compute_variance(sensor, series_kind, spec_class)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        set_stamp(rows, stamp, clock)
+        write_stamps(rows, stamp, clock)
         rows["fluid_pressure"] = arrays["pressure"]
         rows["variance"] = variance
 
-    return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}), fill)
+    return MessageLayout(TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
 
 
-def gz_message(stamp: int, frame: str, sequence: int, pressure: float, variance: float) -> bytes:
+def encode_gz_message(stamp: int, frame: str, sequence: int, pressure: float, variance: float) -> bytes:
     """Return `gz.msgs.FluidPressure` of a stamp (ns), a pressure (Pa) and its variance (Pa^2)."""
-    return nested(1, header(stamp, frame, sequence)) + doubles(2, (pressure, variance))
+    return encode_nested(1, encode_header(stamp, frame, sequence)) + encode_doubles(2, (pressure, variance))
 
 
-def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0, kind: Kind = AirPressure) -> list[bytes]:
+def encode_gz_messages(
+    sensor: MountedSensor, reading: Reading, sequence: int = 0, spec_class: PressureSpec = AirPressure
+) -> list[bytes]:
     """Return the `gz.msgs.FluidPressure` messages of a reading, numbered from `sequence` on; dropouts have none."""
-    variance, frame = variance_of(sensor, "reading", kind), frame_of(sensor)
-    shown, pressure = stamps(reading, clock_of(sensor)).tolist(), reading["pressure"].tolist()
-    return [gz_message(shown[k], frame, sequence + i, pressure[k], variance) for i, k in enumerate(rows_of(reading))]
+    variance, frame = compute_variance(sensor, "reading", spec_class), get_frame_id(sensor)
+    shown, pressure = compute_stamps(reading, get_clock_name(sensor)).tolist(), reading["pressure"].tolist()
+    return [
+        encode_gz_message(shown[k], frame, sequence + i, pressure[k], variance)
+        for i, k in enumerate(list_emitted_rows(reading))
+    ]
 
 
-def arrays(_sensor: MountedSensor, rows: AnyArray, _part: Part, _beside: str) -> dict[str, AnyArray]:
+def extract_arrays(
+    _sensor: MountedSensor, rows: AnyArray, _series_kind: SeriesKind, _companion: str
+) -> dict[str, AnyArray]:
     """Return what messages say: the pressure, Pa. The inverse of `message`."""
     return {"pressure": rows["fluid_pressure"]}

@@ -7,14 +7,14 @@ from typing import Literal, TypeAlias, TypeVar
 import numpy as np
 
 from navsense.errors import SinkError
-from navsense.series import Reading, nanoseconds
+from navsense.series import Reading, to_nanoseconds
 from navsense.typing import IntArray, Times
 from navsense.world import MountedSensor
 
-Part: TypeAlias = Literal["reading", "ideal", "bias"]
+SeriesKind: TypeAlias = Literal["reading", "ideal", "bias"]
 """Which of a reading's three series a message carries: what the instrument says, the truth, the hidden slow error."""
 
-Sheet = TypeVar("Sheet")
+SpecT = TypeVar("SpecT")
 
 AGE = "age"
 """Beside the arrays of a series whose messages are about earlier instants: how much earlier (n,) s."""
@@ -23,31 +23,31 @@ GLOBAL_TIME = "global time"
 """The name of the clock of a sensor that has none."""
 
 
-def frame_of(sensor: MountedSensor) -> str:
+def get_frame_id(sensor: MountedSensor) -> str:
     """Return the frame that the sensor's messages carry."""
     return sensor.frame or sensor.name
 
 
-def sheet_of(sensor: MountedSensor, kind: type[Sheet]) -> Sheet:
+def require_spec(sensor: MountedSensor, spec_class: type[SpecT]) -> SpecT:
     """Return the sensor's sheet, which must be of a kind. Raise `SinkError` where it is another's."""
-    if not isinstance(sensor.spec, kind):
+    if not isinstance(sensor.spec, spec_class):
         what = f"sensor {sensor.name!r} of type {sensor.spec.type}"
-        raise SinkError(what, type(sensor.spec).__name__, allowed=f"must be of class {kind.__name__}")
+        raise SinkError(what, type(sensor.spec).__name__, allowed=f"must be of class {spec_class.__name__}")
     return sensor.spec
 
 
-def clock_of(sensor: MountedSensor) -> str:
+def get_clock_name(sensor: MountedSensor) -> str:
     """Return the name of the clock that stamps the sensor's messages."""
     return sensor.clock or GLOBAL_TIME
 
 
-SECOND = 1_000_000_000
+NANOSECONDS_PER_SECOND = 1_000_000_000
 """Nanoseconds in a second."""
 
-SEC_MIN, SEC_MAX = -(2**31), 2**31 - 1
+MIN_STAMP_SECONDS, MAX_STAMP_SECONDS = -(2**31), 2**31 - 1
 """What the seconds of a ROS stamp can hold."""
 
-FARTHEST = 2.0 * SEC_MAX
+MAX_CLOCK_TIME = 2.0 * MAX_STAMP_SECONDS
 """Seconds that a clock may show away from the run's start before no epoch could bring its stamps into a message."""
 
 
@@ -56,31 +56,31 @@ def stamp_error(clock: str, seconds: float) -> SinkError:
     return SinkError(
         f"stamp of clock {clock!r}, in seconds",
         seconds,
-        allowed=f"a message holds {SEC_MIN} to {SEC_MAX}",
+        allowed=f"a message holds {MIN_STAMP_SECONDS} to {MAX_STAMP_SECONDS}",
         remedy="choose another --epoch, or a smaller clock error",
     )
 
 
-def stamps(reading: Reading, clock: str, about: Times | None = None) -> IntArray:
+def compute_stamps(reading: Reading, clock: str, validity: Times | None = None) -> IntArray:
     """Return what the sensor's clock showed at each row, or at the instants `about` (n,) s, in integer nanoseconds.
 
     It is off by the same then as at the row. Raise `SinkError` that names `clock` where a stamp is not finite or
     beyond all formats.
     """
-    shown = (reading.time if about is None else about) + reading.clock_error
-    if shown.size and not (shown.min() >= -FARTHEST and shown.max() <= FARTHEST):
-        raise stamp_error(clock, float(shown[~(np.abs(shown) <= FARTHEST)][0]))
-    return nanoseconds(reading.epoch, shown)
+    shown = (reading.time if validity is None else validity) + reading.clock_error
+    if shown.size and not (shown.min() >= -MAX_CLOCK_TIME and shown.max() <= MAX_CLOCK_TIME):
+        raise stamp_error(clock, float(shown[~(np.abs(shown) <= MAX_CLOCK_TIME)][0]))
+    return to_nanoseconds(reading.epoch, shown)
 
 
-def variances(part: Part, *deviations: float) -> tuple[float, ...]:
+def make_covariance(series_kind: SeriesKind, *stddevs: float) -> tuple[float, ...]:
     """Return the row-major square covariance (unit squared) with these deviations on its diagonal.
 
     Only a reading has any; zeros mean "unknown" in ROS.
     """
-    size = len(deviations)
+    size = len(stddevs)
     out = [0.0] * (size * size)
-    if part == "reading":
-        for axis, deviation in enumerate(deviations):
+    if series_kind == "reading":
+        for axis, deviation in enumerate(stddevs):
             out[axis * (size + 1)] = deviation * deviation
     return tuple(out)

@@ -1,6 +1,6 @@
 """CDR, little-endian, of messages whose strings and array lengths are fixed: every message of a channel is one size.
 
-A `Layout` is worked out once from the message's definition; after that a block of n messages is n copies of its
+A `CdrLayout` is worked out once from the message's definition; after that a block of n messages is n copies of its
 template with numbers written at known places, column by column. Alignment counts from behind the 4-byte
 encapsulation header, as in XCDR1 (OMG DDSI-RTPS 2.3, section 10).
 """
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.compiled import kernel
-from navsense.messages.base import SEC_MAX, SEC_MIN, SECOND, stamp_error
-from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, HUMBLE, fields, text
+from navsense.kernels import kernel
+from navsense.messages.base import MAX_STAMP_SECONDS, MIN_STAMP_SECONDS, NANOSECONDS_PER_SECOND, stamp_error
+from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, HUMBLE, format_schema, parse_fields
 from navsense.typing import AnyArray, ByteArray, IntArray
 
 ENCAPSULATION = b"\x00\x01\x00\x00"
@@ -44,28 +44,28 @@ SIZES: Mapping[str, int] = {kind: np.dtype(code).itemsize for kind, code in PRIM
 
 
 @dataclass(frozen=True)
-class Place:
+class FieldOffset:
     """Where one field lies: NumPy type, number of elements (0: one scalar), offset in bytes in the message."""
 
-    code: str
+    dtype: str
     count: int
     offset: int
 
 
-def row_type(places: Mapping[str, Place], size: int) -> np.dtype[np.void]:
+def make_row_dtype(fields: Mapping[str, FieldOffset], size: int) -> np.dtype[np.void]:
     """Return the type of rows of `size` bytes with fields at the places."""
     return np.dtype(
         {
-            "names": list(places),
-            "formats": [(p.code, (p.count,)) if p.count else p.code for p in places.values()],
-            "offsets": [p.offset for p in places.values()],
+            "names": list(fields),
+            "formats": [(p.dtype, (p.count,)) if p.count else p.dtype for p in fields.values()],
+            "offsets": [p.offset for p in fields.values()],
             "itemsize": size,
         }
     )
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class CdrLayout:
     """One message type with its strings filled in: `template` is the whole message, numbers zero; `places` by path.
 
     Paths are dotted (`header.stamp.sec`, `transforms.0.transform.rotation`). A part made of float64 alone has a place
@@ -73,98 +73,98 @@ class Layout:
     """
 
     template: bytes
-    places: Mapping[str, Place]
+    fields: Mapping[str, FieldOffset]
 
     def dtype(self) -> np.dtype[np.void]:
         """Return the row type."""
-        return row_type(self.places, len(self.template))
+        return make_row_dtype(self.fields, len(self.template))
 
-    def behind(self, before: int) -> dict[str, Place]:
+    def shift_fields(self, header_size: int) -> dict[str, FieldOffset]:
         """Return the places in a row in which the message lies behind so many bytes."""
-        return {name: Place(p.code, p.count, p.offset + before) for name, p in self.places.items()}
+        return {name: FieldOffset(p.dtype, p.count, p.offset + header_size) for name, p in self.fields.items()}
 
-    def holding(self, values: Mapping[str, ArrayLike]) -> Layout:
+    def with_values(self, values: Mapping[str, ArrayLike]) -> CdrLayout:
         """Return the same layout with numbers that are the same in all messages in its template, by path."""
         rows = np.frombuffer(bytearray(self.template), dtype=self.dtype())
         for path, value in values.items():
             rows[path] = value
-        return Layout(rows.tobytes(), self.places)
+        return CdrLayout(rows.tobytes(), self.fields)
 
 
 @dataclass
-class _Build:
+class _LayoutBuilder:
     """The walk through a definition, writing zeros and strings and noting places."""
 
     definitions: Mapping[str, str]
-    texts: Mapping[str, str]
+    strings: Mapping[str, str]
     lengths: Mapping[str, int]
     data: bytearray = field(default_factory=bytearray)
-    places: dict[str, Place] = field(default_factory=dict)
+    fields: dict[str, FieldOffset] = field(default_factory=dict)
 
     def align(self, size: int) -> None:
         """Pad to a multiple of `size`."""
         self.data.extend(b"\0" * (-len(self.data) % size))
 
-    def numbers(self, path: str, kind: str, count: int) -> None:
+    def add_numbers(self, path: str, kind: str, count: int) -> None:
         """Lay down one number (`count` 0) or a run of them."""
         code, size = PRIMITIVES[kind], SIZES[kind]
         self.align(size)
-        self.places[path] = Place(code, count, len(ENCAPSULATION) + len(self.data))
+        self.fields[path] = FieldOffset(code, count, len(ENCAPSULATION) + len(self.data))
         self.data.extend(b"\0" * size * max(count, 1))
 
-    def string(self, path: str) -> None:
+    def add_string(self, path: str) -> None:
         """Lay down a string with its length and closing zero."""
-        raw = self.texts.get(path, "").encode() + b"\0"
+        raw = self.strings.get(path, "").encode() + b"\0"
         self.align(4)
         self.data.extend(struct.pack("<I", len(raw)) + raw)
 
-    def value(self, path: str, kind: str) -> None:
+    def add_value(self, path: str, kind: str) -> None:
         """Lay down one value of any type."""
         if kind == "string":
-            self.string(path)
+            self.add_string(path)
         elif kind in PRIMITIVES:
-            self.numbers(path, kind, 0)
+            self.add_numbers(path, kind, 0)
         else:
-            self.message(path + ".", kind)
+            self.add_message(path + ".", kind)
 
-    def message(self, prefix: str, kind: str) -> None:
+    def add_message(self, prefix: str, kind: str) -> None:
         """Lay down the fields of a message."""
-        parts = fields(self.definitions[kind])
-        for part in parts:
-            path = prefix + part.name
-            if part.length is None:
-                self.value(path, part.type)
+        parts = parse_fields(self.definitions[kind])
+        for series_kind in parts:
+            path = prefix + series_kind.name
+            if series_kind.length is None:
+                self.add_value(path, series_kind.type)
                 continue
-            length = part.length
+            length = series_kind.length
             if length < 0:
                 length = self.lengths.get(path, 0)
                 self.align(4)
                 self.data.extend(struct.pack("<I", length))
-            if part.type in PRIMITIVES:
+            if series_kind.type in PRIMITIVES:
                 if length:
-                    self.numbers(path, part.type, length)
+                    self.add_numbers(path, series_kind.type, length)
             else:
                 for i in range(length):
-                    self.value(f"{path}.{i}", part.type)
+                    self.add_value(f"{path}.{i}", series_kind.type)
         if prefix and all(part.type == "float64" and part.length is None for part in parts):
-            first = self.places[prefix + parts[0].name]
-            self.places[prefix[:-1]] = Place(first.code, len(parts), first.offset)
+            first = self.fields[prefix + parts[0].name]
+            self.fields[prefix[:-1]] = FieldOffset(first.dtype, len(parts), first.offset)
 
 
-def layout(
-    kind: str,
-    texts: Mapping[str, str] | None = None,
+def build_layout(
+    type_name: str,
+    strings: Mapping[str, str] | None = None,
     lengths: Mapping[str, int] | None = None,
     definitions: Mapping[str, str] = DEFINITIONS,
-) -> Layout:
+) -> CdrLayout:
     """Return the layout of the type `kind` (full name); `texts` its strings, `lengths` its array lengths, by path."""
-    build = _Build(definitions, texts or {}, lengths or {})
-    build.message("", kind)
-    return Layout(ENCAPSULATION + bytes(build.data), build.places)
+    build = _LayoutBuilder(definitions, strings or {}, lengths or {})
+    build.add_message("", type_name)
+    return CdrLayout(ENCAPSULATION + bytes(build.data), build.fields)
 
 
 @dataclass(frozen=True, eq=False)
-class Message:
+class MessageLayout:
     """How one channel's messages are made: full type name, `ros2msg` schema, layout, and what writes the numbers.
 
     `fill(rows, stamp, arrays)` gets n rows that hold the template, stamps (n,) in integer nanoseconds, and the arrays
@@ -173,7 +173,7 @@ class Message:
     """
 
     type: str
-    layout: Layout
+    layout: CdrLayout
     fill: Callable[[AnyArray, IntArray, Mapping[str, AnyArray]], None]
     schema: str = ""
     constant: bool = False
@@ -181,27 +181,27 @@ class Message:
     def __post_init__(self) -> None:
         """Take the schema of the type where none is given."""
         if not self.schema:
-            object.__setattr__(self, "schema", text(self.type))
+            object.__setattr__(self, "schema", format_schema(self.type))
 
 
-def to_humble(message: Message) -> Message:
+def to_humble(message: MessageLayout) -> MessageLayout:
     """Return the layout of a channel's messages in ROS 2 Humble, without the fields that later distributions added.
 
     These fields are the last of their messages, and have constant values.
     """
     older = DISTRIBUTIONS[HUMBLE]
-    if message.type not in older or message.schema != text(message.type):
+    if message.type not in older or message.schema != format_schema(message.type):
         return message
-    later = {part.name for part in fields(DEFINITIONS[message.type])} - {
-        one.name for one in fields(older[message.type])
+    later = {series_kind.name for series_kind in parse_fields(DEFINITIONS[message.type])} - {
+        one.name for one in parse_fields(older[message.type])
     }
-    places, template = message.layout.places, message.layout.template
+    places, template = message.layout.fields, message.layout.template
     end = min((places[name].offset for name in later), default=len(template))
     kept = {name: place for name, place in places.items() if name not in later}
-    return replace(message, layout=Layout(template[:end], kept), schema=text(message.type, older))
+    return replace(message, layout=CdrLayout(template[:end], kept), schema=format_schema(message.type, older))
 
 
-def encode(message: Message, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> ByteArray:
+def encode(message: MessageLayout, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> ByteArray:
     """Return n messages (n, size) as bytes, a row each; `stamp` (n,) in nanoseconds, `arrays` by name, time first."""
     out = np.empty((stamp.shape[0], len(message.layout.template)), dtype=np.uint8)
     out[:] = np.frombuffer(message.layout.template, dtype=np.uint8)
@@ -209,34 +209,35 @@ def encode(message: Message, stamp: IntArray, arrays: Mapping[str, AnyArray]) ->
     return out
 
 
-def set_stamp(rows: AnyArray, stamp: IntArray, clock: str, path: str = "header.stamp") -> None:
+def write_stamps(rows: AnyArray, stamp: IntArray, clock: str, path: str = "header.stamp") -> None:
     """Write stamps (n,) nanoseconds at `path`, rounded towards the past so that the nanoseconds are never negative.
 
-    Raises `SinkError` that names `clock` where the seconds do not fit into 32 bits, `ValueError` as `set_vector` does.
+    Raises `SinkError` that names `clock` where the seconds do not fit into 32 bits, `ValueError` as `write_vectors`
+    does.
     """
-    wrong = _split(stamp, room(rows, path + ".sec", stamp), room(rows, path + ".nanosec", stamp))
+    wrong = _write_stamps(stamp, get_field(rows, path + ".sec", stamp), get_field(rows, path + ".nanosec", stamp))
     if wrong:
-        raise stamp_error(clock, wrong // SECOND)
+        raise stamp_error(clock, wrong // NANOSECONDS_PER_SECOND)
 
 
 @kernel
-def _split(stamp: IntArray, seconds: AnyArray, rest: AnyArray) -> int:
+def _write_stamps(stamp: IntArray, seconds: AnyArray, rest: AnyArray) -> int:
     """Write the seconds and the rest of stamps (n,) ns; return one whose seconds do not fit, 0 where there is none."""
     for i in range(stamp.size):
-        whole = stamp[i] // SECOND
-        if whole < SEC_MIN or whole > SEC_MAX:
+        whole = stamp[i] // NANOSECONDS_PER_SECOND
+        if whole < MIN_STAMP_SECONDS or whole > MAX_STAMP_SECONDS:
             return int(stamp[i])
         seconds[i] = whole
-        rest[i] = stamp[i] - whole * SECOND
+        rest[i] = stamp[i] - whole * NANOSECONDS_PER_SECOND
     return 0
 
 
-def set_vector(rows: AnyArray, path: str, vector: AnyArray) -> None:
+def write_vectors(rows: AnyArray, path: str, vector: AnyArray) -> None:
     """Write vectors (n, 3) at `path`. Raises `ValueError` where they are not as many as there are rows."""
-    _put_vector(room(rows, path, vector), vector)
+    _write_vectors(get_field(rows, path, vector), vector)
 
 
-def room(rows: AnyArray, path: str, value: AnyArray) -> AnyArray:
+def get_field(rows: AnyArray, path: str, value: AnyArray) -> AnyArray:
     """Return the numbers at a place, which must be as many as the values: a kernel would write on behind them."""
     place = rows[path]
     if place.shape != value.shape:
@@ -245,7 +246,7 @@ def room(rows: AnyArray, path: str, value: AnyArray) -> AnyArray:
 
 
 @kernel
-def _put_vector(place: AnyArray, vector: AnyArray) -> None:
+def _write_vectors(place: AnyArray, vector: AnyArray) -> None:
     """Write vectors (n, 3), several times as quick as an assignment of rows so short."""
     for i in range(vector.shape[0]):
         place[i, 0] = vector[i, 0]
@@ -253,13 +254,13 @@ def _put_vector(place: AnyArray, vector: AnyArray) -> None:
         place[i, 2] = vector[i, 2]
 
 
-def set_quaternion(rows: AnyArray, path: str, orientation: AnyArray) -> None:
-    """Write quaternions (n, 4), w x y z, in the border's order x y z w. Raises `ValueError` as `set_vector` does."""
-    _put_quaternion(room(rows, path, orientation), orientation)
+def write_quaternions(rows: AnyArray, path: str, orientation: AnyArray) -> None:
+    """Write quaternions (n, 4), w x y z, in the border's order x y z w. Raises `ValueError` as `write_vectors` does."""
+    _write_quaternions(get_field(rows, path, orientation), orientation)
 
 
 @kernel
-def _put_quaternion(place: AnyArray, orientation: AnyArray) -> None:
+def _write_quaternions(place: AnyArray, orientation: AnyArray) -> None:
     """Write quaternions (n, 4), w x y z, as x y z w."""
     for i in range(orientation.shape[0]):
         place[i, 0] = orientation[i, 1]
@@ -268,12 +269,14 @@ def _put_quaternion(place: AnyArray, orientation: AnyArray) -> None:
         place[i, 3] = orientation[i, 0]
 
 
-def stamps_in(rows: AnyArray, path: str = "header.stamp") -> IntArray:
+def read_stamps(rows: AnyArray, path: str = "header.stamp") -> IntArray:
     """Return the stamps (n,) ns at `path`."""
-    found: IntArray = rows[path + ".sec"].astype(np.int64) * SECOND + rows[path + ".nanosec"].astype(np.int64)
+    found: IntArray = rows[path + ".sec"].astype(np.int64) * NANOSECONDS_PER_SECOND + rows[path + ".nanosec"].astype(
+        np.int64
+    )
     return found
 
 
-def quaternions_in(rows: AnyArray, path: str) -> AnyArray:
+def read_quaternions(rows: AnyArray, path: str) -> AnyArray:
     """Return the quaternions (n, 4), w x y z, at `path`."""
     return np.stack([rows[f"{path}.{letter}"] for letter in "wxyz"], axis=1)

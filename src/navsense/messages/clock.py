@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from navsense.messages.base import GLOBAL_TIME
-from navsense.messages.cdr import Message, layout, set_stamp
+from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
 from navsense.typing import AnyArray, IntArray
 
 TYPE = "rosgraph_msgs/msg/Clock"
 
 
 def _fill(rows: AnyArray, stamp: IntArray, _arrays: Mapping[str, AnyArray]) -> None:
-    set_stamp(rows, stamp, GLOBAL_TIME, "clock")
+    write_stamps(rows, stamp, GLOBAL_TIME, "clock")
 
 
-def message() -> Message:
+def make_layout() -> MessageLayout:
     """Return how instants (nanoseconds) become messages; no arrays are needed."""
-    return Message(TYPE, layout(TYPE), _fill)
+    return MessageLayout(TYPE, build_layout(TYPE), _fill)

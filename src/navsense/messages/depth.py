@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from navsense.messages import air_pressure
-from navsense.messages.base import Part, clock_of, frame_of
-from navsense.messages.cdr import Message, layout, set_stamp
+from navsense.messages.base import SeriesKind, get_clock_name, get_frame_id
+from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
 from navsense.sensors.depth import Depth
 from navsense.series import Reading
 from navsense.typing import AnyArray, IntArray
@@ -21,37 +21,39 @@ DEPTH_TYPE = "geometry_msgs/msg/PointStamped"
 GZ_TYPE = air_pressure.GZ_TYPE
 
 
-def message(sensor: MountedSensor, part: Part) -> Message:
+def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
     """Return how the pressures (Pa), the true ones or their hidden errors become messages.
 
     `SinkError` for a sheet of another kind.
     """
-    return air_pressure.message(sensor, part, Depth)
+    return air_pressure.make_layout(sensor, series_kind, Depth)
 
 
-def depth_message(sensor: MountedSensor, _part: Part) -> Message:
+def make_depth_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
     """Return how the depths (m) or the true ones become messages."""
-    clock = clock_of(sensor)
+    clock = get_clock_name(sensor)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        set_stamp(rows, stamp, clock)
+        write_stamps(rows, stamp, clock)
         if "depth" in arrays:
             rows["point.z"] = arrays["depth"]
 
-    return Message(DEPTH_TYPE, layout(DEPTH_TYPE, {"header.frame_id": frame_of(sensor)}), fill)
+    return MessageLayout(DEPTH_TYPE, build_layout(DEPTH_TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
 
 
-COMPANIONS = {"_depth": depth_message}
+COMPANIONS = {"_depth": make_depth_layout}
 """Messages beside the one of the sensor's own topic, by what is put behind the topic."""
 
 
-def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
+def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
     """Return the `gz.msgs.FluidPressure` messages of a reading, numbered from `sequence` on; dropouts have none."""
-    return air_pressure.gz_messages(sensor, reading, sequence, Depth)
+    return air_pressure.encode_gz_messages(sensor, reading, sequence, Depth)
 
 
-def arrays(sensor: MountedSensor, rows: AnyArray, part: Part, beside: str) -> dict[str, AnyArray]:
+def extract_arrays(
+    sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, companion: str
+) -> dict[str, AnyArray]:
     """Return what messages say: the pressure, Pa, or beside it the depth, m. The inverse of `message`."""
-    if not beside:
-        return air_pressure.arrays(sensor, rows, part, beside)
-    return {} if part == "bias" else {"depth": rows["point.z"]}
+    if not companion:
+        return air_pressure.extract_arrays(sensor, rows, series_kind, companion)
+    return {} if series_kind == "bias" else {"depth": rows["point.z"]}

@@ -1,6 +1,7 @@
 """The definitions of Gazebo's messages that navsense writes, as data, and what describes them to a protobuf reader.
 
-`descriptor_set` is a `google.protobuf.FileDescriptorSet` of one file, `gz.msgs`, with all of them: the schema that MCAP
+`encode_descriptor_set` is a `google.protobuf.FileDescriptorSet` of one file, `gz.msgs`, with all of them: the schema
+that MCAP
 has for `protobuf`. Not every field of gz-msgs is here, nor is every one that is here ever written: readers take it for
 its default. Sources: the files of gz-msgs, those of the DVL being in gz-sensors now; where they differ, in the numbers
 of `DVLTrackingTarget`, the latter hold.
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from navsense.messages.gz import integer, nested
+from navsense.messages.gz import encode_int, encode_nested
 
 PACKAGE = "gz.msgs"
 
@@ -85,37 +86,39 @@ OPTIONAL, REPEATED = 1, 3
 """`FieldDescriptorProto.Label`."""
 
 
-def _named(name: str) -> bytes:
+def _encode_name(name: str) -> bytes:
     """Return the first field of every descriptor, the last part of its name."""
-    return nested(1, name.rpartition(".")[2].encode())
+    return encode_nested(1, name.rpartition(".")[2].encode())
 
 
-def _field(line: str) -> bytes:
+def _encode_field(line: str) -> bytes:
     """Return `FieldDescriptorProto` of one line."""
     left, _, number = line.partition(" = ")
     *label, kind, name = left.split()
-    out = _named(name) + integer(3, int(number)) + integer(4, REPEATED if label else OPTIONAL)
+    out = _encode_name(name) + encode_int(3, int(number)) + encode_int(4, REPEATED if label else OPTIONAL)
     if kind in PRIMITIVES:
-        return out + integer(5, PRIMITIVES[kind])
-    return out + integer(5, ENUM if kind in ENUMS else MESSAGE) + nested(6, f".{PACKAGE}.{kind}".encode())
+        return out + encode_int(5, PRIMITIVES[kind])
+    return out + encode_int(5, ENUM if kind in ENUMS else MESSAGE) + encode_nested(6, f".{PACKAGE}.{kind}".encode())
 
 
-def _enum(name: str) -> bytes:
+def _encode_enum(name: str) -> bytes:
     """Return `EnumDescriptorProto` of one enumeration."""
     values = enumerate(ENUMS[name].split())
-    return _named(name) + b"".join(nested(2, _named(value) + integer(2, i)) for i, value in values)
+    return _encode_name(name) + b"".join(
+        encode_nested(2, _encode_name(value) + encode_int(2, i)) for i, value in values
+    )
 
 
-def _message(name: str) -> bytes:
+def _encode_message(name: str) -> bytes:
     """Return `DescriptorProto` of one message with all that is inside it."""
-    out = _named(name) + b"".join(nested(2, _field(line)) for line in MESSAGES[name].splitlines())
-    out += b"".join(nested(3, _message(inner)) for inner in MESSAGES if inner.rpartition(".")[0] == name)
-    return out + b"".join(nested(4, _enum(inner)) for inner in ENUMS if inner.rpartition(".")[0] == name)
+    out = _encode_name(name) + b"".join(encode_nested(2, _encode_field(line)) for line in MESSAGES[name].splitlines())
+    out += b"".join(encode_nested(3, _encode_message(inner)) for inner in MESSAGES if inner.rpartition(".")[0] == name)
+    return out + b"".join(encode_nested(4, _encode_enum(inner)) for inner in ENUMS if inner.rpartition(".")[0] == name)
 
 
 @cache
-def descriptor_set() -> bytes:
+def encode_descriptor_set() -> bytes:
     """Return the `FileDescriptorSet` of all messages."""
-    file = nested(1, b"gz/msgs/navsense.proto") + nested(2, PACKAGE.encode())
-    file += b"".join(nested(4, _message(name)) for name in MESSAGES if "." not in name)
-    return nested(1, file + nested(12, b"proto3"))
+    file = encode_nested(1, b"gz/msgs/navsense.proto") + encode_nested(2, PACKAGE.encode())
+    file += b"".join(encode_nested(4, _encode_message(name)) for name in MESSAGES if "." not in name)
+    return encode_nested(1, file + encode_nested(12, b"proto3"))

@@ -13,20 +13,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from navsense.errors import SinkError
-from navsense.messages.base import SEC_MAX, SEC_MIN, SECOND, stamp_error
+from navsense.messages.base import MAX_STAMP_SECONDS, MIN_STAMP_SECONDS, NANOSECONDS_PER_SECOND, stamp_error
 from navsense.series import Reading
 
-VARINT, WIDE, BYTES = 0, 1, 2
+VARINT, FIXED64, LENGTH_DELIMITED = 0, 1, 2
 """Wire types of protobuf."""
 
-SHORT = tuple(bytes((value,)) for value in range(0x80))
+ONE_BYTE_VARINTS = tuple(bytes((value,)) for value in range(0x80))
 """Integers of one byte: nearly all tags and lengths."""
 
 
-def varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     """Return an integer in seven bits a byte; negative ones as 64-bit two's complement."""
     if 0 <= value <= 0x7F:
-        return SHORT[value]
+        return ONE_BYTE_VARINTS[value]
     value &= 0xFFFFFFFFFFFFFFFF
     out = bytearray()
     while value > 0x7F:
@@ -36,64 +36,64 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def nested(number: int, body: bytes) -> bytes:
+def encode_nested(number: int, body: bytes) -> bytes:
     """Return a field that is a message, a string or packed numbers."""
-    return varint(number << 3 | BYTES) + varint(len(body)) + body
+    return encode_varint(number << 3 | LENGTH_DELIMITED) + encode_varint(len(body)) + body
 
 
-def integer(number: int, value: int, required: bool = False) -> bytes:
+def encode_int(number: int, value: int, required: bool = False) -> bytes:
     """Return an integer field; nothing for zero unless it is required."""
-    return varint(number << 3 | VARINT) + varint(value) if value or required else b""
+    return encode_varint(number << 3 | VARINT) + encode_varint(value) if value or required else b""
 
 
-def double(number: int, value: float, required: bool = False) -> bytes:
+def encode_double(number: int, value: float, required: bool = False) -> bytes:
     """Return a double field; nothing for positive zero unless it is required."""
     raw = struct.pack("<d", value)
-    return varint(number << 3 | WIDE) + raw if required or any(raw) else b""
+    return encode_varint(number << 3 | FIXED64) + raw if required or any(raw) else b""
 
 
-def doubles(first: int, values: Sequence[float], required: bool = False) -> bytes:
+def encode_doubles(first: int, values: Sequence[float], required: bool = False) -> bytes:
     """Return double fields numbered from `first` on."""
-    return b"".join(double(first + i, value, required) for i, value in enumerate(values))
+    return b"".join(encode_double(first + i, value, required) for i, value in enumerate(values))
 
 
-def packed(number: int, values: Sequence[float]) -> bytes:
+def encode_packed(number: int, values: Sequence[float]) -> bytes:
     """Return repeated doubles, packed."""
-    return nested(number, struct.pack(f"<{len(values)}d", *values))
+    return encode_nested(number, struct.pack(f"<{len(values)}d", *values))
 
 
-def header(stamp: int, frame: str | None, sequence: int) -> bytes:
+def encode_header(stamp: int, frame: str | None, sequence: int) -> bytes:
     """Return `gz.msgs.Header` of a stamp (ns), with `frame_id` and `seq` among its data as Gazebo has them.
 
     Without a frame for a message that has a field of its own for it.
     """
-    seconds, rest = divmod(stamp, SECOND)
-    time = integer(1, seconds) + integer(2, rest)
+    seconds, rest = divmod(stamp, NANOSECONDS_PER_SECOND)
+    time = encode_int(1, seconds) + encode_int(2, rest)
     data = b"".join(
-        nested(2, nested(1, key.encode()) + nested(2, value.encode()))
+        encode_nested(2, encode_nested(1, key.encode()) + encode_nested(2, value.encode()))
         for key, value in (("frame_id", frame), ("seq", str(sequence)))
         if value is not None
     )
-    return nested(1, time) + data
+    return encode_nested(1, time) + data
 
 
-def classic_time(stamp: int, entity: str) -> bytes:
+def encode_classic_time(stamp: int, entity: str) -> bytes:
     """Return `gazebo.msgs.Time` of a stamp (ns).
 
     Raise `SinkError` that names the `entity` where the seconds do not fit into 32 bits.
     """
-    seconds, rest = divmod(stamp, SECOND)
-    if not SEC_MIN <= seconds <= SEC_MAX:
+    seconds, rest = divmod(stamp, NANOSECONDS_PER_SECOND)
+    if not MIN_STAMP_SECONDS <= seconds <= MAX_STAMP_SECONDS:
         raise stamp_error(f"of {entity}", seconds)
-    return integer(1, seconds, required=True) + integer(2, rest, required=True)
+    return encode_int(1, seconds, required=True) + encode_int(2, rest, required=True)
 
 
-def float_v(values: Sequence[float]) -> bytes:
+def encode_float_v(values: Sequence[float]) -> bytes:
     """Return `gz.msgs.Float_V`: single-precision numbers, packed."""
-    return nested(2, struct.pack(f"<{len(values)}f", *values))
+    return encode_nested(2, struct.pack(f"<{len(values)}f", *values))
 
 
-def rows_of(reading: Reading) -> list[int]:
+def list_emitted_rows(reading: Reading) -> list[int]:
     """Return the rows that are messages. Raise `SinkError` where the reading carries runs."""
     if reading.clock_error.ndim != 1:
         raise SinkError(f"readings of {reading.name!r} carry a run axis", remedy="encode one run at a time")

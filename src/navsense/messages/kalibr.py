@@ -17,24 +17,24 @@ from navsense.noise.channel import Noise
 from navsense.sensors.imu import Imu
 
 
-def kalibr(imu: Imu, rate: float, topic: str) -> str:
+def format_kalibr(imu: Imu, rate: float, topic: str) -> str:
     """Return the YAML text of an IMU that samples at `rate` (Hz): densities in rad/s and m/s^2 per root hertz."""
-    sheet = imu.noise()
+    spec = imu.noise()
     lines = [f"# accelerometer and gyroscope of {topic}, as navsense simulates them"]
-    for word, noises in (("accelerometer", sheet["linear_acceleration"]), ("gyroscope", sheet["angular_velocity"])):
-        lines.append(f"{word}_noise_density: {max(noise.density(rate) for noise in noises):.9g}")
-        lines.append(f"{word}_random_walk: {max(random_walk(noise) for noise in noises):.9g}")
-        lines += flicker_note(word, noises)
+    for word, noises in (("accelerometer", spec["linear_acceleration"]), ("gyroscope", spec["angular_velocity"])):
+        lines.append(f"{word}_noise_density: {max(noise.white_density(rate) for noise in noises):.9g}")
+        lines.append(f"{word}_random_walk: {max(compute_random_walk(noise) for noise in noises):.9g}")
+        lines += format_flicker_note(word, noises)
     lines += [f"rostopic: {topic}", f"update_rate: {rate:.9g}"]
     return "\n".join(lines) + "\n"
 
 
-def flicker_note(word: str, noises: Sequence[Noise]) -> list[str]:
+def format_flicker_note(word: str, noises: Sequence[Noise]) -> list[str]:
     """Return the comment (a line or none) that a sensor `word` has flicker, which the file leaves out."""
     flicker = max((noise.bias_instability for noise in noises), default=0.0)
     return [f"# {word}: bias instability B {flicker:.9g} is not part of Kalibr's model"] if flicker else []
 
 
-def random_walk(noise: Noise) -> float:
+def compute_random_walk(noise: Noise) -> float:
     """Return the density (unit per root second) at which the slow error of a channel walks."""
     return math.hypot(noise.dynamic_bias_stddev, noise.random_walk)

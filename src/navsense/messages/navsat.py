@@ -11,9 +11,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from navsense.messages.base import Part, clock_of, frame_of, sheet_of, stamps, variances
-from navsense.messages.cdr import Message, layout, set_stamp
-from navsense.messages.gz import doubles, header, nested, rows_of
+from navsense.messages.base import (
+    SeriesKind,
+    compute_stamps,
+    get_clock_name,
+    get_frame_id,
+    make_covariance,
+    require_spec,
+)
+from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
+from navsense.messages.gz import encode_doubles, encode_header, encode_nested, list_emitted_rows
 from navsense.sensors.navsat import NavSat
 from navsense.series import Reading
 from navsense.typing import AnyArray, IntArray
@@ -30,21 +37,21 @@ DIAGONAL_KNOWN = 2
 """Values of `NavSatStatus.status`, `NavSatStatus.service` and `NavSatFix.position_covariance_type`; a fix is 0."""
 
 
-def message(sensor: MountedSensor, part: Part) -> Message:
+def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
     """Return how places (rad, m), true places or their hidden errors (m) become messages.
 
     The covariance (m^2, east north up) is the white noise of one sample on the diagonal. `SinkError` for a sheet of
     another kind.
     """
-    spec, clock = sheet_of(sensor, NavSat), clock_of(sensor)
-    if part == "bias":
-        return _errors(sensor)
-    horizontal = spec.horizontal_position.deviation(sensor.rate)
-    vertical = spec.vertical_position.deviation(sensor.rate)
-    covariance = variances(part, horizontal, horizontal, vertical)
+    spec, clock = require_spec(sensor, NavSat), get_clock_name(sensor)
+    if series_kind == "bias":
+        return _make_error_layout(sensor)
+    horizontal = spec.horizontal_position.white_stddev(sensor.rate)
+    vertical = spec.vertical_position.white_stddev(sensor.rate)
+    covariance = make_covariance(series_kind, horizontal, horizontal, vertical)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        set_stamp(rows, stamp, clock)
+        write_stamps(rows, stamp, clock)
         rows["latitude"] = np.degrees(arrays["latitude"])
         rows["longitude"] = np.degrees(arrays["longitude"])
         rows["altitude"] = arrays["altitude"]
@@ -54,60 +61,67 @@ def message(sensor: MountedSensor, part: Part) -> Message:
             rows["position_covariance"] = covariance
             rows["position_covariance_type"] = DIAGONAL_KNOWN
 
-    return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}), fill)
+    return MessageLayout(TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
 
 
-def _errors(sensor: MountedSensor) -> Message:
+def _make_error_layout(sensor: MountedSensor) -> MessageLayout:
     """Return how hidden errors of the place become messages, m east, north and up."""
-    clock = clock_of(sensor)
+    clock = get_clock_name(sensor)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        set_stamp(rows, stamp, clock)
+        write_stamps(rows, stamp, clock)
         for axis, name in (("x", "longitude"), ("y", "latitude"), ("z", "altitude")):
             rows[f"vector.{axis}"] = arrays[name]
 
-    return Message(ERROR_TYPE, layout(ERROR_TYPE, {"header.frame_id": frame_of(sensor)}), fill)
+    return MessageLayout(ERROR_TYPE, build_layout(ERROR_TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
 
 
-def velocity_message(sensor: MountedSensor, _part: Part) -> Message:
+def make_velocity_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
     """Return how velocities, true velocities or their hidden errors become messages, m/s east, north and up."""
-    clock = clock_of(sensor)
+    clock = get_clock_name(sensor)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        set_stamp(rows, stamp, clock)
+        write_stamps(rows, stamp, clock)
         rows["twist.linear"] = arrays["velocity"]
 
-    return Message(VELOCITY_TYPE, layout(VELOCITY_TYPE, {"header.frame_id": frame_of(sensor)}), fill)
+    return MessageLayout(VELOCITY_TYPE, build_layout(VELOCITY_TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
 
 
-COMPANIONS = {"_velocity": velocity_message}
+COMPANIONS = {"_velocity": make_velocity_layout}
 """Messages beside the one of the sensor's own topic, by what is put behind the topic."""
 
 
-def gz_message(stamp: int, frame: str, sequence: int, place: Sequence[float], velocity: Sequence[float]) -> bytes:
+def encode_gz_message(
+    stamp: int, frame: str, sequence: int, position: Sequence[float], velocity: Sequence[float]
+) -> bytes:
     """Return `gz.msgs.NavSat` of a stamp (ns), latitude, longitude (degrees), altitude (m) and velocity (m/s).
 
     The frame stands in a field of its own, as Gazebo's sensor has it.
     """
-    numbers = doubles(2, place) + doubles(5, velocity)
-    return nested(1, header(stamp, None, sequence)) + numbers + nested(8, frame.encode())
+    numbers = encode_doubles(2, position) + encode_doubles(5, velocity)
+    return encode_nested(1, encode_header(stamp, None, sequence)) + numbers + encode_nested(8, frame.encode())
 
 
-def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
+def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
     """Return the `gz.msgs.NavSat` messages of a reading, numbered from `sequence` on; dropouts have none."""
-    sheet_of(sensor, NavSat)
-    shown, frame = stamps(reading, clock_of(sensor)).tolist(), frame_of(sensor)
+    require_spec(sensor, NavSat)
+    shown, frame = compute_stamps(reading, get_clock_name(sensor)).tolist(), get_frame_id(sensor)
     degrees = (np.degrees(reading["latitude"]), np.degrees(reading["longitude"]))
     places = np.stack((*degrees, reading["altitude"]), axis=1).tolist()
     velocity = reading["velocity"].tolist()
-    return [gz_message(shown[k], frame, sequence + i, places[k], velocity[k]) for i, k in enumerate(rows_of(reading))]
+    return [
+        encode_gz_message(shown[k], frame, sequence + i, places[k], velocity[k])
+        for i, k in enumerate(list_emitted_rows(reading))
+    ]
 
 
-def arrays(_sensor: MountedSensor, rows: AnyArray, part: Part, beside: str) -> dict[str, AnyArray]:
+def extract_arrays(
+    _sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, companion: str
+) -> dict[str, AnyArray]:
     """Return what messages say: place (rad, m) or its errors (m), beside it the velocity. The inverse of `message`."""
-    if beside:
+    if companion:
         return {"velocity": rows["twist.linear"]}
-    if part == "bias":
+    if series_kind == "bias":
         axes = (("y", "latitude"), ("x", "longitude"), ("z", "altitude"))
         return {name: rows[f"vector.{axis}"] for axis, name in axes}
     degrees = {name: np.radians(rows[name]) for name in ("latitude", "longitude")}

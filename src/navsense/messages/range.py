@@ -15,10 +15,24 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from navsense.messages.base import Part, clock_of, frame_of, sheet_of, stamps, variances
-from navsense.messages.cdr import Message, layout, set_stamp
-from navsense.messages.gz import doubles, header, integer, nested, packed, rows_of
-from navsense.sensors.range import OUTSIDE, Fan, Range
+from navsense.messages.base import (
+    SeriesKind,
+    compute_stamps,
+    get_clock_name,
+    get_frame_id,
+    make_covariance,
+    require_spec,
+)
+from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
+from navsense.messages.gz import (
+    encode_doubles,
+    encode_header,
+    encode_int,
+    encode_nested,
+    encode_packed,
+    list_emitted_rows,
+)
+from navsense.sensors.range import OUT_OF_RANGE, Fan, Range
 from navsense.series import Reading
 from navsense.typing import AnyArray, FloatArray, IntArray
 from navsense.world import MountedSensor
@@ -30,72 +44,84 @@ ULTRASOUND, INFRARED = 0, 1
 """Values of `Range.radiation_type`."""
 
 
-def _is_clamped(sheet: Range) -> bool:
+def _is_clamped(spec: Range) -> bool:
     """Return True if messages report the limit for a range that is out of it."""
-    return sheet.classic and sheet.ros_plugin
+    return spec.classic and spec.ros_plugin
 
 
-def reported_ranges(arrays: Mapping[str, AnyArray], low: float = -math.inf, high: float = math.inf) -> FloatArray:
+def select_reported_ranges(
+    arrays: Mapping[str, AnyArray], low: float = -math.inf, high: float = math.inf
+) -> FloatArray:
     """Return the ranges (n,) m in messages: `low` or `high` (m) if out of limits."""
-    outside = arrays.get(OUTSIDE, 0.0)  # hidden errors have no side
+    outside = arrays.get(OUT_OF_RANGE, 0.0)  # hidden errors have no side
     found: FloatArray = np.where(outside == 1.0, high, arrays["range"])
     return np.where(outside == -1.0, low, found)
 
 
-def message(sensor: MountedSensor, part: Part) -> Message:
+def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
     """Return how the ranges (m), the true ones or their hidden errors become messages.
 
     `SinkError` for a sheet of another kind.
     """
-    clock, sheet = clock_of(sensor), sheet_of(sensor, Range)
-    limits = (sheet.minimum_range, sheet.maximum_range) if _is_clamped(sheet) else (-math.inf, math.inf)
+    clock, spec = get_clock_name(sensor), require_spec(sensor, Range)
+    limits = (spec.minimum_range, spec.maximum_range) if _is_clamped(spec) else (-math.inf, math.inf)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        set_stamp(rows, stamp, clock)
-        rows["range"] = reported_ranges(arrays, *limits)
+        write_stamps(rows, stamp, clock)
+        rows["range"] = select_reported_ranges(arrays, *limits)
 
     same = {
-        "radiation_type": INFRARED if sheet.sound is None else ULTRASOUND,
-        "field_of_view": sheet.beam.width,
-        "min_range": sheet.minimum_range,
-        "max_range": sheet.maximum_range,
-        "variance": variances(part, sheet.range.deviation(sensor.rate))[0],
+        "radiation_type": INFRARED if spec.sound is None else ULTRASOUND,
+        "field_of_view": spec.beam.width,
+        "min_range": spec.minimum_range,
+        "max_range": spec.maximum_range,
+        "variance": make_covariance(series_kind, spec.range.white_stddev(sensor.rate))[0],
     }
-    return Message(TYPE, layout(TYPE, {"header.frame_id": frame_of(sensor)}).holding(same), fill)
+    return MessageLayout(TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}).with_values(same), fill)
 
 
-def _angles(sheet: Range) -> tuple[tuple[float, float], tuple[float, float]]:
+def _angle_limits(spec: Range) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the least and the largest angle (rad) of a beam horizontally and vertically, about its axis."""
-    beam, half = sheet.beam, 0.5 * sheet.beam.width
+    beam, half = spec.beam, 0.5 * spec.beam.width
     if not isinstance(beam, Fan):
         return (-half, half), (-half, half)
     horizontal = (beam.horizontal_minimum, beam.horizontal_maximum) if beam.horizontal_samples > 1 else (0.0, 0.0)
     return horizontal, (beam.vertical_minimum, beam.vertical_maximum) if beam.vertical_samples > 1 else (0.0, 0.0)
 
 
-def gz_message(stamp: int, frame: str, sequence: int, sheet: Range, distance: float) -> bytes:
+def encode_gz_message(stamp: int, frame: str, sequence: int, spec: Range, distance: float) -> bytes:
     """Return `gz.msgs.LaserScan` of a stamp (ns) and one range (m)."""
-    horizontal, vertical = _angles(sheet)
-    limits = doubles(4, (*horizontal, 0.0, sheet.minimum_range, sheet.maximum_range)) + integer(9, 1)
-    beam = limits + doubles(10, (*vertical, 0.0)) + integer(13, 1)
-    return nested(1, header(stamp, frame, sequence)) + nested(2, frame.encode()) + beam + packed(14, (distance,))
+    horizontal, vertical = _angle_limits(spec)
+    limits = encode_doubles(4, (*horizontal, 0.0, spec.minimum_range, spec.maximum_range)) + encode_int(9, 1)
+    beam = limits + encode_doubles(10, (*vertical, 0.0)) + encode_int(13, 1)
+    return (
+        encode_nested(1, encode_header(stamp, frame, sequence))
+        + encode_nested(2, frame.encode())
+        + beam
+        + encode_packed(14, (distance,))
+    )
 
 
-def gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
+def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
     """Return the `gz.msgs.LaserScan` messages of a reading, numbered from `sequence` on; dropouts have none."""
-    sheet, frame = sheet_of(sensor, Range), frame_of(sensor)
-    rows = rows_of(reading)
-    shown, distance = stamps(reading, clock_of(sensor)).tolist(), reported_ranges(reading.arrays).tolist()
-    return [gz_message(shown[k], frame, sequence + i, sheet, distance[k]) for i, k in enumerate(rows)]
+    spec, frame = require_spec(sensor, Range), get_frame_id(sensor)
+    rows = list_emitted_rows(reading)
+    shown, distance = (
+        compute_stamps(reading, get_clock_name(sensor)).tolist(),
+        select_reported_ranges(reading.arrays).tolist(),
+    )
+    return [encode_gz_message(shown[k], frame, sequence + i, spec, distance[k]) for i, k in enumerate(rows)]
 
 
-def arrays(sensor: MountedSensor, rows: AnyArray, part: Part, _beside: str) -> dict[str, AnyArray]:
+def extract_arrays(
+    sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, _companion: str
+) -> dict[str, AnyArray]:
     """Return what messages say: the range, m, and on which side of the limits it is. The inverse of `message`."""
-    distance, sheet = rows["range"].astype(np.float64), sensor.spec
-    if part == "bias":
+    distance, spec = rows["range"].astype(np.float64), sensor.spec
+    if series_kind == "bias":
         return {"range": distance}
     outside = np.where(np.isinf(distance), np.sign(distance), 0.0)
-    if isinstance(sheet, Range) and _is_clamped(sheet):
-        low, high = np.float32(sheet.minimum_range), np.float32(sheet.maximum_range)
+    if isinstance(spec, Range) and _is_clamped(spec):
+        low, high = np.float32(spec.minimum_range), np.float32(spec.maximum_range)
         outside = np.where(distance >= high, 1.0, np.where((distance <= low) & (low > 0.0), -1.0, outside))
-    return {"range": np.where(outside == 0.0, distance, math.nan), OUTSIDE: outside}
+    return {"range": np.where(outside == 0.0, distance, math.nan), OUT_OF_RANGE: outside}

@@ -16,21 +16,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from navsense.messages.cdr import ENCAPSULATION, PRIMITIVES, SIZES
-from navsense.messages.schemas import HEADER, Field
+from navsense.messages.schemas import HEADER_TYPE, MessageField
 from navsense.typing import BoolArray, ByteArray, IntArray
 
-Definitions = Mapping[str, tuple[Field, ...]]
+Definitions = Mapping[str, tuple[MessageField, ...]]
 """Full type name -> fields; a time is `builtin_interfaces/msg/Time`, and a header has no number."""
 
 PADDING = 3
 """Bytes that may stand behind the last field of a message in CDR."""
 
-MOST = 16
+MAX_SHAPES = 16
 """Shapes of one size, and sizes, that are remembered: messages of which each is another are walked through singly."""
 
 
 @dataclass(frozen=True)
-class Span:
+class ByteSpan:
     """Bytes that both encodings have alike: where they begin in each, and how many they are."""
 
     source: int
@@ -39,7 +39,7 @@ class Span:
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class MessageShape:
     """Messages of one size, texts and lengths: a whole one in either encoding, and what changes in it.
 
     `kept` is where bytes lie, [first, stop), that all have alike, `texts` and `lengths` what they are, by path.
@@ -48,21 +48,21 @@ class Shape:
 
     source: bytes
     target: bytes
-    spans: tuple[Span, ...]
-    kept: tuple[tuple[int, int], ...]
-    texts: Mapping[str, str]
+    spans: tuple[ByteSpan, ...]
+    constant_spans: tuple[tuple[int, int], ...]
+    strings: Mapping[str, str]
     lengths: Mapping[str, int]
     sequence: int
 
-    def fits(self, rows: ByteArray) -> BoolArray:
+    def matches(self, rows: ByteArray) -> BoolArray:
         """Return whether each of the messages (n, size) is of this shape."""
         own = np.frombuffer(self.source, dtype=np.uint8)
-        same = [rows[:, first:stop] == own[first:stop] for first, stop in self.kept]
+        same = [rows[:, first:stop] == own[first:stop] for first, stop in self.constant_spans]
         if all(one.all() for one in same):
             return np.ones(rows.shape[0], dtype=np.bool_)
         return np.asarray(np.all([one.all(axis=1) for one in same], axis=0))
 
-    def packed(self, rows: ByteArray) -> ByteArray:
+    def convert(self, rows: ByteArray) -> ByteArray:
         """Return messages (n, size) in the other encoding, their headers not numbered."""
         out = np.empty((rows.shape[0], len(self.target)), dtype=np.uint8)
         out[:] = np.frombuffer(self.target, dtype=np.uint8)
@@ -72,7 +72,7 @@ class Shape:
 
 
 @dataclass
-class Walk:
+class MessageConverter:
     """The walk through one message, writing it in the other encoding; `old` where it is of ROS 1.
 
     Offsets count from behind the encapsulation of CDR. Raises `ValueError` where the message is not of its type.
@@ -80,164 +80,168 @@ class Walk:
 
     message: bytes
     definitions: Definitions
-    old: bool
-    at: int = 0
+    is_ros1: bool
+    offset: int = 0
     data: bytearray = field(default_factory=bytearray)
-    spans: list[Span] = field(default_factory=list)
-    kept: list[tuple[int, int]] = field(default_factory=list)
-    texts: dict[str, str] = field(default_factory=dict)
+    spans: list[ByteSpan] = field(default_factory=list)
+    constant_spans: list[tuple[int, int]] = field(default_factory=list)
+    strings: dict[str, str] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)
     sequence: int = -1
 
     def align(self, size: int) -> None:
         """Pad in CDR, on whichever side it is, to a multiple of `size`."""
-        if self.old:
+        if self.is_ros1:
             self.data += bytes(-len(self.data) % size)
         else:
-            self.at += -self.at % size
+            self.offset += -self.offset % size
 
-    def take(self, size: int) -> bytes:
+    def read(self, size: int) -> bytes:
         """Return the next bytes."""
-        if self.at + size > len(self.message):
+        if self.offset + size > len(self.message):
             raise ValueError("a message ends too early")
-        self.at += size
-        return self.message[self.at - size : self.at]
+        self.offset += size
+        return self.message[self.offset - size : self.offset]
 
-    def length(self) -> int:
+    def read_length(self) -> int:
         """Return the length that comes next, which is the same in all messages of a shape."""
         self.align(4)
-        self.keep(4)
-        return int(struct.unpack("<I", self.take(4))[0])
+        self.mark_constant(4)
+        return int(struct.unpack("<I", self.read(4))[0])
 
-    def keep(self, size: int) -> None:
+    def mark_constant(self, size: int) -> None:
         """Note that the next bytes are the same in all messages of a shape."""
-        first = self.kept.pop()[0] if self.kept and self.kept[-1][1] == self.at else self.at
-        self.kept.append((first, self.at + size))
+        first = (
+            self.constant_spans.pop()[0]
+            if self.constant_spans and self.constant_spans[-1][1] == self.offset
+            else self.offset
+        )
+        self.constant_spans.append((first, self.offset + size))
 
-    def numbers(self, kind: str, count: int) -> None:
+    def convert_numbers(self, kind: str, count: int) -> None:
         """Take over numbers of one type, which have no padding between them."""
         size = SIZES[kind]
         self.align(size)
-        source, target, size = self.at, len(self.data), size * count
-        self.data += self.take(size)
-        last = self.spans[-1] if self.spans else Span(0, 0, 0)
+        source, target, size = self.offset, len(self.data), size * count
+        self.data += self.read(size)
+        last = self.spans[-1] if self.spans else ByteSpan(0, 0, 0)
         if (last.source + last.size, last.target + last.size) == (source, target):
-            self.spans[-1:] = [Span(last.source, last.target, last.size + size)]
+            self.spans[-1:] = [ByteSpan(last.source, last.target, last.size + size)]
         else:
-            self.spans.append(Span(source, target, size))
+            self.spans.append(ByteSpan(source, target, size))
 
-    def string(self, path: str) -> None:
+    def convert_string(self, path: str) -> None:
         """Take over a text."""
-        size = self.length()
-        self.keep(size)
-        raw = self.take(size)
-        raw = raw if self.old else raw[:-1]
-        self.texts[path] = raw.decode(errors="replace")
-        whole = raw + b"\0" if self.old else raw
+        size = self.read_length()
+        self.mark_constant(size)
+        raw = self.read(size)
+        raw = raw if self.is_ros1 else raw[:-1]
+        self.strings[path] = raw.decode(errors="replace")
+        whole = raw + b"\0" if self.is_ros1 else raw
         self.data += struct.pack("<I", len(whole)) + whole
 
-    def value(self, path: str, kind: str) -> None:
+    def convert_value(self, path: str, kind: str) -> None:
         """Take over one value of any type."""
         if kind == "string":
-            self.string(path)
+            self.convert_string(path)
         elif kind in PRIMITIVES:
-            self.numbers(kind, 1)
+            self.convert_numbers(kind, 1)
         elif kind in self.definitions:
-            self.message_of(path + ".", kind)
+            self.convert_message(path + ".", kind)
         else:
             raise ValueError(f"a field is of type {kind}, which has no definition here")
 
-    def message_of(self, prefix: str, kind: str) -> None:
+    def convert_message(self, prefix: str, kind: str) -> None:
         """Take over the fields of a message."""
-        if kind == HEADER:
-            self._number(outermost=prefix.count(".") == 1)
+        if kind == HEADER_TYPE:
+            self._convert_sequence(outermost=prefix.count(".") == 1)
         parts = self.definitions[kind]
-        for part in parts:
-            path = prefix + part.name
-            if part.length is None:
-                self.value(path, part.type)
+        for series_kind in parts:
+            path = prefix + series_kind.name
+            if series_kind.length is None:
+                self.convert_value(path, series_kind.type)
                 continue
-            length = part.length
+            length = series_kind.length
             if length < 0:
-                length = self.lengths[path] = self.length()
+                length = self.lengths[path] = self.read_length()
                 self.data += struct.pack("<I", length)
-            if part.type in PRIMITIVES:
+            if series_kind.type in PRIMITIVES:
                 if length:
-                    self.numbers(part.type, length)
+                    self.convert_numbers(series_kind.type, length)
             else:
                 if length > len(self.message):
                     raise ValueError("a message ends too early")
                 for i in range(length):
-                    self.value(f"{path}.{i}", part.type)
+                    self.convert_value(f"{path}.{i}", series_kind.type)
         if not parts:
-            self._nothing()
+            self._convert_empty()
 
-    def _number(self, *, outermost: bool) -> None:
+    def _convert_sequence(self, *, outermost: bool) -> None:
         """Pass over the number of a header of ROS 1, or leave room for it."""
-        if self.old:
-            self.take(4)
+        if self.is_ros1:
+            self.read(4)
             return
         if outermost:
             self.sequence = len(self.data)
         self.data += bytes(4)
 
-    def _nothing(self) -> None:
+    def _convert_empty(self) -> None:
         """Take over a message without fields, for which CDR has a byte."""
-        if self.old:
+        if self.is_ros1:
             self.data += b"\0"
         else:
             # Some writers leave it out at the end.
-            self.at = min(self.at + 1, len(self.message))
+            self.offset = min(self.offset + 1, len(self.message))
 
 
-def shape_of(message: bytes, kind: str, definitions: Definitions, *, old: bool) -> Shape:
+def build_shape(message: bytes, type_name: str, definitions: Definitions, *, is_ros1: bool) -> MessageShape:
     """Return the shape of a message of a type, of ROS 1 where `old`, else in CDR. Raises `ValueError` if it is none."""
-    before = 0 if old else len(ENCAPSULATION)
-    if not old and message[:2] != ENCAPSULATION[:2]:
+    before = 0 if is_ros1 else len(ENCAPSULATION)
+    if not is_ros1 and message[:2] != ENCAPSULATION[:2]:
         raise ValueError("a message is not in little-endian CDR")
-    walk = Walk(message[before:], definitions, old)
-    walk.message_of("", kind)
-    behind = len(walk.message) - walk.at
-    if not 0 <= behind <= (0 if old else PADDING):
+    walk = MessageConverter(message[before:], definitions, is_ros1)
+    walk.convert_message("", type_name)
+    behind = len(walk.message) - walk.offset
+    if not 0 <= behind <= (0 if is_ros1 else PADDING):
         raise ValueError(f"a message has {behind} bytes behind its last field")
-    after = len(ENCAPSULATION) if old else 0
-    spans = tuple(Span(span.source + before, span.target + after, span.size) for span in walk.spans)
-    kept = tuple((first + before, stop + before) for first, stop in walk.kept)
-    target = (ENCAPSULATION if old else b"") + bytes(walk.data)
-    return Shape(message, target, spans, kept, walk.texts, walk.lengths, walk.sequence)
+    after = len(ENCAPSULATION) if is_ros1 else 0
+    spans = tuple(ByteSpan(span.source + before, span.target + after, span.size) for span in walk.spans)
+    kept = tuple((first + before, stop + before) for first, stop in walk.constant_spans)
+    target = (ENCAPSULATION if is_ros1 else b"") + bytes(walk.data)
+    return MessageShape(message, target, spans, kept, walk.strings, walk.lengths, walk.sequence)
 
 
-class Shapes:
+class ShapeCache:
     """The shapes of one topic's messages, found as they come."""
 
-    def __init__(self, kind: str, definitions: Definitions, *, old: bool) -> None:
+    def __init__(self, kind: str, definitions: Definitions, *, is_ros1: bool) -> None:
         """Start without any; `old` for messages of ROS 1."""
-        self._kind, self._definitions, self._old = kind, definitions, old
-        self._known: dict[int, list[Shape]] = {}
+        self._kind, self._definitions, self._is_ros1 = kind, definitions, is_ros1
+        self._known: dict[int, list[MessageShape]] = {}
 
-    def blocks(self, messages: Sequence[bytes]) -> list[tuple[Shape, IntArray, ByteArray]]:
+    def group_by_shape(self, messages: Sequence[bytes]) -> list[tuple[MessageShape, IntArray, ByteArray]]:
         """Return messages by shape: which they are, and their bytes (n, size). Raises `ValueError`."""
-        found: list[tuple[Shape, IntArray, ByteArray]] = []
+        found: list[tuple[MessageShape, IntArray, ByteArray]] = []
         sizes = np.array([len(one) for one in messages], dtype=np.int64)
         for size in np.unique(sizes).tolist():
             left = np.flatnonzero(sizes == size)
             joined = b"".join(messages) if left.size == sizes.size else b"".join(messages[i] for i in left.tolist())
-            found += self.parted(left, np.frombuffer(joined, dtype=np.uint8).reshape(left.size, size))
+            found += self.split_by_shape(left, np.frombuffer(joined, dtype=np.uint8).reshape(left.size, size))
         return found
 
-    def parted(self, left: IntArray, rows: ByteArray) -> list[tuple[Shape, IntArray, ByteArray]]:
+    def split_by_shape(self, left: IntArray, rows: ByteArray) -> list[tuple[MessageShape, IntArray, ByteArray]]:
         """Return messages (n, size) of one size by shape; `left` (n,) is which they are. Raises `ValueError`."""
-        found: list[tuple[Shape, IntArray, ByteArray]] = []
+        found: list[tuple[MessageShape, IntArray, ByteArray]] = []
         size = rows.shape[1]
-        if size not in self._known and len(self._known) == MOST:
+        if size not in self._known and len(self._known) == MAX_SHAPES:
             self._known.clear()
         known, tried = self._known.setdefault(size, []), 0
         while left.size:
             if tried == len(known):
-                known.append(shape_of(rows[0].tobytes(), self._kind, self._definitions, old=self._old))
-                del known[:-MOST]
+                known.append(build_shape(rows[0].tobytes(), self._kind, self._definitions, is_ros1=self._is_ros1))
+                del known[:-MAX_SHAPES]
                 tried = len(known) - 1
-            fits = known[tried].fits(rows)
+            fits = known[tried].matches(rows)
             if fits.all():
                 return [*found, (known[tried], left, rows)]
             if fits.any():
@@ -246,11 +250,11 @@ class Shapes:
             tried += 1
         return found
 
-    def repacked(self, messages: Sequence[bytes], first: int = 0) -> list[bytes]:
+    def convert(self, messages: Sequence[bytes], first: int = 0) -> list[bytes]:
         """Return messages in the other encoding; in ROS 1 numbered from `first` on. Raises `ValueError`."""
         out = [b""] * len(messages)
-        for shape, places, rows in self.blocks(messages):
-            made = shape.packed(rows)
+        for shape, places, rows in self.group_by_shape(messages):
+            made = shape.convert(rows)
             if shape.sequence >= 0:
                 numbers = ((places + first) & 0xFFFFFFFF).astype("<u4")
                 made[:, shape.sequence : shape.sequence + 4] = numbers.view(np.uint8).reshape(-1, 4)

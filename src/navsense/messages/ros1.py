@@ -17,14 +17,14 @@ from importlib.resources import files
 
 import numpy as np
 
-from navsense.messages.cdr import Message
-from navsense.messages.repack import Span, shape_of
-from navsense.messages.schemas import ROS1, SEPARATOR, fields, ros1, text
+from navsense.messages.cdr import MessageLayout
+from navsense.messages.repack import ByteSpan, build_shape
+from navsense.messages.schemas import ROS1_DEFINITIONS, SEPARATOR, format_schema, parse_fields, to_ros1_definitions
 from navsense.typing import ByteArray
 
 
 @dataclass(frozen=True, eq=False)
-class Packing:
+class Ros1Packing:
     """How the messages of one channel are packed: a whole one, the bytes that change, where its number is (-1: none).
 
     `definition` is the text that a bag has of its type.
@@ -32,7 +32,7 @@ class Packing:
 
     definition: str
     template: bytes
-    spans: tuple[Span, ...]
+    spans: tuple[ByteSpan, ...]
     sequence: int
 
     def pack(self, rows: ByteArray, first: int) -> ByteArray:
@@ -47,7 +47,7 @@ class Packing:
         return out
 
 
-def definitions_of(message: Message) -> dict[str, str]:
+def split_definitions(message: MessageLayout) -> dict[str, str]:
     """Return the definitions in a message's schema by full type name, as `text` joined them."""
     own, *others = message.schema.split(f"{SEPARATOR}\nMSG: ")
     found = {message.type: own.strip()}
@@ -58,23 +58,31 @@ def definitions_of(message: Message) -> dict[str, str]:
 
 
 @cache
-def noetic_definitions() -> Mapping[str, str]:
+def load_noetic_definitions() -> Mapping[str, str]:
     """Return the published definitions of ROS Noetic with comments: `rosbag check` compares the full text."""
     found = json.loads((files("navsense.messages") / "noetic.json").read_text(encoding="utf-8"))
     definitions: dict[str, str] = found["definitions"]
     return definitions
 
 
-def definition_text(kind: str, known: Mapping[str, str] = ROS1) -> str:
+def format_definition(type_name: str, definitions: Mapping[str, str] = ROS1_DEFINITIONS) -> str:
     """Return the text of a type in a ROS 1 bag. Types of Noetic have the published text."""
-    return text(
-        kind, known, {name: body for name, body in noetic_definitions().items() if known.get(name) == ROS1[name]}
+    return format_schema(
+        type_name,
+        definitions,
+        {
+            name: body
+            for name, body in load_noetic_definitions().items()
+            if definitions.get(name) == ROS1_DEFINITIONS[name]
+        },
     )
 
 
-def packing(message: Message) -> Packing:
+def make_ros1_packing(message: MessageLayout) -> Ros1Packing:
     """Return how messages in CDR become those of ROS 1."""
-    known = definitions_of(message)
-    parsed = {kind: fields(definition) for kind, definition in known.items()}
-    shape = shape_of(message.layout.template, message.type, parsed, old=False)
-    return Packing(definition_text(message.type, ros1(known)), shape.target, shape.spans, shape.sequence)
+    known = split_definitions(message)
+    parsed = {kind: parse_fields(definition) for kind, definition in known.items()}
+    shape = build_shape(message.layout.template, message.type, parsed, is_ros1=False)
+    return Ros1Packing(
+        format_definition(message.type, to_ros1_definitions(known)), shape.target, shape.spans, shape.sequence
+    )

@@ -131,11 +131,11 @@ DEFINITIONS: Mapping[str, str] = {
 }
 """Full type name -> definition in ROS 2 Jazzy and later: one `type name` a line; a constant is a `type NAME=value`."""
 
-RANGE, NAVSAT_STATUS = "sensor_msgs/msg/Range", "sensor_msgs/msg/NavSatStatus"
+RANGE_TYPE, NAVSAT_STATUS_TYPE = "sensor_msgs/msg/Range", "sensor_msgs/msg/NavSatStatus"
 
 HUMBLE_CHANGES: Mapping[str, str] = {
-    RANGE: DEFINITIONS[RANGE].removesuffix("\nfloat32 variance"),
-    NAVSAT_STATUS: DEFINITIONS[NAVSAT_STATUS]
+    RANGE_TYPE: DEFINITIONS[RANGE_TYPE].removesuffix("\nfloat32 variance"),
+    NAVSAT_STATUS_TYPE: DEFINITIONS[NAVSAT_STATUS_TYPE]
     .replace("int8 STATUS_UNKNOWN=-2\n", "")
     .replace("uint16 SERVICE_UNKNOWN=0\n", ""),
 }
@@ -144,25 +144,27 @@ HUMBLE_CHANGES: Mapping[str, str] = {
 DISTRIBUTIONS: Mapping[str, Mapping[str, str]] = {"jazzy": DEFINITIONS, "humble": {**DEFINITIONS, **HUMBLE_CHANGES}}
 """Distribution of ROS 2 -> its definitions. "jazzy" includes later distributions."""
 
-CURRENT, HUMBLE = DISTRIBUTIONS
+DEFAULT_DISTRIBUTION, HUMBLE = DISTRIBUTIONS
 """The default distribution of definitions, and the alternative."""
 
-TIME = "builtin_interfaces/Time"
+TIME_TYPE = "builtin_interfaces/Time"
 """What ROS 1 calls `time`, a primitive."""
 
-HEADER = "std_msgs/msg/Header"
+HEADER_TYPE = "std_msgs/msg/Header"
 """What ROS 1 numbers."""
 
 
-def ros1(definitions: Mapping[str, str]) -> dict[str, str]:
+def to_ros1_definitions(definitions: Mapping[str, str]) -> dict[str, str]:
     """Return definitions of ROS 2 as ROS 1 has them, by the same names."""
     kept = {
-        kind: body.replace(TIME, "time") for kind, body in definitions.items() if kind != TIME.replace("/", "/msg/")
+        kind: body.replace(TIME_TYPE, "time")
+        for kind, body in definitions.items()
+        if kind != TIME_TYPE.replace("/", "/msg/")
     }
-    return kept | ({HEADER: f"uint32 seq\n{kept[HEADER]}"} if HEADER in kept else {})
+    return kept | ({HEADER_TYPE: f"uint32 seq\n{kept[HEADER_TYPE]}"} if HEADER_TYPE in kept else {})
 
 
-ROS1: Mapping[str, str] = ros1(DISTRIBUTIONS[HUMBLE])
+ROS1_DEFINITIONS: Mapping[str, str] = to_ros1_definitions(DISTRIBUTIONS[HUMBLE])
 """The same in ROS 1."""
 
 SEPARATOR = "=" * 80
@@ -170,7 +172,7 @@ SEPARATOR = "=" * 80
 
 
 @dataclass(frozen=True)
-class Field:
+class MessageField:
     """One field of a message: `type` is a primitive or a full type name.
 
     `length` is None for one value, a number for a fixed array, -1 for an array whose length travels with it.
@@ -182,7 +184,7 @@ class Field:
 
 
 @lru_cache(maxsize=256)
-def fields(definition: str) -> tuple[Field, ...]:
+def parse_fields(definition: str) -> tuple[MessageField, ...]:
     """Return the fields of one definition text, in order, without constants; types become full (`pkg/msg/Type`)."""
     found = []
     for line in definition.splitlines():
@@ -194,11 +196,13 @@ def fields(definition: str) -> tuple[Field, ...]:
             kind, _, count = kind[:-1].partition("[")
             length = int(count) if count else -1
         package, slash, short = kind.partition("/")
-        found.append(Field(name, f"{package}/msg/{short}" if slash else kind, length))
+        found.append(MessageField(name, f"{package}/msg/{short}" if slash else kind, length))
     return tuple(found)
 
 
-def text(name: str, definitions: Mapping[str, str] = DEFINITIONS, bodies: Mapping[str, str] | None = None) -> str:
+def format_schema(
+    type_name: str, definitions: Mapping[str, str] = DEFINITIONS, bodies: Mapping[str, str] | None = None
+) -> str:
     """Return the text of a full type name: its definition, then each dependency once.
 
     `bodies` replaces the text of some definitions, for example by a text with comments.
@@ -207,11 +211,11 @@ def text(name: str, definitions: Mapping[str, str] = DEFINITIONS, bodies: Mappin
     needed: list[str] = []
 
     def collect(kind: str) -> None:
-        for field in fields(definitions[kind]):
+        for field in parse_fields(definitions[kind]):
             if "/" in field.type and field.type not in needed:
                 needed.append(field.type)
                 collect(field.type)
 
-    collect(name)
+    collect(type_name)
     parts = [f"{SEPARATOR}\nMSG: {kind.replace('/msg/', '/')}\n{written[kind]}" for kind in needed]
-    return "\n".join([written[name], *parts]) + "\n"
+    return "\n".join([written[type_name], *parts]) + "\n"

@@ -1,20 +1,20 @@
 """Motions: the truth of one frame as a function of time."""
 
+from navsense.motion.attached import AttachedMotion, attach
 from navsense.motion.base import Motion, MotionBlock
-from navsense.motion.mounted import Mounted, mounted
 from navsense.motion.replay import Replay, from_arrays, load
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory, waypoints
 
 __all__ = [
+    "AttachedMotion",
     "Motion",
     "MotionBlock",
-    "Mounted",
     "Replay",
-    "Still",
+    "Stationary",
     "Trajectory",
+    "attach",
     "from_arrays",
     "load",
-    "mounted",
     "waypoints",
 ]

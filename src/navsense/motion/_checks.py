@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.errors import MotionError
+from navsense.kernels import kernel
 from navsense.pose import Pose
 from navsense.typing import AnyArray, FloatArray, Times
 
@@ -22,7 +22,7 @@ def _first_outside(time: Times, end: float) -> int:
     return -1
 
 
-def instants(time: Times, end: float) -> Times:
+def check_instants(time: Times, end: float) -> Times:
     """Return `time` (n,) s as contiguous, read-only float64: one compiled form of what is handed it.
 
     Raise MotionError where one is not in [0, end] or not finite.
@@ -50,7 +50,7 @@ def pose_row(pose: Pose) -> FloatArray:
     return row
 
 
-def frozen(array: FloatArray) -> FloatArray:
+def copy_read_only(array: FloatArray) -> FloatArray:
     """Return the array as contiguous float64 that cannot be written: itself where it is that already, else a copy."""
     kept = np.asarray(array)
     if kept.dtype == np.float64 and kept.flags.c_contiguous and not kept.flags.writeable:

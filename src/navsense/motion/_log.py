@@ -15,7 +15,7 @@ import numpy as np
 
 from navsense import inputs
 from navsense.errors import MotionError, Where
-from navsense.inputs import decimal
+from navsense.inputs import parse_decimal
 from navsense.typing import FloatArray
 
 HEADER = ("time", "x", "y", "z", "qw", "qx", "qy", "qz")
@@ -26,55 +26,57 @@ TUM_ORDER = (0, 1, 2, 3, 7, 4, 5, 6)
 BLOCK = 20_000
 """Rows per call of NumPy: text needs more memory than numbers."""
 
-_FILE = inputs.Kind("log", MotionError, "must be a CSV or TUM file in UTF-8")
+_FILE = inputs.FileKind("log", MotionError, "must be a CSV or TUM file in UTF-8")
 
 
 @dataclass(frozen=True, eq=False)
-class Log:
+class MotionLog:
     """The rows of a log: `values` (n, 8) in the order of `HEADER` (s, m, quaternion), and where each row stands."""
 
     values: FloatArray
     place: Callable[[int], Where]
 
 
-def read(path: str | os.PathLike[str]) -> Log:
+def read_log(path: str | os.PathLike[str]) -> MotionLog:
     """Read a CSV or TUM log: by its suffix .csv, .tum or .txt, else CSV where the first row has a comma.
 
     Raises `MotionError` with file and line for a file that cannot be opened, is no text or holds no rows, and for a row
     that is not eight numbers.
     """
     name = os.fspath(path)
-    comma, start, count = _scan(name)
+    comma, start, count = _scan_header(name)
 
     def place(row: int) -> Where:
-        numbers = (number for number, _ in _rows(inputs.read_lines(name, _FILE), comma) if number >= start)
+        numbers = (number for number, _ in _list_rows(inputs.read_lines(name, _FILE), comma) if number >= start)
         return Where(name, next(number for index, number in enumerate(numbers) if index == row))
 
     values = np.empty((count, len(HEADER)))
-    body = (line for number, line in _rows(inputs.read_lines(name, _FILE), comma) if number >= start)
+    body = (line for number, line in _list_rows(inputs.read_lines(name, _FILE), comma) if number >= start)
     for first in range(0, count, BLOCK):
         rows = min(BLOCK, count - first)
         try:
             block = np.loadtxt(islice(body, rows), delimiter="," if comma else None, comments=None, ndmin=2)
             values[first : first + rows] = block if comma else block[:, TUM_ORDER]
         except (ValueError, IndexError) as error:
-            _refuse(name, start, comma)
-            allowed = f"must hold rows of {_columns(comma)}"
+            _raise_first_error(name, start, comma)
+            allowed = f"must hold rows of {_describe_columns(comma)}"
             raise MotionError("log", str(error), where=Where(name), allowed=allowed) from error
         if block.shape[1] != len(HEADER):
-            _refuse(name, start, comma)
-    return Log(values, place)
+            _raise_first_error(name, start, comma)
+    return MotionLog(values, place)
 
 
-def _scan(name: str) -> tuple[bool, int, int]:
+def _scan_header(name: str) -> tuple[bool, int, int]:
     """Return whether a log is CSV, the line of its first row, and the number of rows."""
     comma = _is_csv(name)
-    rows = _rows(inputs.read_lines(name, _FILE), comma)
+    rows = _list_rows(inputs.read_lines(name, _FILE), comma)
     if comma:
         _check_header(name, next(rows, None))
     first = next(rows, None)
     if first is None:
-        raise MotionError("log without rows", where=Where(name), allowed=f"must hold rows of {_columns(comma)}")
+        raise MotionError(
+            "log without rows", where=Where(name), allowed=f"must hold rows of {_describe_columns(comma)}"
+        )
     return comma, first[0], 1 + sum(1 for _ in rows)
 
 
@@ -83,20 +85,20 @@ def _is_csv(name: str) -> bool:
     suffix = Path(name).suffix.lower()
     if suffix in {".csv", ".tum", ".txt"}:
         return suffix == ".csv"
-    return "," in next((line for _, line in _rows(inputs.read_lines(name, _FILE), comma=False)), "")
+    return "," in next((line for _, line in _list_rows(inputs.read_lines(name, _FILE), comma=False)), "")
 
 
-def _holds_row(line: str, comma: bool) -> bool:
+def _is_row(line: str, comma: bool) -> bool:
     """Return whether the line is one of the table: not blank and, in TUM, no comment."""
     return bool(line) and not line.isspace() and (comma or not line.lstrip().startswith("#"))
 
 
-def _rows(lines: Iterable[str], comma: bool) -> Iterator[tuple[int, str]]:
+def _list_rows(lines: Iterable[str], comma: bool) -> Iterator[tuple[int, str]]:
     """Yield number and text of each line of the table, the header included."""
-    return ((number, line) for number, line in enumerate(lines, 1) if _holds_row(line, comma))
+    return ((number, line) for number, line in enumerate(lines, 1) if _is_row(line, comma))
 
 
-def _columns(comma: bool) -> str:
+def _describe_columns(comma: bool) -> str:
     """Return the columns of a row as the format writes them."""
     return ",".join(HEADER) if comma else " ".join(TUM_COLUMNS)
 
@@ -114,9 +116,9 @@ def _check_header(name: str, header: tuple[int, str] | None) -> None:
         )
 
 
-def _refuse(name: str, start: int, comma: bool) -> None:
+def _raise_first_error(name: str, start: int, comma: bool) -> None:
     """Raise MotionError for the first row from line `start` that is not eight numbers."""
-    for number, line in _rows(inputs.read_lines(name, _FILE), comma):
+    for number, line in _list_rows(inputs.read_lines(name, _FILE), comma):
         if number < start:
             continue
         parts = line.split(",") if comma else line.split()
@@ -124,9 +126,9 @@ def _refuse(name: str, start: int, comma: bool) -> None:
             raise MotionError(
                 "number of columns",
                 len(parts),
-                allowed=f"must be {len(HEADER)}: {_columns(comma)}",
+                allowed=f"must be {len(HEADER)}: {_describe_columns(comma)}",
                 where=Where(name, number),
             )
         for part, column in zip(parts, HEADER if comma else TUM_COLUMNS, strict=True):
-            if decimal(part) is None:
+            if parse_decimal(part) is None:
                 raise MotionError(column, part.strip(), allowed="must be a finite number", where=Where(name, number))

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.errors import MotionError
+from navsense.kernels import kernel
 from navsense.rotation import multiply
 from navsense.typing import FloatArray, Quaternions, Times, Vectors
 
@@ -34,7 +34,7 @@ class Spline:
 
 
 @kernel
-def segment_of(knots: Times, instant: float, guess: int) -> int:
+def find_segment(knots: Times, instant: float, guess: int) -> int:
     """Return the one segment i with knots[i] <= instant < knots[i + 1] (the last one also holds its end).
 
     `guess` saves the search where instants come in order; the answer does not depend on it.
@@ -86,7 +86,7 @@ def expand(knots: Times, rows: FloatArray, form: int, segment: int, coefficients
 
 
 @kernel
-def powers_of(rows: FloatArray, form: int) -> int:
+def count_powers(rows: FloatArray, form: int) -> int:
     """Return the number of coefficients of one column and segment."""
     return rows.shape[1] if form == POLYNOMIALS else 4
 
@@ -128,13 +128,13 @@ def evaluate(
     With s the quaternion's spline: q = s/|s|, omega = 2 Im(s* s')/|s|^2 and
     alpha = 2 Im(s* s'')/|s|^2 - 2 omega (s . s')/|s|^2, both in the body frame.
     """
-    coefficients = np.empty((powers_of(rows, form), 7))
+    coefficients = np.empty((count_powers(rows, form), 7))
     segment, expanded = 0, -1
     for i in range(time.shape[0]):
         instant = time[i]
         if instant >= period:
             instant = instant % period
-        segment = segment_of(knots, instant, segment)
+        segment = find_segment(knots, instant, segment)
         if segment != expanded:
             expand(knots, rows, form, segment, coefficients)
             expanded = segment
@@ -165,7 +165,7 @@ def evaluate(
 @kernel
 def first_not_finite(knots: Times, rows: FloatArray, form: int) -> int:
     """Return the first segment with a coefficient that is not finite; else -1."""
-    coefficients = np.empty((powers_of(rows, form), 7))
+    coefficients = np.empty((count_powers(rows, form), 7))
     for segment in range(knots.shape[0] - 1):
         expand(knots, rows, form, segment, coefficients)
         for power in range(coefficients.shape[0]):
@@ -176,12 +176,12 @@ def first_not_finite(knots: Times, rows: FloatArray, form: int) -> int:
 
 
 @kernel
-def thinnest(knots: Times, rows: FloatArray, form: int, allowed: float) -> int:
+def find_short_quaternion(knots: Times, rows: FloatArray, form: int, allowed: float) -> int:
     """Return the first segment in which |s| falls below `allowed` times its largest there, at nine points; else -1.
 
     Near |s| = 0 the attitude turns at a rate without bound.
     """
-    coefficients = np.empty((powers_of(rows, form), 7))
+    coefficients = np.empty((count_powers(rows, form), 7))
     for segment in range(knots.shape[0] - 1):
         expand(knots, rows, form, segment, coefficients)
         step = (knots[segment + 1] - knots[segment]) / 8.0
@@ -206,7 +206,7 @@ def make_continuous(rotation: Quaternions) -> int:
     180 degrees it goes the other way round. The row is 0 where there is none.
     """
     cosine = np.empty(rotation.shape[0] - 1)
-    for rows in blocks(cosine.shape[0]):
+    for rows in split_rows(cosine.shape[0]):
         part = rotation[rows.start : rows.stop + 1]
         cosine[rows] = (part[1:] * part[:-1]).sum(axis=1)
     far = np.flatnonzero(np.abs(cosine) < 0.5 - 1e-9)
@@ -216,13 +216,13 @@ def make_continuous(rotation: Quaternions) -> int:
     return int(far[0]) + 1 if far.size else 0
 
 
-def blocks(count: int) -> Iterator[slice]:
+def split_rows(count: int) -> Iterator[slice]:
     """Yield slices that cover `count` rows; arrays of one block take little memory."""
     for first in range(0, count, BLOCK):
         yield slice(first, min(first + BLOCK, count))
 
 
-def interpolating(time: Times, rows: FloatArray, ends: str) -> Spline:
+def interpolate(time: Times, rows: FloatArray, ends: str) -> Spline:
     """Return the cubic C2 spline through the values `rows[:, 0]` of `rows` (n, 2, 7) at `time` (n,) s.
 
     The slopes are written to `rows[:, 1]`, bit for bit those of SciPy's `CubicSpline`. `ends` is its boundary
@@ -231,7 +231,7 @@ def interpolating(time: Times, rows: FloatArray, ends: str) -> Spline:
     Raises `MotionError` where the numbers overflow.
     """
     dx = np.diff(time)
-    solve = _parabola if ends == "not-a-knot" and time.shape[0] == 3 else _tridiagonal
+    solve = _parabola if ends == "not-a-knot" and time.shape[0] == 3 else _solve_derivatives
     try:
         # An overflow either stops SciPy or shows as numbers that are not finite.
         with np.errstate(all="ignore"):
@@ -253,7 +253,7 @@ def interpolating(time: Times, rows: FloatArray, ends: str) -> Spline:
     return Spline(rows, SLOPES)
 
 
-def _tridiagonal(time: Times, dx: FloatArray, values: FloatArray, *, clamped: bool) -> FloatArray:
+def _solve_derivatives(time: Times, dx: FloatArray, values: FloatArray, *, clamped: bool) -> FloatArray:
     """Return the slopes (n,) of the cubic C2 spline through `values` (n,), clamped or not-a-knot with n = 2 or n > 3.
 
     ``dx[i] s[i-1] + 2 (dx[i-1] + dx[i]) s[i] + dx[i-1] s[i+1] = 3 (dx[i] slope[i-1] + dx[i-1] slope[i])``
@@ -297,7 +297,7 @@ def _parabola(_time: Times, dx: FloatArray, values: FloatArray, **_ends: bool) -
     return np.asarray(solve(matrix, right[:, None], check_finite=False))[:, 0]
 
 
-def smoothing(time: Times, rows: FloatArray, bandwidth: float) -> Spline:
+def smooth(time: Times, rows: FloatArray, bandwidth: float) -> Spline:
     """Return the smoothing spline g of the values `rows[:, 0]` of `rows` (n, 2, 7) at `time` (n,) s, n >= 3.
 
     It writes g and g'' at the knots to `rows`.

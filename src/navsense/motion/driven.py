@@ -42,11 +42,11 @@ from typing import Literal
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.errors import MotionError
+from navsense.kernels import kernel
 from navsense.motion.base import MotionBlock, empty_arrays
 from navsense.pose import Pose, rotate
-from navsense.rotation import cross, multiply, rotation_vector
+from navsense.rotation import cross, multiply, to_rotation_vector
 from navsense.typing import FloatArray, Quaternion, Quaternions, Times, Vector, Vectors
 
 _ROOM = 64
@@ -100,7 +100,7 @@ class State:
 
 
 @kernel
-def _derived(
+def _derive_rates(
     start: FloatArray, end: FloatArray, rate: int, acceleration: int, mean: float, former: float, h: float, span: float
 ) -> None:
     """Fill in one axis of a rate and its derivative where they are NaN in two states; both at `start` are known or NaN.
@@ -122,7 +122,7 @@ def _derived(
 
 
 @kernel
-def _complete(step: int, ends: FloatArray, rows: FloatArray, turns: FloatArray) -> None:
+def _complete_step(step: int, ends: FloatArray, rows: FloatArray, turns: FloatArray) -> None:
     """Fill in what the state at the end of a step leaves out (NaN), and the rotation vector over the step.
 
     Arrays as for `_within`. The step before the first one has no length.
@@ -130,18 +130,18 @@ def _complete(step: int, ends: FloatArray, rows: FloatArray, turns: FloatArray) 
     start, end, h = rows[step - 1], rows[step], ends[step] - ends[step - 1]
     h_former = ends[step - 1] - ends[step - 2]
     w, x, y, z = multiply(start[3], -start[4], -start[5], -start[6], end[3], end[4], end[5], end[6])
-    turns[step, 0], turns[step, 1], turns[step, 2] = rotation_vector(w, x, y, z)
+    turns[step, 0], turns[step, 1], turns[step, 2] = to_rotation_vector(w, x, y, z)
     for axis in range(3):
         former, angular = start[7 + axis], start[10 + axis]
         if h_former > 0.0:
             former = (start[axis] - rows[step - 2, axis]) / h_former
             angular = turns[step - 1, axis] / h_former
-        _derived(start, end, 7 + axis, 13 + axis, (end[axis] - start[axis]) / h, former, h, h + h_former)
-        _derived(start, end, 10 + axis, 16 + axis, turns[step, axis] / h, angular, h, h + h_former)
+        _derive_rates(start, end, 7 + axis, 13 + axis, (end[axis] - start[axis]) / h, former, h, h + h_former)
+        _derive_rates(start, end, 10 + axis, 16 + axis, turns[step, axis] / h, angular, h, h + h_former)
 
 
 @kernel
-def _slope(tx: float, ty: float, tz: float, ox: float, oy: float, oz: float) -> tuple[float, float, float]:
+def _find_slope(tx: float, ty: float, tz: float, ox: float, oy: float, oz: float) -> tuple[float, float, float]:
     """Return the derivative of a rotation vector t (rad) whose rotation turns at the body's angular velocity o (rad/s).
 
     o + t x o / 2 + c t x (t x o), with c = (1 - (|t| / 2) cot(|t| / 2)) / |t|^2.
@@ -158,7 +158,7 @@ def _slope(tx: float, ty: float, tz: float, ox: float, oy: float, oz: float) -> 
 
 
 @kernel
-def _hermite(s: float, h: float, x0: float, d0: float, x1: float, d1: float) -> tuple[float, float]:
+def _interpolate_hermite(s: float, h: float, x0: float, d0: float, x1: float, d1: float) -> tuple[float, float]:
     """Return the cubic through x0 and x1 with the derivatives d0 and d1 at the ends of a step h, and its derivative."""
     mean = (x1 - x0) / h
     bend, twist = 3.0 * mean - 2.0 * d0 - d1, d0 + d1 - 2.0 * mean
@@ -166,7 +166,7 @@ def _hermite(s: float, h: float, x0: float, d0: float, x1: float, d1: float) -> 
 
 
 @kernel
-def _within(
+def _evaluate_step(
     first: int,
     last: int,
     ends: FloatArray,
@@ -208,13 +208,15 @@ def _within(
         s = (time[i] - ends[low - 1]) / h
         for axis in range(3):
             v0, v1, o0, o1 = start[7 + axis], end[7 + axis], start[10 + axis], end[10 + axis]
-            position[i, axis], _ = _hermite(s, h, start[axis], v0, end[axis], v1)
-            velocity[i, axis], acceleration[i, axis] = _hermite(s, h, v0, start[13 + axis], v1, end[13 + axis])
-            omega[i, axis], alpha[i, axis] = _hermite(s, h, o0, start[16 + axis], o1, end[16 + axis])
-        dx, dy, dz = _slope(turn[0], turn[1], turn[2], end[10], end[11], end[12])
-        x, _ = _hermite(s, h, 0.0, start[10], turn[0], dx)
-        y, _ = _hermite(s, h, 0.0, start[11], turn[1], dy)
-        z, _ = _hermite(s, h, 0.0, start[12], turn[2], dz)
+            position[i, axis], _ = _interpolate_hermite(s, h, start[axis], v0, end[axis], v1)
+            velocity[i, axis], acceleration[i, axis] = _interpolate_hermite(
+                s, h, v0, start[13 + axis], v1, end[13 + axis]
+            )
+            omega[i, axis], alpha[i, axis] = _interpolate_hermite(s, h, o0, start[16 + axis], o1, end[16 + axis])
+        dx, dy, dz = _find_slope(turn[0], turn[1], turn[2], end[10], end[11], end[12])
+        x, _ = _interpolate_hermite(s, h, 0.0, start[10], turn[0], dx)
+        y, _ = _interpolate_hermite(s, h, 0.0, start[11], turn[1], dy)
+        z, _ = _interpolate_hermite(s, h, 0.0, start[12], turn[2], dz)
         angle = math.sqrt(x * x + y * y + z * z)
         scale = 0.5 if angle < 1e-12 else math.sin(0.5 * angle) / angle
         ew = math.cos(0.5 * angle)
@@ -224,7 +226,7 @@ def _within(
     return -1
 
 
-def _vector(name: str, of: str, given: Vector | None, turn: Quaternion | None) -> Vector:
+def _vector_in_frame(name: str, of: str, given: Vector | None, turn: Quaternion | None) -> Vector:
     """Return a vector of a state, turned where `turn` is given; NaN where it is not given.
 
     Raises `MotionError` for another value.
@@ -243,7 +245,7 @@ def _vector(name: str, of: str, given: Vector | None, turn: Quaternion | None) -
     return (x, y, z) if turn is None else rotate(turn, (x, y, z))
 
 
-def checked_row(state: State, of: str = "a driven model") -> FloatArray:
+def state_row(state: State, of: str = "a driven model") -> FloatArray:
     """Return a state as a row (19,), see `_within`, NaN where it is not given.
 
     Raises `MotionError` for another value than a `State`, numbers beyond `LIMITS` or an unknown frame. `of` is what
@@ -257,20 +259,20 @@ def checked_row(state: State, of: str = "a driven model") -> FloatArray:
     for name, frame in (("frame", linear), ("angular_frame", angular)):
         if frame not in ("world", "body"):
             raise MotionError(f"{name} of the state of {of}", frame, allowed="must be world or body")
-    position = _vector("position", of, state.pose.position, None)
+    position = _vector_in_frame("position", of, state.pose.position, None)
     w, x, y, z = state.pose.rotation
     length = math.sqrt(w * w + x * x + y * y + z * z)
     w, x, y, z = w / length, x / length, y / length, z / length
     outward = (w, x, y, z) if linear == "body" else None
     inward = (w, -x, -y, -z) if angular == "world" else None
-    velocity = _vector("velocity", of, state.velocity, outward)
-    omega = _vector("angular_velocity", of, state.angular_velocity, inward)
-    acceleration = _vector("acceleration", of, state.acceleration, outward)
-    alpha = _vector("angular_acceleration", of, state.angular_acceleration, inward)
+    velocity = _vector_in_frame("velocity", of, state.velocity, outward)
+    omega = _vector_in_frame("angular_velocity", of, state.angular_velocity, inward)
+    acceleration = _vector_in_frame("acceleration", of, state.acceleration, outward)
+    alpha = _vector_in_frame("angular_acceleration", of, state.angular_acceleration, inward)
     return np.array((*position, w, x, y, z, *velocity, *omega, *acceleration, *alpha), dtype=np.float64)
 
 
-class Driven:
+class DrivenMotion:
     """The caller's motion: `push(time, state)` ends a step; instants inside the last step can be asked for.
 
     So can those of the `memory` (s) before it: sound that a sensor hears now was sent earlier.
@@ -280,9 +282,9 @@ class Driven:
         """Stand in `state` at t = 0. Raises `MotionError` for a value that is not a state; `of` is what it is of."""
         self._memory = memory
         self._asked: dict[float, MotionBlock] = {}
-        self._stand(checked_row(state, of))
+        self._reset(state_row(state, of))
 
-    def _stand(self, row: FloatArray) -> None:
+    def _reset(self, row: FloatArray) -> None:
         """Begin with a step of no length, which ends in `row`."""
         self._ends, self._rows, self._turns = np.zeros(_ROOM), np.empty((_ROOM, 19)), np.zeros((_ROOM, 3))
         self._rows[:2] = row
@@ -297,7 +299,7 @@ class Driven:
 
     def push(self, time: float, state: State) -> None:
         """End the step at `time` (s) in `state`. Raises `MotionError` where time does not advance or a value is bad."""
-        self.advance(time, checked_row(state))
+        self.advance(time, state_row(state))
 
     def advance(self, time: float, row: FloatArray) -> None:
         """End the step at `time` (s) in a checked state (19,). Raises `MotionError` where time does not advance.
@@ -307,7 +309,7 @@ class Driven:
         self._asked.clear()
         before = float(self._ends[self._last])
         if time == 0.0:
-            self._stand(np.where(np.isnan(row), self._rows[1], row) if before == 0.0 else row)
+            self._reset(np.where(np.isnan(row), self._rows[1], row) if before == 0.0 else row)
             return
         if not time > before:
             raise MotionError("time of a driven model", time, allowed=f"must be after {before!r} s")
@@ -315,7 +317,7 @@ class Driven:
             self._make_room()
         self._last += 1
         self._ends[self._last], self._rows[self._last] = time, row
-        _complete(self._last, self._ends, self._rows, self._turns)
+        _complete_step(self._last, self._ends, self._rows, self._turns)
         while self._oldest < self._last and self._ends[self._oldest] <= before - self._memory:
             self._oldest += 1
 
@@ -335,11 +337,11 @@ class Driven:
         One instant is worked out once a step, however many sensors ask for it.
         """
         if time.shape[0] != 1:
-            return self._at(time, self._steps)
+            return self._evaluate(time, self._steps)
         instant = time.item()
         block = self._asked.get(instant)
         if block is None:
-            block = self._asked[instant] = self._at(time, self._start if instant == 0.0 else self._steps)
+            block = self._asked[instant] = self._evaluate(time, self._start if instant == 0.0 else self._steps)
         return block
 
     @property
@@ -349,9 +351,9 @@ class Driven:
             return self._start
         return self._oldest, self._last, self._ends, self._rows, self._turns
 
-    def _at(self, time: Times, steps: tuple[int, int, FloatArray, FloatArray, FloatArray]) -> MotionBlock:
+    def _evaluate(self, time: Times, steps: tuple[int, int, FloatArray, FloatArray, FloatArray]) -> MotionBlock:
         time, arrays = np.ascontiguousarray(time, dtype=np.float64), empty_arrays(time.shape[0])
-        outside = _within(*steps, time, *arrays)
+        outside = _evaluate_step(*steps, time, *arrays)
         if outside >= 0:
             begin, end = float(self._ends[self._oldest - 1]), float(self._ends[self._last])
             steps_kept = "step" if self._oldest == self._last else f"{self._last - self._oldest + 1} steps"

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.errors import MotionError, Where
-from navsense.motion._log import HEADER, read
-from navsense.motion._spline import blocks, interpolating, make_continuous, smoothing
+from navsense.motion._log import HEADER, read_log
+from navsense.motion._spline import interpolate, make_continuous, smooth, split_rows
 from navsense.motion.base import MotionBlock
-from navsense.motion.trajectory import Trajectory, owned
+from navsense.motion.trajectory import Trajectory, trajectory_from_spline
 from navsense.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
 
-LEAST_SHARE = 1e-3
+MIN_BANDWIDTH_SHARE = 1e-3
 """Least 2 pi bandwidth times spacing: below, rounding in the smoothing spline reaches micrometres to millimetres."""
 
 
@@ -70,7 +70,7 @@ def load(path: str | os.PathLike[str], *, bandwidth: float | None = None) -> Rep
     Raises `MotionError`, with file and line, for what cannot be read or is no motion.
     """
     try:
-        return _replay(*_columns_of(path), bandwidth)
+        return _build_replay(*_read_columns(path), bandwidth)
     except MotionError as error:
         if error.where is None:
             error.where = Where(os.fspath(path))
@@ -96,16 +96,16 @@ def from_arrays(time: Times, position: Vectors, rotation: Quaternions, *, bandwi
     count = arrays[0].size
     if shapes != ((count,), (count, 3), (count, 4)):
         raise MotionError("shapes of time, position and rotation", shapes, allowed="must be (n,), (n, 3) and (n, 4)")
-    return _replay(*_rows_of(arrays[0], arrays[1], arrays[2], _nowhere), bandwidth)
+    return _build_replay(*_stack_rows(arrays[0], arrays[1], arrays[2], _no_place), bandwidth)
 
 
-def _columns_of(path: str | os.PathLike[str]) -> tuple[Times, FloatArray]:
+def _read_columns(path: str | os.PathLike[str]) -> tuple[Times, FloatArray]:
     """Return times and values of a log in a file, whose own table is then freed."""
-    log = read(path)
-    return _rows_of(log.values[:, 0], log.values[:, 1:4], log.values[:, 4:], log.place)
+    log = read_log(path)
+    return _stack_rows(log.values[:, 0], log.values[:, 1:4], log.values[:, 4:], log.place)
 
 
-def _rows_of(
+def _stack_rows(
     time: Times, position: Vectors, rotation: Quaternions, place: Callable[[int], Where | None]
 ) -> tuple[Times, FloatArray]:
     """Check the rows of a log; return times from 0 and the values for a spline; `place` tells where a row stands."""
@@ -114,15 +114,15 @@ def _rows_of(
     _check_rows(time, position, rotation, place)
     rows = np.empty((time.shape[0], 2, 7))
     rows[:, 0, :3] = position
-    for part in blocks(time.shape[0]):
+    for part in split_rows(time.shape[0]):
         unit = rotation[part] / np.abs(rotation[part]).max(axis=1, keepdims=True)
         unit /= np.sqrt((unit * unit).sum(axis=1, keepdims=True))
         rows[part, 0, 3:] = unit
-    _turn(rows[:, 0, 3:], place)
+    _check_unit_quaternions(rows[:, 0, 3:], place)
     return time - time[0], rows
 
 
-def _replay(time: Times, rows: FloatArray, bandwidth: float | None) -> Replay:
+def _build_replay(time: Times, rows: FloatArray, bandwidth: float | None) -> Replay:
     """Return the motion of the values `rows[:, 0]`."""
     position = rows[:, 0, :3]
     spacing = float(np.median(np.diff(time)))
@@ -130,11 +130,11 @@ def _replay(time: Times, rows: FloatArray, bandwidth: float | None) -> Replay:
     with np.errstate(all="ignore"):
         noise = position_noise(time, position)
         if bandwidth is None:
-            spline = interpolating(time, rows, "not-a-knot")
+            spline = interpolate(time, rows, "not-a-knot")
         else:
             _check_bandwidth(bandwidth, spacing, time.shape[0])
-            spline = smoothing(time, rows, bandwidth)
-    return Replay(owned(time, spline), bandwidth, noise, acceleration_noise(noise, spacing, bandwidth))
+            spline = smooth(time, rows, bandwidth)
+    return Replay(trajectory_from_spline(time, spline), bandwidth, noise, acceleration_noise(noise, spacing, bandwidth))
 
 
 def _check_rows(time: Times, position: Vectors, rotation: Quaternions, place: Callable[[int], Where | None]) -> None:
@@ -142,14 +142,14 @@ def _check_rows(time: Times, position: Vectors, rotation: Quaternions, place: Ca
     bad = ~np.isfinite(time)
     for array in (position, rotation):
         bad |= ~np.isfinite(array).all(axis=1)
-    row = _first(bad)
+    row = _first_true(bad)
     if row >= 0:
         values = [time[row], *position[row], *rotation[row]]
-        column = _first(~np.isfinite(values))
+        column = _first_true(~np.isfinite(values))
         raise MotionError(
             f"{HEADER[column]} of row {row}", float(values[column]), allowed="must be finite", where=place(row)
         )
-    row = _first(np.concatenate(([False], time[1:] <= time[:-1])))
+    row = _first_true(np.concatenate(([False], time[1:] <= time[:-1])))
     if row >= 0:
         raise MotionError(
             f"time of row {row} (s)",
@@ -158,12 +158,12 @@ def _check_rows(time: Times, position: Vectors, rotation: Quaternions, place: Ca
             where=place(row),
             remedy="put the rows in order and leave out repeats",
         )
-    row = _first(~np.any(rotation, axis=1))
+    row = _first_true(~np.any(rotation, axis=1))
     if row >= 0:
         raise MotionError(f"quaternion of row {row}", "0 0 0 0", allowed="must have a length", where=place(row))
 
 
-def _turn(unit: Quaternions, place: Callable[[int], Where | None]) -> None:
+def _check_unit_quaternions(unit: Quaternions, place: Callable[[int], Where | None]) -> None:
     """Give unit quaternions continuous signs. Raise MotionError where one turns too far."""
     far = make_continuous(unit)
     if far:
@@ -181,7 +181,7 @@ def _check_bandwidth(bandwidth: float, spacing: float, count: int) -> None:
     """Raise MotionError where rows `spacing` s apart cannot be smoothed to `bandwidth` Hz."""
     if count < 5:
         raise MotionError("number of rows", count, allowed="must be >= 5 to smooth", remedy="leave out bandwidth")
-    least, most = LEAST_SHARE / (2.0 * math.pi * spacing), 0.5 / spacing
+    least, most = MIN_BANDWIDTH_SHARE / (2.0 * math.pi * spacing), 0.5 / spacing
     if not least <= bandwidth < most:
         raise MotionError(
             "bandwidth (Hz)",
@@ -201,7 +201,7 @@ def position_noise(time: Times, position: Vectors) -> float:
     if count < 1:
         return math.nan
     difference = np.zeros((count, 3))
-    for rows in blocks(count):
+    for rows in split_rows(count):
         part = slice(rows.start, rows.stop + 4)
         difference[rows] = _scaled_differences(time[part], position[part])
     difference *= difference
@@ -245,10 +245,10 @@ def acceleration_noise(noise: float, spacing: float, bandwidth: float | None) ->
     return noise / spacing / spacing * math.sqrt(mean)
 
 
-def _nowhere(_row: int) -> None:
+def _no_place(_row: int) -> None:
     """Return the place of a row that comes from no file."""
 
 
-def _first(flags: AnyArray) -> int:
+def _first_true(flags: AnyArray) -> int:
     """Return the index of the first true flag, -1 where there is none."""
     return int(np.argmax(flags)) if bool(flags.any()) else -1

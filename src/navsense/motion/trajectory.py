@@ -18,25 +18,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.errors import MotionError
-from navsense.motion._checks import frozen, instants, pose_row
+from navsense.motion._checks import check_instants, copy_read_only, pose_row
 from navsense.motion._spline import (
     POLYNOMIALS,
     Spline,
     evaluate,
     expand_all,
+    find_short_quaternion,
     first_not_finite,
-    interpolating,
+    interpolate,
     make_continuous,
-    thinnest,
 )
 from navsense.motion.base import MotionBlock, empty_arrays
 from navsense.pose import Pose
 from navsense.typing import FloatArray, Times
 
-LEAST_LENGTH = 0.25
+MIN_QUATERNION_NORM = 0.25
 """Least length of the attitude spline within a segment, as a share of its largest there."""
 
-CLOSED = 1e-9
+LOOP_TOLERANCE = 1e-9
 """How far apart (m, and in quaternion components) the first and last pose of a loop may lie."""
 
 
@@ -60,9 +60,9 @@ class Trajectory:
     def __init__(self, knots: Times, coefficients: FloatArray | Spline, loop: bool = False) -> None:
         """Check the arrays and keep them read-only."""
         spline = coefficients if isinstance(coefficients, Spline) else Spline(coefficients, POLYNOMIALS)
-        object.__setattr__(self, "knots", frozen(knots))
+        object.__setattr__(self, "knots", copy_read_only(knots))
         object.__setattr__(self, "loop", loop)
-        object.__setattr__(self, "_rows", frozen(spline.rows))
+        object.__setattr__(self, "_rows", copy_read_only(spline.rows))
         object.__setattr__(self, "_form", spline.form)
         shape = self._rows.shape
         count = shape[0] + (spline.form == POLYNOMIALS) if len(shape) == 3 else 0  # of knots
@@ -81,7 +81,7 @@ class Trajectory:
                 allowed="must be finite",
                 remedy="move the times apart or the positions nearer",
             )
-        segment = thinnest(self.knots, self._rows, self._form, LEAST_LENGTH)
+        segment = find_short_quaternion(self.knots, self._rows, self._form, MIN_QUATERNION_NORM)
         if segment >= 0:
             raise MotionError(
                 f"attitude spline between {self.knots[segment]} and {self.knots[segment + 1]} s comes near zero length",
@@ -108,7 +108,7 @@ class Trajectory:
 
         Raises `MotionError` for an instant below 0, past `end` or not finite.
         """
-        time = instants(time, self.end)
+        time = check_instants(time, self.end)
         arrays = empty_arrays(time.shape[0])
         evaluate(
             self.knots,
@@ -168,20 +168,20 @@ def waypoints(time: Sequence[float] | Times, poses: Sequence[Pose], *, loop: boo
             remedy="add a waypoint between them",
         )
     if loop:
-        return _loop(times, values)
-    return _splined(times, values, "clamped")
+        return _make_loop(times, values)
+    return _make_spline(times, values, "clamped")
 
 
-def _loop(time: Times, values: FloatArray) -> Trajectory:
+def _make_loop(time: Times, values: FloatArray) -> Trajectory:
     """Return the periodic spline through `values` (n, 7). Raise MotionError where the last row is not the first."""
     sign = -1.0 if float(np.dot(values[0, 3:], values[-1, 3:])) < 0.0 else 1.0
     turned = values[0] * np.array([1.0, 1.0, 1.0, sign, sign, sign, sign])
     gap = float(np.abs(values[-1] - turned).max())
-    if gap > CLOSED:
+    if gap > LOOP_TOLERANCE:
         raise MotionError(
             "largest difference between the first and last pose of the loop",
             gap,
-            allowed=f"must be <= {CLOSED}",
+            allowed=f"must be <= {LOOP_TOLERANCE}",
             remedy="end with the first pose, or leave out loop",
         )
     values[-1] = turned
@@ -191,17 +191,17 @@ def _loop(time: Times, values: FloatArray) -> Trajectory:
         second[:, 3:] *= -1.0
         time = np.concatenate((time, time[-1] + time[1:]))
         values = np.concatenate((values, second))
-    return _splined(time, values, "periodic")
+    return _make_spline(time, values, "periodic")
 
 
-def _splined(time: Times, values: FloatArray, ends: str) -> Trajectory:
+def _make_spline(time: Times, values: FloatArray, ends: str) -> Trajectory:
     """Return the motion by the cubic spline through `values` (n, 7)."""
     rows = np.empty((values.shape[0], 2, 7))
     rows[:, 0] = values
-    return owned(time, interpolating(time, rows, ends), loop=ends == "periodic")
+    return trajectory_from_spline(time, interpolate(time, rows, ends), loop=ends == "periodic")
 
 
-def owned(time: Times, spline: Spline, *, loop: bool = False) -> Trajectory:
+def trajectory_from_spline(time: Times, spline: Spline, *, loop: bool = False) -> Trajectory:
     """Return the trajectory of arrays that nobody else holds, without copying them."""
     time.setflags(write=False)
     spline.rows.setflags(write=False)

@@ -8,11 +8,11 @@ Under `classic` its sign is random, as in Gazebo: negative where a uniform on [0
 from __future__ import annotations
 
 
-def turn_on(mean: float, stddev: float, u: float) -> float:
+def compute_turn_on_bias(mean: float, stddev: float, u: float) -> float:
     """Return the turn-on bias in the channel's unit."""
     return mean + stddev * u
 
 
-def flipped(value: float, uniform: float) -> float:
+def randomise_sign(value: float, uniform: float) -> float:
     """Return the value with Gazebo's random sign."""
     return -value if uniform < 0.5 else value

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from navsense.errors import SensorError
-from navsense.fields import refuse_types
-from navsense.noise.white import deviation
+from navsense.noise.white import white_stddev
+from navsense.validation import validate_types
 
 ROOM_TEMPERATURE = 298.15
 """Kelvin: 25 degrees Celsius, at which data sheets print their figures."""
@@ -70,16 +70,16 @@ class Noise:
 
     def __post_init__(self) -> None:
         """Refuse what no instrument can have."""
-        refuse_types(self)
+        validate_types(self)
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name == "classic":
                 continue
             if value != value or (abs(value) == math.inf and field.name not in ("minimum", "maximum")):
                 raise SensorError(field.name, value, allowed="must be a finite number")
-            if LARGEST < abs(value) < math.inf:
-                raise SensorError(field.name, value, allowed=f"must be of a size below {LARGEST:g}")
-            if value < 0.0 and field.name in NOT_NEGATIVE:
+            if MAX_MAGNITUDE < abs(value) < math.inf:
+                raise SensorError(field.name, value, allowed=f"must be of a size below {MAX_MAGNITUDE:g}")
+            if value < 0.0 and field.name in NON_NEGATIVE_FIELDS:
                 raise SensorError(field.name, value, allowed="must be >= 0")
         if self.outlier_probability > 1.0:
             raise SensorError("outlier_probability", self.outlier_probability, allowed="must be from 0 to 1")
@@ -94,49 +94,49 @@ class Noise:
             )
 
     @property
-    def starts(self) -> bool:
+    def has_turn_on_bias(self) -> bool:
         """True where there is a turn-on bias."""
         return self.bias_mean != 0.0 or self.bias_stddev > 0.0
 
     @property
-    def drifts(self) -> bool:
+    def has_dynamic_bias(self) -> bool:
         """True where the dynamic bias acts."""
         return self.dynamic_bias_stddev > 0.0
 
     @property
-    def is_white(self) -> bool:
+    def has_white_noise(self) -> bool:
         """True where there is white noise."""
         return self.stddev > 0.0 or self.noise_density > 0.0
 
     @property
-    def strikes(self) -> bool:
+    def has_outliers(self) -> bool:
         """True where there are outliers."""
         return self.outlier_probability > 0.0 and self.outlier_stddev > 0.0
 
     @property
-    def warms(self) -> bool:
+    def has_temperature_coefficient(self) -> bool:
         """True where the temperature acts."""
         return self.temperature_coefficient != 0.0 or self.scale_temperature_coefficient != 0.0
 
-    def deviation(self, rate: float) -> float:
+    def white_stddev(self, rate: float) -> float:
         """Return the deviation of the white noise of samples at `rate` (Hz)."""
-        return deviation(1.0 / rate, self.stddev, self.noise_density)
+        return white_stddev(1.0 / rate, self.stddev, self.noise_density)
 
-    def density(self, rate: float) -> float:
+    def white_density(self, rate: float) -> float:
         """Return the density (unit per root hertz) of the white noise of samples at `rate` (Hz)."""
-        return self.deviation(rate) / math.sqrt(rate)
+        return self.white_stddev(rate) / math.sqrt(rate)
 
 
-LARGEST = 1e100
+MAX_MAGNITUDE = 1e100
 """Above this size products of parameters leave the range of doubles."""
 
-SHEET = frozenset(
+DATASHEET_FIELDS = frozenset(
     """noise_density bias_instability random_walk scale_factor scale_factor_stddev temperature_coefficient
     scale_temperature_coefficient reference_temperature outlier_probability outlier_stddev""".split()
 )
 """Fields of `Noise` that data sheets have and SDF has not."""
 
-NOT_NEGATIVE = frozenset(
+NON_NEGATIVE_FIELDS = frozenset(
     """stddev bias_stddev dynamic_bias_stddev dynamic_bias_correlation_time precision noise_density bias_instability
     random_walk scale_factor_stddev reference_temperature outlier_probability outlier_stddev""".split()
 )
@@ -146,7 +146,7 @@ NOT_NEGATIVE = frozenset(
 NEUTRAL = Noise()
 
 
-def witness(size: float, **given: float) -> Noise:
+def make_example_noise(size: float, **overrides: float) -> Noise:
     """Return a noise in which every term acts, of the order of `size` (channel's unit); `given` replaces some."""
     terms: dict[str, Any] = {
         "mean": 0.1 * size,
@@ -166,4 +166,4 @@ def witness(size: float, **given: float) -> Noise:
         "outlier_probability": 0.2,
         "outlier_stddev": 20.0 * size,
     }
-    return Noise(**{**terms, **given})
+    return Noise(**{**terms, **overrides})

@@ -1,7 +1,7 @@
 """The noise of several channels at once: what sensors call.
 
-`Channels(names, noises)` lists the random processes, draws a serial number's turn-on values, and applies the noise to a
-block of ideal values, in one compiled loop. Every formula is that of `Noise`.
+`NoiseChannels(names, noises)` lists the random processes, draws a serial number's turn-on values, and applies the noise
+to a block of ideal values, in one compiled loop. Every formula is that of `Noise`.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from typing import NamedTuple
 import numpy as np
 
 from navsense.errors import SensorError
-from navsense.noise._passes import DRIFTED, FLICKERED, apply_noise
-from navsense.noise.bias import flipped, turn_on
+from navsense.noise.bias import compute_turn_on_bias, randomise_sign
 from navsense.noise.channel import Noise
-from navsense.noise.flicker import components
-from navsense.noise.gauss_markov import stationary
-from navsense.series import frozen
-from navsense.streams import Process
+from navsense.noise.flicker import make_components
+from navsense.noise.gauss_markov import stationary_stddev
+from navsense.noise.kernels import DRIFT_STATE, FLICKER_STATES, apply_noise
+from navsense.random_streams import RandomProcess
+from navsense.series import make_read_only
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray, IntArray
 
-_PER_TICK = ("white", "drift", "walk", "flicker", "outlier", "outlier_size")
+_TICK_PROCESSES = ("white", "drift", "walk", "flicker", "outlier", "outlier_size")
 """Processes that are drawn at each tick, in the order of the columns of a sensor's rows of draws."""
 
 FLICKER_BAND = (0.1, 1e4)
 """Seconds: averaging times between which the Allan deviation of flicker is flat."""
 
-_MODES: FloatArray = frozen(np.array(components(1.0, *FLICKER_BAND)))
-_COUNT = _MODES.shape[1]
-_NOWHERE = np.empty(0)
+_MODES: FloatArray = make_read_only(np.array(make_components(1.0, *FLICKER_BAND)))
+_MODE_COUNT = _MODES.shape[1]
+_NO_TEMPERATURE = np.empty(0)
 
-_MOST = 4
+_MAX_ARRAYS = 4
 """Arrays that a call is filled up to, so that one compiled form serves all sensors."""
 
-_NO_ROWS: FloatArray = frozen(np.empty((0, 0)))
+_NO_ROWS: FloatArray = make_read_only(np.empty((0, 0)))
 
 
-def _rows_of(ideal: FloatArray) -> FloatArray:
+def _as_rows(ideal: FloatArray) -> FloatArray:
     """Return (n, axes) or (n,) as rows (axes, n) side by side, read-only whatever was given: one compiled form."""
     rows = ideal.T if ideal.ndim > 1 else ideal[None]
     if not rows.flags.c_contiguous:
@@ -48,7 +48,7 @@ def _rows_of(ideal: FloatArray) -> FloatArray:
     return rows
 
 
-class ChannelState(NamedTuple):
+class NoiseState(NamedTuple):
     """This serial number at tick `last`.
 
     Of each channel (channels,) the turn-on bias and the scale factor; `slow` (channels, 2 + modes): its drift, random
@@ -58,45 +58,51 @@ class ChannelState(NamedTuple):
     turn_on: FloatArray
     scale: FloatArray
     slow: FloatArray
-    last: int = 0
+    last_tick: int = 0
 
 
 @dataclass(frozen=True)
-class Channels:
+class NoiseChannels:
     """Named channels with the noise of each; names key the streams."""
 
     names: tuple[str, ...]
     noises: tuple[Noise, ...]
 
     @cached_property
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes that act, channel after channel."""
-        found: list[Process] = []
+        found: list[RandomProcess] = []
         for name, noise in zip(self.names, self.noises, strict=True):
             found += [
                 process
                 for acts, process in (
-                    (noise.bias_stddev > 0.0, Process(name, "turn_on", initial=1, per_tick=0)),
-                    (noise.classic and noise.starts, Process(name, "sign", initial=1, per_tick=0, kind="uniform")),
-                    (noise.scale_factor_stddev > 0.0, Process(name, "scale", initial=1, per_tick=0)),
-                    (noise.drifts, Process(name, "drift", initial=0 if noise.classic else 1)),
-                    (noise.bias_instability > 0.0, Process(name, "flicker", initial=_COUNT, per_tick=_COUNT)),
-                    (noise.random_walk > 0.0, Process(name, "walk")),
-                    (noise.is_white, Process(name, "white")),
-                    (noise.strikes, Process(name, "outlier", kind="uniform")),
-                    (noise.strikes, Process(name, "outlier_size")),
+                    (noise.bias_stddev > 0.0, RandomProcess(name, "turn_on", initial=1, per_tick=0)),
+                    (
+                        noise.classic and noise.has_turn_on_bias,
+                        RandomProcess(name, "sign", initial=1, per_tick=0, kind="uniform"),
+                    ),
+                    (noise.scale_factor_stddev > 0.0, RandomProcess(name, "scale", initial=1, per_tick=0)),
+                    (noise.has_dynamic_bias, RandomProcess(name, "drift", initial=0 if noise.classic else 1)),
+                    (
+                        noise.bias_instability > 0.0,
+                        RandomProcess(name, "flicker", initial=_MODE_COUNT, per_tick=_MODE_COUNT),
+                    ),
+                    (noise.random_walk > 0.0, RandomProcess(name, "walk")),
+                    (noise.has_white_noise, RandomProcess(name, "white")),
+                    (noise.has_outliers, RandomProcess(name, "outlier", kind="uniform")),
+                    (noise.has_outliers, RandomProcess(name, "outlier_size")),
                 )
                 if acts
             ]
         return tuple(found)
 
     @cached_property
-    def depth(self) -> int:
+    def draws_per_tick(self) -> int:
         """Return how many rows of draws a tick takes."""
         return sum(process.per_tick for process in self.processes)
 
     @cached_property
-    def _sheet(self) -> FloatArray:
+    def _parameters(self) -> FloatArray:
         return np.array(
             [
                 (n.mean, n.stddev, n.noise_density, n.dynamic_bias_stddev, n.dynamic_bias_correlation_time)
@@ -109,24 +115,24 @@ class Channels:
 
     @cached_property
     def _rows(self) -> IntArray:
-        rows = np.full((len(self.noises), len(_PER_TICK)), -1, dtype=np.int64)
+        rows = np.full((len(self.noises), len(_TICK_PROCESSES)), -1, dtype=np.int64)
         row = 0
         for process in self.processes:
             if process.per_tick:
-                rows[self.names.index(process.channel), _PER_TICK.index(process.name)] = row
+                rows[self.names.index(process.channel), _TICK_PROCESSES.index(process.name)] = row
                 row += process.per_tick
         return rows
 
     @cached_property
-    def _figures(self) -> tuple[FloatArray, IntArray, FloatArray]:
-        return self._sheet, self._rows, _MODES
+    def _kernel_arguments(self) -> tuple[FloatArray, IntArray, FloatArray]:
+        return self._parameters, self._rows, _MODES
 
     @cached_property
-    def warms(self) -> bool:
+    def needs_temperature(self) -> bool:
         """True where `apply` needs the temperature."""
-        return any(noise.warms for noise in self.noises)
+        return any(noise.has_temperature_coefficient for noise in self.noises)
 
-    def init(self, draws: FloatArray) -> ChannelState:
+    def init(self, draws: FloatArray) -> NoiseState:
         """Return a serial number's state at t = 0 from the initial draws of `processes`, in order."""
         given: dict[tuple[str, str], FloatArray] = {}
         first = 0
@@ -134,43 +140,48 @@ class Channels:
             given[process.channel, process.name] = draws[first : first + process.initial]
             first += process.initial
         count = len(self.names)
-        state = ChannelState(np.zeros(count), np.zeros(count), np.zeros((count, FLICKERED + _COUNT)))
+        state = NoiseState(np.zeros(count), np.zeros(count), np.zeros((count, FLICKER_STATES + _MODE_COUNT)))
         for c, (name, noise) in enumerate(zip(self.names, self.noises, strict=True)):
-            start = _Start(noise, {process: drawn for (channel, process), drawn in given.items() if channel == name})
-            state.turn_on[c], state.slow[c, DRIFTED] = start.bias()
-            state.scale[c] = noise.scale_factor + noise.scale_factor_stddev * start.one("scale")
+            start = _InitialDraws(
+                noise, {process: drawn for (channel, process), drawn in given.items() if channel == name}
+            )
+            state.turn_on[c], state.slow[c, DRIFT_STATE] = start.compute_bias()
+            state.scale[c] = noise.scale_factor + noise.scale_factor_stddev * start.get("scale")
             if noise.bias_instability > 0.0:
-                state.slow[c, FLICKERED:] = noise.bias_instability * _MODES[1] * start.drawn["flicker"]
+                state.slow[c, FLICKER_STATES:] = noise.bias_instability * _MODES[1] * start.draws["flicker"]
         return state
 
     def apply(
         self,
-        state: ChannelState,
+        state: NoiseState,
         ticks: Ticks,
         draws: FloatArray,
         *ideals: FloatArray,
         temperature: AnyArray | None = None,
-    ) -> tuple[ChannelState, FloatArray, FloatArray]:
+    ) -> tuple[NoiseState, FloatArray, FloatArray]:
         """Return the new state, the noisy values and the slow errors, (n, channels) each.
 
         `draws` (depth, n) in the order of `processes`; `ideals`: arrays (n, axes) or (n,) that hold the channels one
         after the other; `temperature` (n,) K where it acts. Inside, and in what is returned, a channel's values lie
         side by side in memory (Fortran order).
         """
-        columns = tuple(_rows_of(ideal) for ideal in ideals)
-        columns += (_NO_ROWS,) * (_MOST - len(columns))
+        columns = tuple(_as_rows(ideal) for ideal in ideals)
+        columns += (_NO_ROWS,) * (_MAX_ARRAYS - len(columns))
         shape = (len(self.names), ticks.index.size)
         out, error, slow = np.empty(shape), np.empty(shape), state.slow.copy()
         constant, scale = state.turn_on, state.scale
-        index, noise = ticks.index, (*self._figures, draws, self._temperature(temperature), state.last)
+        index, noise = (
+            ticks.index,
+            (*self._kernel_arguments, draws, self._check_temperature(temperature), state.last_tick),
+        )
         apply_noise(columns, index, ticks.rate, float(ticks.spacing), *noise, constant, scale, slow, out, error)
-        last = int(index[-1]) if index.size else state.last
-        return ChannelState(constant, scale, slow, last), out.T, error.T
+        last = int(index[-1]) if index.size else state.last_tick
+        return NoiseState(constant, scale, slow, last), out.T, error.T
 
-    def _temperature(self, given: AnyArray | None) -> FloatArray:
+    def _check_temperature(self, given: AnyArray | None) -> FloatArray:
         """Return the temperature (n,) K, (0,) where it does not act."""
-        if not self.warms:
-            return _NOWHERE
+        if not self.needs_temperature:
+            return _NO_TEMPERATURE
         if given is None:
             raise SensorError(
                 "temperature",
@@ -182,25 +193,25 @@ class Channels:
 
 
 @dataclass(frozen=True)
-class _Start:
+class _InitialDraws:
     """One channel's initial draws by process."""
 
     noise: Noise
-    drawn: dict[str, FloatArray]
+    draws: dict[str, FloatArray]
 
-    def one(self, process: str) -> float:
+    def get(self, process: str) -> float:
         """Return a process's one draw, 0 where it does not act."""
-        return float(self.drawn[process][0]) if process in self.drawn else 0.0
+        return float(self.draws[process][0]) if process in self.draws else 0.0
 
-    def bias(self) -> tuple[float, float]:
+    def compute_bias(self) -> tuple[float, float]:
         """Return the constant and the drift at the start."""
         noise = self.noise
-        value = turn_on(noise.bias_mean, noise.bias_stddev, self.one("turn_on"))
-        if "sign" in self.drawn:
-            value = flipped(value, self.one("sign"))
-        if not noise.drifts:
+        value = compute_turn_on_bias(noise.bias_mean, noise.bias_stddev, self.get("turn_on"))
+        if "sign" in self.draws:
+            value = randomise_sign(value, self.get("sign"))
+        if not noise.has_dynamic_bias:
             return value, 0.0
         if noise.classic:
             return 0.0, value
-        deviation = stationary(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time)
-        return value, deviation * self.one("drift")
+        deviation = stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time)
+        return value, deviation * self.get("drift")

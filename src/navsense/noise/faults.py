@@ -20,13 +20,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.errors import SensorError
-from navsense.fields import refuse_types
-from navsense.noise.planned import BITS, FAULT, LARGEST, Planned, Schedule, Told, acting, put_off
-from navsense.streams import Process
+from navsense.kernels import kernel
+from navsense.noise.scheduled_faults import (
+    FAULT,
+    FAULT_BITS,
+    MAX_VALUE,
+    EmissionMask,
+    FaultSchedule,
+    ScheduledFault,
+    apply_offsets,
+    find_rows_of_kind,
+)
+from navsense.random_streams import RandomProcess
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray
+from navsense.validation import validate_types
 
 
 @dataclass(frozen=True)
@@ -42,19 +51,19 @@ class Faults:
     dropout_duration: float = 0.0
     stuck_rate: float = 0.0
     stuck_duration: float = 0.0
-    planned: tuple[Planned, ...] = ()
+    planned: tuple[ScheduledFault, ...] = ()
     recorded: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what is no rate or no duration."""
-        refuse_types(self, "of faults")
+        validate_types(self, "of faults")
         object.__setattr__(self, "planned", tuple(self.planned))
-        for name in BY_CHANCE:
+        for name in RANDOM_FIELDS:
             value = getattr(self, name)
-            if not 0.0 <= value <= LARGEST:
-                raise SensorError(name, value, allowed=f"must be from 0 to {LARGEST:g}")
-        for kind in KINDS:
-            rate, duration = self.figures(kind)
+            if not 0.0 <= value <= MAX_VALUE:
+                raise SensorError(name, value, allowed=f"must be from 0 to {MAX_VALUE:g}")
+        for kind in RANDOM_KINDS:
+            rate, duration = self.rate_and_duration(kind)
             if (rate > 0.0) != (duration > 0.0):
                 raise SensorError(
                     f"{kind}_rate and {kind}_duration",
@@ -63,38 +72,38 @@ class Faults:
                     remedy="give how often it begins (1/s) and how long it lasts on average (s)",
                 )
 
-    def figures(self, kind: str) -> tuple[float, float]:
+    def rate_and_duration(self, kind: str) -> tuple[float, float]:
         """Return rate (1/s) and mean duration (s) of "dropout" or "stuck"."""
         return getattr(self, f"{kind}_rate"), getattr(self, f"{kind}_duration")
 
     @cached_property
-    def kinds(self) -> tuple[str, ...]:
+    def random_kinds(self) -> tuple[str, ...]:
         """Return the kinds that act by chance."""
-        return tuple(kind for kind in KINDS if self.figures(kind)[0] > 0.0)
+        return tuple(kind for kind in RANDOM_KINDS if self.rate_and_duration(kind)[0] > 0.0)
 
     @cached_property
-    def schedule(self) -> Schedule:
+    def schedule(self) -> FaultSchedule:
         """Return those on purpose by when they act."""
-        return Schedule(self.planned)
+        return FaultSchedule(self.planned)
 
     @property
-    def act(self) -> bool:
+    def has_faults(self) -> bool:
         """Return whether there are any, by chance or on purpose, or were."""
-        return bool(self.kinds or self.planned or self.recorded)
+        return bool(self.random_kinds or self.planned or self.recorded)
 
-    def share(self, kind: str) -> float:
+    def on_probability(self, kind: str) -> float:
         """Return the share p of the time that a kind is on."""
-        rate, duration = self.figures(kind)
+        rate, duration = self.rate_and_duration(kind)
         return rate * duration / (1.0 + rate * duration)
 
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes of the kinds that act: a uniform at the start and one at each tick."""
-        return tuple(Process("faults", kind, initial=1, kind="uniform") for kind in self.kinds)
+        return tuple(RandomProcess("faults", kind, initial=1, kind="uniform") for kind in self.random_kinds)
 
 
-KINDS = ("dropout", "stuck")
+RANDOM_KINDS = ("dropout", "stuck")
 
-BY_CHANCE = tuple(f"{kind}_{figure}" for kind in KINDS for figure in ("rate", "duration"))
+RANDOM_FIELDS = tuple(f"{kind}_{figure}" for kind in RANDOM_KINDS for figure in ("rate", "duration"))
 """Figures of the faults that come by chance."""
 
 
@@ -104,38 +113,47 @@ class FaultState(NamedTuple):
     `told` is the last tick at which it would have emitted without faults, -1 before the first.
     """
 
-    on: tuple[bool, ...]
-    shown: Mapping[str, AnyArray]
-    last: int = 0
-    told: int = -1
+    active: tuple[bool, ...]
+    last_output: Mapping[str, AnyArray]
+    last_tick: int = 0
+    last_emitted_tick: int = -1
 
 
 @kernel
-def _telegraph(
-    on: bool, share: float, pace: float, rate: float, last: int, index: IntArray, draws: FloatArray, out: BoolArray
+def _write_telegraph(
+    on: bool,
+    on_probability: float,
+    switch_rate: float,
+    rate: float,
+    last: int,
+    index: IntArray,
+    draws: FloatArray,
+    out: BoolArray,
 ) -> bool:
     """Write whether it is on at each tick; `pace` is r + 1 / d; return whether it is at the last."""
     for i in range(index.shape[0]):
-        changed = -math.expm1(-pace * ((index[i] - last) / rate))
-        on = draws[i] >= (1.0 - share) * changed if on else draws[i] < share * changed
+        changed = -math.expm1(-switch_rate * ((index[i] - last) / rate))
+        on = draws[i] >= (1.0 - on_probability) * changed if on else draws[i] < on_probability * changed
         last = index[i]
         out[i] = on
     return on
 
 
-def begin(faults: Faults, draws: FloatArray) -> FaultState:
+def init_faults(faults: Faults, draws: FloatArray) -> FaultState:
     """Return the state at t = 0 from the initial draws of `processes`."""
-    return FaultState(tuple(bool(u < faults.share(kind)) for u, kind in zip(draws, faults.kinds, strict=True)), {})
+    return FaultState(
+        tuple(bool(u < faults.on_probability(kind)) for u, kind in zip(draws, faults.random_kinds, strict=True)), {}
+    )
 
 
-def strike(
+def apply_faults(
     faults: Faults,
     state: FaultState,
     ticks: Ticks,
     draws: FloatArray,
     arrays: Mapping[str, AnyArray],
     emitted: BoolArray,
-    heard: Sequence[str] = (),
+    source_arrays: Sequence[str] = (),
 ) -> tuple[FaultState, Mapping[str, AnyArray], BoolArray]:
     """Return the new state, what the sensor shows, and where it shows anything (n,).
 
@@ -143,57 +161,60 @@ def strike(
     `FAULT` is beside them: which faults act (n,). Biases and spikes of arrays that were `heard` are in these already.
     """
     count = len(ticks)
-    told = Told.of(ticks, emitted, state.told)
-    struck = faults.schedule.struck(told)
-    arrays = put_off([(one, rows) for one, rows in struck if one.array not in heard], arrays)
-    acts = {kind: acting(struck, kind, count) for kind in BITS}
-    on = _by_chance(faults, state, ticks, draws, acts)
-    source, last = _sources(acts["stuck"], emitted & ~acts["dropout"], begun=bool(state.shown))
+    told = EmissionMask.from_ticks(ticks, emitted, state.last_emitted_tick)
+    struck = faults.schedule.find_active(told)
+    arrays = apply_offsets([(one, rows) for one, rows in struck if one.array not in source_arrays], arrays)
+    acts = {kind: find_rows_of_kind(struck, kind, count) for kind in FAULT_BITS}
+    on = _add_random_faults(faults, state, ticks, draws, acts)
+    source, last = _find_source_rows(acts["stuck"], emitted & ~acts["dropout"], has_previous=bool(state.last_output))
     own = source == np.arange(1, count + 1)
     acts["spike"] &= ~acts["dropout"] & own
     acts["stuck"] &= ~own
-    shown = {name: _held(state.shown.get(name), array, source) for name, array in arrays.items()}
-    kept = {name: array[last - 1].copy() for name, array in arrays.items()} if last else state.shown
-    out = {name: _silent(array, acts["dropout"]) for name, array in shown.items()}
-    end = int(ticks.index[-1]) if count else state.last
-    sums = sum((BITS[kind] * rows for kind, rows in acts.items()), np.zeros(count))
-    return FaultState(on, kept, end, told.last), {**out, FAULT: sums}, ~acts["dropout"]
+    shown = {name: _take_rows(state.last_output.get(name), array, source) for name, array in arrays.items()}
+    kept = {name: array[last - 1].copy() for name, array in arrays.items()} if last else state.last_output
+    out = {name: _mask_dropped(array, acts["dropout"]) for name, array in shown.items()}
+    end = int(ticks.index[-1]) if count else state.last_tick
+    sums = sum((FAULT_BITS[kind] * rows for kind, rows in acts.items()), np.zeros(count))
+    return FaultState(on, kept, end, told.last_tick), {**out, FAULT: sums}, ~acts["dropout"]
 
 
-def _by_chance(
+def _add_random_faults(
     faults: Faults, state: FaultState, ticks: Ticks, draws: FloatArray, acts: Mapping[str, BoolArray]
 ) -> tuple[bool, ...]:
     """Add to the rows (n,) on which each kind acts those by chance; return which are on at the last."""
     on = []
-    for kind, row, was in zip(faults.kinds, draws, state.on, strict=True):
-        rate, duration = faults.figures(kind)
-        figures, rows = (faults.share(kind), rate + 1.0 / duration, ticks.rate), np.zeros(len(ticks), dtype=np.bool_)
-        on.append(bool(_telegraph(was, *figures, state.last, ticks.index, row, rows)))
+    for kind, row, was in zip(faults.random_kinds, draws, state.active, strict=True):
+        rate, duration = faults.rate_and_duration(kind)
+        figures, rows = (
+            (faults.on_probability(kind), rate + 1.0 / duration, ticks.rate),
+            np.zeros(len(ticks), dtype=np.bool_),
+        )
+        on.append(bool(_write_telegraph(was, *figures, state.last_tick, ticks.index, row, rows)))
         acts[kind][:] |= rows
     return tuple(on)
 
 
-def _sources(stuck: BoolArray, given: BoolArray, *, begun: bool) -> tuple[IntArray, int]:
+def _find_source_rows(stuck: BoolArray, emitted: BoolArray, *, has_previous: bool) -> tuple[IntArray, int]:
     """Return the row that each row shows (n,), and the last one that was emitted: from 1 on, 0 is the one kept before.
 
     `given` (n,) is where a row gets out; `begun` whether any did before.
     """
     rows = np.arange(1, stuck.size + 1)
-    if not begun:
-        first = int(np.argmax(given)) if given.any() else stuck.size
+    if not has_previous:
+        first = int(np.argmax(emitted)) if emitted.any() else stuck.size
         stuck = stuck & (rows > first + 1)
-    fresh = np.maximum.accumulate(np.where(given & ~stuck, rows, 0))
+    fresh = np.maximum.accumulate(np.where(emitted & ~stuck, rows, 0))
     return np.where(stuck, fresh, rows), int(fresh[-1]) if stuck.size else 0
 
 
-def _held(before: AnyArray | None, array: AnyArray, source: IntArray) -> AnyArray:
+def _take_rows(previous: AnyArray | None, array: AnyArray, source: IntArray) -> AnyArray:
     """Return the rows that are shown: row `source` - 1 of the array, or the one `before` it where that is 0."""
-    if before is None or source.all():
+    if previous is None or source.all():
         return array[source - 1]
-    return np.concatenate((before[None], array))[source]
+    return np.concatenate((previous[None], array))[source]
 
 
-def _silent(array: AnyArray, dropped: BoolArray) -> AnyArray:
+def _mask_dropped(array: AnyArray, dropped: BoolArray) -> AnyArray:
     """Return the array with NaN in the rows that are dropped; one of integers stays as it is."""
     if array.dtype.kind != "f" or not dropped.any():
         return array

@@ -25,38 +25,38 @@ import math
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.errors import SensorError
-from navsense.noise.gauss_markov import decay, step
+from navsense.kernels import kernel
+from navsense.noise.gauss_markov import decay_factor, gauss_markov_step
 from navsense.typing import FloatArray
 
-RATIO = 10.0
+MAX_RATIO = 10.0
 """Largest ratio of neighbouring time constants: one a decade ripples by one percent."""
 
-BELOW, ABOVE = 4.5, 1.75
+MARGIN_BELOW, MARGIN_ABOVE = 4.5, 1.75
 """How far the time constants reach beyond the band of averaging times, so that its ends are within 2 percent."""
 
-NARROWEST = 4.0
+MIN_BAND_RATIO = 4.0
 """Ratio of the ends of a band from which on the floor is met within 2 percent."""
 
 
-def time_constants(shortest: float, longest: float) -> FloatArray:
+def place_time_constants(shortest: float, longest: float) -> FloatArray:
     """Return the time constants (m,) s for a floor from averaging time `shortest` to `longest` (s).
 
     Raises `SensorError` for a band narrower than a factor of 4.
     """
-    if not 0.0 < NARROWEST * shortest <= longest < math.inf:
-        allowed = f"must be positive, the longest at least {NARROWEST:g} times the shortest"
+    if not 0.0 < MIN_BAND_RATIO * shortest <= longest < math.inf:
+        allowed = f"must be positive, the longest at least {MIN_BAND_RATIO:g} times the shortest"
         raise SensorError("band of flicker noise (s)", (shortest, longest), allowed=allowed)
-    first, last = shortest / BELOW, longest * ABOVE
+    first, last = shortest / MARGIN_BELOW, longest * MARGIN_ABOVE
     span = math.log(last / first)
-    count = 1 + math.ceil(span / math.log(RATIO))
+    count = 1 + math.ceil(span / math.log(MAX_RATIO))
     return np.array([first * math.exp(span * j / (count - 1)) for j in range(count)])
 
 
-def components(instability: float, shortest: float, longest: float) -> tuple[FloatArray, FloatArray]:
+def make_components(instability: float, shortest: float, longest: float) -> tuple[FloatArray, FloatArray]:
     """Return time constants (m,) s and stationary deviations (m,) of the processes; `instability` in their unit."""
-    tau = time_constants(shortest, longest)
+    tau = place_time_constants(shortest, longest)
     ratio = float(tau[1] / tau[0])
     deviation = np.full(tau.size, instability * math.sqrt(math.log(ratio) / math.pi))
     deviation[[0, -1]] *= math.sqrt(ratio / (ratio - 1.0))
@@ -64,19 +64,19 @@ def components(instability: float, shortest: float, longest: float) -> tuple[Flo
 
 
 @kernel
-def coefficients(dt: float, tau: FloatArray, deviation: FloatArray, phi: FloatArray, q: FloatArray) -> None:
+def write_coefficients(dt: float, tau: FloatArray, deviation: FloatArray, phi: FloatArray, q: FloatArray) -> None:
     """Write what a step dt (s) keeps of each process, phi (m,), and the deviation that it adds, q (m,)."""
     for j in range(tau.shape[0]):
-        phi[j] = decay(dt, tau[j])
+        phi[j] = decay_factor(dt, tau[j])
         q[j] = deviation[j] * math.sqrt(-math.expm1(-2.0 * dt / tau[j]))
 
 
 @kernel
-def advance(phi: FloatArray, q: FloatArray, draws: FloatArray, state: FloatArray, out: FloatArray) -> None:
+def add_flicker(phi: FloatArray, q: FloatArray, draws: FloatArray, state: FloatArray, out: FloatArray) -> None:
     """Add the sum of the processes to out (n,), one step a sample; draws (m, n), state (m,) is left at the last."""
     for i in range(out.shape[0]):
         total = 0.0
         for j in range(state.shape[0]):
-            state[j] = step(state[j], phi[j], q[j], draws[j, i])
+            state[j] = gauss_markov_step(state[j], phi[j], q[j], draws[j, i])
             total += state[j]
         out[i] += total

@@ -11,28 +11,28 @@ from __future__ import annotations
 
 import math
 
-from navsense.compiled import kernel
+from navsense.kernels import kernel
 
 
 @kernel
-def stationary(sigma: float, tau: float) -> float:
+def stationary_stddev(sigma: float, tau: float) -> float:
     """Return the stationary deviation of driving density sigma (unit per root second) and correlation time tau (s)."""
     return sigma * math.sqrt(0.5 * tau)
 
 
 @kernel
-def decay(dt: float, tau: float) -> float:
+def decay_factor(dt: float, tau: float) -> float:
     """Return phi for a step dt (s)."""
     return math.exp(-dt / tau)
 
 
 @kernel
-def drive(dt: float, sigma: float, tau: float) -> float:
+def step_stddev(dt: float, sigma: float, tau: float) -> float:
     """Return q, the deviation that a step dt (s) adds."""
     return sigma * math.sqrt(-0.5 * tau * math.expm1(-2.0 * dt / tau))
 
 
 @kernel
-def step(b: float, phi: float, q: float, v: float) -> float:
+def gauss_markov_step(b: float, phi: float, q: float, v: float) -> float:
     """Return the next value."""
     return phi * b + q * v

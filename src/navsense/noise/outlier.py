@@ -8,7 +8,7 @@ number. `size` is the deviation of the outliers, in the channel's unit.
 
 from __future__ import annotations
 
-from navsense.compiled import kernel
+from navsense.kernels import kernel
 
 
 @kernel

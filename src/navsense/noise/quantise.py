@@ -12,16 +12,16 @@ import math
 
 import numpy as np
 
-from navsense.compiled import kernel
+from navsense.kernels import kernel
 
-_WHOLE = 4503599627370496.0
+_EXACT_LIMIT = 4503599627370496.0
 
 
 @kernel
 def quantise(x: float, precision: float) -> float:
     """Return x rounded to `precision` (same unit, > 0)."""
     steps = abs(x / precision)
-    coarse = steps if steps < _WHOLE else 0.0
+    coarse = steps if steps < _EXACT_LIMIT else 0.0
     whole = np.floor(coarse)  # stays a float, so that a loop over it is done several values at a time
     whole = whole + 1.0 if coarse - whole >= 0.5 else whole
-    return math.copysign(whole * precision, x) if steps < _WHOLE else x
+    return math.copysign(whole * precision, x) if steps < _EXACT_LIMIT else x

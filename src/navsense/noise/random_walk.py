@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 
-from navsense.compiled import kernel
+from navsense.kernels import kernel
 
 
 @kernel
-def walk_drive(dt: float, density: float) -> float:
+def random_walk_stddev(dt: float, density: float) -> float:
     """Return K sqrt(dt), the deviation that a step dt (s) adds."""
     return density * math.sqrt(dt)
 
 
 @kernel
-def walk_step(b: float, q: float, v: float) -> float:
+def random_walk_step(b: float, q: float, v: float) -> float:
     """Return the next value."""
     return b + q * v

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from navsense.compiled import kernel
+from navsense.kernels import kernel
 
 
 @kernel

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import math
 
-from navsense.compiled import kernel
+from navsense.kernels import kernel
 
 
 @kernel
-def white(mean: float, sigma: float, w: float) -> float:
+def white_noise(mean: float, sigma: float, w: float) -> float:
     """Return one value of white noise."""
     return mean + sigma * w
 
 
 @kernel
-def deviation(dt: float, stddev: float, density: float) -> float:
+def white_stddev(dt: float, stddev: float, density: float) -> float:
     """Return sigma of samples dt (s) apart."""
     return stddev if density == 0.0 else math.sqrt(stddev * stddev + density * density / dt)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from navsense.environment.current import opened
+from navsense.environment.current import realise
 from navsense.motion.base import Motion
 from navsense.picture.flow import Arrows, Column, arrows_of, columns_of
 from navsense.picture.ground import Relief, View, bottom_of, ground_of, relief_of, top_of, view_of
 from navsense.picture.tracks import Track, tracks_of, vehicles_of
-from navsense.session import checked_duration
-from navsense.station import check_duration, motions_of
+from navsense.sensor_run import check_duration, resolve_motions
+from navsense.session import check_duration_value
 from navsense.typing import FloatArray
 from navsense.world import World
 
@@ -64,9 +64,9 @@ def chart_of(world: World, given: Mapping[str, Motion], duration: float | None, 
     The current is that of one run. Raises `SimulationError`, `MotionError` for a motion or a duration (s) that cannot
     be, and `FieldError` for a surface that cannot be read.
     """
-    motions = motions_of(world, given)
+    motions = resolve_motions(world, given)
     if duration is not None:
-        check_duration(motions, checked_duration(duration))
+        check_duration(motions, check_duration_value(duration))
     vehicles = vehicles_of(world, motions)
     standing = {m.name for m in vehicles if m.static}
     ground = ground_of(world, motions, {m.name for m in vehicles} - standing)
@@ -93,7 +93,7 @@ def _with_current(chart: Chart, bed: float, seed: int, run: int) -> Chart:
     current, surface = chart.world.environment.current, chart.surface
     if current is None or surface is None:
         return chart
-    field = opened(current, seed, run)
+    field = realise(current, seed, run)
     x, y, z = _start(chart)
     arrows = arrows_of(field, chart.view, min(z, surface))
     lowest = min((float(track.position[:, 2].min()) for track in chart.tracks), default=surface)

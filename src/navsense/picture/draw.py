@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from navsense.errors import SinkError
+from navsense.figures import check_figure_path, make_figure, require_matplotlib, save_figure
 from navsense.picture.chart import Chart, chart_of
 from navsense.picture.plan import draw_names, draw_plan, plain, time_scale
 from navsense.picture.profile import draw_columns, draw_profile
-from navsense.sheet import check_drawing, checked_target, save, sheet
-from navsense.simulation import MotionGiven, resolve
-from navsense.sinks.base import check_target
+from navsense.recordings.base import check_target
+from navsense.simulation import MotionGiven, load_motions
 from navsense.world import World
 
 WIDE = 1.3
@@ -28,9 +28,9 @@ LETTERS = 110
 
 def check(path: str | os.PathLike[str]) -> Path:
     """Return where a picture goes. Raise `SinkError` for another suffix, no possible place, or without matplotlib."""
-    target = checked_target(path, SinkError)
+    target = check_figure_path(path, SinkError)
     check_target(target)
-    check_drawing(SinkError)
+    require_matplotlib(SinkError)
     return target
 
 
@@ -53,10 +53,10 @@ def draw(
     cannot be read, `SimulationError` and `MotionError` for motions and durations that cannot be.
     """
     target = check(path)
-    chart = chart_of(world, resolve(world, motion), duration, seed, run)
+    chart = chart_of(world, load_motions(world, motion), duration, seed, run)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a name in letters that the font has not
-        save(_sheet(chart), target, SinkError)
+        save_figure(_sheet(chart), target, SinkError)
 
 
 def _sheet(chart: Chart) -> Any:
@@ -65,16 +65,16 @@ def _sheet(chart: Chart) -> Any:
     below += [draw_columns] if chart.columns else []
     ratio = chart.view.wide / chart.view.tall
     if not below:
-        figure = sheet(9.0 * min(ratio, 1.0) + 1.2, 9.0 / max(ratio, 1.0) + 1.0, SinkError)
+        figure = make_figure(9.0 * min(ratio, 1.0) + 1.2, 9.0 / max(ratio, 1.0) + 1.0, SinkError)
         plan, parts = figure.add_subplot(), []
     elif ratio >= WIDE:
         tall, foot = max(10.0 / ratio, 3.5) + 1.2, 3.2
-        figure = sheet(12.0, tall + foot + 0.6, SinkError)
+        figure = make_figure(12.0, tall + foot + 0.6, SinkError)
         grid = figure.add_gridspec(2, 6, height_ratios=(tall, foot))
         plan = figure.add_subplot(grid[0, :])
         parts = [grid[1, :]] if len(below) == 1 else [grid[1, :4], grid[1, 4:]]
     else:
-        figure = sheet(7.2 * ratio + 7.0, 8.6, SinkError)
+        figure = make_figure(7.2 * ratio + 7.0, 8.6, SinkError)
         grid = figure.add_gridspec(2, 2, width_ratios=(7.2 * ratio + 1.2, 5.5))
         plan = figure.add_subplot(grid[:, 0])
         parts = [grid[:, 1]] if len(below) == 1 else [grid[0, 1], grid[1, 1]]

@@ -14,13 +14,13 @@ import numpy as np
 
 from navsense.environment.terrain.base import Shape
 from navsense.environment.terrain.heightmap import Heightmap
+from navsense.environment.terrain.lazy_shape import LazyShape
 from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from navsense.environment.terrain.scene import Body, Scene
-from navsense.environment.terrain.stored import Stored
 from navsense.picture.tracks import Track
 from navsense.pose import rotate
-from navsense.station import Motions, read_surface, scene_of
+from navsense.sensor_run import Motions, build_scene, read_surface
 from navsense.typing import FloatArray, Vectors
 from navsense.world import World
 
@@ -100,9 +100,9 @@ def ground_of(world: World, motions: Motions, vehicles: Collection[str]) -> Scen
     """
     where = {solid.name: solid.where for solid in world.solids}
     own = tuple(f"{name}::" for name in vehicles)
-    kept = [b for b in scene_of(world, motions).bodies if b.motion is None and not b.name.startswith(own)]
+    kept = [b for b in build_scene(world, motions).bodies if b.motion is None and not b.name.startswith(own)]
     for body in kept:
-        if isinstance(body.shape, Stored):
+        if isinstance(body.shape, LazyShape):
             read_surface(body.name, body.shape, where.get(body.name))
     return Scene(tuple(kept))
 
@@ -125,7 +125,7 @@ def _half(shape: Shape) -> FloatArray | None:
 
 def _corners(shape: Shape) -> Vectors | None:
     """Return the lowest and highest x, y, z (2, 3) m of a shape in its own frame; None for one without an end."""
-    if isinstance(shape, Stored):
+    if isinstance(shape, LazyShape):
         return _corners(shape.shape)
     if isinstance(shape, Heightmap):
         rows, columns = shape.heights.shape

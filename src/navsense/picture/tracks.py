@@ -15,9 +15,9 @@ import numpy as np
 
 from navsense.errors import SimulationError
 from navsense.motion.base import Motion
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory
-from navsense.station import Motions
+from navsense.sensor_run import Motions
 from navsense.typing import FloatArray, Times, Vectors
 from navsense.world import Model, World
 
@@ -48,7 +48,7 @@ class Track:
 def vehicles_of(world: World, motions: Motions) -> tuple[Model, ...]:
     """Return the models that move or carry a sensor; where there are none, those without a surface."""
     carriers = {sensor.model for sensor in world.sensors}
-    found = [m for m in world.models if m.name in carriers or not isinstance(motions[m.name], Still)]
+    found = [m for m in world.models if m.name in carriers or not isinstance(motions[m.name], Stationary)]
     solid = {solid.link for solid in world.solids}
     bare = [m for m in world.models if not solid.intersection(link.name for link in m.links)]
     return tuple(found or bare)
@@ -76,7 +76,7 @@ def _track(name: str, motion: Motion, duration: float | None, count: int) -> Tra
 
 def _last(name: str, motion: Motion, duration: float | None) -> float:
     """Return the last instant (s) of a track."""
-    if isinstance(motion, Still):
+    if isinstance(motion, Stationary):
         return 0.0
     if isinstance(motion, Trajectory) and motion.loop:  # its later rounds lie on the first
         return min(_round(motion), math.inf if duration is None else duration)

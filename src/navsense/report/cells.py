@@ -62,7 +62,7 @@ def quality_of(reading: Reading, sensor: MountedSensor | None, span: tuple[float
 def table_of(reading: Reading, sensor: MountedSensor | None) -> str:
     """Return the errors of each cell as an HTML table; nothing where there is no profile, or no truth of it."""
     name = profiled(reading)
-    true = reading.truth.get(name) if name else None
+    true = reading.ideal.get(name) if name else None
     if name is None or true is None or true.shape != reading.arrays[name].shape:
         return ""
     rows = np.asarray(reading.emitted & reading.valid)
@@ -119,7 +119,7 @@ def declared_of(reading: Reading, sensor: MountedSensor | None, name: str) -> Fl
         return np.asarray(np.sqrt(sizes))
     solve = np.linalg.pinv(np.asarray(told[0], dtype=np.float64))
     squares = np.einsum("ak,mk,bk->mab", solve, sizes, solve)
-    if spec.removes_motion:
+    if spec.motion_compensated:
         squares = squares + spec.bottom.stddev**2 / spec.bottom_pings * (solve @ solve.T)
     turns = turns_of(reading.arrays.get("orientation", NONE)[rows], spec.coordinates.value)
     return np.asarray(np.sqrt(np.einsum("iab,mbc,iac->ma", turns, squares, turns) / max(turns.shape[0], 1)))

@@ -84,7 +84,7 @@ def terms_of(clock: Clock) -> tuple[theory.Term, ...]:
     noise, sheet = clock.noise, clock.oscillator
     jitter = math.sqrt(noise.stddev**2 + noise.precision**2 / 12.0)
     terms: list[theory.Term] = [theory.Quantisation(jitter)] if jitter > 0.0 else []
-    if noise.drifts:
+    if noise.has_dynamic_bias:
         tau = noise.dynamic_bias_correlation_time
         terms.append(theory.PhaseGaussMarkov(noise.dynamic_bias_stddev * math.sqrt(0.5 * tau), tau))
     if sheet is not None:

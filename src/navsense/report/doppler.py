@@ -129,7 +129,7 @@ def profile_of(reading: Reading, sensor: MountedSensor | None, span: tuple[float
     names = labels_of(reading.type, name, velocity.shape[2], sensor)
     of_cells = (where, title, span, names)
     yield waterfall("Current profile", reading.time[rows], velocity[rows], *of_cells)
-    true = reading.truth.get(name)
+    true = reading.ideal.get(name)
     if true is not None and true.shape == velocity.shape:
         off = replace(VELOCITY, title="reading less truth")
         yield waterfall("Profile less truth", reading.time[rows], velocity[rows] - true[rows], *of_cells, off)

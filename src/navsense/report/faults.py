@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from navsense.noise.planned import BITS, FAULT
+from navsense.noise.scheduled_faults import FAULT, FAULT_BITS
 from navsense.report.axes import over_time
 from navsense.report.draw import Figure, Plot
 from navsense.report.recorded import Recorded
@@ -23,7 +23,7 @@ def faults_of(reading: Reading) -> dict[str, BoolArray]:
     if told is None:
         return {}
     bits = np.nan_to_num(np.asarray(told, dtype=np.float64)).astype(np.int64).reshape(-1)
-    found = {kind: (bits & bit) != 0 for kind, bit in BITS.items()}
+    found = {kind: (bits & bit) != 0 for kind, bit in FAULT_BITS.items()}
     return {kind: rows for kind, rows in found.items() if rows.any()}
 
 

@@ -60,7 +60,7 @@ def findings_of(found: Recorded, told: Mapping[str, Sequence[Told]], chart: Char
         out += [Finding(name, what) for what in (*_adrift(reading), *_beams(reading), *_noise(told[name]))]
         out += [Finding(name, what) for what in _stamps(reading)]
         out += [Finding(name, what) for what in _faults(reading)]
-        if not reading.truth:
+        if not reading.ideal:
             out.append(Finding(name, "its truth is not recorded: readings are shown alone", "note"))
     for name in sorted(set(found.sensors) - set(found.readings)):
         out.append(Finding(name, "not one reading of it is recorded"))
@@ -151,7 +151,7 @@ def _foremost(reading: Reading, sensor: MountedSensor | None) -> list[str]:
     if sensor is not None and isinstance(sensor.spec, Adcp) and sensor.spec.coordinates.value == "beam":
         names = ("beam_velocity",)
     if not names:
-        names = tuple(set(reading.truth) & set(reading.arrays) or reading.arrays)
+        names = tuple(set(reading.ideal) & set(reading.arrays) or reading.arrays)
     return [name for name, told in reading.arrays.items() if name in names and told.dtype.kind == "f" and told.size]
 
 

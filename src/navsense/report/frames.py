@@ -65,8 +65,8 @@ def truth_of(reading: Reading, name: str) -> AnyArray | None:
 
     Rows through the water whose true velocity is not recorded are NaN.
     """
-    true = reading.truth.get(name)
+    true = reading.ideal.get(name)
     if true is None or name != "velocity" or not (rows := through_water(reading)).any():
         return true
-    water = reading.truth.get("water_velocity")
+    water = reading.ideal.get("water_velocity")
     return np.asarray(np.where(rows[:, None], np.nan if water is None else water, true))

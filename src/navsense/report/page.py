@@ -13,13 +13,13 @@ import numpy as np
 
 from navsense import outputs
 from navsense.errors import SinkError
+from navsense.recordings.base import check_target, get_version, os_error
 from navsense.report import cells, clocks, doppler, faults, track
 from navsense.report.draw import Figure
 from navsense.report.findings import Finding, findings_of
 from navsense.report.recorded import Recorded, recording_of
 from navsense.report.sensors import Told, figures_of, table_of, told_of, words
 from navsense.report.style import COLUMNS, CSS, PARTS
-from navsense.sinks.base import check_target, os_error, version
 
 SUFFIXES = (".html", ".htm")
 """What a report is written as."""
@@ -117,7 +117,7 @@ def headline(found: Recorded) -> str:
     if found.about.get("seed") is not None:
         parts.append(f"seed {found.about['seed']}")
     count = sum(int(reading.emitted.sum()) for reading in found.readings.values())
-    return "; ".join([*parts, f"{count} readings", f"navsense {version()}"])
+    return "; ".join([*parts, f"{count} readings", f"navsense {get_version()}"])
 
 
 def _ways(found: Recorded, chart: track.Chart | None) -> str:

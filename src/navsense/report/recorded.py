@@ -13,20 +13,20 @@ import numpy as np
 from navsense import inputs
 from navsense.clock import Clock
 from navsense.errors import NavsenseError, SinkError, Where
-from navsense.faults import listed
+from navsense.faults import list_faults
+from navsense.recordings import message_reader
+from navsense.recordings.base import to_path
+from navsense.recordings.dataset import collect, select_run
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.reading_assembler import ReadingAssembler
+from navsense.recordings.records import DamagedError
 from navsense.series import Current, Reading, Truth
-from navsense.sinks import sources
-from navsense.sinks.base import to_path
-from navsense.sinks.load import load
-from navsense.sinks.read import MessageReader
-from navsense.sinks.records import DamagedError
-from navsense.sinks.stored import gathered, of_run
 from navsense.world import MountedSensor, Note, World
 
 WORLD_SUFFIXES = (".sdf", ".world")
 """Of files that may be the world of a recording beside them."""
 
-_WORLD = inputs.Kind("world", SinkError, "must be a world file")
+_WORLD = inputs.FileKind("world", SinkError, "must be a world file")
 
 LARGEST_WORLD = 1 << 22
 """Bytes of a file beside a recording that is looked into for the world's name."""
@@ -72,7 +72,7 @@ def recording_of(path: str, world: str | None = None, *, expand_xacro: bool = Fa
     `SinkError` if `path` is not a recording, and the errors of `navsense.load` for `world`.
     """
     file = to_path(path)
-    if sources.is_container(file):
+    if message_reader.is_message_recording(file):
         found = _of_messages(file)
     else:
         found = _of_arrays(file)
@@ -83,7 +83,7 @@ def recording_of(path: str, world: str | None = None, *, expand_xacro: bool = Fa
 
 def _of_arrays(file: Path) -> Recorded:
     """Return what a recording of arrays holds."""
-    loaded = load(file)
+    loaded = open_recording(file)
     told: World | None = None
     clocks: Mapping[str, Clock] = {}
     notes: tuple[str, ...] = ()
@@ -95,18 +95,18 @@ def _of_arrays(file: Path) -> Recorded:
     current = loaded.current
     if current is not None and current.velocity.ndim > 2:
         current = current.of_run(0)
-    readings = {name: of_run(reading, 0) for name, reading in loaded.readings.items()}
+    readings = {name: select_run(reading, 0) for name, reading in loaded.readings.items()}
     return Recorded(
         str(file),
-        str(loaded.meta["world"]),
+        str(loaded.metadata["world"]),
         readings,
         loaded.truth,
         current,
         {sensor.name: sensor for sensor in told.sensors} if told else {},
         tracks_in(told, loaded.truth),
-        {key: loaded.meta.get(key) for key in ("seed", "runs", "version", "duration_asked", "epoch")},
+        {key: loaded.metadata.get(key) for key in ("seed", "runs", "version", "duration_asked", "epoch")},
         notes=notes,
-        planned=_planned(loaded.meta.get("faults", [])),
+        planned=_planned(loaded.metadata.get("faults", [])),
         clocks=clocks,
         exact=told is not None,
         stationary=find_stationary_models(told),
@@ -115,11 +115,11 @@ def _of_arrays(file: Path) -> Recorded:
 
 def _of_messages(file: Path) -> Recorded:
     """Return what a recording of messages holds."""
-    with sources.opened(file) as source:
-        reader = MessageReader(source)
-        readings, truth, current = gathered(reader.slabs())
-        left, planned = reader.left, source.about.get("faults", "[]")
-    told, recording = reader.world, reader.recording
+    with message_reader.open_messages(file) as source:
+        reader = ReadingAssembler(source)
+        readings, truth, current = collect(reader.iter_slices())
+        left, planned = reader.losses, source.metadata.get("faults", "[]")
+    told, recording = reader.world, reader.header
     about = {"seed": recording.seed, "runs": list(recording.runs), "epoch": recording.epoch}
     return Recorded(
         str(file),
@@ -133,7 +133,7 @@ def _of_messages(file: Path) -> Recorded:
         notes=(*reader.stored.notes, *left),
         planned=_planned(planned),
         clocks=reader.stored.clocks,
-        exact=reader.head.exact,
+        exact=reader.time_base.has_rates,
         stationary=find_stationary_models(told),
     )
 
@@ -195,7 +195,7 @@ def _in(found: Recorded, world: World) -> Recorded:
     if found.exact:
         return replace(found, world=world, clocks=clocks)
     sensors = {sensor.name: sensor for sensor in world.sensors if sensor.name in found.readings}
-    found = replace(found, tracks=tracks_in(world, found.truth), planned=found.planned or tuple(listed(world)))
+    found = replace(found, tracks=tracks_in(world, found.truth), planned=found.planned or tuple(list_faults(world)))
     return replace(found, name=world.name, world=world, clocks=clocks, sensors=sensors)
 
 
@@ -207,7 +207,7 @@ def _beside(file: Path, name: str) -> Path | None:
         if near.suffix.lower() not in WORLD_SUFFIXES:
             continue
         try:
-            text = inputs.content(str(near), _WORLD, LARGEST_WORLD).decode(errors="replace")
+            text = inputs.read_bytes(str(near), _WORLD, LARGEST_WORLD).decode(errors="replace")
         except SinkError:
             continue
         if pattern.search(text):

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.noise.planned import FAULT
+from navsense.noise.scheduled_faults import FAULT
 from navsense.report.frames import labels_of, truth_of
-from navsense.sensors.base import Indirect
+from navsense.sensors.base import HasIndirectNoise
 from navsense.sensors.imu import Imu
 from navsense.series import Reading
 from navsense.typing import BoolArray, FloatArray
@@ -76,7 +76,7 @@ class Channel:
     def declared(self) -> float:
         """Return the declared deviation of one sample, 0 where none is declared."""
         noise = self.noise
-        white = noise.deviation(self.rate) ** 2 + noise.precision**2 / 12.0
+        white = noise.white_stddev(self.rate) ** 2 + noise.precision**2 / 12.0
         return math.sqrt(white + noise.outlier_probability * noise.outlier_stddev**2)
 
 
@@ -113,7 +113,7 @@ def channels_of(reading: Reading, name: str, sensor: MountedSensor | None) -> li
     slow = _slow(reading, name, rows, given)
     labels = list(TURNS) if name == "orientation" else labels_of(reading.type, name, given.shape[1], sensor)
     noises = sensor.spec.noise().get(name, ()) if sensor else ()
-    if sensor and isinstance(sensor.spec, Indirect) and name in sensor.spec.acted_on:
+    if sensor and isinstance(sensor.spec, HasIndirectNoise) and name in sensor.spec.noise_quantities:
         noises = ()
     unit, shown, ideal, residual = _kind(reading, name, given, wanted)
     rate = sensor.rate if sensor else _rate(time)
@@ -177,7 +177,7 @@ def _kind(
 
 def _latitude(reading: Reading) -> float:
     """Return the mean latitude (rad) of a sensor's truth."""
-    return float(np.nanmean(reading.truth["latitude"])) if "latitude" in reading.truth else 0.0
+    return float(np.nanmean(reading.ideal["latitude"])) if "latitude" in reading.ideal else 0.0
 
 
 def angles(attitude: FloatArray) -> FloatArray:
@@ -236,10 +236,10 @@ def deviation_of_pairs(values: FloatArray) -> tuple[float, int]:
 def verdict_of(channel: Channel, sensor: MountedSensor | None) -> Verdict | None:
     """Return whether a channel's white noise is as declared; None where that cannot be said."""
     declared = channel.declared
-    if sensor is None or declared == 0.0 or not channel.noise.is_white or sensor.spec.type not in ONE_NUMBER:
+    if sensor is None or declared == 0.0 or not channel.noise.has_white_noise or sensor.spec.type not in ONE_NUMBER:
         return None
     noise = channel.noise
-    if noise.precision > COARSE * noise.deviation(channel.rate) or not _constant(sensor):
+    if noise.precision > COARSE * noise.white_stddev(channel.rate) or not _constant(sensor):
         return None
     clipped = (channel.reading <= noise.minimum) | (channel.reading >= noise.maximum)
     square, count = deviation_of_pairs(np.where(clipped, math.nan, channel.white))
@@ -257,9 +257,9 @@ def _constant(sensor: MountedSensor) -> bool:
 
 def excess_of(noise: Noise, rate: float) -> float:
     """Return the kurtosis above 3 of white noise with outliers."""
-    if not noise.strikes:
+    if not noise.has_outliers:
         return 0.0
-    share, inner = noise.outlier_probability, noise.deviation(rate) ** 2
+    share, inner = noise.outlier_probability, noise.white_stddev(rate) ** 2
     outer = inner + noise.outlier_stddev**2
     mean = (1.0 - share) * inner + share * outer
     return 3.0 * ((1.0 - share) * inner**2 + share * outer**2) / mean**2 - 3.0

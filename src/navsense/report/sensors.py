@@ -89,7 +89,7 @@ def _through_water(reading: Reading, name: str) -> tuple[tuple[FloatArray, Float
     if name != "velocity" or not rows.any():
         return (np.zeros(0), np.zeros(0)), ""
     share = f" Blue: through the water, {100.0 * float(np.mean(rows)):.3g} % of the readings"
-    if "water_velocity" in reading.truth:
+    if "water_velocity" in reading.ideal:
         return spans_of(reading.time[told], rows), f"{share}; there the truth is the one through the water."
     return spans_of(reading.time[told], rows), f"{share}, left out here: the truth through the water is not recorded."
 
@@ -259,9 +259,11 @@ def _over_stated(stated: Mapping[str, FloatArray]) -> Figure:
 
 def terms_of(noise: Noise, rate: float) -> tuple[theory.Term, ...]:
     """Return the terms of the Allan variance of a declared noise, sampled at a rate (Hz); a constant error has none."""
-    white = noise.deviation(rate) ** 2 + noise.precision**2 / 12.0 + noise.outlier_probability * noise.outlier_stddev**2
+    white = (
+        noise.white_stddev(rate) ** 2 + noise.precision**2 / 12.0 + noise.outlier_probability * noise.outlier_stddev**2
+    )
     terms: list[theory.Term] = [theory.White(math.sqrt(white / rate))] if white > 0.0 else []
-    if noise.drifts:
+    if noise.has_dynamic_bias:
         terms.append(theory.GaussMarkov(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time, sampled=True))
     if noise.bias_instability > 0.0:
         terms += flicker_terms(noise.bias_instability)

@@ -15,7 +15,7 @@ from navsense.report.axes import Axis, Scale, bounds, linear, over_time, quantit
 from navsense.report.draw import INSIDE, Figure, Plot
 from navsense.report.raster import TIMES, hexadecimal, lit, uri
 from navsense.report.recorded import Recorded
-from navsense.station import motions_of
+from navsense.sensor_run import resolve_motions
 from navsense.typing import BoolArray, FloatArray
 
 POINTS = 3000
@@ -73,7 +73,7 @@ def chart_of(found: Recorded) -> Chart | None:
     scene = Scene(())
     surface = None
     if found.world is not None:
-        motions = motions_of(found.world, {})
+        motions = resolve_motions(found.world, {})
         scene = ground_of(found.world, motions, set(tracks))
         water = found.world.environment.water
         surface = water.surface if water is not None else None

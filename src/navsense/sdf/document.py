@@ -11,40 +11,40 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from navsense import inputs
-from navsense.clock import Temperature
-from navsense.environment.base import Environment, Sum
+from navsense.clock import TemperatureSignal
+from navsense.environment.base import Environment, FieldSum
 from navsense.errors import SdfError, SensorError, SimulationError, Where
 from navsense.fidelity import FIDELITIES
 from navsense.sdf.context import Context, TooManyProblemsError
-from navsense.sdf.fill.clock import Clocks
-from navsense.sdf.fill.environment import environment
-from navsense.sdf.fill.model import Filled, model
-from navsense.sdf.fill.sensor import FILLS, Fill, OwnSensor, Sensors
-from navsense.sdf.fill.world import classic_of, max_step_size
-from navsense.sdf.frames import Poses, Scope
-from navsense.sdf.graph import model_scope, world_scope
-from navsense.sdf.include import Includes
-from navsense.sdf.names import checked_name
-from navsense.sdf.places import SDF
-from navsense.sdf.read import Element
-from navsense.sdf.search import PathsGiven, Search, search_of
-from navsense.sdf.values import refusal
+from navsense.sdf.frame_graph import build_model_scope, build_world_scope
+from navsense.sdf.frames import FramePoses, Scope
+from navsense.sdf.include import IncludeExpander
+from navsense.sdf.names import parse_name
+from navsense.sdf.parse.clock import ClockRegistry
+from navsense.sdf.parse.environment import parse_environment
+from navsense.sdf.parse.model import ParsedModel, parse_model
+from navsense.sdf.parse.sensor import SENSOR_PARSERS, BlockParser, SensorParser, SupportsSdf
+from navsense.sdf.parse.world import parse_classic, parse_max_step_size
+from navsense.sdf.schema import SDF
+from navsense.sdf.search_path import SearchFolders, SearchPath, build_search_path
+from navsense.sdf.values import invalid_value
+from navsense.sdf.xml_reader import Element
 from navsense.sensors import SENSORS
 from navsense.world import CurrentTopic, MountedSensor, Solid, World
 
-MISSING = ("refused", "listed")
+MISSING_MODES = ("error", "skip")
 """What may become of files that are not found."""
 
 
 def load(
     file: str | os.PathLike[str],
     *,
-    path: PathsGiven = (),
+    path: SearchFolders = (),
     fidelity: str | None = None,
-    sensors: Sequence[type[OwnSensor]] = (),
+    sensors: Sequence[type[SupportsSdf]] = (),
     xacro: Mapping[str, str] | None = None,
     expand_xacro: bool = False,
-    missing: str = MISSING[0],
+    missing: str = MISSING_MODES[0],
 ) -> World:
     """Return the world of an SDF file (1.4 to 1.12), or its one model in a world of SDF's defaults.
 
@@ -59,8 +59,8 @@ def load(
     `sensors` are one's own kinds of sensor, known for this file beside navsense's and those that installed packages
     announce under the entry point `navsense.sensors`; a type named again replaces the one before.
 
-    `missing` says what becomes of models, meshes and heightmaps that are not on this machine: "refused", an error that
-    names them all, or "listed", the world without them, each named in its `notes`, as are the joints that end in one.
+    `missing` says what becomes of models, meshes and heightmaps that are not on this machine: "error", an error that
+    names them all, or "skip", the world without them, each named in its `notes`, as are the joints that end in one.
     A pose or frame that refers to one is an error still, and so is a moving model whose canonical link may be in one.
 
     `fidelity`, "physical" or "classic", overrides what the file says for every noise in it, and for what a plug-in says
@@ -72,42 +72,42 @@ def load(
     """
     if fidelity is not None and fidelity not in FIDELITIES:
         raise SdfError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")
-    if missing not in MISSING:
-        raise SdfError("missing", missing, allowed=f"must be one of {', '.join(MISSING)}")
+    if missing not in MISSING_MODES:
+        raise SdfError("missing", missing, allowed=f"must be one of {', '.join(MISSING_MODES)}")
     if not isinstance(file, str | os.PathLike):
         raise SdfError(
             "path of a world", repr(file), allowed="must be a file name or a path", remedy='write "dive.sdf"'
         )
     with inputs.collect_inputs() as sources, pause_garbage_collection():
-        world = _loaded(os.fsdecode(file), path, fidelity, sensors, xacro or {}, missing, expand_xacro=expand_xacro)
+        world = _load_world(os.fsdecode(file), path, fidelity, sensors, xacro or {}, missing, expand_xacro=expand_xacro)
     return replace(world, sources=frozenset(sources))
 
 
-def _loaded(
+def _load_world(
     name: str,
-    path: PathsGiven,
+    path: SearchFolders,
     fidelity: str | None,
-    sensors: Sequence[type[OwnSensor]],
+    sensors: Sequence[type[SupportsSdf]],
     xacro: Mapping[str, str],
     missing: str,
     *,
     expand_xacro: bool,
 ) -> World:
     """Return the world of a file, see `load`."""
-    context = Context(name, fidelity, without_missing=missing == "listed")
+    context = Context(name, fidelity, skip_missing=missing == "skip")
     try:
-        search = search_of(path)
-        root = Includes(context, search, arguments=xacro, expand_xacro=expand_xacro).root(name)
+        search = build_search_path(path)
+        root = IncludeExpander(context, search, arguments=xacro, expand_xacro=expand_xacro).read_root(name)
     except SdfError as error:
         error.problems = error.problems or (error,)
         raise
     except TooManyProblemsError:
         context.raise_problems()
         raise
-    own = [kind for kind in (*_installed(), *sensors) if kind not in SENSORS]
-    fills = {**FILLS, **{kind.type: kind.fill for kind in own}}
+    own = [kind for kind in (*_load_installed_sensors(), *sensors) if kind not in SENSORS]
+    fills = {**SENSOR_PARSERS, **{kind.type: kind.parse for kind in own}}
     try:
-        world = _world(context, root, search, fills)
+        world = _parse_world(context, root, search, fills)
     except (SimulationError, TooManyProblemsError):
         context.raise_problems()  # where the file has told what is wrong, the world's own refusal adds nothing
         raise
@@ -131,7 +131,7 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 @cache
-def _installed() -> tuple[type[OwnSensor], ...]:
+def _load_installed_sensors() -> tuple[type[SupportsSdf], ...]:
     """Return the kinds of sensor that installed packages announce."""
     kinds = []
     for found in entry_points(group="navsense.sensors"):
@@ -148,93 +148,107 @@ def _installed() -> tuple[type[OwnSensor], ...]:
     return tuple(kinds)
 
 
-def _world(context: Context, root: Element, search: Search, fills: Mapping[str, Fill]) -> World | None:
+def _parse_world(
+    context: Context, root: Element, search: SearchPath, parsers: Mapping[str, BlockParser]
+) -> World | None:
     context.check(root, SDF)
     roots = [child for child in root.children if child.tag in ("world", "model")]
     if len(roots) != 1:
         at = roots[1] if roots else root
         shown = f"{len(roots)} worlds and models" if roots else "empty"
-        context.problem(refusal(at, shown, "a file must hold one <world>, or one <model>"))
+        context.add_problem(invalid_value(at, shown, "a file must hold one <world>, or one <model>"))
         return None
-    with context.collecting():
-        name = checked_name(roots[0])
+    with context.collect_errors():
+        name = parse_name(roots[0])
         if roots[0].tag == "world":
-            return _filled(context, name, world_scope(context, roots[0]), search, fills)
-        return _filled(context, name, model_scope(context, roots[0]), search, fills)
+            return _build_world(context, name, build_world_scope(context, roots[0]), search, parsers)
+        return _build_world(context, name, build_model_scope(context, roots[0]), search, parsers)
     return None
 
 
-def _filled(context: Context, name: str, scope: Scope, search: Search, fills: Mapping[str, Fill]) -> World:
+def _build_world(
+    context: Context, name: str, scope: Scope, search: SearchPath, parsers: Mapping[str, BlockParser]
+) -> World:
     """Return the world of a connected scope."""
     element = scope.element
-    classic = classic_of(context, element, default=False)
-    surroundings, step = environment(context, scope), max_step_size(context, element)
-    surroundings, topic = _with_current(context, element, surroundings, search, step, classic)
-    in_world = Poses(scope.node)
-    models = [filled for nested in scope.nested.values() if (filled := model(context, nested, in_world)) is not None]
-    clocks = Clocks()
+    classic = parse_classic(context, element, default=False)
+    environment, step = parse_environment(context, scope), parse_max_step_size(context, element)
+    environment, topic = _add_current(context, element, environment, search, step, classic)
+    in_world = FramePoses(scope.frame)
+    models = [
+        filled for nested in scope.nested.values() if (filled := parse_model(context, nested, in_world)) is not None
+    ]
+    clocks = ClockRegistry()
     for filled in models:
-        _declare_clocks(context, clocks, filled, classic=classic, signals=surroundings.signals)
-    flows = topic.topic if surroundings.current is not None else ""
-    reader = Sensors(
-        context, name, classic, surroundings.origin, step, clocks, fills, water=surroundings.water, current=flows
+        _parse_clocks(context, clocks, filled, classic=classic, signals=environment.signals)
+    flows = topic.topic if environment.current is not None else ""
+    reader = SensorParser(
+        context, name, classic, environment.origin, step, clocks, parsers, water=environment.water, current_topic=flows
     )
-    sensors = tuple(sensor for filled in models for sensor in reader.of(filled))
+    sensors = tuple(sensor for filled in models for sensor in reader.parse_sensors(filled))
     return World(
         name=name,
         models=tuple(filled.model for filled in models),
         sensors=sensors,
         clocks=clocks.all,
-        environment=surroundings,
+        environment=environment,
         max_step_size=step,
         path=context.path,
-        solids=_solids(context, search, sensors, models),
-        notes=context.notes(),
+        solids=_parse_solids(context, search, sensors, models),
+        notes=context.list_notes(),
         current_topic=topic,
     )
 
 
-def _solids(
-    context: Context, search: Search, sensors: Sequence[MountedSensor], models: Sequence[Filled]
+def _parse_solids(
+    context: Context, search: SearchPath, sensors: Sequence[MountedSensor], models: Sequence[ParsedModel]
 ) -> tuple[Solid, ...]:
     """Return the surfaces that rays may meet; their reader is imported where there is one."""
-    if not any(link.element.first("collision") for filled in models for _, link in filled.links()):
+    if not any(link.element.find("collision") for filled in models for _, link in filled.list_links()):
         return ()
-    from navsense.sdf.fill.collision import Solids
+    from navsense.sdf.parse.collision import SolidParser
 
-    reader = Solids(context, search, sensors)
-    return tuple(solid for filled in models for solid in reader.of(filled))
+    reader = SolidParser(context, search, sensors)
+    return tuple(solid for filled in models for solid in reader.parse_solids(filled))
 
 
-def _holds(element: Element, tags: tuple[str, ...]) -> bool:
+def _contains(element: Element, tags: tuple[str, ...]) -> bool:
     """Tell whether one of these elements stands anywhere in this one."""
-    return any(child.tag in tags or _holds(child, tags) for child in element.children)
+    return any(child.tag in tags or _contains(child, tags) for child in element.children)
 
 
-def _with_current(
-    context: Context, element: Element, surroundings: Environment, search: Search, step: float, classic: bool
+def _add_current(
+    context: Context, element: Element, environment: Environment, search: SearchPath, step: float, classic: bool
 ) -> tuple[Environment, CurrentTopic]:
     """Return the surroundings with the currents of a world, and where these are recorded.
 
     Their readers are imported where something may be one: most worlds have none.
     """
-    if element.tag != "world" or not _holds(element, ("navsense:current", "plugin", "water_velocity")):
-        return surroundings, CurrentTopic()
-    from navsense.sdf.fill.current import Sea, current_of
-    from navsense.sdf.fill.current_gazebo import currents_of_gazebo
-    from navsense.sdf.fill.current_plugins import currents_of_plugins
+    if element.tag != "world" or not _contains(element, ("navsense:current", "plugin", "water_velocity")):
+        return environment, CurrentTopic()
+    from navsense.sdf.parse.current import CurrentContext, parse_current
+    from navsense.sdf.parse.current_gazebo import parse_gazebo_currents
+    from navsense.sdf.parse.current_plugins import parse_plugin_currents
 
-    sea = Sea.of(surroundings, search)
-    own, plugged = current_of(context, element, sea), currents_of_plugins(context, element, sea, step, classic=classic)
-    currents = (*own.fields, *plugged.fields, *currents_of_gazebo(context, element, sea))
+    site = CurrentContext.from_environment(environment, search)
+    own, plugged = (
+        parse_current(context, element, site),
+        parse_plugin_currents(context, element, site, step, classic=classic),
+    )
+    currents = (*own.fields, *plugged.fields, *parse_gazebo_currents(context, element, site))
     if currents:
-        surroundings = replace(surroundings, current=Sum(currents) if len(currents) > 1 else currents[0])
+        environment = replace(environment, current=FieldSum(currents) if len(currents) > 1 else currents[0])
     topic = own.topic or plugged.topic or CurrentTopic()
-    return surroundings, replace(topic, layers=plugged.topic.layers if plugged.topic else None)
+    return environment, replace(topic, layers=plugged.topic.layers if plugged.topic else None)
 
 
-def _declare_clocks(
-    context: Context, clocks: Clocks, filled: Filled, *, classic: bool, signals: Mapping[str, Temperature]
+def _parse_clocks(
+    context: Context,
+    clocks: ClockRegistry,
+    parsed: ParsedModel,
+    *,
+    classic: bool,
+    signals: Mapping[str, TemperatureSignal],
 ) -> None:
-    for scope, link in filled.links():
-        clocks.declare(context, link, scope, classic=classic, signals=signals)
+    for scope, link in parsed.list_links():
+        clocks.parse_clocks(context, link, scope, classic=classic, signals=signals)

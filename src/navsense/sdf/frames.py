@@ -15,33 +15,33 @@ from typing import Literal
 from navsense.errors import SdfError, SensorError, show
 from navsense.pose import IDENTITY, Pose
 from navsense.sdf.context import Context
-from navsense.sdf.read import Element
-from navsense.sdf.values import attribute_flag, refusal
+from navsense.sdf.values import invalid_value, parse_attribute_flag
+from navsense.sdf.xml_reader import Element
 
-Kind = Literal["world", "model", "link", "joint", "frame", "sensor"]
+FrameKind = Literal["world", "model", "link", "joint", "frame", "sensor"]
 
 MODEL_FRAME = "__model__"
 WORLD_FRAME = "world"
 
-_ANY = ""
+_ANY_NAME = ""
 """Under which a scope keeps an include, left out, whose names are not known."""
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class FrameNode:
     """One frame: full name, the element that declares it, its pose in `base`, and what it is attached to.
 
     `scope` is where names in its element are looked up: for a frame of a merged model that model. A joint is attached
     to its child, and `held` is its parent.
     """
 
-    kind: Kind
+    kind: FrameKind
     name: str
     element: Element
     pose: Pose = IDENTITY
-    base: Node | None = None
-    attached: Node | None = None
-    held: Node | None = None
+    relative_to: FrameNode | None = None
+    attached_to: FrameNode | None = None
+    joint_parent: FrameNode | None = None
     scope: Scope | None = None
 
 
@@ -54,27 +54,27 @@ class Scope:
     files are not found, by the name that each would have had; the first of those that could bring any name under "".
     """
 
-    node: Node
+    frame: FrameNode
     parent: Scope | None = None
     host: Scope | None = None
-    names: dict[str, Node] = field(default_factory=dict)
+    names: dict[str, FrameNode] = field(default_factory=dict)
     nested: dict[str, Scope] = field(default_factory=dict)
-    declared: list[Node] = field(default_factory=list)
-    canonical: Node | None = None
-    left_out: dict[str, Element] = field(default_factory=dict)
+    own_frames: list[FrameNode] = field(default_factory=list)
+    canonical: FrameNode | None = None
+    skipped_includes: dict[str, Element] = field(default_factory=dict)
 
     @property
     def is_world(self) -> bool:
         """True for the world's own scope."""
-        return self.node.kind == "world"
+        return self.frame.kind == "world"
 
     @property
     def title(self) -> str:
         """Return what errors call the scope."""
-        name = self.element.attributes.get("name", "") if self.host else self.node.name
+        name = self.element.attributes.get("name", "") if self.host else self.frame.name
         return "the world" if self.is_world else f"model {name!r}"
 
-    def hosts(self) -> list[Scope]:
+    def list_hosts(self) -> list[Scope]:
         """Return the scope and those that have its names too, the last of them merged into no other."""
         chain = [self]
         while chain[-1].host is not None:
@@ -84,21 +84,21 @@ class Scope:
     @property
     def element(self) -> Element:
         """Return the world's or model's element."""
-        return self.node.element
+        return self.frame.element
 
-    def leave_out(self, include: Element) -> None:
+    def skip_include(self, include: Element) -> None:
         """Keep an include whose file is not found: what is not known in the scope may be what it would bring."""
-        name = include.first("name")
-        key = name.text if name is not None and not attribute_flag(include, "merge") else _ANY
-        for scope in self.hosts():
-            scope.left_out.setdefault(key, include)
+        name = include.find("name")
+        key = name.text if name is not None and not parse_attribute_flag(include, "merge") else _ANY_NAME
+        for scope in self.list_hosts():
+            scope.skipped_includes.setdefault(key, include)
 
-    def of(self, kind: Kind) -> list[Node]:
+    def list_frames(self, kind: FrameKind) -> list[FrameNode]:
         """Return the frames of one kind declared here, in order."""
         return [node for node in self.names.values() if node.kind == kind]
 
 
-def find(scope: Scope, name: str) -> Node | None:
+def find_frame(scope: Scope, name: str) -> FrameNode | None:
     """Return the frame that `name` means in a scope; None where there is none."""
     *path, last = name.split("::")
     for part in path:
@@ -107,124 +107,124 @@ def find(scope: Scope, name: str) -> Node | None:
             return None
         scope = inner
     if last == MODEL_FRAME:
-        return None if scope.is_world else scope.node
+        return None if scope.is_world else scope.frame
     if last == WORLD_FRAME:
-        return scope.node if scope.is_world and not path else None
+        return scope.frame if scope.is_world and not path else None
     return scope.names.get(last)
 
 
-def left_out(scope: Scope, name: str) -> str:
+def find_skipped_include(scope: Scope, name: str) -> str:
     """Return which include, left out, may hold what `name` means in a scope where it is not found; else nothing."""
     if name in (MODEL_FRAME, WORLD_FRAME):
         return ""
     for part in name.split("::"):
         inner = scope.nested.get(part)
         if inner is None:
-            include = scope.left_out.get(part) or scope.left_out.get(_ANY)
-            uri = include.first("uri") if include else None
+            include = scope.skipped_includes.get(part) or scope.skipped_includes.get(_ANY_NAME)
+            uri = include.find("uri") if include else None
             return f"{show(uri.text)}, left out on {uri.where}" if uri else ""
         scope = inner
     return ""
 
 
-def unknown(scope: Scope, name: str, element: Element, attribute: str = "") -> SdfError:
+def unknown_frame_error(scope: Scope, name: str, element: Element, attribute: str = "") -> SdfError:
     """Return the error of an element that names a frame which is not there."""
     remedy = "a pose in a model cannot refer to the world" if name == WORLD_FRAME else ""
-    lost = left_out(scope, name)
+    lost = find_skipped_include(scope, name)
     if lost:
         remedy = f"it may be in {lost}: say where that is, or remove this too"
     allowed = f"must name a link, joint, frame or model in {scope.title}"
-    return refusal(element, name, allowed, attribute=attribute, remedy=remedy)
+    return invalid_value(element, name, allowed, attribute=attribute, remedy=remedy)
 
 
-def looked_up(context: Context, scope: Scope, name: str, element: Element, attribute: str = "") -> Node | None:
+def resolve_frame(context: Context, scope: Scope, name: str, element: Element, attribute: str = "") -> FrameNode | None:
     """Return the frame that `name` means in a scope; where there is none, None and a problem of `element`."""
-    node = find(scope, name)
+    node = find_frame(scope, name)
     if node is None and not context.incomplete:
-        context.problem(unknown(scope, name, element, attribute))
+        context.add_problem(unknown_frame_error(scope, name, element, attribute))
     return node
 
 
-class Poses:
+class FramePoses:
     """Poses of frames in one root frame, each worked out once."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: FrameNode) -> None:
         """Begin with the root, whose pose in itself is the identity."""
-        self._known: dict[Node, Pose] = {root: IDENTITY}
+        self._poses: dict[FrameNode, Pose] = {root: IDENTITY}
 
-    def of(self, node: Node) -> Pose:
+    def find_pose(self, node: FrameNode) -> Pose:
         """Return the pose of a frame below the root in the root.
 
         Raises `SdfError` for a circle, which it then opens, and for poses that add up to no finite number, which it
         then takes back: a second call does not raise again.
         """
-        chain, root = self._climb(node)
-        pose = IDENTITY if root is None else self._known[root]
+        chain, root = self._collect_ancestors(node)
+        pose = IDENTITY if root is None else self._poses[root]
         for inner in reversed(chain):
             outer = pose
             try:
                 pose = outer @ inner.pose
             except SensorError as error:
                 inner.pose = IDENTITY
-                self._known[inner] = outer
+                self._poses[inner] = outer
                 allowed = "poses along a chain must add up to finite numbers"
-                raise refusal(_pose_element(inner), error.value, allowed) from error
-            self._known[inner] = pose
+                raise invalid_value(_pose_element(inner), error.value, allowed) from error
+            self._poses[inner] = pose
         return pose
 
-    def _climb(self, node: Node) -> tuple[list[Node], Node | None]:
+    def _collect_ancestors(self, node: FrameNode) -> tuple[list[FrameNode], FrameNode | None]:
         """Return the frames from `node` to the first known one, and that one."""
-        chain: list[Node] = []
-        on_chain: set[Node] = set()
-        at: Node | None = node
-        while at is not None and at not in self._known:
+        chain: list[FrameNode] = []
+        on_chain: set[FrameNode] = set()
+        at: FrameNode | None = node
+        while at is not None and at not in self._poses:
             if at in on_chain:
-                at.base = None
-                raise _cycle(chain[chain.index(at) :], "relative_to")
+                at.relative_to = None
+                raise _cycle_error(chain[chain.index(at) :], "relative_to")
             chain.append(at)
             on_chain.add(at)
-            at = at.base
+            at = at.relative_to
         return chain, at
 
 
-def check_attachments(nodes: list[Node]) -> list[SdfError]:
+def check_attachments(nodes: list[FrameNode]) -> list[SdfError]:
     """Return an error for each circle of `attached_to` (a joint is attached to its child)."""
-    done: set[Node] = set()
+    done: set[FrameNode] = set()
     errors: list[SdfError] = []
     for node in nodes:
-        chain: list[Node] = []
-        on_chain: set[Node] = set()
-        at: Node | None = node
+        chain: list[FrameNode] = []
+        on_chain: set[FrameNode] = set()
+        at: FrameNode | None = node
         while at is not None and at not in done:
             if at in on_chain:
                 ring = chain[chain.index(at) :]
-                errors.append(_cycle(ring, "attached_to"))
+                errors.append(_cycle_error(ring, "attached_to"))
                 for inner in ring:
-                    inner.base = None if inner.base is inner.attached else inner.base
+                    inner.relative_to = None if inner.relative_to is inner.attached_to else inner.relative_to
                 break
             chain.append(at)
             on_chain.add(at)
-            at = at.attached
+            at = at.attached_to
         done |= on_chain
     return errors
 
 
-def _pose_element(node: Node) -> Element:
-    return node.element.first("pose") or node.element
+def _pose_element(node: FrameNode) -> Element:
+    return node.element.find("pose") or node.element
 
 
-def _cycle(ring: list[Node], attribute: str) -> SdfError:
+def _cycle_error(cycle: list[FrameNode], attribute: str) -> SdfError:
     """Return the error of frames that depend on each other in a circle, at the first of them in the file."""
 
     def order(index: int) -> tuple[bool, int]:
-        pose = ring[index].element.first("pose")
+        pose = cycle[index].element.find("pose")
         refers = attribute == "attached_to" or (pose is not None and "relative_to" in pose.attributes)
-        return (not refers, ring[index].element.line)
+        return (not refers, cycle[index].element.line)
 
-    start = min(range(len(ring)), key=order)
-    ring = ring[start:] + ring[:start]
-    shown = [node.name.rpartition("::")[2] for node in ring]
-    names = " -> ".join((*shown, shown[0]) if len(ring) < 8 else (*shown[:3], f"... {len(ring)} frames", shown[0]))
-    element = _pose_element(ring[0]) if attribute == "relative_to" else ring[0].element
+    start = min(range(len(cycle)), key=order)
+    cycle = cycle[start:] + cycle[:start]
+    shown = [node.name.rpartition("::")[2] for node in cycle]
+    names = " -> ".join((*shown, shown[0]) if len(cycle) < 8 else (*shown[:3], f"... {len(cycle)} frames", shown[0]))
+    element = _pose_element(cycle[0]) if attribute == "relative_to" else cycle[0].element
     allowed = "frames must not depend on each other in a circle"
-    return refusal(element, names, allowed, attribute=attribute, remedy="make one of them relative to its model")
+    return invalid_value(element, names, allowed, attribute=attribute, remedy="make one of them relative to its model")

@@ -8,7 +8,7 @@
 The include's name and pose replace the model's own, its plug-ins are added. With `merge="true"` the model's links,
 joints, frames and models become the including model's own; `_merged__NAME__model__` is then the frame that was its
 `__model__`. A file is read once however often it is included. Where the caller asked for the world without what is
-not found, such an include stays in the tree as `LEFT_OUT`. Source: SDF 1.12; libsdformat's parser.
+not found, such an include stays in the tree as `SKIPPED_INCLUDE_TAG`. Source: SDF 1.12; libsdformat's parser.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from pathlib import Path
 
 from navsense.errors import SdfError, Where
 from navsense.sdf.context import Context
-from navsense.sdf.names import NEWEST, possible_name, version_of
-from navsense.sdf.places import INCLUDE, INCLUDE_LEFT_OUT, LEAF, LEFT_OUT, MERGED, MODEL, SDF
-from navsense.sdf.read import DEEPEST, LARGEST, MOST_ELEMENTS, Element, content, parse
-from navsense.sdf.search import MissingError, Search
-from navsense.sdf.values import attribute_flag, refusal, text
+from navsense.sdf.names import NEWEST_VERSION, check_name, parse_version
+from navsense.sdf.schema import INCLUDE, LEAF, MERGED_MODEL_TAG, MODEL, SDF, SKIPPED_INCLUDE, SKIPPED_INCLUDE_TAG
+from navsense.sdf.search_path import MissingFileError, SearchPath
+from navsense.sdf.values import invalid_value, parse_attribute_flag, parse_text
 from navsense.sdf.versions import upgrade
+from navsense.sdf.xml_reader import MAX_DEPTH, MAX_ELEMENTS, MAX_SIZE, Element, parse_xml, read_content
 
-DEEPEST_INCLUDES = 30
+MAX_INCLUDE_DEPTH = 30
 """Files that include each other, one inside the other."""
 
-MOST_INCLUDES = 10_000
+MAX_INCLUDES = 10_000
 """Includes of a world, those inside included files counted each time that they are included."""
 
-_TOP = ("model", "actor", "light")
-_FRAMES = ("link", "joint", "frame", "model")
+_TOP_TAGS = ("model", "actor", "light")
+_FRAME_TAGS = ("link", "joint", "frame", "model")
 """Children of a merged model that get the including model's scope."""
 
-_ADDED = ("gripper", "plugin")
+_ADDED_TAGS = ("gripper", "plugin")
 """Children of a merged model that are added to the including one, as those of a namespace are."""
 
 
 @dataclass(frozen=True)
-class _Model:
+class _IncludedModel:
     """The one model of a file, with its includes in it, and how many elements and includes that are."""
 
     element: Element
@@ -50,18 +50,18 @@ class _Model:
     includes: int
 
 
-XACRO = ".xacro"
+XACRO_SUFFIX = ".xacro"
 """Suffix of a xacro file."""
 
-MACRO = "xacro:"
+XACRO_PREFIX = "xacro:"
 """Prefix of the tags that xacro expands."""
 
-_RUNS = "can execute code; only a file that you name as *.xacro may use xacro"
-_TRUST = "if you trust it, give --expand-xacro (in Python expand_xacro=True)"
+_XACRO_NOT_ALLOWED = "can execute code; only a file that you name as *.xacro may use xacro"
+_XACRO_REMEDY = "if you trust it, give --expand-xacro (in Python expand_xacro=True)"
 
 
 @dataclass
-class Includes:
+class IncludeExpander:
     """The files of one world: each read, brought to the newest version and expanded once.
 
     `left` is how many bytes may still be read, `arguments` are those of files of xacro, `expand_xacro` allows xacro to
@@ -70,99 +70,102 @@ class Includes:
     """
 
     context: Context
-    search: Search
-    left: int = LARGEST
+    search: SearchPath
+    bytes_left: int = MAX_SIZE
     arguments: Mapping[str, str] = field(default_factory=dict)
     expand_xacro: bool = False
-    open: list[Path] = field(default_factory=list)
-    full: bool = False
-    _declared: set[str] = field(default_factory=set)
-    _elements: int = 0
-    _includes: int = 0
-    _models: dict[Path, _Model | None] = field(default_factory=dict)
-    _places: dict[tuple[Path, str], Path] = field(default_factory=dict)
+    open_files: list[Path] = field(default_factory=list)
+    limit_reached: bool = False
+    _declared_arguments: set[str] = field(default_factory=set)
+    _element_count: int = 0
+    _include_count: int = 0
+    _models: dict[Path, _IncludedModel | None] = field(default_factory=dict)
+    _paths: dict[tuple[Path, str], Path] = field(default_factory=dict)
 
-    def root(self, name: str) -> Element:
+    def read_root(self, name: str) -> Element:
         """Return the root element of the outermost file, upgraded and with its includes in it.
 
         Raises `SdfError` for a file that is no SDF, and where includes exceed a bound; what is wrong otherwise with an
         include is a problem of the context.
         """
-        self.expand_xacro = self.expand_xacro or name.endswith(XACRO)
-        root = self._read(name)
-        self.open.append(Path(name).resolve())
-        children = [self._expanded(child, 1) if child.tag in ("world", "model") else child for child in root.children]
-        self.open.pop()
-        for argument in (
-            () if self.context.incomplete else self.arguments
-        ):  # the arguments of an unread file are unknown
-            if argument not in self._declared:
-                allowed = (
-                    f"must be one of the files' <xacro:arg>: {', '.join(sorted(self._declared)) or 'there is none'}"
-                )
-                self.context.problem(SdfError("xacro argument", argument, where=Where(name), allowed=allowed))
-        if self.full:
+        self.expand_xacro = self.expand_xacro or name.endswith(XACRO_SUFFIX)
+        root = self._read_file(name)
+        self.open_files.append(Path(name).resolve())
+        children = [
+            self._expand_includes(child, 1) if child.tag in ("world", "model") else child for child in root.children
+        ]
+        self.open_files.pop()
+        # The arguments of an unread file are unknown.
+        for argument in () if self.context.incomplete else self.arguments:
+            if argument not in self._declared_arguments:
+                declared = ", ".join(sorted(self._declared_arguments)) or "there is none"
+                allowed = f"must be one of the files' <xacro:arg>: {declared}"
+                self.context.add_problem(SdfError("xacro argument", argument, where=Where(name), allowed=allowed))
+        if self.limit_reached:
             self.context.raise_problems()
         return replace(root, children=children)
 
-    def _read(self, name: str) -> Element:
+    def _read_file(self, name: str) -> Element:
         """Return the root element of a file in the newest SDF version, expanded if it uses xacro.
 
         Raises `SdfError` for a file that uses xacro if xacro may not run.
         """
-        if name.endswith(XACRO):
-            root = self._expand(name)
+        if name.endswith(XACRO_SUFFIX):
+            root = self._expand_xacro(name)
         else:
-            data = content(name, self.left)
-            root = parse(data, name)
+            data = read_content(name, self.bytes_left)
+            root = parse_xml(data, name)
             macro = _find_xacro(root)
             if macro is None:
-                self.left -= len(data)
+                self.bytes_left -= len(data)
             elif self.expand_xacro:
-                root = self._expand(name)
+                root = self._expand_xacro(name)
             else:
-                raise refusal(macro, None, _RUNS, remedy=_TRUST)
-        self.context.versions.setdefault(name, NEWEST)
+                raise invalid_value(macro, None, _XACRO_NOT_ALLOWED, remedy=_XACRO_REMEDY)
+        self.context.versions.setdefault(name, NEWEST_VERSION)
         if root.tag == "robot":
-            from navsense.sdf.urdf import to_sdf
+            from navsense.sdf.urdf import convert_urdf
 
-            return to_sdf(self.context, root)
+            return convert_urdf(self.context, root)
         _check_root(root)
-        minor = version_of(root)
+        minor = parse_version(root)
         self.context.versions[name] = minor
         upgrade(self.context, root, minor)
         return root
 
-    def _expand(self, name: str) -> Element:
+    def _expand_xacro(self, name: str) -> Element:
         """Return the root element that xacro makes of a file. Raises `SdfError` if xacro may not run."""
         if not self.expand_xacro:
-            raise SdfError("file of xacro", where=Where(name), allowed=_RUNS, remedy=_TRUST)
-        from navsense.sdf.urdf_xacro import expand
+            raise SdfError("file of xacro", where=Where(name), allowed=_XACRO_NOT_ALLOWED, remedy=_XACRO_REMEDY)
+        from navsense.sdf.urdf_xacro import expand_xacro
 
-        found = expand(self.context, self.search, name, self.arguments, self.left)
-        self._declared |= found.declared
-        self.left -= found.size
+        found = expand_xacro(self.context, self.search, name, self.arguments, self.bytes_left)
+        self._declared_arguments |= found.declared_arguments
+        self.bytes_left -= found.size
         for file in found.files:
-            self.context.versions.setdefault(file, NEWEST)
+            self.context.versions.setdefault(file, NEWEST_VERSION)
         return found.root
 
-    def _expanded(self, element: Element, depth: int) -> Element:
+    def _expand_includes(self, element: Element, depth: int) -> Element:
         """Return a world or model with what it includes; `depth` elements stand around it."""
-        if depth > DEEPEST:
-            self.full = True
-            value, allowed = f"{DEEPEST + 1} deep", f"elements may be nested {DEEPEST} deep, those included counted in"
-            self.context.problem(refusal(element, value, allowed))
+        if depth > MAX_DEPTH:
+            self.limit_reached = True
+            value, allowed = (
+                f"{MAX_DEPTH + 1} deep",
+                f"elements may be nested {MAX_DEPTH} deep, those included counted in",
+            )
+            self.context.add_problem(invalid_value(element, value, allowed))
             return replace(element, children=[])
         children: list[Element] = []
         for child in element.children:
             if child.tag == "model":
-                children.append(self._expanded(child, depth + 1))
+                children.append(self._expand_includes(child, depth + 1))
             elif child.tag == "include":
-                if self.full:
+                if self.limit_reached:
                     continue
                 found = None
-                with self.context.collecting():
-                    found = list(self._included(child, element, depth + 1))
+                with self.context.collect_errors():
+                    found = list(self._resolve_include(child, element, depth + 1))
                 if found is None:
                     self.context.incomplete = True
                 children += found or ()
@@ -170,152 +173,164 @@ class Includes:
                 children.append(child)
         return replace(element, children=children)
 
-    def _included(self, include: Element, parent: Element, depth: int) -> Iterator[Element]:
+    def _resolve_include(self, include: Element, parent: Element, depth: int) -> Iterator[Element]:
         """Yield what stands in `parent` instead of an include."""
-        uri = include.first("uri")
-        lost = self.context.without_missing and uri is not None and self._is_lost(uri)
-        self.context.check(include, INCLUDE_LEFT_OUT if lost else INCLUDE)
+        uri = include.find("uri")
+        lost = self.context.skip_missing and uri is not None and self._is_missing(uri)
+        self.context.check(include, SKIPPED_INCLUDE if lost else INCLUDE)
         if uri is None:
             raise SdfError("<include><uri>", "missing", where=include.where, allowed="must be given")
         self.context.check(uri, LEAF)
         if lost:
-            yield _left_out(include)
+            yield _make_skipped_include(include)
             return
-        model = self._model(uri, depth)
+        model = self._read_model(uri, depth)
         if model is None:
             return
-        self._count(uri, model)
-        merge = attribute_flag(include, "merge")
-        element = _placed(include, model.element)
+        self._add_counts(uri, model)
+        merge = parse_attribute_flag(include, "merge")
+        element = _apply_include(include, model.element)
         if element.tag == "model":
-            yield from self._merged(include, element, parent) if merge else (element,)
+            yield from self._merge_model(include, element, parent) if merge else (element,)
         elif merge or parent.tag != "world":
             where = "merged" if merge else "included in a model"
-            raise refusal(uri, uri.text, f"holds <{element.tag}>; only a <model> can be {where}", parent="include")
+            raise invalid_value(
+                uri, uri.text, f"holds <{element.tag}>; only a <model> can be {where}", parent="include"
+            )
         else:
             yield element
 
-    def _model(self, uri: Element, depth: int) -> _Model | None:
+    def _read_model(self, uri: Element, depth: int) -> _IncludedModel | None:
         """Return the model that a URI names; None where its file has a problem that is known already."""
-        path = self._path(uri)
+        path = self._find_path(uri)
         try:
             real = path.resolve()
         except (OSError, RuntimeError) as error:  # links in a circle
-            raise refusal(uri, uri.text, f"{path}: {error}", parent="include") from error
-        if real in self.open:
-            ring = " -> ".join(file.name for file in (*self.open[self.open.index(real) :], real))
-            raise refusal(uri, uri.text, f"must not include itself: {ring}", parent="include")
-        if len(self.open) > DEEPEST_INCLUDES:
-            self.full = True
-            raise refusal(uri, uri.text, f"files may include each other {DEEPEST_INCLUDES} deep", parent="include")
+            raise invalid_value(uri, uri.text, f"{path}: {error}", parent="include") from error
+        if real in self.open_files:
+            ring = " -> ".join(file.name for file in (*self.open_files[self.open_files.index(real) :], real))
+            raise invalid_value(uri, uri.text, f"must not include itself: {ring}", parent="include")
+        if len(self.open_files) > MAX_INCLUDE_DEPTH:
+            self.limit_reached = True
+            raise invalid_value(
+                uri, uri.text, f"files may include each other {MAX_INCLUDE_DEPTH} deep", parent="include"
+            )
         if real not in self._models:
             self._models[real] = None
-            before = (self._elements, self._includes)
-            self._elements = self._includes = 0
-            self.open.append(real)
+            before = (self._element_count, self._include_count)
+            self._element_count = self._include_count = 0
+            self.open_files.append(real)
             try:
-                element = self._expanded(self._top(uri, os.fspath(path)), depth)
-                self._models[real] = _Model(element, self._elements + _size(element), self._includes)
+                element = self._expand_includes(self._read_top_element(uri, os.fspath(path)), depth)
+                self._models[real] = _IncludedModel(
+                    element, self._element_count + _count_elements(element), self._include_count
+                )
             finally:
-                self.open.pop()
-                self._elements, self._includes = before
+                self.open_files.pop()
+                self._element_count, self._include_count = before
         elif self._models[real] is None:
             self.context.incomplete = True
         return self._models[real]
 
-    def _is_lost(self, uri: Element) -> bool:
+    def _is_missing(self, uri: Element) -> bool:
         """Return whether what a URI names is not found, with a note."""
         try:
-            self._path(uri)
-        except MissingError as error:
-            self.context.leave_out(error, f"left out, with all that it would bring; {error.remedy}")
+            self._find_path(uri)
+        except MissingFileError as error:
+            self.context.note_missing(error, f"left out, with all that it would bring; {error.remedy}")
             return True
         except SdfError:  # told where it is read
             return False
         return False
 
-    def _path(self, uri: Element) -> Path:
+    def _find_path(self, uri: Element) -> Path:
         key = (Path(uri.path).parent, uri.text)
-        if key not in self._places:
-            self._places[key] = self.search.file(uri)
-        return self._places[key]
+        if key not in self._paths:
+            self._paths[key] = self.search.find_model_file(uri)
+        return self._paths[key]
 
-    def _top(self, uri: Element, name: str) -> Element:
+    def _read_top_element(self, uri: Element, name: str) -> Element:
         """Return the one model, actor or light of a file."""
         try:
-            root = self._read(name)
+            root = self._read_file(name)
         except SdfError as error:
             if error.where is not None and error.where.line:
                 raise
-            raise refusal(uri, uri.text, str(error), parent="include") from error
+            raise invalid_value(uri, uri.text, str(error), parent="include") from error
         self.context.check(root, SDF)
-        tops = [child for child in root.children if child.tag in _TOP]
+        tops = [child for child in root.children if child.tag in _TOP_TAGS]
         if len(tops) != 1:
             at, value = (tops[1], f"{len(tops)} of them") if tops else (root, "none")
             allowed = "an included file must hold one <model>, <actor> or <light>"
-            raise refusal(at, value, allowed)
+            raise invalid_value(at, value, allowed)
         return tops[0]
 
-    def _count(self, uri: Element, model: _Model) -> None:
+    def _add_counts(self, uri: Element, model: _IncludedModel) -> None:
         """Add what is included now. Raises `SdfError` where a world would become too large."""
-        self._elements += model.elements
-        self._includes += 1 + model.includes
+        self._element_count += model.elements
+        self._include_count += 1 + model.includes
         for count, most, what in (
-            (self._includes, MOST_INCLUDES, "includes"),
-            (self._elements, MOST_ELEMENTS, "elements"),
+            (self._include_count, MAX_INCLUDES, "includes"),
+            (self._element_count, MAX_ELEMENTS, "elements"),
         ):
             if count > most:
-                self.full = True
+                self.limit_reached = True
                 allowed = f"brings more than {most} {what} into one file, those inside included files counted in"
-                raise refusal(uri, uri.text, allowed, parent="include")
+                raise invalid_value(uri, uri.text, allowed, parent="include")
 
-    def _merged(self, include: Element, model: Element, parent: Element) -> Iterator[Element]:
+    def _merge_model(self, include: Element, model: Element, parent: Element) -> Iterator[Element]:
         """Yield a model that is merged into `parent`: one element for its scope, then what is the parent's own."""
         self.context.check(model, MODEL)
-        static = model.first("static")
+        static = model.find("static")
         if static is not None:
             reason = f"is not used: the model is merged, and that of <{parent.tag}> counts"
-            self.context.note("unsupported", "<model><static>", reason, static.where)
+            self.context.add_note("unsupported", "<model><static>", reason, static.where)
         if parent.tag == "world" and _has_links(model):
-            raise refusal(include, model.attributes.get("name"), "a model with links cannot be merged into a world")
-        inner = [child for child in model.children if child.tag in (*_FRAMES, "pose", MERGED, LEFT_OUT)]
-        yield replace(model, tag=MERGED, children=inner)
-        yield from (child for child in model.children if child.tag in _ADDED or ":" in child.tag)
+            raise invalid_value(
+                include, model.attributes.get("name"), "a model with links cannot be merged into a world"
+            )
+        inner = [
+            child
+            for child in model.children
+            if child.tag in (*_FRAME_TAGS, "pose", MERGED_MODEL_TAG, SKIPPED_INCLUDE_TAG)
+        ]
+        yield replace(model, tag=MERGED_MODEL_TAG, children=inner)
+        yield from (child for child in model.children if child.tag in _ADDED_TAGS or ":" in child.tag)
 
 
-def _left_out(include: Element) -> Element:
+def _make_skipped_include(include: Element) -> Element:
     """Return what stands for an include whose file is not found; refuses the names that any include is refused for."""
-    attribute_flag(include, "merge")
-    name = include.first("name")
+    parse_attribute_flag(include, "merge")
+    name = include.find("name")
     if name is not None:
-        possible_name(text(name, parent="include"), name)
-    return replace(include, tag=LEFT_OUT)
+        check_name(parse_text(name, parent="include"), name)
+    return replace(include, tag=SKIPPED_INCLUDE_TAG)
 
 
-def _placed(include: Element, model: Element) -> Element:
+def _apply_include(include: Element, model: Element) -> Element:
     """Return an included model with the name, pose, frame and plug-ins that its include gives it."""
     attributes = dict(model.attributes)
     children = list(model.children)
-    name, pose, static, frame = (include.first(tag) for tag in ("name", "pose", "static", "placement_frame"))
+    name, pose, static, frame = (include.find(tag) for tag in ("name", "pose", "static", "placement_frame"))
     for child in filter(None, (name, frame)):
-        text(child, parent="include")
+        parse_text(child, parent="include")
     if name is not None:
-        attributes["name"] = possible_name(name.text, name)
+        attributes["name"] = check_name(name.text, name)
     if frame is not None:
         if pose is None:
-            raise refusal(frame, frame.text, "must come with a <pose>, which it places", parent="include")
+            raise invalid_value(frame, frame.text, "must come with a <pose>, which it places", parent="include")
         attributes["placement_frame"] = frame.text
     for child in filter(None, (pose, static)):
         children = [own for own in children if own.tag != child.tag] + [child]
-    return replace(model, attributes=attributes, children=[*children, *include.all("plugin")], include=include)
+    return replace(model, attributes=attributes, children=[*children, *include.find_all("plugin")], include=include)
 
 
 def _has_links(model: Element) -> bool:
     """Return whether a model has links of its own, those that were merged into it among them."""
-    return any(child.tag == "link" or (child.tag == MERGED and _has_links(child)) for child in model.children)
+    return any(child.tag == "link" or (child.tag == MERGED_MODEL_TAG and _has_links(child)) for child in model.children)
 
 
-def _size(element: Element) -> int:
+def _count_elements(element: Element) -> int:
     """Return how many elements of its own file an element holds, itself included."""
     queue, count = [element], 0
     while queue:
@@ -334,7 +349,7 @@ def _find_xacro(root: Element) -> Element | None:
     queue = [root]
     while queue:
         at = queue.pop()
-        if at.tag.startswith(MACRO):
+        if at.tag.startswith(XACRO_PREFIX):
             return at
         if is_declared and any("${" in text or "$(" in text for text in (at.text, *at.attributes.values())):
             return at
@@ -345,10 +360,10 @@ def _find_xacro(root: Element) -> Element | None:
 def _check_root(root: Element) -> None:
     if root.tag != "sdf":
         raise SdfError(f"<{root.tag[:80]}>", where=root.where, allowed="the outermost element must be <sdf> or <robot>")
-    for model in root.all("model"):
-        for pose in model.all("pose"):
-            other = pose.attribute("relative_to")
+    for model in root.find_all("model"):
+        for pose in model.find_all("pose"):
+            other = pose.get_attribute("relative_to")
             if other:
                 allowed = "a model outside a world stands in no frame"
                 remedy = "give the frame where the model is included"
-                raise refusal(pose, other, allowed, attribute="relative_to", remedy=remedy)
+                raise invalid_value(pose, other, allowed, attribute="relative_to", remedy=remedy)

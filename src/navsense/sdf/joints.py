@@ -3,76 +3,84 @@
 from __future__ import annotations
 
 from navsense.errors import SdfError, show
-from navsense.sdf import places
+from navsense.sdf import schema
 from navsense.sdf.context import Context
-from navsense.sdf.frames import MODEL_FRAME, WORLD_FRAME, Node, Scope, find, left_out, looked_up
-from navsense.sdf.read import Element
-from navsense.sdf.values import flag, refusal, text, vector
+from navsense.sdf.frames import (
+    MODEL_FRAME,
+    WORLD_FRAME,
+    FrameNode,
+    Scope,
+    find_frame,
+    find_skipped_include,
+    resolve_frame,
+)
+from navsense.sdf.values import invalid_value, parse_flag, parse_text, parse_vector
+from navsense.sdf.xml_reader import Element
 
-_AXES = ("axis", "axis2")
+_AXIS_TAGS = ("axis", "axis2")
 
 
-def leave_out_joints(context: Context, scopes: list[Scope]) -> None:
+def skip_joints(context: Context, scopes: list[Scope]) -> None:
     """Take out the joints that have an end in what is left out, each with a note; nothing can refer to them then."""
     for scope in scopes:
-        joints = (node for node in scope.declared if node.kind == "joint")
-        lost = {node: words for node in joints if (words := _lost_end(scope, node.element))}
+        joints = (node for node in scope.own_frames if node.kind == "joint")
+        lost = {node: words for node in joints if (words := _find_missing_end(scope, node.element))}
         for node, words in lost.items():
             name = node.element.attributes["name"]
-            context.note("warning", f'<joint name="{name}">', f"left out: {words}", node.element.where)
-            for host in scope.hosts():
+            context.add_note("warning", f'<joint name="{name}">', f"left out: {words}", node.element.where)
+            for host in scope.list_hosts():
                 if host.names.get(name) is node:
                     del host.names[name]
-        scope.declared = [node for node in scope.declared if node not in lost]
+        scope.own_frames = [node for node in scope.own_frames if node not in lost]
 
 
-def _lost_end(scope: Scope, joint: Element) -> str:
+def _find_missing_end(scope: Scope, joint: Element) -> str:
     """Return which end of a joint may be in what is left out, and where that is; nothing where none is."""
-    for end in joint.all("parent", "child"):
-        lost = left_out(scope, end.text) if end.text and find(scope, end.text) is None else ""
+    for end in joint.find_all("parent", "child"):
+        lost = find_skipped_include(scope, end.text) if end.text and find_frame(scope, end.text) is None else ""
         if lost:
             return f"its <{end.tag}> {show(end.text)} may be in {lost}"
     return ""
 
 
-def connect_joint(context: Context, scope: Scope, node: Node) -> None:
+def connect_joint(context: Context, scope: Scope, node: FrameNode) -> None:
     """Give a joint its child, which it is attached to, and its parent; look at its type and axes."""
     element = node.element
     named = f'<joint name="{element.attributes.get("name", "")}"'
     if scope.is_world:
         reason = "joints between models do not hold them together: each moves by its own motion"
-        context.note("unsupported", f"<world>{named}>", reason, element.where)
-    with context.collecting():
+        context.add_note("unsupported", f"<world>{named}>", reason, element.where)
+    with context.collect_errors():
         _check_type(context, element, named)
-    for axis in element.all(*_AXES):
-        with context.collecting():
+    for axis in element.find_all(*_AXIS_TAGS):
+        with context.collect_errors():
             _check_axis(context, scope, axis)
     for tag in ("parent", "child"):
-        with context.collecting():
-            end = _end(context, scope, element, tag)
+        with context.collect_errors():
+            end = _parse_end(context, scope, element, tag)
             if tag == "parent":
-                node.held = end
+                node.joint_parent = end
             elif end is not None:
-                node.attached = node.base = end
+                node.attached_to = node.relative_to = end
 
 
-def check_ends(context: Context, scopes: list[Scope]) -> None:
+def check_joint_ends(context: Context, scopes: list[Scope]) -> None:
     """Keep a problem for each joint whose ends stand on the same link."""
-    models = {scope.node: scope for scope in scopes if not scope.is_world}
+    models = {scope.frame: scope for scope in scopes if not scope.is_world}
     for scope in scopes:
-        for node in scope.declared:
-            if node.kind != "joint" or node.held is None or node.attached is None:
+        for node in scope.own_frames:
+            if node.kind != "joint" or node.joint_parent is None or node.attached_to is None:
                 continue
-            if _carrier(node.held, models) is _carrier(node.attached, models):
-                ends = " and ".join(end.name.rpartition("::")[2] for end in (node.held, node.attached))
+            if _find_fixed_link(node.joint_parent, models) is _find_fixed_link(node.attached_to, models):
+                ends = " and ".join(end.name.rpartition("::")[2] for end in (node.joint_parent, node.attached_to))
                 allowed = "parent and child must differ: both stand on the same link"
-                context.problem(refusal(node.element, ends, allowed, attribute="name"))
+                context.add_problem(invalid_value(node.element, ends, allowed, attribute="name"))
 
 
-def _carrier(node: Node, models: dict[Node, Scope]) -> Node | None:
+def _find_fixed_link(node: FrameNode, models: dict[FrameNode, Scope]) -> FrameNode | None:
     """Return the link that a frame is fixed to in the end; a static model or the world for what stands in them."""
-    passed: set[Node] = set()
-    at: Node | None = node
+    passed: set[FrameNode] = set()
+    at: FrameNode | None = node
     while at is not None and at not in passed:
         passed.add(at)
         if at.kind in ("link", "world"):
@@ -81,57 +89,57 @@ def _carrier(node: Node, models: dict[Node, Scope]) -> Node | None:
             if _is_static(at.element):
                 return at
             at = models[at].canonical
-        elif at.attached is None and at.scope is not None:
-            at = at.scope.node
+        elif at.attached_to is None and at.scope is not None:
+            at = at.scope.frame
         else:
-            at = at.attached
+            at = at.attached_to
     return None if at is None else node
 
 
 def _is_static(model: Element) -> bool:
-    element = model.first("static")
+    element = model.find("static")
     try:
-        return element is not None and flag(element)
+        return element is not None and parse_flag(element)
     except SdfError:  # a problem of the file, kept where the model is filled
         return False
 
 
 def _check_type(context: Context, element: Element, named: str) -> None:
-    kind = element.attribute("type")
-    if kind not in places.JOINT_TYPES:
-        allowed = f"must be one of {', '.join(sorted(places.JOINT_TYPES))}"
-        raise refusal(element, kind or "missing", allowed, attribute="type")
+    kind = element.get_attribute("type")
+    if kind not in schema.JOINT_TYPES:
+        allowed = f"must be one of {', '.join(sorted(schema.JOINT_TYPES))}"
+        raise invalid_value(element, kind or "missing", allowed, attribute="type")
     if kind != "fixed":
         reason = "joints do not move yet: its links are held as posed"
-        context.note("unsupported", f'{named} type="{kind}">', reason, element.where)
+        context.add_note("unsupported", f'{named} type="{kind}">', reason, element.where)
 
 
 def _check_axis(context: Context, scope: Scope, axis: Element) -> None:
-    context.check(axis, places.JOINT_AXIS)
-    xyz = axis.first("xyz")
+    context.check(axis, schema.JOINT_AXIS)
+    xyz = axis.find("xyz")
     if xyz is None:
         return
-    context.check(xyz, places.XYZ)
-    frame = xyz.attribute("expressed_in")
+    context.check(xyz, schema.XYZ)
+    frame = xyz.get_attribute("expressed_in")
     if frame is not None:
-        looked_up(context, scope, frame, xyz, "expressed_in")
-    if xyz.text and vector(xyz, parent=axis.tag) == (0.0, 0.0, 0.0):
-        raise refusal(xyz, xyz.text, "must have a direction", parent=axis.tag)
+        resolve_frame(context, scope, frame, xyz, "expressed_in")
+    if xyz.text and parse_vector(xyz, parent=axis.tag) == (0.0, 0.0, 0.0):
+        raise invalid_value(xyz, xyz.text, "must have a direction", parent=axis.tag)
 
 
-def _end(context: Context, scope: Scope, joint: Element, tag: str) -> Node | None:
+def _parse_end(context: Context, scope: Scope, joint: Element, tag: str) -> FrameNode | None:
     """Return the frame at one end of a joint; None, with a problem, where there is none of that name."""
-    element = joint.first(tag)
+    element = joint.find(tag)
     if element is None:
         raise SdfError(f"<joint><{tag}>", "missing", where=joint.where, allowed="must be given")
-    context.check(element, places.LEAF)
-    name = text(element, parent="joint")
+    context.check(element, schema.LEAF)
+    name = parse_text(element, parent="joint")
     if name == WORLD_FRAME and tag == "child":
-        raise refusal(element, name, "the world cannot be a joint's child", parent="joint")
+        raise invalid_value(element, name, "the world cannot be a joint's child", parent="joint")
     if name == WORLD_FRAME:
         while scope.parent is not None:
             scope = scope.parent
-        return scope.node
+        return scope.frame
     if scope.is_world and name == MODEL_FRAME:
-        raise refusal(element, name, "must name a frame in the world", parent="joint")
-    return looked_up(context, scope, name, element)
+        raise invalid_value(element, name, "must name a frame in the world", parent="joint")
+    return resolve_frame(context, scope, name, element)

@@ -21,71 +21,71 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from navsense.errors import SdfError
-from navsense.inputs import decimal
+from navsense.inputs import parse_decimal
 from navsense.sdf.context import Context
 from navsense.sdf.frames import WORLD_FRAME
-from navsense.sdf.names import NEWEST, checked_name
-from navsense.sdf.places import ACTUATOR
-from navsense.sdf.read import Element
-from navsense.sdf.urdf_collision import collisions
-from navsense.sdf.urdf_places import (
+from navsense.sdf.names import NEWEST_VERSION, parse_name
+from navsense.sdf.schema import ACTUATOR_TAG
+from navsense.sdf.urdf_collisions import convert_collisions
+from navsense.sdf.urdf_schema import (
     AXIS,
     END,
     GAZEBO,
+    IGNORED_SETTINGS,
     JOINT,
+    JOINT_TYPES,
     LINK,
     LINK_PARTS,
     ORIGIN,
     ROBOT,
-    SETTINGS,
-    TYPES,
 )
-from navsense.sdf.values import is_effort, refusal
+from navsense.sdf.values import invalid_value, is_effort
 from navsense.sdf.versions import upgrade_unversioned
+from navsense.sdf.xml_reader import Element
 
-_NAMELESS = "robot"
-_ALONG = ("revolute", "prismatic", "planar", "continuous")
+_DEFAULT_NAME = "robot"
+_AXIS_JOINT_TYPES = ("revolute", "prismatic", "planar", "continuous")
 _ZERO = (0.0, 0.0, 0.0)
 _FORWARD = (1.0, 0.0, 0.0)
 
 
-def to_sdf(context: Context, robot: Element) -> Element:
+def convert_urdf(context: Context, robot: Element) -> Element:
     """Return the `<sdf>` that a `<robot>` amounts to; what is wrong with it is a problem of the context."""
     context.check(robot, ROBOT)
-    name, problems = _NAMELESS, context.found
-    with context.collecting():
-        name = checked_name(robot)
-    found = _Robot(context, robot, problems=problems)
-    found.declare()
-    found.connect()
-    model = _made("model", robot, {"name": name})
-    model.children = [*found.placed(), *found.links.values(), *found.joined(), *found.actuators()]
-    root = found.root()
+    name, problems = _DEFAULT_NAME, context.problem_count
+    with context.collect_errors():
+        name = parse_name(robot)
+    found = _RobotConverter(context, robot, problems=problems)
+    found.read_links()
+    found.read_joints()
+    model = _make_element("model", robot, {"name": name})
+    model.children = [*found.convert_origin(), *found.links.values(), *found.list_joints(), *found.list_actuators()]
+    root = found.find_root()
     if root:
         model.attributes = {**model.attributes, "canonical_link": root}
-    elif context.found == problems:
-        context.problem(refusal(robot, name, "a robot must have at least one link", attribute="name"))
-    for gazebo in robot.all("gazebo"):
-        with context.collecting():
-            found.extend(model, gazebo)
-    sdf = _made("sdf", robot, {"version": f"1.{NEWEST}"}, [model])
+    elif context.problem_count == problems:
+        context.add_problem(invalid_value(robot, name, "a robot must have at least one link", attribute="name"))
+    for gazebo in robot.find_all("gazebo"):
+        with context.collect_errors():
+            found.apply_gazebo(model, gazebo)
+    sdf = _make_element("sdf", robot, {"version": f"1.{NEWEST_VERSION}"}, [model])
     upgrade_unversioned(context, sdf)
-    context.incomplete = context.incomplete or context.found > problems  # what is missing is told already
+    context.incomplete = context.incomplete or context.problem_count > problems  # what is missing is told already
     return sdf
 
 
 @dataclass(frozen=True)
-class _Joint:
+class _UrdfJoint:
     """One joint: its element in the file, the names of the links that it joins, and what it becomes."""
 
     element: Element
     parent: str
     child: str
-    made: Element
+    converted: Element
 
 
 @dataclass
-class _Robot:
+class _RobotConverter:
     """A robot while it is read: `links` as they become, `above` the joint above each, `joints` by name.
 
     `problems` is how many the context had before.
@@ -94,232 +94,246 @@ class _Robot:
     context: Context
     element: Element
     links: dict[str, Element] = field(default_factory=dict)
-    joints: dict[str, _Joint] = field(default_factory=dict)
-    above: dict[str, _Joint] = field(default_factory=dict)
+    joints: dict[str, _UrdfJoint] = field(default_factory=dict)
+    parent_joints: dict[str, _UrdfJoint] = field(default_factory=dict)
     world: Element | None = None
     problems: int = 0
 
-    def declare(self) -> None:
+    def read_links(self) -> None:
         """Take up the links by their names."""
         before: dict[str, Element] = {}
-        for element in self.element.all("link"):
+        for element in self.element.find_all("link"):
             self.context.check(element, LINK)
-            with self.context.collecting():
-                name = element.attribute("name") or ""
+            with self.context.collect_errors():
+                name = element.get_attribute("name") or ""
                 if name != WORLD_FRAME:
-                    checked_name(element)
-                _check_first(element, before, name)
+                    parse_name(element)
+                _check_unique(element, before, name)
                 if name == WORLD_FRAME:
                     self.world = element
                 else:
-                    surfaces = list(collisions(self.context, element, self._origin))
-                    self.links[name] = _made("link", element, {"name": name}, surfaces)
+                    surfaces = list(convert_collisions(self.context, element, self._format_origin))
+                    self.links[name] = _make_element("link", element, {"name": name}, surfaces)
 
-    def connect(self) -> None:
+    def read_joints(self) -> None:
         """Hang the links on each other by the joints; what does not become a tree is a problem."""
         before: dict[str, Element] = {}
-        for element in self.element.all("joint"):
+        for element in self.element.find_all("joint"):
             self.context.check(element, JOINT)
-            with self.context.collecting():
-                name = checked_name(element)
-                _check_first(element, before, name)
-                self._hang(name, element)
-        for ring in self._rings():
+            with self.context.collect_errors():
+                name = parse_name(element)
+                _check_unique(element, before, name)
+                self._read_joint(name, element)
+        for ring in self._find_cycles():
             first = min(ring, key=lambda joint: joint.element.line)
             start = ring.index(first)
             names = [joint.parent for joint in (ring[start:] + ring[:start])]
             shown = " -> ".join((*names, names[0]) if len(names) < 8 else (*names[:3], f"... {len(names)} links"))
             allowed = "links must not hang on each other in a circle"
-            self.context.problem(refusal(first.element, shown, allowed, attribute="name"))
-            del self.above[first.child]
+            self.context.add_problem(invalid_value(first.element, shown, allowed, attribute="name"))
+            del self.parent_joints[first.child]
         self._check_root()
-        for name, joint in self.above.items():
-            self.links[name].children.append(self._pose(joint))
+        for name, joint in self.parent_joints.items():
+            self.links[name].children.append(self._make_link_pose(joint))
 
-    def root(self) -> str:
+    def find_root(self) -> str:
         """Return the link that nothing is above, or the first that hangs on the world; empty where there is none."""
-        loose = (name for name in self.links if name not in self.above)
-        hung = (name for name, joint in self.above.items() if joint.parent == WORLD_FRAME)
+        loose = (name for name in self.links if name not in self.parent_joints)
+        hung = (name for name, joint in self.parent_joints.items() if joint.parent == WORLD_FRAME)
         return next(loose, None) or next(hung, "")
 
-    def placed(self) -> Iterator[Element]:
+    def convert_origin(self) -> Iterator[Element]:
         """Yield the pose of the robot itself, where the file gives one."""
-        origin = self.element.first("origin")
+        origin = self.element.find("origin")
         if origin is not None:
-            yield _made("pose", origin, text=self._origin(origin))
+            yield _make_element("pose", origin, text=self._format_origin(origin))
 
-    def joined(self) -> Iterator[Element]:
+    def list_joints(self) -> Iterator[Element]:
         """Yield what the joints become; one that has the name of a link is left out, since SDF has no place for it."""
         for name, joint in self.joints.items():
             if name in self.links:
                 reason = f"has the name of the link on line {self.links[name].line}; no pose can refer to it"
-                self.context.note("warning", f'<joint name="{name}">', reason, joint.element.where)
+                self.context.add_note("warning", f'<joint name="{name}">', reason, joint.element.where)
             else:
-                yield joint.made
+                yield joint.converted
 
-    def actuators(self) -> Iterator[Element]:
+    def list_actuators(self) -> Iterator[Element]:
         """Yield an element for each part that drives a joint: transmissions, `ros2_control` and effort limits."""
-        for part in self.element.all("transmission", "ros2_control"):
-            yield _made(ACTUATOR, part, {"name": f"<{part.tag}> {part.attribute('name') or ''}".strip()})
+        for part in self.element.find_all("transmission", "ros2_control"):
+            yield _make_element(
+                ACTUATOR_TAG, part, {"name": f"<{part.tag}> {part.get_attribute('name') or ''}".strip()}
+            )
         for name, joint in self.joints.items():
-            limit = joint.element.first("limit")
-            if limit is not None and is_effort(limit.attribute("effort")):
-                yield _made(ACTUATOR, joint.element, {"name": f"joint {name}"})
+            limit = joint.element.find("limit")
+            if limit is not None and is_effort(limit.get_attribute("effort")):
+                yield _make_element(ACTUATOR_TAG, joint.element, {"name": f"joint {name}"})
 
-    def extend(self, model: Element, gazebo: Element) -> None:
+    def apply_gazebo(self, model: Element, gazebo: Element) -> None:
         """Put what stands in a `<gazebo>` where it belongs. Raises `SdfError` for one that refers to nothing."""
         self.context.check(replace(gazebo, children=[]), GAZEBO)
-        reference = gazebo.attribute("reference")
-        target = model if reference is None else self._target(gazebo, reference)
+        reference = gazebo.get_attribute("reference")
+        target = model if reference is None else self._find_target(gazebo, reference)
         for child in gazebo.children:
-            if child.tag in SETTINGS:
-                self.context.note("unsupported", f"<gazebo><{child.tag}>", SETTINGS[child.tag], child.where)
+            if child.tag in IGNORED_SETTINGS:
+                self.context.add_note("unsupported", f"<gazebo><{child.tag}>", IGNORED_SETTINGS[child.tag], child.where)
             elif target is model and child.tag == "sensor":
-                self.context.problem(_homeless(child))
+                self.context.add_problem(_misplaced_sensor_error(child))
             elif target is not None:
                 target.children.append(child)
 
-    def _target(self, gazebo: Element, reference: str) -> Element | None:
+    def _find_target(self, gazebo: Element, reference: str) -> Element | None:
         """Return the link or joint that a `<gazebo>` refers to; None for one of no consequence."""
         if reference in self.links:
             return self.links[reference]
         if reference in self.joints:
-            return self.joints[reference].made
+            return self.joints[reference].converted
         read = next((child for child in gazebo.children if child.tag in LINK_PARTS), None)
         if reference == WORLD_FRAME and self.world is not None and read is not None:
             allowed = "is the world itself, which carries nothing"
-            raise refusal(gazebo, reference, allowed, attribute="reference", remedy="give the robot a link for it")
+            raise invalid_value(
+                gazebo, reference, allowed, attribute="reference", remedy="give the robot a link for it"
+            )
         allowed = "must name a link or joint of the robot"
-        error = refusal(gazebo, reference, allowed, attribute="reference", remedy=_near(reference, self.links))
+        error = invalid_value(
+            gazebo, reference, allowed, attribute="reference", remedy=_suggest_name(reference, self.links)
+        )
         if read is not None:
             raise error
         reason = "names no link or joint that carries anything: it is left out"
-        self.context.note("warning", f"{error.what}: {reference}", reason, gazebo.where)
+        self.context.add_note("warning", f"{error.what}: {reference}", reason, gazebo.where)
         self.context.note_plugins(gazebo)
         return None
 
-    def _hang(self, name: str, element: Element) -> None:
+    def _read_joint(self, name: str, element: Element) -> None:
         """Take up one joint. Raises `SdfError` for one that joins no two links."""
-        kind = element.attribute("type")
-        if kind not in TYPES:
-            allowed = f"must be one of {', '.join(TYPES)}"
-            self.context.problem(refusal(element, kind or "missing", allowed, attribute="type"))
-        parent, child = self._end(element, "parent"), self._end(element, "child")
+        kind = element.get_attribute("type")
+        if kind not in JOINT_TYPES:
+            allowed = f"must be one of {', '.join(JOINT_TYPES)}"
+            self.context.add_problem(invalid_value(element, kind or "missing", allowed, attribute="type"))
+        parent, child = self._read_end(element, "parent"), self._read_end(element, "child")
         if parent == child:
-            raise refusal(element, parent, "parent and child must differ", attribute="name")
+            raise invalid_value(element, parent, "parent and child must differ", attribute="name")
         if child == WORLD_FRAME:
-            end = element.first("child") or element
-            raise refusal(end, child, "the world hangs on nothing", parent="joint", attribute="link")
-        joint = _Joint(element, parent, child, self._made_joint(name, kind or "", element, parent, child))
+            end = element.find("child") or element
+            raise invalid_value(end, child, "the world hangs on nothing", parent="joint", attribute="link")
+        joint = _UrdfJoint(element, parent, child, self._convert_joint(name, kind or "", element, parent, child))
         self.joints[name] = joint
-        before = self.above.setdefault(child, joint)
+        before = self.parent_joints.setdefault(child, joint)
         if before is not joint:
             allowed = "a link hangs on one joint"
-            end = element.first("child") or element
+            end = element.find("child") or element
             remedy = f"the other is on line {before.element.line}"
-            self.context.problem(refusal(end, child, allowed, parent="joint", attribute="link", remedy=remedy))
+            self.context.add_problem(
+                invalid_value(end, child, allowed, parent="joint", attribute="link", remedy=remedy)
+            )
 
-    def _end(self, joint: Element, tag: str) -> str:
+    def _read_end(self, joint: Element, tag: str) -> str:
         """Return the link at one end of a joint."""
-        end = joint.first(tag)
+        end = joint.find(tag)
         if end is None:
             raise SdfError(f"<joint><{tag}>", "missing", where=joint.where, allowed="must be given")
         self.context.check(end, END)
-        name = end.attribute("link")
+        name = end.get_attribute("link")
         if name is None:
-            raise refusal(end, "missing", "must be given", parent="joint", attribute="link")
+            raise invalid_value(end, "missing", "must be given", parent="joint", attribute="link")
         if name not in self.links and not (name == WORLD_FRAME and self.world is not None):
             allowed = "must name a link of the robot"
-            raise refusal(end, name, allowed, parent="joint", attribute="link", remedy=_near(name, self.links))
+            raise invalid_value(
+                end, name, allowed, parent="joint", attribute="link", remedy=_suggest_name(name, self.links)
+            )
         return name
 
-    def _made_joint(self, name: str, kind: str, element: Element, parent: str, child: str) -> Element:
+    def _convert_joint(self, name: str, kind: str, element: Element, parent: str, child: str) -> Element:
         """Return the joint as SDF has it, or the frame that stands for one that SDF has not."""
-        axis = self._axis(element, kind)
-        if TYPES.get(kind) is None:
+        axis = self._convert_axis(element, kind)
+        if JOINT_TYPES.get(kind) is None:
             what = f'<joint name="{name}" type="{kind}">'
-            self.context.note("unsupported", what, "joints do not move yet: its links are held as posed", element.where)
-            return _made("frame", element, {"name": name, "attached_to": child})
-        made = _made("joint", element, {"name": name, "type": kind})
+            self.context.add_note(
+                "unsupported", what, "joints do not move yet: its links are held as posed", element.where
+            )
+            return _make_element("frame", element, {"name": name, "attached_to": child})
+        made = _make_element("joint", element, {"name": name, "type": kind})
         for tag, text in (("parent", parent), ("child", child)):
-            made.children.append(_made(tag, element.first(tag) or element, text=text))
+            made.children.append(_make_element(tag, element.find(tag) or element, text=text))
         if axis is not None:
-            given = element.first("axis") or element
-            made.children.append(_made("axis", given, children=[_made("xyz", given, text=axis)]))
+            given = element.find("axis") or element
+            made.children.append(_make_element("axis", given, children=[_make_element("xyz", given, text=axis)]))
         return made
 
-    def _axis(self, joint: Element, kind: str) -> str | None:
+    def _convert_axis(self, joint: Element, kind: str) -> str | None:
         """Return a joint's axis, in its own frame, as text; None for a joint without."""
-        element = joint.first("axis")
+        element = joint.find("axis")
         xyz: tuple[float, ...] = _FORWARD
         if element is not None:
             self.context.check(element, AXIS)
-            xyz = self._triple(element, "xyz", _FORWARD, "joint")
-        if kind not in _ALONG:
+            xyz = self._parse_triple(element, "xyz", _FORWARD, "joint")
+        if kind not in _AXIS_JOINT_TYPES:
             return None
         if xyz == _ZERO and element is not None:
-            error = refusal(element, "0 0 0", "must have a direction", parent="joint", attribute="xyz")
-            self.context.problem(error)
+            error = invalid_value(element, "0 0 0", "must have a direction", parent="joint", attribute="xyz")
+            self.context.add_problem(error)
             return None
-        return _text(xyz)
+        return _format_numbers(xyz)
 
-    def _rings(self) -> Iterator[list[_Joint]]:
+    def _find_cycles(self) -> Iterator[list[_UrdfJoint]]:
         """Yield the joints of each circle, each above the one before it."""
         done: set[str] = set()
-        for name in list(self.above):
-            chain: list[_Joint] = []
+        for name in list(self.parent_joints):
+            chain: list[_UrdfJoint] = []
             seen: dict[str, int] = {}
             at = name
-            while at in self.above and at not in done:
+            while at in self.parent_joints and at not in done:
                 if at in seen:
                     yield list(reversed(chain[seen[at] :]))
                     break
                 seen[at] = len(chain)
-                chain.append(self.above[at])
+                chain.append(self.parent_joints[at])
                 at = chain[-1].parent
             done.update(seen)
 
     def _check_root(self) -> None:
-        loose = [link for name, link in self.links.items() if name not in self.above]
+        loose = [link for name, link in self.links.items() if name not in self.parent_joints]
         if self.world is not None:
             loose.append(self.world)
-        if self.context.found > self.problems or len(loose) < 2:  # what is missing may be what joins them
+        if self.context.problem_count > self.problems or len(loose) < 2:  # what is missing may be what joins them
             return
         loose.sort(key=lambda link: link.line)
         names = [link.attributes["name"].strip() for link in loose]
         shown = ", ".join(names if len(names) < 8 else (*names[:6], f"... {len(names)} links"))
         allowed = "a robot has one root link, and these have no joint above them"
-        self.context.problem(
-            refusal(loose[1], shown, allowed, attribute="name", remedy=f"join {names[1]} to the others by a <joint>")
+        self.context.add_problem(
+            invalid_value(
+                loose[1], shown, allowed, attribute="name", remedy=f"join {names[1]} to the others by a <joint>"
+            )
         )
 
-    def _pose(self, joint: _Joint) -> Element:
+    def _make_link_pose(self, joint: _UrdfJoint) -> Element:
         """Return the pose of the link below a joint."""
-        origin = joint.element.first("origin")
-        text = "" if origin is None else self._origin(origin, "joint")
+        origin = joint.element.find("origin")
+        text = "" if origin is None else self._format_origin(origin, "joint")
         attributes = {} if joint.parent == WORLD_FRAME else {"relative_to": joint.parent}
-        return _made("pose", origin or joint.element, attributes, text=text)
+        return _make_element("pose", origin or joint.element, attributes, text=text)
 
-    def _origin(self, origin: Element, parent: str = "robot") -> str:
+    def _format_origin(self, origin: Element, parent: str = "robot") -> str:
         self.context.check(origin, ORIGIN)
-        xyz, rpy = (self._triple(origin, name, _ZERO, parent) for name in ("xyz", "rpy"))
-        return _text((*xyz, *rpy))
+        xyz, rpy = (self._parse_triple(origin, name, _ZERO, parent) for name in ("xyz", "rpy"))
+        return _format_numbers((*xyz, *rpy))
 
-    def _triple(self, element: Element, name: str, default: tuple[float, ...], parent: str) -> tuple[float, ...]:
+    def _parse_triple(self, element: Element, name: str, default: tuple[float, ...], parent: str) -> tuple[float, ...]:
         """Return three numbers of an attribute, the default where it is absent or (a problem) wrong."""
         given = element.attributes.get(name)
         if given is None:
             return default
         parts = given.split(maxsplit=3)
-        values = tuple(value for value in map(decimal, parts) if value is not None)
+        values = tuple(value for value in map(parse_decimal, parts) if value is not None)
         if len(parts) == len(values) == 3:
             return values
         allowed = "must be 3 finite numbers"
-        self.context.problem(refusal(element, given or "empty", allowed, parent=parent, attribute=name))
+        self.context.add_problem(invalid_value(element, given or "empty", allowed, parent=parent, attribute=name))
         return default
 
 
-def _made(
+def _make_element(
     tag: str,
     element: Element,
     attributes: Mapping[str, str] | None = None,
@@ -330,23 +344,23 @@ def _made(
     return Element(tag, attributes or {}, element.line, element.path, text, children or [])
 
 
-def _text(numbers: tuple[float, ...]) -> str:
+def _format_numbers(numbers: tuple[float, ...]) -> str:
     return " ".join(map(repr, numbers))
 
 
-def _near(name: str, known: Mapping[str, object]) -> str:
+def _suggest_name(name: str, known: Mapping[str, object]) -> str:
     near = get_close_matches(name, list(known)[:1000], n=1, cutoff=0.6) if len(name) <= 64 else []
     return f"did you mean {near[0]}?" if near else ""
 
 
-def _check_first(element: Element, before: dict[str, Element], name: str) -> None:
+def _check_unique(element: Element, before: dict[str, Element], name: str) -> None:
     first = before.setdefault(name, element)
     if first is not element:
         allowed = f"must be unique among the {element.tag}s of a robot"
-        raise refusal(element, name, allowed, attribute="name", remedy=f"first on line {first.line}; rename one")
+        raise invalid_value(element, name, allowed, attribute="name", remedy=f"first on line {first.line}; rename one")
 
 
-def _homeless(sensor: Element) -> SdfError:
+def _misplaced_sensor_error(sensor: Element) -> SdfError:
     named = sensor.attributes.get("name")
     remedy = 'write <gazebo reference="LINK"> around it'
-    return refusal(sensor, named, "stands in a link", parent="gazebo", remedy=remedy)
+    return invalid_value(sensor, named, "stands in a link", parent="gazebo", remedy=remedy)

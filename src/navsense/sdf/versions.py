@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from navsense.sdf.context import Context, Place
+from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.frames import MODEL_FRAME
-from navsense.sdf.read import Element
-from navsense.sdf.values import flag, refusal
+from navsense.sdf.values import invalid_value, parse_flag
+from navsense.sdf.xml_reader import Element
 
 NEWER_ATTRIBUTES = {
     ("frame", "attached_to"): 7,
@@ -65,33 +65,33 @@ NEWER_ELEMENTS = {
 }
 """Parent and element -> the y of the SDF version 1.y that brought it."""
 
-IMU_NOISE = Place(read=frozenset(("type", "rate", "accel")))
+IMU_NOISE = ElementSchema(children=frozenset(("type", "rate", "accel")))
 
 _DEFAULT_TOPIC = "__default_topic__"
-_CHANNELS = {"angular_velocity": "rate", "linear_acceleration": "accel"}
-_AXES = ("axis", "axis2")
-_UNVERSIONED = 5
+_IMU_CHANNELS = {"angular_velocity": "rate", "linear_acceleration": "accel"}
+_AXIS_TAGS = ("axis", "axis2")
+_UNVERSIONED_MINOR = 5
 """The oldest version whose words mean the same without a version."""
 
 
 def upgrade(context: Context, root: Element, minor: int) -> None:
     """Rewrite a file's tree of SDF 1.`minor` in place; what cannot be said in the newest version is a problem."""
-    _warn_of_newer(context, root, minor)
+    _warn_about_newer(context, root, minor)
     if minor < 6:
-        for world in root.all("world"):
+        for world in root.find_all("world"):
             _move_fields(world)
     if minor < 7:
         for parent, element in _walk(root):
-            _to_seven(context, parent, element, minor)
+            _upgrade_to_7(context, parent, element, minor)
     if minor < 8:
-        for model in _models(root):
-            _unflatten(context, model)
+        for model in _walk_models(root):
+            _nest_models(context, model)
 
 
 def upgrade_unversioned(context: Context, root: Element) -> None:
     """Rewrite in place what a tree that names no version, as that of URDF, says in the words of older ones."""
     for parent, element in _walk(root):
-        _to_seven(context, parent, element, _UNVERSIONED)
+        _upgrade_to_7(context, parent, element, _UNVERSIONED_MINOR)
 
 
 def _walk(root: Element) -> Iterator[tuple[Element, Element]]:
@@ -104,16 +104,16 @@ def _walk(root: Element) -> Iterator[tuple[Element, Element]]:
             stack += [(element, child) for child in reversed(element.children)]
 
 
-def _models(root: Element) -> Iterator[Element]:
+def _walk_models(root: Element) -> Iterator[Element]:
     """Yield the models of a file, and below them also what is made of them on the way."""
-    queue = [root, *root.all("world")]
+    queue = [root, *root.find_all("world")]
     while queue:
-        models = list(queue.pop().all("model"))
+        models = list(queue.pop().find_all("model"))
         yield from models
         queue.extend(models)
 
 
-def _warn_of_newer(context: Context, root: Element, minor: int) -> None:
+def _warn_about_newer(context: Context, root: Element, minor: int) -> None:
     """Note, once for each of them, what the file's version does not have yet."""
     elements = {pair: since for pair, since in NEWER_ELEMENTS.items() if since > minor}
     attributes = {pair: since for pair, since in NEWER_ATTRIBUTES.items() if since > minor}
@@ -128,53 +128,53 @@ def _warn_of_newer(context: Context, root: Element, minor: int) -> None:
             found.append((f"<{parent.tag}><{tag}>", elements.pop((parent.tag, tag))))
         for what, since in found:
             reason = f"exists since SDF 1.{since}, and the file says 1.{minor}; it is read as in SDF 1.{since}"
-            context.note("warning", what, reason, element.where)
+            context.add_note("warning", what, reason, element.where)
 
 
 def _move_fields(world: Element) -> None:
     """Move gravity and magnetic field of the first physics that has them out of it, where the world has none."""
     for tag in ("gravity", "magnetic_field"):
-        holder = next((physics for physics in world.all("physics") if physics.first(tag)), None)
-        field = holder.first(tag) if holder else None
-        if holder and field and world.first(tag) is None:
+        holder = next((physics for physics in world.find_all("physics") if physics.find(tag)), None)
+        field = holder.find(tag) if holder else None
+        if holder and field and world.find(tag) is None:
             holder.children.remove(field)
             world.children.append(field)
 
 
-def _to_seven(context: Context, parent: Element, element: Element, minor: int) -> None:
+def _upgrade_to_7(context: Context, parent: Element, element: Element, minor: int) -> None:
     if element.tag == "pose":
-        _rename(element, "frame", "relative_to")
-    elif element.tag in _AXES and parent.tag == "joint":
-        with context.collecting():
-            _express(element, default=minor < 5)
+        _rename_attribute(element, "frame", "relative_to")
+    elif element.tag in _AXIS_TAGS and parent.tag == "joint":
+        with context.collect_errors():
+            _set_expressed_in(element, default=minor < 5)
     elif element.tag == "imu" and parent.tag == "sensor":
         _move_topic(parent, element)
         if minor < 6:
             _spread_noise(context, element)
 
 
-def _rename(element: Element, old: str, new: str) -> None:
+def _rename_attribute(element: Element, old: str, new: str) -> None:
     """Give an attribute its newer name, unless that one is there too."""
-    if old in element.attributes and element.attribute(new) is None:
+    if old in element.attributes and element.get_attribute(new) is None:
         kept = {name: value for name, value in element.attributes.items() if name not in (old, new)}
         element.attributes = {**kept, new: element.attributes[old]}
 
 
-def _express(axis: Element, *, default: bool) -> None:
+def _set_expressed_in(axis: Element, *, default: bool) -> None:
     """Write `use_parent_model_frame`, or the `default` where it is absent, as the frame of `<xyz>`."""
-    given = axis.first("use_parent_model_frame")
+    given = axis.find("use_parent_model_frame")
     if given is not None:
         axis.children.remove(given)
-    in_model = default if given is None else flag(given, parent=axis.tag)
-    for xyz in axis.all("xyz"):
+    in_model = default if given is None else parse_flag(given, parent=axis.tag)
+    for xyz in axis.find_all("xyz"):
         if in_model and "expressed_in" not in xyz.attributes:
             xyz.attributes = {**xyz.attributes, "expressed_in": MODEL_FRAME}
 
 
 def _move_topic(sensor: Element, imu: Element) -> None:
     """Make the topic in `<imu>` that of the sensor, where the sensor has none."""
-    topic = imu.first("topic")
-    if topic is None or (sensor.first("topic") is not None and topic.text != _DEFAULT_TOPIC):
+    topic = imu.find("topic")
+    if topic is None or (sensor.find("topic") is not None and topic.text != _DEFAULT_TOPIC):
         return
     imu.children.remove(topic)
     if topic.text != _DEFAULT_TOPIC:
@@ -183,31 +183,33 @@ def _move_topic(sensor: Element, imu: Element) -> None:
 
 def _spread_noise(context: Context, imu: Element) -> None:
     """Give the noise of `<rate>` and `<accel>` to each axis."""
-    noise = imu.first("noise")
+    noise = imu.find("noise")
     if noise is None:
         return
     context.check(noise, IMU_NOISE)
-    kind = noise.first("type")
-    both = next((child for child in imu.children if child.tag in _CHANNELS), None)
+    kind = noise.find("type")
+    both = next((child for child in imu.children if child.tag in _IMU_CHANNELS), None)
     if kind is None or not kind.text:
         given = "missing" if kind is None else "empty"
         allowed = "must be given: none, gaussian or gaussian_quantized"
-        context.problem(refusal(kind or noise, given, allowed, parent="imu"))
+        context.add_problem(invalid_value(kind or noise, given, allowed, parent="imu"))
     if both is not None:
         remedy = f"the other way is the <{both.tag}> on line {both.line}; keep one of the two"
-        context.problem(refusal(noise, None, "says the noise of the axes a second time", parent="imu", remedy=remedy))
+        context.add_problem(
+            invalid_value(noise, None, "says the noise of the axes a second time", parent="imu", remedy=remedy)
+        )
     imu.children.remove(noise)
     if kind is None or not kind.text or both is not None:
         return
-    for channel, tag in _CHANNELS.items():
-        terms = noise.first(tag)
+    for channel, tag in _IMU_CHANNELS.items():
+        terms = noise.find(tag)
         inner = Element("noise", {"type": kind.text}, noise.line, noise.path)
         inner.children = list(terms.children) if terms else []
         axes = [replace(inner, tag=axis, attributes={}, children=[inner]) for axis in "xyz"]
         imu.children.append(replace(inner, tag=channel, attributes={}, children=axes))
 
 
-def _unflatten(context: Context, model: Element) -> None:
+def _nest_models(context: Context, model: Element) -> None:
     """Put the children called `INNER::NAME` into a nested model INNER, with names that hold there."""
     inner: dict[str, Element] = {}
     kept: list[Element] = []
@@ -219,19 +221,21 @@ def _unflatten(context: Context, model: Element) -> None:
         if head not in inner:
             inner[head] = Element("model", {"name": head}, child.line, child.path)
             kept.append(inner[head])
-        _strip(child, f"{head}::")
+        _strip_prefix(child, f"{head}::")
         if child.tag == "frame" and rest == MODEL_FRAME:
-            _as_model_frame(inner[head], child)
+            _apply_model_frame(inner[head], child)
         else:
             child.attributes = {**child.attributes, "name": rest}
             inner[head].children.append(child)
     for name, nested in inner.items():
         reason = f"are read as the model {name!r}, as names with :: meant it before SDF 1.8"
-        context.note("warning", f'children of <model name="{model.attributes.get("name", "")}">', reason, nested.where)
+        context.add_note(
+            "warning", f'children of <model name="{model.attributes.get("name", "")}">', reason, nested.where
+        )
     model.children = kept
 
 
-def _strip(element: Element, prefix: str) -> None:
+def _strip_prefix(element: Element, prefix: str) -> None:
     """Take a prefix off all names of frames that an element refers to."""
     queue = [element]
     while queue:
@@ -244,9 +248,9 @@ def _strip(element: Element, prefix: str) -> None:
         queue.extend(child for child in at.children if child.tag != "plugin" and ":" not in child.tag)
 
 
-def _as_model_frame(model: Element, frame: Element) -> None:
+def _apply_model_frame(model: Element, frame: Element) -> None:
     """Give a nested model the pose and the canonical link of the frame that stood for it."""
     attached = frame.attributes.get("attached_to")
     if attached:
         model.attributes = {**model.attributes, "canonical_link": attached}
-    model.children.extend(frame.all("pose"))
+    model.children.extend(frame.find_all("pose"))

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from navsense.sensors._janus.beams import Beam, Beams, Weighting, janus
-from navsense.sensors._janus.layer import Layer
-from navsense.sensors._janus.longterm import LongTerm
-from navsense.sensors._janus.names import Dialect, Names
-from navsense.sensors._janus.profile import Cells
-from navsense.sensors._janus.profiled import Accuracy, BinMapping, Coordinates
-from navsense.sensors._janus.strength import EchoStrength
-from navsense.sensors._janus.track import Track
+from navsense.sensors._doppler.adcp_outputs import Accuracy, BinMapping, CoordinateSystem
+from navsense.sensors._doppler.beams import Beam, Beams, BeamWeighting, make_janus_beams
+from navsense.sensors._doppler.cells import DepthCells
+from navsense.sensors._doppler.echo_strength import EchoStrength
+from navsense.sensors._doppler.long_term_filter import LongTermFilter
+from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
+from navsense.sensors._doppler.track import DopplerTrack
+from navsense.sensors._doppler.water_layer import WaterMassLayer
 from navsense.sensors._vibration import Vibration
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.air_pressure import AirPressure
-from navsense.sensors.altimeter import Altimeter, Zeroed
-from navsense.sensors.base import Measured, Output, Sensor
+from navsense.sensors.altimeter import Altimeter, ZeroReference
+from navsense.sensors.base import Measurement, Output, Sensor
 from navsense.sensors.depth import Depth
-from navsense.sensors.dvl import Dvl, Mode, Transducer
+from navsense.sensors.dvl import Dvl, TrackMode, Transducer
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.sensors.navsat import NavSat
@@ -32,32 +32,32 @@ __all__ = [
     "AirPressure",
     "Altimeter",
     "Beam",
+    "BeamWeighting",
     "Beams",
     "BinMapping",
-    "Cells",
     "Cone",
-    "Coordinates",
+    "CoordinateSystem",
     "Depth",
-    "Dialect",
+    "DepthCells",
+    "DopplerTrack",
     "Dvl",
+    "DvlMessageOptions",
     "EchoStrength",
     "Fan",
     "Imu",
-    "Layer",
-    "LongTerm",
+    "LongTermFilter",
     "Magnetometer",
-    "Measured",
-    "Mode",
-    "Names",
+    "Measurement",
+    "MessageDialect",
     "NavSat",
     "Output",
     "Range",
     "Sensor",
     "Sound",
-    "Track",
+    "TrackMode",
     "Transducer",
     "Vibration",
-    "Weighting",
-    "Zeroed",
-    "janus",
+    "WaterMassLayer",
+    "ZeroReference",
+    "make_janus_beams",
 ]

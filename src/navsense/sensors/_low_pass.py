@@ -18,26 +18,26 @@ from __future__ import annotations
 
 import math
 
-from navsense.compiled import kernel
+from navsense.kernels import kernel
 from navsense.typing import FloatArray, IntArray
 
 VALUE, SLOPE, INPUT = range(3)
 """Columns of the state of a channel: y and v, and the input at the last sample, NaN before the first."""
 
-_SERIES = 0.5
-_TERMS = 22
+_SERIES_LIMIT = 0.5
+_SERIES_TERMS = 22
 
 
 @kernel
-def step(tau: float) -> tuple[float, float, float, float, float]:
+def compute_coefficients(tau: float) -> tuple[float, float, float, float, float]:
     """Return A, E s, E (c - s), 1 + (E c - 1) / tau and A / tau; by their series where the closed forms cancel."""
-    if tau >= _SERIES:
+    if tau >= _SERIES_LIMIT:
         decay = math.exp(-tau)
         c, s = decay * math.cos(tau), decay * math.sin(tau)
         return 1.0 - (c + s), s, c - s, 1.0 + (c - 1.0) / tau, (1.0 - (c + s)) / tau
     real, imaginary = -tau, tau  # of ((i - 1) tau)^k / k!, whose sum over k is E (c + i s)
     reals, imaginaries = 0.0, 0.0
-    for k in range(2, _TERMS):
+    for k in range(2, _SERIES_TERMS):
         real, imaginary = -tau * (real + imaginary) / k, tau * (real - imaginary) / k
         reals, imaginaries = reals + real, imaginaries + imaginary
     gain = -(reals + imaginaries)
@@ -45,7 +45,7 @@ def step(tau: float) -> tuple[float, float, float, float, float]:
 
 
 @kernel
-def low_pass(stiffness: float, index: IntArray, rate: float, last: int, state: FloatArray, rows: FloatArray) -> None:
+def filter_rows(stiffness: float, index: IntArray, rate: float, last: int, state: FloatArray, rows: FloatArray) -> None:
     """Filter rows (c, n) in place, `stiffness` = a (1/s); `state` (c, 3) of tick `last` is left at the last one.
 
     A channel that has not begun, or whose last input was no number, begins at rest at its input.
@@ -55,7 +55,7 @@ def low_pass(stiffness: float, index: IntArray, rate: float, last: int, state: F
     for i in range(index.shape[0]):
         gap, before = index[i] - before, index[i]
         if gap != known:
-            gain, turn, keep, rise, lift = step(stiffness * (gap / rate))
+            gain, turn, keep, rise, lift = compute_coefficients(stiffness * (gap / rate))
             known = gap
         for c in range(rows.shape[0]):
             x, x0 = rows[c, i], state[c, INPUT]
@@ -69,12 +69,12 @@ def low_pass(stiffness: float, index: IntArray, rate: float, last: int, state: F
             rows[c, i] = state[c, VALUE]
 
 
-def stiffness_of(bandwidth: float) -> float:
+def compute_stiffness(bandwidth: float) -> float:
     """Return a (1/s) of a bandwidth (Hz)."""
     return math.sqrt(2.0) * math.pi * bandwidth
 
 
-def response(frequency: float, bandwidth: float) -> tuple[float, float]:
+def compute_response(frequency: float, bandwidth: float) -> tuple[float, float]:
     """Return gain and phase (rad) at a frequency (Hz); bandwidth (Hz), 0 for none."""
     if bandwidth == 0.0:
         return 1.0, 0.0

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.errors import SensorError
-from navsense.sensors._low_pass import response
-from navsense.sensors._mix import checked_numbers
+from navsense.kernels import kernel
+from navsense.sensors._cross_axis import check_numbers
+from navsense.sensors._low_pass import compute_response
 from navsense.typing import FloatArray, Times, Vector
 
 FREQUENCY, PHASE, AMPLITUDE = range(3)
@@ -61,20 +61,20 @@ class Vibration:
 
     def __post_init__(self) -> None:
         """Refuse what is no vibration."""
-        (frequency,) = checked_numbers("frequency of a vibration (Hz)", (self.frequency,), 1)
+        (frequency,) = check_numbers("frequency of a vibration (Hz)", (self.frequency,), 1)
         if not frequency > 0.0:
             raise SensorError("frequency of a vibration (Hz)", self.frequency, allowed="must be > 0")
-        checked_numbers("phase of a vibration (rad)", (self.phase,), 1)
+        check_numbers("phase of a vibration (rad)", (self.phase,), 1)
         for name in ("linear_acceleration", "angular_velocity"):
-            numbers = checked_numbers(f"{name} of a vibration", getattr(self, name), 3)
+            numbers = check_numbers(f"{name} of a vibration", getattr(self, name), 3)
             object.__setattr__(self, name, numbers)
 
 
-def lines_of(vibration: Sequence[Vibration], bandwidth: float) -> FloatArray:
+def make_lines(vibration: Sequence[Vibration], bandwidth: float) -> FloatArray:
     """Return the lines (m, 8) as they come through a band limit (Hz, 0 for none)."""
     found = np.empty((len(vibration), AMPLITUDE + 6))
     for row, line in zip(found, vibration, strict=True):
-        gain, lag = response(line.frequency, bandwidth)
+        gain, lag = compute_response(line.frequency, bandwidth)
         amplitudes = (*line.angular_velocity, *line.linear_acceleration)
         row[:] = (line.frequency, line.phase + lag, *(gain * amplitude for amplitude in amplitudes))
     return found

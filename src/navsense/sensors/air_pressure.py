@@ -19,20 +19,20 @@ from typing import ClassVar, Literal
 
 from navsense.clock import Clock
 from navsense.environment.base import Environment
-from navsense.fields import refuse_types
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, witness
-from navsense.noise.channels import Channels, ChannelState
-from navsense.sensors._mix import checked_numbers
-from navsense.sensors.apply import apply, checked_rows, checked_time
-from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
-from navsense.sensors.catalogue import part
-from navsense.sensors.catalogue.sheet import noises
+from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
+from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.random_streams import RandomProcess
+from navsense.sensors._cross_axis import check_numbers
+from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
+from navsense.sensors.catalogue import load_part
+from navsense.sensors.catalogue.part_noise import make_noise
 from navsense.sensors.plausibility import check_minimum
+from navsense.sensors.user_arrays import apply, check_rows, check_time
 from navsense.series import Reading
-from navsense.streams import Process
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
+from navsense.validation import validate_types
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class AirPressure:
 
     def __post_init__(self) -> None:
         """Refuse an altitude that is none."""
-        checked_numbers("reference_altitude (m)", (self.reference_altitude,), 1)
-        refuse_types(self)
+        check_numbers("reference_altitude (m)", (self.reference_altitude,), 1)
+        validate_types(self)
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
@@ -57,23 +57,23 @@ class AirPressure:
         return (Output("pressure", 0, "Pa", "vertical"),)
 
     @cached_property
-    def _channels(self) -> Channels:
-        return Channels(("pressure",), (self.pressure,))
+    def _channels(self) -> NoiseChannels:
+        return NoiseChannels(("pressure",), (self.pressure,))
 
     @property
     def signals(self) -> tuple[str, ...]:
         """Return the signals that the sheet needs."""
-        return (TEMPERATURE,) if self._channels.warms else ()
+        return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of the pressure."""
         return {"pressure": (self.pressure,)}
 
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes of the pressure."""
         return self._channels.processes
 
-    def init(self, draws: FloatArray) -> ChannelState:
+    def init(self, draws: FloatArray) -> NoiseState:
         """Return this serial number's turn-on bias and drift."""
         return self._channels.init(draws)
 
@@ -82,17 +82,17 @@ class AirPressure:
         elevation = environment.origin.elevation if environment.origin else 0.0
         altitude = motion.at(ticks.time).position_w[:, 2] + (elevation + self.reference_altitude)
         pressure = environment.atmosphere.pressure_at(altitude)
-        return {"pressure": pressure, **signals_at(self, environment, ticks.time)}
+        return {"pressure": pressure, **evaluate_signals(self, environment, ticks.time)}
 
     def measure(
-        self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
-    ) -> tuple[ChannelState, Measured]:
+        self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> tuple[NoiseState, Measurement]:
         """Return the new state and the noisy pressure (n,) Pa with its slow error."""
         state, values, slow = self._channels.apply(
             state, ticks, draws, ideal["pressure"], temperature=ideal.get(TEMPERATURE)
         )
-        return state, Measured(
-            {"pressure": values[:, 0]}, {"pressure": slow[:, 0]}, turn_on={"pressure": state.turn_on[0]}
+        return state, Measurement(
+            {"pressure": values[:, 0]}, {"pressure": slow[:, 0]}, turn_on_bias={"pressure": state.turn_on[0]}
         )
 
     def apply(
@@ -110,8 +110,8 @@ class AirPressure:
 
         Raises `SensorError`, also for a negative pressure.
         """
-        seconds = checked_time(time)
-        given = {"pressure": checked_rows("pressure", pressure, seconds.shape)}
+        seconds = check_time(time)
+        given = {"pressure": check_rows("pressure", pressure, seconds.shape)}
         check_minimum("pressure", "Pa", given["pressure"])
         return apply(self, seconds, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
@@ -121,16 +121,16 @@ class AirPressure:
 
         With `temperature` its temperature coefficients act. Raises `UnknownNameError`, `SensorError`.
         """
-        (pressure,) = noises(part(name), "pressure", temperature=temperature)
+        (pressure,) = make_noise(load_part(name), "pressure", temperature=temperature)
         return cls(pressure)
 
-    def neutral(self) -> AirPressure:
+    def without_errors(self) -> AirPressure:
         """Return the same sheet without errors."""
         return replace(self, pressure=NEUTRAL)
 
     @classmethod
-    def witness(cls) -> AirPressure:
+    def example_spec(cls) -> AirPressure:
         """Return a sheet in which every parameter acts: figures of the order of a small barometer."""
         scale = {"scale_factor": 1e-5, "scale_factor_stddev": 1e-5, "scale_temperature_coefficient": 1e-6}
-        noise = witness(3.0, **scale, minimum=98680.0, maximum=98725.0)
+        noise = make_example_noise(3.0, **scale, minimum=98680.0, maximum=98725.0)
         return cls(noise, 100.0)

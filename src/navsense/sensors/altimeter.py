@@ -24,32 +24,32 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from navsense.clock import Clock
-from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
-from navsense.fields import refuse_types
+from navsense.kernels import kernel
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, witness
-from navsense.noise.channels import Channels, ChannelState
-from navsense.noise.planned import OFF
-from navsense.sensors.apply import apply, checked_rows, checked_time, own_ticks
-from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
+from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
+from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.scheduled_faults import OFFSET_SUFFIX
+from navsense.random_streams import RandomProcess
+from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
+from navsense.sensors.user_arrays import apply, check_rows, check_time, make_ticks
 from navsense.series import Reading
-from navsense.streams import Process
-from navsense.ticks import MOST_TICKS, Ticks
+from navsense.ticks import MAX_TICKS, Ticks
 from navsense.typing import AnyArray, FloatArray, IntArray, Vectors
+from navsense.validation import validate_types
 
 CHANNELS = ("vertical_position", "vertical_velocity")
 REFERENCE = "vertical_reference"
 INITIAL = "initial"
 """SDF's word for the own height at the start."""
 
-WHOLE = 1e-9
+ROUNDING_TOLERANCE = 1e-9
 """How far, of its size, a period in samples may be from a whole number and still count as one."""
 
 
 @kernel
-def _taken(index: IntArray, samples: float, out: IntArray) -> None:
+def _write_reset_ticks(index: IntArray, samples: float, out: IntArray) -> None:
     """Write the last tick at or before each index that is the first at or after a multiple of `samples` ticks."""
     for i in range(index.shape[0]):
         n = math.floor(index[i] / samples)
@@ -62,7 +62,7 @@ def _taken(index: IntArray, samples: float, out: IntArray) -> None:
 
 
 @kernel
-def _heights(index: IntArray, taken: IntArray, position_w: Vectors, out: FloatArray) -> int:
+def _look_up_heights(index: IntArray, taken: IntArray, position_w: Vectors, out: FloatArray) -> int:
     """Write z (n,) m at the ticks `taken`; NaN where one is not among `index`. Return how many those are."""
     row, missing = 0, 0
     for i in range(index.shape[0]):
@@ -77,7 +77,7 @@ def _heights(index: IntArray, taken: IntArray, position_w: Vectors, out: FloatAr
 
 
 @kernel
-def _vertical(
+def _compute_outputs(
     position_w: Vectors, velocity_w: Vectors, reference: FloatArray, height: FloatArray, rate: FloatArray
 ) -> None:
     """Write z less the reference (n,) m, and the vertical velocity (n,) m/s."""
@@ -87,7 +87,7 @@ def _vertical(
 
 
 @dataclass(frozen=True)
-class Zeroed:
+class ZeroReference:
     """A reference that is the sensor's own height at the start, taken anew every `period` (s); infinite: never again.
 
     Raises `SensorError` for a period that is not above zero.
@@ -97,7 +97,7 @@ class Zeroed:
 
     def __post_init__(self) -> None:
         """Refuse what is no period."""
-        period = _number(self.period)
+        period = _to_float(self.period)
         if not period > 0.0:
             remedy = "leave it out for a height that is taken once"
             what = "period of an altimeter's reference (s)"
@@ -108,17 +108,19 @@ class Zeroed:
         """Return it in words."""
         return "own height at the start" + (f" and every {self.period:g} s" if self.period < math.inf else "")
 
-    def taken(self, ticks: Ticks) -> IntArray:
+    def find_reset_ticks(self, ticks: Ticks) -> IntArray:
         """Return the ticks (n,) at which the references in force were taken: every one, for a period below a sample."""
         out = np.zeros(len(ticks), dtype=np.int64)
         samples = max(self.period * ticks.rate, 1.0)
-        if samples < MOST_TICKS:
+        if samples < MAX_TICKS:
             whole = round(samples)
-            _taken(ticks.index, float(whole) if abs(samples - whole) <= WHOLE * samples else samples, out)
+            _write_reset_ticks(
+                ticks.index, float(whole) if abs(samples - whole) <= ROUNDING_TOLERANCE * samples else samples, out
+            )
         return out
 
 
-def _number(value: object) -> float:
+def _to_float(value: object) -> float:
     """Return a real number as a float; NaN for what is none, or is too large for one."""
     try:
         return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
@@ -126,9 +128,9 @@ def _number(value: object) -> float:
         return math.nan
 
 
-def _height(value: object) -> float:
+def _check_height(value: object) -> float:
     """Return a height (m); raise `SensorError` for what is none."""
-    height = _number(value)
+    height = _to_float(value)
     if not math.isfinite(height):
         allowed = f'must be a finite height in metres, Zeroed(period) or "{INITIAL}"'
         remedy = "give one number; 0 is the height of the world's origin"
@@ -140,27 +142,27 @@ def _height(value: object) -> float:
 class Altimeter:
     """Data sheet of an altimeter: noise of height (m) and vertical velocity (m/s), and what heights are told from.
 
-    `reference` is a height in the world (m), or `Zeroed`, or "initial" for `Zeroed()`; under `classic` it is the height
-    at the start, whatever the sheet says.
+    `reference` is a height in the world (m), or `ZeroReference`, or "initial" for `ZeroReference()`; under `classic` it
+    is the height at the start, whatever the sheet says.
     """
 
     vertical_position: Noise = NEUTRAL
     vertical_velocity: Noise = NEUTRAL
-    reference: float | Zeroed | Literal["initial"] = 0.0
+    reference: float | ZeroReference | Literal["initial"] = 0.0
     classic: bool = False
 
     type: ClassVar[str] = "altimeter"
     group: ClassVar[Literal["all", "vertical"]] = "vertical"
     tolerance: ClassVar[float] = 1e-12
-    heard: ClassVar[tuple[str, ...]] = (REFERENCE,)
+    source_arrays: ClassVar[tuple[str, ...]] = (REFERENCE,)
 
     def __post_init__(self) -> None:
         """Refuse a reference that is no height."""
         if isinstance(self.reference, str) and self.reference == INITIAL:
-            object.__setattr__(self, "reference", Zeroed())
-        elif not isinstance(self.reference, Zeroed):
-            object.__setattr__(self, "reference", _height(self.reference))
-        refuse_types(self)
+            object.__setattr__(self, "reference", ZeroReference())
+        elif not isinstance(self.reference, ZeroReference):
+            object.__setattr__(self, "reference", _check_height(self.reference))
+        validate_types(self)
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
@@ -169,44 +171,44 @@ class Altimeter:
         return tuple(Output(name, 0, unit, "vertical") for name, unit in units.items())
 
     @cached_property
-    def _channels(self) -> Channels:
-        return Channels(CHANNELS, (self.vertical_position, self.vertical_velocity))
+    def _channels(self) -> NoiseChannels:
+        return NoiseChannels(CHANNELS, (self.vertical_position, self.vertical_velocity))
 
-    def remarks(self, rate: float) -> tuple[str, ...]:
+    def describe(self, rate: float) -> tuple[str, ...]:
         """Return from what heights are told."""
-        reference = self.reference_in_force
-        return (f"reference: {reference if isinstance(reference, Zeroed) else f'{reference:g} m'}",)
+        reference = self.effective_reference
+        return (f"reference: {reference if isinstance(reference, ZeroReference) else f'{reference:g} m'}",)
 
     @property
     def signals(self) -> tuple[str, ...]:
         """Return the signals that the sheet needs."""
-        return (TEMPERATURE,) if self._channels.warms else ()
+        return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of height and velocity."""
         return {"vertical_position": (self.vertical_position,), "vertical_velocity": (self.vertical_velocity,)}
 
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes of the two channels, height first."""
         return self._channels.processes
 
-    def init(self, draws: FloatArray) -> ChannelState:
+    def init(self, draws: FloatArray) -> NoiseState:
         """Return this serial number's turn-on biases and drifts."""
         return self._channels.init(draws)
 
     @property
-    def reference_in_force(self) -> float | Zeroed:
+    def effective_reference(self) -> float | ZeroReference:
         """Return what heights are told from: a height in the world (m), or how the own height is taken."""
-        return Zeroed() if self.classic or isinstance(self.reference, str) else self.reference
+        return ZeroReference() if self.classic or isinstance(self.reference, str) else self.reference
 
-    def _reference(self, motion: Motion, ticks: Ticks, position_w: Vectors) -> FloatArray:
+    def _compute_reference(self, motion: Motion, ticks: Ticks, position_w: Vectors) -> FloatArray:
         """Return the reference (n,) m in force at each tick; `position_w` (n, 3) is the sensor's at the ticks."""
-        given = self.reference_in_force
-        if not isinstance(given, Zeroed):
+        given = self.effective_reference
+        if not isinstance(given, ZeroReference):
             return np.full(len(ticks), given, dtype=np.float64)
-        taken, height = given.taken(ticks), np.empty(len(ticks))
+        taken, height = given.find_reset_ticks(ticks), np.empty(len(ticks))
         outside: set[int] = set()
-        if _heights(ticks.index, taken, position_w, height):
+        if _look_up_heights(ticks.index, taken, position_w, height):
             outside = set(taken[np.isnan(height)].tolist())
         for tick in outside:
             height[taken == tick] = motion.at(np.array([tick / ticks.rate])).position_w[0, 2]
@@ -218,32 +220,32 @@ class Altimeter:
         """Return height above the reference m, vertical velocity m/s and reference m without errors, (n,) each."""
         truth = motion.at(ticks.time)
         height, rate = np.empty(len(ticks)), np.empty(len(ticks))
-        reference = self._reference(motion, ticks, truth.position_w)
-        _vertical(truth.position_w, truth.velocity_w, reference, height, rate)
+        reference = self._compute_reference(motion, ticks, truth.position_w)
+        _compute_outputs(truth.position_w, truth.velocity_w, reference, height, rate)
         found = {"vertical_position": height, "vertical_velocity": rate, REFERENCE: reference}
-        return {**found, **signals_at(self, environment, ticks.time)}
+        return {**found, **evaluate_signals(self, environment, ticks.time)}
 
     def measure(
-        self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
-    ) -> tuple[ChannelState, Measured]:
+        self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> tuple[NoiseState, Measurement]:
         """Return the new state and the readings with their slow errors; the reference has none."""
         given = (ideal[name] for name in CHANNELS)
         state, values, slow = self._channels.apply(state, ticks, draws, *given, temperature=ideal.get(TEMPERATURE))
         arrays, reference = {name: values[:, i] for i, name in enumerate(CHANNELS)}, ideal[REFERENCE]
-        if (off := ideal.get(f"{REFERENCE}{OFF}")) is not None:
+        if (off := ideal.get(f"{REFERENCE}{OFFSET_SUFFIX}")) is not None:
             arrays[CHANNELS[0]], reference = arrays[CHANNELS[0]] - off, reference + off
         errors = {name: slow[:, i] for i, name in enumerate(CHANNELS)}
         turn_on = {name: state.turn_on[i] for i, name in enumerate(CHANNELS)}
-        return state, Measured({**arrays, REFERENCE: reference}, errors, turn_on=turn_on)
+        return state, Measurement({**arrays, REFERENCE: reference}, errors, turn_on_bias=turn_on)
 
-    def adjusted(self, name: str, value: float) -> Altimeter:
+    def adjust(self, name: str, value: float) -> Altimeter:
         """Return the sheet with the reference `value` (m) from now on; only "vertical_reference" can be set.
 
         Raises `SensorError`.
         """
         if name != REFERENCE:
             raise SensorError("array to be set of an altimeter", name, allowed=f"must be {REFERENCE}")
-        return replace(self, reference=_height(value), classic=False)
+        return replace(self, reference=_check_height(value), classic=False)
 
     def apply(
         self,
@@ -262,25 +264,25 @@ class Altimeter:
         time (n,) s, temperature (n,) K. A reference that is the own height is taken in the first row at or after its
         instant, counted from the first row. Raises `SensorError`.
         """
-        seconds = checked_time(time)
-        own = checked_rows("height", height, seconds.shape)
-        reference = self.reference_in_force
-        if isinstance(reference, Zeroed):
-            taken = reference.taken(own_ticks(seconds))
+        seconds = check_time(time)
+        own = check_rows("height", height, seconds.shape)
+        reference = self.effective_reference
+        if isinstance(reference, ZeroReference):
+            taken = reference.find_reset_ticks(make_ticks(seconds))
             heights = own[np.searchsorted(taken, taken)]
         else:
             heights = np.full(seconds.size, reference, dtype=np.float64)
         given = {"vertical_position": own - heights, "vertical_velocity": vertical_velocity, REFERENCE: heights}
         return apply(self, seconds, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
-    def neutral(self) -> Altimeter:
+    def without_errors(self) -> Altimeter:
         """Return the same sheet without errors."""
         return Altimeter(reference=self.reference, classic=self.classic)
 
     @classmethod
-    def witness(cls) -> Altimeter:
+    def example_spec(cls) -> Altimeter:
         """Return a sheet in which every parameter acts: figures of the order of a small barometric part."""
-        noise = witness(0.1)
+        noise = make_example_noise(0.1)
         position = replace(noise, minimum=-0.4, maximum=0.4)
         velocity = replace(noise, minimum=-1.0, maximum=1.0)
-        return cls(position, velocity, Zeroed(0.5))
+        return cls(position, velocity, ZeroReference(0.5))

@@ -21,8 +21,8 @@ import numpy as np
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channel import Noise
+from navsense.random_streams import RandomProcess
 from navsense.series import all_true
-from navsense.streams import Process
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, BoolArray, FloatArray, Quaternion, Times
 
@@ -39,7 +39,7 @@ class Output:
     name: str
     axes: int | tuple[int, ...]
     unit: str
-    turns: Literal["invariant", "orientation", "vertical"] = "invariant"
+    equivariance: Literal["invariant", "orientation", "vertical"] = "invariant"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -54,26 +54,26 @@ class Output:
         return math.prod(self.shape)
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
     """What `measure` gives for n ticks: arrays and hidden slow errors by name, (n, axes) each; validity (n,).
 
     `turn_on` is the constant part of the errors in this serial number, (axes,) by the same names. Scalars are (n,), ().
     """
 
     arrays: Mapping[str, AnyArray]
-    errors: Mapping[str, AnyArray]
+    bias: Mapping[str, AnyArray]
     valid: BoolArray | None = None
     emitted: BoolArray | None = None
-    turn_on: Mapping[str, FloatArray] = MappingProxyType({})
+    turn_on_bias: Mapping[str, FloatArray] = MappingProxyType({})
 
 
-def errors_of(measured: Measured, count: int) -> dict[str, AnyArray]:
+def collect_bias(measurement: Measurement, count: int) -> dict[str, AnyArray]:
     """Return the hidden errors (n, axes) of `count` ticks by name, with the constant part as `NAME_turn_on`."""
-    constant = {f"{name}_turn_on": _repeated(row, count) for name, row in measured.turn_on.items()}
-    return {**measured.errors, **constant}
+    constant = {f"{name}_turn_on": _repeat_row(row, count) for name, row in measurement.turn_on_bias.items()}
+    return {**measurement.bias, **constant}
 
 
-def _repeated(row: FloatArray, count: int) -> FloatArray:
+def _repeat_row(row: FloatArray, count: int) -> FloatArray:
     """Return (count, ...) equal rows, read-only, that take no memory."""
     if count != 1:
         return np.broadcast_to(row, (count, *row.shape))
@@ -82,34 +82,34 @@ def _repeated(row: FloatArray, count: int) -> FloatArray:
     return rows
 
 
-LABEL: Mapping[str, bool] = MappingProxyType({"label": True})
+MESSAGE_ONLY: Mapping[str, bool] = MappingProxyType({"label": True})
 """Metadata of a field of a sheet that messages go by and that changes no reading: whose they are, topics, frames."""
 
 TEMPERATURE = "temperature"
 """Name of the signal (K) that temperature coefficients act on, and of its values among the ideal ones."""
 
 
-def is_felt(spec: Any) -> bool:
+def uses_current(spec: Any) -> bool:
     """Tell whether a sensor's ideal values depend on the water's current."""
-    return isinstance(spec, Drifting) and spec.feels_current
+    return isinstance(spec, UsesCurrent) and spec.uses_current
 
 
-def lag_of(spec: Any) -> float:
+def get_max_latency(spec: Any) -> float:
     """Return how long (s) before its instant a sensor's reading may be about."""
-    return float(spec.lag) if isinstance(spec, Lagging) else 0.0
+    return float(spec.max_latency) if isinstance(spec, HasLatency) else 0.0
 
 
-def signals_of(spec: Any) -> tuple[str, ...]:
-    """Return the names of the world's signals that a sensor goes by: none where it is not `Signalled`."""
-    return tuple(spec.signals) if isinstance(spec, Signalled) else ()
+def list_signals(spec: Any) -> tuple[str, ...]:
+    """Return the names of the world's signals that a sensor goes by: none where it is not `UsesSignals`."""
+    return tuple(spec.signals) if isinstance(spec, UsesSignals) else ()
 
 
-def remarks_of(spec: Any, rate: float) -> tuple[str, ...]:
+def describe_spec(spec: Any, rate: float) -> tuple[str, ...]:
     """Return what a description says of a sheet at a rate (Hz) beside its noise: its own `remarks`, else its fields."""
-    return tuple(spec.remarks(rate)) if isinstance(spec, Remarking) else fields_of(spec)
+    return tuple(spec.describe(rate)) if isinstance(spec, HasDescription) else describe_fields(spec)
 
 
-def fields_of(spec: Any) -> tuple[str, ...]:
+def describe_fields(spec: Any) -> tuple[str, ...]:
     """Return the fields of a sheet that are no noise and not what they are by default."""
     given = ((field, getattr(spec, field.name)) for field in fields(spec)) if is_dataclass(spec) else ()
     return tuple(
@@ -119,7 +119,7 @@ def fields_of(spec: Any) -> tuple[str, ...]:
     )
 
 
-def signals_at(spec: Signalled, environment: Environment, time: Times) -> dict[str, AnyArray]:
+def evaluate_signals(spec: UsesSignals, environment: Environment, time: Times) -> dict[str, AnyArray]:
     """Return the signals (n,) that a sensor goes by at instants (n,) s, by name.
 
     Raises `FieldError` where the world has no such signal.
@@ -127,12 +127,12 @@ def signals_at(spec: Signalled, environment: Environment, time: Times) -> dict[s
     return {name: environment.signal(name, time) for name in spec.signals}
 
 
-def flags_of(measured: Measured, count: int) -> dict[str, BoolArray]:
+def get_flags(measurement: Measurement, count: int) -> dict[str, BoolArray]:
     """Return `valid` and `emitted` (n,) of `count` ticks, all true where the sensor says nothing."""
     everything = all_true((count,))
     return {
-        "valid": everything if measured.valid is None else measured.valid,
-        "emitted": everything if measured.emitted is None else measured.emitted,
+        "valid": everything if measurement.valid is None else measurement.valid,
+        "emitted": everything if measurement.emitted is None else measurement.emitted,
     }
 
 
@@ -178,7 +178,7 @@ class Sensor(Protocol):
         """Return the noise of each axis of each array that has some: for covariances and descriptions."""
         ...
 
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes, in the order in which `init` and `measure` take their draws."""
         ...
 
@@ -192,25 +192,25 @@ class Sensor(Protocol):
 
     def measure(
         self, state: Any, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
-    ) -> tuple[Any, Measured]:
+    ) -> tuple[Any, Measurement]:
         """Return the new state and the readings; `draws` (d, n) holds a row for each draw per tick, in order."""
         ...
 
-    def neutral(self) -> Sensor:
+    def without_errors(self) -> Sensor:
         """Return the same sheet with every error field neutral."""
         ...
 
     @classmethod
-    def witness(cls) -> Sensor:
+    def example_spec(cls) -> Sensor:
         """Return a spec in which every field is active, for the law that no parameter is dead."""
         ...
 
 
 @runtime_checkable
-class Adjustable(Protocol):
+class SupportsAdjustment(Protocol):
     """A sensor of which something can be set while it runs."""
 
-    def adjusted(self, name: str, value: float) -> Sensor:
+    def adjust(self, name: str, value: float) -> Sensor:
         """Return the sheet with `value` for the array `name` from now on; its processes stay what they are.
 
         Raises `SensorError` for an array or a value that cannot be set.
@@ -219,7 +219,7 @@ class Adjustable(Protocol):
 
 
 @runtime_checkable
-class Signalled(Protocol):
+class UsesSignals(Protocol):
     """A sensor that goes by named inputs of the world."""
 
     @property
@@ -229,39 +229,39 @@ class Signalled(Protocol):
 
 
 @runtime_checkable
-class Indirect(Protocol):
+class HasIndirectNoise(Protocol):
     """A sensor whose noise acts on other values than some of its outputs: on metres, where these are angles."""
 
     @property
-    def acted_on(self) -> Mapping[str, Output]:
+    def noise_quantities(self) -> Mapping[str, Output]:
         """Return, by the name of such an output, the ideal values that its noise acts on."""
         ...
 
-    def differences(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:
+    def compute_errors(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:
         """Return reading less ideal (n,) of these outputs, in the unit of what their noise acts on."""
         ...
 
 
 @runtime_checkable
-class Remarking(Protocol):
+class HasDescription(Protocol):
     """A sensor that says of itself what a description holds beside its noise."""
 
-    def remarks(self, rate: float) -> Sequence[str]:
+    def describe(self, rate: float) -> Sequence[str]:
         """Return the lines about the sheet at a rate (Hz)."""
         ...
 
 
 @runtime_checkable
-class Cautious(Protocol):
+class HasWarnings(Protocol):
     """A sensor that knows of itself, or of how it is mounted, what is seldom meant."""
 
-    def cautions(self, rotation_ws: Quaternion, /) -> Sequence[tuple[str, str]]:
+    def find_warnings(self, rotation_ws: Quaternion, /) -> Sequence[tuple[str, str]]:
         """Return of what to warn, and why; `rotation_ws` takes the sensor's coordinates to the world's at the start."""
         ...
 
 
 @runtime_checkable
-class Casting(Protocol):
+class UsesRayCasting(Protocol):
     """A sensor that casts rays among the bodies around it."""
 
     @property
@@ -271,27 +271,27 @@ class Casting(Protocol):
 
 
 @runtime_checkable
-class Drifting(Protocol):
+class UsesCurrent(Protocol):
     """A sensor that may feel the water's current."""
 
     @property
-    def feels_current(self) -> bool:
+    def uses_current(self) -> bool:
         """Return whether its ideal values depend on the current."""
         ...
 
 
 @runtime_checkable
-class Lagging(Protocol):
+class HasLatency(Protocol):
     """A sensor whose readings are about what was before their own instant."""
 
     @property
-    def lag(self) -> float:
+    def max_latency(self) -> float:
         """Return how long (s) before, at most."""
         ...
 
 
 @runtime_checkable
-class Catalogued(Protocol):
+class HasCatalogueParts(Protocol):
     """A kind of sensor of which the catalogue has parts."""
 
     @classmethod

@@ -33,29 +33,29 @@ from navsense.clock import Clock
 from navsense.environment.base import Environment
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.errors import SensorError
-from navsense.fields import refuse_types
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, witness
-from navsense.noise.channels import Channels, ChannelState
-from navsense.noise.planned import faulty
-from navsense.sensors._mix import checked_numbers
-from navsense.sensors.apply import apply, checked_rows, checked_time
-from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
-from navsense.sensors.catalogue import part
-from navsense.sensors.catalogue.sheet import noises
+from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
+from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.scheduled_faults import add_offset
+from navsense.random_streams import RandomProcess
+from navsense.sensors._cross_axis import check_numbers
+from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
+from navsense.sensors.catalogue import load_part
+from navsense.sensors.catalogue.part_noise import make_noise
 from navsense.sensors.plausibility import check_minimum
+from navsense.sensors.user_arrays import apply, check_rows, check_time
 from navsense.series import Reading
-from navsense.streams import Process
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
+from navsense.validation import validate_types
 
-GRADIENT = "pressure_gradient"
+PRESSURE_GRADIENT = "pressure_gradient"
 """rho g (Pa/m) at the sensor, among the ideal values of one that knows its water."""
 
 STANDARD_PRESSURE = 101325.0
 """Pa: the air's pressure at the sea, US Standard Atmosphere 1976."""
 
-OCEAN = Unesco()
+STANDARD_OCEAN = Unesco()
 """The standard ocean at 45 degrees."""
 
 NO_WATER = "has no water, and the sensor assumes none"
@@ -72,19 +72,19 @@ class Depth:
     """
 
     pressure: Noise = NEUTRAL
-    assumed: Unesco | Saunders | ConstantDensity | None = OCEAN
+    assumed: Unesco | Saunders | ConstantDensity | None = STANDARD_OCEAN
     surface_pressure: float = STANDARD_PRESSURE
     gauge: bool = False
 
     type: ClassVar[str] = "depth"
     group: ClassVar[Literal["all", "vertical"]] = "vertical"
     tolerance: ClassVar[float] = 1e-12
-    heard: ClassVar[tuple[str, ...]] = ("pressure",)
+    source_arrays: ClassVar[tuple[str, ...]] = ("pressure",)
 
     def __post_init__(self) -> None:
         """Refuse a pressure that is none."""
-        checked_numbers("surface_pressure (Pa)", (self.surface_pressure,), 1)
-        refuse_types(self)
+        check_numbers("surface_pressure (Pa)", (self.surface_pressure,), 1)
+        validate_types(self)
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
@@ -92,27 +92,27 @@ class Depth:
         return (Output("pressure", 0, "Pa", "vertical"), Output("depth", 0, "m", "vertical"))
 
     @cached_property
-    def _channels(self) -> Channels:
-        return Channels(("pressure",), (self.pressure,))
+    def _channels(self) -> NoiseChannels:
+        return NoiseChannels(("pressure",), (self.pressure,))
 
     @property
-    def _zero(self) -> float:
+    def _pressure_offset(self) -> float:
         """Pa: what the instrument takes from the pressure before it says it."""
         return self.surface_pressure if self.gauge else 0.0
 
     @property
     def signals(self) -> tuple[str, ...]:
         """Return the signals that the sheet needs."""
-        return (TEMPERATURE,) if self._channels.warms else ()
+        return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
-    def remarks(self, rate: float) -> tuple[str, ...]:
+    def describe(self, rate: float) -> tuple[str, ...]:
         """Return by what a depth is told, and from where on a gauge tells its pressure."""
         air = "" if self.assumed is None else f", with {self.surface_pressure:g} Pa at the surface"
         gauge = (f"pressure: above {self.surface_pressure:g} Pa",) if self.gauge else ()
-        return (f"depth: by {self._formula}{air}", *gauge)
+        return (f"depth: by {self._formula_text}{air}", *gauge)
 
     @property
-    def _formula(self) -> str:
+    def _formula_text(self) -> str:
         """What makes a depth of a pressure, in words."""
         match self.assumed:
             case Unesco(latitude) | Saunders(latitude):
@@ -125,11 +125,11 @@ class Depth:
         """Return the noise of the pressure; the depth has none of its own."""
         return {"pressure": (self.pressure,)}
 
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes of the pressure."""
         return self._channels.processes
 
-    def init(self, draws: FloatArray) -> ChannelState:
+    def init(self, draws: FloatArray) -> NoiseState:
         """Return this serial number's turn-on bias and drift."""
         return self._channels.init(draws)
 
@@ -152,27 +152,31 @@ class Depth:
         pressure = np.empty(depth.shape[0])
         pressure[wet] = air.pressure_at(np.array([elevation + surface]))[0] + below(depth[wet])
         pressure[~wet] = air.pressure_at(height[~wet] + elevation)
-        ideal = {"pressure": pressure - self._zero, "depth": depth, **signals_at(self, environment, ticks.time)}
+        ideal = {
+            "pressure": pressure - self._pressure_offset,
+            "depth": depth,
+            **evaluate_signals(self, environment, ticks.time),
+        }
         if self.assumed is None and water is not None:
-            ideal[GRADIENT] = water.weight_at(np.where(wet, depth, 0.0))
+            ideal[PRESSURE_GRADIENT] = water.pressure_gradient_at(np.where(wet, depth, 0.0))
         return ideal
 
     def measure(
-        self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
-    ) -> tuple[ChannelState, Measured]:
+        self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> tuple[NoiseState, Measurement]:
         """Return the new state, the noisy pressure (n,) Pa with its slow error, and the depth (n,) m made of it."""
         state, values, slow = self._channels.apply(
             state, ticks, draws, ideal["pressure"], temperature=ideal.get(TEMPERATURE)
         )
-        pressure = faulty("pressure", np.ascontiguousarray(values[:, 0]), ideal)
-        arrays = {"pressure": pressure, "depth": self._depth(pressure, ideal)}
-        return state, Measured(arrays, {"pressure": slow[:, 0]}, turn_on={"pressure": state.turn_on[0]})
+        pressure = add_offset("pressure", np.ascontiguousarray(values[:, 0]), ideal)
+        arrays = {"pressure": pressure, "depth": self._compute_depth(pressure, ideal)}
+        return state, Measurement(arrays, {"pressure": slow[:, 0]}, turn_on_bias={"pressure": state.turn_on[0]})
 
-    def _depth(self, pressure: FloatArray, ideal: Mapping[str, AnyArray]) -> FloatArray:
+    def _compute_depth(self, pressure: FloatArray, ideal: Mapping[str, AnyArray]) -> FloatArray:
         """Return the depth (n,) m that the instrument makes of the pressure (n,) Pa that it says."""
         if self.assumed is None:
-            return np.asarray(ideal["depth"] + (pressure - ideal["pressure"]) / ideal[GRADIENT])
-        return self.assumed.depth(pressure + (self._zero - self.surface_pressure))
+            return np.asarray(ideal["depth"] + (pressure - ideal["pressure"]) / ideal[PRESSURE_GRADIENT])
+        return self.assumed.depth(pressure + (self._pressure_offset - self.surface_pressure))
 
     def apply(
         self,
@@ -190,13 +194,13 @@ class Depth:
         The pressures are gauge ones where the sheet says so; the true depth is what the formula makes of them. Raises
         `SensorError`, for a sheet that assumes no water too.
         """
-        seconds = checked_time(time)
-        own = checked_rows("pressure", pressure, seconds.shape)
-        check_minimum("pressure", "Pa", own, 0.0 - self._zero)
+        seconds = check_time(time)
+        own = check_rows("pressure", pressure, seconds.shape)
+        check_minimum("pressure", "Pa", own, 0.0 - self._pressure_offset)
         if self.assumed is None:
             allowed = "must be a formula: one's own pressures have no depth beside them"
             raise SensorError("assumed", None, allowed=allowed)
-        given = {"pressure": own, "depth": self._depth(own, {})}
+        given = {"pressure": own, "depth": self._compute_depth(own, {})}
         return apply(self, seconds, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
@@ -205,16 +209,16 @@ class Depth:
 
         With `temperature` its temperature coefficients act. Raises `UnknownNameError`, `SensorError`.
         """
-        (pressure,) = noises(part(name), "pressure", temperature=temperature)
+        (pressure,) = make_noise(load_part(name), "pressure", temperature=temperature)
         return cls(pressure)
 
-    def neutral(self) -> Depth:
+    def without_errors(self) -> Depth:
         """Return the same sheet without errors: it knows the water that it is in."""
         return replace(self, pressure=NEUTRAL, assumed=None)
 
     @classmethod
-    def witness(cls) -> Depth:
+    def example_spec(cls) -> Depth:
         """Return a sheet in which every parameter acts: figures of the order of a small sensor's of 30 bar."""
         scale = {"scale_factor": 1e-3, "scale_factor_stddev": 1e-3, "scale_temperature_coefficient": 1e-4}
-        noise = witness(20.0, **scale, minimum=-1500.0, maximum=6000.0)
+        noise = make_example_noise(20.0, **scale, minimum=-1500.0, maximum=6000.0)
         return cls(noise, Unesco(0.7), 100500.0, gauge=True)

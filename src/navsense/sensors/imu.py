@@ -14,7 +14,8 @@ takes the means of omega and force over (t_(k-1), t_k] instead, see `_intervals`
     omega', force'      = omega, force through the band limit, plus the lines of vibration through it
 
 M are misalignments, G is the g-sensitivity; `channels` is `Noise`, its gain first. The band limit (see `_low_pass`)
-comes before the noise: the white noise that a data sheet prints is that of its output. Lines (see `_vibration`) are no
+comes before the noise: the white noise that a data sheet prints is that of its output. Lines (see `_parse_vibration`)
+are no
 part of the motion, nor of the ideal values. Sources: gz-sensors' ImuSensor, SDF 1.12 `imu.sdf`; M and G: Groves 2013,
 Principles of GNSS, Inertial, and Multisensor Integrated Navigation Systems, chapter 4.
 """
@@ -30,51 +31,51 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from navsense.clock import Clock
-from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
-from navsense.fields import refuse_types
-from navsense.geodesy import EARTH_RATE, earth_rate_w
+from navsense.geodesy import EARTH_RATE, compute_earth_rate_w
+from navsense.kernels import kernel
 from navsense.motion.base import Motion, MotionBlock
-from navsense.motion.foreseen import is_foreseen
-from navsense.noise.channel import NEUTRAL, Noise, witness
-from navsense.noise.channels import Channels, ChannelState
-from navsense.noise.gauss_markov import stationary
+from navsense.motion.known_ahead import is_known_ahead
+from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
+from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.gauss_markov import stationary_stddev
+from navsense.random_streams import RandomProcess
 from navsense.rotation import cross, multiply, rotate
-from navsense.sensors._intervals import average
-from navsense.sensors._low_pass import low_pass, stiffness_of
-from navsense.sensors._mix import checked_numbers, mix, square
-from navsense.sensors._vibration import Vibration, add_lines, lines_of
-from navsense.sensors.apply import apply, checked_rows, checked_time
-from navsense.sensors.base import TEMPERATURE, Measured, Output, fields_of, signals_at
-from navsense.sensors.catalogue import part
-from navsense.sensors.catalogue.sheet import noises
-from navsense.series import Reading, frozen
-from navsense.streams import Process
+from navsense.sensors._cross_axis import check_numbers, make_matrix, mix_axes
+from navsense.sensors._interval_means import average_intervals
+from navsense.sensors._low_pass import compute_stiffness, filter_rows
+from navsense.sensors._vibration import Vibration, add_lines, make_lines
+from navsense.sensors.base import TEMPERATURE, Measurement, Output, describe_fields, evaluate_signals
+from navsense.sensors.catalogue import load_part
+from navsense.sensors.catalogue.part_noise import make_noise
+from navsense.sensors.user_arrays import apply, check_rows, check_time
+from navsense.series import Reading, make_read_only
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray, Quaternion, Quaternions, Vectors
+from navsense.validation import validate_types
 
 UNIT_TOLERANCE = 1e-6
 """How far the length of a quaternion may be from 1."""
 
-NO_EARTH = "the world stands nowhere on earth: earth_rotation needs its place"
+NO_ORIGIN = "the world stands nowhere on earth: earth_rotation needs its place"
 REMEDY = "give <spherical_coordinates> in the world, or Environment(origin=Origin(...))"
 
-STRAIGHT = (0.0,) * 6
+NO_MISALIGNMENT = (0.0,) * 6
 """No misalignment."""
 
-INSENSITIVE = (0.0,) * 9
+NO_G_SENSITIVITY = (0.0,) * 9
 """No g-sensitivity."""
 
-SMALL = 1.0
+MAX_MISALIGNMENT = 1.0
 """Misalignments are below this (rad): beyond it they are no small angles."""
 
-PATIENCE = 100.0
+AVERAGING_TIME = 100.0
 """Seconds over which a gyroscope is averaged to tell the earth's rate."""
 
 
 @kernel
-def _perfect(
+def _compute_ideal(
     rotation_ws: Quaternions,
     acceleration_w: Vectors,
     gravity_w: Vectors,
@@ -103,7 +104,7 @@ def _perfect(
 
 
 @kernel
-def _on_earth(earth: FloatArray, rotation_ws: Quaternions, velocity_w: Vectors, channels: FloatArray) -> None:
+def _add_earth_rotation(earth: FloatArray, rotation_ws: Quaternions, velocity_w: Vectors, channels: FloatArray) -> None:
     """Add the earth's rate (3,) rad/s and the Coriolis acceleration 2 omega_e x v to channels (6, n)."""
     ex, ey, ez = earth[0], earth[1], earth[2]
     for i in range(channels.shape[1]):
@@ -115,27 +116,27 @@ def _on_earth(earth: FloatArray, rotation_ws: Quaternions, velocity_w: Vectors, 
         channels[3, i], channels[4, i], channels[5, i] = channels[3, i] + cx, channels[4, i] + cy, channels[5, i] + cz
 
 
-def _first(motion: Motion) -> FloatArray:
+def _evaluate_initial_rotation(motion: Motion) -> FloatArray:
     rotation_ws: FloatArray = motion.at(np.zeros(1)).rotation_wb[0]
     return rotation_ws
 
 
-_noted = lru_cache(maxsize=256)(_first)
+_cached_initial_rotation = lru_cache(maxsize=256)(_evaluate_initial_rotation)
 
 
-def _start(motion: Motion) -> FloatArray:
+def _get_initial_rotation(motion: Motion) -> FloatArray:
     """Return rotation_ws at t = 0, noted once where the motion is known beforehand."""
     known: Any = motion  # what is foreseen can be hashed
-    return _noted(known) if is_foreseen(motion) else _first(motion)
+    return _cached_initial_rotation(known) if is_known_ahead(motion) else _evaluate_initial_rotation(motion)
 
 
-def triads(channels: AnyArray) -> dict[str, AnyArray]:
+def split_triads(channels: AnyArray) -> dict[str, AnyArray]:
     """Return the six channels (n, 6) or (6,) as the two arrays (n, 3) or (3,) of a reading."""
     rows = channels.T
     return {"angular_velocity": rows[:3].T, "linear_acceleration": rows[3:].T}
 
 
-def unit_rows(orientation: Quaternions) -> Quaternions:
+def check_unit_quaternions(orientation: Quaternions) -> Quaternions:
     """Return the quaternions (n, 4); raise `SensorError` where a row is not of unit length."""
     rows = np.asarray(orientation, dtype=np.float64)
     with np.errstate(over="ignore"):
@@ -149,8 +150,8 @@ def unit_rows(orientation: Quaternions) -> Quaternions:
 class ImuState(NamedTuple):
     """This serial number now: its noise, and the memory of its band limit (6, 3), (0, 3) where there is none."""
 
-    noise: ChannelState
-    band: FloatArray
+    noise: NoiseState
+    filter_state: FloatArray
 
 
 @dataclass(frozen=True)
@@ -179,30 +180,32 @@ class Imu:
     averaged: bool = False
     bandwidth: float = 0.0
     vibration: tuple[Vibration, ...] = ()
-    angular_velocity_misalignment: tuple[float, ...] = STRAIGHT
-    linear_acceleration_misalignment: tuple[float, ...] = STRAIGHT
-    g_sensitivity: tuple[float, ...] = INSENSITIVE
+    angular_velocity_misalignment: tuple[float, ...] = NO_MISALIGNMENT
+    linear_acceleration_misalignment: tuple[float, ...] = NO_MISALIGNMENT
+    g_sensitivity: tuple[float, ...] = NO_G_SENSITIVITY
     earth_rotation: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a reference that is no rotation, and numbers that are none."""
         if self.reference is not None:
-            object.__setattr__(self, "reference", checked_numbers("reference", self.reference, 4))
+            object.__setattr__(self, "reference", check_numbers("reference", self.reference, 4))
             if not abs(math.hypot(*self.reference) - 1.0) <= UNIT_TOLERANCE:
                 allowed = "must be four numbers w x y z of length 1"
-                raise SensorError("reference", self.reference, allowed=allowed, remedy="use navsense.pose.normalised")
-        checked_numbers("bandwidth (Hz)", (self.bandwidth,), 1)
+                raise SensorError("reference", self.reference, allowed=allowed, remedy="use navsense.pose.normalize")
+        check_numbers("bandwidth (Hz)", (self.bandwidth,), 1)
         if self.bandwidth < 0.0:
             raise SensorError("bandwidth (Hz)", self.bandwidth, allowed="must be >= 0, 0 for none")
         for name in ("angular_velocity_misalignment", "linear_acceleration_misalignment"):
-            object.__setattr__(self, name, checked_numbers(f"{name} (rad)", getattr(self, name), 6, below=SMALL))
-        object.__setattr__(self, "g_sensitivity", checked_numbers("g_sensitivity", self.g_sensitivity, 9))
+            object.__setattr__(
+                self, name, check_numbers(f"{name} (rad)", getattr(self, name), 6, below=MAX_MISALIGNMENT)
+            )
+        object.__setattr__(self, "g_sensitivity", check_numbers("g_sensitivity", self.g_sensitivity, 9))
         lines = tuple(self.vibration) if isinstance(self.vibration, Iterable) else (self.vibration,)
         for line in lines:
             if not isinstance(line, Vibration):
                 raise SensorError("vibration", repr(line), allowed="must be a tuple of Vibration, () for none")
         object.__setattr__(self, "vibration", lines)
-        refuse_types(self)
+        validate_types(self)
 
     type: ClassVar[str] = "imu"
     tolerance: ClassVar[float] = 1e-12
@@ -219,49 +222,49 @@ class Imu:
         return (Output("orientation", 4, "1", "orientation"), *triads) if self.orientation else triads
 
     @cached_property
-    def _channels(self) -> Channels:
+    def _channels(self) -> NoiseChannels:
         gyroscope = (self.angular_velocity_x, self.angular_velocity_y, self.angular_velocity_z)
         accelerometer = (self.linear_acceleration_x, self.linear_acceleration_y, self.linear_acceleration_z)
         names = tuple(f"{triad}.{axis}" for triad in ("angular_velocity", "linear_acceleration") for axis in "xyz")
-        return Channels(names, gyroscope + accelerometer)
+        return NoiseChannels(names, gyroscope + accelerometer)
 
     @cached_property
-    def _matrix(self) -> FloatArray | None:
+    def _mixing_matrix(self) -> FloatArray | None:
         """Return ((I + M_g, G), (0, I + M_a)) (6, 6), None where it changes nothing."""
         matrix = np.eye(6)
         for first, angles in ((0, self.angular_velocity_misalignment), (3, self.linear_acceleration_misalignment)):
             xy, xz, yx, yz, zx, zy = angles
-            matrix[first : first + 3, first : first + 3] += square((0.0, xy, xz, yx, 0.0, yz, zx, zy, 0.0))
-        matrix[:3, 3:] = square(self.g_sensitivity)
+            matrix[first : first + 3, first : first + 3] += make_matrix((0.0, xy, xz, yx, 0.0, yz, zx, zy, 0.0))
+        matrix[:3, 3:] = make_matrix(self.g_sensitivity)
         return None if np.array_equal(matrix, np.eye(6)) else matrix
 
     @cached_property
-    def _lines(self) -> FloatArray:
-        return lines_of(self.vibration, self.bandwidth)
+    def _vibration_lines(self) -> FloatArray:
+        return make_lines(self.vibration, self.bandwidth)
 
     @cached_property
-    def _is_plain(self) -> bool:
+    def _has_noise_only(self) -> bool:
         """True where nothing comes between the ideal values and their noise."""
-        return not (self.bandwidth or self.vibration) and self._matrix is None
+        return not (self.bandwidth or self.vibration) and self._mixing_matrix is None
 
-    def remarks(self, rate: float) -> tuple[str, ...]:
+    def describe(self, rate: float) -> tuple[str, ...]:
         """Return the fields that are no noise, and whether the earth's rate is missed."""
-        if self.earth_rotation or not tells_earth_rate(self, rate):
-            return fields_of(self)
+        if self.earth_rotation or not resolves_earth_rate(self, rate):
+            return describe_fields(self)
         missed = "warning: fine enough to feel the earth turn (7.3e-5 rad/s), which is left out without earth_rotation"
-        return (*fields_of(self), missed)
+        return (*describe_fields(self), missed)
 
     @property
     def signals(self) -> tuple[str, ...]:
         """Return the signals that the sheet needs."""
-        return (TEMPERATURE,) if self._channels.warms else ()
+        return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of each axis of each array."""
         noises = self._channels.noises
         return {"angular_velocity": noises[:3], "linear_acceleration": noises[3:]}
 
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes of the six axes, angular velocity first."""
         return self._channels.processes
 
@@ -277,58 +280,60 @@ class Imu:
         time, count = ticks.time, len(ticks)
         truth = motion.at(time)
         gravity_w = environment.gravity.at(truth.position_w, time)
-        seen = (truth.rotation_wb, truth.acceleration_w, frozen(gravity_w), truth.angular_velocity_b)
+        seen = (truth.rotation_wb, truth.acceleration_w, make_read_only(gravity_w), truth.angular_velocity_b)
         reference = np.zeros(4)
         if self.orientation:
-            reference = _start(motion) if self.reference is None else np.array(self.reference)
+            reference = _get_initial_rotation(motion) if self.reference is None else np.array(self.reference)
         channels, orientation = np.empty((6, count)), np.empty((count if self.orientation else 0, 4))
-        _perfect(*seen, frozen(reference), channels, orientation)
+        _compute_ideal(*seen, make_read_only(reference), channels, orientation)
         if self.averaged or self.earth_rotation:
-            self._overwrite(motion, environment, ticks, truth, channels)
-        found = {**triads(channels.T), **signals_at(self, environment, time)}
+            self._add_earth_and_average(motion, environment, ticks, truth, channels)
+        found = {**split_triads(channels.T), **evaluate_signals(self, environment, time)}
         return {"orientation": orientation, **found} if self.orientation else found
 
-    def _overwrite(
+    def _add_earth_and_average(
         self, motion: Motion, environment: Environment, ticks: Ticks, truth: MotionBlock, channels: FloatArray
     ) -> None:
         """Let the earth turn, and take means over intervals, in the channels (6, n) of a block that is not empty."""
         earth = np.zeros(3)
         if self.earth_rotation:
             if environment.origin is None:
-                raise SensorError("earth_rotation", True, allowed=NO_EARTH, remedy=REMEDY)
-            earth[:] = earth_rate_w(environment.origin)
-            _on_earth(earth, truth.rotation_wb, truth.velocity_w, channels)
+                raise SensorError("earth_rotation", True, allowed=NO_ORIGIN, remedy=REMEDY)
+            earth[:] = compute_earth_rate_w(environment.origin)
+            _add_earth_rotation(earth, truth.rotation_wb, truth.velocity_w, channels)
         if self.averaged and len(ticks):
-            average(motion, environment.gravity, earth, ticks, truth, channels)
+            average_intervals(motion, environment.gravity, earth, ticks, truth, channels)
 
     def measure(
         self, state: ImuState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
-    ) -> tuple[ImuState, Measured]:
+    ) -> tuple[ImuState, Measurement]:
         """Return the new state and the readings with their slow errors; the orientation has none."""
-        given, band = (ideal["angular_velocity"], ideal["linear_acceleration"]), state.band
-        if not self._is_plain:
-            given, band = self._felt(state, ticks, given)
+        given, band = (ideal["angular_velocity"], ideal["linear_acceleration"]), state.filter_state
+        if not self._has_noise_only:
+            given, band = self._filter_and_mix(state, ticks, given)
         noise, values, slow = self._channels.apply(
             state.noise, ticks, draws, *given, temperature=ideal.get(TEMPERATURE)
         )
         arrays = {"orientation": ideal["orientation"]} if self.orientation else {}
         emitted = ticks.index > 0 if self.averaged else None
-        measured = Measured({**arrays, **triads(values)}, triads(slow), None, emitted, triads(noise.turn_on))
+        measured = Measurement(
+            {**arrays, **split_triads(values)}, split_triads(slow), None, emitted, split_triads(noise.turn_on)
+        )
         return ImuState(noise, band), measured
 
-    def _felt(
+    def _filter_and_mix(
         self, state: ImuState, ticks: Ticks, given: tuple[Vectors, Vectors]
     ) -> tuple[tuple[Vectors, Vectors], FloatArray]:
         """Return both triads (n, 3) as they come to the channels, and the new memory of the band limit."""
-        rows, band = np.empty((6, len(ticks))), state.band.copy()
+        rows, band = np.empty((6, len(ticks))), state.filter_state.copy()
         rows[:3], rows[3:] = given[0].T, given[1].T
         if self.bandwidth:
-            low_pass(stiffness_of(self.bandwidth), ticks.index, ticks.rate, state.noise.last, band, rows)
+            filter_rows(compute_stiffness(self.bandwidth), ticks.index, ticks.rate, state.noise.last_tick, band, rows)
         if self.vibration:
-            add_lines(self._lines, ticks.spacing / ticks.rate if self.averaged else 0.0, ticks.time, rows)
-        if self._matrix is not None:
+            add_lines(self._vibration_lines, ticks.spacing / ticks.rate if self.averaged else 0.0, ticks.time, rows)
+        if self._mixing_matrix is not None:
             rows, pure = np.empty(rows.shape), rows
-            mix(self._matrix, pure, rows)
+            mix_axes(self._mixing_matrix, pure, rows)
         return (rows[:3].T, rows[3:].T), band
 
     def apply(
@@ -356,8 +361,8 @@ class Imu:
                 raise SensorError(field, True, allowed=allowed, remedy=remedy)
         given = {"angular_velocity": angular_velocity, "linear_acceleration": linear_acceleration}
         if orientation is not None:
-            rows = checked_rows("orientation", orientation, (checked_time(time).size, 4))
-            given["orientation"] = unit_rows(rows)
+            rows = check_rows("orientation", orientation, (check_time(time).size, 4))
+            given["orientation"] = check_unit_quaternions(rows)
         spec = replace(self, orientation=orientation is not None)
         return apply(spec, time, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
@@ -367,20 +372,23 @@ class Imu:
 
         With `temperature` its temperature coefficients act. Raises `UnknownNameError`, `SensorError`.
         """
-        found = part(name)
-        wx, wy, wz = noises(found, "angular_velocity", temperature=temperature)
-        ax, ay, az = noises(found, "linear_acceleration", temperature=temperature)
+        found = load_part(name)
+        wx, wy, wz = make_noise(found, "angular_velocity", temperature=temperature)
+        ax, ay, az = make_noise(found, "linear_acceleration", temperature=temperature)
         return cls(wx, wy, wz, ax, ay, az)
 
-    def neutral(self) -> Imu:
+    def without_errors(self) -> Imu:
         """Return the same sheet without errors."""
         kept = ("orientation", "reference", "averaged", "earth_rotation")
         return Imu(**{name: getattr(self, name) for name in kept})
 
     @classmethod
-    def witness(cls) -> Imu:
+    def example_spec(cls) -> Imu:
         """Return a sheet in which every parameter acts: figures of the order of a small robot's part."""
-        gyro, accelerometer = witness(3e-3, minimum=-0.7, maximum=0.4), witness(4e-2, minimum=-4.5, maximum=10.0)
+        gyro, accelerometer = (
+            make_example_noise(3e-3, minimum=-0.7, maximum=0.4),
+            make_example_noise(4e-2, minimum=-4.5, maximum=10.0),
+        )
         return cls(
             *(gyro, gyro, gyro, accelerometer, accelerometer, accelerometer),
             reference=(0.5, 0.5, 0.5, 0.5),
@@ -397,19 +405,24 @@ class Imu:
         )
 
 
-def tells_earth_rate(sheet: Imu, rate: float) -> bool:
+def resolves_earth_rate(spec: Imu, rate: float) -> bool:
     """Return whether a gyroscope sampled at `rate` (Hz) is declared so fine that the earth's rate stands out.
 
     It does on an axis where mean, turn-on bias, drift, flicker and 100 s of white noise add up, as squares, to less
     than 7.3e-5 rad/s (15 deg/h). An axis without any error is a perfect instrument, of no grade, and does not count.
     """
     return any(
-        noise != NEUTRAL and _uncertainty(noise, rate) < EARTH_RATE for noise in sheet.noise()["angular_velocity"]
+        noise != NEUTRAL and _estimate_uncertainty(noise, rate) < EARTH_RATE
+        for noise in spec.noise()["angular_velocity"]
     )
 
 
-def _uncertainty(noise: Noise, rate: float) -> float:
+def _estimate_uncertainty(noise: Noise, rate: float) -> float:
     """Return how far off (rad/s) the mean of a gyroscope's axis over `PATIENCE` is, sampled at `rate` (Hz)."""
-    drift = stationary(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time) if noise.drifts else 0.0
-    white = noise.density(rate) / math.sqrt(PATIENCE)
+    drift = (
+        stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time)
+        if noise.has_dynamic_bias
+        else 0.0
+    )
+    white = noise.white_density(rate) / math.sqrt(AVERAGING_TIME)
     return math.hypot(noise.mean, noise.bias_mean, noise.bias_stddev, drift, noise.bias_instability, white)

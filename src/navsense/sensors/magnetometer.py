@@ -20,35 +20,35 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from navsense.clock import Clock
-from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
-from navsense.fields import refuse_types
+from navsense.kernels import kernel
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, witness
-from navsense.noise.channels import Channels, ChannelState
+from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
+from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.random_streams import RandomProcess
 from navsense.rotation import rotate
-from navsense.sensors._mix import IDENTITY, checked_numbers, mix, square
-from navsense.sensors.apply import apply, checked_rows, checked_time
-from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
-from navsense.sensors.catalogue import part
-from navsense.sensors.catalogue.sheet import noises
-from navsense.series import Reading, frozen
-from navsense.streams import Process
+from navsense.sensors._cross_axis import IDENTITY, check_numbers, make_matrix, mix_axes
+from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
+from navsense.sensors.catalogue import load_part
+from navsense.sensors.catalogue.part_noise import make_noise
+from navsense.sensors.user_arrays import apply, check_rows, check_time
+from navsense.series import Reading, make_read_only
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray, Quaternions, Vector, Vectors
+from navsense.validation import validate_types
 
-CURRENT = "motor_current"
+MOTOR_CURRENT = "motor_current"
 """Name of the signal (A) of the motors' current, and of its values among the ideal ones."""
 
-NOWHERE: Vector = (0.0, 0.0, 0.0)
+ZERO_VECTOR: Vector = (0.0, 0.0, 0.0)
 """No iron, no wire."""
 
-_STILL: FloatArray = frozen(np.empty(0))
+_NO_CURRENT: FloatArray = make_read_only(np.empty(0))
 
 
 @kernel
-def _into_sensor(rotation_ws: Quaternions, field_w: Vectors, out: Vectors) -> None:
+def _rotate_to_sensor(rotation_ws: Quaternions, field_w: Vectors, out: Vectors) -> None:
     """Write rotation_ws^-1 field_w (n, 3)."""
     for i in range(out.shape[0]):
         w, x, y, z = rotation_ws[i, 0], -rotation_ws[i, 1], -rotation_ws[i, 2], -rotation_ws[i, 3]
@@ -80,15 +80,15 @@ class Magnetometer:
     x: Noise = NEUTRAL
     y: Noise = NEUTRAL
     z: Noise = NEUTRAL
-    hard_iron: Vector = NOWHERE
+    hard_iron: Vector = ZERO_VECTOR
     soft_iron: tuple[float, ...] = IDENTITY
-    motor_current: Vector = NOWHERE
+    motor_current: Vector = ZERO_VECTOR
 
     def __post_init__(self) -> None:
         """Refuse numbers that are none."""
         for name, count in (("hard_iron", 3), ("soft_iron", 9), ("motor_current", 3)):
-            object.__setattr__(self, name, checked_numbers(name, getattr(self, name), count))
-        refuse_types(self)
+            object.__setattr__(self, name, check_numbers(name, getattr(self, name), count))
+        validate_types(self)
 
     type: ClassVar[str] = "magnetometer"
     group: ClassVar[Literal["all", "vertical"]] = "all"
@@ -100,37 +100,39 @@ class Magnetometer:
         return (Output("field", 3, "T"),)
 
     @cached_property
-    def _field(self) -> Channels:
-        return Channels(("field.x", "field.y", "field.z"), (self.x, self.y, self.z))
+    def _channels(self) -> NoiseChannels:
+        return NoiseChannels(("field.x", "field.y", "field.z"), (self.x, self.y, self.z))
 
     @cached_property
     def _iron(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Return soft iron (3, 3), hard iron (3,) T and motor current (3,) T/A, None where they change nothing."""
-        if (self.hard_iron, self.soft_iron, self.motor_current) == (NOWHERE, IDENTITY, NOWHERE):
+        if (self.hard_iron, self.soft_iron, self.motor_current) == (ZERO_VECTOR, IDENTITY, ZERO_VECTOR):
             return None
-        return square(self.soft_iron), np.array(self.hard_iron), np.array(self.motor_current)
+        return make_matrix(self.soft_iron), np.array(self.hard_iron), np.array(self.motor_current)
 
     @property
-    def _is_wired(self) -> bool:
+    def _uses_motor_current(self) -> bool:
         """True where the motors' current acts."""
-        return self.motor_current != NOWHERE
+        return self.motor_current != ZERO_VECTOR
 
     @property
     def signals(self) -> tuple[str, ...]:
         """Return the signals that the sheet needs."""
-        return ((TEMPERATURE,) if self._field.warms else ()) + ((CURRENT,) if self._is_wired else ())
+        return ((TEMPERATURE,) if self._channels.needs_temperature else ()) + (
+            (MOTOR_CURRENT,) if self._uses_motor_current else ()
+        )
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of each axis of each array."""
-        return {"field": self._field.noises}
+        return {"field": self._channels.noises}
 
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes of the three axes."""
-        return self._field.processes
+        return self._channels.processes
 
-    def init(self, draws: FloatArray) -> ChannelState:
+    def init(self, draws: FloatArray) -> NoiseState:
         """Return this serial number's turn-on biases and drifts."""
-        return self._field.init(draws)
+        return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
         """Return the field (n, 3) T at the sensor, in its frame; beside it what its errors depend on.
@@ -140,24 +142,24 @@ class Magnetometer:
         time = ticks.time
         truth = motion.at(time)
         field = np.empty((3, len(ticks))).T  # an axis side by side, as noise takes it
-        _into_sensor(truth.rotation_wb, environment.magnetic_field.at(truth.position_w, time), field)
-        return {"field": field, **signals_at(self, environment, time)}
+        _rotate_to_sensor(truth.rotation_wb, environment.magnetic_field.at(truth.position_w, time), field)
+        return {"field": field, **evaluate_signals(self, environment, time)}
 
     def measure(
-        self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
-    ) -> tuple[ChannelState, Measured]:
+        self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> tuple[NoiseState, Measurement]:
         """Return the new state and the noisy field (n, 3) T with its slow error."""
-        felt = ideal["field"] if self._iron is None else self._felt(self._iron, ideal)
-        state, field, slow = self._field.apply(state, ticks, draws, felt, temperature=ideal.get(TEMPERATURE))
-        return state, Measured({"field": field}, {"field": slow}, turn_on={"field": state.turn_on})
+        felt = ideal["field"] if self._iron is None else self._distort_field(self._iron, ideal)
+        state, field, slow = self._channels.apply(state, ticks, draws, felt, temperature=ideal.get(TEMPERATURE))
+        return state, Measurement({"field": field}, {"field": slow}, turn_on_bias={"field": state.turn_on})
 
-    def _felt(self, iron: tuple[FloatArray, FloatArray, FloatArray], ideal: Mapping[str, AnyArray]) -> Vectors:
+    def _distort_field(self, iron: tuple[FloatArray, FloatArray, FloatArray], ideal: Mapping[str, AnyArray]) -> Vectors:
         """Return the field (n, 3) T as it comes to the channels."""
         soft, hard, motor = iron
         pure: FloatArray = np.ascontiguousarray(ideal["field"].T)
         rows = np.empty(pure.shape)
-        mix(soft, frozen(pure), rows)
-        _add_iron(hard, motor, frozen(ideal[CURRENT]) if self._is_wired else _STILL, rows)
+        mix_axes(soft, make_read_only(pure), rows)
+        _add_iron(hard, motor, make_read_only(ideal[MOTOR_CURRENT]) if self._uses_motor_current else _NO_CURRENT, rows)
         return rows.T
 
     def apply(
@@ -178,12 +180,12 @@ class Magnetometer:
         """
         given: dict[str, AnyArray] = {"field": field}
         if motor_current is not None:
-            current = checked_rows(CURRENT, motor_current, checked_time(time).shape)
-        if self._is_wired:
+            current = check_rows(MOTOR_CURRENT, motor_current, check_time(time).shape)
+        if self._uses_motor_current:
             if motor_current is None:
                 allowed, remedy = "must be given: the sheet has a motor_current", "give the current (A), or no T/A"
-                raise SensorError(CURRENT, None, allowed=allowed, remedy=remedy)
-            given[CURRENT] = current
+                raise SensorError(MOTOR_CURRENT, None, allowed=allowed, remedy=remedy)
+            given[MOTOR_CURRENT] = current
         return apply(self, time, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
@@ -192,19 +194,19 @@ class Magnetometer:
 
         With `temperature` its temperature coefficients act. Raises `UnknownNameError`, `SensorError`.
         """
-        x, y, z = noises(part(name), "field", temperature=temperature)
+        x, y, z = make_noise(load_part(name), "field", temperature=temperature)
         return cls(x, y, z)
 
-    def neutral(self) -> Magnetometer:
+    def without_errors(self) -> Magnetometer:
         """Return the same sheet without errors."""
         return Magnetometer()
 
     @classmethod
-    def witness(cls) -> Magnetometer:
+    def example_spec(cls) -> Magnetometer:
         """Return a sheet in which every parameter acts: figures of the order of a phone's part, not of a real one."""
-        x = witness(3e-7, minimum=-2e-6, maximum=3.5e-5)
-        y = witness(3e-7, minimum=-2e-5, maximum=2.7e-5)
-        z = witness(3e-7, minimum=-4.6e-5, maximum=-3.1e-5)
+        x = make_example_noise(3e-7, minimum=-2e-6, maximum=3.5e-5)
+        y = make_example_noise(3e-7, minimum=-2e-5, maximum=2.7e-5)
+        z = make_example_noise(3e-7, minimum=-4.6e-5, maximum=-3.1e-5)
         return cls(
             *(x, y, z),
             hard_iron=(3e-6, -2e-6, 4e-6),

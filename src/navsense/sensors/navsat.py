@@ -22,26 +22,26 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from navsense.clock import Clock
-from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
-from navsense.fields import refuse_types
-from navsense.geodesy import HIGHEST, Origin, ecef, geodetic
+from navsense.geodesy import MAX_ELEVATION, Origin, ecef_to_geodetic, geodetic_to_ecef
+from navsense.kernels import kernel
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, witness
-from navsense.noise.channels import Channels, ChannelState
-from navsense.sensors.apply import apply, checked_rows, checked_time
-from navsense.sensors.base import TEMPERATURE, Measured, Output, signals_at
-from navsense.series import Reading, frozen
-from navsense.streams import Process
+from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
+from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.random_streams import RandomProcess
+from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
+from navsense.sensors.user_arrays import apply, check_rows, check_time
+from navsense.series import Reading, make_read_only
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray, Vectors
+from navsense.validation import validate_types
 
-PLACE = ("latitude", "longitude", "altitude")
-_LIMITS = {"latitude": (math.pi / 2.0, "rad"), "longitude": (2.0 * math.pi, "rad"), "altitude": (HIGHEST, "m")}
+POSITION_ARRAYS = ("latitude", "longitude", "altitude")
+_LIMITS = {"latitude": (math.pi / 2.0, "rad"), "longitude": (2.0 * math.pi, "rad"), "altitude": (MAX_ELEVATION, "m")}
 """Sizes that one's own places can have, with their units."""
 
-METRES = ("east", "north")
+EAST_NORTH = ("east", "north")
 """Metres east and north of the world's origin: beside the outputs, what limits and rounding act on."""
 
 NO_ORIGIN = "stands nowhere on earth: a NavSat needs the world's place"
@@ -49,39 +49,39 @@ REMEDY = "give <spherical_coordinates> in the world, or Environment(origin=Origi
 
 
 @kernel
-def _displaced(
-    places: tuple[FloatArray, FloatArray, FloatArray],
-    metres: tuple[FloatArray, FloatArray],
-    reached: tuple[FloatArray, FloatArray],
+def _displace(
+    positions: tuple[FloatArray, FloatArray, FloatArray],
+    true: tuple[FloatArray, FloatArray],
+    measured: tuple[FloatArray, FloatArray],
     latitude: FloatArray,
     longitude: FloatArray,
 ) -> None:
     """Write the place (n,) rad that lies `reached` less `metres` (m) east and north of each of the `places`."""
     for i in range(latitude.shape[0]):
-        latitude[i], longitude[i] = places[0][i], places[1][i]
-        east, north = reached[0][i] - metres[0][i], reached[1][i] - metres[1][i]
+        latitude[i], longitude[i] = positions[0][i], positions[1][i]
+        east, north = measured[0][i] - true[0][i], measured[1][i] - true[1][i]
         if east == 0.0 and north == 0.0:
             continue
         s, c = math.sin(latitude[i]), math.cos(latitude[i])
         sine, cosine = math.sin(longitude[i]), math.cos(longitude[i])
-        x, y, z = ecef(latitude[i], longitude[i], places[2][i])
+        x, y, z = geodetic_to_ecef(latitude[i], longitude[i], positions[2][i])
         x, y, z = x - sine * east - s * cosine * north, y + cosine * east - s * sine * north, z + c * north
-        latitude[i], longitude[i], _ = geodetic(x, y, z)
+        latitude[i], longitude[i], _ = ecef_to_geodetic(x, y, z)
 
 
 @kernel
-def _apart(
-    places: tuple[FloatArray, FloatArray, FloatArray],
+def _measure_displacement(
+    positions: tuple[FloatArray, FloatArray, FloatArray],
     reached: tuple[FloatArray, FloatArray],
     east: FloatArray,
     north: FloatArray,
 ) -> None:
     """Write the metres (n,) east and north of each of the `places` at which latitudes and longitudes are `reached`."""
     for i in range(east.shape[0]):
-        s, c = math.sin(places[0][i]), math.cos(places[0][i])
-        sine, cosine = math.sin(places[1][i]), math.cos(places[1][i])
-        x, y, z = ecef(places[0][i], places[1][i], places[2][i])
-        a, b, d = ecef(reached[0][i], reached[1][i], places[2][i])
+        s, c = math.sin(positions[0][i]), math.cos(positions[0][i])
+        sine, cosine = math.sin(positions[1][i]), math.cos(positions[1][i])
+        x, y, z = geodetic_to_ecef(positions[0][i], positions[1][i], positions[2][i])
+        a, b, d = geodetic_to_ecef(reached[0][i], reached[1][i], positions[2][i])
         x, y, z = a - x, b - y, d - z
         nx, ny = math.cos(reached[0][i]) * math.cos(reached[1][i]), math.cos(reached[0][i]) * math.sin(reached[1][i])
         nz = math.sin(reached[0][i])
@@ -104,7 +104,7 @@ class NavSat:
 
     def __post_init__(self) -> None:
         """Refuse what is no noise."""
-        refuse_types(self)
+        validate_types(self)
 
     type: ClassVar[str] = "navsat"
     group: ClassVar[Literal["all", "vertical"]] = "vertical"
@@ -113,21 +113,21 @@ class NavSat:
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
         """Return the arrays of a reading: latitude, longitude rad, altitude m, (n,), and velocity (n, 3) m/s."""
-        units = zip(PLACE, ("rad", "rad", "m"), strict=True)
+        units = zip(POSITION_ARRAYS, ("rad", "rad", "m"), strict=True)
         scalars = tuple(Output(name, 0, unit, "vertical") for name, unit in units)
         return (*scalars, Output("velocity", 3, "m/s", "vertical"))
 
     @cached_property
-    def _channels(self) -> Channels:
+    def _channels(self) -> NoiseChannels:
         position, velocity = self.horizontal_position, self.horizontal_velocity
         names = tuple(f"{what}.{axis}" for what in ("position", "velocity") for axis in ("east", "north", "up"))
         noises = (position, position, self.vertical_position, velocity, velocity, self.vertical_velocity)
-        return Channels(names, noises)
+        return NoiseChannels(names, noises)
 
     @property
     def signals(self) -> tuple[str, ...]:
         """Return the signals that the sheet needs."""
-        return (TEMPERATURE,) if self._channels.warms else ()
+        return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of each array: metres for the place, m/s for each axis of the velocity."""
@@ -135,11 +135,11 @@ class NavSat:
         places = {"latitude": (horizontal,), "longitude": (horizontal,), "altitude": (self.vertical_position,)}
         return {**places, "velocity": (velocity, velocity, self.vertical_velocity)}
 
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes of the six axes, position first."""
         return self._channels.processes
 
-    def init(self, draws: FloatArray) -> ChannelState:
+    def init(self, draws: FloatArray) -> NoiseState:
         """Return this serial number's turn-on biases and slow errors."""
         return self._channels.init(draws)
 
@@ -152,24 +152,33 @@ class NavSat:
         if origin is None:
             raise SensorError("the world of a navsat", allowed=NO_ORIGIN, remedy=REMEDY)
         truth = motion.at(ticks.time)
-        places = origin.geodetic(truth.position_w)
-        velocity = origin.east_north_up_at(places, truth.velocity_w)
-        metres = origin.east_north_up(truth.position_w)
-        warm = signals_at(self, environment, ticks.time)
-        return {**_columns(PLACE, places), "velocity": velocity, **_columns(METRES, metres), **warm}
+        places = origin.to_geodetic(truth.position_w)
+        velocity = origin.to_enu_at(places, truth.velocity_w)
+        metres = origin.to_enu(truth.position_w)
+        warm = evaluate_signals(self, environment, ticks.time)
+        return {
+            **_split_columns(POSITION_ARRAYS, places),
+            "velocity": velocity,
+            **_split_columns(EAST_NORTH, metres),
+            **warm,
+        }
 
     def measure(
-        self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
-    ) -> tuple[ChannelState, Measured]:
+        self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> tuple[NoiseState, Measurement]:
         """Return the new state and the readings; the slow errors of the place are metres north, east and up."""
-        metres = (frozen(ideal["east"]), frozen(ideal["north"]))
+        metres = (make_read_only(ideal["east"]), make_read_only(ideal["north"]))
         given = (*metres, ideal["altitude"], ideal["velocity"])
         state, values, slow = self._channels.apply(state, ticks, draws, *given, temperature=ideal.get(TEMPERATURE))
         latitude, longitude = np.empty(len(ticks)), np.empty(len(ticks))
-        places = (frozen(ideal["latitude"]), frozen(ideal["longitude"]), frozen(ideal["altitude"]))
-        _displaced(places, metres, (values[:, 0], values[:, 1]), latitude, longitude)
+        places = (
+            make_read_only(ideal["latitude"]),
+            make_read_only(ideal["longitude"]),
+            make_read_only(ideal["altitude"]),
+        )
+        _displace(places, metres, (values[:, 0], values[:, 1]), latitude, longitude)
         arrays = {"latitude": latitude, "longitude": longitude, "altitude": values[:, 2], "velocity": values[:, 3:]}
-        return state, Measured(arrays, _by_name(slow), turn_on=_by_name(state.turn_on))
+        return state, Measurement(arrays, _name_channels(slow), turn_on_bias=_name_channels(state.turn_on))
 
     def apply(
         self,
@@ -190,53 +199,60 @@ class NavSat:
         velocity (n, 3) m/s east north up; time (n,) s; temperature (n,) K. The first row is the origin that limits and
         rounding go by. Raises `SensorError`.
         """
-        seconds = checked_time(time)
-        own = zip(PLACE, (latitude, longitude, altitude), strict=True)
-        given = {key: checked_rows(key, array, seconds.shape, finite=False) for key, array in own}
+        seconds = check_time(time)
+        own = zip(POSITION_ARRAYS, (latitude, longitude, altitude), strict=True)
+        given = {key: check_rows(key, array, seconds.shape, require_finite=False) for key, array in own}
         for key, (limit, unit) in _LIMITS.items():
             off = np.nonzero(~(np.abs(given[key]) <= limit))[0]
             if off.size:
                 what, value = f"{key} of row {int(off[0])} ({unit})", float(given[key][off[0]])
                 raise SensorError(what, value, allowed=f"must be from {-limit:g} to {limit:g}")
-        places = np.array([given[key] for key in PLACE]).T
-        metres = Origin(*(float(part) for part in places[0])).position(places)
-        ideal = {**given, "velocity": velocity, **_columns(METRES, metres)}
+        places = np.array([given[key] for key in POSITION_ARRAYS]).T
+        metres = Origin(*(float(part) for part in places[0])).to_world(places)
+        ideal = {**given, "velocity": velocity, **_split_columns(EAST_NORTH, metres)}
         return apply(self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @property
-    def acted_on(self) -> Mapping[str, Output]:
+    def noise_quantities(self) -> Mapping[str, Output]:
         """Return the metres that the noise of latitude and longitude acts on."""
         return {"latitude": Output("north", 0, "m", "vertical"), "longitude": Output("east", 0, "m", "vertical")}
 
-    def differences(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:
+    def compute_errors(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:
         """Return how far (n,) m north and east of their ideal places, along the level there, readings lie."""
-        places = (frozen(ideal["latitude"]), frozen(ideal["longitude"]), frozen(ideal["altitude"]))
+        places = (
+            make_read_only(ideal["latitude"]),
+            make_read_only(ideal["longitude"]),
+            make_read_only(ideal["altitude"]),
+        )
         east, north = np.empty(len(places[0])), np.empty(len(places[0]))
-        reached = (frozen(arrays["latitude"][:]), frozen(arrays["longitude"][:]))  # views: a reading stays one's own
-        _apart(places, reached, east, north)
+        reached = (
+            make_read_only(arrays["latitude"][:]),
+            make_read_only(arrays["longitude"][:]),
+        )  # views: a reading stays one's own
+        _measure_displacement(places, reached, east, north)
         return {"latitude": north, "longitude": east}
 
-    def neutral(self) -> NavSat:
+    def without_errors(self) -> NavSat:
         """Return the same sheet without errors."""
         return NavSat()
 
     @classmethod
-    def witness(cls) -> NavSat:
+    def example_spec(cls) -> NavSat:
         """Return a sheet in which every parameter acts: figures of the order of a receiver without corrections."""
         large = {"scale_factor": 0.1, "scale_factor_stddev": 0.1, "scale_temperature_coefficient": 0.02}
         small = {"scale_factor": 1e-3, "scale_factor_stddev": 1e-3, "scale_temperature_coefficient": 1e-4}
-        horizontal = witness(0.3, **large, minimum=-1.0, maximum=2.0)
-        vertical = witness(0.3, **small, minimum=120.5, maximum=122.5)
-        velocity = witness(0.3, **large, minimum=-2.0, maximum=2.0)
+        horizontal = make_example_noise(0.3, **large, minimum=-1.0, maximum=2.0)
+        vertical = make_example_noise(0.3, **small, minimum=120.5, maximum=122.5)
+        velocity = make_example_noise(0.3, **large, minimum=-2.0, maximum=2.0)
         return cls(horizontal, vertical, velocity, velocity)
 
 
-def _columns(names: tuple[str, ...], rows: AnyArray) -> dict[str, AnyArray]:
+def _split_columns(names: tuple[str, ...], rows: AnyArray) -> dict[str, AnyArray]:
     """Return columns (n,) of some rows by name, each side by side in memory."""
     return {name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(names)}
 
 
-def _by_name(channels: AnyArray) -> dict[str, AnyArray]:
+def _name_channels(channels: AnyArray) -> dict[str, AnyArray]:
     """Return the six channels (..., 6) by the arrays that they belong to."""
     east, north, up = channels[..., 0], channels[..., 1], channels[..., 2]
     return {"latitude": north, "longitude": east, "altitude": up, "velocity": channels[..., 3:]}

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from navsense.errors import SensorError
-from navsense.ticks import SLOWEST
+from navsense.ticks import MIN_RATE
 from navsense.typing import FloatArray
 
 MAX_VALUES: Mapping[str, float] = {
@@ -77,7 +77,7 @@ def check_steps(kind: str, seconds: FloatArray) -> None:
         return
     stride = 1 + seconds.size // SAMPLED
     step = float(np.median(seconds[1::stride] - seconds[:-1:stride]))
-    limit = SLOWEST_IMU if kind == "imu" else 1.0 / SLOWEST
+    limit = SLOWEST_IMU if kind == "imu" else 1.0 / MIN_RATE
     if step >= limit:
         remedy = "if the numbers are milliseconds, give them divided by 1e3; nanoseconds, by 1e9"
         raise SensorError(

@@ -30,47 +30,47 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from navsense.clock import Clock
-from navsense.compiled import kernel
 from navsense.environment.base import Environment
 from navsense.environment.water import Water
 from navsense.errors import SensorError
-from navsense.fields import refuse_types
+from navsense.kernels import kernel
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, witness
-from navsense.noise.channels import Channels, ChannelState
-from navsense.noise.planned import faulty
+from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
+from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.scheduled_faults import add_offset
+from navsense.random_streams import RandomProcess
 from navsense.rotation import rotate
-from navsense.sensors.apply import apply, checked_rows, checked_time
-from navsense.sensors.base import LABEL, TEMPERATURE, Measured, Output, signals_at
+from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.plausibility import check_minimum
+from navsense.sensors.user_arrays import apply, check_rows, check_time
 from navsense.series import Reading
-from navsense.streams import Process
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, BoolArray, FloatArray, Quaternions, Times, Vector, Vectors
+from navsense.validation import validate_types
 
 SLOWNESS = "slowness"
 """Mean of 1 / c (s/m) along the nearest ray, among the ideal values of a sonar that assumes a speed of sound."""
 
-OUTSIDE = "out_of_range"
+OUT_OF_RANGE = "out_of_range"
 """Output: -1 where the return is nearer than the minimum, 1 where there is none up to the maximum, else 0."""
 
-POINTS = 32
+SOUND_SPEED_SAMPLES = 32
 """Places along a ray at which the speed of sound is taken."""
 
-MOST_RAYS = 100_000
+MAX_RAYS = 100_000
 """Rays of one beam."""
 
-_AT_ONCE = 1 << 16
+_BATCH_SIZE = 1 << 16
 """Rays that are cast at once: their arrays stay in the cache."""
 
 
-def _checked(what: str, value: float, least: float, most: float) -> None:
+def _check_between(what: str, value: float, least: float, most: float) -> None:
     """Raise `SensorError` for a number that is not from `least` to `most`."""
     if not least <= value <= most:
         raise SensorError(what, value, allowed=f"must be from {least:g} to {most:g}")
 
 
-def _angles(samples: int, least: float, most: float) -> list[float]:
+def _make_angles(samples: int, least: float, most: float) -> list[float]:
     """Return angles (rad) at equal steps; a single one is 0, as in Gazebo."""
     if samples == 1:
         return [0.0]
@@ -90,16 +90,16 @@ class Fan:
 
     def __post_init__(self) -> None:
         """Refuse what is no fan."""
-        refuse_types(self, "of a beam")
+        validate_types(self, "of a beam")
         for name, largest in (("horizontal", math.pi), ("vertical", 0.5 * math.pi)):
             samples, least, most = (getattr(self, f"{name}_{part}") for part in ("samples", "minimum", "maximum"))
             if not (samples >= 1 and samples == int(samples)):
                 raise SensorError(f"{name}_samples of a beam", samples, allowed="must be a whole number from 1 on")
-            _checked(f"{name}_minimum of a beam (rad)", least, -largest, largest)
-            _checked(f"{name}_maximum of a beam (rad)", most, least, largest)
+            _check_between(f"{name}_minimum of a beam (rad)", least, -largest, largest)
+            _check_between(f"{name}_maximum of a beam (rad)", most, least, largest)
         count = self.horizontal_samples * self.vertical_samples
-        if count > MOST_RAYS:
-            raise SensorError("rays of a beam", count, allowed=f"must be at most {MOST_RAYS}")
+        if count > MAX_RAYS:
+            raise SensorError("rays of a beam", count, allowed=f"must be at most {MAX_RAYS}")
 
     @property
     def width(self) -> float:
@@ -107,10 +107,10 @@ class Fan:
         horizontal = self.horizontal_maximum - self.horizontal_minimum if self.horizontal_samples > 1 else 0.0
         return max(horizontal, self.vertical_maximum - self.vertical_minimum if self.vertical_samples > 1 else 0.0)
 
-    def directions(self) -> Vectors:
+    def make_rays(self) -> Vectors:
         """Return the rays (m, 3), unit vectors in the sensor's frame."""
-        across = _angles(self.horizontal_samples, self.horizontal_minimum, self.horizontal_maximum)
-        up = _angles(self.vertical_samples, self.vertical_minimum, self.vertical_maximum)
+        across = _make_angles(self.horizontal_samples, self.horizontal_minimum, self.horizontal_maximum)
+        up = _make_angles(self.vertical_samples, self.vertical_minimum, self.vertical_maximum)
         rows = [(math.cos(v) * math.cos(h), math.cos(v) * math.sin(h), math.sin(v)) for v in up for h in across]
         return np.array(rows)
 
@@ -128,23 +128,23 @@ class Cone:
 
     def __post_init__(self) -> None:
         """Refuse what is no cone."""
-        refuse_types(self, "of a beam")
+        validate_types(self, "of a beam")
         object.__setattr__(self, "axis", tuple(self.axis))
-        _checked("width of a beam (rad)", self.width, 0.0, 2.0 * math.pi)
-        if not (self.rings >= 0 and self.rings == int(self.rings) and 3 * self.rings * (self.rings + 1) < MOST_RAYS):
-            allowed = f"must be a whole number from 0 on, of at most {MOST_RAYS} rays in all"
+        _check_between("width of a beam (rad)", self.width, 0.0, 2.0 * math.pi)
+        if not (self.rings >= 0 and self.rings == int(self.rings) and 3 * self.rings * (self.rings + 1) < MAX_RAYS):
+            allowed = f"must be a whole number from 0 on, of at most {MAX_RAYS} rays in all"
             raise SensorError("rings of a beam", self.rings, allowed=allowed)
         if not (len(self.axis) == 3 and 0.0 < math.hypot(*self.axis) < math.inf):
             raise SensorError("axis of a beam", self.axis, allowed="must be 3 finite numbers, not all 0")
 
-    def directions(self) -> Vectors:
+    def make_rays(self) -> Vectors:
         """Return the rays (m, 3), unit vectors in the sensor's frame."""
-        rows = self.circle(0.0, 1)
+        rows = self.make_ring(0.0, 1)
         for ring in range(1, int(self.rings) + 1):
-            rows += self.circle(0.5 * self.width * ring / self.rings, 6 * ring)
+            rows += self.make_ring(0.5 * self.width * ring / self.rings, 6 * ring)
         return np.array(rows)
 
-    def circle(self, off: float, count: int) -> list[Vector]:
+    def make_ring(self, angle: float, count: int) -> list[Vector]:
         """Return `count` rays (unit vectors, sensor's frame) at equal steps around the axis, `off` (rad) from it."""
         length = math.hypot(*self.axis)
         x, y, z = (part / length for part in self.axis)
@@ -154,7 +154,7 @@ class Cone:
         rays: list[Vector] = []
         for k in range(count):
             around = 2.0 * math.pi * k / count
-            a, b, c = math.cos(off), math.sin(off) * math.cos(around), math.sin(off) * math.sin(around)
+            a, b, c = math.cos(angle), math.sin(angle) * math.cos(around), math.sin(angle) * math.sin(around)
             one = [a * d + b * p + c * q for d, p, q in zip((x, y, z), left, up, strict=True)]
             rays.append((one[0], one[1], one[2]))
         return rays
@@ -171,13 +171,13 @@ class Sound:
 
     def __post_init__(self) -> None:
         """Refuse what is no speed of sound."""
-        refuse_types(self, "of sound (m/s)")
+        validate_types(self, "of sound (m/s)")
         if self.speed is not None:
-            _checked("assumed speed of sound (m/s)", self.speed, 100.0, 10_000.0)
+            _check_between("assumed speed of sound (m/s)", self.speed, 100.0, 10_000.0)
 
 
 @kernel
-def _aim(rotation: Quaternions, beam: Vectors, out: FloatArray) -> None:
+def _rotate_rays(rotation: Quaternions, beam: Vectors, out: FloatArray) -> None:
     """Write the rays (n, m, 3) of a beam (m, 3) in the world, an attitude (n, 4) a row."""
     for n in range(rotation.shape[0]):
         w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
@@ -186,7 +186,7 @@ def _aim(rotation: Quaternions, beam: Vectors, out: FloatArray) -> None:
 
 
 @kernel
-def _nearest(
+def _find_nearest(
     ranges: FloatArray, rays: FloatArray, height: FloatArray, surface: float, near: FloatArray, fall: FloatArray
 ) -> None:
     """Write the shortest of the ranges (n, m) that ends at or below the surface (m), and how far down it goes (n,)."""
@@ -201,22 +201,22 @@ def _nearest(
 
 
 @kernel
-def _limit(
+def _apply_limits(
     value: FloatArray,
-    before: FloatArray,
-    least: float,
-    most: float,
-    shown: FloatArray,
+    true_side: FloatArray,
+    minimum: float,
+    maximum: float,
+    out: FloatArray,
     outside: FloatArray,
     valid: BoolArray,
 ) -> None:
     """Write what is told of ranges (n,) m: NaN where one, or the true one `before` the errors, is out of limits."""
     for n in range(value.shape[0]):
-        side = before[n]
+        side = true_side[n]
         if side == 0.0:
-            side = -1.0 if value[n] < least else (1.0 if value[n] > most or value[n] == math.inf else 0.0)
+            side = -1.0 if value[n] < minimum else (1.0 if value[n] > maximum or value[n] == math.inf else 0.0)
         outside[n], valid[n] = side, side == 0.0
-        shown[n] = value[n] if side == 0.0 else math.nan
+        out[n] = value[n] if side == 0.0 else math.nan
 
 
 @dataclass(frozen=True)
@@ -234,16 +234,16 @@ class Range:
     beam: Fan | Cone = Fan()
     sound: Sound | None = None
     own_hull: bool = False
-    ros_plugin: bool = field(default=False, metadata=LABEL)
-    classic: bool = field(default=False, metadata=LABEL)
+    ros_plugin: bool = field(default=False, metadata=MESSAGE_ONLY)
+    classic: bool = field(default=False, metadata=MESSAGE_ONLY)
 
     type: ClassVar[str] = "range"
     tolerance: ClassVar[float] = 1e-9
-    heard: ClassVar[tuple[str, ...]] = ("range",)
+    source_arrays: ClassVar[tuple[str, ...]] = ("range",)
 
     def __post_init__(self) -> None:
         """Refuse limits that are none."""
-        refuse_types(self)
+        validate_types(self)
         if not 0.0 <= self.minimum_range < math.inf:
             raise SensorError("minimum_range (m)", self.minimum_range, allowed="must be at least 0 and finite")
         if not self.maximum_range > self.minimum_range:
@@ -253,32 +253,34 @@ class Range:
     @property
     def group(self) -> Literal["all", "vertical"]:
         """Return the rotations that leave its readings: those about the vertical, where the depth counts."""
-        return "all" if self._assumed is None else "vertical"
+        return "all" if self._assumed_sound_speed is None else "vertical"
 
     @property
-    def _assumed(self) -> float | None:
+    def _assumed_sound_speed(self) -> float | None:
         """m/s: the speed of sound that is assumed."""
         return None if self.sound is None else self.sound.speed
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
         """Return the arrays of a reading: range (n,) m, and on which side of the limits it is."""
-        return (Output("range", 0, "m"), Output(OUTSIDE, 0, "1"))
+        return (Output("range", 0, "m"), Output(OUT_OF_RANGE, 0, "1"))
 
     @cached_property
-    def _channels(self) -> Channels:
-        return Channels(("range",), (self.range,))
+    def _channels(self) -> NoiseChannels:
+        return NoiseChannels(("range",), (self.range,))
 
     @cached_property
     def _rays(self) -> Vectors:
         """Rays (m, 3) in the sensor's frame."""
-        return self.beam.directions()
+        return self.beam.make_rays()
 
-    def remarks(self, rate: float) -> tuple[str, ...]:
+    def describe(self, rate: float) -> tuple[str, ...]:
         """Return limits, beam and means of telling a range."""
         width = f"{math.degrees(self.beam.width):.4g} deg wide"
         means = "light" if self.sound is None else "sound"
-        speed = "" if self._assumed is None else f", whose speed is taken for {self._assumed:g} m/s"
+        speed = (
+            "" if self._assumed_sound_speed is None else f", whose speed is taken for {self._assumed_sound_speed:g} m/s"
+        )
         hull = ", meets its own hull" if self.own_hull else ""
         beam = f"beam: the nearest of {len(self._rays)} rays, {width}, {means}{speed}{hull}"
         return (f"limits: {self.minimum_range:g} to {self.maximum_range:g} m", beam)
@@ -286,17 +288,17 @@ class Range:
     @property
     def signals(self) -> tuple[str, ...]:
         """Return the signals that the sheet needs."""
-        return (TEMPERATURE,) if self._channels.warms else ()
+        return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of the range."""
         return {"range": (self.range,)}
 
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes of the range."""
         return self._channels.processes
 
-    def init(self, draws: FloatArray) -> ChannelState:
+    def init(self, draws: FloatArray) -> NoiseState:
         """Return this serial number's turn-on bias and drift."""
         return self._channels.init(draws)
 
@@ -305,18 +307,18 @@ class Range:
 
         Raises `FieldError` where a body cannot be asked.
         """
-        water = None if self._assumed is None else environment.water
+        water = None if self._assumed_sound_speed is None else environment.water
         distance, height, fall = (np.empty(len(ticks)) for _ in range(3))
-        rows = max(_AT_ONCE // len(self._rays), 1)
+        rows = max(_BATCH_SIZE // len(self._rays), 1)
         for first in range(0, len(ticks), rows):
             part = slice(first, first + rows)
-            self._cast(motion, environment, water, ticks.time[part], distance[part], height[part], fall[part])
+            self._cast_rays(motion, environment, water, ticks.time[part], distance[part], height[part], fall[part])
         shown, outside, valid = np.empty(len(ticks)), np.empty(len(ticks)), np.empty(len(ticks), dtype=np.bool_)
-        _limit(distance, np.zeros(len(ticks)), self.minimum_range, self.maximum_range, shown, outside, valid)
-        found = {"range": shown, OUTSIDE: outside, **signals_at(self, environment, ticks.time)}
-        return found if water is None else {**found, SLOWNESS: _slowness(water, height, fall)}
+        _apply_limits(distance, np.zeros(len(ticks)), self.minimum_range, self.maximum_range, shown, outside, valid)
+        found = {"range": shown, OUT_OF_RANGE: outside, **evaluate_signals(self, environment, ticks.time)}
+        return found if water is None else {**found, SLOWNESS: _average_slowness(water, height, fall)}
 
-    def _cast(
+    def _cast_rays(
         self,
         motion: Motion,
         environment: Environment,
@@ -329,27 +331,27 @@ class Range:
         """Write (n,) m of what is nearest the distance and how far down its ray goes, and the sensor's own height."""
         truth = motion.at(time)
         rays = np.empty((time.shape[0], len(self._rays), 3))
-        _aim(truth.rotation_wb, self._rays, rays)
+        _rotate_rays(truth.rotation_wb, self._rays, rays)
         left_out = (environment.hull,) if environment.hull and not self.own_hull else ()
         place = truth.position_w[:, None, :]
         hits = environment.scene.cast(place, rays, time[:, None], self.maximum_range, left_out)
         height[:] = truth.position_w[:, 2]
-        _nearest(hits.range, rays, height, math.inf if water is None else water.surface, distance, fall)
+        _find_nearest(hits.range, rays, height, math.inf if water is None else water.surface, distance, fall)
 
     def measure(
-        self, state: ChannelState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
-    ) -> tuple[ChannelState, Measured]:
+        self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> tuple[NoiseState, Measurement]:
         """Return the new state and the ranges (n,) m with their slow error, NaN where they are out of the limits."""
-        told = ideal["range"]
-        if self._assumed is not None and SLOWNESS in ideal:
-            told = told * (ideal[SLOWNESS] * self._assumed)
-        state, values, slow = self._channels.apply(state, ticks, draws, told, temperature=ideal.get(TEMPERATURE))
+        distance = ideal["range"]
+        if self._assumed_sound_speed is not None and SLOWNESS in ideal:
+            distance = distance * (ideal[SLOWNESS] * self._assumed_sound_speed)
+        state, values, slow = self._channels.apply(state, ticks, draws, distance, temperature=ideal.get(TEMPERATURE))
         count = len(ticks)
         shown, outside, valid = np.empty(count), np.empty(count), np.empty(count, dtype=np.bool_)
-        value = faulty("range", np.ascontiguousarray(values[:, 0]), ideal)
-        _limit(value, ideal[OUTSIDE], self.minimum_range, self.maximum_range, shown, outside, valid)
-        arrays = {"range": shown, OUTSIDE: outside}
-        return state, Measured(arrays, {"range": slow[:, 0]}, valid, turn_on={"range": state.turn_on[0]})
+        value = add_offset("range", np.ascontiguousarray(values[:, 0]), ideal)
+        _apply_limits(value, ideal[OUT_OF_RANGE], self.minimum_range, self.maximum_range, shown, outside, valid)
+        arrays = {"range": shown, OUT_OF_RANGE: outside}
+        return state, Measurement(arrays, {"range": slow[:, 0]}, valid, turn_on_bias={"range": state.turn_on[0]})
 
     def apply(
         self,
@@ -366,36 +368,36 @@ class Range:
 
         No water is around: an assumed speed of sound is right. Raises `SensorError`.
         """
-        seconds = checked_time(time)
-        own = checked_rows("range", distance, seconds.shape, finite=False)
+        seconds = check_time(time)
+        own = check_rows("range", distance, seconds.shape, require_finite=False)
         check_minimum("range", "m", own)
         own = np.where(np.isnan(own), math.inf, own)
         shown, outside, valid = np.empty(own.size), np.empty(own.size), np.empty(own.size, dtype=np.bool_)
-        _limit(own, np.zeros(own.size), self.minimum_range, self.maximum_range, shown, outside, valid)
-        given = {"range": shown, OUTSIDE: outside}
+        _apply_limits(own, np.zeros(own.size), self.minimum_range, self.maximum_range, shown, outside, valid)
+        given = {"range": shown, OUT_OF_RANGE: outside}
         one = (self, seconds, given)
-        return apply(*one, seed=seed, run=run, name=name, clock=clock, temperature=temperature, finite=False)
+        return apply(*one, seed=seed, run=run, name=name, clock=clock, temperature=temperature, require_finite=False)
 
-    def neutral(self) -> Range:
+    def without_errors(self) -> Range:
         """Return the same sheet without errors: it knows the speed of sound."""
         return replace(self, range=NEUTRAL, sound=None if self.sound is None else Sound())
 
-    def unlimited(self) -> Range:
+    def without_limits(self) -> Range:
         """Return a sheet with the same errors that tells any range from 0 on: without limits, of one ray along x."""
         return replace(self, minimum_range=0.0, maximum_range=math.inf, beam=Fan())
 
     @classmethod
-    def witness(cls) -> Range:
+    def example_spec(cls) -> Range:
         """Return a sheet in which every parameter acts: figures of the order of a small altimeter's."""
         scale = {"scale_factor": 1e-3, "scale_factor_stddev": 1e-3, "scale_temperature_coefficient": 1e-4}
-        noise = witness(0.02, **scale, minimum=3.02, maximum=3.3)
+        noise = make_example_noise(0.02, **scale, minimum=3.02, maximum=3.3)
         return cls(noise, 2.98, 3.35, Cone(0.4, 4, (0.6, 0.3, -0.8)), Sound(1480.0), own_hull=True)
 
 
-def _slowness(water: Water, height: FloatArray, fall: FloatArray) -> FloatArray:
+def _average_slowness(water: Water, height: FloatArray, fall: FloatArray) -> FloatArray:
     """Return the mean of 1 / c (n,) s/m from heights (n,) m on along rays that go down by `fall` (n,) m."""
     total = np.zeros(height.shape[0])
-    for k in range(POINTS):
-        depth = (water.surface - height) + fall * ((k + 0.5) / POINTS)
+    for k in range(SOUND_SPEED_SAMPLES):
+        depth = (water.surface - height) + fall * ((k + 0.5) / SOUND_SPEED_SAMPLES)
         total += 1.0 / water.sound_speed_at(np.maximum(depth, 0.0))
-    return total / POINTS
+    return total / SOUND_SPEED_SAMPLES

@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from navsense.compiled import INTERPRETED
-from navsense.environment.current import ClassicWander, GaussMarkov, Stratified, StratifiedGaussMarkov, Wander, opened
+from navsense.environment.current import (
+    GaussMarkovCurrent,
+    GaussMarkovProcess,
+    StratifiedCurrent,
+    StratifiedGaussMarkovCurrent,
+    UuvGaussMarkovProcess,
+    realise,
+)
 from navsense.errors import FieldError
-from navsense.streams import generator
+from navsense.kernels import INTERPRETED
+from navsense.random_streams import make_generator
 from navsense.typing import FloatArray
 
 pytestmark = pytest.mark.requirement("CUR-1")
@@ -23,11 +30,11 @@ ALARM = 1e-6
 
 
 def speeds(speed: Any, time: FloatArray, run: int = 0, **rest: Any) -> FloatArray:
-    field = opened(GaussMarkov(speed, **rest), 11, run)
+    field = realise(GaussMarkovCurrent(speed, **rest), 11, run)
     return field.at(np.zeros((time.size, 3)), time)[:, 0]
 
 
-def ensemble(speed: Wander, times: tuple[float, ...], runs: int) -> FloatArray:
+def ensemble(speed: GaussMarkovProcess, times: tuple[float, ...], runs: int) -> FloatArray:
     time = np.array(times)
     return np.array([speeds(speed, time, run) for run in range(runs)])
 
@@ -41,7 +48,7 @@ def within(square: float, count: int, expected: float) -> bool:
 @pytest.mark.requirement("CUR-2")
 def test_it_is_stationary_from_the_start_and_forgets_as_it_says() -> None:
     runs, tau = RUNS, 4.0
-    got = ensemble(Wander.spread(0.7, 0.2, tau), (0.0, 1.0, 40.0), runs) - 0.7
+    got = ensemble(GaussMarkovProcess.from_stddev(0.7, 0.2, tau), (0.0, 1.0, 40.0), runs) - 0.7
     for column in got.T:
         assert within(float(np.mean(column**2)), runs, 0.04)
     mean_off = abs(got[:, 2].mean()) / (0.2 / math.sqrt(runs))
@@ -54,7 +61,7 @@ def test_its_nodes_are_the_exact_process_whatever_the_rate() -> None:
     """One long record: the innovation over any lag is white and of the exact variance."""
     tau, sigma = 0.5, 0.05
     time = np.arange(6_000 if INTERPRETED else 60_000) / 1024.0
-    record = speeds(Wander(0.3, correlation_time=tau, density=sigma), time) - 0.3
+    record = speeds(GaussMarkovProcess(0.3, correlation_time=tau, density=sigma), time) - 0.3
     for lag in (2, 10, 64):
         phi = math.exp(-lag / 1024.0 / tau)
         innovation = record[lag::lag] - phi * record[:-lag:lag]
@@ -64,23 +71,23 @@ def test_its_nodes_are_the_exact_process_whatever_the_rate() -> None:
 
 
 def test_a_walk_grows_with_the_root_of_time() -> None:
-    got = ensemble(Wander(0.1, density=0.03), (0.0, 9.0), RUNS) - 0.1
+    got = ensemble(GaussMarkovProcess(0.1, density=0.03), (0.0, 9.0), RUNS) - 0.1
     assert (got[:, 0] == 0.0).all()
     assert within(float(np.mean(got[:, 1] ** 2)), RUNS, 0.03**2 * 9.0)
 
 
 def test_a_walk_between_mirrors_ends_evenly_spread() -> None:
     """Reflected Brownian motion forgets its start as exp(-pi^2 sigma^2 t / (2 w^2)): in 6 s to 2e-13."""
-    got = ensemble(Wander(0.2, 0.1, 0.5, density=0.4), (6.0,), RUNS)[:, 0]
+    got = ensemble(GaussMarkovProcess(0.2, 0.1, 0.5, density=0.4), (6.0,), RUNS)[:, 0]
     assert ((got >= 0.1) & (got <= 0.5)).all()
     assert stats.kstest(got, "uniform", (0.1, 0.4)).pvalue > ALARM
 
 
 def test_mirrors_fold_the_free_process() -> None:
     time = np.arange(4000) / 8.0
-    free = speeds(Wander(0.2, density=0.3), time)
+    free = speeds(GaussMarkovProcess(0.2, density=0.3), time)
     for low, high in ((0.1, 0.5), (-math.inf, 0.25), (0.15, math.inf)):
-        got = speeds(Wander(0.2, low, high, density=0.3), time)
+        got = speeds(GaussMarkovProcess(0.2, low, high, density=0.3), time)
         assert ((got >= low) & (got <= high)).all()
         folded = [by_hand(x, low, high) for x in free.tolist()]
         assert got == pytest.approx(folded, abs=1e-12)
@@ -93,21 +100,21 @@ def by_hand(x: float, low: float, high: float) -> float:
 
 
 def test_between_nodes_lines_are_straight() -> None:
-    rate = Wander.spread(0.3, 0.1, 4.0).rate
+    rate = GaussMarkovProcess.from_stddev(0.3, 0.1, 4.0).node_rate
     assert rate == 64.0
-    ends = speeds(Wander.spread(0.3, 0.1, 4.0), np.array([5.0, 5.0 + 1.0 / rate]))
-    inside = speeds(Wander.spread(0.3, 0.1, 4.0), 5.0 + np.array([0.25, 0.5]) / rate)
+    ends = speeds(GaussMarkovProcess.from_stddev(0.3, 0.1, 4.0), np.array([5.0, 5.0 + 1.0 / rate]))
+    inside = speeds(GaussMarkovProcess.from_stddev(0.3, 0.1, 4.0), 5.0 + np.array([0.25, 0.5]) / rate)
     assert inside == pytest.approx(ends[0] + np.array([0.25, 0.5]) * (ends[1] - ends[0]), abs=1e-15)
 
 
 @pytest.mark.parametrize(("tau", "rate"), [(math.inf, 8.0), (32.0, 8.0), (31.0, 16.0), (1.0, 256.0), (0.1, 1024.0)])
 def test_nodes_are_dense_enough(tau: float, rate: float) -> None:
-    assert Wander(correlation_time=tau, density=0.1).rate == rate
+    assert GaussMarkovProcess(correlation_time=tau, density=0.1).node_rate == rate
 
 
 def test_angles_count_from_east_and_upwards() -> None:
-    still = {"horizontal_angle": Wander(0.5), "vertical_angle": Wander(-0.2)}
-    field = opened(GaussMarkov(Wander(2.0), heading=0.1, **still), 1)
+    still = {"horizontal_angle": GaussMarkovProcess(0.5), "vertical_angle": GaussMarkovProcess(-0.2)}
+    field = realise(GaussMarkovCurrent(GaussMarkovProcess(2.0), heading=0.1, **still), 1)
     horizontal = 2.0 * math.cos(0.2)
     expected = [horizontal * math.cos(0.4), horizontal * math.sin(0.4), -2.0 * math.sin(0.2)]
     assert field.at(np.zeros((1, 3)), np.zeros(1))[0] == pytest.approx(expected, rel=1e-15, abs=0.0)
@@ -115,15 +122,15 @@ def test_angles_count_from_east_and_upwards() -> None:
 
 def test_a_direction_without_limits_goes_round() -> None:
     """A walk of 1 rad a root second leaves the circle in 200 s; mirrors would send it back at pi."""
-    fast = Wander(0.0, -math.pi, math.pi, density=1.0)
-    field = opened(GaussMarkov(Wander(1.0), fast), 3)
+    fast = GaussMarkovProcess(0.0, -math.pi, math.pi, density=1.0)
+    field = realise(GaussMarkovCurrent(GaussMarkovProcess(1.0), fast), 3)
     got = field.at(np.zeros((1601, 3)), np.arange(1601) / 8.0)
     turns = np.unwrap(np.arctan2(got[:, 1], got[:, 0]))
     assert np.ptp(turns) > 2.0 * math.pi
     assert np.abs(np.diff(turns)).max() < 2.5
 
 
-def classic_by_hand(process: ClassicWander, uniforms: FloatArray) -> list[float]:
+def classic_by_hand(process: UuvGaussMarkovProcess, uniforms: FloatArray) -> list[float]:
     """The UUV Simulator's update, one step after the other, as its source has it."""
     value, out = process.mean, [process.mean]
     for uniform in uniforms.tolist():
@@ -134,11 +141,11 @@ def classic_by_hand(process: ClassicWander, uniforms: FloatArray) -> list[float]
 
 
 def test_the_classic_process_is_the_simulators_step_by_step() -> None:
-    process = ClassicWander(0.4, 0.0, 0.42, 0.5, 0.05, 0.01)
+    process = UuvGaussMarkovProcess(0.4, 0.0, 0.42, 0.5, 0.05, 0.01)
     steps = 9000
-    uniforms = generator(11, (0, "current", "current", "speed", "classic")).random(steps)
+    uniforms = make_generator(11, (0, "current", "current", "speed", "classic")).random(steps)
     expected = np.array(classic_by_hand(process, uniforms))
-    still = ClassicWander(step=0.01)
+    still = UuvGaussMarkovProcess(step=0.01)
     time = np.arange(steps + 1) * 0.01
     got = speeds(process, time, horizontal_angle=still, vertical_angle=still)
     assert got == pytest.approx(expected, abs=1e-13)
@@ -151,41 +158,43 @@ def test_the_classic_process_is_the_simulators_step_by_step() -> None:
 @pytest.mark.parametrize(("step", "deviation"), [(0.01, 2.04), (0.1, 0.646)])
 def test_the_classic_spread_depends_on_the_step(step: float, deviation: float) -> None:
     """A / sqrt(12 (1 - (1 - mu dt)^2)): with mu = 0.01 and A = 0.1 it is 2.04 at 10 ms and 0.646 at 100 ms."""
-    process = ClassicWander(0.0, -10.0, 10.0, 0.01, 0.1, step)
+    process = UuvGaussMarkovProcess(0.0, -10.0, 10.0, 0.01, 0.1, step)
     kept = 1.0 - process.mu * step
     assert process.noise_amplitude / math.sqrt(12.0 * (1.0 - kept**2)) == pytest.approx(deviation, rel=2e-3, abs=0.0)
-    physical = process.physical()
+    physical = process.to_physical()
     assert physical.correlation_time == 100.0
     assert physical.density * math.sqrt(physical.correlation_time / 2.0) == pytest.approx(deviation, rel=2e-3, abs=0.0)
 
 
 def test_the_classic_process_decays_to_zero_and_the_physical_one_to_its_mean() -> None:
-    process = ClassicWander(0.8, 0.0, 1.0, 0.2, 0.0, 0.01)
-    still = ClassicWander(step=0.01)
+    process = UuvGaussMarkovProcess(0.8, 0.0, 1.0, 0.2, 0.0, 0.01)
+    still = UuvGaussMarkovProcess(step=0.01)
     late = speeds(process, np.array([60.0]), horizontal_angle=still, vertical_angle=still)
     assert late[0] == pytest.approx(0.8 * (1.0 - 0.002) ** 6000, rel=1e-9, abs=0.0)
-    assert speeds(process.physical(), np.array([60.0]))[0] == 0.8
+    assert speeds(process.to_physical(), np.array([60.0]))[0] == 0.8
 
 
-LAYERS = Stratified((0.0, 10.0, 20.0), ((0.3, 0.4, 0.0), (0.0, -0.2, 0.0), (0.0, 0.0, 0.0)), heading=0.3)
+LAYERS = StratifiedCurrent((0.0, 10.0, 20.0), ((0.3, 0.4, 0.0), (0.0, -0.2, 0.0), (0.0, 0.0, 0.0)), heading=0.3)
 
 
 @pytest.mark.requirement("CUR-2")
 def test_wandering_layers_without_noise_are_the_table() -> None:
     depth = np.linspace(-3.0, 25.0, 57)
     position = np.stack((0 * depth, 0 * depth, -depth), axis=1)
-    for one in (Wander(0.0, 0.0, 5.0), ClassicWander(0.0, 0.0, 5.0)):
+    for one in (GaussMarkovProcess(0.0, 0.0, 5.0), UuvGaussMarkovProcess(0.0, 0.0, 5.0)):
         angle = type(one)(0.0, -math.pi, math.pi)
-        got = opened(StratifiedGaussMarkov(LAYERS, one, angle), 1).at(position, np.full(57, 3.0))
+        got = realise(StratifiedGaussMarkovCurrent(LAYERS, one, angle), 1).at(position, np.full(57, 3.0))
         assert got == pytest.approx(LAYERS.at(position, np.zeros(57)), abs=1e-15)
 
 
 @pytest.mark.requirement("CUR-2")
 def test_each_layer_wanders_about_its_own_mean() -> None:
-    field = StratifiedGaussMarkov(LAYERS, Wander.spread(0.0, 0.02, 4.0), Wander.spread(0.0, 0.05, 4.0))
+    field = StratifiedGaussMarkovCurrent(
+        LAYERS, GaussMarkovProcess.from_stddev(0.0, 0.02, 4.0), GaussMarkovProcess.from_stddev(0.0, 0.05, 4.0)
+    )
     position = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, -10.0]])
     runs = RUNS
-    got = np.array([opened(field, 2, run).at(position, np.full(2, 30.0)) for run in range(runs)])
+    got = np.array([realise(field, 2, run).at(position, np.full(2, 30.0)) for run in range(runs)])
     for layer, (speed, compass) in enumerate(((0.5, math.atan2(0.3, 0.4)), (0.2, math.pi))):
         sizes = np.hypot(got[:, layer, 0], got[:, layer, 1]) - speed
         east_to_north = np.arctan2(got[:, layer, 1], got[:, layer, 0]) + 0.3
@@ -198,36 +207,49 @@ def test_each_layer_wanders_about_its_own_mean() -> None:
 
 @pytest.mark.compiled
 def test_a_day_ahead_and_back() -> None:
-    field, place = opened(GaussMarkov(Wander.spread(0.5, 0.1, 600.0)), 4), np.zeros((1, 3))
+    field, place = realise(GaussMarkovCurrent(GaussMarkovProcess.from_stddev(0.5, 0.1, 600.0)), 4), np.zeros((1, 3))
     early = field.at(place, np.array([12.34]))
     late = field.at(place, np.array([86400.0]))
     assert np.array_equal(field.at(place, np.array([12.34])), early)
-    assert np.array_equal(opened(GaussMarkov(Wander.spread(0.5, 0.1, 600.0)), 4).at(place, np.array([86400.0])), late)
+    assert np.array_equal(
+        realise(GaussMarkovCurrent(GaussMarkovProcess.from_stddev(0.5, 0.1, 600.0)), 4).at(place, np.array([86400.0])),
+        late,
+    )
 
 
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: Wander(1.0, 0.0, 0.5), "mean of the wander: 1.0; must be from 0.0 to 0.5"),
-        (lambda: Wander(0.0, 1.0, 1.0), "minimum of the wander: 1.0; must be below the maximum"),
+        (lambda: GaussMarkovProcess(1.0, 0.0, 0.5), "mean of the wander: 1.0; must be from 0.0 to 0.5"),
+        (lambda: GaussMarkovProcess(0.0, 1.0, 1.0), "minimum of the wander: 1.0; must be below the maximum"),
         (
-            lambda: Wander(0.0, 0.0, 1e-20),
+            lambda: GaussMarkovProcess(0.0, 0.0, 1e-20),
             "maximum less minimum of a wander: 1e-20; must be a number from 1e-09 to inf",
         ),
-        (lambda: Wander(math.nan), "mean of a wander: nan"),
-        (lambda: Wander(correlation_time=0.0), "correlation time"),
-        (lambda: Wander(density=-0.1), "density"),
-        (lambda: Wander.spread(0.3, -0.1, 60.0), "stddev of a wander: -0.1; must be a number from 0"),
-        (lambda: ClassicWander(0.0, -1.0, 1.0, 1.5), "mu of a current's process"),
-        (lambda: ClassicWander(noise_amplitude=-1.0), "noiseAmp of a current's process"),
-        (lambda: ClassicWander(step=0.0), "step of a current's process"),
-        (lambda: GaussMarkov(Wander(80.0)), "mean speed of a current"),
-        (lambda: GaussMarkov(Wander(), ClassicWander()), "must be of one kind"),
-        (lambda: GaussMarkov(ClassicWander(), ClassicWander(step=0.1), ClassicWander()), "must be the same"),
-        (lambda: GaussMarkov(Wander(), name=""), "name of a current"),
-        (lambda: StratifiedGaussMarkov(LAYERS, Wander(0.0, 0.0, 0.4), Wander()), "mean of the wander: 0.5"),
+        (lambda: GaussMarkovProcess(math.nan), "mean of a wander: nan"),
+        (lambda: GaussMarkovProcess(correlation_time=0.0), "correlation time"),
+        (lambda: GaussMarkovProcess(density=-0.1), "density"),
+        (lambda: GaussMarkovProcess.from_stddev(0.3, -0.1, 60.0), "stddev of a wander: -0.1; must be a number from 0"),
+        (lambda: UuvGaussMarkovProcess(0.0, -1.0, 1.0, 1.5), "mu of a current's process"),
+        (lambda: UuvGaussMarkovProcess(noise_amplitude=-1.0), "noiseAmp of a current's process"),
+        (lambda: UuvGaussMarkovProcess(step=0.0), "step of a current's process"),
+        (lambda: GaussMarkovCurrent(GaussMarkovProcess(80.0)), "mean speed of a current"),
+        (lambda: GaussMarkovCurrent(GaussMarkovProcess(), UuvGaussMarkovProcess()), "must be of one kind"),
         (
-            lambda: StratifiedGaussMarkov(Stratified((0.0,), ((0.0, 0.0, 0.1),)), Wander(), Wander()),
+            lambda: GaussMarkovCurrent(
+                UuvGaussMarkovProcess(), UuvGaussMarkovProcess(step=0.1), UuvGaussMarkovProcess()
+            ),
+            "must be the same",
+        ),
+        (lambda: GaussMarkovCurrent(GaussMarkovProcess(), name=""), "name of a current"),
+        (
+            lambda: StratifiedGaussMarkovCurrent(LAYERS, GaussMarkovProcess(0.0, 0.0, 0.4), GaussMarkovProcess()),
+            "mean of the wander: 0.5",
+        ),
+        (
+            lambda: StratifiedGaussMarkovCurrent(
+                StratifiedCurrent((0.0,), ((0.0, 0.0, 0.1),)), GaussMarkovProcess(), GaussMarkovProcess()
+            ),
             "vertical velocity of a wandering layer",
         ),
     ],

@@ -13,8 +13,8 @@ import pymap3d
 import pytest
 from scipy.interpolate import RegularGridInterpolator
 
-from navsense.environment.current import Gridded
-from navsense.environment.current._patches import MIDDLE, PATCH, PLACE, REACH, SLOPE, TURN, settle
+from navsense.environment.current import GriddedCurrent
+from navsense.environment.current._patches import MIDDLE, PATCH_SIZE, PLACE, REACH, SLOPE, TURN, update_patch
 from navsense.errors import FieldError
 from navsense.geodesy import Origin
 from navsense.typing import FloatArray, Vectors
@@ -44,10 +44,10 @@ def test_scipy_interpolates_likewise() -> None:
     points = (rising(0, 90, 4), rising(-40, 70, 6), rising(-30, 30, 5), rising(-80, 0, 7))
     velocity = values(points)
     asked = np.stack([DRAW.uniform(axis[0], axis[-1], 2000) for axis in points], axis=1)
-    got = Gridded(points, velocity, "world").at(asked[:, 1:], asked[:, 0])
+    got = GriddedCurrent(points, velocity, "world").at(asked[:, 1:], asked[:, 0])
     assert got == pytest.approx(scipys(points, velocity, asked), abs=1e-13)
     corners = np.stack([axis[DRAW.integers(0, axis.size, 200)] for axis in points], axis=1)
-    got = Gridded(points, velocity, "world").at(corners[:, 1:], corners[:, 0])
+    got = GriddedCurrent(points, velocity, "world").at(corners[:, 1:], corners[:, 0])
     assert got == pytest.approx(scipys(points, velocity, corners), abs=1e-13)
 
 
@@ -82,10 +82,10 @@ def test_a_grid_by_latitude_is_met_where_pymap3d_finds_it() -> None:
     )
     velocity = values(points)
     expected = scipys(points, velocity, np.stack((TIME, latitude, longitude, altitude), axis=1))
-    got = Gridded(points, velocity, "geodetic", HERE).at(POSITION, TIME)
+    got = GriddedCurrent(points, velocity, "geodetic", HERE).at(POSITION, TIME)
     assert got == pytest.approx(enu_in_the_world(expected, latitude, longitude), abs=3e-5)
     turn = points[0], points[1], points[2] + 2.0 * math.pi, points[3]
-    assert Gridded(turn, velocity, "geodetic", HERE).at(POSITION, TIME) == pytest.approx(got, abs=1e-9)
+    assert GriddedCurrent(turn, velocity, "geodetic", HERE).at(POSITION, TIME) == pytest.approx(got, abs=1e-9)
 
 
 def test_a_grid_round_the_earths_centre() -> None:
@@ -95,7 +95,7 @@ def test_a_grid_round_the_earths_centre() -> None:
     points = (rising(0.0, 50.0, 3), axes[0], axes[1], axes[2])
     velocity = values(points)
     expected = scipys(points, velocity, np.column_stack((TIME, ecef)))
-    got = Gridded(points, velocity, "ecef", HERE).at(POSITION, TIME)
+    got = GriddedCurrent(points, velocity, "ecef", HERE).at(POSITION, TIME)
     assert got == pytest.approx(enu_in_the_world(expected, latitude, longitude), abs=3e-5)
 
 
@@ -103,12 +103,12 @@ def test_a_grid_round_the_earths_centre() -> None:
 def test_patches_are_the_ellipsoid(latitude: float) -> None:
     """Place to 0.03 mm and tan phi times as much, directions to 3e-6 rad and tan phi times as much."""
     origin = Origin(latitude, 1.0, 50.0, 0.4)
-    here = np.full(PATCH, math.nan)
+    here = np.full(PATCH_SIZE, math.nan)
     position = DRAW.uniform((-3e3, -3e3, -300.0), (3e3, 3e3, 100.0), (400, 3))
-    expected = origin.geodetic(position)
+    expected = origin.to_geodetic(position)
     for place, (phi, lam, height) in zip(position.tolist(), expected.tolist(), strict=True):
         x, y, z = place
-        settle(origin.frame, x, y, z, here)
+        update_patch(origin.ecef_transform, x, y, z, here)
         way = np.array(place) - here[MIDDLE : MIDDLE + 3]
         assert np.abs(way).max() <= here[REACH] <= 8.0
         got, east = here[PLACE : PLACE + 3] + here[SLOPE : SLOPE + 9].reshape(3, 3) @ way, here[TURN : TURN + 3]
@@ -118,7 +118,7 @@ def test_patches_are_the_ellipsoid(latitude: float) -> None:
         assert abs(around) * 6.4e6 < near
         assert abs(float(got[2]) - height) < 3e-5
         places = np.array([[phi, lam, height]])
-        assert origin.east_north_up_at(places, east[None])[0] == pytest.approx([1, 0, 0], abs=max(0.1 * near, 1e-12))
+        assert origin.to_enu_at(places, east[None])[0] == pytest.approx([1, 0, 0], abs=max(0.1 * near, 1e-12))
 
 
 def test_the_real_grid_of_gazebo(example_data: Path) -> None:
@@ -142,8 +142,8 @@ def test_degrees_read_as_radians_are_another_grid(example_data: Path) -> None:
     assert grid.at(np.array([[0.0, 2000.0, -5.0]]), np.zeros(1))[0, :2] == pytest.approx([-1.0, 0.5], abs=1e-3)
 
 
-def gazebos(example_data: Path, units: Any, **rest: Any) -> Gridded:
-    return Gridded.from_file(
+def gazebos(example_data: Path, units: Any, **rest: Any) -> GriddedCurrent:
+    return GriddedCurrent.from_file(
         example_data / "gz-sim" / "underwater_currents.csv",
         space="geodetic",
         position=("latitude_degree", "longitude_degree", "altitude_meter"),
@@ -170,22 +170,22 @@ def test_each_rule_is_its_own() -> None:
     points = (np.array([0.0, 1.0]), np.array([0.0, 2.0]), np.array([0.0, 2.0]), np.array([-5.0, 0.0]))
     velocity = values(points)
     inside, outside = np.array([[1.0, 1.0, -1.0]]), np.array([[3.0, 1.0, -1.0]])
-    grid = Gridded(points, velocity, "world")
+    grid = GriddedCurrent(points, velocity, "world")
     above, top = (grid.at(np.array([[1.0, 1.0, z]]), np.zeros(1)) for z in (4.0, 0.0))
     assert np.array_equal(above, top)
     for position, time in ((inside, 2.0), (inside, -0.1), (outside, 0.0), (outside * (0, -1, 1), 0.0)):
         with pytest.raises(FieldError, match="as the grid of currents is"):
             grid.at(position, np.array([time]))
-    held = Gridded(points, velocity, "world", outside="hold", outside_time="hold")
+    held = GriddedCurrent(points, velocity, "world", outside="hold", outside_time="hold")
     assert held.at(outside, np.array([9.0])).tolist() == grid.at(np.array([[2.0, 1.0, -1.0]]), np.ones(1)).tolist()
-    strict = Gridded(points, velocity, "world", outside_vertical="error")
+    strict = GriddedCurrent(points, velocity, "world", outside_vertical="error")
     with pytest.raises(FieldError, match=r'z of row 0 \(m\): 4.*outside_vertical="hold"'):
         strict.at(np.array([[1.0, 1.0, 4.0]]), np.zeros(1))
 
 
 def test_rounding_at_the_edge_is_inside() -> None:
     points = (np.zeros(1), np.array([0.0, 2.0]), np.array([0.0, 2.0]), np.array([-5.0, 0.0]))
-    grid = Gridded(points, values(points), "world", outside_vertical="error")
+    grid = GriddedCurrent(points, values(points), "world", outside_vertical="error")
     got = grid.at(np.array([[2.0 + 1e-9, -1e-9, 1e-9], [2.0, 0.0, 0.0]]), np.zeros(2))
     assert got[0].tolist() == got[1].tolist()
 
@@ -195,7 +195,7 @@ def test_an_axis_of_one_point_holds_along_it() -> None:
     points = (one, np.array([0.0, 10.0]), one, one)
     velocity = np.zeros((1, 2, 1, 1, 3))
     velocity[0, 1, 0, 0, 0] = 1.0
-    grid = Gridded(points, velocity, "world", outside="hold", outside_time="hold")
+    grid = GriddedCurrent(points, velocity, "world", outside="hold", outside_time="hold")
     assert grid.at(np.array([[5.0, 40.0, -3.0]]), np.array([7.0]))[0].tolist() == [0.5, 0.0, 0.0]
 
 
@@ -204,7 +204,7 @@ def test_an_axis_of_one_point_is_left_at_once(axis: int) -> None:
     points = [np.array([0.0, 1.0]) for _ in range(4)]
     points[axis] = np.zeros(1)
     velocity = np.zeros((*(one.size for one in points), 3))
-    grid = Gridded((points[0], points[1], points[2], points[3]), velocity, "world")
+    grid = GriddedCurrent((points[0], points[1], points[2], points[3]), velocity, "world")
     asked = np.zeros((2, 4))
     asked[1, axis] = 0.25
     with pytest.raises(FieldError, match=r"of row 1 .*must be from 0 to 0, as the grid"):
@@ -215,9 +215,9 @@ HEAD = "t,x,y,z,u,v\n"
 ROWS = "".join(f"{t},{x},{y},{z},0.1,0.2\n" for t in (0, 5) for x in (0, 1) for y in (0, 1) for z in (-9, 0))
 
 
-def read(path: Path, **rest: Any) -> Gridded:
+def read(path: Path, **rest: Any) -> GriddedCurrent:
     given = {"space": "world", "position": ("x", "y", "z"), "velocity": ("u", "v", None), "time": "t", **rest}
-    return Gridded.from_file(path, **given)
+    return GriddedCurrent.from_file(path, **given)
 
 
 def test_rows_may_come_in_any_order(tmp_path: Path) -> None:
@@ -283,13 +283,13 @@ SOUND = (AXIS, AXIS, AXIS, AXIS)
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Gridded(SOUND, np.zeros((2, 2, 2, 3)), "world"), "shape of a grid of currents"),
-        (lambda: Gridded(SOUND, np.full((2, 2, 2, 2, 3), math.nan), "world"), "velocity of a grid (m/s): nan"),
-        (lambda: Gridded((AXIS[::-1], *SOUND[1:]), np.zeros((2, 2, 2, 2, 3)), "world"), "not rising"),
-        (lambda: Gridded((np.empty(0), *SOUND[1:]), np.zeros((0, 2, 2, 2, 3)), "world"), "one at least"),
-        (lambda: Gridded(SOUND, np.zeros((2, 2, 2, 2, 3)), "geodetic"), "origin of the world: none"),
-        (lambda: Gridded(SOUND, np.zeros((2, 2, 2, 2, 3)), "polar"), "must be one of world, geodetic, ecef"),  # type: ignore[arg-type]
-        (lambda: Gridded(SOUND, np.zeros((2, 2, 2, 2, 3)), "world", outside="zero"), "outside of a grid: zero"),  # type: ignore[arg-type]
+        (lambda: GriddedCurrent(SOUND, np.zeros((2, 2, 2, 3)), "world"), "shape of a grid of currents"),
+        (lambda: GriddedCurrent(SOUND, np.full((2, 2, 2, 2, 3), math.nan), "world"), "velocity of a grid (m/s): nan"),
+        (lambda: GriddedCurrent((AXIS[::-1], *SOUND[1:]), np.zeros((2, 2, 2, 2, 3)), "world"), "not rising"),
+        (lambda: GriddedCurrent((np.empty(0), *SOUND[1:]), np.zeros((0, 2, 2, 2, 3)), "world"), "one at least"),
+        (lambda: GriddedCurrent(SOUND, np.zeros((2, 2, 2, 2, 3)), "geodetic"), "origin of the world: none"),
+        (lambda: GriddedCurrent(SOUND, np.zeros((2, 2, 2, 2, 3)), "polar"), "must be one of world, geodetic, ecef"),  # type: ignore[arg-type]
+        (lambda: GriddedCurrent(SOUND, np.zeros((2, 2, 2, 2, 3)), "world", outside="zero"), "outside of a grid: zero"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_grid_is_refused(make: Callable[[], object], says: str) -> None:

@@ -12,35 +12,35 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense import pose, streams
-from navsense.environment.base import Sum, Uniform, VectorField
+from navsense import pose, random_streams
+from navsense.environment.base import FieldSum, UniformField, VectorField
 from navsense.environment.current import (
     BoundaryLayer,
-    ClassicWander,
-    Constituent,
-    Ellipse,
-    GaussMarkov,
-    Gridded,
-    Harmonics,
-    Profile,
-    Replay,
-    Stratified,
-    StratifiedGaussMarkov,
+    CurrentReplay,
+    DepthScaledCurrent,
+    GaussMarkovCurrent,
+    GaussMarkovProcess,
+    GriddedCurrent,
+    HarmonicFlow,
+    StratifiedCurrent,
+    StratifiedGaussMarkovCurrent,
+    TidalConstituent,
     TidalCurrent,
+    TidalEllipse,
     TidalEllipses,
     TideTable,
-    Wander,
+    UuvGaussMarkovProcess,
     _checks,
     _nodes,
     _patches,
     boundary,
     gridded,
-    opened,
+    realise,
     replay,
     stratified,
     tidal,
 )
-from navsense.environment.current.base import random_names
+from navsense.environment.current.base import list_random_names
 from navsense.errors import FieldError, SimulationError
 from navsense.geodesy import Origin
 from navsense.typing import Times, Vectors
@@ -49,22 +49,27 @@ pytestmark = pytest.mark.requirement("CUR-2")
 
 START = datetime(2021, 3, 4, 15, tzinfo=UTC)
 HERE = Origin(0.7, -1.2, 5.0, 0.3)
-TABLE = Stratified((0.0, 10.0, 40.0), ((0.1, 0.2, 0.0), (0.3, -0.1, 0.0), (-0.2, 0.05, 0.0)), heading=0.4)
-WANDER = GaussMarkov(
-    Wander.spread(0.5, 0.3, 20.0, 0.0, 1.0), Wander(0.2, density=0.05), Wander.spread(0.0, 0.1, 5.0), "w"
+TABLE = StratifiedCurrent((0.0, 10.0, 40.0), ((0.1, 0.2, 0.0), (0.3, -0.1, 0.0), (-0.2, 0.05, 0.0)), heading=0.4)
+WANDER = GaussMarkovCurrent(
+    GaussMarkovProcess.from_stddev(0.5, 0.3, 20.0, 0.0, 1.0),
+    GaussMarkovProcess(0.2, density=0.05),
+    GaussMarkovProcess.from_stddev(0.0, 0.1, 5.0),
+    "w",
 )
-ONE = ClassicWander(0.5, 0.0, 1.0, 0.1, 0.02, 0.01)
-CLASSIC = GaussMarkov(ONE, ONE, ONE, name="c")
-LAYERS = StratifiedGaussMarkov(
-    TABLE, Wander.spread(0.0, 0.05, 30.0, 0.0, 2.0), Wander.spread(0.0, 0.2, 60.0, -math.pi, math.pi)
+ONE = UuvGaussMarkovProcess(0.5, 0.0, 1.0, 0.1, 0.02, 0.01)
+CLASSIC = GaussMarkovCurrent(ONE, ONE, ONE, name="c")
+LAYERS = StratifiedGaussMarkovCurrent(
+    TABLE,
+    GaussMarkovProcess.from_stddev(0.0, 0.05, 30.0, 0.0, 2.0),
+    GaussMarkovProcess.from_stddev(0.0, 0.2, 60.0, -math.pi, math.pi),
 )
 TIDE = TidalCurrent(
     TideTable(np.array([-3600.0, 40.0, 3600.0, 7000.0]), np.array([0.4, 0.0, -0.5, 0.2]), START), 1.0, 4.0
 )
-MOON = Constituent("M2", 0.4, 1.0)
+MOON = TidalConstituent("M2", 0.4, 1.0)
 
 
-def grid(space: Any) -> Gridded:
+def grid(space: Any) -> GriddedCurrent:
     draw = np.random.default_rng(1)
     axes = [
         np.linspace(0.0, 200.0, 3),
@@ -76,29 +81,31 @@ def grid(space: Any) -> Gridded:
         axes[1], axes[2] = HERE.latitude + axes[1] / 6.3e6, HERE.longitude + axes[2] / 4.8e6
     if space == "ecef":
         for k in range(3):
-            axes[1 + k] = HERE.frame[k, 3] + np.linspace(-300.0, 300.0, 3 + k)
+            axes[1 + k] = HERE.ecef_transform[k, 3] + np.linspace(-300.0, 300.0, 3 + k)
     points = (axes[0], axes[1], axes[2], axes[3])
     velocity = draw.uniform(-1.0, 1.0, (*(axis.size for axis in points), 3))
-    return Gridded(points, velocity, space, HERE, outside="hold")
+    return GriddedCurrent(points, velocity, space, HERE, outside="hold")
 
 
 KINDS: dict[str, VectorField] = {
-    "uniform": Uniform((0.3, 0.1, 0.0)),
-    "Gauss-Markov": opened(WANDER, 5, 2),
-    "classic": opened(CLASSIC, 5, 2),
+    "uniform": UniformField((0.3, 0.1, 0.0)),
+    "Gauss-Markov": realise(WANDER, 5, 2),
+    "classic": realise(CLASSIC, 5, 2),
     "stratified": TABLE,
-    "stratified Gauss-Markov": opened(LAYERS, 5, 2),
+    "stratified Gauss-Markov": realise(LAYERS, 5, 2),
     "tide table": TIDE,
-    "constituents": TidalCurrent(Harmonics((MOON, Constituent("K1", 0.2, 3.0)), START, 0.05), 0.3),
-    "ellipses": TidalEllipses((Ellipse(MOON, 0.1, 0.7),), START, (0.02, 0.01, 0.0)),
-    "sheared ellipses": BoundaryLayer(TidalEllipses((Ellipse(MOON, -0.3, 2.0),), START), -90.0, 90.0, 0.1),
+    "constituents": TidalCurrent(HarmonicFlow((MOON, TidalConstituent("K1", 0.2, 3.0)), START, 0.05), 0.3),
+    "ellipses": TidalEllipses((TidalEllipse(MOON, 0.1, 0.7),), START, (0.02, 0.01, 0.0)),
+    "sheared ellipses": BoundaryLayer(TidalEllipses((TidalEllipse(MOON, -0.3, 2.0),), START), -90.0, 90.0, 0.1),
     "grid in the world": grid("world"),
     "grid by latitude": grid("geodetic"),
     "grid round the earth's centre": grid("ecef"),
     "boundary layer": BoundaryLayer(TIDE, -60.0, 40.0),
-    "profile": Profile(TIDE, (0.0, 30.0), (1.0, 0.2)),
-    "replay": Replay(np.linspace(0.0, 200.0, 21), np.random.default_rng(2).uniform(-1.0, 1.0, (21, 3)), "ned", 0.2),
-    "sum": Sum((TABLE, TIDE, opened(WANDER, 5, 2))),
+    "profile": DepthScaledCurrent(TIDE, (0.0, 30.0), (1.0, 0.2)),
+    "replay": CurrentReplay(
+        np.linspace(0.0, 200.0, 21), np.random.default_rng(2).uniform(-1.0, 1.0, (21, 3)), "ned", 0.2
+    ),
+    "sum": FieldSum((TABLE, TIDE, realise(WANDER, 5, 2))),
 }
 every = pytest.mark.parametrize("kind", KINDS)
 
@@ -142,10 +149,10 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(
     modules: tuple[ModuleType, ...] = (_checks, _nodes, _patches, boundary, gridded, replay, stratified, tidal)
     kernels = [(m, name, one) for m in modules for name, one in vars(m).items() if hasattr(one, "py_func")]
     for module, name, kernel in kernels:
-        plain = streams._fill_rows_interpreted if name == "fill_rows" else interpreted(kernel)
+        plain = random_streams._fill_rows_interpreted if name == "fill_rows" else interpreted(kernel)
         monkeypatch.setattr(module, name, plain)
     fresh = {"Gauss-Markov": WANDER, "classic": CLASSIC, "stratified Gauss-Markov": LAYERS}.get(kind)
-    assert np.array_equal((opened(fresh, 5, 2) if fresh else field).at(position, time), compiled)
+    assert np.array_equal((realise(fresh, 5, 2) if fresh else field).at(position, time), compiled)
 
 
 @every
@@ -157,7 +164,7 @@ def test_a_turned_world_has_the_turned_current(kind: str, angle: float) -> None:
     def turn(vectors: Vectors) -> Vectors:
         return np.array([pose.rotate(rotation, tuple(row)) for row in vectors.tolist()])
 
-    got = field.turned(rotation).at(turn(position), time)
+    got = field.rotate(rotation).at(turn(position), time)
     # A cube of the patches in another place turns the directions by up to 2e-6 rad.
     near = 1e-5 if "latitude" in kind or "centre" in kind else 1e-9
     assert got == pytest.approx(turn(field.at(position, time)), abs=near)
@@ -166,7 +173,7 @@ def test_a_turned_world_has_the_turned_current(kind: str, angle: float) -> None:
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "uniform"])
 def test_water_stays_level(kind: str) -> None:
     with pytest.raises(FieldError, match="about the vertical"):
-        KINDS[kind].turned((math.cos(0.2), math.sin(0.2), 0.0, 0.0))
+        KINDS[kind].rotate((math.cos(0.2), math.sin(0.2), 0.0, 0.0))
 
 
 @pytest.mark.parametrize("kind", ["Gauss-Markov", "classic", "stratified Gauss-Markov", "tide table", "replay"])
@@ -192,35 +199,37 @@ def test_a_sum_is_the_sum() -> None:
 
 
 @pytest.mark.parametrize("one", [WANDER, CLASSIC, LAYERS])
-def test_a_run_is_a_function_of_seed_run_and_name(one: GaussMarkov | StratifiedGaussMarkov) -> None:
+def test_a_run_is_a_function_of_seed_run_and_name(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> None:
     position, time = track()
-    first = opened(one, 5, 2).at(position, time)
-    assert np.array_equal(opened(one, 5, 2).at(position, time), first)
-    others = [opened(one, 6, 2), opened(one, 5, 3), opened(type(one)(**{**vars_of(one), "name": "other"}), 5, 2)]
+    first = realise(one, 5, 2).at(position, time)
+    assert np.array_equal(realise(one, 5, 2).at(position, time), first)
+    others = [realise(one, 6, 2), realise(one, 5, 3), realise(type(one)(**{**vars_of(one), "name": "other"}), 5, 2)]
     for other in others:
         assert (other.at(position, time) != first).any(axis=1).mean() > 0.8
 
 
-def vars_of(one: GaussMarkov | StratifiedGaussMarkov) -> dict[str, Any]:
+def vars_of(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> dict[str, Any]:
     return {name: getattr(one, name) for name in type(one).__dataclass_fields__}
 
 
 @pytest.mark.parametrize("one", [WANDER, CLASSIC, LAYERS])
-def test_two_who_ask_by_turns_get_one_current(one: GaussMarkov | StratifiedGaussMarkov) -> None:
-    shared, position = opened(one, 1), np.zeros((50, 3))
+def test_two_who_ask_by_turns_get_one_current(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> None:
+    shared, position = realise(one, 1), np.zeros((50, 3))
     slow, quick = np.arange(50) * 7.3, np.arange(50) * 0.011
     got = [shared.at(position, slow), shared.at(position, quick), shared.at(position, slow), shared.at(position, quick)]
     assert np.array_equal(got[0], got[2])
     assert np.array_equal(got[1], got[3])
-    assert np.array_equal(got[1], opened(one, 1).at(position, quick))
+    assert np.array_equal(got[1], realise(one, 1).at(position, quick))
 
 
 def test_what_holds_chance_is_opened_through_and_through() -> None:
     position, time = track()
-    whole = opened(Sum((TABLE, BoundaryLayer(Profile(WANDER, (0.0, 9.0), (1.0, 0.5)), -60.0, 40.0))), 5, 2)
-    inner = BoundaryLayer(Profile(opened(WANDER, 5, 2), (0.0, 9.0), (1.0, 0.5)), -60.0, 40.0)
-    assert np.array_equal(whole.at(position, time), Sum((TABLE, inner)).at(position, time))
-    assert opened(TABLE, 1) is TABLE
+    whole = realise(
+        FieldSum((TABLE, BoundaryLayer(DepthScaledCurrent(WANDER, (0.0, 9.0), (1.0, 0.5)), -60.0, 40.0))), 5, 2
+    )
+    inner = BoundaryLayer(DepthScaledCurrent(realise(WANDER, 5, 2), (0.0, 9.0), (1.0, 0.5)), -60.0, 40.0)
+    assert np.array_equal(whole.at(position, time), FieldSum((TABLE, inner)).at(position, time))
+    assert realise(TABLE, 1) is TABLE
 
 
 @pytest.mark.parametrize("one", [WANDER, LAYERS, BoundaryLayer(WANDER, -9.0, 3.0)])
@@ -230,19 +239,19 @@ def test_without_a_run_there_is_no_velocity(one: VectorField) -> None:
 
 
 @pytest.mark.parametrize(
-    "layer", [lambda field: BoundaryLayer(field, -50.0, 10.0), lambda field: Profile(field, (0.0,), (0.5,))]
+    "layer", [lambda field: BoundaryLayer(field, -50.0, 10.0), lambda field: DepthScaledCurrent(field, (0.0,), (0.5,))]
 )
 def test_a_field_in_many_others_is_opened_once_each(layer: Callable[[VectorField], VectorField]) -> None:
     """Were each asked for its names twice by the one around it, forty would take a trillion steps."""
-    field: VectorField = GaussMarkov(Wander(0.4))
+    field: VectorField = GaussMarkovCurrent(GaussMarkovProcess(0.4))
     for _ in range(40):
         field = layer(field)
-    assert random_names(field) == ("current",)
-    assert opened(field, 1).at(np.array([[0.0, 0.0, 0.0]]), np.array([1.0]))[0, 0] > 0.0
+    assert list_random_names(field) == ("current",)
+    assert realise(field, 1).at(np.array([[0.0, 0.0, 0.0]]), np.array([1.0]))[0, 0] > 0.0
 
 
 def test_two_of_one_name_are_refused() -> None:
     with pytest.raises(FieldError, match="name of a current: w; must be the name of one random current"):
-        opened(Sum((WANDER, Profile(WANDER, (0.0,), (1.0,)))), 1)
+        realise(FieldSum((WANDER, DepthScaledCurrent(WANDER, (0.0,), (1.0,)))), 1)
     with pytest.raises(SimulationError, match="seed"):
-        opened(TABLE, -1)
+        realise(TABLE, -1)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense.environment.current import Replay
+from navsense.environment.current import CurrentReplay
 from navsense.errors import FieldError
 
 pytestmark = pytest.mark.requirement("CUR-1")
@@ -19,7 +19,7 @@ TIMES = np.array([0.0, 2.0, 5.0])
 VELOCITY = np.array([[0.1, 0.2, 0.0], [0.5, -0.2, 0.1], [0.0, 0.0, 0.3]])
 
 
-def at(field: Replay, *instants: float) -> Any:
+def at(field: CurrentReplay, *instants: float) -> Any:
     return field.at(np.zeros((len(instants), 3)), np.array(instants))
 
 
@@ -28,14 +28,14 @@ def test_numpy_interpolates_likewise() -> None:
     times, velocity = np.cumsum(draw.uniform(0.01, 2.0, 50)), draw.uniform(-1.0, 1.0, (50, 3))
     asked = draw.uniform(times[0], times[-1], 400)
     expected = np.stack([np.interp(asked, times, column) for column in velocity.T], axis=1)
-    assert at(Replay(times, velocity), *asked) == pytest.approx(expected, abs=1e-12)
+    assert at(CurrentReplay(times, velocity), *asked) == pytest.approx(expected, abs=1e-12)
 
 
 def test_outside_it_is_an_error_or_holds() -> None:
     with pytest.raises(FieldError, match=r'instant of row 1 \(s\): 5.5; must be from 0 to 5.*use outside="hold"'):
-        at(Replay(TIMES, VELOCITY), 1.0, 5.5)
-    assert at(Replay(TIMES, VELOCITY, outside="hold"), -1.0, 9.0).tolist() == [[0.1, 0.2, 0.0], [0.0, 0.0, 0.3]]
-    assert at(Replay(TIMES[:1], VELOCITY[:1], outside="hold"), 7.0).tolist() == [[0.1, 0.2, 0.0]]
+        at(CurrentReplay(TIMES, VELOCITY), 1.0, 5.5)
+    assert at(CurrentReplay(TIMES, VELOCITY, outside="hold"), -1.0, 9.0).tolist() == [[0.1, 0.2, 0.0], [0.0, 0.0, 0.3]]
+    assert at(CurrentReplay(TIMES[:1], VELOCITY[:1], outside="hold"), 7.0).tolist() == [[0.1, 0.2, 0.0]]
 
 
 @pytest.mark.parametrize(
@@ -50,21 +50,23 @@ def test_a_table_tells_its_frame(tmp_path: Path, head: str, row: str, expected: 
     """In a world whose x axis points north; a table in the world's own axes is not turned."""
     path = tmp_path / "current.csv"
     path.write_text(f"{head}\n100.0,{row}\n103.0,{row}\n")
-    assert at(Replay.from_file(path, heading=math.pi / 2.0), 1.5)[0] == pytest.approx(expected, abs=1e-15)
+    assert at(CurrentReplay.from_file(path, heading=math.pi / 2.0), 1.5)[0] == pytest.approx(expected, abs=1e-15)
 
 
 def test_the_record_starts_where_it_is_told(tmp_path: Path) -> None:
     path = tmp_path / "current.csv"
     path.write_text("time,x,y,z\n100,0,0,0\n104,0.4,0,0\n")
-    assert at(Replay.from_file(path), 1.0)[0, 0] == pytest.approx(0.1, rel=1e-12, abs=0.0)
-    assert at(Replay.from_file(path, start=101.0), 1.0)[0, 0] == pytest.approx(0.2, rel=1e-12, abs=0.0)
+    assert at(CurrentReplay.from_file(path), 1.0)[0, 0] == pytest.approx(0.1, rel=1e-12, abs=0.0)
+    assert at(CurrentReplay.from_file(path, start=101.0), 1.0)[0, 0] == pytest.approx(0.2, rel=1e-12, abs=0.0)
 
 
 def test_an_archive(tmp_path: Path) -> None:
     path = tmp_path / "current.npz"
     np.savez(path, time=TIMES + 7.0, velocity=VELOCITY)
-    assert at(Replay.from_file(path), 2.0).tolist() == [[0.5, -0.2, 0.1]]
-    assert at(Replay.from_file(path, frame="ned"), 2.0)[0] == pytest.approx([-0.2, 0.5, -0.1], rel=1e-12, abs=0.0)
+    assert at(CurrentReplay.from_file(path), 2.0).tolist() == [[0.5, -0.2, 0.1]]
+    assert at(CurrentReplay.from_file(path, frame="ned"), 2.0)[0] == pytest.approx(
+        [-0.2, 0.5, -0.1], rel=1e-12, abs=0.0
+    )
 
 
 def bag(path: Path, old: bool, kind: str, stamped: bool) -> None:
@@ -108,9 +110,9 @@ def bag(path: Path, old: bool, kind: str, stamped: bool) -> None:
 def test_a_topic_of_a_bag(tmp_path: Path, old: bool, kind: str) -> None:
     path = tmp_path / ("current.bag" if old else "current")
     bag(path, old, kind, "Stamped" in kind)
-    field = Replay.from_file(path, topic="/current", start=1e9)
+    field = CurrentReplay.from_file(path, topic="/current", start=1e9)
     assert at(field, *TIMES) == pytest.approx(VELOCITY, abs=1e-6)
-    assert at(Replay.from_file(path), 3.5)[0] == pytest.approx([0.25, -0.1, 0.2], abs=1e-6)
+    assert at(CurrentReplay.from_file(path), 3.5)[0] == pytest.approx([0.25, -0.1, 0.2], abs=1e-6)
 
 
 def test_a_topic_that_holds_no_velocity_is_told(tmp_path: Path) -> None:
@@ -119,7 +121,7 @@ def test_a_topic_that_holds_no_velocity_is_told(tmp_path: Path) -> None:
         with pytest.raises(
             FieldError, match=f"topic of the current: {shown}; must be a topic of Twist or Vector3, which are /current"
         ):
-            Replay.from_file(tmp_path / "current", topic=topic)
+            CurrentReplay.from_file(tmp_path / "current", topic=topic)
 
 
 HEAD = "time,x,y,z\n"
@@ -142,7 +144,7 @@ def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int,
     path = tmp_path / "current.csv"
     path.write_text(text)
     with pytest.raises(FieldError) as found:
-        Replay.from_file(path)
+        CurrentReplay.from_file(path)
     assert says in str(found.value)
     assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
 
@@ -162,7 +164,7 @@ def test_a_file_that_is_none_is_told(tmp_path: Path, name: str, data: bytes | No
     if data is not None:
         (tmp_path / name).write_bytes(data)
     with pytest.raises(FieldError) as found:
-        Replay.from_file(tmp_path / name)
+        CurrentReplay.from_file(tmp_path / name)
     assert says in str(found.value)
     assert name in str(found.value)
 
@@ -172,26 +174,26 @@ def test_a_table_has_no_topics(tmp_path: Path) -> None:
     with pytest.raises(
         FieldError, match="topic of the current: /current; must not be given: of all records only a ROS"
     ):
-        Replay.from_file(tmp_path / "current.csv", topic="/current")
+        CurrentReplay.from_file(tmp_path / "current.csv", topic="/current")
 
 
 def test_an_archive_without_its_arrays(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", time=TIMES)
     with pytest.raises(FieldError, match="must hold time and velocity"):
-        Replay.from_file(tmp_path / "a.npz")
+        CurrentReplay.from_file(tmp_path / "a.npz")
     np.savez(tmp_path / "b.npz", time=TIMES, velocity=VELOCITY[:2])
     with pytest.raises(FieldError, match=r"b\.npz shapes of times and velocities"):
-        Replay.from_file(tmp_path / "b.npz")
+        CurrentReplay.from_file(tmp_path / "b.npz")
 
 
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Replay(TIMES[::-1], VELOCITY), "past that of the row before"),
-        (lambda: Replay(TIMES, VELOCITY[:2]), "must be (n,) and (n, 3)"),
-        (lambda: Replay(TIMES, VELOCITY * math.nan), "velocity of a current of row 0"),
-        (lambda: Replay(TIMES, VELOCITY, "flu"), "frame of a current: flu; must be one of world, enu, ned"),
-        (lambda: Replay(TIMES, VELOCITY, outside="zero"), "outside of a record: zero"),  # type: ignore[arg-type]
+        (lambda: CurrentReplay(TIMES[::-1], VELOCITY), "past that of the row before"),
+        (lambda: CurrentReplay(TIMES, VELOCITY[:2]), "must be (n,) and (n, 3)"),
+        (lambda: CurrentReplay(TIMES, VELOCITY * math.nan), "velocity of a current of row 0"),
+        (lambda: CurrentReplay(TIMES, VELOCITY, "flu"), "frame of a current: flu; must be one of world, enu, ned"),
+        (lambda: CurrentReplay(TIMES, VELOCITY, outside="zero"), "outside of a record: zero"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_record_is_refused(make: Callable[[], object], says: str) -> None:
@@ -203,4 +205,4 @@ def test_what_is_no_record_is_refused(make: Callable[[], object], says: str) -> 
 def test_a_table_in_another_frame_than_asked(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(HEAD + "0,0,0,0\n")
     with pytest.raises(FieldError, match="frame of a current: ned; must be world, as the header says"):
-        Replay.from_file(tmp_path / "a.csv", frame="ned")
+        CurrentReplay.from_file(tmp_path / "a.csv", frame="ned")

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from navsense.environment.base import Uniform
+from navsense.environment.base import UniformField
 from navsense.environment.current import (
     BoundaryLayer,
-    ClassicWander,
-    Profile,
-    Stratified,
-    StratifiedGaussMarkov,
-    Wander,
-    opened,
+    DepthScaledCurrent,
+    GaussMarkovProcess,
+    StratifiedCurrent,
+    StratifiedGaussMarkovCurrent,
+    UuvGaussMarkovProcess,
+    realise,
 )
 from navsense.errors import FieldError
 from navsense.typing import Vectors
@@ -42,33 +42,35 @@ def at(field: Any, depths: Any, surface: float = 0.0) -> Vectors:
 def test_numpy_interpolates_likewise(surface: float) -> None:
     draw = np.random.default_rng(4)
     depths, velocities = np.cumsum(draw.uniform(0.5, 9.0, 30)), draw.uniform(-1.0, 1.0, (30, 3))
-    table = Stratified(tuple(depths.tolist()), tuple(map(tuple, velocities.tolist())), surface)
+    table = StratifiedCurrent(tuple(depths.tolist()), tuple(map(tuple, velocities.tolist())), surface)
     asked = draw.uniform(-20.0, 200.0, 500)
     expected = np.stack([np.interp(asked, depths, column) for column in velocities.T], axis=1)
     assert at(table, asked, surface) == pytest.approx(expected, abs=1e-12)
 
 
 def test_rows_of_the_table_are_met_exactly() -> None:
-    table = Stratified((0.0, 10.0, 25.0), ((0.1, 0.2, 0.0), (0.3, 0.4, 0.05), (-0.5, 0.6, 0.0)))
+    table = StratifiedCurrent((0.0, 10.0, 25.0), ((0.1, 0.2, 0.0), (0.3, 0.4, 0.05), (-0.5, 0.6, 0.0)))
     assert at(table, [0.0, 10.0, 25.0]).tolist() == [[0.1, 0.2, 0.0], [0.3, 0.4, 0.05], [-0.5, 0.6, 0.0]]
 
 
 def test_east_and_north_are_turned_into_the_world() -> None:
     """With the world's x axis to the north, an eastward current runs along -y."""
-    table = Stratified((0.0,), ((0.5, 0.0, 0.1),), heading=math.pi / 2.0)
+    table = StratifiedCurrent((0.0,), ((0.5, 0.0, 0.1),), heading=math.pi / 2.0)
     assert at(table, 4.0)[0] == pytest.approx([0.0, -0.5, 0.1], abs=1e-16)
 
 
 def test_outside_the_layers_it_holds_or_is_an_error() -> None:
     rows = ((5.0, 10.0), ((0.1, 0.0, 0.0), (0.3, 0.0, 0.0)))
-    assert at(Stratified(*rows), [-1.0, 4.9, 99.0])[:, 0].tolist() == [0.1, 0.1, 0.3]
+    assert at(StratifiedCurrent(*rows), [-1.0, 4.9, 99.0])[:, 0].tolist() == [0.1, 0.1, 0.3]
     with pytest.raises(FieldError, match=r'depth of row 1 \(m\): 4.9; must be from 5 to 10.*; use outside="hold"'):
-        at(Stratified(*rows, outside="error"), [7.0, 4.9])
-    wandering = StratifiedGaussMarkov(Stratified(*rows, outside="error"), Wander(), Wander())
+        at(StratifiedCurrent(*rows, outside="error"), [7.0, 4.9])
+    wandering = StratifiedGaussMarkovCurrent(
+        StratifiedCurrent(*rows, outside="error"), GaussMarkovProcess(), GaussMarkovProcess()
+    )
     with pytest.raises(FieldError, match=r"depth of row 1 \(m\): 4.9; must be from 5 to 10"):
-        at(opened(wandering, 1), [7.0, 4.9])
+        at(realise(wandering, 1), [7.0, 4.9])
     with pytest.raises(FieldError, match="outside of layers: zero; must be one of hold, error"):
-        Stratified(*rows, outside="zero")  # type: ignore[arg-type]
+        StratifiedCurrent(*rows, outside="zero")  # type: ignore[arg-type]
 
 
 DAVE = [
@@ -80,17 +82,17 @@ DAVE = [
 
 def test_the_file_of_dave_arrives_east_first(example_data: Path) -> None:
     """DAVE publishes north as x and east as y; here x is east."""
-    table = Stratified.from_file(example_data / "dave" / "transientOceanCurrentDatabase.csv")
+    table = StratifiedCurrent.from_file(example_data / "dave" / "transientOceanCurrentDatabase.csv")
     assert table.depths == tuple(10.0 * k for k in range(12))
     assert [vector[:2] for vector in table.velocities] == DAVE
     assert at(table, 15.0)[0] == pytest.approx([0.025, 0.01, 0.0], abs=1e-15)
 
 
 def test_daves_layers_take_their_limits_from_its_plugin(example_data: Path) -> None:
-    table = Stratified.from_file(example_data / "dave" / "transientOceanCurrentDatabase.csv")
-    speed = ClassicWander(0.0, 0.0, 5.0, 0.0, 0.0)
-    field = StratifiedGaussMarkov(table, speed, ClassicWander(0.0, -math.pi, math.pi))
-    assert at(opened(field, 1), np.arange(0.0, 115.0, 2.5)) == pytest.approx(
+    table = StratifiedCurrent.from_file(example_data / "dave" / "transientOceanCurrentDatabase.csv")
+    speed = UuvGaussMarkovProcess(0.0, 0.0, 5.0, 0.0, 0.0)
+    field = StratifiedGaussMarkovCurrent(table, speed, UuvGaussMarkovProcess(0.0, -math.pi, math.pi))
+    assert at(realise(field, 1), np.arange(0.0, 115.0, 2.5)) == pytest.approx(
         at(table, np.arange(0.0, 115.0, 2.5)), rel=1e-12, abs=0.0
     )
 
@@ -113,7 +115,7 @@ HEAD = "north [m/s],east [m/s],depth [m]\n"
     ],
 )
 def test_columns_are_found_by_name(tmp_path: Path, text: str, depths: Any, velocities: Any) -> None:
-    table = Stratified.from_file(written(tmp_path, text))
+    table = StratifiedCurrent.from_file(written(tmp_path, text))
     assert (table.depths, table.velocities) == (depths, velocities)
 
 
@@ -145,18 +147,18 @@ def test_columns_are_found_by_name(tmp_path: Path, text: str, depths: Any, veloc
 def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(FieldError) as found:
-        Stratified.from_file(path)
+        StratifiedCurrent.from_file(path)
     assert says in str(found.value)
     assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
 
 
 def test_a_missing_table_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match="does not exist"):
-        Stratified.from_file(tmp_path / "none.csv")
+        StratifiedCurrent.from_file(tmp_path / "none.csv")
 
 
 def test_a_profile_scales() -> None:
-    field = Profile(Uniform((0.4, -0.2, 0.0)), (0.0, 10.0), (1.0, 0.5))
+    field = DepthScaledCurrent(UniformField((0.4, -0.2, 0.0)), (0.0, 10.0), (1.0, 0.5))
     got = at(field, [-2.0, 0.0, 5.0, 10.0, 30.0])
     assert got == pytest.approx(np.outer([1.0, 1.0, 0.75, 0.5, 0.5], [0.4, -0.2, 0.0]), rel=1e-15, abs=0.0)
 
@@ -164,7 +166,7 @@ def test_a_profile_scales() -> None:
 def test_the_power_law_and_its_mean() -> None:
     """The mean over the layer is 7/8 of the current above it for 1/7, and 10/11 for 1/10."""
     for exponent, mean in ((1.0 / 7.0, 7.0 / 8.0), (0.1, 10.0 / 11.0)):
-        field = BoundaryLayer(Uniform((1.0, 0.0, 0.0)), -50.0, 20.0, exponent)
+        field = BoundaryLayer(UniformField((1.0, 0.0, 0.0)), -50.0, 20.0, exponent)
 
         def speed(height: float, field: BoundaryLayer = field) -> float:
             return float(at(field, 50.0 - height)[0, 0])
@@ -179,18 +181,23 @@ def test_the_power_law_and_its_mean() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Stratified((), ()), "layers: none"),
-        (lambda: Stratified((0.0, 1.0), ((0.0, 0.0, 0.0),)), "numbers of depths and velocities: 2 and 1"),
-        (lambda: Stratified((0.0,), ((math.nan, 0.0, 0.0),)), "velocity of a layer"),
-        (lambda: Stratified((0.0,), ((0.0, 0.0, 0.0),), surface=math.inf), "water's surface"),
-        (lambda: Profile(Uniform((0.0, 0.0, 0.0)), (0.0,), (1.0, 2.0)), "numbers of depths and factors"),
-        (lambda: Profile(Uniform((0.0, 0.0, 0.0)), (0.0,), (math.nan,)), "factor of a layer"),
-        (lambda: BoundaryLayer(Uniform((0.0, 0.0, 0.0)), 0.0, 0.0), "thickness of a boundary layer"),
-        (lambda: BoundaryLayer(Uniform((0.0, 0.0, 0.0)), math.nan, 1.0), "height of the bed"),
-        (lambda: BoundaryLayer(Uniform((0.0, 0.0, 0.0)), 0.0, 1.0, 0.0), "exponent of a boundary layer"),
+        (lambda: StratifiedCurrent((), ()), "layers: none"),
+        (lambda: StratifiedCurrent((0.0, 1.0), ((0.0, 0.0, 0.0),)), "numbers of depths and velocities: 2 and 1"),
+        (lambda: StratifiedCurrent((0.0,), ((math.nan, 0.0, 0.0),)), "velocity of a layer"),
+        (lambda: StratifiedCurrent((0.0,), ((0.0, 0.0, 0.0),), surface=math.inf), "water's surface"),
         (
-            lambda: StratifiedGaussMarkov(
-                Stratified(tuple(range(1001)), ((0.0, 0.0, 0.0),) * 1001), Wander(), Wander()
+            lambda: DepthScaledCurrent(UniformField((0.0, 0.0, 0.0)), (0.0,), (1.0, 2.0)),
+            "numbers of depths and factors",
+        ),
+        (lambda: DepthScaledCurrent(UniformField((0.0, 0.0, 0.0)), (0.0,), (math.nan,)), "factor of a layer"),
+        (lambda: BoundaryLayer(UniformField((0.0, 0.0, 0.0)), 0.0, 0.0), "thickness of a boundary layer"),
+        (lambda: BoundaryLayer(UniformField((0.0, 0.0, 0.0)), math.nan, 1.0), "height of the bed"),
+        (lambda: BoundaryLayer(UniformField((0.0, 0.0, 0.0)), 0.0, 1.0, 0.0), "exponent of a boundary layer"),
+        (
+            lambda: StratifiedGaussMarkovCurrent(
+                StratifiedCurrent(tuple(range(1001)), ((0.0, 0.0, 0.0),) * 1001),
+                GaussMarkovProcess(),
+                GaussMarkovProcess(),
             ),
             "number of wandering layers: 1001; must be at most 1000",
         ),
@@ -208,4 +215,4 @@ def test_a_table_that_is_not_parted_by_commas_says_so(tmp_path: Path, mark: str)
     path = tmp_path / "layers.csv"
     path.write_text(mark.join(("depth", "east", "north")) + "\n" + mark.join(("0", "0,1", "0,5")) + "\n")
     with pytest.raises(FieldError, match=r"layers\.csv:1 columns of the table: depth.*must be parted by commas"):
-        Stratified.from_file(path)
+        StratifiedCurrent.from_file(path)

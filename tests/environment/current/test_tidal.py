@@ -11,8 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense.environment.current import Constituent, Ellipse, Harmonics, TidalCurrent, TidalEllipses, TideTable
-from navsense.environment.current._astronomy import NAMES, at_start, speed_of
+from navsense.environment.current import (
+    HarmonicFlow,
+    TidalConstituent,
+    TidalCurrent,
+    TidalEllipse,
+    TidalEllipses,
+    TideTable,
+)
+from navsense.environment.current._astronomy import CONSTITUENT_NAMES, compute_factor_and_argument, constituent_speed
 from navsense.errors import FieldError
 from navsense.typing import AnyArray, FloatArray
 
@@ -39,12 +46,12 @@ def difference(degrees: float, other: float) -> float:
 
 def test_speeds_are_those_of_noaas_list() -> None:
     for name, degrees in SPEEDS.items():
-        assert math.degrees(speed_of(name)) * 3600.0 == pytest.approx(degrees, abs=1.1e-7)
+        assert math.degrees(constituent_speed(name)) * 3600.0 == pytest.approx(degrees, abs=1.1e-7)
 
 
 def test_arguments_are_those_of_pytmd(arguments: dict[str, AnyArray]) -> None:
     for row, name in enumerate(arguments["name"]):
-        factor, angle = at_start(str(name), datetime.fromisoformat(str(arguments["start"][row])))
+        factor, angle = compute_factor_and_argument(str(name), datetime.fromisoformat(str(arguments["start"][row])))
         assert factor == pytest.approx(arguments["pytmd_factor"][row], abs=1e-9)
         assert abs(difference(math.degrees(angle), arguments["pytmd_degrees"][row])) < 2e-6
 
@@ -54,30 +61,34 @@ def test_arguments_are_near_those_of_utide(arguments: dict[str, AnyArray]) -> No
     for row, name in enumerate(arguments["name"]):
         if name in ("2N2", "Mf", "Mm"):
             continue
-        factor, angle = at_start(str(name), datetime.fromisoformat(str(arguments["start"][row])))
+        factor, angle = compute_factor_and_argument(str(name), datetime.fromisoformat(str(arguments["start"][row])))
         assert factor == pytest.approx(arguments["utide_factor"][row], abs=0.03)
         assert abs(difference(math.degrees(angle), arguments["utide_degrees"][row])) < 3.0
 
 
 def test_an_instant_in_another_zone_is_the_same_instant() -> None:
     west = START.astimezone(timezone(timedelta(hours=-5)))
-    assert at_start("M2", west) == at_start("M2", START) == at_start("M2", START.replace(tzinfo=None))
+    assert (
+        compute_factor_and_argument("M2", west)
+        == compute_factor_and_argument("M2", START)
+        == compute_factor_and_argument("M2", START.replace(tzinfo=None))
+    )
 
 
-def by_hand(constituents: tuple[Constituent, ...], time: FloatArray) -> FloatArray:
+def by_hand(constituents: tuple[TidalConstituent, ...], time: FloatArray) -> FloatArray:
     total = np.zeros(time.size)
     for one in constituents:
-        factor, argument = at_start(one.name, START) if one.greenwich else (1.0, 0.0)
-        rate = speed_of(one.name) if one.speed is None else one.speed
+        factor, argument = compute_factor_and_argument(one.name, START) if one.greenwich else (1.0, 0.0)
+        rate = constituent_speed(one.name) if one.speed is None else one.speed
         total += factor * one.amplitude * np.cos(rate * time + argument - one.phase)
     return total
 
 
 def test_the_sum_is_that_of_cosines() -> None:
     draw = np.random.default_rng(6)
-    constituents = tuple(Constituent(name, *draw.uniform(0.1, 1.0, 2)) for name in NAMES)
+    constituents = tuple(TidalConstituent(name, *draw.uniform(0.1, 1.0, 2)) for name in CONSTITUENT_NAMES)
     time = np.concatenate((draw.uniform(0.0, 3e6, 3000), [0.0, 64.0, 128.0]))
-    got = Harmonics(constituents, START, 0.02).at(time)[:, 0]
+    got = HarmonicFlow(constituents, START, 0.02).at(time)[:, 0]
     total = sum(one.amplitude for one in constituents)
     assert got == pytest.approx(0.02 + by_hand(constituents, time), abs=2e-9 * total)
 
@@ -85,16 +96,16 @@ def test_the_sum_is_that_of_cosines() -> None:
 def test_constituents_as_a_world_file_declares_them() -> None:
     """Those that DAVE's world file has: metres a second, degrees, degrees an hour."""
     declared = (
-        Constituent.degrees("M2", 0.55, 7.2, 28.984104),
-        Constituent.degrees("S2", 0.114, 28.8, 30.0),
-        Constituent.degrees("N2", 0.14, 351.6, 28.43973),
+        TidalConstituent.from_degrees("M2", 0.55, 7.2, 28.984104),
+        TidalConstituent.from_degrees("S2", 0.114, 28.8, 30.0),
+        TidalConstituent.from_degrees("N2", 0.14, 351.6, 28.43973),
     )
     time = np.linspace(0.0, 86400.0, 97)
-    assert Harmonics(declared, START).at(time)[:, 0] == pytest.approx(by_hand(declared, time), abs=1e-8)
+    assert HarmonicFlow(declared, START).at(time)[:, 0] == pytest.approx(by_hand(declared, time), abs=1e-8)
 
 
 def test_a_phase_may_count_from_the_start() -> None:
-    tide = Harmonics((Constituent.degrees("seiche", 0.2, 90.0, 360.0, greenwich=False),), START)
+    tide = HarmonicFlow((TidalConstituent.from_degrees("seiche", 0.2, 90.0, 360.0, greenwich=False),), START)
     time = np.array([0.0, 900.0, 1800.0, 2700.0])
     assert tide.at(time)[:, 0] == pytest.approx([0.0, 0.2, 0.0, -0.2], abs=1e-6)
 
@@ -124,19 +135,19 @@ def test_between_the_rows_of_a_table_it_is_a_sine() -> None:
 
 
 def test_an_ellipse_has_its_axes_and_turns_as_it_says() -> None:
-    moon = Constituent("M2", 0.5, 0.0, greenwich=False)
-    field = TidalEllipses((Ellipse(moon, 0.2, math.radians(30.0)),), START, (0.1, 0.0, 0.0))
-    quarter = 0.5 * math.pi / speed_of("M2")
+    moon = TidalConstituent("M2", 0.5, 0.0, greenwich=False)
+    field = TidalEllipses((TidalEllipse(moon, 0.2, math.radians(30.0)),), START, (0.1, 0.0, 0.0))
+    quarter = 0.5 * math.pi / constituent_speed("M2")
     got = field.at(np.zeros((2, 3)), np.array([0.0, quarter]))
     assert got[0] == pytest.approx([0.1 + 0.25, 0.5 * math.sqrt(0.75), 0.0], abs=1e-8)
     assert got[1] == pytest.approx([0.1 - 0.2 * math.sqrt(0.75), 0.1, 0.0], abs=1e-8)
 
 
 def test_an_ellipse_at_greenwich_swells_with_the_node_in_both_axes() -> None:
-    field = TidalEllipses((Ellipse(Constituent("M2", 0.5, 0.3), 0.2, 0.0),), START)
-    time = np.linspace(0.0, 2.0 * math.pi / speed_of("M2"), 4001)
+    field = TidalEllipses((TidalEllipse(TidalConstituent("M2", 0.5, 0.3), 0.2, 0.0),), START)
+    time = np.linspace(0.0, 2.0 * math.pi / constituent_speed("M2"), 4001)
     velocity = field.at(np.zeros((time.size, 3)), time)
-    factor, _ = at_start("M2", START)
+    factor, _ = compute_factor_and_argument("M2", START)
     assert velocity[:, 1].max() == pytest.approx(0.5 * factor, abs=1e-6)
     assert velocity[:, 0].max() == pytest.approx(0.2 * factor, abs=1e-6)
 
@@ -180,8 +191,8 @@ def test_constituents_fitted_to_one_year_foretell_another(shared_data: Path) -> 
         return begin, time[chosen], table.flows[chosen]
 
     def basis(begin: datetime, time: FloatArray) -> FloatArray:
-        waves = [Constituent(name, 1.0, phase) for name in names for phase in (0.0, 0.5 * math.pi)]
-        return np.stack([np.ones(time.size)] + [Harmonics((one,), begin).at(time)[:, 0] for one in waves], axis=1)
+        waves = [TidalConstituent(name, 1.0, phase) for name in names for phase in (0.0, 0.5 * math.pi)]
+        return np.stack([np.ones(time.size)] + [HarmonicFlow((one,), begin).at(time)[:, 0] for one in waves], axis=1)
 
     def left(begin: datetime, time: FloatArray, flow: FloatArray) -> float:
         return float(np.sqrt(np.mean((flow - basis(begin, time) @ fitted) ** 2)))
@@ -251,23 +262,23 @@ def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int,
     assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
 
 
-MOON = Constituent("M2", 0.5, 0.0)
+MOON = TidalConstituent("M2", 0.5, 0.0)
 
 
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Constituent("X9", 0.5, 0.0), "tidal constituent: X9; must be one of M2"),
-        (lambda: Constituent("X9", 0.5, 0.0, 1e-4), "give its speed and greenwich=False"),
-        (lambda: Constituent("M2", 0.5, 0.0, 28.984), "speed of M2 (rad/s): 28.984"),
-        (lambda: Constituent.degrees("M2", 0.5, 0.0, 30.0), "28.9841042 deg/h; check the unit"),
-        (lambda: Constituent("M2", 55.0, 0.0), "amplitude of M2 (m/s): 55.0"),
-        (lambda: Constituent("M2", 0.5, math.nan), "phase of M2"),
-        (lambda: Harmonics((), START), "tidal constituents: none"),
-        (lambda: Harmonics((MOON, MOON), START), "tidal constituent: M2; must be given once"),
-        (lambda: TidalCurrent(Harmonics((MOON,), START), 0.0, 1.0), "angle between flood and ebb (deg): 57.29"),
-        (lambda: TidalEllipses((Ellipse(MOON, 99.0, 0.0),), START), "minor axis of M2"),
-        (lambda: Ellipse(MOON, -0.6, 0.0), "minor axis of M2 (m/s): -0.6; must be at most the major one, 0.5"),
+        (lambda: TidalConstituent("X9", 0.5, 0.0), "tidal constituent: X9; must be one of M2"),
+        (lambda: TidalConstituent("X9", 0.5, 0.0, 1e-4), "give its speed and greenwich=False"),
+        (lambda: TidalConstituent("M2", 0.5, 0.0, 28.984), "speed of M2 (rad/s): 28.984"),
+        (lambda: TidalConstituent.from_degrees("M2", 0.5, 0.0, 30.0), "28.9841042 deg/h; check the unit"),
+        (lambda: TidalConstituent("M2", 55.0, 0.0), "amplitude of M2 (m/s): 55.0"),
+        (lambda: TidalConstituent("M2", 0.5, math.nan), "phase of M2"),
+        (lambda: HarmonicFlow((), START), "tidal constituents: none"),
+        (lambda: HarmonicFlow((MOON, MOON), START), "tidal constituent: M2; must be given once"),
+        (lambda: TidalCurrent(HarmonicFlow((MOON,), START), 0.0, 1.0), "angle between flood and ebb (deg): 57.29"),
+        (lambda: TidalEllipses((TidalEllipse(MOON, 99.0, 0.0),), START), "minor axis of M2"),
+        (lambda: TidalEllipse(MOON, -0.6, 0.0), "minor axis of M2 (m/s): -0.6; must be at most the major one, 0.5"),
         (lambda: TideTable(np.zeros(1), np.zeros(1), START), "2 at least"),
     ],
 )

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense.compiled import INTERPRETED
-from navsense.environment.terrain import _walk
+from navsense.environment.terrain import _grid_traversal
 from navsense.environment.terrain import heightmap as module
 from navsense.environment.terrain.heightmap import Heightmap
 from navsense.errors import FieldError
+from navsense.kernels import INTERPRETED
 from navsense.typing import AnyArray
 
 pytestmark = pytest.mark.requirement("DVU-2", "ALT-8")
@@ -154,8 +154,8 @@ def test_a_ray_has_the_same_bits_in_any_block(monkeypatch: pytest.MonkeyPatch) -
     for one, other in zip(whole, backwards, strict=True):
         np.testing.assert_array_equal(one, other[::-1])
     for few, block in ((0, 64), (64, 64), (10, 37), (count, count)):
-        monkeypatch.setattr(module, "FEW", few)
-        monkeypatch.setattr(module, "BLOCK", block)
+        monkeypatch.setattr(module, "PREFETCH_THRESHOLD", few)
+        monkeypatch.setattr(module, "RAYS_PER_BLOCK", block)
         for one, other in zip(whole, met(bed, origin, direction), strict=True):
             np.testing.assert_array_equal(one, other)
     for n in range(0, count, count // 50):
@@ -246,10 +246,12 @@ def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
     rays, distance, normal = np.empty((40, 8)), np.empty(40), np.zeros((40, 3))
     cells = np.zeros((40, 4), dtype=np.int64)
-    interpreted(module._rays)(bed._frame, bed._levels, origin, direction, np.full(40, 50.0), rays, distance, cells)
+    interpreted(module._write_rays)(
+        bed._frame, bed._levels, origin, direction, np.full(40, 50.0), rays, distance, cells
+    )
     for floor in (1, 0):
-        interpreted(_walk.walk)(bed.heights, bed._levels, bed._extent, floor, rays, distance, cells)
-    interpreted(module._normals)(bed.heights, bed._frame, cells, direction, normal)
+        interpreted(_grid_traversal.traverse)(bed.heights, bed._levels, bed._extent, floor, rays, distance, cells)
+    interpreted(module._write_normals)(bed.heights, bed._frame, cells, direction, normal)
     fast, slanted = np.empty(40), np.zeros((40, 3))
     bed.trace(origin, direction, np.full(40, 50.0), fast, slanted)
     np.testing.assert_array_equal(fast, distance)
@@ -288,7 +290,7 @@ def test_what_is_no_map_is_refused(heights: AnyArray, given: dict[str, Any], wha
 
 
 def test_too_many_heights_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(module, "MOST", 50)
+    monkeypatch.setattr(module, "MAX_NODES", 50)
     with pytest.raises(FieldError, match="shape"):
         Heightmap(np.zeros((8, 8)))
     grid = tmp_path / "bed.txt"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from navsense.environment.terrain.heightmap import Heightmap
-from navsense.environment.terrain.images import read_png
+from navsense.environment.terrain.png_reader import read_png
 from navsense.errors import FieldError
 from navsense.typing import AnyArray, ByteArray
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense.compiled import INTERPRETED
 from navsense.environment.terrain import _bvh
 from navsense.environment.terrain import mesh as module
 from navsense.environment.terrain.mesh import Mesh
 from navsense.errors import FieldError
+from navsense.kernels import INTERPRETED
 from navsense.typing import AnyArray
 
 pytestmark = pytest.mark.requirement("DVU-2")
@@ -117,19 +117,21 @@ def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[
     mesh = Mesh(triangles)
     rows = triangles.reshape(-1, 9)
     kept = np.empty(len(rows), dtype=np.bool_)
-    assert interpreted(module._check)(rows, kept) == -1
+    assert interpreted(module._mark_valid)(rows, kept) == -1
     solid = rows[kept]
     order, links, nodes = np.arange(len(solid)), np.zeros((2 * len(solid), 3), np.int64), np.empty((2 * len(solid), 6))
-    used = interpreted(_bvh.grow)(module._boxes(solid), order, nodes, links, np.empty((2 * _bvh.BINS, 7)))
+    used = interpreted(_bvh.build_tree)(
+        module._make_boxes(solid), order, nodes, links, np.empty((2 * _bvh.BIN_COUNT, 7))
+    )
     np.testing.assert_array_equal(nodes[:used], mesh._nodes)
     np.testing.assert_array_equal(links[:used], mesh._links)
     np.testing.assert_array_equal(solid[order].reshape(-1, 3, 3), mesh.triangles)
     origin, direction = rng.uniform(-2.0, 2.0, (30, 3)), rng.normal(size=(30, 3))
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, found, normal = np.empty(30), np.empty(30, np.int64), np.full((30, 3), math.nan)
-    stack, reach = np.empty(_bvh.STACK, np.int64), np.full(30, 9.0)
-    interpreted(_bvh.search)(nodes, links, solid[order], stack, origin, direction, reach, distance, found)
-    interpreted(_bvh.normals)(solid[order], found, direction, normal)
+    stack, reach = np.empty(_bvh.STACK_SIZE, np.int64), np.full(30, 9.0)
+    interpreted(_bvh.trace_rays)(nodes, links, solid[order], stack, origin, direction, reach, distance, found)
+    interpreted(_bvh.write_normals)(solid[order], found, direction, normal)
     fast, slanted = np.empty(30), np.full((30, 3), math.nan)
     mesh.trace(origin, direction, reach, fast, slanted)
     np.testing.assert_array_equal(fast, distance)
@@ -178,7 +180,7 @@ def test_a_tree_stays_within_its_stack() -> None:
     for node, (first, held, _) in enumerate(mesh._links.tolist()):
         if held == 0:
             depth[node + 1] = depth[first] = depth[node] + 1
-    assert depth.max() <= _bvh.DEEPEST + math.ceil(math.log2(count)) < _bvh.STACK
+    assert depth.max() <= _bvh.MAX_SAH_DEPTH + math.ceil(math.log2(count)) < _bvh.STACK_SIZE
 
 
 # Files

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from navsense.environment.terrain import primitives
-from navsense.environment.terrain.base import FARTHEST, SMALLEST, Shape
+from navsense.environment.terrain.base import MAX_DISTANCE, MIN_SIZE, Shape
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from navsense.errors import FieldError
 from navsense.typing import AnyArray
@@ -142,15 +142,15 @@ def test_reach_is_kept(name: str) -> None:
     assert met(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0], float(far[0]) * (1.0 - 1e-15))[0][0] == math.inf
 
 
-@pytest.mark.parametrize("size", [SMALLEST, FARTHEST])
+@pytest.mark.parametrize("size", [MIN_SIZE, MAX_DISTANCE])
 def test_the_smallest_and_the_largest_are_met(size: float) -> None:
     """From one size above the top of each, straight down."""
     tops: dict[Shape, float] = {
         Sphere(size): 1.0,
-        Ellipsoid((FARTHEST, SMALLEST, size)): 1.0,
-        Box((FARTHEST, SMALLEST, size)): 0.5,
-        Cylinder(FARTHEST, size): 0.5,
-        Cylinder(SMALLEST, size): 0.5,
+        Ellipsoid((MAX_DISTANCE, MIN_SIZE, size)): 1.0,
+        Box((MAX_DISTANCE, MIN_SIZE, size)): 0.5,
+        Cylinder(MAX_DISTANCE, size): 0.5,
+        Cylinder(MIN_SIZE, size): 0.5,
         Capsule(size, size): 1.5,
     }
     for shape, top in tops.items():
@@ -170,12 +170,12 @@ def test_a_far_sphere_is_met_where_it_is() -> None:
 @pytest.mark.parametrize("name", SHAPES)
 def test_compiled_and_interpreted_are_one(name: str, interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     kernels: dict[str, tuple[Any, tuple[float, ...]]] = {
-        "box": (primitives._box, (0.7, 1.1, 0.4)),
-        "sphere": (primitives._ellipsoid, (0.9, 0.9, 0.9)),
-        "cylinder": (primitives._cylinder, (0.6, 0.8)),
-        "capsule": (primitives._capsule, (0.5, 0.7)),
-        "ellipsoid": (primitives._ellipsoid, (0.5, 1.2, 0.8)),
-        "plane": (primitives._plane, (0.0, 0.0, 1.0)),
+        "box": (primitives._trace_box, (0.7, 1.1, 0.4)),
+        "sphere": (primitives._trace_ellipsoid, (0.9, 0.9, 0.9)),
+        "cylinder": (primitives._trace_cylinder, (0.6, 0.8)),
+        "capsule": (primitives._trace_capsule, (0.5, 0.7)),
+        "ellipsoid": (primitives._trace_ellipsoid, (0.5, 1.2, 0.8)),
+        "plane": (primitives._trace_plane, (0.0, 0.0, 1.0)),
     }
     rng = np.random.default_rng(6)
     origin, direction = rng.uniform(-2.0, 2.0, (60, 3)), rng.normal(size=(60, 3))

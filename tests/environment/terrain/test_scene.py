@@ -15,7 +15,7 @@ from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Elli
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.errors import FieldError, MotionError
 from navsense.motion.base import MotionBlock
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.pose import Pose
 from navsense.typing import AnyArray, Times, Vector
 
@@ -57,7 +57,7 @@ def scene() -> Scene:
             Body("pier::pile::shaft", Cylinder(0.5, 12.0), Pose((-6.0, 3.0, -5.0))),
             Body("boat::hull::box", Box((4.0, 2.0, 1.0)), Pose((0.5, 0.0, 0.2), tilted), boat),
             Body("boat::keel", Mesh(corners[None]), Pose((0.0, 0.0, -2.0)), boat),
-            Body("buoy", Capsule(0.4, 1.0), Pose((0.0, 1.0, 0.0)), Still(Pose((-3.0, -3.0, -1.0), tilted))),
+            Body("buoy", Capsule(0.4, 1.0), Pose((0.0, 1.0, 0.0)), Stationary(Pose((-3.0, -3.0, -1.0), tilted))),
         )
     )
 
@@ -87,7 +87,7 @@ def test_the_velocity_of_the_point_that_was_met() -> None:
         rows = np.flatnonzero(hits.body == number)
         assert rows.size
         for n in rows[:20]:
-            if body.motion is None or isinstance(body.motion, Still):
+            if body.motion is None or isinstance(body.motion, Stationary):
                 assert hits.velocity_w[n].tolist() == [0.0, 0.0, 0.0]
                 continue
             step, places = 1e-4, []
@@ -119,16 +119,16 @@ def test_the_nearest_body_counts() -> None:
     alone = [Scene((body,)).cast(origin, direction, time) for body in world.bodies]
     ranges = np.stack([one.range for one in alone])
     np.testing.assert_array_equal(hits.range, ranges.min(axis=0))
-    np.testing.assert_array_equal(hits.met, np.isfinite(hits.range))
-    assert 0 < (~hits.met).sum() < 150
-    for n in np.flatnonzero(hits.met):
+    np.testing.assert_array_equal(hits.hit, np.isfinite(hits.range))
+    assert 0 < (~hits.hit).sum() < 150
+    for n in np.flatnonzero(hits.hit):
         one = alone[hits.body[n]]
         assert one.range[n] == hits.range[n]
         np.testing.assert_array_equal(one.normal_w[n], hits.normal_w[n])
         np.testing.assert_array_equal(one.velocity_w[n], hits.velocity_w[n])
-    assert np.isnan(hits.normal_w[~hits.met]).all()
-    assert np.isnan(hits.velocity_w[~hits.met]).all()
-    assert (hits.body[~hits.met] == -1).all()
+    assert np.isnan(hits.normal_w[~hits.hit]).all()
+    assert np.isnan(hits.velocity_w[~hits.hit]).all()
+    assert (hits.body[~hits.hit] == -1).all()
     twice = Scene((Body("a", Plane()), Body("b", Plane()))).cast([0.0, 0.0, 1.0], DOWN, 0.0)
     assert twice.body == 0
 
@@ -174,7 +174,7 @@ def test_times_are_looked_up_once_a_row() -> None:
     class Counting:
         def at(self, time: Times) -> MotionBlock:
             asked.append(len(time))
-            return Still().at(time)
+            return Stationary().at(time)
 
     world = Scene((Body("a", Sphere(), motion=Counting()),))
     origin = np.zeros((5, 1, 3)) + (0.0, 0.0, 4.0)
@@ -193,12 +193,12 @@ def test_a_turned_world_looks_the_same_from_a_turned_ray() -> None:
     origin, direction, time = rays(200)
     turn = pose.from_rpy(0.4, 1.1, -2.0)
     start, away = (np.array([pose.rotate(turn, tuple(v)) for v in block]) for block in (origin, direction))
-    plain, other = scene().cast(origin, direction, time), scene().turned(turn).cast(start, away, time)
+    plain, other = scene().cast(origin, direction, time), scene().rotate(turn).cast(start, away, time)
     np.testing.assert_array_equal(plain.body, other.body)
     np.testing.assert_allclose(plain.range, other.range, atol=1e-9, rtol=0.0)
     for a, b in ((plain.normal_w, other.normal_w), (plain.velocity_w, other.velocity_w)):
         back = np.array([pose.rotate(turn, tuple(v)) for v in a])
-        np.testing.assert_allclose(back[plain.met], b[plain.met], atol=1e-9, rtol=0.0)
+        np.testing.assert_allclose(back[plain.hit], b[plain.hit], atol=1e-9, rtol=0.0)
 
 
 @pytest.mark.parametrize(
@@ -227,5 +227,5 @@ def test_a_motion_says_that_it_has_ended() -> None:
 
 
 def test_nothing_to_meet_and_no_rays() -> None:
-    assert not Scene().cast([0.0, 0.0, 5.0], DOWN, 0.0).met
+    assert not Scene().cast([0.0, 0.0, 5.0], DOWN, 0.0).hit
     assert scene().cast(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0)).range.shape == (0,)

@@ -13,7 +13,14 @@ from scipy.spatial.transform import Rotation
 
 from navsense.errors import SensorError
 from navsense.pose import from_rpy
-from navsense.sensors._janus.beams import Beam, Beams, Weighting, dsros, gazebo, janus
+from navsense.sensors._doppler.beams import (
+    Beam,
+    Beams,
+    BeamWeighting,
+    make_dsros_beams,
+    make_gazebo_beams,
+    make_janus_beams,
+)
 from navsense.sensors.range import Cone, Fan
 
 THIRTY = math.radians(30.0)
@@ -25,9 +32,9 @@ PLUS = [0.0, math.pi, -math.pi / 2, math.pi / 2]
 def test_the_axes_of_dsros_dvl() -> None:
     """Figures of the vendors' files for 30 degrees and azimuths -135, 135, 45, -45, rounded to a thousandth."""
     down = np.array([(0.354, 0.354, 0.866), (0.354, -0.354, 0.866), (-0.354, -0.354, 0.866), (-0.354, 0.354, 0.866)])
-    assert dsros(THIRTY, CROSSED, pos_z_down=True).axes == pytest.approx(down, abs=5e-4)
+    assert make_dsros_beams(THIRTY, CROSSED, pos_z_down=True).axes == pytest.approx(down, abs=5e-4)
     up = down * [-1.0, -1.0, -1.0]
-    assert dsros(THIRTY, CROSSED, pos_z_down=False).axes == pytest.approx(up, abs=5e-4)
+    assert make_dsros_beams(THIRTY, CROSSED, pos_z_down=False).axes == pytest.approx(up, abs=5e-4)
 
 
 @pytest.mark.requirement("DVW-2", "GAP-6")
@@ -38,7 +45,7 @@ def test_dsros_dvl_turns_z_by_euler_angles(angle: float, azimuth: float) -> None
     azimuths = [azimuth, azimuth + 2.0, azimuth + 4.0]
     for down, start in ((True, 0.0), (False, math.pi)):
         wanted = [Rotation.from_euler("xyz", (0.0, start - angle, a)).apply((0.0, 0.0, 1.0)) for a in azimuths]
-        found = dsros(angle, azimuths, pos_z_down=down)
+        found = make_dsros_beams(angle, azimuths, pos_z_down=down)
         assert found.axes == pytest.approx(np.array(wanted), abs=1e-15)
 
 
@@ -46,7 +53,7 @@ def test_dsros_dvl_turns_z_by_euler_angles(angle: float, azimuth: float) -> None
 def test_the_axes_of_gazebo() -> None:
     """x of the beam's frame by tilt, then by rotation, then down: Ry(90 deg) Rx(rotation) Ry(tilt) x."""
     rotations, tilts = [0.0, 1.0, -2.0, 3.0, 0.4], [THIRTY, 0.4, -0.7, 1.5, 0.0]
-    found = gazebo(rotations, tilts, [0.02, 0.04, 0.0, 0.1, 0.1], rings=2)
+    found = make_gazebo_beams(rotations, tilts, [0.02, 0.04, 0.0, 0.1, 0.1], rings=2)
     for axis, rotation, tilt in zip(found.axes, rotations, tilts, strict=True):
         turn = (
             Rotation.from_euler("y", math.pi / 2) * Rotation.from_euler("x", rotation) * Rotation.from_euler("y", tilt)
@@ -66,7 +73,7 @@ def test_azimuths_go_counter_clockwise_along_down(down: tuple[float, float, floa
     ahead = np.array([0.0, 0.0, d[0]] if abs(d[0]) == 1.0 else [1.0, 0.0, 0.0])
     forward = ahead - d * (ahead @ d)
     forward /= np.linalg.norm(forward)
-    beams = janus(0.4, [0.0, math.pi / 2, 2.3], down=down)
+    beams = make_janus_beams(0.4, [0.0, math.pi / 2, 2.3], down=down)
     for axis, azimuth in zip(beams.axes, (0.0, math.pi / 2, 2.3), strict=True):
         level = math.cos(azimuth) * forward + math.sin(azimuth) * np.cross(-d, forward)
         assert axis == pytest.approx(math.cos(0.4) * d + math.sin(0.4) * level, abs=2e-15)
@@ -86,7 +93,7 @@ def test_beams_of_links_of_their_own() -> None:
     for axis, rays, (_, rpy) in zip(beams.axes, beams.rays, poses, strict=True):
         turn = Rotation.from_euler("xyz", rpy)
         assert axis == pytest.approx(turn.apply((1.0, 0.0, 0.0)), abs=1e-15)
-        assert rays == pytest.approx(turn.apply(fan.directions()), abs=1e-15)
+        assert rays == pytest.approx(turn.apply(fan.make_rays()), abs=1e-15)
     assert beams.weights == pytest.approx(np.full((3, 9), 1.0 / 9.0), rel=1e-15, abs=0.0)
 
 
@@ -127,7 +134,7 @@ def test_a_pattern_is_the_two_way_gaussian(width: float, rings: int) -> None:
     """Half the power at half the width, one way; means of polynomials are the pattern's, by adaptive quadrature."""
     one_way = math.log(2.0) * 4.0 / width**2  # exp(-one_way d^2) is a half at width / 2
     assert math.exp(-one_way * (width / 2.0) ** 2) == pytest.approx(0.5, rel=1e-15, abs=0.0)
-    beams = replace(janus(THIRTY, PLUS, width=width, rings=rings), weighting=Weighting.PATTERN)
+    beams = replace(make_janus_beams(THIRTY, PLUS, width=width, rings=rings), weighting=BeamWeighting.PATTERN)
     angles, weights = offsets(beams)
     across, along = (angles / width).T
     squared = across**2 + along**2
@@ -153,7 +160,7 @@ def test_a_pattern_is_the_two_way_gaussian(width: float, rings: int) -> None:
 
 @pytest.mark.requirement("GAP-2")
 def test_a_pattern_without_width_is_one_ray() -> None:
-    beams = replace(janus(THIRTY, PLUS), weighting=Weighting.PATTERN)
+    beams = replace(make_janus_beams(THIRTY, PLUS), weighting=BeamWeighting.PATTERN)
     assert beams.rays.shape == (4, 1, 3)
     assert np.array_equal(beams.rays[:, 0], beams.axes)
     assert np.array_equal(beams.weights, np.ones((4, 1)))
@@ -163,27 +170,27 @@ def test_a_pattern_without_width_is_one_ray() -> None:
 @pytest.mark.parametrize(
     ("make", "what"),
     [
-        (lambda: janus(THIRTY, PLUS[:2]), "beams: 2; must be from 3 to 16"),
-        (lambda: janus(THIRTY, [0.1 * k for k in range(17)]), "beams: 17"),
-        (lambda: janus(0.0, PLUS), "angle of the beams"),
-        (lambda: janus(math.pi / 2, PLUS), "angle of the beams"),
-        (lambda: janus(-0.5, PLUS), "angle of the beams"),
-        (lambda: janus(math.nan, PLUS), "angle of the beams"),
-        (lambda: janus(1e-6, PLUS), "axes of the beams"),
-        (lambda: janus(THIRTY, [1.0, 1.0, 1.0]), "axes of the beams"),
-        (lambda: janus(THIRTY, [0.0, math.pi, 0.0, math.pi]), "axes of the beams"),
-        (lambda: janus(THIRTY, [0.0, math.inf, 1.0]), "azimuth of a beam"),
-        (lambda: janus(THIRTY, PLUS, width=-0.1), "width of a beam"),
-        (lambda: janus(THIRTY, PLUS, down=(0.0, 0.0, 0.0)), "down"),
-        (lambda: gazebo([0.0, 2.0, 4.0], [0.0, 0.0, 0.0], [0.1] * 3), "axes of the beams"),
-        (lambda: gazebo([0.0, 2.0, 4.0], [0.5, math.pi / 2, 0.5], [0.1] * 3), "tilt of a beam"),
-        (lambda: gazebo([0.0, math.nan, 4.0], [0.5] * 3, [0.1] * 3), "rotation of a beam"),
-        (lambda: gazebo([0.0, 2.0, 4.0], [0.5] * 3, [0.1, 9.0, 0.1]), "width of a beam"),
+        (lambda: make_janus_beams(THIRTY, PLUS[:2]), "beams: 2; must be from 3 to 16"),
+        (lambda: make_janus_beams(THIRTY, [0.1 * k for k in range(17)]), "beams: 17"),
+        (lambda: make_janus_beams(0.0, PLUS), "angle of the beams"),
+        (lambda: make_janus_beams(math.pi / 2, PLUS), "angle of the beams"),
+        (lambda: make_janus_beams(-0.5, PLUS), "angle of the beams"),
+        (lambda: make_janus_beams(math.nan, PLUS), "angle of the beams"),
+        (lambda: make_janus_beams(1e-6, PLUS), "axes of the beams"),
+        (lambda: make_janus_beams(THIRTY, [1.0, 1.0, 1.0]), "axes of the beams"),
+        (lambda: make_janus_beams(THIRTY, [0.0, math.pi, 0.0, math.pi]), "axes of the beams"),
+        (lambda: make_janus_beams(THIRTY, [0.0, math.inf, 1.0]), "azimuth of a beam"),
+        (lambda: make_janus_beams(THIRTY, PLUS, width=-0.1), "width of a beam"),
+        (lambda: make_janus_beams(THIRTY, PLUS, down=(0.0, 0.0, 0.0)), "down"),
+        (lambda: make_gazebo_beams([0.0, 2.0, 4.0], [0.0, 0.0, 0.0], [0.1] * 3), "axes of the beams"),
+        (lambda: make_gazebo_beams([0.0, 2.0, 4.0], [0.5, math.pi / 2, 0.5], [0.1] * 3), "tilt of a beam"),
+        (lambda: make_gazebo_beams([0.0, math.nan, 4.0], [0.5] * 3, [0.1] * 3), "rotation of a beam"),
+        (lambda: make_gazebo_beams([0.0, 2.0, 4.0], [0.5] * 3, [0.1, 9.0, 0.1]), "width of a beam"),
         (lambda: Beam(rotation=(1.0, 1.0, 0.0, 0.0)), "rotation of a beam"),
         (lambda: Beam(rotation=(math.nan, 1.0, 0.0, 0.0)), "rotation of a beam"),
         (lambda: Beam(position=(0.0, math.nan, 0.0)), "position of a beam"),
-        (lambda: replace(janus(THIRTY, PLUS), absorption=-0.1), "absorption"),
-        (lambda: replace(janus(THIRTY, PLUS), absorption=math.inf), "absorption"),
+        (lambda: replace(make_janus_beams(THIRTY, PLUS), absorption=-0.1), "absorption"),
+        (lambda: replace(make_janus_beams(THIRTY, PLUS), absorption=math.inf), "absorption"),
     ],
 )
 def test_what_is_no_instrument_is_refused(make: Callable[[], object], what: str) -> None:
@@ -194,12 +201,12 @@ def test_what_is_no_instrument_is_refused(make: Callable[[], object], what: str)
 def test_a_pattern_wants_round_beams_that_look_ahead() -> None:
     fan = Beams(tuple(Beam(Fan(3, -0.1, 0.1), from_rpy(0.0, 1.0, 2.0 * k)) for k in range(3)))
     with pytest.raises(SensorError, match="shape of a beam"):
-        replace(fan, weighting=Weighting.PATTERN)
-    wide = janus(THIRTY, PLUS, width=2.5, rings=4)
+        replace(fan, weighting=BeamWeighting.PATTERN)
+    wide = make_janus_beams(THIRTY, PLUS, width=2.5, rings=4)
     with pytest.raises(SensorError, match=r"width of a beam \(rad\): 2.5; must be narrower"):
-        replace(wide, weighting=Weighting.PATTERN)
+        replace(wide, weighting=BeamWeighting.PATTERN)
 
 
 @pytest.mark.parametrize("angle", [1e-3, 0.01, 1.57])
 def test_instruments_of_extreme_angles_are_let_through(angle: float) -> None:
-    assert len(janus(angle, PLUS).beams) == 4
+    assert len(make_janus_beams(angle, PLUS).beams) == 4

@@ -16,14 +16,14 @@ from navsense.environment.base import Environment
 from navsense.environment.terrain.primitives import Box, Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
+from navsense.motion.attached import AttachedMotion
 from navsense.motion.base import MotionBlock
-from navsense.motion.mounted import Mounted
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
 from navsense.pose import IDENTITY, Pose, from_rpy, multiply, rotate
 from navsense.sensors import Cone, Fan
-from navsense.sensors._janus.beams import Beam, Beams, Weighting, janus
-from navsense.sensors._janus.echoes import SOUND_SPEED, Echoes, echoes, sound_speed, validity
+from navsense.sensors._doppler.beams import Beam, Beams, BeamWeighting, make_janus_beams
+from navsense.sensors._doppler.echoes import SOUND_SPEED, Echoes, compute_echo_timing, find_echoes, get_sound_speed
 from navsense.typing import AnyArray, Vector
 
 THIRTY = math.radians(30.0)
@@ -68,7 +68,7 @@ def ground(slope: float = 0.0, height: float = 0.0) -> Environment:
 def hear(
     beams: Beams, motion: Any, surroundings: Environment, time: AnyArray = AT_0, *, reach: float = 500.0
 ) -> Echoes:
-    return echoes(beams, motion, surroundings, time, reach, False)
+    return find_echoes(beams, motion, surroundings, time, reach, False)
 
 
 def axes_in_world(beams: Beams, pose: Pose) -> AnyArray:
@@ -81,7 +81,7 @@ def axes_in_world(beams: Beams, pose: Pose) -> AnyArray:
 @pytest.mark.parametrize("angle", [20.0, 30.0])
 def test_a_flat_bottom_and_slopes(slope: float, attitude: Vector, angle: float) -> None:
     """A ray u from h above a plane of normal n meets it after (n . x) / -(n . u)."""
-    beams = janus(math.radians(angle), CROSS)
+    beams = make_janus_beams(math.radians(angle), CROSS)
     motion = Steady(Pose((3.0, -2.0, 40.0), from_rpy(*attitude)), (1.5, -0.7, 0.2))
     found, axes = hear(beams, motion, ground(slope)), axes_in_world(beams, motion.pose)
     normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
@@ -96,7 +96,7 @@ def test_a_flat_bottom_and_slopes(slope: float, attitude: Vector, angle: float) 
 def test_the_nearest_point_of_each_footprint(slope: float) -> None:
     """The plane is nearest on the side of its normal: h / cos(angle - width / 2), where a ray lies just there."""
     width, height = math.radians(4.0), 25.0
-    beams = replace(janus(THIRTY, PLUS, width=width, rings=2), weighting=Weighting.NEAREST)
+    beams = replace(make_janus_beams(THIRTY, PLUS, width=width, rings=2), weighting=BeamWeighting.NEAREST)
     found = hear(beams, Steady(Pose((0.0, 0.0, height)), (2.0, 0.5, 0.0)), ground(slope))
     normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     angles = np.arccos(-np.array([beam.axis for beam in beams.beams]) @ normal)
@@ -118,15 +118,17 @@ def test_the_nearest_point_of_each_footprint(slope: float) -> None:
 def square(angle: float, half: float, samples: int) -> Beams:
     """Return beams of `samples` squared rays each, over `half` (rad) on each side, as the UUV Simulator has them."""
     fan = Fan(samples, -half, half, samples, -half, half)
-    return Beams(tuple(Beam(fan, beam.rotation) for beam in janus(angle, PLUS).beams))
+    return Beams(tuple(Beam(fan, beam.rotation) for beam in make_janus_beams(angle, PLUS).beams))
 
 
 SHAPES = {
     "3 x 3": square(0.52, 0.03, 3),
     "4 x 4": square(0.52, 0.03, 4),
-    "round": janus(THIRTY, CROSS, width=math.radians(4.0), rings=2),
-    "wide": janus(math.radians(22.5), CROSS, width=math.radians(12.0), rings=3),
-    "pattern": replace(janus(THIRTY, CROSS, width=math.radians(4.0)), weighting=Weighting.PATTERN, absorption=0.3),
+    "round": make_janus_beams(THIRTY, CROSS, width=math.radians(4.0), rings=2),
+    "wide": make_janus_beams(math.radians(22.5), CROSS, width=math.radians(12.0), rings=3),
+    "pattern": replace(
+        make_janus_beams(THIRTY, CROSS, width=math.radians(4.0)), weighting=BeamWeighting.PATTERN, absorption=0.3
+    ),
 }
 
 
@@ -142,7 +144,7 @@ def test_a_beam_of_several_rays_reads_the_range_along_its_axis(shape: str, attit
     normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     cosine = -axes @ normal
     assert found.range[0] == pytest.approx(normal @ motion.pose.position / cosine, rel=1e-12, abs=0.0)
-    if beams.weighting is Weighting.PLANE:
+    if beams.weighting is BeamWeighting.PLANE:
         assert found.incidence[0] == pytest.approx(cosine, rel=1e-12, abs=0.0)
         assert found.velocity[0] == pytest.approx(axes @ motion.velocity, rel=1e-12, abs=0.0)
 
@@ -163,9 +165,9 @@ def test_the_maximum_range_cuts_no_footprint(shape: str) -> None:
 
 
 @pytest.mark.requirement("GAP-5")
-@pytest.mark.parametrize("weighting", list(Weighting))
-def test_a_beam_that_touches_the_bottom_reads_zero(weighting: Weighting) -> None:
-    beams = replace(janus(THIRTY, CROSS, width=0.05), weighting=weighting)
+@pytest.mark.parametrize("weighting", list(BeamWeighting))
+def test_a_beam_that_touches_the_bottom_reads_zero(weighting: BeamWeighting) -> None:
+    beams = replace(make_janus_beams(THIRTY, CROSS, width=0.05), weighting=weighting)
     assert hear(beams, Steady(), ground()).range[0].tolist() == [0.0] * 4
 
 
@@ -174,7 +176,7 @@ def test_a_sphere() -> None:
     """|o + r u - m| = R: r = b - sqrt(b^2 - c), b = u . (m - o), c = |m - o|^2 - R^2; the normal is from the middle."""
     middle, radius = np.array([0.3, -0.4, -20.0]), 15.0
     scene = Environment(scene=Scene((Body("ball", Sphere(radius), Pose((0.3, -0.4, -20.0))),)))
-    beams = janus(THIRTY, CROSS)
+    beams = make_janus_beams(THIRTY, CROSS)
     pose = Pose((0.0, 0.5, 1.0), from_rpy(0.05, 0.1, 0.7))
     found, axes = hear(beams, Steady(pose, (0.0, 0.0, -1.0)), scene), axes_in_world(beams, pose)
     towards = middle - pose.position
@@ -211,10 +213,10 @@ def rate_of_distance(beams: Beams, motion: Steady, plate: Steady, ranges: AnyArr
 
 
 APART = replace(
-    janus(THIRTY, CROSS),
+    make_janus_beams(THIRTY, CROSS),
     beams=tuple(
         replace(beam, position=(0.2 * k - 0.1, 0.3 - 0.15 * k, 0.05 * k))
-        for k, beam in enumerate(janus(THIRTY, CROSS).beams)
+        for k, beam in enumerate(make_janus_beams(THIRTY, CROSS).beams)
     ),
 )
 
@@ -238,7 +240,7 @@ def test_beam_velocity_is_the_rate_of_distance_to_what_is_hit(motion: Steady, pl
     found = hear(APART, motion, scene)
     assert found.velocity[0] == pytest.approx(rate_of_distance(APART, motion, plate, found.range[0]), abs=1e-9)
     assert np.abs(found.velocity).max() > 0.04
-    thin = replace(APART, weighting=Weighting.PATTERN)  # of one ray, which is the axis
+    thin = replace(APART, weighting=BeamWeighting.PATTERN)  # of one ray, which is the axis
     for one, other in zip(hear(thin, motion, scene), found, strict=True):
         assert one == pytest.approx(other, rel=1e-12, abs=0.0)
 
@@ -246,8 +248,8 @@ def test_beam_velocity_is_the_rate_of_distance_to_what_is_hit(motion: Steady, pl
 @pytest.mark.requirement("DVW-3", "GAP-9")
 def test_a_yawing_vehicle_with_a_sensor_off_its_middle() -> None:
     """At (x, y) off an axis that turns at w the sensor goes at w (-y, x)."""
-    beams = janus(THIRTY, PLUS)
-    carried = Mounted(Steady(Pose((0.0, 0.0, 20.0)), omega=(0.0, 0.0, 0.5)), Pose((1.5, 0.4, 0.0)))
+    beams = make_janus_beams(THIRTY, PLUS)
+    carried = AttachedMotion(Steady(Pose((0.0, 0.0, 20.0)), omega=(0.0, 0.0, 0.5)), Pose((1.5, 0.4, 0.0)))
     found = hear(beams, carried, ground())
     sine = math.sin(THIRTY)
     assert found.velocity[0] == pytest.approx(0.5 * sine * np.array([-0.4, 1.5, 0.4, -1.5]), abs=1e-14)
@@ -256,19 +258,19 @@ def test_a_yawing_vehicle_with_a_sensor_off_its_middle() -> None:
 @pytest.mark.requirement("GAP-9")
 def test_the_water_surface_and_the_air() -> None:
     """A sensor in the air hears nothing, nor does a beam from beyond the surface: a quay's wall above the water."""
-    up = janus(THIRTY, PLUS, down=(0.0, 0.0, 1.0))
+    up = make_janus_beams(THIRTY, PLUS, down=(0.0, 0.0, 1.0))
     roof = Body("roof", Plane(), Pose((0.0, 0.0, 5.0)))
     dry = Environment(scene=Scene((roof, Body("bed", Plane(), Pose((0.0, 0.0, -30.0))))))
     sea = replace(dry, water=Water(surface=2.0))
-    low, high = Still(Pose((0.0, 0.0, -3.0))), Still(Pose((0.0, 0.0, 2.5)))
-    for weighting in Weighting:
+    low, high = Stationary(Pose((0.0, 0.0, -3.0))), Stationary(Pose((0.0, 0.0, 2.5)))
+    for weighting in BeamWeighting:
         heard = partial(hear, replace(up, weighting=weighting))
         assert heard(low, dry).range[0] == pytest.approx([8.0 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
         assert all(np.isnan(part).all() for part in heard(low, sea))
         assert heard(low, replace(sea, water=Water(surface=5.5))).range[0] == pytest.approx(
             [8.0 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0
         )
-        down = partial(hear, replace(janus(THIRTY, PLUS), weighting=weighting))
+        down = partial(hear, replace(make_janus_beams(THIRTY, PLUS), weighting=weighting))
         assert all(np.isnan(part).all() for part in down(high, sea))
         assert down(low, sea).range[0] == pytest.approx([27.0 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
         assert down(high, dry).range[0] == pytest.approx([32.5 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
@@ -279,20 +281,20 @@ def test_the_water_surface_and_the_air() -> None:
 
 @pytest.mark.requirement("GAP-9")
 def test_its_own_hull_is_passed_by_unless_asked_for() -> None:
-    beams, still = janus(THIRTY, PLUS), Still(Pose((0.0, 0.0, 10.0)))
+    beams, still = make_janus_beams(THIRTY, PLUS), Stationary(Pose((0.0, 0.0, 10.0)))
     bed, hull = Body("bed", Plane()), Body("robot::hull::skin", Sphere(1.0), Pose((0.0, 0.0, 10.0)))
     own = Environment(scene=Scene((bed, hull)), hull="robot")
     far = 10.0 / math.cos(THIRTY)
-    assert echoes(beams, still, own, AT_0, 100.0, False).range[0] == pytest.approx([far] * 4, rel=1e-12, abs=0.0)
-    assert echoes(beams, still, own, AT_0, 100.0, True).range[0] == pytest.approx([1.0] * 4, rel=1e-12, abs=0.0)
-    assert echoes(beams, still, replace(own, hull="other"), AT_0, 100.0, False).range[0] == pytest.approx(
+    assert find_echoes(beams, still, own, AT_0, 100.0, False).range[0] == pytest.approx([far] * 4, rel=1e-12, abs=0.0)
+    assert find_echoes(beams, still, own, AT_0, 100.0, True).range[0] == pytest.approx([1.0] * 4, rel=1e-12, abs=0.0)
+    assert find_echoes(beams, still, replace(own, hull="other"), AT_0, 100.0, False).range[0] == pytest.approx(
         [1.0] * 4, rel=1e-12, abs=0.0
     )
     sound = np.full(1, 1500.0)
-    assert validity(beams, still, own, AT_0, 100.0, sound, False).listening[0] == pytest.approx(
+    assert compute_echo_timing(beams, still, own, AT_0, 100.0, sound, False).listening_time[0] == pytest.approx(
         2.0 * far / 1500.0, rel=1e-12, abs=0.0
     )
-    assert validity(beams, still, own, AT_0, 100.0, sound, True).listening[0] == pytest.approx(
+    assert compute_echo_timing(beams, still, own, AT_0, 100.0, sound, True).listening_time[0] == pytest.approx(
         2.0 / 1500.0, rel=1e-12, abs=0.0
     )
 
@@ -360,7 +362,9 @@ def integrals(angle: float, width: float, absorption: float, height: float) -> t
 
 def bias(angle: float, width: float, absorption: float, height: float, rings: int) -> tuple[float, float]:
     """Return the share by which a level Janus reads low, from its beams ahead and aft, and the range (m) of one."""
-    beams = replace(janus(angle, PLUS, width=width, rings=rings), weighting=Weighting.PATTERN, absorption=absorption)
+    beams = replace(
+        make_janus_beams(angle, PLUS, width=width, rings=rings), weighting=BeamWeighting.PATTERN, absorption=absorption
+    )
     found = hear(beams, Steady(Pose((0.0, 0.0, height)), (1.7, 0.0, 0.0)), ground())
     assert found.velocity[0, [1, 3]] == pytest.approx([0.0, 0.0], abs=1e-13)
     ahead, aft = found.velocity[0, [0, 2]]
@@ -394,7 +398,9 @@ def test_the_bias_of_terrain_and_absorption(case: tuple[float, float, float, flo
 @pytest.mark.requirement("GAP-2")
 def test_however_far_a_pattern_is_heard() -> None:
     """10 dB/m over 400 m: no power is left in a double, but the shares of the rays are what they were."""
-    beams = replace(janus(THIRTY, PLUS, width=0.02, rings=2), weighting=Weighting.PATTERN, absorption=10.0)
+    beams = replace(
+        make_janus_beams(THIRTY, PLUS, width=0.02, rings=2), weighting=BeamWeighting.PATTERN, absorption=10.0
+    )
     found = hear(beams, Steady(Pose((0.0, 0.0, 400.0)), (1.0, 0.0, 0.0)), ground())
     assert found.range[0, 0] == pytest.approx(400.0 / math.cos(THIRTY), rel=1e-12, abs=0.0)
     assert 0.3 < found.velocity[0, 0] < 0.5
@@ -405,10 +411,10 @@ def test_a_footprint_over_an_edge() -> None:
     """Rays past a ledge meet nothing: the others are the echo, and where there are none there is none."""
     ledge = Environment(scene=Scene((Body("ledge", Box((20.0, 40.0, 1.0)), Pose((-10.0, 0.0, -0.5))),)))
     foot = 10.0 * math.tan(THIRTY)
-    beams = replace(janus(THIRTY, PLUS, width=0.1, rings=2), weighting=Weighting.PATTERN)
-    whole = hear(beams, Still(Pose((-foot - 8.0, 0.0, 10.0))), ledge).range[0, 0]
-    half = hear(beams, Still(Pose((-foot, 0.0, 10.0))), ledge).range[0, 0]
-    none = hear(beams, Still(Pose((-foot + 8.0, 0.0, 10.0))), ledge)
+    beams = replace(make_janus_beams(THIRTY, PLUS, width=0.1, rings=2), weighting=BeamWeighting.PATTERN)
+    whole = hear(beams, Stationary(Pose((-foot - 8.0, 0.0, 10.0))), ledge).range[0, 0]
+    half = hear(beams, Stationary(Pose((-foot, 0.0, 10.0))), ledge).range[0, 0]
+    none = hear(beams, Stationary(Pose((-foot + 8.0, 0.0, 10.0))), ledge)
     assert half < whole - 0.1  # the farther half of the footprint is gone
     assert all(math.isnan(part[0, 0]) for part in none)
     assert not np.isnan(none.range[0, 2])
@@ -417,10 +423,10 @@ def test_a_footprint_over_an_edge() -> None:
 @pytest.mark.requirement("GAP-4")
 def test_beams_of_different_widths() -> None:
     """Each has its own rays; a beam of fewer hears as it does among its like."""
-    made = janus(THIRTY, PLUS).beams
+    made = make_janus_beams(THIRTY, PLUS).beams
     mixed = tuple(Beam(Cone(0.05 * k, k), beam.rotation) for k, beam in enumerate(made))
     still, bed = Steady(Pose((0.0, 0.0, 30.0), from_rpy(0.1, 0.05, 0.0)), (1.0, 2.0, 0.3)), ground(0.3)
-    for weighting in Weighting:
+    for weighting in BeamWeighting:
         found = hear(Beams(mixed, weighting), still, bed)
         for k, own in enumerate(mixed):
             alike = tuple(Beam(own.shape, beam.rotation) for beam in made)
@@ -437,25 +443,25 @@ def test_when_an_echo_is_valid() -> None:
     """t - (2 max(r) - mean(r)) / c, of the beams that hear: all went out when the farthest did, which is waited for."""
     shelf = Body("shelf", Box((60.0, 60.0, 1.0)), Pose((-30.0, 0.0, -0.5)))
     deep = Body("bed", Plane(), Pose((0.0, 0.0, -30.0)))
-    beams = janus(THIRTY, PLUS, width=0.1)
-    over, time = Still(Pose((0.0, 0.0, 10.0))), np.array([0.005, 1.0, 2.0])
+    beams = make_janus_beams(THIRTY, PLUS, width=0.1)
+    over, time = Stationary(Pose((0.0, 0.0, 10.0))), np.array([0.005, 1.0, 2.0])
     sound = np.array([1500.0, 1400.0, 1550.0])
     slant = np.array([40.0, 40.0, 10.0, 40.0]) / math.cos(THIRTY)
     slant[[1, 3]] = 10.0 / math.cos(THIRTY)  # the edge of the shelf itself is met
-    found = validity(beams, over, Environment(scene=Scene((shelf, deep))), time, 100.0, sound, False)
-    assert found.listening == pytest.approx(2.0 * slant[0] / sound, rel=1e-13, abs=0.0)
-    assert found.valid_time[0] == 0.0
-    assert found.valid_time[1:] == pytest.approx(
+    found = compute_echo_timing(beams, over, Environment(scene=Scene((shelf, deep))), time, 100.0, sound, False)
+    assert found.listening_time == pytest.approx(2.0 * slant[0] / sound, rel=1e-13, abs=0.0)
+    assert found.time_of_validity[0] == 0.0
+    assert found.time_of_validity[1:] == pytest.approx(
         time[1:] - (2.0 * slant[0] - slant.mean()) / sound[1:], rel=1e-13, abs=0.0
     )
-    alone = validity(beams, over, Environment(scene=Scene((shelf,))), time, 100.0, sound, False)
-    assert alone.valid_time[1:] == pytest.approx(time[1:] - slant[1] / sound[1:], rel=1e-13, abs=0.0)
-    assert alone.listening == pytest.approx(2.0 * slant[1] / sound, rel=1e-13, abs=0.0)
-    nothing = validity(beams, over, Environment(), time, 100.0, sound, False)
-    assert nothing.valid_time[1:] == pytest.approx(time[1:] - 100.0 / sound[1:], rel=1e-13, abs=0.0)
-    assert nothing.listening == pytest.approx(200.0 / sound, rel=1e-13, abs=0.0)
+    alone = compute_echo_timing(beams, over, Environment(scene=Scene((shelf,))), time, 100.0, sound, False)
+    assert alone.time_of_validity[1:] == pytest.approx(time[1:] - slant[1] / sound[1:], rel=1e-13, abs=0.0)
+    assert alone.listening_time == pytest.approx(2.0 * slant[1] / sound, rel=1e-13, abs=0.0)
+    nothing = compute_echo_timing(beams, over, Environment(), time, 100.0, sound, False)
+    assert nothing.time_of_validity[1:] == pytest.approx(time[1:] - 100.0 / sound[1:], rel=1e-13, abs=0.0)
+    assert nothing.listening_time == pytest.approx(200.0 / sound, rel=1e-13, abs=0.0)
     air = replace(Environment(scene=Scene((shelf, deep))), water=Water(surface=9.0))
-    assert validity(beams, over, air, time, 100.0, sound, False).listening == pytest.approx(
+    assert compute_echo_timing(beams, over, air, time, 100.0, sound, False).listening_time == pytest.approx(
         200.0 / sound, rel=1e-13, abs=0.0
     )
 
@@ -465,28 +471,31 @@ def test_the_true_speed_of_sound() -> None:
     water = Water(surface=1.0, depths=(0.0, 100.0), temperatures=(290.0, 280.0), salinities=(35.0, 34.0))
     time = np.arange(3.0)
     block = Steady(Pose((0.0, 0.0, 2.0)), (0.0, 0.0, -20.0)).at(time)
-    found = sound_speed(Environment(water=water), block)
+    found = get_sound_speed(Environment(water=water), block)
     assert found == pytest.approx(water.sound_speed_at(np.array([0.0, 19.0, 39.0])), rel=1e-15, abs=0.0)
     assert found[0] > found[1] > found[2]
-    assert sound_speed(Environment(), block).tolist() == [SOUND_SPEED] * 3
+    assert get_sound_speed(Environment(), block).tolist() == [SOUND_SPEED] * 3
 
 
 @pytest.mark.requirement("DVW-3")
-@pytest.mark.parametrize("weighting", list(Weighting))
-def test_a_ping_is_the_same_in_parts_whole_and_alone(weighting: Weighting, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("weighting", list(BeamWeighting))
+def test_a_ping_is_the_same_in_parts_whole_and_alone(weighting: BeamWeighting, monkeypatch: pytest.MonkeyPatch) -> None:
     path = [Pose((0.0, 0.0, 20.0)), Pose((3.0, 1.0, 22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, 20.0))]
     motion = waypoints((0.0, 2.0, 4.0), path)
     plate = Body("plate", Box((50.0, 50.0, 1.0)), IDENTITY, Steady(omega=(0.01, 0.02, 0.1)))
     scene = Environment(scene=Scene((plate, Body("bed", Plane(), Pose((0.0, 0.0, -5.0))))))
-    beams = replace(janus(THIRTY, CROSS, width=0.08), weighting=weighting, absorption=0.1)
+    beams = replace(make_janus_beams(THIRTY, CROSS, width=0.08), weighting=weighting, absorption=0.1)
     time = np.linspace(0.0, 4.0, 13)[::-1].copy()  # in any order
 
     def ask(instants: AnyArray) -> list[AnyArray]:
         told = hear(beams, motion, scene, instants)
-        return [*told, *validity(beams, motion, scene, instants, 500.0, np.full(instants.shape, 1500.0), False)]
+        return [
+            *told,
+            *compute_echo_timing(beams, motion, scene, instants, 500.0, np.full(instants.shape, 1500.0), False),
+        ]
 
     whole = ask(time)
-    monkeypatch.setattr("navsense.sensors._janus.echoes._AT_ONCE", 60)
+    monkeypatch.setattr("navsense.sensors._doppler.echoes._BATCH_SIZE", 60)
     parts, alone = ask(time), [ask(time[k : k + 1]) for k in range(13)]
     for column, told in enumerate(whole):
         assert np.isfinite(told).all()

@@ -15,13 +15,13 @@ from navsense.errors import SensorError
 from navsense.noise.channel import Noise
 from navsense.pose import from_rpy
 from navsense.sensors import Cone
-from navsense.sensors._janus.beams import Beam, Beams, Weighting, janus
-from navsense.sensors._janus.layer import Layer
-from navsense.sensors._janus.longterm import LEAST, LongTerm, follow, start
-from navsense.sensors._janus.names import Dialect
-from navsense.sensors._janus.strength import EchoStrength
-from navsense.sensors._janus.track import Track
-from navsense.sensors.dvl import Dvl, Mode
+from navsense.sensors._doppler.beams import Beam, Beams, BeamWeighting, make_janus_beams
+from navsense.sensors._doppler.echo_strength import EchoStrength
+from navsense.sensors._doppler.long_term_filter import MIN_DENSITY, LongTermFilter, filter_pings, make_state
+from navsense.sensors._doppler.message_options import MessageDialect
+from navsense.sensors._doppler.track import DopplerTrack
+from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.dvl import Dvl, TrackMode
 
 AZIMUTHS = [0.0, 1.5, 3.0, 4.5]
 
@@ -32,12 +32,12 @@ AZIMUTHS = [0.0, 1.5, 3.0, 4.5]
 )
 def test_a_pattern_too_wide_is_refused_when_it_is_given(width: float, rings: int, is_wide: bool) -> None:
     """Not at the first ping: what is refused is just what goes a quarter turn off its axis."""
-    beams = janus(0.5, AZIMUTHS, width=width, rings=rings)
+    beams = make_janus_beams(0.5, AZIMUTHS, width=width, rings=rings)
     if is_wide:
         with pytest.raises(SensorError, match=r"width of a beam \(rad\): .*; must be narrower, or of fewer rings"):
-            replace(beams, weighting=Weighting.PATTERN)
+            replace(beams, weighting=BeamWeighting.PATTERN)
     else:
-        rays = replace(beams, weighting=Weighting.PATTERN).rays
+        rays = replace(beams, weighting=BeamWeighting.PATTERN).rays
         off = np.arccos(np.minimum((rays * beams.axes[:, None, :]).sum(axis=2), 1.0))
         assert 0.5 < off.max() < 0.5 * math.pi
 
@@ -46,22 +46,22 @@ def test_a_pattern_too_wide_is_refused_when_it_is_given(width: float, rings: int
 def test_a_pattern_of_many_rings_is_laid_with_work_that_goes_with_its_rays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each ray is made once a beam, and once when the pattern is checked: of n rings not n times, as it was."""
     made: list[int] = []
-    laid = Cone.circle
+    laid = Cone.make_ring
 
     def counted(self: Cone, off: float, count: int) -> list[Any]:
         made.append(count)
         return laid(self, off, count)
 
-    monkeypatch.setattr(Cone, "circle", counted)
+    monkeypatch.setattr(Cone, "make_ring", counted)
     for rings in (1, 20, 40):
         made.clear()
-        beams = replace(janus(0.5, AZIMUTHS[:3], width=0.07, rings=rings), weighting=Weighting.PATTERN)
+        beams = replace(make_janus_beams(0.5, AZIMUTHS[:3], width=0.07, rings=rings), weighting=BeamWeighting.PATTERN)
         assert beams.rays.shape[1] == 1 + 3 * rings * (rings + 1)
         assert sum(made) <= 4 * beams.rays.shape[1]
     monkeypatch.undo()
     shape = Cone(0.07, 4, (0.3, -0.2, 0.9))
-    circle = np.array(shape.circle(0.035, 24))
-    assert circle == pytest.approx(shape.directions()[-24:], abs=1e-15)
+    circle = np.array(shape.make_ring(0.035, 24))
+    assert circle == pytest.approx(shape.make_rays()[-24:], abs=1e-15)
     assert circle @ np.array(shape.axis) / math.hypot(*shape.axis) == pytest.approx(math.cos(0.035), abs=1e-15)
 
 
@@ -73,18 +73,20 @@ def test_beams_that_cancel_have_no_mean() -> None:
     beams = Beams((Beam(rotation=from_rpy(0.0, -0.5 * math.pi, 0.0)), *around))
     assert np.abs(beams.axes.sum(axis=0)).max() < 1e-12
     up = beams.axes[:, 2].tolist()
-    assert beams.slants == pytest.approx(up, abs=1e-12)
+    assert beams.slant_cosines == pytest.approx(up, abs=1e-12)
     with pytest.raises(SensorError, match=r"angle of beam 1 to the mean of all beams: cosine -0\.333333"):
-        Dvl(beams=beams, water_mode=Mode.ALWAYS, layer=Layer(1.0, 2.0))
+        Dvl(beams=beams, water_mode=TrackMode.ALWAYS, layer=WaterMassLayer(1.0, 2.0))
 
 
 @pytest.mark.requirement("GAP-3")
 def test_pings_without_errors_have_a_long_term_velocity_at_the_least_density() -> None:
     with pytest.raises(SensorError, match=r"acceleration_density of the long term .*: 1e-200; must be at least"):
-        LongTerm(1e-200)
+        LongTermFilter(1e-200)
     told = np.tile([1.0, -2.0, 0.5], (4, 1))
     out = np.full((4, 3), math.nan)
-    spread = follow(LongTerm(LEAST), start(), np.arange(4.0) * 0.001, np.ones(4), told, np.zeros((4, 3, 3)), out)
+    spread = filter_pings(
+        LongTermFilter(MIN_DENSITY), make_state(), np.arange(4.0) * 0.001, np.ones(4), told, np.zeros((4, 3, 3)), out
+    )
     assert out.tolist() == told.tolist()
     assert np.isfinite(spread).all()
 
@@ -114,7 +116,7 @@ def test_a_text_is_no_choice(name: str) -> None:
 @pytest.mark.requirement("DVU-2")
 def test_a_weighting_is_no_text_and_a_place_has_three_numbers() -> None:
     text: Any = "pattern"
-    with pytest.raises(SensorError, match=r"weighting: pattern; .*; write ns\.sensors\.Weighting\.PATTERN"):
+    with pytest.raises(SensorError, match=r"weighting: pattern; .*; write ns\.sensors\.BeamWeighting\.PATTERN"):
         replace(Dvl().beams, weighting=text)
     for place in ((0.0, 0.0), (0.0, 0.0, 0.0, 0.0), (0.0, math.nan, 0.0), (1e200, math.inf, 0.0)):
         wrong: Any = place
@@ -124,26 +126,26 @@ def test_a_weighting_is_no_text_and_a_place_has_three_numbers() -> None:
 
 @pytest.mark.requirement("GAP-2")
 def test_a_description_has_what_loses_beams_and_what_is_added_to_each_ping() -> None:
-    bare = "\n".join(Dvl().remarks(5.0))
+    bare = "\n".join(Dvl().describe(5.0))
     assert "beams: 4 at 30, 30, 30, 30 deg from their mean, each one ray\n" in bare
     assert "dropouts" not in bare
     assert "each ping" not in bare
-    track = Track(Noise(stddev=0.02), 0.001, 8.0, 0.003)
+    track = DopplerTrack(Noise(stddev=0.02), 0.001, 8.0, 0.003)
     sheet = Dvl(
-        beams=replace(janus(0.5, AZIMUTHS, width=0.07), weighting=Weighting.PATTERN),
+        beams=replace(make_janus_beams(0.5, AZIMUTHS, width=0.07), weighting=BeamWeighting.PATTERN),
         bottom=track,
         water=track,
-        water_mode=Mode.FALLBACK,
-        layer=Layer(1.0, 20.0),
+        water_mode=TrackMode.FALLBACK,
+        layer=WaterMassLayer(1.0, 20.0),
         strength=EchoStrength(90.0, 0.04),
         dropout_probability=0.1,
         reacquisition_time=2.0,
     )
-    lines, added = sheet.remarks(5.0), "0.001 m/s more for each m/s of speed, all at 8 Hz, stated as 0.003 m/s"
+    lines, added = sheet.describe(5.0), "0.001 m/s more for each m/s of speed, all at 8 Hz, stated as 0.003 m/s"
     assert f"bottom track, each ping: {added}" in lines
     assert f"water track, each ping: stddev 0.02 m/s, {added}" in lines
     assert "echo: 90 dB less 30 log r and 0.08 dB/m; lock at 6 dB, within 1 dB" in lines
     assert "dropouts: 0.1 of a beam's pings; 2 s without lock after a loss" in lines
     assert "each the pattern's mean of 7 rays" in lines[0]
-    one = replace(sheet, classic=True, dialect=Dialect.DSROS).remarks(5.0)
+    one = replace(sheet, classic=True, dialect=MessageDialect.DSROS).describe(5.0)
     assert one[0].endswith("each one ray")

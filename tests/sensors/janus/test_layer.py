@@ -12,25 +12,30 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from navsense.environment.base import Environment, Uniform
+from navsense.environment.base import Environment, UniformField
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.errors import SensorError
+from navsense.motion.attached import AttachedMotion
 from navsense.motion.base import MotionBlock
-from navsense.motion.mounted import Mounted
-from navsense.motion.still import Still
+from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
 from navsense.pose import IDENTITY, Pose, from_rpy, rotate
-from navsense.sensors._janus.beams import Beam, Beams, janus
-from navsense.sensors._janus.echoes import echoes
-from navsense.sensors._janus.layer import Layer, cosines, shallowest, water
+from navsense.sensors._doppler.beams import Beam, Beams, make_janus_beams
+from navsense.sensors._doppler.echoes import find_echoes
+from navsense.sensors._doppler.water_layer import (
+    WaterMassLayer,
+    find_bottom_distance,
+    find_layer_velocities,
+    get_forward_cosines,
+)
 from navsense.typing import AnyArray, Quaternion, Vector
 
 THIRTY = math.radians(30.0)
 PLUS = tuple(math.radians(90.0 * k) for k in range(4))
-BEAMS = janus(THIRTY, PLUS)
-LAYER = Layer(5.0, 15.0)
+BEAMS = make_janus_beams(THIRTY, PLUS)
+LAYER = WaterMassLayer(5.0, 15.0)
 AT_0 = np.zeros(1)
 NO_BOTTOM = np.full(1, math.inf)
 SEA = Environment(water=Water())
@@ -47,7 +52,7 @@ class Sheared:
         found: AnyArray = self.profile(position_w[:, 2], time)[:, None] * np.array(self.flow)
         return found
 
-    def turned(self, rotation: Quaternion) -> Sheared:
+    def rotate(self, rotation: Quaternion) -> Sheared:
         return replace(self, flow=rotate(rotation, self.flow))
 
 
@@ -70,10 +75,10 @@ class Moving:
 
 
 def heard(
-    layer: Layer, motion: Any, surroundings: Environment, *, bottom: float = math.inf
+    layer: WaterMassLayer, motion: Any, surroundings: Environment, *, bottom: float = math.inf
 ) -> tuple[Any, float, float]:
     """Return the velocity along each beam, and the layer's boundaries."""
-    told = water(BEAMS, layer, motion, surroundings, AT_0, np.full(1, bottom))
+    told = find_layer_velocities(BEAMS, layer, motion, surroundings, AT_0, np.full(1, bottom))
     return told.velocity[0], float(told.near[0]), float(told.far[0])
 
 
@@ -86,9 +91,9 @@ def test_through_still_and_through_flowing_water(attitude: Vector) -> None:
     found, near, far = heard(LAYER, motion, SEA)
     assert found == pytest.approx(axes @ motion.velocity, rel=1e-13, abs=0.0)
     assert (near, far) == (5.0, 15.0)
-    found, _, _ = heard(LAYER, motion, replace(SEA, current=Uniform(flow)))
+    found, _, _ = heard(LAYER, motion, replace(SEA, current=UniformField(flow)))
     assert found == pytest.approx(axes @ (np.array(motion.velocity) - flow), rel=1e-13, abs=0.0)
-    found, _, _ = heard(LAYER, motion, Environment(current=Uniform(flow)))  # a world whose water nobody describes
+    found, _, _ = heard(LAYER, motion, Environment(current=UniformField(flow)))  # a world whose water nobody describes
     assert found == pytest.approx(axes @ (np.array(motion.velocity) - flow), rel=1e-13, abs=0.0)
 
 
@@ -97,7 +102,9 @@ def test_the_lever_arm_of_a_transducer() -> None:
     """At (x, y) off an axis that turns at w a transducer goes at w (-y, x), and a sensor off the vehicle's as well."""
     apart = replace(BEAMS, beams=tuple(replace(beam, position=(0.5, -0.2, 0.0)) for beam in BEAMS.beams))
     yawing = Moving(Pose((0.0, 0.0, -20.0)), (0.0, 0.0, 0.0), (0.0, 0.0, 0.8))
-    found = water(apart, LAYER, Mounted(yawing, Pose((1.0, 0.6, 0.0))), SEA, AT_0, NO_BOTTOM).velocity[0]
+    found = find_layer_velocities(
+        apart, LAYER, AttachedMotion(yawing, Pose((1.0, 0.6, 0.0))), SEA, AT_0, NO_BOTTOM
+    ).velocity[0]
     assert found == pytest.approx(0.8 * math.sin(THIRTY) * np.array([-0.4, 1.5, 0.4, -1.5]), abs=1e-14)
 
 
@@ -121,25 +128,27 @@ def test_a_current_that_is_sheared_with_depth(attitude: Vector, bottom: float) -
 def test_the_weight_of_a_layer_is_a_triangle() -> None:
     """A wave in the profile: places come as close to the integral as the midpoint rule does, in 1 / samples^2."""
     bend = replace(SEA, current=Sheared((1.0, 0.0, 0.0), lambda z, t: np.sin(0.4 * z) + t))
-    motion = Still(Pose((0.0, 0.0, -10.0)))
+    motion = Stationary(Pose((0.0, 0.0, -10.0)))
     over = [
         quad(lambda x: (1.0 - abs(x)) * math.sin(0.4 * (-20.0 - 5.0 * x)), low, low + 1.0)[0] for low in (-1.0, 0.0)
     ]
     true, errors = -math.sin(THIRTY) * (sum(over) + 3.0), []
     for samples in (4, 8, 16, 1000):
-        told = water(BEAMS, replace(LAYER, samples=samples), motion, bend, np.array([3.0]), NO_BOTTOM)
+        told = find_layer_velocities(BEAMS, replace(LAYER, samples=samples), motion, bend, np.array([3.0]), NO_BOTTOM)
         errors.append(abs(float(told.velocity[0, 0]) / true - 1.0))
     assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.2, abs=0.0)
     assert errors[1] / errors[2] == pytest.approx(4.0, rel=0.2, abs=0.0)
     assert errors[3] < 1e-6
-    one = water(BEAMS, replace(LAYER, samples=1), motion, bend, np.array([3.0]), NO_BOTTOM).velocity[0, 0]
+    one = find_layer_velocities(BEAMS, replace(LAYER, samples=1), motion, bend, np.array([3.0]), NO_BOTTOM).velocity[
+        0, 0
+    ]
     assert one == pytest.approx(-math.sin(THIRTY) * (math.sin(-8.0) + 3.0), rel=1e-13, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-1")
 def test_the_rule_of_80_percent() -> None:
     """The layer keeps to four fifths of the way to the bottom, and is none where less than its least size is left."""
-    layer, motion = Layer(5.0, 15.0, 2.0), Moving(Pose((0.0, 0.0, -60.0)), (1.0, 0.0, 0.0))
+    layer, motion = WaterMassLayer(5.0, 15.0, 2.0), Moving(Pose((0.0, 0.0, -60.0)), (1.0, 0.0, 0.0))
     ends = {18.75: 15.0, 18.7: 14.96, 10.0: 8.0, 8.75: 7.0, 8.74: math.nan, 4.0: math.nan, 0.0: math.nan}
     for bottom, end in ends.items():
         found, near, far = heard(layer, motion, SEA, bottom=bottom)
@@ -150,11 +159,16 @@ def test_the_rule_of_80_percent() -> None:
         else:
             assert [near, far] == pytest.approx([5.0, end], rel=1e-15, abs=0.0)
             assert found == pytest.approx([0.5, 0.0, -0.5, 0.0], abs=1e-14)
-    assert heard(Layer(5.0, 15.0), motion, SEA, bottom=6.26)[2] == pytest.approx(5.008, rel=1e-12, abs=0.0)
-    assert math.isnan(heard(Layer(5.0, 15.0), motion, SEA, bottom=6.25)[2])
-    assert heard(Layer(5.0, 15.0, share=0.5), motion, SEA, bottom=20.0)[2] == 10.0
-    told = water(
-        BEAMS, layer, motion, replace(SEA, current=Uniform((0.4, 0.0, 0.0))), np.zeros(3), np.array([9.0, 1.0, 9.0])
+    assert heard(WaterMassLayer(5.0, 15.0), motion, SEA, bottom=6.26)[2] == pytest.approx(5.008, rel=1e-12, abs=0.0)
+    assert math.isnan(heard(WaterMassLayer(5.0, 15.0), motion, SEA, bottom=6.25)[2])
+    assert heard(WaterMassLayer(5.0, 15.0, share=0.5), motion, SEA, bottom=20.0)[2] == 10.0
+    told = find_layer_velocities(
+        BEAMS,
+        layer,
+        motion,
+        replace(SEA, current=UniformField((0.4, 0.0, 0.0))),
+        np.zeros(3),
+        np.array([9.0, 1.0, 9.0]),
     )
     assert told.velocity[[0, 2], 0] == pytest.approx([0.3, 0.3], rel=1e-12, abs=0.0)  # beside a ping without layer
     assert np.isnan(told.velocity[1]).all()
@@ -166,10 +180,10 @@ def test_the_shallowest_beam_by_its_own_angle() -> None:
     bed = Environment(
         scene=Scene((Body("bed", Plane(), Pose((0.0, 0.0, -20.0), from_rpy(0.0, -math.atan(0.5), 0.0))),))
     )
-    ranges = echoes(BEAMS, Still(IDENTITY), bed, AT_0, 100.0, False).range
+    ranges = find_echoes(BEAMS, Stationary(IDENTITY), bed, AT_0, 100.0, False).range
     uphill = 20.0 / (1.0 + 0.5 * math.tan(THIRTY))  # where 20 - x / 2 is x cot 30
-    assert shallowest(BEAMS, ranges) == pytest.approx([uphill], rel=1e-13, abs=0.0)
-    assert shallowest(BEAMS, np.array([[math.nan, 8.0, 9.0, math.nan], [math.nan] * 4])).tolist() == [
+    assert find_bottom_distance(BEAMS, ranges) == pytest.approx([uphill], rel=1e-13, abs=0.0)
+    assert find_bottom_distance(BEAMS, np.array([[math.nan, 8.0, 9.0, math.nan], [math.nan] * 4])).tolist() == [
         pytest.approx(8.0 * math.cos(THIRTY), rel=1e-12, abs=0.0),
         math.inf,
     ]
@@ -177,20 +191,24 @@ def test_the_shallowest_beam_by_its_own_angle() -> None:
     uneven = Beams(tilted)
     mean = np.sum([beam.axis for beam in tilted], axis=0)
     mean /= math.sqrt(float(mean @ mean))
-    assert cosines(uneven) == pytest.approx([float(np.dot(beam.axis, mean)) for beam in tilted], rel=1e-14, abs=0.0)
+    assert get_forward_cosines(uneven) == pytest.approx(
+        [float(np.dot(beam.axis, mean)) for beam in tilted], rel=1e-14, abs=0.0
+    )
     slant = np.array([[30.0, 20.0, 25.0]])
-    assert shallowest(uneven, slant) == pytest.approx([(slant[0] * cosines(uneven)).min()], rel=1e-14, abs=0.0)
+    assert find_bottom_distance(uneven, slant) == pytest.approx(
+        [(slant[0] * get_forward_cosines(uneven)).min()], rel=1e-14, abs=0.0
+    )
 
 
 @pytest.mark.requirement("GAP-1")
 def test_a_layer_that_reaches_above_the_surface() -> None:
     """Beams whose places are all under water hear; the others do not, nor does a sensor in the air."""
-    up = janus(THIRTY, PLUS, down=(0.0, 0.0, 1.0))
-    ask = partial(water, up, LAYER, surroundings := Moving(Pose((0.0, 0.0, -16.0)), (0.0, 0.0, 1.0)))
+    up = make_janus_beams(THIRTY, PLUS, down=(0.0, 0.0, 1.0))
+    ask = partial(find_layer_velocities, up, LAYER, surroundings := Moving(Pose((0.0, 0.0, -16.0)), (0.0, 0.0, 1.0)))
     assert ask(SEA, AT_0, NO_BOTTOM).velocity[0] == pytest.approx([math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
     assert np.isnan(ask(replace(SEA, water=Water(surface=-2.0)), AT_0, NO_BOTTOM).velocity).all()
     leaning = replace(surroundings, pose=Pose((0.0, 0.0, -16.0), from_rpy(0.0, 0.2, 0.0)))
-    found = water(up, LAYER, leaning, SEA, AT_0, NO_BOTTOM).velocity[0]
+    found = find_layer_velocities(up, LAYER, leaning, SEA, AT_0, NO_BOTTOM).velocity[0]
     tops = -16.0 + 15.0 / math.cos(THIRTY) * np.array([rotate(leaning.pose.rotation, b.axis)[2] for b in up.beams])
     assert np.isnan(found).tolist() == (tops > 0.0).tolist()
     assert 0 < np.isnan(found).sum() < 4
@@ -200,7 +218,7 @@ def test_a_layer_that_reaches_above_the_surface() -> None:
         asked.extend(z.tolist())
         return np.zeros_like(z)
 
-    water(up, LAYER, leaning, replace(SEA, current=Sheared((1.0, 0.0, 0.0), flowing)), AT_0, NO_BOTTOM)
+    find_layer_velocities(up, LAYER, leaning, replace(SEA, current=Sheared((1.0, 0.0, 0.0), flowing)), AT_0, NO_BOTTOM)
     assert asked
     assert max(asked) <= 0.0  # no current is asked for in the air
     air = Moving(Pose((0.0, 0.0, 1.0)), (1.0, 0.0, 0.0))
@@ -214,10 +232,12 @@ def test_a_ping_is_the_same_in_parts_whole_and_alone(monkeypatch: pytest.MonkeyP
     motion = waypoints((0.0, 2.0, 4.0), path)
     stirred = replace(SEA, current=Sheared((1.0, 0.3, 0.1), lambda z, t: 0.01 * z * t))
     time, bottom = np.linspace(0.0, 4.0, 13), np.linspace(5.0, 30.0, 13)
-    whole = water(BEAMS, LAYER, motion, stirred, time, bottom)
-    monkeypatch.setattr("navsense.sensors._janus.flow._AT_ONCE", 60)
-    parts = water(BEAMS, LAYER, motion, stirred, time, bottom)
-    alone = [water(BEAMS, LAYER, motion, stirred, time[k : k + 1], bottom[k : k + 1]) for k in range(13)]
+    whole = find_layer_velocities(BEAMS, LAYER, motion, stirred, time, bottom)
+    monkeypatch.setattr("navsense.sensors._doppler.water_velocity._BATCH_SIZE", 60)
+    parts = find_layer_velocities(BEAMS, LAYER, motion, stirred, time, bottom)
+    alone = [
+        find_layer_velocities(BEAMS, LAYER, motion, stirred, time[k : k + 1], bottom[k : k + 1]) for k in range(13)
+    ]
     assert np.isnan(whole.velocity[0]).all()
     assert np.isfinite(whole.velocity[-1]).all()
     for column, told in enumerate(whole):
@@ -229,20 +249,29 @@ def test_a_ping_is_the_same_in_parts_whole_and_alone(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Layer(-1.0, 5.0), "near boundary of the water layer (m): -1.0; must be at least 0"),
-        (lambda: Layer(math.nan, 5.0), "near boundary of the water layer (m): nan"),
-        (lambda: Layer(5.0, 5.0), "far boundary of the water layer (m): 5.0; must be beyond the near one, 5 m"),
-        (lambda: Layer(5.0, math.inf), "far boundary of the water layer (m): inf"),
+        (lambda: WaterMassLayer(-1.0, 5.0), "near boundary of the water layer (m): -1.0; must be at least 0"),
+        (lambda: WaterMassLayer(math.nan, 5.0), "near boundary of the water layer (m): nan"),
         (
-            lambda: Layer(5.0, 8.0, 3.5),
+            lambda: WaterMassLayer(5.0, 5.0),
+            "far boundary of the water layer (m): 5.0; must be beyond the near one, 5 m",
+        ),
+        (lambda: WaterMassLayer(5.0, math.inf), "far boundary of the water layer (m): inf"),
+        (
+            lambda: WaterMassLayer(5.0, 8.0, 3.5),
             "minimum size of the water layer (m): 3.5; must be from 0 to the layer's own, 3 m",
         ),
-        (lambda: Layer(5.0, 8.0, math.nan), "minimum size of the water layer (m): nan"),
-        (lambda: Layer(5.0, 8.0, samples=0), "samples of the water layer: 0; must be a whole number from 1 to 1000"),
-        (lambda: Layer(5.0, 8.0, samples=2.5), "samples of the water layer: 2.5"),  # type: ignore[arg-type]
-        (lambda: Layer(5.0, 8.0, samples=1001), "samples of the water layer: 1001"),
-        (lambda: Layer(5.0, 8.0, share=0.0), "share of the way to the bottom: 0.0; must be above 0 and at most 1"),
-        (lambda: Layer(5.0, 8.0, share=1.1), "share of the way to the bottom: 1.1"),
+        (lambda: WaterMassLayer(5.0, 8.0, math.nan), "minimum size of the water layer (m): nan"),
+        (
+            lambda: WaterMassLayer(5.0, 8.0, samples=0),
+            "samples of the water layer: 0; must be a whole number from 1 to 1000",
+        ),
+        (lambda: WaterMassLayer(5.0, 8.0, samples=2.5), "samples of the water layer: 2.5"),  # type: ignore[arg-type]
+        (lambda: WaterMassLayer(5.0, 8.0, samples=1001), "samples of the water layer: 1001"),
+        (
+            lambda: WaterMassLayer(5.0, 8.0, share=0.0),
+            "share of the way to the bottom: 0.0; must be above 0 and at most 1",
+        ),
+        (lambda: WaterMassLayer(5.0, 8.0, share=1.1), "share of the way to the bottom: 1.1"),
     ],
 )
 def test_what_is_no_layer(make: Callable[[], Any], message: str) -> None:
@@ -259,9 +288,9 @@ def test_beams_that_cross_no_common_layer() -> None:
     with pytest.raises(
         SensorError, match=r"^angle of beam 3 to the mean of all beams: cosine -0\.\d+; must be below 90"
     ):
-        cosines(Beams((*ahead, up, back)))
+        get_forward_cosines(Beams((*ahead, up, back)))
     six = [Beam(rotation=from_rpy(0.0, 0.0, math.pi * k)) for k in range(2)]
     six += [Beam(rotation=from_rpy(0.0, 0.0, math.pi * (k + 0.5))) for k in range(2)]
     six += [Beam(rotation=from_rpy(0.0, math.pi * (k + 0.5), 0.0)) for k in range(2)]
     with pytest.raises(SensorError, match=r"^angle of beam \d to the mean of all beams"):
-        cosines(Beams(tuple(six)))
+        get_forward_cosines(Beams(tuple(six)))

@@ -10,14 +10,20 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from navsense.compiled import INTERPRETED
 from navsense.errors import SensorError
-from navsense.sensors._janus.beams import janus
-from navsense.sensors._janus.longterm import WIDTH, LongTerm, follow, start, step
+from navsense.kernels import INTERPRETED
+from navsense.sensors._doppler.beams import make_janus_beams
+from navsense.sensors._doppler.long_term_filter import (
+    STATE_SIZE,
+    LongTermFilter,
+    filter_pings,
+    make_state,
+    process_ping,
+)
 from navsense.typing import FloatArray
 
 FALSE_ALARM = 1e-6
-SHEET = LongTerm(0.05, 0.004)
+SHEET = LongTermFilter(0.05, 0.004)
 
 
 def pings(rng: np.random.Generator, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -28,7 +34,7 @@ def pings(rng: np.random.Generator, count: int) -> tuple[FloatArray, FloatArray,
 
 
 def schmidt(
-    sheet: LongTerm, time: FloatArray, velocity: FloatArray, covariance: FloatArray
+    sheet: LongTermFilter, time: FloatArray, velocity: FloatArray, covariance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return estimates and covariances by the textbook's filter of six states, three of them considered.
 
@@ -56,11 +62,11 @@ def schmidt(
 
 @pytest.mark.requirement("GAP-3")
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("sheet", [SHEET, LongTerm(2.0), LongTerm(1e-3, 0.1)])
-def test_it_is_schmidts_filter(seed: int, sheet: LongTerm) -> None:
+@pytest.mark.parametrize("sheet", [SHEET, LongTermFilter(2.0), LongTermFilter(1e-3, 0.1)])
+def test_it_is_schmidts_filter(seed: int, sheet: LongTermFilter) -> None:
     time, velocity, covariance = pings(np.random.default_rng(seed), 60)
     out = np.full((60, 3), math.nan)
-    spread = follow(sheet, start(), time, np.ones(60), velocity, covariance, out)
+    spread = filter_pings(sheet, make_state(), time, np.ones(60), velocity, covariance, out)
     wanted, wide = schmidt(sheet, time, velocity, covariance)
     assert out == pytest.approx(wanted, rel=1e-8, abs=1e-10)
     assert spread == pytest.approx(wide, rel=1e-7, abs=1e-12)
@@ -75,7 +81,7 @@ def normalised_squares(
     """
     rate, beam = 5.0, 0.03
     time = np.arange(1, count + 1) / rate
-    axes = janus(math.radians(30.0), [0.8, 2.4, 4.0, 5.5]).axes
+    axes = make_janus_beams(math.radians(30.0), [0.8, 2.4, 4.0, 5.5]).axes
     inverse = np.linalg.pinv(axes)
     covariance = np.tile(beam**2 * inverse @ inverse.T, (count, 1, 1))
     mode = np.where(np.arange(count) % 7 == 3, 0.0, 1.0)
@@ -90,7 +96,7 @@ def normalised_squares(
         seen = true + offset + rng.normal(size=(count, 4)) * beam @ inverse.T
         seen[mode == 0.0] = math.nan
         out = np.full((count, 3), math.nan)
-        spread = follow(SHEET, start(), time, mode, seen, covariance, out)
+        spread = filter_pings(SHEET, make_state(), time, mode, seen, covariance, out)
         error = out - true
         squares[run] = np.sum(error * np.linalg.solve(spread, error[:, :, None])[:, :, 0], axis=1)
         total += spread
@@ -129,7 +135,7 @@ def test_standing_still_it_settles_at_the_published_error() -> None:
     time, still = np.arange(1, count + 1) / rate, np.zeros((count, 3))
     covariance = np.tile(sigma**2 * np.eye(3), (count, 1, 1))
     out = np.empty((count, 3))
-    spread = follow(LongTerm(density, 0.001), start(), time, np.ones(count), still, covariance, out)
+    spread = filter_pings(LongTermFilter(density, 0.001), make_state(), time, np.ones(count), still, covariance, out)
     walked = density**2 / rate
     settled = 0.5 * (math.sqrt(walked**2 + 4.0 * walked * sigma**2) - walked)  # p = (p + w) r / (p + w + r)
     assert spread[-1] == pytest.approx((settled + 1e-6) * np.eye(3), rel=1e-10, abs=1e-20)
@@ -143,7 +149,7 @@ def test_failed_pings_hold_it_and_tracks_are_kept_apart() -> None:
     velocity = np.arange(21.0).reshape(7, 3)
     covariance = np.tile(1e-4 * np.eye(3), (7, 1, 1))
     out = np.full((7, 3), math.nan)
-    spread = follow(LongTerm(0.1), start(), time, mode, velocity, covariance, out)
+    spread = filter_pings(LongTermFilter(0.1), make_state(), time, mode, velocity, covariance, out)
     assert np.isnan(out[[0, 4]]).all()
     assert np.isnan(spread[[0, 4]]).all()
     assert np.array_equal(out[2], out[1])
@@ -161,10 +167,10 @@ def test_failed_pings_hold_it_and_tracks_are_kept_apart() -> None:
 def test_a_record_may_be_cut_anywhere(cut: int) -> None:
     time, velocity, covariance = pings(np.random.default_rng(4), 60)
     mode = np.where(np.arange(60) % 5 == 0, 2.0, np.where(np.arange(60) % 4 == 0, 0.0, 1.0))
-    whole, parts, one, two = np.full((60, 3), math.nan), np.full((60, 3), math.nan), start(), start()
-    spread = follow(SHEET, one, time, mode, velocity, covariance, whole)
+    whole, parts, one, two = np.full((60, 3), math.nan), np.full((60, 3), math.nan), make_state(), make_state()
+    spread = filter_pings(SHEET, one, time, mode, velocity, covariance, whole)
     pieces = [
-        follow(SHEET, two, time[p], mode[p], velocity[p], covariance[p], parts[p])
+        filter_pings(SHEET, two, time[p], mode[p], velocity[p], covariance[p], parts[p])
         for p in (slice(None, cut), slice(cut, None))
     ]
     assert np.array_equal(whole, parts, equal_nan=True)
@@ -173,10 +179,10 @@ def test_a_record_may_be_cut_anywhere(cut: int) -> None:
 
 
 def test_a_ping_without_errors_is_taken_as_it_is() -> None:
-    own = np.full(WIDTH, math.nan)
+    own = np.full(STATE_SIZE, math.nan)
     for k in range(3):
         seen = np.array([1.0, -2.0, 0.5]) * (k + 1)
-        step(own, float(k), seen, np.zeros((3, 3)), 0.1)
+        process_ping(own, float(k), seen, np.zeros((3, 3)), 0.1)
         assert own[1:4] == pytest.approx(seen, rel=1e-14, abs=0.0)
         assert np.array_equal(own[4:], np.zeros(9))
 
@@ -184,17 +190,17 @@ def test_a_ping_without_errors_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
 def test_what_is_no_filter_is_refused(value: float) -> None:
     with pytest.raises(SensorError, match="acceleration_density of the long term"):
-        LongTerm(value)
+        LongTermFilter(value)
     if value != 0.0:
         with pytest.raises(SensorError, match="stddev of the long term"):
-            LongTerm(0.1, value)
+            LongTermFilter(0.1, value)
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     time, velocity, covariance = pings(np.random.default_rng(6), 50)
-    one, two = np.full(WIDTH, math.nan), np.full(WIDTH, math.nan)
+    one, two = np.full(STATE_SIZE, math.nan), np.full(STATE_SIZE, math.nan)
     for k in range(50):
-        step(one, time[k], velocity[k], covariance[k], 0.3)
-        interpreted(step)(two, time[k], velocity[k], covariance[k], 0.3)
+        process_ping(one, time[k], velocity[k], covariance[k], 0.3)
+        interpreted(process_ping)(two, time[k], velocity[k], covariance[k], 0.3)
         assert np.array_equal(one, two)

@@ -17,9 +17,14 @@ from scipy.optimize import lsq_linear
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from navsense.compiled import INTERPRETED
-from navsense.sensors._janus.beams import gazebo, janus
-from navsense.sensors._janus.solution import altitude, error_velocity, over_ground, solve
+from navsense.kernels import INTERPRETED
+from navsense.sensors._doppler.beams import make_gazebo_beams, make_janus_beams
+from navsense.sensors._doppler.solution import (
+    compute_altitude,
+    compute_course_and_speed,
+    compute_error_velocity,
+    solve_velocity,
+)
 from navsense.typing import BoolArray, FloatArray, Vectors
 
 ORACLES = Path(__file__).resolve().parents[2] / "oracles"
@@ -43,7 +48,7 @@ def solved(
 ) -> tuple[FloatArray, FloatArray, int]:
     out, covariance = np.empty(3), np.empty((3, 3))
     valid = np.ones(len(axes), dtype=np.bool_) if good is None else good
-    count = solve(axes, seen, deviation, valid, out, covariance)
+    count = solve_velocity(axes, seen, deviation, valid, out, covariance)
     return out, covariance, count
 
 
@@ -63,7 +68,7 @@ def test_the_transformation_of_rdi(row: dict[str, float]) -> None:
     assert velocity == pytest.approx(wanted, abs=3e-8)
     deviations = [row["horizontal"], row["horizontal"], row["vertical"]]
     assert np.sqrt(np.diag(covariance)) / 0.01 == pytest.approx(deviations, abs=5.1e-5)
-    error = error_velocity(axes, b, np.ones(4, dtype=np.bool_))
+    error = compute_error_velocity(axes, b, np.ones(4, dtype=np.bool_))
     assert error == pytest.approx(row["d"] * (b[0] + b[1] - b[2] - b[3]), abs=3e-8)
 
 
@@ -81,14 +86,14 @@ def test_the_test_vectors_of_ooi() -> None:
         seen = np.array([row[f"b{k}_mm_s"] for k in (1, 2, 3, 4)]) * 1e-3
         velocity, _, _ = solved(axes, seen, np.zeros(4))
         assert turned @ velocity == pytest.approx([row["east_m_s"], row["north_m_s"], row["up_m_s"]], abs=5e-5)
-        error = error_velocity(axes, seen, np.ones(4, dtype=np.bool_))
+        error = compute_error_velocity(axes, seen, np.ones(4, dtype=np.bool_))
         assert math.trunc(error * 1e6) == round(row["error_m_s"] * 1e6)  # published cut to six places
 
 
 @pytest.mark.requirement("GAP-9", "DVW-4")
 def test_the_covariance_of_four_beams_at_thirty_degrees() -> None:
     azimuths = [math.radians(a) for a in (-135.0, 135.0, 45.0, -45.0)]
-    _, covariance, _ = solved(janus(THIRTY, azimuths).axes, np.zeros(4), np.full(4, 0.005))
+    _, covariance, _ = solved(make_janus_beams(THIRTY, azimuths).axes, np.zeros(4), np.full(4, 0.005))
     assert covariance == pytest.approx(0.005**2 * np.diag([2.0, 2.0, 1.0 / 3.0]), rel=1e-12, abs=1e-20)
 
 
@@ -109,7 +114,7 @@ def test_three_beams(missing: int) -> None:
     whole, _, _ = solved(axes, filled, np.ones(4))
     assert count == 3
     assert velocity == pytest.approx(whole, abs=1e-14)
-    assert math.isnan(error_velocity(axes, b, good))
+    assert math.isnan(compute_error_velocity(axes, b, good))
     worse = np.array([1.4142, 2.4495, 0.8165])
     if missing < 2:
         worse = worse[[1, 0, 2]]
@@ -153,7 +158,7 @@ def test_a_beam_without_deviation_makes_all_weights_alike() -> None:
 def test_the_covariance_is_that_of_many_pings() -> None:
     """Errors of 4000 pings in units of the stated covariance: chi-squared of 12000 degrees of freedom, to 1e-6."""
     rng, pings = np.random.default_rng(11), 4000
-    axes = gazebo([0.0, 1.5, 3.0, 4.0, 5.5], [0.4, 0.5, 0.3, 0.6, 0.45], [0.0] * 5).axes
+    axes = make_gazebo_beams([0.0, 1.5, 3.0, 4.0, 5.5], [0.4, 0.5, 0.3, 0.6, 0.45], [0.0] * 5).axes
     deviation, total = np.array([0.01, 0.02, 0.005, 0.01, 0.04]), 0.0
     true = np.array([1.0, -0.3, 0.05])
     noise = rng.normal(size=(pings, 5)) * deviation
@@ -169,11 +174,11 @@ def test_the_covariance_is_that_of_many_pings() -> None:
 def test_the_error_velocity_spreads_as_a_horizontal_one(count: int) -> None:
     """Its mean square over many pings of a regular Janus is the variance of x and y; false alarms 1e-6."""
     rng, pings = np.random.default_rng((5, count)), 4000
-    axes = janus(0.4, [2.0 * math.pi * k / count for k in range(count)]).axes
+    axes = make_janus_beams(0.4, [2.0 * math.pi * k / count for k in range(count)]).axes
     good = np.ones(count, dtype=np.bool_)
     _, covariance, _ = solved(axes, np.zeros(count), np.full(count, 0.01))
     assert covariance[0, 0] == pytest.approx(covariance[1, 1], rel=1e-12, abs=0.0)
-    errors = [error_velocity(axes, row, good) for row in rng.normal(size=(pings, count)) * 0.01]
+    errors = [compute_error_velocity(axes, row, good) for row in rng.normal(size=(pings, count)) * 0.01]
     freedom = pings * (count - 3)
     low, high = chi2.ppf([FALSE_ALARM / 2.0, 1.0 - FALSE_ALARM / 2.0], freedom)
     assert low < np.sum(np.square(errors)) / covariance[0, 0] * (count - 3) < high
@@ -183,22 +188,26 @@ def test_the_error_velocity_spreads_as_a_horizontal_one(count: int) -> None:
 def test_the_error_velocity_says_which_pair_reads_high() -> None:
     axes, good = rdi(THIRTY), np.ones(4, dtype=np.bool_)
     true = axes @ np.array([2.0, -1.0, 0.3])
-    assert abs(error_velocity(axes, true, good)) < 1e-15
+    assert abs(compute_error_velocity(axes, true, good)) < 1e-15
     for k, sign in enumerate((1.0, 1.0, -1.0, -1.0)):
         struck = true + 0.1 * (np.arange(4) == k)
-        assert error_velocity(axes, struck, good) == pytest.approx(sign * 0.1 / math.sqrt(2.0), rel=1e-12, abs=0.0)
+        assert compute_error_velocity(axes, struck, good) == pytest.approx(
+            sign * 0.1 / math.sqrt(2.0), rel=1e-12, abs=0.0
+        )
     five = np.concatenate([axes, [[0.0, 0.0, 1.0]]])
-    assert error_velocity(five, np.append(true, 0.3), np.arange(5) != 4) == error_velocity(axes, true, good)
+    assert compute_error_velocity(five, np.append(true, 0.3), np.arange(5) != 4) == compute_error_velocity(
+        axes, true, good
+    )
     closed = np.array(
         [[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, -1.0]]
     )
-    spread = error_velocity(closed, np.array([0.1, 0.1, 0.0, 0.0, 0.0, 0.0]), np.ones(6, dtype=np.bool_))
+    spread = compute_error_velocity(closed, np.array([0.1, 0.1, 0.0, 0.0, 0.0, 0.0]), np.ones(6, dtype=np.bool_))
     assert spread == pytest.approx(math.sqrt(0.02 / 3.0 / 2.0), rel=1e-12, abs=0.0)  # no axis: the mean of all three
 
 
 @pytest.mark.requirement("GAP-9")
 def test_what_cannot_be_solved_is_nan() -> None:
-    axes = janus(THIRTY, [0.0, math.pi, 1.0, 1.0 + math.pi]).axes
+    axes = make_janus_beams(THIRTY, [0.0, math.pi, 1.0, 1.0 + math.pi]).axes
     two, plane = np.array([True, False, True, False]), np.array([True, True, False, False])
     flat = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.6, 0.8, 0.0], [-0.8, 0.6, 0.0]])
     for directions, good in (
@@ -211,7 +220,7 @@ def test_what_cannot_be_solved_is_nan() -> None:
         assert count == 0
         assert np.isnan(velocity).all()
         assert np.isnan(covariance).all()
-        assert math.isnan(error_velocity(directions, np.ones(4), good))
+        assert math.isnan(compute_error_velocity(directions, np.ones(4), good))
 
 
 def met(axes: Vectors, places: Vectors, turn: Rotation, slope: Vectors, above: float) -> FloatArray:
@@ -224,7 +233,7 @@ def met(axes: Vectors, places: Vectors, turn: Rotation, slope: Vectors, above: f
 def told(axes: Vectors, places: Vectors, ranges: FloatArray, turn: Rotation, good: BoolArray | None = None) -> float:
     x, y, z, w = turn.as_quat()
     valid = np.ones(len(axes), dtype=np.bool_) if good is None else good
-    return altitude(axes, places, ranges, valid, w, x, y, z)
+    return compute_altitude(axes, places, ranges, valid, w, x, y, z)
 
 
 @pytest.mark.requirement("GAP-5", "GAP-6")
@@ -233,8 +242,8 @@ def told(axes: Vectors, places: Vectors, ranges: FloatArray, turn: Rotation, goo
 @pytest.mark.parametrize("beams", ["four", "five"])
 def test_altitude_over_a_slope(slope: float, attitude: tuple[float, float, float], beams: str) -> None:
     """The true vertical distance, from three beams or more, whatever the attitude and wherever the transducers sit."""
-    four = janus(math.radians(22.5), [math.radians(a) for a in (-135.0, 135.0, 45.0, -45.0)]).axes
-    five = gazebo([0.3, 1.5, 3.0, 4.0, 5.5], [0.4, 0.5, 0.3, 0.6, 0.0], [0.0] * 5).axes
+    four = make_janus_beams(math.radians(22.5), [math.radians(a) for a in (-135.0, 135.0, 45.0, -45.0)]).axes
+    five = make_gazebo_beams([0.3, 1.5, 3.0, 4.0, 5.5], [0.4, 0.5, 0.3, 0.6, 0.0], [0.0] * 5).axes
     axes = four if beams == "four" else five
     places = np.random.default_rng(3).uniform(-0.2, 0.2, axes.shape)
     turn = Rotation.from_euler("xyz", attitude)
@@ -249,7 +258,7 @@ def test_altitude_over_a_slope(slope: float, attitude: tuple[float, float, float
 
 @pytest.mark.requirement("GAP-5")
 def test_a_tilted_instrument_of_mean_slant_is_wrong_where_this_one_is_right() -> None:
-    axes, none = janus(THIRTY, [0.0, math.pi / 2, math.pi, -math.pi / 2]).axes, np.zeros((4, 3))
+    axes, none = make_janus_beams(THIRTY, [0.0, math.pi / 2, math.pi, -math.pi / 2]).axes, np.zeros((4, 3))
     turn = Rotation.from_euler("y", 0.3)
     ranges = met(axes, none, turn, np.zeros(2), 20.0)
     assert told(axes, none, ranges, turn) == pytest.approx(20.0, rel=1e-14, abs=0.0)
@@ -259,7 +268,7 @@ def test_a_tilted_instrument_of_mean_slant_is_wrong_where_this_one_is_right() ->
 @pytest.mark.requirement("GAP-5")
 def test_altitude_over_rough_ground_is_that_of_the_plane_of_least_squares() -> None:
     rng = np.random.default_rng(4)
-    axes = janus(0.5, [2.0 * math.pi * k / 8 for k in range(8)]).axes
+    axes = make_janus_beams(0.5, [2.0 * math.pi * k / 8 for k in range(8)]).axes
     turn, places = Rotation.from_euler("xyz", (0.1, 0.2, 0.3)), rng.uniform(-0.1, 0.1, (8, 3))
     ranges = rng.uniform(8.0, 12.0, 8)
     points = turn.apply(places + ranges[:, None] * axes)
@@ -269,7 +278,7 @@ def test_altitude_over_rough_ground_is_that_of_the_plane_of_least_squares() -> N
 
 @pytest.mark.requirement("GAP-5")
 def test_altitude_is_below_zero_under_a_ceiling_and_none_at_a_wall() -> None:
-    axes, none = janus(THIRTY, [0.0, math.pi / 2, math.pi, -math.pi / 2]).axes, np.zeros((4, 3))
+    axes, none = make_janus_beams(THIRTY, [0.0, math.pi / 2, math.pi, -math.pi / 2]).axes, np.zeros((4, 3))
     ahead = Rotation.from_euler("y", -math.pi / 2)  # the beams look along x
     upward = Rotation.from_euler("y", math.pi)
     ranges = np.full(4, 10.0)
@@ -297,7 +306,7 @@ def test_course_by_the_compass(east: float, north: float, course: float, heading
     world = Rotation.from_euler("z", -heading).apply((3.0 * east, 3.0 * north, 0.8))
     x, y, z, w = turn.as_quat()
     vx, vy, vz = turn.inv().apply(world)
-    found, speed = over_ground(vx, vy, vz, w, x, y, z, heading)
+    found, speed = compute_course_and_speed(vx, vy, vz, w, x, y, z, heading)
     off = (math.degrees(found) - course + 180.0) % 360.0 - 180.0
     assert off == pytest.approx(0.0, abs=1e-12)
     assert speed == pytest.approx(3.0 * math.hypot(east, north), rel=1e-14, abs=0.0)
@@ -322,18 +331,18 @@ def test_forward_is_the_heading_in_every_frame(frame: str, world: str, bearing: 
     turn = Rotation.from_euler("z", yaw) * Rotation.from_matrix(FORWARD[frame])
     vx, vy, vz = Rotation.from_matrix(FORWARD[frame]).inv().apply((1.5, 0.0, 0.0))
     x, y, z, w = turn.as_quat()
-    course, speed = over_ground(vx, vy, vz, w, x, y, z, AXES[world])
+    course, speed = compute_course_and_speed(vx, vy, vz, w, x, y, z, AXES[world])
     assert (math.degrees(course) - bearing + 180.0) % 360.0 - 180.0 == pytest.approx(0.0, abs=1e-12)
     assert speed == pytest.approx(1.5, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-7")
 def test_course_where_there_is_none() -> None:
-    assert over_ground(0.0, 0.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0) == (0.0, 0.0)
-    assert over_ground(-0.0, -0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0) == (0.0, 0.0)
-    west, _ = over_ground(-5e-324, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)  # nearest to 2 pi from below is 2 pi
+    assert compute_course_and_speed(0.0, 0.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0) == (0.0, 0.0)
+    assert compute_course_and_speed(-0.0, -0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0) == (0.0, 0.0)
+    west, _ = compute_course_and_speed(-5e-324, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)  # nearest to 2 pi from below is 2 pi
     assert west == 0.0
-    assert all(math.isnan(part) for part in over_ground(math.nan, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0))
+    assert all(math.isnan(part) for part in compute_course_and_speed(math.nan, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0))
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
@@ -345,14 +354,14 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[A
         turn = rng.normal(size=4)
         turn /= np.linalg.norm(turn)
         out, covariance = np.empty(3), np.empty((3, 3))
-        assert interpreted(solve)(axes, seen, deviation, good, out, covariance) == count
+        assert interpreted(solve_velocity)(axes, seen, deviation, good, out, covariance) == count
         found = solved(axes, seen, deviation)
         assert np.array_equal(found[0], out)
         assert np.array_equal(found[1], covariance)
         pairs: list[tuple[Any, Any]] = [
-            (error_velocity, (axes, seen, good)),
-            (altitude, (axes, places, ranges, good, *turn)),
+            (compute_error_velocity, (axes, seen, good)),
+            (compute_altitude, (axes, places, ranges, good, *turn)),
         ]
-        pairs += [(over_ground, (*seen[:3], *turn, 0.3))]
+        pairs += [(compute_course_and_speed, (*seen[:3], *turn, 0.3))]
         for kernel, given in pairs:
             assert np.array_equal(kernel(*given), interpreted(kernel)(*given), equal_nan=True)

@@ -10,32 +10,44 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from navsense.compiled import INTERPRETED
 from navsense.errors import SensorError
-from navsense.sensors._janus.strength import FAINTEST, EchoStrength, factor, locked_probability, strength
+from navsense.kernels import INTERPRETED
+from navsense.sensors._doppler.echo_strength import (
+    MIN_STRENGTH,
+    EchoStrength,
+    compute_lock_probability,
+    compute_noise_factor,
+    compute_strength,
+)
 
 
 @pytest.mark.requirement("GAP-2")
 def test_the_sonar_equation() -> None:
     """Twice as far is 9.03 dB less; 0.15 dB/m takes 3 dB from 10 m; 60 degrees of incidence, a quarter, 6.02 dB."""
-    assert strength(40.0, 0.0, 1.0, 1.0) == 40.0
-    assert strength(40.0, 0.0, 10.0, 1.0) == pytest.approx(10.0, rel=1e-14, abs=0.0)
-    assert strength(40.0, 0.0, 16.0, 1.0) - strength(40.0, 0.0, 8.0, 1.0) == pytest.approx(-9.0309, abs=5e-5)
-    assert strength(40.0, 0.15, 10.0, 1.0) == pytest.approx(7.0, rel=1e-14, abs=0.0)
-    assert strength(40.0, 0.0, 1.0, math.cos(math.pi / 3.0)) == pytest.approx(40.0 - 6.0206, abs=5e-5)
-    assert strength(40.0, 0.0, 1.0, -0.5) == strength(40.0, 0.0, 1.0, 0.5)
-    power = 10.0 ** (strength(0.0, 0.07, 30.0, 0.8) / 10.0)
+    assert compute_strength(40.0, 0.0, 1.0, 1.0) == 40.0
+    assert compute_strength(40.0, 0.0, 10.0, 1.0) == pytest.approx(10.0, rel=1e-14, abs=0.0)
+    assert compute_strength(40.0, 0.0, 16.0, 1.0) - compute_strength(40.0, 0.0, 8.0, 1.0) == pytest.approx(
+        -9.0309, abs=5e-5
+    )
+    assert compute_strength(40.0, 0.15, 10.0, 1.0) == pytest.approx(7.0, rel=1e-14, abs=0.0)
+    assert compute_strength(40.0, 0.0, 1.0, math.cos(math.pi / 3.0)) == pytest.approx(40.0 - 6.0206, abs=5e-5)
+    assert compute_strength(40.0, 0.0, 1.0, -0.5) == compute_strength(40.0, 0.0, 1.0, 0.5)
+    power = 10.0 ** (compute_strength(0.0, 0.07, 30.0, 0.8) / 10.0)
     assert power == pytest.approx(0.8**2 * 30.0**-3 * 10.0 ** (-2.0 * 0.07 * 30.0 / 10.0), rel=1e-13, abs=0.0)
 
 
 def test_no_distance_and_no_incidence() -> None:
-    assert strength(40.0, 0.1, 0.0, 1.0) == math.inf
-    assert strength(40.0, 0.1, 5.0, 0.0) == -math.inf
-    assert math.isnan(strength(40.0, 0.1, math.nan, 1.0))
-    assert factor(math.inf, 0.9) == 1.0
-    assert factor(-math.inf, 0.9) == factor(FAINTEST, 0.9) == pytest.approx(1e10 / math.sqrt(0.19), rel=1e-9, abs=0.0)
-    assert locked_probability(math.inf, 6.0, 1.0) == 1.0
-    assert locked_probability(-math.inf, 6.0, 1.0) == 0.0
+    assert compute_strength(40.0, 0.1, 0.0, 1.0) == math.inf
+    assert compute_strength(40.0, 0.1, 5.0, 0.0) == -math.inf
+    assert math.isnan(compute_strength(40.0, 0.1, math.nan, 1.0))
+    assert compute_noise_factor(math.inf, 0.9) == 1.0
+    assert (
+        compute_noise_factor(-math.inf, 0.9)
+        == compute_noise_factor(MIN_STRENGTH, 0.9)
+        == pytest.approx(1e10 / math.sqrt(0.19), rel=1e-9, abs=0.0)
+    )
+    assert compute_lock_probability(math.inf, 6.0, 1.0) == 1.0
+    assert compute_lock_probability(-math.inf, 6.0, 1.0) == 0.0
 
 
 @pytest.mark.requirement("GAP-2")
@@ -64,14 +76,16 @@ def test_the_phase_of_pulse_pairs(correlation: float, decibels: float) -> None:
     wanted = math.sqrt((correlation**-2 - 1.0) / (2.0 * pairs))
     clear, heard = phases(0.0), phases(noise)
     assert clear == pytest.approx(wanted, rel=4.9 / math.sqrt(2.0 * count), abs=0.0)
-    assert heard / clear == pytest.approx(factor(decibels, correlation), rel=4.9 / math.sqrt(count), abs=0.0)
+    assert heard / clear == pytest.approx(
+        compute_noise_factor(decibels, correlation), rel=4.9 / math.sqrt(count), abs=0.0
+    )
 
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
 def test_the_fainter_the_noisier_and_the_less_locked() -> None:
-    heard = [strength(60.0, 0.1, r, 0.9) for r in np.geomspace(0.5, 200.0, 60)]
-    factors = [factor(s, 0.9) for s in heard]
-    locked = [locked_probability(s, 6.0, 1.5) for s in heard]
+    heard = [compute_strength(60.0, 0.1, r, 0.9) for r in np.geomspace(0.5, 200.0, 60)]
+    factors = [compute_noise_factor(s, 0.9) for s in heard]
+    locked = [compute_lock_probability(s, 6.0, 1.5) for s in heard]
     assert factors == sorted(factors)
     assert locked == sorted(locked, reverse=True)
     assert factors[0] == pytest.approx(1.0, abs=1e-3)
@@ -84,7 +98,7 @@ def test_the_fainter_the_noisier_and_the_less_locked() -> None:
 def test_lock_is_logistic(slope: float) -> None:
     for decibels in (-1e4, -40.0, 0.0, 5.9, 6.0, 6.3, 20.0, 1e4):
         wanted = float(expit((decibels - 6.0) / slope))
-        assert locked_probability(decibels, 6.0, slope) == pytest.approx(wanted, rel=1e-13, abs=1e-300)
+        assert compute_lock_probability(decibels, 6.0, slope) == pytest.approx(wanted, rel=1e-13, abs=1e-300)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +123,10 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[A
     rng = np.random.default_rng(3)
     cases: list[tuple[Any, tuple[float, ...]]] = []
     for _ in range(2000):
-        cases.append((strength, (40.0, 0.1, float(rng.uniform(0.1, 200.0)), float(rng.uniform(-1.0, 1.0)))))
-        cases.append((factor, (float(rng.uniform(-120.0, 60.0)), float(rng.uniform(0.1, 0.99)))))
-        cases.append((locked_probability, (float(rng.uniform(-60.0, 60.0)), 6.0, float(rng.uniform(0.1, 5.0)))))
-    plain = {kernel: interpreted(kernel) for kernel in (strength, factor, locked_probability)}
+        cases.append((compute_strength, (40.0, 0.1, float(rng.uniform(0.1, 200.0)), float(rng.uniform(-1.0, 1.0)))))
+        cases.append((compute_noise_factor, (float(rng.uniform(-120.0, 60.0)), float(rng.uniform(0.1, 0.99)))))
+        cases.append((compute_lock_probability, (float(rng.uniform(-60.0, 60.0)), 6.0, float(rng.uniform(0.1, 5.0)))))
+    plain = {
+        kernel: interpreted(kernel) for kernel in (compute_strength, compute_noise_factor, compute_lock_probability)
+    }
     assert [kernel(*given) for kernel, given in cases] == [plain[kernel](*given) for kernel, given in cases]

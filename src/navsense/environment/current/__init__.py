@@ -7,47 +7,47 @@ A uniform current is `environment.base.Uniform`, currents add up in `environment
 
 | kind | what | outside its data |
 |---|---|---|
-| `GaussMarkov` | speed and direction wander; `ClassicWander` as in the UUV Simulator | before the run's start: error |
-| `Stratified` | layers from a table by depth | nearest row, or error |
-| `StratifiedGaussMarkov` | layers that wander each by itself | nearest layer, or error |
+| `GaussMarkov` | speed and direction vary; `UuvGaussMarkovProcess`: as in the UUV Simulator | before the start: error |
+| `StratifiedCurrent` | layers from a table by depth | nearest row, or error |
+| `StratifiedGaussMarkovCurrent` | layers that wander each by itself | nearest layer, or error |
 | `Profile` | another current times a factor by depth | nearest factor, or error |
 | `TidalCurrent` | flood and ebb from constituents or a tide table | table: error; constituents: none |
 | `TidalEllipses` | constituents that turn round | none |
-| `Gridded` | a grid of space and time | error or nearest points, for each of time, horizontal, vertical |
+| `GriddedCurrent` | a grid of space and time | error or nearest points, for each of time, horizontal, vertical |
 | `BoundaryLayer` | another current, slower towards the bed | below the bed: still |
 | `Replay` | a record by time | error, or the end's velocity |
 """
 
-from navsense.environment.current.base import opened
+from navsense.environment.current.base import realise
 from navsense.environment.current.boundary import BoundaryLayer
-from navsense.environment.current.gauss_markov import ClassicWander, GaussMarkov, Wander
-from navsense.environment.current.gridded import Gridded
-from navsense.environment.current.replay import Replay
-from navsense.environment.current.stratified import Profile, Stratified, StratifiedGaussMarkov
+from navsense.environment.current.gauss_markov import GaussMarkovCurrent, GaussMarkovProcess, UuvGaussMarkovProcess
+from navsense.environment.current.gridded import GriddedCurrent
+from navsense.environment.current.replay import CurrentReplay
+from navsense.environment.current.stratified import DepthScaledCurrent, StratifiedCurrent, StratifiedGaussMarkovCurrent
 from navsense.environment.current.tidal import (
-    Constituent,
-    Ellipse,
-    Harmonics,
+    HarmonicFlow,
+    TidalConstituent,
     TidalCurrent,
+    TidalEllipse,
     TidalEllipses,
     TideTable,
 )
 
 __all__ = [
     "BoundaryLayer",
-    "ClassicWander",
-    "Constituent",
-    "Ellipse",
-    "GaussMarkov",
-    "Gridded",
-    "Harmonics",
-    "Profile",
-    "Replay",
-    "Stratified",
-    "StratifiedGaussMarkov",
+    "CurrentReplay",
+    "DepthScaledCurrent",
+    "GaussMarkovCurrent",
+    "GaussMarkovProcess",
+    "GriddedCurrent",
+    "HarmonicFlow",
+    "StratifiedCurrent",
+    "StratifiedGaussMarkovCurrent",
+    "TidalConstituent",
     "TidalCurrent",
+    "TidalEllipse",
     "TidalEllipses",
     "TideTable",
-    "Wander",
-    "opened",
+    "UuvGaussMarkovProcess",
+    "realise",
 ]

@@ -34,12 +34,12 @@ NODE = (125.04452, -1934.136261, 0.0020708, 1.0 / 450000.0)
 """Degrees, by powers of Julian centuries since 2000 January 1.5."""
 
 
-def utc(when: datetime) -> datetime:
+def to_utc(when: datetime) -> datetime:
     """Return an instant in UTC; one without a time zone is taken as UTC."""
     return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
 
 
-def _polynomial(coefficients: tuple[float, ...], t: float) -> float:
+def _evaluate_polynomial(coefficients: tuple[float, ...], t: float) -> float:
     total = 0.0
     for one in reversed(coefficients):
         total = total * t + one
@@ -47,7 +47,7 @@ def _polynomial(coefficients: tuple[float, ...], t: float) -> float:
 
 
 @dataclass(frozen=True)
-class Node:
+class LunarNode:
     """What the moon's node makes: inclination, xi, nu, nu' and 2 nu'' (rad)."""
 
     inclination: float
@@ -57,7 +57,7 @@ class Node:
     nu_2: float
 
 
-def node_of(longitude: float) -> Node:
+def compute_node(longitude: float) -> LunarNode:
     """Return what a longitude N (rad) of the moon's node makes."""
     half = math.remainder(longitude, 2.0 * math.pi) / 2.0
     inclination = math.acos(0.913694997 - 0.035692561 * math.cos(longitude))
@@ -67,62 +67,62 @@ def node_of(longitude: float) -> Node:
     double, square = math.sin(2.0 * inclination), math.sin(inclination) ** 2
     nu_1 = math.atan2(double * math.sin(nu), double * math.cos(nu) + 0.3347)
     nu_2 = math.atan2(square * math.sin(2.0 * nu), square * math.cos(2.0 * nu) + 0.0727)
-    return Node(inclination, xi, nu, nu_1, nu_2)
+    return LunarNode(inclination, xi, nu, nu_1, nu_2)
 
 
-_FactorAngle = Callable[[Node], tuple[float, float]]
+_FactorAngle = Callable[[LunarNode], tuple[float, float]]
 
 
-def _plain(_: Node) -> tuple[float, float]:
+def _no_correction(_: LunarNode) -> tuple[float, float]:
     return 1.0, 0.0
 
 
-def _m2(node: Node) -> tuple[float, float]:
+def _m2(node: LunarNode) -> tuple[float, float]:
     return math.cos(0.5 * node.inclination) ** 4 / 0.9154, 2.0 * (node.xi - node.nu)
 
 
-def _o1(node: Node) -> tuple[float, float]:
+def _o1(node: LunarNode) -> tuple[float, float]:
     factor = math.sin(node.inclination) * math.cos(0.5 * node.inclination) ** 2 / 0.38
     return factor, 2.0 * node.xi - node.nu
 
 
-def _k1(node: Node) -> tuple[float, float]:
+def _k1(node: LunarNode) -> tuple[float, float]:
     double = math.sin(2.0 * node.inclination)
     return math.sqrt(0.8965 * double**2 + 0.6001 * double * math.cos(node.nu) + 0.1006), -node.nu_1
 
 
-def _k2(node: Node) -> tuple[float, float]:
+def _k2(node: LunarNode) -> tuple[float, float]:
     square = math.sin(node.inclination) ** 2
     return math.sqrt(19.0444 * square**2 + 2.7702 * square * math.cos(2.0 * node.nu) + 0.0981), -node.nu_2
 
 
-def _mf(node: Node) -> tuple[float, float]:
+def _mf(node: LunarNode) -> tuple[float, float]:
     return math.sin(node.inclination) ** 2 / 0.1578, -2.0 * node.xi
 
 
-def _mm(node: Node) -> tuple[float, float]:
+def _mm(node: LunarNode) -> tuple[float, float]:
     return (2.0 / 3.0 - math.sin(node.inclination) ** 2) / 0.5021, 0.0
 
 
-def _m4(node: Node) -> tuple[float, float]:
+def _m4(node: LunarNode) -> tuple[float, float]:
     factor, angle = _m2(node)
     return factor**2, 2.0 * angle
 
 
-def _m6(node: Node) -> tuple[float, float]:
+def _m6(node: LunarNode) -> tuple[float, float]:
     factor, angle = _m2(node)
     return factor**3, 3.0 * angle
 
 
-_TABLE: dict[str, tuple[int, int, int, int, float, _FactorAngle]] = {
+_CONSTITUENTS: dict[str, tuple[int, int, int, int, float, _FactorAngle]] = {
     "M2": (2, -2, 2, 0, 0.0, _m2),
-    "S2": (2, 0, 0, 0, 0.0, _plain),
+    "S2": (2, 0, 0, 0, 0.0, _no_correction),
     "N2": (2, -3, 2, 1, 0.0, _m2),
     "2N2": (2, -4, 2, 2, 0.0, _m2),
     "K2": (2, 0, 2, 0, 0.0, _k2),
     "K1": (1, 0, 1, 0, 90.0, _k1),
     "O1": (1, -2, 1, 0, -90.0, _o1),
-    "P1": (1, 0, -1, 0, -90.0, _plain),
+    "P1": (1, 0, -1, 0, -90.0, _no_correction),
     "Q1": (1, -3, 1, 1, -90.0, _o1),
     "M4": (4, -4, 4, 0, 0.0, _m4),
     "M6": (6, -6, 6, 0, 0.0, _m6),
@@ -132,25 +132,25 @@ _TABLE: dict[str, tuple[int, int, int, int, float, _FactorAngle]] = {
 }
 """Multiples of T, s, h and p, constant (degrees), and what the node does."""
 
-NAMES = tuple(_TABLE)
+CONSTITUENT_NAMES = tuple(_CONSTITUENTS)
 
 
-def speed_of(name: str) -> float:
+def constituent_speed(name: str) -> float:
     """Return the speed (rad/s) of a constituent of `NAMES`."""
-    t, s, h, p, _, _ = _TABLE[name]
+    t, s, h, p, _, _ = _CONSTITUENTS[name]
     moon, sun = MOON[1] / CENTURY, (MOON[1] - ELONGATION[1]) / CENTURY
     return math.radians(t * 15.0 / 3600.0 + s * moon + h * sun + p * PERIGEE[1] / CENTURY)
 
 
-def at_start(name: str, start: datetime) -> tuple[float, float]:
+def compute_factor_and_argument(name: str, start: datetime) -> tuple[float, float]:
     """Return f, and V0 + u (rad), of a constituent of `NAMES` at an instant."""
-    when = utc(start)
+    when = to_utc(start)
     century = (when - _J2000) / timedelta(seconds=CENTURY)
-    moon, perigee = _polynomial(MOON, century), _polynomial(PERIGEE, century)
-    sun = moon - _polynomial(ELONGATION, century)
+    moon, perigee = _evaluate_polynomial(MOON, century), _evaluate_polynomial(PERIGEE, century)
+    sun = moon - _evaluate_polynomial(ELONGATION, century)
     midnight = when.replace(hour=0, minute=0, second=0, microsecond=0)
     hours = (when - midnight) / timedelta(hours=1)
-    t, s, h, p, constant, of_node = _TABLE[name]
+    t, s, h, p, constant, of_node = _CONSTITUENTS[name]
     degrees = math.fmod(t * 15.0 * hours + s * moon + h * sun + p * perigee + constant, 360.0)
-    factor, angle = of_node(node_of(math.radians(_polynomial(NODE, century))))
+    factor, angle = of_node(compute_node(math.radians(_evaluate_polynomial(NODE, century))))
     return factor, math.radians(degrees) + angle

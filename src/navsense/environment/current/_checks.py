@@ -8,53 +8,57 @@ from typing import Literal
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.errors import FieldError, Where
+from navsense.kernels import kernel
 from navsense.typing import FloatArray, Quaternion, Vectors
 
-Outside = Literal["hold", "error"]
+OutsideRule = Literal["hold", "error"]
 """Outside the data: the value at its edge, or a `FieldError`."""
 
-FASTEST = 15.0
+MAX_SPEED = 15.0
 """m/s: no current of a sea is as fast; a larger number is in another unit."""
 
-FARTHEST = 1e9
+MAX_COORDINATE = 1e9
 """m and s: limit of depths, heights and times; what lies outside is a mistake."""
 
 _VERTICAL = 1e-9
-_OUTSIDE = ("hold", "error")
+_OUTSIDE_RULES = ("hold", "error")
 
 
-def number(
-    what: str, value: float, least: float = -FARTHEST, most: float = FARTHEST, where: Where | None = None
+def check_number(
+    what: str,
+    value: float,
+    minimum: float = -MAX_COORDINATE,
+    maximum: float = MAX_COORDINATE,
+    where: Where | None = None,
 ) -> float:
     """Return a number; raise `FieldError` unless it is one, finite, from `least` to `most`."""
     sound = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not (sound and least <= value <= most):
-        raise FieldError(what, value, allowed=f"must be a number from {least:g} to {most:g}", where=where)
+    if not (sound and minimum <= value <= maximum):
+        raise FieldError(what, value, allowed=f"must be a number from {minimum:g} to {maximum:g}", where=where)
     return float(value)
 
 
-def speed(what: str, value: float, where: Where | None = None) -> float:
+def check_speed(what: str, value: float, where: Where | None = None) -> float:
     """Return a component of a velocity (m/s). Raises `FieldError` for what no current of a sea has."""
-    if not abs(value) <= FASTEST:
-        allowed = f"must be a finite number of a size up to {FASTEST:g} m/s"
+    if not abs(value) <= MAX_SPEED:
+        allowed = f"must be a finite number of a size up to {MAX_SPEED:g} m/s"
         raise FieldError(what, value, allowed=allowed, where=where, remedy="check the unit: metres a second are read")
     return float(value)
 
 
-def heading_of(value: float) -> float:
+def check_heading(value: float) -> float:
     """Return a heading (rad). Raises `FieldError` where it is no finite number."""
-    return number("heading of a current (rad)", value)
+    return check_number("heading of a current (rad)", value)
 
 
-def rule(what: str, value: str) -> None:
+def check_outside_rule(what: str, value: str) -> None:
     """Raise `FieldError` unless the value is a rule for places or instants outside the data."""
-    if value not in _OUTSIDE:
-        raise FieldError(what, value, allowed=f"must be one of {', '.join(_OUTSIDE)}")
+    if value not in _OUTSIDE_RULES:
+        raise FieldError(what, value, allowed=f"must be one of {', '.join(_OUTSIDE_RULES)}")
 
 
-def angle_about_the_vertical(rotation: Quaternion) -> float:
+def vertical_rotation_angle(rotation: Quaternion) -> float:
     """Return the angle (rad) of a rotation about z. Raises `FieldError` for another: the water's surface is level."""
     w, x, y, z = rotation
     if max(abs(x), abs(y)) > _VERTICAL:
@@ -62,12 +66,12 @@ def angle_about_the_vertical(rotation: Quaternion) -> float:
     return 2.0 * math.atan2(z, w)
 
 
-def turned(heading: float, rotation: Quaternion) -> float:
+def rotate_heading(heading: float, rotation: Quaternion) -> float:
     """Return the heading (rad) of a world turned by `rotation`. Raises `FieldError` unless it is about the vertical."""
-    return math.remainder(heading - angle_about_the_vertical(rotation), 2.0 * math.pi)
+    return math.remainder(heading - vertical_rotation_angle(rotation), 2.0 * math.pi)
 
 
-def in_the_world(rows: Iterable[Iterable[float]], heading: float) -> Vectors:
+def to_world_axes(rows: Iterable[Iterable[float]], heading: float) -> Vectors:
     """Return vectors (n, 3) along the world's axes, from rows along east, north and up; read-only."""
     sine, cosine = math.sin(heading), math.cos(heading)
     turned_rows = [(cosine * e + sine * n, cosine * n - sine * e, u) for e, n, u in rows]
@@ -76,7 +80,7 @@ def in_the_world(rows: Iterable[Iterable[float]], heading: float) -> Vectors:
     return out
 
 
-def column(values: Iterable[float]) -> FloatArray:
+def make_read_only_array(values: Iterable[float]) -> FloatArray:
     """Return numbers as a read-only array."""
     out = np.array(tuple(values), dtype=np.float64)
     out.setflags(write=False)
@@ -84,17 +88,17 @@ def column(values: Iterable[float]) -> FloatArray:
 
 
 @kernel
-def left_of(points: FloatArray, value: float, near: int) -> int:
+def find_interval(points: FloatArray, value: float, guess: int) -> int:
     """Return the last index of rising points (n,) that is not above `value`, from 0 to n - 2; `near` is a guess."""
     last: int = points.shape[0] - 2
-    if near < 0 or near > last:
-        near = 0
-    if points[near] <= value:
-        if near == last or value < points[near + 1]:
-            return near
-        low, high = near + 1, last
+    if guess < 0 or guess > last:
+        guess = 0
+    if points[guess] <= value:
+        if guess == last or value < points[guess + 1]:
+            return guess
+        low, high = guess + 1, last
     else:
-        low, high = 0, max(near - 1, 0)
+        low, high = 0, max(guess - 1, 0)
     while low < high:
         middle = (low + high + 1) // 2
         if points[middle] <= value:

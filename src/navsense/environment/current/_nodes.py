@@ -20,30 +20,36 @@ from threading import Lock
 
 import numpy as np
 
-from navsense.compiled import kernel
-from navsense.environment.current._checks import Outside, angle_about_the_vertical, left_of
+from navsense.environment.current._checks import OutsideRule, find_interval, vertical_rotation_angle
 from navsense.errors import FieldError
+from navsense.kernels import kernel
+from navsense.random_streams import StreamKey, fill_rows, seed_state
 from navsense.series import LONGEST_TIME
-from navsense.streams import Key, fill_rows, first_state
 from navsense.typing import FloatArray, Quaternion, Times, Vectors, WordArray
 
 MEAN, PHI, Q, LOW, HIGH, START, CLASSIC = range(7)
 """Columns of the laws: START is the deviation of d_0, CLASSIC not 0 for the classic step."""
 
-CHUNK, CLASSIC_CHUNK = 512, 4096
+NODES_PER_CHUNK, CLASSIC_NODES_PER_CHUNK = 512, 4096
 """Nodes between two that are kept, fewer where there are many layers: a classic one has a node each physics step."""
 
-_CELLS = 65536
-_KEPT = 8
-_REACHED = 1e-6
+_MAX_CHUNK_CELLS = 65536
+_MAX_CACHED_CHUNKS = 8
+_NODE_TOLERANCE = 1e-6
 
 
 @kernel
-def _advance(laws: FloatArray, rows: FloatArray, draws: FloatArray, at: FloatArray, out: FloatArray) -> None:
+def _advance(coefficients: FloatArray, rows: FloatArray, draws: FloatArray, at: FloatArray, out: FloatArray) -> None:
     """Write the processes (p, n + 1) from `at` (p,) on, which is left at the last; rows (p,) of draws, -1 for none."""
-    for p in range(laws.shape[0]):
-        x, phi, q, low, high = at[p], laws[p, PHI], laws[p, Q], laws[p, LOW], laws[p, HIGH]
-        row, classic = int(rows[p]), laws[p, CLASSIC] != 0.0
+    for p in range(coefficients.shape[0]):
+        x, phi, q, low, high = (
+            at[p],
+            coefficients[p, PHI],
+            coefficients[p, Q],
+            coefficients[p, LOW],
+            coefficients[p, HIGH],
+        )
+        row, classic = int(rows[p]), coefficients[p, CLASSIC] != 0.0
         out[p, 0] = x
         for i in range(1, out.shape[1]):
             x = phi * x
@@ -56,13 +62,13 @@ def _advance(laws: FloatArray, rows: FloatArray, draws: FloatArray, at: FloatArr
 
 
 @kernel
-def _value(laws: FloatArray, p: int, x: float) -> float:
+def _process_value(coefficients: FloatArray, p: int, x: float) -> float:
     """Return the value of a process from its state."""
-    if laws[p, CLASSIC] != 0.0:
+    if coefficients[p, CLASSIC] != 0.0:
         return x
-    x += laws[p, MEAN]
-    low: float = laws[p, LOW]
-    high: float = laws[p, HIGH]
+    x += coefficients[p, MEAN]
+    low: float = coefficients[p, LOW]
+    high: float = coefficients[p, HIGH]
     if low <= x <= high:
         return x
     if low == -math.inf:
@@ -75,16 +81,18 @@ def _value(laws: FloatArray, p: int, x: float) -> float:
 
 
 @kernel
-def _vectors(laws: FloatArray, parts: int, sign: float, turn: float, states: FloatArray, out: FloatArray) -> None:
+def _write_vectors(
+    coefficients: FloatArray, processes_per_layer: int, sign: float, turn: float, states: FloatArray, out: FloatArray
+) -> None:
     """Write the velocity (n, layers, 3) m/s of processes (p, n): speed, angle and, of three parts, elevation."""
     for i in range(out.shape[0]):
         for layer in range(out.shape[1]):
-            p = parts * layer
-            speed = _value(laws, p, states[p, i])
-            angle = turn + sign * _value(laws, p + 1, states[p + 1, i])
+            p = processes_per_layer * layer
+            speed = _process_value(coefficients, p, states[p, i])
+            angle = turn + sign * _process_value(coefficients, p + 1, states[p + 1, i])
             level, rise = speed, 0.0
-            if parts == 3:
-                elevation = _value(laws, p + 2, states[p + 2, i])
+            if processes_per_layer == 3:
+                elevation = _process_value(coefficients, p + 2, states[p + 2, i])
                 level, rise = speed * math.cos(elevation), speed * math.sin(elevation)
             out[i, layer, 0] = level * math.cos(angle)
             out[i, layer, 1] = level * math.sin(angle)
@@ -92,13 +100,13 @@ def _vectors(laws: FloatArray, parts: int, sign: float, turn: float, states: Flo
 
 
 @kernel
-def _along(
+def _interpolate(
     position_w: Vectors,
     time: Times,
     start: int,
     first: int,
     rate: float,
-    straight: bool,
+    linear: bool,
     vectors: FloatArray,
     depths: FloatArray,
     surface: float,
@@ -114,18 +122,18 @@ def _along(
         place = time[i] * rate
         if not 0.0 <= place < 9e15:
             return i
-        node = math.floor(place if straight else place + _REACHED)
+        node = math.floor(place if linear else place + _NODE_TOLERANCE)
         if node < first or node - first >= last:
             return i
         k = int(node) - first
-        share = place - node if straight else 0.0
+        share = place - node if linear else 0.0
         below = 0.0
         if layers > 1:
             depth = surface - position_w[i, 2]
             if not (hold or depths[0] <= depth <= depths[layers - 1]) or depth != depth:
                 return -1 - i
             depth = max(depths[0], min(depths[layers - 1], depth))
-            near = left_of(depths, depth, near)
+            near = find_interval(depths, depth, near)
             below = (depth - depths[near]) / (depths[near + 1] - depths[near])
         for axis in range(3):
             v = vectors[k, near, axis] + share * (vectors[k + 1, near, axis] - vectors[k, near, axis])
@@ -137,7 +145,7 @@ def _along(
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
+class RandomCurrentModel:
     """All that a random current is made of but seed and run: the model at the head of this file, in numbers.
 
     `laws` (p, 7) one process a row, `names` theirs; `parts` processes a layer, `depths` (layers,) m, `rate` nodes a
@@ -145,40 +153,42 @@ class Recipe:
     """
 
     name: str
-    laws: FloatArray
+    coefficients: FloatArray
     names: tuple[str, ...]
-    parts: int
+    processes_per_layer: int
     depths: FloatArray
     rate: float
-    straight: bool
+    linear: bool
     turn: float
     sign: float = 1.0
     surface: float = 0.0
-    outside: Outside = "hold"
+    outside: OutsideRule = "hold"
 
 
-class Walk:
+class NodeCache:
     """The nodes of one current in one run, and the state at every `size` of them that were met."""
 
-    def __init__(self, recipe: Recipe, seed: int, run: int) -> None:
+    def __init__(self, model: RandomCurrentModel, seed: int, run: int) -> None:
         """Draw node 0."""
-        self.recipe = recipe
-        classic = bool(recipe.laws[0, CLASSIC])
-        self.size = max(16, min(CLASSIC_CHUNK if classic else CHUNK, _CELLS // recipe.depths.size))
-        key: Key = (run, "current", recipe.name)
-        acting = [p for p, law in enumerate(recipe.laws) if law[Q] > 0.0]
+        self.model = model
+        classic = bool(model.coefficients[0, CLASSIC])
+        self.chunk_size = max(
+            16, min(CLASSIC_NODES_PER_CHUNK if classic else NODES_PER_CHUNK, _MAX_CHUNK_CELLS // model.depths.size)
+        )
+        key: StreamKey = (run, "current", model.name)
+        acting = [p for p, law in enumerate(model.coefficients) if law[Q] > 0.0]
         states = np.empty((len(acting), 4), dtype=np.uint64)
-        self._rows = np.full(len(recipe.names), -1.0)
+        self._rows = np.full(len(model.names), -1.0)
         for row, p in enumerate(acting):
-            states[row] = first_state(seed, (*key, recipe.names[p], "classic" if classic else "drift"))
+            states[row] = seed_state(seed, (*key, model.names[p], "classic" if classic else "drift"))
             self._rows[p] = row
         self._uniform = np.full(len(acting), int(classic), dtype=np.int64)
-        at = recipe.laws[:, MEAN].copy() if classic else np.zeros(len(recipe.names))
+        at = model.coefficients[:, MEAN].copy() if classic else np.zeros(len(model.names))
         if not classic and acting:
-            at[acting] = recipe.laws[acting, START] * self._draw(states, 1)[:, 0]
+            at[acting] = model.coefficients[acting, START] * self._draw(states, 1)[:, 0]
         self._states: list[WordArray] = [states]
-        self._at: list[FloatArray] = [at]
-        self._met: OrderedDict[int, FloatArray] = OrderedDict()
+        self._start_values: list[FloatArray] = [at]
+        self._chunks: OrderedDict[int, FloatArray] = OrderedDict()
 
     def _draw(self, states: WordArray, count: int) -> FloatArray:
         """Return the next draws (rows, count) and advance the states."""
@@ -187,37 +197,39 @@ class Walk:
         fill_rows(states, self._uniform, np.arange(rows), np.ones(rows, dtype=np.int64), out)
         return out
 
-    def _walk(self, chunk: int) -> FloatArray:
+    def _compute_states(self, chunk: int) -> FloatArray:
         """Return the states (p, size + 1) of the processes at the nodes of a chunk that can be reached."""
-        states, at = self._states[chunk].copy(), self._at[chunk].copy()
-        out = np.empty((at.size, self.size + 1))
-        _advance(self.recipe.laws, self._rows, self._draw(states, self.size), at, out)
-        if chunk + 1 == len(self._at):
+        states, at = self._states[chunk].copy(), self._start_values[chunk].copy()
+        out = np.empty((at.size, self.chunk_size + 1))
+        _advance(self.model.coefficients, self._rows, self._draw(states, self.chunk_size), at, out)
+        if chunk + 1 == len(self._start_values):
             self._states.append(states)
-            self._at.append(at)
+            self._start_values.append(at)
         return out
 
-    def vectors(self, chunk: int) -> FloatArray:
+    def get_vectors(self, chunk: int) -> FloatArray:
         """Return the velocity (size + 1, layers, 3) m/s at the nodes from `chunk * size` on."""
-        if chunk in self._met:
-            self._met.move_to_end(chunk)
-            return self._met[chunk]
-        while len(self._at) <= chunk:
-            self._walk(len(self._at) - 1)
-        recipe, out = self.recipe, np.empty((self.size + 1, self.recipe.depths.size, 3))
-        _vectors(recipe.laws, recipe.parts, recipe.sign, recipe.turn, self._walk(chunk), out)
-        self._met[chunk] = out
-        if len(self._met) > _KEPT:
-            self._met.popitem(last=False)
+        if chunk in self._chunks:
+            self._chunks.move_to_end(chunk)
+            return self._chunks[chunk]
+        while len(self._start_values) <= chunk:
+            self._compute_states(len(self._start_values) - 1)
+        recipe, out = self.model, np.empty((self.chunk_size + 1, self.model.depths.size, 3))
+        _write_vectors(
+            recipe.coefficients, recipe.processes_per_layer, recipe.sign, recipe.turn, self._compute_states(chunk), out
+        )
+        self._chunks[chunk] = out
+        if len(self._chunks) > _MAX_CACHED_CHUNKS:
+            self._chunks.popitem(last=False)
         return out
 
 
-class Opened:
+class RandomCurrent:
     """A random current (m/s) in one run, a function of place and time, safe to ask from many threads."""
 
-    def __init__(self, recipe: Recipe, seed: int, run: int) -> None:
+    def __init__(self, model: RandomCurrentModel, seed: int, run: int) -> None:
         """Stand at the run's start."""
-        self._walk, self._seed, self._run = Walk(recipe, seed, run), seed, run
+        self._nodes, self._seed, self._run = NodeCache(model, seed, run), seed, run
         self._lock = Lock()
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
@@ -226,19 +238,19 @@ class Opened:
         Raises `FieldError` for an instant below 0, past the longest run or not finite, and for a depth outside the
         layers where the rule is "error".
         """
-        recipe, out, done = self._walk.recipe, np.empty((time.shape[0], 3)), 0
+        recipe, out, done = self._nodes.model, np.empty((time.shape[0], 3)), 0
         position_w, time = np.ascontiguousarray(position_w), np.ascontiguousarray(time)
         hold = recipe.outside == "hold"
         with self._lock:
             while 0 <= done < time.shape[0]:
-                first, vectors = self._nodes_at(time, done)
-                done = _along(
+                first, vectors = self._get_chunk(time, done)
+                done = _interpolate(
                     position_w,
                     time,
                     done,
                     first,
                     recipe.rate,
-                    recipe.straight,
+                    recipe.linear,
                     vectors,
                     recipe.depths,
                     recipe.surface,
@@ -247,28 +259,28 @@ class Opened:
                 )
         if done < 0:
             row = -1 - done
-            raise outside_the_layers(recipe.depths, recipe.surface - float(position_w[row, 2]), row)
+            raise depth_error(recipe.depths, recipe.surface - float(position_w[row, 2]), row)
         return out
 
-    def _nodes_at(self, time: Times, row: int) -> tuple[int, FloatArray]:
+    def _get_chunk(self, time: Times, row: int) -> tuple[int, FloatArray]:
         """Return the number of the first node and the nodes of the chunk that holds an instant. Raises FieldError."""
         instant = float(time[row])
         if not 0.0 <= instant < LONGEST_TIME:
             allowed = f"must be from 0 to {LONGEST_TIME:g} s"
             raise FieldError("instant (s)", instant, row=row, allowed=allowed)
-        recipe = self._walk.recipe
-        node = math.floor(instant * recipe.rate + (0.0 if recipe.straight else _REACHED))
-        chunk = node // self._walk.size
-        return chunk * self._walk.size, self._walk.vectors(chunk)
+        recipe = self._nodes.model
+        node = math.floor(instant * recipe.rate + (0.0 if recipe.linear else _NODE_TOLERANCE))
+        chunk = node // self._nodes.chunk_size
+        return chunk * self._nodes.chunk_size, self._nodes.get_vectors(chunk)
 
-    def turned(self, rotation: Quaternion) -> Opened:
+    def rotate(self, rotation: Quaternion) -> RandomCurrent:
         """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
-        recipe = self._walk.recipe
-        turn = recipe.turn + angle_about_the_vertical(rotation)
-        return Opened(replace(recipe, turn=turn), self._seed, self._run)
+        recipe = self._nodes.model
+        turn = recipe.turn + vertical_rotation_angle(rotation)
+        return RandomCurrent(replace(recipe, turn=turn), self._seed, self._run)
 
 
-def outside_the_layers(depths: FloatArray, depth: float, row: int) -> FieldError:
+def depth_error(depths: FloatArray, depth: float, row: int) -> FieldError:
     """Return the error of a depth (m) that no layer holds."""
     return FieldError(
         "depth (m)",

@@ -11,12 +11,12 @@ import numpy as np
 from navsense import inputs
 from navsense.errors import FieldError, NavsenseError, Where
 from navsense.outputs import recovery_remedy
+from navsense.rosbags_limits import limit_rosbags
 from navsense.typing import FloatArray, Vectors
-from navsense.unpacking import bounded_rosbags
 
-_FILE = inputs.Kind("recording", FieldError, "must be a ROS bag that can be read")
+_FILE_KIND = inputs.FileKind("recording", FieldError, "must be a ROS bag that can be read")
 
-_VECTORS: dict[str, Callable[[Any], Any]] = {
+_VELOCITY_GETTERS: dict[str, Callable[[Any], Any]] = {
     "geometry_msgs/msg/Vector3": lambda message: message,
     "geometry_msgs/msg/Vector3Stamped": lambda message: message.vector,
     "geometry_msgs/msg/Twist": lambda message: message.linear,
@@ -26,7 +26,7 @@ _VECTORS: dict[str, Callable[[Any], Any]] = {
 """Message types that hold a velocity, and where."""
 
 
-def read(name: str, topic: str | None, start: float | None) -> tuple[FloatArray, Vectors]:
+def read_velocities(name: str, topic: str | None, start: float | None) -> tuple[FloatArray, Vectors]:
     """Return instants (n,) s from `start` (s), else from the first, and velocities (n, 3) m/s of a topic.
 
     Without `topic` the bag must have one topic that holds a velocity. Raises `FieldError` for what cannot be read.
@@ -35,20 +35,22 @@ def read(name: str, topic: str | None, start: float | None) -> tuple[FloatArray,
     from rosbags.typesys import Stores, get_typestore
 
     where = Where(name)
-    inputs.check_bag(Path(name), _FILE)
+    inputs.check_bag(Path(name), _FILE_KIND)
     try:
-        with bounded_rosbags(), AnyReader([Path(name)], default_typestore=get_typestore(Stores.LATEST)) as reader:
-            return _velocities(reader, topic, start, where)
+        with limit_rosbags(), AnyReader([Path(name)], default_typestore=get_typestore(Stores.LATEST)) as reader:
+            return _collect_velocities(reader, topic, start, where)
     except NavsenseError:
         raise
     except Exception as cause:
         what, remedy = str(cause) or type(cause).__name__, recovery_remedy(Path(name))
-        raise FieldError("recording", what, allowed=_FILE.allowed, where=where, remedy=remedy) from cause
+        raise FieldError("recording", what, allowed=_FILE_KIND.allowed, where=where, remedy=remedy) from cause
 
 
-def _velocities(reader: Any, topic: str | None, start: float | None, where: Where) -> tuple[FloatArray, Vectors]:
+def _collect_velocities(
+    reader: Any, topic: str | None, start: float | None, where: Where
+) -> tuple[FloatArray, Vectors]:
     types = {one.topic: one.msgtype for one in reader.connections}
-    fitting = sorted(name for name, kind in types.items() if kind in _VECTORS)
+    fitting = sorted(name for name, kind in types.items() if kind in _VELOCITY_GETTERS)
     if topic is None and len(fitting) == 1:
         topic = fitting[0]
     if topic not in fitting:
@@ -56,7 +58,7 @@ def _velocities(reader: Any, topic: str | None, start: float | None, where: Wher
         allowed = f"must be a topic of Twist or Vector3, which are {', '.join(fitting) or 'none'}"
         raise FieldError("topic of the current", shown, allowed=allowed, where=where, remedy="name one as topic")
     times, vectors = [], []
-    pick, stamped = _VECTORS[types[topic]], "Stamped" in types[topic]
+    pick, stamped = _VELOCITY_GETTERS[types[topic]], "Stamped" in types[topic]
     for connection, received, data in reader.messages([one for one in reader.connections if one.topic == topic]):
         message = reader.deserialize(data, connection.msgtype)
         stamp = message.header.stamp if stamped else None

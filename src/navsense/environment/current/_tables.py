@@ -9,20 +9,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from navsense.errors import FieldError, Where
-from navsense.inputs import Kind, decimal, read_lines
+from navsense.inputs import FileKind, parse_decimal, read_lines
 from navsense.typing import FloatArray
 
-Row = tuple[int, list[str]]
+TableRow = tuple[int, list[str]]
 """Line number and cells, stripped of blanks."""
 
 
-COMMAS = "write the table with commas between columns and points in numbers"
+COMMA_REMEDY = "write the table with commas between columns and points in numbers"
 
 
-def rows(name: str, kind: Kind) -> list[Row]:
+def read_rows(name: str, kind: FileKind) -> list[TableRow]:
     """Return the rows of a CSV file that are not blank, quotes and a byte-order mark taken off. Raises FieldError."""
     reader = csv.reader(read_lines(name, kind))
-    found: list[Row] = []
+    found: list[TableRow] = []
     try:
         for cells in reader:
             stripped = [cell.strip() for cell in cells]
@@ -39,12 +39,12 @@ def rows(name: str, kind: Kind) -> list[Row]:
             header[0],
             allowed="must be parted by commas",
             where=Where(name, line),
-            remedy=COMMAS,
+            remedy=COMMA_REMEDY,
         )
     return found
 
 
-def places(header: Sequence[str], names: Sequence[str], where: Where) -> list[int]:
+def find_columns(header: Sequence[str], names: Sequence[str], where: Where) -> list[int]:
     """Return where the named columns stand in a header. Raises FieldError for one that is not there once."""
     for name in names:
         if header.count(name) != 1:
@@ -58,31 +58,31 @@ def places(header: Sequence[str], names: Sequence[str], where: Where) -> list[in
     return [header.index(name) for name in names]
 
 
-def value(what: str, text: str, where: Where) -> float:
+def parse_value(what: str, text: str, where: Where) -> float:
     """Return a number. Raises FieldError for a cell that is empty or none."""
-    parsed = decimal(text)
+    parsed = parse_decimal(text)
     if parsed is None:
         shown = text or "empty"
         raise FieldError(what, shown, allowed="must be a finite number", where=where, remedy="a table has no gaps")
     return parsed
 
 
-def numbers(name: str, table: Sequence[Row], header: Sequence[str], chosen: Sequence[int]) -> FloatArray:
+def parse_numbers(name: str, table: Sequence[TableRow], header: Sequence[str], columns: Sequence[int]) -> FloatArray:
     """Return the chosen columns (rows, chosen) of rows as long as the header. Raises FieldError with the line."""
-    out = np.empty((len(table), len(chosen)))
+    out = np.empty((len(table), len(columns)))
     for row, (line, cells) in enumerate(table):
         if len(cells) != len(header):
             allowed = f"must be {len(header)}, as in the header"
             raise FieldError("number of columns", len(cells), allowed=allowed, where=Where(name, line))
-        for k, column in enumerate(chosen):
-            out[row, k] = _quick(cells[column], header[column], name, line)
+        for k, column in enumerate(columns):
+            out[row, k] = _parse_fast(cells[column], header[column], name, line)
     return out
 
 
-def _quick(text: str, what: str, name: str, line: int) -> float:
+def _parse_fast(text: str, what: str, name: str, line: int) -> float:
     """Return a number as `value` does; plain ones without the slower check."""
     try:
         parsed = float(text)
     except ValueError:
         parsed = math.nan
-    return parsed if math.isfinite(parsed) and "_" not in text else value(what, text, Where(name, line))
+    return parsed if math.isfinite(parsed) and "_" not in text else parse_value(what, text, Where(name, line))

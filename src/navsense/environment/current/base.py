@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from navsense.environment.base import Sum, VectorField
+from navsense.environment.base import FieldSum, VectorField
 from navsense.errors import FieldError
-from navsense.streams import checked_run, checked_seed
+from navsense.random_streams import check_run, check_seed
 
 
 @runtime_checkable
@@ -23,39 +23,39 @@ class RandomField(Protocol):
         """Return the names that key its streams: two of one name in a world would be the same current."""
         ...
 
-    def opened(self, seed: int, run: int) -> VectorField:
+    def realise(self, seed: int, run: int) -> VectorField:
         """Return the field (m/s) of one run."""
         ...
 
 
-def random_names(field: VectorField) -> tuple[str, ...]:
+def list_random_names(field: VectorField) -> tuple[str, ...]:
     """Return the names of the random currents in a field, none for one without chance."""
-    if isinstance(field, Sum):
-        return tuple(name for one in field.fields for name in random_names(one))
+    if isinstance(field, FieldSum):
+        return tuple(name for one in field.fields for name in list_random_names(one))
     return field.random_names if isinstance(field, RandomField) else ()
 
 
-def opened(field: VectorField, seed: int, run: int = 0) -> VectorField:
+def realise(field: VectorField, seed: int, run: int = 0) -> VectorField:
     """Return the field (m/s) of one run: a function of place and time, the same whoever asks.
 
     Raises `FieldError` for two random currents of one name, and `SimulationError` for what is no seed or run.
     """
-    seed, run = checked_seed(seed), checked_run(run)
-    names = random_names(field)
+    seed, run = check_seed(seed), check_run(run)
+    names = list_random_names(field)
     for name in names:
         if names.count(name) > 1:
             allowed = "must be the name of one random current: two would share their chance"
             raise FieldError("name of a current", name, allowed=allowed, remedy="give each a name of its own")
-    return _opened(field, seed, run)
+    return _realise(field, seed, run)
 
 
-def _opened(field: VectorField, seed: int, run: int) -> VectorField:
-    if isinstance(field, Sum):
-        return Sum(tuple(_opened(one, seed, run) for one in field.fields))
-    return field.opened(seed, run) if isinstance(field, RandomField) else field
+def _realise(field: VectorField, seed: int, run: int) -> VectorField:
+    if isinstance(field, FieldSum):
+        return FieldSum(tuple(_realise(one, seed, run) for one in field.fields))
+    return field.realise(seed, run) if isinstance(field, RandomField) else field
 
 
-def not_opened(name: str) -> FieldError:
+def unrealised_error(name: str) -> FieldError:
     """Return the error of a random current that is asked for a velocity before it was opened."""
     return FieldError(
         "random current",

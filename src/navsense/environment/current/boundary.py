@@ -14,16 +14,16 @@ from functools import cached_property
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.environment.base import VectorField
-from navsense.environment.current._checks import number
-from navsense.environment.current.base import opened, random_names
+from navsense.environment.current._checks import check_number
+from navsense.environment.current.base import list_random_names, realise
 from navsense.errors import FieldError
+from navsense.kernels import kernel
 from navsense.typing import Quaternion, Times, Vectors
 
 
 @kernel
-def _slow(position_w: Vectors, bed: float, thickness: float, exponent: float, out: Vectors) -> int:
+def _apply_power_law(position_w: Vectors, bed: float, thickness: float, exponent: float, out: Vectors) -> int:
     """Multiply vectors (n, 3) by the power law; return the first row without a height, -1 where there is none."""
     for i in range(out.shape[0]):
         height = position_w[i, 2] - bed
@@ -50,14 +50,14 @@ class BoundaryLayer:
 
     def __post_init__(self) -> None:
         """Refuse what is no layer."""
-        number("height of the bed (m)", self.bed)
-        number("thickness of a boundary layer (m)", self.thickness, 1e-3, 12000.0)
-        number("exponent of a boundary layer", self.exponent, 1e-3, 1.0)
+        check_number("height of the bed (m)", self.bed)
+        check_number("thickness of a boundary layer (m)", self.thickness, 1e-3, 12000.0)
+        check_number("exponent of a boundary layer", self.exponent, 1e-3, 1.0)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the velocity (n, 3) m/s. Raises `FieldError` where its field does, and for a height that is none."""
         out = np.array(self.field.at(position_w, time))
-        row = _slow(position_w, self.bed, self.thickness, self.exponent, out)
+        row = _apply_power_law(position_w, self.bed, self.thickness, self.exponent, out)
         if row >= 0:
             raise FieldError("position (m)", tuple(position_w[row].tolist()), row=row, allowed="must be finite")
         return out
@@ -65,12 +65,12 @@ class BoundaryLayer:
     @cached_property  # to ask what kind a field is reads it: nested layers would ask twice as often each
     def random_names(self) -> tuple[str, ...]:
         """Return the names of the random currents in the field."""
-        return random_names(self.field)
+        return list_random_names(self.field)
 
-    def opened(self, seed: int, run: int) -> BoundaryLayer:
+    def realise(self, seed: int, run: int) -> BoundaryLayer:
         """Return the field (m/s) of one run."""
-        return replace(self, field=opened(self.field, seed, run))
+        return replace(self, field=realise(self.field, seed, run))
 
-    def turned(self, rotation: Quaternion) -> BoundaryLayer:
+    def rotate(self, rotation: Quaternion) -> BoundaryLayer:
         """Return the current of a world turned by `rotation`, as its field allows."""
-        return replace(self, field=self.field.turned(rotation))
+        return replace(self, field=self.field.rotate(rotation))

@@ -24,13 +24,20 @@ from typing import Literal
 
 import numpy as np
 
-from navsense.compiled import kernel
-from navsense.environment.current._checks import FARTHEST, FASTEST, Outside, angle_about_the_vertical, number, rule
-from navsense.environment.current._patches import MIDDLE, PATCH, PLACE, REACH, SLOPE, TURN, settle
-from navsense.environment.current._tables import numbers, places, rows
+from navsense.environment.current._checks import (
+    MAX_COORDINATE,
+    MAX_SPEED,
+    OutsideRule,
+    check_number,
+    check_outside_rule,
+    vertical_rotation_angle,
+)
+from navsense.environment.current._patches import MIDDLE, PATCH_SIZE, PLACE, REACH, SLOPE, TURN, update_patch
+from navsense.environment.current._tables import find_columns, parse_numbers, read_rows
 from navsense.errors import FieldError, Where
 from navsense.geodesy import Origin
-from navsense.inputs import Kind
+from navsense.inputs import FileKind
+from navsense.kernels import kernel
 from navsense.typing import FloatArray, IntArray, Quaternion, Times, Vectors
 
 Space = Literal["world", "geodetic", "ecef"]
@@ -38,26 +45,26 @@ Units = Literal["degrees", "radians"]
 
 SPACES = ("world", "geodetic", "ecef")
 
-_FILE = Kind("grid of currents", FieldError, "must be a CSV file with a header, in UTF-8")
-_NAMES = {
+_FILE_KIND = FileKind("grid of currents", FieldError, "must be a CSV file with a header, in UTF-8")
+_AXIS_NAMES = {
     "world": ("time (s)", "x (m)", "y (m)", "z (m)"),
     "geodetic": ("time (s)", "latitude (rad)", "longitude (rad)", "altitude (m)"),
     "ecef": ("time (s)", "x (m)", "y (m)", "z (m)"),
 }
-_EDGE = 1e-9
+_EDGE_TOLERANCE = 1e-9
 """Share of an axis that rounding may put a place beyond its end."""
 
 
 @kernel
-def _left(axis: FloatArray, start: int, count: int, value: float, near: int) -> int:
+def _find_interval(axis: FloatArray, start: int, count: int, value: float, guess: int) -> int:
     """Return the left neighbour of a value within points start ... start + count - 1; 0 of one point."""
     low, high = 0, count - 2
-    if axis[start + near] <= value:
-        low = near
-        if near == high or value < axis[start + near + 1]:
-            return near
+    if axis[start + guess] <= value:
+        low = guess
+        if guess == high or value < axis[start + guess + 1]:
+            return guess
     else:
-        high = max(near - 1, 0)
+        high = max(guess - 1, 0)
     while low < high:
         middle = (low + high + 1) // 2
         if axis[start + middle] <= value:
@@ -68,7 +75,7 @@ def _left(axis: FloatArray, start: int, count: int, value: float, near: int) -> 
 
 
 @kernel
-def _corners(grid: FloatArray, first: int, steps: IntArray, out: FloatArray) -> None:
+def _gather_corners(grid: FloatArray, first: int, steps: IntArray, out: FloatArray) -> None:
     """Write the 16 corners of a cell, three components each (48,), the time slowest, the third axis quickest."""
     row = 0
     for t in range(2):
@@ -82,7 +89,7 @@ def _corners(grid: FloatArray, first: int, steps: IntArray, out: FloatArray) -> 
 
 
 @kernel
-def _mix(corners: FloatArray, shares: FloatArray, work: FloatArray) -> None:
+def _interpolate(corners: FloatArray, shares: FloatArray, work: FloatArray) -> None:
     """Leave the velocity at the shares of a cell in work[:3], one axis after the other."""
     share = shares[0]
     for j in range(24):
@@ -99,7 +106,7 @@ def _mix(corners: FloatArray, shares: FloatArray, work: FloatArray) -> None:
 
 
 @kernel
-def _settle(
+def _update_cell(
     axes: FloatArray, starts: IntArray, counts: IntArray, bounds: FloatArray, axis: int, value: float, cell: FloatArray
 ) -> bool:
     """Leave the left neighbour of a coordinate, its cell's ends and 1 / width in cell[axis]; false out of bounds."""
@@ -108,14 +115,14 @@ def _settle(
     if counts[axis] == 1:
         cell[axis, 0], cell[axis, 1], cell[axis, 2], cell[axis, 3] = 0.0, bounds[axis, 0], bounds[axis, 1], 0.0
         return True
-    left = _left(axes, starts[axis], counts[axis], value, int(cell[axis, 0]))
+    left = _find_interval(axes, starts[axis], counts[axis], value, int(cell[axis, 0]))
     low, high = axes[starts[axis] + left], axes[starts[axis] + left + 1]
     cell[axis, 0], cell[axis, 1], cell[axis, 2], cell[axis, 3] = left, low, high, 1.0 / (high - low)
     return True
 
 
 @kernel
-def _along(
+def _write_velocity(
     grid: FloatArray,
     axes: FloatArray,
     starts: IntArray,
@@ -140,7 +147,7 @@ def _along(
         stride *= counts[3 - back]
         cell[back, 1], cell[back, 2] = math.inf, -math.inf
     middle = 0.5 * (axes[starts[2]] + axes[starts[2] + counts[2] - 1])
-    here = np.full(PATCH, math.nan)
+    here = np.full(PATCH_SIZE, math.nan)
     if kind == 0:
         for axis in range(9):
             here[TURN + axis] = frame[axis // 3, axis % 3]
@@ -153,7 +160,7 @@ def _along(
         else:
             dx, dy, dz, reach = x - here[MIDDLE], y - here[MIDDLE + 1], z - here[MIDDLE + 2], here[REACH]
             if not (-reach <= dx < reach and -reach <= dy < reach and -reach <= dz < reach):
-                settle(frame, x, y, z, here)
+                update_patch(frame, x, y, z, here)
                 dx, dy, dz = x - here[MIDDLE], y - here[MIDDLE + 1], z - here[MIDDLE + 2]
             for axis in range(3):
                 row = SLOPE + 3 * axis
@@ -166,7 +173,7 @@ def _along(
         moved = False
         for axis in range(4):
             if not cell[axis, 1] <= at[axis] < cell[axis, 2]:
-                if not _settle(axes, starts, counts, bounds, axis, at[axis], cell):
+                if not _update_cell(axes, starts, counts, bounds, axis, at[axis], cell):
                     failed[0], failed[1] = axis, at[axis]
                     return i
                 moved = True
@@ -176,15 +183,15 @@ def _along(
             first = 0
             for axis in range(4):
                 first += int(cell[axis, 0]) * steps[axis]
-            _corners(grid, first, steps, corners)
-        _mix(corners, shares, v)
+            _gather_corners(grid, first, steps, corners)
+        _interpolate(corners, shares, v)
         for axis in range(3):
             out[i, axis] = here[TURN + axis] * v[0] + here[TURN + 3 + axis] * v[1] + here[TURN + 6 + axis] * v[2]
     return -1
 
 
 @dataclass(frozen=True, eq=False)
-class Gridded:
+class GriddedCurrent:
     """Velocities (t, a, b, c, 3) m/s on rising points of time (s) and of three axes; `space` says what these are.
 
     `origin` is that of the world, needed unless `space` is "world"; `heading` (rad) turns the grid of a "world" against
@@ -196,9 +203,9 @@ class Gridded:
     space: Space
     origin: Origin | None = None
     heading: float = 0.0
-    outside: Outside = "error"
-    outside_vertical: Outside = "hold"
-    outside_time: Outside = "error"
+    outside: OutsideRule = "error"
+    outside_vertical: OutsideRule = "hold"
+    outside_time: OutsideRule = "error"
 
     def __post_init__(self) -> None:
         """Refuse what is no grid, and lay it out for the kernel."""
@@ -207,19 +214,19 @@ class Gridded:
         if self.space != "world" and self.origin is None:
             remedy = "give the world <spherical_coordinates>"
             raise FieldError("origin of the world", "none", allowed="must be given for this grid", remedy=remedy)
-        rule("outside_time of a grid", self.outside_time)
-        rule("outside of a grid", self.outside)
-        rule("outside_vertical of a grid", self.outside_vertical)
-        number("heading of a current (rad)", self.heading)
+        check_outside_rule("outside_time of a grid", self.outside_time)
+        check_outside_rule("outside of a grid", self.outside)
+        check_outside_rule("outside_vertical of a grid", self.outside_vertical)
+        check_number("heading of a current (rad)", self.heading)
         for axis, points in enumerate(self.points):
-            _check_axis(_NAMES[self.space][axis], np.asarray(points, dtype=np.float64), axis, self.space)
+            _check_axis(_AXIS_NAMES[self.space][axis], np.asarray(points, dtype=np.float64), axis, self.space)
         values = np.asarray(self.velocity, dtype=np.float64)
         shape = (*(len(points) for points in self.points), 3)
         if values.shape != shape:
             raise FieldError("shape of a grid of currents", values.shape, allowed=f"must be {shape}")
-        if not (np.abs(values) <= FASTEST).all():
-            worst = float(values[~(np.abs(values) <= FASTEST)][0])
-            raise FieldError("velocity of a grid (m/s)", worst, allowed=f"must be of a size up to {FASTEST:g}")
+        if not (np.abs(values) <= MAX_SPEED).all():
+            worst = float(values[~(np.abs(values) <= MAX_SPEED)][0])
+            raise FieldError("velocity of a grid (m/s)", worst, allowed=f"must be of a size up to {MAX_SPEED:g}")
 
     @classmethod
     def from_file(
@@ -234,10 +241,10 @@ class Gridded:
         ignore_time: bool = False,
         start: float = 0.0,
         origin: Origin | None = None,
-        outside: Outside = "error",
-        outside_vertical: Outside = "hold",
-        outside_time: Outside = "error",
-    ) -> Gridded:
+        outside: OutsideRule = "error",
+        outside_vertical: OutsideRule = "hold",
+        outside_time: OutsideRule = "error",
+    ) -> GriddedCurrent:
         """Read a CSV table of a header and one row a point, as Gazebo's EnvironmentPreload has it, in any order.
 
         `position` names the columns of the three axes, latitude before longitude; `velocity` those towards east, north
@@ -249,9 +256,9 @@ class Gridded:
         latitudes beyond the poles.
         """
         name = os.fspath(path)
-        axes, values = _read(name, (time, *position), velocity)
+        axes, values = _read_table(name, (time, *position), velocity)
         if space == "geodetic" and units == "degrees":
-            axes[1], axes[2] = _radians(axes[1]), _radians(axes[2])
+            axes[1], axes[2] = _to_radians(axes[1]), _to_radians(axes[2])
         elif units not in ("degrees", "radians"):
             raise FieldError("units of a grid of currents", units, allowed="must be degrees or radians")
         if ignore_time or time is None:
@@ -269,20 +276,20 @@ class Gridded:
         out, failed = np.empty((time.shape[0], 3)), np.empty(2)
         kind = SPACES.index(self.space)
         one_layout = np.ascontiguousarray(position_w), np.ascontiguousarray(time)  # compiled once, not for each
-        row = _along(*self._laid, kind, *one_layout, out, failed)
+        row = _write_velocity(*self._kernel_arrays, kind, *one_layout, out, failed)
         if row >= 0:
-            raise self._error(failed, row)
+            raise self._outside_error(failed, row)
         return out
 
     @cached_property
-    def _laid(self) -> tuple[FloatArray, FloatArray, IntArray, IntArray, FloatArray, FloatArray]:
+    def _kernel_arrays(self) -> tuple[FloatArray, FloatArray, IntArray, IntArray, FloatArray, FloatArray]:
         """Return velocities and points in a row each, where each axis starts, its points, its bounds, and the frame."""
         points = [np.asarray(axis, dtype=np.float64) for axis in self.points]
         counts = np.array([axis.size for axis in points], dtype=np.int64)
         starts = np.concatenate(([0], np.cumsum(counts)))[:-1].astype(np.int64)
         bounds = np.empty((4, 2))
         for axis, (one, values) in enumerate(zip(self._rules, points, strict=True)):
-            slack = _EDGE * (values[-1] - values[0]) if one == "error" else FARTHEST
+            slack = _EDGE_TOLERANCE * (values[-1] - values[0]) if one == "error" else MAX_COORDINATE
             bounds[axis] = values[0] - slack, values[-1] + slack
         values = np.array(self.velocity, dtype=np.float64).reshape(-1)
         return values, np.concatenate(points), starts, counts, bounds, self._frame
@@ -291,36 +298,36 @@ class Gridded:
     def _frame(self) -> FloatArray:
         """Return the origin's frame (3, 4), or the grid's axes in the world (3, 3)."""
         if self.origin is not None and self.space != "world":
-            return np.array(self.origin.frame)
+            return np.array(self.origin.ecef_transform)
         s, c = math.sin(self.heading), math.cos(self.heading)
         return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
     @property
-    def _rules(self) -> tuple[Outside, Outside, Outside, Outside]:
+    def _rules(self) -> tuple[OutsideRule, OutsideRule, OutsideRule, OutsideRule]:
         """Return the rule of each axis."""
         vertical = self.outside if self.space == "ecef" else self.outside_vertical
         return self.outside_time, self.outside, self.outside, vertical
 
-    def _error(self, failed: FloatArray, row: int) -> FieldError:
+    def _outside_error(self, failed: FloatArray, row: int) -> FieldError:
         axis = int(failed[0])
         values = self.points[axis]
         rule_name = ("outside_time", "outside", "outside", "outside_vertical" if self.space != "ecef" else "outside")
         return FieldError(
-            _NAMES[self.space][axis],
+            _AXIS_NAMES[self.space][axis],
             float(failed[1]),
             row=row,
             allowed=f"must be from {values[0]:.12g} to {values[-1]:.12g}, as the grid of currents is",
             remedy=f'use {rule_name[axis]}="hold" to go on with the nearest points',
         )
 
-    def turned(self, rotation: Quaternion) -> Gridded:
+    def rotate(self, rotation: Quaternion) -> GriddedCurrent:
         """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
         if self.origin is not None and self.space != "world":
-            return replace(self, origin=self.origin.turned(rotation))
-        return replace(self, heading=self.heading - angle_about_the_vertical(rotation))
+            return replace(self, origin=self.origin.rotate(rotation))
+        return replace(self, heading=self.heading - vertical_rotation_angle(rotation))
 
 
-def _radians(degrees: FloatArray) -> FloatArray:
+def _to_radians(degrees: FloatArray) -> FloatArray:
     return np.array([math.radians(one) for one in degrees.tolist()])
 
 
@@ -328,7 +335,7 @@ def _check_axis(what: str, values: FloatArray, axis: int, space: Space) -> None:
     """Raise FieldError for points of an axis that are none, do not rise, or are no angles."""
     if values.ndim != 1 or values.size == 0:
         raise FieldError(f"{what} of a grid", f"shape {values.shape}", allowed="must be (n,), one at least")
-    if not (np.abs(values) <= FARTHEST).all() or (np.diff(values) <= 0.0).any():
+    if not (np.abs(values) <= MAX_COORDINATE).all() or (np.diff(values) <= 0.0).any():
         raise FieldError(f"{what} of a grid", "not rising", allowed="must be finite and rise")
     limit = (math.inf, 0.5 * math.pi, 2.0 * math.pi, math.inf)[axis]
     if space == "geodetic" and np.abs(values).max() > limit * (1.0 + 1e-12):
@@ -339,16 +346,18 @@ def _check_axis(what: str, values: FloatArray, axis: int, space: Space) -> None:
         raise FieldError(f"{what} of a grid", "more than once round", allowed="must span at most 2 pi")
 
 
-def _read(name: str, axes: Sequence[str | None], velocity: Sequence[str | None]) -> tuple[list[FloatArray], FloatArray]:
+def _read_table(
+    name: str, axes: Sequence[str | None], velocity: Sequence[str | None]
+) -> tuple[list[FloatArray], FloatArray]:
     """Return the points of the four axes and the velocity (t, a, b, c, 3) of a file. Raises FieldError."""
-    (line, header), *table = rows(name, _FILE)
+    (line, header), *table = read_rows(name, _FILE_KIND)
     where = Where(name, line)
     if not table:
         raise FieldError("rows of the grid", "none", allowed="must be one at least", where=Where(name))
     wanted = [column for column in (*axes, *velocity) if column is not None]
     if not any(velocity):
         raise FieldError("velocity of the grid", "none", allowed="must name one column at least", where=where)
-    found = numbers(name, table, header, places(header, wanted, where))
+    found = parse_numbers(name, table, header, find_columns(header, wanted, where))
     columns = dict(zip(wanted, found.T, strict=True))
     zero = np.zeros(len(table))
     coordinates = [columns[axis] if axis is not None else zero for axis in axes]
@@ -360,21 +369,21 @@ def _read(name: str, axes: Sequence[str | None], velocity: Sequence[str | None])
         points.insert(0, unique)
         size *= unique.size
     lines = [number for number, _ in table]
-    _check_whole(name, lines, index, size, points, [axis or "time" for axis in axes])
+    _check_complete(name, lines, index, size, points, [axis or "time" for axis in axes])
     out = np.zeros((size, 3))
     for k, column in enumerate(velocity):
         if column is not None:
             values = columns[column]
-            bad = np.abs(values) > FASTEST
+            bad = np.abs(values) > MAX_SPEED
             if bad.any():
                 row = int(np.argmax(bad))
-                allowed, place = f"must be of a size up to {FASTEST:g} m/s", Where(name, lines[row])
+                allowed, place = f"must be of a size up to {MAX_SPEED:g} m/s", Where(name, lines[row])
                 raise FieldError(column, float(values[row]), allowed=allowed, where=place, remedy="check the unit")
             out[index, k] = values
     return points, out.reshape(*(axis.size for axis in points), 3)
 
 
-def _check_whole(
+def _check_complete(
     name: str, lines: Sequence[int], index: IntArray, size: int, points: Sequence[FloatArray], axes: Sequence[str]
 ) -> None:
     """Raise FieldError for a point that is given twice, or not at all."""

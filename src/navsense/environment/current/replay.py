@@ -17,31 +17,31 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.environment.current import _recording
 from navsense.environment.current._checks import (
-    FARTHEST,
-    FASTEST,
-    Outside,
-    column,
-    in_the_world,
-    left_of,
-    number,
-    rule,
-    turned,
+    MAX_COORDINATE,
+    MAX_SPEED,
+    OutsideRule,
+    check_number,
+    check_outside_rule,
+    find_interval,
+    make_read_only_array,
+    rotate_heading,
+    to_world_axes,
 )
-from navsense.environment.current._tables import numbers, rows
+from navsense.environment.current._tables import parse_numbers, read_rows
 from navsense.errors import FieldError, Where
 from navsense.inputs import (
-    FOLDERS,
-    LARGEST,
-    Kind,
+    FOLDER_MARKERS,
+    MAX_FILE_SIZE,
+    FileKind,
     archive_expansion_problem,
     check_regular_file,
     expansion_problem,
-    place_of,
-    there,
+    path_exists,
+    resolve_folder,
 )
+from navsense.kernels import kernel
 from navsense.typing import FloatArray, Quaternion, Times, Vectors
 
 HEADERS = {
@@ -54,15 +54,15 @@ HEADERS = {
 FRAMES = ("world", "enu", "ned")
 
 _ALLOWED = "must be a CSV file of time and velocity, a bag, an .npz archive or a .parquet table"
-_FILE = Kind("record of a current", FieldError, _ALLOWED)
+_FILE_KIND = FileKind("record of a current", FieldError, _ALLOWED)
 _BAGS = (".bag", ".mcap", ".db3")
 
-ABOUT, TABLE = FOLDERS[".csv"], "current.csv"
+METADATA_FILE, CURRENT_FILE = FOLDER_MARKERS[".csv"], "current.csv"
 """In a folder of CSV, what the recording says of itself, and the current."""
 
 
 @kernel
-def _along(time: Times, times: FloatArray, values: Vectors, hold: bool, out: Vectors) -> int:
+def _interpolate(time: Times, times: FloatArray, values: Vectors, hold: bool, out: Vectors) -> int:
     """Write the velocity (n, 3); return the first row outside, -1 where there is none."""
     near, last = 0, times.shape[0] - 1
     for i in range(time.shape[0]):
@@ -75,7 +75,7 @@ def _along(time: Times, times: FloatArray, values: Vectors, hold: bool, out: Vec
             for axis in range(3):
                 out[i, axis] = values[0, axis]
         else:
-            near = left_of(times, t, near)
+            near = find_interval(times, t, near)
             share = (t - times[near]) / (times[near + 1] - times[near])
             for axis in range(3):
                 out[i, axis] = values[near, axis] + share * (values[near + 1, axis] - values[near, axis])
@@ -83,7 +83,7 @@ def _along(time: Times, times: FloatArray, values: Vectors, hold: bool, out: Vec
 
 
 @dataclass(frozen=True, eq=False)
-class Replay:
+class CurrentReplay:
     """Velocities (n, 3) m/s at rising instants (n,) s; `frame` is "enu" or "ned", turned by heading (rad), or "world".
 
     Raises `FieldError` for instants that do not rise, and for velocities that are none of a sea.
@@ -93,23 +93,23 @@ class Replay:
     velocity: Vectors
     frame: str = "world"
     heading: float = 0.0
-    outside: Outside = "error"
+    outside: OutsideRule = "error"
 
     def __post_init__(self) -> None:
         """Refuse what is no record; turn it into the world."""
         if self.frame not in FRAMES:
             raise FieldError("frame of a current", self.frame, allowed=f"must be one of {', '.join(FRAMES)}")
-        rule("outside of a record", self.outside)
-        number("heading of a current (rad)", self.heading)
-        _check(np.asarray(self.times, dtype=np.float64), np.asarray(self.velocity, dtype=np.float64), None)
+        check_outside_rule("outside of a record", self.outside)
+        check_number("heading of a current (rad)", self.heading)
+        _check_velocities(np.asarray(self.times, dtype=np.float64), np.asarray(self.velocity, dtype=np.float64), None)
 
     @cached_property
-    def _laid(self) -> tuple[FloatArray, Vectors]:
+    def _arrays(self) -> tuple[FloatArray, Vectors]:
         """Return the instants, and the velocities along the world's axes."""
         velocity = np.asarray(self.velocity, dtype=np.float64)
         if self.frame == "ned":
             velocity = np.stack((velocity[:, 1], velocity[:, 0], -velocity[:, 2]), axis=1)
-        return column(np.asarray(self.times).tolist()), in_the_world(velocity.tolist(), self.heading)
+        return make_read_only_array(np.asarray(self.times).tolist()), to_world_axes(velocity.tolist(), self.heading)
 
     @classmethod
     def from_file(
@@ -120,8 +120,8 @@ class Replay:
         frame: str | None = None,
         heading: float = 0.0,
         start: float | None = None,
-        outside: Outside = "error",
-    ) -> Replay:
+        outside: OutsideRule = "error",
+    ) -> CurrentReplay:
         """Read a record of a current.
 
         A `.csv` table has one of `HEADERS`, which tells the frame, and so has that in a folder of CSV which is a
@@ -134,24 +134,24 @@ class Replay:
 
         Raises `FieldError` with the place for what cannot be read, another header, type or topic, rows out of order.
         """
-        name = _in_folder(os.fspath(path))
+        name = _find_table(os.fspath(path))
         suffix = Path(name).suffix.lower()
         lines: Sequence[int] | None = None
-        if suffix in _BAGS or (there(Path(name)) and Path(name).is_dir()):
-            times, velocity = _recording.read(name, topic, start)
+        if suffix in _BAGS or (path_exists(Path(name)) and Path(name).is_dir()):
+            times, velocity = _recording.read_velocities(name, topic, start)
             start = 0.0
             frame = frame or "world"
         elif topic is not None:
             allowed = "must not be given: of all records only a ROS bag has topics"
             raise FieldError("topic of the current", topic, allowed=allowed, where=Where(name))
         elif suffix == ".npz":
-            times, velocity = _archive(name)
+            times, velocity = _read_npz(name)
             frame = frame or "world"
         elif suffix == ".parquet":
-            times, velocity = _columns(name)
+            times, velocity = _read_parquet(name)
             frame = frame or "world"
         else:
-            times, velocity, own, lines = _table(name)
+            times, velocity, own, lines = _read_table(name)
             if frame not in (None, own):
                 allowed = f"must be {own}, as the header says"
                 raise FieldError("frame of a current", frame, allowed=allowed, where=Where(name))
@@ -159,7 +159,7 @@ class Replay:
         begin = float(times[0]) if start is None and times.size else start or 0.0
         turn = 0.0 if frame == "world" else heading
         try:
-            _check(times, velocity, None if lines is None else [Where(name, line) for line in lines])
+            _check_velocities(times, velocity, None if lines is None else [Where(name, line) for line in lines])
             return cls(times - begin, velocity, frame, turn, outside)
         except FieldError as error:
             error.where = error.where or Where(name)
@@ -167,9 +167,9 @@ class Replay:
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the velocity (n, 3) m/s. Raises `FieldError` outside the record where the rule is "error"."""
-        times, values = self._laid
+        times, values = self._arrays
         out = np.empty((time.shape[0], 3))
-        row = _along(time, times, values, self.outside == "hold", out)
+        row = _interpolate(time, times, values, self.outside == "hold", out)
         if row >= 0:
             raise FieldError(
                 "instant (s)",
@@ -180,22 +180,22 @@ class Replay:
             )
         return out
 
-    def turned(self, rotation: Quaternion) -> Replay:
+    def rotate(self, rotation: Quaternion) -> CurrentReplay:
         """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
-        return replace(self, heading=turned(self.heading, rotation))
+        return replace(self, heading=rotate_heading(self.heading, rotation))
 
 
-def _check(times: FloatArray, velocity: Vectors, where: Sequence[Where] | None) -> None:
+def _check_velocities(times: FloatArray, velocity: Vectors, where: Sequence[Where] | None) -> None:
     """Raise FieldError for shapes that do not fit, instants that do not rise, velocities that are none of a sea."""
     if times.ndim != 1 or times.size == 0 or velocity.shape != (times.size, 3):
         shapes = f"{times.shape} and {velocity.shape}"
         raise FieldError("shapes of times and velocities", shapes, allowed="must be (n,) and (n, 3), n at least 1")
-    bad = ~(np.abs(times) <= FARTHEST * 1e3)
+    bad = ~(np.abs(times) <= MAX_COORDINATE * 1e3)
     bad[1:] |= ~(np.diff(times) > 0.0)
-    fast = ~(np.abs(velocity) <= FASTEST).all(axis=1)
+    fast = ~(np.abs(velocity) <= MAX_SPEED).all(axis=1)
     for rows_, what, allowed in (
         (bad, "time of a current (s)", "must be finite and past that of the row before"),
-        (fast, "velocity of a current (m/s)", f"must be finite and of a size up to {FASTEST:g}"),
+        (fast, "velocity of a current (m/s)", f"must be finite and of a size up to {MAX_SPEED:g}"),
     ):
         if rows_.any():
             row = int(np.argmax(rows_))
@@ -203,42 +203,42 @@ def _check(times: FloatArray, velocity: Vectors, where: Sequence[Where] | None) 
             raise FieldError(what, shown, row=row, allowed=allowed, where=where[row] if where else None)
 
 
-def _in_folder(name: str) -> str:
+def _find_table(name: str) -> str:
     """Return the table of the current in a folder of CSV; else what a recording lies in that is named as written."""
-    folder = place_of(Path(name))
-    if not there(folder / ABOUT):
+    folder = resolve_folder(Path(name))
+    if not path_exists(folder / METADATA_FILE):
         return name if folder == Path(name) else str(folder)
-    table = folder / TABLE
+    table = folder / CURRENT_FILE
     if not table.is_file():
         remedy = "record a world whose water moves"
         raise FieldError("recording", "holds no current", where=Where(name), remedy=remedy)
     return str(table)
 
 
-def _table(name: str) -> tuple[FloatArray, Vectors, str, list[int]]:
+def _read_table(name: str) -> tuple[FloatArray, Vectors, str, list[int]]:
     """Return times, velocities, frame and line numbers of a CSV table. Raises FieldError."""
-    (line, header), *table = rows(name, _FILE)
+    (line, header), *table = read_rows(name, _FILE_KIND)
     frame = HEADERS.get(",".join(header))
     if frame is None:
         allowed = "must be one of " + " | ".join(HEADERS)
         raise FieldError("header of the record", ",".join(header), allowed=allowed, where=Where(name, line))
     if not table:
         raise FieldError("rows of the record", "none", allowed="must be one at least", where=Where(name))
-    found = numbers(name, table, header, range(4))
+    found = parse_numbers(name, table, header, range(4))
     return found[:, 0].copy(), found[:, 1:].copy(), frame, [number for number, _ in table]
 
 
-def _single(name: str, velocity: FloatArray) -> Vectors:
+def _select_single_run(name: str, velocity: FloatArray) -> Vectors:
     """Return velocities without an axis of runs. Raises FieldError for those of several runs."""
     if velocity.ndim != 3:
         return velocity
     if velocity.shape[0] != 1:
-        raise _several(name, velocity.shape[0])
+        raise _run_count_error(name, velocity.shape[0])
     first: Vectors = velocity[0]
     return first
 
 
-def _several(name: str, runs: int) -> FieldError:
+def _run_count_error(name: str, runs: int) -> FieldError:
     """Return the error of a record of several runs, or of none."""
     remedy = "take one run out with: navsense convert --run" if runs else "record a world whose water moves"
     return FieldError(
@@ -246,9 +246,9 @@ def _several(name: str, runs: int) -> FieldError:
     )
 
 
-def _columns(name: str) -> tuple[FloatArray, Vectors]:
+def _read_parquet(name: str) -> tuple[FloatArray, Vectors]:
     """Return times and velocities of the current in a Parquet table of navsense. Raises FieldError."""
-    check_regular_file(name, _FILE, LARGEST)
+    check_regular_file(name, _FILE_KIND, MAX_FILE_SIZE)
     picked = ["run", "time", *(f"velocity.{axis}" for axis in "xyz")]
     try:
         from pyarrow import parquet
@@ -262,18 +262,18 @@ def _columns(name: str) -> tuple[FloatArray, Vectors]:
     except FieldError:
         raise
     except Exception as cause:
-        raise FieldError("record of a current", str(cause), allowed=_FILE.allowed, where=Where(name)) from cause
+        raise FieldError("record of a current", str(cause), allowed=_FILE_KIND.allowed, where=Where(name)) from cause
     runs = np.unique(columns[0]).size
     if runs != 1:
-        raise _several(name, runs)
+        raise _run_count_error(name, runs)
     return columns[1], np.stack(columns[2:], axis=1)
 
 
-def _archive(name: str) -> tuple[FloatArray, Vectors]:
+def _read_npz(name: str) -> tuple[FloatArray, Vectors]:
     """Return times and velocities of an .npz archive. Raises FieldError."""
-    check_regular_file(name, _FILE, LARGEST)
+    check_regular_file(name, _FILE_KIND, MAX_FILE_SIZE)
     if not zipfile.is_zipfile(name):  # NumPy would advise to unpickle it
-        raise FieldError("record of a current", "is no archive", allowed=_FILE.allowed, where=Where(name))
+        raise FieldError("record of a current", "is no archive", allowed=_FILE_KIND.allowed, where=Where(name))
     try:
         problem = archive_expansion_problem(name)
         if problem:
@@ -281,9 +281,9 @@ def _archive(name: str) -> tuple[FloatArray, Vectors]:
         with np.load(name, allow_pickle=False) as archive:
             ours = "current/" if "current/time" in archive else ""
             time, velocity = (np.array(archive[ours + key], dtype=np.float64) for key in ("time", "velocity"))
-            return time, _single(name, velocity)
+            return time, _select_single_run(name, velocity)
     except KeyError as cause:
         allowed = "must hold time and velocity, or be a recording of navsense with a current"
         raise FieldError("record of a current", str(cause), allowed=allowed, where=Where(name)) from cause
     except (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as cause:
-        raise FieldError("record of a current", str(cause), allowed=_FILE.allowed, where=Where(name)) from cause
+        raise FieldError("record of a current", str(cause), allowed=_FILE_KIND.allowed, where=Where(name)) from cause

@@ -5,8 +5,8 @@
 Above the first row and below the last the rule is `outside`: "hold" goes on with the nearest row, "error" raises
 `FieldError`. One row alone holds at every depth under "hold".
 
-`StratifiedGaussMarkov` lets speed and direction of each layer wander about the table's, as DAVE does; `Profile` scales
-any other current by a factor that depends on depth.
+`StratifiedGaussMarkovCurrent` lets speed and direction of each layer wander about the table's, as DAVE does; `Profile`
+scales any other current by a factor that depends on depth.
 """
 
 from __future__ import annotations
@@ -20,42 +20,50 @@ from functools import cached_property
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.environment.base import VectorField
 from navsense.environment.current._checks import (
-    FARTHEST,
-    Outside,
-    column,
-    heading_of,
-    in_the_world,
-    left_of,
-    number,
-    rule,
-    speed,
-    turned,
+    MAX_COORDINATE,
+    OutsideRule,
+    check_heading,
+    check_number,
+    check_outside_rule,
+    check_speed,
+    find_interval,
+    make_read_only_array,
+    rotate_heading,
+    to_world_axes,
 )
-from navsense.environment.current._nodes import Opened, Recipe, outside_the_layers
-from navsense.environment.current._tables import Row, rows, value
-from navsense.environment.current.base import not_opened, opened, random_names
-from navsense.environment.current.gauss_markov import AnyWander, check_name, laws_of, pace, unlimited
+from navsense.environment.current._nodes import RandomCurrent, RandomCurrentModel, depth_error
+from navsense.environment.current._tables import TableRow, parse_value, read_rows
+from navsense.environment.current.base import list_random_names, realise, unrealised_error
+from navsense.environment.current.gauss_markov import (
+    AnyGaussMarkovProcess,
+    check_current_name,
+    discretise_all,
+    drop_circle_limits,
+    select_node_rate,
+)
 from navsense.errors import FieldError, Where
-from navsense.inputs import Kind
+from navsense.inputs import FileKind
+from navsense.kernels import kernel
 from navsense.typing import FloatArray, Quaternion, Times, Vector, Vectors
 
-DEEPEST = 12000.0
+MAX_DEPTH = 12000.0
 """m: no sea is deeper."""
 
-MOST_WANDERING = 1000
+MAX_RANDOM_LAYERS = 1000
 """Layers that may wander at once."""
 
-_FILE = Kind("table of currents by depth", FieldError, "must be a CSV file of velocities by depth in UTF-8")
-_WORDS = {"north": "m/s", "east": "m/s", "up": "m/s", "down": "m/s", "depth": "m"}
+_FILE_KIND = FileKind("table of currents by depth", FieldError, "must be a CSV file of velocities by depth in UTF-8")
+_COLUMN_UNITS = {"north": "m/s", "east": "m/s", "up": "m/s", "down": "m/s", "depth": "m"}
 _OTHER_UNITS = frozenset("ft feet fathom fathoms kn kt kts knot knots cm cm/s mm mm/s km km/h kmh mph".split())
 """Words that call a column's numbers something else, such as north_knots."""
 
 
 @kernel
-def _layers(position_w: Vectors, depths: FloatArray, values: Vectors, surface: float, hold: bool, out: Vectors) -> int:
+def _interpolate_layers(
+    position_w: Vectors, depths: FloatArray, values: Vectors, surface: float, hold: bool, out: Vectors
+) -> int:
     """Write the values (n, k) at depths; return the first row outside the layers, -1 where there is none."""
     near, last = 0, depths.shape[0] - 1
     for i in range(position_w.shape[0]):
@@ -68,7 +76,7 @@ def _layers(position_w: Vectors, depths: FloatArray, values: Vectors, surface: f
             for axis in range(out.shape[1]):
                 out[i, axis] = values[0, axis]
         else:
-            near = left_of(depths, depth, near)
+            near = find_interval(depths, depth, near)
             share = (depth - depths[near]) / (depths[near + 1] - depths[near])
             for axis in range(out.shape[1]):
                 out[i, axis] = values[near, axis] + share * (values[near + 1, axis] - values[near, axis])
@@ -76,19 +84,21 @@ def _layers(position_w: Vectors, depths: FloatArray, values: Vectors, surface: f
 
 
 @kernel
-def _scale(factors: Vectors, out: Vectors) -> None:
+def _multiply(factors: Vectors, out: Vectors) -> None:
     """Multiply vectors (n, 3) by factors (n, 1)."""
     for i in range(out.shape[0]):
         for axis in range(3):
             out[i, axis] *= factors[i, 0]
 
 
-def _at_depths(position_w: Vectors, depths: FloatArray, values: Vectors, surface: float, outside: Outside) -> Vectors:
+def _evaluate_layers(
+    position_w: Vectors, depths: FloatArray, values: Vectors, surface: float, outside: OutsideRule
+) -> Vectors:
     """Return the values (n, k) at positions (n, 3) m. Raises FieldError as the rule says."""
     out = np.empty((position_w.shape[0], values.shape[1]))
-    row = _layers(position_w, depths, values, surface, outside == "hold", out)
+    row = _interpolate_layers(position_w, depths, values, surface, outside == "hold", out)
     if row >= 0:
-        raise outside_the_layers(depths, surface - float(position_w[row, 2]), row)
+        raise depth_error(depths, surface - float(position_w[row, 2]), row)
     return out
 
 
@@ -97,8 +107,8 @@ def _check_depths(depths: Sequence[float], where: Sequence[Where | None]) -> Non
     if not depths:
         raise FieldError("layers", "none", allowed="must be one at least")
     for row, depth in enumerate(depths):
-        if not 0.0 <= depth <= DEEPEST:
-            allowed = f"must be from 0 to {DEEPEST:g} m, downwards"
+        if not 0.0 <= depth <= MAX_DEPTH:
+            allowed = f"must be from 0 to {MAX_DEPTH:g} m, downwards"
             raise FieldError("depth of a layer (m)", depth, allowed=allowed, where=where[row])
         if row and depth <= depths[row - 1]:
             allowed = f"must be below {depths[row - 1]!r} m, the depth of the row before"
@@ -112,7 +122,7 @@ def _check_depths(depths: Sequence[float], where: Sequence[Where | None]) -> Non
 
 
 @dataclass(frozen=True)
-class Stratified:
+class StratifiedCurrent:
     """Velocities by depth: depths (m, downwards from the surface), velocities (m/s along east, north, up) of each.
 
     `surface` is the height of the water's surface in the world (m), `heading` that of the world's x axis from east
@@ -124,7 +134,7 @@ class Stratified:
     velocities: tuple[Vector, ...]
     surface: float = 0.0
     heading: float = 0.0
-    outside: Outside = "hold"
+    outside: OutsideRule = "hold"
 
     def __post_init__(self) -> None:
         """Refuse what is no such table."""
@@ -137,10 +147,10 @@ class Stratified:
             raise FieldError("numbers of depths and velocities", counts, allowed="must be the same")
         for vector, place in zip(self.velocities, where, strict=True):
             for part in vector:
-                speed("velocity of a layer (m/s)", part, place)
-        number("height of the water's surface (m)", self.surface)
-        heading_of(self.heading)
-        rule("outside of layers", self.outside)
+                check_speed("velocity of a layer (m/s)", part, place)
+        check_number("height of the water's surface (m)", self.surface)
+        check_heading(self.heading)
+        check_outside_rule("outside of layers", self.outside)
 
     @classmethod
     def from_file(
@@ -149,16 +159,16 @@ class Stratified:
         *,
         surface: float = 0.0,
         heading: float = 0.0,
-        outside: Outside = "hold",
-    ) -> Stratified:
+        outside: OutsideRule = "hold",
+    ) -> StratifiedCurrent:
         """Read a CSV table as DAVE has it: its last line before the numbers names the columns, with units in brackets.
 
         The columns are depth (m) and some of north, east, up and down (m/s), in any order; a component without a column
         is zero. Raises `FieldError` with file and line for what cannot be read, another unit, a gap, rows out of order.
         """
         name = os.fspath(path)
-        header, table = _split(name, rows(name, _FILE))
-        words = _columns(header, Where(name, header[0]))
+        header, table = _split_header(name, read_rows(name, _FILE_KIND))
+        words = _parse_columns(header, Where(name, header[0]))
         depths, velocities, where = [], [], []
         for line, cells in table:
             place = Where(name, line)
@@ -166,7 +176,9 @@ class Stratified:
             if len(filled) < len(words) or any(cells[len(words) :]):
                 allowed = f"must be {len(words)}: {', '.join(words)}"
                 raise FieldError("number of columns", len(cells), allowed=allowed, where=place)
-            got = {word: value(f"{word} of a layer", text, place) for word, text in zip(words, filled, strict=True)}
+            got = {
+                word: parse_value(f"{word} of a layer", text, place) for word, text in zip(words, filled, strict=True)
+            }
             up = got.get("up", 0.0) - got.get("down", 0.0)
             depths.append(got["depth"])
             velocities.append((got.get("east", 0.0), got.get("north", 0.0), up))
@@ -174,23 +186,23 @@ class Stratified:
         _check_depths(depths, where)
         for vector, at in zip(velocities, where, strict=True):
             for part in vector:
-                speed("velocity of a layer (m/s)", part, at)
+                check_speed("velocity of a layer (m/s)", part, at)
         return cls(tuple(depths), tuple(velocities), surface, heading, outside)
 
     @cached_property
-    def _table(self) -> tuple[FloatArray, Vectors]:
-        return column(self.depths), in_the_world(self.velocities, self.heading)
+    def _arrays(self) -> tuple[FloatArray, Vectors]:
+        return make_read_only_array(self.depths), to_world_axes(self.velocities, self.heading)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the velocity (n, 3) m/s. Raises `FieldError` outside the layers where the rule is "error"."""
-        return _at_depths(position_w, *self._table, self.surface, self.outside)
+        return _evaluate_layers(position_w, *self._arrays, self.surface, self.outside)
 
-    def turned(self, rotation: Quaternion) -> Stratified:
+    def rotate(self, rotation: Quaternion) -> StratifiedCurrent:
         """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
-        return replace(self, heading=turned(self.heading, rotation))
+        return replace(self, heading=rotate_heading(self.heading, rotation))
 
 
-def _split(name: str, found: list[Row]) -> tuple[Row, list[Row]]:
+def _split_header(name: str, found: list[TableRow]) -> tuple[TableRow, list[TableRow]]:
     """Return the header, the last row before the numbers, and the rows of numbers. Raises FieldError."""
     first = next((row for row, (_, cells) in enumerate(found) if _is_number(cells[0])), len(found))
     if first == 0:
@@ -209,7 +221,7 @@ def _is_number(text: str) -> bool:
     return bool(re.match(r"[+-]?\.?[0-9]", text))
 
 
-def _unit(part: str) -> str | None:
+def _find_unit(part: str) -> str | None:
     """Return the unit that the name of a column ends in, in brackets or as a word; None where it names none."""
     given = re.search(r"\[([^\]]*)\]", part) or re.search(r"\(([^()]*)\)", part)
     if given:
@@ -218,18 +230,18 @@ def _unit(part: str) -> str | None:
     return next((word for word in words if word in _OTHER_UNITS), None)
 
 
-def _columns(header: Row, where: Where) -> list[str]:
+def _parse_columns(header: TableRow, where: Where) -> list[str]:
     """Return the word of each column. Raises FieldError for a header that is unclear, or in another unit."""
     parts = [part for part in ",".join(header[1]).split(",") if part.strip()]
     words = []
     for part in parts:
-        found = [word for word in _WORDS if re.search(rf"\b{word}", part, re.IGNORECASE)]
+        found = [word for word in _COLUMN_UNITS if re.search(rf"\b{word}", part, re.IGNORECASE)]
         if len(found) != 1 or found[0] in words:
             allowed = "must name each of depth, north, east, up, down once at most, one a column"
             raise FieldError("column of the table", part.strip(), allowed=allowed, where=where)
-        unit = _unit(part)
-        if unit is not None and unit != _WORDS[found[0]]:
-            allowed = f"must be in {_WORDS[found[0]]}"
+        unit = _find_unit(part)
+        if unit is not None and unit != _COLUMN_UNITS[found[0]]:
+            allowed = f"must be in {_COLUMN_UNITS[found[0]]}"
             raise FieldError(f"unit of {found[0]}", unit, allowed=allowed, where=where, remedy="convert it")
         words.append(found[0])
     if "up" in words and "down" in words:
@@ -240,40 +252,40 @@ def _columns(header: Row, where: Where) -> list[str]:
 
 
 @dataclass(frozen=True)
-class StratifiedGaussMarkov:
+class StratifiedGaussMarkovCurrent:
     """Layers of which each wanders by itself: `layers`, `speed` (m/s), `direction` (rad, from north to east), `name`.
 
     The table gives each layer's mean speed and direction; of `speed` and `direction` all but the mean is every layer's.
-    As in `GaussMarkov` both are `Wander`, or both `ClassicWander`; a physical direction whose limits leave the whole
-    circle goes round. It differs from run to run: `opened` gives that of one.
+    As in `GaussMarkov` both are `GaussMarkovProcess`, or both `UuvGaussMarkovProcess`; a physical direction whose
+    limits leave the whole circle goes round. It differs from run to run: `opened` gives that of one.
 
     Raises `FieldError` for a layer's speed or direction outside the limits, a vertical velocity, more than
-    `MOST_WANDERING` layers.
+    `MAX_RANDOM_LAYERS` layers.
     """
 
-    layers: Stratified
-    speed: AnyWander
-    direction: AnyWander
+    layers: StratifiedCurrent
+    speed: AnyGaussMarkovProcess
+    direction: AnyGaussMarkovProcess
     name: str = "layers"
 
     def __post_init__(self) -> None:
         """Refuse what is no such current."""
-        check_name(self.name)
-        if len(self.layers.depths) > MOST_WANDERING:
-            allowed = f"must be at most {MOST_WANDERING}"
+        check_current_name(self.name)
+        if len(self.layers.depths) > MAX_RANDOM_LAYERS:
+            allowed = f"must be at most {MAX_RANDOM_LAYERS}"
             raise FieldError("number of wandering layers", len(self.layers.depths), allowed=allowed)
-        pace(self._processes)
+        select_node_rate(self._processes)
 
     @cached_property
-    def _processes(self) -> tuple[AnyWander, ...]:
+    def _processes(self) -> tuple[AnyGaussMarkovProcess, ...]:
         """Return speed and direction of each layer."""
-        found: list[AnyWander] = []
+        found: list[AnyGaussMarkovProcess] = []
         for east, north, up in self.layers.velocities:
             if up != 0.0:
                 raise FieldError("vertical velocity of a wandering layer (m/s)", up, allowed="must be 0")
             compass = math.atan2(east, north) if east or north else self.direction.mean
             found.append(replace(self.speed, mean=math.sqrt(east * east + north * north)))
-            found.append(replace(unlimited(self.direction), mean=compass))
+            found.append(replace(drop_circle_limits(self.direction), mean=compass))
         return tuple(found)
 
     @property
@@ -281,17 +293,17 @@ class StratifiedGaussMarkov:
         """Return the name that keys its streams."""
         return (self.name,)
 
-    def opened(self, seed: int, run: int) -> Opened:
+    def realise(self, seed: int, run: int) -> RandomCurrent:
         """Return the field (m/s) of one run."""
-        rate, straight = pace(self._processes)
+        rate, straight = select_node_rate(self._processes)
         table = self.layers
         parts = ("speed", "direction")
-        recipe = Recipe(
+        recipe = RandomCurrentModel(
             self.name,
-            laws_of(self._processes, rate),
+            discretise_all(self._processes, rate),
             tuple(f"{part} {layer}" for layer in range(len(table.depths)) for part in parts),
             2,
-            column(table.depths),
+            make_read_only_array(table.depths),
             rate,
             straight,
             turn=0.5 * math.pi - table.heading,
@@ -299,19 +311,19 @@ class StratifiedGaussMarkov:
             surface=table.surface,
             outside=table.outside,
         )
-        return Opened(recipe, seed, run)
+        return RandomCurrent(recipe, seed, run)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Raise `FieldError`: a random current has a velocity in a run only, that of `opened`."""
-        raise not_opened(self.name)
+        raise unrealised_error(self.name)
 
-    def turned(self, rotation: Quaternion) -> StratifiedGaussMarkov:
+    def rotate(self, rotation: Quaternion) -> StratifiedGaussMarkovCurrent:
         """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
-        return replace(self, layers=self.layers.turned(rotation))
+        return replace(self, layers=self.layers.rotate(rotation))
 
 
 @dataclass(frozen=True)
-class Profile:
+class DepthScaledCurrent:
     """Another current times a factor by depth: field, depths (m, downwards), factors, surface (m), outside.
 
     Raises `FieldError` for depths that do not increase, and factors that are not finite.
@@ -321,7 +333,7 @@ class Profile:
     depths: tuple[float, ...]
     factors: tuple[float, ...]
     surface: float = 0.0
-    outside: Outside = "hold"
+    outside: OutsideRule = "hold"
 
     def __post_init__(self) -> None:
         """Refuse what is no profile."""
@@ -330,30 +342,30 @@ class Profile:
             counts = f"{len(self.depths)} and {len(self.factors)}"
             raise FieldError("numbers of depths and factors", counts, allowed="must be the same")
         for factor in self.factors:
-            number("factor of a layer", factor, -FARTHEST, FARTHEST)
-        number("height of the water's surface (m)", self.surface)
-        rule("outside of layers", self.outside)
+            check_number("factor of a layer", factor, -MAX_COORDINATE, MAX_COORDINATE)
+        check_number("height of the water's surface (m)", self.surface)
+        check_outside_rule("outside of layers", self.outside)
 
     @cached_property
-    def _table(self) -> tuple[FloatArray, Vectors]:
-        return column(self.depths), column(self.factors).reshape(-1, 1)
+    def _arrays(self) -> tuple[FloatArray, Vectors]:
+        return make_read_only_array(self.depths), make_read_only_array(self.factors).reshape(-1, 1)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the velocity (n, 3) m/s. Raises `FieldError` outside the layers where the rule is "error"."""
-        factors = _at_depths(position_w, *self._table, self.surface, self.outside)
+        factors = _evaluate_layers(position_w, *self._arrays, self.surface, self.outside)
         out = np.array(self.field.at(position_w, time))
-        _scale(factors, out)
+        _multiply(factors, out)
         return out
 
     @cached_property  # to ask what kind a field is reads it: nested layers would ask twice as often each
     def random_names(self) -> tuple[str, ...]:
         """Return the names of the random currents in the field."""
-        return random_names(self.field)
+        return list_random_names(self.field)
 
-    def opened(self, seed: int, run: int) -> Profile:
+    def realise(self, seed: int, run: int) -> DepthScaledCurrent:
         """Return the field (m/s) of one run."""
-        return replace(self, field=opened(self.field, seed, run))
+        return replace(self, field=realise(self.field, seed, run))
 
-    def turned(self, rotation: Quaternion) -> Profile:
+    def rotate(self, rotation: Quaternion) -> DepthScaledCurrent:
         """Return the current of a world turned by `rotation`, as its field allows."""
-        return replace(self, field=self.field.turned(rotation))
+        return replace(self, field=self.field.rotate(rotation))

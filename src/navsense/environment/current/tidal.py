@@ -27,28 +27,41 @@ from typing import Protocol
 
 import numpy as np
 
-from navsense.compiled import kernel
-from navsense.environment.current._astronomy import NAMES, at_start, speed_of, utc
-from navsense.environment.current._checks import FARTHEST, column, in_the_world, left_of, number, speed, turned
-from navsense.environment.current._tables import Row, rows, value
+from navsense.environment.current._astronomy import (
+    CONSTITUENT_NAMES,
+    compute_factor_and_argument,
+    constituent_speed,
+    to_utc,
+)
+from navsense.environment.current._checks import (
+    MAX_COORDINATE,
+    check_number,
+    check_speed,
+    find_interval,
+    make_read_only_array,
+    rotate_heading,
+    to_world_axes,
+)
+from navsense.environment.current._tables import TableRow, parse_value, read_rows
 from navsense.errors import FieldError, Where
-from navsense.inputs import Kind
+from navsense.inputs import FileKind
+from navsense.kernels import kernel
 from navsense.typing import FloatArray, Quaternion, Times, Vector, Vectors
 
 NODE_SPACING = 64.0
 """s between the nodes of a harmonic sum."""
 
-LONGEST_GAP = 25.0 * 3600.0
+MAX_GAP = 25.0 * 3600.0
 """s: a lunar day and a little; where a table says nothing for longer, rows are missing."""
 
-_AGREE = 1e-3
-_FILE = Kind("tide table", FieldError, "must be a CSV file of date and time, event and speed in UTF-8")
+_SPEED_TOLERANCE = 1e-3
+_FILE_KIND = FileKind("tide table", FieldError, "must be a CSV file of date and time, event and speed in UTF-8")
 _UNITS = {"cm/sec": 0.01, "cm/s": 0.01, "m/s": 1.0, "knots": 1852.0 / 3600.0}
 _SIGNS = {"flood": 1.0, "ebb": -1.0, "slack": 0.0}
 
 
 @kernel
-def _node(t: float, speeds: FloatArray, terms: FloatArray, k: int) -> tuple[float, float]:
+def _evaluate_node(t: float, speeds: FloatArray, terms: FloatArray, k: int) -> tuple[float, float]:
     """Return component k of the sum, and its change over `NODE_SPACING`, at t (s)."""
     value, slope = 0.0, 0.0
     for j in range(speeds.shape[0]):
@@ -60,7 +73,7 @@ def _node(t: float, speeds: FloatArray, terms: FloatArray, k: int) -> tuple[floa
 
 
 @kernel
-def _harmonic(time: Times, speeds: FloatArray, terms: FloatArray, offset: FloatArray, out: FloatArray) -> int:
+def _write_sums(time: Times, speeds: FloatArray, terms: FloatArray, offset: FloatArray, out: FloatArray) -> int:
     """Write the sums (n, k), cubic between nodes; return the first row that is no instant, -1 where there is none.
 
     `terms` (j, 4) are the factors of cosine and of sine, two components each, `offset` (k,) is added.
@@ -69,15 +82,15 @@ def _harmonic(time: Times, speeds: FloatArray, terms: FloatArray, offset: FloatA
     y0, d0, y1, d1 = np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2)
     for i in range(time.shape[0]):
         t = time[i]
-        if not abs(t) <= FARTHEST:
+        if not abs(t) <= MAX_COORDINATE:
             return i
         place = t / NODE_SPACING
         node = math.floor(place)
         if node != met:
             met = float(node)
             for k in range(out.shape[1]):
-                y0[k], d0[k] = _node(NODE_SPACING * met, speeds, terms, k)
-                y1[k], d1[k] = _node(NODE_SPACING * (met + 1.0), speeds, terms, k)
+                y0[k], d0[k] = _evaluate_node(NODE_SPACING * met, speeds, terms, k)
+                y1[k], d1[k] = _evaluate_node(NODE_SPACING * (met + 1.0), speeds, terms, k)
         share = place - node
         rest = 1.0 - share
         for k in range(out.shape[1]):
@@ -87,14 +100,14 @@ def _harmonic(time: Times, speeds: FloatArray, terms: FloatArray, offset: FloatA
 
 
 @kernel
-def _between_events(time: Times, times: FloatArray, flows: FloatArray, out: FloatArray) -> int:
+def _interpolate_events(time: Times, times: FloatArray, flows: FloatArray, out: FloatArray) -> int:
     """Write the flow (n, 1); return the first row outside the table, -1 where there is none."""
     near, last = 0, times.shape[0] - 1
     for i in range(time.shape[0]):
         t = time[i]
         if not times[0] <= t <= times[last]:
             return i
-        near = left_of(times, t, near)
+        near = find_interval(times, t, near)
         share = (t - times[near]) / (times[near + 1] - times[near])
         a, b = flows[near], flows[near + 1]
         if a == 0.0:
@@ -107,18 +120,18 @@ def _between_events(time: Times, times: FloatArray, flows: FloatArray, out: Floa
 
 
 @kernel
-def _both_ways(flow: FloatArray, ways: Vectors, out: Vectors) -> None:
+def _write_velocity(flow: FloatArray, directions: Vectors, out: Vectors) -> None:
     """Write the velocity (n, 3): flow (n, 1) along ways[0] where it is positive, against the sign along ways[1]."""
     for i in range(out.shape[0]):
         size, way = flow[i, 0], 0
         if size < 0.0:
             size, way = -size, 1
         for axis in range(3):
-            out[i, axis] = size * ways[way, axis]
+            out[i, axis] = size * directions[way, axis]
 
 
 @dataclass(frozen=True)
-class Constituent:
+class TidalConstituent:
     """One constituent: name, amplitude (m/s), phase (rad), speed (rad/s, None for that of the name), greenwich.
 
     With `greenwich` the phase is the lag at Greenwich, and the name one of `NAMES`; without, it counts from the run's
@@ -134,43 +147,44 @@ class Constituent:
 
     def __post_init__(self) -> None:
         """Refuse what is no constituent."""
-        speed(f"amplitude of {self.name} (m/s)", self.amplitude)
-        number(f"phase of {self.name} (rad)", self.phase, -1e3, 1e3)
-        known = self.name in NAMES
+        check_speed(f"amplitude of {self.name} (m/s)", self.amplitude)
+        check_number(f"phase of {self.name} (rad)", self.phase, -1e3, 1e3)
+        known = self.name in CONSTITUENT_NAMES
         if not known and (self.greenwich or self.speed is None):
             raise FieldError(
                 "tidal constituent",
                 self.name,
-                allowed=f"must be one of {', '.join(NAMES)}",
+                allowed=f"must be one of {', '.join(CONSTITUENT_NAMES)}",
                 remedy="give its speed and greenwich=False, with the phase at the run's start",
             )
         if self.speed is None:
             return
-        number(f"speed of {self.name} (rad/s)", self.speed, 0.0, 1e-2)
-        if known and not abs(self.speed / speed_of(self.name) - 1.0) < _AGREE:
+        check_number(f"speed of {self.name} (rad/s)", self.speed, 0.0, 1e-2)
+        right = constituent_speed(self.name) if known else self.speed
+        if known and not abs(self.speed / right - 1.0) < _SPEED_TOLERANCE:
             raise FieldError(
                 f"speed of {self.name} (rad/s)",
                 self.speed,
-                allowed=f"must be {speed_of(self.name):.9g}, {math.degrees(speed_of(self.name)) * 3600.0:.7f} deg/h",
+                allowed=f"must be {right:.9g}, {math.degrees(right) * 3600.0:.7f} deg/h",
                 remedy="check the unit, or leave it out: the speed of a known constituent is known",
             )
 
     @classmethod
-    def degrees(
+    def from_degrees(
         cls, name: str, amplitude: float, phase: float, speed: float | None = None, *, greenwich: bool = True
-    ) -> Constituent:
+    ) -> TidalConstituent:
         """Return a constituent from its phase in degrees and its speed in degrees an hour, as tables have them."""
         rate = None if speed is None else math.radians(speed) / 3600.0
         return cls(name, amplitude, math.radians(phase), rate, greenwich)
 
-    def wave(self, start: datetime) -> tuple[float, float, float]:
+    def compute_wave(self, start: datetime) -> tuple[float, float, float]:
         """Return amplitude with f (m/s), speed (rad/s) and angle at the run's start (rad)."""
-        rate = speed_of(self.name) if self.speed is None else self.speed
-        factor, argument = at_start(self.name, start) if self.greenwich else (1.0, 0.0)
+        rate = constituent_speed(self.name) if self.speed is None else self.speed
+        factor, argument = compute_factor_and_argument(self.name, start) if self.greenwich else (1.0, 0.0)
         return factor * self.amplitude, rate, argument - self.phase
 
 
-class Flow(Protocol):
+class TidalFlow(Protocol):
     """A flow along a channel, positive with the flood."""
 
     def at(self, time: Times) -> FloatArray:
@@ -178,7 +192,7 @@ class Flow(Protocol):
         ...
 
 
-def _check_constituents(constituents: Sequence[Constituent]) -> None:
+def _check_constituents(constituents: Sequence[TidalConstituent]) -> None:
     names = [one.name for one in constituents]
     for name in names:
         if names.count(name) > 1:
@@ -187,38 +201,40 @@ def _check_constituents(constituents: Sequence[Constituent]) -> None:
         raise FieldError("tidal constituents", "none", allowed="must be one at least")
 
 
-def _no_instant(time: Times, row: int) -> FieldError:
-    return FieldError("instant (s)", float(time[row]), row=row, allowed=f"must be finite and at most {FARTHEST:g} s")
+def _instant_error(time: Times, row: int) -> FieldError:
+    return FieldError(
+        "instant (s)", float(time[row]), row=row, allowed=f"must be finite and at most {MAX_COORDINATE:g} s"
+    )
 
 
 @dataclass(frozen=True)
-class Harmonics:
+class HarmonicFlow:
     """The flow of constituents from `start`, the instant (UTC where it has no zone) of the run's start; `mean` (m/s).
 
     Raises `FieldError` for none, and for a constituent given twice.
     """
 
-    constituents: tuple[Constituent, ...]
+    constituents: tuple[TidalConstituent, ...]
     start: datetime
     mean: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what is no tide."""
         _check_constituents(self.constituents)
-        speed("mean of a tidal flow (m/s)", self.mean)
+        check_speed("mean of a tidal flow (m/s)", self.mean)
 
     @cached_property
-    def _sum(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        waves = [one.wave(self.start) for one in self.constituents]
+    def _terms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        waves = [one.compute_wave(self.start) for one in self.constituents]
         terms = np.array([(a * math.cos(angle), 0.0, -a * math.sin(angle), 0.0) for a, _, angle in waves])
-        return column(rate for _, rate, _ in waves), terms, np.array([self.mean])
+        return make_read_only_array(rate for _, rate, _ in waves), terms, np.array([self.mean])
 
     def at(self, time: Times) -> FloatArray:
         """Return the flow (n, 1) m/s. Raises `FieldError` for an instant that is not finite."""
         out = np.empty((time.shape[0], 1))
-        row = _harmonic(time, *self._sum, out)
+        row = _write_sums(time, *self._terms, out)
         if row >= 0:
-            raise _no_instant(time, row)
+            raise _instant_error(time, row)
         return out
 
 
@@ -246,16 +262,16 @@ class TideTable:
         what cannot be read, another time zone or unit, a sign against its event, rows out of order and gaps.
         """
         name = os.fspath(path)
-        header, *table = rows(name, _FILE)
-        scale = _scale_of(header, Where(name, header[0]))
-        begin, times, flows, where = utc(start), [], [], []
+        header, *table = read_rows(name, _FILE_KIND)
+        scale = _parse_unit(header, Where(name, header[0]))
+        begin, times, flows, where = to_utc(start), [], [], []
         for line, cells in table:
             place = Where(name, line)
-            when, flow = _event(cells, scale, place)
+            when, flow = _parse_event(cells, scale, place)
             times.append((when - begin).total_seconds())
             flows.append(flow)
             where.append(place)
-        instants, values = column(times), column(flows)
+        instants, values = make_read_only_array(times), make_read_only_array(flows)
         if instants.shape[0] < 2:
             raise FieldError("rows of the tide table", len(times), allowed="must be 2 at least", where=Where(name))
         _check_events(instants, values, start, where)
@@ -264,15 +280,17 @@ class TideTable:
     def at(self, time: Times) -> FloatArray:
         """Return the flow (n, 1) m/s. Raises `FieldError` for an instant outside the table."""
         out = np.empty((time.shape[0], 1))
-        row = _between_events(time, self.times, self.flows, out)
+        row = _interpolate_events(time, self.times, self.flows, out)
         if row >= 0:
-            raise _outside_the_table(self.times, self.start, float(time[row]), row)
+            raise _table_error(self.times, self.start, float(time[row]), row)
         return out
 
 
-def _outside_the_table(times: FloatArray, start: datetime, instant: float, row: int | None) -> FieldError:
-    first, last = (utc(start) + timedelta(seconds=float(times[end])) for end in (0, -1))
-    when = f"{utc(start) + timedelta(seconds=instant):%Y-%m-%d %H:%M:%S}" if abs(instant) < FARTHEST else instant
+def _table_error(times: FloatArray, start: datetime, instant: float, row: int | None) -> FieldError:
+    first, last = (to_utc(start) + timedelta(seconds=float(times[end])) for end in (0, -1))
+    when = (
+        f"{to_utc(start) + timedelta(seconds=instant):%Y-%m-%d %H:%M:%S}" if abs(instant) < MAX_COORDINATE else instant
+    )
     allowed = f"must be from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, as the table is"
     remedy = "start the run within the table, or give the table of that year"
     return FieldError("instant in the tide table", when, row=row, allowed=allowed, remedy=remedy)
@@ -283,7 +301,7 @@ def _check_events(times: FloatArray, flows: FloatArray, start: datetime, where: 
         shapes = f"{times.shape} and {flows.shape}"
         raise FieldError("times and flows of a tide table", shapes, allowed="must be of one length, 2 at least")
     for row in range(times.shape[0]):
-        speed("speed in the tide table (m/s)", float(flows[row]), where[row])
+        check_speed("speed in the tide table (m/s)", float(flows[row]), where[row])
         after = float(times[row] - times[row - 1]) if row else 1.0
         if not after > 0.0:
             raise FieldError(
@@ -292,17 +310,17 @@ def _check_events(times: FloatArray, flows: FloatArray, start: datetime, where: 
                 where=where[row],
                 remedy="put rows in order",
             )
-        if after > LONGEST_GAP:
-            allowed = f"must be at most {LONGEST_GAP / 3600.0:g} h after the row before"
+        if after > MAX_GAP:
+            allowed = f"must be at most {MAX_GAP / 3600.0:g} h after the row before"
             raise FieldError("gap in the tide table (h)", after / 3600.0, allowed=allowed, where=where[row])
         if row and flows[row] == 0.0 and flows[row - 1] == 0.0:
             allowed = "must have a flood or ebb between them"
             raise FieldError("slack in the tide table", "twice", allowed=allowed, where=where[row])
     if not times[0] <= 0.0 <= times[-1]:
-        raise _outside_the_table(times, start, 0.0, None)
+        raise _table_error(times, start, 0.0, None)
 
 
-def _scale_of(header: Row, where: Where) -> float:
+def _parse_unit(header: TableRow, where: Where) -> float:
     """Return metres a second in the header's unit. Raises FieldError for another header, zone or unit."""
     cells = [cell.lower() for cell in header[1]]
     names = [cell.partition("(")[0].strip() for cell in cells]
@@ -321,12 +339,12 @@ def _scale_of(header: Row, where: Where) -> float:
     return _UNITS[inside[2]]
 
 
-def _event(cells: list[str], scale: float, where: Where) -> tuple[datetime, float]:
+def _parse_event(cells: list[str], scale: float, where: Where) -> tuple[datetime, float]:
     """Return instant and flow (m/s) of a row. Raises FieldError."""
     if len(cells) != 3:
         raise FieldError("number of columns", len(cells), allowed="must be 3: date and time, event, speed", where=where)
     try:
-        when = utc(datetime.strptime(cells[0], "%Y-%m-%d %H:%M"))  # noqa: DTZ007
+        when = to_utc(datetime.strptime(cells[0], "%Y-%m-%d %H:%M"))  # noqa: DTZ007
     except ValueError as cause:
         allowed = "must be a date and time, YYYY-MM-DD HH:MM"
         raise FieldError("time in the tide table", cells[0] or "empty", allowed=allowed, where=where) from cause
@@ -335,14 +353,14 @@ def _event(cells: list[str], scale: float, where: Where) -> tuple[datetime, floa
         raise FieldError("event in the tide table", cells[1], allowed="must be flood, ebb or slack", where=where)
     if event == "slack":
         return when, 0.0
-    size = value(f"speed of the {event}", cells[2], where)
+    size = parse_value(f"speed of the {event}", cells[2], where)
     if size * _SIGNS[event] <= 0.0:
         allowed = "must be positive for a flood, negative for an ebb"
         raise FieldError(f"speed of the {event}", cells[2], allowed=allowed, where=where)
     return when, scale * size
 
 
-def _towards(direction: float) -> Vector:
+def _direction_vector(direction: float) -> Vector:
     return (math.sin(direction), math.cos(direction), 0.0)
 
 
@@ -354,16 +372,16 @@ class TidalCurrent:
     apart: an ebb runs against its flood.
     """
 
-    flow: Flow
+    flow: TidalFlow
     flood_direction: float
     ebb_direction: float | None = None
     heading: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what is no tide."""
-        number("direction of the flood (rad)", self.flood_direction)
-        number("direction of the ebb (rad)", self._ebb)
-        number("heading of a current (rad)", self.heading)
+        check_number("direction of the flood (rad)", self.flood_direction)
+        check_number("direction of the ebb (rad)", self._ebb)
+        check_number("heading of a current (rad)", self.heading)
         if math.cos(self._ebb - self.flood_direction) > 0.0:
             apart = math.degrees(abs(math.remainder(self._ebb - self.flood_direction, 2.0 * math.pi)))
             allowed = "must be at least 90: both are directions that the water flows to"
@@ -374,38 +392,38 @@ class TidalCurrent:
         return self.flood_direction + math.pi if self.ebb_direction is None else self.ebb_direction
 
     @cached_property
-    def _ways(self) -> Vectors:
-        flood = _towards(self.flood_direction)
-        ebb = (-flood[0], -flood[1], 0.0) if self.ebb_direction is None else _towards(self._ebb)
-        return in_the_world((flood, ebb), self.heading)
+    def _directions(self) -> Vectors:
+        flood = _direction_vector(self.flood_direction)
+        ebb = (-flood[0], -flood[1], 0.0) if self.ebb_direction is None else _direction_vector(self._ebb)
+        return to_world_axes((flood, ebb), self.heading)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the velocity (n, 3) m/s. Raises `FieldError` where its flow has none."""
         out = np.empty((time.shape[0], 3))
-        _both_ways(self.flow.at(time), self._ways, out)
+        _write_velocity(self.flow.at(time), self._directions, out)
         return out
 
-    def turned(self, rotation: Quaternion) -> TidalCurrent:
+    def rotate(self, rotation: Quaternion) -> TidalCurrent:
         """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
-        return replace(self, heading=turned(self.heading, rotation))
+        return replace(self, heading=rotate_heading(self.heading, rotation))
 
 
 @dataclass(frozen=True)
-class Ellipse:
-    """One constituent as an ellipse: `major` axis as a `Constituent`, `minor` (m/s), `direction` (rad from north).
+class TidalEllipse:
+    """One constituent as an ellipse: `major` axis as a `TidalConstituent`, `minor` (m/s), `direction` (rad from north).
 
     The water flows along `direction` when the constituent is at its height, and turns counter-clockwise where `minor`
     is positive. Raises `FieldError` for a minor axis longer than the major one.
     """
 
-    major: Constituent
+    major: TidalConstituent
     minor: float
     direction: float
 
     def __post_init__(self) -> None:
         """Refuse what is no ellipse."""
-        speed(f"minor axis of {self.major.name} (m/s)", self.minor)
-        number(f"direction of {self.major.name} (rad)", self.direction)
+        check_speed(f"minor axis of {self.major.name} (m/s)", self.minor)
+        check_number(f"direction of {self.major.name} (rad)", self.direction)
         if abs(self.minor) > abs(self.major.amplitude):
             allowed = f"must be at most the major one, {self.major.amplitude:g}"
             raise FieldError(f"minor axis of {self.major.name} (m/s)", self.minor, allowed=allowed)
@@ -418,7 +436,7 @@ class TidalEllipses:
     Raises `FieldError` for none, and for a constituent given twice.
     """
 
-    ellipses: tuple[Ellipse, ...]
+    ellipses: tuple[TidalEllipse, ...]
     start: datetime
     mean: Vector = (0.0, 0.0, 0.0)
     heading: float = 0.0
@@ -427,16 +445,16 @@ class TidalEllipses:
         """Refuse what is no tide."""
         _check_constituents([one.major for one in self.ellipses])
         for part in self.mean:
-            speed("mean of a tidal current (m/s)", part)
-        number("heading of a current (rad)", self.heading)
+            check_speed("mean of a tidal current (m/s)", part)
+        check_number("heading of a current (rad)", self.heading)
 
     @cached_property
-    def _sum(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _terms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         speeds, cosines, sines = [], [], []
         for one in self.ellipses:
-            amplitude, rate, angle = one.major.wave(self.start)
+            amplitude, rate, angle = one.major.compute_wave(self.start)
             minor = one.minor * (amplitude / one.major.amplitude if one.major.amplitude else 1.0)
-            (ahead_e, ahead_n, _), c, s = _towards(one.direction), math.cos(angle), math.sin(angle)
+            (ahead_e, ahead_n, _), c, s = _direction_vector(one.direction), math.cos(angle), math.sin(angle)
             cosines.append(
                 (amplitude * c * ahead_e - minor * s * ahead_n, amplitude * c * ahead_n + minor * s * ahead_e, 0)
             )
@@ -444,19 +462,19 @@ class TidalEllipses:
                 (-amplitude * s * ahead_e - minor * c * ahead_n, minor * c * ahead_e - amplitude * s * ahead_n, 0)
             )
             speeds.append(rate)
-        both = [in_the_world(vectors, self.heading)[:, :2] for vectors in (cosines, sines)]
-        return column(speeds), np.concatenate(both, axis=1), in_the_world((self.mean,), self.heading)[0]
+        both = [to_world_axes(vectors, self.heading)[:, :2] for vectors in (cosines, sines)]
+        return make_read_only_array(speeds), np.concatenate(both, axis=1), to_world_axes((self.mean,), self.heading)[0]
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the velocity (n, 3) m/s. Raises `FieldError` for an instant that is not finite."""
-        speeds, terms, mean = self._sum
+        speeds, terms, mean = self._terms
         flat, out = np.empty((time.shape[0], 2)), np.empty((time.shape[0], 3))
-        row = _harmonic(time, speeds, terms, mean, flat)
+        row = _write_sums(time, speeds, terms, mean, flat)
         if row >= 0:
-            raise _no_instant(time, row)
+            raise _instant_error(time, row)
         out[:, :2], out[:, 2] = flat, mean[2]
         return out
 
-    def turned(self, rotation: Quaternion) -> TidalEllipses:
+    def rotate(self, rotation: Quaternion) -> TidalEllipses:
         """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
-        return replace(self, heading=turned(self.heading, rotation))
+        return replace(self, heading=rotate_heading(self.heading, rotation))

@@ -17,22 +17,24 @@ from __future__ import annotations
 
 import math
 
-from navsense.compiled import kernel
+from navsense.kernels import kernel
 from navsense.typing import FloatArray, IntArray, Vectors
 
-LEAF, DEEPEST = 4, 48
+LEAF_SIZE, MAX_SAH_DEPTH = 4, 48
 """Triangles in a leaf; depth from which a list is cut in the middle."""
 
-STACK = 128
+STACK_SIZE = 128
 """Entries of a stack: a box waits at each level, and there are at most `DEEPEST` and the logarithm of the count."""
 
-BINS = 16
-_WIDER = 1.0 + 2.0**-49
-_FAR = 1e200
+BIN_COUNT = 16
+_BOX_MARGIN = 1.0 + 2.0**-49
+_MAX_RECIPROCAL = 1e200
 
 
 @kernel
-def _spans(boxes: FloatArray, order: IntArray, first: int, end: int, box: FloatArray) -> tuple[int, float, float]:
+def _write_bounds(
+    boxes: FloatArray, order: IntArray, first: int, end: int, box: FloatArray
+) -> tuple[int, float, float]:
     """Write the box (lowest x y z, highest x y z) of a list; return the longest side of its middles, and its ends."""
     low, high = [math.inf, math.inf, math.inf], [-math.inf, -math.inf, -math.inf]
     for axis in range(3):
@@ -52,66 +54,66 @@ def _spans(boxes: FloatArray, order: IntArray, first: int, end: int, box: FloatA
 
 
 @kernel
-def _area(box: FloatArray) -> float:
+def _half_area(box: FloatArray) -> float:
     """Return half the surface of a box, 0 of an empty one."""
     x, y, z = box[3] - box[0], box[4] - box[1], box[5] - box[2]
     return float(x * y + y * z + z * x) if x >= 0.0 else 0.0
 
 
 @kernel
-def _cheapest(
+def _find_split_bin(
     boxes: FloatArray, order: IntArray, first: int, end: int, axis: int, low: float, scale: float, bins: FloatArray
 ) -> int:
     """Return the bin before which to cut; `bins` (2 BINS, 7) are boxes and counts, and room for the costs."""
-    for b in range(BINS):
+    for b in range(BIN_COUNT):
         for side in range(3):
             bins[b, side], bins[b, 3 + side] = math.inf, -math.inf
         bins[b, 6] = 0.0
     for k in range(first, end):
         n = order[k]
-        b = min(int((0.5 * boxes[n, axis] + 0.5 * boxes[n, 3 + axis] - low) * scale), BINS - 1)
+        b = min(int((0.5 * boxes[n, axis] + 0.5 * boxes[n, 3 + axis] - low) * scale), BIN_COUNT - 1)
         for side in range(3):
             bins[b, side] = min(bins[b, side], boxes[n, side])
             bins[b, 3 + side] = max(bins[b, 3 + side], boxes[n, 3 + side])
         bins[b, 6] += 1.0
-    whole = bins[2 * BINS - 1]
+    whole = bins[2 * BIN_COUNT - 1]
     for sense in range(2):  # from the left, then from the right: the cost of cutting before bin b stands in BINS + b
         for side in range(3):
             whole[side], whole[3 + side] = math.inf, -math.inf
         count = 0.0
-        for step in range(BINS - 1):
-            b = step if sense == 0 else BINS - 1 - step
+        for step in range(BIN_COUNT - 1):
+            b = step if sense == 0 else BIN_COUNT - 1 - step
             for side in range(3):
                 whole[side] = min(whole[side], bins[b, side])
                 whole[3 + side] = max(whole[3 + side], bins[b, 3 + side])
             count += bins[b, 6]
-            cost = _area(whole) * count
+            cost = _half_area(whole) * count
             if sense == 0:
-                bins[BINS + b, 6] = cost
+                bins[BIN_COUNT + b, 6] = cost
             else:
-                bins[BINS + b - 1, 6] += cost
+                bins[BIN_COUNT + b - 1, 6] += cost
     best = 0
-    for b in range(1, BINS - 1):
-        if bins[BINS + b, 6] < bins[BINS + best, 6]:
+    for b in range(1, BIN_COUNT - 1):
+        if bins[BIN_COUNT + b, 6] < bins[BIN_COUNT + best, 6]:
             best = b
     return best + 1
 
 
 @kernel
-def _cut(
+def _partition(
     boxes: FloatArray, order: IntArray, first: int, end: int, axis: int, low: float, high: float, bins: FloatArray
 ) -> int:
     """Sort a list into two and return where the second begins; both have members."""
     if not high > low:
         return (first + end) // 2
-    scale = BINS / (high - low)
+    scale = BIN_COUNT / (high - low)
     if not scale < math.inf:
         return (first + end) // 2
-    at = _cheapest(boxes, order, first, end, axis, low, scale, bins)
+    at = _find_split_bin(boxes, order, first, end, axis, low, scale, bins)
     left, right = first, end - 1
     while left <= right:
         n = order[left]
-        if min(int((0.5 * boxes[n, axis] + 0.5 * boxes[n, 3 + axis] - low) * scale), BINS - 1) < at:
+        if min(int((0.5 * boxes[n, axis] + 0.5 * boxes[n, 3 + axis] - low) * scale), BIN_COUNT - 1) < at:
             left += 1
         else:
             order[left], order[right] = order[right], n
@@ -120,7 +122,7 @@ def _cut(
 
 
 @kernel
-def grow(boxes: FloatArray, order: IntArray, nodes: FloatArray, links: IntArray, bins: FloatArray) -> int:
+def build_tree(boxes: FloatArray, order: IntArray, nodes: FloatArray, links: IntArray, bins: FloatArray) -> int:
     """Write the tree over boxes (n, 6); return how many nodes it has.
 
     `order` (n,) is sorted along. Node k has the box nodes[k] and links (first, count, axis): a leaf holds `count` of
@@ -134,12 +136,12 @@ def grow(boxes: FloatArray, order: IntArray, nodes: FloatArray, links: IntArray,
         count += 1
         if parent >= 0:
             links[parent, 0] = node
-        axis, low, high = _spans(boxes, order, first, end, nodes[node])
-        if end - first <= LEAF:
+        axis, low, high = _write_bounds(boxes, order, first, end, nodes[node])
+        if end - first <= LEAF_SIZE:
             links[node, 0], links[node, 1], links[node, 2] = first, end - first, axis
             continue
-        if depth < DEEPEST:
-            middle = _cut(boxes, order, first, end, axis, low, high, bins)
+        if depth < MAX_SAH_DEPTH:
+            middle = _partition(boxes, order, first, end, axis, low, high, bins)
         else:
             middle = (first + end) // 2
         links[node, 1], links[node, 2] = 0, axis
@@ -149,24 +151,24 @@ def grow(boxes: FloatArray, order: IntArray, nodes: FloatArray, links: IntArray,
 
 
 @kernel
-def _enters(
+def _intersects_box(
     x0: float, y0: float, z0: float, x1: float, y1: float, z1: float, ix: float, iy: float, iz: float, reach: float
 ) -> bool:
     """Tell whether a ray may be in a box, its corners seen from the ray's origin, before `reach`; ix is 1 / d_x, ..."""
     x0, x1, y0, y1, z0, z1 = x0 * ix, x1 * ix, y0 * iy, y1 * iy, z0 * iz, z1 * iz
     into = max(min(x0, x1), min(y0, y1), min(z0, z1), 0.0)
     out = min(max(x0, x1), max(y0, y1), max(z0, z1), reach)
-    return into <= out * _WIDER
+    return into <= out * _BOX_MARGIN
 
 
 @kernel
-def _inverse(d: float) -> float:
+def _safe_reciprocal(d: float) -> float:
     """Return 1 / d, very large where d is zero."""
-    return 1.0 / d if abs(d) > 1.0 / _FAR else math.copysign(_FAR, d)
+    return 1.0 / d if abs(d) > 1.0 / _MAX_RECIPROCAL else math.copysign(_MAX_RECIPROCAL, d)
 
 
 @kernel
-def _meets(
+def _intersect_triangle(
     ax: float,
     ay: float,
     a: float,
@@ -195,7 +197,7 @@ def _meets(
 
 
 @kernel
-def search(
+def trace_rays(
     nodes: FloatArray,
     links: IntArray,
     triangles: FloatArray,
@@ -209,7 +211,11 @@ def search(
     """Write the ranges (n,) at which rays first meet triangles (m, 9), infinite where none, and which (n,), or -1."""
     for n in range(origin.shape[0]):
         x, y, z, best = origin[n, 0], origin[n, 1], origin[n, 2], reach[n]
-        ix, iy, iz = _inverse(direction[n, 0]), _inverse(direction[n, 1]), _inverse(direction[n, 2])
+        ix, iy, iz = (
+            _safe_reciprocal(direction[n, 0]),
+            _safe_reciprocal(direction[n, 1]),
+            _safe_reciprocal(direction[n, 2]),
+        )
         kz = 1 if abs(direction[n, 1]) > abs(direction[n, 0]) else 0
         kz = 2 if abs(direction[n, 2]) > abs(direction[n, kz]) else kz
         kx, ky = (kz + 1) % 3, (kz + 2) % 3
@@ -221,7 +227,7 @@ def search(
             node = stack[waiting]
             x0, y0, z0 = nodes[node, 0] - x, nodes[node, 1] - y, nodes[node, 2] - z
             x1, y1, z1 = nodes[node, 3] - x, nodes[node, 4] - y, nodes[node, 5] - z
-            if not _enters(x0, y0, z0, x1, y1, z1, ix, iy, iz, best):
+            if not _intersects_box(x0, y0, z0, x1, y1, z1, ix, iy, iz, best):
                 continue
             first, count = links[node, 0], links[node, 1]
             if count == 0:  # the nearer child is looked at first
@@ -230,7 +236,7 @@ def search(
                 stack[waiting + 1] = node + 1 if ahead else first
                 waiting += 2
             for k in range(first, first + count):
-                t = _meets(
+                t = _intersect_triangle(
                     triangles[k, kx] - ox,
                     triangles[k, ky] - oy,
                     triangles[k, kz] - oz,
@@ -250,7 +256,7 @@ def search(
 
 
 @kernel
-def normals(triangles: FloatArray, found: IntArray, direction: Vectors, normal: Vectors) -> None:
+def write_normals(triangles: FloatArray, found: IntArray, direction: Vectors, normal: Vectors) -> None:
     """Write the normals (n, 3) of the triangles (n,) that rays met."""
     for n in range(found.shape[0]):
         k = found[n]

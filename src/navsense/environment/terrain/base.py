@@ -9,7 +9,7 @@ from typing import Protocol
 
 from navsense.typing import FloatArray, Vectors
 
-SMALLEST, FARTHEST = 1e-9, 1e9
+MIN_SIZE, MAX_DISTANCE = 1e-9, 1e9
 """Metres: the least size of a shape, and the farthest that any of its points may be from its origin."""
 
 

@@ -15,24 +15,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from navsense.environment.terrain.base import FARTHEST
+from navsense.environment.terrain.base import MAX_DISTANCE
 from navsense.errors import FieldError, Where
-from navsense.inputs import Kind, content, decimal
+from navsense.inputs import FileKind, parse_decimal, read_bytes
 from navsense.typing import FloatArray
 
-SUFFIXES = (".asc", ".grd", ".txt", ".xyz", ".dat", ".csv")
+GRID_SUFFIXES = (".asc", ".grd", ".txt", ".xyz", ".dat", ".csv")
 """What the names of such files end in."""
 
-LARGEST = 2 * 1024 * 1024 * 1024
+MAX_GRID_BYTES = 2 * 1024 * 1024 * 1024
 """Bytes of a grid in text: 8192 x 8192 heights of a dozen characters are 0.9 GB."""
 
-_FILE = Kind("grid of heights", FieldError, "must be an Esri ASCII grid, or rows of numbers, in plain text")
+_FILE_KIND = FileKind("grid of heights", FieldError, "must be an Esri ASCII grid, or rows of numbers, in plain text")
 _KEYS = frozenset("ncols nrows xllcorner yllcorner xllcenter yllcenter cellsize nodata_value".split())
-_LONGEST_HEADER = 16
+_MAX_HEADER_LINES = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class HeightGrid:
     """Heights (rows, columns) m, the southernmost row first; where a header gives them, spacing and corner (m).
 
     `corner` is the place of the node in the south-west, in the file's own coordinates.
@@ -43,15 +43,15 @@ class Grid:
     corner: tuple[float, float] | None = None
 
 
-def _header(lines: list[bytes], name: str) -> tuple[dict[str, float], int]:
+def _parse_header(lines: list[bytes], name: str) -> tuple[dict[str, float], int]:
     """Return the header's numbers by key, in small letters, and how many lines it takes."""
     found: dict[str, float] = {}
     for number, line in enumerate(lines, 1):
         words = line.decode("latin-1").split()
-        if not words or decimal(words[0]) is not None or words[0].lower() in ("nan", "inf", "-inf", "+inf"):
+        if not words or parse_decimal(words[0]) is not None or words[0].lower() in ("nan", "inf", "-inf", "+inf"):
             return found, number - 1
         key, where = words[0].lower(), Where(name, number)
-        value = decimal(words[1]) if len(words) == 2 else None
+        value = parse_decimal(words[1]) if len(words) == 2 else None
         if key not in _KEYS or key in found:
             allowed = f"must be one of {', '.join(sorted(_KEYS))}, once, or a row of numbers"
             raise FieldError("grid's header", words[0], where=where, allowed=allowed)
@@ -61,7 +61,7 @@ def _header(lines: list[bytes], name: str) -> tuple[dict[str, float], int]:
     return found, len(lines)
 
 
-def _counts(header: Mapping[str, float], name: str) -> tuple[int, int]:
+def _parse_shape(header: Mapping[str, float], name: str) -> tuple[int, int]:
     """Return the header's numbers of rows and columns."""
     for key in ("ncols", "nrows", "cellsize"):
         if key not in header:
@@ -72,7 +72,7 @@ def _counts(header: Mapping[str, float], name: str) -> tuple[int, int]:
     return int(header["nrows"]), int(header["ncols"])
 
 
-def _rows(text: bytes, name: str, first: int) -> list[FloatArray]:
+def _parse_rows(text: bytes, name: str, first: int) -> list[FloatArray]:
     """Return the numbers of each line that has any."""
     rows: list[FloatArray] = []
     for number, line in enumerate(text.split(b"\n"), first):
@@ -82,13 +82,13 @@ def _rows(text: bytes, name: str, first: int) -> list[FloatArray]:
         try:
             rows.append(np.array(words, dtype=np.float64))
         except ValueError as cause:
-            bad = next(word for word in words if _number(word) is None)
+            bad = next(word for word in words if _parse_number(word) is None)
             where = Where(name, number)
             raise FieldError("height", bad.decode("latin-1"), where=where, allowed="must be a number") from cause
     return rows
 
 
-def _number(word: bytes) -> float | None:
+def _parse_number(word: bytes) -> float | None:
     """Return a word as NumPy reads it."""
     try:
         return float(np.array(word, dtype=np.bytes_).astype(np.float64))
@@ -96,15 +96,15 @@ def _number(word: bytes) -> float | None:
         return None
 
 
-def _refuse_gaps(heights: FloatArray, nodata: float | None, name: str) -> None:
+def _check_no_gaps(heights: FloatArray, nodata: float | None, name: str) -> None:
     """Refuse heights that are not finite, or that the header calls no data."""
-    bad = ~(np.abs(heights) <= FARTHEST)
+    bad = ~(np.abs(heights) <= MAX_DISTANCE)
     if nodata is not None:
         bad |= heights == nodata
     if bad.any():
         row, column = divmod(int(bad.argmax()), heights.shape[1])
-        huge = FARTHEST < abs(heights[row, column]) < math.inf and heights[row, column] != nodata
-        sound = f"of a size up to {FARTHEST:g} m" if huge else "finite"
+        huge = MAX_DISTANCE < abs(heights[row, column]) < math.inf and heights[row, column] != nodata
+        sound = f"of a size up to {MAX_DISTANCE:g} m" if huge else "finite"
         raise FieldError(
             f"height in row {row + 1}, column {column + 1}",
             "no data" if nodata is not None and heights[row, column] == nodata else float(heights[row, column]),
@@ -114,21 +114,26 @@ def _refuse_gaps(heights: FloatArray, nodata: float | None, name: str) -> None:
         )
 
 
-def read_grid(path: str | os.PathLike[str]) -> Grid:
+def read_grid(path: str | os.PathLike[str]) -> HeightGrid:
     """Read a grid of heights in text.
 
     Raises `FieldError` for a file that cannot be read, a header that is none, rows of different length, a word that is
     no number, a count that the header contradicts, and heights that are missing or not finite.
     """
     name = os.fspath(path)
-    data = content(name, _FILE, LARGEST).replace(b"\r\n", b"\n").replace(b"\r", b"\n").removeprefix(b"\xef\xbb\xbf")
+    data = (
+        read_bytes(name, _FILE_KIND, MAX_GRID_BYTES)
+        .replace(b"\r\n", b"\n")
+        .replace(b"\r", b"\n")
+        .removeprefix(b"\xef\xbb\xbf")
+    )
     if b"\0" in data[:4096]:
-        raise FieldError(_FILE.what, "is not text", where=Where(name), allowed=_FILE.allowed)
-    lines = data.split(b"\n", _LONGEST_HEADER)[:_LONGEST_HEADER]
-    header, skip = _header(lines, name)
-    rows = _rows(b"\n".join(data.split(b"\n", skip)[skip:]), name, skip + 1)
+        raise FieldError(_FILE_KIND.what, "is not text", where=Where(name), allowed=_FILE_KIND.allowed)
+    lines = data.split(b"\n", _MAX_HEADER_LINES)[:_MAX_HEADER_LINES]
+    header, skip = _parse_header(lines, name)
+    rows = _parse_rows(b"\n".join(data.split(b"\n", skip)[skip:]), name, skip + 1)
     if header:
-        shape = _counts(header, name)
+        shape = _parse_shape(header, name)
         numbers = np.concatenate(rows) if rows else np.empty(0)
         if numbers.size != shape[0] * shape[1]:
             raise FieldError(
@@ -148,13 +153,13 @@ def read_grid(path: str | os.PathLike[str]) -> Grid:
                 allowed="must be all the same",
             )
         heights = np.stack(rows)
-    _refuse_gaps(heights, header.get("nodata_value"), name)
+    _check_no_gaps(heights, header.get("nodata_value"), name)
     heights = heights[::-1].copy()
     if not header:
-        return Grid(heights)
+        return HeightGrid(heights)
     cell = header["cellsize"]
     corner = tuple(
         header[f"{axis}llcenter"] if f"{axis}llcenter" in header else header.get(f"{axis}llcorner", 0.0) + 0.5 * cell
         for axis in "xy"
     )
-    return Grid(heights, (cell, cell), (corner[0], corner[1]))
+    return HeightGrid(heights, (cell, cell), (corner[0], corner[1]))

@@ -26,43 +26,50 @@ from typing import Self
 
 import numpy as np
 
-from navsense.compiled import kernel
-from navsense.environment.terrain._walk import NONE, clearance, extremes, fetch, slope, walk
-from navsense.environment.terrain.base import FARTHEST, SMALLEST
-from navsense.environment.terrain.grids import SUFFIXES, read_grid
-from navsense.environment.terrain.images import read_png
+from navsense.environment.terrain._grid_traversal import (
+    NO_CELL,
+    clearance,
+    prefetch,
+    traverse,
+    triangle_slope,
+    write_height_bounds,
+)
+from navsense.environment.terrain.base import MAX_DISTANCE, MIN_SIZE
+from navsense.environment.terrain.grids import GRID_SUFFIXES, read_grid
+from navsense.environment.terrain.png_reader import read_png
 from navsense.errors import FieldError, Where
+from navsense.kernels import kernel
 from navsense.typing import FloatArray, IntArray, Vector, Vectors
 
-STEP = 3
+LEVEL_SHIFT = 3
 """Levels of blocks are 2^3 = 8 times as wide as the ones below: 2, 3 and 4 were timed."""
 
-BLOCK = 2048
+RAYS_PER_BLOCK = 2048
 """Rays that are followed side by side: what they need of the map stays in the processor's second cache."""
 
-FEW = 64
+PREFETCH_THRESHOLD = 64
 """Rays that are followed to the end at once: a call costs more than memory does."""
 
-MOST = 10_000 * 10_000
+MAX_NODES = 10_000 * 10_000
 """Nodes of a map: 0.8 GB of heights."""
 
-_SLOWEST = 1e-280
+_MIN_RATE = 1e-280
 """A ray's change along an axis below which it has none: its reciprocal is finite."""
 
 
-def _levels(rows: int, columns: int) -> IntArray:
+def _make_levels(rows: int, columns: int) -> IntArray:
     """Return the levels (shift, offset, columns, rows) of blocks; level 0 is the cells themselves."""
-    table, shift, offset = [(0, 0, columns - 1, rows - 1)], STEP, 0
+    table, shift, offset = [(0, 0, columns - 1, rows - 1)], LEVEL_SHIFT, 0
     while True:
         wide, tall = ((columns - 2) >> shift) + 1, ((rows - 2) >> shift) + 1
         table.append((shift, offset, wide, tall))
-        offset, shift = offset + wide * tall, shift + STEP
+        offset, shift = offset + wide * tall, shift + LEVEL_SHIFT
         if wide == 1 and tall == 1:
             return np.array(table, dtype=np.int64)
 
 
 @kernel
-def _clip(start: float, rate: float, low: float, high: float, t0: float, t1: float) -> tuple[float, float]:
+def _clip_interval(start: float, rate: float, low: float, high: float, t0: float, t1: float) -> tuple[float, float]:
     """Return the part of [t0, t1] in which start + rate t is within [low, high]; where it is none, t0 > t1."""
     if rate == 0.0:
         return (t0, t1) if low <= start <= high else (math.inf, -math.inf)
@@ -71,13 +78,13 @@ def _clip(start: float, rate: float, low: float, high: float, t0: float, t1: flo
 
 
 @kernel
-def _rate(change: float) -> float:
+def _zero_small_rate(change: float) -> float:
     """Return a change along an axis, 0 where it is too slow to be told from none."""
-    return change if abs(change) > _SLOWEST else 0.0
+    return change if abs(change) > _MIN_RATE else 0.0
 
 
 @kernel
-def _rays(
+def _write_rays(
     frame: FloatArray,
     levels: IntArray,
     origin: Vectors,
@@ -91,14 +98,18 @@ def _rays(
     wide, tall, last = levels[0, 2], levels[0, 3], levels.shape[0] - 1
     for n in range(origin.shape[0]):
         u, v, z = (origin[n, 0] - frame[0]) / frame[2], (origin[n, 1] - frame[1]) / frame[3], origin[n, 2]
-        du, dv, dz = _rate(direction[n, 0] / frame[2]), _rate(direction[n, 1] / frame[3]), _rate(direction[n, 2])
+        du, dv, dz = (
+            _zero_small_rate(direction[n, 0] / frame[2]),
+            _zero_small_rate(direction[n, 1] / frame[3]),
+            _zero_small_rate(direction[n, 2]),
+        )
         room = clearance(frame[4], frame[5], z)
-        t0, t1 = _clip(z, dz, frame[4] - room, frame[5] + room, 0.0, reach[n])
-        t0, t1 = _clip(u, du, 0.0, float(wide), t0, t1)
-        t0, t1 = _clip(v, dv, 0.0, float(tall), t0, t1)
+        t0, t1 = _clip_interval(z, dz, frame[4] - room, frame[5] + room, 0.0, reach[n])
+        t0, t1 = _clip_interval(u, du, 0.0, float(wide), t0, t1)
+        t0, t1 = _clip_interval(v, dv, 0.0, float(tall), t0, t1)
         rays[n, 0], rays[n, 1], rays[n, 2], rays[n, 6] = u, v, z, t0
         rays[n, 3], rays[n, 4], rays[n, 5], rays[n, 7] = du, dv, dz, t1
-        side[n], cells[n, 2] = 0.0, NONE
+        side[n], cells[n, 2] = 0.0, NO_CELL
         if not t0 <= t1:
             continue
         cells[n, 0] = min(max(math.floor(u + t0 * du), 0), wide - 1)
@@ -110,14 +121,16 @@ def _rays(
 
 
 @kernel
-def _normals(heights: FloatArray, frame: FloatArray, cells: IntArray, direction: Vectors, normal: Vectors) -> None:
+def _write_normals(
+    heights: FloatArray, frame: FloatArray, cells: IntArray, direction: Vectors, normal: Vectors
+) -> None:
     """Write the normals (n, 3) of the triangles that rays met, `cells` (n, 4) as `walk` leaves them."""
     for n in range(cells.shape[0]):
         i, j, triangle = cells[n, 0], cells[n, 1], cells[n, 2]
-        if triangle == NONE:
+        if triangle == NO_CELL:
             continue
         sw, se, nw, ne = heights[j, i], heights[j, i + 1], heights[j + 1, i], heights[j + 1, i + 1]
-        east, north = slope(sw, se, nw, ne, triangle)
+        east, north = triangle_slope(sw, se, nw, ne, triangle)
         x, y = -east / frame[2], -north / frame[3]
         scale = 1.0 / math.sqrt(x * x + y * y + 1.0)
         if direction[n, 0] * x + direction[n, 1] * y + direction[n, 2] > 0.0:
@@ -126,7 +139,7 @@ def _normals(heights: FloatArray, frame: FloatArray, cells: IntArray, direction:
 
 
 @kernel
-def _follow(
+def _trace_block(
     heights: FloatArray,
     levels: IntArray,
     extent: FloatArray,
@@ -140,16 +153,16 @@ def _follow(
     """Write where each ray of one block meets the map: one call, as few rays take less time than a call does."""
     count = origin.shape[0]
     rays, cells = np.empty((count, 8)), np.empty((count, 4), np.int64)
-    _rays(frame, levels, origin, direction, reach, rays, distance, cells)
-    if count > FEW:
-        walk(heights, levels, extent, 1, rays, distance, cells)
-        fetch(heights, cells)
-    walk(heights, levels, extent, 0, rays, distance, cells)
-    _normals(heights, frame, cells, direction, normal)
+    _write_rays(frame, levels, origin, direction, reach, rays, distance, cells)
+    if count > PREFETCH_THRESHOLD:
+        traverse(heights, levels, extent, 1, rays, distance, cells)
+        prefetch(heights, cells)
+    traverse(heights, levels, extent, 0, rays, distance, cells)
+    _write_normals(heights, frame, cells, direction, normal)
 
 
 @kernel
-def _sample(heights: FloatArray, count: int, out: FloatArray) -> None:
+def _resample(heights: FloatArray, count: int, out: FloatArray) -> None:
     """Write `count` points for each one of `heights`, on straight lines in x and in y; the last row and column once."""
     last_j, last_i = heights.shape[0] - 1, heights.shape[1] - 1
     for m in range(out.shape[0]):
@@ -183,23 +196,23 @@ class Heightmap:
         """Refuse what is no map; keep the extremes of its blocks."""
         heights = np.ascontiguousarray(self.heights, dtype=np.float64)
         shape, where = heights.shape, self.where
-        if len(shape) != 2 or min(shape) < 2 or heights.size > MOST:
-            allowed = f"must be a grid of at least 2 x 2 heights, and of at most {MOST}"
+        if len(shape) != 2 or min(shape) < 2 or heights.size > MAX_NODES:
+            allowed = f"must be a grid of at least 2 x 2 heights, and of at most {MAX_NODES}"
             raise FieldError("heightmap's shape", shape, where=where, allowed=allowed)
         frame = np.array((*self.corner, *self.spacing), dtype=np.float64)
-        if not ((np.abs(frame) <= FARTHEST).all() and min(self.spacing) >= SMALLEST):
+        if not ((np.abs(frame) <= MAX_DISTANCE).all() and min(self.spacing) >= MIN_SIZE):
             given = (self.spacing, self.corner)
-            allowed = f"must be from {SMALLEST:g} to {FARTHEST:g}, and of a size up to {FARTHEST:g}"
+            allowed = f"must be from {MIN_SIZE:g} to {MAX_DISTANCE:g}, and of a size up to {MAX_DISTANCE:g}"
             raise FieldError("heightmap's spacing and corner (m)", given, where=where, allowed=allowed)
-        levels = _levels(*shape)
+        levels = _make_levels(*shape)
         extent = np.empty((int(levels[-1, 1]) + 1, 2))
-        bad = extremes(heights, levels, extent)
+        bad = write_height_bounds(heights, levels, extent)
         if bad >= 0:
             row, column = divmod(bad, shape[1])
             what = f"height in row {row} from the south, column {column} from the west (m)"
             raise FieldError(what, float(heights[row, column]), where=where, allowed="must be finite")
-        if not (np.abs(extent[-1]) <= FARTHEST).all():
-            given, allowed = tuple(extent[-1].tolist()), f"must be of a size up to {FARTHEST:g}"
+        if not (np.abs(extent[-1]) <= MAX_DISTANCE).all():
+            given, allowed = tuple(extent[-1].tolist()), f"must be of a size up to {MAX_DISTANCE:g}"
             raise FieldError("lowest and highest height (m)", given, where=where, allowed=allowed)
         frame = np.append(frame, extent[-1])
         heights.setflags(write=False)
@@ -235,19 +248,22 @@ class Heightmap:
             raise FieldError(
                 "heightmap's size along z (m)", size[2], where=where, allowed="must be at least 0", remedy=remedy
             )
-        if Path(name).suffix.lower() in SUFFIXES:
-            heights, spacing = _stretched(name, size)
+        if Path(name).suffix.lower() in GRID_SUFFIXES:
+            heights, spacing = _read_text_grid(name, size)
         else:
-            heights, spacing = _from_image(name, size or (1.0, 1.0, 1.0))
+            heights, spacing = _read_image(name, size or (1.0, 1.0, 1.0))
         rows, columns = heights.shape
         if sampling > 1:
             shape = ((rows - 1) * sampling + 1, (columns - 1) * sampling + 1)
-            if shape[0] * shape[1] > MOST:
+            if shape[0] * shape[1] > MAX_NODES:
                 raise FieldError(
-                    "heightmap's sampling", sampling, where=where, allowed=f"must leave at most {MOST} points in all"
+                    "heightmap's sampling",
+                    sampling,
+                    where=where,
+                    allowed=f"must leave at most {MAX_NODES} points in all",
                 )
             coarse, heights = heights, np.empty(shape)
-            _sample(coarse, int(sampling), heights)
+            _resample(coarse, int(sampling), heights)
         heights += pos[2]
         corner = (pos[0] - 0.5 * (columns - 1) * spacing[0], pos[1] - 0.5 * (rows - 1) * spacing[1])
         return cls(heights, (spacing[0] / sampling, spacing[1] / sampling), corner, where)
@@ -256,20 +272,20 @@ class Heightmap:
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
         """Write where each ray first meets the map, as `Shape` says."""
-        grid, arrays = self._grid, (origin_s, direction_s, reach, distance, normal_s)
-        if origin_s.shape[0] <= BLOCK:
-            _follow(*grid, *arrays)
+        grid, arrays = self._kernel_arrays, (origin_s, direction_s, reach, distance, normal_s)
+        if origin_s.shape[0] <= RAYS_PER_BLOCK:
+            _trace_block(*grid, *arrays)
             return
-        for start in range(0, origin_s.shape[0], BLOCK):
-            _follow(*grid, *(array[start : start + BLOCK] for array in arrays))
+        for start in range(0, origin_s.shape[0], RAYS_PER_BLOCK):
+            _trace_block(*grid, *(array[start : start + RAYS_PER_BLOCK] for array in arrays))
 
     @property
-    def _grid(self) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
+    def _kernel_arrays(self) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
         """The map as kernels take it."""
         return self.heights, self._levels, self._extent, self._frame
 
 
-def _from_image(name: str, size: Vector) -> tuple[FloatArray, tuple[float, float]]:
+def _read_image(name: str, size: Vector) -> tuple[FloatArray, tuple[float, float]]:
     """Return heights (m), the southernmost row first, and spacing (m) of an image stretched to `size` (m)."""
     values = read_png(name)
     rows, columns = values.shape
@@ -287,7 +303,7 @@ def _from_image(name: str, size: Vector) -> tuple[FloatArray, tuple[float, float
     return heights, (size[0] / (columns - 1), size[1] / (rows - 1))
 
 
-def _stretched(name: str, size: Vector | None) -> tuple[FloatArray, tuple[float, float]]:
+def _read_text_grid(name: str, size: Vector | None) -> tuple[FloatArray, tuple[float, float]]:
     """Return heights (m) and spacing (m) of a grid in text, stretched to `size` (m) where one is given."""
     grid = read_grid(name)
     heights, spacing = grid.heights, grid.spacing

@@ -14,11 +14,11 @@ from typing import Self
 
 import numpy as np
 
-from navsense.compiled import kernel
 from navsense.environment.terrain import _bvh
-from navsense.environment.terrain.base import FARTHEST
-from navsense.environment.terrain.meshfiles import read_mesh
+from navsense.environment.terrain.base import MAX_DISTANCE
+from navsense.environment.terrain.mesh_files import read_mesh
 from navsense.errors import FieldError, Where
+from navsense.kernels import kernel
 from navsense.typing import BoolArray, FloatArray, IntArray, Vector, Vectors
 
 _MARGIN = 2.0**-40
@@ -26,21 +26,21 @@ _MARGIN = 2.0**-40
 
 
 @kernel
-def _check(triangles: FloatArray, kept: BoolArray) -> int:
+def _mark_valid(triangles: FloatArray, valid: BoolArray) -> int:
     """Mark the triangles (m, 9) that have an area; return the first with a corner that is no place, or -1."""
     for k in range(triangles.shape[0]):
         p = triangles[k]
         for i in range(9):
-            if not abs(p[i]) <= FARTHEST:
+            if not abs(p[i]) <= MAX_DISTANCE:
                 return k
         ax, ay, az = p[3] - p[0], p[4] - p[1], p[5] - p[2]
         bx, by, bz = p[6] - p[0], p[7] - p[1], p[8] - p[2]
         x, y, z = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
-        kept[k] = x * x + y * y + z * z > 0.0
+        valid[k] = x * x + y * y + z * z > 0.0
     return -1
 
 
-def _boxes(triangles: FloatArray) -> FloatArray:
+def _make_boxes(triangles: FloatArray) -> FloatArray:
     """Return the boxes (m, 6), lowest x y z and highest x y z, of triangles (m, 9), widened against rounding."""
     corners = triangles.reshape(-1, 3, 3)
     margin = _MARGIN * float(np.abs(triangles).max())
@@ -68,19 +68,19 @@ class Mesh:
             raise FieldError("mesh's shape", given.shape, where=self.where, allowed="must be (triangles, 3, 3)")
         rows = np.ascontiguousarray(given.reshape(-1, 9))
         kept = np.empty(len(rows), dtype=np.bool_)
-        bad = _check(rows, kept)
+        bad = _mark_valid(rows, kept)
         if bad >= 0:
-            allowed = f"must be finite and within {FARTHEST:g} m of the origin along each axis"
+            allowed = f"must be finite and within {MAX_DISTANCE:g} m of the origin along each axis"
             raise FieldError(
                 f"corners of triangle {bad + 1} (m)", rows[bad].tolist(), where=self.where, allowed=allowed
             )
         if not kept.any():
             raise FieldError("mesh", f"{len(rows)} triangles", where=self.where, allowed="must have one with an area")
         solid = rows[kept]
-        boxes, count = _boxes(solid), len(solid)
+        boxes, count = _make_boxes(solid), len(solid)
         order, links = np.arange(count), np.zeros((2 * count, 3), dtype=np.int64)
-        nodes, bins = np.empty((2 * count, 6)), np.empty((2 * _bvh.BINS, 7))
-        used = _bvh.grow(boxes, order, nodes, links, bins)
+        nodes, bins = np.empty((2 * count, 6)), np.empty((2 * _bvh.BIN_COUNT, 7))
+        used = _bvh.build_tree(boxes, order, nodes, links, bins)
         solid = solid[order]
         solid.setflags(write=False)
         values = (solid.reshape(-1, 3, 3), len(rows) - count, nodes[:used].copy(), links[:used].copy())
@@ -111,8 +111,8 @@ class Mesh:
         """Write where each ray first meets the mesh, as `Shape` says."""
         rows, stack, found = (
             self.triangles.reshape(-1, 9),
-            np.empty(_bvh.STACK, np.int64),
+            np.empty(_bvh.STACK_SIZE, np.int64),
             np.empty(len(reach), np.int64),
         )
-        _bvh.search(self._nodes, self._links, rows, stack, origin_s, direction_s, reach, distance, found)
-        _bvh.normals(rows, found, direction_s, normal_s)
+        _bvh.trace_rays(self._nodes, self._links, rows, stack, origin_s, direction_s, reach, distance, found)
+        _bvh.write_normals(rows, found, direction_s, normal_s)

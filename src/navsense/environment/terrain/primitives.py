@@ -20,14 +20,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from navsense.compiled import kernel
-from navsense.environment.terrain.base import FARTHEST, SMALLEST
+from navsense.environment.terrain.base import MAX_DISTANCE, MIN_SIZE
 from navsense.errors import FieldError
+from navsense.kernels import kernel
 from navsense.typing import FloatArray, Vector, Vectors
 
 
 @kernel
-def _roots(a: float, b: float, c: float) -> tuple[float, float]:
+def _solve_quadratic(a: float, b: float, c: float) -> tuple[float, float]:
     """Return the two roots of a t^2 + 2 b t + c, a > 0, the smaller first; infinite where there is none."""
     square = b * b - a * c
     if not square >= 0.0:
@@ -40,7 +40,7 @@ def _roots(a: float, b: float, c: float) -> tuple[float, float]:
 
 
 @kernel
-def _keep(
+def _write_hit(
     n: int,
     t: float,
     x: float,
@@ -63,7 +63,7 @@ def _keep(
 
 
 @kernel
-def _plane(
+def _trace_plane(
     x: float,
     y: float,
     z: float,
@@ -80,11 +80,11 @@ def _plane(
         t = 0.0 if above == 0.0 else math.inf
         if above * rate < 0.0:
             t = -above / rate
-        _keep(n, t, x, y, z, direction, reach, distance, normal)
+        _write_hit(n, t, x, y, z, direction, reach, distance, normal)
 
 
 @kernel
-def _slab(o: float, d: float, half: float) -> tuple[float, float]:
+def _clip_to_slab(o: float, d: float, half: float) -> tuple[float, float]:
     """Return where a ray goes into and out of |x| <= half."""
     if d == 0.0:
         return (-math.inf, math.inf) if abs(o) <= half else (math.inf, -math.inf)
@@ -93,7 +93,7 @@ def _slab(o: float, d: float, half: float) -> tuple[float, float]:
 
 
 @kernel
-def _box(
+def _trace_box(
     x: float,
     y: float,
     z: float,
@@ -105,23 +105,23 @@ def _box(
 ) -> None:
     """Meet the box of the half sides x, y, z."""
     for n in range(origin.shape[0]):
-        x0, x1 = _slab(origin[n, 0], direction[n, 0], x)
-        y0, y1 = _slab(origin[n, 1], direction[n, 1], y)
-        z0, z1 = _slab(origin[n, 2], direction[n, 2], z)
+        x0, x1 = _clip_to_slab(origin[n, 0], direction[n, 0], x)
+        y0, y1 = _clip_to_slab(origin[n, 1], direction[n, 1], y)
+        z0, z1 = _clip_to_slab(origin[n, 2], direction[n, 2], z)
         into, out = max(x0, y0, z0), min(x1, y1, z1)
         t = math.inf
         if into <= out and out >= 0.0:
             t = into if into >= 0.0 else out
         if t in (x0, x1):
-            _keep(n, t, 1.0, 0.0, 0.0, direction, reach, distance, normal)
+            _write_hit(n, t, 1.0, 0.0, 0.0, direction, reach, distance, normal)
         elif t in (y0, y1):
-            _keep(n, t, 0.0, 1.0, 0.0, direction, reach, distance, normal)
+            _write_hit(n, t, 0.0, 1.0, 0.0, direction, reach, distance, normal)
         else:
-            _keep(n, t, 0.0, 0.0, 1.0, direction, reach, distance, normal)
+            _write_hit(n, t, 0.0, 0.0, 1.0, direction, reach, distance, normal)
 
 
 @kernel
-def _ellipsoid(
+def _trace_ellipsoid(
     a: float,
     b: float,
     c: float,
@@ -139,27 +139,27 @@ def _ellipsoid(
         nearest = -(x * dx + y * dy + z * dz) / square
         px, py, pz = x + nearest * dx, y + nearest * dy, z + nearest * dz
         along = px * dx + py * dy + pz * dz
-        first, last = _roots(square, along, px * px + py * py + pz * pz - 1.0)
+        first, last = _solve_quadratic(square, along, px * px + py * py + pz * pz - 1.0)
         first, last = nearest + first, nearest + last
         t = first if first >= 0.0 else (last if last >= 0.0 else math.inf)
         s = t if t < math.inf else 0.0
-        _keep(n, t, (x + s * dx) / a, (y + s * dy) / b, (z + s * dz) / c, direction, reach, distance, normal)
+        _write_hit(n, t, (x + s * dx) / a, (y + s * dy) / b, (z + s * dz) / c, direction, reach, distance, normal)
 
 
 @kernel
-def _round(ox: float, oy: float, dx: float, dy: float, radius: float) -> tuple[float, float]:
+def _clip_to_cylinder(ox: float, oy: float, dx: float, dy: float, radius: float) -> tuple[float, float]:
     """Return where a ray goes into and out of the endless cylinder about z."""
     square = dx * dx + dy * dy
     if square == 0.0:
         return (-math.inf, math.inf) if ox * ox + oy * oy <= radius * radius else (math.inf, -math.inf)
     nearest = -(ox * dx + oy * dy) / square
     px, py = ox + nearest * dx, oy + nearest * dy
-    first, last = _roots(square, px * dx + py * dy, px * px + py * py - radius * radius)
+    first, last = _solve_quadratic(square, px * dx + py * dy, px * px + py * py - radius * radius)
     return nearest + first, nearest + last
 
 
 @kernel
-def _cylinder(
+def _trace_cylinder(
     radius: float,
     half: float,
     origin: Vectors,
@@ -171,21 +171,21 @@ def _cylinder(
     """Meet the cylinder of a radius and half a length: what the endless one and the space between its lids share."""
     for n in range(origin.shape[0]):
         ox, oy, dx, dy = origin[n, 0], origin[n, 1], direction[n, 0], direction[n, 1]
-        r0, r1 = _round(ox, oy, dx, dy, radius)
-        z0, z1 = _slab(origin[n, 2], direction[n, 2], half)
+        r0, r1 = _clip_to_cylinder(ox, oy, dx, dy, radius)
+        z0, z1 = _clip_to_slab(origin[n, 2], direction[n, 2], half)
         into, out = max(r0, z0), min(r1, z1)
         t = math.inf
         if into <= out and out >= 0.0:
             t = into if into >= 0.0 else out
         if t in (z0, z1) and t not in (r0, r1):
-            _keep(n, t, 0.0, 0.0, 1.0, direction, reach, distance, normal)
+            _write_hit(n, t, 0.0, 0.0, 1.0, direction, reach, distance, normal)
         else:
             s = t if t < math.inf else 0.0
-            _keep(n, t, ox + s * dx, oy + s * dy, 0.0, direction, reach, distance, normal)
+            _write_hit(n, t, ox + s * dx, oy + s * dy, 0.0, direction, reach, distance, normal)
 
 
 @kernel
-def _capsule(
+def _trace_capsule(
     radius: float,
     half: float,
     origin: Vectors,
@@ -198,8 +198,8 @@ def _capsule(
     for n in range(origin.shape[0]):
         ox, oy, oz = origin[n, 0], origin[n, 1], origin[n, 2]
         dx, dy, dz = direction[n, 0], direction[n, 1], direction[n, 2]
-        r0, r1 = _round(ox, oy, dx, dy, radius)
-        z0, z1 = _slab(oz, dz, half)
+        r0, r1 = _clip_to_cylinder(ox, oy, dx, dy, radius)
+        z0, z1 = _clip_to_slab(oz, dz, half)
         into, out = max(r0, z0), min(r1, z1)
         if not into <= out:
             into, out = math.inf, -math.inf
@@ -207,7 +207,9 @@ def _capsule(
             cz = oz - (2 * k - 1) * half
             nearest = -(ox * dx + oy * dy + cz * dz)
             px, py, pz = ox + nearest * dx, oy + nearest * dy, cz + nearest * dz
-            first, last = _roots(1.0, px * dx + py * dy + pz * dz, px * px + py * py + pz * pz - radius * radius)
+            first, last = _solve_quadratic(
+                1.0, px * dx + py * dy + pz * dz, px * px + py * py + pz * pz - radius * radius
+            )
             if first < math.inf:
                 into, out = min(into, nearest + first), max(out, nearest + last)
         t = math.inf
@@ -215,14 +217,14 @@ def _capsule(
             t = into if into >= 0.0 else out
         s = t if t < math.inf else 0.0
         z = oz + s * dz
-        _keep(n, t, ox + s * dx, oy + s * dy, z - min(max(z, -half), half), direction, reach, distance, normal)
+        _write_hit(n, t, ox + s * dx, oy + s * dy, z - min(max(z, -half), half), direction, reach, distance, normal)
 
 
-def _check(shape: str, **lengths: float) -> None:
+def _check_lengths(shape: str, **lengths: float) -> None:
     """Refuse a length (m) that nothing has, and that the squares of the formulas could not hold."""
     for name, value in lengths.items():
-        if not SMALLEST <= value <= FARTHEST:
-            allowed = f"must be above 0, from {SMALLEST:g} to {FARTHEST:g}"
+        if not MIN_SIZE <= value <= MAX_DISTANCE:
+            allowed = f"must be above 0, from {MIN_SIZE:g} to {MAX_DISTANCE:g}"
             raise FieldError(f"{shape}'s {name} (m)", value, allowed=allowed)
 
 
@@ -234,15 +236,15 @@ class Plane:
 
     def __post_init__(self) -> None:
         """Refuse a normal that has no direction."""
-        if not SMALLEST <= math.hypot(*self.normal) <= FARTHEST:
-            allowed = f"must be finite and not zero, of a length from {SMALLEST:g} to {FARTHEST:g}"
+        if not MIN_SIZE <= math.hypot(*self.normal) <= MAX_DISTANCE:
+            allowed = f"must be finite and not zero, of a length from {MIN_SIZE:g} to {MAX_DISTANCE:g}"
             raise FieldError("plane's normal", self.normal, allowed=allowed)
 
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
         """Write where each ray first meets the plane, as `Shape` says."""
-        _plane(*self.normal, origin_s, direction_s, reach, distance, normal_s)
+        _trace_plane(*self.normal, origin_s, direction_s, reach, distance, normal_s)
 
 
 @dataclass(frozen=True)
@@ -253,14 +255,14 @@ class Box:
 
     def __post_init__(self) -> None:
         """Refuse a side that is none."""
-        _check("box", length=self.size[0], width=self.size[1], height=self.size[2])
+        _check_lengths("box", length=self.size[0], width=self.size[1], height=self.size[2])
 
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
         """Write where each ray first meets the box, as `Shape` says."""
         x, y, z = self.size
-        _box(0.5 * x, 0.5 * y, 0.5 * z, origin_s, direction_s, reach, distance, normal_s)
+        _trace_box(0.5 * x, 0.5 * y, 0.5 * z, origin_s, direction_s, reach, distance, normal_s)
 
 
 @dataclass(frozen=True)
@@ -271,13 +273,13 @@ class Ellipsoid:
 
     def __post_init__(self) -> None:
         """Refuse a radius that is none."""
-        _check("ellipsoid", radius_x=self.radii[0], radius_y=self.radii[1], radius_z=self.radii[2])
+        _check_lengths("ellipsoid", radius_x=self.radii[0], radius_y=self.radii[1], radius_z=self.radii[2])
 
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
         """Write where each ray first meets the ellipsoid, as `Shape` says."""
-        _ellipsoid(*self.radii, origin_s, direction_s, reach, distance, normal_s)
+        _trace_ellipsoid(*self.radii, origin_s, direction_s, reach, distance, normal_s)
 
 
 @dataclass(frozen=True)
@@ -288,13 +290,13 @@ class Sphere:
 
     def __post_init__(self) -> None:
         """Refuse a radius that is none."""
-        _check("sphere", radius=self.radius)
+        _check_lengths("sphere", radius=self.radius)
 
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
         """Write where each ray first meets the sphere, as `Shape` says."""
-        _ellipsoid(self.radius, self.radius, self.radius, origin_s, direction_s, reach, distance, normal_s)
+        _trace_ellipsoid(self.radius, self.radius, self.radius, origin_s, direction_s, reach, distance, normal_s)
 
 
 @dataclass(frozen=True)
@@ -306,13 +308,13 @@ class Cylinder:
 
     def __post_init__(self) -> None:
         """Refuse a length that is none."""
-        _check("cylinder", radius=self.radius, length=self.length)
+        _check_lengths("cylinder", radius=self.radius, length=self.length)
 
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
         """Write where each ray first meets the cylinder, as `Shape` says."""
-        _cylinder(self.radius, 0.5 * self.length, origin_s, direction_s, reach, distance, normal_s)
+        _trace_cylinder(self.radius, 0.5 * self.length, origin_s, direction_s, reach, distance, normal_s)
 
 
 @dataclass(frozen=True)
@@ -324,10 +326,10 @@ class Capsule:
 
     def __post_init__(self) -> None:
         """Refuse a length that is none."""
-        _check("capsule", radius=self.radius, length=self.length)
+        _check_lengths("capsule", radius=self.radius, length=self.length)
 
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
         """Write where each ray first meets the capsule, as `Shape` says."""
-        _capsule(self.radius, 0.5 * self.length, origin_s, direction_s, reach, distance, normal_s)
+        _trace_capsule(self.radius, 0.5 * self.length, origin_s, direction_s, reach, distance, normal_s)

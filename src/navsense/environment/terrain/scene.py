@@ -22,18 +22,18 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from navsense import pose
-from navsense.compiled import kernel
 from navsense.environment.terrain.base import Shape
 from navsense.errors import FieldError
+from navsense.kernels import kernel
 from navsense.pose import IDENTITY, Pose
 from navsense.rotation import cross, multiply, rotate
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 
-NONE = -1
+NO_BODY = -1
 """The body of a ray that meets nothing."""
 
 
-class Placement(Protocol):
+class BodyStates(Protocol):
     """Truth of a frame at n instants, a row an instant: what a body needs of `navsense.motion.base.MotionBlock`."""
 
     @property
@@ -57,10 +57,10 @@ class Placement(Protocol):
         ...
 
 
-class Mover(Protocol):
+class BodyMotion(Protocol):
     """What moves a body: any `navsense.motion.base.Motion`."""
 
-    def at(self, time: Times) -> Placement:
+    def at(self, time: Times) -> BodyStates:
         """Return the truth at the instants `time` (n,) s."""
         ...
 
@@ -76,7 +76,7 @@ class Body:
     name: str
     shape: Shape
     pose: Pose = IDENTITY
-    motion: Mover | None = None
+    motion: BodyMotion | None = None
 
     @cached_property
     def mount(self) -> FloatArray:
@@ -90,7 +90,7 @@ class Body:
 
 
 @dataclass(frozen=True, eq=False)
-class Hits:
+class RayHits:
     """What rays met, of the shape (...) that origins and directions have without their last axis.
 
     range (...) m, infinite where there is nothing; normal_w (..., 3) of unit length on the side that the ray comes
@@ -104,13 +104,13 @@ class Hits:
     velocity_w: FloatArray
 
     @property
-    def met(self) -> BoolArray:
+    def hit(self) -> BoolArray:
         """Return where a ray met something (...)."""
         return self.body >= 0
 
 
 @kernel
-def _prepare(origin: Vectors, direction: Vectors, reach: FloatArray, unit: Vectors) -> int:
+def _normalise_directions(origin: Vectors, direction: Vectors, reach: FloatArray, unit: Vectors) -> int:
     """Write directions of unit length; return the first ray that is none, or -1."""
     for n in range(origin.shape[0]):
         x, y, z = direction[n, 0], direction[n, 1], direction[n, 2]
@@ -123,7 +123,7 @@ def _prepare(origin: Vectors, direction: Vectors, reach: FloatArray, unit: Vecto
 
 
 @kernel
-def _enter(
+def _to_surface_frame(
     mount: FloatArray,
     row: IntArray,
     position: Vectors,
@@ -153,7 +153,7 @@ def _enter(
 
 
 @kernel
-def _missed(best: FloatArray, normal: Vectors, body: IntArray, speed: Vectors) -> None:
+def _clear_misses(best: FloatArray, normal: Vectors, body: IntArray, speed: Vectors) -> None:
     """Write of rays that met nothing that they did not."""
     for n in range(best.shape[0]):
         if body[n] < 0:
@@ -163,10 +163,10 @@ def _missed(best: FloatArray, normal: Vectors, body: IntArray, speed: Vectors) -
 
 
 @kernel
-def _merge(
+def _merge_hits(
     number: int,
-    begins: bool,
-    ends: bool,
+    is_first: bool,
+    is_last: bool,
     mount: FloatArray,
     row: IntArray,
     position: Vectors,
@@ -184,8 +184,8 @@ def _merge(
 ) -> None:
     """Take over what one body gave where it is the nearest so far; whether it `begins` and `ends` the bodies."""
     for n in range(best.shape[0]):
-        if begins:
-            body[n] = NONE
+        if is_first:
+            body[n] = NO_BODY
         t = distance[n]
         if not (t < best[n] or (t == best[n] and body[n] < 0 and t < math.inf)):
             continue
@@ -199,12 +199,12 @@ def _merge(
         z = origin[n, 2] + t * direction[n, 2] - position[k, 2]
         x, y, z = cross(ox, oy, oz, x, y, z)
         speed[n, 0], speed[n, 1], speed[n, 2] = velocity[k, 0] + x, velocity[k, 1] + y, velocity[k, 2] + z
-    if ends:
-        _missed(best, normal, body, speed)
+    if is_last:
+        _clear_misses(best, normal, body, speed)
 
 
-class Met(NamedTuple):
-    """What n rays met: normal (n, 3), place of the body (n,) and velocity (n, 3) m/s, as `Hits` has them."""
+class HitArrays(NamedTuple):
+    """What n rays met: normal (n, 3), place of the body (n,) and velocity (n, 3) m/s, as `RayHits` has them."""
 
     normal_w: Vectors
     body: IntArray
@@ -212,7 +212,7 @@ class Met(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Standing:
+class _FixedStates:
     """The placement of what never moves: one row of zeros and the world's own axes."""
 
     position_w: Vectors
@@ -221,27 +221,29 @@ class _Standing:
     angular_velocity_b: Vectors
 
 
-_STILL = _Standing(np.zeros((1, 3)), np.array([[1.0, 0.0, 0.0, 0.0]]), np.zeros((1, 3)), np.zeros((1, 3)))
+_FIXED_STATES = _FixedStates(np.zeros((1, 3)), np.array([[1.0, 0.0, 0.0, 0.0]]), np.zeros((1, 3)), np.zeros((1, 3)))
 
 
 @dataclass(frozen=True)
-class _Turned:
+class _RotatedMotion:
     """A motion in a world turned by `rotation`."""
 
-    base: Mover
+    base: BodyMotion
     rotation: Quaternion
 
-    def at(self, time: Times) -> Placement:
+    def at(self, time: Times) -> BodyStates:
         """Return the truth (n rows) of the turned frame."""
         block, count = self.base.at(time), time.shape[0]
-        turned = _Standing(np.empty((count, 3)), np.empty((count, 4)), np.empty((count, 3)), block.angular_velocity_b)
+        turned = _FixedStates(
+            np.empty((count, 3)), np.empty((count, 4)), np.empty((count, 3)), block.angular_velocity_b
+        )
         arrays = (block.position_w, block.rotation_wb, block.velocity_w)
-        _turn(np.array(self.rotation), *arrays, turned.position_w, turned.rotation_wb, turned.velocity_w)
+        _rotate_states(np.array(self.rotation), *arrays, turned.position_w, turned.rotation_wb, turned.velocity_w)
         return turned
 
 
 @kernel
-def _turn(
+def _rotate_states(
     q: FloatArray,
     position: Vectors,
     rotation: Quaternions,
@@ -261,7 +263,7 @@ def _turn(
         out_rotation[k, 0], out_rotation[k, 1], out_rotation[k, 2], out_rotation[k, 3] = d, a, b, c
 
 
-def _left_out(name: str, exclude: Collection[str]) -> bool:
+def _is_excluded(name: str, exclude: Collection[str]) -> bool:
     """Tell whether a body's name, or the model or link that it belongs to, is among those left out."""
     return any(name == one or name.startswith(f"{one}::") for one in exclude)
 
@@ -279,7 +281,7 @@ class Scene:
         time: FloatArray | float,
         max_range: FloatArray | float = math.inf,
         exclude: Collection[str] = (),
-    ) -> Hits:
+    ) -> RayHits:
         """Return what each ray first meets, at most `max_range` m away.
 
         `origin_w` (..., 3) m and `direction_w` (..., 3) of any length are broadcast against each other; `time` (...) s,
@@ -290,18 +292,18 @@ class Scene:
         Raises `FieldError` for a place that is not finite, a direction of no length, a range below 0 and shapes that do
         not fit, and whatever a motion raises at an instant that is not its own.
         """
-        origin, direction, reach, row, times, shape = _rays(origin_w, direction_w, time, max_range)
+        origin, direction, reach, row, times, shape = _broadcast_rays(origin_w, direction_w, time, max_range)
         unit = np.empty(origin.shape)
-        bad = _prepare(origin, direction, reach, unit)
+        bad = _normalise_directions(origin, direction, reach, unit)
         if bad >= 0:
-            raise no_ray(origin, direction, float(reach[bad]), bad)
+            raise ray_error(origin, direction, float(reach[bad]), bad)
         best = reach.copy()
-        met = self.meet(origin, unit, best, row, times, tuple(exclude))
+        met = self.cast_unchecked(origin, unit, best, row, times, tuple(exclude))
         axes = (*shape, 3)
         hits = (best.reshape(shape), met.normal_w.reshape(axes), met.body.reshape(shape))
-        return Hits(*hits, met.velocity_w.reshape(axes))
+        return RayHits(*hits, met.velocity_w.reshape(axes))
 
-    def meet(
+    def cast_unchecked(
         self,
         origin: Vectors,
         unit: Vectors,
@@ -309,49 +311,49 @@ class Scene:
         row: IntArray,
         times: Times,
         exclude: tuple[str, ...] = (),
-    ) -> Met:
+    ) -> HitArrays:
         """Return what n rays first meet that were checked before: `unit` (n, 3) is of length 1, all is finite.
 
         `best` (n,) m is how far each goes and is made its range, infinite where it meets nothing; `row` (n,) says which
         of the instants `times` (s) is its own. `exclude` is as for `cast`.
         """
         count = best.shape[0]
-        met = Met(np.empty((count, 3)), np.empty(count, dtype=np.int64), np.empty((count, 3)))
-        left = self._left_by(exclude)
+        met = HitArrays(np.empty((count, 3)), np.empty(count, dtype=np.int64), np.empty((count, 3)))
+        left = self._select_bodies(exclude)
         if not left:
-            met.body.fill(NONE)
-            _missed(best, met.normal_w, met.body, met.velocity_w)
+            met.body.fill(NO_BODY)
+            _clear_misses(best, met.normal_w, met.body, met.velocity_w)
         for place, (number, one) in enumerate(left, 1):
-            _cast((number, place == 1, place == len(left)), one, origin, unit, row, times, best, met)
+            _cast_at_body((number, place == 1, place == len(left)), one, origin, unit, row, times, best, met)
         return met
 
     @cached_property
-    def _asked(self) -> dict[tuple[str, ...], tuple[tuple[int, Body], ...]]:
-        """What `_left_by` found before."""
+    def _selections(self) -> dict[tuple[str, ...], tuple[tuple[int, Body], ...]]:
+        """What `_select_bodies` found before."""
         return {}
 
-    def _left_by(self, exclude: tuple[str, ...]) -> tuple[tuple[int, Body], ...]:
+    def _select_bodies(self, exclude: tuple[str, ...]) -> tuple[tuple[int, Body], ...]:
         """Return places and bodies that are met where some are left out by name."""
-        found = self._asked.get(exclude)
+        found = self._selections.get(exclude)
         if found is None:
-            left = [(number, one) for number, one in enumerate(self.bodies) if not _left_out(one.name, exclude)]
-            found = self._asked[exclude] = tuple(left)
+            left = [(number, one) for number, one in enumerate(self.bodies) if not _is_excluded(one.name, exclude)]
+            found = self._selections[exclude] = tuple(left)
         return found
 
-    def turned(self, rotation: Quaternion) -> Scene:
+    def rotate(self, rotation: Quaternion) -> Scene:
         """Return the same bodies in a world turned by `rotation`."""
-        return Scene(tuple(_turned(one, rotation) for one in self.bodies))
+        return Scene(tuple(_rotate_body(one, rotation) for one in self.bodies))
 
 
-def _turned(body: Body, rotation: Quaternion) -> Body:
+def _rotate_body(body: Body, rotation: Quaternion) -> Body:
     """Return a body in a world turned by `rotation`."""
     if body.motion is not None:
-        return replace(body, motion=_Turned(body.motion, rotation))
+        return replace(body, motion=_RotatedMotion(body.motion, rotation))
     place, turn = pose.rotate(rotation, body.pose.position), pose.multiply(rotation, body.pose.rotation)
-    return replace(body, pose=Pose(place, pose.normalised(turn)))
+    return replace(body, pose=Pose(place, pose.normalize(turn)))
 
 
-def _spread(values: AnyArray, shape: tuple[int, ...]) -> AnyArray:
+def _broadcast(values: AnyArray, shape: tuple[int, ...]) -> AnyArray:
     """Return values at a shape, contiguous: of few rays, broadcasting them would take the longest."""
     if values.shape == shape:
         return np.ascontiguousarray(values)
@@ -362,7 +364,7 @@ def _spread(values: AnyArray, shape: tuple[int, ...]) -> AnyArray:
     return out
 
 
-def _rays(
+def _broadcast_rays(
     origin_w: FloatArray, direction_w: FloatArray, time: FloatArray | float, max_range: FloatArray | float
 ) -> tuple[Vectors, Vectors, FloatArray, IntArray, Times, tuple[int, ...]]:
     """Return origins, directions, reaches, the row of each in the instants, these, and the shape of it all."""
@@ -382,23 +384,23 @@ def _rays(
         )
     rows = np.arange(times.size).reshape(times.shape)
     return (
-        _spread(origin, (*shape, 3)).reshape(-1, 3),
-        _spread(direction, (*shape, 3)).reshape(-1, 3),
-        _spread(reach, shape).reshape(-1),
-        _spread(rows, shape).reshape(-1),
+        _broadcast(origin, (*shape, 3)).reshape(-1, 3),
+        _broadcast(direction, (*shape, 3)).reshape(-1, 3),
+        _broadcast(reach, shape).reshape(-1),
+        _broadcast(rows, shape).reshape(-1),
         np.ascontiguousarray(times).reshape(-1),
         shape,
     )
 
 
-def no_ray(origin: Vectors, direction: Vectors, reach: float, row: int) -> FieldError:
+def ray_error(origin: Vectors, direction: Vectors, reach: float, row: int) -> FieldError:
     """Return the error of a row that is no ray."""
     given = (origin[row].tolist(), direction[row].tolist(), reach)
     allowed = "must be finite, the direction not zero and the range at least 0"
     return FieldError("ray (origin, direction, range)", given, row=row, allowed=allowed)
 
 
-def _cast(
+def _cast_at_body(
     which: tuple[int, bool, bool],
     one: Body,
     origin: Vectors,
@@ -406,16 +408,16 @@ def _cast(
     row: IntArray,
     times: Times,
     best: FloatArray,
-    met: Met,
+    met: HitArrays,
 ) -> None:
-    """Cast all rays at one body, and take over what is nearer than before; `which` it is, as `_merge` takes it."""
-    place: Placement = _STILL if one.motion is None else one.motion.at(times)
+    """Cast all rays at one body, and take over what is nearer than before; `which` it is, as `_merge_hits` takes it."""
+    place: BodyStates = _FIXED_STATES if one.motion is None else one.motion.at(times)
     mount, origin_s, direction_s = one.mount, origin, unit
     if not one.is_at_origin:
         origin_s, direction_s = np.empty(origin.shape), np.empty(origin.shape)
-        _enter(mount, row, place.position_w, place.rotation_wb, origin, unit, origin_s, direction_s)
+        _to_surface_frame(mount, row, place.position_w, place.rotation_wb, origin, unit, origin_s, direction_s)
     distance, normal_s = np.empty(best.shape), np.empty(origin.shape)
     one.shape.trace(origin_s, direction_s, best, distance, normal_s)
     arrays = (place.position_w, place.rotation_wb, place.velocity_w, place.angular_velocity_b)
     normal, body, speed = met
-    _merge(*which, mount, row, *arrays, origin, unit, distance, normal_s, best, normal, body, speed)
+    _merge_hits(*which, mount, row, *arrays, origin, unit, distance, normal_s, best, normal, body, speed)

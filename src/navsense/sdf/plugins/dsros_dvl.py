@@ -11,7 +11,7 @@
       <gaussianNoiseBeamRange>0.1</gaussianNoiseBeamRange>         m; 0 where not given
       <minRange>0.7</minRange> <maxRange>90</maxRange> <maxRangeDiff>10</maxRangeDiff>     m along a beam
       <beamAngleDeg>30</beamAngleDeg> <beamWidthDeg>4</beamWidthDeg>         off the axis; full width
-      <beamAzimuthDeg1>-135</beamAzimuthDeg1> ... 4 <pos_z_down>true</pos_z_down>          see `dsros`
+      <beamAzimuthDeg1>-135</beamAzimuthDeg1> ... 4 <pos_z_down>true</pos_z_down>          see `make_dsros_beams`
       <enableWaterTrack>1</enableWaterTrack>          water is tracked where the bottom is not
       <ocean_current_topic>hydrodynamics/current_velocity</ocean_current_topic>
       <waterTrackBins>10</waterTrackBins>             cells of a profile of the current, 1 where not given
@@ -44,317 +44,324 @@ from navsense.errors import SdfError, SensorError
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, conjugate, rotate
 from navsense.sdf import values
-from navsense.sdf.context import Context, Place
-from navsense.sdf.fill._mount import Mount
-from navsense.sdf.fill.fields import flag_of, located, number_of, refused_at
-from navsense.sdf.names import valid_topic
-from navsense.sdf.places import DSROS_DVL, DSROS_DVL_PLUGIN
-from navsense.sdf.read import Element
-from navsense.sdf.values import refusal
+from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.names import normalize_topic
+from navsense.sdf.parse._mount import Mount
+from navsense.sdf.parse.children import error_at, map_spec_errors, parse_child_flag, parse_child_number
+from navsense.sdf.schema import DSROS_DVL_FILE, DSROS_DVL_PLUGIN
+from navsense.sdf.values import invalid_value
+from navsense.sdf.xml_reader import Element
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import (
     Accuracy,
     Beams,
+    BeamWeighting,
     BinMapping,
-    Cells,
-    Coordinates,
-    Dialect,
-    Layer,
-    Names,
-    Track,
-    Weighting,
-    cosines,
-    dsros,
+    CoordinateSystem,
+    DepthCells,
+    DopplerTrack,
+    DvlMessageOptions,
+    MessageDialect,
+    WaterMassLayer,
+    get_forward_cosines,
+    make_dsros_beams,
 )
-from navsense.sensors.dvl import Dvl, Mode
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.typing import Quaternion
 
-AZIMUTHS = tuple(f"beamAzimuthDeg{i}" for i in (1, 2, 3, 4))
+AZIMUTH_TAGS = tuple(f"beamAzimuthDeg{i}" for i in (1, 2, 3, 4))
 
-NEEDED = ("frameName", "pointcloudFrame", "minRange", "maxRange", "maxRangeDiff", "beamAngleDeg", "beamWidthDeg")
+REQUIRED_TAGS = ("frameName", "pointcloudFrame", "minRange", "maxRange", "maxRangeDiff", "beamAngleDeg", "beamWidthDeg")
 """Elements that the plug-in does not start without, beside the azimuths and the direction."""
 
-LAYER, CLOUD = "navsense:layer", "navsense:cloud_points"
+LAYER_TAG, CLOUD_TAG = "navsense:layer", "navsense:cloud_points"
 
-BINS, AXES = "waterTrackBins", "currentProfileCoordMode"
+BINS_TAG, AXES_TAG = "waterTrackBins", "currentProfileCoordMode"
 """Elements of a profile of the current."""
 
-CURRENT = "_current"
+PROFILER_SUFFIX = "_current"
 """What stands behind name and topic of the profiler."""
 
-CURRENT_TOPIC = "hydrodynamics/current_velocity"
+DEFAULT_CURRENT_TOPIC = "hydrodynamics/current_velocity"
 
 DEFAULT_RATE = 1.0
 """Hz, where the plug-in gives none."""
 
-LAYER_PLACE = Place(attributes=frozenset(field.name for field in fields(Layer)))
+LAYER_SCHEMA = ElementSchema(attributes=frozenset(field.name for field in fields(WaterMassLayer)))
 
-BLAMED: Mapping[str, str] = {
+ERROR_TAGS: Mapping[str, str] = {
     "angle of the beams (rad)": "beamAngleDeg",
-    "axes of the beams": AZIMUTHS[0],
+    "axes of the beams": AZIMUTH_TAGS[0],
     "width of a beam (rad)": "beamWidthDeg",
     "minimum_range": "minRange",
     "maximum_range": "maxRange",
     "maximum_range (m)": "maxRange",
-    "near boundary of the water layer (m)": LAYER,
-    "far boundary of the water layer (m)": LAYER,
-    "minimum size of the water layer (m)": LAYER,
-    "samples of the water layer": LAYER,
-    "share of the way to the bottom": LAYER,
-    "points of a beam in the point cloud": CLOUD,
-    "number of cells": BINS,
+    "near boundary of the water layer (m)": LAYER_TAG,
+    "far boundary of the water layer (m)": LAYER_TAG,
+    "minimum size of the water layer (m)": LAYER_TAG,
+    "samples of the water layer": LAYER_TAG,
+    "share of the way to the bottom": LAYER_TAG,
+    "points of a beam in the point cloud": CLOUD_TAG,
+    "number of cells": BINS_TAG,
 }
 """What a sheet refuses: the element that says it."""
 
 
-class Plugged(NamedTuple):
+class DsrosDvl(NamedTuple):
     """A sensor as its plug-in has it: data sheet, topic, and frame of its messages; the profiler that it is too."""
 
-    sheet: Dvl
+    spec: Dvl
     topic: str
     frame: str
-    profile: Adcp | None = None
+    profiler: Adcp | None = None
 
 
-def plugin_of(context: Context, sensor: Element) -> Element:
+def find_plugin(context: Context, sensor: Element) -> Element:
     """Return the plug-in of a sensor, checked. Raise `SdfError` where it has none, or another one alone."""
-    found = list(sensor.all("plugin"))
-    own = [child for child in found if child.attribute("filename") == DSROS_DVL]
+    found = list(sensor.find_all("plugin"))
+    own = [child for child in found if child.get_attribute("filename") == DSROS_DVL_FILE]
     if not own:
-        allowed = f"must be {DSROS_DVL}: a sensor of type dsros_dvl works with no other plug-in"
+        allowed = f"must be {DSROS_DVL_FILE}: a sensor of type dsros_dvl works with no other plug-in"
         if not found:
             raise SdfError("<sensor><plugin>", "missing", where=sensor.where, allowed=allowed)
-        name = found[0].attribute("filename") or "missing"
-        raise refusal(found[0], name, allowed, parent="sensor", attribute="filename")
+        name = found[0].get_attribute("filename") or "missing"
+        raise invalid_value(found[0], name, allowed, parent="sensor", attribute="filename")
     plugin, *others = own
     for other in others:
         reason = f"is one of several; the one on line {plugin.line} counts"
-        context.note("unsupported", f'<sensor><plugin filename="{DSROS_DVL}">', reason, other.where)
+        context.add_note("unsupported", f'<sensor><plugin filename="{DSROS_DVL_FILE}">', reason, other.where)
     context.check(plugin, DSROS_DVL_PLUGIN)
-    _check_given(context, plugin)
+    _check_required(context, plugin)
     return plugin
 
 
-def _check_given(context: Context, plugin: Element) -> None:
+def _check_required(context: Context, plugin: Element) -> None:
     """Raise `SdfError` for an element that is missing; each further one is a problem of its own."""
-    lost = [tag for tag in (*NEEDED, *AZIMUTHS, "pos_z_down") if plugin.first(tag) is None]
+    lost = [tag for tag in (*REQUIRED_TAGS, *AZIMUTH_TAGS, "pos_z_down") if plugin.find(tag) is None]
     missing = [
         SdfError(f"<plugin><{tag}>", "missing", where=plugin.where, allowed="must be given: the plug-in needs it")
         for tag in lost
     ]
     for problem in missing[1:]:
-        context.problem(problem)
+        context.add_problem(problem)
     if missing:
         raise missing[0]
 
 
-def fill(context: Context, sensor: Element, plugin: Element, mount: Mount, current: str) -> Plugged | None:
+def parse(context: Context, sensor: Element, plugin: Element, mount: Mount, current_topic: str) -> DsrosDvl | None:
     """Return what a plug-in describes; None where it holds what cannot be, which is then a problem.
 
     `current` is the topic of the world's current, empty where it has none. Raises `SdfError`.
     """
-    before = context.found
-    topic = _topic(context, plugin, mount, "topicName", "/dvl")
-    ranges = _topic(context, plugin, mount, "rangesTopicName", "/dvl_ranges")
-    frame, reference = _frame(context, plugin, mount)
-    given = _errors(context, plugin, mount) | {"reference": reference}
-    tracks_water = flag_of(context, plugin, "enableWaterTrack", default=False)
-    points = _points(context, plugin)
+    before = context.problem_count
+    topic = _parse_topic(context, plugin, mount, "topicName", "/dvl")
+    ranges = _parse_topic(context, plugin, mount, "rangesTopicName", "/dvl_ranges")
+    frame, reference = _parse_frame(context, plugin, mount)
+    given = _parse_errors(context, plugin, mount) | {"reference": reference}
+    tracks_water = parse_child_flag(context, plugin, "enableWaterTrack", default=False)
+    points = _parse_cloud_points(context, plugin)
     try:
-        given["beams"] = beams = _beams(context, plugin)
+        given["beams"] = beams = _parse_beams(context, plugin)
         if tracks_water:
-            layer = _layer(context, plugin, beams, given)
-            given |= {"water_mode": Mode.FALLBACK, "layer": layer}
-        cloud = _cloud(context, plugin, mount, reference)
-        names = Names(ranges, *cloud, points)
-        sheet = Dvl(**given, classic=mount.classic, dialect=Dialect.DSROS, names=names)
-        profile = _profile(context, plugin, sheet, tracks_water=tracks_water)
+            layer = _parse_layer(context, plugin, beams, given)
+            given |= {"water_mode": TrackMode.FALLBACK, "layer": layer}
+        cloud = _parse_cloud(context, plugin, mount, reference)
+        names = DvlMessageOptions(ranges, *cloud, points)
+        sheet = Dvl(**given, classic=mount.classic, dialect=MessageDialect.DSROS, message_options=names)
+        profile = _parse_profiler(context, plugin, sheet, tracks_water=tracks_water)
     except SensorError as error:
-        if context.found > before:
+        if context.problem_count > before:
             return None  # numbers that could not be read were told already
-        raise refused_at(plugin.first(BLAMED.get(error.what, "")) or plugin, error) from error
-    if context.found > before:
+        raise error_at(plugin.find(ERROR_TAGS.get(error.what, "")) or plugin, error) from error
+    if context.problem_count > before:
         return None
-    _tell_of_current(context, sensor, plugin, current, tracks_water=tracks_water)
-    _tell_of_direction(context, plugin, mount, sheet.beams)
+    _warn_about_current(context, sensor, plugin, current_topic, tracks_water=tracks_water)
+    _warn_about_direction(context, plugin, mount, sheet.beams)
     if sheet.classic:
-        _tell_of_classic(context, plugin)
-    return Plugged(sheet, topic, frame, profile)
+        _note_classic(context, plugin)
+    return DsrosDvl(sheet, topic, frame, profile)
 
 
-def _text(element: Element, tag: str, default: str = "") -> str:
+def _read_text(element: Element, tag: str, default: str = "") -> str:
     """Return the text of a child, the default where there is none."""
-    child = element.first(tag)
+    child = element.find(tag)
     return child.text if child is not None and child.text else default
 
 
-def _topic(context: Context, plugin: Element, mount: Mount, tag: str, default: str) -> str:
+def _parse_topic(context: Context, plugin: Element, mount: Mount, tag: str, default: str) -> str:
     """Return a whole topic: one that begins with a slash, or one in the plug-in's namespace."""
-    name, space = _text(plugin, tag, default), _text(plugin, "robotNamespace").strip("/")
+    name, space = _read_text(plugin, tag, default), _read_text(plugin, "robotNamespace").strip("/")
     if not space and not name.startswith("/"):
         space = mount.name.partition("::")[0]
         reason = f"is not given: topics are in /{space}, that of the model"
-        context.note("warning", "<plugin><robotNamespace>", reason, plugin.where)
-    topic = valid_topic(name if name.startswith("/") else f"{space}/{name}")
+        context.add_note("warning", "<plugin><robotNamespace>", reason, plugin.where)
+    topic = normalize_topic(name if name.startswith("/") else f"{space}/{name}")
     if topic is None:
-        raise refusal(plugin.first(tag) or plugin, name, "must be a topic", parent=plugin.tag)
+        raise invalid_value(plugin.find(tag) or plugin, name, "must be a topic", parent=plugin.tag)
     return topic
 
 
-def _frame(context: Context, plugin: Element, mount: Mount) -> tuple[str, Quaternion]:
+def _parse_frame(context: Context, plugin: Element, mount: Mount) -> tuple[str, Quaternion]:
     """Return the frame of the velocity, and the rotation that takes the sensor's axes to its."""
-    child = plugin.first("frameName") or plugin
-    name = values.text(child, parent=plugin.tag)
-    pose = mount.pose_of(name)
+    child = plugin.find("frameName") or plugin
+    name = values.parse_text(child, parent=plugin.tag)
+    pose = mount.find_pose(name)
     if pose is None:
         reason = "names no link of the model: velocities are told in the sensor's own axes"
-        context.note("warning", f"<plugin><frameName>: {name}", reason, child.where)
+        context.add_note("warning", f"<plugin><frameName>: {name}", reason, child.where)
         return name, (1.0, 0.0, 0.0, 0.0)
     return name, conjugate(pose.rotation)
 
 
-def _cloud(context: Context, plugin: Element, mount: Mount, reference: Quaternion) -> tuple[str, Pose]:
+def _parse_cloud(context: Context, plugin: Element, mount: Mount, reference: Quaternion) -> tuple[str, Pose]:
     """Return the frame of the point cloud, and the pose in it of the sensor, turned to the axes of the velocity."""
-    child = plugin.first("pointcloudFrame") or plugin
-    name = values.text(child, parent=plugin.tag)
-    link = mount.pose_of(name)
+    child = plugin.find("pointcloudFrame") or plugin
+    name = values.parse_text(child, parent=plugin.tag)
+    link = mount.find_pose(name)
     if link is None:
         reason = "names no link of the model: the point cloud is in the axes of the velocity"
-        context.note("warning", f"<plugin><pointcloudFrame>: {name}", reason, child.where)
+        context.add_note("warning", f"<plugin><pointcloudFrame>: {name}", reason, child.where)
         return name, Pose()
     return name, link.inverse() @ Pose(rotation=conjugate(reference))
 
 
-def _points(context: Context, plugin: Element) -> int:
+def _parse_cloud_points(context: Context, plugin: Element) -> int:
     """Return how many points of each beam are in the point cloud."""
-    child, found = plugin.first(CLOUD), number_of(context, plugin, CLOUD, Names().cloud_points)
+    child, found = (
+        plugin.find(CLOUD_TAG),
+        parse_child_number(context, plugin, CLOUD_TAG, DvlMessageOptions().cloud_points),
+    )
     if child is not None and found != int(found):
-        raise refusal(child, child.text, "must be a whole number", parent=plugin.tag)
+        raise invalid_value(child, child.text, "must be a whole number", parent=plugin.tag)
     return int(found)
 
 
-def _errors(context: Context, plugin: Element, mount: Mount) -> dict[str, Any]:
+def _parse_errors(context: Context, plugin: Element, mount: Mount) -> dict[str, Any]:
     """Return limits (m) and noises of a sheet by its fields."""
-    bottom = _noise(context, plugin, "gaussianNoiseBeamVel", 0.0, mount)
-    through = _noise(context, plugin, "gaussianNoiseBeamWtrVel", 2.0 * bottom.stddev, mount)
-    echo = _noise(context, plugin, "gaussianNoiseBeamRange", 0.0, mount)
-    number_of(context, plugin, "maxRangeDiff", 0.0)
-    child = plugin.first("maxRangeDiff")
+    bottom = _parse_noise(context, plugin, "gaussianNoiseBeamVel", 0.0, mount)
+    through = _parse_noise(context, plugin, "gaussianNoiseBeamWtrVel", 2.0 * bottom.stddev, mount)
+    echo = _parse_noise(context, plugin, "gaussianNoiseBeamRange", 0.0, mount)
+    parse_child_number(context, plugin, "maxRangeDiff", 0.0)
+    child = plugin.find("maxRangeDiff")
     if child is not None:
         reason = "does nothing in the plug-in, which demands it"
-        context.note("unsupported", "<plugin><maxRangeDiff>", reason, child.where)
+        context.add_note("unsupported", "<plugin><maxRangeDiff>", reason, child.where)
     return {
-        "minimum_range": number_of(context, plugin, "minRange", 0.0, least=0.0),
-        "maximum_range": number_of(context, plugin, "maxRange", 1.0),
-        "bottom": Track(bottom),
-        "water": Track(through),
+        "minimum_range": parse_child_number(context, plugin, "minRange", 0.0, minimum=0.0),
+        "maximum_range": parse_child_number(context, plugin, "maxRange", 1.0),
+        "bottom": DopplerTrack(bottom),
+        "water": DopplerTrack(through),
         "range": echo,
     }
 
 
-def _noise(context: Context, plugin: Element, tag: str, default: float, mount: Mount) -> Noise:
+def _parse_noise(context: Context, plugin: Element, tag: str, default: float, mount: Mount) -> Noise:
     """Return the noise of which a child gives the deviation. Raise `SdfError` for one that is none."""
-    stddev = number_of(context, plugin, tag, default, least=0.0)
-    with located(plugin.first(tag) or plugin):
+    stddev = parse_child_number(context, plugin, tag, default, minimum=0.0)
+    with map_spec_errors(plugin.find(tag) or plugin):
         return Noise(stddev=stddev, classic=mount.classic)
 
 
-def _beams(context: Context, plugin: Element) -> Beams:
+def _parse_beams(context: Context, plugin: Element) -> Beams:
     """Return the beams. Raise `SensorError` for such as no velocity can be solved from."""
-    angle, width = (math.radians(number_of(context, plugin, tag, 30.0)) for tag in ("beamAngleDeg", "beamWidthDeg"))
-    azimuths = [math.radians(number_of(context, plugin, tag, 90.0 * i)) for i, tag in enumerate(AZIMUTHS)]
-    down = flag_of(context, plugin, "pos_z_down", default=False)
-    return replace(dsros(angle, azimuths, pos_z_down=down, width=width), weighting=Weighting.PATTERN)
+    angle, width = (
+        math.radians(parse_child_number(context, plugin, tag, 30.0)) for tag in ("beamAngleDeg", "beamWidthDeg")
+    )
+    azimuths = [math.radians(parse_child_number(context, plugin, tag, 90.0 * i)) for i, tag in enumerate(AZIMUTH_TAGS)]
+    down = parse_child_flag(context, plugin, "pos_z_down", default=False)
+    return replace(make_dsros_beams(angle, azimuths, pos_z_down=down, width=width), weighting=BeamWeighting.PATTERN)
 
 
-def _layer(context: Context, plugin: Element, beams: Beams, given: Mapping[str, Any]) -> Layer:
+def _parse_layer(context: Context, plugin: Element, beams: Beams, limits: Mapping[str, Any]) -> WaterMassLayer:
     """Return the layer of water that is tracked, of the plug-in's own span where none is given. Raise `SensorError`."""
-    element = plugin.first(LAYER)
-    least = min(cosines(beams).tolist())
-    near, far = given["minimum_range"] * least, given["maximum_range"] * least
+    element = plugin.find(LAYER_TAG)
+    least = min(get_forward_cosines(beams).tolist())
+    near, far = limits["minimum_range"] * least, limits["maximum_range"] * least
     if element is None:
-        return Layer(near, far)
-    context.check(element, LAYER_PLACE)
-    found = {field.name: values.attribute_number(element, field.name) for field in fields(Layer)}
+        return WaterMassLayer(near, far)
+    context.check(element, LAYER_SCHEMA)
+    found = {field.name: values.parse_attribute_number(element, field.name) for field in fields(WaterMassLayer)}
     sheet: dict[str, Any] = {name: number for name, number in found.items() if number is not None}
     if "samples" in sheet and sheet["samples"] == int(sheet["samples"]):
         sheet["samples"] = int(sheet["samples"])
-    return Layer(**{"near": near, "far": far, **sheet})
+    return WaterMassLayer(**{"near": near, "far": far, **sheet})
 
 
-def _profile(context: Context, plugin: Element, sheet: Dvl, *, tracks_water: bool) -> Adcp | None:
+def _parse_profiler(context: Context, plugin: Element, spec: Dvl, *, tracks_water: bool) -> Adcp | None:
     """Return the profiler that the plug-in describes too, None where it has none. Raise `SensorError`."""
-    bins, mode = number_of(context, plugin, BINS, 1.0), number_of(context, plugin, AXES, 0.0)
-    given = [child for tag in (BINS, AXES) if (child := plugin.first(tag)) is not None]
-    if mode not in range(len(Coordinates)):
-        raise refusal(given[-1], given[-1].text, "must be 0, 1, 2 or 3", parent=plugin.tag)
-    axes = list(Coordinates)[int(mode)]
+    bins, mode = parse_child_number(context, plugin, BINS_TAG, 1.0), parse_child_number(context, plugin, AXES_TAG, 0.0)
+    given = [child for tag in (BINS_TAG, AXES_TAG) if (child := plugin.find(tag)) is not None]
+    if mode not in range(len(CoordinateSystem)):
+        raise invalid_value(given[-1], given[-1].text, "must be 0, 1, 2 or 3", parent=plugin.tag)
+    axes = list(CoordinateSystem)[int(mode)]
     for child in given:
         if not tracks_water:
             reason = "does not act: <enableWaterTrack> is not set"
-            context.note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
+            context.add_note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
     if not given or not tracks_water:
         return None
-    slant = min(cosines(sheet.beams).tolist())
+    slant = min(get_forward_cosines(spec.beams).tolist())
     whole = int(bins) if bins == int(bins) else bins
-    size = (sheet.maximum_range - sheet.minimum_range) * slant / max(bins, 1.0)
+    size = (spec.maximum_range - spec.minimum_range) * slant / max(bins, 1.0)
     return Adcp(
-        beams=sheet.beams,
-        cells=Cells(whole, size, sheet.minimum_range * slant, 0.0),  # type: ignore[arg-type]
+        beams=spec.beams,
+        cells=DepthCells(whole, size, spec.minimum_range * slant, 0.0),  # type: ignore[arg-type]
         bottom_pings=0,
-        minimum_range=sheet.minimum_range,
-        maximum_range=sheet.maximum_range,
-        profile=Accuracy(sheet.water.noise.stddev),
+        minimum_range=spec.minimum_range,
+        maximum_range=spec.maximum_range,
+        profile=Accuracy(spec.water.noise.stddev),
         coordinates=axes,
         bin_mapping=BinMapping.NONE,
-        least_beams=len(AZIMUTHS),
-        reference=sheet.reference,
-        classic=sheet.classic,
-        dialect=Dialect.DSROS,
+        min_beams=len(AZIMUTH_TAGS),
+        reference=spec.reference,
+        classic=spec.classic,
+        dialect=MessageDialect.DSROS,
     )
 
 
-def _tell_of_current(context: Context, sensor: Element, plugin: Element, current: str, *, tracks_water: bool) -> None:
+def _warn_about_current(
+    context: Context, sensor: Element, plugin: Element, current: str, *, tracks_water: bool
+) -> None:
     """Warn of a current that is asked for by another topic than that of the world's, or that the world has not."""
-    child = plugin.first("ocean_current_topic") or sensor.first("ocean_current_topic")
-    name = _text(plugin, "ocean_current_topic") or _text(sensor, "ocean_current_topic", CURRENT_TOPIC)
+    child = plugin.find("ocean_current_topic") or sensor.find("ocean_current_topic")
+    name = _read_text(plugin, "ocean_current_topic") or _read_text(sensor, "ocean_current_topic", DEFAULT_CURRENT_TOPIC)
     what, where = f"<plugin><ocean_current_topic>: {name}", (child or plugin).where
     if not tracks_water:
         if child is not None:
-            context.note("warning", what, "does not act: <enableWaterTrack> is not set", where)
+            context.add_note("warning", what, "does not act: <enableWaterTrack> is not set", where)
     elif not current:
         reason = "nothing in the world publishes it: the water is taken to stand still"
-        context.note("warning", what, reason, where)
+        context.add_note("warning", what, reason, where)
     elif current.strip("/") != name.strip("/"):
-        context.note("warning", what, f"nothing publishes it: the world's current, on {current}, acts", where)
+        context.add_note("warning", what, f"nothing publishes it: the world's current, on {current}, acts", where)
 
 
-def _tell_of_direction(context: Context, plugin: Element, mount: Mount, beams: Beams) -> None:
+def _warn_about_direction(context: Context, plugin: Element, mount: Mount, beams: Beams) -> None:
     """Warn of beams that look up as the file poses them: they would meet no bottom."""
     x, y, z = (math.fsum(column) for column in zip(*beams.axes.tolist(), strict=True))
-    child = plugin.first("pos_z_down")
+    child = plugin.find("pos_z_down")
     if child is not None and rotate(mount.rotation_ws, (x, y, z))[2] > 0.0:
         reason = "the beams look up, as the sensor is posed: they meet no bottom"
-        context.note("warning", f"<plugin><pos_z_down>: {child.text}", reason, child.where)
+        context.add_note("warning", f"<plugin><pos_z_down>: {child.text}", reason, child.where)
 
 
-def _tell_of_classic(context: Context, plugin: Element) -> None:
+def _note_classic(context: Context, plugin: Element) -> None:
     """List what the plug-in's own rules leave no room for."""
-    width, layer = plugin.first("beamWidthDeg"), plugin.first(LAYER)
+    width, layer = plugin.find("beamWidthDeg"), plugin.find(LAYER_TAG)
     if width is not None:
-        context.note("unsupported", "<plugin><beamWidthDeg>", "under classic a beam is one ray", width.where)
-    if layer is not None and layer.attribute("share") is not None:
+        context.add_note("unsupported", "<plugin><beamWidthDeg>", "under classic a beam is one ray", width.where)
+    if layer is not None and layer.get_attribute("share") is not None:
         reason = "under classic the layer may reach all of the way to the bottom"
-        context.note("unsupported", f"<{LAYER} share>", reason, layer.where)
+        context.add_note("unsupported", f"<{LAYER_TAG} share>", reason, layer.where)
 
 
-def rated(context: Context, sensor: Element, plugin: Element, own: float, rate: float) -> float:
+def choose_rate(context: Context, sensor: Element, plugin: Element, sensor_rate: float, rate: float) -> float:
     """Return the rate (Hz) in effect: the smaller of the sensor's own and the plug-in's; tell where they differ."""
-    child = plugin.first("updateRateHZ")
+    child = plugin.find("updateRateHZ")
     if child is None:
         reason = f"is not given: the plug-in's {DEFAULT_RATE:g} Hz"
-        context.note("warning", "<plugin><updateRateHZ>", reason, plugin.where)
-    elif sensor.first("update_rate") is not None and rate != own:
-        reason = f"and {own:g} Hz of <update_rate>: the smaller one counts"
-        context.note("warning", f"<plugin><updateRateHZ>: {child.text}", reason, child.where)
-    return min(own, rate)
+        context.add_note("warning", "<plugin><updateRateHZ>", reason, plugin.where)
+    elif sensor.find("update_rate") is not None and rate != sensor_rate:
+        reason = f"and {sensor_rate:g} Hz of <update_rate>: the smaller one counts"
+        context.add_note("warning", f"<plugin><updateRateHZ>: {child.text}", reason, child.where)
+    return min(sensor_rate, rate)

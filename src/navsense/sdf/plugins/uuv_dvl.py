@@ -32,18 +32,18 @@ from navsense.noise.channel import Noise
 from navsense.pose import Pose
 from navsense.sdf import values
 from navsense.sdf.context import Context
-from navsense.sdf.fill._mount import Mount
-from navsense.sdf.fill._plugged import Described, topic_of
-from navsense.sdf.fill.fields import flag_of, located, number_of
-from navsense.sdf.read import Element
-from navsense.sdf.values import refusal
-from navsense.sensors.doppler import Beam, Beams, Dialect, Names, Track
-from navsense.sensors.dvl import UNTURNED, Dvl
+from navsense.sdf.parse._mount import Mount
+from navsense.sdf.parse._plugin_sensor import PluginSensor, parse_topic
+from navsense.sdf.parse.children import map_spec_errors, parse_child_flag, parse_child_number
+from navsense.sdf.values import invalid_value
+from navsense.sdf.xml_reader import Element
+from navsense.sensors.doppler import Beam, Beams, DopplerTrack, DvlMessageOptions, MessageDialect
+from navsense.sensors.dvl import IDENTITY_ROTATION, Dvl
 from navsense.sensors.range import Range, Sound
 from navsense.typing import Quaternion
 from navsense.world import MountedSensor
 
-COUNT = 4
+BEAM_COUNT = 4
 """Beams."""
 
 NED: Quaternion = (0.0, 1.0, 0.0, 0.0)
@@ -51,62 +51,67 @@ NED: Quaternion = (0.0, 1.0, 0.0, 0.0)
 
 NED_SUFFIX = "_ned"
 
-NEEDED = ("robot_namespace", "sensor_topic")
+REQUIRED_TAGS = ("robot_namespace", "sensor_topic")
 
 
-def fill(context: Context, element: Element, mount: Mount, others: Sequence[MountedSensor]) -> Described | None:
+def parse(context: Context, element: Element, mount: Mount, others: Sequence[MountedSensor]) -> PluginSensor | None:
     """Return what a plug-in describes, given the other sensors of its model; None where problems were found.
 
     Raises `SdfError` for what no instrument can have.
     """
-    _check_given(element)
-    is_on = flag_of(context, element, "is_on", default=True)
+    _check_required(element)
+    is_on = parse_child_flag(context, element, "is_on", default=True)
     if not is_on:
-        child, reason = element.first("is_on") or element, "tells nothing until a live run switches it on"
-        context.note("warning", f"<plugin><is_on>: {mount.name}", reason, child.where)
-    before = context.found
-    sonars = [_sonar(context, element, mount, others, i) for i in range(COUNT)]
+        child, reason = element.find("is_on") or element, "tells nothing until a live run switches it on"
+        context.add_note("warning", f"<plugin><is_on>: {mount.name}", reason, child.where)
+    before = context.problem_count
+    sonars = [_find_sonar(context, element, mount, others, i) for i in range(BEAM_COUNT)]
     found = [sonar for sonar in sonars if sonar is not None]
-    track = _track(context, element, mount)
-    turned = flag_of(context, element, "enable_local_ned_frame", default=True)
-    if len(found) < COUNT or context.found > before:
+    track = _parse_track(context, element, mount)
+    turned = parse_child_flag(context, element, "enable_local_ned_frame", default=True)
+    if len(found) < BEAM_COUNT or context.problem_count > before:
         return None  # each of these is a problem already
-    _tell_of_differences(context, element, mount, found)
+    _warn_about_differences(context, element, mount, found)
     specs = [sonar.spec for sonar in found]
-    with located(element):
+    with map_spec_errors(element):
         sheet = Dvl(
-            beams=Beams(tuple(_beam(mount, sonar) for sonar in found)),
+            beams=Beams(tuple(_make_beam(mount, sonar) for sonar in found)),
             minimum_range=max(spec.minimum_range for spec in specs),
             maximum_range=min(spec.maximum_range for spec in specs),
             bottom=track,
             range=replace(specs[0].range, classic=mount.classic),
             sound=specs[0].sound or Sound(),
-            reference=NED if turned else UNTURNED,
+            reference=NED if turned else IDENTITY_ROTATION,
             own_hull=specs[0].own_hull,
             classic=mount.classic,
-            dialect=Dialect.UUV,
-            names=Names(beam_frames=tuple(sonar.sensor.frame for sonar in found)),
+            dialect=MessageDialect.UUV,
+            message_options=DvlMessageOptions(beam_frames=tuple(sonar.sensor.frame for sonar in found)),
         )
-    return Described(sheet, NED_SUFFIX if turned else "", is_on)
+    return PluginSensor(sheet, NED_SUFFIX if turned else "", is_on)
 
 
-def _check_given(element: Element) -> None:
+def _check_required(element: Element) -> None:
     """Raise `SdfError` for an element without which the plug-in does not start."""
-    for tag in (*NEEDED, *(f"{name}_{i}" for i in range(COUNT) for name in ("beam_link_name", "beam_topic"))):
-        if element.first(tag) is None:
+    for tag in (
+        *REQUIRED_TAGS,
+        *(f"{name}_{i}" for i in range(BEAM_COUNT) for name in ("beam_link_name", "beam_topic")),
+    ):
+        if element.find(tag) is None:
             raise SdfError(f"<plugin><{tag}>", "missing", where=element.where, allowed="must be given")
 
 
-def _track(context: Context, element: Element, mount: Mount) -> Track:
+def _parse_track(context: Context, element: Element, mount: Mount) -> DopplerTrack:
     """Return the errors of the velocity. Raise `SdfError` for deviations that are none."""
-    sigma, amplitude = (number_of(context, element, tag, 0.0, least=0.0) for tag in ("noise_sigma", "noise_amplitude"))
-    child = element.first("noise_amplitude") or element.first("noise_sigma")
+    sigma, amplitude = (
+        parse_child_number(context, element, tag, 0.0, minimum=0.0) for tag in ("noise_sigma", "noise_amplitude")
+    )
+    child = element.find("noise_amplitude") or element.find("noise_sigma")
     if child is not None and sigma + amplitude > 0.0:
         reason = f"noise of {amplitude:g} m/s and a covariance of {sigma:g} m/s, as documented; the plug-in's code has"
         reason += f" noise of their product, {sigma * amplitude:.3g} m/s"
-        context.note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
-    with located(child or element):
-        return Track(Noise(stddev=amplitude, classic=mount.classic), stated_stddev=sigma)
+        context.add_note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
+    with map_spec_errors(child or element):
+        return DopplerTrack(Noise(stddev=amplitude, classic=mount.classic), reported_stddev=sigma)
 
 
 class Sonar(NamedTuple):
@@ -116,34 +121,38 @@ class Sonar(NamedTuple):
     spec: Range
 
 
-def _sonar(context: Context, element: Element, mount: Mount, others: Sequence[MountedSensor], i: int) -> Sonar | None:
+def _find_sonar(
+    context: Context, element: Element, mount: Mount, others: Sequence[MountedSensor], index: int
+) -> Sonar | None:
     """Return the range sensor of a beam; where there is none, None and a problem."""
-    link, topic = (element.first(f"{name}_{i}") or element for name in ("beam_link_name", "beam_topic"))
-    with context.collecting():
-        name, wanted = values.text(link, parent=element.tag), topic_of(element, topic.tag)
+    link, topic = (element.find(f"{name}_{index}") or element for name in ("beam_link_name", "beam_topic"))
+    with context.collect_errors():
+        name, wanted = values.parse_text(link, parent=element.tag), parse_topic(element, topic.tag)
         ranges = [Sonar(one, one.spec) for one in others if isinstance(one.spec, Range)]
         links = [one.sensor.link for one in ranges]
         on_link = [one for one, of in zip(ranges, links, strict=True) if of == name or of.endswith(f"::{name}")]
-        if not on_link and context.found and mount.pose_of(name) is not None:
+        if not on_link and context.problem_count and mount.find_pose(name) is not None:
             return None  # its range sensor may be one of the problems
         if not on_link:
             known = ", ".join(of.rpartition("::")[2] for of in links) or "none: the model has no range sensor"
-            raise refusal(link, name, f"must be a link with a range sensor, one of {known}", parent=element.tag)
+            raise invalid_value(link, name, f"must be a link with a range sensor, one of {known}", parent=element.tag)
         found = [one for one in on_link if one.sensor.topic == wanted]
         if not found:
             known = ", ".join(one.sensor.topic for one in on_link)
-            raise refusal(topic, wanted, f"must be the topic of the range sensor on {name}: {known}", parent="plugin")
+            raise invalid_value(
+                topic, wanted, f"must be the topic of the range sensor on {name}: {known}", parent="plugin"
+            )
         return found[0]
     return None
 
 
-def _beam(mount: Mount, sonar: Sonar) -> Beam:
+def _make_beam(mount: Mount, sonar: Sonar) -> Beam:
     """Return the beam that a range sensor is, in the frame of the plug-in's link."""
-    pose = (mount.pose_of(sonar.sensor.link) or Pose()) @ sonar.sensor.pose
+    pose = (mount.find_pose(sonar.sensor.link) or Pose()) @ sonar.sensor.pose
     return Beam(sonar.spec.beam, pose.rotation, pose.position)
 
 
-ALIKE: Mapping[str, Callable[[Range], object]] = {
+SHARED_FIELDS: Mapping[str, Callable[[Range], object]] = {
     "limits": lambda spec: (spec.minimum_range, spec.maximum_range),
     "noise": lambda spec: spec.range,
     "sound": lambda spec: spec.sound,
@@ -152,16 +161,16 @@ ALIKE: Mapping[str, Callable[[Range], object]] = {
 """What one sheet has for all beams."""
 
 
-def _tell_of_differences(context: Context, element: Element, mount: Mount, sonars: Sequence[Sonar]) -> None:
+def _warn_about_differences(context: Context, element: Element, mount: Mount, sonars: Sequence[Sonar]) -> None:
     """Warn of range sensors that are not alike, or not as fast as the plug-in: one sheet stands for them all."""
-    for name, of in ALIKE.items():
+    for name, of in SHARED_FIELDS.items():
         if any(of(sonar.spec) != of(sonars[0].spec) for sonar in sonars[1:]):
             taken = "those that all beams keep" if name == "limits" else f"that of {sonars[0].sensor.name}"
             reason = f"the range sensors of its beams differ in {name}: {taken} is taken for the DVL"
-            context.note("warning", f"<plugin>: {mount.name}", reason, element.where)
-    child = element.first("update_rate")
-    rate = number_of(context, element, "update_rate", 0.0)
+            context.add_note("warning", f"<plugin>: {mount.name}", reason, element.where)
+    child = element.find("update_rate")
+    rate = parse_child_number(context, element, "update_rate", 0.0)
     if child is not None and any(sonar.sensor.rate != rate for sonar in sonars):
         shown = ", ".join(f"{sonar.sensor.rate:g}" for sonar in sonars)
         reason = f"differs from that of its range sensors, {shown} Hz: beams are heard at the rate of the plug-in"
-        context.note("warning", f"<plugin><update_rate>: {child.text}", reason, child.where)
+        context.add_note("warning", f"<plugin><update_rate>: {child.text}", reason, child.where)

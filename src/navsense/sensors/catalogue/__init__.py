@@ -46,27 +46,27 @@ from typing import Any
 from navsense import inputs
 from navsense.errors import SensorError, UnknownNameError, Where
 from navsense.sensors.catalogue.units import (
-    CHANNELS,
-    ENDS,
-    FIGURES,
+    CHANNEL_UNITS,
+    ENTRY_NAMES,
+    RANGE_ENTRIES,
     REQUIRED_VALUES,
     UNITS,
     UNLISTED_PROPERTIES,
-    axes,
-    expected,
+    count_axes,
+    get_si_unit,
 )
 
-SENSORS = ("imu", "magnetometer", "air_pressure", "depth", "dvl")
-_FILE = inputs.Kind("part", SensorError, "must be a file of TOML")
+SENSOR_TYPES = ("imu", "magnetometer", "air_pressure", "depth", "dvl")
+_PART_FILE = inputs.FileKind("part", SensorError, "must be a file of TOML")
 
 GRADES = ("consumer", "industrial", "tactical", "navigation")
 MEANINGS = ("", "typical", "1 sigma", "minimum", "maximum")
-READINGS = ("sheet", "quoted")
+SOURCE_READINGS = ("sheet", "quoted")
 TRANSDUCERS = ("", "piston", "phased_array")
 
 
 @dataclass(frozen=True)
-class Source:
+class DatasheetSource:
     """Where a figure stands: a citation, its address and the day it was read.
 
     `reading` is "sheet" where the text of the document itself was read, "quoted" where a work that quotes it was.
@@ -79,7 +79,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Figure:
+class DatasheetEntry:
     """One figure: `values` in the SI unit `unit`, and as `printed` in `printed_unit`.
 
     `values` has one number an axis, x y z; one alone for the channels of `units.SCALARS` and for `output_rate`; two for
@@ -91,7 +91,7 @@ class Figure:
     unit: str
     printed: tuple[float, ...]
     printed_unit: str
-    source: Source
+    source: DatasheetSource
     meaning: str
     condition: str
     two_sided: bool = False
@@ -110,8 +110,8 @@ class Part:
     manufacturer: str
     sensor: str
     grade: str
-    figures: Mapping[str, Mapping[str, Figure]]
-    sources: Mapping[str, Source]
+    entries: Mapping[str, Mapping[str, DatasheetEntry]]
+    sources: Mapping[str, DatasheetSource]
     transducer: str = ""
     notes: str = ""
 
@@ -124,26 +124,26 @@ class Part:
             f"{channel}.{names[0]}"
             for channel, figures in REQUIRED_VALUES.items()
             for names in figures
-            if not self.figures.get(channel, {}).keys() & set(names)
+            if not self.entries.get(channel, {}).keys() & set(names)
         ]
         return (*named, *(() if self.transducer else ("transducer",)), *UNLISTED_PROPERTIES)
 
 
-def _choice(table: Mapping[str, Any], key: str, allowed: tuple[str, ...], where: Where) -> str:
+def _read_choice(table: Mapping[str, Any], key: str, allowed: tuple[str, ...], where: Where) -> str:
     value = table.get(key, "")
     if value not in allowed:
         raise SensorError(key, value, allowed=f"must be one of {', '.join(filter(None, allowed))}", where=where)
     return str(value)
 
 
-def _text(table: Mapping[str, Any], key: str, where: Where) -> str:
+def _read_text(table: Mapping[str, Any], key: str, where: Where) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value.strip():
         raise SensorError(key, value, allowed="must be a text", where=where)
     return value
 
 
-def _tables(name: str, value: Any, where: Where) -> Mapping[str, Mapping[str, Any]]:
+def _check_tables(name: str, value: Any, where: Where) -> Mapping[str, Mapping[str, Any]]:
     """Return a table of tables. Raises `SensorError` for another value."""
     if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
         raise SensorError(name, value, allowed="must be a table of tables", where=where)
@@ -158,18 +158,18 @@ def _is_number(value: Any, *, or_zero: bool) -> bool:
     return math.isfinite(number) and (number > 0 or (or_zero and number == 0))
 
 
-def _source(name: str, table: Mapping[str, Any], where: Where) -> Source:
+def _read_source(name: str, table: Mapping[str, Any], where: Where) -> DatasheetSource:
     accessed = table.get("accessed")
     if not isinstance(accessed, date):
         raise SensorError(f"{name}.accessed", accessed, allowed="must be a date", where=where)
-    reading = _choice(table, "reading", READINGS, where)
-    return Source(_text(table, "citation", where), _text(table, "address", where), accessed, reading)
+    reading = _read_choice(table, "reading", SOURCE_READINGS, where)
+    return DatasheetSource(_read_text(table, "citation", where), _read_text(table, "address", where), accessed, reading)
 
 
-def _printed(channel: str, figure: str, value: Any, where: Where) -> tuple[float, ...]:
+def _read_printed(channel: str, figure: str, value: Any, where: Where) -> tuple[float, ...]:
     """Return the numbers of one figure, one for each axis."""
-    count = 1 if figure == "output_rate" else axes(channel)
-    ends = (channel, figure) in ENDS
+    count = 1 if figure == "output_rate" else count_axes(channel)
+    ends = (channel, figure) in RANGE_ENTRIES
     wanted = 2 if ends else count
     numbers = value if isinstance(value, list) else [value] * count
     good = all(_is_number(x, or_zero=ends) for x in numbers)
@@ -180,83 +180,86 @@ def _printed(channel: str, figure: str, value: Any, where: Where) -> tuple[float
     return tuple(float(x) for x in numbers)
 
 
-def _figure(channel: str, name: str, entry: Mapping[str, Any], sources: Mapping[str, Source], where: Where) -> Figure:
+def _read_entry(
+    channel: str, name: str, entry: Mapping[str, Any], sources: Mapping[str, DatasheetSource], where: Where
+) -> DatasheetEntry:
     what = f"{channel}.{name}"
     odd = set(entry) - {"value", "unit", "source", "meaning", "condition", "two_sided"}
-    if name not in FIGURES or odd:
+    if name not in ENTRY_NAMES or odd:
         raise SensorError(
             f"{what} {' '.join(sorted(odd))}".strip(), allowed="is no figure of the catalogue", where=where
         )
     unit = UNITS.get(str(entry.get("unit")))
-    if unit is None or unit.si != expected(channel, name):
-        allowed = f"must be a unit of {expected(channel, name)}"
+    if unit is None or unit.si != get_si_unit(channel, name):
+        allowed = f"must be a unit of {get_si_unit(channel, name)}"
         raise SensorError(f"{what}.unit", entry.get("unit"), allowed=allowed, where=where)
     source = sources.get(str(entry.get("source")))
     if source is None:
         raise SensorError(f"{what}.source", entry.get("source"), allowed="must stand in [sources]", where=where)
-    meaning = _choice(entry, "meaning", MEANINGS, where)
+    meaning = _read_choice(entry, "meaning", MEANINGS, where)
     if name == "turn_on_bias" and not meaning:
         raise SensorError(f"{what}.meaning", allowed="must be given", where=where)
-    printed = _printed(channel, name, entry.get("value"), where)
-    values = tuple(unit.of(x) for x in printed)
+    printed = _read_printed(channel, name, entry.get("value"), where)
+    values = tuple(unit.to_si(x) for x in printed)
     two_sided = entry.get("two_sided", False)
     if not isinstance(two_sided, bool):
         raise SensorError(f"{what}.two_sided", two_sided, allowed="must be true or false", where=where)
     condition = str(entry.get("condition", ""))
-    return Figure(values, unit.si, printed, str(entry["unit"]), source, meaning, condition, two_sided=two_sided)
+    return DatasheetEntry(values, unit.si, printed, str(entry["unit"]), source, meaning, condition, two_sided=two_sided)
 
 
-def read(path: Traversable, name: str = "") -> Part:
+def read_part(path: Traversable, name: str = "") -> Part:
     """Return the part of a TOML file of the catalogue's form, one's own too. Raises `SensorError`."""
-    where, table = Where(str(path)), inputs.read_toml(str(path), _FILE)
-    given = _tables("sources", table.get("sources", {}), where)
-    sources = {key: _source(key, entry, where) for key, entry in given.items()}
+    where, table = Where(str(path)), inputs.read_toml(str(path), _PART_FILE)
+    given = _check_tables("sources", table.get("sources", {}), where)
+    sources = {key: _read_source(key, entry, where) for key, entry in given.items()}
     channels = {key: entry for key, entry in table.items() if isinstance(entry, dict) and key != "sources"}
-    odd = sorted((set(channels) - set(CHANNELS)) | (set(table) - set(channels) - set(_HEAD)))
+    odd = sorted((set(channels) - set(CHANNEL_UNITS)) | (set(table) - set(channels) - set(_PART_KEYS)))
     if odd or not channels:
-        allowed = f"must be {', '.join(_HEAD)} or one of {', '.join(CHANNELS)}"
+        allowed = f"must be {', '.join(_PART_KEYS)} or one of {', '.join(CHANNEL_UNITS)}"
         raise SensorError("table", " ".join(odd) or None, allowed=allowed, where=where)
     figures = {
         channel: {
-            key: _figure(channel, key, entry, sources, where) for key, entry in _tables(channel, entries, where).items()
+            key: _read_entry(channel, key, entry, sources, where)
+            for key, entry in _check_tables(channel, entries, where).items()
         }
         for channel, entries in channels.items()
     }
     return Part(
         name,
-        _text(table, "part", where),
-        _text(table, "manufacturer", where),
-        _choice(table, "sensor", SENSORS, where),
-        _choice(table, "grade", GRADES, where),
+        _read_text(table, "part", where),
+        _read_text(table, "manufacturer", where),
+        _read_choice(table, "sensor", SENSOR_TYPES, where),
+        _read_choice(table, "grade", GRADES, where),
         figures,
         sources,
-        _choice(table, "transducer", TRANSDUCERS, where),
-        _text(table, "notes", where) if "notes" in table else "",
+        _read_choice(table, "transducer", TRANSDUCERS, where),
+        _read_text(table, "notes", where) if "notes" in table else "",
     )
 
 
-_HEAD = ("part", "manufacturer", "sensor", "grade", "sources", "transducer", "notes")
+_PART_KEYS = ("part", "manufacturer", "sensor", "grade", "sources", "transducer", "notes")
 
 
 @cache
-def names() -> tuple[str, ...]:
+def list_parts() -> tuple[str, ...]:
     """Return the names of all parts, sorted."""
     files = resources.files(__name__).iterdir()
     return tuple(sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml")))
 
 
-def part(name: str) -> Part:
+def load_part(name: str) -> Part:
     """Return one part by its name, capital letters or not. Raises `UnknownNameError`."""
     if not isinstance(name, str):
         raise UnknownNameError("part", repr(name), allowed="must be the name of a part, a text")
     key = name.lower()
-    if key not in names():
-        close = difflib.get_close_matches(key, names())
+    if key not in list_parts():
+        close = difflib.get_close_matches(key, list_parts())
         remedy = f"did you mean {' or '.join(close)}?" if close else ""
-        raise UnknownNameError("part", name, allowed=f"must be one of {', '.join(names())}", remedy=remedy)
-    return _part(key)
+        raise UnknownNameError("part", name, allowed=f"must be one of {', '.join(list_parts())}", remedy=remedy)
+    return _load_packaged_part(key)
 
 
 @cache
-def _part(key: str) -> Part:
-    return read(resources.files(__name__) / f"{key}.toml", key)
+def _load_packaged_part(key: str) -> Part:
+    return read_part(resources.files(__name__) / f"{key}.toml", key)

@@ -27,11 +27,11 @@ class Unit(NamedTuple):
 
     factor: float
     si: str
-    counts: bool = False
+    is_reciprocal: bool = False
 
-    def of(self, printed: float) -> float:
+    def to_si(self, printed: float) -> float:
         """Return the printed number in the unit `si`."""
-        return self.factor / printed if self.counts else self.factor * printed
+        return self.factor / printed if self.is_reciprocal else self.factor * printed
 
 
 UNITS: dict[str, Unit] = {
@@ -39,7 +39,7 @@ UNITS: dict[str, Unit] = {
     "deg/s": Unit(_DEG, "rad/s"),
     "deg/h": Unit(_DEG / 3600.0, "rad/s"),
     "deg/s/LSB": Unit(_DEG, "rad/s"),
-    "LSB/(deg/s)": Unit(_DEG, "rad/s", counts=True),
+    "LSB/(deg/s)": Unit(_DEG, "rad/s", is_reciprocal=True),
     "rad/s/sqrt(Hz)": Unit(1.0, "rad/s/sqrt(Hz)"),
     "deg/s/sqrt(Hz)": Unit(_DEG, "rad/s/sqrt(Hz)"),
     "deg/h/sqrt(Hz)": Unit(_DEG / 3600.0, "rad/s/sqrt(Hz)"),
@@ -54,7 +54,7 @@ UNITS: dict[str, Unit] = {
     "mg": Unit(1e-3 * _G, "m/s^2"),
     "ug": Unit(1e-6 * _G, "m/s^2"),
     "mg/LSB": Unit(1e-3 * _G, "m/s^2"),
-    "LSB/g": Unit(_G, "m/s^2", counts=True),
+    "LSB/g": Unit(_G, "m/s^2", is_reciprocal=True),
     "m/s^2/sqrt(Hz)": Unit(1.0, "m/s^2/sqrt(Hz)"),
     "mg/sqrt(Hz)": Unit(1e-3 * _G, "m/s^2/sqrt(Hz)"),
     "ug/sqrt(Hz)": Unit(1e-6 * _G, "m/s^2/sqrt(Hz)"),
@@ -67,15 +67,15 @@ UNITS: dict[str, Unit] = {
     "nT": Unit(1e-9, "T"),
     "G": Unit(_GAUSS, "T"),
     "mG": Unit(1e-3 * _GAUSS, "T"),
-    "LSB/uT": Unit(1e-6, "T", counts=True),
-    "LSB/G": Unit(_GAUSS, "T", counts=True),
+    "LSB/uT": Unit(1e-6, "T", is_reciprocal=True),
+    "LSB/G": Unit(_GAUSS, "T", is_reciprocal=True),
     "nT/sqrt(Hz)": Unit(1e-9, "T/sqrt(Hz)"),
     "nT/K": Unit(1e-9, "T/K"),
     "Pa": Unit(1.0, "Pa"),
     "hPa": Unit(100.0, "Pa"),
     "mbar": Unit(100.0, "Pa"),
     "bar": Unit(1e5, "Pa"),
-    "LSB/hPa": Unit(100.0, "Pa", counts=True),
+    "LSB/hPa": Unit(100.0, "Pa", is_reciprocal=True),
     "Pa/K": Unit(1.0, "Pa/K"),
     "m/s": Unit(1.0, "m/s"),
     "cm/s": Unit(1e-2, "m/s"),
@@ -95,9 +95,9 @@ UNITS: dict[str, Unit] = {
 }
 """Every unit that a part's file may print."""
 
-_PER_SECOND = {"rad/s": "rad/s^2", "m/s^2": "m/s^3", "T": "T/s", "Pa": "Pa/s", "m/s": "m/s^2", "m": "m/s"}
+_RATE_UNITS = {"rad/s": "rad/s^2", "m/s^2": "m/s^3", "T": "T/s", "Pa": "Pa/s", "m/s": "m/s^2", "m": "m/s"}
 
-CHANNELS = {
+CHANNEL_UNITS = {
     "angular_velocity": "rad/s",
     "linear_acceleration": "m/s^2",
     "field": "T",
@@ -108,7 +108,7 @@ CHANNELS = {
 }
 """What a part may measure, and the SI unit of it."""
 
-FIGURES = (
+ENTRY_NAMES = (
     "noise_density noise_rms bias_instability random_walk turn_on_bias scale_factor_error misalignment "
     "cross_axis_sensitivity g_sensitivity bias_temperature_coefficient scale_temperature_coefficient nonlinearity "
     "bandwidth range resolution output_rate angle width altitude long_term_scale long_term_offset maximum_velocity "
@@ -116,19 +116,19 @@ FIGURES = (
 ).split()
 """What a part's file may say of one of them."""
 
-SCALARS = frozenset(("pressure", "bottom_track", "water_track", "beam"))
+SCALAR_CHANNELS = frozenset(("pressure", "bottom_track", "water_track", "beam"))
 """Channels with one number, where others have one for each axis; each beam of an instrument has the same."""
 
-ENDS = frozenset((("pressure", "range"), ("beam", "range"), ("beam", "altitude"), ("water_track", "layer")))
+RANGE_ENTRIES = frozenset((("pressure", "range"), ("beam", "range"), ("beam", "altitude"), ("water_track", "layer")))
 """Figures of channels that are two numbers, the lower and the upper end."""
 
 
-_TRACK = (("noise_rms", "noise_density"), ("long_term_scale",), ("long_term_offset",), ("maximum_velocity",))
+_TRACK_VALUES = (("noise_rms", "noise_density"), ("long_term_scale",), ("long_term_offset",), ("maximum_velocity",))
 
 REQUIRED_VALUES: dict[str, tuple[tuple[str, ...], ...]] = {
     "beam": (("angle",), ("width",), ("range", "altitude"), ("noise_rms",)),
-    "bottom_track": _TRACK,
-    "water_track": (*_TRACK, ("layer",)),
+    "bottom_track": _TRACK_VALUES,
+    "water_track": (*_TRACK_VALUES, ("layer",)),
 }
 """Values that a simulated DVL requires, each with its alternatives."""
 
@@ -136,17 +136,17 @@ UNLISTED_PROPERTIES = ("growth of the noise with speed", "strength of the echo")
 """Further properties of a DVL, for which no part has a value."""
 
 
-def axes(channel: str) -> int:
+def count_axes(channel: str) -> int:
     """Return how many axes a channel of CHANNELS has."""
-    return 1 if channel in SCALARS else 3
+    return 1 if channel in SCALAR_CHANNELS else 3
 
 
-def expected(channel: str, figure: str) -> str:
+def get_si_unit(channel: str, figure: str) -> str:
     """Return the SI unit of a figure of FIGURES in a channel of CHANNELS."""
-    own = CHANNELS[channel]
+    own = CHANNEL_UNITS[channel]
     return {
         "noise_density": f"{own}/sqrt(Hz)",
-        "random_walk": f"{_PER_SECOND[own]}/sqrt(Hz)",
+        "random_walk": f"{_RATE_UNITS[own]}/sqrt(Hz)",
         "scale_factor_error": "1",
         "misalignment": "rad",
         "cross_axis_sensitivity": "1",

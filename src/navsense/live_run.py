@@ -1,0 +1,504 @@
+"""A world stepped live: bitwise the batch run, one step of `max_step_size` at a time.
+
+    sim = navsense.live(world, seed=7)
+    for step in sim:                      # step.time (s), step.readings: what was released since the last step
+        ...
+
+Step n ends at t = n * max_step_size; it releases every reading that arrives in (t_(n-1), t_n], which without latency is
+its sample instant, so the first step, n = 0, releases the samples at t = 0. Samples that are still under way at
+the last step are never released: a motion that is to be heard to its end has to go on for as long as the latency.
+
+A caller in the loop gives the state of each driven model at the end of the step, the first one at t = 0:
+
+    sim = navsense.live(world, driven=["robot", "robot::arm"])
+    sim.step({"robot": State(pose, velocity, angular_velocity=omega), "robot::arm": State(arm_pose)})
+
+The state of a model is that of its canonical link. A link that is driven by its own name carries its sensors and
+surfaces; the other links stay rigid with the canonical one. `navsense.motion.driven` describes how missing fields
+of a state are derived.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self, overload
+
+import numpy as np
+
+from navsense import fidelity as fidelities
+from navsense.clock import CLOCK_RATE, Clock, ClockReadings
+from navsense.errors import ClockError, SimulationError, UnknownNameError
+from navsense.motion.base import Motion
+from navsense.motion.caching import CachedMotion
+from navsense.motion.driven import DrivenMotion, State, state_row
+from navsense.motion.known_ahead import is_known_ahead
+from navsense.names import NameDict, resolve_name
+from navsense.random_streams import BLOCK_SAMPLES, check_run
+from navsense.sensor_run import SensorRun, clocks_by_name, compute_ideal, make_reading
+from navsense.sensors.base import SupportsAdjustment, get_max_latency
+from navsense.series import Reading, make_read_only
+from navsense.session import Session, prepare
+from navsense.simulation import MotionGiven, load_motions
+from navsense.ticks import Ticks, find_first_tick, step_to_rate
+from navsense.typing import AnyArray, FloatArray
+from navsense.world import Model, MountedSensor, World
+
+MAX_SAMPLES_PER_STEP = 1_000_000
+"""Samples of one sensor that one step may release."""
+
+ARRIVED_SENSOR = "sensor with a reading in this step"
+
+AHEAD = 64
+"""Samples measured ahead of their time where the motion is known beforehand: the same bits, fewer calls."""
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One finished step: its end (s) and the readings released in it, by sensor name.
+
+    `readings` accepts an ending that is unambiguous among all sensors of the run. It raises `UnknownNameError` for a
+    sensor that released nothing in this step.
+    """
+
+    time: float
+    readings: Mapping[str, Reading]
+
+
+def concatenate_readings(parts: list[Reading]) -> Reading:
+    """Return readings of one sensor that follow one another as one."""
+
+    def along(pick: Callable[[Reading], Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
+        return {name: np.concatenate([pick(part)[name] for part in parts]) for name in pick(parts[0])}
+
+    return replace(
+        parts[0],
+        time=make_read_only(np.concatenate([part.time for part in parts])),
+        clock_error=np.concatenate([part.clock_error for part in parts]),
+        arrivals=None if parts[0].arrivals is None else np.concatenate([part.arrival for part in parts]),
+        arrays=along(lambda part: part.arrays),
+        ideal={name: make_read_only(array) for name, array in along(lambda part: part.ideal).items()},
+        errors=along(lambda part: part.errors),
+        valid=np.concatenate([part.valid for part in parts]),
+        emitted=np.concatenate([part.emitted for part in parts]),
+    )
+
+
+class TickCursor:
+    """Ticks of the step under way: sensors of one rate are measured at the same ones, which are worked out once."""
+
+    def __init__(self) -> None:
+        """Know none."""
+        self._made: dict[tuple[int, int, float], Ticks] = {}
+
+    def clear(self) -> None:
+        """Forget those of the step before."""
+        self._made.clear()
+
+    def between(self, first: int, end: int, rate: float) -> Ticks:
+        """Return ticks first to end - 1 at a rate (Hz)."""
+        key = (first, end, rate)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = Ticks(np.arange(first, end, dtype=np.int64), rate)
+        return found
+
+
+class LiveSensor:
+    """One sensor of a live run: its latest reading and what the documents' accessors give."""
+
+    def __init__(
+        self,
+        sensor: MountedSensor,
+        station: SensorRun,
+        motion: Motion,
+        session: Session,
+        instants: TickCursor,
+        clock: LiveClock,
+        *,
+        foreseen: bool,
+    ) -> None:
+        """Start before the first sample. `clock` is the clock of the sensor's stamps."""
+        self.mounted, self.clock = sensor, clock
+        self.reading: Reading | None = None
+        self._station, self._motion, self._session, self._instants = station, motion, session, instants
+        station.sensor = replace(sensor, is_on=True)
+        self._ahead = AHEAD if foreseen and not isinstance(sensor.spec, SupportsAdjustment) else 1
+        self._end = min(seen.end for seen in session.motions_seen_by(sensor))
+        self._block: Reading
+        self._waiting: deque[Reading] = deque()
+        self._gone = 0  # rows of the first that waits
+        self._said: Reading | None = None
+        self._first = self._measured = self._next = 0
+
+    @property
+    def name(self) -> str:
+        """Return the full name."""
+        return self.mounted.name
+
+    @property
+    def is_on(self) -> bool:
+        """Return whether it is on, as messages of `mounted` say too."""
+        return self.mounted.is_on
+
+    def get(self, name: str) -> AnyArray:
+        """Return the latest value of one array, in its unit: a number, or a row where the array has axes.
+
+        Raises `SimulationError` before the first reading, `UnknownNameError` for an array that there is none of.
+        """
+        if self._said is None:
+            raise SimulationError(f"array {name!r} of {self.name}", allowed="is known after its first reading")
+        latest: AnyArray = self._said[name][-1]
+        return latest
+
+    def set(self, name: str, value: float) -> None:
+        """Set what can be set, such as an altimeter's "vertical_reference"; it acts from the next sample.
+
+        Raises `SimulationError` for a sensor of which nothing can be set, `SensorError` for another array or a value.
+        """
+        spec = self.mounted.spec
+        if not isinstance(spec, SupportsAdjustment):
+            what, allowed = f"array {name!r} of {self.name}", f"cannot be set: nothing of a sensor {spec.type} can"
+            raise SimulationError(what, value, allowed=allowed)
+        self.mounted = replace(self.mounted, spec=spec.adjust(name, value))
+        self._station.sensor = replace(self.mounted, is_on=True)
+
+    def switch(self, *, on: bool) -> None:
+        """Switch the sensor on or off, from the next sample on: one that is off emits none, and goes on as it would."""
+        self.mounted = replace(self.mounted, is_on=on)
+
+    @property
+    def clock_time(self) -> float:
+        """Return the reading (s) of the sensor's clock at its latest sample; `clock` has readings at any instant.
+
+        Raises `SimulationError` before the first reading.
+        """
+        if self.reading is None:
+            raise SimulationError("clock time of sensor", self.name, allowed="is known after its first reading")
+        return float(self.reading.time[-1] + self.reading.clock_error[-1])
+
+    def take_due(self, end: float) -> Reading | None:
+        """Return the samples that have arrived up to and including t = `end` (s), None where there are none."""
+        taken = self._take_measured(end)
+        if taken is not None and not self.is_on:
+            taken = replace(taken, emitted=np.zeros_like(taken.emitted))
+        if self.mounted.latency is not None:
+            taken = self._take_arrived(taken, end)
+        self.reading = taken or self.reading
+        if taken is not None and taken.emitted[-1]:
+            self._said = taken
+        elif taken is not None and taken.emitted.any():
+            self._said = taken.between(0, int(np.flatnonzero(taken.emitted)[-1]) + 1)
+        return taken
+
+    def _take_arrived(self, taken: Reading | None, end: float) -> Reading | None:
+        """Put what was taken at the end of the queue; return what has arrived by `end` (s) from its front."""
+        queue = self._waiting
+        if taken is not None:
+            queue.append(taken)
+        parts: list[Reading] = []
+        while queue:
+            count = int(np.searchsorted(queue[0].arrival, end, side="right"))
+            if count > self._gone:
+                parts.append(queue[0].between(self._gone, count))
+                self._gone = count
+            if count < queue[0].time.size:
+                break
+            queue.popleft()
+            self._gone = 0
+        return concatenate_readings(parts) if len(parts) > 1 else parts[0] if parts else None
+
+    def _take_measured(self, end: float) -> Reading | None:
+        """Return the samples whose instant is up to and including t = `end` (s), None where there are none."""
+        first, rate = self._next, self.mounted.rate
+        if first / rate > end:
+            return None
+        stop = first + 1
+        if stop / rate <= end:
+            stop = find_first_tick(math.nextafter(end, math.inf), rate)
+        if stop - first > MAX_SAMPLES_PER_STEP:
+            raise SimulationError(
+                f"samples of {self.name} in one step",
+                stop - first,
+                allowed=f"must be at most {MAX_SAMPLES_PER_STEP}",
+                remedy="give the world a smaller <max_step_size> or the sensor a lower rate",
+            )
+        parts: list[Reading] = []
+        while self._next < stop:
+            if self._next == self._measured:
+                self._measure(stop)
+            done = min(stop, self._measured)
+            parts.append(self._block.between(self._next - self._first, done - self._first))
+            self._next = done
+        return parts[0] if len(parts) == 1 else concatenate_readings(parts)
+
+    def _measure(self, stop: int) -> None:
+        """Measure the next block: up to `stop`, or as many more samples as may be measured ahead of their time."""
+        rate, first = self.mounted.rate, self._measured
+        end = max(min(stop, first + BLOCK_SAMPLES), first + self._ahead)
+        while end > stop and (end - 1) / rate > self._end:
+            end -= 1
+        ticks = self._instants.between(first, end, rate)
+        ideal = compute_ideal(self.mounted, self._motion, self._session.environments[self.name], ticks)
+        self._block = make_reading(self.mounted, ticks, ideal, self._station.measure(ticks, ideal), self._session.epoch)
+        self._first, self._measured = first, end
+
+
+def cache_motion(motion: Motion) -> Motion:
+    """Return the motion; one that may forget what is past remembers what the sensor goes by."""
+    return motion if is_known_ahead(motion) else CachedMotion(motion)
+
+
+class LiveRun:
+    """A run in progress. Iterate over it for ever, or call `step`; `close` ends it."""
+
+    def __init__(self, session: Session, driven: Mapping[str, DrivenMotion]) -> None:
+        """Stand before the first step."""
+        self._session, self._driven = session, driven
+        self._rate = step_to_rate(session.world.max_step_size)
+        self._count = 0
+        self._closed = False
+        self._instants = TickCursor()
+        drawn, clocks = session.open_sensor_runs(ahead=AHEAD), clocks_by_name(session.world)
+        self._sensors = {
+            sensor.name: LiveSensor(
+                sensor,
+                drawn[sensor.name][0],
+                cache_motion(session.sensor_motions[sensor.name]),
+                session,
+                self._instants,
+                self._live_clock(clocks[sensor.clock] if sensor.clock else None, sensor.name, sensor.rate),
+                foreseen=not driven and session.is_known_ahead(sensor),
+            )
+            for sensor in session.world.sensors
+        }
+        self._names = tuple(self._sensors)
+        self._clocks = {name: self._live_clock(clock, f"clock {name}", CLOCK_RATE) for name, clock in clocks.items()}
+
+    def _live_clock(self, clock: Clock | None, reader: str, rate: float) -> LiveClock:
+        """Return a clock for a reader of this name: a sensor with samples at `rate` (Hz), or the clock itself."""
+        readings = ClockReadings(clock, reader, self._session.seed, self._session.runs[0], rate)
+        return LiveClock(clock, readings, lambda: self.time)
+
+    @property
+    def world(self) -> World:
+        """Return the world: `sim.world.environment.magnetic_field` is its field."""
+        return self._session.world
+
+    @property
+    def time(self) -> float:
+        """Return the end (s) of the last finished step; 0 before the first."""
+        return max(self._count - 1, 0) / self._rate
+
+    def step(self, states: Mapping[str, State] | None = None) -> Step:
+        """Finish one step and return it.
+
+        states: of each driven model and link at the end of the step, by a name. Raises `SimulationError` for other
+        names and `MotionError` for an invalid state; the run then does not advance.
+        """
+        if self._closed:
+            raise SimulationError("live run", allowed="is closed")
+        end = self._count / self._rate
+        self._drive(end, {} if states is None else states)
+        self._instants.clear()
+        found: dict[str, Reading] = NameDict({}, ARRIVED_SENSOR, names=self._names)
+        for name, sensor in self._sensors.items():
+            new = sensor.take_due(end)
+            if new is not None:
+                found[name] = new
+        self._count += 1
+        return Step(end, found)
+
+    def _drive(self, end: float, states: Mapping[str, State]) -> None:
+        if not isinstance(states, Mapping):
+            remedy = 'write sim.step({"robot": navsense.State(...)})'
+            raise SimulationError(
+                "states of a step", repr(states), allowed="must be a mapping from names to states", remedy=remedy
+            )
+        if states.keys() != self._driven.keys():
+            try:
+                full = {resolve_name(name, self._driven, "driven model"): state for name, state in states.items()}
+            except UnknownNameError:
+                full = {}
+            missing = [name for name in self._driven if name not in full]
+            if missing and len(full) == len(states):
+                call = ", ".join(f'"{name}": navsense.State(...)' for name in self._driven)
+                raise SimulationError(
+                    "states of a step",
+                    f"no state for {', '.join(missing)}",
+                    allowed="must contain one state for each driven model and link",
+                    remedy=f"call sim.step({{{call}}})",
+                )
+            if full.keys() != self._driven.keys() or len(full) < len(states):
+                raise SimulationError(
+                    "states of a step",
+                    list(states),
+                    allowed=f"must be those of the driven models: {', '.join(sorted(self._driven)) or 'there is none'}",
+                    remedy="name the driven models when the run is opened: navsense.live(world, driven=[...])",
+                )
+            states = full
+        rows = {
+            name: state_row(state, name) for name, state in states.items()
+        }  # check all states before the first one takes effect
+        for name, row in rows.items():
+            self._driven[name].advance(end, row)
+
+    def __iter__(self) -> Iterator[Step]:
+        """Step for ever, until closed or until a motion ends; what is under way by then is not released."""
+        seen = [
+            motion for name in self._sensors for motion in self._session.motions_seen_by(self._sensors[name].mounted)
+        ]
+        ends = min((motion.end for motion in seen), default=math.inf)
+        while not self._closed and self._count / self._rate <= ends:
+            yield self.step()
+
+    def sensor(self, name: str) -> LiveSensor:
+        """Return a sensor by its name, an unambiguous ending too. Raises `UnknownNameError`."""
+        return self._sensors[resolve_name(name, self._sensors, "sensor")]
+
+    def clock(self, name: str) -> LiveClock:
+        """Return a clock by its name, an unambiguous ending too. Raises `UnknownNameError`."""
+        return self._clocks[resolve_name(name, self._clocks, "clock")]
+
+    def close(self) -> None:
+        """End the run; further steps are refused."""
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        """Return the run itself."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the run."""
+        self.close()
+
+
+class LiveClock:
+    """One clock of a live run, with readings at any instant up to now, including mean and jitter."""
+
+    def __init__(self, clock: Clock | None, readings: ClockReadings, now: Callable[[], float]) -> None:
+        """Store the arguments. `now` returns the end (s) of the last finished step."""
+        self.clock, self._readings, self._now = clock, readings, now
+
+    @overload
+    def error(self, time: float) -> float: ...
+    @overload
+    def error(self, time: Sequence[float] | FloatArray) -> FloatArray: ...
+    def error(self, time: float | Sequence[float] | FloatArray) -> float | FloatArray:
+        """Return the reading minus the true time (s), at an instant `time` (s) or at instants (n,) s.
+
+        The instants may be in any order. Repeated queries return the same error, and a query changes no stamp. An
+        instant more than `clock.readings.CURVE_MEMORY` seconds before the latest query recomputes the curve from
+        t = 0. Raises `SimulationError` for an instant after the end of the last step, `ClockError` for an invalid one.
+        """
+        if isinstance(time, float):
+            return self._error_at(float(time))
+        instants = _as_instants(time)
+        return self._errors(instants) if instants.ndim else self._error_at(float(instants))
+
+    @overload
+    def time(self, time: float) -> float: ...
+    @overload
+    def time(self, time: Sequence[float] | FloatArray) -> FloatArray: ...
+    def time(self, time: float | Sequence[float] | FloatArray) -> float | FloatArray:
+        """Return the reading, s since the run's start, at an instant `time` (s) or at instants (n,) s."""
+        if isinstance(time, float):
+            instant = float(time)
+            return instant + self._error_at(instant)
+        instants = _as_instants(time)
+        if instants.ndim:
+            return instants + self._errors(instants)
+        return float(instants) + self._error_at(float(instants))
+
+    def _error_at(self, time: float) -> float:
+        now = self._now()
+        if time > now:
+            raise _late(time, now)
+        return self._readings.error(time)
+
+    def _errors(self, time: FloatArray) -> FloatArray:
+        now = self._now()
+        late = time > now
+        if late.any():
+            raise _late(float(time[late][0]), now)
+        return self._readings.errors(time)
+
+
+def _late(time: float, now: float) -> SimulationError:
+    """Return the error for an instant (s) after `now` (s)."""
+    allowed = f"must be at most {now!r} s, the end of the last step"
+    return SimulationError("instant of a clock's reading (s)", time, allowed=allowed)
+
+
+def _as_instants(time: float | Sequence[float] | FloatArray) -> FloatArray:
+    """Return an instant () or instants (n,) s as an array; raise `ClockError` for other values."""
+    allowed = "must be a number, or numbers (n,)"
+    try:
+        given = np.asarray(time)
+    except ValueError as error:
+        raise ClockError("instants (s)", repr(time), allowed=allowed) from error
+    if given.dtype.kind not in "fiu" and given.size:
+        raise ClockError("instants (s)", repr(time), allowed=allowed)
+    if given.ndim > 1:
+        raise ClockError("instants (s)", f"shape {given.shape}", allowed=allowed)
+    return given.astype(np.float64)
+
+
+def live(
+    world: World,
+    *,
+    seed: int = 0,
+    run: int = 0,
+    motion: MotionGiven | Mapping[str, MotionGiven] | None = None,
+    driven: Mapping[str, State] | Sequence[str] | None = None,
+    fidelity: str | None = None,
+    epoch: int = 0,
+) -> LiveRun:
+    """Open a live run; without caller input it equals `simulate` with the same arguments to the last bit.
+
+    driven: the models and links whose state the caller gives at each step, as names or with their states at t = 0.
+    These states supply the missing fields of the first step. A model is driven by its canonical link.
+    Other arguments as for `simulate`. Raises `SimulationError`, `MotionError`, `UnknownNameError`.
+    """
+    world = fidelities.apply_fidelity(world, fidelity)
+    memory = max((get_max_latency(sensor.spec) for sensor in world.sensors), default=0.0)
+    moved: dict[str, DrivenMotion] = {}
+    motions, links = load_motions(world, motion), {}
+    for name, model, link, state in driven_frames(world, driven):
+        moved[name] = DrivenMotion(State(model.pose @ model.link(link).pose) if state is None else state, memory, name)
+        if link == model.canonical_link:
+            motions[model.name] = moved[name]
+        else:
+            links[link] = moved[name]
+    numbers = (check_run(run),)
+    session = prepare(world, None, seed=seed, runs=numbers, motions=motions, links=links, epoch=epoch, live=True)
+    return LiveRun(session, moved)
+
+
+def driven_frames(
+    world: World, driven: Mapping[str, State] | Sequence[str] | None
+) -> Iterator[tuple[str, Model, str, State | None]]:
+    """Yield the name of each driven model or link, its model, the link and its state at t = 0, None for the file's.
+
+    Raises `UnknownNameError`, and `SimulationError` for a static model or one link under two names.
+    """
+    given = (driven,) if isinstance(driven, str) else driven or ()
+    if not isinstance(given, Iterable):
+        allowed, remedy = "must be names of models and links, or their states", 'write driven=["robot"]'
+        raise SimulationError("driven", repr(driven), allowed=allowed, remedy=remedy)
+    links = {link.name: (model, link.name) for model in world.models for link in model.links}
+    models = {model.name: (model, model.canonical_link) for model in world.models if model.links}
+    frames, taken = {**links, **models}, set[str]()
+    for name in given:
+        full = resolve_name(name, (*models, *links), "driven model or link")
+        model, link = frames[full]
+        if link in taken:
+            remedy = "drive it by one name"
+            raise SimulationError("driven", full, allowed=f"is a second name of {link}", remedy=remedy)
+        if model.static:
+            remedy = "set <static> to false in the file"
+            raise SimulationError("driven", full, allowed="must not be part of a static model", remedy=remedy)
+        taken.add(link)
+        yield full, model, link, driven[name] if isinstance(driven, Mapping) else None

@@ -1,0 +1,314 @@
+"""Named random streams: one for each process, keyed by names, never by the order in which things are built.
+
+A stream's seed is ``SeedSequence(seed, spawn_key = BLAKE2b-128 of the length-prefixed key)`` and its generator is
+SFC64, whose state is four words; normals come from the 256-level ziggurat. The numbers are, to the last bit, those of
+``numpy.random.Generator(numpy.random.SFC64(...)).standard_normal()`` and ``.random()``. The kernel is our own because
+the state then is a plain row of an array: all processes of a sensor are drawn in one compiled call, a live step pays no
+hand-over of a generator, and a stream can be copied, saved and compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from navsense._ziggurat import ACCEPT, HEIGHT, INVERSE_TAIL, TAIL, WIDTH
+from navsense.errors import SensorError, SimulationError
+from navsense.kernels import INTERPRETED, kernel
+from navsense.typing import FloatArray, IntArray, WordArray
+
+StreamKey = tuple[str | int, ...]
+
+MAX_SEED = 2**64 - 1
+
+
+def make_spawn_key(key: StreamKey) -> tuple[int, ...]:
+    """Return the four 32-bit words that stand for a key: BLAKE2b-128 of its parts, each with its kind and length."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in key:
+        text = str(part).encode()
+        digest.update(b"i" if isinstance(part, int | np.integer) else b"s")
+        digest.update(len(text).to_bytes(8, "little"))
+        digest.update(text)
+    return tuple(int(word) for word in np.frombuffer(digest.digest(), dtype="<u4"))
+
+
+def check_seed(seed: int) -> int:
+    """Return the seed; raise `SimulationError` unless it is an integer from 0 to 2^64 - 1."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= MAX_SEED:
+        raise SimulationError("seed", seed, allowed=f"must be an integer from 0 to {MAX_SEED}")
+    return int(seed)
+
+
+def check_run(run: int) -> int:
+    """Return a run's number; raise `SimulationError` unless it is an integer from 0 to 2^63 - 1."""
+    if isinstance(run, bool) or not isinstance(run, int | np.integer) or not 0 <= run < 2**63:
+        raise SimulationError("run", run, allowed="must be an integer from 0 to 2^63 - 1")
+    return int(run)
+
+
+def make_generator(seed: int, key: StreamKey) -> np.random.Generator:
+    """Return NumPy's generator of the stream `key`: the independent statement of what `seed_state` starts."""
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=make_spawn_key(key))))
+
+
+def seed_state(seed: int, key: StreamKey) -> WordArray:
+    """Return the four state words with which the stream `key` starts."""
+    bits = np.random.SFC64(np.random.SeedSequence(seed, spawn_key=make_spawn_key(key)))
+    state: WordArray = bits.state["state"]["state"].astype(np.uint64)
+    return state
+
+
+_11, _24, _40, _1, _8, _9, _3 = (np.uint64(n) for n in (11, 24, 40, 1, 8, 9, 3))
+_BYTE, _SIGNED_BYTE = np.uint64(0xFF), np.uint64(0x1FF)
+_MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
+_UNIT_STEP = 1.0 / 9007199254740992.0
+
+# Nine bits of a word are the level and the sign: the sign is looked up, for a branch on it no processor foresees.
+_SIGNED_WIDTH = np.concatenate((WIDTH, -WIDTH))
+_SIGNED_ACCEPT = np.concatenate((ACCEPT, ACCEPT))
+
+
+@kernel
+def _next_word(
+    a: np.uint64, b: np.uint64, c: np.uint64, w: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
+    """Return SFC64's next word and state."""
+    word = a + b + w
+    return word, b ^ (b >> _11), c + (c << _3), ((c << _24) | (c >> _40)) + word, w + _1
+
+
+@kernel
+def _sample_outside_rectangle(
+    a: np.uint64, b: np.uint64, c: np.uint64, w: np.uint64, level: np.uint64, magnitude: np.uint64, x: float
+) -> tuple[bool, float, np.uint64, np.uint64, np.uint64, np.uint64]:
+    """Return whether a normal came of a word outside its rectangle (one in a hundred), the normal, and the state."""
+    if level == 0:
+        while True:
+            word, a, b, c, w = _next_word(a, b, c, w)
+            xx = -INVERSE_TAIL * math.log1p(-(np.float64(word >> _11) * _UNIT_STEP))
+            word, a, b, c, w = _next_word(a, b, c, w)
+            yy = -math.log1p(-(np.float64(word >> _11) * _UNIT_STEP))
+            if yy + yy > xx * xx:
+                break
+        return True, -(TAIL + xx) if (magnitude >> _8) & _1 else TAIL + xx, a, b, c, w
+    word, a, b, c, w = _next_word(a, b, c, w)
+    height = (HEIGHT[level - _1] - HEIGHT[level]) * (np.float64(word >> _11) * _UNIT_STEP) + HEIGHT[level]
+    return height < math.exp(-0.5 * x * x), x, a, b, c, w
+
+
+@kernel
+def _fill_normal(state: WordArray, out: FloatArray, parameters: tuple[float, float, float] | None) -> None:
+    """Fill out (n,) with standard normals w and advance the state (4,).
+
+    Or with constant + (mean + stddev w), where `sheet` gives these three: compiled apart, the other case left out.
+    """
+    a, b, c, w = state[0], state[1], state[2], state[3]
+    i = 0
+    while i < out.shape[0]:
+        word, a, b, c, w = _next_word(a, b, c, w)
+        signed_level = word & _SIGNED_BYTE
+        magnitude = (word >> _9) & _MANTISSA
+        x = np.float64(np.int64(magnitude)) * _SIGNED_WIDTH[signed_level]
+        found = magnitude < _SIGNED_ACCEPT[signed_level]
+        if not found:
+            found, x, a, b, c, w = _sample_outside_rectangle(a, b, c, w, word & _BYTE, magnitude, x)
+        if parameters is None:
+            out[i] = x
+        else:
+            out[i] = parameters[0] + (parameters[1] + parameters[2] * x)
+        if found:
+            i += 1
+    state[0], state[1], state[2], state[3] = a, b, c, w
+
+
+@kernel
+def _fill_uniform(state: WordArray, out: FloatArray) -> None:
+    """Fill out (n,) with uniforms on [0, 1) and advance the state (4,)."""
+    a, b, c, w = state[0], state[1], state[2], state[3]
+    for i in range(out.shape[0]):
+        word, a, b, c, w = _next_word(a, b, c, w)
+        out[i] = np.float64(word >> _11) * _UNIT_STEP
+    state[0], state[1], state[2], state[3] = a, b, c, w
+
+
+@kernel
+def _fill_rows(states: WordArray, uniform: IntArray, first: IntArray, per_tick: IntArray, out: FloatArray) -> None:
+    """Fill out (rows, n): process p fills rows first[p] to first[p] + depth[p] - 1, tick after tick."""
+    count = out.shape[1]
+    for p in range(states.shape[0]):
+        if per_tick[p] == 1:
+            row = out[first[p]]
+        else:
+            row = np.empty(per_tick[p] * count)
+        if uniform[p]:
+            _fill_uniform(states[p], row)
+        else:
+            _fill_normal(states[p], row, None)
+        if per_tick[p] != 1:
+            for i in range(count):
+                for j in range(per_tick[p]):
+                    out[first[p] + j, i] = row[i * per_tick[p] + j]
+
+
+def _fill_rows_interpreted(
+    states: WordArray, uniform: IntArray, first: IntArray, per_tick: IntArray, out: FloatArray
+) -> None:
+    """Fill as `_fill_rows` does, by NumPy's own generator; for runs without compiled code."""
+    bits = np.random.SFC64()
+    draw = np.random.Generator(bits)
+    for p in range(states.shape[0]):
+        bits.state = {
+            "bit_generator": "SFC64",
+            "state": {"state": states[p]},
+            "has_uint32": 0,
+            "uinteger": 0,
+        }
+        count = int(per_tick[p]) * out.shape[1]
+        values = draw.random(count) if uniform[p] else draw.standard_normal(count)
+        out[first[p] : first[p] + per_tick[p]] = values.reshape(out.shape[1], int(per_tick[p])).T
+        states[p] = bits.state["state"]["state"]
+
+
+fill_rows = _fill_rows_interpreted if INTERPRETED else _fill_rows
+
+
+MIXING_ROUNDS = 12
+"""Mixing steps of SFC64 after seeding."""
+
+
+@kernel
+def _fill_hashed(key: WordArray, words: WordArray, out: FloatArray) -> None:
+    """Write a standard normal (n,) for each of `words` (n,), which depends on `key` (4,) and the word alone."""
+    state = np.empty(4, np.uint64)
+    for i in range(words.shape[0]):
+        a, b, c, w = key[0] ^ words[i], key[1], key[2], key[3]
+        for _ in range(MIXING_ROUNDS):
+            _, a, b, c, w = _next_word(a, b, c, w)
+        state[0], state[1], state[2], state[3] = a, b, c, w
+        _fill_normal(state, out[i : i + 1], None)
+
+
+def _fill_hashed_interpreted(key: WordArray, words: WordArray, out: FloatArray) -> None:
+    """Fill as `_fill_hashed` does, by arrays and NumPy's own generator; for runs without compiled code."""
+    a, b, c, w = (np.full(words.shape, word, dtype=np.uint64) for word in key)
+    a ^= words
+    for _ in range(MIXING_ROUNDS):
+        word = a + b + w
+        a, b, c, w = b ^ (b >> _11), c + (c << _3), ((c << _24) | (c >> _40)) + word, w + _1
+    count, rows = words.size, np.empty((words.size, 1))
+    fill_rows(
+        np.stack((a, b, c, w), axis=1), np.zeros(count, np.int64), np.arange(count), np.ones(count, np.int64), rows
+    )
+    out[:] = rows[:, 0]
+
+
+fill_hashed = _fill_hashed_interpreted if INTERPRETED else _fill_hashed
+
+
+def draw_normals(key: WordArray, words: WordArray) -> FloatArray:
+    """Return a standard normal (n,) for each of `words` (n,), which depends on `key` (4,) and the word alone.
+
+    SFC64 is seeded with the key and the word as in NumPy: `ROUNDS` mixing steps, then one output.
+    """
+    out = np.empty(words.size)
+    fill_hashed(key, words, out)
+    return out
+
+
+@dataclass(frozen=True)
+class RandomProcess:
+    """One random process: its channel and name key its stream; draws at init and at each tick are fixed numbers.
+
+    `kind` is "normal" (standard normals) or "uniform" (on [0, 1)); a process has one kind.
+    """
+
+    channel: str
+    name: str
+    initial: int = 0
+    per_tick: int = 1
+    kind: Literal["normal", "uniform"] = "normal"
+
+
+BLOCK_SAMPLES = 6136
+"""Samples drawn at a time: large enough to hide the calls, small enough to stay in the cache, and no power of two:
+rows of that length would all fall on the same lines of it."""
+
+
+class Draws:
+    """The draws of one sensor in one run: initial ones once, then a block of rows for each block of ticks.
+
+    Rows follow `processes` in order, `per_tick` rows each. Blocks of any size give the same numbers: a stream is only
+    ever read forwards. With `ahead` > 1, single ticks are served from that many drawn in advance.
+    """
+
+    def __init__(self, processes: Sequence[RandomProcess], seed: int, key: StreamKey, *, prefetch: int = 0) -> None:
+        """Open the streams (*key, channel, process) of all `processes` and take their initial draws."""
+        names = [(process.channel, process.name) for process in processes]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise SensorError("processes", twice, allowed="must differ in channel or name: no two share a stream")
+        self._states = np.empty((len(processes), 4), dtype=np.uint64)
+        self._uniform = np.array([process.kind == "uniform" for process in processes], dtype=np.int64)
+        self._per_tick = np.array([process.per_tick for process in processes], dtype=np.int64)
+        self._first = np.concatenate(([0], np.cumsum(self._per_tick)))[:-1].astype(np.int64)
+        self.rows = int(self._per_tick.sum())
+        for p, process in enumerate(processes):
+            self._states[p] = seed_state(seed, (*key, process.channel, process.name))
+        self.initial = self._take_initial(processes)
+        self._active = self._per_tick > 0
+        if not self._active.all():
+            self._states, self._uniform = self._states[self._active], self._uniform[self._active]
+            self._first, self._per_tick = self._first[self._active], self._per_tick[self._active]
+        self._scratch = np.empty(0)
+        self._buffer = np.empty((prefetch, self.rows))
+        self._used = prefetch
+
+    def _take_initial(self, processes: Sequence[RandomProcess]) -> FloatArray:
+        counts = np.array([process.initial for process in processes], dtype=np.int64)
+        out = np.empty((int(counts.sum()), 1))
+        first = np.concatenate(([0], np.cumsum(counts)))[:-1].astype(np.int64)
+        some = counts > 0
+        states = np.ascontiguousarray(self._states[some])
+        fill_rows(states, self._uniform[some], first[some], counts[some], out)
+        self._states[some] = states
+        return out[:, 0]
+
+    def take(self, count: int) -> FloatArray:
+        """Return the next `count` ticks' draws (rows, count), contiguous: a view that the next call overwrites."""
+        ahead = self._buffer.shape[0]
+        if ahead and count == 1:
+            if self._used == ahead:
+                self._buffer = np.ascontiguousarray(self._draw(ahead).T)
+                self._used = 0
+            self._used += 1
+            column: FloatArray = self._buffer[self._used - 1][:, None]
+            return column
+        kept = self._buffer[self._used : self._used + count]
+        self._used += kept.shape[0]
+        fresh = self._draw(count - kept.shape[0])
+        return fresh if not kept.size else np.concatenate((kept.T, fresh), axis=1)
+
+    def take_scaled(self, count: int, constant: float, mean: float, stddev: float) -> FloatArray:
+        """Return constant + (mean + stddev w) (count,) for the normals w of one process's next ticks: a new array."""
+        if count == 1:
+            return np.array([constant + (mean + stddev * float(self.take(1)[0, 0]))])
+        if INTERPRETED or self._buffer.shape[0]:
+            drawn: FloatArray = constant + (mean + stddev * self.take(count)[0])
+            return drawn
+        out = np.empty(count)
+        _fill_normal(self._states[0], out, (constant, mean, stddev))
+        return out
+
+    def _draw(self, count: int) -> FloatArray:
+        """Return the streams' next `count` ticks (rows, count); the same memory each time while it is large enough."""
+        if self._scratch.size < self.rows * count:
+            self._scratch = np.empty(self.rows * count)
+        out: FloatArray = self._scratch[: self.rows * count].reshape(self.rows, count)
+        fill_rows(self._states, self._uniform, self._first, self._per_tick, out)
+        return out

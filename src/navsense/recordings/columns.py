@@ -1,0 +1,220 @@
+"""What the messages of one topic say, batch by batch: times, stamps and arrays that wait until they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from navsense.errors import SinkError
+from navsense.messages import generic
+from navsense.messages.cdr import build_layout, read_stamps
+from navsense.messages.repack import MAX_SHAPES, Definitions, MessageShape, ShapeCache
+from navsense.messages.schemas import DEFINITIONS
+from navsense.recordings.definitions import find_definitions
+from navsense.recordings.message_reader import ROS1, MessageBatch, MessageChannel
+from navsense.recordings.record_scan import SizeGroup, group_by_size
+from navsense.typing import AnyArray, ByteArray, IntArray
+
+Arrays = dict[str, AnyArray]
+
+STAMP_FIELDS = ("header.stamp", "clock")
+"""Where a message may have its stamp."""
+
+OWN_TYPE_PREFIX = generic.PACKAGE
+"""What the types begin with that are made of a sensor's outputs."""
+
+
+@dataclass(eq=False)
+class ColumnBatch:
+    """Messages of one topic: when they arrived, the instants that they are about, their stamps (ns), what they say."""
+
+    log_time: IntArray
+    publish_time: IntArray
+    stamp: IntArray
+    arrays: Arrays
+
+    def split(self, count: int) -> tuple[ColumnBatch, ColumnBatch]:
+        """Return the first `count` rows, and the rest."""
+        first = {name: array[:count] for name, array in self.arrays.items()}
+        rest = {name: array[count:] for name, array in self.arrays.items()}
+        return (
+            ColumnBatch(self.log_time[:count], self.publish_time[:count], self.stamp[:count], first),
+            ColumnBatch(self.log_time[count:], self.publish_time[count:], self.stamp[count:], rest),
+        )
+
+
+def join_columns(parts: Sequence[ColumnBatch]) -> ColumnBatch:
+    """Return batches that follow one another as one."""
+    if len(parts) == 1:
+        return parts[0]
+    named = {name: np.concatenate([part.arrays[name] for part in parts]) for name in parts[0].arrays}
+    log, time, stamp = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("log_time", "publish_time", "stamp")
+    )
+    return ColumnBatch(log, time, stamp, named)
+
+
+class MessageDecoder:
+    """Messages of one topic as rows of numbers by path."""
+
+    def __init__(self, channel: MessageChannel) -> None:
+        """Take the type's definition. Raises `SinkError` where it is missing."""
+        self._channel = channel
+        parsed = channel.parse_type().definitions
+        known = find_definitions(channel.type, parsed)
+        self._definitions: Mapping[str, str] = known or DEFINITIONS
+        self.is_known = channel.is_ros and (known is not None or channel.type.startswith(OWN_TYPE_PREFIX))
+        if channel.type.startswith(OWN_TYPE_PREFIX):
+            self._definitions = {kind: _format_definition(kind, parsed) for kind in parsed}
+        self._shapes = ShapeCache(channel.type, parsed, is_ros1=channel.encoding == ROS1)
+        self._layouts: dict[MessageShape, tuple[int, np.dtype[np.void]]] = {}
+
+    def decode(self, messages: Sequence[bytes]) -> list[tuple[MessageShape, IntArray, AnyArray]]:
+        """Return messages by shape: which they are, and their rows. Raises `SinkError` for one not of its type."""
+        return self.decode_groups(group_by_size(messages))
+
+    def decode_groups(self, groups: Sequence[SizeGroup]) -> list[tuple[MessageShape, IntArray, AnyArray]]:
+        """Return messages that come by size as `blocks` does."""
+        try:
+            found = [block for places, raw in groups for block in self._shapes.split_by_shape(places, raw)]
+            return [(shape, places, self._view_rows(shape, raw)) for shape, places, raw in found]
+        except ValueError as error:
+            raise SinkError(f"topic {self._channel.topic} of {self._channel.type}: {error}") from error
+
+    def _view_rows(self, shape: MessageShape, raw: ByteArray) -> AnyArray:
+        """Return messages (n, size) of one shape as rows of numbers."""
+        if self._channel.encoding == ROS1:
+            raw = shape.convert(raw)
+        size, kind = self._get_layout(shape)
+        own = raw[:, :size]
+        if own.shape[1] != size:
+            raise ValueError("a message is of another size than its definition")
+        rows: AnyArray = own.view(kind)[:, 0]
+        return rows
+
+    def _get_layout(self, shape: MessageShape) -> tuple[int, np.dtype[np.void]]:
+        """Return the bytes of a message of a shape, and the type of such rows."""
+        found = self._layouts.get(shape)
+        if found is None:
+            made = build_layout(self._channel.type, shape.strings, shape.lengths, self._definitions)
+            found = len(made.template), made.dtype()
+            if len(self._layouts) == MAX_SHAPES:
+                self._layouts.clear()
+            self._layouts[shape] = found
+        return found
+
+
+def is_readable(channel: MessageChannel) -> bool:
+    """Tell whether the messages of a topic can be read: their type is defined, and as it is known."""
+    try:
+        return MessageDecoder(channel).is_known
+    except SinkError:
+        return False
+
+
+def has_same_type(one: MessageChannel, other: MessageChannel) -> bool:
+    """Tell whether the messages of two topics are read alike."""
+    if one is other or one.key == other.key:
+        return True
+    if (one.type, one.encoding) != (other.type, other.encoding):
+        return False
+    try:
+        return one.parse_type().definitions == other.parse_type().definitions
+    except SinkError:
+        return False
+
+
+def _drop_empty(batch: MessageBatch) -> MessageBatch:
+    """Return the messages that have any bytes."""
+    if all(rows.shape[1] for _, rows in batch.size_groups):
+        return batch
+    has = np.zeros(batch.log_time.size, dtype=np.bool_)
+    sized = [(places, rows) for places, rows in batch.size_groups if rows.shape[1]]
+    for places, _ in sized:
+        has[places] = True
+    to = np.cumsum(has) - 1
+    return MessageBatch(
+        batch.channel, batch.log_time[has], batch.publish_time[has], [(to[places], rows) for places, rows in sized]
+    )
+
+
+def _format_definition(kind: str, parsed: Definitions) -> str:
+    """Return the lines of a parsed definition."""
+    if kind in DEFINITIONS:
+        return DEFINITIONS[kind]
+    lines = []
+    for one in parsed[kind]:
+        count = "" if one.length is None else "[]" if one.length < 0 else f"[{one.length}]"
+        lines.append(f"{one.type.replace('/msg/', '/')}{count} {one.name}")
+    return "\n".join(lines)
+
+
+@dataclass(eq=False)
+class TopicBuffer:
+    """One topic that is read: what makes arrays of its rows, and the batches that wait."""
+
+    channel: MessageChannel
+    extract: Callable[[AnyArray], Arrays]
+    batches: list[ColumnBatch] = field(default_factory=list)
+    count: int = 0
+    has_no_arrays: bool = False
+    empty_count: int = 0
+    _axes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Make the decoder."""
+        self._decoder = MessageDecoder(self.channel)
+
+    @property
+    def is_known(self) -> bool:
+        """Tell whether the type is defined as it is known."""
+        return self._decoder.is_known
+
+    def append(self, batch: MessageBatch) -> None:
+        """Take messages; where they say nothing that is read, it is silent from then on. Empty ones are left out.
+
+        Raises `SinkError` for one that is not of its type, or has arrays of another shape.
+        """
+        if self.has_no_arrays:
+            return
+        given = batch.log_time.size
+        batch = _drop_empty(batch)
+        count = batch.log_time.size
+        self.empty_count += given - count
+        if not count:
+            return
+        stamp, found = np.zeros(count, dtype=np.int64), Arrays()
+        for _, places, rows in self._decoder.decode_groups(batch.size_groups):
+            path = next((path for path in STAMP_FIELDS if f"{path}.sec" in (rows.dtype.names or ())), None)
+            stamp[places] = read_stamps(rows, path) if path else 0
+            for name, array in self.extract(rows).items():
+                if self._axes.setdefault(name, array.shape[1:]) != array.shape[1:]:
+                    raise SinkError(f"topic {self.channel.topic}: {name} changes its shape within the recording")
+                if places.size == count:
+                    # Not the rows themselves, which hold all the bytes of all messages.
+                    found[name] = array if array.flags.owndata else array.copy()
+                else:
+                    found.setdefault(name, make_blank_rows(array, count))[places] = array
+        self.has_no_arrays = not found
+        self.batches.append(ColumnBatch(batch.log_time, batch.publish_time, stamp, found))
+        self.count += count
+
+    def pop(self, count: int) -> ColumnBatch:
+        """Return the first `count` rows that wait; there must be as many."""
+        whole = join_columns(self.batches)
+        first, rest = whole.split(count)
+        self.count -= count
+        self.batches = [rest]
+        return first
+
+    def peek(self) -> ColumnBatch:
+        """Return all rows that wait; there must have been any."""
+        self.batches = [join_columns(self.batches)]
+        return self.batches[0]
+
+
+def make_blank_rows(array: AnyArray, count: int) -> AnyArray:
+    """Return rows like those of an array: NaN, of whole numbers 0."""
+    return np.full((count, *array.shape[1:]), np.nan if array.dtype.kind == "f" else 0, dtype=array.dtype)

@@ -1,0 +1,253 @@
+"""A recording that is in memory, or comes in slabs, as the other: what conversions hand to the sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from navsense.errors import SinkError
+from navsense.motion.stationary import Stationary
+from navsense.names import NameDict
+from navsense.noise.channel import Noise
+from navsense.noise.faults import Faults
+from navsense.noise.scheduled_faults import FAULT
+from navsense.pose import Pose
+from navsense.recordings.base import WORLD_KEY, RecordingHeader
+from navsense.recordings.world_json import StoredWorld, format_note, opaque_sensor, world_from_json
+from navsense.sensors import AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat
+from navsense.sensors.base import Output, Sensor
+from navsense.series import TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth
+from navsense.typing import AnyArray
+from navsense.world import Link, Model, MountedSensor, World
+
+SLICE_ROWS = 100_000
+"""Rows of all sensors in one slab, about."""
+
+SPEC_CLASSES: Mapping[str, type[Any]] = {
+    kind.type: kind for kind in (AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat)
+}
+"""Sensors that are known well enough by their type alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset(Mapping[str, Reading]):
+    """A recording in memory: full sensor name -> Reading, `truth` link name -> Truth, the water's `current`, `meta`.
+
+    A name can be any unambiguous ending of a full name: `recording["imu"]`. Other names raise `UnknownNameError`.
+    """
+
+    readings: Mapping[str, Reading]
+    truth: Mapping[str, Truth]
+    metadata: Mapping[str, Any]
+    current: Current | None = None
+
+    def __post_init__(self) -> None:
+        """Accept endings of names."""
+        object.__setattr__(self, "readings", NameDict(self.readings, "sensor"))
+        object.__setattr__(self, "truth", NameDict(self.truth, "link"))
+
+    def __repr__(self) -> str:
+        """Return what it is in a line, not its numbers."""
+        return f"<Dataset {self.metadata['world']}: {', '.join(self.readings) or 'no sensor'}>"
+
+    def __getitem__(self, name: str) -> Reading:
+        """Return the readings of one sensor by its name. Raises `UnknownNameError`."""
+        return self.readings[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the sensors' names."""
+        return iter(self.readings)
+
+    def __len__(self) -> int:
+        """Return how many sensors there are."""
+        return len(self.readings)
+
+    @property
+    def runs(self) -> Sequence[int]:
+        """Return the numbers of the runs."""
+        return [int(run) for run in self.metadata["runs"]]
+
+    def make_header(self) -> RecordingHeader:
+        """Return the head. Raises `DamagedError` where what the recording says of itself is damaged."""
+        asked = self.metadata.get("duration_asked")
+        duration = float("inf") if asked is None else float(asked)
+        head = int(self.metadata["epoch"]), int(self.metadata["seed"]), duration, tuple(self.runs)
+        return RecordingHeader(self.stored.world, *head, topics=self.stored.topics)
+
+    @cached_property
+    def stored(self) -> StoredWorld:
+        """The world of the recording with its topics and notes. Raises `DamagedError`."""
+        layout = self.metadata.get(WORLD_KEY)
+        found = None if layout is None else world_from_json(layout)
+        return found or StoredWorld(infer_world(self), notes=() if layout is None else (format_note(layout),))
+
+    def select_run(self, number: int) -> Dataset:
+        """Return one of several runs. Raises `SinkError` where there is no such run."""
+        if number not in self.runs:
+            shown = ", ".join(map(str, self.runs[:8])) + (", ..." if len(self.runs) > 8 else "")
+            raise SinkError("run", number, allowed=f"must be one of {shown}")
+        place = self.runs.index(number)
+        readings = {name: select_run(reading, place) for name, reading in self.readings.items()}
+        flow = self.current
+        if flow is not None and flow.velocity.ndim == 3:
+            flow = flow.of_run(place)
+        return Dataset(readings, self.truth, {**self.metadata, "runs": [number]}, flow)
+
+    def iter_slices(self) -> Iterator[TimeSlice]:
+        """Yield all of it in windows of time."""
+        parts: list[Reading | Truth | Current] = [*self.readings.values(), *self.truth.values()]
+        parts += [self.current] if self.current is not None else []
+        times = [part.time for part in parts if part.time.size]
+        if not times:
+            return
+        first, last = min(float(t[0]) for t in times), max(float(t[-1]) for t in times)
+        count = 1 + sum(time.size for time in times) // SLICE_ROWS
+        edges = np.linspace(first, last, count + 1)
+        edges[-1] = np.nextafter(last, np.inf)
+        for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            readings = {name: part.between(*_find_rows(part, start, end)) for name, part in self.readings.items()}
+            truth = {name: part.between(*_find_rows(part, start, end)) for name, part in self.truth.items()}
+            flow = self.current and self.current.between(*_find_rows(self.current, start, end))
+            yield TimeSlice(start, end, readings, truth, flow)
+
+
+def _find_rows(part: Reading | Truth | Current, start: float, end: float) -> tuple[int, int]:
+    """Return which rows have start <= t < end (s)."""
+    first, stop = np.searchsorted(part.time, (start, end))
+    return int(first), int(stop)
+
+
+def select_run(reading: Reading, index: int) -> Reading:
+    """Return the readings of one run; those without a run axis are it."""
+    if reading.clock_error.ndim == 1:
+        return reading
+
+    def select(arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+        return {name: array[index] for name, array in arrays.items()}
+
+    return replace(
+        reading,
+        clock_error=reading.clock_error[index],
+        arrays=select(reading.arrays),
+        ideal=select(reading.ideal) if reading.ideal_in_runs else reading.ideal,
+        errors=select(reading.errors),
+        valid=reading.valid[index],
+        emitted=reading.emitted[index],
+        arrivals=None if reading.arrivals is None else reading.arrivals[index],
+        ideal_in_runs=False,
+    )
+
+
+def infer_world(loaded: Dataset) -> World:
+    """Return as much of the world as the sensors' metadata holds."""
+    heads = {name: loaded.metadata["sensors"].get(name, {}) for name in loaded.readings}
+    owners = {name: str(head.get("link") or name.rpartition("::")[0] or "base") for name, head in heads.items()}
+    links = list(dict.fromkeys([*loaded.truth, *owners.values()]))
+    # Nothing says how links stand on one another: each is a model of its own.
+    models = tuple(
+        Model(link, (Link(link),), link, motion=Stationary() if link in loaded.truth else None) for link in links
+    )
+    sensors = tuple(
+        MountedSensor(
+            name,
+            _make_spec(reading, heads[name]),
+            owners[name],
+            owners[name],
+            _estimate_rate(reading),
+            Pose(rotation=tuple(heads[name].get("mounting", (1.0, 0.0, 0.0, 0.0)))),
+            "/" + name.replace("::", "/"),
+            reading.frame,
+            faults=Faults(recorded=FAULT in reading.errors),
+        )
+        for name, reading in loaded.readings.items()
+    )
+    return World(str(loaded.metadata["world"]), models, sensors)
+
+
+def _estimate_rate(reading: Reading) -> float:
+    """Return the rate (Hz) of a reading's first two rows, 1 where there are none."""
+    step = float(reading.time[1] - reading.time[0]) if reading.time.size > 1 else 1.0
+    return float(f"{1.0 / step:.9g}") if step > 0.0 else 1.0
+
+
+def _make_spec(reading: Reading, header: Mapping[str, Any]) -> Sensor:
+    """Return a sheet of the white noise that a head tells; a sensor known by its outputs where that is not enough."""
+    noise = {key: [Noise(stddev=float(one)) for one in axes] for key, axes in header.get("noise", {}).items()}
+    if reading.type in ("imu", "magnetometer"):
+        words = {"field": ""} if reading.type == "magnetometer" else {key: f"{key}_" for key in noise}
+        named = [
+            (words[key] + axis, one) for key in words for axis, one in zip("xyz", noise.get(key, []), strict=False)
+        ]
+        found: Sensor = SPEC_CLASSES[reading.type](**dict(named))
+        return replace(found, orientation="orientation" in reading) if isinstance(found, Imu) else found
+    if reading.type in SPEC_CLASSES:
+        made: Sensor = SPEC_CLASSES[reading.type]()
+        return made
+    lead = reading.clock_error.ndim
+    outputs = [Output(name, array.shape[lead:], reading.unit[name]) for name, array in reading.arrays.items()]
+    return opaque_sensor(reading.type, outputs)
+
+
+def collect(time_slices: Iterable[TimeSlice]) -> tuple[dict[str, Reading], dict[str, Truth], Current | None]:
+    """Return slabs that follow one another as whole readings, truths and current."""
+    readings: dict[str, list[Reading]] = {}
+    truths: dict[str, list[Truth]] = {}
+    flows: list[Current] = []
+    for slab in time_slices:
+        for name, reading in slab.readings.items():
+            readings.setdefault(name, []).append(reading)
+        for name, truth in slab.truth.items():
+            truths.setdefault(name, []).append(truth)
+        flows += [slab.current] if slab.current is not None else []
+    # What is joined is let go of in parts: all of it is never there twice.
+    return (
+        {name: join_readings(readings.pop(name)) for name in list(readings)},
+        {name: _join_truths(truths.pop(name)) for name in list(truths)},
+        _join_currents(flows),
+    )
+
+
+def join_readings(parts: Sequence[Reading]) -> Reading:
+    """Return readings of one sensor and run that follow one another as one."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def concatenate(name: str) -> dict[str, AnyArray]:
+        every = [getattr(part, name) for part in parts]
+        return {key: np.concatenate([part[key] for part in every]) for key in every[0] if all(key in p for p in every)}
+
+    return replace(
+        parts[0],
+        time=np.concatenate([part.time for part in parts]),
+        clock_error=np.concatenate([part.clock_error for part in parts]),
+        valid=np.concatenate([part.valid for part in parts]),
+        emitted=np.concatenate([part.emitted for part in parts]),
+        arrays=concatenate("arrays"),
+        ideal=concatenate("ideal"),
+        errors=concatenate("errors"),
+        arrivals=None if all(p.arrivals is None for p in parts) else np.concatenate([p.arrival for p in parts]),
+    )
+
+
+def _join_truths(parts: Sequence[Truth]) -> Truth:
+    """Return truths of one link that follow one another as one."""
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in ("time", *TRUTH_ARRAYS)
+    }
+    return replace(parts[0], **arrays)
+
+
+def _join_currents(parts: Sequence[Current]) -> Current | None:
+    """Return currents that follow one another as one."""
+    if not parts:
+        return None
+    layers = parts[0].layers
+    if layers is not None:
+        deep = [part.layers.velocity for part in parts if part.layers is not None]
+        layers = replace(layers, velocity=np.concatenate(deep))
+    time, velocity = np.concatenate([p.time for p in parts]), np.concatenate([p.velocity for p in parts])
+    return replace(parts[0], time=time, velocity=velocity, layers=layers)

@@ -1,0 +1,159 @@
+"""Definitions of messages as recordings carry them: parsed by rosbags, as both ROS write them, and as messages need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from navsense.messages.cdr import SIZES
+from navsense.messages.repack import Definitions
+from navsense.messages.ros1 import format_definition, load_noetic_definitions
+from navsense.messages.schemas import (
+    DEFINITIONS,
+    DISTRIBUTIONS,
+    HEADER_TYPE,
+    HUMBLE_CHANGES,
+    MessageField,
+    parse_fields,
+)
+
+SEQ_FIELD = "seq"
+"""The field that a header has in ROS 1 alone."""
+
+DEFINITION_SEPARATOR = "=" * 80 + "\n"
+"""What stands between two definitions in one text."""
+
+
+@dataclass(frozen=True, eq=False)
+class TypeDefinition:
+    """A type of messages: its definition as ROS 1 and as ROS 2 write it, their sums, and its fields.
+
+    `later` is the count of bytes at the end of a message that ROS 1 does not have.
+    """
+
+    type: str
+    ros1_text: str
+    ros2_text: str
+    md5: str
+    rihs01: str
+    definitions: Definitions
+    ros2_only_bytes: int = 0
+
+
+@cache
+def parse_definition(kind: str, text: str, language: str) -> TypeDefinition:
+    """Return a type by its definition, `form` "msg" or "idl"; of an empty one by what ROS itself says of the type.
+
+    Raises `ValueError` where the text defines no such type, or ROS knows none.
+    """
+    found = _parse_types(kind, text, language)
+    if kind not in found:
+        raise ValueError(f"{kind} is defined neither in the recording nor by ROS")
+    older = _humble_types(found)
+    old, new = (
+        _make_typestore({**older, **_make_header_type(found, with_seq=True)}),
+        _make_typestore({**found, **_make_header_type(found, with_seq=False)}),
+    )
+    try:
+        text1, md5 = old.generate_msgdef(kind, ros_version=1)
+        text2, _ = new.generate_msgdef(kind, ros_version=2)
+        own = {name: tuple(_make_field(*one) for one in parts) for name, (_, parts) in new.fielddefs.items()}
+        later = sum(SIZES[str(part[1][1][0])] for part in found[kind][1][len(older[kind][1]) :])
+        return TypeDefinition(kind, _noetic_text(kind, md5) or text1, text2, md5, new.hash_rihs01(kind), own, later)
+    except RecursionError as error:
+        raise ValueError(f"the definition of {kind} cannot be used: a type in it contains itself") from error
+    except Exception as error:
+        raise ValueError(f"the definition of {kind} cannot be used: {error}") from error
+
+
+def _humble_types(types: Mapping[str, Any]) -> dict[str, Any]:
+    """Return types with their ROS 1 definitions: types that ROS 2 changed get the older ones."""
+    from rosbags.typesys import get_types_from_msg
+
+    found = dict(types)
+    for kind, text in HUMBLE_CHANGES.items():
+        if kind in found and found[kind] == get_types_from_msg(DEFINITIONS[kind], kind)[kind]:
+            found[kind] = get_types_from_msg(text, kind)[kind]
+    return found
+
+
+@cache
+def _noetic_text(kind: str, md5: str) -> str:
+    """Return the published text of a type in ROS Noetic; "" without one, or if its MD5 sum differs."""
+    if kind not in load_noetic_definitions():
+        return ""
+    from rosbags.typesys import get_types_from_msg
+
+    text = format_definition(kind)
+    _, own = _make_typestore(get_types_from_msg(text, kind)).generate_msgdef(kind, ros_version=1)
+    return text if own == md5 else ""
+
+
+def _make_typestore(types: Mapping[str, Any]) -> Any:
+    """Return rosbags' store of these types alone."""
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.EMPTY)
+    store.fielddefs.update(types)
+    return store
+
+
+def _parse_types(kind: str, text: str, language: str) -> dict[str, Any]:
+    """Return constants and fields of a type and of all that its definition has beside, as rosbags gives them."""
+    from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
+
+    known = dict(get_typestore(Stores.EMPTY).fielddefs)
+    try:
+        if not text.strip() and language == "none":
+            return dict(get_typestore(Stores.LATEST).fielddefs)
+        if language == "msg":
+            return known | dict(get_types_from_msg(text, kind))
+        parts = text.split(DEFINITION_SEPARATOR)[1:] if text.startswith(DEFINITION_SEPARATOR) else [text]
+        for part in parts:
+            known |= get_types_from_idl(part.partition("\n")[2] if part.startswith("IDL: ") else part)
+    except Exception as error:
+        raise ValueError(f"the definition of {kind} cannot be parsed: {error}") from error
+    return known
+
+
+def _make_header_type(types: Mapping[str, Any], *, with_seq: bool) -> dict[str, Any]:
+    """Return the header, if there is one, with or without its number."""
+    if HEADER_TYPE not in types:
+        return {}
+    from rosbags.interfaces import Nodetype
+
+    constants, parts, *_ = types[HEADER_TYPE]
+    rest = [part for part in parts if part[0] != SEQ_FIELD]
+    number = [(SEQ_FIELD, (Nodetype.BASE, ("uint32", 0)))] if with_seq else []
+    return {HEADER_TYPE: (constants, number + rest)}
+
+
+def _make_field(name: str, description: Any) -> MessageField:
+    """Return a field as messages have it."""
+    node, inner = description
+    if node.name == "BASE":
+        return MessageField(name, inner[0])
+    if node.name == "NAME":
+        return MessageField(name, inner)
+    (_, one), count = inner
+    return MessageField(name, one if isinstance(one, str) else one[0], count if node.name == "ARRAY" else -1)
+
+
+def find_definitions(kind: str, definitions: Definitions) -> Mapping[str, str] | None:
+    """Return the definitions of the first distribution that defines a type in this way, or None. Jazzy comes first.
+
+    Constants are not compared.
+    """
+    return next((known for known in DISTRIBUTIONS.values() if _is_defined_by(kind, definitions, known)), None)
+
+
+def _is_defined_by(kind: str, definitions: Definitions, known: Mapping[str, str]) -> bool:
+    """Return True if a type and its dependencies are defined as in `known`."""
+    if kind not in known:
+        return False
+    own = parse_fields(known[kind])
+    return definitions.get(kind) == own and all(
+        _is_defined_by(one.type, definitions, known) for one in own if "/" in one.type
+    )

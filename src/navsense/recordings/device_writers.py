@@ -1,0 +1,311 @@
+"""What one Doppler instrument sends, into a file as it would be logged, or to whoever connects to a TCP port.
+
+    NAME[.SENSOR][.FRAME].pd0   NAME[.SENSOR].pd6   NAME[.SENSOR].wl.json   NAME[.SENSOR].nmea
+    pd0+tcp://HOST:PORT?sensor=SENSOR&frame=FRAME&wait=SECONDS            and so pd6+tcp, wl+tcp, nmea+tcp
+
+SENSOR is a sensor's full name or the end of it, needed where there are several; FRAME one of beam, instrument, ship,
+earth. Every ensemble, ping or sentence stands for itself: a file is written under its own name, each block is with the
+system before the next is made, and a block that could not be written whole is taken back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+import numpy as np
+
+from navsense import outputs
+from navsense.devices.encoders import FORMATS, DeviceFormat
+from navsense.devices.measurement import DopplerInstrument
+from navsense.devices.pd0_ensembles import Pd0Coordinates
+from navsense.errors import SinkError, Where
+from navsense.recordings.base import (
+    RecordingHeader,
+    WriterBase,
+    add_path_to_errors,
+    check_target,
+    closed_error,
+    os_error,
+    write_all,
+)
+from navsense.recordings.mcap import check_header
+from navsense.recordings.tcp_server import TcpServer
+from navsense.series import Reading, TimeSlice
+from navsense.world import MountedSensor, World
+
+LOG = logging.getLogger(__name__)
+"""Told where a port is served, and what was sent."""
+
+CONNECT_TIMEOUT = 30.0
+"""s that a run waits for the first client."""
+
+PORT_PATTERN = re.compile(r"(?P<form>\w+)\+tcp:/+(?P<host>\[[^\]]*\]|[^:/?]*):(?P<port>[^/?]*)/?(?:\?(?P<query>.*))?")
+"""A port as it is written, or as a path has it, with one slash less."""
+
+
+ADDRESS_PATTERN = re.compile(r"[\w.-]+\+\w+:.*|[\w.-]{2,}:/.*")
+"""What begins as an address does, of a port or of something else; a path has one slash less."""
+
+
+class PortAddress(NamedTuple):
+    """A port to serve: its format's suffix, where, and what was asked for."""
+
+    suffix: str
+    host: str
+    port: int
+    sensor: str
+    frame: str
+    timeout: float
+
+
+def is_port_address(path: Path) -> bool:
+    """Return whether a path is the address of a port."""
+    return PORT_PATTERN.fullmatch(str(path)) is not None
+
+
+def format_url(path: Path) -> str:
+    """Return an address as it was written, with the slash that a path has not kept; another path as it is."""
+    return re.sub(r":/+", "://", str(path), count=1) if ADDRESS_PATTERN.fullmatch(str(path)) else str(path)
+
+
+def parse_address(path: Path) -> PortAddress:
+    """Return what the address of a port says. Raises `SinkError`."""
+    where = Where(format_url(path))
+    found = PORT_PATTERN.fullmatch(str(path))
+    names = {suffix.split(".")[1]: suffix for suffix in FORMATS}
+    if found is None:
+        allowed = f"a port is FORMAT+tcp://HOST:PORT, FORMAT one of {', '.join(names)}"
+        raise SinkError("no address of a port", where=where, allowed=allowed)
+    if found["form"] not in names:
+        raise SinkError("format of a port", found["form"], where=where, allowed=f"must be one of {', '.join(names)}")
+    port = found["port"]
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 1 << 16):
+        raise SinkError("port", port, where=where, allowed="must be a number from 0 to 65535; 0 for any that is free")
+    said = {"sensor": "", "frame": "", "wait": str(CONNECT_TIMEOUT)}
+    for key, value in parse_qsl(found["query"] or "", keep_blank_values=True):
+        if key not in said:
+            raise SinkError("option of a port", key, where=where, allowed=f"must be one of {', '.join(said)}")
+        said[key] = value
+    try:
+        wait = float(said["wait"])
+    except ValueError:
+        wait = -1.0
+    if not 0.0 <= wait <= 1e6:
+        raise SinkError("wait (s)", said["wait"], where=where, allowed="must be a number from 0 to 1e6")
+    host = found["host"].strip("[]") or "127.0.0.1"
+    return PortAddress(names[found["form"]], host, int(port), said["sensor"], said["frame"], wait)
+
+
+def device_suffix(path: Path) -> str:
+    """Return the suffix of a file of a device format, "" for another file."""
+    return next((suffix for suffix in FORMATS if path.name.lower().endswith(suffix)), "")
+
+
+def _matches(sensor: MountedSensor, name: str) -> bool:
+    """Return whether a sensor is meant by a name: its own, or the end of it."""
+    return sensor.name == name or sensor.name.endswith(f"::{name}")
+
+
+def _select_sensor(world: World, form: DeviceFormat, name: str, where: Where, hint: str) -> MountedSensor:
+    """Return the sensor that is meant. Raises `SinkError`, which lists those that could be."""
+    could = [sensor for sensor in world.sensors if isinstance(sensor.spec, form.spec_types)]
+    kinds = " or ".join(kind.__name__.upper() for kind in form.spec_types)
+    if not could:
+        remedy = f"give the world a {kinds}, or record another format"
+        raise SinkError(f"the world has no {kinds}, which {form.name} is of", where=where, remedy=remedy)
+    meant = [sensor for sensor in could if _matches(sensor, name)] if name else could
+    if len(meant) == 1:
+        return meant[0]
+    names = ", ".join(sensor.name for sensor in could)
+    what = "sensor" if name else f"{form.name} is of one instrument, and the world has {len(could)}"
+    raise SinkError(what, name or None, where=where, allowed=f"they are {names}", remedy=f"name it: {hint}")
+
+
+def _find_sensor_name(words: Sequence[str], sensors: Sequence[MountedSensor]) -> str:
+    """Return the last words that are a sensor's name, which may have dots in it, or the end of one; "" for none."""
+    spans = (".".join(words[first:end]) for end in range(len(words), 0, -1) for first in range(end))
+    return next((span for span in spans if any(_matches(sensor, span) for sensor in sensors)), "")
+
+
+def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, str]:
+    """Return the format, the sensor and the coordinates that a file's name asks for. Raises `SinkError`."""
+    suffix, where = device_suffix(path), Where(str(path))
+    form, words = FORMATS[suffix], path.name[: -len(suffix)].split(".")[1:]
+    frame = words.pop().lower() if form.has_frames and words and words[-1].lower() in list(Pd0Coordinates) else ""
+    could = [sensor for sensor in world.sensors if isinstance(sensor.spec, form.spec_types)]
+    how = f"{path.name.split('.')[0]}.SENSOR{suffix}, by its full name or the end of it"
+    named, other = _find_sensor_name(words, could), _find_sensor_name(words, world.sensors)
+    if could and other and not named:
+        names = ", ".join(sensor.name for sensor in could)
+        what = f"names a sensor that {form.name} is not of"
+        raise SinkError(what, other, where=where, allowed=f"those that it is of are {names}", remedy=f"name it: {how}")
+    behind = ".".join(words).rpartition(named)[2].strip(".") if named else ""
+    if behind:
+        allowed = (
+            f"must be one of {', '.join(Pd0Coordinates)}" if form.has_frames else f"{form.name} has none to choose"
+        )
+        raise SinkError(
+            "frame behind the sensor's name", behind, where=where, allowed=allowed, remedy=f"name it: {how}"
+        )
+    return form, _select_sensor(world, form, named, where, how), frame
+
+
+def resolve_port(path: Path, world: World) -> tuple[PortAddress, DeviceFormat, MountedSensor]:
+    """Return what the address of a port says, and the format and the sensor that it asks for. Raises `SinkError`."""
+    said, where = parse_address(path), Where(format_url(path))
+    form = FORMATS[said.suffix]
+    if said.frame and (not form.has_frames or said.frame not in list(Pd0Coordinates)):
+        allowed = (
+            f"must be one of {', '.join(Pd0Coordinates)}" if form.has_frames else f"{form.name} has none to choose"
+        )
+        raise SinkError("frame", said.frame, where=where, allowed=allowed)
+    return said, form, _select_sensor(world, form, said.sensor, where, "?sensor=SENSOR behind the port")
+
+
+class DeviceLogWriter(WriterBase):
+    """Writes what one instrument sends to a file."""
+
+    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+        """Choose the sensor and open the file. Raises `SinkError` where either cannot be."""
+        check_header(path, recording, "a device's log")
+        check_target(path)
+        form, sensor, frame = resolve_log(path, recording.world)
+        self._encoder = InstrumentEncoder(recording, form, sensor, frame)
+        self._path, self._size, self._is_open = path, 0, True
+        try:
+            # Unbuffered: what was written is with the system at once, and survives the death of this process.
+            self._file = outputs.open_in_place(path)
+        except OSError as error:
+            raise os_error(path, error) from error
+
+    def write(self, time_slice: TimeSlice) -> None:
+        """Write what the instrument told in a slab. Raises `SinkError` where it cannot be kept."""
+        if not self._is_open:
+            raise closed_error(self._path)
+        with add_path_to_errors(self._path):
+            data = self._encoder.encode(time_slice)
+        try:
+            write_all(self._file, data)
+            self._size = self._file.tell()
+        except BaseException as error:
+            self._is_open = False
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._size)
+            self.abort()
+            if isinstance(error, OSError):
+                raise os_error(self._path, error) from error
+            raise
+
+    def close(self) -> None:
+        """Close the file. Raises `SinkError` where that fails."""
+        self._is_open = False
+        try:
+            self._file.close()
+        except OSError as error:
+            raise os_error(self._path, error) from error
+
+    def salvage(self) -> None:
+        """Close the file; what was written stays."""
+        self.abort()
+
+    def abort(self) -> None:
+        """Close the file, keeping what was written; never raises."""
+        self._is_open = False
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+
+class DevicePortWriter(WriterBase):
+    """Serves what one instrument sends to whoever connects."""
+
+    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+        """Choose the sensor, listen, and wait for the first client as long as was asked. Raises `SinkError`."""
+        check_header(path, recording, "a device's port")
+        said, form, sensor = resolve_port(path, recording.world)
+        where = Where(format_url(path))
+        self._encoder = InstrumentEncoder(recording, form, sensor, said.frame)
+        self._is_open = True
+        self._server = TcpServer(said.host, said.port, where)
+        self._server.name = PORT_PATTERN.sub(lambda found: _replace_port(found, self.port), where.path)
+        LOG.info("%s: sends to whoever connects", self._server.name)
+        try:
+            self._server.wait(said.timeout)
+        except BaseException:
+            self._server.abort()
+            raise
+
+    @property
+    def port(self) -> int:
+        """Return the port that is served."""
+        return self._server.port
+
+    def write(self, time_slice: TimeSlice) -> None:
+        """Send what the instrument told in a slab to all clients; waits for none of them."""
+        if not self._is_open:
+            raise closed_error(self._server.name)
+        self._server.send(self._encoder.encode(time_slice))
+
+    def close(self) -> None:
+        """Send what waits to be sent, to clients that read, and close."""
+        was_open, self._is_open = self._is_open, False
+        self._server.close()
+        if was_open:
+            count, sent = self._server.client_count, self._server.sent_bytes
+            what = f"sent {sent} bytes to {count} client{'s' * (count != 1)}" if count else "sent nothing: nobody came"
+            LOG.info("%s: %s", self._server.name, what)
+
+    def salvage(self) -> None:
+        """Send what waits to be sent and close."""
+        self.close()
+
+    def abort(self) -> None:
+        """Close without waiting; never raises."""
+        self._is_open = False
+        self._server.abort()
+
+
+def _replace_port(found: re.Match[str], port: int) -> str:
+    """Return the address of a port with the number that it got."""
+    whole, first = found[0], found.start()
+    return f"{whole[: found.start('port') - first]}{port}{whole[found.end('port') - first :]}"
+
+
+def _fill_missing_arrays(reading: Reading, sensor: MountedSensor) -> Reading:
+    """Return a reading with all of a sensor's arrays: what a recording of messages does not have is NaN."""
+    count = reading.time.size
+    blank = {one.name: np.full((count, *one.shape), np.nan) for one in sensor.spec.outputs if one.name not in reading}
+    return replace(reading, arrays={**blank, **reading.arrays}) if blank else reading
+
+
+class InstrumentEncoder:
+    """One instrument's bytes, slab after slab."""
+
+    def __init__(self, recording: RecordingHeader, form: DeviceFormat, sensor: MountedSensor, frame: str) -> None:
+        """Begin the format. Raises `SinkError` where it does not hold the instrument."""
+        self._instrument, self._form = DopplerInstrument(recording.world, sensor), form.name
+        self._encode_samples = form.make_encoder(self._instrument, frame)
+        self._has_pose, self._end_time = False, -math.inf
+
+    def encode(self, time_slice: TimeSlice) -> bytes:
+        """Return what the instrument told in a slab. Raises `SinkError`."""
+        sensor = self._instrument.sensor
+        # Messages arrive late: a slab of them may hold truth, and readings of long before come in a later one.
+        self._instrument.add_truth(time_slice.truth, min(time_slice.start, self._end_time))
+        self._has_pose = self._has_pose or sensor.link in time_slice.truth
+        reading = time_slice.readings.get(sensor.name)
+        if reading is None:
+            return b""
+        self._end_time = float(reading.time[-1]) if reading.time.size else self._end_time
+        if not self._has_pose and reading.emitted.any():
+            remedy = "write a recording with the truth of links"
+            what = f"where link {sensor.link!r} is and how it stands, which {self._form} of {sensor.name!r} tells"
+            raise SinkError(what, "unknown", remedy=remedy)
+        return self._encode_samples(self._instrument.sample(_fill_missing_arrays(reading, sensor)))

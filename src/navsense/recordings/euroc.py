@@ -1,0 +1,402 @@
+"""Recordings in the layout of EuRoC (ASL): IMUs and the true state of the first one's frame, a folder each.
+
+    NAME/mav0/imu0/data.csv                           timestamp, angular velocity, specific force; and imu1, ...
+    NAME/mav0/imu0/sensor.yaml                        pose T_BS of the sensor on the body, rate, noise
+    NAME/mav0/state_groundtruth_estimate0/data.csv    timestamp, pose, velocity, biases of imu0
+    NAME/navsense.json                                names, epoch: readers of EuRoC pass over it
+
+The body B is the frame S of imu0. Timestamps are integer nanoseconds: of an IMU what its clock showed, of the state
+true time. Orientation w x y z takes S to the reference R, the world; the velocity is along R. Biases are the hidden
+slow errors, straight between the samples of imu0. A reading without a number is left out: there is no word for it.
+
+Sources: M. Burri et al., "The EuRoC micro aerial vehicle datasets", IJRR 2016, and the headers of its files.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from navsense import inputs
+from navsense.errors import SinkError, Where
+from navsense.messages.kalibr import compute_random_walk, format_flicker_note
+from navsense.motion.stationary import Stationary
+from navsense.pose import Pose, normalize
+from navsense.recordings.atomic import AtomicWriter
+from navsense.recordings.base import WORLD_KEY, RecordingHeader, closed_error, get_version
+from navsense.recordings.csv_tables import METADATA_FILE, TableFolder, check_single_run, check_table_folder
+from navsense.recordings.dataset import Dataset
+from navsense.recordings.reading_assembler import transform_truth
+from navsense.recordings.world_json import world_to_json
+from navsense.sensors import Imu
+from navsense.series import NANOSECONDS, Reading, TimeSlice, Truth, all_true
+from navsense.typing import AnyArray, FloatArray, IntArray, Quaternion, Times
+from navsense.world import Link, Model, MountedSensor, World
+
+IMU_HEADER = (
+    "#timestamp [ns]",
+    *(f"w_RS_S_{axis} [rad s^-1]" for axis in "xyz"),
+    *(f"a_RS_S_{axis} [m s^-2]" for axis in "xyz"),
+)
+"""Columns of an IMU's table."""
+
+STATE_HEADER = (
+    "#timestamp",
+    *(f"p_RS_R_{axis} [m]" for axis in "xyz"),
+    *(f"q_RS_{axis} []" for axis in "wxyz"),
+    *(f"v_RS_R_{axis} [m s^-1]" for axis in "xyz"),
+    *(f"b_w_RS_S_{axis} [rad s^-1]" for axis in "xyz"),
+    *(f"b_a_RS_S_{axis} [m s^-2]" for axis in "xyz"),
+)
+"""Columns of the true state."""
+
+MAV_FOLDER, STATE_FOLDER = "mav0", "state_groundtruth_estimate0"
+"""Folders: of the vehicle, and in it of the true state."""
+
+IMU_ARRAYS = ("angular_velocity", "linear_acceleration")
+
+_FILE = inputs.FileKind("table", SinkError, "must be a CSV table of EuRoC in UTF-8")
+_MATRIX_PATTERN = re.compile(r"data:\s*\[([^\]]*)\]")
+_RATE_PATTERN = re.compile(r"^rate_hz\s*:\s*([0-9.eE+-]+)", re.MULTILINE)
+
+
+def format_sensor_yaml(sensor: MountedSensor, pose: Pose) -> str:
+    """Return what EuRoC says of an IMU: its pose on the body, its rate (Hz), its noise densities and random walks.
+
+    A bias instability, for which EuRoC has no word, is told in a comment.
+    """
+    lines = [
+        "sensor_type: imu",
+        f"comment: {sensor.name}, simulated by navsense",
+        *_format_pose(pose),
+        f"rate_hz: {sensor.rate:.9g}",
+    ]
+    noise = sensor.spec.noise()
+    for word, name in (("gyroscope", IMU_ARRAYS[0]), ("accelerometer", IMU_ARRAYS[1])):
+        axes = noise.get(name, ())
+        lines.append(f"{word}_noise_density: {max((one.white_density(sensor.rate) for one in axes), default=0.0):.9g}")
+        lines.append(f"{word}_random_walk: {max((compute_random_walk(one) for one in axes), default=0.0):.9g}")
+        lines += format_flicker_note(word, axes)
+    return "\n".join(lines) + "\n"
+
+
+def format_state_yaml() -> str:
+    """Return what EuRoC says of the true state."""
+    return (
+        "\n".join(("sensor_type: visual-inertial", "comment: ground truth of a simulation", *_format_pose(Pose())))
+        + "\n"
+    )
+
+
+def _format_pose(pose: Pose) -> list[str]:
+    """Return a pose as the lines of a 4x4 matrix, row by row."""
+    w, x, y, z = pose.rotation
+    rows = (
+        (1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y), pose.position[0]),
+        (2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x), pose.position[1]),
+        (2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y), pose.position[2]),
+        (0.0, 0.0, 0.0, 1.0),
+    )
+    numbers = ",\n         ".join(", ".join(map(repr, row)) for row in rows)
+    return ["T_BS:", "  cols: 4", "  rows: 4", f"  data: [{numbers}]"]
+
+
+@dataclass(eq=False)
+class BiasInterpolator:
+    """The hidden errors of imu0 (n, 6) at its own instants, and truth that waits for them."""
+
+    time: Times = field(default_factory=lambda: np.empty(0))
+    values: FloatArray = field(default_factory=lambda: np.empty((0, 6)))
+    pending_truth: list[Truth] = field(default_factory=list)
+
+    def add(self, reading: Reading) -> None:
+        """Take the errors of a window; those of an IMU of which none are recorded are NaN."""
+        blank = np.full((reading.time.size, 3), np.nan)
+        parts = [reading.errors.get(name, blank) for name in IMU_ARRAYS]
+        self.time = np.concatenate((self.time[-1:], reading.time))
+        self.values = np.concatenate((self.values[-1:], np.concatenate(parts, axis=1)))
+
+    def pop_known(self, *, last: bool) -> list[tuple[Truth, FloatArray]]:
+        """Return the truth whose errors are known, with them (n, 6); with `last` all that waits, the ends held."""
+        found, later = [], []
+        for truth in self.pending_truth:
+            known = self.time[-1] if self.time.size else -math.inf
+            count = truth.time.size if last else int(np.searchsorted(truth.time, known, side="right"))
+            if count:
+                now = truth.between(0, count)
+                found.append((now, self._interpolate(now.time)))
+            if count < truth.time.size:
+                later.append(truth.between(count, truth.time.size))
+        self.pending_truth = later
+        return found
+
+    def _interpolate(self, time: Times) -> FloatArray:
+        """Return the errors at instants, NaN where there are none."""
+        if not self.time.size:
+            return np.full((time.size, 6), np.nan)
+        return np.stack([np.interp(time, self.time, column) for column in self.values.T], axis=1)
+
+
+class PendingEuroc:
+    """The folder being written. Its methods are called from one thread, one after the other."""
+
+    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+        """Make the hidden folder. Raises `SinkError` where there is no IMU, which is all that EuRoC has a place for."""
+        self._path, self._recording = path, recording
+        self._imus = [sensor for sensor in recording.world.sensors if sensor.spec.type == Imu.type]
+        if not self._imus:
+            what = "the recording has no IMU, and EuRoC has no other sensor of ours"
+            raise SinkError(what, where=Where(str(path)), remedy="write .csv, .npz or .parquet")
+        self._folder = TableFolder(path)
+        self._biases = BiasInterpolator()
+        self._has_rows = False
+        self.is_open = True
+
+    def write(self, time_slice: TimeSlice) -> None:
+        """Take all of a slab; after an error nothing is left."""
+        try:
+            for number, sensor in enumerate(self._imus):
+                if sensor.name in time_slice.readings:
+                    self._write_imu(number, time_slice.readings[sensor.name])
+            first = self._imus[0]
+            if self._recording.truth and first.link in time_slice.truth:
+                self._biases.pending_truth.append(transform_truth(time_slice.truth[first.link], first.pose, first.name))
+            self._write_states(last=False)
+            if not self._has_rows:
+                self._write_metadata()
+        except BaseException:
+            self.discard()
+            raise
+        self._has_rows = True
+
+    def _write_metadata(self) -> None:
+        """Write the metadata of each sensor and of the recording, so that the tables can be read after a crash."""
+        base = self._imus[0].pose.inverse()
+        for number, sensor in enumerate(self._imus):
+            pose = base @ self._pose_on_first_link(sensor) if number else Pose()
+            self._folder.write(f"{MAV_FOLDER}/imu{number}/sensor.yaml", format_sensor_yaml(sensor, pose))
+        self._folder.write(METADATA_FILE, self._format_metadata())
+
+    def _write_imu(self, number: int, reading: Reading) -> None:
+        """Add the rows of one IMU."""
+        if number == 0:
+            self._biases.add(reading)
+        columns = [reading.arrays[name][:, axis] for name in IMU_ARRAYS for axis in range(3)]
+        sound = reading.emitted & np.isfinite(columns).all(axis=0)
+        self._append_rows(
+            f"{MAV_FOLDER}/imu{number}/data.csv", IMU_HEADER, reading.stamp[sound], [one[sound] for one in columns]
+        )
+
+    def _write_states(self, *, last: bool) -> None:
+        """Add the true states that are known."""
+        for truth, biases in self._biases.pop_known(last=last):
+            columns = [*truth.position.T, *truth.orientation.T, *truth.velocity.T, *biases.T]
+            self._append_rows(f"{MAV_FOLDER}/{STATE_FOLDER}/data.csv", STATE_HEADER, truth.stamp, columns)
+
+    def _append_rows(self, name: str, header: Sequence[str], stamp: IntArray, columns: Sequence[AnyArray]) -> None:
+        """Add rows to a table. Raises `SinkError` for a stamp before 1970, which no reader takes."""
+        if stamp.size and stamp.min() < 0:
+            what, remedy = "timestamp (ns)", "choose a later --epoch"
+            raise SinkError(
+                what, int(stamp.min()), allowed="must not be below 0", where=Where(str(self._path)), remedy=remedy
+            )
+        self._folder.append(name, header, [stamp, *columns])
+
+    def finish(self, *, empty: bool = True) -> None:
+        """Write what is left and what is said of each, and give the folder its name."""
+        if not self.is_open:
+            raise closed_error(self._path)
+        try:
+            if empty or self._has_rows:
+                self._write_states(last=True)
+                self._write_metadata()
+                if f"{MAV_FOLDER}/{STATE_FOLDER}/data.csv" in self._folder.row_counts:
+                    self._folder.write(f"{MAV_FOLDER}/{STATE_FOLDER}/sensor.yaml", format_state_yaml())
+                self._folder.finish()
+        finally:
+            self.discard()
+
+    def _pose_on_first_link(self, sensor: MountedSensor) -> Pose:
+        """Return the pose of an IMU on the link of the first one; of one on another model, on its own link."""
+        first, world = self._imus[0], self._recording.world
+        if sensor.model != first.model:
+            return sensor.pose
+        model = world.model(first.model)
+        return model.link(first.link).pose.inverse() @ model.link(sensor.link).pose @ sensor.pose
+
+    def _format_metadata(self) -> str:
+        """Return what the recording says of itself."""
+        recording = self._recording
+        return json.dumps(
+            {
+                "program": "navsense",
+                "format": "euroc",
+                "version": get_version(),
+                "world": recording.world.name,
+                "seed": recording.seed,
+                "epoch": recording.epoch,
+                "runs": [int(run) for run in recording.runs],
+                "imus": [sensor.name for sensor in self._imus],
+                WORLD_KEY: world_to_json(recording.world, recording.allocate_topics()),
+            }
+        )
+
+    def discard(self) -> None:
+        """Let go of the folder. Never raises."""
+        self.is_open = False
+        self._folder.discard()
+
+
+class EurocWriter(AtomicWriter):
+    """Writes slabs to a folder in the layout of EuRoC: `NAME` for the path `NAME.euroc`."""
+
+    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+        """Make the hidden folder beside `path`. Raise `SinkError` where that cannot be."""
+        check_table_folder(path)
+        check_single_run(path, recording, "a folder of EuRoC")
+        super().__init__(path, lambda: PendingEuroc(path, recording))
+
+
+def find_root(folder: Path) -> Path | None:
+    """Return where the folders of the sensors are, in a folder of EuRoC or in its `mav0`; None where it is none."""
+    return next((root for root in (folder / MAV_FOLDER, folder) if (root / "imu0" / "data.csv").is_file()), None)
+
+
+def read(folder: Path) -> Dataset:
+    """Return the IMUs and the true state in a folder of EuRoC, of whoever wrote it. Raises `SinkError`.
+
+    Times count from the second of the first timestamp, or from the epoch that navsense noted; the clocks' errors are
+    not known, and 0.
+    """
+    root = find_root(folder)
+    if root is None:
+        allowed = "must hold mav0/imu0/data.csv, or imu0/data.csv"
+        raise SinkError("is no folder of EuRoC", where=Where(str(folder)), allowed=allowed)
+    told = _read_metadata(folder)
+    tables: dict[str, tuple[IntArray, FloatArray]] = {}
+    while (root / f"imu{len(tables)}" / "data.csv").is_file():
+        name = f"imu{len(tables)}"
+        tables[name] = _read_table(root / name / "data.csv", len(IMU_HEADER))
+    state = root / STATE_FOLDER / "data.csv"
+    states = _read_table(state, len(STATE_HEADER)) if state.is_file() else None
+    stamps = [stamp for stamp, _ in tables.values()] + ([states[0]] if states else [])
+    epoch = int(told.get("epoch", min(int(stamp[0]) for stamp in stamps if stamp.size) // 10**9))
+    world = _make_world(root, list(tables), str(told.get("world", folder.name)))
+    names = [f"{BODY_LINK}::{name}" for name in tables]
+    readings = {name: _make_reading(name, *table, epoch) for name, table in zip(names, tables.values(), strict=True)}
+    truth = {BODY_LINK: _make_truth(states[0], states[1], epoch)} if states else {}
+    about = {"world": world.name, "seed": int(told.get("seed", 0)), "epoch": epoch, "runs": [0], "sensors": {}}
+    return Dataset(readings, truth, {**about, "links": list(truth), WORLD_KEY: world_to_json(world)})
+
+
+BODY_LINK = "mav0::body"
+"""Full name of the link that the state is of: the frame of imu0."""
+
+
+def _read_metadata(folder: Path) -> Mapping[str, Any]:
+    """Return what navsense noted beside a folder, nothing where another wrote it."""
+    if not (folder / METADATA_FILE).is_file():
+        return {}
+    try:
+        found = inputs.parse_json(inputs.read_bytes(str(folder / METADATA_FILE), _FILE))
+    except ValueError as error:
+        raise SinkError(f"is damaged: {error}", where=Where(str(folder / METADATA_FILE))) from error
+    return found if isinstance(found, dict) else {}
+
+
+def _read_table(file: Path, count: int) -> tuple[IntArray, FloatArray]:
+    """Return the timestamps (n,) ns and the other columns of a table. Raises `SinkError` with file and line."""
+    stamps, numbers = array("q"), array("d")
+    for number, line in enumerate(inputs.read_lines(str(file), _FILE), 1):
+        if line.startswith("#") or not line.strip():
+            continue
+        cells = line.split(",")
+        if len(cells) != count:
+            where = Where(str(file), number)
+            raise SinkError("number of columns", len(cells), allowed=f"must be {count}", where=where)
+        try:
+            stamp = int(cells[0])
+            if abs(stamp) >= 2**63:
+                raise ValueError("a time beyond 64 bits")  # noqa: TRY301
+            numbers.extend([float(cell) for cell in cells[1:]])
+            stamps.append(stamp)
+        except ValueError as error:
+            raise SinkError("row", str(error), where=Where(str(file), number), allowed="must be numbers") from error
+    if not stamps:
+        raise SinkError("table without rows", where=Where(str(file)))
+    return np.frombuffer(stamps, np.int64), np.frombuffer(numbers).reshape(len(stamps), count - 1)
+
+
+def _make_reading(name: str, stamp: IntArray, table: FloatArray, epoch: int) -> Reading:
+    """Return the readings of one IMU."""
+    time = (stamp - epoch * 10**9) / NANOSECONDS
+    return Reading(
+        name=name,
+        type=Imu.type,
+        frame=name,
+        unit={"angular_velocity": "rad/s", "linear_acceleration": "m/s^2"},
+        time=time,
+        clock_error=np.zeros(time.size),
+        arrays={"angular_velocity": table[:, :3].copy(), "linear_acceleration": table[:, 3:].copy()},
+        ideal={},
+        errors={},
+        valid=np.asarray(np.isfinite(table).all(axis=1)),
+        emitted=all_true((time.size,)),
+        epoch=epoch,
+    )
+
+
+def _make_truth(stamp: IntArray, table: FloatArray, epoch: int) -> Truth:
+    """Return the true states, which have no rates of turning and no accelerations."""
+    position, orientation, velocity = table[:, :3].copy(), table[:, 3:7].copy(), table[:, 7:10].copy()
+    unknown = [np.full(position.shape, np.nan) for _ in range(3)]
+    time = (stamp - epoch * 10**9) / NANOSECONDS
+    return Truth(BODY_LINK, time, position, orientation, velocity, unknown[0], unknown[1], unknown[2], epoch)
+
+
+def _make_world(root: Path, imus: Sequence[str], name: str) -> World:
+    """Return a world of one body with these IMUs on it."""
+    sensors = []
+    for imu in imus:
+        file = root / imu / "sensor.yaml"
+        text = inputs.read_bytes(str(file), _FILE).decode(errors="replace") if file.is_file() else ""
+        rate = _RATE_PATTERN.search(text)
+        pose = _parse_pose(text)
+        hertz = float(rate.group(1)) if rate else 1.0
+        full = f"{BODY_LINK}::{imu}"
+        sensors.append(MountedSensor(full, Imu(orientation=False), MAV_FOLDER, BODY_LINK, hertz, pose, f"/{imu}", full))
+    return World(name, (Model(MAV_FOLDER, (Link(BODY_LINK),), BODY_LINK, motion=Stationary()),), tuple(sensors))
+
+
+def _parse_pose(text: str) -> Pose:
+    """Return the pose T_BS that a text has, the identity where it has none."""
+    found = _MATRIX_PATTERN.search(text)
+    cells = [inputs.parse_decimal(cell) for cell in found.group(1).split(",")] if found else []
+    if len(cells) != 16 or any(cell is None for cell in cells):
+        return Pose()
+    matrix = np.array(cells, dtype=np.float64).reshape(4, 4)
+    x, y, z = matrix[:3, 3].tolist()
+    return Pose((x, y, z), _matrix_to_quaternion(matrix))
+
+
+def _matrix_to_quaternion(m: FloatArray) -> Quaternion:
+    """Return the quaternion of a rotation matrix, from its largest component."""
+    squares = (
+        1.0 + m[0, 0] + m[1, 1] + m[2, 2],
+        1.0 + m[0, 0] - m[1, 1] - m[2, 2],
+        1.0 - m[0, 0] + m[1, 1] - m[2, 2],
+        1.0 - m[0, 0] - m[1, 1] + m[2, 2],
+    )
+    a, b, c = m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]
+    d, e, f = m[1, 0] + m[0, 1], m[2, 0] + m[0, 2], m[2, 1] + m[1, 2]
+    rows = ((squares[0], a, b, c), (a, squares[1], d, e), (b, d, squares[2], f), (c, e, f, squares[3]))
+    w, x, y, z = map(float, rows[int(np.argmax(squares))])
+    return normalize((w, x, y, z))

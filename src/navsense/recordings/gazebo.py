@@ -1,0 +1,80 @@
+"""Recordings of Gazebo's messages as MCAP: what every sensor says, in protobuf, with the definitions in the file.
+
+A file of its own, `.gz.mcap`: readers of ROS 2 refuse one in which messages have two encodings (rosbag2: "All topics
+must have the same serialization format"). Topics and times are those of the ROS 2 recording; truth, transforms and
+sensors of which Gazebo has no message are not in it. Messages are made one by one, not in blocks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from navsense import messages
+from navsense.messages.descriptors import encode_descriptor_set
+from navsense.recordings import records
+from navsense.recordings.base import RecordingHeader, add_path_to_errors
+from navsense.recordings.mcap import WORLD_METADATA, check_header, encode_run_metadata, encode_world_metadata
+from navsense.recordings.mcap_file_writer import McapFileWriter, McapWriterBase
+from navsense.recordings.message_records import MessageRecord, chunk_messages
+from navsense.recordings.topic_names import TopicNames
+from navsense.series import Reading, TimeSlice, to_nanoseconds
+
+ENCODING = "protobuf"
+"""What MCAP calls the encoding of the messages, and of their schemas."""
+
+
+class GazeboWriter(McapWriterBase):
+    """Writes slabs to one MCAP file of Gazebo's messages."""
+
+    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+        """Open the file and write its head and all definitions. Raise `SinkError` where that cannot be."""
+        check_header(path, recording)
+        self._sensors = {s.name: s for s in recording.world.sensors if messages.has_gz(s.spec)}
+        self._channels = {name: number for number, name in enumerate(self._sensors)}
+        self._counts = dict.fromkeys(self._sensors, 0)
+        self._file = McapFileWriter(path, profile="")
+        try:
+            self._file.add_metadata(encode_run_metadata(recording), "navsense")
+            self._file.add_metadata(encode_world_metadata(recording), WORLD_METADATA)
+            self._file.write_chunks([(self._encode_definitions(recording.allocate_topics()), [])])
+        except BaseException:
+            self._file.release()
+            raise
+
+    def _encode_definitions(self, topics: TopicNames) -> bytes:
+        """Return the records of all schemas and channels."""
+        container, numbers = self._file, dict[str, int]()
+        for name, sensor in self._sensors.items():
+            kind = messages.GZ_TYPES[sensor.spec.type]
+            number = numbers.setdefault(kind, len(numbers) + 1)
+            container.schemas[number] = records.encode_schema(number, kind, encode_descriptor_set(), ENCODING)
+            channel, topic = self._channels[name], topics.sensor(name, "reading")
+            container.channels[channel] = records.encode_channel(channel, number, topic, {}, ENCODING)
+            container.message_counts[channel] = 0
+        return b"".join((*container.schemas.values(), *container.channels.values()))
+
+    def write(self, time_slice: TimeSlice) -> None:
+        """Write all messages of a slab, in the order in which they arrive."""
+        with add_path_to_errors(self._file.path):
+            found = [
+                one for name, reading in time_slice.readings.items() for one in self._encode_messages(name, reading)
+            ]
+        found.sort(key=lambda one: one.log_time)
+        self._file.write_chunks(chunk_messages(found))
+
+    def _encode_messages(self, name: str, reading: Reading) -> list[MessageRecord]:
+        """Return the messages of one sensor; a row may be several."""
+        if name not in self._sensors:
+            return []
+        first = self._counts[name]
+        made = messages.GZ_ENCODERS[reading.type](self._sensors[name], reading, first)
+        rows = np.flatnonzero(reading.emitted)
+        rows = rows.repeat(len(made) // max(rows.size, 1))
+        about = messages.time_of_validity(reading)
+        log = to_nanoseconds(reading.epoch, reading.arrival[rows]).tolist()
+        time = to_nanoseconds(reading.epoch, (reading.time if about is None else about)[rows]).tolist()
+        self._counts[name] += len(made)
+        channel = self._channels[name]
+        return [MessageRecord(channel, first + i, log[i], time[i], raw) for i, raw in enumerate(made)]

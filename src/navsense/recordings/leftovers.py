@@ -1,0 +1,265 @@
+"""Crashed recordings: hidden folders next to the recording, and truncated files.
+
+| format | recovered content |
+|---|---|
+| `.mcap`, `.gz.mcap` | all complete chunks |
+| `.bag` | all complete chunks |
+| `.db3` | all committed transactions |
+| `.npz`, `.csv`, `.euroc` | all rows that are complete in every array of a sensor |
+| `.parquet` | nothing: a file without its footer cannot be read |
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from navsense import inputs, outputs
+from navsense.errors import SinkError, Where
+from navsense.outputs import HiddenFolder
+from navsense.recordings import csv_tables, npz, records
+from navsense.recordings.base import (
+    FOLDER_SUFFIXES,
+    is_recovered,
+    open_for_reading,
+    os_error,
+    recovered_name,
+    storage_path,
+    to_path,
+)
+from navsense.recordings.mcap_recovery import RecoveryResult, recover_mcap
+from navsense.recordings.message_copy import check_message_target, copy_messages
+from navsense.recordings.message_reader import map_bag_errors
+from navsense.recordings.npz import write_archive
+from navsense.recordings.truncated_bags import MAGIC as BAG_MAGIC
+from navsense.recordings.truncated_bags import TruncatedBagReader, TruncatedDatabaseReader
+
+NO_FOOTER = "a .parquet cannot be read without its footer"
+"""Reason why a Parquet file cannot be recovered."""
+
+RECOVERABLE_FORMATS = (".mcap", ".bag", ".db3", ".npz", ".csv", ".euroc")
+"""Formats that can be recovered."""
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A crashed recording: its name, output path, format ("" if unknown), size in bytes and writer state."""
+
+    path: Path
+    target: Path
+    suffix: str
+    size: int
+    is_being_written: bool
+
+    def __str__(self) -> str:
+        """Return the state and the command to run."""
+        if self.is_being_written:
+            return f"{self.path}: is still being written by another process; wait until it ends"
+        if is_recovered(self.path):
+            saved = storage_path(recovered_name(self.path))
+            return f"{self.path}: {self.size} bytes of a truncated recording; recovered already: {saved}"
+        left = f"{self.path}: {self.size} bytes of a truncated recording"
+        if self.suffix in RECOVERABLE_FORMATS:
+            return f"{left}; recover it with: navsense recover {self.path}"
+        return f"{left}; {self.reason}; remove it with: navsense recover --remove {self.path}"
+
+    @property
+    def reason(self) -> str:
+        """Return the reason why it cannot be recovered."""
+        return NO_FOOTER if self.suffix == ".parquet" else "it contains no complete data"
+
+
+def find_leftover(path: Path) -> Leftover | None:
+    """Return the crashed recording in a hidden folder of navsense, or None. `path` is its name or the hidden folder."""
+    if path.name.startswith(".") and path.suffix == outputs.HIDDEN_SUFFIX:
+        place = path.with_name(path.name[1:].removesuffix(outputs.HIDDEN_SUFFIX))
+    else:
+        place = storage_path(path)
+    part = outputs.hidden_path(place) if place.name else None
+    if part is None or not outputs.is_hidden_folder(part):
+        return None
+    suffix = _find_format(part)
+    name = place.with_name(place.name + suffix) if suffix in FOLDER_SUFFIXES else place
+    size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file())
+    return Leftover(name, place, suffix, size, outputs.is_being_written(part))
+
+
+def _find_format(folder: Path) -> str:
+    """Return the format of the recording in a hidden folder; "" if it is unknown."""
+    if (folder / npz.STATE_FILE).is_file():
+        return ".npz"
+    if (folder / csv_tables.CONTENT_FOLDER / csv_tables.METADATA_FILE).is_file():
+        return ".euroc" if (folder / csv_tables.CONTENT_FOLDER / "mav0").is_dir() else ".csv"
+    found = [*folder.glob("*.mcap"), *folder.glob("*.bag"), *folder.glob("*.parquet"), *folder.glob("*/*.db3")]
+    return found[0].suffix if found else ""
+
+
+def list_leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
+    """Return the crashed recordings in a folder: hidden folders, and truncated MCAP files."""
+    found = []
+    try:
+        for path in sorted(to_path(folder).iterdir()):
+            if path.name.startswith(".") and path.suffix == outputs.HIDDEN_SUFFIX:
+                left = find_leftover(path)
+            else:
+                left = _find_truncated_mcap(path) if path.suffix.lower() == ".mcap" else None
+            found += [left] if left else []
+    except OSError as error:
+        raise os_error(to_path(folder), error, "read") from error
+    return found
+
+
+def _find_truncated_mcap(path: Path) -> Leftover | None:
+    """Return a truncated MCAP file; None for a complete MCAP file and for other files."""
+    if not path.is_file():
+        return None
+    with open_for_reading(path) as file:
+        if not records.is_truncated(file):
+            return None
+        size = file.tell()
+    return Leftover(path, path, ".mcap", size, outputs.is_being_written(path))
+
+
+def remove_leftover(leftover: Leftover) -> bool:
+    """Remove a hidden folder. Return True if there was one. Truncated files are not removed.
+
+    Raises `SinkError` if a live process writes to it.
+    """
+    part = outputs.hidden_path(leftover.target)
+    if not outputs.is_hidden_folder(part):
+        return False
+    with outputs.lock_leftover(leftover.target):
+        outputs.remove_hidden_folder(part)
+    return True
+
+
+def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> RecoveryResult:
+    """Recover the crashed recording `path` to `out`, by default `path` with -recovered in its name.
+
+    An existing MCAP file or ROS 1 bag is read and kept. For other recordings, the hidden folder is read and then
+    removed. Raises `SinkError` if nothing can be recovered, or if `out` cannot be written, has another suffix or is
+    `path`.
+    """
+    path = to_path(path)
+    left = None if path.is_file() and path.suffix.lower() == ".mcap" else find_leftover(path)
+    with inputs.collect_inputs():
+        inputs.add_input(path)
+        if left is not None:
+            return _recover_leftover(left, out)
+        target = recovered_name(path) if out is None else to_path(out)
+        if path.is_file() and _is_ros1_bag(path):
+            _check_output(target, ".bag")
+            return _recover_bag(path, target)
+        return recover_mcap(path, target)
+
+
+def _is_ros1_bag(path: Path) -> bool:
+    """Return True if a file is a ROS 1 bag."""
+    with open_for_reading(path) as file:
+        return file.read(len(BAG_MAGIC)) == BAG_MAGIC
+
+
+def _check_output(out: Path, suffix: str) -> None:
+    """Raise `SinkError` if the recovered recording cannot be written to `out`."""
+    if out.suffix.lower() != suffix:
+        raise SinkError(
+            f"the recovered recording has the format {suffix}",
+            out.suffix or out.name,
+            allowed=f"its name must end in {suffix}",
+            where=Where(str(out)),
+            remedy=f"name it {out.with_suffix(suffix).name}",
+        )
+    check_message_target(out)
+    if suffix in (".csv", ".euroc"):
+        csv_tables.check_table_folder(out)
+    outputs.check_not_input(storage_path(out))
+
+
+def _recover_leftover(left: Leftover, out: str | os.PathLike[str] | None) -> RecoveryResult:
+    """Recover the recording in a hidden folder, and remove the folder."""
+    target = recovered_name(left.path) if out is None else to_path(out)
+    with outputs.lock_leftover(left.target) as part:
+        if left.suffix not in RECOVERABLE_FORMATS:
+            remedy = f"remove it with: navsense recover --remove {left.path}"
+            raise SinkError(left.reason, where=Where(str(left.path)), remedy=remedy)
+        if left.suffix != ".mcap":
+            _check_output(target, left.suffix)
+        try:
+            saved = _save_recording(part, left, target)
+        except OSError as error:
+            raise os_error(target, error) from error
+        outputs.remove_hidden_folder(part)
+    return saved
+
+
+def _save_recording(folder: Path, left: Leftover, out: Path) -> RecoveryResult:
+    """Recover the recording in a hidden folder."""
+    if left.suffix == ".mcap":
+        return recover_mcap(next(folder.glob("*.mcap")), out)
+    if left.suffix == ".bag":
+        return _recover_bag(next(folder.glob("*.bag")), out)
+    if left.suffix == ".db3":
+        source = TruncatedDatabaseReader(next(folder.glob("*/*.db3")))
+        try:
+            count, _ = copy_messages(source, out)
+        finally:
+            source.close()
+        return RecoveryResult(str(out), count, 0, 0, complete=False)
+    work = HiddenFolder(storage_path(out))
+    try:
+        made = work.folder / work.target.name
+        with map_bag_errors(left.path):
+            count = (
+                _save_arrays(folder, made)
+                if left.suffix == ".npz"
+                else _save_tables(folder / csv_tables.CONTENT_FOLDER, made)
+            )
+        work.commit(made)
+    finally:
+        work.release()
+    return RecoveryResult(str(out), count, 0, 0, complete=False, unit="rows")
+
+
+def _recover_bag(path: Path, out: Path) -> RecoveryResult:
+    """Recover the complete chunks of a ROS 1 bag."""
+    with open_for_reading(path) as file, map_bag_errors(path):
+        source = TruncatedBagReader(path, file)
+        count, _ = copy_messages(source, out)
+    return RecoveryResult(str(out), count, source.chunk_count, source.damaged_count, complete=False)
+
+
+def _save_arrays(folder: Path, output: Path) -> int:
+    """Write the archive of the arrays in a hidden folder; return the rows of all sensors."""
+    columns, text = npz.read_unfinished_columns(folder)
+    write_archive(output, columns, text)
+    sensors = inputs.parse_json(text)["sensors"]
+    return sum(columns[f"{name}/time"].count for name in sensors)
+
+
+def _save_tables(old: Path, output: Path) -> int:
+    """Write the tables of a hidden folder without their incomplete last lines; return the rows of all series."""
+    shutil.copytree(old, output, ignore=shutil.ignore_patterns("*.new"))
+    files = sorted(output.rglob("*.csv"))
+    counts = {file: sum(1 for _ in _complete_lines(file)) for file in files}
+    companions = set[Path]()
+    for file in files:  # two tables of one series get the length of the shorter one
+        for other in (".rates.csv", ".layers.csv"):
+            companion = file.with_name(file.name.removesuffix(".csv") + other)
+            if companion in counts:
+                counts[file] = counts[companion] = min(counts[file], counts[companion])
+                companions.add(companion)
+    for file, count in counts.items():
+        os.truncate(file, sum(map(len, islice(_complete_lines(file), count))))
+    return sum(max(count - 1, 0) for file, count in counts.items() if file not in companions)
+
+
+def _complete_lines(file: Path) -> Iterator[bytes]:
+    """Yield the complete lines of a table."""
+    with open_for_reading(file) as lines:
+        for line in lines:
+            if line.endswith(b"\n"):
+                yield line

@@ -1,0 +1,210 @@
+"""Messages as LZ4 that is written as they are made: nothing is searched for, and nothing is copied.
+
+All messages of a channel are one size, and differ only in the numbers that their encoder writes. So a block of n rows
+of w bytes is one block of LZ4: the first row, then of each row its numbers as literals, and all that lies between them
+as matches at the distance w, then the last row (LZ4 Block Format Description, 2022; LZ4 Frame Format 1.6.2). What the
+matches say is the same for every row: a row of LZ4 has its numbers at known places, as a message has, and an encoder
+writes them there.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from navsense.messages.cdr import FieldOffset, make_row_dtype
+from navsense.recordings.checksum import xxh32
+from navsense.typing import AnyArray, ByteArray, IntArray
+
+FRAME_HEADER = b"\x04\x22\x4d\x18\x70\x70\x72"
+"""Magic; version 1, blocks independent, each with its checksum; blocks of at most 4 MiB; checksum of these two."""
+
+FRAME_END = b"\0\0\0\0"
+
+MAX_BLOCK_SIZE = 1 << 22
+"""Bytes of one block before packing."""
+
+UNCOMPRESSED_FLAG = 1 << 31
+"""Flag in a block's size: it is not packed."""
+
+MAX_MATCH_DISTANCE = 65535
+"""Largest distance of a match."""
+
+MIN_MATCH_LENGTH = 8
+"""Bytes between two numbers from which on they are a match; fewer are literals."""
+
+MIN_ROWS = 3
+"""Rows of a packed block: those between the first and the last."""
+
+COPY_ROWS = 32
+"""Rows that are copied at once, where there are many such lots."""
+
+MIN_COPIES = 16
+
+UINT32 = struct.Struct("<I")
+"""A block's size before it, and its checksum behind it."""
+
+BLOCK_OVERHEAD = 2 * UINT32.size
+
+RowFiller = Callable[[AnyArray], None]
+
+
+def encode_length(value: int) -> bytes:
+    """Return what is behind a token that says 15 or more."""
+    return b"" if value < 15 else b"\xff" * ((value - 15) // 255) + bytes([(value - 15) % 255])
+
+
+def encode_token(literals: int, match_length: int) -> bytes:
+    """Return what stands before literals, behind which is a match of so many bytes, or none (0)."""
+    return bytes([min(literals, 15) << 4 | min(max(match_length - 4, 0), 15)]) + encode_length(literals)
+
+
+def max_compressed_size(width: int, count: int) -> int:
+    """Return the bytes that so many rows take at most."""
+    return count * width + 3 * (width + width // 255) + (BLOCK_OVERHEAD + 64) * (1 + count * width // MAX_BLOCK_SIZE)
+
+
+def find_number_spans(fields: Mapping[str, FieldOffset]) -> list[tuple[int, int]]:
+    """Return where numbers lie in a row, [first, stop), those that are close to one another as one."""
+    spans: list[tuple[int, int]] = []
+    for place in sorted(fields.values(), key=lambda place: place.offset):
+        stop = place.offset + np.dtype(place.dtype).itemsize * max(place.count, 1)
+        if spans and place.offset - spans[-1][1] < MIN_MATCH_LENGTH:
+            spans[-1] = (spans[-1][0], max(stop, spans[-1][1]))
+        else:
+            spans.append((place.offset, stop))
+    return spans
+
+
+@dataclass(frozen=True, eq=False)
+class RowCompressor:
+    """How rows are packed: `template` (w,) and `dtype` of a row, `packed` (l,) and `lz4_dtype` of a row of LZ4.
+
+    `opening` is the first row and what of the second is literal with it, `ending` the last, both with what stands
+    before them. Of the bytes that hold numbers (b,) `places` says where they are in a row of LZ4, `first` where in the
+    opening, and `last` where in the ending.
+    """
+
+    template: ByteArray
+    dtype: np.dtype[np.void]
+    lz4_row: ByteArray
+    lz4_dtype: np.dtype[np.void]
+    opening: ByteArray
+    ending: ByteArray
+    number_offsets: IntArray
+    opening_offsets: IntArray
+    ending_offsets: IntArray
+
+    @property
+    def can_compress(self) -> bool:
+        """Tell whether LZ4 can say it so, and shorter."""
+        return self.template.size <= MAX_MATCH_DISTANCE and self.lz4_row.size <= self.template.size
+
+    def compress_into(self, out: ByteArray, offset: int, count: int, fill: RowFiller) -> int:
+        """Write rows that hold the template, and what `fill` writes into them, from `at` on; return where they end."""
+        if self.can_compress and count >= MIN_ROWS and count * self.template.size <= MAX_BLOCK_SIZE:
+            return self._compress_block(out, offset, count, fill)
+        rows = np.empty((count, self.template.size), dtype=np.uint8)
+        rows[:] = self.template
+        fill(np.ndarray((count,), self.dtype, rows))
+        return write_uncompressed(out, offset, rows.reshape(-1))
+
+    def _compress_block(self, out: ByteArray, offset: int, count: int, fill: RowFiller) -> int:
+        """Write one packed block. Its rows are made where they stay; the first and the last are then written out."""
+        size, begin = self.lz4_row.size, offset + 4
+        # The opening's literals end with the second row's first numbers: that row's own token is not wanted.
+        own = begin + self.opening.size - int(self.number_offsets[0]) - size
+        rows = out[own : own + count * size].reshape(count, size)
+        fill_rows(rows, self.lz4_row)
+        fill(np.ndarray((count,), self.lz4_dtype, out, own))
+        numbers = rows[:: count - 1].take(self.number_offsets, axis=1)
+        out[begin : begin + self.opening.size] = self.opening
+        out[begin + self.opening_offsets] = numbers[0]
+        begin = own + (count - 1) * size
+        end = begin + self.ending.size
+        out[begin:end] = self.ending
+        out[begin + self.ending_offsets] = numbers[1]
+        return close_block(out, offset, end)
+
+
+def fill_rows(rows: ByteArray, row: ByteArray) -> None:
+    """Fill rows (n, w) with one row (w,): first a lot of them, then many of that lot at once, which is quicker."""
+    lots = len(rows) // COPY_ROWS
+    if lots < MIN_COPIES:
+        rows[:] = row
+        return
+    rows[:COPY_ROWS] = row
+    rows[COPY_ROWS : lots * COPY_ROWS].reshape(lots - 1, -1)[:] = rows[:COPY_ROWS].reshape(-1)
+    rows[lots * COPY_ROWS :] = row
+
+
+def build_compressor(template: bytes, fields: Mapping[str, FieldOffset], names: set[str]) -> RowCompressor:
+    """Return how rows like `template` are packed, in which the places `names` are written."""
+    written = {name: place for name, place in fields.items() if name in names}
+    spans, row, starts = find_number_spans(written), b"", list[int]()
+    follows = [*(a for a, _ in spans[1:]), len(template) + spans[0][0]]
+    for (first, stop), following in zip(spans, follows, strict=True):
+        match = following - stop
+        row += encode_token(stop - first, match)
+        starts.append(len(row))
+        row += template[first:stop] + len(template).to_bytes(4, "little")[:2] + encode_length(match - 4)
+    moved = {
+        name: FieldOffset(place.dtype, place.count, place.offset + start - first)
+        for name, place in written.items()
+        for (first, stop), start in zip(spans, starts, strict=True)
+        if first <= place.offset < stop
+    }
+    first = spans[0][0]
+    head = encode_token(len(template) + spans[0][1], follows[0] - spans[0][1])
+    tail = encode_token(len(template) - first, 0)
+    numbers = np.concatenate([np.arange(*span) for span in spans])
+    moved_numbers = [np.arange(start, start + b - a) for (a, b), start in zip(spans, starts, strict=True)]
+    return RowCompressor(
+        np.frombuffer(template, dtype=np.uint8),
+        make_row_dtype(fields, len(template)),
+        np.frombuffer(row, dtype=np.uint8),
+        make_row_dtype(moved, len(row)),
+        opening=np.frombuffer(head + template + template[:first], dtype=np.uint8),
+        ending=np.frombuffer(tail + template[first:], dtype=np.uint8),
+        number_offsets=np.concatenate(moved_numbers),
+        opening_offsets=numbers + len(head),
+        ending_offsets=numbers + len(tail) - first,
+    )
+
+
+def close_block(out: ByteArray, start: int, end: int, flag: int = 0) -> int:
+    """Write the size and the checksum of a block whose bytes lie behind its size; return where it ends."""
+    UINT32.pack_into(out.data, start, end - start - 4 | flag)
+    UINT32.pack_into(out.data, end, xxh32(out[start + 4 : end]))
+    return end + 4
+
+
+def write_uncompressed(out: ByteArray, offset: int, data: ByteArray) -> int:
+    """Write bytes as they are, in blocks of the largest size; return where they end."""
+    for first in range(0, data.size, MAX_BLOCK_SIZE):
+        piece = data[first : first + MAX_BLOCK_SIZE]
+        out[offset + 4 : offset + 4 + piece.size] = piece
+        offset = close_block(out, offset, offset + 4 + piece.size, UNCOMPRESSED_FLAG)
+    return offset
+
+
+class AccessRecorder:
+    """Rows that note which of their numbers are written."""
+
+    def __init__(self, rows: AnyArray) -> None:
+        """Take the rows."""
+        self._rows = rows
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> AnyArray:
+        """Return the numbers at a place, which may be written into."""
+        self.names.add(name)
+        return self._rows[name]
+
+    def __setitem__(self, name: str, value: object) -> None:
+        """Write numbers at a place."""
+        self.names.add(name)
+        self._rows[name] = value

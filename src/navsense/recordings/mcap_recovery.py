@@ -1,0 +1,229 @@
+"""What can be saved of an MCAP file whose writing was cut off: all whole chunks, in a new whole file."""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from navsense import inputs, outputs
+from navsense.errors import SinkError, Where
+from navsense.outputs import HiddenFolder
+from navsense.recordings import records
+from navsense.recordings.base import SUFFIX, check_target, open_for_reading, os_error, storage_path, to_path
+from navsense.recordings.mcap_file_writer import McapFileWriter, MessageIndex, build_message_indexes
+
+NOT_RECOVERABLE = "a truncated .npz or .parquet file cannot be recovered; an .mcap can: record long runs to .mcap"
+"""What to say of a NumPy archive or a Parquet table that is not whole."""
+
+LOOSE_BYTES = 2_000_000
+"""Messages that stand outside chunks are gathered into chunks of about this size."""
+
+
+@dataclass(frozen=True)
+class RecoveryResult:
+    """Result of a recovery: messages (or rows) in total and by topic; `complete` is true if nothing is missing."""
+
+    path: str
+    messages: int
+    chunks: int
+    damaged_chunks: int
+    complete: bool
+    topics: dict[str, int] = field(default_factory=dict)
+    unit: str = "messages"
+
+    @property
+    def headline(self) -> str:
+        """Return a summary in one line."""
+        chunks = f" in {self.chunks} chunks" if self.chunks else ""
+        return f"wrote {storage_path(Path(self.path))}: {self.messages} {self.unit}{chunks}; {self.loss_text}"
+
+    @property
+    def loss_text(self) -> str:
+        """Return what was missing, in words."""
+        if self.complete:
+            return "nothing was missing"
+        damaged = f"{self.damaged_chunks} damaged and " if self.damaged_chunks else ""
+        return f"{damaged}what was not yet written is lost"
+
+
+@dataclass
+class _ChunkIndex:
+    """The messages of one chunk as they are found: log times and offsets by channel."""
+
+    messages: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+
+    def add(self, channel: int, time: int, offset: int) -> None:
+        """Note one message."""
+        times, offsets = self.messages.setdefault(channel, ([], []))
+        times.append(time)
+        offsets.append(offset)
+
+    def build_indexes(self) -> list[MessageIndex]:
+        """Return the index as a container takes it."""
+        return build_message_indexes(self.messages)
+
+
+class _McapRecovery:
+    """The walk through the old file, writing the new one."""
+
+    def __init__(self, out: McapFileWriter) -> None:
+        """Start with nothing."""
+        self.out = out
+        self.topics: dict[int, str] = {}
+        self.chunks = 0
+        self.damaged = 0
+        self.complete = False
+        self._loose = bytearray()
+
+    def copy_records(self, file: BinaryIO, start: int, end: int) -> None:
+        """Copy all whole records between two offsets."""
+        for raw in records.read_records(file, start, end):
+            try:
+                if raw.kind == records.DATA_END:
+                    self.complete = True
+                    break
+                self._copy_record(raw)
+            except (records.DamagedError, struct.error):
+                self.damaged += 1
+        self._flush()
+        self.complete = self.complete and self.damaged == 0
+
+    def _copy_record(self, raw: records.RawRecord) -> None:
+        """Copy one record of the data section."""
+        if raw.kind == records.CHUNK:
+            self._flush()
+            chunk = records.parse_chunk(raw.body)
+            entries = self._index_records(records.decompress(chunk))
+            self.out.write_compressed_chunk([chunk.data], chunk.compression, chunk.size, chunk.crc, entries)
+            self.chunks += 1
+        elif raw.kind in (records.SCHEMA, records.CHANNEL, records.MESSAGE):
+            self._loose += records.encode_record(raw.kind, raw.body)
+            if len(self._loose) >= LOOSE_BYTES:
+                self._flush()
+        elif raw.kind == records.METADATA:
+            name = records.FieldReader(raw.body).read_string()
+            self._flush()
+            self.out.add_metadata(records.encode_record(raw.kind, raw.body), name)
+        elif raw.kind == records.ATTACHMENT:
+            self._flush()
+            self.out.add_attachment(raw.body)
+
+    def _flush(self) -> None:
+        """Write the messages that stood outside chunks; damage among them is no damage of what comes next."""
+        if not self._loose:
+            return
+        data = bytes(self._loose)
+        self._loose.clear()
+        try:
+            entries = self._index_records(data)
+        except (records.DamagedError, struct.error):
+            self.damaged += 1
+            return
+        self.out.write_chunks([(data, entries)])
+        self.chunks += 1
+
+    def _index_records(self, data: bytes) -> list[MessageIndex]:
+        """Return the index of a chunk's records; note its schemas and channels once all of it is known to be whole."""
+        index = _ChunkIndex()
+        schemas: dict[int, bytes] = {}
+        channels: dict[int, tuple[str, bytes]] = {}
+        for kind, offset, body in records.parse_records(data):
+            if kind == records.MESSAGE:
+                channel, _, time = struct.unpack_from("<HIQ", body)
+                if channel not in self.topics and channel not in channels:
+                    raise records.DamagedError("a message of a channel that is not known")
+                index.add(channel, time, offset)
+            elif kind == records.SCHEMA:
+                schemas[records.FieldReader(body).read_int(2)] = records.encode_record(kind, bytes(body))
+            elif kind == records.CHANNEL:
+                reader = records.FieldReader(body)
+                number, schema = reader.read_int(2), reader.read_int(2)
+                if schema and schema not in self.out.schemas and schema not in schemas:
+                    raise records.DamagedError("a channel of a schema that is not known")
+                channels[number] = (reader.read_string(), records.encode_record(kind, bytes(body)))
+        self.out.schemas.update(schemas)
+        for number, (topic, whole) in channels.items():
+            self.topics[number] = topic
+            self.out.channels[number] = whole
+            self.out.message_counts.setdefault(number, 0)
+        return index.build_indexes()
+
+
+def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
+    """Return an MCAP file's profile and the offset behind its head. Raise `SinkError` where it is no MCAP file."""
+    where = Where(str(path))
+    file.seek(0)
+    magic = file.read(len(records.MAGIC))
+    if magic != records.MAGIC:
+        other = path.suffix.lower() in (".npz", ".parquet") or magic.startswith((b"PK", b"PAR1"))
+        raise SinkError("is not an MCAP file", where=where, remedy=NOT_RECOVERABLE if other else "")
+    head = next(records.read_records(file, len(records.MAGIC), end), None)
+    if head is None or head.kind != records.HEADER:
+        raise SinkError("the file ends inside its head; it holds nothing", where=where)
+    try:
+        name = records.FieldReader(head.body).read_string()
+    except records.DamagedError as error:
+        raise SinkError(f"the file's head is damaged: {error}", where=where) from error
+    return name, head.offset + records.PREFIX.size + len(head.body)
+
+
+def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> RecoveryResult:
+    """Write all whole chunks of the MCAP file `path` to `out`, which appears only when it is whole.
+
+    Raise `SinkError` where `path` is no MCAP file or cannot be read, or `out` cannot be written, is no `.mcap`, or is
+    `path` itself, or where a live process writes to `path`.
+    """
+    path, out = to_path(path), to_path(out)
+    try:
+        with inputs.collect_inputs(), open_for_reading(path) as file:
+            if outputs.is_being_written(path):
+                raise outputs.reader_error(path)
+            end = file.seek(0, os.SEEK_END)
+            name, start = read_profile(file, path, end)
+            _check_output(out)
+            rescue = _recover_span(file, (start, end), name, out)
+    except OSError as error:
+        raise os_error(path, error, "read") from error
+    counts: dict[str, int] = {}
+    for number, topic in rescue.topics.items():
+        counts[topic] = counts.get(topic, 0) + rescue.out.message_counts[number]
+    return RecoveryResult(str(out), sum(counts.values()), rescue.chunks, rescue.damaged, rescue.complete, counts)
+
+
+def _check_output(out: Path) -> None:
+    """Raise `SinkError` if the recovered recording cannot be written to `out`."""
+    check_target(out)
+    if out.suffix.lower() != SUFFIX:
+        raise SinkError(
+            "what is recovered is an MCAP file",
+            out.suffix or out.name,
+            allowed=f"its name must end in {SUFFIX}",
+            where=Where(str(out)),
+            remedy=f"name it {out.with_suffix(SUFFIX).name}",
+        )
+
+
+def _recover_span(file: BinaryIO, span: tuple[int, int], name: str, out: Path) -> _McapRecovery:
+    """Return the walk through a span of the old file, its result at `out`; nothing stays of one that fails."""
+    try:
+        work = HiddenFolder(out)
+    except OSError as error:
+        raise os_error(out, error) from error
+    container: McapFileWriter | None = None
+    try:
+        container = McapFileWriter(work.folder / out.name, name, final_path=out)
+        rescue = _McapRecovery(container)
+        rescue.copy_records(file, *span)
+        container.finish()
+        try:
+            work.commit(container.path)
+        except OSError as error:
+            raise os_error(out, error) from error
+    finally:
+        if container is not None:
+            container.release()
+        work.release()
+    return rescue

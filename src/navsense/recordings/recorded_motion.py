@@ -1,0 +1,150 @@
+"""Motions out of recordings: the true poses of a link, or those of a topic, as the log that a replay goes along.
+
+    FILE    FILE:LINK    FILE:TOPIC
+
+A CSV or TUM file is a log itself. Of all other recordings the truth is taken of the one link that moves, or of the link
+that is named; of a recording of messages also the poses of a topic of `nav_msgs/Odometry`, `geometry_msgs/PoseStamped`
+or `TransformStamped`, which is looked for where there is no truth. Poses are in the topic's own world frame.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from navsense.errors import MotionError, SinkError, Where
+from navsense.messages import truth
+from navsense.messages.base import NANOSECONDS_PER_SECOND
+from navsense.messages.cdr import read_quaternions
+from navsense.motion.replay import Replay, from_arrays
+from navsense.motion.replay import load as load_log
+from navsense.recordings import csv_tables, message_reader, static_transforms
+from navsense.recordings.columns import Arrays, ColumnBatch, TopicBuffer, join_columns
+from navsense.recordings.dataset import Dataset
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.message_reader import MessageChannel, MessageReader
+from navsense.typing import AnyArray
+
+RECORDINGS = (".mcap", ".bag", ".db3", ".npz", ".parquet", ".euroc", ".csv")
+
+_NAMED_PATTERN = re.compile(
+    r"(.+?(?:\.mcap|\.bag|\.db3|\.npz|\.parquet|\.euroc|\.csv|/)):(.+)", re.IGNORECASE | re.DOTALL
+)
+
+
+def _extract_odometry(rows: AnyArray) -> Arrays:
+    return {"position": rows["pose.pose.position"], "orientation": read_quaternions(rows, "pose.pose.orientation")}
+
+
+def _extract_pose(rows: AnyArray) -> Arrays:
+    return {"position": rows["pose.position"], "orientation": read_quaternions(rows, "pose.orientation")}
+
+
+def _extract_transform(rows: AnyArray) -> Arrays:
+    return {"position": rows["transform.translation"], "orientation": read_quaternions(rows, "transform.rotation")}
+
+
+POSE_EXTRACTORS = {
+    truth.ODOMETRY_TYPE: _extract_odometry,
+    "geometry_msgs/msg/PoseStamped": _extract_pose,
+    "geometry_msgs/msg/TransformStamped": _extract_transform,
+}
+"""Types of messages that hold a pose, and what takes it out of them."""
+
+
+def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None) -> Replay:
+    """Return the motion of a log or a recording; `bandwidth` (Hz) as in `motion.replay.from_arrays`.
+
+    Raises `MotionError`, with the place, for what cannot be read, or where it is not clear which poses are meant.
+    """
+    text = os.fspath(path)
+    if not text:
+        raise MotionError("motion log", "has an empty name", remedy="name a file or a recording")
+    found = None if Path(text).exists() else _NAMED_PATTERN.fullmatch(text)
+    file, name = (Path(found.group(1)), found.group(2)) if found else (Path(text), "")
+    is_log = file.suffix.lower() not in RECORDINGS and not file.is_dir()
+    if (
+        is_log
+        or (file.suffix.lower() == ".csv" and not csv_tables.folder_path(file).is_dir())
+        or _is_file(file, ".csv")
+    ):
+        return load_log(text, bandwidth=bandwidth)
+    try:
+        rows = (
+            _read_messages(file, name)
+            if message_reader.is_message_recording(file)
+            else _read_truth(open_recording(file), file, name)
+        )
+        time, turn = rows.stamp / NANOSECONDS_PER_SECOND, rows.arrays["orientation"]
+        return from_arrays(time, rows.arrays["position"], turn, bandwidth=bandwidth)
+    except SinkError as error:
+        place, remedy = error.where or Where(str(file)), error.remedy
+        raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=remedy) from error
+    except MotionError as error:
+        error.where = error.where or Where(str(file))
+        raise
+
+
+def _is_file(path: Path, suffix: str) -> bool:
+    """Tell whether a path is a file of this suffix."""
+    return path.suffix.lower() == suffix and path.is_file()
+
+
+def _select_name(names: Sequence[str], name: str, file: Path) -> str:
+    """Return the one of the names that is meant. Raises `MotionError` where that is none, or not clear."""
+    if name in names:
+        return name
+    if len(names) == 1 and not name:
+        return names[0]
+    shown = ", ".join(names) or "none"
+    remedy = f"write {file}:{names[0]}" if names else ""
+    what = "poses" if name else f"{len(names) or 'no'} poses that a motion could be"
+    raise MotionError(what, name or None, allowed=f"must be one of {shown}", where=Where(str(file)), remedy=remedy)
+
+
+def _read_truth(loaded: Dataset, file: Path, name: str) -> ColumnBatch:
+    """Return the true poses of a link, by its name or that of its model."""
+    world = loaded.make_header().world
+    moving = {
+        m.canonical_link: m.name
+        for m in world.models
+        if static_transforms.is_moving(m) and m.canonical_link in loaded.truth
+    }
+    names = list(moving) if not name else list(loaded.truth)
+    link = next((link for link, model in moving.items() if model == name), name)
+    part = loaded.truth[_select_name(names, link, file)]
+    stamp = np.rint((part.time - part.time[:1]) * NANOSECONDS_PER_SECOND).astype(np.int64)
+    return ColumnBatch(stamp, stamp, stamp, {"position": part.position, "orientation": part.orientation})
+
+
+def _read_messages(file: Path, name: str) -> ColumnBatch:
+    """Return the poses of a topic."""
+    with message_reader.open_messages(file) as source:
+        line = _select_channel(source, file, name)
+        column = TopicBuffer(line, POSE_EXTRACTORS[line.type])
+        if not column.is_known:
+            what = f"topic {line.topic}: {line.type} is defined otherwise than by ROS"
+            raise MotionError(what, where=Where(str(file)))
+        for lots in source.read_batches((line.topic,)):
+            for lot in lots:
+                column.append(lot)
+    if not column.count:
+        raise MotionError("topic without messages", line.topic, where=Where(str(file)))
+    whole = join_columns(column.batches)
+    whole.stamp = np.where(whole.stamp == 0, whole.log_time, whole.stamp)
+    whole.stamp = whole.stamp - whole.stamp[0]
+    return whole
+
+
+def _select_channel(reader: MessageReader, file: Path, name: str) -> MessageChannel:
+    """Return the topic of poses that is meant: of a model's truth, else the only one."""
+    fitting = {line.topic: line for line in reader.channels if line.is_ros and line.type in POSE_EXTRACTORS}
+    if name:
+        topic = name if name in fitting else f"/truth/{name.replace('::', '/')}"
+        return fitting[_select_name(list(fitting), topic if topic in fitting else name, file)]
+    moving = [t for t, line in fitting.items() if t.startswith("/truth/") and reader.is_navsense and not line.latched]
+    return fitting[_select_name(moving or list(fitting), "", file)]

@@ -1,0 +1,241 @@
+"""The records of an MCAP file as bytes: packing them, and walking through them where the file may end anywhere.
+
+A file is a magic, records of one byte of kind, eight of length and a body, and the magic again; little-endian
+throughout (the MCAP specification, version 0).
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import zstandard
+
+from navsense.inputs import UNCHECKED_CHUNK_SIZE, expansion_problem
+
+MAGIC = b"\x89MCAP0\r\n"
+
+HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, CHUNK_INDEX = range(1, 9)
+ATTACHMENT, ATTACHMENT_INDEX, STATISTICS, METADATA, METADATA_INDEX, SUMMARY_OFFSET, DATA_END = range(9, 16)
+
+PREFIX = struct.Struct("<BQ")
+"""Kind and length of every record."""
+
+MESSAGE_HEAD = struct.Struct("<BQHIQQ")
+"""Kind, length, channel, sequence, log time (ns), publish time (ns), before a message's data."""
+
+MESSAGE_INDEX_HEAD = struct.Struct("<BQHI")
+"""Kind, length, channel, bytes of the table, before a MessageIndex record's table."""
+
+FOOTER_BODY = struct.Struct("<QQI")
+"""Start of the summary, start of its offsets, CRC."""
+
+CHUNK_HEAD = struct.Struct("<QQQI")
+"""First and last log time (ns), uncompressed size and CRC."""
+
+MAX_CHUNK_SIZE = 1 << 30
+"""Bytes that a chunk may unpack to: larger ones are taken for damage."""
+
+
+class DamagedError(Exception):
+    """A record that does not hold what it says."""
+
+
+def is_truncated(file: BinaryIO) -> bool:
+    """Return True for an MCAP file without its end. False for a complete one and for other files."""
+    file.seek(0)
+    begins = file.read(len(MAGIC)) == MAGIC
+    size = file.seek(0, io.SEEK_END)
+    file.seek(max(size - len(MAGIC), 0))
+    return begins and (file.read() != MAGIC or size <= len(MAGIC))
+
+
+def encode_record(kind: int, *parts: bytes) -> bytes:
+    """Return one record of the joined parts."""
+    body = b"".join(parts)
+    return PREFIX.pack(kind, len(body)) + body
+
+
+def encode_text(value: str) -> bytes:
+    """Return a string with its length."""
+    raw = value.encode()
+    return struct.pack("<I", len(raw)) + raw
+
+
+def encode_bytes(raw: bytes) -> bytes:
+    """Return bytes with their length in 32 bits."""
+    return struct.pack("<I", len(raw)) + raw
+
+
+def encode_map(values: Mapping[str, str]) -> bytes:
+    """Return a map of strings with its length."""
+    return encode_bytes(b"".join(encode_text(key) + encode_text(value) for key, value in values.items()))
+
+
+def encode_schema(number: int, name: str, definition: bytes, encoding: str = "ros2msg") -> bytes:
+    """Return a Schema record of a definition: a `ros2msg` text unless it is another encoding's."""
+    return encode_record(
+        SCHEMA, struct.pack("<H", number), encode_text(name), encode_text(encoding), encode_bytes(definition)
+    )
+
+
+def encode_channel(
+    number: int, schema_number: int, topic: str, values: Mapping[str, str], encoding: str = "cdr"
+) -> bytes:
+    """Return a Channel record for messages in CDR or another encoding."""
+    return encode_record(
+        CHANNEL,
+        struct.pack("<HH", number, schema_number),
+        encode_text(topic),
+        encode_text(encoding),
+        encode_map(values),
+    )
+
+
+class FieldReader:
+    """Takes values from a body one after the other; raises `DamagedError` where it ends too early."""
+
+    def __init__(self, body: bytes | memoryview) -> None:
+        """Start at the first byte."""
+        self.body = memoryview(body)
+        self.offset = 0
+
+    def read(self, size: int) -> memoryview:
+        """Return the next `size` bytes."""
+        if size > len(self.body) - self.offset:
+            raise DamagedError("a record ends too early")
+        self.offset += size
+        return self.body[self.offset - size : self.offset]
+
+    def read_int(self, size: int) -> int:
+        """Return the next unsigned integer of `size` bytes."""
+        return int.from_bytes(self.read(size), "little")
+
+    def read_string(self) -> str:
+        """Return the next string."""
+        try:
+            return str(self.read(self.read_int(4)), "utf-8")
+        except UnicodeDecodeError as error:
+            raise DamagedError("a text is not UTF-8") from error
+
+    def read_map(self) -> dict[str, str]:
+        """Return the next map of strings."""
+        inner = FieldReader(self.read(self.read_int(4)))
+        out = {}
+        while inner.offset < len(inner.body):
+            key = inner.read_string()
+            out[key] = inner.read_string()
+        return out
+
+
+@dataclass(frozen=True)
+class RawRecord:
+    """One record of a file: kind, where it starts, its body."""
+
+    kind: int
+    offset: int
+    body: bytes
+
+
+def list_channels(raw: RawRecord) -> set[int]:
+    """Return the channels that an index or the statistics say have messages."""
+    reader = FieldReader(raw.body)
+    if raw.kind == CHUNK_INDEX:
+        reader.read(32)
+    elif raw.kind == STATISTICS:
+        reader.read(42)
+    else:
+        return set()
+    pairs = reader.read(reader.read_int(4))
+    return {int.from_bytes(pairs[at : at + 2], "little") for at in range(0, len(pairs), 10)}
+
+
+def read_records(file: BinaryIO, start: int, end: int) -> Iterator[RawRecord]:
+    """Yield the records that lie whole between two offsets; stop at the first that does not."""
+    offset = start
+    while offset + PREFIX.size <= end:
+        file.seek(offset)
+        kind, length = PREFIX.unpack(file.read(PREFIX.size))
+        if kind == 0 or length > end - offset - PREFIX.size:
+            return
+        body = file.read(length)
+        if len(body) < length:
+            return
+        yield RawRecord(kind, offset, body)
+        offset += PREFIX.size + length
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One chunk as it lies in a file: times in ns, sizes in bytes, `data` compressed."""
+
+    start: int
+    end: int
+    size: int
+    crc: int
+    compression: str
+    data: bytes | memoryview
+
+
+def parse_chunk(body: bytes) -> Chunk:
+    """Return the chunk of a Chunk record's body."""
+    reader = FieldReader(body)
+    start, end, size, crc = CHUNK_HEAD.unpack(reader.read(CHUNK_HEAD.size))
+    compression = reader.read_string()
+    return Chunk(start, end, size, crc, compression, reader.read(reader.read_int(8)))
+
+
+def decompress(chunk: Chunk) -> bytes:
+    """Return a chunk's records uncompressed. Raise `DamagedError` where they are not what they were."""
+    if chunk.size > MAX_CHUNK_SIZE:
+        raise DamagedError(f"a chunk says that it unpacks to {chunk.size} bytes")
+    problem = expansion_problem(chunk.size, len(chunk.data), UNCHECKED_CHUNK_SIZE)
+    if problem:
+        raise DamagedError(f"a chunk {problem}")
+    try:
+        data = _decompress(chunk)
+    except (zstandard.ZstdError, RuntimeError, MemoryError, EOFError) as error:
+        raise DamagedError(f"a chunk does not unpack: {error}") from error
+    if len(data) != chunk.size or (chunk.crc and zlib.crc32(data) != chunk.crc):
+        raise DamagedError("a chunk does not have its checksum")
+    return data
+
+
+def _decompress(chunk: Chunk) -> bytes:
+    """Return the bytes of a chunk, at most as many as it says and one more."""
+    if chunk.compression == "":
+        return bytes(chunk.data)
+    if chunk.compression == "zstd":
+        with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(chunk.data), read_across_frames=True) as stream:
+            return bytes(stream.read(chunk.size + 1))
+    if chunk.compression == "lz4":
+        import lz4.frame
+
+        decoder = lz4.frame.LZ4FrameDecompressor()
+        whole = bytes(decoder.decompress(chunk.data, max_length=chunk.size + 1))
+        if decoder.eof and not decoder.unused_data:
+            return whole
+        with lz4.frame.LZ4FrameFile(io.BytesIO(chunk.data)) as stream:
+            return bytes(stream.read(chunk.size + 1))
+    raise DamagedError(f"a chunk is compressed as {chunk.compression!r}, which is not known")
+
+
+def parse_records(data: bytes | memoryview) -> Iterator[tuple[int, int, memoryview]]:
+    """Yield kind, offset and body of each record in a chunk's bytes. Raise `DamagedError` at a broken one."""
+    view = memoryview(data)
+    offset = 0
+    while offset < len(view):
+        if offset + PREFIX.size > len(view):
+            raise DamagedError("a chunk ends inside a record")
+        kind, length = PREFIX.unpack_from(view, offset)
+        if kind == 0:
+            raise DamagedError("a chunk contains a record of the invalid opcode 0")
+        start = offset + PREFIX.size
+        if length > len(view) - start:
+            raise DamagedError("a chunk ends inside a record")
+        yield kind, offset, view[start : start + length]
+        offset = start + length

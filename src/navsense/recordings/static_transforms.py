@@ -1,0 +1,49 @@
+"""The frames of a world that never move against their parent: what `/tf_static` says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from navsense.messages import list_frames as named
+from navsense.messages.truth import WORLD_FRAME
+from navsense.pose import IDENTITY, Pose
+from navsense.world import Model, World
+
+
+@dataclass(frozen=True)
+class StaticTransform:
+    """One frame: its parent's name, its own, and its pose in the parent."""
+
+    parent: str
+    child: str
+    pose: Pose
+
+
+def is_moving(model: Model) -> bool:
+    """Return whether the model's place in the world changes."""
+    return model.motion is not None and not model.static
+
+
+def list_static_transforms(world: World) -> list[StaticTransform]:
+    """Return all fixed frames: still models in the world, links in their model, sensors on their link.
+
+    A sensor has its full name as a frame, and the frame that its messages carry where that is another; with those that
+    its messages name beside it.
+    """
+    out: list[StaticTransform] = []
+    for model in world.models:
+        root = model.link(model.canonical_link).pose
+        if not is_moving(model):
+            out.append(StaticTransform(WORLD_FRAME, model.canonical_link, model.pose @ root))
+        others = (link for link in model.links if link.name != model.canonical_link)
+        out += [StaticTransform(model.canonical_link, link.name, root.inverse() @ link.pose) for link in others]
+    known = {WORLD_FRAME, *(frame.child for frame in out), *(model.canonical_link for model in world.models)}
+    own = [(sensor, named(sensor)) for sensor in world.sensors]
+    ordered = [(sensor, sensor.name, poses.get(sensor.name, IDENTITY)) for sensor, poses in own]
+    ordered += [(sensor, sensor.frame, poses.get(sensor.frame, IDENTITY)) for sensor, poses in own if sensor.frame]
+    ordered += [(sensor, name, pose) for sensor, poses in own for name, pose in poses.items()]
+    for sensor, name, pose in ordered:
+        if name not in known:
+            out.append(StaticTransform(sensor.link, name, sensor.pose @ pose))
+            known.add(name)
+    return out

@@ -1,0 +1,229 @@
+"""Bytes to whoever connects to a TCP port, from a thread of its own: the run waits for no client.
+
+What a client has not yet taken waits in a queue; one whose queue is full is let go. A client gets what is sent from
+when it connected on, beginning with a whole block.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import selectors
+import socket
+import threading
+import time
+import warnings
+from collections import deque
+from dataclasses import dataclass, field
+
+from navsense.errors import SinkError, Where
+from navsense.recordings.base import no_thread_error
+
+MAX_QUEUE_BYTES = 64 << 20
+"""Bytes that may wait for one client."""
+
+STALL_TIMEOUT = 2.0
+"""s without taking anything after which a client is no longer waited for at the end."""
+
+CLOSE_TIMEOUT = 60.0
+"""s that the end waits for all clients together."""
+
+SEND_BYTES = 1 << 18
+"""Bytes handed to the system at once."""
+
+
+@dataclass(eq=False)
+class _Client:
+    """One client: who, what waits for it and how many bytes of that, and when it last took some, or had some to take.
+
+    One that `is_half_closed` has closed its sending half; it may read on.
+    """
+
+    name: str
+    queue: deque[memoryview] = field(default_factory=deque)
+    size: int = 0
+    last_progress: float = field(default_factory=time.monotonic)
+    is_half_closed: bool = False
+
+
+class TcpServer:
+    """Serves one stream of bytes."""
+
+    def __init__(self, host: str, port: int, where: Where) -> None:
+        """Listen; `name` is what warnings call it. Raises `SinkError` for a port in use and an invalid host."""
+        self.name = str(where)
+        self.client_count = self.sent_bytes = 0
+        """Clients that have come, and bytes that were sent to them, all together."""
+        try:
+            family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+            self._listener = socket.create_server((host, port), family=family)
+        except OSError as error:
+            raise _server_error(host, port, where, error) from error
+        except ValueError as error:  # a label of more than 63 characters or an empty one, a null character
+            raise SinkError(
+                "host", host, where=where, allowed="must be a name or an address of this machine"
+            ) from error
+        self._listener.setblocking(False)
+        self.port: int = self._listener.getsockname()[1]
+        self._lock = threading.Lock()
+        self._clients: dict[socket.socket, _Client] = {}
+        self._warnings: list[str] = []
+        self._connected, self._ending = threading.Event(), threading.Event()
+        self._wake_sender, self._wake_receiver = socket.socketpair()
+        self._selector = selectors.DefaultSelector()
+        for one in (self._listener, self._wake_receiver):
+            self._selector.register(one, selectors.EVENT_READ)
+        self._thread = threading.Thread(target=self._serve, name="navsense-port", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            for end in (self._listener, self._wake_receiver, self._wake_sender, self._selector):
+                end.close()
+            raise no_thread_error(where) from error
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the first client, at most so long (s)."""
+        if seconds > 0.0 and not self._connected.wait(seconds):
+            self._warnings.append(f"{self.name}: nobody connected within {seconds:g} s; goes on without")
+            self._emit_warnings()
+
+    def send(self, data: bytes) -> None:
+        """Queue bytes for all clients, and let go of those whose queue is full."""
+        if data:
+            with self._lock:
+                for one, client in list(self._clients.items()):
+                    if client.size + len(data) > MAX_QUEUE_BYTES:
+                        self._warnings.append(f"{self.name}: client {client.name} takes too little, and was let go")
+                        self._disconnect(one)
+                        continue
+                    if not client.size:
+                        client.last_progress = time.monotonic()
+                    client.queue.append(memoryview(data))
+                    client.size += len(data)
+            self._wake()
+        self._emit_warnings()
+
+    def close(self) -> None:
+        """Send what waits, to clients that take some, and end."""
+        end = time.monotonic() + CLOSE_TIMEOUT
+        while time.monotonic() < end:
+            with self._lock:
+                now = time.monotonic()
+                if not any(
+                    client.size and now - client.last_progress < STALL_TIMEOUT for client in self._clients.values()
+                ):
+                    break
+            time.sleep(0.005)
+        with self._lock:
+            late = [client.name for client in self._clients.values() if client.size]
+        self._warnings += [f"{self.name}: client {name} did not take all" for name in late]
+        self.abort()
+        self._emit_warnings()
+
+    def abort(self) -> None:
+        """End at once; never raises."""
+        if not self._ending.is_set():
+            self._ending.set()
+            self._wake()
+            self._thread.join(5.0)
+
+    def _emit_warnings(self) -> None:
+        """Warn of what happened to clients, in the thread of the run."""
+        while self._warnings:
+            warnings.warn(self._warnings.pop(0), RuntimeWarning, stacklevel=4)
+
+    def _wake(self) -> None:
+        """Have the thread look again."""
+        with contextlib.suppress(OSError):
+            self._wake_sender.send(b"\0")
+
+    def _disconnect(self, connection: socket.socket) -> None:
+        """Let go of a client; the lock is held."""
+        self._clients.pop(connection, None)
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            self._selector.unregister(connection)
+        with contextlib.suppress(OSError):
+            connection.close()
+
+    def _serve(self) -> None:
+        """Take in clients and send to them until the end."""
+        while not self._ending.is_set():
+            with self._lock:
+                for one, client in self._clients.items():
+                    self._select_events(one, client)
+            ready = self._selector.select(1.0)
+            with self._lock:
+                for key, events in ready:
+                    self._handle_events(key.fileobj, events)
+        with self._lock:
+            for one in list(self._clients):
+                self._disconnect(one)
+            for end in (self._listener, self._wake_receiver, self._wake_sender):
+                end.close()
+            self._selector.close()
+
+    def _select_events(self, connection: socket.socket, client: _Client) -> None:
+        """Look for what a client can do next; the lock is held."""
+        wanted = (0 if client.is_half_closed else selectors.EVENT_READ) | (selectors.EVENT_WRITE if client.queue else 0)
+        if connection not in self._selector.get_map():
+            if wanted:
+                self._selector.register(connection, wanted)
+        elif wanted:
+            self._selector.modify(connection, wanted)
+        else:
+            self._selector.unregister(connection)
+
+    def _handle_events(self, ready: object, events: int) -> None:
+        """Do what a socket is ready for; the lock is held."""
+        if ready is self._listener:
+            self._accept_client()
+        elif ready is self._wake_receiver:
+            with contextlib.suppress(OSError):
+                self._wake_receiver.recv(4096)
+        elif isinstance(ready, socket.socket) and ready in self._clients:
+            try:
+                if events & selectors.EVENT_READ and not ready.recv(4096):
+                    self._clients[ready].is_half_closed = True
+                elif events & selectors.EVENT_WRITE:
+                    self._send_to(ready, self._clients[ready])
+            except BlockingIOError:
+                pass
+            except OSError:
+                self._disconnect(ready)
+
+    def _accept_client(self) -> None:
+        """Take in a client that connects."""
+        with contextlib.suppress(OSError):
+            one, name = self._listener.accept()
+            one.setblocking(False)
+            self._selector.register(one, selectors.EVENT_READ)
+            self._clients[one] = _Client(f"{name[0]}:{name[1]}")
+            self.client_count += 1
+            self._connected.set()
+
+    def _send_to(self, connection: socket.socket, client: _Client) -> None:
+        """Hand the system what it takes for a client."""
+        while client.queue:
+            part = client.queue.popleft()
+            try:
+                done = connection.send(part[:SEND_BYTES])
+            except BlockingIOError:
+                client.queue.appendleft(part)
+                raise
+            client.size -= done
+            self.sent_bytes += done
+            client.last_progress = time.monotonic()
+            if done < len(part):
+                client.queue.appendleft(part[done:])
+
+
+def _server_error(host: str, port: int, where: Where, error: OSError) -> SinkError:
+    """Return the error of a port that cannot be served."""
+    if error.errno == errno.EADDRINUSE:
+        return SinkError("port is in use", port, where=where, remedy="choose another, or end the program that uses it")
+    if error.errno == errno.EACCES:
+        return SinkError("port may not be served", port, where=where, remedy="choose one above 1023")
+    said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+    what = f"cannot be served: {said.lower()}"
+    return SinkError(what, f"{host}:{port}", where=where, remedy="name an address of this machine, as 127.0.0.1")

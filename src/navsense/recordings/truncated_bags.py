@@ -1,0 +1,239 @@
+"""Messages of truncated bags: a `.bag` chunk by chunk without its index, a `.db3` up to its last commit."""
+
+from __future__ import annotations
+
+import bz2
+import io
+import struct
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from navsense import inputs
+from navsense.errors import SinkError, Where
+from navsense.inputs import expansion_problem
+from navsense.recordings import records
+from navsense.recordings.message_reader import (
+    BAG,
+    CDR,
+    DEFAULT_WORLD_NAME,
+    LATCHED_DURABILITIES,
+    ROS1,
+    MessageBatch,
+    MessageChannel,
+    RawMessage,
+    batch_messages,
+)
+from navsense.recordings.ros1_metadata import METADATA_TOPIC, parse_metadata
+from navsense.recordings.rosbag import PENDING_METADATA_FILE, map_sqlite_errors
+
+MAGIC = b"#ROSBAG V2.0\n"
+"""First bytes of a ROS 1 bag."""
+
+MESSAGE, CHUNK, CONNECTION = 2, 5, 7
+"""Opcodes of the records of a ROS 1 bag."""
+
+_LENGTH = struct.Struct("<I")
+
+
+@dataclass(frozen=True)
+class BagRecord:
+    """One record of a ROS 1 bag: its header fields and its data."""
+
+    header: Mapping[str, bytes]
+    data: bytes
+
+    @property
+    def kind(self) -> int:
+        """Opcode of the record; 0 without one."""
+        return int.from_bytes(self.header.get("op", b""), "little")
+
+    @property
+    def connection(self) -> int:
+        """Number of the connection."""
+        return int.from_bytes(self.header.get("conn", b""), "little")
+
+    @property
+    def time(self) -> int:
+        """Time (ns)."""
+        seconds, rest = struct.unpack("<II", self.header["time"])
+        return int(seconds) * 10**9 + int(rest)
+
+
+def parse_header(data: bytes) -> dict[str, bytes]:
+    """Return the fields of a header. Raises `DamagedError`."""
+    reader, found = records.FieldReader(data), dict[str, bytes]()
+    while reader.offset < len(data):
+        name, equals, value = bytes(reader.read(reader.read_int(4))).partition(b"=")
+        if not equals:
+            raise records.DamagedError("a field of a header has no value")
+        found[name.decode(errors="replace")] = value
+    return found
+
+
+def _read_block(file: BinaryIO, left: int) -> bytes | None:
+    """Read a length and that many bytes. Return None if the file, with `left` more bytes, ends before."""
+    head = file.read(_LENGTH.size)
+    length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else left
+    return file.read(length) if length + _LENGTH.size <= left else None
+
+
+def read_records(file: BinaryIO, end: int) -> Iterator[BagRecord]:
+    """Yield the records from the current position up to `end`, and stop at the first incomplete one."""
+    while True:
+        header = _read_block(file, end - file.tell())
+        data = None if header is None else _read_block(file, end - file.tell())
+        if header is None or data is None:
+            return
+        yield BagRecord(parse_header(header), data)
+
+
+def unpack_chunk(chunk: BagRecord) -> bytes:
+    """Decompress the records of a chunk, at most the declared size. Raises `DamagedError`."""
+    size = int.from_bytes(chunk.header.get("size", b""), "little")
+    form = chunk.header.get("compression", b"").decode(errors="replace")
+    if form != "bz2":
+        return records.decompress(records.Chunk(0, 0, size, 0, "" if form == "none" else form, chunk.data))
+    problem = expansion_problem(size, len(chunk.data), inputs.UNCHECKED_CHUNK_SIZE)
+    if problem:
+        raise records.DamagedError(f"a chunk {problem}")
+    try:
+        data = bz2.BZ2Decompressor().decompress(chunk.data, max_length=size + 1)
+    except (OSError, EOFError) as error:
+        raise records.DamagedError(f"a chunk cannot be decompressed: {error}") from error
+    if len(data) != size:
+        raise records.DamagedError("a chunk does not have its declared size")
+    return data
+
+
+@dataclass(eq=False)
+class TruncatedBagReader:
+    """The complete chunks of a ROS 1 bag. The index is not used."""
+
+    path: Path
+    file: BinaryIO
+    channels: list[MessageChannel] = field(default_factory=list)
+    metadata: dict[str, str] = field(default_factory=dict)
+    chunk_count: int = 0
+    damaged_count: int = 0
+
+    def __post_init__(self) -> None:
+        """Find the topics. Raises `SinkError` for another file than a ROS 1 bag."""
+        self.where = Where(str(self.path))
+        self._connections: dict[int, MessageChannel] = {}
+        self._end = self.file.seek(0, io.SEEK_END)
+        self.file.seek(0)
+        if self.file.read(len(MAGIC)) != MAGIC:
+            raise SinkError("is not a ROS 1 bag", where=self.where)
+        for record in self._records():
+            if record.kind == MESSAGE and not self.metadata and self._is_metadata(record):
+                self.metadata = parse_metadata(record.data) or {"world": DEFAULT_WORLD_NAME}
+        self._connections = {number: line for number, line in self._connections.items() if line.topic != METADATA_TOPIC}
+        self.channels = list(dict.fromkeys(self._connections.values()))
+        self.is_navsense = bool(self.metadata)
+
+    def _is_metadata(self, message: BagRecord) -> bool:
+        """Return True if a message contains the metadata of the recording."""
+        line = self._connections.get(message.connection)
+        return line is not None and line.topic == METADATA_TOPIC
+
+    def _records(self) -> Iterator[BagRecord]:
+        """Yield the connections and messages of all complete chunks."""
+        self.chunk_count = self.damaged_count = 0
+        self.file.seek(len(MAGIC))
+        for outer in read_records(self.file, self._end):
+            if outer.kind != CHUNK:
+                continue
+            try:
+                data = unpack_chunk(outer)
+                found = list(read_records(io.BytesIO(data), len(data)))
+                for one in found:
+                    self._add_connection(one)
+            except (records.DamagedError, struct.error, KeyError):
+                self.damaged_count += 1
+                continue
+            self.chunk_count += 1
+            yield from found
+
+    def _add_connection(self, record: BagRecord) -> None:
+        """Add a connection."""
+        if record.kind != CONNECTION:
+            return
+        values = parse_header(record.data)
+        topic, kind = (values[key].decode(errors="replace") for key in ("topic", "type"))
+        topic = record.header.get("topic", topic.encode()).decode(errors="replace")
+        package, _, short = kind.partition("/")
+        latched = values.get("latching") == b"1"
+        line = MessageChannel(topic, f"{package}/msg/{short}", ROS1, values["message_definition"], "ros1msg", latched)
+        self._connections[record.connection] = line
+
+    def read_messages(self) -> Iterator[RawMessage]:
+        """Yield the messages in the order of the file."""
+        known = dict(self._connections)
+        for record in self._records():
+            if record.kind == MESSAGE and record.connection in known:
+                yield RawMessage(known[record.connection], record.time, record.time, record.data)
+
+    def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
+        """Yield the messages of some topics, in batches of bounded size."""
+        return batch_messages(self.read_messages(), topics)
+
+
+@dataclass(eq=False)
+class TruncatedDatabaseReader:
+    """The messages of a `.db3` up to its last commit."""
+
+    path: Path
+    channels: list[MessageChannel] = field(default_factory=list)
+    metadata: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Find the topics. SQLite rolls back an incomplete transaction."""
+        import sqlite3
+
+        self.where = Where(str(self.path))
+        metadata = self.path.parent.parent / PENDING_METADATA_FILE
+        self.metadata = (
+            inputs.parse_json(inputs.read_bytes(str(metadata), BAG, inputs.MAX_METADATA))
+            if inputs.path_exists(metadata)
+            else {}
+        )
+        self.is_navsense = bool(self.metadata)
+        with map_sqlite_errors():
+            self._database = sqlite3.connect(self.path)
+            forms = {
+                kind: (form, text.encode())
+                for kind, form, text in self._database.execute(
+                    "SELECT topic_type, encoding, encoded_message_definition FROM message_definitions"
+                )
+            }
+            rows = self._database.execute(
+                "SELECT id, name, type, serialization_format, offered_qos_profiles FROM topics ORDER BY id"
+            )
+            self._topics = {number: _make_channel(forms, *row) for number, *row in rows}
+        self.channels = list(dict.fromkeys(self._topics.values()))
+
+    def read_messages(self) -> Iterator[RawMessage]:
+        """Yield the messages in order of arrival."""
+        with map_sqlite_errors():
+            rows = self._database.execute("SELECT topic_id, timestamp, data FROM messages ORDER BY timestamp, id")
+            for number, time, data in rows:
+                yield RawMessage(self._topics[number], time, time, data)
+
+    def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
+        """Yield the messages of some topics, in batches of bounded size."""
+        return batch_messages(self.read_messages(), topics)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+
+def _make_channel(
+    forms: Mapping[str, tuple[str, bytes]], name: str, kind: str, encoding: str, quality: str
+) -> MessageChannel:
+    """Return the topic of a row."""
+    form, text = forms.get(kind, ("", b""))
+    latched = any(value in quality for value in LATCHED_DURABILITIES)
+    return MessageChannel(name, kind, encoding or CDR, text, form, latched, quality)

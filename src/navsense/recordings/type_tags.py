@@ -1,0 +1,279 @@
+"""The types in recordings: one table from a type tag to a class, and values of these classes as JSON.
+
+    {"type": "latency", "fixed": 0.02, "mean": 0.0, "stddev": 0.005}        a dataclass
+    {"type": "track_mode", "value": "best"}                                 an enumeration
+    {"float": "inf"}                                                        a number that JSON does not have
+
+A tag is a noun of the field and never changes. A file holds every field, also one with its default value, so no later
+default changes what a file declares. Renaming a class, a module or a field changes no file:
+
+- A class is renamed: only its name in the table changes.
+- A field is renamed: `keys` maps the new name to the key in files.
+- A field is added: `absent` holds the value that older files mean. The default of the dataclass is not used.
+- A field changes its meaning: the type gets a new tag, and the old one stays readable.
+
+No other file of navsense names types in recordings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from importlib.metadata import entry_points
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from navsense.clock import Clock, Latency
+from navsense.clock.base import ClockStep
+from navsense.clock.discipline import Discipline
+from navsense.clock.oscillator import Oscillator
+from navsense.environment.anomaly import Anomaly
+from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
+from navsense.environment.signal import Signal
+from navsense.environment.water import Water
+from navsense.errors import NavsenseError
+from navsense.geodesy import Origin
+from navsense.noise.channel import Noise
+from navsense.noise.faults import Faults
+from navsense.noise.scheduled_faults import ScheduledFault
+from navsense.pose import Pose
+from navsense.recordings.records import DamagedError
+from navsense.sensors import (
+    Accuracy,
+    Adcp,
+    AirPressure,
+    Altimeter,
+    Beam,
+    Beams,
+    BeamWeighting,
+    BinMapping,
+    Cone,
+    CoordinateSystem,
+    Depth,
+    DepthCells,
+    DopplerTrack,
+    Dvl,
+    DvlMessageOptions,
+    EchoStrength,
+    Fan,
+    Imu,
+    LongTermFilter,
+    Magnetometer,
+    MessageDialect,
+    NavSat,
+    Output,
+    Range,
+    Sound,
+    TrackMode,
+    Transducer,
+    Vibration,
+    WaterMassLayer,
+    ZeroReference,
+)
+from navsense.world import CurrentTopic, LayersTopic
+
+TYPE = "type"
+"""Key of the tag in the JSON of a value."""
+
+PLUGINS = "navsense.sensors"
+"""Group of the entry points of sensors in other packages. The name of the entry point is the tag."""
+
+
+@dataclass(frozen=True)
+class StoredType:
+    """How files hold a class.
+
+    `keys`: field -> key in files, where they differ; of an enumeration, value -> value in files. `absent`: field ->
+    value in files that lack the field. `omitted`: fields that files never hold; they are None when read.
+    """
+
+    kind: type
+    keys: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, Any] = field(default_factory=dict)
+    omitted: tuple[str, ...] = ()
+
+    def stored(self) -> dict[str, str]:
+        """Return the key in files of each field that files hold."""
+        names = (one.name for one in fields(self.kind) if one.init and one.name not in self.omitted)
+        return {name: self.keys.get(name, name) for name in names}
+
+
+TYPES: dict[str, StoredType] = {
+    "accuracy": StoredType(Accuracy),
+    "adcp": StoredType(Adcp),
+    "air_pressure": StoredType(AirPressure),
+    "altimeter": StoredType(Altimeter),
+    "beam": StoredType(Beam),
+    "beam_weighting": StoredType(BeamWeighting),
+    "beams": StoredType(Beams),
+    "bin_mapping": StoredType(BinMapping),
+    "clock": StoredType(Clock, omitted=("where",)),
+    "clock_step": StoredType(ClockStep),
+    "cone": StoredType(Cone),
+    "constant_density": StoredType(ConstantDensity),
+    "coordinate_system": StoredType(CoordinateSystem),
+    "current_topic": StoredType(CurrentTopic),
+    "current_layers_topic": StoredType(LayersTopic),
+    "depth": StoredType(Depth),
+    "depth_cells": StoredType(DepthCells),
+    "discipline": StoredType(Discipline),
+    "doppler_track": StoredType(DopplerTrack),
+    "dvl": StoredType(
+        Dvl,
+        keys={
+            "bottom": "bottom_track",
+            "water": "water_track",
+            "strength": "echo_strength",
+        },
+    ),
+    "dvl_message_options": StoredType(DvlMessageOptions),
+    "echo_strength": StoredType(EchoStrength),
+    "fan": StoredType(Fan),
+    "faults": StoredType(Faults, keys={"planned": "scheduled"}),
+    "imu": StoredType(Imu),
+    "latency": StoredType(Latency),
+    "long_term_accuracy": StoredType(LongTermFilter),
+    "magnetic_anomaly": StoredType(Anomaly),
+    "magnetometer": StoredType(Magnetometer),
+    "message_dialect": StoredType(MessageDialect),
+    "navsat": StoredType(NavSat),
+    "noise": StoredType(Noise),
+    "origin": StoredType(Origin),
+    "oscillator": StoredType(Oscillator),
+    "output": StoredType(Output, keys={"equivariance": "turns"}),
+    "pose": StoredType(Pose),
+    "range": StoredType(Range),
+    "saunders": StoredType(Saunders),
+    "scheduled_fault": StoredType(ScheduledFault, omitted=("where",)),
+    "signal": StoredType(Signal),
+    "sound": StoredType(Sound),
+    "track_mode": StoredType(TrackMode),
+    "transducer": StoredType(Transducer),
+    "unesco": StoredType(Unesco),
+    "vibration": StoredType(Vibration),
+    "water": StoredType(Water),
+    "water_mass_layer": StoredType(WaterMassLayer),
+    "zeroed": StoredType(ZeroReference),
+}
+"""Tag -> how files hold the class."""
+
+
+@runtime_checkable
+class HasType(Protocol):
+    """A specification of a sensor, which has a tag of its own: the type of the sensor."""
+
+    type: ClassVar[str]
+
+
+class UnknownTypeError(Exception):
+    """A value of a type, or with a field, that this version of navsense does not know."""
+
+
+def register_type(
+    kind: type,
+    tag: str = "",
+    *,
+    keys: Mapping[str, str] | None = None,
+    absent: Mapping[str, Any] | None = None,
+) -> None:
+    """Give a class of another package a tag, so that recordings that hold it are read back.
+
+    `kind` is a dataclass or an enumeration. `tag` is the `type` of a sensor by default; give every other class one of
+    its own, such as "my_package.drift". `keys` and `absent` are those of `StoredType`. Raises ValueError for a tag that
+    belongs to another class.
+    """
+    tag = tag or (kind.type if isinstance(kind, HasType) else "")
+    if not (is_dataclass(kind) or issubclass(kind, Enum)):
+        raise ValueError(f"{kind.__name__} is no dataclass and no enumeration")
+    if not tag or (tag in TYPES and TYPES[tag].kind is not kind):
+        raise ValueError(f"type tag {tag!r} of {kind.__name__}: must be a new name")
+    stored = StoredType(kind, dict(keys or {}), dict(absent or {}))
+    if is_dataclass(kind) and TYPE in stored.stored().values():
+        raise ValueError(f"{kind.__name__} has a field {TYPE!r}; store it under another key with keys=")
+    TYPES[tag] = stored
+
+
+def _type_of(value: object) -> tuple[str, StoredType]:
+    """Return the tag of a value's class and how files hold it. Raises TypeError for a class without a tag."""
+    kind = type(value)
+    for tag, stored in TYPES.items():
+        if stored.kind is kind:
+            return tag, stored
+    if not is_dataclass(kind) or not isinstance(value, HasType) or value.type in TYPES:
+        raise TypeError(f"{kind.__name__} has no type tag")
+    return value.type, StoredType(kind)
+
+
+def to_json(value: Any) -> Any:
+    """Return a value as JSON. Raises TypeError for a value that has no such form."""
+    if isinstance(value, Enum):
+        tag, stored = _type_of(value)
+        return {TYPE: tag, "value": stored.keys.get(value.value, value.value)}
+    if isinstance(value, np.bool_ | np.integer):
+        return value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else {"float": repr(float(value))}
+    if isinstance(value, tuple | list):
+        return [to_json(one) for one in value]
+    tag, stored = _type_of(value)
+    return {TYPE: tag, **{key: to_json(getattr(value, name)) for name, key in stored.stored().items()}}
+
+
+def from_json(value: Any) -> Any:
+    """Return the value that `to_json` wrote.
+
+    Raises `UnknownTypeError` for a type or a field that this version does not know, and `DamagedError` for what
+    `to_json` does not write.
+    """
+    if isinstance(value, list):
+        return tuple(from_json(one) for one in value)
+    if not isinstance(value, dict):
+        return value
+    if "float" in value:
+        try:
+            return float(value["float"])
+        except (TypeError, ValueError) as error:
+            raise DamagedError(f"damaged: a number cannot be read: {error}") from error
+    tag = value.get(TYPE)
+    if not isinstance(tag, str):
+        raise DamagedError("damaged: a value has no type")
+    stored = _find_type(tag)
+    try:
+        if issubclass(stored.kind, Enum):
+            return stored.kind({new: old for old, new in stored.keys.items()}.get(value["value"], value["value"]))
+        return stored.kind(**_fields(tag, stored, value))
+    except (KeyError, TypeError, ValueError, AttributeError, NavsenseError) as error:
+        raise UnknownTypeError(f"type {tag!r} cannot be read: {error}") from error
+
+
+def _fields(tag: str, stored: StoredType, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a value. Raises `UnknownTypeError` for an unknown field, and for a missing one."""
+    names = stored.stored()
+    unknown = sorted(set(value) - {TYPE, *names.values()})
+    if unknown:
+        raise UnknownTypeError(f"type {tag!r} has the unknown field {unknown[0]!r}")
+    missing = [key for name, key in names.items() if key not in value and name not in stored.absent]
+    if missing:
+        raise UnknownTypeError(f"type {tag!r} has no field {missing[0]!r}")
+    read = {name: from_json(value[key]) if key in value else stored.absent[name] for name, key in names.items()}
+    return read | dict.fromkeys(stored.omitted)
+
+
+def _find_type(tag: str) -> StoredType:
+    """Return how files hold the class of a tag; the package that defines it is imported if it is installed."""
+    if tag not in TYPES:
+        for plugin in entry_points(group=PLUGINS, name=tag):
+            try:
+                kind = plugin.load()
+                if tag not in TYPES:
+                    register_type(kind, tag)
+            except Exception as error:
+                raise UnknownTypeError(f"type {tag!r} cannot be imported: {error}") from error
+    if tag not in TYPES:
+        raise UnknownTypeError(f"unknown type {tag!r}")
+    return TYPES[tag]

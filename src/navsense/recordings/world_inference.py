@@ -1,0 +1,394 @@
+"""The world of a recording that does not say it: sensors by the types of their topics, links by the static transforms.
+
+A sensor is called by its frame where that is a full name (`rov::base::imu`) and no other's, else by its topic; its link
+is the parent of its frame in `/tf_static`. It has had faults where `<topic>/fault` is there. What its sheet is told of
+is what its first message holds: covariances, limits, beams. Rates are those between its first two messages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from navsense import messages
+from navsense.environment.base import Environment, UniformField
+from navsense.errors import NavsenseError
+from navsense.messages import air_pressure, altimeter, current, depth, dvl, fault, imu, magnetometer, navsat, truth
+from navsense.messages import range as ranges
+from navsense.messages.cdr import read_stamps
+from navsense.messages.repack import MessageShape
+from navsense.motion.stationary import Stationary
+from navsense.noise.channel import Noise
+from navsense.noise.faults import Faults
+from navsense.noise.scheduled_faults import FAULT
+from navsense.pose import IDENTITY, Pose, ensure_unit, from_rpy, normalize
+from navsense.recordings.columns import OWN_TYPE_PREFIX, MessageDecoder, has_same_type, is_readable
+from navsense.recordings.message_reader import DEFAULT_WORLD_NAME, MessageChannel, MessageReader
+from navsense.recordings.world_json import opaque_sensor
+from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
+from navsense.sensors.base import Output, Sensor
+from navsense.sensors.doppler import Beam, Beams, DvlMessageOptions, MessageDialect
+from navsense.sensors.range import Cone, Sound
+from navsense.ticks import MAX_RATE, MIN_RATE
+from navsense.typing import AnyArray
+from navsense.world import CurrentTopic, Link, Model, MountedSensor, World
+
+TRUTH_PREFIX = "/truth/"
+"""What the topics of a link's truth begin with in recordings of navsense."""
+
+DEFAULT_MODEL = "robot"
+"""The model of a sensor whose link belongs to no model that is known."""
+
+TF_STATIC = "/tf_static"
+
+
+@dataclass(eq=False)
+class FirstMessage:
+    """The first message of a topic: its shape and row, and the time (s) to the next."""
+
+    shape: MessageShape
+    row: AnyArray
+    time: int
+    period: float = math.nan
+    companions: frozenset[str] = frozenset()
+
+    def make_noise(self, path: str, count: int) -> list[Noise]:
+        """Return the white noise of the diagonal of a covariance at a path."""
+        variances = self.row[path][0].reshape(count, count).diagonal().tolist()
+        return [Noise(stddev=math.sqrt(value)) if 0.0 < value < math.inf else Noise() for value in variances]
+
+
+def _make_imu(first: FirstMessage) -> Sensor:
+    oriented = bool(first.row["orientation_covariance"][0][0] != -1.0)
+    rates = first.make_noise("angular_velocity_covariance", 3)
+    forces = first.make_noise("linear_acceleration_covariance", 3)
+    return Imu(
+        angular_velocity_x=rates[0],
+        angular_velocity_y=rates[1],
+        angular_velocity_z=rates[2],
+        linear_acceleration_x=forces[0],
+        linear_acceleration_y=forces[1],
+        linear_acceleration_z=forces[2],
+        orientation=oriented,
+    )
+
+
+def _make_magnetometer(first: FirstMessage) -> Sensor:
+    x, y, z = first.make_noise("magnetic_field_covariance", 3)
+    return Magnetometer(x=x, y=y, z=z)
+
+
+def _make_pressure(first: FirstMessage) -> Sensor:
+    variance = float(first.row["variance"][0])
+    noise = Noise(stddev=math.sqrt(variance)) if 0.0 < variance < math.inf else Noise()
+    return Depth(pressure=noise) if "_depth" in first.companions else AirPressure(pressure=noise)
+
+
+def _make_navsat(first: FirstMessage) -> Sensor:
+    east, _, up = first.make_noise("position_covariance", 3)
+    return NavSat(horizontal_position=east, vertical_position=up)
+
+
+def _make_range(first: FirstMessage) -> Sensor:
+    row = first.row
+    least, most, width = (float(row[name][0]) for name in ("min_range", "max_range", "field_of_view"))
+    sound = Sound() if int(row["radiation_type"][0]) == ranges.ULTRASOUND else None
+    return Range(minimum_range=least, maximum_range=most, beam=Cone(width, 0), sound=sound)
+
+
+def _make_beam(axis: Any) -> Beam:
+    """Return a beam along a unit vector."""
+    x, y, z = (float(part) for part in axis)
+    return Beam(rotation=from_rpy(0.0, math.atan2(-z, math.hypot(x, y)), math.atan2(y, x)))
+
+
+def _dvl_factory(dialect: MessageDialect) -> Callable[[FirstMessage], Sensor]:
+    def make_dvl(first: FirstMessage) -> Sensor:
+        axes = [first.row[f"beam_unit_vec.{i}"][0] for i in range(4)]
+        return Dvl(beams=Beams(tuple(_make_beam(axis) for axis in axes if axis.any())), dialect=dialect)
+
+    return make_dvl
+
+
+def _make_uuv_dvl(first: FirstMessage) -> Sensor:
+    beams, names = [], []
+    for i in range(first.shape.lengths.get("beams", 0)):
+        x, y, z, w = first.row[f"beams.{i}.pose.pose.orientation"][0].tolist()
+        px, py, pz = first.row[f"beams.{i}.pose.pose.position"][0].tolist()
+        beams.append(Beam(rotation=normalize((w, x, y, z)), position=(px, py, pz)))
+        names.append(first.shape.strings.get(f"beams.{i}.pose.header.frame_id", ""))
+    return Dvl(
+        beams=Beams(tuple(beams)),
+        dialect=MessageDialect.UUV,
+        message_options=DvlMessageOptions(beam_frames=tuple(names)),
+    )
+
+
+SPEC_FACTORIES: Mapping[str, Callable[[FirstMessage], Sensor]] = {
+    imu.TYPE: _make_imu,
+    magnetometer.TYPE: _make_magnetometer,
+    altimeter.TYPE: lambda _first: Altimeter(),
+    air_pressure.TYPE: _make_pressure,
+    navsat.TYPE: _make_navsat,
+    ranges.TYPE: _make_range,
+    dvl.MARINE_TYPE: _dvl_factory(MessageDialect.OWN),
+    dvl.DS_TYPE: _dvl_factory(MessageDialect.DSROS),
+    dvl.UUV_TYPE: _make_uuv_dvl,
+}
+"""Message type -> what makes a sheet of the first message of a sensor."""
+
+DEFAULT_SPECS: Mapping[str, Callable[[], Sensor]] = {
+    imu.TYPE: Imu,
+    magnetometer.TYPE: Magnetometer,
+    altimeter.TYPE: Altimeter,
+    air_pressure.TYPE: AirPressure,
+    navsat.TYPE: NavSat,
+    ranges.TYPE: Range,
+    dvl.MARINE_TYPE: Dvl,
+    dvl.DS_TYPE: lambda: Dvl(dialect=MessageDialect.DSROS),
+    dvl.UUV_TYPE: lambda: Dvl(dialect=MessageDialect.UUV),
+}
+"""Message type -> the sheet of a sensor whose first message tells of none."""
+
+COMPANION_TYPES: Mapping[str, tuple[tuple[str, str], ...]] = {
+    air_pressure.TYPE: (("_depth", depth.DEPTH_TYPE),),
+    navsat.TYPE: (("_velocity", navsat.VELOCITY_TYPE),),
+    dvl.MARINE_TYPE: (("_water", dvl.MARINE_TYPE), dvl.PING_MESSAGE),
+    dvl.DS_TYPE: (dvl.PING_MESSAGE,),
+    dvl.UUV_TYPE: (dvl.PING_MESSAGE,),
+}
+"""Message type -> what stands behind the topics of the messages beside it, and their types."""
+
+
+@dataclass(eq=False)
+class WorldInference:
+    """What the first messages of a recording tell of its world."""
+
+    reader: MessageReader
+    first_messages: dict[str, FirstMessage] = field(default_factory=dict)
+    transforms: dict[str, tuple[str, Pose]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Tell which topics are sensors'."""
+        self.channels = select_channels(self.reader.channels)
+        self.topics = normalize_topics(self.channels)
+        self.companion_topics = {
+            line.topic + behind
+            for line in self.channels.values()
+            for behind, kind in COMPANION_TYPES.get(line.type, ())
+            if self._topic_type(line.topic + behind) == kind
+        }
+        self.sensor_channels = [line for line in self.channels.values() if self._is_sensor(line)]
+
+    def _topic_type(self, topic: str) -> str:
+        """Return the type of a topic, empty where there is none."""
+        return self.channels[topic].type if topic in self.channels else ""
+
+    def _is_sensor(self, channel: MessageChannel) -> bool:
+        """Tell whether a topic is what a sensor says."""
+        base, _, part = channel.topic.rpartition("/")
+        hidden = part in ("ideal", "bias") and base in self.channels
+        return (
+            _is_instrument(channel)
+            and not hidden
+            and channel.topic not in self.companion_topics
+            and is_readable(channel)
+        )
+
+    def read(self) -> None:
+        """Read the first two messages of each sensor, the first of each link's truth, and all static transforms."""
+        wanted = {line.topic for line in self.sensor_channels} | {
+            line.topic
+            for line in self.channels.values()
+            if line.type == truth.ODOMETRY_TYPE and line.topic.startswith(TRUTH_PREFIX)
+        }
+        read = (self.channels[topic] for topic in (*wanted, TF_STATIC) if topic in self.channels)
+        decoders = {line.topic: MessageDecoder(line) for line in read if line.is_ros and is_readable(line)}
+        waiting = set(decoders)
+        for item in self.reader.read_messages():
+            topic = item.channel.topic
+            if topic not in waiting or not item.data or not has_same_type(item.channel, self.channels[topic]):
+                continue
+            ((shape, _, rows),) = decoders[topic].decode([item.data])
+            if topic == TF_STATIC:
+                self._add_transforms(shape, rows)
+                waiting.discard(topic)
+            else:
+                self._add_sensor_message(topic, shape, rows, item.log_time, waiting)
+            if not waiting:
+                return
+
+    def _add_sensor_message(self, topic: str, shape: MessageShape, rows: AnyArray, log: int, waiting: set[str]) -> None:
+        """Note the first message of a topic, or the time to its second."""
+        time = int(read_stamps(rows)[0]) if "header.stamp.sec" in (rows.dtype.names or ()) else log
+        if topic in self.first_messages:
+            self.first_messages[topic].period = (time - self.first_messages[topic].time) * 1e-9
+            waiting.discard(topic)
+        else:
+            behind = frozenset(
+                b for b, _ in COMPANION_TYPES.get(self._topic_type(topic), ()) if topic + b in self.companion_topics
+            )
+            self.first_messages[topic] = FirstMessage(shape, rows.copy(), time, companions=behind)
+
+    def _add_transforms(self, shape: MessageShape, rows: AnyArray) -> None:
+        """Note the transforms of one message."""
+        for i in range(shape.lengths.get("transforms", 0)):
+            path = f"transforms.{i}"
+            child = shape.strings[f"{path}.child_frame_id"].lstrip("/")
+            parent = shape.strings[f"{path}.header.frame_id"].lstrip("/")
+            x, y, z = rows[f"{path}.transform.translation"][0].tolist()
+            a, b, c, w = rows[f"{path}.transform.rotation"][0].tolist()
+            turn = (w, a, b, c)
+            if not all(map(math.isfinite, (x, y, z, *turn))):
+                continue  # as tf2 does
+            rotation = ensure_unit(turn) if any(turn) else IDENTITY.rotation
+            self.transforms[child] = (parent, Pose((x, y, z), rotation))
+
+    def build_world(self) -> World:
+        """Return the world."""
+        links = {
+            one.shape.strings.get("child_frame_id", ""): topic
+            for topic, one in self.first_messages.items()
+            if topic.startswith(TRUTH_PREFIX)
+        }
+        models = {link: topic.removeprefix(TRUTH_PREFIX).replace("/", "::") for link, topic in links.items() if link}
+        sensors = _make_names_unique(
+            [self._make_sensor(line, models) for line in self.sensor_channels if line.topic in self.first_messages]
+        )
+        canonical = {name: link for link, name in models.items()}
+        for sensor in sensors:
+            canonical.setdefault(sensor.model, sensor.link)
+        made: list[Model] = []
+        for name, own in canonical.items():
+            carried = {sensor.link for sensor in sensors if sensor.model == name} - {own}
+            carried |= {
+                child
+                for child, (parent, _) in self.transforms.items()
+                if parent == own and self._is_link(child, sensors)
+            }
+            others = tuple(Link(link, self._link_pose(link, own)) for link in sorted(carried))
+            made.append(Model(name, (Link(own), *others), own, motion=Stationary() if own in models else None))
+        name, flow = self.reader.metadata.get("world", DEFAULT_WORLD_NAME), self._find_current_topic()
+        if flow is None:
+            return World(name, tuple(made), sensors)
+        still = Environment(current=UniformField((0.0, 0.0, 0.0)))
+        return World(name, tuple(made), sensors, environment=still, current_topic=CurrentTopic(flow))
+
+    def _find_current_topic(self) -> str | None:
+        """Return the topic of the water's velocity in a recording of navsense: the one twist that is no sensor's."""
+        twists = [
+            line.topic for line in self.reader.channels if line.type == current.TYPE and self._is_standalone(line.topic)
+        ]
+        return twists[0] if len(twists) == 1 and self.reader.is_navsense else None
+
+    def _is_standalone(self, topic: str) -> bool:
+        """Tell whether a topic is neither beside a sensor's nor one of its hidden ones."""
+        base, _, part = topic.rpartition("/")
+        return topic not in self.companion_topics and not (part in ("ideal", "bias") and base in self.channels)
+
+    def _is_link(self, frame: str, sensors: tuple[MountedSensor, ...]) -> bool:
+        """Tell whether a frame is no sensor's."""
+        return all(
+            frame not in (sensor.name, sensor.frame) and not frame.startswith(f"{sensor.frame}/") for sensor in sensors
+        )
+
+    def _link_pose(self, link: str, parent_link: str) -> Pose:
+        """Return the pose of a link in the one that carries it, as far as transforms say."""
+        parent, pose = self.transforms.get(link, ("", IDENTITY))
+        return pose if parent == parent_link else IDENTITY
+
+    def _make_sensor(self, channel: MessageChannel, models: Mapping[str, str]) -> MountedSensor:
+        """Return one sensor."""
+        first = self.first_messages[channel.topic]
+        frame = first.shape.strings.get("header.frame_id", "").lstrip("/")
+        frames = [
+            one.shape.strings.get("header.frame_id", "").lstrip("/")
+            for t, one in self.first_messages.items()
+            if t in {s.topic for s in self.sensor_channels}
+        ]
+        own = "::" in frame and frames.count(frame) == 1
+        topic = self.topics[channel.topic]
+        name = frame if own else topic.strip("/").replace("/", "::")
+        link, pose = self.transforms.get(frame, (frame or "base", IDENTITY))
+        model = models.get(link) or next(
+            (models[p] for p in (self.transforms.get(link, ("", 0))[0],) if p in models), DEFAULT_MODEL
+        )
+        rate = 1.0 / first.period if first.period > 0.0 else 1.0
+        rate = min(max(float(f"{rate:.6g}"), 1.001 * MIN_RATE), MAX_RATE)
+        faults = Faults(recorded=self._topic_type(f"{channel.topic}/{FAULT}") == fault.TYPE)
+        return MountedSensor(
+            name, self._make_spec(channel, first), model, link, rate, pose, topic, frame, faults=faults
+        )
+
+    def _make_spec(self, channel: MessageChannel, first: FirstMessage) -> Sensor:
+        """Return what a sensor's first message tells of its sheet; its type alone where that is none."""
+        if channel.type.startswith(OWN_TYPE_PREFIX):
+            return _make_generic_spec(channel, first.shape.lengths)
+        try:
+            return SPEC_FACTORIES[channel.type](first)
+        except (NavsenseError, ValueError):
+            return DEFAULT_SPECS[channel.type]()
+
+
+def _is_instrument(channel: MessageChannel) -> bool:
+    """Tell whether a topic is of a type that sensors have."""
+    return channel.is_ros and (channel.type in SPEC_FACTORIES or channel.type.startswith(OWN_TYPE_PREFIX))
+
+
+def select_channels(channels: Sequence[MessageChannel]) -> dict[str, MessageChannel]:
+    """Return what is read of each topic: of one that has several types the first that a sensor has, else that is read.
+
+    The rest of such a topic is not read.
+    """
+    found: dict[str, list[MessageChannel]] = {}
+    for line in channels:
+        found.setdefault(line.topic, []).append(line)
+    out = {topic: several[0] for topic, several in found.items()}
+    for topic, several in found.items():
+        if len(several) > 1:
+            usable = [line for line in several if line.is_ros and is_readable(line)] or several
+            out[topic] = next((line for line in usable if _is_instrument(line)), usable[0])
+    return out
+
+
+def normalize_topics(topics: Iterable[str]) -> dict[str, str]:
+    """Return each topic with a slash before it and none behind; where two become one, the later gets `_` behind it."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for topic in sorted(topics, key=lambda one: one != "/" + one.strip("/")):
+        name = "/" + (topic.strip("/") or "topic")
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        found[topic] = name
+    return found
+
+
+def _make_names_unique(sensors: Iterable[MountedSensor]) -> tuple[MountedSensor, ...]:
+    """Return sensors no two of which have one name."""
+    found: dict[str, MountedSensor] = {}
+    for sensor in sensors:
+        name = sensor.name
+        while name in found:
+            name += "_"
+        found[name] = sensor if name == sensor.name else replace(sensor, name=name)
+    return tuple(found.values())
+
+
+def _make_generic_spec(channel: MessageChannel, lengths: Mapping[str, int]) -> Sensor:
+    """Return a sensor of a type that is made of its outputs; `lengths` of the arrays in its first message."""
+    short = channel.type.removeprefix(OWN_TYPE_PREFIX)
+    kind = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in short).lstrip("_")
+    parts = channel.parse_type().definitions[channel.type][1:]
+    # The arrays of a sensor that has messages of other kinds are read, and written, as those of one of our own.
+    kind = f"{kind}_arrays" if kind in messages.LAYOUT_MAKERS else kind
+    return opaque_sensor(kind, [Output(part.name, lengths.get(part.name, part.length or 0), "1") for part in parts])
+
+
+def infer_world(reader: MessageReader) -> World:
+    """Return the world of a recording of messages that does not say it. Raises `SinkError`."""
+    guess = WorldInference(reader)
+    guess.read()
+    return guess.build_world()

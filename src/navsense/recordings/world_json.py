@@ -1,0 +1,291 @@
+"""The world of a recording as JSON, and back. docs/recordings.md describes the keys.
+
+    {"format", "name", "models": [...], "sensors": [...], "clocks": {name: clock or null}, "current", "topics",
+     "origin", "water", "anomalies"}
+
+Values with a "type" are those of `type_tags`. A reader that does not know a type goes on without the value: a sensor
+keeps its arrays, units and topics, and everything else in the world stays typed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from navsense import inputs
+from navsense.clock import Clock, Latency
+from navsense.environment.anomaly import Anomaly
+from navsense.environment.base import Environment, FieldSum, UniformField
+from navsense.environment.signal import Signal
+from navsense.environment.water import Water
+from navsense.errors import NavsenseError
+from navsense.geodesy import Origin
+from navsense.motion.stationary import Stationary
+from navsense.noise.faults import Faults
+from navsense.noise.scheduled_faults import FAULT
+from navsense.pose import Pose
+from navsense.recordings.records import DamagedError
+from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_from_json
+from navsense.recordings.type_tags import HasType, UnknownTypeError, from_json, to_json
+from navsense.sensors.base import OpaqueSensor, Output, Sensor, list_signals
+from navsense.world import CurrentTopic, LayersTopic, Link, Model, MountedSensor, World
+
+FORMAT_VERSION = 2
+"""Version of a world's JSON, and of the metadata of recordings of arrays; 1 was in use before the first release."""
+
+UNSPECIFIED = "unspecified"
+"""Stands for a latency of which nothing else is known."""
+
+Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True)
+class UnspecifiedLatency(Latency):
+    """A latency of which a recording says only that there is one."""
+
+
+def opaque_sensor(kind: str, outputs: Sequence[Output]) -> Sensor:
+    """Return a sensor that is known by its type and outputs: it is written and read, and measures nothing."""
+    return cast("Sensor", OpaqueSensor(kind, tuple(outputs)))
+
+
+@dataclass(frozen=True)
+class StoredWorld:
+    """A world that was read: the `world`, its `topics`, the `clocks` with a specification, and `notes` for the user.
+
+    `topics` is None if the recording does not hold them.
+    """
+
+    world: World
+    topics: TopicNames | None = None
+    clocks: Mapping[str, Clock] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def world_to_json(world: World, topics: TopicNames | None = None) -> dict[str, Any]:
+    """Return a world as JSON; `topics` are those of the recording, by default those that a writer allocates."""
+    topics = topics or allocate_topics(world)
+    environment = world.environment
+    found: dict[str, Any] = {
+        "format": FORMAT_VERSION,
+        "name": world.name,
+        "models": [_model_to_json(model) for model in world.models],
+        "sensors": [_sensor_to_json(sensor, topics) for sensor in world.sensors],
+        "clocks": {clock.name: _to_json_or_none(clock) for clock in world.clocks},
+        "current": None if environment.current is None else to_json(world.current_topic),
+        "topics": topics.to_json(),
+    }
+    # A class of somebody else in their place has no JSON, and is left out.
+    places = {"origin": environment.origin, "water": environment.water}
+    found |= {key: to_json(one) for key, one in places.items() if one is None or type(one) in (Origin, Water)}
+    field = environment.magnetic_field
+    parts = field.fields if isinstance(field, FieldSum) else (field,)
+    anomalies = [to_json(part) for part in parts if type(part) is Anomaly]
+    return {**found, "anomalies": anomalies} if anomalies else found
+
+
+def _to_json_or_none(value: object) -> Any:
+    """Return a value as JSON, None if it has no such form."""
+    try:
+        return to_json(value)
+    except TypeError:
+        return None
+
+
+def _model_to_json(model: Model) -> dict[str, Any]:
+    """Return a model as JSON."""
+    return {
+        "name": model.name,
+        "pose": to_json(model.pose),
+        "static": model.static,
+        "moves": model.motion is not None,
+        "canonical_link": model.canonical_link,
+        "links": {link.name: to_json(link.pose) for link in model.links},
+        "actuators": list(model.actuators),
+    }
+
+
+def _sensor_to_json(sensor: MountedSensor, topics: TopicNames) -> dict[str, Any]:
+    """Return a sensor as JSON."""
+    spec, latency = sensor.spec, sensor.latency
+    stored = inputs.parse_json(spec.stored or "null") if isinstance(spec, OpaqueSensor) else _to_json_or_none(spec)
+    return {
+        "name": sensor.name,
+        "model": sensor.model,
+        "link": sensor.link,
+        "rate": float(sensor.rate),
+        "pose": to_json(sensor.pose),
+        "frame": sensor.frame,
+        "topic": sensor.topic,
+        **topics.sensor_to_json(sensor.name),
+        "clock": sensor.clock,
+        "latency": None if latency is None else _to_json_or_none(latency) or UNSPECIFIED,
+        "is_on": sensor.is_on,
+        "type": spec.type,
+        "outputs": [to_json(output) for output in spec.outputs],
+        "noise": noise_to_json(sensor),
+        "spec": stored,
+        "faults": to_json(sensor.faults),
+    }
+
+
+def noise_to_json(sensor: MountedSensor) -> dict[str, list[float]]:
+    """Return the standard deviation of the white noise of one sample, by array and axis."""
+    return {key: [axis.white_stddev(sensor.rate) for axis in axes] for key, axes in sensor.spec.noise().items()}
+
+
+def has_place(data: Mapping[str, Any]) -> bool:
+    """Return whether a world's JSON holds where on earth it is and what water it has."""
+    return "origin" in data and "water" in data
+
+
+@dataclass
+class _Reader:
+    """Reads values; those of unknown types are None and listed."""
+
+    unknown: dict[str, list[str]] = field(default_factory=dict)
+
+    def value(self, what: str, data: Any, kind: type[Kind]) -> Kind | None:
+        """Return a value of a class, None if it is null or of an unknown type. Raises `DamagedError` for another."""
+        try:
+            found = from_json(data)
+        except UnknownTypeError as error:
+            self.unknown.setdefault(str(error), []).append(what)
+            return None
+        if found is not None and not isinstance(found, kind):
+            raise DamagedError(f"damaged: {what} has a wrong type")
+        return found
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """One note for all unknown types, or none."""
+        if not self.unknown:
+            return ()
+        listed = "; ".join(f"{error} ({', '.join(whose)})" for error, whose in self.unknown.items())
+        remedy = "update navsense, or install the package that defines the type"
+        return (f"some values of its world cannot be read: {listed}; {remedy}",)
+
+    def sensor(self, data: Mapping[str, Any]) -> MountedSensor:
+        """Return a sensor, opaque if its specification is of an unknown type."""
+        name = str(data["name"])
+        latency: Latency = UnspecifiedLatency()
+        if data["latency"] != UNSPECIFIED:
+            latency = self.value(f"latency of {name}", data["latency"], Latency) or latency
+        spec = self.value(f"sensor {name}", data["spec"], object) or _opaque(data)
+        if not isinstance(spec, HasType) or spec.type != data["type"]:
+            raise DamagedError(f"damaged: sensor {name} has a specification of a wrong type")
+        return MountedSensor(
+            name,
+            cast("Sensor", spec),
+            str(data["model"]),
+            str(data["link"]),
+            float(data["rate"]),
+            _pose(data["pose"]),
+            str(data["topic"]),
+            str(data["frame"]),
+            None if data["clock"] is None else str(data["clock"]),
+            None if data["latency"] is None else latency,
+            self.value(f"faults of {name}", data["faults"], Faults) or Faults(recorded=FAULT in data["topics"]),
+            is_on=bool(data["is_on"]),
+        )
+
+    def environment(self, data: Mapping[str, Any], sensors: Sequence[MountedSensor]) -> Environment:
+        """Return where the world is on earth, its water, its anomalies, and that it has a current and signals."""
+        origin = self.value("origin", data.get("origin"), Origin)
+        water = self.value("water", data.get("water"), Water)
+        listed = data.get("anomalies", [])
+        if not isinstance(listed, list):
+            raise DamagedError("damaged: anomalies has a wrong type")
+        anomalies = [one for each in listed if (one := self.value("anomaly", each, Anomaly)) is not None]
+        flow = None if data["current"] is None else UniformField((0.0, 0.0, 0.0))
+        signals = {name: Signal((0.0,), (0.0,)) for sensor in sensors for name in list_signals(sensor.spec)}
+        found = Environment(current=flow, signals=signals, origin=origin, water=water)
+        if not anomalies:
+            return found
+        return Environment(
+            current=flow,
+            signals=signals,
+            origin=origin,
+            water=water,
+            magnetic_field=FieldSum((found.magnetic_field, *anomalies)),
+        )
+
+
+def _opaque(data: Mapping[str, Any]) -> Sensor:
+    """Return a sensor of which the type and outputs are known; its specification is kept as it is."""
+    noise = tuple((str(key), tuple(map(float, axes))) for key, axes in data["noise"].items())
+    outputs = tuple(_output(one) for one in data["outputs"])
+    stored = "" if data["spec"] is None else json.dumps(data["spec"])
+    return cast("Sensor", OpaqueSensor(str(data["type"]), outputs, noise, stored))
+
+
+def _pose(data: Mapping[str, Any]) -> Pose:
+    """Return a pose; keys of later versions are ignored."""
+    x, y, z = map(float, data["position"])
+    w, a, b, c = map(float, data["rotation"])
+    return Pose((x, y, z), (w, a, b, c))
+
+
+def _output(data: Mapping[str, Any]) -> Output:
+    """Return an array of a reading; keys of later versions are ignored."""
+    axes = data["axes"]
+    shape = tuple(axes) if isinstance(axes, list) else int(axes)
+    return Output(str(data["name"]), shape, str(data["unit"]), data["turns"])
+
+
+def world_from_json(data: Any) -> StoredWorld | None:
+    """Return the world that `world_to_json` wrote, None for one of another format. Raises `DamagedError`."""
+    try:
+        if data.get("format") != FORMAT_VERSION:
+            return None
+        return _world(data)
+    except (KeyError, TypeError, ValueError, AttributeError, NavsenseError) as error:
+        raise DamagedError(f"damaged: its world cannot be read: {error}") from error
+
+
+def _world(data: Mapping[str, Any]) -> StoredWorld:
+    """Return the world in JSON of the format that is read."""
+    reader = _Reader()
+    sensors = tuple(reader.sensor(one) for one in data["sensors"])
+    models = tuple(_model(one) for one in data["models"])
+    found = {str(name): reader.value(f"clock {name}", one, Clock) for name, one in data["clocks"].items()}
+    clocks = {name: clock for name, clock in found.items() if clock is not None}
+    shown = reader.value("current", data["current"], CurrentTopic) or CurrentTopic()
+    if not isinstance(shown.layers, LayersTopic | None):
+        raise DamagedError("damaged: current has a wrong type")
+    environment = reader.environment(data, sensors)
+    every = tuple(clocks.get(name) or Clock(name) for name in found)
+    world = World(str(data["name"]), models, sensors, every, environment, current_topic=shown)
+    return StoredWorld(world, topics_from_json(data["sensors"], data["topics"]), clocks, reader.notes)
+
+
+def _model(data: Mapping[str, Any]) -> Model:
+    """Return a model; one that moves has a motion that stands for it."""
+    links = tuple(Link(str(name), _pose(pose)) for name, pose in data["links"].items())
+    motion = Stationary() if data["moves"] else None
+    actuators = tuple(str(one) for one in data["actuators"])
+    pose = _pose(data["pose"])
+    return Model(str(data["name"]), links, str(data["canonical_link"]), pose, bool(data["static"]), motion, actuators)
+
+
+def notes_about(data: Any) -> tuple[str, ...]:
+    """Return the notes for the user about a world's JSON or its text, which may be None or empty."""
+    try:
+        layout = inputs.parse_json(data) if isinstance(data, str | bytes) and data else data
+        found = world_from_json(layout) if layout else None
+    except (DamagedError, ValueError) as error:
+        return (f"its world cannot be read: {error}",)
+    if found is None:
+        return (format_note(layout),) if layout else ()
+    return found.notes
+
+
+def format_note(data: Any) -> str:
+    """Return the note about a world's JSON of another format."""
+    found = data.get("format", 1) if isinstance(data, Mapping) else 1
+    return (
+        f"its world is stored in format {found}, and this version of navsense reads format {FORMAT_VERSION}: sensors "
+        "are known by their messages or arrays only; read it with the version of navsense that wrote it"
+    )

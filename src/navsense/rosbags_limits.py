@@ -1,0 +1,114 @@
+"""Limits on what rosbags unpacks: a small bag that unpacks to a large one must not fill memory or disk."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, BinaryIO, Self
+
+from navsense.inputs import MAX_EXPANSION, UNCHECKED_CHUNK_SIZE, expansion_problem
+
+_LOCK = threading.Lock()
+_originals: list[Callable[[], None]] = []
+_users = 0
+
+
+@contextmanager
+def limit_rosbags() -> Iterator[None]:
+    """Make rosbags refuse, inside this context, data that unpack further than `inputs.expansion_problem` allows.
+
+    rosbags offers no limit, so its decompressors are replaced in its modules: bags of other threads get the limit too.
+    What unpacks too far raises `ValueError`.
+    """
+    global _users  # noqa: PLW0603 (contexts of several threads share one replacement)
+    with _LOCK:
+        if not _users:
+            _install_limits()
+        _users += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _users -= 1
+            if not _users:
+                while _originals:
+                    _originals.pop()()
+
+
+def _install_limits() -> None:
+    """Replace the decompressors of rosbags, and note how to put them back."""
+    import bz2
+
+    import lz4.frame
+    from rosbags.rosbag1 import reader as ros1
+    from rosbags.rosbag2 import reader
+    from rosbags.rosbag2 import storage_mcap as mcap
+
+    ros2: Any = reader
+    zstd = ros2.zstd
+    bunzip2 = _limit_decompressor(bz2.BZ2Decompressor)
+    unlz4 = _limit_decompressor(lz4.frame.LZ4FrameDecompressor)
+    unzstd = _limit_decompressor(zstd.ZstdDecompressor)
+    chunks: dict[str, Any] = {"lz4": lambda data, _: unlz4(data), "zstd": lambda data, _: unzstd(data)}
+    tables: list[tuple[Any, dict[str, Any]]] = [
+        (ros1.decompressors, {"bz2": bunzip2, "lz4": unlz4}),
+        (mcap.DECOMPRESSORS, chunks),
+    ]
+    for table, found in tables:
+        _originals.append(_make_restorer(table, dict(table)))
+        table.update(found)
+    _originals.append(lambda: setattr(ros2, "zstd", zstd))
+    limited = SimpleNamespace(decompress=unzstd, open=lambda file, mode: _LimitedFile(zstd.open(file, mode), file))
+    ros2.zstd = limited
+
+
+def _make_restorer(table: dict[Any, Any], originals: dict[Any, Any]) -> Callable[[], None]:
+    """Return what puts the entries of a table back."""
+    return lambda: table.update(originals)
+
+
+def _limit_decompressor(opener: Callable[[], Any]) -> Callable[[bytes], bytes]:
+    """Return a function that unpacks data, frame by frame, and stops at the limit."""
+
+    def decompress(data: bytes) -> bytes:
+        most = max(UNCHECKED_CHUNK_SIZE, MAX_EXPANSION * len(data))
+        rest, parts, left = bytes(data), [], most + 1
+        while rest:
+            frame = opener()
+            parts.append(bytes(frame.decompress(rest, max_length=left)))
+            left -= len(parts[-1])
+            if left <= 0:
+                raise ValueError(f"a chunk of {len(data)} bytes unpacks to more than {most}")
+            if not frame.eof:
+                raise EOFError("compressed data end before their end mark")
+            rest = frame.unused_data or b""
+        return b"".join(parts)
+
+    return decompress
+
+
+class _LimitedFile:
+    """A compressed file that is read up to the limit."""
+
+    def __init__(self, unpacked: BinaryIO, packed: BinaryIO) -> None:
+        """Take the file as zstd unpacks it, and as it is."""
+        self._unpacked, self._size, self._count = unpacked, os.fstat(packed.fileno()).st_size, 0
+
+    def __enter__(self) -> Self:
+        """Return the file itself."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close the file."""
+        self._unpacked.close()
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes. Raises `ValueError` beyond the limit."""
+        data = self._unpacked.read(size)
+        self._count += len(data)
+        if too_far := expansion_problem(self._count, self._size):
+            raise ValueError(f"a file {too_far}")
+        return data

@@ -1,0 +1,60 @@
+"""`<sensor type="altimeter">`: the noise of height and vertical velocity, and navsense's own reference.
+
+<navsense:reference>12.5</navsense:reference>                       a height in the world, m
+<navsense:reference>initial</navsense:reference>                    the sensor's height at the start
+<navsense:reference period="60">initial</navsense:reference>        the same, taken anew every 60 s
+"""
+
+from __future__ import annotations
+
+from navsense.inputs import parse_decimal
+from navsense.sdf import values
+from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.parse._mount import Mount
+from navsense.sdf.parse.noise import parse_channel_noise
+from navsense.sdf.values import invalid_value
+from navsense.sdf.xml_reader import Element
+from navsense.sensors.altimeter import Altimeter, ZeroReference
+
+CHANNEL_TAGS = ("vertical_position", "vertical_velocity")
+"""In the order of the sheet."""
+
+ALTIMETER = ElementSchema(children=frozenset((*CHANNEL_TAGS, "navsense:reference")))
+REFERENCE = ElementSchema(attributes=frozenset(("period",)))
+INITIAL = "initial"
+
+
+def parse(context: Context, block: Element | None, mount: Mount) -> Altimeter:
+    """Return the data sheet that an `<altimeter>` block describes; without a block one without errors."""
+    if block is None:
+        return Altimeter(classic=mount.classic)
+    context.check(block, ALTIMETER)
+    position, velocity = (parse_channel_noise(context, block.find(tag), classic=mount.classic) for tag in CHANNEL_TAGS)
+    reference: float | ZeroReference = 0.0
+    child = block.find("navsense:reference")
+    if child is not None:
+        context.check(child, REFERENCE)
+        with context.collect_errors():
+            reference = _parse_reference(child)
+        if mount.classic:
+            reason = "does not act under classic, where the reference is the sensor's height at the start"
+            context.add_note("warning", f"<navsense:reference>: {child.text}", reason, child.where)
+    return Altimeter(position, velocity, reference=reference, classic=mount.classic)
+
+
+def _parse_reference(element: Element) -> float | ZeroReference:
+    """Return the reference; raise `SdfError` for what is none."""
+    period = values.parse_attribute_number(element, "period", above=0.0)
+    if element.text == INITIAL:
+        return ZeroReference() if period is None else ZeroReference(period)
+    height = parse_decimal(element.text)
+    if height is None:
+        raise invalid_value(
+            element, element.text or "empty", f"must be a height in metres, or {INITIAL}", parent="altimeter"
+        )
+    if period is not None:
+        allowed = "must be absent: a height that is given is not taken anew"
+        raise invalid_value(
+            element, f"{period:g}", allowed, attribute="period", remedy=f"write {INITIAL} for the height"
+        )
+    return height

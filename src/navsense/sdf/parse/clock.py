@@ -1,0 +1,154 @@
+"""`<clock name="...">` in a link, and `<clock>NAME</clock>` in a sensor.
+
+A name is looked up in the sensor's own model, then in the models around it; there `clock`, `link::clock` and
+`inner::link::clock` are names, and everywhere the full `model::link::clock`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from navsense.clock import Clock, TemperatureSignal
+from navsense.errors import ClockError, SdfError
+from navsense.sdf.context import Context
+from navsense.sdf.frames import FrameNode, Scope
+from navsense.sdf.names import join_names, parse_name
+from navsense.sdf.parse.children import parse_child_flag
+from navsense.sdf.parse.faults import parse_clock_steps
+from navsense.sdf.parse.noise import parse_child_noise
+from navsense.sdf.parse.oscillator import parse_discipline, parse_oscillator
+from navsense.sdf.schema import CLOCK, LEAF
+from navsense.sdf.values import invalid_value
+from navsense.sdf.xml_reader import Element
+
+GLOBAL_TIME = "none"
+"""The name of perfect, global time."""
+
+CLOCK_TAGS = ("clock", "navsense:clock")
+
+NO_SIGNALS: Mapping[str, TemperatureSignal] = MappingProxyType({})
+"""The signals of a world that has none."""
+
+
+@dataclass
+class ClockRegistry:
+    """The clocks of a file: by full name, and by model and plain name."""
+
+    by_name: dict[str, Clock] = field(default_factory=dict)
+    by_model: dict[str, dict[str, list[Clock]]] = field(default_factory=dict)
+
+    @property
+    def all(self) -> tuple[Clock, ...]:
+        """Return the clocks in the order of the file."""
+        return tuple(self.by_name.values())
+
+    def parse_clocks(
+        self,
+        context: Context,
+        link: FrameNode,
+        scope: Scope,
+        *,
+        classic: bool,
+        signals: Mapping[str, TemperatureSignal] = NO_SIGNALS,
+    ) -> None:
+        """Read the clocks of a link of the model `scope`; `signals` are the world's named inputs."""
+        for element in link.element.find_all(*CLOCK_TAGS):
+            context.check(element, CLOCK)
+            with context.collect_errors():
+                full = self._parse_name(element, link)
+                clock = _parse_clock(context, element, full, signals, classic=classic)
+                self._add_clock(context, element, clock, scope)
+
+    def _parse_name(self, element: Element, link: FrameNode) -> str:
+        """Return a clock's full name, which no clock before it has."""
+        name = parse_name(element)
+        if name == GLOBAL_TIME:
+            raise invalid_value(
+                element, name, "is reserved for global time", attribute="name", remedy="choose another name"
+            )
+        full = join_names(element, link.name, name)
+        before = self.by_name.get(full)
+        if before is not None:
+            allowed = "must be unique among the clocks of its link"
+            remedy = f"first on line {before.where.line if before.where else 0}; rename one"
+            raise invalid_value(element, name, allowed, attribute="name", remedy=remedy)
+        return full
+
+    def _add_clock(self, context: Context, element: Element, clock: Clock, scope: Scope) -> None:
+        self.by_name[clock.name] = clock
+        name = clock.name.rpartition("::")[2]
+        same = self.by_model.setdefault(scope.frame.name, {}).setdefault(name, [])
+        if same:
+            reason = f"has the name of {same[0].name}: sensors must write {_remove_model_name(clock.name, scope)}"
+            context.add_note("warning", f"<clock>: {clock.name}", reason, element.where)
+        same.append(clock)
+
+    def find_clock_name(self, context: Context, sensor: Element, full_name: str, scope: Scope) -> str | None:
+        """Return the full name of the clock that a sensor names; None for global time."""
+        elements = list(sensor.find_all(*CLOCK_TAGS))
+        if not elements:
+            return None
+        if len(elements) > 1:
+            context.add_problem(invalid_value(elements[1], elements[1].text, "a sensor has one clock", parent="sensor"))
+        element = elements[0]
+        context.check(element, LEAF)
+        if element.text == GLOBAL_TIME:
+            return None
+        with context.collect_errors():
+            return self._resolve(element, full_name, scope).name
+        return None
+
+    def _resolve(self, element: Element, sensor: str, scope: Scope) -> Clock:
+        name = element.text
+        at: Scope | None = scope
+        while at is not None and not at.is_world:
+            same = self.by_model.get(at.frame.name, {}).get(name, [])
+            if len(same) == 1:
+                return same[0]
+            if same:
+                shown = " or ".join(_remove_model_name(clock.name, at) for clock in same[:4])
+                raise _clock_error(element, sensor, "is the name of several clocks", f"write {shown}")
+            clock = self.by_name.get(f"{at.frame.name}::{name}") if "::" in name else None
+            if clock is not None:
+                return clock
+            at = at.parent
+        clock = self.by_name.get(name)
+        if clock is None:
+            raise _clock_error(element, sensor, "must name a clock of its model, or none", self._suggest_remedy(scope))
+        return clock
+
+    def _suggest_remedy(self, scope: Scope) -> str:
+        names = list(self.by_model.get(scope.frame.name, {}))[:5]
+        if names:
+            return f"its model has {', '.join(names)}"
+        return 'its model has no clock: declare <clock name="..."> in a link'
+
+
+def _parse_clock(
+    context: Context, element: Element, full: str, signals: Mapping[str, TemperatureSignal], *, classic: bool
+) -> Clock:
+    """Return the clock that an element describes."""
+    noise, oscillator = (
+        parse_child_noise(context, element, classic=classic),
+        parse_oscillator(context, element, signals),
+    )
+    if element.find("noise") is None and oscillator is None:
+        context.add_note("warning", f"<clock>: {full}", "has no <noise>: it shows global time", element.where)
+    monotonic = parse_child_flag(context, element, "navsense:monotonic", default=False)
+    steps = parse_clock_steps(context, element)
+    try:
+        return Clock(full, noise, oscillator, parse_discipline(context, element), monotonic, element.where, steps)
+    except ClockError as error:
+        what = f"<clock><noise><{error.what.partition(' ')[0]}>"
+        raise SdfError(what, error.value, where=element.where, allowed=error.allowed, remedy=error.remedy) from error
+
+
+def _remove_model_name(full: str, scope: Scope) -> str:
+    return full.removeprefix(f"{scope.frame.name}::")
+
+
+def _clock_error(element: Element, sensor: str, allowed: str, remedy: str) -> SdfError:
+    what = f"<clock> of sensor {sensor!r}"
+    return SdfError(what, element.text or "empty", where=element.where, allowed=allowed, remedy=remedy)

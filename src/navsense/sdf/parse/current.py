@@ -1,0 +1,404 @@
+"""`<navsense:current>` of a world: how its water moves. What stands in it is added up, with the plug-ins of others.
+
+<navsense:current topic="/hydrodynamics/current_velocity" rate="20" position="0 0 -10" start="2021-03-04T15:00Z">
+  <uniform>0.1 0.2 0</uniform>                                              m/s towards east, north and up
+  <gauss_markov name="wander">                                              wanders, the same everywhere
+    <speed mean="0.3" stddev="0.1" correlation_time="600" minimum="0"/>     m/s, s; or density, per root second
+    <horizontal_angle degrees="true" mean="40" stddev="10" correlation_time="3600"/>   from east to north
+    <vertical_angle/>
+  </gauss_markov>
+  <stratified> <layer depth="0">0.5 0 0</layer> <layer depth="20">0.1 0 0</layer> </stratified>
+  <stratified file="layers.csv" outside="error" name="layers"> <speed .../> <direction .../> </stratified>
+  <tidal flood_direction_deg="255" ebb_direction_deg="69" file="ACT1951.csv"/>         from north to east, where it goes
+  <tidal flood_direction_deg="255" mean="0"> <constituent name="M2" amplitude="0.5" phase_deg="7"/> </tidal>
+  <tidal_ellipses mean="0.02 0 0">                     m/s towards east, north and up
+    <ellipse name="M2" major="0.3" minor="-0.05" direction_deg="40" phase_deg="100"/>     m/s; clockwise: minor below 0
+  </tidal_ellipses>
+  <grid file="grid.csv" space="geodetic" units="degrees" x="lat" y="lon" z="alt" east="u" north="v" time="t"/>
+  <replay file="adcp.csv" outside="hold"/>
+  <boundary_layer bed="-50" thickness="10"> ... </boundary_layer>           m; what stands in it, slower towards the bed
+  <profile> <factor depth="0">1</factor> <factor depth="50">0.2</factor> ... </profile>      times a factor by depth
+</navsense:current>
+
+Depths count from the surface of `<navsense:water>`, else from height 0. Files are looked for as included ones are. The
+current at `position` is recorded on `topic`, `rate` times a second, 0 for not at all; `start` is the instant of t = 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
+from navsense.environment.current import (
+    BoundaryLayer,
+    CurrentReplay,
+    DepthScaledCurrent,
+    GaussMarkovCurrent,
+    GaussMarkovProcess,
+    GriddedCurrent,
+    HarmonicFlow,
+    StratifiedCurrent,
+    StratifiedGaussMarkovCurrent,
+    TidalConstituent,
+    TidalCurrent,
+    TidalEllipse,
+    TidalEllipses,
+    TideTable,
+)
+from navsense.errors import FieldError, SimulationError
+from navsense.geodesy import Origin
+from navsense.inputs import parse_decimal
+from navsense.pose import from_rpy, rotate
+from navsense.sdf import values
+from navsense.sdf.context import Context
+from navsense.sdf.names import normalize_topic
+from navsense.sdf.parse.children import error_at
+from navsense.sdf.schema import (
+    BOUNDARY_LAYER,
+    CONSTITUENT,
+    CURRENT,
+    CURRENT_LAYER,
+    ELLIPSE,
+    GAUSS_MARKOV,
+    GAUSS_MARKOV_ANGLE,
+    GAUSS_MARKOV_PROCESS,
+    GRID,
+    LEAF,
+    PROFILE,
+    REPLAY,
+    STRATIFIED,
+    TIDAL,
+    TIDAL_ELLIPSES,
+)
+from navsense.sdf.search_path import SearchPath
+from navsense.sdf.values import invalid_value
+from navsense.sdf.xml_reader import Element
+from navsense.typing import Vector
+from navsense.world import CurrentTopic
+
+
+@dataclass
+class CurrentContext:
+    """What a current is given beside its element; `named` holds the random currents met, by name."""
+
+    origin: Origin | None
+    heading: float
+    surface: float
+    search: SearchPath
+    start: datetime | None = None
+    elements_by_name: dict[str, Element] = field(default_factory=dict)
+
+    @classmethod
+    def from_environment(cls, environment: Environment, search: SearchPath) -> CurrentContext:
+        """Return what all currents of a world are given."""
+        surface = environment.water.surface if environment.water else 0.0
+        return cls(environment.origin, environment.heading, surface, search)
+
+    def register_name(self, element: Element, name: str) -> str:
+        """Return the name of a random current. Raise `SdfError` where another one has it."""
+        first = self.elements_by_name.setdefault(name, element)
+        if first is not element:
+            allowed = "must be the name of one random current: two would be the same"
+            remedy = f"first on line {first.line}; give each a name of its own"
+            raise invalid_value(element, name, allowed, attribute="name", remedy=remedy)
+        return name
+
+    def enu_to_world(self, east: float, north: float, up: float) -> Vector:
+        """Return a vector along the world's axes."""
+        return rotate(from_rpy(0.0, 0.0, -self.heading), (east, north, up))
+
+
+class ParsedCurrents(NamedTuple):
+    """A world's currents, and where they are recorded; `topic` None where the element does not say."""
+
+    fields: list[VectorField]
+    topic: CurrentTopic | None
+
+
+def parse_current(context: Context, world: Element, site: CurrentContext) -> ParsedCurrents:
+    """Return the currents that a world's own element describes; none where it has none."""
+    element = world.find("navsense:current")
+    if element is None:
+        return ParsedCurrents([], None)
+    context.check(element, CURRENT)
+    topic: CurrentTopic | None = None
+    with context.collect_errors():
+        site.start = _parse_start(element)
+        topic = _parse_topic(element)
+    return ParsedCurrents(_parse_fields(context, element, site), topic)
+
+
+def _parse_topic(element: Element) -> CurrentTopic:
+    given: dict[str, Any] = {}
+    text = element.get_attribute("topic")
+    if "topic" in element.attributes:
+        given["topic"] = normalize_topic(text or "")
+        if not given["topic"]:
+            raise invalid_value(element, text or "empty", "must be a topic", attribute="topic")
+    rate = values.parse_attribute_number(element, "rate")
+    if rate is not None:
+        given["rate"] = rate
+    place = _parse_attribute_numbers(element, "position", 3)
+    if place is not None:
+        given["position"] = place
+    try:
+        return CurrentTopic(**given)
+    except SimulationError as error:
+        raise error_at(element, error) from error
+
+
+def _parse_start(element: Element) -> datetime | None:
+    text = element.get_attribute("start")
+    if text is None:
+        return None
+    try:
+        when = datetime.fromisoformat(text)
+        return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        allowed = "must be a date and time, as 2021-03-04T15:00Z"
+        raise invalid_value(element, text, allowed, attribute="start") from error
+
+
+def _parse_attribute_numbers(element: Element, name: str, count: int) -> tuple[float, ...] | None:
+    """Return the numbers of an attribute, None where it is absent."""
+    text = element.get_attribute(name)
+    if text is None:
+        return None
+    parts = [parse_decimal(part) for part in text.split(maxsplit=count)]
+    found = tuple(part for part in parts if part is not None)
+    if len(found) != count or len(parts) != count:
+        raise invalid_value(element, text, f"must be {count} finite numbers", attribute=name)
+    return found
+
+
+def _parse_fields(context: Context, element: Element, site: CurrentContext) -> list[VectorField]:
+    """Return the currents in an element, in the order of the file."""
+    found: list[VectorField] = []
+    inside = [child for child in element.children if child.tag in CURRENT_PARSERS]
+    for child in inside:
+        with context.collect_errors():
+            try:
+                found.append(CURRENT_PARSERS[child.tag](context, child, site))
+            except FieldError as error:
+                raise error_at(child, error) from error
+    if not inside:
+        allowed = f"must hold one current at least: {', '.join(CURRENT_PARSERS)}"
+        context.add_problem(invalid_value(element, "empty", allowed))
+    return found
+
+
+def _parse_sum(context: Context, element: Element, site: CurrentContext) -> VectorField:
+    """Return the sum of the currents in an element, 0 where none of them can be read."""
+    found = _parse_fields(context, element, site)
+    return found[0] if len(found) == 1 else FieldSum(tuple(found))
+
+
+def _parse_uniform(context: Context, element: Element, site: CurrentContext) -> VectorField:
+    context.check(element, LEAF)
+    east, north, up = values.parse_vector(element)
+    StratifiedCurrent((0.0,), ((east, north, up),))  # refuses what no sea has
+    return UniformField(site.enu_to_world(east, north, up))
+
+
+def _parse_process(context: Context, element: Element, tag: str) -> GaussMarkovProcess:
+    """Return the process of a child, which stands still at 0 where it is absent."""
+    child = element.find(tag)
+    if child is None:
+        return GaussMarkovProcess()
+    context.check(child, GAUSS_MARKOV_PROCESS if tag == "speed" else GAUSS_MARKOV_ANGLE)
+    unit = math.radians(1.0) if values.parse_attribute_flag(child, "degrees") else 1.0
+    given = {
+        name: values.parse_attribute_number(child, name) for name in ("mean", "minimum", "maximum", "density", "stddev")
+    }
+    sheet = {name: unit * number for name, number in given.items() if number is not None}
+    time = values.parse_attribute_number(child, "correlation_time")
+    stddev = sheet.pop("stddev", None)
+    try:
+        if stddev is None:
+            return GaussMarkovProcess(**sheet) if time is None else GaussMarkovProcess(**sheet, correlation_time=time)
+        if "density" in sheet:
+            raise invalid_value(child, "beside a density", "must be absent where density is given", attribute="stddev")
+        if time is None:
+            raise invalid_value(child, "missing", "must be given (s) where stddev is", attribute="correlation_time")
+        return GaussMarkovProcess.from_stddev(sheet.pop("mean", 0.0), stddev, time, **sheet)
+    except FieldError as error:
+        raise error_at(child, error) from error
+
+
+def _parse_gauss_markov(context: Context, element: Element, site: CurrentContext) -> VectorField:
+    context.check(element, GAUSS_MARKOV)
+    if element.find("speed") is None:
+        raise invalid_value(element, "without <speed>", "must hold it")
+    speed, horizontal, vertical = (
+        _parse_process(context, element, tag) for tag in ("speed", "horizontal_angle", "vertical_angle")
+    )
+    name = site.register_name(element, element.get_attribute("name") or "current")
+    return GaussMarkovCurrent(speed, horizontal, vertical, name, site.heading)
+
+
+def _parse_stratified(context: Context, element: Element, site: CurrentContext) -> VectorField:
+    context.check(element, STRATIFIED)
+    rows = list(element.find_all("layer"))
+    given: dict[str, Any] = {"surface": site.surface, "heading": site.heading, **_select_attributes(element, "outside")}
+    if ("file" in element.attributes) == bool(rows):
+        raise invalid_value(
+            element, "both" if rows else "empty", "must hold layers, or name a file of them: one of the two"
+        )
+    if rows:
+        depths, velocities = zip(*(_parse_depth_row(context, row, values.parse_vector) for row in rows), strict=True)
+        table = StratifiedCurrent(depths, velocities, **given)
+    else:
+        table = StratifiedCurrent.from_file(site.search.find_data_file(element, "file"), **given)
+    parts = [tag for tag in ("speed", "direction") if element.find(tag) is not None]
+    if not parts:
+        return table
+    if len(parts) == 1:
+        raise invalid_value(element, f"<{parts[0]}> alone", "must hold both <speed> and <direction>, or neither")
+    name = site.register_name(element, element.get_attribute("name") or "layers")
+    speed, direction = (_parse_process(context, element, tag) for tag in parts)
+    wandering = StratifiedGaussMarkovCurrent(table, speed, direction, name)
+    wandering.realise(0, 0)  # refuses means outside the limits
+    return wandering
+
+
+def _parse_depth_row(context: Context, element: Element, read: Callable[[Element], Any]) -> tuple[float, Any]:
+    """Return the depth (m) of a row, and what it says."""
+    context.check(element, CURRENT_LAYER)
+    return values.require_attribute_number(element, "depth"), read(element)
+
+
+def _require_start(element: Element, site: CurrentContext) -> datetime:
+    """Return the instant of the run's start, which a tide must be given."""
+    if site.start is None:
+        remedy = 'give <navsense:current start="2021-03-04T15:00Z">, the instant of the start of the run'
+        raise invalid_value(element, "without a date", "needs one", remedy=remedy)
+    return site.start
+
+
+def _parse_tidal(context: Context, element: Element, site: CurrentContext) -> VectorField:
+    context.check(element, TIDAL)
+    start = _require_start(element, site)
+    constituents = list(element.find_all("constituent"))
+    if ("file" in element.attributes) == bool(constituents):
+        allowed = "must hold constituents, or name a tide table: one of the two"
+        raise invalid_value(element, "both" if constituents else "empty", allowed)
+    flood = values.require_attribute_number(element, "flood_direction_deg")
+    ebb = values.parse_attribute_number(element, "ebb_direction_deg")
+    mean = values.parse_attribute_number(element, "mean")
+    flow: HarmonicFlow | TideTable
+    if constituents:
+        flow = HarmonicFlow(tuple(_parse_constituent(context, one) for one in constituents), start, mean or 0.0)
+    elif mean is not None:
+        raise invalid_value(element, f"{mean:g}", "must be absent beside a tide table", attribute="mean")
+    else:
+        flow = TideTable.from_file(site.search.find_data_file(element, "file"), start)
+    return TidalCurrent(flow, math.radians(flood), None if ebb is None else math.radians(ebb), site.heading)
+
+
+def _parse_constituent(context: Context, element: Element) -> TidalConstituent:
+    context.check(element, CONSTITUENT)
+    try:
+        return _make_constituent(element, "amplitude")
+    except FieldError as error:
+        raise error_at(element, error) from error
+
+
+def _make_constituent(element: Element, amplitude_attribute: str) -> TidalConstituent:
+    """Return the constituent of an element whose attribute `size` is its amplitude. Raise FieldError."""
+    name, rate = (
+        values.require_attribute_text(element, "name"),
+        values.parse_attribute_number(element, "speed_deg_per_hour"),
+    )
+    greenwich = values.parse_attribute_flag(element, "greenwich", default=True)
+    amplitude, phase = (
+        values.require_attribute_number(element, amplitude_attribute),
+        values.require_attribute_number(element, "phase_deg"),
+    )
+    return TidalConstituent.from_degrees(name, amplitude, phase, rate, greenwich=greenwich)
+
+
+def _parse_tidal_ellipses(context: Context, element: Element, site: CurrentContext) -> VectorField:
+    context.check(element, TIDAL_ELLIPSES)
+    start, mean = _require_start(element, site), _parse_attribute_numbers(element, "mean", 3) or (0.0, 0.0, 0.0)
+    ellipses = tuple(_parse_ellipse(context, one) for one in element.find_all("ellipse"))
+    return TidalEllipses(ellipses, start, (mean[0], mean[1], mean[2]), site.heading)
+
+
+def _parse_ellipse(context: Context, element: Element) -> TidalEllipse:
+    context.check(element, ELLIPSE)
+    minor = values.require_attribute_number(element, "minor")
+    direction = math.radians(values.require_attribute_number(element, "direction_deg"))
+    try:
+        return TidalEllipse(_make_constituent(element, "major"), minor, direction)
+    except FieldError as error:
+        raise error_at(element, error) from error
+
+
+def _parse_grid(context: Context, element: Element, site: CurrentContext) -> VectorField:
+    context.check(element, GRID)
+    x, y, z = (values.require_attribute_text(element, name) for name in "xyz")
+    up = (element.get_attribute("east"), element.get_attribute("north"), element.get_attribute("up"))
+    start = values.parse_attribute_number(element, "start")
+    options: dict[str, Any] = _select_attributes(element, "units", "outside", "outside_vertical", "outside_time")
+    return GriddedCurrent.from_file(
+        site.search.find_data_file(element, "file"),
+        space=values.require_attribute_text(element, "space"),  # type: ignore[arg-type]  # refused by the grid where it is none
+        position=(x, y, z),
+        velocity=up,
+        time=element.get_attribute("time"),
+        ignore_time=values.parse_attribute_flag(element, "ignore_time"),
+        start=start or 0.0,
+        origin=site.origin,
+        **options,
+    )
+
+
+def _parse_replay(context: Context, element: Element, site: CurrentContext) -> VectorField:
+    context.check(element, REPLAY)
+    options: dict[str, Any] = _select_attributes(element, "topic", "frame", "outside")
+    start = values.parse_attribute_number(element, "start")
+    return CurrentReplay.from_file(
+        site.search.find_data_file(element, "file"), heading=site.heading, start=start, **options
+    )
+
+
+def _parse_boundary_layer(context: Context, element: Element, site: CurrentContext) -> VectorField:
+    context.check(element, BOUNDARY_LAYER)
+    exponent = values.parse_attribute_number(element, "exponent")
+    power = {} if exponent is None else {"exponent": exponent}
+    bed, thickness = (
+        values.require_attribute_number(element, "bed"),
+        values.require_attribute_number(element, "thickness"),
+    )
+    return BoundaryLayer(_parse_sum(context, element, site), bed, thickness, **power)
+
+
+def _parse_profile(context: Context, element: Element, site: CurrentContext) -> VectorField:
+    context.check(element, PROFILE)
+    rows = [_parse_depth_row(context, row, values.parse_number) for row in element.find_all("factor")]
+    options: dict[str, Any] = _select_attributes(element, "outside")
+    depths, factors = tuple(depth for depth, _ in rows), tuple(factor for _, factor in rows)
+    return DepthScaledCurrent(_parse_sum(context, element, site), depths, factors, site.surface, **options)
+
+
+CURRENT_PARSERS: Mapping[str, Callable[[Context, Element, CurrentContext], VectorField]] = {
+    "uniform": _parse_uniform,
+    "gauss_markov": _parse_gauss_markov,
+    "stratified": _parse_stratified,
+    "tidal": _parse_tidal,
+    "tidal_ellipses": _parse_tidal_ellipses,
+    "grid": _parse_grid,
+    "replay": _parse_replay,
+    "boundary_layer": _parse_boundary_layer,
+    "profile": _parse_profile,
+}
+"""Element -> what makes a current of it."""
+
+
+def _select_attributes(element: Element, *names: str) -> dict[str, str]:
+    """Return the attributes that are given."""
+    return {name: text for name in names if (text := element.get_attribute(name)) is not None}

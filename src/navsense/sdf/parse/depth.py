@@ -1,0 +1,114 @@
+"""`<sensor type="depth">`, navsense's own: the noise of the pressure, and what the instrument makes a depth of it by.
+
+    <depth>
+      <pressure> <noise ...> </pressure>                              Pa
+      <gauge>true</gauge>                                             says how much it is above surface_pressure
+      <surface_pressure>101325</surface_pressure>                     Pa, what it takes for the air's
+      <formula latitude_deg="36.8">unesco</formula>                   or saunders; of the world's place where not given
+      <formula density="1025" gravity="9.80665">constant</formula>    kg/m^3, m/s^2
+      <formula>known</formula>                                        it knows the world's water
+    </depth>
+
+A sensor of this type with a `<camera>` is Gazebo's older depth camera, which is listed and not simulated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
+from navsense.errors import FieldError, SdfError, SensorError
+from navsense.sdf import values
+from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.parse._mount import Mount
+from navsense.sdf.parse.children import error_at, parse_child_flag, parse_child_number
+from navsense.sdf.parse.noise import parse_channel_noise
+from navsense.sdf.values import invalid_value
+from navsense.sdf.xml_reader import Element
+from navsense.sensors.depth import STANDARD_PRESSURE, Depth
+
+DEPTH = ElementSchema(children=frozenset(("pressure", "gauge", "surface_pressure", "formula")))
+
+CONSTANT_DENSITY, KNOWN_WATER = "constant", "known"
+LATITUDE_FORMULAS: Mapping[str, type[Unesco | Saunders]] = {"unesco": Unesco, "saunders": Saunders}
+FORMULA_ATTRIBUTES = {
+    **dict.fromkeys(LATITUDE_FORMULAS, frozenset(("latitude_deg",))),
+    CONSTANT_DENSITY: frozenset(("density", "gravity")),
+    KNOWN_WATER: frozenset[str](),
+}
+"""Formula: the attributes that it has."""
+
+DepthFormula = Unesco | Saunders | ConstantDensity | None
+
+
+def parse(context: Context, block: Element | None, mount: Mount) -> Depth:
+    """Return the data sheet that a `<depth>` block describes; without a block one without noise."""
+    assumed = _make_formula(Unesco, None, mount)
+    if block is None:
+        check_water(context, mount, assumed)
+        return Depth(assumed=assumed)
+    context.check(block, DEPTH)
+    element = block.find("formula")
+    if element is not None:
+        with context.collect_errors():
+            assumed = _parse_formula(context, element, mount)
+    check_water(context, mount, assumed)
+    noise = parse_channel_noise(context, block.find("pressure"), classic=mount.classic)
+    surface_pressure = parse_child_number(context, block, "surface_pressure", STANDARD_PRESSURE, minimum=0.0)
+    gauge = parse_child_flag(context, block, "gauge", default=False)
+    try:
+        return Depth(noise, assumed, surface_pressure, gauge)
+    except SensorError as error:
+        raise error_at(block, error) from error
+
+
+def _make_formula(formula: type[Unesco | Saunders], latitude: float | None, mount: Mount) -> DepthFormula:
+    """Return a formula at a latitude (rad), that of the world's place where there is none; else its own default."""
+    if latitude is None and mount.origin is not None:
+        latitude = mount.origin.latitude
+    return formula() if latitude is None else formula(latitude)
+
+
+def _parse_formula(context: Context, element: Element, mount: Mount) -> DepthFormula:
+    """Return what a `<formula>` says that the water is taken for. Raise SdfError."""
+    kind = element.text
+    if kind not in FORMULA_ATTRIBUTES:
+        raise invalid_value(element, kind or "empty", f"must be one of {', '.join(FORMULA_ATTRIBUTES)}", parent="depth")
+    context.check(element, ElementSchema(attributes=FORMULA_ATTRIBUTES[kind]))
+    if kind == KNOWN_WATER:
+        return None
+    given = {name: values.parse_attribute_number(element, name) for name in sorted(FORMULA_ATTRIBUTES[kind])}
+    try:
+        if kind == CONSTANT_DENSITY:
+            return _make_constant_density(element, **given)
+        degrees = given["latitude_deg"]
+        return _make_formula(LATITUDE_FORMULAS[kind], None if degrees is None else math.radians(degrees), mount)
+    except FieldError as error:
+        raise error_at(element, error) from error
+
+
+def _make_constant_density(element: Element, density: float | None, gravity: float | None) -> ConstantDensity:
+    """Return water of one density (kg/m^3), which must be given, under a gravity (m/s^2)."""
+    if density is None:
+        raise invalid_value(element, "missing", "must be given (kg/m^3)", attribute="density")
+    return ConstantDensity(density) if gravity is None else ConstantDensity(density, gravity)
+
+
+def check_water(context: Context, mount: Mount, assumed: DepthFormula) -> None:
+    """Warn of a world that does not say what water it has; without a formula either, that is a problem."""
+    if mount.water is not None or mount.where is None:
+        return
+    reason = "the world has no <navsense:water>: it is taken for what the sensor assumes, its surface at height 0"
+    if assumed is not None:
+        context.add_note("warning", f'<sensor type="depth">: {mount.name}', reason, mount.where)
+        return
+    context.add_problem(
+        SdfError(
+            f"<formula>: {KNOWN_WATER}",
+            mount.name,
+            where=mount.where,
+            allowed="must be a formula where the world has no <navsense:water>",
+            remedy="give <navsense:water/> in the world",
+        )
+    )

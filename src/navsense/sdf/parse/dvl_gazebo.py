@@ -1,0 +1,262 @@
+"""`<gz:dvl>`: the Doppler velocity log of gz-sensors, in a `<sensor type="custom" gz:type="dvl">`.
+
+    <gz:dvl>
+      <type>piston</type>                                                       or phased_array
+      <arrangement degrees="true">                                              radians where it does not say
+        <beam id="1"> <aperture>2</aperture> <rotation>45</rotation> <tilt>30</tilt> </beam> ...       full aperture
+      </arrangement>
+      <tracking>
+        <bottom_mode> <when>best</when> <noise type="gaussian"> ... </noise> </bottom_mode>       m/s, of each beam
+        <water_mass_mode> <when>best</when> <noise .../> <bins>5</bins>
+          <water_velocity> <x>east</x> <y>north</y> <z>up</z> </water_velocity> columns of the world's table
+          <boundaries> <near>20</near> <far>60</far> </boundaries>              m; else 0.2 and 0.8 of the maximum
+        </water_mass_mode>
+      </tracking>
+      <resolution>0.01</resolution>                                             m at 1 m, between rays
+      <minimum_range>0.1</minimum_range> <maximum_range>100</maximum_range>     m along a beam
+      <reference_frame>0 0 0 0 0 -1.570796</reference_frame>                    its axes are those of the velocity
+    </gz:dvl>
+
+A mode that is not given is off, one without `<when>` is always on. The table of the world is a current like any other
+(`current_gazebo`). A water layer is all or nothing, as there: none where the bottom is nearer than its far boundary;
+its bins weigh as a pulse as long as the layer hears them. Noise acts in both modes. Bodies are met by their
+`<collision>`, in Gazebo by their `<visual>`, and sound takes its time; `<navsense:propagation>` and
+`<navsense:own_hull>` beside are as in `<dvl>`. Source: gz-sensors, `DopplerVelocityLog.cc`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from navsense.errors import SdfError
+from navsense.noise.channel import NEUTRAL, Noise
+from navsense.pose import conjugate
+from navsense.sdf import values
+from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.parse._mount import Mount
+from navsense.sdf.parse.children import map_spec_errors, parse_child_choice, parse_child_flag, parse_child_number
+from navsense.sdf.parse.noise import parse_child_noise
+from navsense.sdf.schema import LEAF
+from navsense.sdf.values import invalid_value
+from navsense.sdf.xml_reader import Element
+from navsense.sensors.doppler import (
+    Beams,
+    DopplerTrack,
+    DvlMessageOptions,
+    MessageDialect,
+    WaterMassLayer,
+    get_forward_cosines,
+)
+from navsense.sensors.doppler import make_gazebo_beams as laid
+from navsense.sensors.dvl import IDENTITY_ROTATION, Dvl, TrackMode, Transducer
+from navsense.typing import Quaternion
+
+MAX_RINGS = 10
+"""Rings of rays in a beam, at most: 331 rays."""
+
+NEAR_SHARE, FAR_SHARE = 0.2, 0.8
+"""Boundaries of the water layer where a file does not say, as shares of the maximum range."""
+
+DEFAULT_BINS = 5
+
+DEFAULT_APERTURE = math.radians(90.0)
+"""Aperture (rad) of a beam where a file does not say."""
+
+MODES = (TrackMode.NEVER, TrackMode.ALWAYS, TrackMode.BEST)
+
+_VISUAL_ONLY = "looks only; no sensor of navsense sees it"
+
+DVL = ElementSchema(
+    children=frozenset(
+        """type arrangement tracking resolution minimum_range maximum_range reference_frame navsense:own_hull
+        navsense:propagation""".split()
+    ),
+    unsupported={"visualize": _VISUAL_ONLY},
+)
+ARRANGEMENT = ElementSchema(
+    children=frozenset(("beam",)), repeatable=frozenset(("beam",)), attributes=frozenset(("degrees",))
+)
+BEAM = ElementSchema(children=frozenset(("aperture", "rotation", "tilt")), attributes=frozenset(("id",)))
+TRACKING = ElementSchema(children=frozenset(("bottom_mode", "water_mass_mode")))
+BOTTOM_MODE = ElementSchema(children=frozenset(("when", "noise")), unsupported={"visualize": _VISUAL_ONLY})
+WATER_MASS_MODE = ElementSchema(
+    children=BOTTOM_MODE.children | {"water_velocity", "boundaries", "bins"}, unsupported=BOTTOM_MODE.unsupported
+)
+WATER_VELOCITY = ElementSchema(children=frozenset("xyz"))
+BOUNDARIES = ElementSchema(children=frozenset(("near", "far")))
+FRAME = ElementSchema(attributes=frozenset(("rotation_format", "degrees")))
+
+
+@dataclass(frozen=True)
+class _RangeLimits:
+    """Least and most range (m) of a beam, and the angle (rad) between rays."""
+
+    minimum: float
+    maximum: float
+    resolution: float
+
+
+def parse_gz_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
+    """Return the sheet of a `<gz:dvl>`. Raise `SdfError` for what no instrument can have."""
+    context.check(block, DVL)
+    limits = _RangeLimits(
+        parse_child_number(context, block, "minimum_range", 0.1, minimum=0.0),
+        parse_child_number(context, block, "maximum_range", 100.0, above=0.0),
+        parse_child_number(context, block, "resolution", 0.01, above=0.0),
+    )
+    kind = Transducer(parse_child_choice(context, block, "type", Transducer.PISTON, tuple(Transducer)))
+    beams, names = _parse_beams(context, _require_child(block, "arrangement"), limits.resolution)
+    tracking = _require_child(block, "tracking")
+    context.check(tracking, TRACKING)
+    bottom, water = tracking.find("bottom_mode"), tracking.find("water_mass_mode")
+    over, through = _parse_mode(context, bottom, BOTTOM_MODE), _parse_mode(context, water, WATER_MASS_MODE)
+    if over is TrackMode.NEVER and through is TrackMode.NEVER:
+        allowed = "must have a <bottom_mode> or a <water_mass_mode> that is not never"
+        raise SdfError("<tracking>", "nothing", where=tracking.where, allowed=allowed)
+    layer = None if water is None or through is TrackMode.NEVER else _parse_layer(context, water, beams, limits)
+    with map_spec_errors(block.find("maximum_range") or block):
+        return Dvl(
+            beams=beams,
+            minimum_range=limits.minimum,
+            maximum_range=limits.maximum,
+            bottom=DopplerTrack(_parse_mode_noise(context, bottom, over, mount)),
+            water=DopplerTrack(_parse_mode_noise(context, water, through, mount)),
+            bottom_mode=over,
+            water_mode=through,
+            layer=layer,
+            transducer=kind,
+            propagation=parse_child_flag(context, block, "navsense:propagation", default=True),
+            own_hull=parse_child_flag(context, block, "navsense:own_hull", default=False),
+            reference=_parse_reference(context, block.find("reference_frame")),
+            classic=mount.classic,
+            dialect=MessageDialect.GZ,
+            message_options=names,
+        )
+
+
+def _require_child(parent: Element, tag: str) -> Element:
+    """Return a child that must be there. Raise `SdfError` where it is not."""
+    child = parent.find(tag)
+    if child is None:
+        raise SdfError(f"<{parent.tag}><{tag}>", "missing", where=parent.where, allowed="must be given")
+    return child
+
+
+def _parse_beams(context: Context, element: Element, resolution: float) -> tuple[Beams, DvlMessageOptions]:
+    """Return the beams and their numbers; `resolution` is the angle (rad) between rays."""
+    context.check(element, ARRANGEMENT)
+    unit = math.radians(1.0) if values.parse_attribute_flag(element, "degrees") else 1.0
+    each = list(element.find_all("beam"))
+    for beam in each:
+        context.check(beam, BEAM)
+        if beam.find("aperture") is None:
+            reason = "gives no <aperture>: it is 90 degrees, as Gazebo documents it"
+            context.add_note("warning", "<arrangement><beam>", reason, beam.where)
+    angles = {tag: [_parse_angle(context, beam, tag, unit) for beam in each] for tag in ("rotation", "tilt")}
+    apertures = [
+        parse_child_number(context, beam, "aperture", DEFAULT_APERTURE / unit, minimum=0.0) * unit for beam in each
+    ]
+    finest = 0.5 * max(apertures, default=0.0) / MAX_RINGS
+    if _count_rings(MAX_RINGS * finest, resolution) == (MAX_RINGS, 1.0):
+        reason = f"is finer than rays are cast: {MAX_RINGS} rings of them in a beam, {finest:.3g} rad apart"
+        context.add_note("warning", "<gz:dvl><resolution>", reason, element.where)
+    cones = [_count_rings(0.5 * aperture, resolution) for aperture in apertures]
+    widths = [share * width for (_, share), width in zip(cones, apertures, strict=True)]
+    with map_spec_errors(element):
+        beams = laid(angles["rotation"], angles["tilt"], widths, rings=[rings for rings, _ in cones])
+    return beams, DvlMessageOptions(beam_ids=parse_beam_ids(each))
+
+
+def _count_rings(half: float, resolution: float) -> tuple[int, float]:
+    """Return how many rings of rays are inside a cone of half an aperture (rad), and the share that the last has of it.
+
+    They are `resolution` (rad) apart, as the points of Gazebo's image are, and at most `MAX_RINGS`.
+    """
+    rings = max(math.ceil(half / resolution) - 1, 0)
+    if rings > MAX_RINGS:
+        return MAX_RINGS, 1.0
+    return rings, rings * resolution / half if rings else 0.0
+
+
+def parse_beam_ids(beams: list[Element]) -> tuple[int, ...]:
+    """Return the numbers of beams: that of the attribute, else one more than the one before, 0 for the first."""
+    found: list[int] = []
+    for beam in beams:
+        given = values.parse_attribute_integer(beam, "id")
+        number = given if given is not None else (found[-1] + 1 if found else 0)
+        if number in found or not 0 <= number < 1 << 31:
+            raise invalid_value(beam, number, "must be unique among the beams, from 0 to 2147483647", attribute="id")
+        found.append(number)
+    return tuple(found)
+
+
+def _parse_angle(context: Context, beam: Element, tag: str, unit: float) -> float:
+    """Return an angle (rad) of a beam, from -pi to pi."""
+    return math.remainder(parse_child_number(context, beam, tag, 0.0) * unit, 2.0 * math.pi)
+
+
+def _parse_mode(context: Context, element: Element | None, schema: ElementSchema) -> TrackMode:
+    """Return when a mode gives the velocity; never where it is not given."""
+    if element is None:
+        return TrackMode.NEVER
+    context.check(element, schema)
+    return TrackMode(parse_child_choice(context, element, "when", TrackMode.ALWAYS, MODES))
+
+
+def _parse_mode_noise(context: Context, element: Element | None, mode: TrackMode, mount: Mount) -> Noise:
+    """Return the noise of a mode."""
+    found = NEUTRAL if element is None else parse_child_noise(context, element, classic=mount.classic)
+    return NEUTRAL if mode is TrackMode.NEVER else found
+
+
+def _parse_layer(context: Context, water: Element, beams: Beams, limits: _RangeLimits) -> WaterMassLayer:
+    """Return the layer of water that is tracked. Raise `SdfError`."""
+    _check_water_velocity(context, _require_child(water, "water_velocity"))
+    near, far = NEAR_SHARE * limits.maximum, FAR_SHARE * limits.maximum
+    at = water
+    boundaries = water.find("boundaries")
+    if boundaries is not None:
+        context.check(boundaries, BOUNDARIES)
+        near = parse_child_number(context, boundaries, "near", near, minimum=0.0)
+        far = parse_child_number(context, boundaries, "far", far, above=0.0)
+        at = boundaries.find("far") or boundaries
+    if far > limits.maximum:
+        remedy = "Gazebo does not load such a sensor"
+        raise invalid_value(
+            at, far, f"must be at most the maximum range, {limits.maximum:g} m", parent=water.tag, remedy=remedy
+        )
+    bins = parse_child_number(context, water, "bins", DEFAULT_BINS, minimum=1.0)
+    with map_spec_errors(at):
+        reach = limits.maximum * min(get_forward_cosines(beams).tolist())
+        if far > reach:
+            reason = f"{far:g} m is beyond what the beams reach along the instrument's axis: {reach:.6g} m is taken"
+            context.add_note("warning", "<water_mass_mode><boundaries>", reason, at.where)
+        end = min(far, reach)
+        return WaterMassLayer(near, end, minimum_size=max(end - near, 0.0), samples=_check_bins(water, bins), share=1.0)
+
+
+def _check_bins(water: Element, bins: float) -> int:
+    """Return the number of bins. Raise `SdfError` for what is none."""
+    child = water.find("bins")
+    if bins != int(bins) and child is not None:
+        raise invalid_value(child, child.text, "must be a whole number", parent=water.tag)
+    return int(bins)
+
+
+def _check_water_velocity(context: Context, element: Element) -> None:
+    """Refuse a current of which no component is named: it is read with the world (`current_gazebo`)."""
+    context.check(element, WATER_VELOCITY)
+    for child in element.children:
+        context.check(child, LEAF)
+    if not any(child.text for child in element.find_all(*"xyz")):
+        allowed = "must name a column of the world's table in <x>, <y> or <z>"
+        raise invalid_value(element, "empty", allowed, parent="water_mass_mode")
+
+
+def _parse_reference(context: Context, element: Element | None) -> Quaternion:
+    """Return the rotation from the sensor's frame to the one in which velocities are told."""
+    if element is None:
+        return IDENTITY_ROTATION
+    context.check(element, FRAME)
+    return conjugate(values.parse_pose(element, parent="gz:dvl").rotation)

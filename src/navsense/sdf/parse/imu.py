@@ -1,0 +1,203 @@
+"""`<sensor type="imu">`: the noise of six axes, what its orientation refers to, and navsense's own elements.
+
+<navsense:averaged>true</navsense:averaged>                                          means over sample intervals
+<navsense:bandwidth>47</navsense:bandwidth>                                          Hz
+<navsense:vibration>                                                                 any number of lines
+<frequency>130</frequency> <phase>0</phase>                                          Hz, rad
+<linear_acceleration>1 2 3</linear_acceleration>                                     m/s^2, amplitudes by axis
+<angular_velocity>0.1 0 0</angular_velocity>                                         rad/s
+</navsense:vibration>
+<navsense:angular_velocity_misalignment>0.01 0 0 0 0 0</...>                         rad: xy xz yx yz zx zy
+<navsense:linear_acceleration_misalignment>0 0 0 0 0 0.01</...>
+<navsense:g_sensitivity>1e-4 0 0  0 1e-4 0  0 0 1e-4</navsense:g_sensitivity>        rad/s per m/s^2, row by row
+<navsense:earth_rotation>true</navsense:earth_rotation>                              with <spherical_coordinates>
+
+The references of the orientation:
+
+    q_ref = yaw(-heading) T           ENU: T = 1;  NED: T = rpy(pi, 0, pi/2);  NWU: T = rpy(0, 0, pi/2)
+    q_ref = custom_rpy                CUSTOM in parent_frame "world"
+    q_ref = q_initial custom_rpy      CUSTOM otherwise: the orientation at the start of the sensor itself, or the link
+                                      that parent_frame names
+
+q_ref takes coordinates of the reference frame to world coordinates. The world's x axis points `heading` from east
+towards north, so east in the world is yaw(-heading) of it; Gazebo's IMU turns the other way than its own NavSat does.
+Source: SDF 1.12 `imu.sdf`; gz-sensors' `ImuSensor`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from navsense.errors import SdfError, SensorError
+from navsense.noise.channel import MAX_MAGNITUDE
+from navsense.pose import from_rpy, multiply, normalize
+from navsense.sdf import values
+from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.parse._mount import Mount
+from navsense.sdf.parse.children import (
+    error_at,
+    parse_child_flag,
+    parse_child_number,
+    parse_child_numbers,
+    parse_child_vector,
+)
+from navsense.sdf.parse.noise import parse_axes_noise
+from navsense.sdf.schema import LEAF
+from navsense.sdf.values import invalid_value
+from navsense.sdf.xml_reader import PREFIX, Element
+from navsense.sensors import Imu, Vibration
+from navsense.sensors.imu import MAX_MISALIGNMENT, NO_G_SENSITIVITY, NO_MISALIGNMENT, NO_ORIGIN
+from navsense.typing import Quaternion
+
+AVERAGED, BANDWIDTH, EARTH_ROTATION = f"{PREFIX}averaged", f"{PREFIX}bandwidth", f"{PREFIX}earth_rotation"
+VIBRATION = f"{PREFIX}vibration"
+CROSS_AXIS_FIELDS = {
+    "angular_velocity_misalignment": (NO_MISALIGNMENT, MAX_MISALIGNMENT),
+    "linear_acceleration_misalignment": (NO_MISALIGNMENT, MAX_MISALIGNMENT),
+    "g_sensitivity": (NO_G_SENSITIVITY, MAX_MAGNITUDE),
+}
+"""Fields that are numbers from axis to axis: their neutral ones, and what each number has to be smaller than."""
+
+IMU = ElementSchema(
+    children=frozenset(("orientation_reference_frame", "enable_orientation", "angular_velocity", "linear_acceleration"))
+    | {AVERAGED, BANDWIDTH, VIBRATION, EARTH_ROTATION}
+    | {f"{PREFIX}{name}" for name in CROSS_AXIS_FIELDS},
+    repeatable=frozenset((VIBRATION,)),
+    unsupported={"topic": "stands in <sensor> since SDF 1.7; move it there"},
+    forbidden={"noise": "stands in each axis since SDF 1.6: <angular_velocity><x><noise> and so on"},
+)
+
+ORIENTATION_REFERENCE_FRAME = ElementSchema(
+    children=frozenset(("localization", "custom_rpy")),
+    unsupported={"grav_dir_x": "acts with GRAV_UP and GRAV_DOWN only, which are not supported"},
+)
+
+VIBRATION_LINE = ElementSchema(children=frozenset(("frequency", "phase", "linear_acceleration", "angular_velocity")))
+
+CUSTOM_RPY = ElementSchema(attributes=frozenset(("parent_frame",)))
+
+ENU_ROTATIONS: dict[str, Quaternion] = {
+    "ENU": (1.0, 0.0, 0.0, 0.0),
+    "NED": from_rpy(math.pi, 0.0, math.pi / 2.0),
+    "NWU": from_rpy(0.0, 0.0, math.pi / 2.0),
+}
+"""Rotation that takes coordinates of a localization to ENU coordinates."""
+
+
+def parse(context: Context, block: Element | None, mount: Mount) -> Imu:
+    """Return the data sheet that an `<imu>` block describes; without a block one without errors."""
+    if block is None:
+        return Imu()
+    context.check(block, IMU)
+    gyro = parse_axes_noise(context, block.find("angular_velocity"), classic=mount.classic)
+    accelerometer = parse_axes_noise(context, block.find("linear_acceleration"), classic=mount.classic)
+    orientation = parse_child_flag(context, block, "enable_orientation", default=True)
+    reference = None
+    with context.collect_errors():
+        reference = _parse_reference(context, block.find("orientation_reference_frame"), mount)
+    sheet = Imu(*gyro, *accelerometer, orientation=orientation, reference=reference)
+    leaks: dict[str, Any] = {
+        name: parse_child_numbers(context, block, f"{PREFIX}{name}", neutral, below=below)
+        for name, (neutral, below) in CROSS_AXIS_FIELDS.items()
+    }
+    return replace(
+        sheet,
+        **leaks,
+        averaged=parse_child_flag(context, block, AVERAGED, default=False),
+        bandwidth=_parse_bandwidth(context, block),
+        vibration=tuple(
+            line for child in block.find_all(VIBRATION) if (line := _parse_vibration(context, child)) is not None
+        ),
+        earth_rotation=_parse_earth_rotation(context, block, mount),
+    )
+
+
+def _parse_bandwidth(context: Context, block: Element) -> float:
+    """Return the bandwidth (Hz), 0 for none."""
+    (bandwidth,) = parse_child_numbers(context, block, BANDWIDTH, (0.0,), below=MAX_MAGNITUDE)
+    child = block.find(BANDWIDTH)
+    if bandwidth < 0.0 and child is not None:
+        context.add_problem(invalid_value(child, child.text, "must be >= 0, 0 for none", parent=block.tag))
+        return 0.0
+    return bandwidth
+
+
+def _parse_vibration(context: Context, element: Element) -> Vibration | None:
+    """Return one line of vibration; None, with a problem in `context`, where it is none."""
+    context.check(element, VIBRATION_LINE)
+    before = context.problem_count
+    if element.find("frequency") is None:
+        context.add_problem(invalid_value(element, "missing", "must hold a <frequency> in Hz"))
+    frequency = parse_child_number(context, element, "frequency", 0.0, above=0.0)
+    phase = parse_child_number(context, element, "phase", 0.0)
+    still = (0.0, 0.0, 0.0)
+    force, rate = (
+        parse_child_vector(context, element, tag, still) for tag in ("linear_acceleration", "angular_velocity")
+    )
+    if context.problem_count > before:
+        return None
+    with context.collect_errors():
+        try:
+            return Vibration(frequency, force, rate, phase)
+        except SensorError as error:
+            raise error_at(element, error) from error
+    return None
+
+
+def _parse_earth_rotation(context: Context, block: Element, mount: Mount) -> bool:
+    """Return whether the earth turns; keep a problem where the world stands nowhere on it."""
+    turns = parse_child_flag(context, block, EARTH_ROTATION, default=False)
+    child = block.find(EARTH_ROTATION)
+    if not turns or child is None or mount.origin is not None:
+        return turns
+    remedy = "give the world <spherical_coordinates> with latitude_deg, longitude_deg and elevation"
+    what = f"<{block.tag}><{child.tag}>"
+    context.add_problem(SdfError(what, child.text, where=child.where, allowed=NO_ORIGIN, remedy=remedy))
+    return False
+
+
+def _parse_reference(context: Context, element: Element | None, mount: Mount) -> Quaternion | None:
+    """Return q_ref; None for the sensor's own orientation at the start."""
+    if element is None:
+        return None
+    context.check(element, ORIENTATION_REFERENCE_FRAME)
+    child = element.find("localization")
+    if child is not None:
+        context.check(child, LEAF)
+    localization = child.text if child is not None else "CUSTOM"
+    yaw = from_rpy(0.0, 0.0, -mount.heading)
+    custom = element.find("custom_rpy")
+    if localization == "CUSTOM":
+        return None if custom is None else _parse_custom_rpy(context, custom, mount)
+    if localization in ENU_ROTATIONS:
+        if custom is not None:
+            reason = f"acts with the localization CUSTOM only, not with {localization}"
+            context.add_note("warning", "<orientation_reference_frame><custom_rpy>", reason, custom.where)
+        return normalize(multiply(yaw, ENU_ROTATIONS[localization]))
+    allowed = f"must be one of CUSTOM, {', '.join(ENU_ROTATIONS)}"
+    if localization in ("GRAV_UP", "GRAV_DOWN"):
+        allowed = f"is not supported: neither is it in Gazebo; {allowed}"
+    raise invalid_value(child or element, localization, allowed, parent=element.tag)
+
+
+def _parse_custom_rpy(context: Context, element: Element, mount: Mount) -> Quaternion | None:
+    context.check(element, CUSTOM_RPY)
+    roll, pitch, turn = values.parse_vector(element, parent="orientation_reference_frame")
+    custom = from_rpy(roll, pitch, turn)
+    parent = element.get_attribute("parent_frame")
+    if parent == "world":
+        return custom
+    rotation = mount.rotation_ws if parent is None else mount.find_rotation(parent)
+    if rotation is None:
+        allowed = 'must be "world", a link of the model, or absent for the sensor\'s own orientation at the start'
+        raise invalid_value(element, parent, allowed, attribute="parent_frame")
+    if parent is None and (roll, pitch, turn) == (0.0, 0.0, 0.0):
+        return None
+    if mount.is_moving:
+        allowed = "needs an orientation at the start, which a navsense:motion may change"
+        raise invalid_value(element, element.text, allowed, remedy='write parent_frame="world"')
+    reason = "is relative to how the file poses the model; it stays so where a run is given another motion"
+    context.add_note("warning", f"<custom_rpy>: {element.text}", reason, element.where)
+    return normalize(multiply(rotation, custom))

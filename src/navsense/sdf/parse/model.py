@@ -1,0 +1,116 @@
+"""`<model>`: one top-level model with its links and those of the models nested in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from navsense.sdf.context import Context
+from navsense.sdf.frame_graph import walk_scopes
+from navsense.sdf.frames import FrameNode, FramePoses, Scope
+from navsense.sdf.parse.actuators import find_actuators
+from navsense.sdf.parse.children import parse_child_flag
+from navsense.sdf.parse.motion import check_nested_motion, parse_motion
+from navsense.sdf.schema import MERGED_MODEL_TAG, SKIPPED_INCLUDE_TAG
+from navsense.sdf.values import invalid_value, parse_attribute_flag
+from navsense.sdf.xml_reader import Element
+from navsense.world import Link, Model
+
+
+@dataclass(frozen=True)
+class ParsedModel:
+    """One top-level model, the scopes in it, and the poses of its frames in its own."""
+
+    model: Model
+    scopes: tuple[Scope, ...]
+    poses: FramePoses
+
+    def list_links(self) -> list[tuple[Scope, FrameNode]]:
+        """Return each link's scope and frame, in the order of the file; links of nested models follow."""
+        return [(scope, link) for scope in self.scopes for link in scope.list_frames("link")]
+
+
+def parse_model(context: Context, scope: Scope, world_poses: FramePoses) -> ParsedModel | None:
+    """Return a top-level model; None for one that has no link, with a problem or (where it is static) a note."""
+    scopes = tuple(walk_scopes(scope))
+    poses = FramePoses(scope.frame)
+    static = parse_child_flag(context, scope.element, "static", default=False)
+    for nested in scopes[1:]:
+        check_nested_motion(context, nested)
+        if parse_child_flag(context, nested.element, "static", default=False) and not static:
+            reason = f"a nested model moves with {scope.frame.name!r}"
+            context.add_note("unsupported", f"<static> of {nested.frame.name}", reason, nested.element.where)
+    if scope.canonical is None:
+        _report_no_link(context, scopes, static=static)
+        return None
+    if context.skip_missing and not static:
+        _check_canonical_link(context, scope)
+    links = tuple(Link(link.name, poses.find_pose(link)) for inner in scopes for link in inner.list_frames("link"))
+    made = Model(
+        name=scope.frame.name,
+        links=links,
+        canonical_link=scope.canonical.name,
+        pose=world_poses.find_pose(scope.frame),
+        static=static,
+        motion=parse_motion(context, scope, static=static),
+        actuators=find_actuators(scope.element),
+        where=scope.element.where,
+    )
+    return ParsedModel(made, scopes, poses)
+
+
+def _check_canonical_link(context: Context, scope: Scope) -> None:
+    """Keep a problem where the link that moves a model may be another one, in an include that is left out."""
+    with context.collect_errors():
+        first = next(_walk_first_links(scope.element), None)
+        if first is not None and first.tag == SKIPPED_INCLUDE_TAG:
+            allowed = f"must be given: the first link may be one of the include left out on {first.where}"
+            remedy = 'write canonical_link="LINK" into the model, or say where that file is'
+            raise invalid_value(scope.element, "missing", allowed, attribute="canonical_link", remedy=remedy)
+
+
+def _walk_first_links(model: Element) -> Iterator[Element]:
+    """Yield what may decide a model's canonical link, the first before all others: links and includes left out.
+
+    A model that names its own stands for it.
+    """
+    if model.get_attribute("canonical_link"):
+        yield model
+        return
+    parts = list(_walk_merged(model))
+    yield from (part for part in parts if part.tag == "link" or _is_merging_include(part))
+    for part in parts:
+        if part.tag == "model":
+            yield from _walk_first_links(part)
+        elif part.tag == SKIPPED_INCLUDE_TAG:
+            yield part
+
+
+def _walk_merged(model: Element) -> Iterator[Element]:
+    """Yield the links, models and includes left out of a model, those of what is merged into it in their places."""
+    for part in model.find_all("link", "model", SKIPPED_INCLUDE_TAG, MERGED_MODEL_TAG):
+        if part.tag == MERGED_MODEL_TAG:
+            yield from _walk_merged(part)
+        else:
+            yield part
+
+
+def _is_merging_include(part: Element) -> bool:
+    """Return whether an include left out would have brought its links as the model's own."""
+    return part.tag == SKIPPED_INCLUDE_TAG and parse_attribute_flag(part, "merge")
+
+
+def _report_no_link(context: Context, scopes: tuple[Scope, ...], *, static: bool) -> None:
+    scope = scopes[0]
+    if context.incomplete:
+        return
+    if any(inner.skipped_includes for inner in scopes):
+        reason = "left out too: all of its links are in what is left out"
+        context.add_note("warning", f"<model>: {scope.frame.name}", reason, scope.element.where)
+        return
+    if static:
+        reason = "has no link: there is nothing in it to sense with"
+        context.add_note("unsupported", f"<model>: {scope.frame.name}", reason, scope.element.where)
+        return
+    with context.collect_errors():
+        raise invalid_value(scope.element, scope.frame.name, "a model must have at least one link", attribute="name")

@@ -1,0 +1,114 @@
+"""`<navsense:motion>` in a model: waypoints, or a log of poses, or a recording.
+
+    <navsense:motion loop="false">
+      <navsense:waypoint time="0">x y z roll pitch yaw</navsense:waypoint> ...
+    </navsense:motion>
+    <navsense:motion file="log.csv" bandwidth="5"/>
+
+Poses are those of the model's canonical link in the world; a file is looked for beside the SDF file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from navsense.errors import MotionError
+from navsense.inputs import parse_decimal
+from navsense.motion.base import Motion
+from navsense.pose import Pose
+from navsense.sdf.context import Context
+from navsense.sdf.frames import Scope
+from navsense.sdf.parse.children import error_at
+from navsense.sdf.schema import MOTION, WAYPOINT
+from navsense.sdf.values import invalid_value, parse_attribute_flag, parse_attribute_number, parse_pose
+from navsense.sdf.xml_reader import Element
+
+MOTION_TAG = "navsense:motion"
+
+
+def parse_motion(context: Context, scope: Scope, *, static: bool) -> Motion | None:
+    """Return the motion of a top-level model; None where it stands still."""
+    element = scope.element.find(MOTION_TAG)
+    if element is None:
+        return None
+    context.check(element, MOTION)
+    if static:
+        context.add_problem(
+            invalid_value(element, scope.frame.name, "a static model cannot move", remedy="remove <static>")
+        )
+    with context.collect_errors():
+        try:
+            return _read_motion(element) if "file" in element.attributes else _parse_waypoints(context, element)
+        except MotionError as error:
+            raise error_at(element, error) from error
+    return None
+
+
+def check_nested_motion(context: Context, scope: Scope) -> None:
+    """Keep a problem where a nested model has a motion of its own."""
+    element = scope.element.find(MOTION_TAG)
+    if element is not None:
+        allowed = "a nested model moves with the model around it"
+        context.add_problem(invalid_value(element, scope.frame.name, allowed, remedy="move it to the top-level model"))
+
+
+def _read_motion(element: Element) -> Motion:
+    from navsense.recordings.recorded_motion import (
+        load_motion,
+    )  # brings SciPy, which a world without motion does not need
+
+    for name in ("loop", "degrees"):
+        if name in element.attributes:
+            raise invalid_value(
+                element, element.attributes[name], "goes with waypoints, not with a file", attribute=name
+            )
+    if element.children:
+        raise invalid_value(element.children[0], None, "must not stand beside a file", parent=element.tag)
+    file = element.get_attribute("file")
+    if file is None:
+        raise invalid_value(element, "empty", "must name a log of poses", attribute="file")
+    bandwidth = parse_attribute_number(element, "bandwidth", above=0.0)
+    try:
+        return load_motion(Path(element.path).parent / file, bandwidth=bandwidth)
+    except (OSError, ValueError) as error:
+        raise invalid_value(element, file, f"cannot be read: {error}", attribute="file") from error
+
+
+def _parse_waypoints(context: Context, element: Element) -> Motion:
+    from navsense.motion import trajectory  # brings SciPy
+
+    if "bandwidth" in element.attributes:
+        raise invalid_value(element, element.attributes["bandwidth"], "goes with a file", attribute="bandwidth")
+    loop, degrees = parse_attribute_flag(element, "loop"), parse_attribute_flag(element, "degrees")
+    found = context.problem_count
+    times: list[float] = []
+    poses: list[Pose] = []
+    for point in element.find_all("navsense:waypoint"):
+        context.check(point, WAYPOINT)
+        with context.collect_errors():
+            times.append(_parse_time(point, times))
+            poses.append(_parse_pose(point, degrees=degrees))
+    if context.problem_count > found:
+        raise invalid_value(element, None, "is no motion for the reasons given for its waypoints")
+    if len(times) < 2:
+        raise invalid_value(element, f"{len(times)} waypoints", "must hold at least 2 waypoints, or file=...")
+    return trajectory.waypoints(times, poses, loop=loop)
+
+
+def _parse_time(point: Element, times: list[float]) -> float:
+    text = point.attributes.get("time")
+    time = None if text is None else parse_decimal(text)
+    if time is None:
+        allowed = "must be a finite number of seconds"
+        raise invalid_value(point, "missing" if text is None else text, allowed, attribute="time")
+    if not times and time != 0.0:
+        raise invalid_value(point, text, "must be 0 at the first waypoint", attribute="time")
+    if times and time <= times[-1]:
+        raise invalid_value(point, text, f"must be after that of the waypoint before, {times[-1]!r}", attribute="time")
+    return time
+
+
+def _parse_pose(point: Element, *, degrees: bool) -> Pose:
+    if not point.text:
+        raise invalid_value(point, "empty", "must be 6 finite numbers: x y z roll pitch yaw")
+    return parse_pose(point, degrees=degrees)

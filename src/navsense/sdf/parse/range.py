@@ -1,0 +1,197 @@
+"""Range sensors: `<ray>` and `<lidar>` whose rays make one beam, `<sonar>`, and navsense's own `<range>`.
+
+    <sensor type="range">                                      navsense's own, such as an acoustic altimeter
+      <range>
+        <min>0.5</min> <max>100</max> <resolution>0.01</resolution>           m
+        <noise type="gaussian"> <stddev>0.05</stddev> </noise>                m
+        <beam width_deg="10" rings="3"> <axis>1 0 0</axis> </beam>            full width; by default along x
+        <sound speed="1500"/>                                                 m/s that it assumes; else the true one
+        <own_hull>false</own_hull>                                            whether it meets the model that carries it
+      </range>
+    </sensor>
+
+`<ray>` and `<lidar>` are SDF's, with `<navsense:sound>` and `<navsense:own_hull>` beside; all of their rays make one
+return. One with angles over more than `WIDEST` is a scanner, which is not simulated, unless it has the plug-in of
+`range_plugin`. `<sonar>` is a cone along -z of the sensor, as Gazebo classic lays it (`SonarSensor`), of the radius
+that it has at its maximum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from navsense.errors import SdfError, SensorError
+from navsense.inputs import parse_decimal
+from navsense.noise.channel import NEUTRAL, Noise
+from navsense.sdf import values
+from navsense.sdf.context import Context
+from navsense.sdf.parse._mount import Mount
+from navsense.sdf.parse.children import (
+    error_at,
+    parse_child_choice,
+    parse_child_flag,
+    parse_child_number,
+    parse_child_vector,
+)
+from navsense.sdf.parse.noise import parse_child_noise, parse_noise
+from navsense.sdf.schema import BEAM, LEAF, RANGE, RAY, RAY_NOISE, RAY_RANGE, SAMPLES, SCAN, SONAR, SOUND
+from navsense.sdf.values import invalid_value
+from navsense.sdf.xml_reader import Element
+from navsense.sensors.range import Cone, Fan, Range, Sound
+
+MAX_BEAM_ANGLE = math.radians(90.0)
+"""rad: angles of a `<scan>` that can still be meant for one beam."""
+
+SONAR_AXIS = (0.0, 0.0, -1.0)
+
+FORWARD = (1.0, 0.0, 0.0)
+
+
+def explain_scanner(element: Element) -> str:
+    """Return why a sensor is no range sensor but a scanner; empty where it may be one."""
+    for block in element.find_all("ray", "lidar"):
+        for scan in block.find_all("scan"):
+            for side in scan.find_all("horizontal", "vertical"):
+                ends = [parse_decimal(child.text) for tag in ("min_angle", "max_angle") for child in side.find_all(tag)]
+                if len(ends) == 2 and None not in ends and abs((ends[1] or 0.0) - (ends[0] or 0.0)) > MAX_BEAM_ANGLE:
+                    return f"scanners are not simulated, only beams: its angles span more than {MAX_BEAM_ANGLE:.4g} rad"
+    return ""
+
+
+def parse(context: Context, block: Element | None, mount: Mount) -> Range:
+    """Return the data sheet that a block describes. Raise `SdfError` for what no instrument can have."""
+    if block is None:
+        allowed = "must have its block, <ray>, <lidar>, <sonar> or <range>, with a maximum"
+        raise SdfError("<sensor>", mount.name, where=mount.where, allowed=allowed)
+    try:
+        return BLOCK_PARSERS[block.tag](context, block, mount)
+    except SensorError as error:
+        raise error_at(block, error) from error
+
+
+def _parse_count(context: Context, element: Element, tag: str, default: int) -> int:
+    """Return a whole number from 1 on."""
+    child = element.find(tag)
+    found = parse_child_number(context, element, tag, float(default), minimum=1.0)
+    if found != int(found) and child is not None:
+        context.add_problem(invalid_value(child, child.text, "must be a whole number", parent=element.tag))
+    return int(found)
+
+
+def _parse_scan_axis(context: Context, element: Element | None, samples: int) -> tuple[int, float, float]:
+    """Return the samples of a plane of a scan and the angles (rad) of its ends."""
+    if element is None:
+        return (1, 0.0, 0.0)
+    context.check(element, SAMPLES)
+    if parse_child_number(context, element, "resolution", 1.0, above=0.0) != 1.0:
+        reason = "does not act: every ray is cast, and the nearest return counts"
+        context.add_note("unsupported", f"<{element.tag}><resolution>", reason, element.where)
+    count = _parse_count(context, element, "samples", samples)
+    return (
+        count,
+        parse_child_number(context, element, "min_angle", 0.0),
+        parse_child_number(context, element, "max_angle", 0.0),
+    )
+
+
+def _parse_sound(context: Context, block: Element) -> Sound | None:
+    """Return what a sonar takes the speed of sound for; None for one of light."""
+    element = block.find("sound", "navsense:sound")
+    if element is None:
+        return None
+    context.check(element, SOUND)
+    return Sound(values.parse_attribute_number(element, "speed", above=0.0))
+
+
+def _parse_own_hull(context: Context, block: Element) -> bool:
+    tag = "own_hull" if block.tag == Range.type else "navsense:own_hull"
+    return parse_child_flag(context, block, tag, default=False)
+
+
+def _parse_ray(context: Context, block: Element, mount: Mount) -> Range:
+    """Return the sheet of a `<ray>` or `<lidar>`."""
+    context.check(block, RAY)
+    scan, limits = block.find("scan"), block.find("range")
+    if scan is None or limits is None:
+        tag = "range" if scan else "scan"
+        raise SdfError(f"<{block.tag}><{tag}>", "missing", where=block.where, allowed="must be given")
+    context.check(scan, SCAN)
+    context.check(limits, RAY_RANGE)
+    across = _parse_scan_axis(context, scan.find("horizontal"), 640)
+    beam = Fan(*across, *_parse_scan_axis(context, scan.find("vertical"), 1))
+    least, most = (parse_child_number(context, limits, tag, 0.0, minimum=0.0) for tag in ("min", "max"))
+    errors = _apply_resolution(context, limits, _parse_ray_noise(context, block, mount))
+    return Range(errors, least, most, beam, _parse_sound(context, block), _parse_own_hull(context, block))
+
+
+def _parse_ray_noise(context: Context, block: Element, mount: Mount) -> Noise:
+    """Return the noise of a `<ray>`, whose type stands in an element of its own."""
+    element = block.find("noise")
+    if element is None:
+        return NEUTRAL
+    kind = element.find("type")
+    if kind is None:
+        given = {"type": "gaussian", **element.attributes}
+        return parse_noise(context, replace(element, attributes=given), classic=mount.classic)
+    context.check(element, RAY_NOISE)
+    context.check(kind, LEAF)
+    rest = [child for child in element.children if child is not kind]
+    return parse_noise(context, replace(element, attributes={"type": kind.text}, children=rest), classic=mount.classic)
+
+
+def _apply_resolution(context: Context, parent: Element, errors: Noise) -> Noise:
+    """Return the noise with the step (m) of the child `<resolution>`."""
+    step = parse_child_number(context, parent, "resolution", 0.0, minimum=0.0)
+    return replace(errors, precision=step) if step else errors
+
+
+def _parse_sonar(context: Context, block: Element, mount: Mount) -> Range:
+    """Return the sheet of a `<sonar>`."""
+    context.check(block, SONAR)
+    form = parse_child_choice(context, block, "geometry", "cone", ("cone", "sphere"))
+    least, most = (
+        parse_child_number(context, block, "min", 0.0, minimum=0.0),
+        parse_child_number(context, block, "max", 1.0, above=0.0),
+    )
+    radius = parse_child_number(context, block, "radius", 0.5, above=0.0)
+    beam = Cone(2.0 * math.atan2(radius, most), axis=SONAR_AXIS)
+    if form == "sphere":
+        beam = Cone(2.0 * math.pi, rings=12, axis=SONAR_AXIS)
+    errors = parse_child_noise(context, block, classic=mount.classic)
+    return Range(errors, least, most, beam, _parse_sound(context, block) or Sound(), _parse_own_hull(context, block))
+
+
+def _parse_range(context: Context, block: Element, mount: Mount) -> Range:
+    """Return the sheet of a `<range>`."""
+    context.check(block, RANGE)
+    beam: Fan | Cone = Fan()
+    element = block.find("beam")
+    if element is not None:
+        context.check(element, BEAM)
+        width = values.parse_attribute_number(element, "width_deg", above=0.0)
+        rings = values.parse_attribute_number(element, "rings", above=0.0)
+        axis = parse_child_vector(context, element, "axis", FORWARD)
+        if width is None:
+            beam = Cone(0.0, 0, axis)
+        elif rings is None:
+            beam = Cone(math.radians(width), axis=axis)
+        elif rings == int(rings):
+            beam = Cone(math.radians(width), int(rings), axis)
+        else:
+            raise invalid_value(element, element.get_attribute("rings"), "must be a whole number", attribute="rings")
+    if block.find("max") is None:
+        raise SdfError("<range><max>", "missing", where=block.where, allowed="must be given (m)")
+    least, most = (parse_child_number(context, block, tag, 0.0, minimum=0.0) for tag in ("min", "max"))
+    errors = _apply_resolution(context, block, parse_child_noise(context, block, classic=mount.classic))
+    return Range(errors, least, most, beam, _parse_sound(context, block), _parse_own_hull(context, block))
+
+
+BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, Mount], Range]] = {
+    "ray": _parse_ray,
+    "lidar": _parse_ray,
+    "sonar": _parse_sonar,
+    "range": _parse_range,
+}
+"""Tag of a block -> what reads it."""

@@ -1,0 +1,49 @@
+"""`<world>`: step and fidelity. Its fields are in `environment`."""
+
+from __future__ import annotations
+
+from navsense.fidelity import FIDELITIES
+from navsense.sdf.context import Context
+from navsense.sdf.parse.children import parse_child_choice, parse_child_number
+from navsense.sdf.schema import PHYSICS
+from navsense.sdf.values import invalid_value, parse_attribute_flag
+from navsense.sdf.xml_reader import Element
+from navsense.ticks import MAX_RATE, MIN_RATE
+
+MIN_STEP, MAX_STEP = 1.0 / MAX_RATE, 1.0 / MIN_RATE
+"""Seconds: the periods of the fastest and the slowest sensor."""
+
+DEFAULT_STEP = 0.001
+"""Seconds: the default of SDF's `<max_step_size>` (SDF 1.12, `physics.sdf`)."""
+
+
+def parse_max_step_size(context: Context, world: Element) -> float:
+    """Return the step (s) of the world's physics: of the one marked default, else of the first."""
+    physics = list(world.find_all("physics"))
+    chosen: Element | None = None
+    for element in physics:
+        context.check(element, PHYSICS)
+        with context.collect_errors():
+            if parse_attribute_flag(element, "default") and chosen is None:
+                chosen = element
+    if not physics:
+        return DEFAULT_STEP
+    chosen = chosen or physics[0]
+    for element in physics:
+        if element is not chosen:
+            reason = f"is one of several; the one on line {chosen.line} counts"
+            context.add_note("unsupported", "<world><physics>", reason, element.where)
+    step = parse_child_number(context, chosen, "max_step_size", DEFAULT_STEP, above=0.0)
+    if not MIN_STEP <= step <= MAX_STEP:
+        allowed = f"must be from {MIN_STEP:g} to {MAX_STEP:g} s"
+        context.add_problem(
+            invalid_value(chosen.find("max_step_size") or chosen, f"{step:g}", allowed, parent="physics")
+        )
+        return DEFAULT_STEP
+    return step
+
+
+def parse_classic(context: Context, element: Element, *, default: bool) -> bool:
+    """Return whether the rules of Gazebo's noise hold in a world or sensor; the caller's own wish comes first."""
+    text = parse_child_choice(context, element, "navsense:fidelity", FIDELITIES[default], FIDELITIES)
+    return (context.fidelity or text) == "classic"

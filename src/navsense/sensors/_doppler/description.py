@@ -1,0 +1,137 @@
+"""What a description says of a Doppler instrument beside its noise, line by line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from navsense.sensors._doppler.beams import Beams, BeamWeighting
+from navsense.sensors._doppler.echo_strength import EchoStrength
+from navsense.sensors._doppler.echoes import SOUND_SPEED
+from navsense.sensors._doppler.long_term_filter import LongTermFilter
+from navsense.sensors._doppler.track import DopplerTrack
+from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.typing import Vector
+
+WEIGHTING_TEXTS = {
+    BeamWeighting.PLANE: "along its axis to the plane through the hits",
+    BeamWeighting.NEAREST: "the nearest",
+    BeamWeighting.PATTERN: "the pattern's mean",
+}
+"""Description of each weighting."""
+
+
+def describe_beams(spec: Beams, limits: Sequence[float], *, own_hull: bool) -> tuple[str, ...]:
+    """Return the beams and the limits (m) of their echoes."""
+    echo = WEIGHTING_TEXTS[spec.weighting]
+    angles = ", ".join(f"{math.degrees(math.acos(min(cosine, 1.0))):.4g}" for cosine in spec.slant_cosines)
+    hull = ", meet their own hull" if own_hull else ""
+    count = spec.rays.shape[1]
+    rays = f"each {echo} of {count} rays{hull}" if count > 1 else f"each one ray{hull}"
+    least, most, flattest = limits
+    flat = f", echoes no flatter than a cosine of {flattest:g}" if flattest > 0.0 else ""
+    return (
+        f"beams: {len(spec.slant_cosines)} at {angles} deg from their mean, {rays}",
+        f"limits: {least:g} to {most:g} m along a beam{flat}",
+    )
+
+
+def describe_sound(transducer: str, speed: float | None) -> str:
+    """Return how beams are made, and what the speed (m/s) of sound is taken for."""
+    return f"sound: {transducer.replace('_', ' ')}, its speed {'the true one' if speed is None else f'{speed:g} m/s'}"
+
+
+def describe_tracks(
+    modes: Sequence[str],
+    both: Sequence[DopplerTrack],
+    layer: WaterMassLayer | None,
+    limit: float,
+    long_term: LongTermFilter | None,
+) -> tuple[str, ...]:
+    """Return which tracks give a velocity: over the bottom, through the water, and the long term."""
+    ends = [f", up to {one.maximum_velocity:g} m/s" if one.maximum_velocity < math.inf else "" for one in both]
+    through = f"water track: {modes[1]}{ends[1]}"
+    if layer is not None:
+        through += f", {layer.near:g} to {layer.far:g} m ahead, at most {layer.share:g} of the way to the bottom"
+    found = [f"bottom track: {modes[0]}{ends[0]}", through]
+    if limit < math.inf:
+        found.append(f"rejected above an error velocity of {limit:g} m/s")
+    if long_term is not None:
+        found.append(f"long-term velocity: over accelerations of {long_term.acceleration_density:g} m/s^2/sqrt(Hz)")
+    return tuple(found)
+
+
+def describe_times(reach: float | None, processing: float, rate: float) -> str:
+    """Return how many pings there are of a rate (Hz) where sound has to go `reach` m; None where it takes no time."""
+    if reach is None:
+        return "pings: one each tick, valid at it"
+    slowest = min(rate, 1.0 / (2.0 * reach / SOUND_SPEED + processing))
+    fewer = f"{slowest:.3g} to {rate:g} Hz, the fewer the deeper" if slowest < rate else f"{rate:g} Hz"
+    return f"pings: {fewer}; valid when the echo left the bottom"
+
+
+def describe_losses(strength: EchoStrength | None, dropout: float, reacquisition: float) -> tuple[str, ...]:
+    """Return why beams are lost: by the strength of their echo (dB), by chance, and for how long (s)."""
+    found = []
+    if strength is not None:
+        loss = f"{strength.level:g} dB less 30 log r and {2.0 * strength.absorption:g} dB/m"
+        found.append(f"echo: {loss}; lock at {strength.threshold:g} dB, within {strength.slope:g} dB")
+    if dropout + reacquisition > 0.0:
+        found.append(f"dropouts: {dropout:g} of a beam's pings; {reacquisition:g} s without lock after a loss")
+    return tuple(found)
+
+
+def describe_missing_values(figures: Sequence[str]) -> tuple[str, ...]:
+    """Describe the values of a part without a source."""
+    if not figures:
+        return ()
+    return (f"values of the part without a source, without effect unless given here: {', '.join(figures)}",)
+
+
+def _describe_pings(bottom: DopplerTrack, water: DopplerTrack) -> tuple[str, ...]:
+    """Return what a description of a beam's noise over the bottom leaves out of either track."""
+    found = []
+    for name, track, shown in (("bottom", bottom, True), ("water", water, False)):
+        parts = [] if shown or track.noise.stddev == 0.0 else [f"stddev {track.noise.stddev:g} m/s"]
+        parts += [f"{track.per_speed:g} m/s more for each m/s of speed"] if track.per_speed > 0.0 else []
+        parts += [f"all at {track.reference_rate:g} Hz"] if track.reference_rate > 0.0 else []
+        parts += [f"stated as {track.reported_stddev:g} m/s"] if track.reported_stddev > 0.0 else []
+        if parts:
+            found.append(f"{name} track, each ping: {', '.join(parts)}")
+    return tuple(found)
+
+
+def find_unreported_noise(
+    modes: tuple[str, str], both: tuple[DopplerTrack, DopplerTrack]
+) -> tuple[tuple[str, str], ...]:
+    """Return which tracks over the bottom and through the water give velocities without noise, and what that does.
+
+    Errors are those of the tracks: of a sheet without any, whatever its misalignment, noise of ranges and dropouts,
+    there is nothing to say.
+    """
+    found = []
+    for name, mode, track in zip(("bottom", "water"), modes, both, strict=True):
+        if mode != "never" and not track.is_white and any(one.has_errors for one in both):
+            stated = (
+                f"{track.reported_stddev:g} m/s is stated"
+                if track.reported_stddev > 0.0
+                else "a covariance of 0 is stated"
+            )
+            remedy = f"give one: Track(Noise(stddev=...)) as `{name}`, or <{name}_track><noise>"
+            found.append((f"{name} track", f"no deviation of single pings is known, and {stated}: {remedy}"))
+    return tuple(found)
+
+
+def describe_systematic_errors(
+    bottom: DopplerTrack, water: DopplerTrack, misalignment: Vector, spread: float
+) -> tuple[str, ...]:
+    """Return what is added to the noise of each ping, and what is the same in every ping of a serial number."""
+    found = [*_describe_pings(bottom, water)]
+    for name, track in (("bottom", bottom), ("water", water)):
+        if track.long_term_scale + track.long_term_offset > 0.0:
+            share, offset = 100.0 * track.long_term_scale, track.long_term_offset
+            found.append(f"{name} track, long term: deviations of {share:g} % and {offset:g} m/s")
+    if any(misalignment) or spread > 0.0:
+        angle = math.degrees(math.hypot(*misalignment))
+        found.append(f"misalignment: {angle:.3g} deg, deviation {math.degrees(spread):.3g} deg")
+    return tuple(found)

@@ -1,0 +1,282 @@
+"""What one ping's beams tell together: velocity and its covariance, error velocity, altitude, course over ground.
+
+Beam k looks along the unit vector u_k of the sensor's frame s and sees v_k = u_k . v + n_k, n_k of deviation sigma_k:
+
+    v = G^-1 sum w_k v_k u_k,   G = sum w_k u_k u_k^T,   w_k = 1 / sigma_k^2, all alike where a sigma_k is 0
+    cov v = sum sigma_k^2 g_k g_k^T,   g_k = w_k G^-1 u_k                                 G^-1 where w_k = 1 / sigma_k^2
+
+over the valid beams, three or more that span space. Four beams at 30 degrees from the axis: sigma^2 diag(2, 2, 1/3).
+
+The error velocity is what the beams disagree by. With the residuals r_k of the solution with equal weights, C its
+covariance for beams of deviation 1, and a the mean axis:
+
+    e = sign(r_1) sqrt(sum r_k^2 / (n - 3)) sqrt((tr C - a . C a) / 2)
+
+so that it has the mean square of a velocity across the axis. Four beams have one residual, and this is Teledyne RDI's
+d (v_1 + v_2 - v_3 - v_4), d = 1 / (2 sqrt 2 sin angle), for beams 1, 2 opposite each other and 3, 4 likewise. More
+beams have n - 3 of them: e is their root mean square. Three cannot disagree.
+
+The altitude is the vertical distance of the sensor's origin above the plane z = z0 + a x + b y, of least squares in z,
+through the points that the beams hit; it knows the attitude and the slope, but nothing of what lies between the beams.
+
+    course = atan2(v_east, v_north) in [0, 2 pi),   speed = |(v_east, v_north)|,   v_enu = Rz(heading) rotation_ws v_s
+
+Source: Teledyne RD Instruments, ADCP Coordinate Transformation, P/N 951-6079-00, 5.3.
+"""
+
+from __future__ import annotations
+
+import math
+
+from navsense.kernels import kernel
+from navsense.rotation import rotate
+from navsense.sensors._doppler.beams import MIN_DETERMINANT
+from navsense.typing import BoolArray, FloatArray, Vectors
+
+_MIN_SPREAD = 1e-12
+"""Least determinant of the spread of points seen from above, of trace 1: two of them in line to a millionth."""
+
+_MIN_SHARE = 1e-6
+"""Share of all residuals below which one has no sign worth telling."""
+
+
+@kernel
+def _find_smallest(deviation: FloatArray, valid: BoolArray) -> float:
+    """Return the smallest deviation of the valid beams."""
+    least = math.inf
+    for k in range(deviation.shape[0]):
+        if valid[k] and deviation[k] < least:
+            least = deviation[k]
+    return least
+
+
+@kernel
+def _compute_weight(least: float, deviation: float) -> float:
+    """Return a beam's weight, 1 for that of the smallest deviation."""
+    ratio = least / deviation
+    return ratio * ratio
+
+
+@kernel
+def _compute_gram(
+    axes: Vectors, deviation: FloatArray, valid: BoolArray, least: float
+) -> tuple[float, float, float, float, float, float]:
+    """Return the upper triangle of sum w u u^T over the valid beams; w = 1 where `least` is 0."""
+    xx, xy, xz, yy, yz, zz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for k in range(axes.shape[0]):
+        if valid[k]:
+            w = _compute_weight(least, deviation[k]) if least > 0.0 else 1.0
+            x, y, z = axes[k, 0], axes[k, 1], axes[k, 2]
+            xx += w * x * x
+            xy += w * x * y
+            xz += w * x * z
+            yy += w * y * y
+            yz += w * y * z
+            zz += w * z * z
+    return xx, xy, xz, yy, yz, zz
+
+
+@kernel
+def _compute_determinant(xx: float, xy: float, xz: float, yy: float, yz: float, zz: float) -> float:
+    """Return the determinant of a symmetric matrix."""
+    return xx * (yy * zz - yz * yz) - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz)
+
+
+@kernel
+def invert_symmetric(
+    xx: float, xy: float, xz: float, yy: float, yz: float, zz: float
+) -> tuple[float, float, float, float, float, float]:
+    """Return the upper triangle of the inverse of a symmetric matrix."""
+    d = _compute_determinant(xx, xy, xz, yy, yz, zz)
+    return (
+        (yy * zz - yz * yz) / d,
+        (xz * yz - xy * zz) / d,
+        (xy * yz - xz * yy) / d,
+        (xx * zz - xz * xz) / d,
+        (xy * xz - xx * yz) / d,
+        (xx * yy - xy * xy) / d,
+    )
+
+
+@kernel
+def _count_valid(axes: Vectors, valid: BoolArray) -> int:
+    """Return the number of valid beams, 0 where they do not span space."""
+    count = 0
+    for k in range(valid.shape[0]):
+        if valid[k]:
+            count += 1
+    xx, xy, xz, yy, yz, zz = _compute_gram(axes, axes[0], valid, 0.0)
+    mean = count / 3.0
+    if count < 3 or not _compute_determinant(xx, xy, xz, yy, yz, zz) > MIN_DETERMINANT * mean * mean * mean:
+        count = 0
+    return count
+
+
+@kernel
+def _fit(
+    axes: Vectors, velocity: FloatArray, deviation: FloatArray, valid: BoolArray, least: float
+) -> tuple[float, float, float, float, float, float, float, float, float]:
+    """Return the velocity and the upper triangle of G^-1, w = 1 for the smallest deviation or where `least` is 0."""
+    bx, by, bz = 0.0, 0.0, 0.0
+    for k in range(axes.shape[0]):
+        if valid[k]:
+            seen = (_compute_weight(least, deviation[k]) if least > 0.0 else 1.0) * velocity[k]
+            bx += seen * axes[k, 0]
+            by += seen * axes[k, 1]
+            bz += seen * axes[k, 2]
+    gxx, gxy, gxz, gyy, gyz, gzz = _compute_gram(axes, deviation, valid, least)
+    xx, xy, xz, yy, yz, zz = invert_symmetric(gxx, gxy, gxz, gyy, gyz, gzz)
+    return (
+        xx * bx + xy * by + xz * bz,
+        xy * bx + yy * by + yz * bz,
+        xz * bx + yz * by + zz * bz,
+        xx,
+        xy,
+        xz,
+        yy,
+        yz,
+        zz,
+    )
+
+
+@kernel
+def solve_velocity(
+    axes: Vectors,
+    velocity: FloatArray,
+    deviation: FloatArray,
+    valid: BoolArray,
+    out: FloatArray,
+    covariance: FloatArray,
+) -> int:
+    """Write the velocity (3,) m/s and its covariance (3, 3) of one ping's valid beams (k,); return how many they are.
+
+    `deviation` (k,) m/s is finite. Where fewer than three are valid, or they do not span space, all is NaN and none
+    is used.
+    """
+    count = _count_valid(axes, valid)
+    if count == 0:
+        out[:] = math.nan
+        covariance[:] = math.nan
+        return 0
+    least = _find_smallest(deviation, valid)
+    out[0], out[1], out[2], xx, xy, xz, yy, yz, zz = _fit(axes, velocity, deviation, valid, least)
+    covariance[:] = 0.0
+    for k in range(axes.shape[0]):
+        if valid[k]:
+            w = (_compute_weight(least, deviation[k]) if least > 0.0 else 1.0) * deviation[k]
+            x, y, z = axes[k, 0], axes[k, 1], axes[k, 2]
+            gx, gy, gz = w * (xx * x + xy * y + xz * z), w * (xy * x + yy * y + yz * z), w * (xz * x + yz * y + zz * z)
+            covariance[0, 0] += gx * gx
+            covariance[0, 1] += gx * gy
+            covariance[0, 2] += gx * gz
+            covariance[1, 1] += gy * gy
+            covariance[1, 2] += gy * gz
+            covariance[2, 2] += gz * gz
+    covariance[1, 0], covariance[2, 0], covariance[2, 1] = covariance[0, 1], covariance[0, 2], covariance[1, 2]
+    return count
+
+
+@kernel
+def compute_error_velocity(axes: Vectors, velocity: FloatArray, valid: BoolArray) -> float:
+    """Return the error velocity (m/s) of one ping's valid beams (k,); NaN for fewer than four, or where none spans."""
+    count = _count_valid(axes, valid)
+    if count < 4:
+        return math.nan
+    vx, vy, vz, xx, xy, xz, yy, yz, zz = _fit(axes, velocity, velocity, valid, 0.0)
+    ax, ay, az, squares = 0.0, 0.0, 0.0, 0.0
+    for k in range(axes.shape[0]):
+        if valid[k]:
+            x, y, z = axes[k, 0], axes[k, 1], axes[k, 2]
+            ax, ay, az = ax + x, ay + y, az + z
+            r = velocity[k] - (x * vx + y * vy + z * vz)
+            squares += r * r
+    sign, size = 0.0, math.sqrt(squares)
+    for k in range(axes.shape[0]):
+        if valid[k] and sign == 0.0:
+            r = velocity[k] - (axes[k, 0] * vx + axes[k, 1] * vy + axes[k, 2] * vz)
+            if abs(r) > _MIN_SHARE * size:
+                sign = math.copysign(1.0, r)
+    along = ax * ax + ay * ay + az * az
+    across = (xx + yy + zz) / 3.0
+    if along > _MIN_SHARE:
+        own = (
+            ax * (xx * ax + xy * ay + xz * az) + ay * (xy * ax + yy * ay + yz * az) + az * (xz * ax + yz * ay + zz * az)
+        )
+        across = 0.5 * (xx + yy + zz - own / along)
+    return sign * size * math.sqrt(across / (count - 3))
+
+
+@kernel
+def _find_hit(
+    axes: Vectors, positions: Vectors, distance: FloatArray, k: int, w: float, x: float, y: float, z: float
+) -> tuple[float, float, float]:
+    """Return the place (m) that beam k hits, from the sensor's origin, along the axes of the world."""
+    px = positions[k, 0] + distance[k] * axes[k, 0]
+    py = positions[k, 1] + distance[k] * axes[k, 1]
+    pz = positions[k, 2] + distance[k] * axes[k, 2]
+    return rotate(w, x, y, z, px, py, pz)
+
+
+@kernel
+def compute_altitude(
+    axes: Vectors,
+    positions: Vectors,
+    distance: FloatArray,
+    valid: BoolArray,
+    w: float,
+    x: float,
+    y: float,
+    z: float,
+) -> float:
+    """Return the altitude (m) from slant ranges `distance` (k,) m, negative below the plane that the beams hit.
+
+    w x y z is rotation_ws. NaN where fewer than three beams are valid, and where what they hit stands upright.
+    """
+    count, mx, my, mz = 0, 0.0, 0.0, 0.0
+    for k in range(axes.shape[0]):
+        if valid[k]:
+            px, py, pz = _find_hit(axes, positions, distance, k, w, x, y, z)
+            count, mx, my, mz = count + 1, mx + px, my + py, mz + pz
+    if count < 3:
+        return math.nan
+    mx, my, mz = mx / count, my / count, mz / count
+    xx, xy, yy, xz, yz = 0.0, 0.0, 0.0, 0.0, 0.0
+    for k in range(axes.shape[0]):
+        if valid[k]:
+            px, py, pz = _find_hit(axes, positions, distance, k, w, x, y, z)
+            px, py, pz = px - mx, py - my, pz - mz
+            xx += px * px
+            xy += px * py
+            yy += py * py
+            xz += px * pz
+            yz += py * pz
+    spread = xx * yy - xy * xy
+    if not spread > _MIN_SPREAD * (xx + yy) * (xx + yy):
+        return math.nan
+    a, b = (xz * yy - yz * xy) / spread, (yz * xx - xz * xy) / spread
+    return a * mx + b * my - mz
+
+
+@kernel
+def compute_course_and_speed(
+    vx: float, vy: float, vz: float, w: float, x: float, y: float, z: float, heading: float
+) -> tuple[float, float]:
+    """Return course (rad, from north clockwise, in [0, 2 pi)) and speed (m/s) over ground of a velocity in s.
+
+    w x y z is rotation_ws, `heading` (rad) that of the world's x axis from east, counter-clockwise. The course is 0
+    where there is no speed.
+    """
+    own_x, own_y, _ = rotate(w, x, y, z, vx, vy, vz)
+    c, s = math.cos(heading), math.sin(heading)
+    east, north = c * own_x - s * own_y, s * own_x + c * own_y
+    speed = math.sqrt(east * east + north * north)
+    course = 0.0
+    if speed != speed:
+        course = math.nan
+    elif speed > 0.0:
+        course = math.atan2(east, north)
+        if course < 0.0:
+            course += 2.0 * math.pi
+        if course >= 2.0 * math.pi:
+            course = 0.0
+    return course, speed

@@ -1,0 +1,103 @@
+"""A part of the catalogue as the noise of its channels: what the figures of a data sheet mean in `Noise`.
+
+| figure | becomes |
+|---|---|
+| noise_density, per root hertz | `noise_density` = printed / sqrt(2): that of the sheet is one-sided, N two-sided |
+| noise_density, as a random walk (deg/sqrt(h)) or marked two-sided | `noise_density` as printed: it is N |
+| noise_rms, where there is no density | `stddev` |
+| bias_instability | `bias_instability` = printed / 0.664: sheets print the floor of the Allan deviation |
+| random_walk | `random_walk` |
+| turn_on_bias | `bias_stddev`: 1 sigma or typical as printed, a limit as three deviations |
+| scale_factor_error | `scale_factor_stddev`, likewise |
+| bias_temperature_coefficient, scale_temperature_coefficient | the coefficients of `Noise`, only when asked for |
+| range, resolution | `minimum` and `maximum`, `precision` |
+
+That a density per root hertz is one-sided, sheets show themselves: ICM-42688-P prints 0.0028 deg/s/sqrt(Hz) and 0.028
+deg/s rms in 100 Hz, ADIS16460 0.004 deg/s/sqrt(Hz) and 0.17 deg/sqrt(h), which is 0.004 * 60 / sqrt(2). Limits are on
+both sides, so a third is the deviation that holds 99.7 %. Misalignment, cross-axis and g-sensitivity are printed as
+limits without a sign, nonlinearity without a shape: they are left to whoever knows the instrument.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from navsense.errors import SensorError
+from navsense.noise.channel import Noise
+from navsense.sensors.catalogue import DatasheetEntry, Part
+from navsense.sensors.catalogue.units import SCALAR_CHANNELS, count_axes
+
+FLICKER_FLOOR = math.sqrt(2.0 * math.log(2.0) / math.pi)
+"""Floor of the Allan deviation of flicker, as a share of its B (IEEE 952-1997, annex C)."""
+
+SIGMAS_PER_LIMIT = 3.0
+"""Deviations that a printed limit stands for."""
+
+
+def to_stddev(entry: DatasheetEntry, axis: int = 0) -> float:
+    """Return the deviation (SI) that a figure with a `meaning` stands for."""
+    value = entry.values[axis]
+    return value / SIGMAS_PER_LIMIT if entry.meaning == "maximum" else value
+
+
+def _read_white_noise(entries: Mapping[str, DatasheetEntry], axis: int) -> dict[str, float]:
+    density = entries.get("noise_density")
+    if density is not None:
+        one_sided = "sqrt(Hz)" in density.printed_unit and not density.two_sided
+        return {"noise_density": density.values[axis] / (math.sqrt(2.0) if one_sided else 1.0)}
+    rms = entries.get("noise_rms")
+    return {} if rms is None else {"stddev": rms.values[axis]}
+
+
+def _read_bias_terms(entries: Mapping[str, DatasheetEntry], axis: int) -> dict[str, float]:
+    found: dict[str, float] = {}
+    if "bias_instability" in entries:
+        found["bias_instability"] = entries["bias_instability"].values[axis] / FLICKER_FLOOR
+    if "random_walk" in entries:
+        found["random_walk"] = entries["random_walk"].values[axis]
+    if "turn_on_bias" in entries:
+        found["bias_stddev"] = to_stddev(entries["turn_on_bias"], axis)
+    if "scale_factor_error" in entries:
+        found["scale_factor_stddev"] = to_stddev(entries["scale_factor_error"], axis)
+    return found
+
+
+def _read_temperature_terms(entries: Mapping[str, DatasheetEntry], axis: int) -> dict[str, float]:
+    terms = {
+        "bias_temperature_coefficient": "temperature_coefficient",
+        "scale_temperature_coefficient": "scale_temperature_coefficient",
+    }
+    return {term: to_stddev(entries[key], axis) for key, term in terms.items() if key in entries}
+
+
+def _read_limits(entries: Mapping[str, DatasheetEntry], axis: int, *, two_sided: bool) -> dict[str, float]:
+    found: dict[str, float] = {}
+    if "range" in entries:
+        values = entries["range"].values
+        low, high = (-values[axis], values[axis]) if two_sided else values
+        found |= {"minimum": low, "maximum": high}
+    if "resolution" in entries:
+        found["precision"] = entries["resolution"].values[axis]
+    return found
+
+
+def make_noise(part: Part, channel: str, *, temperature: bool = False) -> tuple[Noise, ...]:
+    """Return the noise of each axis of a channel of a part, by the table above.
+
+    With `temperature` its temperature coefficients act too, and the sensor then needs the signal "temperature".
+    Raises `SensorError` where the part has no such channel.
+    """
+    figures = part.entries.get(channel)
+    if figures is None:
+        has = ", ".join(part.entries)
+        raise SensorError(f"channel of part {part.name}", channel, allowed=f"it is of type {part.sensor} and has {has}")
+    found = []
+    for axis in range(count_axes(channel)):
+        ends = _read_limits(figures, axis, two_sided=channel not in SCALAR_CHANNELS)
+        terms: dict[str, Any] = {**_read_white_noise(figures, axis), **_read_bias_terms(figures, axis), **ends}
+        if temperature:
+            terms |= _read_temperature_terms(figures, axis)
+        found.append(Noise(**terms))
+    return tuple(found)

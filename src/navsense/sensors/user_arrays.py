@@ -1,0 +1,131 @@
+"""One sensor's errors onto one's own arrays, without a world: the first of the three doors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from navsense.clock import Clock, Stamps
+from navsense.errors import SensorError
+from navsense.random_streams import Draws, check_run, check_seed
+from navsense.sensors.base import TEMPERATURE, Sensor, collect_bias, get_flags
+from navsense.sensors.plausibility import check_minimum, check_steps, check_values
+from navsense.series import LONGEST_TIME, Reading, make_read_only
+from navsense.ticks import Ticks
+from navsense.typing import AnyArray, FloatArray
+
+TICK_RATE = 1e9
+"""Own arrays are timed in whole nanoseconds since their first row."""
+
+
+def as_real_array(name: str, array: AnyArray) -> AnyArray:
+    """Return what is given as an array; raise `SensorError` unless it holds real numbers, row by row."""
+    try:
+        given = np.asarray(array)
+    except (ValueError, TypeError) as error:
+        raise SensorError(name, str(error), allowed="must be an array of numbers") from error
+    if given.dtype.kind not in "fiu":
+        raise SensorError(name, f"of type {given.dtype}", allowed="must be an array of real numbers")
+    return given
+
+
+def check_time(time: FloatArray) -> FloatArray:
+    """Return the times (n,) s; raise `SensorError` unless finite and increasing by at least a nanosecond."""
+    seconds = make_read_only(np.array(as_real_array("time", time), dtype=np.float64))
+    if seconds.ndim != 1 or not seconds.size:
+        raise SensorError("time", f"shape {seconds.shape}", allowed="must be (n,) with n >= 1")
+    if not np.isfinite(seconds).all():
+        raise SensorError("time", "not finite", allowed="must be finite seconds")
+    if seconds[-1] - seconds[0] > LONGEST_TIME:
+        raise SensorError("time", float(seconds[-1] - seconds[0]), allowed=f"must span at most {LONGEST_TIME:g} s")
+    back = np.nonzero(np.diff(np.rint((seconds - seconds[0]) * TICK_RATE)) <= 0.0)[0]
+    if back.size:
+        row = int(back[0]) + 1
+        raise SensorError(
+            f"time of row {row}", float(seconds[row]), allowed=f"must be after {float(seconds[row - 1])!r} s"
+        )
+    return seconds
+
+
+def make_ticks(seconds: FloatArray) -> Ticks:
+    """Return one's own times (n,) s as ticks since their first row."""
+    index = np.rint((seconds - seconds[0]) * TICK_RATE).astype(np.int64)
+    return Ticks(index, TICK_RATE, spacing=int(index[1]) if index.size > 1 else round(TICK_RATE))
+
+
+def check_rows(name: str, array: FloatArray, shape: tuple[int, ...], *, require_finite: bool = True) -> FloatArray:
+    """Return a contiguous, read-only copy of an array of this shape; raise `SensorError` for another shape.
+
+    The numbers must be finite, unless `finite` is false.
+    """
+    given = np.array(as_real_array(name, array), dtype=np.float64, order="C")
+    if given.shape != shape:
+        raise SensorError(name, f"shape {given.shape}", allowed=f"must be {shape}")
+    if require_finite and not np.isfinite(given).all():
+        row = int(np.nonzero(~np.isfinite(given.reshape(shape[0], -1)).all(axis=1))[0][0])
+        raise SensorError(f"{name} of row {row}", given[row].tolist(), allowed="must be finite numbers")
+    given.flags.writeable = False
+    return given
+
+
+def apply(
+    spec: Sensor,
+    time: FloatArray,
+    ideal: Mapping[str, AnyArray],
+    *,
+    seed: int,
+    run: int = 0,
+    name: str | None = None,
+    clock: Clock | None = None,
+    temperature: FloatArray | None = None,
+    skip_ideal: Collection[str] = (),
+    require_finite: bool = True,
+) -> Reading:
+    """Return the readings of `spec` over one's own ideal values.
+
+    time (n,) s, increasing, any step; ideal[name] (n, axes), (n,) for a scalar, for every output; what else is there
+    goes to `measure` as it is. `temperature` (n,) K acts where the sheet has coefficients of it. `name` keys the
+    streams (the sensor's type where none is given), so two sensors of one type need two names. The drift is exact for
+    the given steps and stationary from the first row. `skip_ideal` names outputs of which no truth is said. With
+    `finite`
+    false, ideal values may be NaN or infinite. Raises `SensorError`, also for values of another unit (`plausibility`).
+    """
+    seconds = check_time(time)
+    check_steps(spec.type, seconds)
+    given: dict[str, AnyArray] = {}
+    for output in spec.outputs:
+        if output.name in skip_ideal:
+            continue
+        if output.name not in ideal:
+            raise SensorError("array", output.name, allowed="must be given")
+        rows = check_rows(output.name, ideal[output.name], (seconds.size, *output.shape), require_finite=require_finite)
+        check_values(spec.type, output.name, output.unit, rows)
+        given[output.name] = rows
+    if temperature is not None:
+        given[TEMPERATURE] = check_rows(TEMPERATURE, temperature, seconds.shape)
+        check_values(spec.type, TEMPERATURE, "K", given[TEMPERATURE])
+        check_minimum(TEMPERATURE, "K", given[TEMPERATURE])
+    if name is not None and not isinstance(name, str):
+        raise SensorError("name", name, allowed="must be a text or None")
+    if clock is not None and not isinstance(clock, Clock):
+        raise SensorError("clock", clock, allowed="must be an ns.Clock or None")
+    name = name or spec.type
+    draws = Draws(spec.processes(), check_seed(seed), (check_run(run), "sensor", name))
+    ticks = make_ticks(seconds)
+    _, measured = spec.measure(spec.init(draws.initial), ticks, {**ideal, **given}, draws.take(seconds.size))
+    flags = get_flags(measured, seconds.size)
+    return Reading(
+        name=name,
+        type=spec.type,
+        frame=name,
+        unit={output.name: output.unit for output in spec.outputs},
+        time=seconds,
+        clock_error=Stamps(clock, name, seed, run).errors(seconds - seconds[0]),
+        arrays=measured.arrays,
+        ideal={output.name: given[output.name] for output in spec.outputs if output.name in given},
+        errors=collect_bias(measured, seconds.size),
+        epoch=0,
+        valid=flags["valid"],
+        emitted=flags["emitted"],
+    )

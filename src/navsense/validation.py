@@ -1,0 +1,153 @@
+"""Fields of a data sheet: what is not of the type that a field is declared with is refused by its name.
+
+A text and a truth value are no numbers, whatever Python makes of them, and a number is no flag. From where to where a
+number may go is for the sheet itself to say.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Collection
+from dataclasses import fields
+from enum import StrEnum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeGuard, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from navsense.errors import NavsenseError, SensorError
+
+_TYPE_NAMES = {float: "a number", int: "a whole number", bool: "True or False", str: "a text", NoneType: "None"}
+
+_TOP_LEVEL_CLASSES = ("Noise", "Pose")
+"""Classes of which a sheet is made that stand beside `ns.sensors`."""
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Tell whether a value is a real number."""
+    if isinstance(value, (float, int)):  # np.float64 too; a tuple of types is faster than a union
+        return not isinstance(value, bool)
+    return isinstance(value, np.integer | np.floating)
+
+
+MAX_MAGNITUDE = 1e100
+"""No quantity is as large; whole numbers that no double holds are refused by it."""
+
+
+def _exceeds_double(value: object) -> bool:
+    """Tell whether a value is a whole number that no double is as large as."""
+    return isinstance(value, int) and abs(value) > sys.float_info.max
+
+
+def _is_number_of_type(value: object, kind: type) -> bool:
+    """Tell whether a value is a number that a double takes; for `int` one that is whole, whatever its type."""
+    if not is_number(value) or _exceeds_double(value):
+        return False
+    return kind is float or (math.isfinite(value) and value == int(value))
+
+
+@cache
+def _get_hints(kind: type) -> dict[str, Any]:
+    """Return what each field of a class of sheets may be."""
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def _split_union(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the one."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _matches_type(value: object, hint: Any) -> bool:
+    """Tell whether a value is of a type, numbers whatever their size."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_matches_type(value, part) for part in parts)
+    if origin is Literal:
+        return isinstance(value, str) and value in parts
+    if origin is tuple:
+        if not isinstance(value, tuple | list):
+            return False
+        each = (parts[0],) * len(value) if parts[-1] is Ellipsis else parts
+        return len(each) == len(value) and all(_matches_type(*pair) for pair in zip(value, each, strict=True))
+    if hint is bool:
+        return isinstance(value, bool | np.bool_)
+    return _is_number_of_type(value, hint) if hint in (float, int) else isinstance(value, hint)
+
+
+def _format_class(kind: type) -> str:
+    """Return where a class of ours is found."""
+    if ".sensors." in kind.__module__:
+        return f"ns.sensors.{kind.__name__}"
+    return f"ns.{kind.__name__}" if kind.__name__ in _TOP_LEVEL_CLASSES else f"{kind.__module__}.{kind.__name__}"
+
+
+def _add_article(name: str) -> str:
+    """Return a name with the article that its first letters are read with: en-ess, but navsense."""
+    return f"{'an' if name.startswith('ns.') else 'a'} {name}"
+
+
+def _format_value(value: object) -> str:
+    """Return a value as an error prints it; Python prints no whole number of thousands of digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "too many digits to print"
+
+
+def _format_type(hint: Any) -> str:
+    """Return a type in words."""
+    parts = get_args(hint)
+    if get_origin(hint) is Literal:
+        return " or ".join(repr(part) for part in parts)
+    if get_origin(hint) is tuple:
+        many = "a tuple" if parts[-1] is Ellipsis else f"a tuple of {len(parts)}"
+        return f"{many}, each {_format_allowed(parts[0])}"
+    return _TYPE_NAMES.get(hint) or f"of {hint.__name__}"
+
+
+def _format_allowed(hint: Any) -> str:
+    return " or ".join(_format_type(one) for one in _split_union(hint))
+
+
+def _suggest_remedy(value: object, hint: Any) -> str:
+    """Return how to write what was meant; "" if that only repeats what is allowed."""
+    choices = _split_union(hint)
+    if isinstance(value, str) and {float, int, bool} & set(choices):
+        return "write it without quotes"
+    classes = [one for one in choices if isinstance(one, type) and one.__module__.startswith("navsense.")]
+    if not classes:
+        return ""
+    return f"give {' or '.join(_add_article(_format_class(one)) for one in classes)}"
+
+
+def _enum_error(name: str, value: object, kind: type[StrEnum]) -> SensorError:
+    """Return the error of what is no word of an enumeration: its text would be taken for none of them."""
+    members = {str(one): f"{_format_class(kind)}.{one.name}" for one in kind}
+    allowed = f"must be of {_format_class(kind)}, which {type(value).__name__} is not"
+    wanted = members.get(str(value), ", ".join(members.values()))
+    return SensorError(name, value, allowed=allowed, remedy=f"write {wanted}")
+
+
+def validate_types(
+    spec: Any, owner: str = "", *, skip: Collection[str] = (), error: type[NavsenseError] = SensorError
+) -> None:
+    """Raise `error` for the first field of the dataclass `sheet` that has a wrong type; `of` names its owner.
+
+    `without` names fields that are not checked.
+    """
+    values = vars(spec)
+    kind: type = type(spec)
+    for name, hint in _get_hints(kind).items():
+        value, what = values[name], f"{name}{owner and ' '}{owner}"
+        if name in skip or _matches_type(value, hint):
+            continue
+        if _exceeds_double(value) and {float, int} & set(_split_union(hint)):
+            raise error(what, _format_value(value), allowed=f"must be of a size below {MAX_MAGNITUDE:g}")
+        if isinstance(hint, type) and issubclass(hint, StrEnum):
+            raise _enum_error(what, value, hint)
+        raise error(
+            what, _format_value(value), allowed=f"must be {_format_allowed(hint)}", remedy=_suggest_remedy(value, hint)
+        )

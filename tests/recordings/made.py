@@ -1,0 +1,174 @@
+"""Worlds and slabs made by hand: what sinks are given in the tests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mcap.reader import make_reader
+from mcap.writer import Writer as McapWriter
+from rosbags.rosbag1 import Reader as Reader1
+from rosbags.rosbag1 import Writer as Writer1
+
+from navsense.clock import Clock
+from navsense.motion.base import MotionBlock
+from navsense.noise.channel import Noise
+from navsense.pose import Pose, from_rpy
+from navsense.recordings.ros1_metadata import METADATA_TOPIC
+from navsense.sensors.imu import Imu
+from navsense.sensors.magnetometer import Magnetometer
+from navsense.series import Reading, TimeSlice, Truth
+from navsense.typing import Times
+from navsense.world import Link, Model, MountedSensor, World
+
+
+@dataclass(frozen=True)
+class Somewhere:
+    """A motion that only says that it is one."""
+
+    end: float = 1e9
+
+    def at(self, time: Times) -> MotionBlock:
+        """Never asked."""
+        raise NotImplementedError
+
+
+IMU = "rov::base::imu"
+MAG = "rov::base::mag"
+LINKS = ("rov::base", "rov::arm::tip")
+
+
+def world() -> World:
+    """Return a moving robot of two links with an IMU and a magnetometer, and a still dock."""
+    rov = Model(
+        "rov",
+        (
+            Link("rov::base", Pose((0.1, 0.0, 0.2))),
+            Link("rov::arm::tip", Pose((1.0, 2.0, 3.0), from_rpy(0.1, 0.2, 0.3))),
+        ),
+        "rov::base",
+        motion=Somewhere(),
+    )
+    dock = Model("dock", (Link("dock::pier"),), "dock::pier", pose=Pose((5.0, 6.0, 7.0)), static=True)
+    quiet = Noise(stddev=0.25)
+    imu = Imu(quiet, quiet, quiet, Noise(stddev=0.5))
+    return World(
+        "sea",
+        (rov, dock),
+        (
+            MountedSensor(IMU, imu, "rov", "rov::base", 100.0, Pose((0.0, 0.0, 0.1)), "/imu", clock="rov::base::clock"),
+            MountedSensor(MAG, Magnetometer(quiet), "rov", "rov::base", 10.0, topic="/mag", frame="mag_frame"),
+        ),
+        (Clock("rov::base::clock", Noise(bias_stddev=0.01)),),
+    )
+
+
+UNITS = {"orientation": "1", "angular_velocity": "rad/s", "linear_acceleration": "m/s^2", "field": "T"}
+
+
+def reading(name: str, start: int, count: int, epoch: int = 0, seed: int = 1, runs: tuple[int, ...] = ()) -> Reading:
+    """Return `count` random readings of one of the sensors from tick `start` on, at 100 Hz (IMU) or 10 Hz."""
+    rng = np.random.default_rng((seed, start, len(name)))
+    is_imu = name.endswith("imu")
+    axes = {"orientation": 4, "angular_velocity": 3, "linear_acceleration": 3} if is_imu else {"field": 3}
+    arrays: dict[str, Any] = {key: rng.standard_normal((*runs, count, n)) for key, n in axes.items()}
+    slow = {key: n for key, n in axes.items() if key != "orientation"}
+    errors: dict[str, Any] = {key: rng.standard_normal((*runs, count, n)) for key, n in slow.items()}
+    return Reading(
+        name=name,
+        type="imu" if is_imu else "magnetometer",
+        frame="mag_frame" if not is_imu else name,
+        unit={key: UNITS[key] for key in axes},
+        time=np.arange(start, start + count) / (100.0 if is_imu else 10.0),
+        clock_error=rng.standard_normal((*runs, count)) * 0.01,
+        arrays=arrays,
+        ideal={key: rng.standard_normal((count, n)) for key, n in axes.items()},
+        errors=errors,
+        valid=np.ones((*runs, count), dtype=np.bool_),
+        emitted=np.ones((*runs, count), dtype=np.bool_),
+        epoch=epoch,
+    )
+
+
+def truth(name: str, start: int, count: int, epoch: int = 0) -> Truth:
+    """Return `count` random rows of a link's truth at 50 Hz."""
+    rng = np.random.default_rng((7, start, len(name)))
+    orientation = rng.standard_normal((count, 4))
+    orientation /= np.sqrt((orientation**2).sum(axis=1, keepdims=True))
+    vectors = rng.standard_normal((5, count, 3))
+    return Truth(
+        name,
+        np.arange(start, start + count) / 50.0,
+        vectors[0],
+        orientation,
+        vectors[1],
+        vectors[2],
+        vectors[3],
+        vectors[4],
+        epoch,
+    )
+
+
+def slab(second: int, epoch: int = 0, runs: tuple[int, ...] = ()) -> TimeSlice:
+    """Return one second of everything."""
+    return TimeSlice(
+        float(second),
+        float(second + 1),
+        {
+            IMU: reading(IMU, 100 * second, 100, epoch, runs=runs),
+            MAG: reading(MAG, 10 * second, 10, epoch, runs=runs),
+        },
+        {name: truth(name, 50 * second, 50, epoch) for name in LINKS},
+    )
+
+
+def untold(bag: Path, target: Path, text: bytes | None = None) -> Path:
+    """Return a copy of a bag of ROS 1 that does not say what it is of, or says `text` of itself instead."""
+    with Reader1(bag) as reader, Writer1(target) as writer:
+        lines = {}
+        for one in reader.connections:
+            if one.topic != METADATA_TOPIC or text is not None:
+                kept: Any = {"callerid": one.ext.callerid, "latching": one.ext.latching}  # type: ignore[union-attr]
+                made = writer.add_connection(one.topic, one.msgtype, msgdef=one.msgdef.data, md5sum=one.digest, **kept)
+                lines[one.id] = made
+        for one, time, data in reader.messages():
+            if one.id in lines:
+                own = one.topic == METADATA_TOPIC and text is not None
+                writer.write(lines[one.id], time, len(text).to_bytes(4, "little") + text if own and text else data)
+    return target
+
+
+def written(path: Path, rows: Iterable[tuple[Any, Any, Any]], like: Path, **options: Any) -> Path:
+    """Write rows of schema, channel, message by the package mcap, as given, with what another file says of itself."""
+    with path.open("wb") as file, like.open("rb") as told:
+        writer = McapWriter(file, **options)
+        writer.start("ros2", "elsewhere")
+        schemas: dict[int, int] = {}
+        channels: dict[int, int] = {}
+        for schema, channel, message in rows:
+            if schema.id not in schemas:
+                schemas[schema.id] = writer.register_schema(schema.name, schema.encoding, schema.data)
+            if channel.id not in channels:
+                kept = (channel.topic, channel.message_encoding, schemas[schema.id], channel.metadata)
+                channels[channel.id] = writer.register_channel(*kept)
+            writer.add_message(channels[channel.id], message.log_time, message.data, message.publish_time)
+        for one in make_reader(told).iter_metadata():
+            writer.add_metadata(one.name, one.metadata)
+        writer.finish()  # type: ignore[no-untyped-call]
+    return path
+
+
+def without(recording: Path, target: Path, is_gone: Callable[[str, int], bool]) -> Path:
+    """Return a copy of an MCAP file without some messages, each told by its topic and its place there."""
+    counts: Counter[str] = Counter()
+    kept = []
+    with recording.open("rb") as file:
+        for schema, channel, message in make_reader(file).iter_messages():
+            if schema is not None and not is_gone(channel.topic, counts[channel.topic]):
+                kept.append((schema, channel, message))
+            counts[channel.topic] += 1
+    return written(target, kept, recording)

@@ -1,0 +1,194 @@
+"""What a bag of ROS 1 says of itself: that a round trip by way of one loses nothing that messages hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from mcap.reader import make_reader
+from rosbags.highlevel import AnyReader
+from rosbags.rosbag1 import Reader, Writer
+from rosbags.typesys import Stores, get_typestore
+
+import navsense as ns
+from navsense import report
+from navsense.clock import Latency
+from navsense.environment.base import UniformField
+from navsense.errors import SinkError
+from navsense.noise.faults import Faults
+from navsense.noise.scheduled_faults import ScheduledFault
+from navsense.recordings.convert import convert
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.ros1_metadata import METADATA_TOPIC
+from navsense.recordings.summary import read_summary
+from navsense.sensors import Adcp, Dvl, Imu, Magnetometer, NavSat, TrackMode
+from navsense.sensors.doppler import MessageDialect
+from navsense.testing import example_world, is_identical
+from navsense.world import World
+
+EPOCH = 1000
+NAMES = ("a.mcap", "a.db3", "a.bag")
+
+pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may have to be compiled
+
+
+def sea() -> ns.World:
+    """Return a robot with two Doppler instruments, one of them late, and a faulty IMU, in water that moves."""
+    kinds = (Imu, Dvl, Adcp, Magnetometer, NavSat)
+    world = example_world(*((kind.type, kind.example_spec()) for kind in kinds))
+    imu, dvl, *others = world.sensors
+    planned = ScheduledFault("bias", 0.1, 0.25, "angular_velocity", (0.1, 0.0, 0.0))
+    faulty = dataclasses.replace(imu, faults=Faults(planned=(planned,)), latency=Latency(0.03))
+    both = dataclasses.replace(Dvl.example_spec(), water_mode=TrackMode.ALWAYS, dialect=MessageDialect.OWN)
+    sensors = (faulty, dataclasses.replace(dvl, spec=both, latency=Latency(0.02)), *others)
+    water = dataclasses.replace(world.environment, current=UniformField((0.1, -0.2, 0.05)))
+    return dataclasses.replace(world, sensors=sensors, environment=water)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with one recording in three formats, and the ways by a bag of ROS 1 and back."""
+    place = tmp_path_factory.mktemp("about")
+    ns.record(sea(), [place / name for name in NAMES], 1.0, seed=5, epoch=EPOCH, ros="humble")
+    for one, other in (
+        ("a.mcap", "b.bag"),
+        ("b.bag", "c.mcap"),
+        ("a", "d.bag"),
+        ("d.bag", "e.db3"),
+        ("b.bag", "f.bag"),
+    ):
+        convert(place / one, place / other)
+    return place
+
+
+def said(path: Path) -> dict[str, dict[str, str]]:
+    """Return the metadata of an MCAP file, as the package mcap reads it."""
+    with path.open("rb") as file:
+        return {one.name: one.metadata for one in make_reader(file).iter_metadata()}
+
+
+def messages(path: Path) -> dict[str, list[tuple[int, bytes]]]:
+    """Return (time of arrival, bytes) by topic of an MCAP file."""
+    found: dict[str, list[tuple[int, bytes]]] = {}
+    with path.open("rb") as file:
+        for _, channel, message in make_reader(file).iter_messages():
+            found.setdefault(channel.topic, []).append((message.log_time, message.data))
+    return {topic: sorted(several) for topic, several in found.items()}
+
+
+@pytest.mark.requirement("REC-1:bag", "REC-1:convert")
+def test_a_round_trip_by_way_of_a_bag_of_ros1(folder: Path) -> None:
+    """Metadata and messages are those of before."""
+    assert said(folder / "c.mcap") == said(folder / "a.mcap")
+    assert {"world", "seed", "epoch", "runs", "duration_asked", "version", "ros", "faults"} == set(
+        said(folder / "c.mcap")["navsense"]
+    )
+    assert messages(folder / "c.mcap") == messages(folder / "a.mcap")
+    assert read_summary(folder / "c.mcap").entries == read_summary(folder / "a.mcap").entries
+
+
+@pytest.mark.requirement("REC-1:bag")
+@pytest.mark.parametrize("name", ["a.bag", "b.bag", "d.bag", "f.bag"])
+def test_it_is_the_first_message_and_waits_for_those_who_come_late(folder: Path, name: str) -> None:
+    store = get_typestore(Stores.ROS1_NOETIC)
+    with Reader(folder / name) as reader:
+        own, time, data = next(reader.messages())
+        more: Any = own.ext
+        assert (own.topic, own.msgcount, more.latching, more.callerid) == (METADATA_TOPIC, 1, 1, "/navsense")
+        assert own.digest == store.generate_msgdef("std_msgs/msg/String", ros_version=1)[1]
+        assert time == reader.start_time == EPOCH * 10**9
+    found: Any = store.deserialize_ros1(bytes(data), "std_msgs/msg/String")
+    expected = said(folder / "a.mcap")
+    assert json.loads(found.data) == expected["navsense"] | expected["navsense.world"]
+
+
+@pytest.mark.requirement("REC-1:bag", "REC-1:convert", "CLK-5", "NOI-6")
+@pytest.mark.parametrize("name", ["a.bag", "b.bag", "c.mcap", "d.bag", "e", "f.bag"])
+def test_readings_and_truth_are_those_of_a_bag_of_ros2(folder: Path, name: str) -> None:
+    """Names, rates, links, sheets, true instants, faults, truth and the water: a bag's one time is all that is less."""
+    known, found = open_recording(folder / "a"), open_recording(folder / name)
+    assert found.metadata == known.metadata
+    assert list(found) == list(known)
+    for full, expected in known.items():
+        assert is_identical(dataclasses.asdict(found[full]), dataclasses.asdict(expected)), full
+    assert is_identical(dict(found.truth), dict(known.truth))
+    assert is_identical(found.current, known.current)
+    assert read_summary(folder / name).metadata == read_summary(folder / "a").metadata
+
+
+@pytest.mark.requirement("REC-1:convert")
+def test_nothing_of_ours_is_left_unread(folder: Path, tmp_path: Path) -> None:
+    assert not any("nothing that is read" in line for line in convert(folder / "a.bag", tmp_path / "g.npz").losses)
+    before, after = open_recording(folder / "a.mcap"), open_recording(tmp_path / "g.npz")
+    water, again = (one["robot::arm::dvl"]["water_velocity"] for one in (before, after))
+    assert np.array_equal(water, again, equal_nan=True)
+    profile = before["robot::arm::adcp"]
+    assert np.array_equal(after["robot::arm::adcp"].time, profile.time)
+    assert (profile.arrival > profile["time_of_validity"]).any()
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_a_bag_that_does_not_say_it(folder: Path, tmp_path: Path, made: ModuleType) -> None:
+    """It is known for one of ours, and guessed from its messages."""
+    bag = made.untold(folder / "a.bag", tmp_path / "untold.bag")
+    found = open_recording(bag)
+    assert "imu" in found
+    assert found.metadata["world"] == "recording"
+    assert np.array_equal(found["imu"].true_stamp, open_recording(folder / "a.bag")["robot::arm::imu"].true_stamp)
+    assert not read_summary(bag).metadata
+    line = "the heading of the world's axes and its water, which the recording does not say: 0 and none"
+    assert line in convert(bag, tmp_path / "a.dvl.pd0").losses
+    assert line not in convert(folder / "a.bag", tmp_path / "b.dvl.pd0").losses
+
+
+@pytest.mark.requirement("REC-1:bag")
+@pytest.mark.parametrize("text", [b"{", b"\xff", b"[1]"])
+def test_a_bag_that_says_it_badly(folder: Path, tmp_path: Path, made: ModuleType, text: bytes) -> None:
+    bag = made.untold(folder / "a.bag", tmp_path / "bad.bag", text)
+    for read in (open_recording, read_summary):
+        with pytest.raises(SinkError, match=r"bad\.bag is no bag that can be read: what it says of itself"):
+            read(bag)
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_a_bag_of_several_nodes_is_nobodys(folder: Path, tmp_path: Path) -> None:
+    """What ours says of itself is then a message among others, and is carried as one."""
+    with Reader(folder / "a.bag") as reader, Writer(tmp_path / "mixed.bag") as writer:
+        for one in reader.connections:
+            more: Any = one.ext
+            caller = more.callerid if one.topic != "/magnetometer" else "/driver"
+            made = writer.add_connection(
+                one.topic, one.msgtype, msgdef=one.msgdef.data, md5sum=one.digest, callerid=caller
+            )
+            for _, time, data in reader.messages([one]):
+                writer.write(made, time, data)
+    convert(tmp_path / "mixed.bag", tmp_path / "mixed.mcap")
+    assert said(tmp_path / "mixed.mcap") == {}
+    with AnyReader([tmp_path / "mixed.mcap"]) as whole:
+        assert METADATA_TOPIC in {one.topic for one in whole.connections}
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_a_recording_without_a_message_says_it(tmp_path: Path) -> None:
+    empty = World("nowhere")
+    ns.record(empty, tmp_path / "a.mcap", 1.0, seed=7, epoch=EPOCH, ros="humble")
+    convert(tmp_path / "a.mcap", tmp_path / "b.bag")
+    convert(tmp_path / "b.bag", tmp_path / "c.mcap")
+    assert said(tmp_path / "c.mcap") == said(tmp_path / "a.mcap")
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_a_report_of_a_bag_warns_of_nothing_that_the_recording_did_not_show(folder: Path, tmp_path: Path) -> None:
+    """Without the declared noise and quantisation a sensor seems to be noisier than its sheet."""
+    pages = [
+        report.write(folder / name, tmp_path / f"{name}.html").read_text(encoding="utf-8") for name in ("a", "a.bag")
+    ]
+    told = [re.findall(r'<li class="\w+">.*?</li>', page) for page in pages]
+    assert told[0] == told[1]
+    assert told[0]

@@ -1,0 +1,159 @@
+"""What conversions between recordings of messages must not lose: whose they are, true instants, faults, sheets."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rosbags.rosbag2 import Reader, Writer
+
+import navsense as ns
+from navsense.clock import Latency
+from navsense.messages import generic
+from navsense.noise.faults import Faults
+from navsense.noise.scheduled_faults import ScheduledFault
+from navsense.recordings.convert import convert
+from navsense.recordings.dataset import Dataset
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.type_tags import from_json, to_json
+from navsense.recordings.world_json import opaque_sensor
+from navsense.sensors import Adcp, Dvl, Imu, NavSat
+from navsense.sensors.base import Output
+from navsense.testing import example_world, is_identical
+from navsense.world import MountedSensor
+
+EPOCH = 1000
+
+pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may have to be compiled
+
+
+def struck() -> ns.World:
+    """Return a robot whose sensors have faults, late or not, by a clock that errs."""
+    world = example_world(("imu", Imu.example_spec()), ("dvl", Dvl.example_spec()), ("navsat", NavSat.example_spec()))
+    planned = (ScheduledFault("dropout", 0.15, 0.2), ScheduledFault("stuck", 0.3, 0.45))
+    bias = ScheduledFault("bias", 0.1, 0.25, "angular_velocity", (0.1, 0.0, 0.0))
+    imu, dvl, navsat = world.sensors
+    sensors = (
+        dataclasses.replace(imu, faults=Faults(planned=(*planned, bias)), latency=Latency(0.03)),
+        dataclasses.replace(dvl, faults=Faults(planned=planned)),
+        dataclasses.replace(navsat, faults=Faults(planned=planned)),
+    )
+    return dataclasses.replace(world, sensors=sensors)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with one recording of faults in four formats, and what was made of them."""
+    place = tmp_path_factory.mktemp("back")
+    ns.record(struck(), [place / name for name in ("a.npz", "a.mcap", "a.db3", "a.bag")], 0.6, seed=5, epoch=EPOCH)
+    ways = (("a.bag", "b.mcap"), ("a.bag", "b.npz"), ("a.bag", "b.db3"), ("b.mcap", "c.bag"), ("b.npz", "c.mcap"))
+    for one, other in (*ways, ("a", "d.mcap"), ("b.npz", "e.bag"), ("a.bag", "f")):
+        convert(place / one, place / other)
+    return place
+
+
+def of(loaded: Dataset, name: str) -> ns.Reading:
+    """Return the readings of a sensor that is called by its full name, or by the end of it."""
+    (found,) = (reading for own, reading in loaded.items() if own.rpartition("::")[2] == name.rpartition("::")[2])
+    return found
+
+
+MADE = ("a.mcap", "a", "a.bag", "b.mcap", "b.npz", "b", "c.bag", "c.mcap", "d.mcap", "e.bag", "f")
+
+
+@pytest.mark.requirement("REC-1:convert", "NOI-6")
+@pytest.mark.parametrize("name", MADE)
+def test_faults_come_back_of_every_recording(folder: Path, name: str) -> None:
+    known, found = open_recording(folder / "a.npz"), open_recording(folder / name)
+    for full, expected in known.items():
+        acts = expected.errors["fault"][expected.emitted]
+        assert acts.any()
+        assert np.array_equal(of(found, full).errors["fault"], acts), full
+
+
+@pytest.mark.requirement("REC-1:convert", "NOI-6")
+@pytest.mark.parametrize("shift", [0, 17])
+def test_faults_of_a_bag_that_others_copied(folder: Path, tmp_path: Path, shift: int) -> None:
+    """What is said of the recording is not in it; where arrivals (ns) are others, nothing says which rows are meant."""
+    with Reader(folder / "a") as reader, Writer(tmp_path / "copy", version=9) as writer:
+        lines = {
+            one.id: writer.add_connection(one.topic, one.msgtype, msgdef=one.msgdef.data, rihs01=one.digest)
+            for one in reader.connections
+        }
+        for one, time, data in reader.messages():
+            writer.write(lines[one.id], time + shift * one.topic.endswith("/fault"), data)
+    known, found = open_recording(folder / "a.npz"), open_recording(tmp_path / "copy")
+    for full, expected in known.items():
+        told = of(found, full).errors.get("fault")
+        if shift:
+            assert told is None
+        else:
+            assert told is not None
+            assert np.array_equal(told, expected.errors["fault"][expected.emitted])
+    lost = convert(tmp_path / "copy", tmp_path / "copy.npz").losses
+    notes = {f"topic /{name}/fault: has no message of the instants of its sensor's readings" for name in ("imu", "dvl")}
+    assert (notes <= set(lost)) == bool(shift)
+
+
+@pytest.mark.requirement("REC-1:convert", "CLK-5")
+def test_true_instants_go_along(folder: Path) -> None:
+    """Also from bags, whose messages have one time: of what is late, of a clock that errs."""
+    known = open_recording(folder / "a.mcap")
+    for name in ("a", "d.mcap"):
+        found = open_recording(folder / name)
+        for full, expected in known.items():
+            assert is_identical(dataclasses.asdict(found[full]), dataclasses.asdict(expected)), (name, full)
+    old = open_recording(folder / "a.bag")
+    for name in ("b.mcap", "b", "c.bag", "f"):
+        found = open_recording(folder / name)
+        for full, expected in old.items():
+            assert is_identical(dataclasses.asdict(found[full]), dataclasses.asdict(expected)), (name, full)
+        assert is_identical(dict(found.truth), dict(old.truth))
+    late = of(old, "imu")
+    assert np.allclose(late.arrival - late.time, 0.03, rtol=0, atol=2e-9)
+    assert late.clock_error.all()
+
+
+@pytest.mark.requirement("REC-1:convert", "CLK-5")
+def test_a_profiler_in_a_bag_has_its_true_instants(tmp_path: Path) -> None:
+    """Its arrays are on a topic beside its own, and it is told later than what it is about."""
+    world = example_world(("adcp", Adcp.example_spec()))
+    ns.record(world, [tmp_path / "a.mcap", tmp_path / "a.db3"], 1.0, seed=5, epoch=EPOCH)
+    convert(tmp_path / "a", tmp_path / "b.mcap")
+    (known,) = open_recording(tmp_path / "a.mcap").values()
+    assert known.time.size
+    assert (known.arrival > known["time_of_validity"]).any()
+    for name in ("a", "b.mcap"):
+        (found,) = open_recording(tmp_path / name).values()
+        assert is_identical(dataclasses.asdict(found), dataclasses.asdict(known))
+
+
+@pytest.mark.requirement("REC-1:convert")
+def test_a_bag_is_read_by_its_file_from_inside(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file's name alone has no folder in it; and a folder's name may have dots."""
+    convert(folder / "a.mcap", tmp_path / "v1.2.db3")
+    monkeypatch.chdir(tmp_path / "v1.2")
+    for name in ("v1.2.db3", tmp_path / "v1.2.db3", tmp_path / "v1.2", "../v1.2/v1.2.db3"):
+        found = open_recording(name)
+        assert found.keys() == open_recording(folder / "a.mcap").keys()
+
+
+@pytest.mark.requirement("REC-1:convert")
+def test_numbers_of_numpy_in_a_sheet() -> None:
+    sheet = dataclasses.replace(Imu.example_spec(), orientation=np.True_, bandwidth=np.float64(3.5))
+    again = from_json(to_json(sheet))
+    assert again == sheet
+    assert (type(again.orientation), type(again.bandwidth)) == (bool, float)
+    assert to_json(np.int64(3)) == 3
+    assert type(to_json(np.int64(3))) is int
+
+
+@pytest.mark.requirement("REC-1:convert")
+def test_an_output_that_an_older_recording_has_not() -> None:
+    outputs = [Output("warm", 0, "K"), Output("salt", 2, "1")]
+    sensor = MountedSensor("robot::arm::probe", opaque_sensor("probe", outputs), "robot", "robot::arm", 1.0)
+    rows = np.zeros(3, dtype=[("salt", "<f8", (2,))])
+    found = generic.extract_arrays(sensor, rows, "reading", "")
+    assert {name: array.shape for name, array in found.items()} == {"salt": (3, 2)}

@@ -1,0 +1,290 @@
+"""What instruments send, made of recordings: against what the same run sent itself, and what is said of the rest."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense import recordings
+from navsense.devices import nmea, pd0, waterlinked
+from navsense.environment.water import Water
+from navsense.errors import NavsenseError, SinkError
+from navsense.recordings.base import RecordingHeader
+from navsense.recordings.convert import convert
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.world_json import has_place, world_to_json
+from navsense.sensors.doppler import MessageDialect
+from navsense.series import TimeSlice
+from navsense.world import World
+
+EPOCH = 1767225600
+HEADING = 30.0
+
+SEA = f"""\
+<sdf version="1.12" xmlns:navsense="https://navsense.org/sdf">
+  <world name="sea">
+    <spherical_coordinates>
+      <surface_model>EARTH_WGS84</surface_model> <world_frame_orientation>ENU</world_frame_orientation>
+      <latitude_deg>56</latitude_deg> <longitude_deg>3</longitude_deg> <elevation>0</elevation>
+      <heading_deg>{HEADING}</heading_deg>
+    </spherical_coordinates>
+    <navsense:water surface="2">
+      <point depth="0" temperature="285" salinity="34"/> <point depth="20" temperature="281" salinity="35"/>
+    </navsense:water>
+    <navsense:current><uniform>0.3 -0.2 0</uniform></navsense:current>
+    <model name="bed">
+      <static>true</static> <pose>0 0 -12 0 0 0</pose>
+      <link name="ground"><collision name="c"><geometry><plane/></geometry></collision></link>
+    </model>
+    <model name="auv">
+      <pose>1 2 -3 0.05 -0.03 0.7</pose>
+      <link name="base">
+        <clock name="quartz"><noise type="gaussian"><stddev>1e-4</stddev><bias_stddev>1e-3</bias_stddev></noise></clock>
+        <sensor name="dvl.v2" type="dvl">
+          <update_rate>5</update_rate> <clock>quartz</clock>
+          <dvl>
+            <max>60</max>
+            <bottom_track when="always"><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track>
+            <water_track when="always"><layer near="2" far="6" minimum_size="1"/></water_track>
+          </dvl>
+        </sensor>
+        <sensor name="adcp" type="adcp"><update_rate>1</update_rate><clock>quartz</clock></sensor>
+        <sensor name="imu" type="imu"><update_rate>20</update_rate></sensor>
+      </link>
+    </model>
+  </world>
+</sdf>
+"""
+
+DVL, ADCP, IMU = "auv::base::dvl.v2", "auv::base::adcp", "auv::base::imu"
+EXACT = ("a.dvl.v2.pd0", "a.dvl.v2.ship.pd0", "a.adcp.pd0", "a.dvl.v2.pd6", "a.adcp.pd6", "a.dvl.v2.nmea")
+JSON = "a.dvl.v2.wl.json"
+
+pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may have to be compiled
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with one run in every format, and what its instruments sent."""
+    place = tmp_path_factory.mktemp("devices")
+    (place / "sea.sdf").write_text(SEA, encoding="utf-8")
+    names = ("a.npz", "a.mcap", "a.parquet", "t.csv", "b.db3", "a.bag", *EXACT, JSON)
+    ns.record(ns.load(place / "sea.sdf"), [place / name for name in names], 3.0, seed=4, epoch=EPOCH)
+    return place
+
+
+@pytest.mark.requirement("REC-1:convert", "REC-1:devices")
+@pytest.mark.parametrize("name", ["a.npz", "a.parquet", "t", "a.mcap", "b", "a.bag"])
+def test_instruments_send_the_same_bytes(folder: Path, tmp_path: Path, name: str) -> None:
+    """Attitudes, depths and the water's temperature too, which the world has and no reading."""
+    for sent in EXACT:
+        assert convert(folder / name, tmp_path / sent).path.read_bytes() == (folder / sent).read_bytes(), sent
+    (part,) = pd0.decode((folder / EXACT[0]).read_bytes()).blocks
+    assert len(part) > 10
+    assert np.isfinite(part.arrays["bottom_velocity"]).any()
+    heading = 90.0 - HEADING - np.degrees(0.7)
+    assert np.abs(np.degrees(part.arrays["heading"]) - heading).max() < 0.01
+    assert np.abs(part.arrays["temperature"] - 284.0).max() < 0.02  # 5 m deep
+    assert set(part.arrays["depth"]) == {5.0}
+    made = convert(folder / name, tmp_path / JSON).path.read_bytes()
+    if name not in ("a.mcap", "b", "a.bag"):
+        assert made == (folder / JSON).read_bytes()
+
+
+@pytest.mark.requirement("REC-1:convert", "REC-1:devices")
+def test_what_messages_lose_of_reports(folder: Path, tmp_path: Path) -> None:
+    """Instants are whole nanoseconds in them; all else is the same to the last bit."""
+    convert(folder / "a.mcap", tmp_path / JSON)
+    found, known = (map(json.loads, (place / JSON).read_text().splitlines()) for place in (tmp_path, folder))
+    for one, other in zip(found, known, strict=True):
+        assert abs(one.pop("time") - other.pop("time")) <= 2.1e-6  # ms
+        assert one == other
+    arrays, skipped = waterlinked.decode((tmp_path / JSON).read_bytes())
+    assert not skipped
+    assert len(arrays["velocity"]) > 10
+
+
+@pytest.mark.requirement("REC-1:convert")
+def test_one_instrument_is_counted_and_all_else_is_listed(folder: Path, tmp_path: Path) -> None:
+    reading = open_recording(folder / "a.npz")[DVL]
+    gone = int((~reading.emitted).sum())
+    made = convert(folder / "a.npz", tmp_path / "a.dvl.v2.nmea")
+    assert gone > 0
+    assert (made.count, made.unit) == (int(reading.emitted.sum()), "readings")
+    assert len(nmea.decode(made.path.read_bytes())[0]["altitude"]) == made.count
+    assert made.losses == [
+        f"{DVL}: all that NMEA 0183 has no field for, ideal values, hidden errors",
+        f"{ADCP}: all of it",
+        f"{IMU}: all of it",
+        f"{DVL}: 1 row that told nothing" if gone == 1 else f"{DVL}: {gone} rows that told nothing",
+        "truth of links",
+        "the water's velocity",
+    ]
+    lost = convert(folder / "a.npz", tmp_path / "a.euroc").losses
+    assert {f"{DVL}: all of it", f"{ADCP}: all of it", "the water's velocity"} < set(lost)
+    assert not any("heading" in line for line in convert(folder / "a.npz", tmp_path / "a.gz.mcap").losses)
+
+
+@pytest.mark.requirement("REC-1:convert")
+def test_a_recording_that_does_not_say_where_it_was(folder: Path, tmp_path: Path) -> None:
+    """One of before that was recorded."""
+    with np.load(folder / "a.npz") as archive:
+        arrays = dict(archive)
+    told = json.loads(str(arrays["meta"]))
+    del told["layout"]["origin"], told["layout"]["water"]
+    np.savez(tmp_path / "old.npz", **{**arrays, "meta": np.array(json.dumps(told))})
+    line = "the heading of the world's axes and its water, which the recording does not say: 0 and none"
+    made = convert(tmp_path / "old.npz", tmp_path / "a.dvl.v2.pd0")
+    assert line in made.losses
+    (part,) = pd0.decode(made.path.read_bytes()).blocks
+    assert np.abs(np.degrees(part.arrays["heading"]) - (90.0 - np.degrees(0.7))).max() < 0.01
+    world = ns.load(folder / "sea.sdf")
+    other = cast("Water", SimpleNamespace(surface=0.0))
+    told_of = world_to_json(replace(world, environment=replace(world.environment, water=other)))
+    assert "origin" in told_of
+    assert "water" not in told_of
+    assert not has_place(told_of)
+    told["layout"]["origin"] = 3
+    told["layout"]["water"] = None
+    np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})
+    with pytest.raises(SinkError, match=r"bad\.npz is no recording of navsense: damaged: origin has a wrong type"):
+        convert(tmp_path / "bad.npz", tmp_path / "bad.adcp.pd0")
+
+
+@pytest.mark.requirement("REC-1:convert", "REC-1:devices")
+def test_names_that_no_such_instrument_has(folder: Path, tmp_path: Path) -> None:
+    cases = {
+        "a.imu.pd0": rf"is not of: imu; those that it is of are {DVL}, {ADCP}; name it: a\.SENSOR",
+        "a.base::imu.beam.pd0": "names a sensor that PD0 is not of: base::imu",
+        "a.adcp.wl.json": rf"names a sensor that Water Linked JSON is not of: adcp; those that it is of are {DVL}",
+        "a.v2.pd0": "PD0 is of one instrument, and the world has 2",
+        "a.pd0": "PD0 is of one instrument, and the world has 2",
+    }
+    world = ns.load(folder / "sea.sdf")
+    for name, why in cases.items():
+        with pytest.raises(SinkError, match=why):
+            convert(folder / "a.npz", tmp_path / name)
+        with pytest.raises(SinkError, match=why):
+            ns.record(world, [tmp_path / "a.mcap", tmp_path / name], 0.1)
+        assert not list(tmp_path.iterdir())
+    full = convert(folder / "a.npz", tmp_path / f"a.2026.{DVL}.ship.pd0")
+    assert full.path.read_bytes() == (folder / "a.dvl.v2.ship.pd0").read_bytes()
+    alone = convert(folder / "a.npz", tmp_path / "a.v2.wl.json")
+    assert alone.path.read_bytes() == (folder / JSON).read_bytes()
+
+
+@pytest.mark.requirement("REC-1:convert")
+def test_nobody_knows_how_an_instrument_stood_without_truth(folder: Path, tmp_path: Path) -> None:
+    loaded = open_recording(folder / "a.npz")
+    head = loaded.make_header()
+    for name in ("bare.npz", "bare.mcap"):
+        bare = RecordingHeader(head.world, head.epoch, head.seed, head.duration, head.runs, truth=False)
+        with recordings.open_writer(tmp_path / name, bare) as sink:
+            for slab in loaded.iter_slices():
+                sink.write(slab)
+    for name in ("bare.npz", "bare.mcap"):
+        with pytest.raises(SinkError, match=r"link 'auv::base' is and how it stands, which PD0 of .* tells: unknown"):
+            convert(tmp_path / name, tmp_path / "a.adcp.pd0")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bare.mcap", "bare.npz"]
+
+
+@pytest.mark.requirement("REC-1:convert", "REC-1:devices")
+def test_what_a_dialect_has_no_words_for_is_unknown(folder: Path, tmp_path: Path, made: ModuleType) -> None:
+    """Where the message of all arrays stands beside the dialect's, all is known."""
+    world = ns.load(folder / "sea.sdf")
+    sheets: dict[str, Any] = {sensor.name: sensor.spec for sensor in world.sensors}
+    other = replace(sheets[DVL], dialect=MessageDialect.UUV)
+    world = replace(world, sensors=tuple(replace(s, spec=other) if s.name == DVL else s for s in world.sensors))
+    ns.record(world, [tmp_path / "u.mcap", tmp_path / "a.dvl.v2.pd0"], 1.0, seed=4, epoch=EPOCH)
+    whole = convert(tmp_path / "u.mcap", tmp_path / "b.dvl.v2.pd0")
+    assert not any("not known" in line for line in whole.losses)
+    assert whole.path.read_bytes() == (tmp_path / "a.dvl.v2.pd0").read_bytes()
+    bare = made.without(tmp_path / "u.mcap", tmp_path / "v.mcap", lambda topic, _: "_ping" in topic)
+    assert (
+        f"{DVL}: sound_speed, water_velocity: not in the recording, and so not known"
+        in convert(bare, tmp_path / "c.dvl.v2.pd0").losses
+    )
+    found, known = (pd0.decode((tmp_path / name).read_bytes()).blocks[0] for name in ("c.dvl.v2.pd0", "a.dvl.v2.pd0"))
+    layer = ("layer_velocity", "layer_correlation", "layer_percent_good")
+    for name in known.arrays:
+        if name not in ("sound_speed", *layer):
+            assert np.array_equal(
+                found.arrays[name], known.arrays[name], equal_nan=known.arrays[name].dtype.kind == "f"
+            )
+    assert not found.arrays["sound_speed"].any()
+    assert np.isnan(found.arrays["layer_velocity"]).all()
+
+
+@pytest.mark.requirement("REC-1:convert")
+def test_readings_may_come_long_after_the_truth(folder: Path, tmp_path: Path) -> None:
+    loaded = open_recording(folder / "a.npz")
+    recording, (whole, *_) = loaded.make_header(), loaded.iter_slices()
+    link = whole.truth["auv::base"]
+    with recordings.open_writer(tmp_path / JSON, recording) as sink:
+        for start in range(0, link.time.size, 10):
+            part = link.between(start, start + 10)
+            sink.write(TimeSlice(float(part.time[0]), float(part.time[-1]), truth={link.name: part}))
+        sink.write(TimeSlice(0.0, 3.0, readings=whole.readings))
+    assert (tmp_path / JSON).read_bytes() == (folder / JSON).read_bytes()
+
+
+@pytest.mark.requirement("REC-1:convert")
+@pytest.mark.parametrize("name", ["a.adcp.pd0", JSON])
+def test_what_an_instrument_sent_is_no_recording(folder: Path, tmp_path: Path, name: str) -> None:
+    for read in (open_recording, lambda path: convert(path, tmp_path / "b.npz")):
+        with pytest.raises(SinkError, match=r"is what an instrument sends, and no recording; read it with"):
+            read(folder / name)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.requirement("REC-1:convert")
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (".npz", r"name of a recording: \.npz; must have something before its suffix; write run\.npz"),
+        (".wl.json", "must have something before its suffix"),
+        (".gz.mcap", "must have something before its suffix"),
+        (".bag", "must have something before its suffix"),
+        ("", "the name of a recording is empty; name a file or a folder"),
+        ("pd0+tcp://127.0.0.1:1033", "converted into a file, not an address: pd0.tcp://127.0.0.1:1033; name a file"),
+        ("tcp://127.0.0.1:1033", "converted into a file, not an address"),
+        ("a.xyz", "no recording has this suffix"),
+    ],
+)
+def test_names_that_nothing_is_written_to(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, why: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for source in ("a.npz", "a.mcap"):
+        with pytest.raises(SinkError, match=why):
+            convert(folder / source, given)
+    if given.startswith("."):
+        with pytest.raises(SinkError, match=why):
+            ns.record(World("empty"), given, 0.1)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("a.npz", "./a.npz"),
+        ("r.csv", "r.db3"),
+        ("r.csv", "r.euroc"),
+        ("r.euroc", "x.npz", "r.db3"),
+        ("r.db3", "r/r.db3"),
+        ("nmea+tcp://127.0.0.1:1", "nmea+tcp://127.0.0.1:1"),
+    ],
+)
+def test_recordings_that_are_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NavsenseError, match=r"recordings: .*; must be different files, folders and ports"):
+        ns.record(World("empty"), names, 0.1)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,688 @@
+"""What instruments send, recorded: their conventions held against vectors turned by SciPy, files, ports and errors."""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import navsense as ns
+from navsense import recordings
+from navsense.devices import nmea, pd0, pd6, waterlinked
+from navsense.environment.base import Environment
+from navsense.environment.water import Water
+from navsense.errors import SinkError
+from navsense.geodesy import Origin
+from navsense.motion.trajectory import Trajectory
+from navsense.pose import Pose, from_rpy
+from navsense.recordings import tcp_server
+from navsense.recordings.base import RecordingHeader
+from navsense.recordings.device_writers import DevicePortWriter
+from navsense.recordings.summary import read_summary
+from navsense.sensors._doppler.adcp_outputs import BinMapping, CoordinateSystem
+from navsense.sensors._doppler.beams import Beams, make_janus_beams
+from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.adcp import Adcp
+from navsense.sensors.dvl import Dvl, TrackMode
+from navsense.series import Reading, TimeSlice, Truth
+from navsense.typing import FloatArray
+from navsense.world import Link, Model, MountedSensor, World
+
+EPOCH, COUNT, RATE = 1767225600, 8, 4.0
+NAME, LINK = "rov::base::dvl", "rov::base"
+X_SHAPE, PLUS = (-135.0, 135.0, 45.0, -45.0), (0.0, 90.0, 180.0, 270.0)
+TWENTY = math.radians(20.0)
+
+
+def beams(azimuths: tuple[float, ...] = X_SHAPE, *, up: bool = False, angle: float = TWENTY) -> Beams:
+    return make_janus_beams(angle, [math.radians(a) for a in azimuths], down=(0.0, 0.0, 1.0 if up else -1.0))
+
+
+def world(*specs: Any, pose: Pose = Pose(), heading: float = 0.0, names: tuple[str, ...] = ("dvl", "second")) -> World:
+    """Return a robot with these instruments in water of 10 degrees, its x axis `heading` (rad) from east."""
+    sensors = tuple(
+        MountedSensor(f"{LINK}::{name}", spec, "rov", LINK, RATE, pose)
+        for name, spec in zip(names, specs, strict=False)
+    )
+    model = Model("rov", (Link(LINK),), LINK)
+    around = Environment(water=Water(surface=1.0), origin=Origin(0.5, 0.1, 0.0, heading))
+    return World("sea", (model,), sensors, environment=around)
+
+
+class Dive:
+    """A vehicle that turns, pitches and rolls at constant rates, and what a DVL without errors tells of it."""
+
+    def __init__(self, where: World, seed: int = 3, *, up: bool = False) -> None:
+        rng = np.random.default_rng(seed)
+        self.world, self.sensor = where, where.sensors[0]
+        self.time = np.arange(COUNT) / RATE + 0.25
+        self.about = self.time - 0.031
+        self.start = Rotation.from_rotvec(rng.uniform(-0.4, 0.4, 3)) * Rotation.from_euler("z", rng.uniform(-3, 3))
+        self.rate_b = rng.uniform(-0.3, 0.3, 3)
+        self.velocity_w = rng.uniform(-2.0, 2.0, 3)
+        self.water_w = self.velocity_w - rng.uniform(-0.5, 0.5, 3)
+        self.place = np.array((3.0, -4.0, -20.0))
+        self.slant = rng.uniform(20.0, 30.0, (COUNT, 4))
+        self.mounting = Rotation.from_quat(np.roll(self.sensor.pose.rotation, -1))
+        self.east = Rotation.from_euler("z", where.environment.heading)
+
+    def attitude(self, at: FloatArray) -> Rotation:
+        """Return link to world."""
+        return self.start * Rotation.from_rotvec(at[:, None] * self.rate_b)
+
+    @property
+    def earth(self) -> FloatArray:
+        return np.tile(self.east.apply(self.velocity_w), (COUNT, 1))
+
+    def in_sensor(self, vector_w: FloatArray) -> FloatArray:
+        return (self.attitude(self.about) * self.mounting).inv().apply(np.tile(vector_w, (COUNT, 1)))
+
+    def arrays(self) -> dict[str, Any]:
+        spec = self.sensor.spec
+        assert isinstance(spec, Dvl)
+        told = Rotation.from_quat(np.roll(spec.reference, -1))
+        own, through = self.in_sensor(self.velocity_w), self.in_sensor(self.water_w)
+        return {
+            "velocity": told.apply(own),
+            "velocity_covariance": np.tile(np.diag((4e-4, 4e-4, 1e-4)), (COUNT, 1, 1)),
+            "water_velocity": told.apply(through),
+            "water_velocity_covariance": np.tile(np.eye(3) * 1e-3, (COUNT, 1, 1)),
+            "altitude": np.full(COUNT, 22.5),
+            "beam_range": self.slant.copy(),
+            "beam_velocity": own @ spec.beams.axes.T,
+            "water_beam_velocity": through @ spec.beams.axes.T,
+            "velocity_mode": np.ones(COUNT),
+            "time_of_validity": self.about.copy(),
+            "sound_speed": np.full(COUNT, 1490.0),
+        }
+
+    def reading(self, **changes: Any) -> Reading:
+        flags = np.ones(COUNT, dtype=np.bool_)
+        off = np.full(COUNT, 0.125)
+        given: dict[str, Any] = {"arrays": self.arrays(), "valid": flags, "emitted": flags} | changes
+        given |= {
+            "name": self.sensor.name,
+            "type": self.sensor.spec.type,
+            "frame": "dvl",
+            "unit": {},
+            "time": self.time,
+        }
+        return Reading(clock_error=off, ideal={}, errors={}, epoch=EPOCH, **given)
+
+    def truth(self, rate: float = 50.0) -> Truth:
+        t = np.arange(int(3.0 * rate)) / rate
+        quaternion = np.roll(self.attitude(t).as_quat(), 1, axis=1)
+        still = np.zeros((t.size, 3))
+        # Held in place: depth is then known.
+        return Truth(LINK, t, np.tile(self.place, (t.size, 1)), quaternion, still, still + self.rate_b, still, still)
+
+    def slabs(self, cuts: tuple[float, ...] = (), **changes: Any) -> list[TimeSlice]:
+        part, true = self.reading(**changes), self.truth()
+        found = []
+        for start, end in zip((0.0, *cuts), (*cuts, 3.0), strict=True):
+            rows = np.searchsorted(part.time, (start, end))
+            ticks = np.searchsorted(true.time, (start, end))
+            readings = {part.name: part.between(*rows)} if rows[0] < rows[1] else {}
+            found.append(TimeSlice(start, end, readings, {LINK: true.between(*ticks)}))
+        return found
+
+
+def recorded(dive: Dive, path: Path, cuts: tuple[float, ...] = (), **changes: Any) -> bytes:
+    with recordings.open_writer(path, RecordingHeader(dive.world, EPOCH, duration=3.0)) as sink:
+        for slab in dive.slabs(cuts, **changes):
+            sink.write(slab)
+    return path.read_bytes()
+
+
+def ensembles(data: bytes) -> dict[str, Any]:
+    found = pd0.decode(data)
+    assert not found.skipped
+    assert len(found.blocks) == 1
+    return dict(found.blocks[0].arrays)
+
+
+def to_earth(arrays: dict[str, Any], *, up: bool = False) -> Rotation:
+    """Return RDI's rotation from the instrument to earth, of what the leader says of its attitude."""
+    pitch, roll = arrays["pitch"], arrays["roll"]
+    tilt = np.arctan(np.tan(pitch) * np.cos(roll))
+    turns = np.stack((-arrays["heading"], tilt, roll + (math.pi if up else 0.0)), axis=1)
+    return Rotation.from_euler("ZXY", turns)
+
+
+def rdi_axes(b: FloatArray, angle: float) -> FloatArray:
+    """Return X, Y, Z of beams 1 to 4, as RDI has them."""
+    a, c = 0.5 / math.sin(angle), 0.25 / math.cos(angle)
+    return np.stack((a * (b[:, 0] - b[:, 1]), a * (b[:, 3] - b[:, 2]), c * b.sum(axis=1)), axis=1)
+
+
+def order_of(columns: FloatArray, beams: FloatArray) -> list[int]:
+    """Return which of an instrument's beams each column is of."""
+    off = np.abs(columns[:, :, None] - beams[:, None, :]).max(axis=0)
+    assert off.min(axis=1).max() < 0.51e-3
+    return [int(k) for k in off.argmin(axis=1)]
+
+
+POSES = (Pose(), Pose((0.5, 0.2, -0.3), from_rpy(0.05, -0.1, 0.6)))
+
+
+@pytest.mark.requirement("REC-1:devices")
+@pytest.mark.parametrize("azimuths", [X_SHAPE, PLUS, (30.0, 120.0, 210.0, 300.0)], ids=["x", "plus", "30"])
+@pytest.mark.parametrize("up", [False, True], ids=["down", "up"])
+def test_pd0_says_the_same_in_all_coordinates(tmp_path: Path, azimuths: tuple[float, ...], up: bool) -> None:
+    spec = Dvl(beams=beams(azimuths, up=up), reference=from_rpy(0.1, 0.2, 0.3))
+    dive = Dive(world(spec, pose=POSES[1], heading=0.7))
+    told = {f: ensembles(recorded(dive, tmp_path / f"a.{f}.pd0")) for f in ("beam", "instrument", "ship", "earth")}
+    assert [int(told[f]["coordinates"][0]) >> 3 for f in told] == [0, 1, 2, 3]
+    wanted, step = -dive.earth, 1.5e-3
+    assert np.abs(told["earth"]["bottom_velocity"][:, :3] - wanted).max() < 0.51e-3
+    assert np.abs(told["earth"]["bottom_velocity"][:, 3]).max() < 0.51e-3
+    # The attitude has steps of 0.01 degrees: 0.2 mm/s of 2 m/s each.
+    beam = rdi_axes(told["beam"]["bottom_velocity"], TWENTY)
+    assert np.abs(to_earth(told["beam"], up=up).apply(beam) - wanted).max() < 2.0 * step
+    own = told["instrument"]["bottom_velocity"][:, :3]
+    assert np.abs(to_earth(told["instrument"], up=up).apply(own) - wanted).max() < step
+    assert np.abs(own - beam).max() < 2.0 * step
+    level = to_earth(told["ship"] | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)})
+    assert np.abs(level.apply(told["ship"]["bottom_velocity"][:, :3]) - wanted).max() < step
+    # What heads where: of the vehicle in ship and earth coordinates, else of the instrument.
+    ahead = (dive.east * dive.attitude(dive.about)).apply((1.0, 0.0, 0.0))
+    for frame in ("ship", "earth"):
+        assert np.abs(to_earth(told[frame]).apply((0.0, 1.0, 0.0)) - ahead).max() < 3e-4
+    order = order_of(told["beam"]["bottom_velocity"], dive.arrays()["beam_velocity"])
+    looks = (dive.east * dive.attitude(dive.about) * dive.mounting).apply(spec.beams.axes[order[2]])
+    u3 = (0.0, math.sin(TWENTY), -math.cos(TWENTY))
+    assert np.abs(to_earth(told["beam"], up=up).apply(u3) - looks).max() < 5e-4
+    assert told["earth"]["bottom_range"] == pytest.approx(dive.slant[:, order] * math.cos(TWENTY), abs=0.00501)
+    assert (told["beam"]["system"][0] >> 7 & 1) == up
+
+
+def test_what_the_leaders_say(tmp_path: Path) -> None:
+    spec = Dvl(beams=beams(), maximum_range=90.0, water_mode=TrackMode.ALWAYS, layer=WaterMassLayer(2.0, 8.0))
+    dive = Dive(world(spec, pose=Pose((0.5, 0.2, -0.3))))
+    arrays = ensembles(recorded(dive, tmp_path / "a.pd0"))
+    assert arrays["number"].tolist() == list(range(1, COUNT + 1))
+    stamp = np.rint((EPOCH + dive.about + 0.125) * 100.0).astype(np.int64) * 10_000_000
+    assert pd0.decode_stamps(arrays).tolist() == stamp.tolist()
+    height = dive.place[2] + dive.attitude(dive.about).apply(dive.sensor.pose.position)[:, 2]
+    assert np.abs(arrays["depth"] - (1.0 - height)).max() <= 0.0501
+    assert set(arrays["temperature"]) == {283.15}
+    assert set(arrays["salinity"]) == {35}
+    assert set(arrays["sound_speed"]) == {1490}
+    assert arrays["pressure"] / 1e4 == pytest.approx(1.0 - height, rel=0.02, abs=0.0)
+    assert np.degrees(arrays["heading_alignment"]) == pytest.approx(45.0, rel=1e-12, abs=0.0)
+    water = np.tile(dive.east.apply(dive.water_w), (COUNT, 1))
+    assert np.abs(arrays["layer_velocity"][:, :3] + water).max() < 0.51e-3
+    assert (arrays["layer_near"][0], arrays["layer_far"][0]) == (2.0, 8.0)
+    assert set(arrays["simulated"]) == {1}
+
+
+def test_what_is_not_known_is_bad(tmp_path: Path) -> None:
+    """Rows: three beams, two beams and no velocity, too fast, no bottom but water, a dropped one, good ones."""
+    dive = Dive(world(Dvl(beams=beams())))
+    arrays, emitted = dive.arrays(), np.ones(COUNT, dtype=np.bool_)
+    arrays["beam_velocity"][0, 0] = arrays["beam_range"][0, 0] = math.nan
+    arrays["beam_velocity"][1, :2] = math.nan
+    for name in ("velocity", "velocity_covariance"):
+        arrays[name][1] = math.nan
+    arrays["velocity_mode"][1] = 0.0
+    arrays["velocity"][2] *= 1000.0
+    arrays["velocity_mode"][3] = 2.0
+    emitted[4] = False
+    arrays["time_of_validity"][4] = math.nan
+    told = ensembles(recorded(dive, tmp_path / "a.pd0", arrays=arrays, emitted=emitted))
+    assert told["number"].tolist() == list(range(1, COUNT))
+    velocity, good = told["bottom_velocity"], told["bottom_percent_good"]
+    assert np.isnan(velocity).sum(axis=1).tolist()[:4] == [1, 4, 3, 4]
+    assert np.abs(velocity[0, :3] + dive.earth[0]).max() < 0.51e-3
+    assert good[:2].tolist() == [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
+    assert np.isnan(told["bottom_range"]).sum(axis=1).tolist() == [1, *[0] * (COUNT - 2)]
+    assert not np.isnan(velocity[4:]).any()
+    lines, skipped = pd6.decode(recorded(dive, tmp_path / "a.pd6", arrays=arrays, emitted=emitted))
+    assert skipped == 0
+    assert np.isnan(lines["bottom_earth"][:, 0]).tolist() == [False, True, True, True, *[False] * 3]
+    reports, skipped = waterlinked.decode(recorded(dive, tmp_path / "a.wl.json", arrays=arrays, emitted=emitted))
+    assert skipped == 0
+    assert reports["is_water"].tolist() == [False, True, False, True, *[False] * 3]
+    assert np.isnan(reports["transducer_velocity"]).sum(axis=1).tolist()[0] == 1
+
+
+def test_three_beams_are_solved_as_rdi_does(tmp_path: Path) -> None:
+    dive = Dive(world(Dvl(beams=beams())))
+    arrays = dive.arrays()
+    arrays["beam_velocity"] += np.random.default_rng(1).normal(0.0, 0.05, (COUNT, 4))
+    beam = ensembles(recorded(dive, tmp_path / "a.beam.pd0", arrays=arrays))["bottom_velocity"]
+    earth = ensembles(recorded(dive, tmp_path / "a.pd0", arrays=arrays))["bottom_velocity"]
+    error = 1.0 / (2.0 * math.sqrt(2.0) * math.sin(TWENTY)) * (beam[:, 0] + beam[:, 1] - beam[:, 2] - beam[:, 3])
+    assert np.abs(earth[:, 3] - error).max() < 3e-3
+    assert np.abs(error).max() > 0.05
+
+
+@pytest.mark.requirement("REC-1:devices")
+def test_pd6_has_the_signs_of_the_vehicle_and_the_way_it_made(tmp_path: Path) -> None:
+    dive = Dive(world(Dvl(beams=beams()), pose=POSES[1], heading=0.7))
+    arrays, skipped = pd6.decode(recorded(dive, tmp_path / "a.pd6"))
+    assert skipped == 0
+    assert np.abs(arrays["bottom_earth"] - dive.earth).max() < 0.51e-3
+    level = to_earth(arrays | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)})
+    assert np.abs(level.apply(arrays["bottom_ship"]) - dive.earth).max() < 1.5e-3
+    water = np.tile(dive.east.apply(dive.water_w), (COUNT, 1))
+    assert np.abs(arrays["water_earth"] - water).max() < 0.51e-3
+    way = dive.earth * (dive.about - dive.about[0])[:, None]
+    assert np.abs(arrays["bottom_way"] - way).max() < 0.0051
+    assert set(arrays["bottom_range"]) == {22.5}
+    pd0_own = ensembles(recorded(dive, tmp_path / "a.instrument.pd0"))["bottom_velocity"][:, :3]
+    assert np.abs(arrays["bottom_instrument"][:, :3] + pd0_own).max() < 1e-9
+    assert (
+        pd0.decode_stamps(ensembles((tmp_path / "a.instrument.pd0").read_bytes())).tolist() == arrays["stamp"].tolist()
+    )
+
+
+@pytest.mark.requirement("REC-1:devices")
+def test_water_linked_is_forward_right_down(tmp_path: Path) -> None:
+    spec = Dvl(beams=beams(angle=math.radians(22.5)), reference=from_rpy(0.3, 0.0, 0.2))
+    dive = Dive(world(spec))
+    raw = recorded(dive, tmp_path / "a.wl.json")
+    arrays, skipped = waterlinked.decode(raw)
+    own = dive.in_sensor(dive.velocity_w) * (1.0, -1.0, -1.0)
+    assert skipped == 0
+    assert np.abs(arrays["velocity"] - own).max() < 1e-12
+    turn = Rotation.from_quat(np.roll(spec.reference, -1)).inv().as_matrix() * np.array([[1.0], [-1.0], [-1.0]])
+    assert np.abs(arrays["covariance"] - turn @ np.diag((4e-4, 4e-4, 1e-4)) @ turn.T).max() < 1e-15
+    assert arrays["stamp"].tolist() == (np.rint((EPOCH + dive.about + 0.125) * 1e6).astype(np.int64) * 1000).tolist()
+    assert arrays["sent"].tolist() == (np.rint((EPOCH + dive.time + 0.125) * 1e6).astype(np.int64) * 1000).tolist()
+    assert arrays["elapsed"].tolist() == pytest.approx([0.0, *[0.25] * (COUNT - 1)], rel=1e-12, abs=0.0)
+    azimuth, tilt = np.array(waterlinked.AZIMUTHS), math.radians(22.5)
+    axes = np.stack(
+        (math.sin(tilt) * np.cos(azimuth), math.sin(tilt) * np.sin(azimuth), np.full(4, math.cos(tilt))), axis=1
+    )
+    assert np.abs(arrays["transducer_velocity"] - own @ axes.T).max() < 1e-12
+    first = json.loads(raw.splitlines()[0])
+    assert first["fom"] == pytest.approx(0.02, rel=1e-12, abs=0.0)
+    assert (first["type"], first["tracking_mode"], first["velocity_valid"]) == ("velocity", "bottom", True)
+
+
+def test_nmea_is_level_and_in_knots(tmp_path: Path) -> None:
+    dive = Dive(world(Dvl(beams=beams(), maximum_range=90.0)))
+    arrays, skipped = nmea.decode(recorded(dive, tmp_path / "a.nmea"))
+    heading = to_earth(ensembles(recorded(dive, tmp_path / "a.pd0"))).apply((0.0, 1.0, 0.0))[:, :2]
+    heading /= np.linalg.norm(heading, axis=1)[:, None]
+    ahead = (dive.earth[:, :2] * heading).sum(axis=1)
+    side = dive.earth[:, 0] * heading[:, 1] - dive.earth[:, 1] * heading[:, 0]
+    assert skipped == 0
+    assert np.abs(arrays["ground"] - np.stack((ahead, side), axis=1)).max() < 1e-3
+    assert set(arrays["altitude"]) == {22.5}
+    assert arrays["depth"] == pytest.approx(np.full(COUNT, 21.0), rel=1e-12, abs=0.0)
+    assert set(arrays["reach"]) == {90.0}
+
+
+def adcp_reading(dive: Dive, spec: Adcp, cells: int) -> Reading:
+    """Return what an ADCP without errors tells, of water that moves at one velocity a cell."""
+    flags = np.ones(COUNT, dtype=np.bool_)
+    rng = np.random.default_rng(8)
+    water = rng.uniform(-1.0, 1.0, (cells, 3))
+    attitude = dive.east * dive.attitude(dive.about) * dive.mounting
+    own = attitude * Rotation.from_quat(np.roll(spec.reference, -1)).inv()
+    ahead = own.apply((1.0, 0.0, 0.0))
+    level = Rotation.from_euler("z", np.arctan2(ahead[:, 1], ahead[:, 0])[:, None])
+    axes = {
+        CoordinateSystem.INSTRUMENT: own,
+        CoordinateSystem.SHIP: level,
+        CoordinateSystem.EARTH: Rotation.identity(COUNT),
+    }
+    vehicle = dive.earth
+    past = water[None] - vehicle[:, None]
+    told = axes.get(spec.coordinates)
+    nothing = np.full((COUNT, cells, 3), math.nan)
+    velocity = nothing if told is None else np.stack([told.inv().apply(past[:, m]) for m in range(cells)], axis=1)
+    along = np.stack([-attitude.inv().apply(past[:, m]) @ spec.beams.axes.T for m in range(cells)], axis=1)
+    bottom = np.full((COUNT, 3), math.nan) if told is None else told.inv().apply(vehicle)
+    shape = (COUNT, cells, 4)
+    arrays = {
+        "velocity": velocity + bottom[:, None] if spec.motion_compensated else velocity,
+        **({"relative_velocity": velocity} if spec.motion_compensated else {}),
+        "beam_velocity": along,
+        "error_velocity": rng.uniform(0.01, 0.02, shape[:2]),
+        "percent_good": np.full(shape[:2], 0.75),
+        "solutions": np.tile((0.25, 0.1, 0.15, 0.5), (*shape[:2], 1)),
+        "beam_percent_good": np.full(shape, 0.5),
+        "echo": rng.uniform(30.0, 90.0, shape),
+        "correlation": rng.uniform(0.2, 1.0, shape),
+        "bottom_range": dive.slant,
+        "bottom_velocity": bottom,
+        "bottom_beam_velocity": attitude.inv().apply(vehicle) @ spec.beams.axes.T,
+        "bottom_percent_good": np.tile((1.0, 0.9, 0.8, 0.7), (COUNT, 1)),
+        "bottom_solutions": np.tile((0.3, 0.0, 0.2, 0.5), (COUNT, 1)),
+        "orientation": np.roll(own.as_quat(), 1, axis=1),
+        "time_of_validity": dive.about,
+        "sound_speed": np.full(COUNT, 1490.0),
+    }
+    given = {"valid": flags, "emitted": flags, "time": dive.time, "clock_error": np.zeros(COUNT), "epoch": EPOCH}
+    names = {"name": dive.sensor.name, "type": "adcp", "frame": "adcp", "unit": {}}
+    return Reading(arrays=arrays, ideal={}, errors={}, **names, **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("GAP-8", "REC-1:devices")
+@pytest.mark.parametrize("coordinates", list(CoordinateSystem))
+@pytest.mark.parametrize("facing", ["FLU", "FRD", "up"])
+def test_a_profile_in_four_coordinates(tmp_path: Path, coordinates: CoordinateSystem, facing: str) -> None:
+    reference = {"FLU": (1.0, 0.0, 0.0, 0.0), "FRD": (0.0, 1.0, 0.0, 0.0), "up": from_rpy(0.0, 0.0, 0.2)}[facing]
+    up, removes = facing == "up", coordinates is CoordinateSystem.EARTH
+    spec = Adcp(beams=beams(up=up), coordinates=coordinates, reference=reference, motion_compensated=removes)
+    spec = replace(spec, cells=replace(spec.cells, count=5), bin_mapping=BinMapping.NONE)
+    dive = Dive(world(spec, heading=0.7))
+    part, path = adcp_reading(dive, spec, 5), tmp_path / "a.pd0"
+    with recordings.open_writer(path, RecordingHeader(dive.world, EPOCH, duration=3.0)) as sink:
+        sink.write(TimeSlice(0.0, 3.0, {part.name: part}, {LINK: dive.truth()}))
+    told = ensembles(path.read_bytes())
+    water = np.random.default_rng(8).uniform(-1.0, 1.0, (5, 3))
+    is_own = coordinates in (CoordinateSystem.BEAM, CoordinateSystem.INSTRUMENT)
+    for m in range(5):
+        velocity = told["velocity"][:, m]
+        velocity = rdi_axes(velocity, TWENTY) if coordinates is CoordinateSystem.BEAM else velocity[:, :3]
+        if is_own:
+            velocity = to_earth(told, up=up).apply(velocity)
+        elif coordinates is CoordinateSystem.SHIP:
+            velocity = to_earth(told | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)}).apply(velocity)
+        assert np.abs(velocity - (water[m] - dive.earth)).max() < 4e-3
+    bottom = told["bottom_velocity"]
+    if coordinates is CoordinateSystem.EARTH:
+        assert np.abs(bottom[:, :3] + dive.earth).max() < 0.51e-3
+    assert told["cells"][0] == 5
+    assert told["first_cell"][0] == pytest.approx(spec.cells.first_distance, abs=0.0051)
+    order = order_of(ensembles_in_beams(dive, part, tmp_path)["bottom_velocity"], part.arrays["bottom_beam_velocity"])
+    assert np.abs(told["echo"] - part.arrays["echo"][..., order]).max() <= 0.2251
+    assert np.abs(told["correlation"] - part.arrays["correlation"][..., order]).max() <= 0.5001 / 255.0
+    in_beams = coordinates is CoordinateSystem.BEAM
+    assert told["percent_good"][0, 0] == pytest.approx(
+        [0.5] * 4 if in_beams else [0.25, 0.1, 0.15, 0.5], rel=1e-12, abs=0.0
+    )
+    each = np.array((1.0, 0.9, 0.8, 0.7))[order]
+    assert told["bottom_percent_good"][0] == pytest.approx(
+        each if in_beams else [0.3, 0.0, 0.2, 0.5], rel=1e-12, abs=0.0
+    )
+
+
+def ensembles_in_beams(dive: Dive, part: Reading, folder: Path) -> dict[str, Any]:
+    """Return the same in beam coordinates."""
+    with recordings.open_writer(folder / "b.beam.pd0", RecordingHeader(dive.world, EPOCH, duration=3.0)) as sink:
+        sink.write(TimeSlice(0.0, 3.0, {part.name: part}, {LINK: dive.truth()}))
+    return ensembles((folder / "b.beam.pd0").read_bytes())
+
+
+@pytest.mark.parametrize("suffix", ["pd0", "pd6", "wl.json", "nmea"])
+def test_a_record_cut_anywhere_is_the_same(tmp_path: Path, suffix: str) -> None:
+    dive = Dive(world(Dvl(beams=beams())))
+    whole = recorded(dive, tmp_path / f"a.{suffix}")
+    assert recorded(dive, tmp_path / f"b.{suffix}", (0.3, 0.31, 0.5, 0.51, 1.26, 2.4)) == whole
+    said = read_summary(tmp_path / f"a.{suffix}")
+    assert said.entries[0].count == COUNT
+    assert "skipped" not in said.metadata
+    if suffix != "nmea":
+        assert said.start == pytest.approx((EPOCH + dive.about[0] + 0.125) * 1e9, abs=6e6)
+
+
+def test_one_that_is_stuck_repeats_an_echo_of_long_ago(tmp_path: Path) -> None:
+    dive = Dive(world(Dvl(beams=beams())))
+    arrays = dive.arrays()
+    arrays["time_of_validity"][:] = dive.about[0]
+    whole = recorded(dive, tmp_path / "a.pd0", arrays=arrays)
+    assert recorded(dive, tmp_path / "b.pd0", (0.3, 0.505, 0.51, 1.507, 2.0), arrays=arrays) == whole
+    assert len(set(pd0.decode_stamps(ensembles(whole)))) == 1
+
+
+def test_info_tells_of_what_is_cut_off_and_of_nothing(tmp_path: Path) -> None:
+    dive = Dive(world(Dvl(beams=beams())))
+    data = recorded(dive, tmp_path / "a.ship.pd0")
+    (tmp_path / "cut.pd0").write_bytes(b"noise" + data[:-10])
+    said = read_summary(tmp_path / "cut.pd0")
+    assert {entry.name: entry.count for entry in said.entries} == dict.fromkeys(
+        ("fixed leader", "variable leader", "bottom track"), COUNT - 1
+    )
+    assert (said.format, said.metadata["coordinates"]) == ("PD0", "ship")
+    assert said.metadata["skipped"] == f"{len(data) // COUNT - 5} bytes in 2 places"
+    (tmp_path / "empty.pd6").write_bytes(b"")
+    assert not read_summary(tmp_path / "empty.pd6").entries
+    (tmp_path / "other.wl.json").write_bytes(b"{}")
+    with pytest.raises(SinkError, match=r"other\.wl\.json no report"):
+        read_summary(tmp_path / "other.wl.json")
+
+
+def test_which_instrument(tmp_path: Path) -> None:
+    dive = Dive(world(Dvl(beams=beams()), Dvl(beams=beams(PLUS))))
+    with pytest.raises(SinkError, match=r"world has 2; they are rov::base::dvl, rov::base::second; name it: a\.SENSOR"):
+        recordings.open_writer(tmp_path / "a.pd0", RecordingHeader(dive.world))
+    assert len(recorded(dive, tmp_path / "a.dvl.pd0")) > 0
+    assert len(recorded(dive, tmp_path / "a.2026.base::dvl.earth.pd0")) > 0
+    assert len(recorded(dive, tmp_path / "a.second.wl.json")) == 0
+    with pytest.raises(SinkError, match="the world has no DVL or ADCP"):
+        recordings.open_writer(tmp_path / "a.pd0", RecordingHeader(World("empty")))
+    with pytest.raises(SinkError, match="sensor: third; they are"):
+        recordings.open_writer("pd0+tcp://127.0.0.1:0?sensor=third&wait=0", RecordingHeader(dive.world))
+
+
+def test_what_a_format_has_no_words_for(tmp_path: Path) -> None:
+    flat = Dvl(beams=make_janus_beams(TWENTY, [0.0, 2.0, 4.0]))
+    for suffix in ("pd0", "pd6", "wl.json"):
+        with pytest.raises(SinkError, match="not four beams"):
+            recordings.open_writer(tmp_path / f"a.{suffix}", RecordingHeader(world(flat)))
+        assert not (tmp_path / f"a.{suffix}").exists()
+    recordings.open_writer(tmp_path / "a.nmea", RecordingHeader(world(flat))).close()
+    with pytest.raises(SinkError, match="quarter turn"):
+        recordings.open_writer(tmp_path / "b.pd0", RecordingHeader(world(Dvl(beams=beams((0.0, 80.0, 180.0, 270.0))))))
+    with pytest.raises(SinkError, match="PD0 holds whole degrees"):
+        recordings.open_writer(
+            tmp_path / "b.beam.pd0", RecordingHeader(world(Dvl(beams=beams(angle=math.radians(22.5)))))
+        )
+    profiler = world(Adcp(beams=beams(), coordinates=CoordinateSystem.SHIP))
+    with pytest.raises(SinkError, match="must be ship or beam"):
+        recordings.open_writer(tmp_path / "b.earth.pd0", RecordingHeader(profiler))
+    with pytest.raises(SinkError, match="the world has no DVL"):
+        recordings.open_writer(tmp_path / "b.wl.json", RecordingHeader(profiler))
+
+
+def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+    dive = Dive(world(Dvl(beams=beams())))
+    head = RecordingHeader(dive.world, EPOCH, duration=3.0)
+    with pytest.raises(SinkError, match="directory does not exist"):
+        recordings.open_writer(tmp_path / "no" / "a.pd0", head)
+    (tmp_path / "dir.pd0").mkdir()
+    with pytest.raises(SinkError, match="is a directory"):
+        recordings.open_writer(tmp_path / "dir.pd0", head)
+    with pytest.raises(SinkError, match="one run"):
+        recordings.open_writer(tmp_path / "a.pd0", replace(head, runs=(0, 1)))
+    full = tmp_path / "full.pd0"
+    full.symlink_to("/dev/full")
+    sink = recordings.open_writer(full, head)
+    with pytest.raises(SinkError, match="no space left"):
+        sink.write(dive.slabs()[0])
+    with pytest.raises(SinkError, match="already failed"):
+        sink.write(dive.slabs()[0])
+    sink.close()
+
+
+def received(port: int, out: list[bytes]) -> threading.Thread:
+    """Return a thread that reads all that a port sends."""
+
+    def read() -> None:
+        with socket.create_connection(("127.0.0.1", port), timeout=20.0) as one:
+            parts = []
+            while part := one.recv(65536):
+                parts.append(part)
+            out.append(b"".join(parts))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    return thread
+
+
+def send(sink: DevicePortWriter, block: bytes, times: int) -> None:
+    for _ in range(times):
+        sink._server.send(block)
+
+
+def until(sink: DevicePortWriter, count: int) -> None:
+    """Wait until a port has so many clients."""
+    end = time.monotonic() + 20.0
+    while len(sink._server._clients) < count:
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+@pytest.mark.requirement("REC-1:devices")
+def test_a_port_sends_what_a_file_holds(tmp_path: Path) -> None:
+    dive, out = Dive(world(Dvl(beams=beams()))), list[bytes]()
+    whole = recorded(dive, tmp_path / "a.ship.pd0")
+    address = "pd0+tcp://127.0.0.1:0?frame=ship&sensor=dvl&wait=0"
+    for given in (address, Path(address)):
+        sink = recordings.open_writer(given, RecordingHeader(dive.world, EPOCH, duration=3.0))
+        assert isinstance(sink, DevicePortWriter)
+        with sink:
+            threads = [received(sink.port, out) for _ in range(2)]
+            until(sink, 2)
+            with socket.create_connection(("127.0.0.1", sink.port)) as gone:
+                until(sink, 3)
+                gone.shutdown(socket.SHUT_RDWR)
+            for slab in dive.slabs((0.6, 1.3)):
+                sink.write(slab)
+        for thread in threads:
+            thread.join(20.0)
+    assert out == [whole] * 4
+    with pytest.raises(SinkError, match="already failed"):
+        sink.write(dive.slabs()[0])
+
+
+def test_a_client_that_says_no_more_is_told_all_after_a_pause_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It closes its sending half, as a program does whose own input has ended; and patience begins when data come."""
+    monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.5)
+    dive, out = Dive(world(Dvl(beams=beams()))), bytearray()
+    sink = recordings.open_writer("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
+    assert isinstance(sink, DevicePortWriter)
+    block = bytes(range(256)) * (1 << 14)
+    with socket.create_connection(("127.0.0.1", sink.port)) as half:
+        until(sink, 1)
+        half.shutdown(socket.SHUT_WR)
+        sink._server.send(b"first")
+        time.sleep(0.7)
+
+        def read() -> None:
+            while part := half.recv(1 << 16):
+                out.extend(part)
+
+        thread = threading.Thread(target=read)
+        sink._server.send(block)
+        thread.start()
+        sink.close()
+        thread.join(20.0)
+    assert bytes(out) == b"first" + block
+
+
+def test_a_client_that_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tcp_server, "MAX_QUEUE_BYTES", 1 << 20)
+    monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.1)
+    dive, out = Dive(world(Dvl(beams=beams()))), list[bytes]()
+    sink = recordings.open_writer("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
+    assert isinstance(sink, DevicePortWriter)
+    block = bytes(1 << 18)
+    with socket.create_connection(("127.0.0.1", sink.port)) as idle:
+        idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        until(sink, 1)
+        started = time.monotonic()
+        with pytest.warns(RuntimeWarning, match="takes too little, and was let go"):
+            send(sink, block, 200)
+        assert not sink._server._clients
+        assert time.monotonic() - started < 10.0
+        reader = received(sink.port, out)
+        until(sink, 1)
+        sink.write(dive.slabs()[0])
+        sink.close()
+        reader.join(20.0)
+    assert len(out[0]) > 0
+    sink = recordings.open_writer("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
+    assert isinstance(sink, DevicePortWriter)
+    with socket.create_connection(("127.0.0.1", sink.port)):
+        until(sink, 1)
+        monkeypatch.setattr(tcp_server, "MAX_QUEUE_BYTES", 1 << 30)
+        send(sink, block, 100)
+        with pytest.warns(RuntimeWarning, match="did not take all"):
+            sink.close()
+
+
+def test_ports_that_cannot_be_served() -> None:
+    head = RecordingHeader(world(Dvl(beams=beams())), EPOCH, duration=3.0)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SinkError, match=f"port is in use: {port}; choose another"):
+            recordings.open_writer(f"pd0+tcp://127.0.0.1:{port}", head)
+    for address, what in {
+        "pd0+tcp://127.0.0.1:x": "must be a number from 0 to 65535",
+        "pd0+tcp://127.0.0.1:70000": "must be a number from 0 to 65535",
+        "pd9+tcp://127.0.0.1:0": "must be one of pd0, pd6, wl, nmea",
+        "pd0+tcp://127.0.0.1:0?frames=ship": "must be one of sensor, frame, wait",
+        "pd0+tcp://127.0.0.1:0?wait=-1": "must be a number from 0",
+        "pd0+tcp://127.0.0.1:0?frame=up": "must be one of beam",
+        "pd6+tcp://127.0.0.1:0?frame=ship": "PD6 has none to choose",
+        "pd0+tcp://192.0.2.1:0": "name an address of this machine",
+    }.items():
+        with pytest.raises(SinkError, match=what):
+            recordings.open_writer(address, head)
+    with pytest.warns(RuntimeWarning, match="nobody connected within 0.01 s"):
+        recordings.open_writer("nmea+tcp://:0?wait=0.01", head).close()
+
+
+SEA = """\
+<sdf version="1.12" xmlns:navsense="https://navsense.org/sdf">
+  <world name="sea">
+    <navsense:current><uniform>0.3 -0.2 0</uniform></navsense:current>
+    <model name="bed">
+      <static>true</static> <pose>0 0 -30 0 0 0</pose>
+      <link name="ground"><collision name="c"><geometry><plane/></geometry></collision></link>
+    </model>
+    <model name="auv">
+      <link name="base">
+        <sensor name="dvl" type="dvl"><update_rate>5</update_rate><dvl><max>90</max></dvl></sensor>
+        <sensor name="adcp" type="adcp"><update_rate>5</update_rate></sensor>
+      </link>
+    </model>
+  </world>
+</sdf>
+"""
+
+
+@pytest.mark.timeout(400)  # kernels of both may have to be compiled
+@pytest.mark.requirement("GAP-8", "REC-1:devices")
+def test_a_dive_from_file_to_ensembles(tmp_path: Path) -> None:
+    """Straight and level to the north-east at 1.5 m/s, 25 m above a flat bed, nothing errs."""
+    path = tmp_path / "sea.sdf"
+    path.write_text(SEA, encoding="utf-8")
+    coefficients = np.zeros((1, 2, 7))
+    velocity = np.array((1.2, 0.9, 0.0))
+    coefficients[0, 0, :3], coefficients[0, 1, 2] = velocity, -5.0
+    coefficients[0, 1, 3:] = from_rpy(0.0, 0.0, math.atan2(0.9, 1.2))
+    motion = Trajectory(np.array((0.0, 20.0)), coefficients)
+    targets = [tmp_path / name for name in ("a.dvl.pd0", "a.adcp.pd0", "a.dvl.nmea", "a.adcp.nmea", "a.adcp.pd6")]
+    ns.record(ns.load(path), targets, 10.0, motion={"auv": motion}, epoch=EPOCH)
+    dvl, adcp = (ensembles(target.read_bytes()) for target in targets[:2])
+    for told in (dvl, adcp):
+        assert len(told["number"]) > 5
+        assert np.abs(told["bottom_velocity"][:, :3] + velocity).max() < 0.51e-3
+        assert np.abs(told["bottom_range"] - 25.0).max() < 0.0051
+        assert np.degrees(told["heading"]) == pytest.approx(90.0 - math.degrees(math.atan2(0.9, 1.2)), abs=0.0051)
+        assert set(told["depth"]) == {5.0}
+    seen = adcp["velocity"][:, :8, :3]
+    assert np.abs(seen - ((0.3, -0.2, 0.0) - velocity)).max() < 0.51e-3
+    assert np.isnan(adcp["velocity"][:, -1]).all()
+    for target in targets[2:4]:
+        sentences, _ = nmea.decode(target.read_bytes())
+        assert np.abs(sentences["ground"] - (1.5, 0.0)).max() < 3e-4
+        assert set(sentences["altitude"]) == {25.0}
+    lines, _ = pd6.decode(targets[4].read_bytes())
+    assert np.abs(lines["bottom_earth"] - velocity).max() < 0.51e-3

@@ -1,0 +1,262 @@
+"""Decompression bombs: a small file that expands to a large one fails early."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import tempfile
+import time
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import lz4.frame
+import numpy as np
+import pytest
+import zstandard
+from rosbags.rosbag1 import Writer as Writer1
+from rosbags.rosbag1 import reader as ros1
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, storage_mcap
+from rosbags.rosbag2 import Writer as Writer2
+from rosbags.rosbag2 import reader as reader2
+from rosbags.typesys import Stores, get_typestore
+
+from navsense import recordings
+from navsense.calibration.files import read as read_samples
+from navsense.environment.current import CurrentReplay
+from navsense.errors import NavsenseError
+from navsense.inputs import MAX_EXPANSION, UNCHECKED_CHUNK_SIZE, UNCHECKED_SIZE, expansion_problem
+from navsense.recordings import csv_tables, euroc, records
+from navsense.recordings.convert import convert
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.leftovers import recover
+from navsense.recordings.recorded_motion import load_motion
+from navsense.recordings.summary import read_summary
+from navsense.rosbags_limits import limit_rosbags
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+MOST = 50_000_000
+"""Memory (bytes) until the error, a twentieth of the expanded size of the files."""
+
+
+def refused(work: Callable[[], Any], match: str, most: int = MOST) -> None:
+    """Check that a call fails with little memory."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(NavsenseError, match=match):
+            work()
+        assert tracemalloc.get_traced_memory()[1] < most
+    finally:
+        tracemalloc.stop()
+
+
+def archive(made: ModuleType, path: Path, rows: int) -> Path:
+    """Write a recording, and one with a time of many zeros in it."""
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as sink:
+        sink.write(made.slab(0))
+    with np.load(path) as arrays:
+        kept = dict(arrays)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
+        for key, array in kept.items():
+            with target.open(f"{key}.npy", "w", force_zip64=True) as file:
+                if key != f"{made.IMU}/time":
+                    np.lib.format.write_array(file, array)
+                    continue
+                head = {"descr": "<f8", "fortran_order": False, "shape": (rows,)}
+                np.lib.format.write_array_header_1_0(file, head)
+                for _ in range(rows // 10**6):
+                    file.write(bytes(8 * 10**6))
+    return path
+
+
+@pytest.mark.requirement("REC-1")
+def test_archives(made: ModuleType, tmp_path: Path) -> None:
+    """At 50 million rows it is 400 MB, from 0.4 MB."""
+    path = archive(made, tmp_path / "run.npz", 50 * 10**6)
+    assert path.stat().st_size < 2_000_000
+    for look in (open_recording, read_summary, load_motion):
+        refused(partial(look, path), r"run\.npz.*unpacks from \d+ bytes to 400\d+; must be at most 100 times")
+    np.savez_compressed(tmp_path / "current.npz", time=np.zeros(5 * 10**7), velocity=np.zeros(1))
+    refused(lambda: CurrentReplay.from_file(str(tmp_path / "current.npz")), "unpacks from")
+
+
+@pytest.mark.requirement("REC-1")
+def test_tables(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as sink:
+        sink.write(made.slab(0))
+    table = pq.read_table(path)
+    row = table.slice(0, 1)
+    many = pa.table(
+        [
+            pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(np.zeros(10**6, np.int32)), ["reading"])] * 2)
+            if pa.types.is_dictionary(field.type)
+            else pa.chunked_array([pa.array(np.full(10**6, row.column(field.name)[0].as_py() or 0), field.type)] * 2)
+            for field in table.schema
+        ],
+        schema=table.schema,
+    )
+    pq.write_table(many, path, compression="zstd")
+    assert path.stat().st_size < 4_000_000
+    for look in (open_recording, read_summary):
+        refused(partial(look, path), r"run\.parquet.*unpacks from")
+
+
+def mcap(path: Path, data: bytes, size: int, compression: str = "zstd") -> Path:
+    """Write an MCAP file of one chunk."""
+    body = (
+        records.CHUNK_HEAD.pack(0, 0, size, 0) + records.encode_text(compression) + struct.pack("<Q", len(data)) + data
+    )
+    head = records.encode_record(records.HEADER, records.encode_text("ros2"), records.encode_text(""))
+    end = records.encode_record(records.DATA_END, bytes(4)) + records.encode_record(records.FOOTER, bytes(20))
+    path.write_bytes(records.MAGIC + head + records.encode_record(records.CHUNK, body) + end + records.MAGIC)
+    return path
+
+
+@pytest.mark.requirement("REC-1")
+def test_chunks_of_mcap(tmp_path: Path) -> None:
+    """A large chunk of zeros fails because of its size; a small one fails at its first record."""
+    size = 10**9
+    stream = zstandard.ZstdCompressor().compressobj(size=size)
+    data = b"".join([stream.compress(bytes(10**7)) for _ in range(100)]) + stream.flush()
+    path = mcap(tmp_path / "run.mcap", data, size)
+    for look in (open_recording, read_summary):
+        refused(partial(look, path), r"run\.mcap.*a chunk unpacks from \d+ bytes to 1000000000")
+    assert recover(path).damaged_chunks == 1
+    small = UNCHECKED_CHUNK_SIZE
+    path = mcap(tmp_path / "zeros.mcap", zstandard.ZstdCompressor().compress(bytes(small)), small)
+    for look in (open_recording, read_summary):
+        with pytest.raises(NavsenseError, match=r"opcode 0|ends inside a record"):
+            look(path)
+    with pytest.raises(records.DamagedError, match="opcode 0"):
+        next(records.parse_records(bytes(small)))
+    assert recover(path).damaged_chunks == 1
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("compression", ["zstd", "lz4", ""])
+def test_recovery_of_zeros(tmp_path: Path, compression: str) -> None:
+    """A valid start and a chunk of 200 MB of zeros, then the end of the file.
+
+    Read as records of 9 bytes, of kind 0 and length 0, they would be 22 million.
+    """
+    zeros = bytes(2 * 10**8)
+    pack = {"zstd": zstandard.ZstdCompressor().compress, "lz4": lz4.frame.compress, "": bytes}
+    path = mcap(tmp_path / "run.mcap", pack[compression](zeros), len(zeros), compression)
+    os.truncate(path, path.stat().st_size - 50)
+    before = time.process_time()
+    assert recover(path).damaged_chunks == 1
+    assert time.process_time() - before < 5.0
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("form", ["BZ2", "LZ4"])
+def test_chunks_of_bags(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "run.bag"
+    writer = Writer1(path)
+    writer.set_compression(Writer1.CompressionFormat[form])
+    with writer:
+        line = writer.add_connection(
+            "/x", "std_msgs/msg/String", msgdef="string data", md5sum="992ce8a1687cec8c8bd883ec73ca41d1"
+        )
+        writer.write(line, 1, struct.pack("<I", 4 * 10**8) + bytes(4 * 10**8))
+    most = max(UNCHECKED_CHUNK_SIZE, MAX_EXPANSION * path.stat().st_size)
+    refused(lambda: open_recording(path), r"run\.bag.*a chunk of \d+ bytes unpacks to more than", 2 * most + MOST)
+    assert 2 * most + MOST < 4 * 10**8
+
+
+def zeros(folder: Path, mode: str, storage: str = "SQLITE3", count: int = 2 * 10**8) -> Path:
+    """Write a bag of ROS 2 with one compressed message of `count` zeros."""
+    path = folder / "run"
+    writer = Writer2(path, version=8, storage_plugin=StoragePlugin[storage])
+    writer.set_compression(CompressionMode[mode], CompressionFormat.ZSTD)
+    with writer:
+        line = writer.add_connection("/x", VECTOR, typestore=get_typestore(Stores.LATEST))
+        writer.write(line, 1, b"\0\1\0\0" + bytes(count))
+    return path
+
+
+VECTOR = "geometry_msgs/msg/Vector3Stamped"
+DOORS = (open_recording, read_samples, CurrentReplay.from_file, lambda path: convert(path, path.with_suffix(".npz")))
+
+
+@pytest.mark.requirement("REC-1")
+def test_compressed_messages_of_ros2(tmp_path: Path) -> None:
+    path = zeros(tmp_path, "MESSAGE")
+    assert sum(file.stat().st_size for file in path.iterdir()) < 200_000
+    for door in DOORS:
+        refused(partial(door, path), r"run.*a chunk of \d+ bytes unpacks to more than", 2 * UNCHECKED_CHUNK_SIZE + MOST)
+
+
+@pytest.mark.requirement("REC-1")
+def test_compressed_files_of_ros2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """rosbags unpacks the file to a temporary folder when it opens the bag."""
+    path = zeros(tmp_path, "FILE", count=4 * 10**8)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    written: list[int] = []
+    copied = shutil.copyfileobj
+
+    def counted(source: Any, target: Any) -> None:
+        try:
+            copied(source, target)
+        finally:
+            written.append(target.tell())
+
+    monkeypatch.setattr(shutil, "copyfileobj", counted)
+    for door in (*DOORS, read_summary):
+        refused(partial(door, path), r"run.*a file unpacks from \d+ bytes to \d+; must be at most 100 times")
+    assert len(written) == len(DOORS) + 1
+    assert max(written) <= UNCHECKED_SIZE
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+@pytest.mark.requirement("REC-1")
+def test_chunks_that_rosbags_reads(tmp_path: Path) -> None:
+    """Calibrations and currents read MCAP files, and the currents bags of ROS 1, by rosbags."""
+    path = zeros(tmp_path, "STORAGE", "MCAP")
+    for door in (read_samples, CurrentReplay.from_file):
+        refused(partial(door, path), r"run.*a chunk of \d+ bytes unpacks to more than", 2 * UNCHECKED_CHUNK_SIZE + MOST)
+
+
+@pytest.mark.requirement("REC-1")
+def test_rosbags_is_as_before_afterwards() -> None:
+    ros2: Any = reader2
+    before = dict(ros1.decompressors), dict(storage_mcap.DECOMPRESSORS), ros2.zstd
+    with limit_rosbags(), limit_rosbags():
+        assert ros2.zstd is not before[2]
+        found = ros2.zstd.decompress(before[2].compress(b"one") + before[2].compress(b"two"))
+    assert found == b"onetwo"
+    assert (dict(ros1.decompressors), dict(storage_mcap.DECOMPRESSORS), ros2.zstd) == before
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize(
+    ("mark", "read"),
+    [("", lambda file: csv_tables.read_table(file, "abcde")), ("#", lambda file: euroc._read_table(file, 5)[1])],
+)
+def test_tables_of_short_lines(tmp_path: Path, mark: str, read: Callable[[Path], Any]) -> None:
+    """A table of numbers takes 8 bytes a number, twice while NumPy makes room for more rows."""
+    count, columns = 500_000, 5
+    file = tmp_path / "t.csv"
+    file.write_text(mark + "a,b,c,d,e\n" + "0,0,0,0,0\n" * count, encoding="utf-8")
+    tracemalloc.start()
+    found = read(file)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.shape[0] == count
+    assert peak < 2.25 * 8 * columns * count + 2**22
+
+
+@pytest.mark.requirement("REC-1")
+def test_recordings_of_sensors_pass_the_expansion_limit() -> None:
+    assert not expansion_problem(UNCHECKED_SIZE, 1)
+    assert not expansion_problem(MAX_EXPANSION * 10**8, 10**8)
+    assert "unpacks from 10000000 bytes" in expansion_problem(MAX_EXPANSION * 10**7 + 1, 10**7)

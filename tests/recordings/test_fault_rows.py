@@ -1,0 +1,199 @@
+"""Which faults act on which rows, out of recordings of messages: where some were lost, and of what arrives late."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense.clock import Latency
+from navsense.noise.faults import Faults
+from navsense.noise.scheduled_faults import FAULT, ScheduledFault
+from navsense.recordings import message_reader, reading_assembler
+from navsense.recordings.base import WORLD_KEY
+from navsense.recordings.convert import convert
+from navsense.recordings.dataset import collect
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.message_reader import McapReader, MessageBatch, RawMessage, batch_messages, open_messages
+from navsense.recordings.reading_assembler import ReadingAssembler
+from navsense.recordings.world_json import world_to_json
+from navsense.sensors import Adcp, Dvl, Imu
+from navsense.series import to_nanoseconds
+from navsense.testing import example_world
+
+EPOCH = 1000
+SECOND = 1_000_000_000
+IMU = "robot::arm::imu"
+TOPIC = "/imu/fault"
+
+pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may have to be compiled
+
+
+def struck(*named: tuple[str, ns.sensors.Sensor], latency: Latency | None = None) -> ns.World:
+    """Return a robot whose sensors are stuck, dropped out and stuck again."""
+    planned = (
+        ScheduledFault("stuck", 0.05, 0.3),
+        ScheduledFault("dropout", 0.35, 0.4),
+        ScheduledFault("stuck", 0.5, 0.55),
+    )
+    world = example_world(*named)
+    sensors = [dataclasses.replace(one, faults=Faults(planned=planned), latency=latency) for one in world.sensors]
+    return dataclasses.replace(world, sensors=tuple(sensors))
+
+
+@dataclass(eq=False)
+class Lossy:
+    """A source that has lost the fault messages of some spans (s)."""
+
+    source: McapReader
+    spans: tuple[tuple[float, float], ...]
+
+    def __post_init__(self) -> None:
+        self.where, self.channels = self.source.where, self.source.channels
+        self.metadata, self.is_navsense = self.source.metadata, self.source.is_navsense
+
+    def read_messages(self) -> Iterator[RawMessage]:
+        for item in self.source.read_messages():
+            at = item.log_time / SECOND - EPOCH
+            if item.channel.topic != TOPIC or not any(first <= at < stop for first, stop in self.spans):
+                yield item
+
+    def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
+        return batch_messages(self.read_messages(), topics)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with one recording of faults of an IMU, of rows and of messages."""
+    place = tmp_path_factory.mktemp("rows")
+    ns.record(struck(("imu", Imu.example_spec())), [place / "a.npz", place / "a.mcap"], 0.8, seed=5, epoch=EPOCH)
+    return place
+
+
+SPANS = {
+    "a window": ((0.201, 0.451),),
+    "the first": ((-1.0, 0.251),),
+    "the last": ((0.521, 1.0),),
+    "all but one": ((-1.0, 0.199), (0.201, 1.0)),
+    "all": ((-1.0, 1.0),),
+}
+
+
+@pytest.mark.requirement("REC-1:convert", "NOI-6")
+@pytest.mark.parametrize("size", [1, 30_000, 10**9])
+@pytest.mark.parametrize("lost", SPANS)
+def test_lost_messages_cost_their_own_rows(folder: Path, monkeypatch: pytest.MonkeyPatch, lost: str, size: int) -> None:
+    """Rows without a message are taken as well, and counted; those of no message at all say nothing."""
+    monkeypatch.setattr(reading_assembler, "SLICE_BYTES", size)
+    monkeypatch.setattr(message_reader, "BATCH_BYTES", size)
+    known = open_recording(folder / "a.npz")[IMU]
+    at, acts = known.time[known.emitted], known.errors[FAULT][known.emitted]
+    gone = np.logical_or.reduce([(first <= at) & (at < stop) for first, stop in SPANS[lost]])
+    assert acts[gone].any()
+    with open_messages(folder / "a.mcap") as source:
+        assert isinstance(source, McapReader)
+        reader = ReadingAssembler(Lossy(source, SPANS[lost]))
+        slabs = list(reader.iter_slices())
+    assert sum(bool(slab.readings) for slab in slabs) > 1 or size > 1 or lost in ("all", "all but one")
+    found = collect(slabs)[0][IMU]
+    assert np.array_equal(found.time, at)
+    note = f"topic {TOPIC}: has no message of the instants of"
+    if lost == "all":
+        assert FAULT not in found.errors
+        assert f"{note} its sensor's readings" in reader.losses
+        return
+    told = [slab.readings[IMU].errors[FAULT] for slab in slabs if IMU in slab.readings]
+    assert np.array_equal(np.concatenate(told), np.where(gone, 0, acts))
+    assert (
+        f"{note} {gone.sum()} of {at.size} of its sensor's readings; they are taken as without a fault" in reader.losses
+    )
+
+
+@pytest.mark.requirement("REC-1:convert", "NOI-6")
+@pytest.mark.parametrize("span", [(-1.0, 0.551), (0.201, 0.751), (-1.0, 1.0)], ids=["the first", "a window", "all"])
+def test_rows_wait_for_lost_messages_by_a_number(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, span: tuple[float, float]
+) -> None:
+    """After so many they are handed on as without a fault, and counted, however many messages come later."""
+    most = 20
+    monkeypatch.setattr(reading_assembler, "MAX_WAITING_ROWS", most)
+    monkeypatch.setattr(reading_assembler, "SLICE_BYTES", 1)
+    monkeypatch.setattr(message_reader, "BATCH_BYTES", 1)
+    known = open_recording(folder / "a.npz")[IMU]
+    at, acts = known.time[known.emitted], known.errors[FAULT][known.emitted]
+    gone = (span[0] <= at) & (at < span[1])
+    assert gone.sum() > 3 * most
+    with open_messages(folder / "a.mcap") as source:
+        assert isinstance(source, McapReader)
+        reader = ReadingAssembler(Lossy(source, (span,)))
+        found = [slab.readings[IMU] for slab in reader.iter_slices() if IMU in slab.readings]
+    assert max(one.time.size for one in found) <= most + 2
+    assert np.array_equal(np.concatenate([one.time for one in found]), at)
+    assert np.array_equal(np.concatenate([one.errors[FAULT] for one in found]), np.where(gone, 0, acts))
+    note = f"{gone.sum()} of {at.size} of its sensor's readings; they are taken as without a fault"
+    assert f"topic {TOPIC}: has no message of the instants of {note}" in reader.losses
+
+
+@pytest.mark.requirement("REC-1:convert", "CLK-5")
+@pytest.mark.parametrize("rate", [3.0, 7.0])
+@pytest.mark.parametrize("delay", [0.0123456784999, 0.03])
+def test_when_a_message_was_sent_is_known_to_the_nanosecond(rate: float, delay: float) -> None:
+    """Instants of such a rate are no whole nanoseconds: what is rounded twice may be off by one."""
+    time = np.arange(10_000) / rate
+    (sensor,) = example_world(("dvl", Dvl.example_spec())).sensors
+    sensor = dataclasses.replace(sensor, rate=rate, latency=Latency(delay))
+    arrived, sent = to_nanoseconds(EPOCH, time + delay), to_nanoseconds(EPOCH, time)
+    assert np.array_equal(
+        reading_assembler.TimeBase(EPOCH, is_navsense=True, has_rates=True).subtract_latency(arrived, sensor), sent
+    )
+    plain = arrived - round(delay * SECOND)
+    assert np.abs(plain - sent).max() == (delay != 0.03)  # the one is no whole number of them
+
+
+@pytest.mark.requirement("REC-1:convert", "NOI-6", "CLK-5")
+@pytest.mark.parametrize("latency", [Latency(0.03), Latency(0.0123456789, 0.02), Latency(0.01), Latency()])
+def test_a_doppler_instrument_with_a_latency(tmp_path: Path, latency: Latency) -> None:
+    """It is told when it was sent: what arrives is that much later, to the nanosecond."""
+    world = struck(("dvl", Dvl.example_spec()), ("adcp", Adcp.example_spec()), latency=latency)
+    ns.record(world, [tmp_path / name for name in ("a.npz", "a.mcap", "a.db3", "a.bag")], 1.0, seed=5, epoch=EPOCH)
+    convert(tmp_path / "a.mcap", tmp_path / "b.npz")
+    convert(tmp_path / "b.npz", tmp_path / "c.mcap")
+    known = open_recording(tmp_path / "a.npz")
+    for name in ("a.mcap", "a", "a.bag", "b.npz", "c.mcap"):
+        found = open_recording(tmp_path / name)
+        assert found.make_header().world.sensors[0].latency == latency
+        for full, expected in known.items():
+            told, acts = found[full], expected.errors[FAULT][expected.emitted]
+            assert acts.any()
+            assert not acts.all()
+            assert np.array_equal(told.time, expected.time[expected.emitted]), (name, full)
+            assert np.array_equal(told.errors[FAULT], acts), (name, full)
+            assert np.allclose(told.arrival, expected.arrival[expected.emitted], rtol=0.0, atol=6e-10)
+            validity = expected["time_of_validity"][expected.emitted]
+            assert np.allclose(told["time_of_validity"], validity, rtol=0.0, atol=6e-10, equal_nan=True)
+
+
+@pytest.mark.requirement("REC-1:convert", "NOI-6", "CLK-5")
+@pytest.mark.parametrize("latency", [Latency(0.03, 0.01, 0.005), Latency(0.03)], ids=["random", "not said"])
+def test_what_nothing_says_is_not_guessed(tmp_path: Path, latency: Latency) -> None:
+    """Of a latency that differs from row to row, or is not said, the instants are those of validity, without faults."""
+    ns.record(struck(("dvl", Dvl.example_spec()), latency=latency), tmp_path / "a.mcap", 1.0, seed=5, epoch=EPOCH)
+    with open_messages(tmp_path / "a.mcap") as source:
+        if not latency.stddev:
+            layout = json.loads(source.metadata[WORLD_KEY])
+            layout["sensors"][0]["latency"] = "unspecified"
+            source.metadata[WORLD_KEY] = json.dumps(layout)
+        reader = ReadingAssembler(source)
+        (found,) = collect(reader.iter_slices())[0].values()
+    assert FAULT not in found.errors
+    assert "topic /dvl/fault of std_msgs/msg/UInt8: nothing that is read" in reader.losses
+    carried_on = world_to_json(reader.world)["sensors"][0]["latency"]
+    assert (carried_on == "unspecified") == (not latency.stddev), "not said in what is made of it either"
+    assert np.allclose(found.time, found["time_of_validity"], rtol=0.0, atol=6e-10)
+    assert (found.arrival > found.time).all()

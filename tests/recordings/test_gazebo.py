@@ -1,0 +1,123 @@
+"""Recordings of Gazebo's messages, read by MCAP's reader and Google's decoder with the definitions in the file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+from mcap.reader import make_reader
+
+import navsense as ns
+from navsense import messages, recordings
+from navsense.errors import SinkError
+from navsense.recordings.mcap_recovery import recover_mcap
+from navsense.recordings.summary import read_summary
+from navsense.recordings.topic_names import allocate_topics
+from navsense.sensors import SENSORS
+from navsense.series import TimeSlice
+from navsense.testing import example_world
+
+KINDS = [kind for kind in SENSORS if kind.type in messages.GZ_ENCODERS]
+WORLD = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("gazebo") / "run.gz.mcap"
+    ns.record(WORLD, path, 0.5, seed=5, epoch=1000)
+    return path
+
+
+def contents(path: Path) -> dict[str, list[tuple[Any, Any]]]:
+    """Return the schema and each message of every topic."""
+    found: dict[str, list[tuple[Any, Any]]] = {}
+    with path.open("rb") as file:
+        for schema, channel, message in make_reader(file, validate_crcs=True).iter_messages():
+            assert channel.message_encoding == "protobuf"
+            found.setdefault(channel.topic, []).append((schema, message))
+    return found
+
+
+def decoded(schema: Any, data: bytes) -> Any:
+    """Return a message by the definitions of its schema, without what these do not have."""
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(schema.data).file:
+        pool.Add(file)
+    made: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName(schema.name))
+    value = made.FromString(data)
+    value.DiscardUnknownFields()
+    return value
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_every_sensor_is_there_and_its_definition_has_every_field(recorded: Path) -> None:
+    run, found = ns.simulate(WORLD, 0.5, seed=5, epoch=1000), contents(recorded)
+    assert set(found) == {f"/{kind.type}" for kind in KINDS}
+    for sensor in WORLD.sensors:
+        part = run[sensor.name]
+        expected = messages.GZ_ENCODERS[sensor.spec.type](sensor, part, 0)
+        rows = found[f"/{sensor.spec.type}"]
+        assert [message.data for _, message in rows] == expected
+        assert {schema.name for schema, _ in rows} == {messages.GZ_TYPES[sensor.spec.type]}
+        assert {schema.encoding for schema, _ in rows} == {"protobuf"}
+        times = part.true_stamp[np.flatnonzero(part.emitted)].repeat(len(expected) // int(part.emitted.sum()))
+        assert [message.log_time for _, message in rows] == times.tolist()
+        for schema, message in rows[:3]:
+            value = decoded(schema, message.data)
+            assert value.SerializeToString(deterministic=True) == message.data
+            assert "stamp" in json_format.MessageToDict(value)["header"]
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_it_is_described_and_recovered_as_any_other(recorded: Path, tmp_path: Path) -> None:
+    said = read_summary(recorded)
+    assert {(entry.name, entry.type) for entry in said.entries} == {
+        (f"/{kind.type}", messages.GZ_TYPES[kind.type]) for kind in KINDS
+    }
+    assert said.metadata["seed"] == "5"
+    cut = tmp_path / "cut.gz.mcap"
+    cut.write_bytes(recorded.read_bytes()[:-100])
+    saved = recover_mcap(cut, tmp_path / "saved.gz.mcap")
+    assert saved.messages == sum(entry.count for entry in said.entries)
+    assert contents(Path(saved.path)).keys() == contents(recorded).keys()
+
+
+def test_latency_and_many_chunks(made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("navsense.recordings.message_records.CHUNK_BYTES", 2000)
+    part = made.reading(made.MAG, 0, 40, epoch=7)
+    part = replace(part, arrivals=part.time + np.linspace(0.5, 0.1, 40))
+    with recordings.open_writer(
+        tmp_path / "m.gz.mcap", recordings.RecordingHeader(made.world(), epoch=7, duration=4.0)
+    ) as sink:
+        sink.write(TimeSlice(0.0, 2.0, {made.MAG: part.between(0, 20)}))
+        sink.write(TimeSlice(2.0, 4.0, {made.MAG: part.between(20, 40), "somebody::else": part}))
+    rows = contents(tmp_path / "m.gz.mcap")["/mag"]
+    assert [message.sequence for _, message in rows] == list(range(40))
+    assert [message.log_time for _, message in rows] == np.rint((part.arrival + 7.0) * 1e9).astype(int).tolist()
+    assert [message.publish_time for _, message in rows] == part.true_stamp.tolist()
+
+
+def test_what_cannot_be_written_is_refused(made: ModuleType, tmp_path: Path) -> None:
+    with pytest.raises(SinkError, match="one run"):
+        recordings.open_writer(tmp_path / "m.gz.mcap", recordings.RecordingHeader(made.world(), runs=(0, 1)))
+    with pytest.raises(SinkError, match=r"directory does not exist"):
+        recordings.open_writer(tmp_path / "no" / "m.gz.mcap", recordings.RecordingHeader(made.world()))
+    with recordings.open_writer(tmp_path / "m.gz.mcap", recordings.RecordingHeader(made.world())) as sink:
+        runs = made.reading(made.MAG, 0, 4, runs=(2,))
+        with pytest.raises(SinkError, match="run axis"):
+            sink.write(TimeSlice(0.0, 1.0, {made.MAG: runs}))
+    assert not contents(tmp_path / "m.gz.mcap")
+    assert {entry.name for entry in read_summary(tmp_path / "m.gz.mcap").entries} == {"/imu", "/mag"}
+
+
+def test_a_companion_has_a_topic_of_its_own_that_nobody_else_has(made: ModuleType) -> None:
+    assert messages.format_companion_topic("/a", "_b") == "/a_b"
+    assert messages.format_companion_topic("/a", "/b") == "/a/b"
+    assert messages.format_companion_topic("/a", "//b/c") == "/b/c"
+    world = made.world()
+    assert allocate_topics(world).sensor(made.MAG, "bias") == "/mag/bias"

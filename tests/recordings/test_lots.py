@@ -1,0 +1,321 @@
+"""Messages of an MCAP file read many at once: against the same one by one, the package mcap, and files by others."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import lz4.frame
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcap.reader import make_reader
+from mcap.writer import CompressionType, Writer
+
+import navsense as ns
+from navsense.environment.base import UniformField
+from navsense.errors import SinkError
+from navsense.messages.schemas import format_schema
+from navsense.noise.scheduled_faults import ScheduledFault
+from navsense.recordings import chunk_order, message_reader, record_scan, records
+from navsense.recordings.columns import TopicBuffer
+from navsense.recordings.dataset import collect
+from navsense.recordings.message_reader import McapReader, MessageBatch, RawMessage, batch_messages, open_messages
+from navsense.recordings.reading_assembler import ReadingAssembler
+from navsense.sensors import Adcp, AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
+from navsense.testing import example_world, is_identical
+
+KINDS = (Adcp, AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range)
+VECTOR = "geometry_msgs/msg/Vector3Stamped"
+
+Said = dict[str, list[tuple[int, int, bytes]]]
+"""Log time, publish time and bytes of each message, by topic."""
+
+
+@dataclass(eq=False)
+class OneByOne:
+    """A source whose messages are handed on as they come singly."""
+
+    source: McapReader
+
+    def __post_init__(self) -> None:
+        self.where, self.channels = self.source.where, self.source.channels
+        self.metadata, self.is_navsense = self.source.metadata, self.source.is_navsense
+
+    def read_messages(self) -> Iterator[RawMessage]:
+        return self.source.read_messages()
+
+    def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
+        return batch_messages(self.source.read_messages(), topics)
+
+
+def of_items(items: Iterable[RawMessage]) -> Said:
+    """Return what messages say that come singly."""
+    found: Said = {}
+    for item in items:
+        found.setdefault(item.channel.topic, []).append((item.log_time, item.publish_time, item.data))
+    return found
+
+
+def of_lots(batches: Iterable[list[MessageBatch]]) -> Said:
+    """Return what messages say that come many at once."""
+    found: Said = {}
+    for lot in (lot for lots in batches for lot in lots):
+        data = [b""] * lot.log_time.size
+        for places, rows in lot.size_groups:
+            for place, row in zip(places.tolist(), rows, strict=True):
+                data[place] = row.tobytes()
+        found.setdefault(lot.channel.topic, []).extend(
+            zip(lot.log_time.tolist(), lot.publish_time.tolist(), data, strict=True)
+        )
+    return found
+
+
+def by_mcap(path: Path) -> Said:
+    """Return what the package mcap reads, in the order of the file."""
+    found: Said = {}
+    with path.open("rb") as file:
+        for _, channel, message in make_reader(file).iter_messages(log_time_order=False):
+            found.setdefault(channel.topic, []).append((message.log_time, message.publish_time, message.data))
+    return found
+
+
+def both(path: Path) -> tuple[Said, Said]:
+    """Return what a file says one by one, and many at once."""
+    with open_messages(path) as source:
+        topics = {line.topic for line in source.channels}
+        return of_items(source.read_messages()), of_lots(source.read_batches(topics))
+
+
+def sea() -> ns.World:
+    """Return a robot with one of each sensor, faults on one of them, in water that moves."""
+    world = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
+    stuck = ScheduledFault("stuck", 0.2, 0.3)
+    sensors = tuple(
+        dataclasses.replace(one, faults=dataclasses.replace(one.faults, planned=(stuck,)))
+        if one.spec.type == "imu"
+        else one
+        for one in world.sensors
+    )
+    environment = dataclasses.replace(world.environment, current=UniformField((0.1, -0.2, 0.05)))
+    return dataclasses.replace(world, sensors=sensors, environment=environment)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a recording of every kind of sensor."""
+    path = tmp_path_factory.mktemp("lots") / "all.mcap"
+    ns.record(sea(), path, 2.0, seed=5, epoch=1000)
+    return path
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_every_message_is_there_in_its_order(recorded: Path) -> None:
+    singly, at_once = both(recorded)
+    assert at_once == singly
+    assert {topic: sorted(said) for topic, said in singly.items()} == {
+        topic: sorted(said) for topic, said in by_mcap(recorded).items()
+    }
+    with open_messages(recorded) as source:
+        assert isinstance(source, McapReader)
+        assert source.count_messages() == sum(map(len, singly.values()))
+        few = {"/clock", "/tf"}
+        assert of_lots(source.read_batches(few)).keys() == few
+
+
+@pytest.mark.requirement("REC-1:mcap", "TRU-1")
+@pytest.mark.parametrize("size", [1, 20_000, 10**9])
+def test_readings_are_the_same_bit_for_bit(recorded: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    with open_messages(recorded) as source:
+        assert isinstance(source, McapReader)
+        one = ReadingAssembler(OneByOne(source))
+        expected = collect(one.iter_slices())
+        assert expected[0].keys() == {f"robot::arm::{kind.type}" for kind in KINDS}
+        for name in ("BATCH_BYTES", "MIN_BATCH_BYTES", "SMALL_BATCH_BYTES"):
+            monkeypatch.setattr(message_reader, name, size)
+        monkeypatch.setattr(chunk_order, "SEGMENT_BYTES", size)
+        monkeypatch.setattr(record_scan, "MIN_RUN_LENGTH", size)
+        reader = ReadingAssembler(source)
+        found = collect(reader.iter_slices())
+        assert reader.losses == one.losses
+    assert found[0].keys() == expected[0].keys()
+    assert found[1].keys() == expected[1].keys()
+    for name, reading in expected[0].items():
+        assert is_identical(vars(found[0][name]), vars(reading)), name
+    for name, truth in expected[1].items():
+        assert is_identical(vars(found[1][name]), vars(truth)), name
+    assert expected[2] is not None
+    assert found[2] is not None
+    assert is_identical(vars(found[2]), vars(expected[2]))
+
+
+def written(path: Path, seed: int, *, in_chunks: bool, kind: CompressionType) -> None:
+    """Write messages of several lengths and times in any order on three topics, one of them of two channels."""
+    rng = np.random.default_rng(seed)
+    with path.open("wb") as file:
+        writer = Writer(file, chunk_size=700, use_chunking=in_chunks, compression=kind)
+        writer.start("ros2", "elsewhere")
+        schema = writer.register_schema("some/msg/Thing", "ros2msg", b"uint8[] data")
+        channels = [writer.register_channel(topic, "cdr", schema) for topic in ("/a", "/b")]
+        for number in range(200):
+            if number == 90:
+                channels += [
+                    writer.register_channel("/a", "cdr", schema, {"of": "another"}),
+                    writer.register_channel("/c", "cdr", schema),
+                ]
+            data = rng.bytes(int(rng.choice([0, 1, 7, 31, 31, 31, 900])))
+            log = int(rng.integers(0, 50))
+            writer.add_message(channels[rng.integers(len(channels))], log, data, log // 2, number)
+        writer.finish()  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.requirement("REC-1:mcap")
+@pytest.mark.parametrize("in_chunks", [True, False])
+@pytest.mark.parametrize("kind", CompressionType)
+def test_files_by_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_chunks: bool, kind: CompressionType
+) -> None:
+    path = tmp_path / "theirs.mcap"
+    for seed, enough in enumerate((1, 1500, 10**9)):
+        monkeypatch.setattr(message_reader, "MIN_BATCH_BYTES", enough)
+        monkeypatch.setattr(chunk_order, "SEGMENT_BYTES", enough)
+        written(path, seed, in_chunks=in_chunks, kind=kind)
+        singly, at_once = both(path)
+        assert at_once == singly
+        theirs = by_mcap(path)
+        assert singly == {topic: sorted(said, key=itemgetter(0)) for topic, said in theirs.items()}
+
+
+@pytest.mark.requirement("REC-1:mcap")
+@given(st.data())
+def test_records_are_found_where_they_are(data: st.DataObject) -> None:
+    bodies = data.draw(st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=40)), max_size=20))
+    whole = b"".join(records.encode_record(kind, body) for kind, body in bodies)
+    rest = data.draw(st.binary(max_size=30))
+    piece = whole + rest
+    expected = []
+    try:
+        for kind, at, body in records.parse_records(piece):
+            expected.append((kind, at, bytes(body)))
+        is_whole = True
+    except records.DamagedError:
+        is_whole = False
+    found = record_scan.scan_records(piece)
+    assert [
+        (int(k), int(s), found.body(i)) for i, (k, s) in enumerate(zip(found.kinds, found.offsets, strict=False))
+    ] == expected
+    assert found.is_complete == is_whole
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_a_piece_of_more_records_than_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_scan, "INITIAL_CAPACITY", 3)
+    piece = b"".join(records.encode_record(7, bytes(number)) for number in range(9))
+    expected = [at for _, at, _ in records.parse_records(piece)]
+    assert record_scan.scan_records(piece).offsets[:-1].tolist() == expected
+
+
+def message(channel: int, log: int, data: bytes, time: int = 0) -> bytes:
+    """Return a Message record."""
+    return records.encode_record(records.MESSAGE, struct.pack("<HIQQ", channel, 0, log, time), data)
+
+
+def chunk(*parts: bytes) -> bytes:
+    """Return a Chunk record that is not compressed."""
+    data = b"".join(parts)
+    head = records.CHUNK_HEAD.pack(0, 0, len(data), 0)
+    return records.encode_record(records.CHUNK, head, records.encode_text(""), struct.pack("<Q", len(data)), data)
+
+
+def around(path: Path, *parts: bytes, topic: str = "/v", kind: str = VECTOR) -> Path:
+    """Write a file of records that knows one channel, 1."""
+    known = records.encode_schema(1, kind, format_schema(kind).encode()) + records.encode_channel(1, 1, topic, {})
+    head = records.encode_record(records.HEADER, records.encode_text("ros2"), records.encode_text("test"))
+    end = records.encode_record(records.DATA_END, bytes(4))
+    footer = records.encode_record(records.FOOTER, records.FOOTER_BODY.pack(0, 0, 0))
+    path.write_bytes(b"".join((records.MAGIC, head, known, *parts, end, footer, records.MAGIC)))
+    return path
+
+
+LONG = records.PREFIX.pack(records.MESSAGE, 1 << 40) + bytes(40)
+DAMAGED = {
+    "a chunk ends inside a record": (chunk(message(1, 1, b"x"), b"\x05\x01"),),
+    "a chunk ends inside a record ": (chunk(message(1, 1, b"x"), LONG),),
+    "a message of a channel that is not known": (chunk(message(1, 1, b"x"), message(2, 1, b"x")),),
+    "a message ends too early": (chunk(records.encode_record(records.MESSAGE, bytes(21))),),
+    "a message of a channel that is not known ": (message(3, 1, b"x"),),
+}
+
+
+@pytest.mark.requirement("REC-1:mcap")
+@pytest.mark.parametrize("what", DAMAGED)
+def test_damage_is_said_alike(tmp_path: Path, what: str) -> None:
+    path = around(tmp_path / "a.mcap", *DAMAGED[what])
+    with pytest.raises(SinkError, match=what.strip()) as singly, open_messages(path) as source:
+        list(source.read_messages())
+    with pytest.raises(SinkError) as at_once, open_messages(path) as source:
+        list(source.read_batches({"/v"}))
+    assert str(at_once.value) == str(singly.value)
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_a_channel_is_what_it_was_last_said_to_be(tmp_path: Path) -> None:
+    other = records.encode_channel(1, 1, "/w", {})
+    parts = (chunk(message(1, 2, b"a"), message(1, 1, b"b"), other, message(1, 0, b"c")), message(1, 9, b"d"))
+    singly, at_once = both(around(tmp_path / "a.mcap", *parts))
+    assert singly == {"/w": [(0, 0, b"c"), (9, 0, b"d")], "/v": [(1, 0, b"b"), (2, 0, b"a")]}
+    with open_messages(tmp_path / "a.mcap") as source:
+        assert of_lots(source.read_batches({"/v", "/w"})) == singly
+    assert at_once.keys() <= singly.keys()
+
+
+@pytest.mark.requirement("REC-1:mcap")
+@pytest.mark.parametrize("times", [(1 << 63, 0), (0, 1 << 63)])
+def test_times_that_no_clock_has(tmp_path: Path, times: tuple[int, int]) -> None:
+    path = around(tmp_path / "a.mcap", chunk(message(1, times[0], b"x", times[1])))
+    with open_messages(path) as source:
+        assert [(item.log_time, item.publish_time) for item in source.read_messages()] == [times]
+    with pytest.raises(SinkError, match="292 years"), open_messages(path) as source:
+        list(source.read_batches({"/v"}))
+
+
+@pytest.mark.requirement("REC-1:mcap")
+@pytest.mark.parametrize("size", [1, 10**9])
+def test_arrays_that_change_their_shape_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(message_reader, "MIN_BATCH_BYTES", size)
+    kind = "navsense_msgs/msg/Thing"
+    schema = records.encode_schema(1, kind, b"float64[] data")
+    rows = [b"\0\1\0\0" + struct.pack("<I4x", n) + bytes(8 * n) for n in (3, 2)]
+    path = around(
+        tmp_path / "a.mcap", schema, records.encode_channel(1, 1, "/v", {}), *(chunk(message(1, 0, r)) for r in rows)
+    )
+
+    def taken(source: Any) -> None:
+        line = dataclasses.replace(source.channels[0], type=kind, definition=b"float64[] data")
+        column = TopicBuffer(line, lambda found: {"data": found["data"]})
+        for lot in (lot for lots in source.read_batches({"/v"}) for lot in lots):
+            column.append(lot)
+
+    with pytest.raises(SinkError, match="data changes its shape"), open_messages(path) as source:
+        taken(source)
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_lz4_in_several_frames_and_cut_off() -> None:
+    data = bytes(range(256)) * 100
+    packed = lz4.frame.compress(data[:9000]) + lz4.frame.compress(data[9000:])
+
+    def unpacked(raw: bytes, size: int) -> bytes:
+        return records.decompress(records.Chunk(0, 0, size, 0, "lz4", raw))
+
+    assert unpacked(packed, len(data)) == data
+    assert unpacked(lz4.frame.compress(data), len(data)) == data
+    for raw, size in ((packed[:-5], len(data)), (packed, 9000), (lz4.frame.compress(data), 9000), (packed[:9], 9)):
+        with pytest.raises(records.DamagedError):
+            unpacked(raw, size)

@@ -1,0 +1,382 @@
+"""MCAP recordings, read back by two programs that nobody here wrote."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
+from rosbags.highlevel import AnyReader
+from scipy.spatial.transform import Rotation
+
+import navsense as ns
+from navsense import recordings
+from navsense.errors import SinkError
+from navsense.recordings import mcap, records
+from navsense.recordings.mcap import McapWriter
+
+EPOCH = 1_700_000_000
+SECONDS = 3
+QUADROTOR = Path(__file__).resolve().parents[2] / "examples" / "quadrotor.sdf"
+
+
+@pytest.fixture(scope="module")
+def recorded(made: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("mcap") / "run.mcap"
+    with recordings.open_writer(
+        path, recordings.RecordingHeader(made.world(), epoch=EPOCH, seed=7, duration=float(SECONDS))
+    ) as sink:
+        for second in range(SECONDS):
+            sink.write(made.slab(second, EPOCH))
+    return path
+
+
+def decoded(path: Path) -> dict[str, list[tuple[Any, Any, Any]]]:
+    """Return (channel, message, decoded) by topic, as the mcap packages read a file, checksums and all."""
+    found: dict[str, list[tuple[Any, Any, Any]]] = {}
+    with path.open("rb") as file:
+        reader = make_reader(file, decoder_factories=[DecoderFactory()], validate_crcs=True)
+        for _, channel, message, value in reader.iter_decoded_messages():
+            found.setdefault(channel.topic, []).append((channel, message, value))
+    return found
+
+
+def xyz(part: Any) -> list[float]:
+    return [part.x, part.y, part.z]
+
+
+def wxyz(part: Any) -> list[float]:
+    return [part.w, part.x, part.y, part.z]
+
+
+def nanoseconds(stamp: Any) -> int:
+    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
+
+
+def slabs(made: ModuleType) -> list[Any]:
+    return [made.slab(second, EPOCH) for second in range(SECONDS)]
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_every_topic_has_all_its_messages(made: ModuleType, recorded: Path) -> None:
+    counts = Counter({topic: len(rows) for topic, rows in decoded(recorded).items()})
+    poses = ("/truth/rov", "/truth/rov/accel", "/clock", "/tf")
+    expected = dict.fromkeys(poses, 50 * SECONDS)
+    expected |= dict.fromkeys(("/imu", "/imu/ideal", "/imu/bias"), 100 * SECONDS)
+    expected |= dict.fromkeys(("/mag", "/mag/ideal", "/mag/bias"), 10 * SECONDS)
+    assert counts == expected | {"/tf_static": 1}
+    with AnyReader([recorded]) as reader:
+        assert Counter(connection.topic for connection, _, _ in reader.messages()) == counts
+
+
+@pytest.mark.requirement("CLK-5")
+@pytest.mark.parametrize("by_rosbags", [False, True])
+def test_both_times_are_recorded_with_every_reading(made: ModuleType, recorded: Path, by_rosbags: bool) -> None:
+    stamps: dict[str, list[int]] = {}
+    if by_rosbags:
+        with AnyReader([recorded]) as reader:
+            for connection, _, raw in reader.messages():
+                value = reader.deserialize(raw, connection.msgtype)
+                if hasattr(value, "header"):
+                    stamps.setdefault(connection.topic, []).append(nanoseconds(value.header.stamp))
+    else:
+        for topic, rows in decoded(recorded).items():
+            if hasattr(rows[0][2], "header"):
+                stamps[topic] = [nanoseconds(value.header.stamp) for _, _, value in rows]
+    for name, topic in ((made.IMU, "/imu"), (made.MAG, "/mag")):
+        expected = np.concatenate([slab.readings[name].stamp for slab in slabs(made)])
+        for part in ("", "/ideal", "/bias"):
+            assert stamps[topic + part] == expected.tolist()
+        true = np.concatenate([slab.readings[name].true_stamp for slab in slabs(made)]).tolist()
+        messages = [message for _, message, _ in decoded(recorded)[topic]]
+        assert [message.publish_time for message in messages] == true
+        assert [message.log_time for message in messages] == true
+        assert true != expected.tolist()
+        assert [message.sequence for message in messages] == list(range(len(true)))
+    for link in ("/truth/rov", "/truth/rov/accel"):
+        assert stamps[link] == np.concatenate([s.truth[made.LINKS[0]].stamp for s in slabs(made)]).tolist()
+
+
+@pytest.mark.requirement("TRU-1", "MAG-5")
+@pytest.mark.parametrize("part", ["reading", "ideal", "bias"])
+def test_readings_truth_and_hidden_errors_come_back_bit_for_bit(made: ModuleType, recorded: Path, part: str) -> None:
+    topics = decoded(recorded)
+    suffix = "" if part == "reading" else "/" + part
+    attribute = {"reading": "arrays", "ideal": "ideal", "bias": "errors"}[part]
+
+    def expected(name: str, key: str) -> list[list[float]]:
+        rows = [getattr(slab.readings[name], attribute)[key] for slab in slabs(made)]
+        return np.concatenate(rows).tolist()  # type: ignore[no-any-return]
+
+    imu = [value for _, _, value in topics["/imu" + suffix]]
+    assert [xyz(v.angular_velocity) for v in imu] == expected(made.IMU, "angular_velocity")
+    assert [xyz(v.linear_acceleration) for v in imu] == expected(made.IMU, "linear_acceleration")
+    if part == "bias":
+        assert all(wxyz(v.orientation) == [1.0, 0.0, 0.0, 0.0] for v in imu)
+        assert all(v.orientation_covariance[0] == -1.0 for v in imu)
+    else:
+        assert [wxyz(v.orientation) for v in imu] == expected(made.IMU, "orientation")
+        assert all(not any(v.orientation_covariance) for v in imu)
+    field = [value for _, _, value in topics["/mag" + suffix]]
+    assert [xyz(v.magnetic_field) for v in field] == expected(made.MAG, "field")
+    assert {v.header.frame_id for v in field} == {"mag_frame"}
+    assert {v.header.frame_id for v in imu} == {made.IMU}
+    diagonal = list(imu[0].angular_velocity_covariance)[::4] + list(imu[0].linear_acceleration_covariance)[::4]
+    assert diagonal == ([0.0625, 0.0625, 0.0625, 0.25, 0.0, 0.0] if part == "reading" else [0.0] * 6)
+    assert list(field[0].magnetic_field_covariance) == [0.0625 if part == "reading" else 0.0] + [0.0] * 8
+
+
+@pytest.mark.requirement("TRU-1")
+def test_truth_comes_back_in_the_frames_that_ros_names(made: ModuleType, recorded: Path) -> None:
+    topics = decoded(recorded)
+    parts = [slab.truth["rov::base"] for slab in slabs(made)]
+    poses = [value for _, _, value in topics["/truth/rov"]]
+    assert [xyz(v.pose.pose.position) for v in poses] == np.concatenate([p.position for p in parts]).tolist()
+    assert [wxyz(v.pose.pose.orientation) for v in poses] == np.concatenate([p.orientation for p in parts]).tolist()
+    rates = np.concatenate([p.angular_velocity for p in parts]).tolist()
+    assert [xyz(v.twist.twist.angular) for v in poses] == rates
+    assert {(v.header.frame_id, v.child_frame_id) for v in poses} == {("world", "rov::base")}
+    accels = [value for _, _, value in topics["/truth/rov/accel"]]
+    assert {v.header.frame_id for v in accels} == {"rov::base"}
+    turns = np.concatenate([p.angular_acceleration for p in parts]).tolist()
+    assert [xyz(v.accel.angular) for v in accels] == turns
+
+
+@pytest.mark.requirement("TRU-1")
+def test_what_never_moves_is_told_once_and_to_those_who_come_late(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    pier = made.truth("dock::pier", 0, 50)
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=2.0)) as sink:
+        for second in range(2):
+            slab = made.slab(second)
+            sink.write(dataclasses.replace(slab, truth={**slab.truth, "dock::pier": pier}))
+    topics = decoded(path)
+    for topic in ("/truth/dock", "/truth/dock/accel"):
+        ((channel, message, _),) = topics[topic]
+        assert "durability: 1" in channel.metadata["offered_qos_profiles"]
+        assert (message.log_time, message.publish_time) == (0, 0)
+    ((_, _, pose),) = topics["/truth/dock"]
+    assert xyz(pose.pose.pose.position) == pier.position[0].tolist()
+    assert not [topic for topic in topics if topic.startswith("/truth/rov/arm")]
+    assert len(topics["/truth/rov"]) == 100
+
+
+@pytest.mark.requirement("TRU-1")
+def test_truth_of_a_welded_link_is_that_of_its_model_and_a_fixed_transform(tmp_path: Path) -> None:
+    """p + R r, v + R (w x r), a + R (w' x r + w x (w x r)) of what is recorded is the truth in memory."""
+    path = tmp_path / "run.mcap"
+    run = ns.simulate(ns.load(QUADROTOR), 0.5, seed=3)
+    run.save(path)
+    topics = decoded(path)
+    model = run.session.world.models[0]
+    fixed = {t.child_frame_id: t for t in topics["/tf_static"][0][2].transforms}
+    name = next(link.name for link in model.links if link.name.endswith("rotor_0"))
+    assert fixed[name].header.frame_id == model.canonical_link
+    arm = np.array(xyz(fixed[name].transform.translation))
+    expected = run.truth[name]
+    rows = zip(topics[f"/truth/{model.name}"], topics[f"/truth/{model.name}/accel"], strict=True)
+    found = []
+    for (_, _, pose), (_, _, accel) in rows:
+        turn = Rotation.from_quat([*wxyz(pose.pose.pose.orientation)[1:], pose.pose.pose.orientation.w])
+        rate, change = np.array(xyz(pose.twist.twist.angular)), np.array(xyz(accel.accel.angular))
+        moved = turn.apply(np.array(xyz(pose.twist.twist.linear)) + np.cross(rate, arm))
+        pushed = np.array(xyz(accel.accel.linear)) + np.cross(change, arm) + np.cross(rate, np.cross(rate, arm))
+        found.append([np.array(xyz(pose.pose.pose.position)) + turn.apply(arm), moved, turn.apply(pushed)])
+    places, velocities, accelerations = np.array(found).swapaxes(0, 1)
+    np.testing.assert_allclose(places, expected.position, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(velocities, expected.velocity, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(accelerations, expected.acceleration, rtol=0, atol=1e-11)
+
+
+@pytest.mark.requirement("DVU-6")
+def test_transforms_of_every_link_and_sensor(made: ModuleType, recorded: Path) -> None:
+    topics = decoded(recorded)
+    channel, _, value = topics["/tf_static"][0]
+    assert "durability: 1" in channel.metadata["offered_qos_profiles"]
+    static = {t.child_frame_id: (t.header.frame_id, xyz(t.transform.translation)) for t in value.transforms}
+    assert static == {
+        "rov::arm::tip": ("rov::base", [0.9, 2.0, 2.8]),
+        "dock::pier": ("world", [5.0, 6.0, 7.0]),
+        made.IMU: ("rov::base", [0.0, 0.0, 0.1]),
+        made.MAG: ("rov::base", [0.0, 0.0, 0.0]),
+        "mag_frame": ("rov::base", [0.0, 0.0, 0.0]),
+    }
+    truth = [slab.truth["rov::base"] for slab in slabs(made)]
+    moving = [v.transforms[0] for _, _, v in topics["/tf"]]
+    assert {(t.header.frame_id, t.child_frame_id) for t in moving} == {("world", "rov::base")}
+    assert [xyz(t.transform.translation) for t in moving] == np.concatenate([t.position for t in truth]).tolist()
+    assert [wxyz(t.transform.rotation) for t in moving] == np.concatenate([t.orientation for t in truth]).tolist()
+    times = np.concatenate([t.stamp for t in truth]).tolist()
+    assert [nanoseconds(t.header.stamp) for t in moving] == times
+    assert [nanoseconds(v.clock) for _, _, v in topics["/clock"]] == times
+
+
+def test_what_was_dropped_is_no_message_and_what_is_invalid_is_nan(made: ModuleType, tmp_path: Path) -> None:
+    slab = made.slab(0)
+    reading = slab.readings[made.MAG]
+    reading.emitted[[0, 4, 9]] = False
+    reading.valid[5] = False
+    reading.arrays["field"][5] = np.nan
+    path = tmp_path / "run.mcap"
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as sink:
+        sink.write(slab)
+    topics = decoded(path)
+    kept = [1, 2, 3, 5, 6, 7, 8]
+    for suffix in ("", "/ideal", "/bias"):
+        assert [m.publish_time for _, m, _ in topics["/mag" + suffix]] == reading.true_stamp[kept].tolist()
+    got = np.array([xyz(v.magnetic_field) for _, _, v in topics["/mag"]])
+    assert got.tobytes() == reading.arrays["field"][kept].tobytes()
+
+
+def test_without_truth_only_readings_clock_and_transforms_are_kept(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0, truth=False)) as sink:
+        sink.write(made.slab(0))
+    assert set(decoded(path)) == {"/imu", "/mag", "/clock", "/tf", "/tf_static"}
+
+
+def test_chunks_are_bounded_and_follow_one_another_in_time(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcap, "CHUNK_BYTES", 20_000)
+    path = tmp_path / "run.mcap"
+    with McapWriter(path, recordings.RecordingHeader(made.world(), duration=3.0)) as sink:
+        for second in range(3):
+            sink.write(made.slab(second))
+    with path.open("rb") as file:
+        chunks = make_reader(file, validate_crcs=True).get_summary().chunk_indexes  # type: ignore[union-attr]
+    assert len(chunks) > 10
+    assert {chunk.compression for chunk in chunks} == {"lz4"}
+    assert all(chunk.uncompressed_size <= 20_000 for chunk in chunks[2:])
+    assert all(a.message_end_time < b.message_start_time for a, b in pairwise(chunks[1:]))
+    assert len(decoded(path)["/imu"]) == 300
+
+
+def test_models_whose_truth_has_other_instants_and_topics_that_are_taken(made: ModuleType, tmp_path: Path) -> None:
+    world = made.world()
+    other = dataclasses.replace(world.models[1], static=False, motion=made.Somewhere())
+    sensors = tuple(dataclasses.replace(sensor, topic="/same") for sensor in world.sensors)
+    world = dataclasses.replace(world, models=(world.models[0], other), sensors=sensors)
+    slab = made.slab(0)
+    slab = dataclasses.replace(slab, truth={**slab.truth, "dock::pier": made.truth("dock::pier", 0, 20)})
+    path = tmp_path / "run.mcap"
+    with recordings.open_writer(path, recordings.RecordingHeader(world, duration=1.0)) as sink:
+        sink.write(slab)
+    topics = decoded(path)
+    frames = Counter(t.child_frame_id for _, _, value in topics["/tf"] for t in value.transforms)
+    assert frames == {"rov::base": 50, "dock::pier": 20}
+    assert len(topics["/clock"]) == 50
+    assert len(topics["/same"]) == 100
+    assert len(topics["/rov/base/mag"]) == 10
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epoch": -1}, ("global time", "--epoch")),
+        ({"epoch": 2**31 - 2, "duration": 3.0}, ("global time", "--epoch")),
+        ({"runs": range(4)}, ("one run", ".npz")),
+    ],
+)
+def test_what_the_format_cannot_hold_is_refused(
+    made: ModuleType, tmp_path: Path, change: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    with pytest.raises(SinkError) as error:
+        recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingHeader(made.world(), **change))
+    assert all(word in str(error.value) for word in words)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_stamp_that_does_not_fit_names_the_clock_and_leaves_a_whole_file(made: ModuleType, tmp_path: Path) -> None:
+    slab = made.slab(1)
+    slab.readings[made.IMU].clock_error[3] = 1e10
+    path = tmp_path / "run.mcap"
+    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world()))
+    sink.write(made.slab(0))
+    with pytest.raises(SinkError, match=r"rov::base::clock.*--epoch"):
+        sink.write(slab)
+    sink.abort()
+    assert len(decoded(path)["/imu"]) == 100
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_of_a_chunk_that_cannot_be_made_to_its_end_nothing_is_left(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcap, "WRITE_BYTES", 1)
+    path, late = tmp_path / "run.mcap", made.slab(1)
+    # It fits into 64 bits, not into a message: found out only when the messages before it are in the file.
+    late.readings[made.MAG].clock_error[3] = 2.2e9
+    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world()))
+    sink.write(made.slab(0))
+    whole = path.read_bytes()
+    with pytest.raises(SinkError, match=r"global time.*--epoch"):
+        sink.write(late)
+    assert path.read_bytes() == whole
+    sink.write(made.slab(2))
+    sink.close()
+    topics = decoded(path)
+    assert [len(topics[name]) for name in ("/imu", "/mag", "/clock")] == [200, 20, 100]
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_messages_that_come_out_of_order_are_in_order_in_the_index(made: ModuleType, tmp_path: Path) -> None:
+    path, slab = tmp_path / "run.mcap", made.slab(0)
+    late = slab.readings[made.MAG].time + 0.01
+    late[[2, 7, 9]] += [5.0, -0.3, 2.0]
+    slab.readings[made.MAG] = dataclasses.replace(slab.readings[made.MAG], arrivals=late)
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as sink:
+        sink.write(slab)
+    with path.open("rb") as file:
+        raws = list(records.read_records(file, len(records.MAGIC), path.stat().st_size))
+        chunks = make_reader(file, validate_crcs=True).get_summary().chunk_indexes  # type: ignore[union-attr]
+    tables = [np.frombuffer(raw.body[6:], "<u8").reshape(-1, 2) for raw in raws if raw.kind == records.MESSAGE_INDEX]
+    assert all((table[1:, 0] >= table[:-1, 0]).all() for table in tables)
+    expected = sorted(np.rint(late * 1e9).astype(int).tolist())
+    assert expected in [table[:, 0].tolist() for table in tables]
+    assert chunks[-1].message_end_time == 5_210_000_000
+    assert [m.log_time for _, m, _ in decoded(path)["/mag"]] == expected
+
+
+def test_pieces_are_the_same_file_however_small(
+    made: ModuleType, tmp_path: Path, recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcap, "WRITE_BYTES", 1)
+    path = tmp_path / "run.mcap"
+    with recordings.open_writer(
+        path, recordings.RecordingHeader(made.world(), epoch=EPOCH, seed=7, duration=float(SECONDS))
+    ) as sink:
+        for second in range(SECONDS):
+            sink.write(made.slab(second, EPOCH))
+    assert path.read_bytes() == recorded.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["run.txt", "run", "run.bag2"])
+def test_an_unknown_suffix_lists_those_that_are_known(made: ModuleType, tmp_path: Path, name: str) -> None:
+    with pytest.raises(SinkError, match=r"\.mcap, \.npz"):
+        recordings.open_writer(tmp_path / name, recordings.RecordingHeader(made.world()))
+
+
+@pytest.mark.parametrize("suffix", [".mcap", ".npz"])
+def test_places_that_cannot_be_written(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+    recording = recordings.RecordingHeader(made.world())
+    (tmp_path / f"dir{suffix}").mkdir()
+    with pytest.raises(SinkError, match=r"is a directory.*name a file"):
+        recordings.open_writer(tmp_path / f"dir{suffix}", recording)
+    with pytest.raises(SinkError, match=r"does not exist.*create it"):
+        recordings.open_writer(tmp_path / "none" / f"run{suffix}", recording)
+    with pytest.raises(SinkError):
+        recordings.open_writer(tmp_path / ("x" * 300 + suffix), recording)
+    if os.geteuid() != 0:
+        locked = tmp_path / "locked"
+        locked.mkdir(mode=0o500)
+        with pytest.raises(SinkError, match="permission"):
+            recordings.open_writer(locked / f"run{suffix}", recording)

@@ -1,0 +1,448 @@
+"""NumPy archives: read by NumPy alone, and back into the same objects."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import random
+import resource
+import tracemalloc
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from navsense import recordings
+from navsense.errors import SinkError
+from navsense.recordings import npz
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.summary import read_summary
+from navsense.sensors.base import Sensor
+from navsense.sensors.imu import Imu
+from navsense.sensors.magnetometer import Magnetometer
+from navsense.series import TRUTH_ARRAYS, Reading, TimeSlice
+from navsense.world import World
+
+
+def write(made: ModuleType, path: Path, runs: tuple[int, ...] = (), seconds: int = 3) -> list[TimeSlice]:
+    slabs = [made.slab(second, 100, runs=runs) for second in range(seconds)]
+    numbers = range(10, 10 + int(np.prod(runs)))
+    with recordings.open_writer(
+        path, recordings.RecordingHeader(made.world(), 100, 7, float(seconds), numbers)
+    ) as sink:
+        for slab in slabs:
+            sink.write(slab)
+    return slabs
+
+
+@pytest.mark.requirement("REC-1:npz", "TRU-1")
+@pytest.mark.parametrize("runs", [(), (1,), (4,)])
+def test_numpy_reads_every_array_bit_for_bit(made: ModuleType, tmp_path: Path, runs: tuple[int, ...]) -> None:
+    path = tmp_path / "run.npz"
+    slabs = write(made, path, runs)
+    axis = len(runs)
+    expected: dict[str, np.ndarray] = {}
+    for name in (made.IMU, made.MAG):
+        parts = [slab.readings[name] for slab in slabs]
+        expected[f"{name}/time"] = np.concatenate([part.time for part in parts])
+        for key in ("clock_error", "valid", "emitted"):
+            expected[f"{name}/{key}"] = np.concatenate([getattr(part, key) for part in parts], axis=axis)
+        for key in parts[0].arrays:
+            expected[f"{name}/{key}"] = np.concatenate([part.arrays[key] for part in parts], axis=axis)
+        for key in parts[0].ideal:
+            expected[f"{name}/truth/{key}"] = np.concatenate([part.ideal[key] for part in parts])
+        for key in parts[0].errors:
+            expected[f"{name}/errors/{key}"] = np.concatenate([part.errors[key] for part in parts], axis=axis)
+    for name in made.LINKS:
+        for key in ("time", *TRUTH_ARRAYS):
+            expected[f"truth/{name}/{key}"] = np.concatenate([getattr(slab.truth[name], key) for slab in slabs])
+    with np.load(path, allow_pickle=False) as archive:
+        assert set(archive) == {*expected, "meta"}
+        for key, array in expected.items():
+            got = archive[key]
+            assert (got.dtype, got.shape, got.tobytes()) == (array.dtype, array.shape, array.tobytes()), key
+        meta = json.loads(str(archive["meta"]))
+    assert (meta["world"], meta["seed"], meta["epoch"]) == ("sea", 7, 100)
+    assert meta["runs"] == list(range(10, 10 + int(np.prod(runs))))
+    assert meta["sensors"][made.MAG]["unit"] == {"field": "T"}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
+
+
+@pytest.mark.requirement("REC-1:npz", "CLK-5")
+@pytest.mark.parametrize("runs", [(), (3,)])
+def test_load_gives_the_same_readings_and_truth(made: ModuleType, tmp_path: Path, runs: tuple[int, ...]) -> None:
+    path = tmp_path / "run.npz"
+    slabs = write(made, path, runs, seconds=1)
+    loaded = open_recording(path)
+    assert list(loaded) == list(slabs[0].readings)
+    assert len(loaded) == 2
+    for name, reading in slabs[0].readings.items():
+        assert_same(loaded[name], reading)
+        assert loaded[name].stamp.tobytes() == reading.stamp.tobytes()
+        assert loaded[name].true_stamp.tobytes() == reading.true_stamp.tobytes()
+    for name, truth in slabs[0].truth.items():
+        assert loaded.truth[name].name == name
+        assert loaded.truth[name].stamp.tolist() == truth.stamp.tolist()
+        for key in ("time", *TRUTH_ARRAYS):
+            assert getattr(loaded.truth[name], key).tobytes() == getattr(truth, key).tobytes()
+
+
+def assert_same(got: Reading, expected: Reading) -> None:
+    heads = [(r.name, r.type, r.frame, dict(r.unit), r.epoch) for r in (got, expected)]
+    assert heads[0] == heads[1]
+    for key in ("time", "clock_error", "valid", "emitted"):
+        assert getattr(got, key).tobytes() == getattr(expected, key).tobytes()
+    for series in ("arrays", "ideal", "errors"):
+        old, new = getattr(expected, series), getattr(got, series)
+        assert list(old) == list(new)
+        for key in old:
+            assert (new[key].shape, new[key].dtype) == (old[key].shape, old[key].dtype)
+            assert new[key].tobytes() == old[key].tobytes()
+
+
+def test_same_run_same_bytes(made: ModuleType, tmp_path: Path) -> None:
+    write(made, tmp_path / "a.npz")
+    write(made, tmp_path / "b.npz")
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+
+
+@pytest.mark.requirement("REC-1:npz")
+def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    path.write_text("the old one")
+    recording = recordings.RecordingHeader(made.world(), duration=3.0)
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording):
+        raise RuntimeError("elsewhere")
+    assert path.read_text() == "the old one"  # nothing was given, so nothing is kept
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording) as sink:  # noqa: PT012 - it is raised around the sink
+        sink.write(made.slab(0))
+        sink.write(made.slab(1))
+        raise RuntimeError("elsewhere")
+    assert_same(open_recording(path)[made.MAG].between(0, 10), made.slab(0).readings[made.MAG])
+    assert open_recording(path)[made.IMU].time.size == 200
+    assert open_recording(path).metadata["duration_asked"] == 3.0
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_an_error_of_another_sink_keeps_what_this_one_has(made: ModuleType, tmp_path: Path) -> None:
+    recording = recordings.RecordingHeader(made.world(), duration=3.0)
+    slab = made.slab(1)
+    slab.readings[made.IMU].clock_error[3] = 1e10  # no ROS message can hold it
+    with (  # noqa: PT012 - one sink fails inside another
+        pytest.raises(SinkError, match="--epoch"),
+        recordings.open_writer(tmp_path / "run.npz", recording) as npz_sink,
+        recordings.open_writer(tmp_path / "run.mcap", recording) as mcap_sink,
+    ):
+        for part in (made.slab(0), slab):
+            mcap_sink.write(part)
+            npz_sink.write(part)
+    assert open_recording(tmp_path / "run.npz")[made.IMU].time.size == 100
+    assert {entry.name for entry in tmp_path.iterdir()} == {"run.npz", "run.mcap"}
+
+
+def test_an_error_while_finishing_does_not_hide_the_one_before(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "run.npz"
+    recording = recordings.RecordingHeader(made.world())
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording) as sink:  # noqa: PT012 - it is raised around the sink
+        sink.write(made.slab(0))
+        monkeypatch.setattr(npz.DiskArray, "write", full)
+        raise RuntimeError("elsewhere")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupt_inside_a_slab_leaves_the_slabs_before_it(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.npz"
+    append, calls = npz.DiskArray.append, []
+
+    def interrupted(column: npz.DiskArray, array: np.ndarray) -> None:
+        append(column, array)
+        calls.append(column)
+        if len(calls) == 50:
+            raise KeyboardInterrupt
+
+    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
+    sink.write(made.slab(0))
+    monkeypatch.setattr(npz.DiskArray, "append", interrupted)
+    with pytest.raises(KeyboardInterrupt), sink:  # noqa: PT012 - which write is interrupted is open
+        for second in range(1, 9):
+            sink.write(made.slab(second))
+    found = open_recording(path)
+    assert found[made.IMU].time.size % 100 == 0
+    assert found[made.IMU].time.size == 10 * found[made.MAG].time.size == 2 * found.truth["rov::base"].time.size
+    assert_same(found[made.MAG].between(10, 20), made.slab(1).readings[made.MAG])
+
+
+def renamed(made: ModuleType, name: str, new: str, spec: Sensor | None = None) -> World:
+    """Return the world with one of its sensors under another name, or of another kind."""
+    world = made.world()
+    sensors = [
+        dataclasses.replace(sensor, name=new, spec=spec or sensor.spec) if sensor.name == name else sensor
+        for sensor in world.sensors
+    ]
+    return dataclasses.replace(world, sensors=tuple(sensors))
+
+
+@pytest.mark.parametrize("new", ["rov::base::imu/truth", "rov::base::imu/errors", "truth/rov::base"])
+def test_names_whose_keys_are_one_are_refused_at_once(made: ModuleType, tmp_path: Path, new: str) -> None:
+    spec = Imu() if "imu" in new else Magnetometer()
+    world = renamed(made, made.MAG, new, spec)
+    with pytest.raises(SinkError, match=rf"{new}.*rename the sensor.*\.mcap"):
+        recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world))
+    assert not list(tmp_path.iterdir())
+    recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingHeader(world)).close()
+    recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world, truth=False)).close()
+
+
+def test_a_name_with_a_slash_whose_keys_are_free_is_kept(made: ModuleType, tmp_path: Path) -> None:
+    world, name = renamed(made, made.MAG, made.IMU + "/truth"), made.IMU + "/truth"
+    slab = made.slab(0)
+    slab.readings[name] = dataclasses.replace(slab.readings.pop(made.MAG), name=name)
+    with recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world)) as sink:
+        sink.write(slab)
+    assert_same(open_recording(tmp_path / "run.npz")[name], slab.readings[name])
+
+
+def test_keys_that_nobody_announced_and_that_are_one_are_refused(made: ModuleType, tmp_path: Path) -> None:
+    slab = made.slab(0)
+    slab.readings[made.MAG].arrays["truth/field"] = np.zeros((10, 3))
+    sink = recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(made.world()))
+    with pytest.raises(SinkError, match="truth/field"):
+        sink.write(slab)
+    with pytest.raises(SinkError, match="already failed"):
+        sink.write(made.slab(1))
+
+
+def test_a_full_disk_is_a_clear_error(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
+        with pytest.raises(SinkError, match=r"too large.*raise the limit"):
+            sink.write(made.slab(0))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    write(made, path)
+    raw = path.read_bytes()
+    bad = tmp_path / "bad.npz"
+    np.savez(tmp_path / "other.npz", x=np.zeros(3))
+    for place in range(0, len(raw), max(1, len(raw) // 60)):
+        bad.write_bytes(raw[:place])
+        for look in (open_recording, read_summary):
+            with pytest.raises(SinkError, match=r"bad\.npz.*cannot be recovered; an \.mcap can"):
+                look(bad)
+    for name in ("other.npz", "none.npz"):
+        for look in (open_recording, read_summary):
+            with pytest.raises(SinkError, match=name):
+                look(tmp_path / name)
+
+
+def test_an_empty_mcap_cannot_be_loaded_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "run.mcap").write_bytes(b"\x89MCAP0\r\n")
+    with pytest.raises(SinkError, match=r"run\.mcap the file ends inside its head; it holds nothing"):
+        open_recording(tmp_path / "run.mcap")
+
+
+def rewritten(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """Write an archive anew with its arrays changed; bytes instead of an array stand as they are."""
+    with np.load(path) as archive:
+        arrays: dict[str, Any] = dict(archive)
+    change(arrays)
+    out = path.with_name("changed.npz")
+    with zipfile.ZipFile(out, "w") as archive:
+        for key, value in arrays.items():
+            raw = io.BytesIO()
+            if not isinstance(value, bytes):
+                np.lib.format.write_array(raw, value)
+            archive.writestr(key + ".npy", value if isinstance(value, bytes) else raw.getvalue())
+    return out
+
+
+def head_alone(shape: str) -> bytes:
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+TIME = "rov::base::mag/time"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (TIME, head_alone("(1000000000000000,)")),
+        (TIME, head_alone("(10000000000000000000000000000000,)")),
+        (TIME, head_alone("(-3,)")),
+        (TIME, head_alone("(3")),
+        (TIME, b""),
+        (TIME, b"no array"),
+        (TIME, np.zeros((30, 1))),
+        (TIME, np.full(30, np.nan)),
+        (TIME, np.zeros(30, dtype="U3")),
+        ("meta", np.array("[" * 100_000)),
+        ("meta", np.array("{")),
+        ("meta", np.array('{"program": "navsense"}')),
+        ("meta", np.array('{"program": "navsense", "epoch": 1e3, "sensors": {}, "links": []}')),
+        ("meta", np.array('{"program": "navsense", "epoch": 1, "sensors": [1], "links": []}')),
+        ("meta", np.array('{"program": "other"}')),
+    ],
+)
+def test_damaged_arrays_are_a_clear_error(made: ModuleType, tmp_path: Path, key: str, value: Any) -> None:
+    write(made, tmp_path / "run.npz")
+    bad = rewritten(tmp_path / "run.npz", lambda arrays: arrays.update({key: value}))
+    found = []
+    for look in (open_recording, read_summary):
+        try:
+            look(bad)
+        except SinkError as error:
+            found.append(str(error))
+    # The times of a file are no concern of `load` as long as they are numbers.
+    assert len(found) == 2 or (isinstance(value, np.ndarray) and np.isnan(value).all())
+    assert all("changed.npz is no recording of navsense" in text and "pickle" not in text for text in found)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("clock_error", np.zeros(29)),
+        ("clock_error", np.zeros(())),
+        ("clock_error", np.zeros(30, dtype=np.int64)),
+        ("valid", np.ones((30, 2), dtype=np.bool_)),
+        ("valid", np.ones(30)),
+        ("emitted", np.ones(31, dtype=np.bool_)),
+        ("field", np.zeros((29, 3))),
+        ("truth/field", np.zeros((31, 3))),
+        ("errors/field", np.zeros((2, 30, 3))),
+    ],
+)
+def test_arrays_that_do_not_fit_together_are_refused(
+    made: ModuleType, tmp_path: Path, key: str, value: np.ndarray
+) -> None:
+    write(made, tmp_path / "run.npz")
+    bad = rewritten(tmp_path / "run.npz", lambda arrays: arrays.update({f"{made.MAG}/{key}": value}))
+    with pytest.raises(SinkError, match=rf"damaged: array {made.MAG}/{key}"):
+        open_recording(bad)
+    bad = rewritten(
+        tmp_path / "run.npz", lambda arrays: arrays.update({"truth/rov::base/orientation": np.ones((150, 3))})
+    )
+    with pytest.raises(SinkError, match="damaged: array truth/rov::base/orientation"):
+        open_recording(bad)
+
+
+def test_bytes_that_rot_never_raise_anything_else(made: ModuleType, tmp_path: Path) -> None:
+    path, bad = tmp_path / "run.npz", tmp_path / "bad.npz"
+    write(made, path, seconds=1)
+    raw = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        heads = [member.header_offset for member in archive.infolist()]
+    rng, said = random.Random(5), []
+    for _ in range(600):
+        broken = bytearray(raw)
+        for _ in range(rng.randrange(1, 4)):
+            start = rng.choice((*heads, len(raw) - 4000))  # heads and the index, where most is said
+            broken[rng.randrange(start, min(len(raw), start + rng.choice((60, 250, 4000))))] = rng.randrange(256)
+        bad.write_bytes(broken)
+        for look in (open_recording, read_summary):
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    look(bad)
+            except SinkError as error:
+                said.append(str(error))
+    assert len(said) > 300
+    assert all("bad.npz" in text and "pickle" not in text for text in said)
+
+
+@pytest.mark.parametrize("suffix", [".mcap", ".npz"])
+def test_pipes_are_refused_before_they_are_opened(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+    pipe = tmp_path / f"pipe{suffix}"
+    os.mkfifo(pipe)
+    with pytest.raises(SinkError, match="is a pipe"):
+        recordings.open_writer(pipe, recordings.RecordingHeader(made.world()))
+    with pytest.raises(SinkError, match="is a device, a pipe"):
+        read_summary(pipe)
+    if suffix == ".npz":
+        with pytest.raises(SinkError, match="is a device, a pipe"):
+            open_recording(pipe)
+
+
+def test_a_run_without_an_end_of_its_own_says_none(made: ModuleType, tmp_path: Path) -> None:
+    for suffix in (".mcap", ".npz"):
+        path = tmp_path / f"run{suffix}"
+        recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=float("inf"))).close()
+        assert "duration_asked" not in read_summary(path).metadata
+        assert read_summary(path).start is read_summary(path).end is (None if suffix == ".npz" else 0)
+
+
+def test_an_array_that_changes_its_shape_or_has_a_taken_name_is_refused(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
+    sink.write(made.slab(0))
+    slab = made.slab(1)
+    slab.readings[made.MAG].arrays["field"] = np.zeros((10, 2))
+    with pytest.raises(SinkError, match="shape"):
+        sink.write(slab)
+    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
+    slab = made.slab(0)
+    slab.readings[made.MAG].arrays["time"] = np.zeros((10, 2))
+    with pytest.raises(SinkError, match="taken"):
+        sink.write(slab)
+    assert not list(tmp_path.iterdir())
+
+
+def test_info_says_what_an_archive_holds(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    write(made, path)
+    found = read_summary(path)
+    assert {entry.name: (entry.type, entry.count) for entry in found.entries} == {
+        made.IMU: ("imu", 300),
+        made.MAG: ("magnetometer", 30),
+        "truth/rov::base": ("truth", 150),
+        "truth/rov::arm::tip": ("truth", 150),
+    }
+    assert (found.start, found.end) == (100_000_000_000, 102_990_000_000)
+    assert found.metadata["world"] == "sea"
+    assert "from 100 s to 102.99 s" in found.headline
+    assert "run 10, " in found.headline
+    assert found.headline.endswith("asked for 3 s")
+
+
+@pytest.mark.requirement("REC-1:npz", "REC-1:mcap")
+@pytest.mark.parametrize("suffix", [".mcap", ".npz"])
+def test_memory_does_not_grow_with_the_recording(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    monkeypatch.setattr(npz, "BLOCK_BYTES", 10_000)
+
+    def peak(seconds: int) -> int:
+        tracemalloc.start()
+        with recordings.open_writer(
+            tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), duration=float(seconds))
+        ) as sink:
+            for second in range(seconds):
+                sink.write(made.slab(second))
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(2)
+    # A slab is some 400 kB, of which no more stays than its place in an index.
+    assert peak(120) - peak(20) < 200_000

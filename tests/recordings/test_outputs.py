@@ -1,0 +1,754 @@
+"""One writer per file, no output over an input, and recovery of crashed recordings."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense import cli, inputs, outputs, recordings
+from navsense.errors import NavsenseError, SinkError
+from navsense.recordings.base import FOLDER_SUFFIXES, add_path_to_errors, recovered_name, storage_path
+from navsense.recordings.convert import convert
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.leftovers import find_leftover, list_leftovers, recover, remove_leftover
+from navsense.recordings.summary import read_summary
+
+NAMES = ("run.mcap", "run.gz.mcap", "run.bag", "run.db3", "run.npz", "run.parquet", "run.csv", "run.euroc")
+HIDDEN = tuple(name for name in NAMES if "mcap" not in name)
+
+CHILD = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {here!r})
+import made
+from navsense import recordings
+from navsense.recordings import parquet
+parquet.GROUP_ROWS = 400
+sink = recordings.open_writer(Path({path!r}), recordings.RecordingHeader(made.world(), duration=1e6, epoch=100))
+for second in range(10**6):
+    sink.write(made.slab(second, 100))
+    print(second, flush=True)
+    if second == 30:
+        sys.stdin.readline()
+"""
+
+COMPETITOR = """
+import sys
+from pathlib import Path
+from navsense import outputs
+from navsense.errors import SinkError
+path, in_place = Path(sys.argv[1]), sys.argv[2] == "in place"
+print("ready", flush=True)
+while sys.stdin.readline():
+    try:
+        opened = outputs.open_in_place(path) if in_place else outputs.HiddenFolder(path)
+    except SinkError:
+        opened = None
+    print("refused" if opened is None else "opened", flush=True)
+    sys.stdin.readline()
+    if isinstance(opened, outputs.HiddenFolder):
+        opened.release()
+    elif opened is not None:
+        opened.close()
+        path.unlink()
+    print("ready", flush=True)
+"""
+
+PROBE = """
+import sys
+from pathlib import Path
+from navsense import outputs
+print("ready", flush=True)
+while True:
+    outputs.is_being_written(Path(sys.argv[1]))
+"""
+
+
+def head(made: ModuleType) -> recordings.RecordingHeader:
+    """Return the head of a recording."""
+    return recordings.RecordingHeader(made.world(), duration=3.0, epoch=100)
+
+
+def start_program(program: str, *arguments: str | Path) -> subprocess.Popen[str]:
+    """Start a Python program that imports what this process imports. Its input and output are pipes."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def read_line(child: subprocess.Popen[str]) -> str:
+    """Return the next line that a process prints."""
+    assert child.stdout is not None
+    return child.stdout.readline().rstrip("\n")
+
+
+def send_line(child: subprocess.Popen[str]) -> None:
+    """Send an empty line to a process."""
+    assert child.stdin is not None
+    child.stdin.write("\n")
+    child.stdin.flush()
+
+
+def start(path: Path) -> subprocess.Popen[str]:
+    """Start a process that records. Return when it has written some slabs and waits."""
+    child = start_program(CHILD.format(here=str(Path(__file__).parent), path=str(path)))
+    while read_line(child) != "30":
+        assert child.poll() is None
+    return child
+
+
+def kill(child: subprocess.Popen[str]) -> None:
+    """Kill a process, so that it cannot close its files."""
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+
+
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
+    """Return the exit code of a command and what it printed."""
+    monkeypatch.setattr(sys, "argv", ["navsense", *map(str, arguments)])
+    try:
+        cli.main()
+        code = 0
+    except SystemExit as end:
+        code = int(end.code or 0)
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    return code, said.out + said.err
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("name", [*NAMES, "run.pd0"])
+def test_a_second_writer_is_an_error(made: ModuleType, tmp_path: Path, name: str) -> None:
+    """In one process, from another thread too; the recording of the first one is complete."""
+    path = tmp_path / name
+    if name == "run.pd0":
+        first = outputs.open_in_place(path)
+        with pytest.raises(SinkError, match=r"run\.pd0 is being written"):
+            outputs.open_in_place(path)
+        first.close()
+        outputs.open_in_place(path).close()
+        return
+    for _ in range(2):  # a finished recording is replaced
+        with recordings.open_writer(path, head(made)) as sink:
+            sink.write(made.slab(0, 100))
+            found: list[object] = []
+
+            def other(found: list[object] = found) -> None:
+                try:
+                    recordings.open_writer(path, head(made))
+                except SinkError as error:
+                    found.append(error)
+
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+            assert "is being written by another process, or by another thread" in str(found)
+            with pytest.raises(SinkError, match="is being written"):
+                recordings.open_writer(path, head(made))
+            sink.write(made.slab(1, 100))
+        assert read_summary(path).entries
+        assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.requirement("REC-1")
+def test_links_and_conversions_count_as_writers(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    with recordings.open_writer(tmp_path / "a.npz", head(made)) as sink:
+        sink.write(made.slab(0, 100))
+    with recordings.open_writer(path, head(made)) as sink:
+        sink.write(made.slab(0, 100))
+        (tmp_path / "link.mcap").symlink_to(path)
+        (tmp_path / "hard.mcap").hardlink_to(path)
+        for name in ("link.mcap", "hard.mcap", "../" + tmp_path.name + "/run.mcap"):
+            with pytest.raises(SinkError, match="is being written"):
+                recordings.open_writer(tmp_path / name, head(made))
+        with pytest.raises(SinkError, match="is being written"):
+            convert(tmp_path / "a.npz", path)
+    work = outputs.HiddenFolder(path)
+    with pytest.raises(SinkError, match="is being written"):
+        recordings.open_writer(path, head(made))
+    work.release()
+    assert read_summary(path).entries
+    with recordings.open_writer(tmp_path / "b.csv", head(made)), pytest.raises(SinkError, match="is being written"):
+        recordings.open_writer(tmp_path / "b.euroc", head(made))  # both are the folder b
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("name", NAMES)
+def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
+    """A live writer is not disturbed. All slabs of a killed one are recovered, and its name is free again."""
+    path = tmp_path / name
+    child = start(path)
+    try:
+        with pytest.raises(SinkError, match="is being written"):
+            recordings.open_writer(path, head(made))
+        (found,) = list_leftovers(tmp_path)
+        assert found.is_being_written
+        assert "is still being written by another process; wait until it ends" in str(found)
+        for read in (read_summary, open_recording, recover):
+            if read is not open_recording or name != "run.gz.mcap":
+                with pytest.raises(SinkError, match="is still being written by another process; wait until it ends"):
+                    read(path)
+        assert not recovered_name(path).exists()
+    finally:
+        kill(child)
+    (found,) = list_leftovers(tmp_path)
+    assert found.path == path
+    assert found.size > 1000
+    assert f"navsense recover {'--remove ' if name == 'run.parquet' else ''}{path}" in str(found)
+    if name in HIDDEN:
+        for look in (read_summary, open_recording):
+            with pytest.raises(SinkError, match=f"navsense recover {path}"):
+                look(path)
+    if name == "run.parquet":
+        with pytest.raises(SinkError, match=r"run\.parquet.*without its footer.*recover --remove"):
+            recover(path)
+    else:
+        saved = recover(path)
+        assert Path(saved.path) == recovered_name(path) == tmp_path / name.replace("run", "run-recovered")
+        assert read_summary(saved.path).entries
+        if name != "run.gz.mcap":
+            check_rows(made, Path(saved.path))
+        assert (find_leftover(path) is None) == (name != "run.parquet")
+    with recordings.open_writer(path, head(made)) as sink:
+        sink.write(made.slab(0, 100))
+    assert read_summary(path).entries
+    assert list_leftovers(tmp_path) == []
+
+
+def check_rows(made: ModuleType, path: Path) -> None:
+    """Check the recovered rows of the IMU: those of 31 slabs; for a bag, those of its complete chunks."""
+    found = open_recording(path)
+    reading = found[made.IMU if made.IMU in found else "mav0::body::imu0"]
+    assert reading.time.size > 500 if path.suffix == ".bag" else reading.time.size == 3100
+    for second in range(reading.time.size // 100):
+        rate = made.slab(second, 100).readings[made.IMU]["angular_velocity"]
+        assert np.array_equal(reading["angular_velocity"][100 * second : 100 * second + 100], rate)
+
+
+@pytest.mark.requirement("REC-1")
+def test_tables_end_with_their_last_complete_line(made: ModuleType, tmp_path: Path) -> None:
+    """A process can die in the middle of a line, and between two tables of one link."""
+    with outputs.replace_file(tmp_path / "x") as part:
+        part.touch()
+    sink = recordings.open_writer(tmp_path / "run.csv", head(made))
+    sink.write(made.slab(0, 100))
+    hidden = tmp_path / ".run.part"
+    copy = tmp_path / ".other.part"
+    subprocess.run(["cp", "-r", hidden, copy], check=True)
+    sink.abort()
+    for file, left in (("rov.base.imu.csv", 41), ("truth.rov.base.rates.csv", 17)):
+        lines = (copy / "made" / file).read_bytes().splitlines(keepends=True)
+        (copy / "made" / file).write_bytes(b"".join(lines[: left + 1]) + lines[left + 1][:20])
+    saved = recover(tmp_path / "other.csv", tmp_path / "saved.csv")
+    found = open_recording(tmp_path / "saved.csv")
+    assert saved.messages == 41 + 10 + 17 + 50
+    assert found[made.IMU].time.size == 41
+    assert found.truth["rov::base"].time.size == 17
+    assert not copy.exists()
+
+
+@pytest.mark.requirement("REC-1")
+def test_arrays_of_one_sensor_have_one_length(made: ModuleType, tmp_path: Path) -> None:
+    sink = recordings.open_writer(tmp_path / "run.npz", head(made))
+    sink.write(made.slab(0, 100))
+    copy = tmp_path / ".other.npz.part"
+    subprocess.run(["cp", "-r", tmp_path / ".run.npz.part", copy], check=True)
+    sink.abort()
+    os.truncate(copy / "1.raw", 8 * 33 + 5)  # the clock errors of the first sensor
+    recover(tmp_path / "other.npz")
+    found = open_recording(tmp_path / "other-recovered.npz")
+    assert found[made.IMU].time.size == 33
+    assert found[made.MAG].time.size == 10
+
+
+@pytest.mark.requirement("REC-1")
+def test_recover_lists_recovers_and_removes(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command(monkeypatch, capsys, "recover", ".") == (0, ".: no crashed recording\n")
+    kill(start(tmp_path / "a.npz"))
+    kill(start(tmp_path / "b.parquet"))
+    (tmp_path / "c.mcap").write_bytes(b"\x89MCAP0\r\n" + bytes(50))
+    code, said = command(monkeypatch, capsys, "recover", ".")
+    assert code == 0
+    assert [line.split(":")[0] for line in said.splitlines()] == ["a.npz", "b.parquet", "c.mcap"]
+    assert command(monkeypatch, capsys, "info", "a.npz")[1].endswith("navsense recover a.npz\n")
+    assert command(monkeypatch, capsys, "report", "a.npz")[1].endswith("navsense recover a.npz\n")
+    code, said = command(monkeypatch, capsys, "recover", "a.npz")
+    assert (code, said.startswith("wrote a-recovered.npz: ")) == (0, True)
+    assert command(monkeypatch, capsys, "recover", "a.npz")[0] == 2
+    code, said = command(monkeypatch, capsys, "recover", "--remove", ".")
+    assert (code, said.splitlines()[0]) == (0, "b.parquet: removed the crashed recording")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-recovered.npz", "c.mcap"]
+
+
+@pytest.mark.requirement("REC-1")
+def test_a_ros1_bag_without_an_index_is_recovered_by_chunks(made: ModuleType, tmp_path: Path) -> None:
+    with recordings.open_writer(tmp_path / "whole.bag", head(made)) as sink:
+        for second in range(30):
+            sink.write(made.slab(second, 100))
+    data = bytearray((tmp_path / "whole.bag").read_bytes())
+    (tmp_path / "cut.bag").write_bytes(data[: len(data) * 2 // 3])
+    saved = recover(tmp_path / "cut.bag")
+    assert Path(saved.path).name == "cut-recovered.bag"
+    known, found = open_recording(tmp_path / "whole.bag"), open_recording(saved.path)
+    count = found[made.IMU].time.size
+    assert 0 < count < 3000
+    assert np.array_equal(found[made.IMU].stamp, known[made.IMU].stamp[:count])
+    assert (tmp_path / "cut.bag").exists()
+
+
+@pytest.mark.requirement("REC-1")
+def test_hidden_folders_of_other_programs_are_left_alone(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    thesis = tmp_path / ".run.part" / "thesis.txt"
+    thesis.parent.mkdir()
+    thesis.write_text("text")
+    assert list_leftovers(tmp_path) == []
+    assert find_leftover(tmp_path / "run.csv") is None
+    for arguments in (("--remove", tmp_path), ("--remove", tmp_path / "run.csv"), ("--remove", thesis.parent)):
+        assert command(monkeypatch, capsys, "recover", *arguments)[0] == 0
+    with pytest.raises(SinkError, match=r"created by another program.*; rename that folder"):
+        recordings.open_writer(tmp_path / "run.csv", head(made))
+    with pytest.raises(SinkError, match="has no unfinished recording"), outputs.lock_leftover(tmp_path / "run"):
+        pass
+    assert thesis.read_text() == "text"
+    thesis.unlink()
+    recordings.open_writer(tmp_path / "run.csv", head(made)).abort()  # an empty folder is used
+
+
+def crash_between_renames(made: ModuleType, path: Path) -> None:
+    """Leave what a crash leaves between the two renames that replace a folder."""
+    with recordings.open_writer(path, head(made)) as sink:
+        sink.write(made.slab(0, 100))
+    place = path.with_suffix("")
+    (place / "former.txt").write_text("former")
+    sink = recordings.open_writer(path.with_name(f"other{path.suffix}"), head(made))
+    sink.write(made.slab(0, 100))
+    shutil.copytree(path.with_name(".other.part"), outputs.hidden_path(place))
+    sink.abort()
+    place.rename(outputs.hidden_path(place) / ".old")
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("name", ["run.csv", "run.euroc", "run.db3"])
+@pytest.mark.parametrize("action", ["recover", "remove", "record"])
+def test_the_old_folder_survives_a_crash_between_two_renames(
+    made: ModuleType, tmp_path: Path, name: str, action: str
+) -> None:
+    path = tmp_path / name
+    crash_between_renames(made, path)
+    if action == "recover":
+        recover(path)
+    elif action == "remove":
+        left = find_leftover(path)
+        assert left is not None
+        assert remove_leftover(left)
+    else:
+        outputs.HiddenFolder(tmp_path / "run").release()
+    assert (tmp_path / "run" / "former.txt").read_text() == "former"
+    assert not outputs.hidden_path(tmp_path / "run").exists()
+
+
+@pytest.mark.requirement("REC-1")
+def test_a_hidden_folder_that_appears_while_a_file_is_opened_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other writer starts after the first look for its lock, and before the file exists."""
+    path, probe, works = tmp_path / "run.mcap", outputs.is_being_written, list[outputs.HiddenFolder]()
+
+    def delayed(place: Path) -> bool:
+        found = probe(place)
+        if not works:
+            works.append(outputs.HiddenFolder(path))
+        return found
+
+    monkeypatch.setattr(outputs, "is_being_written", delayed)
+    with pytest.raises(SinkError, match="is being written"):
+        outputs.open_in_place(path)
+    works[0].release()
+    outputs.open_in_place(path).close()
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("ways", [("in place", "hidden"), ("hidden", "hidden"), ("in place", "in place")])
+def test_of_two_simultaneous_writers_at_most_one_succeeds(tmp_path: Path, ways: tuple[str, str]) -> None:
+    workers = [start_program(COMPETITOR, tmp_path / "run.mcap", way) for way in ways]
+    successes = []
+    try:
+        assert [read_line(worker) for worker in workers] == ["ready", "ready"]
+        for _ in range(100):
+            for worker in workers:
+                send_line(worker)
+            successes.append([read_line(worker) for worker in workers].count("opened"))
+            for worker in workers:
+                send_line(worker)
+            assert [read_line(worker) for worker in workers] == ["ready", "ready"]
+    finally:
+        for worker in workers:
+            kill(worker)
+    assert max(successes) == 1
+
+
+@pytest.mark.requirement("REC-1")
+def test_a_probe_does_not_disturb_a_writer(tmp_path: Path) -> None:
+    """The probe holds a shared lock for some microseconds; a writer tries again for `LOCK_TIMEOUT`."""
+    place = tmp_path / "run.npz"
+    prober = start_program(PROBE, outputs.hidden_path(place))
+    try:
+        assert read_line(prober) == "ready"
+        for _ in range(500):
+            outputs.HiddenFolder(place).release()
+        assert prober.poll() is None
+    finally:
+        kill(prober)
+
+
+def test_two_probes_do_not_report_a_writer(tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    assert not outputs.is_being_written(tmp_path)
+    os.close(descriptor)
+
+
+@pytest.mark.requirement("REC-1")
+def test_locks_over_nfs(made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS refuses an exclusive lock on a file that is open for reading. A file that cannot be locked is written."""
+    flock, count = fcntl.flock, []
+
+    def nfs(descriptor: int, operation: int) -> None:
+        read_only = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
+        if operation & fcntl.LOCK_EX and stat.S_ISREG(os.fstat(descriptor).st_mode) and read_only:
+            count.append(descriptor)
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", nfs)
+    path = tmp_path / "run.npz"
+    for _ in range(2):
+        with recordings.open_writer(path, head(made)) as sink:
+            sink.write(made.slab(0, 100))
+            if path.exists():
+                assert outputs.is_being_written(path)
+    assert count == []
+    for number, busy in ((errno.EBADF, False), (errno.ESTALE, False), (errno.EWOULDBLOCK, True), (errno.EACCES, True)):
+
+        def fail(_descriptor: int, _operation: int, number: int = number) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(fcntl, "flock", fail)
+        assert outputs.is_being_written(path) == busy
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("name", ["run.bag", "run.db3", "run.npz", "run.csv", "run.euroc"])
+def test_a_second_run_keeps_the_crashed_recording(
+    made: ModuleType, tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One is kept for each name, the largest: a third run that crashes at once does not replace it."""
+    path = tmp_path / name
+    kill(start(path))
+    for _ in range(2):
+        sink = recordings.open_writer(path, head(made))
+        hidden = outputs.hidden_path(storage_path(path))
+        shutil.copytree(hidden, tmp_path / "copy")
+        sink.close()
+        shutil.copytree(tmp_path / "copy", hidden)  # the short run crashed
+        shutil.rmtree(tmp_path / "copy")
+    kept = outputs.crashed_path(path)
+    places = [storage_path(kept), storage_path(path)]
+    assert f"recover it with: navsense recover {places[0]}\n" in caplog.text
+    assert [left.target for left in list_leftovers(tmp_path)] == places
+    left = find_leftover(path)
+    assert left is not None
+    remove_leftover(left)
+    saved = recover(kept)
+    check_rows(made, Path(saved.path))
+    assert list_leftovers(tmp_path) == []
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_second_run_keeps_the_truncated_mcap(
+    made: ModuleType, tmp_path: Path, is_link: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One is kept, the largest. A complete recording with that name is not replaced."""
+
+    def record(slabs: int) -> None:
+        with recordings.open_writer(path, head(made)) as sink:
+            for slab in range(slabs):
+                sink.write(made.slab(100 * slab, 100 * slab + 100))
+
+    path = tmp_path / "run.mcap"
+    if is_link:
+        (tmp_path / "store").mkdir()
+        path.symlink_to(tmp_path / "store" / "target.mcap")
+    kept = outputs.crashed_path(outputs.resolve_link(path))
+    record(1)
+    record(2)
+    assert not kept.exists()
+    os.truncate(path, path.stat().st_size - 8)
+    truncated = path.read_bytes()
+    for _ in range(2):
+        record(1)
+        assert kept.read_bytes() == truncated
+        assert f"recover it with: navsense recover {kept}\n" in caplog.text
+        caplog.clear()
+        assert read_summary(path).entries
+        os.truncate(path, path.stat().st_size - 8)  # the short run crashed
+    assert recover(kept, tmp_path / "saved.mcap").messages > 0
+    kept.write_bytes((tmp_path / "saved.mcap").read_bytes())
+    before = path.read_bytes()
+    with pytest.raises(SinkError, match="contains an unfinished recording; recover it with: navsense recover"):
+        record(1)
+    assert (path.read_bytes(), kept.stat().st_size) == (before, (tmp_path / "saved.mcap").stat().st_size)
+    kept.unlink()
+    record(1)
+    assert kept.read_bytes() == before
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("name", NAMES)
+def test_outputs_follow_links(made: ModuleType, tmp_path: Path, name: str) -> None:
+    """Also before the target exists. After a crash, `recover` finds the recording by the name of the link."""
+    store = tmp_path / "store"
+    store.mkdir()
+    path = tmp_path / name
+    link = storage_path(path)
+    target = store / storage_path(Path(f"target{name.removeprefix('run')}")).name
+    link.symlink_to(target)
+    if path.suffix in FOLDER_SUFFIXES:
+        target.mkdir()  # a folder must exist
+    for _ in range(2):
+        with recordings.open_writer(path, head(made)) as sink:
+            sink.write(made.slab(0, 100))
+        assert link.is_symlink()
+        assert target.exists()
+        assert [entry.name for entry in tmp_path.iterdir() if entry != store] == [link.name]
+        assert read_summary(path).entries
+    if name in HIDDEN:
+        sink = recordings.open_writer(path, head(made))
+        sink.write(made.slab(0, 100))
+        left = find_leftover(path)
+        assert left is not None
+        assert left.is_being_written
+        sink.abort()
+
+
+@pytest.mark.requirement("REC-1")
+def test_the_list_names_what_was_recovered(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("k.mcap", "d.db3", "c.csv"):
+        kill(start(tmp_path / name))
+    assert "recover it with: navsense recover k.mcap" in command(monkeypatch, capsys, "recover", ".")[1]
+    for name, disk in (("k.mcap", "k-recovered.mcap"), ("d.db3", "d-recovered"), ("c.csv", "c-recovered")):
+        code, text = command(monkeypatch, capsys, "recover", name)
+        assert (code, text.startswith(f"wrote {disk}: ")) == (0, True)
+        assert Path(disk).exists()
+    code, text = command(monkeypatch, capsys, "recover", ".")
+    assert "k.mcap: " in text
+    assert text.endswith("recovered already: k-recovered.mcap\n")
+    os.utime("k-recovered.mcap", (0, 0))  # an earlier recording of this name was recovered
+    assert "navsense recover k.mcap" in command(monkeypatch, capsys, "recover", ".")[1]
+
+
+WORLD = """<sdf version="1.9"><world name="w"><include><uri>model://rov/model.sdf</uri></include></world></sdf>"""
+MODEL = """<sdf version="1.9"><model name="rov"><link name="l">
+<sensor name="imu" type="imu"><update_rate>50</update_rate></sensor></link></model></sdf>"""
+LOG = "time,x,y,z,qw,qx,qy,qz\n" + "".join(f"{n},{n},0,0,1,0,0,0\n" for n in range(9))
+FAULT = '[[fault]]\nof = "rov::l::imu"\nkind = "stuck"\nstart = 1.0\nend = 2.0\n'
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder that the process is in, with a world, its model, a log, faults and a recording."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models" / "rov").mkdir(parents=True)
+    (tmp_path / "models" / "rov" / "model.sdf").write_text(MODEL)
+    (tmp_path / "w.sdf").write_text(WORLD)
+    (tmp_path / "drive.csv").write_text(LOG)
+    ns.record(ns.load("w.sdf", path="models"), ["drive.mcap", "bag.db3"], motion="drive.csv")
+    return tmp_path
+
+
+@pytest.mark.requirement("REC-1")
+def test_no_command_writes_to_its_inputs(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = ("run", "w.sdf", "--path", "models", "--motion", "drive.mcap", "-o")
+    describe = ("describe", "w.sdf", "--path", "models", "--kalibr")
+    Path("link.mcap").symlink_to("drive.mcap")
+    Path("hard.mcap").hardlink_to("drive.mcap")
+    Path("models/rov/model.mcap").symlink_to("model.sdf")
+    Path("mesh.mcap").symlink_to("models/rov/model.sdf")
+    Path("page.html").symlink_to("drive.mcap")
+    Path("drawing.png").symlink_to("models/rov/model.sdf")
+    Path("values.json").symlink_to("drive.mcap")
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    for arguments in (
+        (*run, "drive.mcap"),
+        (*run, "./models/../drive.mcap"),
+        (*run, "link.mcap"),
+        (*run, "hard.mcap"),
+        (*run, "mesh.mcap"),
+        (*run, "new.npz", "-o", "drive.mcap"),
+        (*describe, "w.sdf"),
+        (*describe, "models/rov/model.sdf"),
+        ("describe", "w.sdf", "--path", "models", "--picture", "drawing.png"),
+        ("convert", "drive.mcap", "hard.mcap"),
+        ("convert", "bag", "bag.db3"),
+        ("convert", "bag.db3", "bag/bag.mcap"),
+        ("recover", "drive.mcap", "-o", "link.mcap"),
+        ("report", "drive.mcap", "-o", "page.html"),
+    ):
+        code, said = command(monkeypatch, capsys, *arguments)
+        assert code == 2, arguments
+        assert "of the same command" in said or "that the same command reads" in said, said
+        assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+    assert command(monkeypatch, capsys, *run, "other.mcap")[0] == 0
+
+
+SURFACES = """<sdf version="1.12" xmlns:navsense="https://navsense.org/sdf"><world name="w">
+<navsense:current><replay file="flow.csv"/></navsense:current>
+<model name="bed"><static>true</static><link name="l">
+<collision name="a"><geometry><heightmap><uri>bed.txt</uri><size>10 10 1</size></heightmap></geometry></collision>
+<collision name="b"><geometry><mesh><uri>rock.obj</uri></mesh></geometry></collision></link></model>
+<model name="rov"><pose>0 0 5 0 0 0</pose><link name="l"><sensor name="imu" type="imu"><update_rate>50</update_rate>
+</sensor><sensor name="s" type="range"><update_rate>10</update_rate><pose degrees="true">0 0 0 0 90 0</pose>
+<range><min>0.1</min><max>50</max></range></sensor></link></model></world></sdf>"""
+FILES = {
+    "surfaces.sdf": SURFACES,
+    "flow.csv": "time,x,y,z\n0,0.1,0,0\n9,0.1,0,0\n",
+    "bed.txt": "0 0 0\n0 1 0\n0 0 0\n",
+    "rock.obj": "v -1 -1 0\nv 1 -1 0\nv 0 2 0\nf 1 2 3\n",
+    "drive.csv": LOG.replace(",0,0,1,", ",0,5,1,"),
+    "faults.toml": FAULT,
+}
+"""A world with surfaces and a current in files, a log of its motion, and faults."""
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    ("output", "suffix"),
+    [
+        (("run", "-o"), ".mcap"),
+        (("run", "-o"), ".npz"),
+        (("run", "-o"), ".bag"),
+        (("run", "-o"), ".parquet"),
+        (("describe", "--kalibr"), ""),
+        (("describe", "--kalibr"), ".yaml"),
+        (("describe", "--picture"), ".png"),
+        (("describe", "--picture"), ".svg"),
+    ],
+)
+def test_no_output_is_a_file_of_the_world(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    output: tuple[str, str],
+    suffix: str,
+) -> None:
+    """Each output may name any input, where its suffix allows it by a link."""
+    monkeypatch.chdir(tmp_path)
+    for file, text in FILES.items():
+        Path(file).write_text(text)
+    target = Path(name)
+    if suffix:
+        target = Path(f"link{suffix}")
+        target.symlink_to(name)
+    inputs_of = ("surfaces.sdf", "--motion", "rov=drive.csv", "--faults", "faults.toml")
+    code, said = command(monkeypatch, capsys, output[0], *inputs_of, output[1], target)
+    assert code == 2, said
+    assert "of the same command" in said or "that the same command reads" in said, said
+    assert {file: Path(file).read_text() for file in FILES} == FILES
+
+
+@pytest.mark.requirement("REC-1")
+def test_no_python_function_writes_to_its_inputs(place: Path) -> None:
+    world = ns.load("w.sdf", path="models")
+    assert {Path(name).name for name in world.sources} == {"w.sdf", "model.sdf"}
+    Path("w.mcap").symlink_to("w.sdf")
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    run = ns.simulate(world, 1.0, motion="drive.mcap")
+    for write in (
+        lambda: ns.record(world, "drive.mcap", motion="drive.mcap"),
+        lambda: ns.record(world, "w.mcap", motion="drive.mcap"),
+        lambda: run.save("drive.mcap"),
+        lambda: run.save("w.mcap"),
+        lambda: convert("drive.mcap", "drive.mcap"),
+        lambda: recover("drive.mcap", "drive.mcap"),
+    ):
+        with pytest.raises(NavsenseError, match="is an input of the same command"):
+            write()
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+    # What an earlier call read is no input of this one.
+    open_recording("drive.mcap")
+    ns.record(world, "drive.mcap", 1.0, motion="drive.csv")
+
+
+def test_input_contexts_nest() -> None:
+    with inputs.collect_inputs(["/known"]) as outer:
+        with inputs.collect_inputs(["/own"]) as inner:
+            inputs.add_input("/read")
+        assert inner == {"/own", "/read"}
+        assert outer == {"/known", "/own", "/read"} == inputs.current_inputs()
+    assert not inputs.current_inputs()
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("name", ["run.mcap", "run.bag", "run.db3", "run.pd0"])
+def test_an_error_in_the_middle_of_a_run_names_the_file(made: ModuleType, tmp_path: Path, name: str) -> None:
+    slab = made.slab(1, 100)
+    slab.readings[made.IMU].clock_error[3] = 1e10
+    if name == "run.pd0":
+        with pytest.raises(SinkError, match=r"^run\.pd0 stamp"), add_path_to_errors(Path(name)):
+            raise SinkError("stamp")
+        return
+    sink = recordings.open_writer(tmp_path / name, head(made))
+    sink.write(made.slab(0, 100))
+    with pytest.raises(SinkError, match=rf"^{tmp_path / name} stamp.*rov::base::clock"):
+        sink.write(slab)
+    sink.close()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".euroc"])
+@pytest.mark.parametrize("foreign", ["notes.txt", "mav0/cam0/data.csv", "navsense.json"])
+def test_a_folder_is_replaced_only_if_all_its_files_are_of_its_recording(
+    tmp_path: Path, made: ModuleType, suffix: str, foreign: str
+) -> None:
+    """A recording replaces an older recording. A folder that holds a file of another program stays as it is."""
+
+    def record() -> None:
+        with recordings.open_writer(tmp_path / f"dive{suffix}", head(made)) as sink:
+            for second in range(3):
+                sink.write(made.slab(second, 100))
+
+    record()
+    record()
+    file = tmp_path / "dive" / foreign
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("{}", encoding="utf-8")
+    before = {path: path.read_bytes() for path in (tmp_path / "dive").rglob("*") if path.is_file()}
+    with pytest.raises(SinkError, match=rf"dive{suffix}.*holds something else.*; choose another name"):
+        record()
+    assert {path: path.read_bytes() for path in (tmp_path / "dive").rglob("*") if path.is_file()} == before

@@ -1,0 +1,892 @@
+"""Parquet tables: read back by pyarrow and by DuckDB, and into the same objects."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense import recordings
+from navsense.clock import Latency
+from navsense.errors import NavsenseError, SinkError
+from navsense.noise.channel import Noise
+from navsense.noise.faults import Faults
+from navsense.recordings import parquet
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.mcap_recovery import recover_mcap
+from navsense.recordings.parquet_reader import run_order
+from navsense.recordings.records import DamagedError
+from navsense.recordings.summary import read_summary
+from navsense.sensors import Altimeter, Imu, Magnetometer, NavSat
+from navsense.series import TRUTH_ARRAYS, Reading, TimeSlice
+from navsense.simulation import Run
+from navsense.testing import example_world
+from navsense.world import World
+
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+FIXED = ("series", "name", "type", "run", "time", "stamp", "clock_error", "arrival", "valid", "emitted")
+AXES: dict[tuple[int, ...], list[tuple[str, Any]]] = {
+    (): [("", ())],
+    (3,): [(".x", 0), (".y", 1), (".z", 2)],
+    (4,): [(".w", 0), (".x", 1), (".y", 2), (".z", 3)],
+}
+
+
+def write(made: ModuleType, path: Path, runs: tuple[int, ...] = (), seconds: int = 3) -> list[TimeSlice]:
+    slabs = [made.slab(second, 100, runs=runs) for second in range(seconds)]
+    numbers = range(10, 10 + int(np.prod(runs)))
+    with recordings.open_writer(
+        path, recordings.RecordingHeader(made.world(), 100, 7, float(seconds), numbers)
+    ) as sink:
+        for slab in slabs:
+            sink.write(slab)
+    return slabs
+
+
+def components(prefix: str, arrays: Mapping[str, Any], lead: int) -> Iterator[tuple[str, Any]]:
+    """Yield column and numbers (*runs, time) of each component of arrays with `lead` axes before those of a row."""
+    for name, array in arrays.items():
+        for axis, place in AXES[array.shape[lead:]]:
+            yield f"{prefix}{name}{axis}", array[..., place] if place != () else array
+
+
+def expected_rows(readings: list[Reading], number: int, run: int) -> dict[str, Any]:
+    """Return what the rows of one sensor in the run `number`, the one at `run`, should hold; others are null."""
+    lead = readings[0].clock_error.ndim
+    pick: Callable[[Any], Any] = (lambda array: array[run]) if lead == 2 else (lambda array: array)
+    found: dict[str, list[Any]] = {}
+    for reading in readings:
+        count = reading.time.size
+        part: dict[str, Any] = {
+            "series": ["reading"] * count,
+            "name": [reading.name] * count,
+            "type": [reading.type] * count,
+        }
+        part |= {"run": np.full(count, number), "time": reading.time, "stamp": pick(reading.stamp)}
+        part |= {key: pick(getattr(reading, key)) for key in ("clock_error", "arrival", "valid", "emitted")}
+        part |= {column: pick(values) for column, values in components("", reading.arrays, lead)}
+        part |= dict(components("truth.", reading.ideal, 1))
+        part |= {column: pick(values) for column, values in components("errors.", reading.errors, lead)}
+        for column, values in part.items():
+            found.setdefault(column, []).append(values)
+    return {column: np.concatenate(parts) for column, parts in found.items()}
+
+
+def expected_truth(name: str, truths: list[Any], number: int) -> dict[str, Any]:
+    """Return what the rows of a link's truth should hold."""
+    count = sum(truth.time.size for truth in truths)
+    whole = {key: np.concatenate([getattr(truth, key) for truth in truths]) for key in ("time", *TRUTH_ARRAYS)}
+    time = whole.pop("time")
+    rows: dict[str, Any] = {"series": ["truth"] * count, "name": [name] * count, "type": ["link"] * count}
+    rows |= {"run": np.full(count, number), "time": time, "arrival": time, "clock_error": np.zeros(count)}
+    rows |= {"stamp": np.concatenate([truth.stamp for truth in truths])}
+    rows |= {"valid": np.ones(count, dtype=np.bool_), "emitted": np.ones(count, dtype=np.bool_)}
+    return rows | dict(components("", whole, 1))
+
+
+def assert_rows(table: Any, expected: Mapping[str, Any]) -> None:
+    """Assert that rows of a table are those expected, to the last bit, and null in all other columns."""
+    for name in table.column_names:
+        column = table.column(name)
+        if name not in expected:
+            assert column.null_count == table.num_rows, name
+            continue
+        assert column.null_count == 0, name
+        if isinstance(expected[name][0], str):
+            assert column.to_pylist() == list(expected[name])
+            continue
+        got, wanted = column.to_numpy(), np.ascontiguousarray(expected[name])
+        assert (got.dtype, got.tobytes()) == (wanted.dtype, wanted.tobytes()), name
+    assert set(expected) <= set(table.column_names)
+
+
+def rows_of(table: Any, series: str, name: str, run: int | None = None) -> Any:
+    """Return the rows of one sensor or link, as any user of pyarrow would."""
+    import pyarrow.compute as pc
+
+    mask = pc.and_(pc.equal(table["series"], series), pc.equal(table["name"], name))
+    return table.filter(mask if run is None else pc.and_(mask, pc.equal(table["run"], run)))
+
+
+@pytest.mark.requirement("REC-1:parquet", "TRU-1", "CLK-5")
+@pytest.mark.parametrize("runs", [(), (1,), (4,)])
+def test_pyarrow_reads_every_row_bit_for_bit(made: ModuleType, tmp_path: Path, runs: tuple[int, ...]) -> None:
+    path, total = tmp_path / "run.parquet", int(np.prod(runs))
+    slabs = write(made, path, runs)
+    table = pq.read_table(path)
+    assert tuple(table.column_names[: len(FIXED)]) == FIXED
+    for name in (made.IMU, made.MAG):
+        for run in range(total):
+            expected = expected_rows([slab.readings[name] for slab in slabs], 10 + run, run)
+            assert_rows(rows_of(table, "reading", name, 10 + run), expected)
+    for name in made.LINKS:
+        assert_rows(rows_of(table, "truth", name), expected_truth(name, [slab.truth[name] for slab in slabs], 10))
+    assert table.num_rows == total * 330 + 300
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.parquet"]
+
+
+@pytest.mark.requirement("REC-1:parquet")
+def test_the_schema_is_one_that_programs_know(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    write(made, path)
+    file = pq.ParquetFile(path)
+    schema, text = file.schema_arrow, pa.dictionary(pa.int32(), pa.string())
+    types = [text, text, text, pa.int64(), pa.float64(), pa.int64(), pa.float64(), pa.float64(), pa.bool_(), pa.bool_()]
+    assert [schema.field(name).type for name in FIXED] == types
+    assert not any(schema.field(name).nullable for name in FIXED)
+    others = schema.names[len(FIXED) :]
+    assert all(schema.field(name).type == pa.float64() for name in others)
+    ranks = [{"truth": 1, "errors": 2}.get(name.split(".")[0], 0) for name in others]
+    assert ranks == sorted(ranks)
+    assert {"field.x", "truth.field.z", "errors.angular_velocity.y", "orientation.w", "position.x"} <= set(others)
+    group = file.metadata.row_group(0)
+    assert {group.column(i).compression for i in range(group.num_columns)} == {"ZSTD"}
+
+
+@pytest.mark.requirement("REC-1:parquet")
+def test_the_metadata_is_that_of_an_archive(made: ModuleType, tmp_path: Path) -> None:
+    for suffix in ("parquet", "npz"):
+        write(made, tmp_path / f"run.{suffix}", (2,))
+    meta = json.loads(pq.read_metadata(tmp_path / "run.parquet").metadata[b"navsense"])
+    with np.load(tmp_path / "run.npz") as archive:
+        assert meta == json.loads(str(archive["meta"]))
+    assert (meta["world"], meta["seed"], meta["epoch"], meta["runs"]) == ("sea", 7, 100, [10, 11])
+    assert meta["sensors"][made.MAG]["unit"] == {"field": "T"}
+    assert meta["sensors"][made.MAG]["frame"] == "mag_frame"
+    assert meta["sensors"][made.IMU]["quaternions"] == ["orientation"]
+
+
+def assert_same(got: Reading, expected: Reading) -> None:
+    heads = [(r.name, r.type, r.frame, dict(r.unit), r.epoch, r.arrivals is None) for r in (got, expected)]
+    assert heads[0] == heads[1]
+    for key in ("time", "clock_error", "valid", "emitted", "arrival", "stamp", "true_stamp"):
+        old, new = getattr(expected, key), getattr(got, key)
+        assert (new.shape, new.dtype, new.tobytes()) == (old.shape, old.dtype, old.tobytes()), key
+    for series in ("arrays", "ideal", "errors"):
+        old, new = getattr(expected, series), getattr(got, series)
+        assert list(old) == list(new)
+        for key in old:
+            assert (new[key].shape, new[key].dtype) == (old[key].shape, old[key].dtype)
+            assert new[key].tobytes() == old[key].tobytes(), (series, key)
+
+
+@pytest.mark.requirement("REC-1:parquet", "BAT-1")
+@pytest.mark.parametrize("runs", [(), (3,), (2, 3)])
+@pytest.mark.parametrize("rows", [100, 10**9])
+def test_load_gives_the_same_readings_and_truth(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: tuple[int, ...], rows: int
+) -> None:
+    monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
+    path = tmp_path / "run.parquet"
+    (slab,) = write(made, path, runs, seconds=1)
+    loaded = open_recording(path)
+    assert list(loaded) == list(slab.readings)
+    for name, reading in slab.readings.items():
+        assert_same(loaded[name], reading)
+    assert list(loaded.truth) == list(slab.truth)
+    for name, truth in slab.truth.items():
+        assert (loaded.truth[name].name, loaded.truth[name].epoch) == (name, 100)
+        for key in ("time", "stamp", *TRUTH_ARRAYS):
+            assert getattr(loaded.truth[name], key).tobytes() == getattr(truth, key).tobytes()
+
+
+def rough_world() -> World:
+    """Return sensors of vectors and scalars that drop out, get stuck and are late."""
+    world = example_world(
+        ("imu", Imu.example_spec()),
+        ("mag", Magnetometer(Noise(1.0))),
+        ("alt", Altimeter.example_spec()),
+        ("gps", NavSat.example_spec()),
+    )
+    imu, mag, alt, gps = world.sensors
+    imu = dataclasses.replace(imu, latency=Latency(0.003, 0.002, 0.004), faults=Faults(0.0, 0.0, 2.0, 0.1))
+    mag = dataclasses.replace(mag, rate=70.0, faults=Faults(3.0, 0.1))
+    gps = dataclasses.replace(gps, rate=5.0, latency=Latency(0.05), faults=Faults(1.0, 0.3, 1.0, 0.3))
+    return dataclasses.replace(world, sensors=(imu, mag, alt, gps))
+
+
+@pytest.fixture(scope="module", params=[None, 3])
+def rough(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
+    run = ns.simulate(rough_world(), 4.0, seed=11, runs=request.param, epoch=1000)
+    path = tmp_path_factory.mktemp("rough") / "run.parquet"
+    run.save(path)
+    return run, path
+
+
+@pytest.mark.requirement("REC-1:parquet", "TRU-1", "BAT-1", "CLK-5")
+def test_a_run_comes_back_with_its_latency_and_dropouts(rough: tuple[Run, Path]) -> None:
+    run, path = rough
+    mag = run["robot::arm::mag"]
+    assert not mag.emitted.all()
+    assert np.isnan(mag["field"]).any()
+    assert np.ptp(run["robot::arm::imu"].arrival - run["robot::arm::imu"].time) > 0.0
+    table, loaded = pq.read_table(path), open_recording(path)
+    for name, reading in run.items():
+        for i, number in enumerate(run.session.runs):
+            assert_rows(rows_of(table, "reading", name, number), expected_rows([reading], number, i))
+        assert_same(loaded[name], reading)
+    for name, truth in run.truth.items():
+        assert_rows(rows_of(table, "truth", name), expected_truth(name, [truth], 0))
+
+
+@pytest.mark.requirement("REC-1:parquet")
+def test_duckdb_reads_the_same_numbers(rough: tuple[Run, Path]) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="needs duckdb")
+    run, path = rough
+    total = duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE series = 'reading'").fetchall()[0][0]  # noqa: S608 - a file
+    assert total == sum(reading.clock_error.size for reading in run.values())
+    for name, reading in run.items():
+        for i, number in enumerate(run.session.runs):
+            query = f"SELECT * FROM '{path}' WHERE name = '{name}' AND run = {number} ORDER BY time"  # noqa: S608 - the same
+            got = duckdb.sql(query).fetchnumpy()
+            for column, values in expected_rows([reading], number, i).items():
+                if column in ("series", "name", "type"):
+                    assert set(got[column]) == {values[0]}
+                else:
+                    assert np.ma.getdata(got[column]).tobytes() == np.ascontiguousarray(values).tobytes(), column
+    ((nulls, numbers),) = duckdb.sql(
+        f"""SELECT count(*) FILTER ("field.x" IS NULL), count(*) FILTER (isnan("field.x")) FROM '{path}'"""  # noqa: S608 - the same
+    ).fetchall()
+    field = run["robot::arm::mag"]["field"][..., 0]
+    assert (nulls, numbers) == (pq.read_metadata(path).num_rows - field.size, np.isnan(field).sum())
+
+
+@pytest.mark.requirement("REC-1:parquet")
+def test_saved_and_streamed_runs_are_equal(tmp_path: Path) -> None:
+    run = ns.simulate(rough_world(), 3.0, seed=4)
+    for name in ("a", "b"):
+        run.save(tmp_path / f"{name}.parquet")
+    ns.record(rough_world(), [tmp_path / "streamed.parquet", tmp_path / "streamed.mcap"], 3.0, seed=4)
+    first = (tmp_path / "a.parquet").read_bytes()
+    assert first == (tmp_path / "b.parquet").read_bytes() == (tmp_path / "streamed.parquet").read_bytes()
+
+
+def test_what_no_robot_could_know_can_be_left_out(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0, truth=False)) as sink:
+        sink.write(made.slab(0))
+    table, loaded = pq.read_table(path), open_recording(path)
+    assert set(table["series"].to_pylist()) == {"reading"}
+    assert not [name for name in table.column_names if name.startswith(("truth.", "errors."))]
+    assert not loaded.truth
+    assert not loaded[made.IMU].ideal
+    assert not loaded[made.IMU].errors
+    assert loaded[made.IMU]["orientation"].tobytes() == made.slab(0).readings[made.IMU]["orientation"].tobytes()
+
+
+def test_arrays_of_other_shapes_and_types_have_columns_by_number(made: ModuleType, tmp_path: Path) -> None:
+    rng, path = np.random.default_rng(3), tmp_path / "run.parquet"
+    arrays: dict[str, Any] = {
+        "beam_range": rng.random((10, 4)),
+        "velocity_covariance": rng.random((10, 3, 3)),
+        "temperature": rng.random((10, 1)),
+        "depth": rng.random(10).astype(np.float32),
+        "num_good_beams": rng.integers(0, 5, 10),
+        "mode": rng.integers(0, 200, (10, 2)).astype(np.uint8),
+        "beam_valid": rng.random((10, 4)) < 0.5,
+    }
+    slab = made.slab(0)
+    slab.readings[made.MAG] = dataclasses.replace(slab.readings[made.MAG], arrays=arrays)
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as sink:
+        sink.write(slab)
+    rows = rows_of(pq.read_table(path), "reading", made.MAG)
+    places: tuple[tuple[str, str, Any], ...] = (
+        ("beam_range", "beam_range.3", 3),
+        ("velocity_covariance", "velocity_covariance.1.2", (1, 2)),
+        ("temperature", "temperature.0", 0),
+        ("depth", "depth", ()),
+        ("num_good_beams", "num_good_beams", ()),
+        ("mode", "mode.1", 1),
+        ("beam_valid", "beam_valid.0", 0),
+    )
+    for name, column, place in places:
+        index = (slice(None), *(place if isinstance(place, tuple) else (place,)))
+        got, wanted = rows[column].to_numpy(), np.ascontiguousarray(arrays[name][index])
+        assert (got.dtype, got.tobytes()) == (wanted.dtype, wanted.tobytes())
+    assert_same(open_recording(path)[made.MAG], slab.readings[made.MAG])
+
+
+def group_sizes(path: Path) -> list[int]:
+    metadata = pq.read_metadata(path)
+    return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+
+
+@pytest.mark.requirement("REC-1:parquet")
+def test_small_slabs_are_gathered_and_large_ones_divided(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 500)
+    path = tmp_path / "run.parquet"
+    recording = recordings.RecordingHeader(made.world(), duration=12.0)
+    whole = made.slab(0)
+    with recordings.open_writer(path, recording) as sink:
+        for i in range(100):
+            parts = {name: reading.between(i, i + 1) for name, reading in whole.readings.items()}
+            sink.write(TimeSlice(i / 100.0, (i + 1) / 100.0, parts, {}))
+    assert group_sizes(path) == [110]
+    assert_same(open_recording(path)[made.IMU], whole.readings[made.IMU])
+    with recordings.open_writer(path, recording) as sink:
+        for second in range(12):
+            sink.write(made.slab(second))
+    sizes = group_sizes(path)
+    assert sum(sizes) == 12 * 210
+    assert all(500 <= size < 1000 for size in sizes[:-1])
+    for runs, name in (((40,), made.IMU), ((), made.IMU), ((7,), made.MAG)):
+        count = 30 if runs else 3000
+        reading = made.reading(name, 0, count, runs=runs)
+        numbers = range(int(np.prod(runs)))
+        with recordings.open_writer(path, recordings.RecordingHeader(made.world(), runs=numbers)) as sink:
+            sink.write(TimeSlice(0.0, 1e3, {name: reading}))
+        assert max(group_sizes(path)) < 1000
+        assert_same(open_recording(path)[name], reading)
+
+
+@pytest.mark.requirement("REC-1:parquet")
+def test_memory_does_not_grow_with_the_recording(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 2000)
+    pool = pa.proxy_memory_pool(pa.default_memory_pool())
+    before = pa.default_memory_pool()
+
+    def peak(seconds: int) -> int:
+        gc.collect()
+        tracemalloc.start()
+        with recordings.open_writer(
+            tmp_path / "run.parquet", recordings.RecordingHeader(made.world(), duration=float(seconds))
+        ) as sink:
+            for second in range(seconds):
+                sink.write(made.slab(second))
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    pa.set_memory_pool(pool)
+    try:
+        peak(2)
+        small = peak(40)
+        arrow = pool.max_memory()
+        large = peak(160)
+    finally:
+        pa.set_memory_pool(before)
+    # 120 slabs more are some 25 000 rows of 60 columns, 12 MB; of a row group stays its place in the footer.
+    assert large - small < 300_000
+    assert pool.max_memory() - arrow < 1_500_000
+
+
+@pytest.mark.requirement("REC-1:parquet")
+def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    path.write_text("the old one")
+    recording = recordings.RecordingHeader(made.world(), duration=3.0)
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording):
+        raise RuntimeError("elsewhere")
+    assert path.read_text() == "the old one"  # nothing was given, so nothing is kept
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording) as sink:  # noqa: PT012 - it is raised around the sink
+        sink.write(made.slab(0))
+        sink.write(made.slab(1))
+        raise RuntimeError("elsewhere")
+    assert_same(open_recording(path)[made.MAG].between(0, 10), made.slab(0).readings[made.MAG])
+    assert open_recording(path)[made.IMU].time.size == 200
+    assert open_recording(path).metadata["duration_asked"] == 3.0
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.parquet"]
+
+
+def test_an_error_while_finishing_does_not_hide_the_one_before(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "run.parquet"
+    with (  # noqa: PT012 - it is raised around the writer
+        pytest.raises(RuntimeError, match="elsewhere"),
+        recordings.open_writer(path, recordings.RecordingHeader(made.world())) as sink,
+    ):
+        sink.write(made.slab(0))
+        monkeypatch.setattr(parquet.PendingParquet, "_flush", full)
+        raise RuntimeError("elsewhere")
+    assert not list(tmp_path.iterdir())
+    gc.collect()
+
+
+@pytest.mark.requirement("REC-1:parquet")
+@pytest.mark.parametrize("rows", [50, 10**6])
+def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, rows: int
+) -> None:
+    monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
+    take, calls = parquet.PendingParquet._append_reading, []
+
+    def interrupted(table: parquet.PendingParquet, name: str, reading: Reading) -> None:
+        calls.append(name)
+        if len(calls) == 6:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        take(table, name, reading)
+
+    monkeypatch.setattr(parquet.PendingParquet, "_append_reading", interrupted)
+    path = tmp_path / "run.parquet"
+    sink, slabs = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=9.0)), []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    with pytest.raises(KeyboardInterrupt), sink:  # noqa: PT012 - which write is interrupted is open
+        for second in range(9):
+            slabs.append(made.slab(second))
+            sink.write(slabs[-1])
+    found = open_recording(path)
+    seconds, rest = divmod(found[made.IMU].time.size, 100)
+    assert (rest, found[made.MAG].time.size, found.truth["rov::base"].time.size) == (0, 10 * seconds, 50 * seconds)
+    assert seconds in (2, 3)
+    assert_same(found[made.MAG].between(10, 20), slabs[1].readings[made.MAG])
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.parquet"]
+
+
+def test_a_failure_behind_an_interrupt_is_said_when_the_recording_is_closed(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the caller would believe in a file that is not there."""
+
+    def full(*_: object) -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(parquet.PendingParquet, "_flush", full)
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 10)
+    sink = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    with contextlib.suppress(KeyboardInterrupt, SinkError):
+        sink.write(made.slab(0))
+    with pytest.raises(SinkError, match="already failed"):
+        sink.close()
+    assert not list(tmp_path.iterdir())
+
+
+CHILD = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {here!r})
+import made
+from navsense import recordings
+from navsense.recordings import parquet
+parquet.GROUP_ROWS = 400
+sink = recordings.open_writer(Path({path!r}), recordings.RecordingHeader(made.world(), duration=1e6))
+for second in range(10**6):
+    sink.write(made.slab(second))
+    print(second, flush=True)
+"""
+
+
+@pytest.mark.requirement("REC-1:parquet")
+def test_killed_while_it_writes_nothing_has_the_name(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    path.write_text("the old one")
+    program = CHILD.format(here=str(Path(__file__).parent), path=str(path))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            if int(line) >= 5:
+                break
+        child.send_signal(signal.SIGKILL)
+    assert path.read_text() == "the old one"
+    (left,) = [entry for entry in tmp_path.iterdir() if entry != path]
+    assert left.name == ".run.parquet.part"
+    assert (left / "run.parquet").stat().st_size > 1000
+    (left / "run.parquet").rename(tmp_path / "left.parquet")
+    for look in (open_recording, read_summary):
+        with pytest.raises(SinkError, match=r"left\.parquet.*cannot be recovered; an \.mcap can"):
+            look(tmp_path / "left.parquet")
+
+
+@pytest.mark.requirement("REC-1:parquet")
+def test_a_full_disk_is_a_clear_error(made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.parquet"
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 10**6)
+    write(made, path, seconds=30)
+    whole = path.stat().st_size
+    path.unlink()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for rows, limit in ((400, 2000), (400, 200_000), (10**6, 2000), (10**6, 0), (10**6, whole - 50)):
+        monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
+            with (  # noqa: PT012 - which write fails is open
+                pytest.raises(SinkError, match=r"/run\.parquet cannot be written: file too large; raise the limit"),
+                recordings.open_writer(path, recordings.RecordingHeader(made.world(), 100, 7, 30.0, (10,))) as sink,
+            ):
+                for second in range(30):
+                    sink.write(made.slab(second, 100))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert not list(tmp_path.iterdir())
+        with pytest.raises(SinkError, match="already failed"):
+            sink.write(made.slab(0))
+        sink.abort()
+        sink.close()
+    gc.collect()
+
+
+def test_places_that_cannot_be_written(made: ModuleType, tmp_path: Path) -> None:
+    recording = recordings.RecordingHeader(made.world())
+    (tmp_path / "dir.parquet").mkdir()
+    os.mkfifo(tmp_path / "pipe.parquet")
+    for name, why in (
+        ("dir.parquet", r"is a directory.*name a file"),
+        ("none/run.parquet", r"does not exist.*create it"),
+        ("x" * 300 + ".parquet", "name"),
+        ("x" * 250 + ".parquet", "choose a shorter name|too long"),
+        ("pipe.parquet", "is a pipe"),
+    ):
+        with pytest.raises(SinkError, match=why):
+            recordings.open_writer(tmp_path / name, recording)
+    with pytest.raises(SinkError, match="is a device, a pipe"):
+        open_recording(tmp_path / "pipe.parquet")
+    if os.geteuid() != 0:
+        (tmp_path / "locked").mkdir(mode=0o500)
+        with pytest.raises(SinkError, match="permission"):
+            recordings.open_writer(tmp_path / "locked" / "run.parquet", recording)
+
+
+def test_a_recording_has_the_rights_of_any_new_file(made: ModuleType, tmp_path: Path) -> None:
+    write(made, tmp_path / "run.parquet", seconds=1)
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "run.parquet").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_an_unfinished_recording_can_be_thrown_away(made: ModuleType, tmp_path: Path) -> None:
+    sink = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    sink.write(made.slab(0))
+    sink.abort()
+    sink.abort()
+    with pytest.raises(SinkError, match="closed"):
+        sink.write(made.slab(1))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["time", "stamp", "name", "run", "truth", "errors", "truth.field", "field.x"])
+def test_arrays_whose_columns_would_be_others_are_refused(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    path = tmp_path / "run.parquet"
+    slab = made.slab(0)
+    slab.readings[made.MAG].arrays[name] = np.zeros(10)
+    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world()))
+    with pytest.raises(SinkError, match=rf"run\.parquet sensor '{made.MAG}' has an array.*: {name};.*rename the array"):
+        sink.write(slab)
+    assert not list(tmp_path.iterdir())
+    outputs = (dataclasses.replace(Magnetometer().outputs[0], name=name),)
+    slab = made.slab(0)
+    slab.readings[made.MAG].errors[name] = np.zeros(10)
+    with pytest.raises(SinkError, match=rf"sensor '{made.MAG}' has an array.*: {name};"):
+        recordings.open_writer(path, recordings.RecordingHeader(made.world())).write(slab)
+    monkeypatch.setattr(Magnetometer, "outputs", outputs)
+    with pytest.raises(SinkError, match=rf"sensor '{made.MAG}' has an array.*: {name};"):
+        recordings.open_writer(path, recordings.RecordingHeader(made.world()))
+    assert not list(tmp_path.iterdir())
+
+
+def changed(slab: TimeSlice, name: str, **change: Any) -> TimeSlice:
+    return dataclasses.replace(
+        slab, readings={**slab.readings, name: dataclasses.replace(slab.readings[name], **change)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda r: {"arrays": {"field": np.zeros((10, 2))}}, "changed its arrays"),
+        (lambda r: {"arrays": {"field": np.zeros((10, 3), dtype=np.float32)}}, "changed its arrays, their types"),
+        (lambda r: {"arrays": {"other": np.zeros((10, 3))}}, "changed its arrays"),
+        (lambda r: {"arrays": {"field": np.zeros((9, 3))}}, r"field of .* does not fit its times: \(9, 3\)"),
+        (lambda r: {"ideal": {"field": np.zeros((11, 3))}}, "field of .* does not fit its times"),
+        (lambda r: {"valid": np.ones(4, dtype=np.bool_)}, "valid of .* does not fit its times"),
+        (lambda r: {"clock_error": np.zeros((1, 10))}, "does not fit its times"),
+    ],
+)
+def test_a_sensor_that_changes_is_refused(
+    made: ModuleType, tmp_path: Path, change: Callable[[Reading], dict[str, Any]], why: str
+) -> None:
+    sink = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    sink.write(made.slab(0))
+    slab = made.slab(1)
+    with pytest.raises(SinkError, match=why):
+        sink.write(changed(slab, made.MAG, **change(slab.readings[made.MAG])))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("array", "why"),
+    [
+        (np.zeros((10, 3), dtype=np.int64), "rov::base::mag' has int64, sensor 'rov::base::imu' has float64"),
+        (np.full((10, 3), "text"), "of a type that no column has"),
+        (np.zeros((10, 3), dtype=np.complex128), "of a type that no column has"),
+        (np.zeros((10, 3), dtype=">f8"), "has >f8, sensor 'rov::base::imu' has float64"),
+    ],
+)
+def test_types_that_no_column_has_are_refused(made: ModuleType, tmp_path: Path, array: np.ndarray, why: str) -> None:
+    name = "angular_velocity" if array.dtype.kind in "if" else "other"
+    slab = changed(made.slab(0), made.MAG, arrays={name: array})
+    sink = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    with pytest.raises(SinkError, match=why):
+        sink.write(slab)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_array_that_comes_when_the_columns_are_written_is_refused(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 50)
+    first = dataclasses.replace(made.slab(0), readings={made.IMU: made.slab(0).readings[made.IMU]})
+    sink = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    sink.write(first)
+    with pytest.raises(SinkError, match=rf"{made.MAG}' has an array that was not there at first: field\.x"):
+        sink.write(made.slab(1))
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 5000)
+    with recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world())) as sink:
+        sink.write(first)
+        sink.write(made.slab(1))
+    assert open_recording(tmp_path / "run.parquet")[made.MAG].time.size == 10
+
+
+def test_runs_that_are_not_the_recordings_are_refused(made: ModuleType, tmp_path: Path) -> None:
+    sink = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world(), runs=range(3)))
+    with pytest.raises(SinkError, match=r"runs of the readings of .*\(2,\); must have the recording's 3"):
+        sink.write(made.slab(0, runs=(2,)))
+
+
+def test_a_stamp_that_no_integer_holds_is_an_error(made: ModuleType, tmp_path: Path) -> None:
+    slab = made.slab(0)
+    slab.readings[made.IMU].clock_error[3] = 1e10
+    sink = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    with pytest.raises(NavsenseError, match="time of a stamp"):
+        sink.write(slab)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.requirement("REC-1:parquet")
+def test_without_pyarrow_it_says_what_to_install(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.parquet"
+    write(made, path, seconds=1)
+    before = path.read_bytes()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    works: list[Callable[[], object]] = [
+        lambda: recordings.find_writer(path),
+        lambda: recordings.open_writer(path, recordings.RecordingHeader(made.world())),
+        lambda: open_recording(path),
+        lambda: read_summary(path),
+        lambda: ns.record(example_world(), [tmp_path / "other.mcap", path], 1.0),
+    ]
+    for work in works:
+        with pytest.raises(SinkError, match=r"run\.parquet a Parquet file needs pyarrow.*pip install pyarrow"):
+            work()
+    assert [(entry.name, entry.read_bytes()) for entry in tmp_path.iterdir()] == [("run.parquet", before)]
+
+
+def test_the_rest_of_navsense_does_without_pyarrow() -> None:
+    modules = "navsense, navsense.recordings.dataset_reader, navsense.recordings.summary"
+    program = f"import sys, {modules}; sys.exit('pyarrow' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    assert subprocess.run([sys.executable, "-c", program], env=environment, check=False).returncode == 0
+
+
+@pytest.mark.requirement("REC-1:parquet")
+def test_info_says_what_a_table_holds(made: ModuleType, tmp_path: Path) -> None:
+    for suffix in ("parquet", "npz"):
+        write(made, tmp_path / f"run.{suffix}")
+    found, archive = read_summary(tmp_path / "run.parquet"), read_summary(tmp_path / "run.npz")
+    assert {entry.name: (entry.type, entry.count) for entry in found.entries} == {
+        made.IMU: ("imu", 300),
+        made.MAG: ("magnetometer", 30),
+        "truth/rov::base": ("truth", 150),
+        "truth/rov::arm::tip": ("truth", 150),
+    }
+    assert (found.start, found.end) == (100_000_000_000, 102_990_000_000)
+    assert (found.entries, found.metadata) == (archive.entries, archive.metadata)
+    assert found.headline.replace("parquet", "npz").split("bytes")[1] == archive.headline.split("bytes")[1]
+    assert found.size == (tmp_path / "run.parquet").stat().st_size
+
+
+def test_an_empty_recording_is_whole(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=float("inf"))).close()
+    assert tuple(pq.read_table(path).column_names) == FIXED
+    found = read_summary(path)
+    assert (found.entries, found.start, found.end) == ((), None, None)
+    assert "duration_asked" not in found.metadata
+    assert not open_recording(path)
+    nothing = {made.MAG: made.slab(0).readings[made.MAG].between(0, 0)}
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world())) as sink:
+        sink.write(TimeSlice(0.0, 1.0, nothing, {}))
+    assert_same(open_recording(path)[made.MAG], nothing[made.MAG])
+    assert [entry.count for entry in read_summary(path).entries] == [0]
+
+
+def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> None:
+    path, bad = tmp_path / "run.parquet", tmp_path / "bad.parquet"
+    write(made, path)
+    raw = path.read_bytes()
+    for place in range(0, len(raw), max(1, len(raw) // 60)):
+        bad.write_bytes(raw[:place])
+        for look in (open_recording, read_summary):
+            with pytest.raises(SinkError, match=r"bad\.parquet.*cannot be recovered; an \.mcap can"):
+                look(bad)
+    pq.write_table(pa.table({"x": [1.0]}), bad)
+    for look in (open_recording, read_summary):
+        with pytest.raises(SinkError, match=r"bad\.parquet is no recording of navsense: its metadata is of another"):
+            look(bad)
+        with pytest.raises(SinkError, match="check the name"):
+            look(tmp_path / "none.parquet")
+    with pytest.raises(SinkError, match=r"is not an MCAP file.*truncated .*\.parquet file cannot be recovered"):
+        recover_mcap(path, tmp_path / "out.mcap")
+
+
+def replaced(table: Any, name: str, values: Any) -> Any:
+    return table.set_column(table.column_names.index(name), name, values)
+
+
+def with_null(table: Any, name: str) -> Any:
+    values = table.column(name).to_pylist()
+    values[0] = None
+    return replaced(table, name, pa.array(values, type=table.column(name).type))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda table: table.drop_columns(["field.x"]), "field.x"),
+        (lambda table: table.drop_columns(["time"]), "time"),
+        (lambda table: replaced(table, "time", table["time"].cast("string")), "column time is object"),
+        (lambda table: replaced(table, "valid", table["valid"].cast("int8")), "column valid is int8"),
+        (
+            lambda table: with_null(table, "angular_velocity.x"),
+            "column angular_velocity.x is empty in rows of reading of",
+        ),
+        (lambda table: with_null(table, "name"), "a row is of no sensor or link"),
+        (lambda table: table.slice(1), "the rows are not those of its runs"),
+        (lambda table: replaced(table, "run", pa.array(np.full(len(table), 5))), "the rows are not those of its runs"),
+        (lambda table: replaced(table, "time", pa.array(np.arange(float(len(table))))), "times of .* are not the same"),
+        (lambda table: replaced(table, "name", pa.array(["who"] * len(table))), "something is missing"),
+    ],
+)
+def test_rows_that_do_not_fit_together_are_refused(
+    made: ModuleType, tmp_path: Path, change: Callable[[Any], Any], why: str
+) -> None:
+    path = tmp_path / "run.parquet"
+    write(made, path, (2,), seconds=1)
+    table, text = pq.read_table(path), pq.read_metadata(path).metadata[b"navsense"]
+    bad = tmp_path / "bad.parquet"
+    pq.write_table(change(table).replace_schema_metadata({"navsense": text}), bad)
+    with pytest.raises(SinkError, match=rf"bad\.parquet is no recording of navsense: .*{why}"):
+        open_recording(bad)
+
+
+@pytest.mark.requirement("REC-1:parquet")
+def test_rows_in_another_order_written_by_another_program_are_loaded(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    (slab,) = write(made, path, (3,), seconds=1)
+    table, text = pq.read_table(path), pq.read_metadata(path).metadata[b"navsense"]
+    for name in ("series", "name", "type"):
+        table = replaced(table, name, table[name].cast("string"))
+    table = table.sort_by([("time", "ascending"), ("run", "descending")]).replace_schema_metadata({"navsense": text})
+    pq.write_table(table, path, row_group_size=37)
+    for name, reading in slab.readings.items():
+        assert_same(open_recording(path)[name], reading)
+    assert read_summary(path).entries[0].count == 300
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[" * 100_000, '{"program": "navsense"}', '{"program": "other"}', '{"program": "navsense", "epoch": 1.5}'],
+)
+def test_a_damaged_text_is_a_clear_error(made: ModuleType, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "run.parquet"
+    write(made, path, seconds=1)
+    pq.write_table(pq.read_table(path).replace_schema_metadata({"navsense": text}), path)
+    for look in (open_recording, read_summary):
+        with pytest.raises(SinkError, match=r"run\.parquet is no recording of navsense"):
+            look(path)
+
+
+def test_bytes_that_rot_never_give_wrong_numbers_nor_raise_anything_else(made: ModuleType, tmp_path: Path) -> None:
+    path, bad = tmp_path / "run.parquet", tmp_path / "bad.parquet"
+    (slab,) = write(made, path, seconds=1)
+    raw = path.read_bytes()
+    footer = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    rng, said = random.Random(5), 0
+    for _ in range(300):
+        broken = bytearray(raw)
+        start, stop = rng.choice(((4, footer), (footer, len(raw) - 4)))
+        place = rng.randrange(start, stop)
+        broken[place] ^= rng.randrange(1, 256)
+        bad.write_bytes(broken)
+        try:
+            found = open_recording(bad)
+        except SinkError as error:
+            said += "bad.parquet" in str(error)
+        else:
+            if start < footer:
+                assert (
+                    found[made.IMU]["angular_velocity"].tobytes()
+                    == slab.readings[made.IMU]["angular_velocity"].tobytes()
+                )
+        with contextlib.suppress(SinkError):
+            read_summary(bad)
+    assert said > 150
+
+
+@pytest.mark.parametrize(
+    ("run", "runs", "order"),
+    [
+        ([7, 7], [7], [0, 1]),
+        ([], [7], []),
+        ([2, 1, 2, 1], [1, 2], [1, 3, 0, 2]),
+        ([2, 1, 2, 1], [2, 1], [0, 2, 1, 3]),
+        ([2, 1, 2], [2, 1], None),
+        ([2, 1, 3], [2, 1], None),
+        ([0, 1], [2, 1], None),
+        ([2, 2], [2, 1], None),
+    ],
+)
+def test_rows_are_put_run_after_run(run: list[int], runs: list[int], order: list[int] | None) -> None:
+    numbers = np.array(run, dtype=np.int64)
+    if order is None:
+        with pytest.raises(DamagedError):
+            run_order(numbers, runs)
+    else:
+        assert np.arange(numbers.size)[run_order(numbers, runs)].tolist() == order
+
+
+@pytest.mark.requirement("REC-1:parquet")
+def test_the_command_line_writes_and_describes_tables(tmp_path: Path) -> None:
+    world = Path(__file__).resolve().parents[2] / "examples" / "quadrotor.sdf"
+    path = tmp_path / "run.parquet"
+    command = [sys.executable, "-m", "navsense"]
+    ran = subprocess.run(
+        [*command, "run", str(world), "--duration", "1", "-o", str(path)], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    looked = subprocess.run([*command, "info", str(path)], capture_output=True, text=True, check=False)
+    assert looked.returncode == 0, looked.stderr
+    assert "quadrotor::base_link::imu" in looked.stdout
+    assert "parquet" in looked.stdout
+    assert open_recording(path)["quadrotor::base_link::imu"].time.size == 1000

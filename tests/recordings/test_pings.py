@@ -1,0 +1,240 @@
+"""All that a DVL tells comes back out of recordings of messages, whatever its dialect; others read it too."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from rosbags.highlevel import AnyReader
+
+import navsense as ns
+from navsense.clock import Latency
+from navsense.noise.faults import Faults
+from navsense.noise.scheduled_faults import FAULT, ScheduledFault
+from navsense.recordings import reading_assembler
+from navsense.recordings.convert import convert
+from navsense.recordings.dataset_reader import open_recording
+from navsense.sensors import Adcp, Dvl, MessageDialect, TrackMode
+from navsense.sensors.doppler import make_janus_beams
+from navsense.testing import example_world
+from navsense.typing import AnyArray
+
+EPOCH, DURATION, SEED = 1000, 0.8, 5
+DVL = "robot::arm::dvl"
+NAMES = ("a.npz", "a.mcap", "a.db3", "a.bag")
+MESSAGES = ("a.mcap", "a", "a.bag")
+FAULTS = (
+    ScheduledFault("bias", 0.05, 0.15, "velocity", (0.1, 0.0, 0.0)),
+    ScheduledFault("lost_lock", 0.2, 0.3),
+    ScheduledFault("dropout", 0.35, 0.4),
+    ScheduledFault("stuck", 0.5, 0.55),
+)
+
+pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may have to be compiled
+
+
+def sheet(dialect: MessageDialect, count: int = 4, water: TrackMode = TrackMode.ALWAYS) -> Dvl:
+    """Return a sheet of so many beams all of whose effects act."""
+    made = dataclasses.replace(Dvl.example_spec(), dialect=dialect, bottom_mode=TrackMode.ALWAYS, water_mode=water)
+    if count == len(made.beams.beams):
+        return made
+    return dataclasses.replace(
+        made, beams=make_janus_beams(math.radians(30.0), [2.0 * math.pi * i / count for i in range(count)])
+    )
+
+
+def sea(*named: tuple[str, Any], latency: Latency | None = None) -> ns.World:
+    """Return a robot whose instruments have faults, and arrive late or not."""
+    world = example_world(*named)
+    sensors = [dataclasses.replace(one, faults=Faults(planned=FAULTS), latency=latency) for one in world.sensors]
+    return dataclasses.replace(world, sensors=tuple(sensors))
+
+
+def series(one: ns.Reading) -> dict[str, Mapping[str, AnyArray]]:
+    """Return what a reading says, what is true, and what is hidden but for the constant part of it, by row emitted."""
+    acts = {FAULT: one.errors[FAULT].astype(np.uint8)}  # in messages it is one byte
+    kinds = {"arrays": one.arrays, "ideal": one.ideal, "errors": {**one.errors, **acts}}
+    return {
+        kind: {name: array[one.emitted] for name, array in named.items() if not name.endswith("_turn_on")}
+        for kind, named in kinds.items()
+    }
+
+
+def unlike(found: ns.Reading, known: ns.Reading) -> list[str]:
+    """Return what is not the same in two readings, to the last bit."""
+    one, other = series(found), series(known)
+    wrong = [kind for kind in one if one[kind].keys() != other[kind].keys()]
+    return wrong + [
+        f"{kind} {name}"
+        for kind, named in other.items()
+        for name, array in named.items()
+        if name not in one[kind] or (one[kind][name].shape, one[kind][name].tobytes()) != (array.shape, array.tobytes())
+    ]
+
+
+CASES = {
+    "own": sea(("dvl", sheet(MessageDialect.OWN))),
+    "uuv": sea(("dvl", sheet(MessageDialect.UUV))),
+    "dsros": sea(("dvl", sheet(MessageDialect.DSROS))),
+    "gz": sea(("dvl", sheet(MessageDialect.GZ))),
+    "late": sea(("dvl", sheet(MessageDialect.UUV)), latency=Latency(0.02)),
+    "beams": sea(("dvl", sheet(MessageDialect.OWN, 5))),
+    "fallback": sea(("dvl", sheet(MessageDialect.DSROS, water=TrackMode.FALLBACK))),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with one run in every format that ROS has, and in one that loses nothing."""
+    place = tmp_path_factory.mktemp(request.param)
+    ns.record(CASES[request.param], [place / name for name in NAMES], DURATION, seed=SEED, epoch=EPOCH)
+    return place
+
+
+@pytest.mark.requirement("GAP-4", "REC-1:mcap", "REC-1:bag", "REC-1:convert")
+def test_all_that_it_tells_comes_back(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readings, truth and hidden errors, by way of an array's format too, and where they come in many pieces."""
+    known = open_recording(folder / "a.npz")[DVL]
+    told = known.emitted
+    assert not told.all()
+    assert all(np.isfinite(array[told]).any() for array in known.arrays.values())
+    assert {"error_velocity", "long_term_velocity", "beam_valid", "water_far"} < known.arrays.keys()
+    assert {"beam_velocity", "beam_range"} < known.errors.keys()
+    assert set(np.unique(known.errors[FAULT][told])) == {0.0, 2.0, 4.0, 16.0}
+    for name in MESSAGES:
+        assert unlike(open_recording(folder / name)[DVL], known) == [], name
+    made = convert(folder / "a.bag", tmp_path / "b.npz")
+    assert not [line for line in made.losses if DVL in line or "dvl" in line]
+    assert unlike(open_recording(tmp_path / "b.npz")[DVL], known) == []
+    monkeypatch.setattr(reading_assembler, "SLICE_BYTES", 1)
+    assert unlike(open_recording(folder / "a.mcap")[DVL], known) == []
+
+
+@pytest.mark.requirement("REC-1:convert")
+def test_what_messages_do_not_have_of_it_is_no_array(folder: Path, tmp_path: Path) -> None:
+    known = open_recording(folder / "a.npz")[DVL]
+    lost = convert(folder / "a.npz", tmp_path / "b.mcap").losses
+    assert [line for line in lost if line.startswith(DVL) and " row" not in line] == [
+        f"{DVL}: the constant part of hidden errors"
+    ]
+    assert unlike(open_recording(tmp_path / "b.mcap")[DVL], known) == []
+
+
+@pytest.mark.requirement("REC-1:mcap", "REC-1:bag")
+def test_sensors_of_unlike_size_have_one_definition(tmp_path: Path) -> None:
+    """Programs that know one definition of a type read the messages of all."""
+    other = dataclasses.replace(Adcp.example_spec(), cells=dataclasses.replace(Adcp.example_spec().cells, count=3))
+    named = {"a": sheet(MessageDialect.OWN, 3), "b": sheet(MessageDialect.OWN), "c": Adcp.example_spec(), "d": other}
+    world = example_world(*named.items())
+    ns.record(world, [tmp_path / name for name in NAMES], 0.3, seed=SEED, epoch=EPOCH)
+    known = open_recording(tmp_path / "a.npz")
+    for name in MESSAGES:
+        with AnyReader([tmp_path / name]) as reader:
+            heard = {one.topic: list[Any]() for one in reader.connections}
+            for one, _, data in reader.messages():
+                heard[one.topic].append(reader.deserialize(data, one.msgtype))
+        for short in named:
+            expected = known[f"robot::arm::{short}"]
+            messages = heard[f"/{short}_ping" if short in "ab" else f"/{short}_ensemble"]
+            assert len(messages) == expected.emitted.sum() > 3
+            for row, value in zip(np.flatnonzero(expected.emitted), messages, strict=True):
+                for array in expected.arrays:
+                    found = np.ravel(getattr(value, array))
+                    assert found.tobytes() == np.ravel(expected[array][row]).tobytes(), (name, short, array)
+
+
+def recorded(path: Path, world: ns.World) -> ns.Reading:
+    """Return what an instrument tells in a run that is recorded too."""
+    ns.record(world, path, DURATION, seed=SEED, epoch=EPOCH)
+    return ns.simulate(world, DURATION, seed=SEED, epoch=EPOCH)[DVL]
+
+
+@pytest.mark.requirement("REC-1:convert")
+@pytest.mark.parametrize("dialect", list(MessageDialect))
+def test_without_it_the_messages_of_the_dialect_are_read(
+    tmp_path: Path, made: ModuleType, dialect: MessageDialect
+) -> None:
+    """As other programs send them: what they have, and as they have it."""
+    known = recorded(tmp_path / "a.mcap", CASES[dialect.value])
+    rows = known.emitted
+    found = open_recording(made.without(tmp_path / "a.mcap", tmp_path / "b.mcap", lambda topic, _: "_ping" in topic))[
+        DVL
+    ]
+    assert not {"error_velocity", "long_term_velocity", "beam_valid", "water_far"} & found.arrays.keys()
+    assert found["velocity"].tobytes() == known["velocity"][rows].tobytes()
+    shown = known["velocity_mode"][rows] == 1.0
+    beams, wide = found["beam_velocity"][shown], known["beam_velocity"][rows][shown]
+    assert np.isfinite(wide).any()
+    same = np.array_equal(beams, wide, equal_nan=True)
+    assert same == (dialect is MessageDialect.UUV)
+    assert np.allclose(beams, wide, rtol=2**-24, atol=0.0, equal_nan=True)
+
+
+@pytest.mark.requirement("REC-1:convert")
+@pytest.mark.parametrize("dialect", list(MessageDialect))
+def test_where_some_of_it_were_lost_the_dialect_says_the_rest(
+    tmp_path: Path, made: ModuleType, dialect: MessageDialect
+) -> None:
+    """Rows without it are those of a recording that has none of it, and NaN where that has no such array."""
+    known = recorded(tmp_path / "a.mcap", CASES[dialect.value])
+    lost = (2, 5)
+
+    def is_gone(topic: str, place: int) -> bool:
+        return topic in ("/dvl_ping", "/dvl_ping/ideal") and place in lost
+
+    path = made.without(tmp_path / "a.mcap", tmp_path / "b.mcap", is_gone)
+    found = open_recording(path)[DVL]
+    bare = open_recording(made.without(tmp_path / "a.mcap", tmp_path / "d.mcap", lambda topic, _: "_ping" in topic))[
+        DVL
+    ]
+    for name, array in known.arrays.items():
+        expected = array[known.emitted].copy()
+        expected[list(lost)] = bare[name][list(lost)] if name in bare.arrays else math.nan
+        assert np.array_equal(found[name], expected, equal_nan=True), name
+    assert np.isfinite(found["velocity"][lost[0]]).all()  # the other is of an instrument without a lock
+    for name, array in known.ideal.items():
+        expected = array[known.emitted].copy()
+        expected[list(lost)] = bare.ideal[name][list(lost)] if name in bare.ideal else math.nan
+        assert np.array_equal(found.ideal[name], expected, equal_nan=True), name
+    note = "topic /dvl_ping: has not a message for each of /dvl; what is missing is NaN"
+    assert note in convert(path, tmp_path / "c.npz").losses
+
+
+def pinged(bag: Path) -> tuple[list[str], Iterable[str]]:
+    """Return the sensors of a bag, and what is not read of it."""
+    lost = convert(bag, bag.with_suffix(".npz")).losses
+    with np.load(bag.with_suffix(".npz")) as arrays:
+        return [*json.loads(str(arrays["meta"]))["sensors"]], lost
+
+
+@pytest.mark.requirement("REC-1:bag")
+@pytest.mark.parametrize("dialect", list(MessageDialect))
+def test_of_a_bag_that_does_not_say_what_it_is_of(tmp_path: Path, made: ModuleType, dialect: MessageDialect) -> None:
+    known = recorded(tmp_path / "a.bag", CASES[dialect.value])
+    bag = made.untold(tmp_path / "a.bag", tmp_path / "untold.bag")
+    names, lost = pinged(bag)
+    assert names == ["dvl"]
+    assert not [line for line in lost if "_ping" in line]
+    found, expected = series(open_recording(bag)["dvl"]), series(known)
+    for kind in ("arrays", "ideal", "errors"):
+        for name, array in expected[kind].items():
+            assert found[kind][name].tobytes() == array.tobytes(), (kind, name)
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_beams_that_nothing_is_known_of(tmp_path: Path, made: ModuleType) -> None:
+    """Of a fifth the dialect's message does not say where it looks; what stands beside it is named as not read."""
+    known = recorded(tmp_path / "a.bag", CASES["beams"])
+    bag = made.untold(tmp_path / "a.bag", tmp_path / "untold.bag")
+    names, lost = pinged(bag)
+    assert names == ["dvl"]
+    assert "topic /dvl_ping of navsense_msgs/msg/Dvl: nothing that is read" in lost
+    wide = known["beam_range"][known.emitted][:, :4]
+    assert np.allclose(open_recording(bag)["dvl"]["beam_range"], wide, rtol=2**-24, atol=0.0, equal_nan=True)

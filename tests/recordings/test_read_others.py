@@ -1,0 +1,318 @@
+"""Recordings as others leave them: messages lost, out of order, of two types or none, and topics without a slash."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from mcap.reader import make_reader
+from mcap.writer import Writer
+from rosbags.typesys import Stores, get_typestore
+
+import navsense as ns
+from navsense.clock import Latency
+from navsense.errors import SinkError
+from navsense.messages.schemas import format_schema
+from navsense.recordings import chunk_order
+from navsense.recordings.alignment import align_columns
+from navsense.recordings.columns import ColumnBatch, TopicBuffer
+from navsense.recordings.convert import convert
+from navsense.recordings.dataset import collect
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.message_reader import CDR, MessageChannel, open_messages
+from navsense.recordings.reading_assembler import ReadingAssembler
+from navsense.sensors import Imu
+from navsense.series import Reading
+from navsense.testing import example_world, is_identical
+
+NAME, TOPIC, LINK = "robot::arm::imu", "/imu", "/truth/robot"
+LATENCIES = {"at once": None, "late": Latency(0.03), "a sample late": Latency(0.01)}
+
+Sent = tuple[Any, Any, Any]
+"""Schema, channel and message as the package mcap gives them."""
+
+STORE = get_typestore(Stores.ROS2_HUMBLE)
+START = 1_700_000_000 * 10**9
+
+
+def sent(path: Path) -> list[Sent]:
+    """Return the messages of a file in order of time."""
+    with path.open("rb") as file:
+        return list(make_reader(file).iter_messages())
+
+
+def read(path: Path) -> tuple[dict[str, Reading], dict[str, Any], list[str]]:
+    """Return the readings and the truth of a recording, and what is left out of them."""
+    with open_messages(path) as source:
+        reader = ReadingAssembler(source)
+        readings, truth, *_ = collect(reader.iter_slices())
+        return readings, truth, reader.losses
+
+
+@pytest.fixture(scope="module", params=LATENCIES)
+def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a recording of an IMU whose clock drifts and jitters, read at once or late."""
+    world = example_world(("imu", Imu.example_spec()))
+    sensors = tuple(dataclasses.replace(one, latency=LATENCIES[request.param]) for one in world.sensors)
+    path = tmp_path_factory.mktemp("others") / "whole.mcap"
+    ns.record(dataclasses.replace(world, sensors=sensors), path, 1.0, seed=3, epoch=1000)
+    return path
+
+
+def expected(whole: Reading, row: int, series: str) -> dict[str, Any]:
+    """Return what is read of a reading of which one message was lost, of that series."""
+    if series == "reading":
+        keep = np.arange(whole.time.size) != row
+        return {
+            "time": whole.time[keep],
+            "clock_error": whole.clock_error[keep],
+            "arrival": whole.arrival[keep],
+            **{part: {k: a[keep] for k, a in getattr(whole, part).items()} for part in ("arrays", "ideal", "errors")},
+        }
+    found = {name: getattr(whole, name) for name in ("time", "clock_error", "arrival", "arrays", "ideal", "errors")}
+    part = {"ideal": "ideal", "bias": "errors"}[series]
+    found[part] = {key: array.copy() for key, array in found[part].items()}
+    for array in found[part].values():
+        array[row] = np.nan
+    return found
+
+
+@pytest.mark.requirement("REC-1:mcap", "TRU-1")
+@pytest.mark.parametrize("suffix", [".mcap", ".bag"])
+def test_a_lost_message_costs_one_row(made: ModuleType, recorded: Path, tmp_path: Path, suffix: str) -> None:
+    rows = sent(recorded)
+    whole = read(convert(recorded, tmp_path / f"whole{suffix}").path)[0][NAME]
+    for series, topic in (("reading", TOPIC), ("ideal", f"{TOPIC}/ideal"), ("bias", f"{TOPIC}/bias")):
+        own = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == topic]
+        assert len(own) == whole.time.size
+        for row in (0, 57, whole.time.size - 1):
+            gone = made.written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[row]), recorded)
+            path = gone if suffix == ".mcap" else convert(gone, tmp_path / f"{series}{row}{suffix}").path
+            readings, _, left = read(path)
+            for name, value in expected(whole, row, series).items():
+                assert is_identical(getattr(readings[NAME], name), value), (series, row, name)
+            said = [note for note in left if "has not a message for each of" in note]
+            assert len(said) == (series != "reading")
+
+
+@pytest.mark.requirement("REC-1:mcap", "TRU-1")
+def test_a_lost_message_of_truth_costs_one_row(made: ModuleType, recorded: Path, tmp_path: Path) -> None:
+    rows = sent(recorded)
+    whole = read(recorded)[1]["robot::base"]
+    own = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == f"{LINK}/accel"]
+    gone = made.written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[7]), recorded)
+    truth = read(gone)[1]["robot::base"]
+    for name in ("time", "position", "orientation", "velocity", "angular_velocity"):
+        assert is_identical(getattr(truth, name), getattr(whole, name))
+    for name in ("acceleration", "angular_acceleration"):
+        kept = getattr(whole, name).copy()
+        kept[7] = np.nan
+        assert is_identical(getattr(truth, name), kept)
+    poses = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == LINK]
+    gone = made.written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != poses[7]), recorded)
+    truth = read(gone)[1]["robot::base"]
+    assert is_identical(truth.acceleration, np.delete(whole.acceleration, 7, axis=0))
+    assert is_identical(truth.time, np.delete(whole.time, 7))
+
+
+def column(name: str) -> TopicBuffer:
+    """Return a column that is given its batches as they are."""
+    kind = "geometry_msgs/msg/Vector3Stamped"
+    return TopicBuffer(MessageChannel(name, kind, CDR, format_schema(kind).encode(), "ros2msg"), lambda _: {})
+
+
+@pytest.mark.requirement("TRU-1")
+@pytest.mark.parametrize("instants", [True, False])
+@pytest.mark.parametrize("size", [1, 3, 40, 1000])
+def test_pairs_do_not_depend_on_where_a_recording_is_cut(instants: bool, size: int) -> None:
+    rng = np.random.default_rng((size, instants))
+    stamp = 5 + np.cumsum(rng.integers(1, 9, 300))
+    has = rng.random((3, 300)) > 0.1
+    columns = [column(f"/{i}") for i in range(3)]
+    found: list[list[tuple[float, ...]]] = []
+    for first in range(0, 300, size):
+        for one, there in zip(columns, has, strict=True):
+            at = stamp[first : first + size][there[first : first + size]]
+            if at.size:
+                one.batches.append(ColumnBatch(at, at, at, {"x": at.astype(float)}))
+                one.count += at.size
+        last = first + size >= 300
+        others = {1: columns[1], 2: columns[2]}
+        taken = align_columns(columns[0], others, columns[0].count, (), by_publish_time=instants, last=last)
+        if taken is not None:
+            shown = [batch.arrays["x"].tolist() for batch in (taken.main, taken.others[1], taken.others[2])]
+            found += [list(row) for row in zip(*shown, strict=True)]  # type: ignore[list-item]
+    wanted = [
+        [float(at) if there else float("nan") for there in own]
+        for at, own in zip(stamp.tolist(), has.T, strict=True)
+        if own[0]
+    ]
+    assert np.array_equal(np.array(found), np.array(wanted), equal_nan=True)
+
+
+SUMMARIES: dict[str, dict[str, Any]] = {
+    "no channels": {"repeat_channels": False},
+    "no schemas": {"repeat_schemas": False},
+    "neither": {"repeat_channels": False, "repeat_schemas": False},
+    "no statistics": {"repeat_channels": False, "use_statistics": False, "use_summary_offsets": False},
+    "no chunks": {"repeat_channels": False, "repeat_schemas": False, "use_chunking": False},
+}
+
+
+@pytest.mark.requirement("REC-1:mcap")
+@pytest.mark.parametrize("options", SUMMARIES.values(), ids=SUMMARIES)
+def test_summaries_that_leave_things_out(
+    made: ModuleType, recorded: Path, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    path = made.written(tmp_path / "short.mcap", sent(recorded), recorded, **options)
+    with open_messages(path) as found, open_messages(recorded) as known:
+        assert {line.key for line in found.channels} == {line.key for line in known.channels}
+    check_alike(path, recorded)
+
+
+def check_alike(path: Path, known: Path) -> None:
+    """Hold what is read of two recordings against each other, bit for bit."""
+    found, wanted = read(path), read(known)
+    assert found[2] == wanted[2]
+    for there, here in zip(found[:2], wanted[:2], strict=True):
+        assert there.keys() == here.keys()
+        assert here
+        for name, one in here.items():
+            assert is_identical(vars(there[name]), vars(one)), name
+
+
+def orders(rows: list[Sent]) -> dict[str, list[int]]:
+    """Return orders of messages by what they are like."""
+    rng = np.random.default_rng(4)
+    near = np.argsort(np.arange(len(rows)) + rng.uniform(0.0, 60.0, len(rows)))
+    topics = np.argsort([channel.id for _, channel, _ in rows], kind="stable")
+    return {"near": near.tolist(), "topics": topics.tolist(), "backwards": list(range(len(rows)))[::-1]}
+
+
+@pytest.mark.requirement("REC-1:mcap")
+@pytest.mark.parametrize("options", [{"chunk_size": 4000}, {"chunk_size": 10**7}, {"use_chunking": False}])
+@pytest.mark.parametrize("order", ["near", "topics", "backwards"])
+def test_messages_in_any_order(
+    made: ModuleType,
+    recorded: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    order: str,
+    options: dict[str, Any],
+) -> None:
+    monkeypatch.setattr(chunk_order, "SEGMENT_BYTES", 6000)
+    rows = sent(recorded)
+    path = made.written(tmp_path / "any.mcap", (rows[i] for i in orders(rows)[order]), recorded, **options)
+    check_alike(path, recorded)
+    with open_messages(path) as source:
+        log = [item.log_time for item in source.read_messages()]
+    assert log == sorted(message.log_time for _, _, message in rows)
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_disorder_that_does_not_fit_into_memory(
+    made: ModuleType, recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunk_order, "MAX_HELD_BYTES", 150_000)
+    rows = sent(recorded)
+    made.written(tmp_path / "near.mcap", (rows[i] for i in orders(rows)["near"]), recorded, chunk_size=2000)
+    check_alike(tmp_path / "near.mcap", recorded)
+    strewn = (rows[i] for first in range(40) for i in range(first, len(rows), 40))
+    path = made.written(tmp_path / "strewn.mcap", strewn, recorded, chunk_size=2000)
+    with pytest.raises(SinkError, match=r"strewn\.mcap .* mcap sort"):
+        read(path)
+
+
+def made(kind: str, value: float, time: int) -> bytes:
+    """Return a message of a pressure or a temperature, as rosbags serialises it."""
+    types = STORE.types
+    stamp = types["builtin_interfaces/msg/Time"](time // 10**9, time % 10**9)
+    header = types["std_msgs/msg/Header"](stamp, "base")
+    return bytes(STORE.serialize_cdr(types[kind](header, value, 0.0), kind))
+
+
+PRESSURE, TEMPERATURE, FIELD = "FluidPressure", "Temperature", "MagneticField"
+
+
+def theirs(
+    path: Path, said: Iterable[tuple[str, str, bytes | None]], empty: Collection[str] = (), own: str = "msg"
+) -> Path:
+    """Write messages, (topic, type, bytes), 0.1 s apart; `None` as bytes for a message that says when it is."""
+    with path.open("wb") as file:
+        writer = Writer(file)
+        writer.start("ros2", "elsewhere")
+        channels: dict[tuple[str, str], int] = {}
+        for i, (topic, short, data) in enumerate(said):
+            time = START + i * 10**8
+            kind = f"sensor_msgs/msg/{short}"
+            if (topic, short) not in channels:
+                definition = STORE.generate_msgdef(kind, ros_version=2)[0] if short not in empty else own
+                schema = writer.register_schema(kind, "ros2msg", definition.encode())
+                channels[topic, short] = writer.register_channel(topic, "cdr", schema)
+            whole = made(kind, float(i), time) if data is None else data
+            writer.add_message(channels[topic, short], time, whole, time)
+        writer.finish()  # type: ignore[no-untyped-call]
+    return path
+
+
+@pytest.mark.requirement("REC-1:mcap", "REC-1:bag")
+@pytest.mark.parametrize("first", [PRESSURE, TEMPERATURE])
+@pytest.mark.parametrize("suffix", [".mcap", ".bag", ".db3"])
+def test_a_topic_of_two_types(tmp_path: Path, first: str, suffix: str) -> None:
+    second = TEMPERATURE if first == PRESSURE else PRESSURE
+    said = [("/p", first, None)] * 5 + [("/p", second, None)] * 5
+    path = theirs(tmp_path / "two.mcap", said)
+    if suffix != ".mcap":
+        path = convert(path, tmp_path / f"other{suffix}").path
+    readings, _, left = read(path)
+    values = readings["p"].arrays["pressure"].ravel().tolist()
+    assert values == [float(i) for i in (range(5) if first == PRESSURE else range(5, 10))]
+    assert left == ["topic /p of sensor_msgs/msg/Temperature: nothing that is read"]
+
+
+@pytest.mark.requirement("REC-1:mcap", "REC-1:bag")
+@pytest.mark.parametrize("suffix", [".mcap", ".bag", ".db3"])
+def test_topics_without_a_slash(tmp_path: Path, suffix: str) -> None:
+    topics = ["a/p", "/a/p", "b", "/"]
+    path = theirs(tmp_path / "bare.mcap", [(topic, PRESSURE, None) for topic in topics for _ in range(2)])
+    if suffix != ".mcap":
+        path = convert(path, tmp_path / f"other{suffix}").path
+    readings, _, left = read(path)
+    values = {name: one.arrays["pressure"].ravel().tolist() for name, one in readings.items()}
+    assert values == {"a::p_": [0.0, 1.0], "a::p": [2.0, 3.0], "b": [4.0, 5.0], "topic": [6.0, 7.0]}
+    assert left == []
+    kept = open_recording(convert(path, tmp_path / "kept.npz").path)
+    assert kept.readings.keys() == readings.keys()
+
+
+@pytest.mark.requirement("REC-1:mcap")
+@pytest.mark.parametrize("place", [0, 2, 5])
+def test_a_message_without_bytes(tmp_path: Path, place: int) -> None:
+    said: list[tuple[str, str, bytes | None]] = [("/p", PRESSURE, None)] * 6
+    said[place] = ("/p", PRESSURE, b"")
+    readings, _, left = read(theirs(tmp_path / "empty.mcap", [*said, ("/q", PRESSURE, b"")]))
+    assert readings.keys() == {"p"}
+    assert readings["p"].arrays["pressure"].ravel().tolist() == [float(i) for i in range(6) if i != place]
+    assert left[-1] == "topic /p: 1 message without any bytes"
+
+
+DEFINITIONS = {"empty": "", "of itself": "sensor_msgs/MagneticField again\n", "none": "float64[ x"}
+
+
+@pytest.mark.requirement("REC-1:mcap")
+@pytest.mark.parametrize("own", DEFINITIONS.values(), ids=DEFINITIONS)
+def test_a_type_that_is_not_defined(tmp_path: Path, own: str) -> None:
+    said: list[tuple[str, str, bytes | None]] = [("/p", PRESSURE, None), ("/m", FIELD, b"\0\1\0\0" + bytes(100))]
+    path = theirs(tmp_path / "odd.mcap", said * 3, (FIELD,), own)
+    readings, _, left = read(path)
+    assert readings["p"].time.size == 3
+    assert left == ["topic /m of sensor_msgs/msg/MagneticField: nothing that is read"]
+    if own == DEFINITIONS["of itself"]:
+        with open_messages(path) as source, pytest.raises(SinkError, match="contains itself") as error:
+            source.channels[1].parse_type()
+        assert "recursion" not in str(error.value)

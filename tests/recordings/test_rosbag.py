@@ -1,0 +1,662 @@
+"""ROS bags, read back by rosbags and, where Debian's packages are installed, by ROS 1 itself."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import json
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from mcap.reader import make_reader
+from rosbags.highlevel import AnyReader
+from rosbags.interfaces import QosDurability
+from rosbags.rosbag1 import Reader as Reader1
+from rosbags.rosbag2 import Reader as Reader2
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+import navsense as ns
+from navsense import recordings
+from navsense.clock import Latency
+from navsense.errors import SinkError
+from navsense.noise.channel import Noise
+from navsense.recordings import rosbag
+from navsense.recordings.base import os_error
+from navsense.recordings.convert import convert
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.ros1_metadata import METADATA_TOPIC
+from navsense.recordings.summary import read_summary
+from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
+from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
+from navsense.testing import example_world
+from navsense.world import World
+
+EPOCH = 1_700_000_000
+SECONDS = 3
+SUFFIXES = (".bag", ".db3")
+
+ORACLES = Path(__file__).parent.parent / "oracles" / "genmsg" / "md5.csv"
+SYSTEM = "/usr/bin/python3"
+
+
+def ros1() -> str:
+    """Return Debian's Python, which has ROS 1's own library; skip where it has not."""
+    probe = [SYSTEM, "-c", "import rosbag"]
+    if not Path(SYSTEM).exists() or subprocess.run(probe, capture_output=True, check=False).returncode:
+        pytest.skip("needs ROS 1: apt-get install python3-rosbag")
+    return SYSTEM
+
+
+def write(made: ModuleType, path: Path, seconds: int = SECONDS, **changes: Any) -> Path:
+    """Record some seconds of everything and return the file."""
+    head = {"epoch": EPOCH, "seed": 7, "duration": float(seconds), **changes}
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), **head)) as sink:
+        for second in range(seconds):
+            sink.write(made.slab(second, EPOCH))
+    return recordings.data_path(path)
+
+
+@pytest.fixture(scope="module")
+def recorded(made: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with one recording in three formats."""
+    folder = tmp_path_factory.mktemp("bags")
+    for suffix in (".bag", ".db3", ".mcap"):
+        write(made, folder / f"run{suffix}")
+    return folder
+
+
+def raw(path: Path) -> dict[str, list[tuple[int, bytes]]]:
+    """Return (time of arrival, bytes) by topic of an MCAP recording, as the package mcap reads it."""
+    found: dict[str, list[tuple[int, bytes]]] = {}
+    with path.open("rb") as file:
+        for _, channel, message in make_reader(file).iter_messages():
+            found.setdefault(channel.topic, []).append((message.log_time, message.data))
+    return found
+
+
+def read(path: Path, *, whole: bool = False) -> dict[str, list[tuple[int, Any]]]:
+    """Return (time, message) by topic, by the definitions in the bag alone; `whole` with what it says of itself."""
+    found: dict[str, list[tuple[int, Any]]] = {}
+    with AnyReader([path if path.suffix == ".bag" else path.parent]) as reader:
+        for connection, time, data in reader.messages():
+            if whole or connection.topic != METADATA_TOPIC:
+                found.setdefault(connection.topic, []).append((time, reader.deserialize(data, connection.msgtype)))
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Return a message as lists and numbers; the number that only ROS 1 gives a header is left out."""
+    if dataclasses.is_dataclass(value):
+        names = [part.name for part in dataclasses.fields(value) if part.name not in ("seq", "__msgtype__")]
+        return {name: plain(getattr(value, name)) for name in names}
+    if isinstance(value, np.ndarray):
+        return [repr(one) for one in value.tolist()]
+    return [plain(one) for one in value] if isinstance(value, list) else repr(value)
+
+
+@pytest.mark.requirement("REC-1:bag", "TRU-1", "CLK-5")
+def test_ros2_bags_have_the_bytes_of_the_mcap_recording(recorded: Path) -> None:
+    expected = raw(recorded / "run.mcap")
+    found: dict[str, list[tuple[int, bytes]]] = {}
+    with Reader2(recorded / "run") as reader:
+        for connection, time, data in reader.messages():
+            found.setdefault(connection.topic, []).append((time, bytes(data)))
+    assert found == expected
+    assert sum(map(len, expected.values())) == 3 * 530 + 1
+
+
+@pytest.mark.requirement("REC-1:bag", "TRU-1", "CLK-5")
+def test_ros1_bags_say_the_same_and_number_it(recorded: Path) -> None:
+    found, expected = read(recorded / "run.bag"), read(recorded / "run" / "run.db3")
+    assert set(found) == set(expected)
+    for topic, messages in expected.items():
+        assert [(time, plain(one)) for time, one in found[topic]] == [(time, plain(one)) for time, one in messages]
+        if hasattr(found[topic][0][1], "header"):
+            assert [one.header.seq for _, one in found[topic]] == list(range(len(messages)))
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_what_is_fixed_is_there_for_those_who_come_late(recorded: Path) -> None:
+    with Reader1(recorded / "run.bag") as reader:
+        extras = {connection.topic: connection.ext for connection in reader.connections}
+    assert {topic for topic, ext in extras.items() if ext.latching} == {"/tf_static", METADATA_TOPIC}
+    assert {ext.callerid for ext in extras.values()} == {"/navsense"}
+    with Reader2(recorded / "run") as reader:
+        kept = {connection.topic: connection.ext.offered_qos_profiles for connection in reader.connections}
+        assert (reader.storage.metadata.custom or {})["world"] == "sea"
+    assert {topic for topic, profiles in kept.items() if profiles} == {"/tf_static"}
+    assert kept["/tf_static"][0].durability is QosDurability.TRANSIENT_LOCAL
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_a_database_of_ros2_is_sound(recorded: Path) -> None:
+    with contextlib.closing(sqlite3.connect(recorded / "run" / "run.db3")) as found:
+        assert found.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert found.execute("SELECT count(*) FROM messages").fetchone() == (3 * 530 + 1,)
+    assert sorted(part.name for part in (recorded / "run").iterdir()) == ["metadata.yaml", "run.db3"]
+
+
+WITH_ROS = """
+import json, sys, rosbag
+found = {}
+with rosbag.Bag(sys.argv[1]) as bag:
+    kinds = {topic: (one.msg_type, one.message_count) for topic, one in bag.get_type_and_topic_info().topics.items()}
+    for topic, message, time in bag.read_messages():
+        stamp = message.header.stamp.to_nsec() if hasattr(message, "header") else 0
+        seq = message.header.seq if hasattr(message, "header") else 0
+        found.setdefault(topic, []).append((time.to_nsec(), stamp, seq, str(message)))
+json.dump([kinds, found], sys.stdout)
+"""
+
+
+def by_ros(path: Path) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """Return types and counts, and messages, as ROS 1 itself reads a bag with the definitions in it alone."""
+    ran = subprocess.run([ros1(), "-c", WITH_ROS, str(path)], capture_output=True, text=True, check=True)
+    kinds, found = json.loads(ran.stdout)
+    return kinds, found
+
+
+@pytest.mark.requirement("REC-1:bag", "CLK-5")
+def test_ros1_itself_reads_them(recorded: Path) -> None:
+    kinds, found = by_ros(recorded / "run.bag")
+    expected = read(recorded / "run.bag", whole=True)
+    assert {topic: count for topic, (_, count) in kinds.items()} == {t: len(m) for t, m in expected.items()}
+    assert kinds["/imu"] == ["sensor_msgs/Imu", 300]
+    for topic, messages in expected.items():
+        assert [time for time, *_ in found[topic]] == [time for time, _ in messages]
+        if hasattr(messages[0][1], "header"):
+            stamps = [m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for _, m in messages]
+            assert [(stamp, seq) for _, stamp, seq, _ in found[topic]] == list(zip(stamps, range(10**6), strict=False))
+    field = expected["/mag"][-1][1].magnetic_field
+    assert f"x: {field.x!r}\n" in found["/mag"][-1][3]
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_rosbag_info_lists_every_topic(recorded: Path) -> None:
+    ros1()
+    command = ["/usr/bin/rosbag", "info", "--yaml", str(recorded / "run.bag")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    listed = {line.split()[-1] for line in ran.stdout.splitlines() if "topic:" in line}
+    assert listed == set(read(recorded / "run.bag", whole=True))
+    assert "indexed: True" in ran.stdout
+
+
+TABLES = {
+    MessageDialect.UUV: {
+        "/dvl/dvl": "uuv_sensor_ros_plugins_msgs/DVL",
+        "/dvl/dvl_twist": "geometry_msgs/TwistWithCovarianceStamped",
+        "/dvl/dvl/state": "std_msgs/Bool",
+        **{f"/dvl/dvl_sonar{i}": "sensor_msgs/Range" for i in range(4)},
+    },
+    MessageDialect.DSROS: {
+        "/dvl/dvl": "ds_sensor_msgs/Dvl",
+        "/dvl/ranges": "ds_sensor_msgs/Ranges3D",
+        "/dvl/dvl_cloud": "sensor_msgs/PointCloud",
+    },
+    MessageDialect.OWN: {"/dvl/dvl": "marine_acoustic_msgs/Dvl"},
+    MessageDialect.GZ: {"/dvl/dvl": "marine_acoustic_msgs/Dvl"},
+}
+"""Topics of the two DVL plug-ins as their documentation has them, and ours."""
+
+
+def doppler(dialect: MessageDialect) -> World:
+    """Return a world with a DVL of a dialect, and with the four ranges that the UUV Simulator's has."""
+    sheet = dataclasses.replace(
+        Dvl.example_spec(), dialect=dialect, message_options=DvlMessageOptions(ranges_topic="/dvl/ranges")
+    )
+    sonars = [(f"sonar{i}", Range.example_spec()) for i in range(4 if dialect is MessageDialect.UUV else 0)]
+    made = example_world(("dvl", sheet), *sonars)
+    topics = {"robot::arm::dvl": "/dvl/dvl", **{f"robot::arm::sonar{i}": f"/dvl/dvl_sonar{i}" for i in range(4)}}
+    return dataclasses.replace(
+        made, sensors=tuple(dataclasses.replace(one, topic=topics[one.name]) for one in made.sensors)
+    )
+
+
+@pytest.fixture(scope="module", params=list(MessageDialect))
+def dive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[MessageDialect, Path]:
+    """Return a dialect and the folder with its recording in three formats."""
+    folder = tmp_path_factory.mktemp("dives")
+    outputs = [folder / "dive.bag", folder / "dive.db3", folder / "dive.mcap"]
+    summary = ns.record(doppler(request.param), outputs, 0.4, seed=5, epoch=1000, ros="humble")
+    assert summary.paths == (outputs[0], folder / "dive" / "dive.db3", outputs[2])
+    return request.param, folder
+
+
+@pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:bag")
+def test_dopplers_are_in_both_bags_with_the_sums_of_ros(dive: tuple[MessageDialect, Path]) -> None:
+    dialect, folder = dive
+    sums = dict(line.split(",")[:2] for line in ORACLES.read_text(encoding="utf-8").splitlines()[1:])
+    noetic = get_typestore(Stores.ROS1_NOETIC)
+    expected = raw(folder / "dive.mcap")
+    with Reader1(folder / "dive.bag") as reader:
+        found = {one.topic: one for one in reader.connections}
+    for topic, kind in TABLES[dialect].items():
+        full = kind.replace("/", "/msg/")
+        assert found[topic].msgtype == full
+        known = sums[full] if full in sums else noetic.generate_msgdef(full, ros_version=1)[1]
+        assert found[topic].digest == known
+        assert found[topic].msgcount == len(expected[topic]) > 0
+    assert set(found) == {*expected, METADATA_TOPIC}
+    old, new = read(folder / "dive.bag"), read(folder / "dive" / "dive.db3")
+    for topic in TABLES[dialect]:
+        assert [(t, plain(one)) for t, one in old[topic]] == [(t, plain(one)) for t, one in new[topic]]
+    with Reader2(folder / "dive") as reader:
+        hashes = {one.topic: one.digest for one in reader.connections}
+    assert all(one.startswith("RIHS01_") for one in hashes.values())
+
+
+@pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:bag")
+def test_ros1_itself_lists_the_documented_topics(dive: tuple[MessageDialect, Path]) -> None:
+    dialect, folder = dive
+    kinds, found = by_ros(folder / "dive.bag")
+    for topic, kind in TABLES[dialect].items():
+        assert kinds[topic] == [kind, len(found[topic])]
+        assert kinds[topic][1] > 0
+
+
+KINDS = (AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat, Range)
+
+
+@pytest.mark.requirement("REC-1:bag", "ALT-4", "PRS-1", "NAV-1")
+def test_every_sensor_is_in_both_bags_and_saved_as_streamed(tmp_path: Path) -> None:
+    world = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
+    outputs = [tmp_path / "streamed.bag", tmp_path / "streamed.db3", tmp_path / "run.mcap"]
+    ns.record(world, outputs, 1.0, seed=5, epoch=1000, ros="humble")
+    expected = raw(outputs[2])
+    old, new = read(outputs[0]), read(recordings.data_path(outputs[1]))
+    assert {topic: len(rows) for topic, rows in old.items()} == {topic: len(rows) for topic, rows in expected.items()}
+    for topic, messages in new.items():
+        assert [(t, plain(one)) for t, one in old[topic]] == [(t, plain(one)) for t, one in messages]
+    run = ns.simulate(world, 1.0, seed=5, epoch=1000)
+    for suffix in SUFFIXES:
+        run.save(tmp_path / f"saved{suffix}", ros="humble")
+    assert (tmp_path / "saved.bag").read_bytes() == outputs[0].read_bytes()
+    with Reader2(tmp_path / "saved") as reader:
+        saved = [(connection.topic, time, bytes(data)) for connection, time, data in reader.messages()]
+    assert Counter(saved) == Counter((topic, time, data) for topic, rows in expected.items() for time, data in rows)
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_a_latency_is_in_the_time_of_the_bag(made: ModuleType, tmp_path: Path) -> None:
+    world = example_world(("imu", Imu.example_spec()))
+    late = dataclasses.replace(world.sensors[0], latency=Latency(fixed=0.2, mean=0.05, stddev=0.02))
+    world = dataclasses.replace(world, sensors=(late,))
+    ns.record(world, [tmp_path / "run.bag", tmp_path / "run.db3"], 1.0, seed=5, epoch=1000)
+    part = ns.simulate(world, 1.0, seed=5, epoch=1000)["robot::arm::imu"]
+    arrival = 1000 * 10**9 + np.rint(part.arrival * 1e9).astype(np.int64)
+    for path in (tmp_path / "run.bag", tmp_path / "run" / "run.db3"):
+        times = [time for time, _ in read(path)[late.topic if late.topic.startswith("/") else "/" + late.topic]]
+        assert times == sorted(arrival[part.emitted].tolist())
+    assert part.arrival[part.emitted].min() > 0.2
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_a_ros1_bag_may_begin_at_epoch_0(made: ModuleType, tmp_path: Path) -> None:
+    """Readers of ROS 1 reject the time 0: messages at 0 are recorded at 1 ns, and their stamps stay 0."""
+    slab = made.slab(0)
+    slab.readings[made.IMU].clock_error[:] = 0.0
+    for name in ("run.bag", "run.db3"):
+        with recordings.open_writer(tmp_path / name, recordings.RecordingHeader(made.world(), duration=1.0)) as sink:
+            sink.write(slab)
+    old, new = read(tmp_path / "run.bag"), read(tmp_path / "run" / "run.db3")
+    assert old.keys() - {"/navsense/recording"} == new.keys()
+    assert all(len(old[topic]) == len(new[topic]) for topic in new)
+    with Reader1(tmp_path / "run.bag") as bag:
+        assert bag.start_time == 1
+    assert old["/imu"][0][1].header.stamp.sec == 0
+    assert convert(tmp_path / "run.db3", tmp_path / "again.bag").count == sum(map(len, new.values()))
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_a_clock_with_a_known_negative_offset_fails_before_the_run(made: ModuleType, tmp_path: Path) -> None:
+    world = made.world()
+    behind = dataclasses.replace(world.clocks[0], noise=Noise(mean=-2.0), oscillator=None, discipline=None)
+    world = dataclasses.replace(world, clocks=(behind, *world.clocks[1:]))
+    with pytest.raises(SinkError, match=rf"run\.bag.*{behind.name}.*: -1.*must not be below 0.*later --epoch"):
+        recordings.open_writer(tmp_path / "run.bag", recordings.RecordingHeader(world, epoch=1))
+    assert not list(tmp_path.iterdir())
+    recordings.open_writer(tmp_path / "run.bag", recordings.RecordingHeader(world, epoch=2)).abort()
+
+
+@pytest.mark.requirement("REC-1:bag")
+@pytest.mark.parametrize("error", [-1.5, -1.000000001])
+def test_ros1_has_no_stamp_of_a_clock_that_is_behind(made: ModuleType, tmp_path: Path, error: float) -> None:
+    slab = made.slab(1, 0)
+    slab.readings[made.IMU].clock_error[0] = error - 1.0
+    path = tmp_path / "run.bag"
+    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world(), epoch=1, duration=2.0))
+    sink.write(dataclasses.replace(made.slab(0, 1)))
+    shifted = dataclasses.replace(slab.readings[made.IMU], epoch=1)
+    with pytest.raises(SinkError, match=rf"run\.bag.*rov::base::clock.*{error + 1.0:g}.*--epoch"):
+        sink.write(dataclasses.replace(slab, readings={made.IMU: shifted}, truth={}))
+    sink.close()
+    assert len(read(path)["/imu"]) == 100
+
+
+@pytest.mark.requirement("REC-1:bag")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_stamp_that_does_not_fit_leaves_the_slabs_before_it(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+    slab = made.slab(1, EPOCH)
+    slab.readings[made.IMU].clock_error[3] = 1e10
+    path = tmp_path / f"run{suffix}"
+    head = recordings.RecordingHeader(made.world(), epoch=EPOCH)
+    with pytest.raises(SinkError, match=r"rov::base::clock.*--epoch"), recordings.open_writer(path, head) as sink:  # noqa: PT012 - the second write fails
+        sink.write(made.slab(0, EPOCH))
+        sink.write(slab)
+    found = read(recordings.data_path(path))
+    assert {topic: len(found[topic]) for topic in ("/imu", "/mag", "/clock")} == {"/imu": 100, "/mag": 10, "/clock": 50}
+
+
+@pytest.mark.requirement("REC-1:bag")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"run{suffix}"
+    head = recordings.RecordingHeader(made.world(), epoch=EPOCH)
+    file = write(made, path, 1)
+    before = file.read_bytes()
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, head):
+        raise RuntimeError("elsewhere")
+    assert file.read_bytes() == before  # nothing was given, so nothing is kept
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, head) as sink:  # noqa: PT012 - it is raised around the sink
+        sink.write(made.slab(0, EPOCH))
+        sink.write(made.slab(1, EPOCH))
+        raise RuntimeError("elsewhere")
+    assert len(read(file)["/imu"]) == 200
+    assert len(list(tmp_path.iterdir())) == 1
+    with pytest.raises(SinkError, match="already failed"):
+        sink.write(made.slab(0))
+
+
+@pytest.mark.requirement("REC-1:bag")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_is_given_up_leaves_nothing(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+    sink = recordings.open_writer(tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), epoch=EPOCH))
+    sink.write(made.slab(0, EPOCH))
+    assert len(list(tmp_path.iterdir())) == 1
+    sink.abort()
+    sink.close()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.requirement("REC-1:bag")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
+) -> None:
+    calls, kept = [], rosbag.PendingBag._write
+
+    def interrupted(bag: rosbag.PendingBag, blocks: Any) -> None:
+        calls.append(1)
+        if len(calls) == 4:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        kept(bag, blocks)
+
+    monkeypatch.setattr(rosbag.PendingBag, "_write", interrupted)
+    path = tmp_path / f"run{suffix}"
+    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world(), epoch=EPOCH, duration=9.0))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    with pytest.raises(KeyboardInterrupt), sink:  # noqa: PT012 - which write is interrupted is open
+        for second in range(9):
+            sink.write(made.slab(second, EPOCH))
+    found = read(recordings.data_path(path))
+    seconds, rest = divmod(len(found["/imu"]), 100)
+    assert (rest, len(found["/mag"]), len(found["/truth/rov"])) == (0, 10 * seconds, 50 * seconds)
+    assert seconds in (3, 4)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_an_interrupt_while_it_is_begun_leaves_nothing(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
+) -> None:
+    held, kept = threading.Event(), rosbag.PendingBag._write
+
+    def interrupted(bag: rosbag.PendingBag, blocks: Any) -> None:
+        main = threading.main_thread().ident or 0
+        signal.pthread_kill(main, signal.SIGINT)
+        # Until the interrupt has been seen: Python, about to wait, may sleep over a signal until there is another.
+        while not held.wait(0.05):
+            signal.pthread_kill(main, signal.SIGUSR1)
+        kept(bag, blocks)
+
+    monkeypatch.setattr(rosbag.PendingBag, "_write", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    waking = signal.signal(signal.SIGUSR1, lambda _number, _frame: None)
+    request.addfinalizer(lambda: signal.signal(signal.SIGUSR1, waking))
+    request.addfinalizer(held.set)
+    threads = set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt):
+        recordings.open_writer(tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), epoch=EPOCH))
+    held.set()
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(60.0)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.requirement("REC-1:bag")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_full_disk_is_a_clear_error(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"run{suffix}"
+    whole = write(made, path, 20).stat().st_size
+    recordings.data_path(path).unlink()
+    words = {".bag": "file too large; raise the limit", ".db3": "input/output error|file too large"}[suffix]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for limit in (0, 2000, whole // 2, whole - 5000):
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
+            with (  # noqa: PT012 - which write fails is open
+                pytest.raises(SinkError, match=rf"run\{suffix} cannot be written: ({words})"),
+                recordings.open_writer(
+                    path, recordings.RecordingHeader(made.world(), epoch=EPOCH, duration=20.0)
+                ) as sink,
+            ):
+                for second in range(20):
+                    sink.write(made.slab(second, EPOCH))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert not [part for part in tmp_path.iterdir() if part.name.startswith(".")]
+    gc.collect()
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_the_causes_that_sqlite_gives_have_their_remedies(made: ModuleType, tmp_path: Path) -> None:
+    for code, words in ((sqlite3.SQLITE_FULL, "no space left"), (sqlite3.SQLITE_READONLY, "read-only")):
+        error = sqlite3.OperationalError("said by SQLite")
+        error.sqlite_errorcode = code
+        with pytest.raises(OSError, match="said by SQLite") as caught, rosbag.map_sqlite_errors():
+            raise error
+        assert words in str(os_error(tmp_path, OSError(caught.value.errno, os.strerror(caught.value.errno))))
+    with pytest.raises(OSError, match="another"), rosbag.map_sqlite_errors():
+        raise sqlite3.ProgrammingError("another")
+
+
+@pytest.mark.requirement("REC-1:bag")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_memory_does_not_grow_with_the_recording(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+    def peak(seconds: int) -> int:
+        tracemalloc.start()
+        with recordings.open_writer(
+            tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), EPOCH, 7, float(seconds))
+        ) as sink:
+            for second in range(seconds):
+                sink.write(made.slab(second, EPOCH))
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(2)
+    # 30 slabs more are 19 000 messages, of which rosbags would keep 2.5 MB; of a chunk stays its place in the index.
+    assert peak(40) - peak(10) < 400_000
+
+
+@pytest.mark.requirement("REC-1:bag")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_places_that_cannot_be_written(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+    head = recordings.RecordingHeader(made.world(), epoch=EPOCH)
+    (tmp_path / f"dir{suffix}").mkdir()
+    with pytest.raises(SinkError, match=r"is a directory.*name a file"):
+        recordings.open_writer(tmp_path / f"dir{suffix}", head)
+    with pytest.raises(SinkError, match=r"does not exist.*create it"):
+        recordings.open_writer(tmp_path / "none" / f"run{suffix}", head)
+    with pytest.raises(SinkError):
+        recordings.open_writer(tmp_path / ("x" * 300 + suffix), head)
+    with pytest.raises(SinkError, match=r"a ROS bag holds one run.*\.npz"):
+        recordings.open_writer(tmp_path / f"run{suffix}", dataclasses.replace(head, runs=(0, 1)))
+    if os.geteuid() != 0:
+        (tmp_path / "locked").mkdir(mode=0o500)
+        with pytest.raises(SinkError, match="permission"):
+            recordings.open_writer(tmp_path / "locked" / f"run{suffix}", head)
+    assert not (tmp_path / f"run{suffix}").exists()
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_a_bag_of_ros2_replaces_nothing_but_its_like(made: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "dive.db3"
+    (tmp_path / "dive").mkdir()
+    file = write(made, path, 1)  # an empty folder is nobody's
+    first = file.read_bytes()
+    (tmp_path / "dive" / "notes.txt").write_text("mine")
+    for _ in range(2):
+        with pytest.raises(SinkError, match=r"dive\.db3.*folder of this name, which is something else.*dive"):
+            recordings.find_writer(path)
+    assert file.read_bytes() == first
+    (tmp_path / "dive" / "notes.txt").unlink()
+    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world(), epoch=EPOCH))
+    (tmp_path / "dive" / "notes.txt").write_text("mine, in the meantime")
+    with pytest.raises(SinkError, match="something else"):
+        sink.close()
+    assert file.read_bytes() == first
+    (tmp_path / "dive" / "notes.txt").unlink()
+    write(made, path, 2)
+    assert len(read(file)["/imu"]) == 200
+    (tmp_path / "swim").write_text("a file")
+    with pytest.raises(SinkError, match="something else"):
+        recordings.open_writer(tmp_path / "swim.db3", recordings.RecordingHeader(made.world(), epoch=EPOCH))
+    assert sorted(part.name for part in tmp_path.iterdir()) == ["dive", "swim"]
+
+
+@pytest.mark.requirement("REC-1:bag")
+@pytest.mark.parametrize("name", ["run#1.db3", "50%.db3", "what?.db3"])
+def test_names_that_sqlite_takes_for_something_else(made: ModuleType, tmp_path: Path, name: str) -> None:
+    with pytest.raises(SinkError, match=r"SQLite.*another name"):
+        recordings.open_writer(tmp_path / name, recordings.RecordingHeader(made.world(), epoch=EPOCH))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_poses_of_two_kinds_and_topics_of_ones_own(made: ModuleType, tmp_path: Path) -> None:
+    world = made.world()
+    other = dataclasses.replace(world.models[1], static=False, motion=made.Somewhere())
+    world = dataclasses.replace(world, models=(world.models[0], other))
+    slab = made.slab(0, EPOCH)
+    slab = dataclasses.replace(slab, truth={**slab.truth, "dock::pier": made.truth("dock::pier", 0, 20, EPOCH)})
+    for suffix in SUFFIXES:
+        with recordings.open_writer(
+            tmp_path / f"run{suffix}", recordings.RecordingHeader(world, epoch=EPOCH, duration=1.0)
+        ) as sink:
+            sink.write(slab)
+        found = read(recordings.data_path(tmp_path / f"run{suffix}"))
+        frames = Counter(t.child_frame_id for _, value in found["/tf"] for t in value.transforms)
+        assert frames == {"rov::base": 50, "dock::pier": 20}
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_what_was_dropped_is_no_message(made: ModuleType, tmp_path: Path) -> None:
+    slab = made.slab(0, EPOCH)
+    slab.readings[made.MAG].emitted[:] = False
+    slab.readings[made.IMU].emitted[3] = False
+    for suffix in SUFFIXES:
+        with recordings.open_writer(
+            tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), epoch=EPOCH, truth=False)
+        ) as sink:
+            sink.write(slab)
+        found = read_summary(tmp_path / f"run{suffix}")
+        counts = {entry.name: entry.count for entry in found.entries}
+        assert counts == {"/imu": 99, "/mag": 0, "/clock": 50, "/tf": 50, "/tf_static": 1}
+
+
+@pytest.mark.parametrize(("where", "name"), [(".", "run"), (".", "run.db3"), (".", "run/run.db3"), ("run", "run.db3")])
+def test_info_of_a_bag_of_ros2_by_any_name(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, where: str, name: str
+) -> None:
+    monkeypatch.chdir(recorded / where)
+    assert read_summary(name).entries == read_summary(recorded / "run").entries
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_info_says_what_bags_hold(recorded: Path, tmp_path: Path) -> None:
+    expected = read_summary(recorded / "run.mcap")
+    for path in ("run.bag", "run.db3", "run", "run/run.db3"):
+        found = read_summary(recorded / path)
+        assert found.entries == expected.entries
+        assert (found.start, found.end) == (expected.start, expected.end)
+        assert found.format == ("ROS 1 bag" if path == "run.bag" else "ROS 2 bag")
+        assert found.size > 100_000
+        ros = "humble" if path == "run.bag" else "jazzy"
+        assert dict(found.metadata) == {**expected.metadata, "ros": ros}
+        assert f"{3 * 530 + 1} messages from {EPOCH} s" in found.headline
+    whole = (recorded / "run.bag").read_bytes()
+    for size in (0, 10, 5000, len(whole) // 2, len(whole) - 10):
+        (tmp_path / "cut.bag").write_bytes(whole[:size])
+        with pytest.raises(SinkError, match=r"cut\.bag is no bag that can be read.*navsense recover .*cut\.bag"):
+            read_summary(tmp_path / "cut.bag")
+    (tmp_path / "bad.db3").write_bytes(b"no database")
+    with pytest.raises(SinkError, match=r"bad\.db3 is no bag that can be read"):
+        read_summary(tmp_path / "bad.db3")
+    for name in ("none.bag", "none.db3"):
+        with pytest.raises(SinkError, match="check the name"):
+            read_summary(tmp_path / name)
+    (tmp_path / "bag").mkdir()
+    (tmp_path / "bag" / "metadata.yaml").write_text("- nothing")
+    with pytest.raises(SinkError, match="is no bag that can be read"):
+        read_summary(tmp_path / "bag")
+    assert len(open_recording(recorded / "run.bag")["rov::base::imu"].time) == 100 * SECONDS
+
+
+@pytest.mark.requirement("REC-1:bag")
+def test_the_command_line_writes_and_describes_bags(tmp_path: Path) -> None:
+    world = Path(__file__).resolve().parents[2] / "examples" / "quadrotor.sdf"
+    command = [sys.executable, "-m", "navsense"]
+    outputs = ["-o", str(tmp_path / "run.bag"), "-o", str(tmp_path / "run.db3")]
+    ran = subprocess.run(
+        [*command, "run", str(world), "--duration", "0.2", "--epoch", "100", *outputs],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert f"wrote {tmp_path / 'run.bag'}: 0.2 s simulated" in ran.stdout
+    assert f"wrote {tmp_path / 'run' / 'run.db3'}: 0.2 s simulated" in ran.stdout
+    for name, form in (("run.bag", "ROS 1 bag"), ("run.db3", "ROS 2 bag")):
+        looked = subprocess.run([*command, "info", str(tmp_path / name)], capture_output=True, text=True, check=False)
+        assert looked.returncode == 0, looked.stderr
+        assert form in looked.stdout
+        assert "sensor_msgs/msg/Imu" in looked.stdout
+    refused = subprocess.run(
+        [*command, "run", str(world), "--duration", "0.2", *outputs], capture_output=True, text=True, check=False
+    )
+    assert refused.returncode != 0
+    assert "--epoch" in refused.stderr
+
+
+def test_definitions_in_a_bag_are_read_by_their_text(recorded: Path) -> None:
+    with Reader1(recorded / "run.bag") as reader:
+        assert METADATA_TOPIC in {connection.topic for connection in reader.connections}
+        for connection in reader.connections:
+            store = get_typestore(Stores.EMPTY)
+            store.register(get_types_from_msg(connection.msgdef.data, connection.msgtype))
+            assert store.generate_msgdef(connection.msgtype, ros_version=1)[1] == connection.digest

@@ -1,0 +1,504 @@
+"""The types in recordings: tags for every class, all fields, stored topics, and files of other versions."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import enum
+import importlib.util
+import json
+import re
+import sqlite3
+import sys
+import typing
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import navsense as ns
+from navsense import recordings
+from navsense.cli import cli
+from navsense.clock import Clock, Latency
+from navsense.clock.oscillator import Oscillator
+from navsense.environment.anomaly import Anomaly
+from navsense.environment.signal import Signal
+from navsense.environment.water import Water
+from navsense.errors import SinkError
+from navsense.geodesy import Origin
+from navsense.noise.faults import Faults
+from navsense.noise.scheduled_faults import ScheduledFault
+from navsense.recordings import type_tags
+from navsense.recordings.convert import convert
+from navsense.recordings.dataset import Dataset, collect
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.message_reader import open_messages
+from navsense.recordings.reading_assembler import ReadingAssembler
+from navsense.recordings.records import DamagedError
+from navsense.recordings.summary import read_summary
+from navsense.recordings.topic_names import TopicNames, allocate_topics
+from navsense.recordings.type_tags import StoredType, UnknownTypeError, from_json, register_type, to_json
+from navsense.recordings.world_json import world_from_json, world_to_json
+from navsense.sensors import SENSORS, Imu
+from navsense.sensors.base import OpaqueSensor
+from navsense.testing import example_world
+from navsense.world import CurrentTopic, World
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SINKS = Path(ns.__file__).parent / "recordings"
+ROOTS = (*SENSORS, Clock, Latency, Anomaly, Water, Origin, Faults, CurrentTopic)
+
+ALL = ("a.mcap", "a.gz.mcap", "a.bag", "b.db3", "a.npz", "a.parquet", "t.csv", "e.euroc")
+"""One recording of each format."""
+
+READ = tuple(name for name in ALL if name not in ("a.gz.mcap", "e.euroc"))
+"""Those whose readings are all read back."""
+
+
+def world() -> World:
+    """Return a world with every type of sensor, a clock and faults."""
+    made = example_world(*((kind.type, kind.example_spec()) for kind in SENSORS))
+    imu, *others = made.sensors
+    faults = Faults(planned=(ScheduledFault("bias", 0.1, 0.2, "angular_velocity", (0.0, 0.0, 0.01)),))
+    return replace(made, sensors=(replace(imu, faults=faults, latency=Latency(0.01, 0.02)), *others))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a recording of each format."""
+    made = tmp_path_factory.mktemp("types")
+    ns.record(world(), [made / name for name in ALL], 0.5, seed=4, epoch=1_800_000_000)
+    return made
+
+
+def reachable(kind: Any, found: set[type]) -> set[type]:
+    """Return the dataclasses and enumerations that a type hint names, and those of their fields."""
+    for argument in typing.get_args(kind):
+        reachable(argument, found)
+    is_stored = isinstance(kind, type) and (dataclasses.is_dataclass(kind) or issubclass(kind, enum.Enum))
+    if is_stored and kind not in found:
+        found.add(kind)
+        hints = typing.get_type_hints(kind) if dataclasses.is_dataclass(kind) else {}
+        for name in {one.name for one in dataclasses.fields(kind)} - {"where"} if hints else ():
+            reachable(hints[name], found)
+    return found
+
+
+@pytest.mark.requirement("FIL-1")
+def test_every_class_in_a_specification_has_a_tag() -> None:
+    found: set[type] = set()
+    for kind in ROOTS:
+        reachable(kind, found)
+    tagged = {stored.kind for stored in type_tags.TYPES.values()}
+    assert found <= tagged
+    assert all(type_tags.TYPES[kind.type].kind is kind for kind in SENSORS)
+    assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", tag) for tag in type_tags.TYPES)
+
+
+@pytest.mark.requirement("FIL-1")
+@pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.type)
+def test_a_specification_is_read_back_with_every_field_written(kind: Any) -> None:
+    for spec in (kind(), kind.example_spec()):
+        text = json.dumps(to_json(spec), allow_nan=False)
+        assert from_json(json.loads(text)) == spec
+
+        def check(value: Any) -> None:
+            if isinstance(value, dict) and "type" in value and "value" not in value:
+                stored = type_tags.TYPES[value["type"]]
+                assert set(value) == {"type", *stored.stored().values()}
+                assert len(value) == 1 + len(dataclasses.fields(stored.kind)) - len(stored.omitted)
+            for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+                check(one)
+
+        check(json.loads(text))
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A class of another package, as its first version has it."""
+
+    rate: float
+    period: float = 60.0
+
+
+@dataclass(frozen=True)
+class LaterDrift:
+    """The same class in a later version: another default, a renamed field, a new one with a default."""
+
+    slope: float
+    period: float = 3600.0
+    phase: float = 0.7
+
+
+@pytest.fixture
+def types(monkeypatch: pytest.MonkeyPatch) -> dict[str, StoredType]:
+    """Return the table of types; the test may change it."""
+    monkeypatch.setattr(type_tags, "TYPES", dict(type_tags.TYPES))
+    return type_tags.TYPES
+
+
+@pytest.mark.requirement("FIL-1")
+def test_a_later_version_of_a_class_reads_what_an_earlier_one_declared(types: dict[str, StoredType]) -> None:
+    register_type(Drift, "drift")
+    written = to_json(Drift(2.0))
+    assert written == {"type": "drift", "rate": 2.0, "period": 60.0}
+    types["drift"] = StoredType(LaterDrift, keys={"slope": "rate"}, absent={"phase": 0.0})
+    assert from_json(written) == LaterDrift(2.0, 60.0, 0.0), "no default of the later class"
+    types["drift"] = StoredType(LaterDrift, keys={"slope": "rate"})
+    with pytest.raises(UnknownTypeError, match="type 'drift' has no field 'phase'"):
+        from_json(written)
+    types["drift"] = StoredType(Drift)
+    with pytest.raises(UnknownTypeError, match="type 'drift' has the unknown field 'phase'"):
+        from_json({**written, "phase": 0.0})
+
+
+@pytest.mark.requirement("FIL-1")
+def test_tags_of_other_packages(types: dict[str, StoredType]) -> None:
+    with pytest.raises(TypeError, match="Drift has no type tag"):
+        to_json(Drift(1.0))
+    with pytest.raises(ValueError, match="type tag 'imu' of Drift: must be a new name"):
+        register_type(Drift, "imu")
+    with pytest.raises(ValueError, match="int is no dataclass and no enumeration"):
+        register_type(int, "integer")
+    register_type(Imu)
+    assert types["imu"].kind is Imu
+
+    @dataclass(frozen=True)
+    class Typed:
+        type: str = "x"
+
+    with pytest.raises(ValueError, match="Typed has a field 'type'"):
+        register_type(Typed, "typed")
+    register_type(Typed, "typed", keys={"type": "kind"})
+    assert from_json(to_json(Typed())) == Typed()
+
+
+@pytest.mark.requirement("FIL-1")
+@pytest.mark.parametrize("wrong", [{}, {"type": 3}, {"float": "much"}, {"float": None}])
+def test_what_is_no_value_is_damaged(wrong: object) -> None:
+    with pytest.raises(DamagedError, match=r"^damaged: "):
+        from_json(wrong)
+
+
+def contents(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a recording with their bytes, decompressed where the world is."""
+    if path.is_dir():
+        for one in sorted(path.rglob("*")):
+            if one.is_file():
+                yield from contents(one)
+        return
+    yield path.name, path.read_bytes()
+    if path.suffix == ".npz":
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                yield name, archive.read(name).replace(b"\0", b"")
+    if path.suffix == ".db3":
+        with sqlite3.connect(path) as base:
+            for (data,) in base.execute("select data from messages"):
+                yield "message", data
+
+
+@pytest.mark.requirement("FIL-1")
+@pytest.mark.parametrize("name", ALL)
+def test_no_python_name_is_written(folder: Path, name: str) -> None:
+    """Neither a module nor, as a text of its own, a class."""
+    modules = {"/".join(one.relative_to(SINKS.parent).with_suffix("").parts) for one in SINKS.parent.rglob("*.py")}
+    dotted = [f"navsense.{one.replace('/', '.')}".encode() for one in modules]
+    classes = [f'"{stored.kind.__qualname__}"'.encode() for stored in type_tags.TYPES.values()]
+    seen = False
+    for inner, data in contents(recordings.output_path(folder / name)):
+        plain = data.replace(b'\\"', b'"')
+        found = [one for one in dotted if re.search(re.escape(one) + rb"(?![\w.])", plain)]
+        # Names of metadata records, and of files, that users see.
+        assert [one for one in found if one != b"navsense.world"] == [], inner
+        assert [one for one in classes if one in plain] == [], inner
+        seen = seen or b'"type": "noise"' in plain
+    assert seen, "the world is in one of the files"
+
+
+@pytest.mark.requirement("FIL-1")
+def test_no_writer_asks_for_the_name_of_a_class_or_module() -> None:
+    for file in SINKS.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Attribute):
+                assert node.attr not in ("__module__", "__qualname__"), f"{file.name}:{node.lineno}"
+
+
+def stored_world(path: Path) -> dict[str, Any]:
+    """Return the JSON of the world in a recording."""
+    if path.suffix in (".mcap", ".bag", ".db3"):
+        with open_messages(path) as source:
+            found: dict[str, Any] = json.loads(source.metadata["layout"])
+            return found
+    if path.suffix == ".euroc":
+        return dict(json.loads((path.with_suffix("") / "navsense.json").read_text())["layout"])
+    return dict(open_recording(path).metadata["layout"])
+
+
+@pytest.mark.requirement("FIL-1")
+@pytest.mark.parametrize("name", ALL)
+def test_every_format_holds_the_same_world(folder: Path, name: str) -> None:
+    assert stored_world(folder / name) == json.loads(json.dumps(world_to_json(world())))
+
+
+@pytest.mark.requirement("FIL-1")
+@pytest.mark.parametrize("name", [one for one in READ if not one.startswith(("a.npz", "a.parquet", "t.csv"))])
+def test_topics_are_read_and_not_allocated_again(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = open_recording(folder / name)
+
+    def fails(*_args: object, **_kwargs: object) -> TopicNames:
+        raise AssertionError("a reader allocates topics")
+
+    monkeypatch.setattr("navsense.recordings.reading_assembler.allocate_topics", fails)
+    monkeypatch.setattr("navsense.messages.format_companion_topic", lambda topic, beside: f"{topic}/other{beside}")
+    monkeypatch.setattr("navsense.recordings.topic_names.format_topic_name", lambda name: name.replace("::", "-"))
+    with open_messages(folder / name) as source:
+        reader = ReadingAssembler(source)
+        found = collect(reader.iter_slices())
+    assert reader.losses == []
+    assert found[0].keys() == before.readings.keys()
+    assert found[1].keys() == before.truth.keys()
+    for sensor, reading in found[0].items():
+        for group in ("arrays", "ideal", "errors"):
+            ours, theirs = getattr(reading, group), getattr(before[sensor], group)
+            assert ours.keys() == theirs.keys()
+            assert all(np.array_equal(ours[key], theirs[key], equal_nan=True) for key in ours)
+
+
+@pytest.mark.requirement("FIL-1", "REC-1:convert")
+@pytest.mark.parametrize("name", ["a.mcap", "a.npz"])
+def test_a_conversion_keeps_topics(folder: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one by a version that would give other names."""
+    monkeypatch.setattr("navsense.recordings.topic_names.format_topic_name", lambda name: name.replace("::", "-"))
+    monkeypatch.setattr(
+        "navsense.recordings.topic_names.format_companion_topic", lambda topic, beside: f"{topic}/other{beside}"
+    )
+    convert(folder / name, tmp_path / "b.mcap", epoch=1_900_000_000)
+    names = {(one.name, one.type) for one in read_summary(folder / "a.mcap").entries}
+    assert {(one.name, one.type) for one in read_summary(tmp_path / "b.mcap").entries} == names
+
+
+def test_topics_are_unique_and_those_of_a_recording_stay() -> None:
+    made = world()
+    first = allocate_topics(made)
+    assert len(set(first.names.values())) == len(first.names)
+    imu = made.sensors[0].name
+    renamed = TopicNames({**first.names, (imu, "reading", ""): "/gyro"})
+    again = allocate_topics(made, renamed)
+    assert again.names == renamed.names
+    added = allocate_topics(replace(made, sensors=(*made.sensors, replace(made.sensors[0], name="robot::arm::two"))))
+    assert {key: added.names[key] for key in first.names} == first.names
+    plain = allocate_topics(made, truth=False)
+    assert {key[1] for key in plain.names if len(key) == 3} == {"reading"}
+    assert not [key for key in plain.names if len(key) == 2]
+
+
+def check_same(ours: Dataset, theirs: Dataset) -> None:
+    """Assert that two recordings hold the same readings and truth."""
+    assert ours.readings.keys() == theirs.readings.keys()
+    assert ours.truth.keys() == theirs.truth.keys()
+    for name, reading in theirs.items():
+        assert ours[name].unit == reading.unit
+        assert np.array_equal(ours[name].time, reading.time), name
+        assert np.array_equal(ours[name].stamp, reading.stamp), name
+        for group in ("arrays", "ideal", "errors"):
+            left, right = getattr(ours[name], group), getattr(reading, group)
+            assert left.keys() == right.keys(), (name, group)
+            assert all(np.array_equal(left[key], right[key], equal_nan=True) for key in left), (name, group)
+
+
+def typed(*command: object) -> str:
+    """Return what a command prints; it must end with exit code 0."""
+    result = CliRunner().invoke(cli, [str(word) for word in command], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+UNKNOWN: dict[str, int] = {
+    "imu": 1,
+    "dvl": 1,
+    "water_mass_layer": 1,
+    "range": 1,
+    "adcp": 1,
+    "navsat": 1,
+    "latency": 0,
+    "noise": 8,
+    "scheduled_fault": 0,
+    "water": 0,
+}
+"""A type that a later version may have -> how many sensors are then without their specification."""
+
+
+@pytest.mark.requirement("FIL-1")
+@pytest.mark.parametrize("tag", UNKNOWN)
+def test_a_type_of_a_later_version(folder: Path, tmp_path: Path, tag: str, types: dict[str, StoredType]) -> None:
+    """Every command goes on with one note. Arrays, units, topics and the specifications of other sensors stay."""
+    messages, arrays = open_recording(folder / "a.mcap"), open_recording(folder / "a.npz")
+    (tmp_path / "cut.mcap").write_bytes((folder / "a.mcap").read_bytes()[:-200])
+    stored = types.pop(tag)
+    for command in (
+        ("info", folder / "a.mcap"),
+        ("info", folder / "a.npz"),
+        ("convert", folder / "a.mcap", tmp_path / "b.npz"),
+        ("convert", folder / "a.npz", tmp_path / "c.mcap"),
+        ("convert", folder / "a.mcap", tmp_path / "d.bag"),
+        ("report", folder / "a.mcap", "-o", tmp_path / "r.html"),
+        ("recover", tmp_path / "cut.mcap"),
+    ):
+        printed = typed(*command)
+        found = (tmp_path / "r.html").read_text() if command[0] == "report" else printed
+        assert found.count("some values of its world cannot be read: unknown type") == 1, command
+        assert "update navsense, or install the package that defines the type" in found
+    opaque = [
+        one.name for one in open_recording(folder / "a.npz").stored.world.sensors if isinstance(one.spec, OpaqueSensor)
+    ]
+    assert len(opaque) == UNKNOWN[tag]
+    if tag not in TIMES:
+        check_same(open_recording(folder / "a.mcap"), messages)
+    check_same(open_recording(tmp_path / "b.npz"), open_recording(folder / "a.mcap"))
+    again = open_recording(tmp_path / "c.mcap")
+    assert {name: set(one.arrays) for name, one in again.items()} == {k: set(one.arrays) for k, one in arrays.items()}
+    if opaque:
+        kept = {one["name"]: one["spec"] for one in stored_world(tmp_path / "c.mcap")["sensors"]}
+        types[tag] = stored
+        assert kept == {one.name: to_json(one.spec) for one in world().sensors}, "a conversion loses no specification"
+
+
+TIMES = ("latency", "scheduled_fault")
+"""Types without which times or flags of faults are not all known."""
+
+
+def with_thermometer() -> World:
+    """Return a world with a sensor of the user's own, the one of the example."""
+    spec = importlib.util.spec_from_file_location("thermometer_example", EXAMPLES / "thermometer.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return example_world(("thermometer", module.Thermometer.example_spec()), ("imu", Imu.example_spec()))
+
+
+@pytest.mark.requirement("FIL-1")
+@pytest.mark.parametrize("name", READ)
+def test_a_sensor_of_another_package(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, types: dict[str, StoredType]
+) -> None:
+    """Its tag is its type. It is read back where the package is installed; elsewhere its arrays are, with a note."""
+    made = with_thermometer()
+    kind = type(made.sensors[0].spec)
+    ns.record(made, tmp_path / name, 0.5, epoch=1_800_000_000)
+    found = open_recording(tmp_path / name)
+    assert found["thermometer"].unit == {"temperature": "K"}
+    (note,) = read_summary(tmp_path / name).notes
+    assert "unknown type 'thermometer' (sensor robot::arm::thermometer)" in note
+    assert typed("info", tmp_path / name).count("note: ") == 1
+    typed("report", tmp_path / name, "-o", tmp_path / "r.html")
+    printed = typed("convert", tmp_path / name, tmp_path / "b.npz")
+    assert printed.count("note: ") == 1
+    with monkeypatch.context() as patch:
+        plugin = SimpleNamespace(load=lambda: kind)
+        patch.setattr(type_tags, "entry_points", lambda group, name: [plugin] if name == kind.type else [])
+        check_typed(tmp_path / "b.npz", made)
+    del types[kind.type]
+    assert open_recording(tmp_path / "b.npz").stored.notes
+    register_type(kind)
+    check_typed(tmp_path / "b.npz", made)
+
+
+def check_typed(path: Path, made: World) -> None:
+    """Assert that a recording gives back the specifications of a world, without a note."""
+    found = open_recording(path).stored
+    assert found.notes == ()
+    assert [one.spec for one in found.world.sensors] == [one.spec for one in made.sensors]
+
+
+@pytest.mark.requirement("FIL-1")
+def test_a_package_that_cannot_be_imported(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, types: dict[str, Any]
+) -> None:
+    def fails() -> type:
+        raise RuntimeError("no such library")
+
+    del types["imu"]
+    monkeypatch.setattr(type_tags, "entry_points", lambda group, name: [SimpleNamespace(load=fails)])
+    (note,) = read_summary(folder / "a.mcap").notes
+    assert "type 'imu' cannot be imported: no such library" in note
+
+
+@pytest.mark.requirement("FIL-1")
+@pytest.mark.parametrize("version", [None, 1, 3])
+def test_a_world_of_another_format(folder: Path, tmp_path: Path, version: int | None) -> None:
+    """Arrays and messages are read by what they say themselves, with one note."""
+    note = f"its world is stored in format {version or 1}, and this version of navsense reads format 2"
+    with np.load(folder / "a.npz") as archive:
+        arrays = dict(archive)
+    about = json.loads(str(arrays["meta"]))
+    layout = {key: value for key, value in about["layout"].items() if key != "format"}
+    layout |= {} if version is None else {"format": version}
+    old = json.dumps({**about, "layout": layout})
+    np.savez(tmp_path / "a.npz", **{**arrays, "meta": np.array(old)})
+    for command in ("info", "convert", "report"):
+        out = {"info": (), "convert": (tmp_path / "b.mcap",), "report": ("-o", tmp_path / "r.html")}[command]
+        printed = typed(command, tmp_path / "a.npz", *out)
+        assert ((tmp_path / "r.html").read_text() if command == "report" else printed).count(note) == 1
+    with open_messages(folder / "a.mcap") as source:
+        source.metadata["layout"] = json.dumps(layout)
+        reader = ReadingAssembler(source)
+        readings = collect(reader.iter_slices())[0]
+    assert [one.startswith(note) for one in reader.stored.notes] == [True]
+    assert "angular_velocity" in next(iter(readings.values())).arrays
+
+
+@pytest.mark.requirement("FIL-1")
+def test_arrays_of_a_later_format(folder: Path, tmp_path: Path) -> None:
+    with np.load(folder / "a.npz") as archive:
+        arrays = dict(archive)
+    about = {**json.loads(str(arrays["meta"])), "format": 3}
+    np.savez(tmp_path / "a.npz", **{**arrays, "meta": np.array(json.dumps(about))})
+    for command in ("info", "report"):
+        with pytest.raises(SinkError, match=r"its format is 3; this version of navsense reads format 2"):
+            typed(command, tmp_path / "a.npz")
+
+
+@pytest.mark.requirement("FIL-1")
+def test_the_example_in_the_documentation_has_the_keys_of_a_recording(folder: Path) -> None:
+    text = (EXAMPLES.parent / "docs" / "recordings.md").read_text(encoding="utf-8")
+    (example,) = (json.loads(one) for one in re.findall(r"```json\n(.*?)```", text, re.DOTALL))
+    found = stored_world(folder / "a.mcap")
+    assert list(example) == list(found)
+    assert list(example["models"][0]) == list(found["models"][0])
+    assert list(example["sensors"][0]) == list(found["sensors"][0])
+    assert world_from_json({**example, "sensors": []}) is not None
+
+
+@pytest.mark.requirement("FIL-1")
+def test_a_clock_whose_temperature_is_a_signal() -> None:
+    clock = Clock("computer", oscillator=Oscillator(temperature=Signal((0.0, 9.0), (290.0, 300.0))))
+    assert from_json(json.loads(json.dumps(to_json(clock)))) == clock
+
+
+@pytest.mark.requirement("FIL-1")
+def test_keys_of_later_versions_are_ignored() -> None:
+    made = json.loads(json.dumps(world_to_json(world())))
+    later = json.loads(json.dumps(made))
+    for one in (later, later["models"][0], later["models"][0]["pose"], later["sensors"][0], later["topics"]):
+        one["later"] = {"of": [3]}
+    later["sensors"][0]["outputs"][0]["later"] = 3
+    later["sensors"][0]["spec"]["later"] = 3
+    found, expected = world_from_json(later), world_from_json(made)
+    assert found is not None
+    assert expected is not None
+    (note,) = found.notes
+    assert "type 'imu' has the unknown field 'later' (sensor robot::arm::imu)" in note
+    assert found.world.sensors[1:] == expected.world.sensors[1:]
+    assert found.world.sensors[0].spec.outputs == expected.world.sensors[0].spec.outputs
+    assert found.topics is not None
+    assert expected.topics is not None
+    assert found.topics.names == expected.topics.names
