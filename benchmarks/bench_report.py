@@ -23,8 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import navsense as ns
-from navsense.recordings import RecordingHeader
-from navsense.recordings import open_writer as open_sink
+from navsense.recordings import RecordingHeader, open_writer
 from navsense.report import write
 from navsense.report.recorded import recording_of
 from navsense.series import TRUTH_ARRAYS, Reading, TimeSlice, Truth
@@ -57,7 +56,7 @@ def hour_of(path: Path, world: World, target: Path) -> None:
     """Write a recording again and again behind itself until it is an hour."""
     found = recording_of(str(path))
     span = round(found.span[1])
-    with open_sink(target, RecordingHeader(world, 0, 7, HOUR, [0])) as sink:
+    with open_writer(target, RecordingHeader(world, 0, 7, HOUR, [0])) as sink:
         for number in range(int(HOUR // span) + 1):
             shift = number * float(span)
             readings = {name: later(reading, shift, HOUR) for name, reading in found.readings.items()}

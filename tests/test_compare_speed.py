@@ -88,7 +88,7 @@ def test_the_coverage_does_not_depend_on_the_distribution(compare: Any, distribu
         ((0.8, 0.97), "faster"),
     ],
 )
-def test_the_whole_interval_decides(compare: Any, interval: tuple[float, float], mark: str) -> None:
+def test_the_interval_decides_the_mark(compare: Any, interval: tuple[float, float], mark: str) -> None:
     assert compare.verdict(interval) == mark
 
 

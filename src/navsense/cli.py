@@ -440,8 +440,7 @@ def describe(
     duration: float | None,
 ) -> None:
     """Say what WORLD holds: sensors, rates, clocks, topics, noise, and what is not supported and why."""
-    from navsense.description import describe as lines_of
-    from navsense.description import write_kalibr
+    from navsense.description import describe, write_kalibr
     from navsense.simulation import load_motions
 
     if picture is not None:
@@ -461,7 +460,7 @@ def describe(
         fidelity=fidelity,
     )
     moved = load_motions(world, parse_motion_options(motion))
-    for line in lines_of(world, moved):
+    for line in describe(world, moved):
         click.echo(line)
     if kalibr:
         click.echo(f"wrote {write_kalibr(world, kalibr, name)}")
@@ -474,9 +473,9 @@ def describe(
 @click.argument("file")
 def info(file: str) -> None:
     """Say what the recording FILE holds."""
-    from navsense.recordings.summary import read_summary as look
+    from navsense.recordings.summary import read_summary
 
-    found = look(file)
+    found = read_summary(file)
     table = make_table("topic", "type", "messages")
     for entry in found.entries:
         add_row(table, entry.name, entry.type, str(entry.count))
@@ -494,7 +493,7 @@ def recover(file: str, output: str | None, remove: bool) -> None:
     """Recover the crashed recording FILE. If FILE is a folder, list the crashed recordings in it."""
     from navsense.recordings import leftovers
     from navsense.recordings.base import to_path
-    from navsense.recordings.summary import read_summary as look
+    from navsense.recordings.summary import read_summary
 
     path = to_path(file)
     one = leftovers.find_leftover(path)
@@ -510,7 +509,7 @@ def recover(file: str, output: str | None, remove: bool) -> None:
         return
     made = leftovers.recover(file, output)
     click.echo(made.headline)
-    for note in look(made.path).notes:
+    for note in read_summary(made.path).notes:
         click.echo(f"note: {note}")
 
 
@@ -527,9 +526,9 @@ def convert(file: str, output: str, number: int | None, epoch: int | None, ros: 
     .pd6, .wl.json, .nmea, of one DVL or ADCP; a name without a suffix is the folder of a bag of ROS 2 with MCAP in it.
     Prints what has no place there.
     """
-    from navsense.recordings.convert import convert as carry
+    from navsense.recordings.convert import convert as convert_recording
 
-    made = carry(file, output, run=number, epoch=epoch, ros=ros)
+    made = convert_recording(file, output, run=number, epoch=epoch, ros=ros)
     click.echo(f"wrote {made.path}: {made.count} {made.unit}")
     for line in made.losses:
         click.echo(f"not carried: {line}")
@@ -641,10 +640,10 @@ def calibrate(
 @cli.command()
 def bench() -> None:
     """Measure this machine: nanoseconds a sample of each noise model and each sensor, beside their draws alone."""
-    from navsense.analysis.bench import table as rows
+    from navsense.analysis.bench import table as measure_rows
 
     table = make_table("what", "ns/sample", "draws alone", "draws/total", "densities, and what its samples show")
-    for row in rows():
+    for row in measure_rows():
         draws = f"{row.draws:.1f}" if row.draws else "-"
         ratio = f"{row.ratio:.2f}" if row.draws else "-"
         add_row(table, row.name, f"{row.nanoseconds:.1f}", draws, ratio, row.densities)

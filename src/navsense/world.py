@@ -224,9 +224,8 @@ def _stationary_warning(model: Model) -> Iterator[Note]:
 class World:
     """One world, validated: every name in it resolves.
 
-    Among its `notes` are the warnings of its sensors as they are mounted, whoever built it (`sensors.base.Cautious`),
-    and of its models that could move and have no motion. `sources` are the absolute paths of its
-    files; no recording overwrites them.
+    Its `notes` include the warnings of mounted sensors (`sensors.base.HasWarnings`), and of models that could move and
+    have no motion. `sources` are the absolute paths of its files; no recording overwrites them.
     """
 
     name: str

@@ -102,13 +102,13 @@ def test_a_sensor_that_always_starts_well_is_caught(monkeypatch: pytest.MonkeyPa
 def test_faults_that_come_together_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both kinds from one stream: what is stuck is silent mostly, and hardly ever seen."""
 
-    def struck(sensor: MountedSensor, *rest: Any, **more: Any) -> SensorRun:
+    def make_faulty_run(sensor: MountedSensor, *rest: Any, **more: Any) -> SensorRun:
         made = SensorRun(sensor, *rest, **more)
         if len(sensor.faults.random_kinds) == 2:
             monkeypatch.setattr(made._fault_draws, "take", one_row(made._fault_draws.take))
         return made
 
-    monkeypatch.setattr(mounting, "SensorRun", struck)
+    monkeypatch.setattr(mounting, "SensorRun", make_faulty_run)
     rows = table(WITNESS, (20.0,), 1, effort=0.3)
     assert not only(rows, "stuck share of what is shown").holds
     assert only(rows, "stuck share of the time").holds

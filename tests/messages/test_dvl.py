@@ -441,7 +441,7 @@ def test_a_number_of_points_that_is_none_is_refused(points: float) -> None:
 
 @pytest.mark.requirement("TRU-1")
 @pytest.mark.parametrize("dialect", list(MessageDialect))
-def test_truth_and_hidden_errors_have_no_variance_and_say_what_they_have(dialect: MessageDialect) -> None:
+def test_ideal_and_bias_messages_have_no_variance(dialect: MessageDialect) -> None:
     part = reading()
     kept = ("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity", "water_velocity")
     ideal = replace(part, arrays={**{name: part[name] for name in kept}, "time_of_validity": part["time_of_validity"]})

@@ -63,8 +63,8 @@ def of_items(items: Iterable[RawMessage]) -> Said:
     return found
 
 
-def of_lots(batches: Iterable[list[MessageBatch]]) -> Said:
-    """Return what messages say that come many at once."""
+def flatten_batches(batches: Iterable[list[MessageBatch]]) -> Said:
+    """Return the messages in batches, by topic."""
     found: Said = {}
     for lot in (lot for lots in batches for lot in lots):
         data = [b""] * lot.log_time.size
@@ -90,7 +90,7 @@ def both(path: Path) -> tuple[Said, Said]:
     """Return what a file says one by one, and many at once."""
     with open_messages(path) as source:
         topics = {line.topic for line in source.channels}
-        return of_items(source.read_messages()), of_lots(source.read_batches(topics))
+        return of_items(source.read_messages()), flatten_batches(source.read_batches(topics))
 
 
 def sea() -> ns.World:
@@ -126,7 +126,7 @@ def test_every_message_is_there_in_its_order(recorded: Path) -> None:
         assert isinstance(source, McapReader)
         assert source.count_messages() == sum(map(len, singly.values()))
         few = {"/clock", "/tf"}
-        assert of_lots(source.read_batches(few)).keys() == few
+        assert flatten_batches(source.read_batches(few)).keys() == few
 
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
@@ -271,7 +271,7 @@ def test_a_channel_is_what_it_was_last_said_to_be(tmp_path: Path) -> None:
     singly, at_once = both(around(tmp_path / "a.mcap", *parts))
     assert singly == {"/w": [(0, 0, b"c"), (9, 0, b"d")], "/v": [(1, 0, b"b"), (2, 0, b"a")]}
     with open_messages(tmp_path / "a.mcap") as source:
-        assert of_lots(source.read_batches({"/v", "/w"})) == singly
+        assert flatten_batches(source.read_batches({"/v", "/w"})) == singly
     assert at_once.keys() <= singly.keys()
 
 

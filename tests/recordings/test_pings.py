@@ -216,7 +216,7 @@ def pinged(bag: Path) -> tuple[list[str], Iterable[str]]:
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("dialect", list(MessageDialect))
-def test_of_a_bag_that_does_not_say_what_it_is_of(tmp_path: Path, made: ModuleType, dialect: MessageDialect) -> None:
+def test_a_bag_without_metadata(tmp_path: Path, made: ModuleType, dialect: MessageDialect) -> None:
     known = recorded(tmp_path / "a.bag", CASES[dialect.value])
     bag = made.untold(tmp_path / "a.bag", tmp_path / "untold.bag")
     names, lost = pinged(bag)

@@ -23,8 +23,7 @@ from navsense.errors import NavsenseError, SinkError
 from navsense.recordings import mcap, records
 from navsense.recordings.base import recovered_name
 from navsense.recordings.mcap_recovery import recover_mcap
-from navsense.recordings.summary import format_metadata_item as headline_words
-from navsense.recordings.summary import format_seconds, read_summary
+from navsense.recordings.summary import format_metadata_item, format_seconds, read_summary
 
 
 def contents(path: Path) -> list[tuple[str, str, int, int, int, bytes]]:
@@ -331,7 +330,7 @@ def test_times_are_said_exactly(stamp: int, text: str) -> None:
     ],
 )
 def test_the_headline_is_in_words(key: str, value: str, text: str) -> None:
-    assert headline_words(key, value) == text
+    assert format_metadata_item(key, value) == text
 
 
 def test_info_says_what_a_recording_holds(made: ModuleType, small: Path) -> None:

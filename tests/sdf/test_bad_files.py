@@ -49,7 +49,7 @@ def test_many_unknown_elements_on_one_line(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.requirement("SDF-1")
-def test_reading_stops_after_many_problems_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_stops_after_many_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     declare = frame_graph._declare
 

@@ -236,7 +236,7 @@ def test_bin_mapping_takes_the_tilt_out_of_a_shear(roll: float, pitch: float) ->
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize("coordinates", list(CoordinateSystem))
-def test_the_axes_that_are_told_in(coordinates: CoordinateSystem) -> None:
+def test_the_axes_of_the_output(coordinates: CoordinateSystem) -> None:
     turn, reference = from_rpy(0.1, -0.2, 0.7), from_rpy(math.pi, 0.1, 0.2)
     spec = sheet(coordinates=coordinates, reference=reference)
     around = replace(sea(UniformField(DRIFT)), origin=Origin(0.5, 0.1, 0.0, 0.3))
@@ -551,7 +551,7 @@ def test_pings_for_the_bottom_come_out_in_one_of_four_ways() -> None:
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize("coordinates", list(CoordinateSystem))
-def test_motion_that_cannot_be_taken_out_leaves_what_was_heard(coordinates: CoordinateSystem) -> None:
+def test_without_bottom_track_the_relative_velocity_stays(coordinates: CoordinateSystem) -> None:
     """Without a bottom within reach the velocity over the ground is none; that against the instrument is the same."""
     spec = sheet(motion_compensated=True, coordinates=coordinates)
     with_bottom, without = (told(replace(spec, maximum_range=far), Passing(39.0), sea()) for far in (100.0, 20.0))

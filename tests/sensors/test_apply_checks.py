@@ -230,7 +230,7 @@ def test_a_gauge_pressure_is_at_least_that_of_a_vacuum() -> None:
         ({"run": "0"}, "run: 0; must be an integer"),
         ({"run": -1}, "run: -1; must be an integer"),
         ({"name": 3}, "name: 3; must be a text"),
-        ({"clock": "c"}, "clock: c; must be an ns.Clock"),
+        ({"clock": "c"}, "clock: c; must be a navsense.clock.Clock"),
         ({"time": None}, "time: .*; must be an array of real numbers"),
         ({"time": "now"}, "time: .*; must be an array of real numbers"),
     ],

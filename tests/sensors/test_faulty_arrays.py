@@ -74,7 +74,7 @@ def test_a_depth_that_is_off_leaves_the_pressure() -> None:
 
 @pytest.mark.requirement("NOI-6", "ALT-1")
 @pytest.mark.parametrize("reference", [0.0, -5.0, ZeroReference(0.7)])
-def test_a_height_is_told_from_the_reference_as_it_is_told(reference: float | ZeroReference) -> None:
+def test_a_height_is_relative_to_the_reported_reference(reference: float | ZeroReference) -> None:
     """Height and reference still add up to the sensor's own place; a height that is off leaves its reference."""
     sheet = Altimeter(Noise(stddev=0.1), Noise(stddev=0.1), reference)
     sound, faulty, rows = both(sheet, "bias", "vertical_reference", 2.0)

@@ -34,7 +34,7 @@ from navsense.random_streams import BLOCK_SAMPLES, Draws, check_seed
 from navsense.sensors.base import TEMPERATURE, HasIndirectNoise, Output, Sensor
 from navsense.sensors.doppler import DopplerTrack
 from navsense.sensors.dvl import Dvl
-from navsense.sensors.magnetometer import MOTOR_CURRENT as MOTORS
+from navsense.sensors.magnetometer import MOTOR_CURRENT
 from navsense.ticks import Ticks, check_rate
 from navsense.typing import AnyArray, FloatArray
 
@@ -166,7 +166,7 @@ def _noisy(spec: Sensor, name: str) -> bool:
 def surroundings(count: int, rate: float) -> Environment:
     """Return where the sensor stands or moves for `count` samples at `rate` (Hz)."""
     ends = (0.0, max(count - 1, 1) / rate)
-    signals = {TEMPERATURE: Signal(ends, WARMING), MOTORS: Signal(ends, CURRENT)}
+    signals = {TEMPERATURE: Signal(ends, WARMING), MOTOR_CURRENT: Signal(ends, CURRENT)}
     return Environment(origin=ORIGIN, water=Water(), scene=_SHELL, signals=signals)
 
 

@@ -48,8 +48,7 @@ def welch(
     overlap from 0 to below 1. The ends, 0 Hz and rate / 2, have half the density by definition and are left out.
     Raises `AnalysisError`.
     """
-    from scipy.signal import get_window
-    from scipy.signal import welch as averaged
+    from scipy.signal import get_window, welch
 
     given = np.asarray(values, dtype=np.float64)
     along = 0 if given.ndim == 1 else given.ndim - 2
@@ -64,7 +63,7 @@ def welch(
     shared = int(overlap * segment)
     # The mean of each segment, taken out instead, would take part of the lowest frequency with it.
     rest = given - given.mean(axis=along, keepdims=True)
-    frequency, density = averaged(
+    frequency, density = welch(
         rest, check_rate(rate), window=window, nperseg=segment, noverlap=shared, detrend=False, axis=along
     )
     segments = (count - shared) // (segment - shared)

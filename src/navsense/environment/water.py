@@ -165,9 +165,9 @@ def _write_sound_speeds(
 class Water:
     """Height of the surface (m), latitude (rad), and by depth (m) temperature (K, of 1990) and practical salinity.
 
-    `density` (kg/m^3) is one everywhere, or None for that of EOS-80. `sound_speed` is a formula of `seawater.DOMAINS`,
-    or one speed everywhere (m/s). Depths begin at 0 or below; the ends are held. Raises `FieldError` for what is no
-    water.
+    `density` (kg/m^3) is one everywhere, or None for that of EOS-80. `sound_speed` is one of
+    `seawater.SOUND_SPEED_FORMULAS`, or one speed everywhere (m/s). Depths begin at 0 or below; the ends are held.
+    Raises `FieldError` for invalid values.
     """
 
     surface: float = 0.0

@@ -59,7 +59,7 @@ HIDDEN: Mapping[str, Mapping[SeriesKind, tuple[str, ...]]] = {
 GZ_ENCODERS: Mapping[str, Callable[[MountedSensor, Reading, int], list[bytes]]] = {
     kind: module.encode_gz_messages for kind, module in _MODULES.items()
 }
-"""Sensor type -> `gz_messages` of the file named after it: a reading as Gazebo's messages, numbered."""
+"""Sensor type -> `encode_gz_messages` of the file named after it: a reading as Gazebo's messages, numbered."""
 
 GZ_TYPES: Mapping[str, str] = {kind: module.GZ_TYPE for kind, module in _MODULES.items()}
 """Sensor type -> `GZ_TYPE` of the file named after it: the full name of these messages."""
@@ -112,7 +112,7 @@ def time_of_validity(reading: Reading) -> Times | None:
 def extract_arrays(
     sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, companion: str = "", *, is_generic: bool = False
 ) -> dict[str, AnyArray]:
-    """Return what messages say, as rows of numbers by path (`cdr.Layout`); `beside` names a companion's.
+    """Return what messages say, as rows of numbers by path (`cdr.CdrLayout`); `beside` names a companion's.
 
     Of a sensor without a specification, `is_generic` says that the message is one of all arrays. Raise `SinkError` for
     a sheet of a wrong kind.

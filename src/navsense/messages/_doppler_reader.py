@@ -1,6 +1,6 @@
 """Messages of a Doppler velocity log back as its arrays: the inverse of `dvl`.
 
-That of all arrays (`PING`) gives each with all its bits, and stands before the others. Where it is not, as in
+That of all arrays (`PING_SUFFIX`) gives each with all its bits, and stands before the others. Where it is not, as in
 recordings of other programs, the messages of the dialect say what they have: none has the error velocity, the long-term
 velocity, which beams are valid, or the beams of the track that did not give the velocity; those of four beams have no
 fifth. Variances of -1, and in `uuv` altitudes and ranges, are not known: NaN.

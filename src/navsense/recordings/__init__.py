@@ -32,8 +32,7 @@ from navsense.recordings.gazebo import GazeboWriter
 from navsense.recordings.mcap import McapWriter
 from navsense.recordings.npz import NpzWriter
 from navsense.recordings.parquet import ParquetWriter, import_pyarrow
-from navsense.recordings.rosbag import Ros1BagWriter, Ros2BagWriter, bag_database
-from navsense.recordings.rosbag import check_bag_folder as check_bag
+from navsense.recordings.rosbag import Ros1BagWriter, Ros2BagWriter, bag_database, check_bag_folder
 from navsense.world import World
 
 __all__ = [
@@ -102,7 +101,7 @@ def find_writer(path: str | os.PathLike[str], world: World | None = None) -> Wri
     if opener is ParquetWriter:
         import_pyarrow(target)
     if opener is Ros2BagWriter:
-        check_bag(target)
+        check_bag_folder(target)
     if opener in (CsvWriter, EurocWriter):
         check_table_folder(target)
     return opener

@@ -20,8 +20,7 @@ import numpy as np
 from navsense import inputs, outputs
 from navsense.errors import NavsenseError, SinkError, Where
 from navsense.recordings import record_scan, records
-from navsense.recordings.base import WORLD_KEY, os_error, storage_path
-from navsense.recordings.base import open_for_reading as opened_file
+from navsense.recordings.base import WORLD_KEY, open_for_reading, os_error, storage_path
 from navsense.recordings.chunk_order import Segment, SegmentMessages, list_segments, read_segment, read_windows
 from navsense.recordings.definitions import TypeDefinition, parse_definition
 from navsense.recordings.mcap import WORLD_METADATA
@@ -511,7 +510,7 @@ def open_messages(path: Path) -> Iterator[MessageReader]:
     where = Where(str(path))
     try:
         if path.suffix.lower() == ".mcap" and not path.is_dir():
-            with opened_file(path) as file:
+            with open_for_reading(path) as file:
                 yield McapReader(path, file)
             return
         with limit_rosbags(), _open_bag(path) as source:
@@ -540,7 +539,7 @@ def _open_bag(path: Path) -> Iterator[MessageReader]:
         raise SinkError("is a directory, and no bag of ROS 2", where=Where(str(path)), remedy=remedy)
     inputs.add_input(folder)
     if not folder.is_dir():
-        opened_file(folder).close()
+        open_for_reading(folder).close()
     inputs.check_bag(folder, BAG)
     remedy = outputs.recovery_remedy(path) if old else ""
     with map_bag_errors(path, remedy):
@@ -550,7 +549,7 @@ def _open_bag(path: Path) -> Iterator[MessageReader]:
         parts = [] if old else _list_mcap_files(reader)
         if parts:
             with ExitStack() as stack:
-                files = [stack.enter_context(opened_file(part)) for part in parts]
+                files = [stack.enter_context(open_for_reading(part)) for part in parts]
                 yield SplitBagReader(folder, [McapReader(part, file) for part, file in zip(parts, files, strict=True)])
         else:
             yield ErrorMappingReader(RosbagsReader(folder, reader, old), path, remedy)

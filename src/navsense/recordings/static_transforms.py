@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from navsense.messages import list_frames as named
+from navsense.messages import list_frames
 from navsense.messages.truth import WORLD_FRAME
 from navsense.pose import IDENTITY, Pose
 from navsense.world import Model, World
@@ -38,7 +38,7 @@ def list_static_transforms(world: World) -> list[StaticTransform]:
         others = (link for link in model.links if link.name != model.canonical_link)
         out += [StaticTransform(model.canonical_link, link.name, root.inverse() @ link.pose) for link in others]
     known = {WORLD_FRAME, *(frame.child for frame in out), *(model.canonical_link for model in world.models)}
-    own = [(sensor, named(sensor)) for sensor in world.sensors]
+    own = [(sensor, list_frames(sensor)) for sensor in world.sensors]
     ordered = [(sensor, sensor.name, poses.get(sensor.name, IDENTITY)) for sensor, poses in own]
     ordered += [(sensor, sensor.frame, poses.get(sensor.frame, IDENTITY)) for sensor, poses in own if sensor.frame]
     ordered += [(sensor, name, pose) for sensor, poses in own for name, pose in poses.items()]

@@ -7,14 +7,14 @@
 omega_s, v_w and a_w are those of the sensor's own point: with the sensor off the link's origin by r, a_w holds the
 centripetal and tangential terms ``alpha x r + omega x (omega x r)`` (see `motion.mounted`). r is the reference frame of
 the orientation. omega_e is the earth's rate, with `earth_rotation` only; gravity holds its centrifugal part. `averaged`
-takes the means of omega and force over (t_(k-1), t_k] instead, see `_intervals`.
+takes the means of omega and force over (t_(k-1), t_k] instead, see `_interval_means`.
 
     angular_velocity    = channels((I + M_g) omega' + G force')
     linear_acceleration = channels((I + M_a) force')
     omega', force'      = omega, force through the band limit, plus the lines of vibration through it
 
 M are misalignments, G is the g-sensitivity; `channels` is `Noise`, its gain first. The band limit (see `_low_pass`)
-comes before the noise: the white noise that a data sheet prints is that of its output. Lines (see `_parse_vibration`)
+comes before the noise: the white noise that a data sheet prints is that of its output. Lines (see `_vibration`)
 are no
 part of the motion, nor of the ideal values. Sources: gz-sensors' ImuSensor, SDF 1.12 `imu.sdf`; M and G: Groves 2013,
 Principles of GNSS, Inertial, and Multisensor Integrated Navigation Systems, chapter 4.

@@ -109,7 +109,7 @@ def apply(
     if name is not None and not isinstance(name, str):
         raise SensorError("name", name, allowed="must be a text or None")
     if clock is not None and not isinstance(clock, Clock):
-        raise SensorError("clock", clock, allowed="must be an ns.Clock or None")
+        raise SensorError("clock", clock, allowed="must be a navsense.clock.Clock or None")
     name = name or spec.type
     draws = Draws(spec.processes(), check_seed(seed), (check_run(run), "sensor", name))
     ticks = make_ticks(seconds)

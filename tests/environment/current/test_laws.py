@@ -234,7 +234,7 @@ def test_what_holds_chance_is_opened_through_and_through() -> None:
 
 @pytest.mark.parametrize("one", [WANDER, LAYERS, BoundaryLayer(WANDER, -9.0, 3.0)])
 def test_without_a_run_there_is_no_velocity(one: VectorField) -> None:
-    with pytest.raises(FieldError, match=r"in a run only; ask navsense.environment.current.opened"):
+    with pytest.raises(FieldError, match=r"in a run only; ask navsense.environment.current.realise"):
         one.at(np.zeros((1, 3)), np.zeros(1))
 
 

@@ -479,7 +479,7 @@ def test_the_true_speed_of_sound() -> None:
 
 @pytest.mark.requirement("DVW-3")
 @pytest.mark.parametrize("weighting", list(BeamWeighting))
-def test_a_ping_is_the_same_in_parts_whole_and_alone(weighting: BeamWeighting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ping_is_the_same_in_any_block(weighting: BeamWeighting, monkeypatch: pytest.MonkeyPatch) -> None:
     path = [Pose((0.0, 0.0, 20.0)), Pose((3.0, 1.0, 22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, 20.0))]
     motion = waypoints((0.0, 2.0, 4.0), path)
     plate = Body("plate", Box((50.0, 50.0, 1.0)), IDENTITY, Steady(omega=(0.01, 0.02, 0.1)))

@@ -227,7 +227,7 @@ def test_a_layer_that_reaches_above_the_surface() -> None:
 
 
 @pytest.mark.requirement("GAP-1")
-def test_a_ping_is_the_same_in_parts_whole_and_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ping_is_the_same_in_any_block(monkeypatch: pytest.MonkeyPatch) -> None:
     path = [Pose((0.0, 0.0, -20.0)), Pose((3.0, 1.0, -22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, -20.0))]
     motion = waypoints((0.0, 2.0, 4.0), path)
     stirred = replace(SEA, current=Sheared((1.0, 0.3, 0.1), lambda z, t: 0.01 * z * t))

@@ -2,20 +2,20 @@
 
 Each kind is a field with `at(position_w, time)` and `turned(rotation)`, the latter about the vertical: water is level.
 Directions and components towards east and north are turned into the world's axes by `heading`, that of the world's
-origin. Depth is `surface` less z. A current by chance is a description until `opened` makes it the field of one run.
-A uniform current is `environment.base.Uniform`, currents add up in `environment.base.Sum`.
+origin. Depth is `surface` less z. A random current is a description until `realise` makes it the field of one run.
+A uniform current is an `environment.base.UniformField`; an `environment.base.FieldSum` adds currents.
 
 | kind | what | outside its data |
 |---|---|---|
-| `GaussMarkov` | speed and direction vary; `UuvGaussMarkovProcess`: as in the UUV Simulator | before the start: error |
+| `GaussMarkovCurrent` | random speed and direction; `UuvGaussMarkovProcess`: UUV Simulator | before the start: error |
 | `StratifiedCurrent` | layers from a table by depth | nearest row, or error |
 | `StratifiedGaussMarkovCurrent` | layers that wander each by itself | nearest layer, or error |
-| `Profile` | another current times a factor by depth | nearest factor, or error |
+| `DepthScaledCurrent` | another current times a factor by depth | nearest factor, or error |
 | `TidalCurrent` | flood and ebb from constituents or a tide table | table: error; constituents: none |
 | `TidalEllipses` | constituents that turn round | none |
 | `GriddedCurrent` | a grid of space and time | error or nearest points, for each of time, horizontal, vertical |
 | `BoundaryLayer` | another current, slower towards the bed | below the bed: still |
-| `Replay` | a record by time | error, or the end's velocity |
+| `CurrentReplay` | a record by time | error, or the end's velocity |
 """
 
 from navsense.environment.current.base import realise

@@ -1,8 +1,8 @@
 """Currents by chance: a description of one, and the function of place and time that it is in one run.
 
 A random current is a function of (seed, run, name, time): whoever asks gets the same velocity at an instant, in
-whatever order and blocks. A description knows neither seed nor run and has no velocity; `opened` gives the field of one
-run. Fields without chance are the same in every run, and `opened` leaves them as they are.
+whatever order and blocks. A description knows neither seed nor run and has no velocity. `realise` gives the field of
+one run. Fields without chance are the same in every run, and `realise` leaves them as they are.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def _realise(field: VectorField, seed: int, run: int) -> VectorField:
 
 
 def unrealised_error(name: str) -> FieldError:
-    """Return the error of a random current that is asked for a velocity before it was opened."""
+    """Return the error of a random current that is asked for a velocity before `realise`."""
     return FieldError(
         "random current",
         name,
         allowed="has a velocity in a run only",
-        remedy="ask navsense.environment.current.opened(current, seed, run)",
+        remedy="ask navsense.environment.current.realise(current, seed, run)",
     )

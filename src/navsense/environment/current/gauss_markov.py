@@ -164,7 +164,9 @@ def select_node_rate(processes: Sequence[AnyGaussMarkovProcess]) -> tuple[float,
     rates = {one.node_rate for one in processes}
     kinds = {isinstance(one, UuvGaussMarkovProcess) for one in processes}
     if len(kinds) > 1:
-        raise FieldError("processes of a current", "Wander and UuvGaussMarkovProcess", allowed="must be of one kind")
+        raise FieldError(
+            "processes of a current", "GaussMarkovProcess and UuvGaussMarkovProcess", allowed="must be of one kind"
+        )
     if True in kinds and len(rates) > 1:
         steps = ", ".join(f"{1.0 / rate:g}" for rate in sorted(rates))
         raise FieldError("steps of a current's processes (s)", steps, allowed="must be the same")
@@ -195,10 +197,10 @@ class GaussMarkovCurrent:
 
     The horizontal angle is counter-clockwise from `heading` (rad) below the world's x axis, 0 for x itself; with the
     origin's heading it counts from east. A physical one whose limits leave the whole circle goes round. All three are
-    `GaussMarkovProcess`, or all are `UuvGaussMarkovProcess` of one step. It differs from run to run: `opened` gives
+    `GaussMarkovProcess`, or all are `UuvGaussMarkovProcess` of one step. It differs from run to run: `realise` gives
     that of one.
 
-    Raises `FieldError` for processes of both kinds or different steps, and speeds beyond `FASTEST`.
+    Raises `FieldError` for processes of both kinds or different steps, and speeds beyond `MAX_SPEED`.
     """
 
     speed: AnyGaussMarkovProcess
@@ -233,7 +235,7 @@ class GaussMarkovCurrent:
         return RandomCurrent(recipe, seed, run)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
-        """Raise `FieldError`: a random current has a velocity in a run only, that of `opened`."""
+        """Raise `FieldError`: a random current has a velocity in a run only, that of `realise`."""
         raise unrealised_error(self.name)
 
     def rotate(self, rotation: Quaternion) -> VectorField:

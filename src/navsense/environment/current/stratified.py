@@ -257,7 +257,7 @@ class StratifiedGaussMarkovCurrent:
 
     The table gives each layer's mean speed and direction; of `speed` and `direction` all but the mean is every layer's.
     As in `GaussMarkov` both are `GaussMarkovProcess`, or both `UuvGaussMarkovProcess`; a physical direction whose
-    limits leave the whole circle goes round. It differs from run to run: `opened` gives that of one.
+    limits leave the whole circle goes round. It differs from run to run: `realise` gives that of one.
 
     Raises `FieldError` for a layer's speed or direction outside the limits, a vertical velocity, more than
     `MAX_RANDOM_LAYERS` layers.
@@ -314,7 +314,7 @@ class StratifiedGaussMarkovCurrent:
         return RandomCurrent(recipe, seed, run)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
-        """Raise `FieldError`: a random current has a velocity in a run only, that of `opened`."""
+        """Raise `FieldError`: a random current has a velocity in a run only, that of `realise`."""
         raise unrealised_error(self.name)
 
     def rotate(self, rotation: Quaternion) -> StratifiedGaussMarkovCurrent:

@@ -24,7 +24,7 @@ LEAF_SIZE, MAX_SAH_DEPTH = 4, 48
 """Triangles in a leaf; depth from which a list is cut in the middle."""
 
 STACK_SIZE = 128
-"""Entries of a stack: a box waits at each level, and there are at most `DEEPEST` and the logarithm of the count."""
+"""Entries of a stack: one for each level, at most `MAX_SAH_DEPTH` plus the logarithm of the count."""
 
 BIN_COUNT = 16
 _BOX_MARGIN = 1.0 + 2.0**-49

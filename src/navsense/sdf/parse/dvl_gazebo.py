@@ -47,8 +47,8 @@ from navsense.sensors.doppler import (
     MessageDialect,
     WaterMassLayer,
     get_forward_cosines,
+    make_gazebo_beams,
 )
-from navsense.sensors.doppler import make_gazebo_beams as laid
 from navsense.sensors.dvl import IDENTITY_ROTATION, Dvl, TrackMode, Transducer
 from navsense.typing import Quaternion
 
@@ -164,7 +164,7 @@ def _parse_beams(context: Context, element: Element, resolution: float) -> tuple
     cones = [_count_rings(0.5 * aperture, resolution) for aperture in apertures]
     widths = [share * width for (_, share), width in zip(cones, apertures, strict=True)]
     with map_spec_errors(element):
-        beams = laid(angles["rotation"], angles["tilt"], widths, rings=[rings for rings, _ in cones])
+        beams = make_gazebo_beams(angles["rotation"], angles["tilt"], widths, rings=[rings for rings, _ in cones])
     return beams, DvlMessageOptions(beam_ids=parse_beam_ids(each))
 
 

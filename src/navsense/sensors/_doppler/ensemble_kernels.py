@@ -34,8 +34,7 @@ from typing import Final
 
 from navsense.kernels import kernel
 from navsense.rotation import multiply, rotate
-from navsense.sensors._doppler.echo_strength import compute_lock_probability
-from navsense.sensors._doppler.echo_strength import compute_noise_factor as grown
+from navsense.sensors._doppler.echo_strength import compute_lock_probability, compute_noise_factor
 from navsense.sensors._doppler.solution import compute_error_velocity, solve_velocity
 from navsense.typing import BoolArray, FloatArray, IntArray, Quaternions, Vectors
 
@@ -108,7 +107,7 @@ def compute_echo_effects(
             for k in range(factor.shape[2]):
                 r = slant[m, k] * stretch[n]
                 decibels = level - 20.0 * math.log10(r) - 2.0 * absorption * r
-                factor[n, m, k] = grown(decibels, correlation)
+                factor[n, m, k] = compute_noise_factor(decibels, correlation)
                 lock[n, m, k] = compute_lock_probability(decibels, threshold, slope)
                 echo[n, m, k] = max(decibels, 0.0) + 10.0 * math.log10(
                     1.0 + math.exp(-_NEPERS_PER_DECIBEL * abs(decibels))

@@ -30,8 +30,7 @@ import numpy as np
 from navsense.kernels import kernel
 from navsense.rotation import multiply, rotate
 from navsense.sensors._doppler.beams import MIN_BEAMS
-from navsense.sensors._doppler.echo_strength import compute_lock_probability, compute_strength
-from navsense.sensors._doppler.echo_strength import compute_noise_factor as grown
+from navsense.sensors._doppler.echo_strength import compute_lock_probability, compute_noise_factor, compute_strength
 from navsense.sensors._doppler.solution import (
     compute_altitude,
     compute_course_and_speed,
@@ -492,7 +491,7 @@ def _compute_echo_effects(
     for n in range(echo.shape[0]):
         for k in range(echo.shape[1]):
             shown = compute_strength(parameters[0], parameters[1], echo[n, k], incidence[n, k])
-            factor[n, k] = grown(shown, parameters[2])
+            factor[n, k] = compute_noise_factor(shown, parameters[2])
             lock[n, k] = compute_lock_probability(shown, parameters[3], parameters[4])
 
 

@@ -82,8 +82,8 @@ class DatasheetSource:
 class DatasheetEntry:
     """One figure: `values` in the SI unit `unit`, and as `printed` in `printed_unit`.
 
-    `values` has one number an axis, x y z; one alone for the channels of `units.SCALARS` and for `output_rate`; two for
-    what has a lower and an upper end, `units.ENDS`.
+    `values` has one number for each axis, x y z. The channels `units.SCALAR_CHANNELS` and `output_rate` have one
+    number, and `units.RANGE_ENTRIES` have two: the lower and the upper end.
     `two_sided` says that a density per root hertz is N already, as in Kalibr's files; sheets print one-sided ones.
     """
 
