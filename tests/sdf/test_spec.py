@@ -10,7 +10,8 @@ import pytest
 
 from navsense.sdf import schema
 from navsense.sdf.context import ElementSchema
-from navsense.sdf.parse import air_pressure, altimeter, imu, navsat
+from navsense.sdf.parse import air_pressure, altimeter, imu, navsat, noise
+from navsense.sdf.parse import range as range_sensor
 from navsense.sdf.parse.sensor import SENSOR_PARSERS, SENSOR_SCHEMAS
 
 Spec = ET.Element
@@ -47,7 +48,7 @@ KNOWN: list[tuple[str, str, ElementSchema]] = [
     *((file, tag, navsat.SENSING) for file in ("navsat", "gps") for tag in navsat.SENSING_TAGS),
     *((file, f"{tag}/vertical", schema.AXIS) for file in ("navsat", "gps") for tag in navsat.SENSING_TAGS),
     *((file, f"{tag}/horizontal", schema.AXIS) for file in ("navsat", "gps") for tag in navsat.SENSING_TAGS),
-    ("noise", "", schema.NOISE),
+    ("noise", "", noise.NOISE.schema),
     ("collision", "", schema.COLLISION),
     ("geometry", "", schema.GEOMETRY),
     ("box_shape", "", schema.BOX),
@@ -62,7 +63,7 @@ KNOWN: list[tuple[str, str, ElementSchema]] = [
     *((file, "scan", schema.SCAN) for file in ("ray", "lidar")),
     *((file, f"scan/{side}", schema.SAMPLES) for file in ("ray", "lidar") for side in ("horizontal", "vertical")),
     *((file, "range", schema.RAY_RANGE) for file in ("ray", "lidar")),
-    *((file, "noise", schema.RAY_NOISE) for file in ("ray", "lidar")),
+    *((file, "noise", range_sensor.RAY_NOISE) for file in ("ray", "lidar")),
     ("sonar", "", schema.SONAR),
 ]
 """Specification file, path of an element in it, and what navsense knows of that element."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from navsense.clock import Discipline, Latency, Oscillator
-from navsense.noise.channel import DATASHEET_FIELDS
 from navsense.noise.faults import RANDOM_FIELDS
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.sdf.context import PLUGIN_NOT_RUN, ElementSchema
@@ -519,23 +518,6 @@ DSROS_DVL_SENSOR = replace(
     plugins=frozenset((DSROS_DVL_FILE,)),
 )
 
-NOISE_FIELDS = frozenset(
-    (
-        "mean",
-        "stddev",
-        "bias_mean",
-        "bias_stddev",
-        "dynamic_bias_stddev",
-        "dynamic_bias_correlation_time",
-        "precision",
-        "navsense:minimum",
-        "navsense:maximum",
-        "navsense:noise",
-    )
-)
-
-NOISE = ElementSchema(children=NOISE_FIELDS, attributes=frozenset(("type",)))
-
 _BEAM_EXTENSIONS = frozenset(("navsense:own_hull", "navsense:sound"))
 RAY = ElementSchema(
     children=frozenset(("scan", "range", "noise")) | _BEAM_EXTENSIONS,
@@ -544,7 +526,6 @@ RAY = ElementSchema(
 SCAN = ElementSchema(children=frozenset(("horizontal", "vertical")))
 SAMPLES = ElementSchema(children=frozenset(("samples", "resolution", "min_angle", "max_angle")))
 RAY_RANGE = ElementSchema(children=frozenset(("min", "max", "resolution")))
-RAY_NOISE = ElementSchema(children=NOISE_FIELDS | {"type"})
 SONAR = ElementSchema(children=frozenset(("geometry", "min", "max", "radius", "noise")) | _BEAM_EXTENSIONS)
 RANGE = ElementSchema(children=frozenset(("min", "max", "resolution", "noise", "beam", "own_hull", "sound")))
 BEAM = ElementSchema(children=frozenset(("axis",)), attributes=frozenset(("width_deg", "rings")))
@@ -572,8 +553,6 @@ _AXIS_TAGS = frozenset(("x", "y", "z"))
 AXES = ElementSchema(children=_AXIS_TAGS)
 AXIS = ElementSchema(children=frozenset(("noise",)))
 LEAF = ElementSchema()
-
-NAVSENSE_NOISE = ElementSchema(children=DATASHEET_FIELDS)
 
 MOTION = ElementSchema(
     children=frozenset(("navsense:waypoint",)),

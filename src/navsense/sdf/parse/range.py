@@ -26,7 +26,7 @@ from navsense.errors import SdfError, SensorError
 from navsense.inputs import parse_decimal
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sdf import values
-from navsense.sdf.context import Context
+from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import (
     error_at,
@@ -35,11 +35,13 @@ from navsense.sdf.parse.children import (
     parse_child_number,
     parse_child_vector,
 )
-from navsense.sdf.parse.noise import parse_child_noise, parse_noise
-from navsense.sdf.schema import BEAM, LEAF, RANGE, RAY, RAY_NOISE, RAY_RANGE, SAMPLES, SCAN, SONAR, SOUND
+from navsense.sdf.parse.noise import NOISE, parse_child_noise, parse_noise
+from navsense.sdf.schema import BEAM, LEAF, RANGE, RAY, RAY_RANGE, SAMPLES, SCAN, SONAR, SOUND
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.range import Cone, Fan, Range, Sound
+
+RAY_NOISE = ElementSchema(children=NOISE.schema.children | {"type"})
 
 MAX_BEAM_ANGLE = math.radians(90.0)
 """rad: angles of a `<scan>` that can still be meant for one beam."""
