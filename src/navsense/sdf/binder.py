@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from enum import StrEnum
 from types import MappingProxyType, NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
@@ -36,6 +36,7 @@ class ElementBinding(Generic[Spec]):
     spec: the dataclass
     parent: the binding is of the fields with this `FileField.parent`
     attributes: True if attributes give the fields
+    check_limits: False if only the specification checks the limits of the fields
     parsers: parsers of fields that are not a number, flag, choice or tuple of numbers; a call of `read` can give more
     extra: children that are not fields
     extra_attributes: attributes that are not fields
@@ -48,6 +49,7 @@ class ElementBinding(Generic[Spec]):
         *,
         parent: str = "",
         attributes: bool = False,
+        check_limits: bool = True,
         parsers: Mapping[str, ChildParser] = _NO_PARSERS,
         extra: Iterable[str] = (),
         extra_attributes: Iterable[str] = (),
@@ -55,6 +57,8 @@ class ElementBinding(Generic[Spec]):
     ) -> None:
         """Derive the schema and the parsers from the fields."""
         files = {name: file for name, file in get_file_fields(spec).items() if file.parent == parent}
+        if not check_limits:
+            files = {name: replace(file, minimum=-math.inf, above=-math.inf) for name, file in files.items()}
         hints, given = get_type_hints(spec), {field.name: field for field in fields(spec)}  # type: ignore[arg-type]
         make = _make_attribute_parser if attributes else _make_child_parser
         self.spec, self.tags = spec, {name: file.name or name for name, file in files.items()}
@@ -88,7 +92,7 @@ class ElementBinding(Generic[Spec]):
             children.setdefault(child.tag, child)
         found: dict[str, Any] = {}
         for name, tag, parse in self._values:
-            if tag in children:
+            if tag in children and name not in parsers:
                 context.check(children[tag], LEAF)
                 with context.collect_errors():
                     found[name] = parse(children[tag], element.tag)

@@ -5,11 +5,8 @@ Held against the machine-readable specification by a test: no element of it is p
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
-from navsense.clock import Discipline, Latency, Oscillator
-from navsense.noise.faults import RANDOM_FIELDS
-from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.sdf.context import PLUGIN_NOT_RUN, ElementSchema
 from navsense.sensors import SENSORS
 
@@ -538,16 +535,7 @@ CLOCK = ElementSchema(
     attributes=frozenset(("name",)),
 )
 
-OSCILLATOR = ElementSchema(
-    children=frozenset(field.name for field in fields(Oscillator)), attributes=frozenset(("grade",))
-)
-DISCIPLINE = ElementSchema(children=frozenset(field.name for field in fields(Discipline)))
-LATENCY = ElementSchema(children=frozenset(field.name for field in fields(Latency)))
-
 PART = ElementSchema(attributes=frozenset(("temperature",)))
-FAULTS = ElementSchema(children=frozenset((*RANDOM_FIELDS, "fault")), repeatable=frozenset(("fault",)))
-SCHEDULED_FAULTS = ElementSchema(children=frozenset(("fault",)), repeatable=frozenset(("fault",)))
-FAULT = ElementSchema(attributes=frozenset(field.name for field in fields(ScheduledFault)) - {"value", "where"})
 
 _AXIS_TAGS = frozenset(("x", "y", "z"))
 AXES = ElementSchema(children=_AXIS_TAGS)
