@@ -53,6 +53,6 @@ NOT_IN_FILE = in_file(excluded=True)
 
 @cache
 def get_file_fields(spec: type[Any]) -> Mapping[str, FileField]:
-    """Return how files give the fields of a dataclass, by the names of the fields."""
-    found = {field.name: field.metadata.get("file", _DEFAULT) for field in fields(spec)}
+    """Return how files give the fields of a dataclass, by the names of the fields. Labels of messages are left out."""
+    found = {one.name: one.metadata.get("file", _DEFAULT) for one in fields(spec) if "label" not in one.metadata}
     return MappingProxyType({name: file for name, file in found.items() if not file.excluded})

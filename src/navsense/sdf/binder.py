@@ -41,6 +41,7 @@ class ElementBinding(Generic[Spec]):
     extra: children that are not fields
     extra_attributes: attributes that are not fields
     repeatable: children that may stand there more than once
+    causes: first word of an error that is not about a field -> child
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class ElementBinding(Generic[Spec]):
         extra: Iterable[str] = (),
         extra_attributes: Iterable[str] = (),
         repeatable: Iterable[str] = (),
+        causes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Derive the schema and the parsers from the fields."""
         files = {name: file for name, file in get_file_fields(spec).items() if file.parent == parent}
@@ -62,7 +64,7 @@ class ElementBinding(Generic[Spec]):
         hints, given = get_type_hints(spec), {field.name: field for field in fields(spec)}  # type: ignore[arg-type]
         make = _make_attribute_parser if attributes else _make_child_parser
         self.spec, self.tags = spec, {name: file.name or name for name, file in files.items()}
-        self._parsers, self._attributes = dict(parsers), attributes
+        self._parsers, self._attributes, self._causes = dict(parsers), attributes, causes
         self._values = [
             (name, self.tags[name], parse)
             for name, file in files.items()
@@ -119,8 +121,10 @@ class ElementBinding(Generic[Spec]):
 
     def find_cause(self, element: Element, error: SensorError) -> Element:
         """Return the child that gives the field that an error begins with, the element if no child does."""
-        tag = self.tags.get(error.what.partition(" ")[0])
-        return (element.find(tag) if tag else None) or element
+        name = error.what.partition(" ")[0]
+        file = get_file_fields(self.spec).get(name)
+        tag = self._causes.get(name, "") if file is None else file.parent or file.name or name
+        return element.find(tag) or element
 
 
 def _get_type(hint: Any) -> Any:

@@ -526,7 +526,6 @@ RAY_RANGE = ElementSchema(children=frozenset(("min", "max", "resolution")))
 SONAR = ElementSchema(children=frozenset(("geometry", "min", "max", "radius", "noise")) | _BEAM_EXTENSIONS)
 RANGE = ElementSchema(children=frozenset(("min", "max", "resolution", "noise", "beam", "own_hull", "sound")))
 BEAM = ElementSchema(children=frozenset(("axis",)), attributes=frozenset(("width_deg", "rings")))
-SOUND = ElementSchema(attributes=frozenset(("speed",)))
 
 CLOCK = ElementSchema(
     children=frozenset(

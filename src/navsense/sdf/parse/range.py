@@ -26,6 +26,7 @@ from navsense.errors import SdfError, SensorError
 from navsense.inputs import parse_decimal
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sdf import values
+from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import (
@@ -36,11 +37,12 @@ from navsense.sdf.parse.children import (
     parse_child_vector,
 )
 from navsense.sdf.parse.noise import NOISE, parse_child_noise, parse_noise
-from navsense.sdf.schema import BEAM, LEAF, RANGE, RAY, RAY_RANGE, SAMPLES, SCAN, SONAR, SOUND
+from navsense.sdf.schema import BEAM, LEAF, RANGE, RAY, RAY_RANGE, SAMPLES, SCAN, SONAR
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.range import Cone, Fan, Range, Sound
 
+SOUND = ElementBinding(Sound, attributes=True)
 RAY_NOISE = ElementSchema(children=NOISE.schema.children | {"type"})
 
 MAX_BEAM_ANGLE = math.radians(90.0)
@@ -103,8 +105,8 @@ def _parse_sound(context: Context, block: Element) -> Sound | None:
     element = block.find("sound", "navsense:sound")
     if element is None:
         return None
-    context.check(element, SOUND)
-    return Sound(values.parse_attribute_number(element, "speed", above=0.0))
+    context.check(element, SOUND.schema)
+    return Sound(**SOUND.read_values(context, element))
 
 
 def _parse_own_hull(context: Context, block: Element) -> bool:
