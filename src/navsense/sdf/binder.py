@@ -41,6 +41,7 @@ class ElementBinding(Generic[Spec]):
     extra: children that are not fields
     extra_attributes: attributes that are not fields
     repeatable: children that may stand there more than once
+    unsupported, forbidden: see `ElementSchema`
     causes: first word of an error that is not about a field -> child
     """
 
@@ -55,6 +56,8 @@ class ElementBinding(Generic[Spec]):
         extra: Iterable[str] = (),
         extra_attributes: Iterable[str] = (),
         repeatable: Iterable[str] = (),
+        unsupported: Mapping[str, str] = MappingProxyType({}),
+        forbidden: Mapping[str, str] = MappingProxyType({}),
         causes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Derive the schema and the parsers from the fields."""
@@ -63,12 +66,12 @@ class ElementBinding(Generic[Spec]):
             files = {name: replace(file, minimum=-math.inf, above=-math.inf) for name, file in files.items()}
         hints, given = get_type_hints(spec), {field.name: field for field in fields(spec)}  # type: ignore[arg-type]
         make = _make_attribute_parser if attributes else _make_child_parser
-        self.spec, self.tags = spec, {name: file.name or name for name, file in files.items()}
+        self.spec, self._hints, self.tags = spec, hints, {name: file.name or name for name, file in files.items()}
         self._parsers, self._attributes, self._causes = dict(parsers), attributes, causes
         self._values = [
             (name, self.tags[name], parse)
             for name, file in files.items()
-            if name not in parsers and (parse := make(hints[name], file)) is not None
+            if name not in parsers and (parse := make(hints[name], file, given[name].default)) is not None
         ]
         self._required = [
             self.tags[name] for name in files if given[name].default is given[name].default_factory is MISSING
@@ -78,6 +81,8 @@ class ElementBinding(Generic[Spec]):
             children=frozenset(extra) | (frozenset() if attributes else own),
             attributes=frozenset(extra_attributes) | (own if attributes else frozenset()),
             repeatable=frozenset(repeatable),
+            unsupported=unsupported,
+            forbidden=forbidden,
         )
 
     def read_values(
@@ -119,6 +124,10 @@ class ElementBinding(Generic[Spec]):
         with map_spec_errors(element):
             return self.spec(**given, **found)
 
+    def list_fields(self, kind: type[Any]) -> list[str]:
+        """Return the names of the fields of a type."""
+        return [name for name in self.tags if self._hints[name] is kind]
+
     def find_cause(self, element: Element, error: SensorError) -> Element:
         """Return the child that gives the field that an error begins with, the element if no child does."""
         name = error.what.partition(" ")[0]
@@ -133,7 +142,7 @@ def _get_type(hint: Any) -> Any:
     return hint if not choices else choices[0] if len(choices) == 1 else None
 
 
-def _make_child_parser(hint: Any, file: FileField) -> Callable[[Element, str], Any] | None:
+def _make_child_parser(hint: Any, file: FileField, default: Any) -> Callable[[Element, str], Any] | None:
     """Return the parser of a child with a value of a type; it takes the tag of the element around the child."""
     kind = _get_type(hint)
 
@@ -146,21 +155,22 @@ def _make_child_parser(hint: Any, file: FileField) -> Callable[[Element, str], A
         return math.radians(found) if file.degrees else found
 
     def parse_numbers(child: Element, parent: str) -> tuple[float, ...]:
-        found = values.parse_numbers_below(child, len(get_args(kind)), file.below, parent=parent)
+        count = len(default) if Ellipsis in get_args(kind) else len(get_args(kind))
+        found = values.parse_numbers_below(child, count, file.below, parent=parent)
         return tuple(math.radians(number) for number in found) if file.degrees else found
 
     if kind is bool:
         return lambda child, parent: values.parse_flag(child, parent=parent)
     if kind in (float, int):
         return parse_number
-    if get_origin(kind) is tuple and set(get_args(kind)) == {float}:
+    if get_origin(kind) is tuple and set(get_args(kind)) <= {float, Ellipsis}:
         return parse_numbers
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return lambda child, parent: kind(values.parse_choice(child, tuple(kind), parent=parent))
     return None
 
 
-def _make_attribute_parser(hint: Any, file: FileField) -> Callable[[Element, str], Any] | None:
+def _make_attribute_parser(hint: Any, file: FileField, _default: Any) -> Callable[[Element, str], Any] | None:
     """Return the parser of an attribute with a value of a type; it takes the name of the attribute."""
     kind = _get_type(hint)
     if kind is bool:

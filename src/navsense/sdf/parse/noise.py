@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
 from navsense.errors import SdfError, SensorError
 from navsense.inputs import parse_decimal
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.sdf.binder import ElementBinding
+from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context
 from navsense.sdf.schema import AXES, AXIS
 from navsense.sdf.values import invalid_value
@@ -30,6 +35,19 @@ def parse_channel_noise(context: Context, element: Element | None, *, classic: b
         return NEUTRAL
     context.check(element, AXIS)
     return parse_child_noise(context, element, classic=classic)
+
+
+def read_sensor_values(
+    context: Context,
+    element: Element,
+    binding: ElementBinding[Any],
+    *,
+    classic: bool,
+    parsers: Mapping[str, ChildParser] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Return the values of the fields of a sensor, see `ElementBinding.read_values`. Its channels have a `<noise>`."""
+    channels = dict.fromkeys(binding.list_fields(Noise), partial(parse_channel_noise, classic=classic))
+    return binding.read_values(context, element, {**channels, **parsers})
 
 
 def parse_axes_noise(context: Context, parent: Element | None, *, classic: bool) -> tuple[Noise, Noise, Noise]:
