@@ -361,11 +361,11 @@ class Imu:
         Without an orientation (n, 4) the reading has none. Vibration starts with the first row. Raises `SensorError`,
         also for a sheet with `averaged` or `earth_rotation`, which say what the arrays themselves hold.
         """
-        for name in ("averaged", "earth_rotation"):
-            if getattr(self, name):
+        for option in ("averaged", "earth_rotation"):
+            if getattr(self, option):
                 allowed = "makes ideal values from a motion; one's own arrays are the ideal values"
-                remedy = f"put it into the arrays, and use dataclasses.replace(sheet, {name}=False)"
-                raise SensorError(name, True, allowed=allowed, remedy=remedy)
+                remedy = f"put it into the arrays, and use dataclasses.replace(sheet, {option}=False)"
+                raise SensorError(option, True, allowed=allowed, remedy=remedy)
         given = {"angular_velocity": angular_velocity, "linear_acceleration": linear_acceleration}
         if orientation is not None:
             rows = check_rows("orientation", orientation, (check_time(time).size, 4))
