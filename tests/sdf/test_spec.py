@@ -10,7 +10,7 @@ import pytest
 
 from navsense.sdf import schema
 from navsense.sdf.context import ElementSchema
-from navsense.sdf.parse import air_pressure, altimeter, imu, navsat, noise
+from navsense.sdf.parse import air_pressure, altimeter, environment, imu, navsat, noise
 from navsense.sdf.parse import range as range_sensor
 from navsense.sdf.parse.sensor import SENSOR_PARSERS, SENSOR_SCHEMAS
 
@@ -29,7 +29,7 @@ KNOWN: list[tuple[str, str, ElementSchema]] = [
     *(("joint", axis, schema.JOINT_AXIS) for axis in ("axis", "axis2")),
     *(("joint", f"{axis}/xyz", schema.XYZ) for axis in ("axis", "axis2")),
     *((file, "include", schema.INCLUDE) for file in ("world", "model")),
-    ("atmosphere", "", schema.ATMOSPHERE),
+    ("atmosphere", "", environment.ATMOSPHERE.schema),
     ("frame", "", schema.FRAME),
     ("pose", "", schema.POSE),
     *(("sensor", "", SENSOR_SCHEMAS[kind]) for kind in SENSOR_PARSERS),

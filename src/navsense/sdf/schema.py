@@ -88,9 +88,6 @@ _CURRENT_TAGS = frozenset(
 CURRENT = ElementSchema(
     children=_CURRENT_TAGS, repeatable=_CURRENT_TAGS, attributes=frozenset(("topic", "rate", "position", "start"))
 )
-_PROCESS_ATTRIBUTES = frozenset(("mean", "minimum", "maximum", "correlation_time", "stddev", "density"))
-GAUSS_MARKOV_PROCESS = ElementSchema(attributes=_PROCESS_ATTRIBUTES)
-GAUSS_MARKOV_ANGLE = ElementSchema(attributes=_PROCESS_ATTRIBUTES | {"degrees"})
 GAUSS_MARKOV = ElementSchema(
     children=frozenset(("speed", "horizontal_angle", "vertical_angle")), attributes=frozenset(("name",))
 )
@@ -208,10 +205,6 @@ SPHERICAL_COORDINATES = ElementSchema(
         ("surface_model", "latitude_deg", "longitude_deg", "elevation", "heading_deg", "world_frame_orientation")
     ),
     unsupported=dict.fromkeys(("surface_axis_equatorial", "surface_axis_polar"), _CUSTOM_SURFACE_ONLY),
-)
-
-ATMOSPHERE = ElementSchema(
-    children=frozenset(("temperature", "pressure", "temperature_gradient")), attributes=frozenset(("type",))
 )
 
 GRAVITY_MODEL = ElementSchema(attributes=frozenset(("model",)))
@@ -524,7 +517,6 @@ SCAN = ElementSchema(children=frozenset(("horizontal", "vertical")))
 SAMPLES = ElementSchema(children=frozenset(("samples", "resolution", "min_angle", "max_angle")))
 RAY_RANGE = ElementSchema(children=frozenset(("min", "max", "resolution")))
 SONAR = ElementSchema(children=frozenset(("geometry", "min", "max", "radius", "noise")) | _BEAM_EXTENSIONS)
-RANGE = ElementSchema(children=frozenset(("min", "max", "resolution", "noise", "beam", "own_hull", "sound")))
 BEAM = ElementSchema(children=frozenset(("axis",)), attributes=frozenset(("width_deg", "rings")))
 
 CLOCK = ElementSchema(

@@ -229,9 +229,9 @@ class Range:
     `SensorError`.
     """
 
-    range: Noise = NEUTRAL
-    minimum_range: float = 0.0
-    maximum_range: float = math.inf
+    range: Noise = field(default=NEUTRAL, metadata=in_file("noise"))
+    minimum_range: float = field(default=0.0, metadata=in_file("min", minimum=0.0))
+    maximum_range: float = field(default=math.inf, metadata=in_file("max", minimum=0.0))
     beam: Fan | Cone = Fan()
     sound: Sound | None = None
     own_hull: bool = False
