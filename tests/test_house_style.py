@@ -33,7 +33,7 @@ LONG_BODIES: dict[str, str] = {}
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "typing"),
-    ("_ziggurat", "kernels", "validation", "inputs", "kernel_cache", "names", "outputs", "figures", "rosbags_limits"),
+    ("_ziggurat", "field_metadata", "kernels", "validation", "inputs", "kernel_cache", "names", "outputs", "figures", "rosbags_limits"),
     ("geodesy", "pose", "rotation"),
     ("series", "random_streams", "ticks"),
     ("noise",),

@@ -190,7 +190,7 @@ def test_the_example_of_the_page_says_every_element(load: Load, in_link: Text) -
         2,
         3,
     ]
-    assert [tag for tag in ADCP.children if f"<{tag}" not in text] == []
+    assert [tag for tag in ADCP.schema.children if f"<{tag}" not in text] == []
 
 
 @pytest.mark.requirement("GAP-8")

@@ -11,8 +11,7 @@ from navsense.environment.signal import Signal
 from navsense.errors import SdfError
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sdf.context import Context
-from navsense.sdf.parse.latency import parse_latency
-from navsense.sdf.parse.oscillator import parse_oscillator
+from navsense.sdf.parse.clock import parse_latency, parse_oscillator
 from navsense.sdf.xml_reader import parse_xml
 from navsense.world import World
 

@@ -10,7 +10,8 @@ import pytest
 
 from navsense.sdf import schema
 from navsense.sdf.context import ElementSchema
-from navsense.sdf.parse import air_pressure, altimeter, imu, navsat
+from navsense.sdf.parse import air_pressure, altimeter, environment, imu, navsat, noise
+from navsense.sdf.parse import range as range_sensor
 from navsense.sdf.parse.sensor import SENSOR_PARSERS, SENSOR_SCHEMAS
 
 Spec = ET.Element
@@ -28,26 +29,26 @@ KNOWN: list[tuple[str, str, ElementSchema]] = [
     *(("joint", axis, schema.JOINT_AXIS) for axis in ("axis", "axis2")),
     *(("joint", f"{axis}/xyz", schema.XYZ) for axis in ("axis", "axis2")),
     *((file, "include", schema.INCLUDE) for file in ("world", "model")),
-    ("atmosphere", "", schema.ATMOSPHERE),
+    ("atmosphere", "", environment.ATMOSPHERE.schema),
     ("frame", "", schema.FRAME),
     ("pose", "", schema.POSE),
     *(("sensor", "", SENSOR_SCHEMAS[kind]) for kind in SENSOR_PARSERS),
-    ("imu", "", imu.IMU),
+    ("imu", "", imu.IMU.schema),
     ("imu", "orientation_reference_frame", imu.ORIENTATION_REFERENCE_FRAME),
     ("imu", "orientation_reference_frame/custom_rpy", imu.CUSTOM_RPY),
     *(("imu", f"{tag}", schema.AXES) for tag in ("angular_velocity", "linear_acceleration")),
     *(("imu", f"{tag}/{axis}", schema.AXIS) for tag in ("angular_velocity", "linear_acceleration") for axis in "xyz"),
     ("magnetometer", "", schema.AXES),
     *(("magnetometer", axis, schema.AXIS) for axis in "xyz"),
-    ("altimeter", "", altimeter.ALTIMETER),
-    *(("altimeter", tag, schema.AXIS) for tag in altimeter.CHANNEL_TAGS),
-    ("air_pressure", "", air_pressure.AIR_PRESSURE),
+    ("altimeter", "", altimeter.ALTIMETER.schema),
+    *(("altimeter", tag, schema.AXIS) for tag in ("vertical_position", "vertical_velocity")),
+    ("air_pressure", "", air_pressure.AIR_PRESSURE.schema),
     ("air_pressure", "pressure", schema.AXIS),
     *((file, "", navsat.NAVSAT) for file in ("navsat", "gps")),
-    *((file, tag, navsat.SENSING) for file in ("navsat", "gps") for tag in navsat.SENSING_TAGS),
-    *((file, f"{tag}/vertical", schema.AXIS) for file in ("navsat", "gps") for tag in navsat.SENSING_TAGS),
-    *((file, f"{tag}/horizontal", schema.AXIS) for file in ("navsat", "gps") for tag in navsat.SENSING_TAGS),
-    ("noise", "", schema.NOISE),
+    *((file, tag, navsat.SENSING[tag].schema) for file in ("navsat", "gps") for tag in navsat.SENSING),
+    *((file, f"{tag}/vertical", schema.AXIS) for file in ("navsat", "gps") for tag in navsat.SENSING),
+    *((file, f"{tag}/horizontal", schema.AXIS) for file in ("navsat", "gps") for tag in navsat.SENSING),
+    ("noise", "", noise.NOISE.schema),
     ("collision", "", schema.COLLISION),
     ("geometry", "", schema.GEOMETRY),
     ("box_shape", "", schema.BOX),
@@ -62,7 +63,7 @@ KNOWN: list[tuple[str, str, ElementSchema]] = [
     *((file, "scan", schema.SCAN) for file in ("ray", "lidar")),
     *((file, f"scan/{side}", schema.SAMPLES) for file in ("ray", "lidar") for side in ("horizontal", "vertical")),
     *((file, "range", schema.RAY_RANGE) for file in ("ray", "lidar")),
-    *((file, "noise", schema.RAY_NOISE) for file in ("ray", "lidar")),
+    *((file, "noise", range_sensor.RAY_NOISE) for file in ("ray", "lidar")),
     ("sonar", "", schema.SONAR),
 ]
 """Specification file, path of an element in it, and what navsense knows of that element."""

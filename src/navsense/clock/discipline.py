@@ -26,21 +26,21 @@ the alpha-beta filter's, derived in the tests from the loop's own matrix.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from navsense.clock._nodes import NODE_INTERVAL, NODE_RATE, parabola
 from navsense.clock.oscillator import check_number
 from navsense.errors import ClockError
+from navsense.field_metadata import NON_NEGATIVE, get_file_fields, in_file
 from navsense.kernels import kernel
 from navsense.random_streams import Draws, RandomProcess, StreamKey
 from navsense.series import LONGEST_TIME
 from navsense.typing import FloatArray
 from navsense.validation import validate_types
 
-NON_NEGATIVE_FIELDS = frozenset(("stddev", "step_threshold", "slew_rate", "integral", "until"))
-"""Fields of `Discipline` that are deviations, limits, gains or instants."""
+_LIMIT = in_file(minimum=0.0, may_be_infinite=True)
 
 _MEAN, _STDDEV, _THRESHOLD, _SLEW, _PROPORTIONAL, _INTEGRAL = range(6)
 _SHIFT, _RATE, _FREQUENCY, _SINCE = range(4)
@@ -58,21 +58,21 @@ class Discipline:
     """
 
     interval: float = 64.0
-    step_threshold: float = 0.128
-    slew_rate: float = 500e-6
+    step_threshold: float = field(default=0.128, metadata=_LIMIT)
+    slew_rate: float = field(default=500e-6, metadata=NON_NEGATIVE)
     proportional: float = 0.5
-    integral: float = 0.1
+    integral: float = field(default=0.1, metadata=NON_NEGATIVE)
     mean: float = 0.0
-    stddev: float = 0.0
-    until: float = math.inf
+    stddev: float = field(default=0.0, metadata=NON_NEGATIVE)
+    until: float = field(default=math.inf, metadata=_LIMIT)
 
     def __post_init__(self) -> None:
         """Refuse what is no discipline."""
         validate_types(self, error=ClockError)
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name not in ("step_threshold", "until") or value != math.inf:
-                check_number(field.name, value, minimum=0.0 if field.name in NON_NEGATIVE_FIELDS else -math.inf)
+        for name, file in get_file_fields(Discipline).items():
+            value = getattr(self, name)
+            if not file.may_be_infinite or value != math.inf:
+                check_number(name, value, minimum=file.minimum)
         nodes = self.interval * NODE_RATE
         if self.interval > LONGEST_TIME:
             raise ClockError("interval", self.interval, allowed=f"must be at most {LONGEST_TIME:g} s")

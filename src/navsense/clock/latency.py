@@ -14,12 +14,13 @@ lognormal distribution, NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.6
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from navsense.clock.oscillator import check_number
 from navsense.errors import ClockError
+from navsense.field_metadata import NON_NEGATIVE, get_file_fields
 from navsense.kernels import kernel
 from navsense.random_streams import Draws, RandomProcess
 from navsense.series import LONGEST_TIME
@@ -38,18 +39,18 @@ class Latency:
     one above `WIDEST` of it.
     """
 
-    fixed: float = 0.0
-    mean: float = 0.0
-    stddev: float = 0.0
+    fixed: float = field(default=0.0, metadata=NON_NEGATIVE)
+    mean: float = field(default=0.0, metadata=NON_NEGATIVE)
+    stddev: float = field(default=0.0, metadata=NON_NEGATIVE)
 
     def __post_init__(self) -> None:
         """Refuse what no latency can be."""
         validate_types(self, error=ClockError)
-        for field in fields(self):
-            value = getattr(self, field.name)
-            check_number(field.name, value, minimum=0.0)
+        for name, file in get_file_fields(Latency).items():
+            value = getattr(self, name)
+            check_number(name, value, minimum=file.minimum)
             if value > LONGEST_TIME:
-                raise ClockError(field.name, value, allowed=f"must be at most {LONGEST_TIME:g} s")
+                raise ClockError(name, value, allowed=f"must be at most {LONGEST_TIME:g} s")
         if self.stddev > 0.0 and self.mean == 0.0:
             raise ClockError(
                 "mean", 0.0, allowed="must be > 0 where stddev is", remedy="a latency that is never negative has a mean"

@@ -22,10 +22,11 @@ Source: IEEE Std 1139-2008; NIST SP 1065 (2008); Zucca and Tavella 2005, IEEE UF
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from navsense.errors import ClockError
+from navsense.field_metadata import NON_NEGATIVE, get_file_fields
 from navsense.noise.channel import MAX_MAGNITUDE, ROOM_TEMPERATURE
 from navsense.typing import FloatArray, Times
 
@@ -34,12 +35,6 @@ DAY, MONTH, YEAR = 86400.0, 30.0 * 86400.0, 365.25 * 86400.0
 
 FLICKER_BAND = (0.1, 1e5)
 """Seconds: averaging times between which the floor of flicker FM is flat to 2 percent."""
-
-NON_NEGATIVE_FIELDS = frozenset(
-    """frequency_stddev ageing_stddev white_frequency flicker_frequency random_walk_frequency ageing_random_walk
-    temperature turnover_temperature""".split()
-)
-"""Fields of `Oscillator` that are deviations, spectral coefficients or temperatures."""
 
 
 @runtime_checkable
@@ -65,28 +60,28 @@ class Oscillator:
 
     offset: float = 0.0
     frequency: float = 0.0
-    frequency_stddev: float = 0.0
-    white_frequency: float = 0.0
-    flicker_frequency: float = 0.0
-    random_walk_frequency: float = 0.0
+    frequency_stddev: float = field(default=0.0, metadata=NON_NEGATIVE)
+    white_frequency: float = field(default=0.0, metadata=NON_NEGATIVE)
+    flicker_frequency: float = field(default=0.0, metadata=NON_NEGATIVE)
+    random_walk_frequency: float = field(default=0.0, metadata=NON_NEGATIVE)
     ageing: float = 0.0
-    ageing_stddev: float = 0.0
-    ageing_random_walk: float = 0.0
+    ageing_stddev: float = field(default=0.0, metadata=NON_NEGATIVE)
+    ageing_random_walk: float = field(default=0.0, metadata=NON_NEGATIVE)
     temperature_linear: float = 0.0
     temperature_quadratic: float = 0.0
-    turnover_temperature: float = ROOM_TEMPERATURE
-    temperature: float | TemperatureSignal = ROOM_TEMPERATURE
+    turnover_temperature: float = field(default=ROOM_TEMPERATURE, metadata=NON_NEGATIVE)
+    temperature: float | TemperatureSignal = field(default=ROOM_TEMPERATURE, metadata=NON_NEGATIVE)
 
     def __post_init__(self) -> None:
         """Refuse what no oscillator can have."""
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name, file in get_file_fields(Oscillator).items():
+            value = getattr(self, name)
             if isinstance(value, int | float):
-                check_number(field.name, value, minimum=0.0 if field.name in NON_NEGATIVE_FIELDS else -math.inf)
-            elif field.name != "temperature":
-                raise ClockError(field.name, value, allowed="must be a number")
+                check_number(name, value, minimum=file.minimum)
+            elif name != "temperature":
+                raise ClockError(name, value, allowed="must be a number")
             elif not isinstance(value, TemperatureSignal):
-                raise ClockError(field.name, value, allowed="must be a number (K) or a signal")
+                raise ClockError(name, value, allowed="must be a number (K) or a signal")
 
     def allan_deviation(self, tau: float) -> float:
         """Return the Allan deviation at averaging time tau (s): power-law noise and steady ageing, at one temperature.

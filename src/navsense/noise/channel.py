@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from navsense.errors import SensorError
+from navsense.field_metadata import NON_NEGATIVE, NOT_IN_FILE, get_file_fields, in_file
 from navsense.noise.white import white_stddev
 from navsense.validation import validate_types
 
 ROOM_TEMPERATURE = 298.15
 """Kelvin: 25 degrees Celsius, at which data sheets print their figures."""
+
+MAX_MAGNITUDE = 1e100
+"""Above this size products of parameters leave the range of doubles."""
+
+_DATASHEET = in_file(parent="navsense:noise")
+_DATASHEET_NON_NEGATIVE = in_file(parent="navsense:noise", minimum=0.0)
 
 
 @dataclass(frozen=True)
@@ -48,39 +55,37 @@ class Noise:
     """
 
     mean: float = 0.0
-    stddev: float = 0.0
+    stddev: float = field(default=0.0, metadata=NON_NEGATIVE)
     bias_mean: float = 0.0
-    bias_stddev: float = 0.0
-    dynamic_bias_stddev: float = 0.0
-    dynamic_bias_correlation_time: float = 0.0
-    precision: float = 0.0
-    minimum: float = -math.inf
-    maximum: float = math.inf
-    classic: bool = False
-    noise_density: float = 0.0
-    bias_instability: float = 0.0
-    random_walk: float = 0.0
-    scale_factor: float = 0.0
-    scale_factor_stddev: float = 0.0
-    temperature_coefficient: float = 0.0
-    scale_temperature_coefficient: float = 0.0
-    reference_temperature: float = ROOM_TEMPERATURE
-    outlier_probability: float = 0.0
-    outlier_stddev: float = 0.0
+    bias_stddev: float = field(default=0.0, metadata=NON_NEGATIVE)
+    dynamic_bias_stddev: float = field(default=0.0, metadata=NON_NEGATIVE)
+    dynamic_bias_correlation_time: float = field(default=0.0, metadata=NON_NEGATIVE)
+    precision: float = field(default=0.0, metadata=NON_NEGATIVE)
+    minimum: float = field(default=-math.inf, metadata=in_file("navsense:minimum"))
+    maximum: float = field(default=math.inf, metadata=in_file("navsense:maximum"))
+    classic: bool = field(default=False, metadata=NOT_IN_FILE)
+    noise_density: float = field(default=0.0, metadata=_DATASHEET_NON_NEGATIVE)
+    bias_instability: float = field(default=0.0, metadata=_DATASHEET_NON_NEGATIVE)
+    random_walk: float = field(default=0.0, metadata=_DATASHEET_NON_NEGATIVE)
+    scale_factor: float = field(default=0.0, metadata=_DATASHEET)
+    scale_factor_stddev: float = field(default=0.0, metadata=_DATASHEET_NON_NEGATIVE)
+    temperature_coefficient: float = field(default=0.0, metadata=_DATASHEET)
+    scale_temperature_coefficient: float = field(default=0.0, metadata=_DATASHEET)
+    reference_temperature: float = field(default=ROOM_TEMPERATURE, metadata=_DATASHEET_NON_NEGATIVE)
+    outlier_probability: float = field(default=0.0, metadata=_DATASHEET_NON_NEGATIVE)
+    outlier_stddev: float = field(default=0.0, metadata=_DATASHEET_NON_NEGATIVE)
 
     def __post_init__(self) -> None:
         """Refuse what no instrument can have."""
         validate_types(self)
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "classic":
-                continue
-            if value != value or (abs(value) == math.inf and field.name not in ("minimum", "maximum")):
-                raise SensorError(field.name, value, allowed="must be a finite number")
+        for name, file in get_file_fields(Noise).items():
+            value = getattr(self, name)
+            if value != value or (abs(value) == math.inf and name not in ("minimum", "maximum")):
+                raise SensorError(name, value, allowed="must be a finite number")
             if MAX_MAGNITUDE < abs(value) < math.inf:
-                raise SensorError(field.name, value, allowed=f"must be of a size below {MAX_MAGNITUDE:g}")
-            if value < 0.0 and field.name in NON_NEGATIVE_FIELDS:
-                raise SensorError(field.name, value, allowed="must be >= 0")
+                raise SensorError(name, value, allowed=f"must be of a size below {MAX_MAGNITUDE:g}")
+            if value < file.minimum:
+                raise SensorError(name, value, allowed="must be >= 0")
         if self.outlier_probability > 1.0:
             raise SensorError("outlier_probability", self.outlier_probability, allowed="must be from 0 to 1")
         if not self.minimum < self.maximum:
@@ -125,22 +130,6 @@ class Noise:
     def white_density(self, rate: float) -> float:
         """Return the density (unit per root hertz) of the white noise of samples at `rate` (Hz)."""
         return self.white_stddev(rate) / math.sqrt(rate)
-
-
-MAX_MAGNITUDE = 1e100
-"""Above this size products of parameters leave the range of doubles."""
-
-DATASHEET_FIELDS = frozenset(
-    """noise_density bias_instability random_walk scale_factor scale_factor_stddev temperature_coefficient
-    scale_temperature_coefficient reference_temperature outlier_probability outlier_stddev""".split()
-)
-"""Fields of `Noise` that data sheets have and SDF has not."""
-
-NON_NEGATIVE_FIELDS = frozenset(
-    """stddev bias_stddev dynamic_bias_stddev dynamic_bias_correlation_time precision noise_density bias_instability
-    random_walk scale_factor_stddev reference_temperature outlier_probability outlier_stddev""".split()
-)
-"""Fields of `Noise` that are deviations, times or steps."""
 
 
 NEUTRAL = Noise()

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from navsense.errors import SensorError
+from navsense.field_metadata import NON_NEGATIVE, NOT_IN_FILE
 from navsense.kernels import kernel
 from navsense.noise.scheduled_faults import (
     MAX_VALUE,
@@ -46,12 +47,12 @@ class Faults:
     `SensorError` for a value that is negative or not finite, or a rate without a duration.
     """
 
-    dropout_rate: float = 0.0
-    dropout_duration: float = 0.0
-    stuck_rate: float = 0.0
-    stuck_duration: float = 0.0
-    planned: tuple[ScheduledFault, ...] = ()
-    recorded: bool = False
+    dropout_rate: float = field(default=0.0, metadata=NON_NEGATIVE)
+    dropout_duration: float = field(default=0.0, metadata=NON_NEGATIVE)
+    stuck_rate: float = field(default=0.0, metadata=NON_NEGATIVE)
+    stuck_duration: float = field(default=0.0, metadata=NON_NEGATIVE)
+    planned: tuple[ScheduledFault, ...] = field(default=(), metadata=NOT_IN_FILE)
+    recorded: bool = field(default=False, metadata=NOT_IN_FILE)
 
     def __post_init__(self) -> None:
         """Refuse what is no rate or no duration."""

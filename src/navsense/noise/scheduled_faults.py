@@ -21,13 +21,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from navsense.errors import SensorError, Where
+from navsense.field_metadata import NOT_IN_FILE
 from navsense.series import FAULT_BITS
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, BoolArray, FloatArray, Times
@@ -54,9 +55,9 @@ class ScheduledFault:
     start: float
     end: float = math.inf
     array: str = ""
-    value: tuple[float, ...] = ()
+    value: tuple[float, ...] = field(default=(), metadata=NOT_IN_FILE)
     period: float = 0.0
-    where: Where | None = None
+    where: Where | None = field(default=None, metadata=NOT_IN_FILE)
 
     def __post_init__(self) -> None:
         """Refuse what is no fault."""

@@ -5,12 +5,8 @@ Held against the machine-readable specification by a test: no element of it is p
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
-from navsense.clock import Discipline, Latency, Oscillator
-from navsense.noise.channel import DATASHEET_FIELDS
-from navsense.noise.faults import RANDOM_FIELDS
-from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.sdf.context import PLUGIN_NOT_RUN, ElementSchema
 from navsense.sensors import SENSORS
 
@@ -92,9 +88,6 @@ _CURRENT_TAGS = frozenset(
 CURRENT = ElementSchema(
     children=_CURRENT_TAGS, repeatable=_CURRENT_TAGS, attributes=frozenset(("topic", "rate", "position", "start"))
 )
-_PROCESS_ATTRIBUTES = frozenset(("mean", "minimum", "maximum", "correlation_time", "stddev", "density"))
-GAUSS_MARKOV_PROCESS = ElementSchema(attributes=_PROCESS_ATTRIBUTES)
-GAUSS_MARKOV_ANGLE = ElementSchema(attributes=_PROCESS_ATTRIBUTES | {"degrees"})
 GAUSS_MARKOV = ElementSchema(
     children=frozenset(("speed", "horizontal_angle", "vertical_angle")), attributes=frozenset(("name",))
 )
@@ -212,10 +205,6 @@ SPHERICAL_COORDINATES = ElementSchema(
         ("surface_model", "latitude_deg", "longitude_deg", "elevation", "heading_deg", "world_frame_orientation")
     ),
     unsupported=dict.fromkeys(("surface_axis_equatorial", "surface_axis_polar"), _CUSTOM_SURFACE_ONLY),
-)
-
-ATMOSPHERE = ElementSchema(
-    children=frozenset(("temperature", "pressure", "temperature_gradient")), attributes=frozenset(("type",))
 )
 
 GRAVITY_MODEL = ElementSchema(attributes=frozenset(("model",)))
@@ -519,23 +508,6 @@ DSROS_DVL_SENSOR = replace(
     plugins=frozenset((DSROS_DVL_FILE,)),
 )
 
-NOISE_FIELDS = frozenset(
-    (
-        "mean",
-        "stddev",
-        "bias_mean",
-        "bias_stddev",
-        "dynamic_bias_stddev",
-        "dynamic_bias_correlation_time",
-        "precision",
-        "navsense:minimum",
-        "navsense:maximum",
-        "navsense:noise",
-    )
-)
-
-NOISE = ElementSchema(children=NOISE_FIELDS, attributes=frozenset(("type",)))
-
 _BEAM_EXTENSIONS = frozenset(("navsense:own_hull", "navsense:sound"))
 RAY = ElementSchema(
     children=frozenset(("scan", "range", "noise")) | _BEAM_EXTENSIONS,
@@ -544,11 +516,8 @@ RAY = ElementSchema(
 SCAN = ElementSchema(children=frozenset(("horizontal", "vertical")))
 SAMPLES = ElementSchema(children=frozenset(("samples", "resolution", "min_angle", "max_angle")))
 RAY_RANGE = ElementSchema(children=frozenset(("min", "max", "resolution")))
-RAY_NOISE = ElementSchema(children=NOISE_FIELDS | {"type"})
 SONAR = ElementSchema(children=frozenset(("geometry", "min", "max", "radius", "noise")) | _BEAM_EXTENSIONS)
-RANGE = ElementSchema(children=frozenset(("min", "max", "resolution", "noise", "beam", "own_hull", "sound")))
 BEAM = ElementSchema(children=frozenset(("axis",)), attributes=frozenset(("width_deg", "rings")))
-SOUND = ElementSchema(attributes=frozenset(("speed",)))
 
 CLOCK = ElementSchema(
     children=frozenset(
@@ -557,23 +526,12 @@ CLOCK = ElementSchema(
     attributes=frozenset(("name",)),
 )
 
-OSCILLATOR = ElementSchema(
-    children=frozenset(field.name for field in fields(Oscillator)), attributes=frozenset(("grade",))
-)
-DISCIPLINE = ElementSchema(children=frozenset(field.name for field in fields(Discipline)))
-LATENCY = ElementSchema(children=frozenset(field.name for field in fields(Latency)))
-
 PART = ElementSchema(attributes=frozenset(("temperature",)))
-FAULTS = ElementSchema(children=frozenset((*RANDOM_FIELDS, "fault")), repeatable=frozenset(("fault",)))
-SCHEDULED_FAULTS = ElementSchema(children=frozenset(("fault",)), repeatable=frozenset(("fault",)))
-FAULT = ElementSchema(attributes=frozenset(field.name for field in fields(ScheduledFault)) - {"value", "where"})
 
 _AXIS_TAGS = frozenset(("x", "y", "z"))
 AXES = ElementSchema(children=_AXIS_TAGS)
 AXIS = ElementSchema(children=frozenset(("noise",)))
 LEAF = ElementSchema()
-
-NAVSENSE_NOISE = ElementSchema(children=DATASHEET_FIELDS)
 
 MOTION = ElementSchema(
     children=frozenset(("navsense:waypoint",)),

@@ -114,6 +114,23 @@ def parse_numbers(element: Element, count: int, allowed: str, *, parent: str = "
     return found
 
 
+def parse_numbers_below(element: Element, count: int, below: float, *, parent: str = "") -> tuple[float, ...]:
+    """Return `count` finite numbers with absolute values below `below`."""
+    size = f" of a size below {below:g}" if below < math.inf else ""
+    allowed = f"must be {count} finite numbers{size}"
+    found = parse_numbers(element, count, allowed, parent=parent)
+    if not all(abs(number) < below for number in found):
+        raise invalid_value(element, element.text, allowed, parent=parent)
+    return found
+
+
+def parse_choice(element: Element, allowed: tuple[str, ...], *, parent: str = "") -> str:
+    """Return an element's text, which must be one of `allowed`."""
+    if element.text not in allowed:
+        raise invalid_value(element, element.text or "empty", f"must be one of {', '.join(allowed)}", parent=parent)
+    return element.text
+
+
 def parse_vector(element: Element, *, parent: str = "") -> Vector:
     """Return an element's three finite numbers."""
     x, y, z = parse_numbers(element, 3, "must be 3 finite numbers", parent=parent)

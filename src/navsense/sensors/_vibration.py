@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from navsense.errors import SensorError
+from navsense.field_metadata import in_file
 from navsense.kernels import kernel
 from navsense.sensors._cross_axis import check_numbers
 from navsense.sensors._low_pass import compute_response
@@ -54,7 +55,7 @@ class Vibration:
     sine at the run's start. Raises `SensorError` for a frequency that is not above zero, and numbers not finite.
     """
 
-    frequency: float
+    frequency: float = field(metadata=in_file(above=0.0))
     linear_acceleration: Vector = (0.0, 0.0, 0.0)
     angular_velocity: Vector = (0.0, 0.0, 0.0)
     phase: float = 0.0

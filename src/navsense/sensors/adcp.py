@@ -38,6 +38,7 @@ import numpy as np
 from navsense import pose
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
+from navsense.field_metadata import NOT_IN_FILE, in_file
 from navsense.motion.base import Motion
 from navsense.noise.channel import Noise
 from navsense.random_streams import RandomProcess
@@ -121,8 +122,8 @@ class Adcp:
     ping_interval: float = 0.0
     processing_time: float = 0.0
     propagation: bool = True
-    minimum_range: float = 0.0
-    maximum_range: float = 100.0
+    minimum_range: float = field(default=0.0, metadata=in_file("min"))
+    maximum_range: float = field(default=100.0, metadata=in_file("max"))
     profile: Accuracy = IDEAL_ACCURACY
     bottom: Accuracy = IDEAL_ACCURACY
     reference_cell_size: float = 0.0
@@ -139,7 +140,7 @@ class Adcp:
     side_lobes: bool = True
     reference: Quaternion = IDENTITY_ROTATION
     own_hull: bool = False
-    classic: bool = False
+    classic: bool = field(default=False, metadata=NOT_IN_FILE)
     dialect: MessageDialect = field(default=MessageDialect.OWN, metadata=MESSAGE_ONLY)
 
     type: ClassVar[str] = "adcp"

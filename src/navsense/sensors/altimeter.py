@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from typing import ClassVar, Literal
@@ -26,6 +26,7 @@ import numpy as np
 from navsense.clock import Clock
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
+from navsense.field_metadata import NOT_IN_FILE, in_file
 from navsense.kernels import kernel
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
@@ -148,8 +149,8 @@ class Altimeter:
 
     vertical_position: Noise = NEUTRAL
     vertical_velocity: Noise = NEUTRAL
-    reference: float | ZeroReference | Literal["initial"] = 0.0
-    classic: bool = False
+    reference: float | ZeroReference | Literal["initial"] = field(default=0.0, metadata=in_file("navsense:reference"))
+    classic: bool = field(default=False, metadata=NOT_IN_FILE)
 
     type: ClassVar[str] = "altimeter"
     group: ClassVar[Literal["all", "vertical"]] = "vertical"

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -33,6 +33,7 @@ from navsense.clock import Clock
 from navsense.environment.base import Environment
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.errors import SensorError
+from navsense.field_metadata import NON_NEGATIVE, in_file
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
@@ -72,8 +73,8 @@ class Depth:
     """
 
     pressure: Noise = NEUTRAL
-    assumed: Unesco | Saunders | ConstantDensity | None = STANDARD_OCEAN
-    surface_pressure: float = STANDARD_PRESSURE
+    assumed: Unesco | Saunders | ConstantDensity | None = field(default=STANDARD_OCEAN, metadata=in_file("formula"))
+    surface_pressure: float = field(default=STANDARD_PRESSURE, metadata=NON_NEGATIVE)
     gauge: bool = False
 
     type: ClassVar[str] = "depth"

@@ -36,6 +36,7 @@ from navsense.clock import Clock
 from navsense.environment.base import Environment
 from navsense.environment.water import MIN_SOUND_SPEED
 from navsense.errors import SensorError
+from navsense.field_metadata import NOT_IN_FILE, in_file
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
@@ -157,19 +158,19 @@ class Dvl:
     """
 
     beams: Beams = field(default_factory=lambda: make_janus_beams(BEAM_ANGLE, [math.radians(a) for a in X_AZIMUTHS]))
-    minimum_range: float = 0.0
-    maximum_range: float = 100.0
-    bottom: DopplerTrack = IDEAL_TRACK
-    water: DopplerTrack = IDEAL_TRACK
+    minimum_range: float = field(default=0.0, metadata=in_file("min"))
+    maximum_range: float = field(default=100.0, metadata=in_file("max"))
+    bottom: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("bottom_track"))
+    water: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("water_track"))
     range: Noise = NEUTRAL
-    bottom_mode: TrackMode = TrackMode.ALWAYS
-    water_mode: TrackMode = TrackMode.NEVER
-    layer: WaterMassLayer | None = None
+    bottom_mode: TrackMode = field(default=TrackMode.ALWAYS, metadata=in_file("when", parent="bottom_track"))
+    water_mode: TrackMode = field(default=TrackMode.NEVER, metadata=in_file("when", parent="water_track"))
+    layer: WaterMassLayer | None = field(default=None, metadata=in_file(parent="water_track"))
     strength: EchoStrength | None = None
     sound: Sound = TRUE_SOUND
     transducer: Transducer = Transducer.PISTON
-    misalignment: Vector = (0.0, 0.0, 0.0)
-    misalignment_stddev: float = 0.0
+    misalignment: Vector = field(default=(0.0, 0.0, 0.0), metadata=in_file("misalignment_deg", degrees=True))
+    misalignment_stddev: float = field(default=0.0, metadata=in_file("misalignment_stddev_deg", degrees=True))
     min_incidence_cosine: float = 0.0
     error_velocity_limit: float = math.inf
     dropout_probability: float = 0.0
@@ -179,7 +180,7 @@ class Dvl:
     long_term: LongTermFilter | None = None
     reference: Quaternion = IDENTITY_ROTATION
     own_hull: bool = False
-    classic: bool = False
+    classic: bool = field(default=False, metadata=NOT_IN_FILE)
     dialect: MessageDialect = field(default=MessageDialect.OWN, metadata=MESSAGE_ONLY)
     message_options: DvlMessageOptions = field(default=DvlMessageOptions(), metadata=MESSAGE_ONLY)
     missing_values: tuple[str, ...] = field(default=(), metadata=MESSAGE_ONLY)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -33,11 +33,12 @@ import numpy as np
 from navsense.clock import Clock
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
+from navsense.field_metadata import in_file
 from navsense.geodesy import EARTH_RATE, compute_earth_rate_w
 from navsense.kernels import kernel
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.known_ahead import is_known_ahead
-from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
+from navsense.noise.channel import MAX_MAGNITUDE, NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
 from navsense.noise.gauss_markov import stationary_stddev
 from navsense.random_streams import RandomProcess
@@ -169,21 +170,27 @@ class Imu:
     `earth_rotation` lets the earth turn, in a world that stands on it. Raises `SensorError`.
     """
 
-    angular_velocity_x: Noise = NEUTRAL
-    angular_velocity_y: Noise = NEUTRAL
-    angular_velocity_z: Noise = NEUTRAL
-    linear_acceleration_x: Noise = NEUTRAL
-    linear_acceleration_y: Noise = NEUTRAL
-    linear_acceleration_z: Noise = NEUTRAL
-    orientation: bool = True
-    reference: Quaternion | None = None
-    averaged: bool = False
-    bandwidth: float = 0.0
-    vibration: tuple[Vibration, ...] = ()
-    angular_velocity_misalignment: tuple[float, ...] = NO_MISALIGNMENT
-    linear_acceleration_misalignment: tuple[float, ...] = NO_MISALIGNMENT
-    g_sensitivity: tuple[float, ...] = NO_G_SENSITIVITY
-    earth_rotation: bool = False
+    angular_velocity_x: Noise = field(default=NEUTRAL, metadata=in_file("x", parent="angular_velocity"))
+    angular_velocity_y: Noise = field(default=NEUTRAL, metadata=in_file("y", parent="angular_velocity"))
+    angular_velocity_z: Noise = field(default=NEUTRAL, metadata=in_file("z", parent="angular_velocity"))
+    linear_acceleration_x: Noise = field(default=NEUTRAL, metadata=in_file("x", parent="linear_acceleration"))
+    linear_acceleration_y: Noise = field(default=NEUTRAL, metadata=in_file("y", parent="linear_acceleration"))
+    linear_acceleration_z: Noise = field(default=NEUTRAL, metadata=in_file("z", parent="linear_acceleration"))
+    orientation: bool = field(default=True, metadata=in_file("enable_orientation"))
+    reference: Quaternion | None = field(default=None, metadata=in_file("orientation_reference_frame"))
+    averaged: bool = field(default=False, metadata=in_file("navsense:averaged"))
+    bandwidth: float = field(default=0.0, metadata=in_file("navsense:bandwidth"))
+    vibration: tuple[Vibration, ...] = field(default=(), metadata=in_file("navsense:vibration"))
+    angular_velocity_misalignment: tuple[float, ...] = field(
+        default=NO_MISALIGNMENT, metadata=in_file("navsense:angular_velocity_misalignment", below=MAX_MISALIGNMENT)
+    )
+    linear_acceleration_misalignment: tuple[float, ...] = field(
+        default=NO_MISALIGNMENT, metadata=in_file("navsense:linear_acceleration_misalignment", below=MAX_MISALIGNMENT)
+    )
+    g_sensitivity: tuple[float, ...] = field(
+        default=NO_G_SENSITIVITY, metadata=in_file("navsense:g_sensitivity", below=MAX_MAGNITUDE)
+    )
+    earth_rotation: bool = field(default=False, metadata=in_file("navsense:earth_rotation"))
 
     def __post_init__(self) -> None:
         """Refuse a reference that is no rotation, and numbers that are none."""
@@ -354,11 +361,11 @@ class Imu:
         Without an orientation (n, 4) the reading has none. Vibration starts with the first row. Raises `SensorError`,
         also for a sheet with `averaged` or `earth_rotation`, which say what the arrays themselves hold.
         """
-        for field in ("averaged", "earth_rotation"):
-            if getattr(self, field):
+        for option in ("averaged", "earth_rotation"):
+            if getattr(self, option):
                 allowed = "makes ideal values from a motion; one's own arrays are the ideal values"
-                remedy = f"put it into the arrays, and use dataclasses.replace(sheet, {field}=False)"
-                raise SensorError(field, True, allowed=allowed, remedy=remedy)
+                remedy = f"put it into the arrays, and use dataclasses.replace(sheet, {option}=False)"
+                raise SensorError(option, True, allowed=allowed, remedy=remedy)
         given = {"angular_velocity": angular_velocity, "linear_acceleration": linear_acceleration}
         if orientation is not None:
             rows = check_rows("orientation", orientation, (check_time(time).size, 4))

@@ -13,7 +13,7 @@ Freescale AN4246; current: the compass compensation of PX4 and Paparazzi, a vect
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -22,9 +22,10 @@ import numpy as np
 from navsense.clock import Clock
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
+from navsense.field_metadata import in_file
 from navsense.kernels import kernel
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
+from navsense.noise.channel import MAX_MAGNITUDE, NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
 from navsense.random_streams import RandomProcess
 from navsense.rotation import rotate
@@ -80,9 +81,9 @@ class Magnetometer:
     x: Noise = NEUTRAL
     y: Noise = NEUTRAL
     z: Noise = NEUTRAL
-    hard_iron: Vector = ZERO_VECTOR
-    soft_iron: tuple[float, ...] = IDENTITY
-    motor_current: Vector = ZERO_VECTOR
+    hard_iron: Vector = field(default=ZERO_VECTOR, metadata=in_file("navsense:hard_iron", below=MAX_MAGNITUDE))
+    soft_iron: tuple[float, ...] = field(default=IDENTITY, metadata=in_file("navsense:soft_iron", below=MAX_MAGNITUDE))
+    motor_current: Vector = field(default=ZERO_VECTOR, metadata=in_file("navsense:motor_current", below=MAX_MAGNITUDE))
 
     def __post_init__(self) -> None:
         """Refuse numbers that are none."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -24,6 +24,7 @@ import numpy as np
 from navsense.clock import Clock
 from navsense.environment.base import Environment
 from navsense.errors import SensorError
+from navsense.field_metadata import in_file
 from navsense.geodesy import MAX_ELEVATION, Origin, ecef_to_geodetic, geodetic_to_ecef
 from navsense.kernels import kernel
 from navsense.motion.base import Motion
@@ -97,10 +98,10 @@ class NavSat:
     The horizontal noise is that of each of two axes, east and north.
     """
 
-    horizontal_position: Noise = NEUTRAL
-    vertical_position: Noise = NEUTRAL
-    horizontal_velocity: Noise = NEUTRAL
-    vertical_velocity: Noise = NEUTRAL
+    horizontal_position: Noise = field(default=NEUTRAL, metadata=in_file("horizontal", parent="position_sensing"))
+    vertical_position: Noise = field(default=NEUTRAL, metadata=in_file("vertical", parent="position_sensing"))
+    horizontal_velocity: Noise = field(default=NEUTRAL, metadata=in_file("horizontal", parent="velocity_sensing"))
+    vertical_velocity: Noise = field(default=NEUTRAL, metadata=in_file("vertical", parent="velocity_sensing"))
 
     def __post_init__(self) -> None:
         """Refuse what is no noise."""

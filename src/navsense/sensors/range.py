@@ -33,6 +33,7 @@ from navsense.clock import Clock
 from navsense.environment.base import Environment
 from navsense.environment.water import Water
 from navsense.errors import SensorError
+from navsense.field_metadata import in_file
 from navsense.kernels import kernel
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
@@ -167,7 +168,7 @@ class Sound:
     Raises `SensorError`.
     """
 
-    speed: float | None = None
+    speed: float | None = field(default=None, metadata=in_file(above=0.0))
 
     def __post_init__(self) -> None:
         """Refuse what is no speed of sound."""
@@ -228,9 +229,9 @@ class Range:
     `SensorError`.
     """
 
-    range: Noise = NEUTRAL
-    minimum_range: float = 0.0
-    maximum_range: float = math.inf
+    range: Noise = field(default=NEUTRAL, metadata=in_file("noise"))
+    minimum_range: float = field(default=0.0, metadata=in_file("min", minimum=0.0))
+    maximum_range: float = field(default=math.inf, metadata=in_file("max", minimum=0.0))
     beam: Fan | Cone = Fan()
     sound: Sound | None = None
     own_hull: bool = False

@@ -9,41 +9,43 @@ from __future__ import annotations
 
 from navsense.inputs import parse_decimal
 from navsense.sdf import values
+from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse._mount import Mount
-from navsense.sdf.parse.noise import parse_channel_noise
+from navsense.sdf.parse.noise import read_sensor_values
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.altimeter import Altimeter, ZeroReference
 
-CHANNEL_TAGS = ("vertical_position", "vertical_velocity")
-"""In the order of the sheet."""
-
-ALTIMETER = ElementSchema(children=frozenset((*CHANNEL_TAGS, "navsense:reference")))
+ALTIMETER = ElementBinding(Altimeter)
 REFERENCE = ElementSchema(attributes=frozenset(("period",)))
 INITIAL = "initial"
 
 
 def parse(context: Context, block: Element | None, mount: Mount) -> Altimeter:
-    """Return the data sheet that an `<altimeter>` block describes; without a block one without errors."""
+    """Return the specification that an `<altimeter>` block gives; without a block one without errors."""
     if block is None:
         return Altimeter(classic=mount.classic)
-    context.check(block, ALTIMETER)
-    position, velocity = (parse_channel_noise(context, block.find(tag), classic=mount.classic) for tag in CHANNEL_TAGS)
-    reference: float | ZeroReference = 0.0
+    context.check(block, ALTIMETER.schema)
+    parsers = {"reference": _parse_reference}
+    values = read_sensor_values(context, block, ALTIMETER, classic=mount.classic, parsers=parsers)
     child = block.find("navsense:reference")
-    if child is not None:
-        context.check(child, REFERENCE)
-        with context.collect_errors():
-            reference = _parse_reference(child)
-        if mount.classic:
-            reason = "does not act under classic, where the reference is the sensor's height at the start"
-            context.add_note("warning", f"<navsense:reference>: {child.text}", reason, child.where)
-    return Altimeter(position, velocity, reference=reference, classic=mount.classic)
+    if child is not None and mount.classic:
+        reason = "does not act under classic, where the reference is the sensor's height at the start"
+        context.add_note("warning", f"<navsense:reference>: {child.text}", reason, child.where)
+    return Altimeter(**values, classic=mount.classic)
 
 
-def _parse_reference(element: Element) -> float | ZeroReference:
-    """Return the reference; raise `SdfError` for what is none."""
+def _parse_reference(context: Context, element: Element) -> float | ZeroReference:
+    """Return the reference; 0 if it is invalid."""
+    context.check(element, REFERENCE)
+    with context.collect_errors():
+        return _parse_height(element)
+    return 0.0
+
+
+def _parse_height(element: Element) -> float | ZeroReference:
+    """Return the height (m) of the reference, or that it is the initial one. Raises `SdfError`."""
     period = values.parse_attribute_number(element, "period", above=0.0)
     if element.text == INITIAL:
         return ZeroReference() if period is None else ZeroReference(period)

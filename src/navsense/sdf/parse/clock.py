@@ -1,27 +1,56 @@
-"""`<clock name="...">` in a link, and `<clock>NAME</clock>` in a sensor.
+"""`<clock name="...">` in a link, `<clock>NAME</clock>` and `<navsense:latency>` in a sensor.
 
-A name is looked up in the sensor's own model, then in the models around it; there `clock`, `link::clock` and
-`inner::link::clock` are names, and everywhere the full `model::link::clock`.
+A name is looked up in the sensor's own model, then in the models around it. There `clock`, `link::clock` and
+`inner::link::clock` are names. The full name `model::link::clock` is a name everywhere.
+
+    <clock name="mcu">
+      <noise type="gaussian"> ... </noise>               s
+      <navsense:oscillator grade="TCXO">                 its children replace the values of the grade
+        <frequency>2e-6</frequency>                      fields of `Oscillator`, in SI units
+        <ageing per="year">1e-6</ageing>                 per second without the attribute; day, month (of 30 days), year
+        <temperature signal="cabin"/>                    or a number of kelvin
+      </navsense:oscillator>
+      <navsense:discipline> <interval>1</interval> </navsense:discipline>       fields of `Discipline`
+    </clock>
+
+    <sensor> <clock>mcu</clock>
+      <navsense:latency> <fixed>0.002</fixed> <mean>0.004</mean> <stddev>0.002</stddev> </navsense:latency>      s
+
+A discipline that never steps the clock has a step_threshold of inf. `until` may be inf too, its default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
+from typing import TypeVar
 
-from navsense.clock import Clock, TemperatureSignal
+from navsense.clock import (
+    GRADES,
+    Clock,
+    Discipline,
+    Latency,
+    Oscillator,
+    TemperatureSignal,
+    per_day,
+    per_month,
+    per_year,
+)
 from navsense.errors import ClockError, SdfError
-from navsense.sdf.context import Context
+from navsense.sdf.binder import ElementBinding
+from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import join_names, parse_name
-from navsense.sdf.parse.children import parse_child_flag
+from navsense.sdf.parse.children import error_at, parse_child_flag
 from navsense.sdf.parse.faults import parse_clock_steps
 from navsense.sdf.parse.noise import parse_child_noise
-from navsense.sdf.parse.oscillator import parse_discipline, parse_oscillator
 from navsense.sdf.schema import CLOCK, LEAF
-from navsense.sdf.values import invalid_value
+from navsense.sdf.values import invalid_value, parse_number
 from navsense.sdf.xml_reader import Element
+
+Spec = TypeVar("Spec")
 
 GLOBAL_TIME = "none"
 """The name of perfect, global time."""
@@ -30,6 +59,24 @@ CLOCK_TAGS = ("clock", "navsense:clock")
 
 NO_SIGNALS: Mapping[str, TemperatureSignal] = MappingProxyType({})
 """The signals of a world that has none."""
+
+
+LATENCY_TAG = "navsense:latency"
+
+OSCILLATOR = ElementBinding(Oscillator, check_limits=False, extra_attributes=("grade",))
+DISCIPLINE = ElementBinding(Discipline, check_limits=False)
+LATENCY = ElementBinding(Latency)
+
+RATE_CONVERSIONS: Mapping[str, Callable[[float], float]] = {
+    "second": float,
+    "day": per_day,
+    "month": per_month,
+    "year": per_year,
+}
+"""Attribute `per` of an ageing -> conversion to an ageing per second."""
+
+_AGEING = ElementSchema(attributes=frozenset(("per",)))
+_TEMPERATURE = ElementSchema(attributes=frozenset(("signal",)))
 
 
 @dataclass
@@ -152,3 +199,96 @@ def _remove_model_name(full: str, scope: Scope) -> str:
 def _clock_error(element: Element, sensor: str, allowed: str, remedy: str) -> SdfError:
     what = f"<clock> of sensor {sensor!r}"
     return SdfError(what, element.text or "empty", where=element.where, allowed=allowed, remedy=remedy)
+
+
+def parse_oscillator(context: Context, clock: Element, signals: Mapping[str, TemperatureSignal]) -> Oscillator | None:
+    """Return the oscillator of a clock without its invalid values; None if the clock has no oscillator."""
+    element = clock.find("navsense:oscillator")
+    if element is None:
+        return None
+    context.check(element, OSCILLATOR.schema)
+    spec = Oscillator()
+    with context.collect_errors():
+        spec = _parse_grade(element)
+        parsers = {
+            "ageing": _parse_ageing,
+            "ageing_stddev": _parse_ageing,
+            "temperature": partial(_parse_temperature, signals=signals),
+        }
+        given = OSCILLATOR.read_values(context, element, parsers)
+        try:
+            return replace(spec, **{name: value for name, value in given.items() if value is not None})
+        except ClockError as error:
+            raise _error_at_field(element, error) from error
+    return spec
+
+
+def parse_discipline(context: Context, clock: Element) -> Discipline | None:
+    """Return the discipline of a clock; None if nothing corrects it."""
+    return _parse_clock_part(context, clock.find("navsense:discipline"), DISCIPLINE)
+
+
+def parse_latency(context: Context, sensor: Element) -> Latency | None:
+    """Return the latency of a sensor; None if it has none."""
+    return _parse_clock_part(context, sensor.find(LATENCY_TAG), LATENCY)
+
+
+def _parse_clock_part(context: Context, element: Element | None, binding: ElementBinding[Spec]) -> Spec | None:
+    if element is None:
+        return None
+    context.check(element, binding.schema)
+    before = context.problem_count
+    given = binding.read_values(context, element)
+    with context.collect_errors():
+        try:
+            return binding.spec(**given) if context.problem_count == before else None
+        except ClockError as error:
+            raise _error_at_field(element, error) from error
+    return None
+
+
+def _error_at_field(element: Element, error: ClockError) -> SdfError:
+    """Return a clock's error at the line of the field that it names."""
+    child = element.find(error.what)
+    if child is None:
+        return error_at(element, error)
+    return invalid_value(child, error.value, error.allowed, parent=element.tag, remedy=error.remedy)
+
+
+def _parse_grade(element: Element) -> Oscillator:
+    name = element.get_attribute("grade")
+    if "grade" not in element.attributes:
+        return Oscillator()
+    if name is None or name not in GRADES:
+        raise invalid_value(element, name or "empty", f"must be one of {', '.join(GRADES)}", attribute="grade")
+    return GRADES[name].oscillator
+
+
+def _parse_ageing(context: Context, child: Element) -> float | None:
+    """Return an ageing (1/s); None if it is invalid."""
+    context.check(child, _AGEING)
+    with context.collect_errors():
+        value, per = parse_number(child, parent="navsense:oscillator"), child.attributes.get("per", "second").strip()
+        if per not in RATE_CONVERSIONS:
+            allowed = f"must be one of {', '.join(RATE_CONVERSIONS)}"
+            raise invalid_value(child, per, allowed, parent="navsense:oscillator", attribute="per")
+        return RATE_CONVERSIONS[per](value)
+    return None
+
+
+def _parse_temperature(
+    context: Context, child: Element, signals: Mapping[str, TemperatureSignal]
+) -> float | TemperatureSignal | None:
+    """Return a temperature, as a number (K) or as a signal of the world; None if it is invalid."""
+    context.check(child, _TEMPERATURE)
+    with context.collect_errors():
+        if "signal" not in child.attributes:
+            return parse_number(child, parent="navsense:oscillator")
+        name = child.get_attribute("signal") or "empty"
+        if child.text:
+            raise invalid_value(child, child.text, "must not stand beside a signal", parent="navsense:oscillator")
+        if name not in signals:
+            allowed = f"must name a signal of the world: {', '.join(signals) or 'it has none'}"
+            raise invalid_value(child, name, allowed, parent="navsense:oscillator", attribute="signal")
+        return signals[name]
+    return None

@@ -54,6 +54,7 @@ from navsense.geodesy import Origin
 from navsense.inputs import parse_decimal
 from navsense.pose import from_rpy, rotate
 from navsense.sdf import values
+from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.children import error_at
@@ -64,8 +65,6 @@ from navsense.sdf.schema import (
     CURRENT_LAYER,
     ELLIPSE,
     GAUSS_MARKOV,
-    GAUSS_MARKOV_ANGLE,
-    GAUSS_MARKOV_PROCESS,
     GRID,
     LEAF,
     PROFILE,
@@ -79,6 +78,9 @@ from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.typing import Vector
 from navsense.world import CurrentTopic
+
+GAUSS_MARKOV_PROCESS = ElementBinding(GaussMarkovProcess, attributes=True, extra_attributes=("stddev",))
+GAUSS_MARKOV_ANGLE = ElementBinding(GaussMarkovProcess, attributes=True, extra_attributes=("stddev", "degrees"))
 
 
 @dataclass
@@ -209,14 +211,12 @@ def _parse_process(context: Context, element: Element, tag: str) -> GaussMarkovP
     child = element.find(tag)
     if child is None:
         return GaussMarkovProcess()
-    context.check(child, GAUSS_MARKOV_PROCESS if tag == "speed" else GAUSS_MARKOV_ANGLE)
+    binding = GAUSS_MARKOV_PROCESS if tag == "speed" else GAUSS_MARKOV_ANGLE
+    context.check(child, binding.schema)
     unit = math.radians(1.0) if values.parse_attribute_flag(child, "degrees") else 1.0
-    given = {
-        name: values.parse_attribute_number(child, name) for name in ("mean", "minimum", "maximum", "density", "stddev")
-    }
-    sheet = {name: unit * number for name, number in given.items() if number is not None}
-    time = values.parse_attribute_number(child, "correlation_time")
-    stddev = sheet.pop("stddev", None)
+    sheet = binding.read_values(context, child)
+    time, stddev = sheet.pop("correlation_time", None), values.parse_attribute_number(child, "stddev")
+    sheet = {name: unit * number for name, number in sheet.items()}
     try:
         if stddev is None:
             return GaussMarkovProcess(**sheet) if time is None else GaussMarkovProcess(**sheet, correlation_time=time)
@@ -224,7 +224,7 @@ def _parse_process(context: Context, element: Element, tag: str) -> GaussMarkovP
             raise invalid_value(child, "beside a density", "must be absent where density is given", attribute="stddev")
         if time is None:
             raise invalid_value(child, "missing", "must be given (s) where stddev is", attribute="correlation_time")
-        return GaussMarkovProcess.from_stddev(sheet.pop("mean", 0.0), stddev, time, **sheet)
+        return GaussMarkovProcess.from_stddev(sheet.pop("mean", 0.0), unit * stddev, time, **sheet)
     except FieldError as error:
         raise error_at(child, error) from error
 

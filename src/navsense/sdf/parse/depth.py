@@ -18,17 +18,18 @@ import math
 from collections.abc import Mapping
 
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
-from navsense.errors import FieldError, SdfError, SensorError
+from navsense.errors import FieldError, SdfError
 from navsense.sdf import values
+from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse._mount import Mount
-from navsense.sdf.parse.children import error_at, parse_child_flag, parse_child_number
-from navsense.sdf.parse.noise import parse_channel_noise
+from navsense.sdf.parse.children import error_at, map_spec_errors
+from navsense.sdf.parse.noise import read_sensor_values
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
-from navsense.sensors.depth import STANDARD_PRESSURE, Depth
+from navsense.sensors.depth import Depth
 
-DEPTH = ElementSchema(children=frozenset(("pressure", "gauge", "surface_pressure", "formula")))
+DEPTH = ElementBinding(Depth)
 
 CONSTANT_DENSITY, KNOWN_WATER = "constant", "known"
 LATITUDE_FORMULAS: Mapping[str, type[Unesco | Saunders]] = {"unesco": Unesco, "saunders": Saunders}
@@ -43,24 +44,20 @@ DepthFormula = Unesco | Saunders | ConstantDensity | None
 
 
 def parse(context: Context, block: Element | None, mount: Mount) -> Depth:
-    """Return the data sheet that a `<depth>` block describes; without a block one without noise."""
+    """Return the specification that a `<depth>` block gives; without a block one without noise."""
     assumed = _make_formula(Unesco, None, mount)
     if block is None:
         check_water(context, mount, assumed)
         return Depth(assumed=assumed)
-    context.check(block, DEPTH)
+    context.check(block, DEPTH.schema)
     element = block.find("formula")
     if element is not None:
         with context.collect_errors():
             assumed = _parse_formula(context, element, mount)
     check_water(context, mount, assumed)
-    noise = parse_channel_noise(context, block.find("pressure"), classic=mount.classic)
-    surface_pressure = parse_child_number(context, block, "surface_pressure", STANDARD_PRESSURE, minimum=0.0)
-    gauge = parse_child_flag(context, block, "gauge", default=False)
-    try:
-        return Depth(noise, assumed, surface_pressure, gauge)
-    except SensorError as error:
-        raise error_at(block, error) from error
+    values = read_sensor_values(context, block, DEPTH, classic=mount.classic)
+    with map_spec_errors(block):
+        return Depth(**values, assumed=assumed)
 
 
 def _make_formula(formula: type[Unesco | Saunders], latitude: float | None, mount: Mount) -> DepthFormula:

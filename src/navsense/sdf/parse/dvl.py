@@ -36,26 +36,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from navsense.errors import SensorError
 from navsense.pose import Pose, conjugate, from_rpy, multiply, normalize
 from navsense.sdf import values
+from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse._mount import Mount
-from navsense.sdf.parse.children import (
-    error_at,
-    map_spec_errors,
-    parse_child_choice,
-    parse_child_flag,
-    parse_child_number,
-    parse_child_vector,
-)
+from navsense.sdf.parse.children import error_at, map_spec_errors
 from navsense.sdf.parse.dvl_gazebo import parse_beam_ids, parse_gz_dvl
-from navsense.sdf.parse.noise import parse_channel_noise, parse_child_noise
-from navsense.sdf.schema import LEAF, SOUND
+from navsense.sdf.parse.noise import parse_channel_noise, parse_noise
+from navsense.sdf.parse.range import SOUND
+from navsense.sdf.schema import LEAF
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.doppler import (
@@ -70,52 +65,16 @@ from navsense.sensors.doppler import (
     make_gazebo_rotation,
     make_janus_beams,
 )
-from navsense.sensors.dvl import BEAM_ANGLE, IDENTITY_ROTATION, X_AZIMUTHS, Dvl, TrackMode, Transducer
-from navsense.sensors.range import Cone, Sound
-from navsense.typing import Quaternion, Vector
+from navsense.sensors.dvl import BEAM_ANGLE, IDENTITY_ROTATION, X_AZIMUTHS, Dvl, TrackMode
+from navsense.sensors.range import Cone
+from navsense.typing import Quaternion
+
+BEAM_ANGLES = ("rotation", "tilt")
+"""Attributes of a beam that is laid as Gazebo lays it, without their unit."""
 
 MIN_ANGLE_DEG = 5.0
 """Degrees off the axis, below which the angle of beams is taken for one in radians, and a warning tells of it."""
 
-NUMBER_TAGS: Mapping[str, str] = {
-    "min": "minimum_range",
-    "max": "maximum_range",
-    **{
-        name: name
-        for name in (
-            "min_incidence_cosine",
-            "error_velocity_limit",
-            "dropout_probability",
-            "reacquisition_time",
-            "processing_time",
-        )
-    },
-}
-"""Element with one number: field of the sheet."""
-
-ERROR_TAGS: Mapping[str, str] = {
-    **{field: tag for tag, field in NUMBER_TAGS.items()},
-    "misalignment_stddev": "misalignment_stddev_deg",
-    "misalignment (rad)": "misalignment_deg",
-    "bottom_mode": "bottom_track",
-    "layer": "water_track",
-    "far boundary": "water_track",
-    "angle of beam": "beams",
-}
-"""How what a sheet refuses begins: the element that gave it."""
-
-_TRACK_FIELDS = tuple(field.name for field in fields(DopplerTrack) if field.name != "noise")
-_LAYER_FIELDS, _STRENGTH_FIELDS, _LONG_TERM_FIELDS = (
-    tuple(field.name for field in fields(kind)) for kind in (WaterMassLayer, EchoStrength, LongTermFilter)
-)
-
-DVL = ElementSchema(
-    children=frozenset(
-        """beams bottom_track water_track range strength sound transducer misalignment_deg misalignment_stddev_deg
-        propagation long_term reference own_hull""".split()
-    )
-    | NUMBER_TAGS.keys()
-)
 _WIDTH_ATTRIBUTES = frozenset(("width_deg", "rings"))
 BEAMS = ElementSchema(
     children=frozenset(("azimuths_deg", "down", "beam")),
@@ -124,11 +83,16 @@ BEAMS = ElementSchema(
 )
 BEAM = ElementSchema(children=frozenset(("pose",)), attributes=_WIDTH_ATTRIBUTES | {"rotation_deg", "tilt_deg", "id"})
 BEAM_POSE = ElementSchema(attributes=frozenset(("rotation_format", "degrees")))
-TRACK = ElementSchema(children=frozenset(("noise", *_TRACK_FIELDS)), attributes=frozenset(("when",)))
-WATER_TRACK = replace(TRACK, children=TRACK.children | {"layer"})
-LAYER = ElementSchema(attributes=frozenset(_LAYER_FIELDS))
-STRENGTH = ElementSchema(attributes=frozenset(_STRENGTH_FIELDS))
-LONG_TERM = ElementSchema(attributes=frozenset(_LONG_TERM_FIELDS))
+TRACK = ElementBinding(DopplerTrack, extra_attributes=("when",))
+WATER_TRACK = ElementBinding(DopplerTrack, extra=("layer",), extra_attributes=("when",))
+LAYER = ElementBinding(WaterMassLayer, attributes=True)
+ECHO_STRENGTH = ElementBinding(EchoStrength, attributes=True)
+LONG_TERM = ElementBinding(LongTermFilter, attributes=True)
+DVL = ElementBinding(
+    Dvl,
+    parsers={"strength": ECHO_STRENGTH.read, "sound": SOUND.read, "long_term": LONG_TERM.read},
+    causes={"far": "water_track", "angle": "beams"},
+)
 REFERENCE = ElementSchema(attributes=frozenset(("link", "degrees")))
 
 
@@ -140,62 +104,30 @@ def parse(context: Context, block: Element | None, mount: Mount) -> Dvl:
 
 
 def _parse_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
-    """Return the sheet of a `<dvl>`. Raise `SdfError`."""
-    context.check(block, DVL)
-    sheet = Dvl()
-    beams, names = parse_beams(context, block.find("beams"), sheet.beams)
-    given: dict[str, Any] = {
-        name: parse_child_number(context, block, tag, getattr(sheet, name)) for tag, name in NUMBER_TAGS.items()
-    }
-    turned = _to_radians(parse_child_vector(context, block, "misalignment_deg", sheet.misalignment))
-    spread = math.radians(parse_child_number(context, block, "misalignment_stddev_deg", sheet.misalignment_stddev))
+    """Return the specification of a `<dvl>`. Raises `SdfError`."""
+    context.check(block, DVL.schema)
     bottom, water = block.find("bottom_track"), block.find("water_track")
-    wanted = Transducer(parse_child_choice(context, block, "transducer", sheet.transducer, tuple(Transducer)))
+    found: dict[str, Any] = {}
+    if (element := block.find("beams")) is not None:
+        found["beams"], found["message_options"] = parse_beams(context, element)
+    parsers = {
+        "bottom": partial(_parse_track, binding=TRACK, classic=mount.classic),
+        "water": partial(_parse_track, binding=WATER_TRACK, classic=mount.classic),
+        "range": partial(parse_channel_noise, classic=mount.classic),
+        "reference": partial(parse_reference, mount=mount),
+    }
+    found |= DVL.read_values(context, block, parsers)
+    modes = {
+        "bottom_mode": _parse_mode(bottom, TrackMode.ALWAYS, (TrackMode.NEVER, TrackMode.ALWAYS, TrackMode.BEST)),
+        "water_mode": TrackMode.NEVER if water is None else _parse_mode(water, TrackMode.FALLBACK, tuple(TrackMode)),
+    }
+    if water is not None and (element := water.find("layer")) is not None:
+        found["layer"] = LAYER.read(context, element)
     try:
-        return Dvl(
-            beams=beams,
-            bottom=_parse_track(context, bottom, TRACK, classic=mount.classic),
-            water=_parse_track(context, water, WATER_TRACK, classic=mount.classic),
-            range=parse_channel_noise(context, block.find("range"), classic=mount.classic),
-            bottom_mode=_parse_mode(bottom, TrackMode.ALWAYS, (TrackMode.NEVER, TrackMode.ALWAYS, TrackMode.BEST)),
-            water_mode=TrackMode.NEVER if water is None else _parse_mode(water, TrackMode.FALLBACK, tuple(TrackMode)),
-            layer=_parse_layer(context, water),
-            strength=parse_echo_strength(context, block.find("strength")),
-            sound=parse_sound(context, block.find("sound")),
-            transducer=wanted,
-            misalignment=turned,
-            misalignment_stddev=spread,
-            propagation=parse_child_flag(context, block, "propagation", default=sheet.propagation),
-            long_term=_parse_long_term(context, block.find("long_term")),
-            reference=parse_reference(context, block.find("reference"), mount),
-            own_hull=parse_child_flag(context, block, "own_hull", default=sheet.own_hull),
-            classic=mount.classic,
-            message_options=names,
-            **given,
-        )
+        return Dvl(classic=mount.classic, **modes, **found)
     except SensorError as error:
-        raise error_at(_find_cause(block, error), error) from error
-
-
-def _find_cause(block: Element, error: SensorError) -> Element:
-    """Return the element that gave what a sheet refuses, the block where none did."""
-    tags = (tag for start, tag in ERROR_TAGS.items() if error.what.startswith(start))
-    child = next((child for tag in tags if (child := block.find(tag)) is not None), block)
-    return child.find("layer") or child
-
-
-def _to_radians(degrees: Vector) -> Vector:
-    x, y, z = (math.radians(angle) for angle in degrees)
-    return (x, y, z)
-
-
-def parse_attribute_numbers(element: Element, names: tuple[str, ...], required: str) -> dict[str, float]:
-    """Return the numbers that an element's attributes give. Raise `SdfError` where one `required` is missing."""
-    found = {name: number for name in names if (number := values.parse_attribute_number(element, name)) is not None}
-    for name in required.split():
-        if name not in found:
-            raise invalid_value(element, "missing", "must be given", attribute=name)
-    return found
+        child = DVL.find_cause(block, error)
+        raise error_at(child.find("layer") or child, error) from error
 
 
 def _parse_mode(element: Element | None, default: TrackMode, allowed: tuple[TrackMode, ...]) -> TrackMode:
@@ -203,12 +135,8 @@ def _parse_mode(element: Element | None, default: TrackMode, allowed: tuple[Trac
     return default if element is None else TrackMode(values.parse_attribute_choice(element, "when", default, allowed))
 
 
-def parse_beams(
-    context: Context, element: Element | None, default: Beams, angle: float = BEAM_ANGLE
-) -> tuple[Beams, DvlMessageOptions]:
-    """Return the beams, at an angle (rad) where none is given, and how they are numbered."""
-    if element is None:
-        return default, DvlMessageOptions()
+def parse_beams(context: Context, element: Element, angle: float = BEAM_ANGLE) -> tuple[Beams, DvlMessageOptions]:
+    """Return the beams, at `angle` (rad) from the axis by default, and their numbers."""
     context.check(element, BEAMS)
     weighting = BeamWeighting(
         values.parse_attribute_choice(element, "weighting", BeamWeighting.PLANE, tuple(BeamWeighting))
@@ -286,63 +214,14 @@ def _parse_beam(context: Context, element: Element, parent: Element) -> Beam:
         return Beam(shape, place.rotation, place.position)
 
 
-def _parse_track(context: Context, element: Element | None, schema: ElementSchema, *, classic: bool) -> DopplerTrack:
-    """Return the errors of one track."""
-    if element is None:
-        return DopplerTrack()
-    context.check(element, schema)
-    given = {
-        name: parse_child_number(context, element, name, getattr(DopplerTrack(), name), minimum=0.0)
-        for name in _TRACK_FIELDS
-    }
-    with map_spec_errors(element):
-        return DopplerTrack(parse_child_noise(context, element, classic=classic), **given)
+def _parse_track(
+    context: Context, element: Element, binding: ElementBinding[DopplerTrack], *, classic: bool
+) -> DopplerTrack:
+    return binding.read(context, element, {"noise": partial(parse_noise, classic=classic)})
 
 
-def _parse_layer(context: Context, water: Element | None) -> WaterMassLayer | None:
-    """Return the layer of water, None where there is none."""
-    element = water.find("layer") if water is not None else None
-    if element is None:
-        return None
-    context.check(element, LAYER)
-    samples = values.parse_attribute_integer(element, "samples")
-    given: dict[str, Any] = {} if samples is None else {"samples": samples}
-    given |= parse_attribute_numbers(element, tuple(name for name in _LAYER_FIELDS if name != "samples"), "near far")
-    with map_spec_errors(element):
-        return WaterMassLayer(**given)
-
-
-def parse_echo_strength(context: Context, element: Element | None) -> EchoStrength | None:
-    """Return the strength of the bottom's echo, None where it does not count."""
-    if element is None:
-        return None
-    context.check(element, STRENGTH)
-    with map_spec_errors(element):
-        return EchoStrength(**parse_attribute_numbers(element, _STRENGTH_FIELDS, "level"))
-
-
-def _parse_long_term(context: Context, element: Element | None) -> LongTermFilter | None:
-    """Return the filter over single pings, None where there is none."""
-    if element is None:
-        return None
-    context.check(element, LONG_TERM)
-    with map_spec_errors(element):
-        return LongTermFilter(**parse_attribute_numbers(element, _LONG_TERM_FIELDS, "acceleration_density"))
-
-
-def parse_sound(context: Context, element: Element | None) -> Sound:
-    """Return what the speed of sound is taken for."""
-    if element is None:
-        return Sound()
-    context.check(element, SOUND)
-    with map_spec_errors(element):
-        return Sound(values.parse_attribute_number(element, "speed", above=0.0))
-
-
-def parse_reference(context: Context, element: Element | None, mount: Mount) -> Quaternion:
-    """Return the rotation from the sensor's frame to the one in which velocities are told. Raise `SdfError`."""
-    if element is None:
-        return IDENTITY_ROTATION
+def parse_reference(context: Context, element: Element, mount: Mount) -> Quaternion:
+    """Return the rotation from the sensor's frame to the frame of the velocities. Raises `SdfError`."""
     context.check(element, REFERENCE)
     name, rotation_ws = element.get_attribute("link"), mount.rotation_ws
     within = rotation_ws if name is None else mount.find_rotation(name)
@@ -356,9 +235,6 @@ def parse_reference(context: Context, element: Element | None, mount: Mount) -> 
         turned = from_rpy(*angles)
     return normalize(multiply(conjugate(multiply(within, turned)), rotation_ws))
 
-
-BEAM_ANGLES = ("rotation", "tilt")
-"""Attributes of a beam that is laid as Gazebo lays it, without their unit."""
 
 BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, Mount], Dvl]] = {
     "dvl": _parse_dvl,

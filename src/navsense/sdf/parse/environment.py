@@ -34,6 +34,7 @@ from navsense.errors import FieldError, SdfError
 from navsense.geodesy import Origin
 from navsense.pose import rotate
 from navsense.sdf import values
+from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context
 from navsense.sdf.frame_graph import apply_pose
 from navsense.sdf.frames import FrameNode, FramePoses, Scope
@@ -42,7 +43,6 @@ from navsense.sdf.parse.children import error_at, parse_child_choice, parse_chil
 from navsense.sdf.parse.faults import parse_anomalies
 from navsense.sdf.parse.water import parse_water
 from navsense.sdf.schema import (
-    ATMOSPHERE,
     DIPOLE,
     GRAVITY_MODEL,
     MAGNETIC_MODEL,
@@ -55,6 +55,8 @@ from navsense.sdf.xml_reader import Element
 
 ORIGIN_LIMITS = {"latitude_deg": 90.0, "longitude_deg": 360.0, "elevation": 1e6, "heading_deg": 3600.0}
 """Degrees and metres of a world's place on earth."""
+
+ATMOSPHERE = ElementBinding(Atmosphere, extra_attributes=("type",))
 
 ADIABATIC = "adiabatic"
 WGS84 = "WGS84"
@@ -182,11 +184,8 @@ def _parse_dipoles(context: Context, scope: Scope) -> list[Dipole]:
 def _parse_atmosphere(context: Context, element: Element | None) -> Atmosphere:
     if element is None:
         return Atmosphere()
-    context.check(element, ATMOSPHERE)
-    given = {
-        name: parse_child_number(context, element, name, getattr(Atmosphere, name))
-        for name in ("temperature", "pressure", "temperature_gradient")
-    }
+    context.check(element, ATMOSPHERE.schema)
+    given = ATMOSPHERE.read_values(context, element)
     with context.collect_errors():
         kind = values.require_attribute_text(element, "type")
         if kind != ADIABATIC:

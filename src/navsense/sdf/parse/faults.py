@@ -17,23 +17,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from navsense.clock.base import ClockStep
 from navsense.environment.anomaly import Anomaly
 from navsense.errors import NavsenseError, SensorError
 from navsense.inputs import parse_decimal
-from navsense.noise.faults import RANDOM_FIELDS, Faults
+from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import MAX_VALUE, ScheduledFault, check_fault
-from navsense.sdf.context import Context
-from navsense.sdf.parse.children import parse_child_number
-from navsense.sdf.schema import FAULT, FAULTS, SCHEDULED_FAULTS
+from navsense.sdf.binder import ElementBinding
+from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.values import invalid_value, parse_attribute_number
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.typing import Vector
 
 FAULTS_TAG = "navsense:faults"
+
+FAULTS = ElementBinding(Faults, extra=("fault",), repeatable=("fault",))
+FAULT = ElementBinding(ScheduledFault, attributes=True)
+SCHEDULED_FAULTS = ElementSchema(children=frozenset(("fault",)), repeatable=frozenset(("fault",)))
 
 NO_FAULTS = Faults()
 
@@ -43,11 +45,9 @@ def parse_faults(context: Context, sensor: Element, spec: Sensor) -> Faults:
     element = sensor.find(FAULTS_TAG)
     if element is None:
         return NO_FAULTS
-    context.check(element, FAULTS)
+    context.check(element, FAULTS.schema)
     before = context.problem_count
-    figures: dict[str, Any] = {
-        name: parse_child_number(context, element, name, 0.0, minimum=0.0) for name in RANDOM_FIELDS
-    }
+    values = FAULTS.read_values(context, element)
     outputs = {output.name: output.shape for output in spec.outputs}
     planned: list[ScheduledFault] = []
     for child in element.find_all("fault"):
@@ -55,7 +55,7 @@ def parse_faults(context: Context, sensor: Element, spec: Sensor) -> Faults:
             planned.append(_parse_scheduled_fault(context, child, spec, outputs))
     with context.collect_errors():
         try:
-            return Faults(**figures, planned=tuple(planned)) if context.problem_count == before else NO_FAULTS
+            return Faults(**values, planned=tuple(planned)) if context.problem_count == before else NO_FAULTS
         except SensorError as error:
             allowed = f"{error.what}: {error.allowed}" if error.allowed else f"must be at most {MAX_VALUE:g}"
             raise invalid_value(element, str(error.value), allowed, remedy=error.remedy) from error
@@ -66,7 +66,7 @@ def _parse_scheduled_fault(
     context: Context, element: Element, spec: Sensor, outputs: dict[str, tuple[int, ...]]
 ) -> ScheduledFault:
     """Return one fault of a sensor on purpose."""
-    context.check(element, FAULT)
+    context.check(element, FAULT.schema)
     kind, start, end, value = _parse_fault(element)
     array, period = element.get_attribute("array") or "", parse_attribute_number(element, "period")
     try:
@@ -112,7 +112,7 @@ def _list_faults(context: Context, owner: Element) -> list[Element]:
     context.check(element, SCHEDULED_FAULTS)
     found = list(element.find_all("fault"))
     for one in found:
-        context.check(one, FAULT)
+        context.check(one, FAULT.schema)
     return found
 
 

@@ -27,44 +27,30 @@ Source: SDF 1.12 `imu.sdf`; gz-sensors' `ImuSensor`.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from navsense.errors import SdfError, SensorError
+from navsense.errors import SdfError
 from navsense.noise.channel import MAX_MAGNITUDE
 from navsense.pose import from_rpy, multiply, normalize
 from navsense.sdf import values
+from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse._mount import Mount
-from navsense.sdf.parse.children import (
-    error_at,
-    parse_child_flag,
-    parse_child_number,
-    parse_child_numbers,
-    parse_child_vector,
-)
-from navsense.sdf.parse.noise import parse_axes_noise
+from navsense.sdf.parse.children import map_spec_errors, parse_child_numbers
+from navsense.sdf.parse.noise import read_sensor_values
 from navsense.sdf.schema import LEAF
 from navsense.sdf.values import invalid_value
-from navsense.sdf.xml_reader import PREFIX, Element
+from navsense.sdf.xml_reader import Element
 from navsense.sensors import Imu, Vibration
-from navsense.sensors.imu import MAX_MISALIGNMENT, NO_G_SENSITIVITY, NO_MISALIGNMENT, NO_ORIGIN
+from navsense.sensors.imu import NO_ORIGIN
 from navsense.typing import Quaternion
 
-AVERAGED, BANDWIDTH, EARTH_ROTATION = f"{PREFIX}averaged", f"{PREFIX}bandwidth", f"{PREFIX}earth_rotation"
-VIBRATION = f"{PREFIX}vibration"
-CROSS_AXIS_FIELDS = {
-    "angular_velocity_misalignment": (NO_MISALIGNMENT, MAX_MISALIGNMENT),
-    "linear_acceleration_misalignment": (NO_MISALIGNMENT, MAX_MISALIGNMENT),
-    "g_sensitivity": (NO_G_SENSITIVITY, MAX_MAGNITUDE),
-}
-"""Fields that are numbers from axis to axis: their neutral ones, and what each number has to be smaller than."""
-
-IMU = ElementSchema(
-    children=frozenset(("orientation_reference_frame", "enable_orientation", "angular_velocity", "linear_acceleration"))
-    | {AVERAGED, BANDWIDTH, VIBRATION, EARTH_ROTATION}
-    | {f"{PREFIX}{name}" for name in CROSS_AXIS_FIELDS},
-    repeatable=frozenset((VIBRATION,)),
+AXES = {tag: ElementBinding(Imu, parent=tag) for tag in ("angular_velocity", "linear_acceleration")}
+IMU = ElementBinding(
+    Imu,
+    extra=AXES,
+    repeatable=("navsense:vibration",),
     unsupported={"topic": "stands in <sensor> since SDF 1.7; move it there"},
     forbidden={"noise": "stands in each axis since SDF 1.6: <angular_velocity><x><noise> and so on"},
 )
@@ -74,7 +60,7 @@ ORIENTATION_REFERENCE_FRAME = ElementSchema(
     unsupported={"grav_dir_x": "acts with GRAV_UP and GRAV_DOWN only, which are not supported"},
 )
 
-VIBRATION_LINE = ElementSchema(children=frozenset(("frequency", "phase", "linear_acceleration", "angular_velocity")))
+VIBRATION = ElementBinding(Vibration)
 
 CUSTOM_RPY = ElementSchema(attributes=frozenset(("parent_frame",)))
 
@@ -87,82 +73,66 @@ ENU_ROTATIONS: dict[str, Quaternion] = {
 
 
 def parse(context: Context, block: Element | None, mount: Mount) -> Imu:
-    """Return the data sheet that an `<imu>` block describes; without a block one without errors."""
+    """Return the specification that an `<imu>` block gives; without a block one without errors."""
     if block is None:
         return Imu()
-    context.check(block, IMU)
-    gyro = parse_axes_noise(context, block.find("angular_velocity"), classic=mount.classic)
-    accelerometer = parse_axes_noise(context, block.find("linear_acceleration"), classic=mount.classic)
-    orientation = parse_child_flag(context, block, "enable_orientation", default=True)
-    reference = None
-    with context.collect_errors():
-        reference = _parse_reference(context, block.find("orientation_reference_frame"), mount)
-    sheet = Imu(*gyro, *accelerometer, orientation=orientation, reference=reference)
-    leaks: dict[str, Any] = {
-        name: parse_child_numbers(context, block, f"{PREFIX}{name}", neutral, below=below)
-        for name, (neutral, below) in CROSS_AXIS_FIELDS.items()
-    }
-    return replace(
-        sheet,
-        **leaks,
-        averaged=parse_child_flag(context, block, AVERAGED, default=False),
-        bandwidth=_parse_bandwidth(context, block),
-        vibration=tuple(
-            line for child in block.find_all(VIBRATION) if (line := _parse_vibration(context, child)) is not None
-        ),
-        earth_rotation=_parse_earth_rotation(context, block, mount),
-    )
+    context.check(block, IMU.schema)
+    values: dict[str, Any] = {}
+    for tag, binding in AXES.items():
+        axes = block.find(tag)
+        if axes is not None:
+            context.check(axes, binding.schema)
+            values |= read_sensor_values(context, axes, binding, classic=mount.classic)
+    parsers = {"bandwidth": partial(_parse_bandwidth, block=block), "reference": partial(_parse_reference, mount=mount)}
+    values |= IMU.read_values(context, block, parsers)
+    lines = [_parse_vibration(context, child) for child in block.find_all("navsense:vibration")]
+    _check_earth_rotation(context, block, mount, values)
+    return Imu(**values, vibration=tuple(line for line in lines if line is not None))
 
 
-def _parse_bandwidth(context: Context, block: Element) -> float:
+def _parse_bandwidth(context: Context, child: Element, block: Element) -> float:
     """Return the bandwidth (Hz), 0 for none."""
-    (bandwidth,) = parse_child_numbers(context, block, BANDWIDTH, (0.0,), below=MAX_MAGNITUDE)
-    child = block.find(BANDWIDTH)
-    if bandwidth < 0.0 and child is not None:
+    (bandwidth,) = parse_child_numbers(context, block, child.tag, (0.0,), below=MAX_MAGNITUDE)
+    if bandwidth < 0.0:
         context.add_problem(invalid_value(child, child.text, "must be >= 0, 0 for none", parent=block.tag))
         return 0.0
     return bandwidth
 
 
 def _parse_vibration(context: Context, element: Element) -> Vibration | None:
-    """Return one line of vibration; None, with a problem in `context`, where it is none."""
-    context.check(element, VIBRATION_LINE)
+    """Return one line of vibration; None, with a problem in `context`, if it is invalid."""
+    context.check(element, VIBRATION.schema)
     before = context.problem_count
     if element.find("frequency") is None:
         context.add_problem(invalid_value(element, "missing", "must hold a <frequency> in Hz"))
-    frequency = parse_child_number(context, element, "frequency", 0.0, above=0.0)
-    phase = parse_child_number(context, element, "phase", 0.0)
-    still = (0.0, 0.0, 0.0)
-    force, rate = (
-        parse_child_vector(context, element, tag, still) for tag in ("linear_acceleration", "angular_velocity")
-    )
+    values = VIBRATION.read_values(context, element)
     if context.problem_count > before:
         return None
-    with context.collect_errors():
-        try:
-            return Vibration(frequency, force, rate, phase)
-        except SensorError as error:
-            raise error_at(element, error) from error
+    with context.collect_errors(), map_spec_errors(element):
+        return Vibration(**values)
     return None
 
 
-def _parse_earth_rotation(context: Context, block: Element, mount: Mount) -> bool:
-    """Return whether the earth turns; keep a problem where the world stands nowhere on it."""
-    turns = parse_child_flag(context, block, EARTH_ROTATION, default=False)
-    child = block.find(EARTH_ROTATION)
-    if not turns or child is None or mount.origin is not None:
-        return turns
+def _check_earth_rotation(context: Context, block: Element, mount: Mount, values: dict[str, Any]) -> None:
+    """Add a problem if the earth rotates in a world without a place on it."""
+    child = block.find("navsense:earth_rotation")
+    if not values.get("earth_rotation") or child is None or mount.origin is not None:
+        return
     remedy = "give the world <spherical_coordinates> with latitude_deg, longitude_deg and elevation"
     what = f"<{block.tag}><{child.tag}>"
     context.add_problem(SdfError(what, child.text, where=child.where, allowed=NO_ORIGIN, remedy=remedy))
-    return False
+    values["earth_rotation"] = False
 
 
-def _parse_reference(context: Context, element: Element | None, mount: Mount) -> Quaternion | None:
-    """Return q_ref; None for the sensor's own orientation at the start."""
-    if element is None:
-        return None
+def _parse_reference(context: Context, element: Element, mount: Mount) -> Quaternion | None:
+    """Return q_ref; None for the sensor's own orientation at the start, and if it is invalid."""
     context.check(element, ORIENTATION_REFERENCE_FRAME)
+    with context.collect_errors():
+        return _compute_reference(context, element, mount)
+    return None
+
+
+def _compute_reference(context: Context, element: Element, mount: Mount) -> Quaternion | None:
     child = element.find("localization")
     if child is not None:
         context.check(child, LEAF)

@@ -7,30 +7,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
-from navsense.noise.channel import MAX_MAGNITUDE
-from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.binder import ElementBinding
+from navsense.sdf.context import Context
 from navsense.sdf.parse._mount import Mount
-from navsense.sdf.parse.children import parse_child_numbers
-from navsense.sdf.parse.noise import parse_channel_noise
-from navsense.sdf.xml_reader import PREFIX, Element
+from navsense.sdf.parse.noise import read_sensor_values
+from navsense.sdf.xml_reader import Element
 from navsense.sensors.magnetometer import Magnetometer
 
-IRON_FIELDS = ("hard_iron", "soft_iron", "motor_current")
-MAGNETOMETER = ElementSchema(children=frozenset("xyz") | frozenset(f"{PREFIX}{name}" for name in IRON_FIELDS))
+MAGNETOMETER = ElementBinding(Magnetometer)
 
 
 def parse(context: Context, block: Element | None, mount: Mount) -> Magnetometer:
-    """Return the data sheet that a `<magnetometer>` block describes; without a block one without errors."""
+    """Return the specification that a `<magnetometer>` block gives; without a block one without errors."""
     if block is None:
         return Magnetometer()
-    context.check(block, MAGNETOMETER)
-    x, y, z = (parse_channel_noise(context, block.find(axis), classic=mount.classic) for axis in "xyz")
-    sheet = Magnetometer(x, y, z)
-    iron: dict[str, Any] = {
-        name: parse_child_numbers(context, block, f"{PREFIX}{name}", getattr(sheet, name), below=MAX_MAGNITUDE)
-        for name in IRON_FIELDS
-    }
-    return replace(sheet, **iron)
+    context.check(block, MAGNETOMETER.schema)
+    return Magnetometer(**read_sensor_values(context, block, MAGNETOMETER, classic=mount.classic))

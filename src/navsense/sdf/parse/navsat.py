@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from navsense.errors import SdfError
+from navsense.noise.channel import Noise
+from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse._mount import Mount
-from navsense.sdf.parse.noise import parse_channel_noise
+from navsense.sdf.parse.noise import read_sensor_values
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.navsat import NO_ORIGIN, NavSat
 
-SENSING_TAGS, AXIS_TAGS = ("position_sensing", "velocity_sensing"), ("horizontal", "vertical")
-"""In the order of the sheet: both axes of each part."""
-
-NAVSAT = ElementSchema(children=frozenset(SENSING_TAGS))
-SENSING = ElementSchema(children=frozenset(AXIS_TAGS))
+SENSING = {tag: ElementBinding(NavSat, parent=tag) for tag in ("position_sensing", "velocity_sensing")}
+NAVSAT = ElementSchema(children=frozenset(SENSING))
 
 
 def parse(context: Context, block: Element | None, mount: Mount) -> NavSat:
-    """Return the data sheet that a `<navsat>` block describes; without a block one without errors.
+    """Return the specification that a `<navsat>` block gives; without a block one without errors.
 
-    Keeps a problem where the world has no `<spherical_coordinates>`.
+    Adds a problem if the world has no `<spherical_coordinates>`.
     """
     if mount.origin is None:
         remedy = "give the world <spherical_coordinates> with latitude_deg, longitude_deg and elevation"
@@ -28,12 +27,10 @@ def parse(context: Context, block: Element | None, mount: Mount) -> NavSat:
     if block is None:
         return NavSat()
     context.check(block, NAVSAT)
-    noises = []
-    for tag in SENSING_TAGS:
+    values: dict[str, Noise] = {}
+    for tag, binding in SENSING.items():
         part = block.find(tag)
         if part is not None:
-            context.check(part, SENSING)
-        for axis in AXIS_TAGS:
-            element = part.find(axis) if part is not None else None
-            noises.append(parse_channel_noise(context, element, classic=mount.classic))
-    return NavSat(*noises)
+            context.check(part, binding.schema)
+            values |= read_sensor_values(context, part, binding, classic=mount.classic)
+    return NavSat(**values)

@@ -21,12 +21,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from navsense.errors import SdfError, SensorError
 from navsense.inputs import parse_decimal
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sdf import values
-from navsense.sdf.context import Context
+from navsense.sdf.binder import ElementBinding
+from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import (
     error_at,
@@ -35,11 +37,15 @@ from navsense.sdf.parse.children import (
     parse_child_number,
     parse_child_vector,
 )
-from navsense.sdf.parse.noise import parse_child_noise, parse_noise
-from navsense.sdf.schema import BEAM, LEAF, RANGE, RAY, RAY_NOISE, RAY_RANGE, SAMPLES, SCAN, SONAR, SOUND
+from navsense.sdf.parse.noise import NOISE, parse_child_noise, parse_noise
+from navsense.sdf.schema import BEAM, LEAF, RAY, RAY_RANGE, SAMPLES, SCAN, SONAR
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.range import Cone, Fan, Range, Sound
+
+SOUND = ElementBinding(Sound, attributes=True)
+RANGE = ElementBinding(Range, extra=("resolution",))
+RAY_NOISE = ElementSchema(children=NOISE.schema.children | {"type"})
 
 MAX_BEAM_ANGLE = math.radians(90.0)
 """rad: angles of a `<scan>` that can still be meant for one beam."""
@@ -101,13 +107,12 @@ def _parse_sound(context: Context, block: Element) -> Sound | None:
     element = block.find("sound", "navsense:sound")
     if element is None:
         return None
-    context.check(element, SOUND)
-    return Sound(values.parse_attribute_number(element, "speed", above=0.0))
+    context.check(element, SOUND.schema)
+    return Sound(**SOUND.read_values(context, element))
 
 
 def _parse_own_hull(context: Context, block: Element) -> bool:
-    tag = "own_hull" if block.tag == Range.type else "navsense:own_hull"
-    return parse_child_flag(context, block, tag, default=False)
+    return parse_child_flag(context, block, "navsense:own_hull", default=False)
 
 
 def _parse_ray(context: Context, block: Element, mount: Mount) -> Range:
@@ -164,28 +169,30 @@ def _parse_sonar(context: Context, block: Element, mount: Mount) -> Range:
 
 
 def _parse_range(context: Context, block: Element, mount: Mount) -> Range:
-    """Return the sheet of a `<range>`."""
-    context.check(block, RANGE)
-    beam: Fan | Cone = Fan()
+    """Return the specification of a `<range>`."""
+    context.check(block, RANGE.schema)
     element = block.find("beam")
-    if element is not None:
-        context.check(element, BEAM)
-        width = values.parse_attribute_number(element, "width_deg", above=0.0)
-        rings = values.parse_attribute_number(element, "rings", above=0.0)
-        axis = parse_child_vector(context, element, "axis", FORWARD)
-        if width is None:
-            beam = Cone(0.0, 0, axis)
-        elif rings is None:
-            beam = Cone(math.radians(width), axis=axis)
-        elif rings == int(rings):
-            beam = Cone(math.radians(width), int(rings), axis)
-        else:
-            raise invalid_value(element, element.get_attribute("rings"), "must be a whole number", attribute="rings")
+    beam = Fan() if element is None else _parse_cone(context, element)
     if block.find("max") is None:
         raise SdfError("<range><max>", "missing", where=block.where, allowed="must be given (m)")
-    least, most = (parse_child_number(context, block, tag, 0.0, minimum=0.0) for tag in ("min", "max"))
-    errors = _apply_resolution(context, block, parse_child_noise(context, block, classic=mount.classic))
-    return Range(errors, least, most, beam, _parse_sound(context, block), _parse_own_hull(context, block))
+    found = RANGE.read_values(context, block, {"range": partial(parse_noise, classic=mount.classic)})
+    found["range"] = _apply_resolution(context, block, found.get("range", NEUTRAL))
+    return Range(beam=beam, sound=_parse_sound(context, block), **{"maximum_range": 0.0, **found})
+
+
+def _parse_cone(context: Context, element: Element) -> Cone:
+    """Return the beam of a `<beam>`. Raises `SdfError`."""
+    context.check(element, BEAM)
+    width = values.parse_attribute_number(element, "width_deg", above=0.0)
+    rings = values.parse_attribute_number(element, "rings", above=0.0)
+    axis = parse_child_vector(context, element, "axis", FORWARD)
+    if width is None:
+        return Cone(0.0, 0, axis)
+    if rings is None:
+        return Cone(math.radians(width), axis=axis)
+    if rings != int(rings):
+        raise invalid_value(element, element.get_attribute("rings"), "must be a whole number", attribute="rings")
+    return Cone(math.radians(width), int(rings), axis)
 
 
 BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, Mount], Range]] = {

@@ -19,9 +19,8 @@ from navsense.sdf.parse._link_pose import find_pose_in_link
 from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse._plugin_sensor import DEFAULT_RATE, PluginParser, PluginSensor, parse_placement
 from navsense.sdf.parse.children import parse_child_number
-from navsense.sdf.parse.clock import ClockRegistry
+from navsense.sdf.parse.clock import ClockRegistry, parse_latency
 from navsense.sdf.parse.faults import parse_faults
-from navsense.sdf.parse.latency import parse_latency
 from navsense.sdf.parse.model import ParsedModel
 from navsense.sdf.parse.part import apply_part
 from navsense.sdf.parse.range import explain_scanner

@@ -44,10 +44,11 @@ from navsense.errors import SdfError, SensorError
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, conjugate, rotate
 from navsense.sdf import values
-from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.context import Context
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import error_at, map_spec_errors, parse_child_flag, parse_child_number
+from navsense.sdf.parse.dvl import LAYER
 from navsense.sdf.schema import DSROS_DVL_FILE, DSROS_DVL_PLUGIN
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
@@ -86,8 +87,6 @@ DEFAULT_CURRENT_TOPIC = "hydrodynamics/current_velocity"
 
 DEFAULT_RATE = 1.0
 """Hz, where the plug-in gives none."""
-
-LAYER_SCHEMA = ElementSchema(attributes=frozenset(field.name for field in fields(WaterMassLayer)))
 
 ERROR_TAGS: Mapping[str, str] = {
     "angle of the beams (rad)": "beamAngleDeg",
@@ -279,7 +278,7 @@ def _parse_layer(context: Context, plugin: Element, beams: Beams, limits: Mappin
     near, far = limits["minimum_range"] * least, limits["maximum_range"] * least
     if element is None:
         return WaterMassLayer(near, far)
-    context.check(element, LAYER_SCHEMA)
+    context.check(element, LAYER.schema)
     found = {field.name: values.parse_attribute_number(element, field.name) for field in fields(WaterMassLayer)}
     sheet: dict[str, Any] = {name: number for name, number in found.items() if number is not None}
     if "samples" in sheet and sheet["samples"] == int(sheet["samples"]):

@@ -14,9 +14,10 @@ for its echo longer and hears no more of it, so that the time between pings made
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 from navsense.errors import SensorError
+from navsense.field_metadata import NON_NEGATIVE
 from navsense.kernels import kernel
 from navsense.noise.channel import MAX_MAGNITUDE, NEUTRAL, Noise
 from navsense.validation import validate_types
@@ -33,20 +34,20 @@ class DopplerTrack:
     """
 
     noise: Noise = NEUTRAL
-    per_speed: float = 0.0
-    reference_rate: float = 0.0
-    reported_stddev: float = 0.0
-    long_term_scale: float = 0.0
-    long_term_offset: float = 0.0
-    maximum_velocity: float = math.inf
+    per_speed: float = field(default=0.0, metadata=NON_NEGATIVE)
+    reference_rate: float = field(default=0.0, metadata=NON_NEGATIVE)
+    reported_stddev: float = field(default=0.0, metadata=NON_NEGATIVE)
+    long_term_scale: float = field(default=0.0, metadata=NON_NEGATIVE)
+    long_term_offset: float = field(default=0.0, metadata=NON_NEGATIVE)
+    maximum_velocity: float = field(default=math.inf, metadata=NON_NEGATIVE)
 
     def __post_init__(self) -> None:
         """Refuse what is no deviation."""
         validate_types(self, "of a track")
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name not in ("noise", "maximum_velocity") and not 0.0 <= value < MAX_MAGNITUDE:
-                raise SensorError(f"{field.name} of a track", value, allowed=f"must be from 0 to {MAX_MAGNITUDE:g}")
+        for name in (one.name for one in fields(self)):
+            value = getattr(self, name)
+            if name not in ("noise", "maximum_velocity") and not 0.0 <= value < MAX_MAGNITUDE:
+                raise SensorError(f"{name} of a track", value, allowed=f"must be from 0 to {MAX_MAGNITUDE:g}")
         if not self.maximum_velocity > 0.0:
             raise SensorError("maximum_velocity of a track", self.maximum_velocity, allowed="must be above 0")
 
