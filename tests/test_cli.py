@@ -66,7 +66,7 @@ def test_run_info_and_describe(inside: Typed, tmp_path: Path) -> None:
     kalibr = tmp_path / "imu.yaml"
     described = inside("describe", QUADROTOR, "--kalibr", kalibr)
     assert described.returncode == 0
-    assert "moved by its navsense:motion" in described.stdout
+    assert "follows navsense:motion" in described.stdout
     assert "gyroscope_noise_density" in kalibr.read_text()
     with np.load(tmp_path / "quadrotor.npz") as arrays:
         assert arrays["quadrotor::base_link::imu/angular_velocity"].shape == (2000, 3)
@@ -143,10 +143,10 @@ def test_faults_of_a_file_are_checked_described_and_run(inside: Typed, tmp_path:
     faults.write_text(fault.format(1.0) + fault.format(0.5))
     assert "no errors; 2 models, 1 sensor, 0 clocks" in inside("check", world, "--faults", faults).stdout
     told = inside("describe", world, "--faults", faults).stdout
-    assert "fault on purpose: dropout from 1 s on" in told
-    assert "on purpose" not in inside("describe", world).stdout
+    assert "scheduled fault: dropout from 1 s" in told
+    assert "scheduled fault" not in inside("describe", world).stdout
     ran = inside("run", world, "--duration", 1, "--faults", faults)
-    late = "m::l::s: dropout from {} s on never acts: the run is from 0 to 1 s"
+    late = "m::l::s: dropout from {} s does not act in a run from 0 to 1 s"
     assert ran.returncode == 0, ran.stderr
     assert f"warning: {late.format(1)}" in ran.stderr
     assert late.format(0.5) not in ran.stderr

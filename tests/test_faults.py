@@ -195,7 +195,7 @@ def test_the_end_of_a_name_is_enough_where_no_other_has_it(world: Callable[..., 
 @pytest.mark.requirement("NOI-6")
 def test_those_after_the_end_of_a_run_are_named(world: Callable[..., Any]) -> None:
     struck = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
-    late = "on never acts: the run is from 0 to 3 s"
+    late = "does not act in a run from 0 to 3 s"
     assert list(describe_inactive_faults(struck, 3.0)) == [
         f"m::l::c: step from 3 s {late}",
         f"m::l::mag: spike from 4 s {late}",
@@ -208,11 +208,11 @@ def test_those_after_the_end_of_a_run_are_named(world: Callable[..., Any]) -> No
 def test_those_before_a_run_and_those_that_are_many_are_named_too(world: Callable[..., Any]) -> None:
     one = '<fault kind="bias" start="-5" end="0" array="field">1e-6 0 0</fault>'
     (early,) = describe_inactive_faults(world(sensor=one), 1.0)
-    assert early == "m::l::mag: bias from -5 s on never acts: the run is from 0 to 1 s"
+    assert early == "m::l::mag: bias from -5 s does not act in a run from 0 to 1 s"
     many = "".join(f'<fault kind="dropout" start="{start}" end="{start + 1}"/>' for start in range(2, 14))
     said = list(describe_inactive_faults(world(sensor=many), 1.0))
     assert len(said) == 6
-    assert said[-1] == "7 more faults on purpose never act"
+    assert said[-1] == "7 more scheduled faults outside the run"
 
 
 @pytest.mark.requirement("NOI-6", "REC-1")

@@ -32,9 +32,8 @@ LONG_BODIES: dict[str, str] = {}
 """Functions over the limit, tables and kernels that are one formula: module.qualified_name -> why."""
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "typing"),
-    ("_ziggurat", "kernels", "validation", "inputs", "kernel_cache", "names", "outputs", "figures", "rosbags_limits")
-    + ("text",),
+    ("errors", "text", "typing"),
+    ("_ziggurat", "kernels", "validation", "inputs", "kernel_cache", "names", "outputs", "figures", "rosbags_limits"),
     ("geodesy", "pose", "rotation"),
     ("series", "random_streams", "ticks"),
     ("noise",),

@@ -113,8 +113,8 @@ def test_describe_shows_the_motion_from_the_command_line(files: tuple[str, str])
     world, log = files
     lines = CliRunner().invoke(cli, ["describe", world, "--motion", log]).output.splitlines()
     (line,) = [line for line in lines if "robot:" in line and "base" in line and "links" in line]
-    assert line.startswith("  robot: moved by the motion given (log not smoothed")
-    assert not [line for line in lines if "stands still" in line]
+    assert line.startswith("  robot: follows --motion (log not smoothed")
+    assert not [line for line in lines if "stationary" in line]
     refused = CliRunner().invoke(cli, ["describe", world, "--motion", f"boat={log}"])
     assert "boat; must be a model of the world: robot" in str(refused.exception)
 
