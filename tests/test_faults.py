@@ -245,7 +245,7 @@ def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None
         ("sensor", '<fault kind="bias" start="1" array="field">nan</fault>', "must be finite numbers"),
         ("sensor", '<fault kind="bias" start="1">1</fault>', "must name an array and a value"),
         ("sensor", '<fault kind="stuck" start="1" period="2"/>', "0 but for spikes"),
-        ("sensor", '<fault kind="lost_lock" start="1"/>', "fault: lost_lock; requires a DVL"),
+        ("sensor", '<fault kind="lost_lock" start="1"/>', "lost_lock; kind of a fault: requires a DVL"),
         ("sensor", '<fault kind="stuck" start="1" begin="2"/>', "begin"),
         ("clock", '<fault kind="stuck" start="1">1</fault>', "must be step here"),
         ("clock", '<fault start="1">1</fault>', "<fault kind>: missing; must be step here"),

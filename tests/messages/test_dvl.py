@@ -583,7 +583,7 @@ def test_the_message_of_all_arrays_is_the_one_that_the_page_has(count: int) -> N
 
 @pytest.mark.parametrize("maker", [dvl.make_layout, dvl.list_companions])
 def test_another_kind_of_sheet_is_refused(maker: Any) -> None:
-    with pytest.raises(SinkError, match=r"m::l::s.*Depth"):
+    with pytest.raises(SinkError, match=r"m::l::s.*of type depth"):
         maker(mounted(Depth()), "reading")
 
 

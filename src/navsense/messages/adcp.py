@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 
@@ -31,29 +30,27 @@ from navsense.messages.base import (
     require_spec,
 )
 from navsense.messages.cdr import LayoutMaker, MessageLayout, build_layout, write_stamps
+from navsense.messages.dvl import GZ_TYPE as GZ_TYPE  # noqa: PLC0414 - a table of `messages` collects it
+from navsense.messages.dvl import (
+    MESSAGE_BEAMS,
+    REFERENCE_SHIP,
+    WATER,
+    is_phased_array,
+    make_source_uuid,
+    time_of_validity,
+)
 from navsense.messages.gz import encode_doubles, encode_header, encode_int, encode_nested, list_emitted_rows
 from navsense.pose import Pose, conjugate, ensure_unit
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import CoordinateSystem, MessageDialect
-from navsense.sensors.dvl import Transducer
 from navsense.series import Reading
-from navsense.typing import AnyArray, FloatArray, IntArray, Times
+from navsense.typing import AnyArray, FloatArray, IntArray
 from navsense.world import MountedSensor
 
 TYPE = "ds_sensor_msgs/msg/Adcp"
-GZ_TYPE = "gz.msgs.DVLVelocityTracking"
 
-MESSAGE_BEAMS = 4
-"""Number of beams in the message."""
-
-TARGET_WATER_MASS, REFERENCE_EARTH, REFERENCE_SHIP = 2, 1, 2
-"""Values of Gazebo's `TargetType` and `ReferenceType`."""
-
-
-def time_of_validity(reading: Reading) -> Times:
-    """Return the times of validity (n,) s; the time of the reading where there is none."""
-    validity = reading.arrays["time_of_validity"]
-    return np.where(np.isfinite(validity), validity, reading.time)
+REFERENCE_EARTH = 1
+"""Value of Gazebo's `DVLKinematicEstimate.ReferenceType`: world axes."""
 
 
 def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
@@ -62,11 +59,6 @@ def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     Raises `SinkError` for a specification of another sensor type.
     """
     return {get_frame_id(sensor): Pose(rotation=conjugate(ensure_unit(require_spec(sensor, Adcp).reference)))}
-
-
-def _is_phased(spec: Adcp) -> int:
-    """Return `adcp_type`: 1 for a phased array, 0 for pistons."""
-    return int(spec.transducer is Transducer.PHASED_ARRAY)
 
 
 def _cell_geometry(spec: Adcp) -> tuple[float, float]:
@@ -102,9 +94,9 @@ def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayou
     lengths["vel_bin_beams"] = cells
     size, first = _cell_geometry(spec)
     fixed = {
-        "ds_header.source_uuid": list(uuid5(NAMESPACE_URL, sensor.name).bytes),
+        **make_source_uuid(sensor),
         "coordinate_mode": list(CoordinateSystem).index(spec.coordinates),
-        "adcp_type": _is_phased(spec),
+        "adcp_type": is_phased_array(spec),
         "cells": cells,
         "cell_depth": min(round(size), 0xFFFF),
         "bin0_distance": first,
@@ -165,8 +157,8 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
     for row in list_emitted_rows(reading):
         for m, distance in enumerate(spec.cell_distance.tolist()):
             out = encode_nested(1, encode_header(stamps[row], frame, sequence + len(messages)))
-            out += encode_int(2, 1 + _is_phased(spec))
-            out += encode_nested(3, encode_int(1, TARGET_WATER_MASS) + encode_nested(2, encode_doubles(1, (distance,))))
+            out += encode_int(2, 1 + is_phased_array(spec))
+            out += encode_nested(3, encode_int(1, WATER) + encode_nested(2, encode_doubles(1, (distance,))))
             if not math.isnan(velocity[row][m][0]):
                 out += encode_nested(4, _encode_velocity(reference, velocity[row][m]))
             for k, slant in enumerate(slants):

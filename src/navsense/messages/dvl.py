@@ -56,6 +56,7 @@ from navsense.messages.gz import (
     list_emitted_rows,
 )
 from navsense.pose import Pose, conjugate, ensure_unit, multiply, rotate
+from navsense.sensors.adcp import Adcp
 from navsense.sensors.base import OpaqueSensor
 from navsense.sensors.doppler import IDEAL_OUTPUTS, MIN_BEAMS, MessageDialect
 from navsense.sensors.dvl import Dvl, TrackMode, Transducer
@@ -336,7 +337,7 @@ def _compute_quality(value: FloatArray) -> FloatArray:
 def _instrument_values(info: DvlMessageInfo) -> dict[str, ArrayLike]:
     """Return the transducer type and the unit vectors of the first four beams by path."""
     directions = {f"beam_unit_vec.{i}": axis for i, axis in enumerate(info.axes[:MESSAGE_BEAMS])}
-    return {"dvl_type": _is_phased(info.spec), **directions}
+    return {"dvl_type": is_phased_array(info.spec), **directions}
 
 
 def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
@@ -394,8 +395,8 @@ def _water_track_delay(series: DvlSeries) -> IntArray:
     return np.rint(nan_to_zero(delay) * NANOSECONDS_PER_SECOND).astype(np.int64)
 
 
-def _is_phased(spec: Dvl) -> int:
-    """Return `dvl_type` and `soundspeed_correction_type`: 1 for a phased array, 0 for pistons."""
+def is_phased_array(spec: Dvl | Adcp) -> int:
+    """Return `dvl_type`, `adcp_type` and `soundspeed_correction_type`: 1 for a phased array, 0 for pistons."""
     return int(spec.transducer is Transducer.PHASED_ARRAY)
 
 
@@ -541,9 +542,9 @@ def _write_ds_header(rows: AnyArray, info: DvlMessageInfo, stamp: IntArray, seri
     info.write_stamps(rows, stamp + series.age, "ds_header.io_time")
 
 
-def _source_uuid(info: DvlMessageInfo) -> dict[str, ArrayLike]:
+def make_source_uuid(sensor: MountedSensor) -> dict[str, ArrayLike]:
     """Return the UUID of the sensor by path."""
-    return {"ds_header.source_uuid": list(uuid5(NAMESPACE_URL, info.sensor.name).bytes)}
+    return {"ds_header.source_uuid": list(uuid5(NAMESPACE_URL, sensor.name).bytes)}
 
 
 def _make_ds_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
@@ -567,7 +568,7 @@ def _make_ds_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLa
         rows["raw_velocity_covar"] = _take_four_beams(series.beam_variance, UNKNOWN)
         rows["velocity_mode"] = series.mode
 
-    fixed = {**_instrument_values(info), **_source_uuid(info), "coordinate_mode": COORDINATES_INSTRUMENT}
+    fixed = {**_instrument_values(info), **make_source_uuid(sensor), "coordinate_mode": COORDINATES_INSTRUMENT}
     return MessageLayout(DS_TYPE, build_layout(DS_TYPE, info.strings).with_values(fixed), fill)
 
 
@@ -599,7 +600,7 @@ def make_ranges_layout(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
             rows[f"ranges.{i}.range_validity"] = validity[:, i]
 
     layout = build_layout(RANGES_TYPE, {**info.strings, **strings}, {"ranges": count})
-    fixed = {**_source_uuid(info), "soundspeed_correction_type": _is_phased(info.spec)}
+    fixed = {**make_source_uuid(sensor), "soundspeed_correction_type": is_phased_array(info.spec)}
     return MessageLayout(RANGES_TYPE, layout.with_values(fixed), fill)
 
 
@@ -695,7 +696,7 @@ def _encode_beam(number: int, track: GzTrack, row: int, beam: int) -> bytes:
 def encode_gz_message(info: DvlMessageInfo, stamp: int, sequence: int, track: GzTrack, row: int) -> bytes:
     """Return `gz.msgs.DVLVelocityTracking` of a stamp (ns) and a row of a track. The nearest range is the target."""
     out = encode_nested(1, encode_header(stamp, get_frame_id(info.sensor), sequence))
-    out += encode_int(2, 1 + _is_phased(info.spec))
+    out += encode_int(2, 1 + is_phased_array(info.spec))
     ranges = zip(track.range[row], track.range_variance[row], track.locked[row], strict=True)
     locked_ranges = [(distance, variance) for distance, variance, locked in ranges if locked]
     if locked_ranges:
