@@ -37,6 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 MODULES: dict[str, tuple[str, ...]] = {
     "navsense.sinks.load": ("navsense.recordings.dataset_reader",),
+    "navsense.messages.fault": ("navsense.messages.world_topics",),
     "navsense.sensors.apply": ("navsense.sensors.user_arrays",),
     "navsense.sensors.catalogue": (),
     "navsense.analysis.declared": (),
@@ -61,6 +62,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "SURROUNDINGS": ("EXAMPLE_ENVIRONMENT",),
     "joined": ("concatenate_readings",),
     "load": ("open_recording",),
+    "pack_bits": ("pack_fault_bits",),
 }
 """Name of an attribute, function or field -> its names in other commits."""
 
@@ -121,6 +123,13 @@ def reading_arrays(reading: Any) -> Arrays:
     found: Arrays = {f"values.{name}": array for name, array in named(reading)}
     for group in ("truth", "errors"):
         found |= {f"{group}.{name}": array for name, array in named(get(reading, group))}
+    # An earlier commit has the turn-on biases and the bits of the faults among the errors.
+    found |= {f"errors.{name}_turn_on": array for name, array in named(getattr(reading, "turn_on_bias", {}))}
+    fault = getattr(reading, "fault", {})
+    if fault:
+        found["errors.fault"] = get(module("navsense.messages.fault"), "pack_bits")(fault)
+    if "errors.fault" in found:
+        found["errors.fault"] = np.asarray(found["errors.fault"], dtype=np.float64)
     for name in ("time", "clock_error", "valid", "emitted", "arrival", "stamp", "true_stamp"):
         found[name] = get(reading, name)
     return found

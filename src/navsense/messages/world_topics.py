@@ -6,7 +6,7 @@
                 geometry_msgs/msg/AccelStamped            its acceleration
     current     geometry_msgs/msg/TwistStamped            velocity of the water, as the UUV Simulator publishes it
                 dave_gazebo_ros_plugins/msg/StratifiedCurrentVelocity    the same at several depths, as DAVE does
-    fault       std_msgs/msg/UInt8                        sum of `scheduled_faults.FAULT_BITS`, or 0
+    fault       std_msgs/msg/UInt8                        sum of `series.FAULT_BITS`, or 0
 
 Stamps are true time. Velocities of the water are in the frame `world`; DAVE's are along north and east. Twist and
 acceleration of a link are in its own frame b: ``velocity_b = rotation_wb^-1 velocity_w``.
@@ -28,8 +28,8 @@ from navsense.messages.cdr import (
     write_stamps,
     write_vectors,
 )
-from navsense.noise.scheduled_faults import FAULT
-from navsense.typing import AnyArray, IntArray, Quaternions, Vectors
+from navsense.series import FAULT_BITS
+from navsense.typing import AnyArray, BoolArray, IntArray, Quaternions, Vectors
 
 CLOCK_TYPE = "rosgraph_msgs/msg/Clock"
 TRANSFORM_TYPE = "tf2_msgs/msg/TFMessage"
@@ -41,6 +41,9 @@ FAULT_TYPE = "std_msgs/msg/UInt8"
 
 WORLD_FRAME = "world"
 """Name of the world frame."""
+
+FAULT = "fault"
+"""Name of the array in a fault message, and of its topic: `<topic>/fault`."""
 
 
 def _fill_clock(rows: AnyArray, stamp: IntArray, _arrays: Mapping[str, AnyArray]) -> None:
@@ -172,6 +175,19 @@ def make_current_layers_layout(depths: tuple[float, ...]) -> MessageLayout:
 def extract_current_layers(rows: AnyArray, count: int) -> AnyArray:
     """Return the velocities (n, layer, 3) m/s at `count` depths: the inverse of `make_current_layers_layout`."""
     return np.stack([rows[f"velocities.{layer}"] for layer in range(count)], axis=1)
+
+
+def pack_fault_bits(fault: Mapping[str, BoolArray]) -> AnyArray:
+    """Return the bits (n,) of the active faults: the sum of `FAULT_BITS`."""
+    bits = np.zeros(next(iter(fault.values())).shape, dtype=np.uint8)
+    for kind, rows in fault.items():
+        bits |= np.uint8(FAULT_BITS[kind]) * rows
+    return bits
+
+
+def unpack_fault_bits(bits: AnyArray) -> dict[str, BoolArray]:
+    """Return the rows (n,) with each kind of fault from their bits (n,)."""
+    return {kind: np.asarray((bits & np.uint8(bit)) != 0) for kind, bit in FAULT_BITS.items()}
 
 
 def _fill_fault(rows: AnyArray, _stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
