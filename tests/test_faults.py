@@ -183,7 +183,7 @@ def test_the_end_of_a_name_is_enough_where_no_other_has_it(world: Callable[..., 
         (tmp_path / "faults.toml").write_text(one.format(given))
         (fault,) = list_faults(with_faults(two, tmp_path / "faults.toml"))
         assert fault["of"] == of
-    several = "of: mag; is the end of several names: must be one of a::l::mag, b::l::mag"
+    several = "of: mag; is ambiguous: must be one of a::l::mag, b::l::mag"
     for given, problem in (("mag", several), ("ag", "of: ag; must be one of world, a::l::mag, b::l::mag")):
         (tmp_path / "faults.toml").write_text(one.format(given))
         with pytest.raises(UnknownNameError) as caught:

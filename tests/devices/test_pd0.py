@@ -189,7 +189,7 @@ def test_damage_costs_what_it_hits_alone(before: bytes, place: int, patch: bytes
 
 
 def test_an_ensemble_that_is_too_long_is_refused() -> None:
-    with pytest.raises(SinkError, match="PD0 holds 65535: record fewer cells"):
+    with pytest.raises(SinkError, match="must be at most 65535; record fewer cells"):
         pd0.encode({"number": np.arange(2), "velocity": np.zeros((2, 8200, 4))})
 
 

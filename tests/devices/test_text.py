@@ -191,7 +191,9 @@ def test_sentences_of_a_ship_and_what_is_not_known() -> None:
     assert np.isnan(back["water"]).all()
     with pytest.raises(SinkError, match="must contain DBT, DPT or VBW"):
         nmea.decode(b"$SDDPT,1,2*00\r\n")
-    assert nmea.encode(rows(altitude=[], depth=[], reach=[], water=np.empty((0, 2)), ground=np.empty((0, 2)))) == b""
+    assert (
+        nmea.encode(rows(altitude=[], depth=[], max_range=[], water=np.empty((0, 2)), ground=np.empty((0, 2)))) == b""
+    )
 
 
 @settings(max_examples=30)

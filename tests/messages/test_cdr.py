@@ -366,5 +366,5 @@ def test_what_stands_beside_a_message_is_said_in_the_sensors_own_file() -> None:
 
 @pytest.mark.parametrize("encoder", list(messages.LAYOUT_MAKERS.values()))
 def test_a_sheet_of_another_kind_is_refused(encoder: Callable[..., Any]) -> None:
-    with pytest.raises(SinkError, match=r"m::l::s.*of type salinity"):
+    with pytest.raises(SinkError, match=r"m::l::s.*of type conductivity probe"):
         encoder(mounted(Salinity()), "reading")

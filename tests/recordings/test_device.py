@@ -455,7 +455,7 @@ def test_info_tells_of_what_is_cut_off_and_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty.pd6").write_bytes(b"")
     assert not read_summary(tmp_path / "empty.pd6").entries
     (tmp_path / "other.wl.json").write_bytes(b"{}")
-    with pytest.raises(SinkError, match=r"other\.wl\.json no report"):
+    with pytest.raises(SinkError, match=r"other\.wl\.json bytes without a velocity report: 2"):
         read_summary(tmp_path / "other.wl.json")
 
 

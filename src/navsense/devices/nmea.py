@@ -51,17 +51,8 @@ def encode(arrays: Mapping[str, AnyArray]) -> bytes:
     water, ground = (np.asarray(arrays[name], dtype=np.float64) / KNOT for name in ("water", "ground"))
     speeds = [_format_fields(column, 3) for column in (*water.T, *ground.T)]
     sentences = []
-    for row in zip(
-        feet,
-        metres,
-        fathoms,
-        offset,
-        max_range,
-        *speeds,
-        _format_statuses(water),
-        _format_statuses(ground),
-        strict=True,
-    ):
+    columns = (feet, metres, fathoms, offset, max_range, *speeds, _format_statuses(water), _format_statuses(ground))
+    for row in zip(*columns, strict=True):
         ft, m, fm, depth_offset, limit, water_x, water_y, ground_x, ground_y, water_status, ground_status = row
         sentences += [f"SDDBT,{ft},f,{m},M,{fm},F", f"SDDPT,{m},{depth_offset},{limit}"]
         sentences.append(f"VDVBW,{water_x},{water_y},{water_status},{ground_x},{ground_y},{ground_status},,V,,V")
