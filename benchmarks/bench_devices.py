@@ -173,16 +173,20 @@ def texts() -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], object]]]:
     one: dict[str, Any] = {
         name: rng.uniform(1.0, 6.0, COUNT) for name in ("heading", "pitch", "roll", "salinity", "depth", "altitude")
     }
-    one |= {"sound_speed": np.full(COUNT, 1500.0), "temperature": np.full(COUNT, 283.0), "reach": np.full(COUNT, 90.0)}
+    one |= {
+        "sound_speed": np.full(COUNT, 1500.0),
+        "temperature": np.full(COUNT, 283.0),
+        "max_range": np.full(COUNT, 90.0),
+    }
     one |= {
         "stamp": np.arange(COUNT) * 125_000_000,
-        "sent": np.arange(COUNT) * 125_000_000,
+        "transmission_stamp": np.arange(COUNT) * 125_000_000,
         "elapsed": np.full(COUNT, 0.125),
     }
     for track in pd6.TRACKS:
         one |= {f"{track}_{name}": rng.normal(size=(COUNT, n)) for name, n in pd6.VELOCITY_LINES.values()}
         one |= {
-            f"{track}_way": rng.normal(size=(COUNT, 3)),
+            f"{track}_distance": rng.normal(size=(COUNT, 3)),
             f"{track}_range": one["altitude"],
             f"{track}_age": one["pitch"],
         }

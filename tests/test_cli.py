@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from navsense import cli
+from navsense.cli.run import interrupt_between_steps
 from navsense.kernels import INTERPRETED
 from navsense.recordings.mcap_file_writer import McapFileWriter
 from navsense.recordings.summary import read_summary
@@ -65,7 +66,7 @@ def test_run_info_and_describe(inside: Typed, tmp_path: Path) -> None:
     kalibr = tmp_path / "imu.yaml"
     described = inside("describe", QUADROTOR, "--kalibr", kalibr)
     assert described.returncode == 0
-    assert "moved by its navsense:motion" in described.stdout
+    assert "follows navsense:motion" in described.stdout
     assert "gyroscope_noise_density" in kalibr.read_text()
     with np.load(tmp_path / "quadrotor.npz") as arrays:
         assert arrays["quadrotor::base_link::imu/angular_velocity"].shape == (2000, 3)
@@ -115,7 +116,7 @@ def test_check_reads_the_surfaces_that_rays_may_meet(inside: Typed, tmp_path: Pa
     (line,) = checked.stdout.splitlines()
     assert line.startswith(f"{world}:2 surface bed::l::c: ")
     assert "bed.txt:2" in line
-    assert "sound" not in checked.stdout
+    assert "no errors" not in checked.stdout
     world.write_text(BED.format("bed.txt", "imu", 5, ""))
     assert inside("check", world).returncode == 0
 
@@ -129,7 +130,7 @@ def test_run_says_so_where_not_one_reading_is_valid(inside: Typed, tmp_path: Pat
         world.write_text(BED.format("bed.txt", "range", height, LIMITS))
         ran = inside("run", world, "--duration", 1)
         assert ran.returncode == 0, ran.stderr
-        assert ("warning: m::l::s: not one of its 10 samples is a valid reading" in ran.stderr) is told
+        assert ("warning: m::l::s: no valid reading in 10 samples" in ran.stderr) is told
 
 
 @pytest.mark.requirement("NOI-6", "DVU-2")
@@ -140,12 +141,12 @@ def test_faults_of_a_file_are_checked_described_and_run(inside: Typed, tmp_path:
     world.write_text(BED.format("bed.txt", "range", 5, LIMITS))
     fault = "[[fault]]\nof = 's'\nkind = 'dropout'\nstart = {}\n"
     faults.write_text(fault.format(1.0) + fault.format(0.5))
-    assert "sound" in inside("check", world, "--faults", faults).stdout
+    assert "no errors; 2 models, 1 sensor, 0 clocks" in inside("check", world, "--faults", faults).stdout
     told = inside("describe", world, "--faults", faults).stdout
-    assert "fault on purpose: dropout from 1 s on" in told
-    assert "on purpose" not in inside("describe", world).stdout
+    assert "scheduled fault: dropout from 1 s" in told
+    assert "scheduled fault" not in inside("describe", world).stdout
     ran = inside("run", world, "--duration", 1, "--faults", faults)
-    late = "m::l::s: dropout from {} s on never acts: the run is from 0 to 1 s"
+    late = "m::l::s: dropout from {} s does not act in a run from 0 to 1 s"
     assert ran.returncode == 0, ran.stderr
     assert f"warning: {late.format(1)}" in ran.stderr
     assert late.format(0.5) not in ran.stderr
@@ -272,7 +273,7 @@ def test_a_stopped_run_leaves_whole_recordings(inside: Typed, number: signal.Sig
         running.send_signal(number)
         _, said = running.communicate(timeout=60)
     assert running.returncode == 130, said
-    assert "what was recorded until then is kept" in said
+    assert "the data recorded so far are kept" in said
     for output in outputs:
         assert inside("info", output).returncode == 0
 
@@ -293,7 +294,7 @@ def test_a_signal_during_compilation_stops_before_the_next_kernel(
     )
     monkeypatch.syspath_prepend(tmp_path)
     kernels = importlib.import_module(module.stem)
-    with cli.interrupt_between_steps(lambda _done, _total: None):
+    with interrupt_between_steps(lambda _done, _total: None):
         assert kernels.first(1.0) == 1.0
         os.kill(os.getpid(), number)
         assert kernels.first(2.0) == 2.0

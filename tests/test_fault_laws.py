@@ -12,7 +12,7 @@ import pytest
 
 from navsense import simulate
 from navsense.live_run import concatenate_readings
-from navsense.messages.fault import pack_bits
+from navsense.messages.world_topics import pack_fault_bits
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import (
     ADDITIVE_KINDS,
@@ -89,7 +89,7 @@ def pieces(world: World, cuts: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
         ticks = Ticks(np.arange(first, stop), RATE)
         got = station.measure(ticks, {name: values[first:stop] for name, values in ideal.items()})
         slow = {f"bias {name}": values for name, values in got.measured.bias.items()}
-        slow |= {"fault": pack_bits(got.measured.fault)} if got.measured.fault else {}
+        slow |= {"fault": pack_fault_bits(got.measured.fault)} if got.measured.fault else {}
         stamps = {"clock": got.clock_error}
         parts.append({**got.measured.arrays, **slow, **get_flags(got.measured, len(ticks)), **stamps})
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

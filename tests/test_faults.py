@@ -14,7 +14,7 @@ from rosbags.highlevel import AnyReader
 import navsense as ns
 from navsense.errors import NavsenseError, SensorError, SimulationError, UnknownNameError
 from navsense.faults import describe_inactive_faults, list_faults, with_faults
-from navsense.messages.fault import pack_bits
+from navsense.messages.world_topics import pack_fault_bits
 from navsense.noise.scheduled_faults import ScheduledFault, apply_offsets, check_fault
 from navsense.recordings.dataset_reader import open_recording
 from navsense.series import FAULT_BITS
@@ -98,7 +98,7 @@ def test_each_does_what_it_says_when_it_says(world: Callable[..., Any]) -> None:
     """Beside the same run without them: what is on a row is the fault's own, and nothing else is touched."""
     plain = ns.simulate(world(), 6.0, seed=1)
     run = ns.simulate(world(world=ANOMALY, clock=STEP, sensor=SENSOR), 6.0, seed=1)
-    seen, told, k = run[MAG]["field"], pack_bits(run[MAG].fault), np.arange(60)
+    seen, told, k = run[MAG]["field"], pack_fault_bits(run[MAG].fault), np.arange(60)
     off = seen - plain[MAG]["field"]
     dropped, stuck = (k >= 5) & (k < 8), (k >= 35) & (k < 40)
     assert np.array_equal(np.isnan(seen).all(axis=1), dropped)
@@ -130,10 +130,10 @@ def test_live_and_in_batches_they_are_the_same(world: Callable[..., Any]) -> Non
         while len(rows) < 60:
             rows += [step.readings[MAG] for step in [sim.step()] if MAG in step.readings]
     assert np.array_equal(np.concatenate([row["field"] for row in rows]), run[MAG]["field"], equal_nan=True)
-    assert np.array_equal(np.concatenate([pack_bits(row.fault) for row in rows]), pack_bits(run[MAG].fault))
+    assert np.array_equal(np.concatenate([pack_fault_bits(row.fault) for row in rows]), pack_fault_bits(run[MAG].fault))
     assert np.array_equal(np.concatenate([row.clock_error for row in rows]), run[MAG].clock_error)
     assert np.array_equal(many[MAG]["field"][0], run[MAG]["field"], equal_nan=True)
-    assert np.array_equal(pack_bits(many[MAG].fault)[1], pack_bits(run[MAG].fault))
+    assert np.array_equal(pack_fault_bits(many[MAG].fault)[1], pack_fault_bits(run[MAG].fault))
 
 
 @pytest.mark.requirement("NOI-6")
@@ -183,7 +183,7 @@ def test_the_end_of_a_name_is_enough_where_no_other_has_it(world: Callable[..., 
         (tmp_path / "faults.toml").write_text(one.format(given))
         (fault,) = list_faults(with_faults(two, tmp_path / "faults.toml"))
         assert fault["of"] == of
-    several = "of: mag; is the end of several names: must be one of a::l::mag, b::l::mag"
+    several = "of: mag; is ambiguous: must be one of a::l::mag, b::l::mag"
     for given, problem in (("mag", several), ("ag", "of: ag; must be one of world, a::l::mag, b::l::mag")):
         (tmp_path / "faults.toml").write_text(one.format(given))
         with pytest.raises(UnknownNameError) as caught:
@@ -194,7 +194,7 @@ def test_the_end_of_a_name_is_enough_where_no_other_has_it(world: Callable[..., 
 @pytest.mark.requirement("NOI-6")
 def test_those_after_the_end_of_a_run_are_named(world: Callable[..., Any]) -> None:
     struck = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
-    late = "on never acts: the run is from 0 to 3 s"
+    late = "does not act in a run from 0 to 3 s"
     assert list(describe_inactive_faults(struck, 3.0)) == [
         f"m::l::c: step from 3 s {late}",
         f"m::l::mag: spike from 4 s {late}",
@@ -207,11 +207,11 @@ def test_those_after_the_end_of_a_run_are_named(world: Callable[..., Any]) -> No
 def test_those_before_a_run_and_those_that_are_many_are_named_too(world: Callable[..., Any]) -> None:
     one = '<fault kind="bias" start="-5" end="0" array="field">1e-6 0 0</fault>'
     (early,) = describe_inactive_faults(world(sensor=one), 1.0)
-    assert early == "m::l::mag: bias from -5 s on never acts: the run is from 0 to 1 s"
+    assert early == "m::l::mag: bias from -5 s does not act in a run from 0 to 1 s"
     many = "".join(f'<fault kind="dropout" start="{start}" end="{start + 1}"/>' for start in range(2, 14))
     said = list(describe_inactive_faults(world(sensor=many), 1.0))
     assert len(said) == 6
-    assert said[-1] == "7 more faults on purpose never act"
+    assert said[-1] == "7 more scheduled faults outside the run"
 
 
 @pytest.mark.requirement("NOI-6", "REC-1")
@@ -222,12 +222,12 @@ def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None
         run.save(tmp_path / name)
     again = open_recording(tmp_path / "run.npz")
     assert again.metadata["faults"] == list_faults(struck)
-    assert np.array_equal(pack_bits(again[MAG].fault), pack_bits(run[MAG].fault))
+    assert np.array_equal(pack_fault_bits(again[MAG].fault), pack_fault_bits(run[MAG].fault))
     for name in ("run.mcap", "run.bag"):
         with AnyReader([tmp_path / name]) as reader:
             (topic,) = (one for one in reader.connections if one.topic.endswith("/fault"))
             heard: list[Any] = [reader.deserialize(data, topic.msgtype) for *_, data in reader.messages([topic])]
-        assert [one.data for one in heard] == pack_bits(run[MAG].fault).tolist()
+        assert [one.data for one in heard] == pack_fault_bits(run[MAG].fault).tolist()
     whole = (tmp_path / "run.mcap").read_bytes()
     assert json.dumps(list_faults(struck)).encode() in whole
 
@@ -244,7 +244,7 @@ def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None
         ("sensor", '<fault kind="bias" start="1" array="field">nan</fault>', "must be finite numbers"),
         ("sensor", '<fault kind="bias" start="1">1</fault>', "must name an array and a value"),
         ("sensor", '<fault kind="stuck" start="1" period="2"/>', "0 but for spikes"),
-        ("sensor", '<fault kind="lost_lock" start="1"/>', "lost_lock: is of a DVL"),
+        ("sensor", '<fault kind="lost_lock" start="1"/>', "lost_lock; kind of a fault: requires a DVL"),
         ("sensor", '<fault kind="stuck" start="1" begin="2"/>', "begin"),
         ("clock", '<fault kind="stuck" start="1">1</fault>', "must be step here"),
         ("clock", '<fault start="1">1</fault>', "<fault kind>: missing; must be step here"),

@@ -32,7 +32,7 @@ LONG_BODIES: dict[str, str] = {}
 """Functions over the limit, tables and kernels that are one formula: module.qualified_name -> why."""
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "typing"),
+    ("errors", "text", "typing"),
     ("_ziggurat", "field_metadata", "kernels", "validation", "inputs", "kernel_cache", "names", "outputs", "figures", "rosbags_limits"),
     ("geodesy", "pose", "rotation"),
     ("series", "random_streams", "ticks"),
@@ -98,7 +98,7 @@ OPENERS: dict[tuple[str, str], str] = {
     ("calibration._bags", "OldReader"): "bags are read by random access; `inputs.check_bag` comes before",
     ("calibration._bags", "Reader"): "bags are read by random access; `inputs.check_bag` comes before",
     ("calibration._tables", "np.loadtxt"): "parses lines that `inputs` has read",
-    ("cli", "os.open"): "the null device, to write to",
+    ("cli.application", "os.open"): "the null device, to write to",
     ("environment._harmonics", "(_DATA / f'{model}.COF').read_text"): "a file of the package",
     ("environment.current._recording", "AnyReader"): "bags are read by random access; `inputs.check_bag` comes before",
     ("environment.current.replay", "np.load"): "archives need random access; `inputs.check_regular_file` comes before",

@@ -168,7 +168,7 @@ def test_a_database_is_not_opened_under_another_name(door: Callable[[Any], objec
     folder.mkdir()
     (folder / "..%2Fpipe.db3").touch()
     (folder / "metadata.yaml").write_text(METADATA.format(name="..%2Fpipe.db3", storage="sqlite3"), encoding="utf-8")
-    with pytest.raises(NavsenseError, match=r"%; the path of a bag in SQLite must be without % \? #; rename it"):
+    with pytest.raises(NavsenseError, match=r"%; the path of a \.db3 bag must not have % \? #; rename it"):
         door(folder)
 
 

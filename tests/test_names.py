@@ -42,9 +42,7 @@ def test_a_name_is_a_full_name_or_its_unambiguous_ending(name: str, found: str |
 
 
 def test_errors_list_the_names() -> None:
-    several = (
-        "sensor: base::imu; is the end of several names: must be one of a::base::imu, b::base::imu; write the full name"
-    )
+    several = "sensor: base::imu; is ambiguous: must be one of a::base::imu, b::base::imu; write the full name"
     with pytest.raises(UnknownNameError, match=several):
         resolve_name("base::imu", NAMES, "sensor")
     with pytest.raises(

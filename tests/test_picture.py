@@ -675,7 +675,7 @@ def test_the_command_draws_and_says_so(tmp_path: Path) -> None:
     log.write_text(f"time,x,y,z,qw,qx,qy,qz\n{rows}")
     drawn = navsense("describe", EXAMPLES / "quadrotor.sdf", "--motion", log, "--duration", 5, "--picture", target)
     assert drawn.returncode == 0, drawn.stderr
-    assert "quadrotor: moved by the motion given (log not smoothed" in drawn.stdout
+    assert "quadrotor: follows --motion (log not smoothed" in drawn.stdout
     assert drawn.stdout.endswith(f"wrote {target}\n")
     assert target.read_bytes().startswith(b"\x89PNG")
 

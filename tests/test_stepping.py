@@ -423,7 +423,7 @@ def test_an_ending_refers_to_the_same_sensor_in_each_step() -> None:
     sim = ns.live(replace(base, sensors=tuple(sensors)))
     for _ in range(101):
         readings = sim.step().readings
-        with pytest.raises(UnknownNameError, match="imu; is the end of several names: must be one of a::imu, b::imu"):
+        with pytest.raises(UnknownNameError, match="imu; is ambiguous: must be one of a::imu, b::imu"):
             _ = readings["imu"]
         assert "imu" not in readings
         assert readings.get("imu") is None

@@ -37,6 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 MODULES: dict[str, tuple[str, ...]] = {
     "navsense.sinks.load": ("navsense.recordings.dataset_reader",),
+    "navsense.messages.fault": ("navsense.messages.world_topics",),
     "navsense.sensors.apply": ("navsense.sensors.user_arrays",),
     "navsense.sensors.catalogue": (),
     "navsense.analysis.declared": (),
@@ -61,6 +62,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "SURROUNDINGS": ("EXAMPLE_ENVIRONMENT",),
     "joined": ("concatenate_readings",),
     "load": ("open_recording",),
+    "pack_bits": ("pack_fault_bits",),
 }
 """Name of an attribute, function or field -> its names in other commits."""
 
@@ -125,9 +127,7 @@ def reading_arrays(reading: Any) -> Arrays:
     found |= {f"errors.{name}_turn_on": array for name, array in named(getattr(reading, "turn_on_bias", {}))}
     fault = getattr(reading, "fault", {})
     if fault:
-        from navsense.messages.fault import pack_bits
-
-        found["errors.fault"] = pack_bits(fault)
+        found["errors.fault"] = get(module("navsense.messages.fault"), "pack_bits")(fault)
     if "errors.fault" in found:
         found["errors.fault"] = np.asarray(found["errors.fault"], dtype=np.float64)
     for name in ("time", "clock_error", "valid", "emitted", "arrival", "stamp", "true_stamp"):

@@ -1,17 +1,18 @@
-"""A world in words: who moves how, what is measured when, on which clock, with which noise, and what is left out."""
+"""The output of `navsense describe`: environment, models, sensors, clocks, noise and unsupported elements."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from navsense import outputs
 from navsense.clock import Clock, Latency, Oscillator
 from navsense.environment.anomaly import Anomaly
-from navsense.environment.base import Environment, FieldSum, VectorField
+from navsense.environment.atmosphere import Atmosphere
+from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
 from navsense.environment.current import (
     BoundaryLayer,
     CurrentReplay,
@@ -27,6 +28,9 @@ from navsense.environment.current import (
     TideTable,
     UuvGaussMarkovProcess,
 )
+from navsense.environment.dipole import Dipole
+from navsense.environment.gravity import NormalGravity
+from navsense.environment.magnetic import WorldMagneticModel
 from navsense.environment.water import Water
 from navsense.errors import SimulationError, SinkError, Where
 from navsense.messages.kalibr import format_kalibr
@@ -38,13 +42,22 @@ from navsense.noise.faults import Faults
 from navsense.sensor_run import replace_motions
 from navsense.sensors import Imu
 from navsense.sensors.base import HasIndirectNoise, describe_spec
+from navsense.text import format_count
 from navsense.world import CurrentTopic, Model, MountedSensor, World
 
 AXES = "xyz"
 
+USER_DEFINED = "user-defined"
+"""Description of a class of another program, whose name is no term of the field."""
+
+
+def format_vector(values: Iterable[float]) -> str:
+    """Return numbers with spaces between them."""
+    return " ".join(f"{value:g}" for value in values)
+
 
 def format_noise(noise: Noise) -> str:
-    """Return the fields of a noise that differ from neutral, in the channel's unit."""
+    """Return the terms of a noise that act, in the channel's unit."""
     parts = [
         f"{field.name} {getattr(noise, field.name):g}"
         for field in fields(noise)
@@ -52,37 +65,37 @@ def format_noise(noise: Noise) -> str:
     ]
     if noise.has_dynamic_bias:
         deviation = noise.dynamic_bias_stddev * math.sqrt(noise.dynamic_bias_correlation_time / 2.0)
-        parts.append(f"(stationary deviation of the drift {deviation:.3g})")
+        parts.append(f"(stationary stddev of the dynamic bias {deviation:.3g})")
     if noise.classic:
         parts.append("(classic)")
     return ", ".join(parts) or "none"
 
 
 def format_motion(model: Model, *, is_given: bool) -> str:
-    """Return the motion of a model in words; `given` is true if the caller gives the motion."""
+    """Return the motion of a model. `is_given` is true if the caller replaces it."""
     if model.static:
         return "static"
     if model.motion is not None and is_given:
-        return f"moved by the motion given{format_log_noise(model.motion)}"
+        return f"follows --motion{format_log_noise(model.motion)}"
     if model.motion is None or isinstance(model.motion, Stationary):
-        return "stands still (no navsense:motion; give one with --motion)"
-    end = "for ever" if math.isinf(model.motion.end) else f"until {model.motion.end:g} s"
-    return f"moved by its navsense:motion, {end}{format_log_noise(model.motion)}"
+        return "stationary (no navsense:motion; use --motion)"
+    end = "without end" if math.isinf(model.motion.end) else f"until {model.motion.end:g} s"
+    return f"follows navsense:motion {end}{format_log_noise(model.motion)}"
 
 
 def format_log_noise(motion: Motion) -> str:
-    """Return what the noise of a motion log does to the acceleration; nothing for another motion."""
+    """Return the noise of a motion log and of the acceleration derived from it; "" for another motion."""
     if not isinstance(motion, Replay):
         return ""
     smoothed = "not smoothed" if motion.bandwidth is None else f"smoothed at {motion.bandwidth:g} Hz"
     if math.isnan(motion.position_noise):
-        return f" (log {smoothed}: too few rows to tell its noise)"
-    noise = f"{motion.position_noise:.2g} m of noise in position"
-    return f" (log {smoothed}: {noise}, which is {motion.acceleration_noise:.2g} m/s^2 in acceleration)"
+        return f" (log {smoothed}; too few rows to estimate its noise)"
+    noise = f"{motion.position_noise:.2g} m in position, {motion.acceleration_noise:.2g} m/s^2 in acceleration"
+    return f" (log {smoothed}; noise {noise})"
 
 
 def find_noise_unit(sensor: MountedSensor, name: str) -> str:
-    """Return the unit of the noise of an array: of what it acts on, where that is not the array itself."""
+    """Return the unit of the noise of an array: the unit of the quantity that the noise acts on."""
     outputs = {output.name: output for output in sensor.spec.outputs}
     if isinstance(sensor.spec, HasIndirectNoise):
         outputs |= sensor.spec.noise_quantities
@@ -99,9 +112,9 @@ def format_sensor(sensor: MountedSensor) -> Iterator[str]:
     if sensor.faults.random_kinds:
         yield f"    faults: {format_spec(replace(sensor.faults, planned=()), Faults())}"
     for one in sensor.faults.planned:
-        what = f" of {one.array} by {' '.join(f'{part:g}' for part in one.value)}" if one.array else ""
-        again = f", again every {one.period:g} s" if one.period else ""
-        yield f"    fault on purpose: {one.kind}{what} from {one.start:g} s {format_end(one.end)}{again}"
+        what = f" of {one.array} by {format_vector(one.value)}" if one.array else ""
+        period = f", every {one.period:g} s" if one.period else ""
+        yield f"    scheduled fault: {one.kind}{what} {format_span(one.start, one.end)}{period}"
     for output, noises in sensor.spec.noise().items():
         if len(set(noises)) == 1:
             yield f"    {output} ({find_noise_unit(sensor, output)}): {format_noise(noises[0])}"
@@ -111,16 +124,16 @@ def format_sensor(sensor: MountedSensor) -> Iterator[str]:
     yield from (f"    {remark}" for remark in describe_spec(sensor.spec, sensor.rate))
 
 
-def format_end(end: float) -> str:
-    """Return when what has begun ends (s), for ever too."""
-    return "on" if math.isinf(end) else f"to {end:g} s"
+def format_span(start: float, end: float) -> str:
+    """Return a span of time (s)."""
+    return f"from {start:g} s" if math.isinf(end) else f"from {start:g} s to {end:g} s"
 
 
 def format_spec(spec: Any, neutral: Any) -> str:
-    """Return the figures of a sheet that differ from neutral."""
+    """Return the fields of a specification that differ from neutral."""
     given = ((field.name, getattr(spec, field.name)) for field in fields(spec))
     parts = [
-        f"{name} {value:g}" if isinstance(value, float | int) else f"{name} of a signal"
+        f"{name} {value:g}" if isinstance(value, float | int) else f"{name} from a signal"
         for name, value in given
         if value != getattr(neutral, name)
     ]
@@ -133,71 +146,83 @@ def format_clock(clock: Clock) -> Iterator[str]:
     if clock.oscillator is not None:
         yield f"  oscillator: {format_spec(clock.oscillator, Oscillator())}"
         deviations = (f"{clock.oscillator.allan_deviation(tau):.3g} at {tau:g} s" for tau in (1.0, 100.0, 10_000.0))
-        walk = ", changes of the ageing left out" if clock.oscillator.ageing_random_walk else ""
+        walk = ", without the random walk of the ageing" if clock.oscillator.ageing_random_walk else ""
         yield f"  Allan deviation, free-running{walk}: {', '.join(deviations)}"
     if clock.discipline is not None:
-        sheet = clock.discipline
-        until = "" if math.isinf(sheet.until) else f", until {sheet.until:g} s"
+        spec = clock.discipline
+        until = "" if math.isinf(spec.until) else f", until {spec.until:g} s"
         yield (
-            f"  corrected every {sheet.interval:g} s: steps from {sheet.step_threshold:g} s on, slews at most "
-            f"{sheet.slew_rate:g} s a second{until}"
+            f"  discipline: corrected every {spec.interval:g} s, steps offsets of {spec.step_threshold:g} s or more, "
+            f"slews at most {spec.slew_rate:g} s/s{until}"
         )
     if clock.monotonic:
-        yield "  its stamps always rise"
+        yield "  monotonic stamps"
     for step in clock.steps:
-        yield f"  fault on purpose: step by {step.size:g} s from {step.start:g} s {format_end(step.end)}"
+        yield f"  scheduled fault: step by {step.size:g} s {format_span(step.start, step.end)}"
 
 
-def format_field(source: Any) -> str:
-    """Return the kind of a field and its figures; of a sum those of its parts, but for what is a fault on purpose."""
-    if isinstance(source, FieldSum):
-        return " and ".join(format_field(part) for part in source.fields if not isinstance(part, Anomaly))
-    given = ((field.name, getattr(source, field.name)) for field in fields(source))
-    figures = ", ".join(f"{name} {value}" for name, value in given if not is_dataclass(value))
-    return f"{type(source).__name__} {figures}".strip()
+def format_field(field: VectorField) -> str:
+    """Return a gravity or magnetic field without its scheduled anomalies."""
+    match field:
+        case FieldSum():
+            return " and ".join(format_field(part) for part in field.fields if not isinstance(part, Anomaly))
+        case UniformField():
+            return f"uniform ({format_vector(field.value_w)})"
+        case NormalGravity():
+            return "normal gravity of WGS 84"
+        case WorldMagneticModel():
+            return f"World Magnetic Model {field.model}, date {field.date:g}"
+        case Dipole():
+            return f"dipole of {format_vector(field.moment_w)} A m^2 at {format_vector(field.position_w)} m"
+    return USER_DEFINED
+
+
+def format_air(air: Atmosphere) -> str:
+    """Return the state of the atmosphere at sea level."""
+    return f"{air.temperature:g} K, {air.pressure:g} Pa, temperature gradient {air.temperature_gradient:g} K/m"
 
 
 def format_water(water: Water) -> str:
-    """Return where the water's surface lies, and what the water is from the top to the end of its profile."""
+    """Return the surface of the water, both ends of its profile, density and speed of sound."""
     ends = sorted({0, len(water.depths) - 1})
     points = (
         f"{water.temperatures[i]:g} K and salinity {water.salinities[i]:g} at {water.depths[i]:g} m" for i in ends
     )
     weight = "EOS-80" if water.density is None else f"{water.density:g} kg/m^3"
     sound = water.sound_speed if isinstance(water.sound_speed, str) else f"{water.sound_speed:g} m/s"
-    profile = f"{' to '.join(points)} ({len(water.depths)} points)"
+    profile = f"{' to '.join(points)} ({format_count(len(water.depths), 'point')})"
     return f"surface at {water.surface:g} m, {profile}, density {weight}, speed of sound {sound}"
 
 
 def format_process(process: GaussMarkovProcess | UuvGaussMarkovProcess) -> str:
-    """Return the figures of a process of a current."""
-    figures = ((one.name, getattr(process, one.name)) for one in fields(process))
-    return " ".join(f"{name} {value:g}" for name, value in figures if math.isfinite(value))
+    """Return the parameters of a process of a current."""
+    parameters = ((field.name, getattr(process, field.name)) for field in fields(process))
+    return " ".join(f"{name} {value:g}" for name, value in parameters if math.isfinite(value))
 
 
 def format_tide(tide: TidalCurrent) -> str:
-    """Return what drives a tide, and where its flood and ebb run."""
+    """Return the source of a tide and the directions of flood and ebb."""
     if isinstance(tide.flow, TideTable):
-        source = f"table of {tide.flow.times.size} rows from {tide.flow.start}"
+        source = f"a table of {format_count(tide.flow.times.size, 'row')} from {tide.flow.start}"
     elif isinstance(tide.flow, HarmonicFlow):
         source = f"{', '.join(one.name for one in tide.flow.constituents)} from {tide.flow.start}"
     else:
-        source = type(tide.flow).__name__
+        source = f"a {USER_DEFINED} flow"
     ebb = tide.flood_direction + math.pi if tide.ebb_direction is None else tide.ebb_direction
     degrees = (math.degrees(one) % 360.0 for one in (tide.flood_direction, ebb))
-    return "tide by {}, flood to {:g} deg, ebb to {:g} deg".format(source, *degrees)
+    return "tide of {}, flood to {:g} deg, ebb to {:g} deg".format(source, *degrees)
 
 
 def format_current(field: VectorField) -> str:
-    """Return what a current is; of a sum what its parts are."""
+    """Return the kind of a current and its parameters."""
     match field:
         case FieldSum():
             return " and ".join(format_current(part) for part in field.fields)
         case StratifiedCurrent():
-            return f"{len(field.depths)} layers from {field.depths[0]:g} to {field.depths[-1]:g} m"
+            return f"{format_count(len(field.depths), 'layer')} from {field.depths[0]:g} to {field.depths[-1]:g} m"
         case StratifiedGaussMarkovCurrent():
             means = f"speed {format_process(field.speed)}; direction {format_process(field.direction)}"
-            return f"{format_current(field.layers)} that wander ({field.name}): {means}"
+            return f"{format_current(field.layers)}, Gauss-Markov ({field.name}): {means}"
         case GaussMarkovCurrent():
             parts = ("speed", "horizontal_angle", "vertical_angle")
             inside = "; ".join(f"{part} {format_process(getattr(field, part))}" for part in parts)
@@ -205,37 +230,36 @@ def format_current(field: VectorField) -> str:
         case TidalCurrent():
             return format_tide(field)
         case TidalEllipses():
-            names, mean = ", ".join(one.major.name for one in field.ellipses), "{:g} {:g} {:g}".format(*field.mean)
-            return f"tidal ellipses of {names} from {field.start}, mean {mean} m/s"
+            names = ", ".join(ellipse.major.name for ellipse in field.ellipses)
+            return f"tidal ellipses of {names} from {field.start}, mean {format_vector(field.mean)} m/s"
         case GriddedCurrent():
             sizes = " x ".join(str(len(points)) for points in field.points)
             return f"grid of {sizes} points (time and {field.space})"
         case CurrentReplay():
-            return f"record of {len(field.times)} rows from {field.times[0]:g} to {field.times[-1]:g} s"
+            return f"record of {format_count(len(field.times), 'row')} from {field.times[0]:g} to {field.times[-1]:g} s"
         case BoundaryLayer():
             layer = f"bed {field.bed:g} m, thickness {field.thickness:g} m, exponent {field.exponent:g}"
-            return f"in a boundary layer ({layer}): [{format_current(field.field)}]"
+            return f"boundary layer ({layer}) of [{format_current(field.field)}]"
         case DepthScaledCurrent():
             ends = f"{field.factors[0]:g} at {field.depths[0]:g} m to {field.factors[-1]:g} at {field.depths[-1]:g} m"
-            return f"times {ends}: [{format_current(field.field)}]"
+            return f"scaled by {ends}: [{format_current(field.field)}]"
     return format_field(field)
 
 
 def format_environment(environment: Environment) -> Iterator[str]:
-    """Yield the lines of a world's fields, place and signals."""
+    """Yield the lines of a world's origin, fields, water and signals."""
     if environment.origin is not None:
-        place = environment.origin
-        degrees = f"latitude {math.degrees(place.latitude):.9g} deg, longitude {math.degrees(place.longitude):.9g} deg"
-        yield f"  stands at {degrees}, {place.elevation:g} m, heading {math.degrees(place.heading):g} deg"
+        origin = environment.origin
+        place = f"latitude {math.degrees(origin.latitude):.9g} deg, longitude {math.degrees(origin.longitude):.9g} deg"
+        yield f"  origin: {place}, elevation {origin.elevation:g} m, heading {math.degrees(origin.heading):g} deg"
     yield f"  gravity (m/s^2): {format_field(environment.gravity)}"
     field = environment.magnetic_field
     yield f"  magnetic field (T): {format_field(field)}"
     for part in field.fields if isinstance(field, FieldSum) else ():
         if isinstance(part, Anomaly):
-            off = " ".join(f"{value:g}" for value in part.field_w)
-            times = f"from {part.start:g} s {format_end(part.end)}"
-            yield f"    fault on purpose: magnetic_anomaly by {off} {times}"
-    yield f"  air: {format_field(environment.atmosphere)}"
+            span = format_span(part.start, part.end)
+            yield f"    scheduled fault: magnetic_anomaly by {format_vector(part.field_w)} {span}"
+    yield f"  air at sea level: {format_air(environment.atmosphere)}"
     if environment.water is not None:
         yield f"  water: {format_water(environment.water)}"
     if environment.current is not None:
@@ -245,12 +269,11 @@ def format_environment(environment: Environment) -> Iterator[str]:
 
 
 def format_current_topic(topic: CurrentTopic) -> str:
-    """Return where a current is recorded, and how often."""
-    place = " ".join(f"{part:g}" for part in topic.position)
+    """Return the topic, rate and position of a recorded current."""
     if not topic.rate:
-        return "nowhere"
-    layers = f", at {len(topic.layers.depths)} depths on {topic.layers.topic}" if topic.layers else ""
-    return f"{topic.topic} at {topic.rate:g} Hz, at {place} m{layers}"
+        return "no topic"
+    layers = f"; {format_count(len(topic.layers.depths), 'depth')} on {topic.layers.topic}" if topic.layers else ""
+    return f"{topic.topic} at {topic.rate:g} Hz, position {format_vector(topic.position)} m{layers}"
 
 
 def describe(world: World, motions: Mapping[str, Motion] | None = None) -> Iterator[str]:
@@ -258,22 +281,22 @@ def describe(world: World, motions: Mapping[str, Motion] | None = None) -> Itera
 
     Raises `SimulationError` for a motion of a model that cannot have one.
     """
-    given = motions or {}
-    world = replace_motions(world, given)
+    motions = motions or {}
+    world = replace_motions(world, motions)
     yield f"world {world.name}, max_step_size {world.max_step_size:g} s"
     yield from format_environment(world.environment)
     if world.environment.current is not None:
         yield f"  current recorded: {format_current_topic(world.current_topic)}"
-    yield "models"
+    yield "models" if world.models else "no models"
     for model in world.models:
-        moved = format_motion(model, is_given=model.name in given)
-        yield f"  {model.name}: {moved}, {len(model.links)} links, canonical link {model.canonical_link}"
+        motion, links = format_motion(model, is_given=model.name in motions), format_count(len(model.links), "link")
+        yield f"  {model.name}: {motion}, {links}, canonical link {model.canonical_link}"
     yield "sensors" if world.sensors else "no sensors"
     for sensor in world.sensors:
         yield from format_sensor(sensor)
     for clock in world.clocks:
         yield from format_clock(clock)
-    for kind, title in (("warning", "warnings"), ("unsupported", "not supported"), ("foreign", "of other programs")):
+    for kind, title in (("warning", "warnings"), ("unsupported", "not supported"), ("foreign", "for other programs")):
         notes = [note for note in world.notes if note.kind == kind]
         if notes:
             yield title
@@ -281,20 +304,23 @@ def describe(world: World, motions: Mapping[str, Motion] | None = None) -> Itera
 
 
 def write_kalibr(world: World, path: str, name: str | None) -> Path:
-    """Write one IMU's sheet as Kalibr YAML; raise `SimulationError` where it is not clear which, or there is none."""
-    found = [s for s in world.sensors if isinstance(s.spec, Imu) and name in (None, s.name)]
-    if len(found) != 1:
-        names = [s.name for s in world.sensors if isinstance(s.spec, Imu)]
-        allowed = f"must be one IMU of {', '.join(names) or 'this world, which has none'}"
-        raise SimulationError(
-            "--kalibr for sensor", name or "(not named)", allowed=allowed, remedy="name it with --sensor"
-        )
-    spec = found[0].spec
-    assert isinstance(spec, Imu)  # noqa: S101 - chosen above; tells the type checker
+    """Write the noise of an IMU as Kalibr YAML. `name` is required if the world has several.
+
+    Raises `SimulationError` if the world has no such IMU.
+    """
+    imus = {sensor.name: (sensor, sensor.spec) for sensor in world.sensors if isinstance(sensor.spec, Imu)}
+    if name is None and len(imus) == 1:
+        (name,) = imus
+    if name not in imus:
+        if not imus:
+            raise SimulationError("--kalibr", path, allowed="requires an IMU; the world has none")
+        allowed, remedy = f"must be one of {', '.join(imus)}", "select it with --sensor"
+        raise SimulationError("IMU for --kalibr", name or "not selected", allowed=allowed, remedy=remedy)
+    sensor, spec = imus[name]
     target = Path(path)
     try:
         with outputs.replace_file(target) as part:
-            part.write_text(format_kalibr(spec, found[0].rate, found[0].topic), encoding="utf-8")
+            part.write_text(format_kalibr(spec, sensor.rate, sensor.topic), encoding="utf-8")
     except OSError as error:
         raise SinkError("cannot be written", error.strerror, where=Where(path)) from error
     return target

@@ -1,7 +1,7 @@
-"""The errors of navsense: what, the value, what is allowed, where, and how to repair.
+"""The errors of navsense. Each states the problem, the value, what is allowed, the place and the remedy.
 
-Every error that a user can cause is a `NavsenseError`; the command line prints it on one line and exits with 2.
-One class a layer, so that a caller can tell a wrong file from a full disk.
+Every error that a user can cause is a `NavsenseError`. The command line prints it on one line and exits with code 2.
+Each layer has its own class, so a caller can distinguish an invalid world from a full disk.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Where:
-    """A place in a file; `line` counts from 1 and is 0 where the whole file is meant."""
+    """A place in a file. `line` counts from 1; 0 is the file itself."""
 
     path: str
     line: int = 0
 
     def __str__(self) -> str:
-        """Return `path:line`, or `path` alone for a whole file."""
+        """Return `path:line`, or `path` for line 0."""
         return f"{self.path}:{self.line}" if self.line else self.path
 
 
 def show(value: object) -> str:
-    """Return a value as an error prints it: numbers and short texts whole, long ones cut."""
+    """Return a value as text on one line, truncated to 80 characters."""
     try:
         text = value if isinstance(value, str) else repr(value)
     except (ValueError, RecursionError):  # an integer with too many digits for Python, a list that contains itself
@@ -33,9 +33,9 @@ def show(value: object) -> str:
 
 
 class NavsenseError(Exception):
-    """What is wrong, with its value, what is allowed, where it stands, and the remedy.
+    """A problem with its value, what is allowed, its place and the remedy.
 
-    Printed as `where what: value; allowed; remedy`, leaving out what is not given, for example
+    It is printed as `where what: value; allowed; remedy` without empty parts, for example
     `dive.sdf:118 <noise><stddev>: -0.2; must be >= 0`.
     """
 
@@ -48,7 +48,7 @@ class NavsenseError(Exception):
         where: Where | None = None,
         remedy: str = "",
     ) -> None:
-        """Keep the parts; `str()` joins them."""
+        """Store the parts. `str()` joins them."""
         self.what = what
         self.value = value
         self.allowed = allowed
@@ -65,18 +65,18 @@ class NavsenseError(Exception):
 
 
 class SdfError(NavsenseError):
-    """A world file that cannot be read or does not hold together.
+    """A world file that cannot be read or is invalid.
 
-    `problems` are all that were found in the file, the first of them being this error.
+    `problems` are all problems in the file. This error is the first.
     """
 
     problems: Sequence[NavsenseError] = ()
 
 
 class FieldError(NavsenseError):
-    """A place on earth, a field, an atmosphere or a named input that is not possible, or is asked for out of reach.
+    """An invalid origin, field, atmosphere or signal, or a position or time outside its range.
 
-    `row` is which of many places or instants it is, where `what` would else not say; `quantity` is `what` without it.
+    `row` is the index of the position or time in an array; `quantity` is `what` without it.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class FieldError(NavsenseError):
         where: Where | None = None,
         remedy: str = "",
     ) -> None:
-        """Keep the parts; a row stands before the unit, as in `position of row 3 (m)`."""
+        """Store the parts. The row precedes the unit, as in `position of row 3 (m)`."""
         self.quantity, self.row = what, row
         if row is not None:
             name, bracket, unit = what.partition(" (")
@@ -98,31 +98,31 @@ class FieldError(NavsenseError):
 
 
 class MotionError(NavsenseError):
-    """A trajectory or log that is no motion, or is asked for a time outside its own."""
+    """An invalid trajectory or motion log, or a time outside it."""
 
 
 class SensorError(NavsenseError):
-    """A sensor, its noise or its own registration is not possible."""
+    """An invalid sensor, noise or registration of a sensor type."""
 
 
 class MissingDeviationError(SensorError):
-    """A part of the catalogue without a source for the standard deviation of a measurement."""
+    """A catalogue part without a source for the standard deviation of a measurement."""
 
 
 class ClockError(NavsenseError):
-    """A clock or a stamp that is not possible."""
+    """An invalid clock or stamp."""
 
 
 class UnknownNameError(NavsenseError, KeyError):
-    """A name that a mapping does not hold: also a `KeyError`."""
+    """A name that a mapping does not contain: also a `KeyError`."""
 
 
 class SimulationError(NavsenseError):
-    """A run that was asked for cannot be made: duration, seed, memory, names."""
+    """Invalid arguments of a run: duration, seed, memory, names."""
 
 
 class SinkError(NavsenseError):
-    """A recording that cannot be written or read. `rescue` is the command that recovers the written part, if kept."""
+    """A recording that cannot be written or read. `rescue` is the command that recovers the written part, if any."""
 
     rescue: str = ""
 
@@ -132,12 +132,12 @@ class SinkError(NavsenseError):
 
 
 class AnalysisError(NavsenseError):
-    """A record that cannot be analysed: its shape, gaps or length, or what is asked of it."""
+    """Data that cannot be analysed: shape, gaps, length, or an invalid argument."""
 
 
 class FactorError(NavsenseError, ValueError):
-    """A factor that cannot be made, or a value that it cannot be asked at: also a `ValueError`."""
+    """An invalid factor, or invalid values for it: also a `ValueError`."""
 
 
 class CalibrationError(NavsenseError):
-    """Measurements that no calibration can be trusted from: too few, alike, of poor motion, in another unit."""
+    """Measurements that do not allow a calibration: too few, too similar, or in another unit."""

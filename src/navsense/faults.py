@@ -33,6 +33,7 @@ from navsense.environment.base import FieldSum
 from navsense.errors import NavsenseError, SimulationError, Where
 from navsense.names import resolve_name
 from navsense.noise.scheduled_faults import ScheduledFault, check_fault
+from navsense.text import format_count
 from navsense.world import MountedSensor, World
 
 WORLD_NAME = "world"
@@ -188,7 +189,7 @@ def _inject_sensor_faults(sensor: MountedSensor, faults: Mapping[str, list[Sched
 
 
 def list_faults(world: World) -> list[dict[str, Any]]:
-    """Return all faults on purpose of a world, with the keys of the file; an end that never comes is left out."""
+    """Return the scheduled faults of a world with the keys of a fault file, without infinite ends."""
     found: list[dict[str, Any]] = []
     own = world.environment.magnetic_field
     for part in own.fields if isinstance(own, FieldSum) else (own,):
@@ -208,13 +209,13 @@ def list_faults(world: World) -> list[dict[str, Any]]:
 
 
 MAX_LISTED = 5
-"""Faults that never act that are named one by one."""
+"""Largest number of inactive faults that are listed one by one."""
 
 
 def describe_inactive_faults(world: World, duration: float) -> Iterator[str]:
-    """Yield what is to be said of the faults on purpose that are before or behind a run of `duration` s."""
+    """Yield a line for each scheduled fault that is outside a run of `duration` s."""
     outside = [one for one in list_faults(world) if one["start"] >= duration or one.get("end", math.inf) <= 0.0]
     for one in outside[:MAX_LISTED]:
-        yield f"{one['of']}: {one['kind']} from {one['start']:g} s on never acts: the run is from 0 to {duration:g} s"
+        yield f"{one['of']}: {one['kind']} from {one['start']:g} s does not act in a run from 0 to {duration:g} s"
     if len(outside) > MAX_LISTED:
-        yield f"{len(outside) - MAX_LISTED} more faults on purpose never act"
+        yield f"{format_count(len(outside) - MAX_LISTED, 'more scheduled fault')} outside the run"

@@ -1,7 +1,7 @@
 """Files and numbers from the user. All modules open input files and parse numbers, TOML and JSON through this module.
 
-Only regular files are opened: a pipe or a file of /proc could wait forever, and a device could fill the memory. File
-size and nesting depth are limited. `check_regular_file` and `check_bag` check a file before a library opens it by its
+Only regular files are opened: a pipe or a file in /proc could block forever, and a device could fill the memory. File
+size and nesting depth are limited. `check_regular_file` and `check_bag` check a file before a library opens it by
 name.
 """
 
@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 from navsense.errors import NavsenseError, Where
 
 MAX_FILE_SIZE = 512 * 1024 * 1024
-"""Bytes in a table of numbers: some ten million rows."""
+"""Largest size (bytes) of a table of numbers: some ten million rows."""
 
 MAX_TOML = 1024 * 1024
 """Largest size (bytes) of a TOML file."""
@@ -38,19 +38,19 @@ MAX_DEPTH = 100
 """Largest nesting depth of arrays and tables in TOML and JSON."""
 
 READ_SIZE = 256 * 1024
-"""Bytes of a text that are read at once."""
+"""Bytes of a text in one read."""
 
 MAX_EXPANSION, UNCHECKED_SIZE = 100, 256 * 1024 * 1024
 """Compressed data may expand by this factor, or to this many bytes if that is more."""
 
 UNCHECKED_CHUNK_SIZE = 64 * 1024 * 1024
-"""Bytes that a chunk of a recording, or a message in it, may unpack to whatever its size."""
+"""Size (bytes) up to which the expansion of a chunk or message of a recording is not checked."""
 
 SPECIAL = "is a device, a pipe or a system file"
 """Problem of a file that `is_special`."""
 
 FOLDER_MARKERS: Mapping[str, str] = {".csv": "navsense.json", ".db3": "metadata.yaml"}
-"""Recordings that are written as NAME with a suffix and are a folder NAME: the file that makes it one, by suffix."""
+"""Suffix of a recording NAME.suffix that is a folder NAME -> file that identifies the folder."""
 
 _DECIMAL_PATTERN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _MAX_DIGITS = 400
@@ -107,7 +107,7 @@ def current_inputs() -> frozenset[str]:
 
 @dataclass(frozen=True)
 class FileKind:
-    """One kind of file: what errors call it, their class, and what it must be."""
+    """A kind of file: its name in errors, their class, and what is allowed."""
 
     what: str
     error: type[NavsenseError]
@@ -115,17 +115,17 @@ class FileKind:
 
 
 def read_bytes(name: str, kind: FileKind, max_size: int = MAX_FILE_SIZE, limit_text: str = "") -> bytes:
-    """Return the bytes of a file, `most` of them; `limit` says so in an error.
+    """Return the bytes of a file of at most `max_size` bytes; `limit_text` describes the limit in an error.
 
-    Raises the kind's error for a file that is not there, is a folder or special, cannot be read or is larger.
+    Raises the kind's error for a file that is missing, a folder, special, unreadable or too large.
     """
     check_regular_file(name, kind, max_size, limit_text)
     try:
         with open(name, "rb", opener=_open_nonblocking) as file:
-            data = file.read(min(max_size, os.fstat(file.fileno()).st_size) + 1) or b""  # None of a pipe without data
+            data = file.read(min(max_size, os.fstat(file.fileno()).st_size) + 1) or b""  # None for a pipe without data
     except OSError as cause:
         raise kind.error(kind.what, _error_text(cause), where=Where(name), allowed=kind.allowed) from cause
-    if len(data) > max_size:  # it has grown
+    if len(data) > max_size:  # the file has grown
         raise _too_large(name, kind, max_size, limit_text)
     return data
 
@@ -136,9 +136,9 @@ def _open_nonblocking(name: str, flags: int) -> int:
 
 
 def check_regular_file(name: str, kind: FileKind, max_size: int | None = None, limit_text: str = "") -> None:
-    """Check a file that a library will open by its name. `limit` describes `most` bytes in an error.
+    """Check a file that a library will open by name; `limit_text` describes `max_size` (bytes) in an error.
 
-    Raises the kind's error if the file is missing, is a folder or special, or is larger than `most`.
+    Raises the kind's error if the file is missing, a folder, special or too large.
     """
     what, error, allowed, where = kind.what, kind.error, kind.allowed, Where(name)
     if not name:
@@ -172,23 +172,24 @@ def _system_devices() -> frozenset[int]:
 
 
 def check_bag(path: Path, kind: FileKind) -> None:
-    """Check a ROS bag before rosbags opens it by its name: a file, or a folder with its files.
+    """Check a ROS bag before rosbags opens it by name: a file, or a folder with its files.
 
     rosbags opens every file that metadata.yaml lists. Raises the kind's error as `check_regular_file` does.
     """
     is_folder = path_exists(path) and path.is_dir()
     add_input(path)
     try:
-        files = [one for one in path.iterdir() if path_exists(one) and not one.is_dir()] if is_folder else [path]
+        files = [file for file in path.iterdir() if path_exists(file) and not file.is_dir()] if is_folder else [path]
     except OSError as cause:
         raise kind.error(kind.what, _error_text(cause), where=Where(str(path)), allowed=kind.allowed) from cause
     for file in files:
         check_regular_file(str(file), kind, MAX_METADATA if file.name == FOLDER_MARKERS[".db3"] else None)
-        if file.suffix == ".db3" and (odd := set(_URI_CHARACTERS) & set(str(file))):
-            allowed = f"the path of a bag in SQLite must be without {' '.join(_URI_CHARACTERS)}"
-            raise kind.error(
-                kind.what, " ".join(sorted(odd)), where=Where(str(file)), allowed=allowed, remedy="rename it"
+        if file.suffix == ".db3" and (found := set(_URI_CHARACTERS) & set(str(file))):
+            value, allowed = (
+                " ".join(sorted(found)),
+                f"the path of a .db3 bag must not have {' '.join(_URI_CHARACTERS)}",
             )
+            raise kind.error(kind.what, value, where=Where(str(file)), allowed=allowed, remedy="rename it")
 
 
 def _error_text(cause: Exception) -> str:
@@ -202,7 +203,7 @@ def _too_large(name: str, kind: FileKind, max_size: int, limit_text: str) -> Nav
 
 
 def expansion_problem(size: int, packed_size: int, unchecked_size: int = UNCHECKED_SIZE) -> str:
-    """Return the problem of `packed` compressed bytes that declare `size` bytes; "" if the size is plausible.
+    """Return the problem of `packed_size` compressed bytes that declare `size` bytes; "" if the size is plausible.
 
     Sensor data expand by a small factor. A decompression bomb expands a thousand times.
     """
@@ -223,82 +224,84 @@ def archive_expansion_problem(file: str | BinaryIO) -> str:
         members = archive.infolist()
     if not isinstance(file, str):
         file.seek(0)
-    return expansion_problem(sum(one.file_size for one in members), sum(one.compress_size for one in members))
+    return expansion_problem(
+        sum(member.file_size for member in members), sum(member.compress_size for member in members)
+    )
 
 
 def path_exists(path: Path) -> bool:
-    """Return whether there is a file or folder of this name."""
+    """Return True if a file or folder of this name exists."""
     try:
         return path.exists()
-    except (OSError, ValueError):  # a name too long, a null character in it, a folder that may not be entered
+    except (OSError, ValueError):  # the name is too long or has a null character, or a folder is not accessible
         return False
 
 
 def resolve_folder(path: Path) -> Path:
-    """Return the folder that a recording is which is named as it was written, NAME.csv; else the path itself."""
-    mark = FOLDER_MARKERS.get(path.suffix.lower())
-    is_named = mark is not None and not path_exists(path) and path_exists(path.with_suffix("") / mark)
-    return path.with_suffix("") if is_named else path
+    """Return the folder NAME of a recording NAME.csv or NAME.db3; else the path itself."""
+    marker = FOLDER_MARKERS.get(path.suffix.lower())
+    is_folder = marker is not None and not path_exists(path) and path_exists(path.with_suffix("") / marker)
+    return path.with_suffix("") if is_folder else path
 
 
 def read_lines(name: str, kind: FileKind) -> Iterator[str]:
-    """Yield the lines of a text file in UTF-8 without their ends, whatever ends them; the file is read in parts.
+    """Yield the lines of a UTF-8 text file without line endings of any kind. The file is read in parts.
 
-    Raises the kind's error as `content` does, and for what is no text.
+    Raises the kind's error as `read_bytes` does, and for a file that is not text.
     """
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")(), translate=True)
-    begun: list[str] = []
+    pending: list[str] = []
     try:
         for data in _read_parts(name, kind, MAX_FILE_SIZE):
             if b"\0" in data:
                 raise ValueError("a null character")  # noqa: TRY301
-            *whole, last = decoder.decode(data, final=not data).split("\n")
-            if whole:
-                yield "".join((*begun, whole[0]))
-                yield from whole[1:]
-                begun = []
-            begun.append(last)
+            *complete, last = decoder.decode(data, final=not data).split("\n")
+            if complete:
+                yield "".join((*pending, complete[0]))
+                yield from complete[1:]
+                pending = []
+            pending.append(last)
     except ValueError as cause:
         raise kind.error(kind.what, "is not text", where=Where(name), allowed=kind.allowed) from cause
-    if any(begun):
-        yield "".join(begun)
+    if any(pending):
+        yield "".join(pending)
 
 
 def _read_parts(name: str, kind: FileKind, max_size: int) -> Iterator[bytes]:
-    """Yield the bytes of a file in parts, an empty one at the end. Raises the kind's error as `content` does."""
+    """Yield the bytes of a file in parts, then an empty part. Raises the kind's error as `read_bytes` does."""
     check_regular_file(name, kind, max_size)
     try:
         with open(name, "rb", opener=_open_nonblocking) as file:
             end = min(max_size, os.fstat(file.fileno()).st_size) + 1
-            while data := file.read(min(READ_SIZE, end - file.tell())) or b"":  # None of a pipe without data
+            while data := file.read(min(READ_SIZE, end - file.tell())) or b"":  # None for a pipe without data
                 yield data
-            grown = file.tell() > max_size
+            has_grown = file.tell() > max_size
     except OSError as cause:
         raise kind.error(kind.what, _error_text(cause), where=Where(name), allowed=kind.allowed) from cause
-    if grown:
+    if has_grown:
         raise _too_large(name, kind, max_size, "")
     yield b""
 
 
 def read_toml(name: str, kind: FileKind) -> dict[str, Any]:
-    """Parse a TOML file. Raises the kind's error with the line for invalid TOML, and the errors of `content`."""
+    """Parse a TOML file. Raises the kind's error with the line for invalid TOML, and the errors of `read_bytes`."""
     data = read_bytes(name, kind, MAX_TOML)
     try:
         text = data.decode()
         _check_toml(name, text, kind)
         return tomllib.loads(text)
     except ValueError as cause:  # not UTF-8, not TOML, an invalid date
-        found = _TOML_ERROR_LINE.search(str(cause))
-        words = str(cause) if found is None else str(cause).replace(found[0], "")
-        where = Where(name, 0 if found is None else int(found[1]))
-        raise kind.error(kind.what, words, allowed="must be TOML", where=where) from cause
+        match = _TOML_ERROR_LINE.search(str(cause))
+        text = str(cause) if match is None else str(cause).replace(match[0], "")
+        where = Where(name, 0 if match is None else int(match[1]))
+        raise kind.error(kind.what, text, allowed="must be TOML", where=where) from cause
 
 
 def _check_toml(name: str, text: str, kind: FileKind) -> None:
     """Raise the kind's error for long numbers and deep nesting, which the parser cannot read in reasonable time."""
     line, depth, dots = 1, 0, 0
-    for found in _TOML_TOKENS.finditer(text):
-        part = found[0]
+    for match in _TOML_TOKENS.finditer(text):
+        part = match[0]
         if part == ".":
             dots += 1
         elif len(part) == 1:
@@ -316,25 +319,25 @@ def _check_toml(name: str, text: str, kind: FileKind) -> None:
 def parse_json(data: str | bytes) -> Any:
     """Parse a JSON text. Raises `ValueError` for invalid JSON and for deep nesting."""
     try:
-        found = json.loads(data)
+        value = json.loads(data)
     except RecursionError:
         raise ValueError(f"nested more than {MAX_DEPTH} deep") from None
-    level = [found]
+    level = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [
-            inner
-            for one in level
-            if isinstance(one, dict | list)
-            for inner in (one.values() if isinstance(one, dict) else one)
-            if isinstance(inner, dict | list)
+            child
+            for parent in level
+            if isinstance(parent, dict | list)
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+            if isinstance(child, dict | list)
         ]
     if level:
         raise ValueError(f"nested more than {MAX_DEPTH} deep")
-    return found
+    return value
 
 
 def parse_decimal(text: str) -> float | None:
-    """Return a finite decimal number, or None where the text is none."""
+    """Return a finite decimal number; None for another text."""
     text = text.strip()
     if len(text) > _MAX_DIGITS or not _DECIMAL_PATTERN.fullmatch(text):
         return None

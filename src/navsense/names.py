@@ -1,4 +1,4 @@
-"""Full names and their endings: `imu` refers to `robot::base::imu` if no other name ends in `::imu`."""
+"""Short names: `imu` refers to `robot::base::imu` if no other full name ends in `::imu`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ def resolve_name(name: str, names: Iterable[str], what: str, *, where: Where | N
 
     Raises `UnknownNameError` if no entry or several entries match. `what` is the kind of object for the error message.
     """
-    known = tuple(dict.fromkeys(names))
-    if name in known:
+    full_names = tuple(dict.fromkeys(names))
+    if name in full_names:
         return name
-    ending = [one for one in known if one.endswith(f"::{name}")]
-    if len(ending) == 1:
-        return ending[0]
-    if not known:
+    matches = [full for full in full_names if full.endswith(f"::{name}")]
+    if len(matches) == 1:
+        return matches[0]
+    if not full_names:
         raise UnknownNameError(what, str(name), allowed="there is none", where=where)
-    allowed = f"must be one of {', '.join(known)}"
-    if ending:
-        allowed = f"is the end of several names: must be one of {', '.join(ending)}"
+    allowed = f"must be one of {', '.join(full_names)}"
+    if matches:
+        allowed = f"is ambiguous: must be one of {', '.join(matches)}"
     remedy = "write the full name, or an unambiguous ending"
     raise UnknownNameError(what, str(name), allowed=allowed, where=where, remedy=remedy)
 
@@ -33,8 +33,8 @@ def resolve_name(name: str, names: Iterable[str], what: str, *, where: Where | N
 class NameDict(dict[str, Value]):
     """A dictionary of full names that also accepts unambiguous endings, see `resolve_name`.
 
-    `what` is the kind of the values for error messages. `aliases` maps alternative names to full names. `names` are
-    all full names, if the dictionary holds the values of some only: an ending then never changes its meaning.
+    `what` is the kind of the values for error messages. `aliases` maps alternative names to full names. `names` are all
+    full names if the dictionary has values for some of them only; so an ending always refers to the same name.
     """
 
     def __init__(
@@ -49,8 +49,8 @@ class NameDict(dict[str, Value]):
         self._what, self._aliases, self._names = what, dict(aliases or {}), names
 
     def _resolve(self, name: str) -> str:
-        found = resolve_name(name, (*(self._names or self), *self._aliases), self._what)
-        full = self._aliases.get(found, found)
+        resolved = resolve_name(name, (*(self._names or self), *self._aliases), self._what)
+        full = self._aliases.get(resolved, resolved)
         if not dict.__contains__(self, full):
             allowed = f"must be one of {', '.join(self)}" if self else "there is none"
             raise UnknownNameError(self._what, full, allowed=allowed)

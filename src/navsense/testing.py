@@ -1,12 +1,12 @@
-"""The laws of a sensor and of a noise, as functions that raise: for the sensors here and for a user's own.
+"""The laws of sensors and noise, as functions that raise: for the sensors of navsense and for your own.
 
     from navsense.testing import check_sensor
     check_sensor(MySensor)
 
-`check_sensor(kind)` holds `kind.example_spec()` to: cut, batch (and live), ideal, no dead parameter, equivariance,
-independence, current. `check_noise(noise)` holds one channel's noise to: cut, ideal, no dead parameter, and the
-declared deviation at the first sample and later, at two rates. Each law is a separate function. A law
-that does not hold raises `LawBrokenError` with its name and the place.
+`check_sensor(kind)` checks seven laws with `kind.example_spec()`: cut, batch (and live), ideal, no dead parameter,
+equivariance, independence, current. `check_noise(noise)` checks the noise of one channel: cut, ideal, no dead
+parameter, and the declared deviation at the first and a later sample, at two rates. Each law is a function. A broken
+law raises `LawBrokenError` with its name and the array or field.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from navsense.world import Link, Model, MountedSensor, World
 RATE = 200.0
 COUNT = 400
 QUATERNION_SIZE = 4
-"""Numbers of a quaternion: a tuple of so many is one."""
+"""Length of a quaternion: a tuple of this length is one."""
 
 SIZE_FIELDS = frozenset(
     "mean stddev bias_mean bias_stddev precision minimum maximum bias_instability outlier_stddev".split()
 )
-"""Fields of a noise that are in the channel's unit."""
+"""Fields of a noise in the unit of the channel."""
 
 
 class LawBrokenError(AssertionError):
-    """A sensor or a noise does not keep one of the laws."""
+    """A sensor or a noise breaks a law."""
 
 
 def check_law(holds: bool, law: str, message: str) -> None:
@@ -67,7 +67,7 @@ def check_law(holds: bool, law: str, message: str) -> None:
 
 
 def example_motion() -> Motion:
-    """Return a motion with every kind of acceleration, that goes on for ever."""
+    """Return a motion without end that has linear and angular acceleration about all axes."""
     path = [
         Pose((0.0, 0.0, 1.0), from_rpy(0.1, -0.2, 0.0)),
         Pose((2.0, 1.0, 1.5), from_rpy(-0.3, 0.2, 0.8)),
@@ -79,7 +79,7 @@ def example_motion() -> Motion:
 
 
 def make_swinging_motion() -> Motion:
-    """Return the motion of something that swings where a beam of the witness passes."""
+    """Return the motion of a body that swings through a beam of the example sensor."""
     path = [Pose((2.8, 2.2, -0.9)), Pose((2.5, 1.7, -1.0), from_rpy(0.2, 0.1, 0.0)), Pose((2.8, 2.2, -0.9))]
     return waypoints((0.0, 1.5, 3.0), path, loop=True)
 
@@ -101,12 +101,12 @@ EXAMPLE_ENVIRONMENT = Environment(
     ),
     hull="robot",
 )
-"""Where the laws are held: a world with a place on earth, a heading, water that one dives into, inputs that change, a
-bed, a keel and a skid that rays meet."""
+"""Environment of the laws: an origin on earth, a heading, water that the robot dives into, signals that change, and a
+bed, a keel and a skid that rays hit."""
 
 
 def example_world(*named: tuple[str, Sensor]) -> World:
-    """Return a robot on which all named sensors sit off the link's origin, on one drifting clock."""
+    """Return a world with a robot. Its sensors have a lever arm on their link, and share a drifting clock."""
     clock_noise = Noise(
         mean=1e-6,
         stddev=1e-6,
@@ -137,7 +137,7 @@ def example_world(*named: tuple[str, Sensor]) -> World:
 
 
 def is_identical(one: Any, other: Any) -> bool:
-    """Tell whether two states, arrays or mappings are equal to the last bit, NaN equal to NaN."""
+    """Return True if two states, arrays or mappings are equal bit by bit. NaN equals NaN."""
     if isinstance(one, np.ndarray):
         if one.dtype.kind == "f":
             return bool(one.shape == other.shape and one.tobytes() == other.tobytes())
@@ -153,7 +153,7 @@ def is_identical(one: Any, other: Any) -> bool:
 
 @dataclass(frozen=True)
 class SensorCase:
-    """A sensor with all that its law takes: motion, surroundings, ticks, ideal values and draws."""
+    """The arguments of a sensor's law: specification, ticks, ideal values and random draws."""
 
     spec: Sensor
     ticks: Ticks
@@ -163,7 +163,7 @@ class SensorCase:
 
 
 def make_case(spec: Sensor, *, seed: int = 1, count: int = COUNT) -> SensorCase:
-    """Return a sensor on the witness motion with `count` ticks drawn."""
+    """Return a sensor on the example motion with `count` ticks."""
     ticks = Ticks(np.arange(count, dtype=np.int64), RATE)
     source = Draws(spec.processes(), seed, (0, "law"))
     ideal = spec.ideal(example_motion(), EXAMPLE_ENVIRONMENT, ticks)
@@ -171,45 +171,42 @@ def make_case(spec: Sensor, *, seed: int = 1, count: int = COUNT) -> SensorCase:
 
 
 def measure_case(case: SensorCase) -> tuple[Any, Any]:
-    """Return the end state and everything measured, in one piece."""
+    """Return the end state and the measurement in one block."""
     return case.spec.measure(case.spec.init(case.initial), case.ticks, case.ideal, case.draws)
 
 
 def check_cut(spec: Sensor) -> None:
     """Law 1: a record cut anywhere gives bitwise the same readings and end state."""
-    on = make_case(spec)
-    whole_state, whole = measure_case(on)
+    case = make_case(spec)
+    end_state, complete = measure_case(case)
     for cuts in ((1,), (COUNT - 1,), (7, 8, 200), tuple(range(1, 40))):
-        state, parts, flags = on.spec.init(on.initial), [], []
+        state, parts, flags = spec.init(case.initial), [], []
         for first, stop in zip((0, *cuts), (*cuts, COUNT), strict=True):
-            ticks = Ticks(on.ticks.index[first:stop], RATE)
+            ticks = Ticks(case.ticks.index[first:stop], RATE)
             ideal = spec.ideal(example_motion(), EXAMPLE_ENVIRONMENT, ticks)
             for name, values in ideal.items():
-                check_law(
-                    is_identical(values, on.ideal[name][first:stop]),
-                    "cut",
-                    f"ideal {name} depends on where the block begins",
-                )
-            state, part = spec.measure(state, ticks, ideal, np.ascontiguousarray(on.draws[:, first:stop]))
+                is_same = is_identical(values, case.ideal[name][first:stop])
+                check_law(is_same, "cut", f"ideal {name} depends on the start of the block")
+            state, part = spec.measure(state, ticks, ideal, np.ascontiguousarray(case.draws[:, first:stop]))
             parts.append(part)
             flags.append(get_flags(part, len(ticks)))
-        check_law(is_identical(state, whole_state), "cut", f"the end state differs, cut at {cuts[:5]}")
+        check_law(is_identical(state, end_state), "cut", f"the end state differs, cut at {cuts[:5]}")
         for group in ("arrays", "bias"):
-            for name, values in getattr(whole, group).items():
+            for name, values in getattr(complete, group).items():
                 joined = np.concatenate([getattr(part, group)[name] for part in parts])
-                check_law(is_identical(joined, values), "cut", f"{group}[{name!r}] differ, cut at {cuts[:5]}")
-        for name, values in get_flags(whole, COUNT).items():
+                check_law(is_identical(joined, values), "cut", f"{group}[{name!r}] differs, cut at {cuts[:5]}")
+        for name, values in get_flags(complete, COUNT).items():
             joined = np.concatenate([part[name] for part in flags])
             check_law(is_identical(joined, values), "cut", f"{name} differs, cut at {cuts[:5]}")
 
 
 def check_same_reading(law: str, one: Reading, other: Reading, condition: str) -> None:
-    """Raise unless two readings agree in everything, to the last bit."""
+    """Raise `LawBrokenError` unless two readings are equal bit by bit."""
     for group in ARRAY_GROUPS:
         left, right = getattr(one, group), getattr(other, group)
-        check_law(left.keys() == right.keys(), law, f"{group} have other names {condition}")
+        check_law(left.keys() == right.keys(), law, f"{group} has other names {condition}")
         for name in left:
-            check_law(is_identical(left[name], right[name]), law, f"{group}[{name!r}] differ {condition}")
+            check_law(is_identical(left[name], right[name]), law, f"{group}[{name!r}] differs {condition}")
     for name in ("time", "clock_error", "arrival", "valid", "emitted"):
         check_law(is_identical(getattr(one, name), getattr(other, name)), law, f"{name} differs {condition}")
 
@@ -237,12 +234,12 @@ def check_batch(spec: Sensor, *, duration: float = 1.0) -> None:
     name = "robot::arm::one"
     batch = simulate(world, duration, seed=3, runs=(0, 1, 5))[name]
     for row, run in enumerate((0, 1, 5)):
-        alone = select_run(simulate(world, duration, seed=3, runs=(run,))[name], 0)
-        check_same_reading("batch", select_run(batch, row), alone, f"in run {run}")
+        single = select_run(simulate(world, duration, seed=3, runs=(run,))[name], 0)
+        check_same_reading("batch", select_run(batch, row), single, f"in run {run}")
     single = simulate(world, duration, seed=3)[name]
     check_same_reading("batch", select_run(batch, 0), single, "without a run axis")
-    stepped = [step.readings[name] for step in run_live(world, duration) if name in step.readings]
-    check_same_reading("batch", concatenate_readings(stepped), single, "when stepped live")
+    parts = [step.readings[name] for step in run_live(world, duration) if name in step.readings]
+    check_same_reading("batch", concatenate_readings(parts), single, "in a live run")
 
 
 RANDOM_CURRENT = GaussMarkovCurrent(
@@ -250,30 +247,30 @@ RANDOM_CURRENT = GaussMarkovCurrent(
     GaussMarkovProcess(correlation_time=2.0, density=1.0),
     name="wandering",
 )
-"""A current that differs from run to run."""
+"""A current that differs between runs."""
 
 
 def check_current(spec: Sensor, *, duration: float = 1.0) -> None:
     """Law 7: readings that depend on a random current differ between runs, and a batch equals the single runs.
 
-    A reading depends on the current if its truth differs from the truth without a current.
+    A reading depends on the current if its ideal value differs from that without a current.
     """
     world, name = example_world(("one", spec)), "robot::arm::one"
-    wet, still = (
-        replace(world, environment=replace(EXAMPLE_ENVIRONMENT, current=one)) for one in (RANDOM_CURRENT, None)
+    with_current, without_current = (
+        replace(world, environment=replace(EXAMPLE_ENVIRONMENT, current=current)) for current in (RANDOM_CURRENT, None)
     )
-    batch = simulate(wet, duration, seed=3, runs=(0, 1, 5))[name]
-    rows = [select_run(batch, row) for row in range(3)]
-    for row, run in enumerate((0, 1, 5)):
-        alone = select_run(simulate(wet, duration, seed=3, runs=(run,))[name], 0)
-        check_same_reading("current", rows[row], alone, f"in run {run} of a random current")
-    dry = simulate(still, duration, seed=3)[name]
-    for array in dry.ideal:
-        if is_identical(dry.ideal[array], rows[0].ideal[array]):
+    batch = simulate(with_current, duration, seed=3, runs=(0, 1, 5))[name]
+    runs = {run: select_run(batch, row) for row, run in enumerate((0, 1, 5))}
+    for run, reading in runs.items():
+        single = select_run(simulate(with_current, duration, seed=3, runs=(run,))[name], 0)
+        check_same_reading("current", reading, single, f"in run {run} of a random current")
+    ideal = simulate(without_current, duration, seed=3)[name].ideal
+    for array, values in ideal.items():
+        if is_identical(values, runs[0].ideal[array]):
             continue
-        for row, run in ((1, 1), (2, 5)):
-            alike = is_identical(rows[0].ideal[array], rows[row].ideal[array])
-            check_law(not alike, "current", f"truth[{array!r}] is the same in runs 0 and {run}")
+        for run in (1, 5):
+            is_same = is_identical(runs[0].ideal[array], runs[run].ideal[array])
+            check_law(not is_same, "current", f"ideal[{array!r}] is the same in runs 0 and {run}")
 
 
 def run_live(world: World, duration: float) -> Iterator[Any]:
@@ -285,22 +282,19 @@ def run_live(world: World, duration: float) -> Iterator[Any]:
 
 
 def check_ideal(spec: Sensor) -> None:
-    """Law 3: all error fields neutral and all draws zero gives the ideal value."""
+    """Law 3: without errors and with all draws zero, the reading is the ideal value."""
     neutral = spec.without_errors()
-    on = make_case(neutral)
-    _, result = neutral.measure(neutral.init(on.initial * 0.0), on.ticks, on.ideal, on.draws * 0.0)
-    for output in neutral.outputs:
-        if output.name in on.ideal:
-            check_law(
-                is_identical(result.arrays[output.name], on.ideal[output.name]), "ideal", f"{output.name} differs"
-            )
+    case = make_case(neutral)
+    _, result = neutral.measure(neutral.init(case.initial * 0.0), case.ticks, case.ideal, case.draws * 0.0)
+    for name in (output.name for output in neutral.outputs if output.name in case.ideal):
+        check_law(is_identical(result.arrays[name], case.ideal[name]), "ideal", f"{name} differs")
 
 
 def iter_variants(spec: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the spec with one leaf field changed at a time, with the path of the field; labels are no parameters.
+    """Yield the path of each leaf field and the specification with another value of it. Labels are no parameters.
 
-    Leaves are the numbers of a tuple, a quaternion apart, and the fields of each part of a tuple of parts. Of a `Noise`
-    the terms that act: that each of them acts where it is declared is a law of the noise itself.
+    Each number of a tuple is a leaf; a quaternion is one leaf. The leaves of a `Noise` are its active terms; the laws
+    of the noise check the others.
     """
     for field in fields(spec):
         if not field.init or field.metadata.get("label"):
@@ -319,53 +313,53 @@ def iter_variants(spec: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def is_parameter_list(value: Any) -> bool:
-    """Tell whether a value is a tuple of which every part means something by itself: not empty, no quaternion."""
+    """Return True for a tuple whose elements are separate parameters: not empty, no quaternion."""
     if not isinstance(value, tuple) or not value:
         return False
     return len(value) != QUATERNION_SIZE or not all(isinstance(part, int | float) for part in value)
 
 
 def iter_part_variants(spec: Any, field: str, name: str, index: int) -> Iterator[tuple[str, Any]]:
-    """Yield the spec with one leaf changed in one part of the tuple `field`."""
-    whole = getattr(spec, field)
-    part = whole[index]
+    """Yield the specification with another value of each leaf in one element of the tuple `field`."""
+    elements = getattr(spec, field)
+    part = elements[index]
 
-    def exchanged(other: Any) -> Any:
-        return replace(spec, **{field: (*whole[:index], other, *whole[index + 1 :])})
+    def replace_part(other: Any) -> Any:
+        return replace(spec, **{field: (*elements[:index], other, *elements[index + 1 :])})
 
     if is_dataclass(part) and not isinstance(part, type):
         for inner, variant in iter_variants(part, f"{name}."):
-            yield inner, exchanged(variant)
+            yield inner, replace_part(variant)
     else:
-        yield name, make_first_valid(exchanged, list_other_values(part, name), name)
+        yield name, make_first_valid(replace_part, list_other_values(part, name), name)
 
 
 def _is_active(noise: Noise, field: str) -> bool:
-    """Tell whether a term of a noise acts."""
+    """Return True if a term of a noise is active."""
     if field == "reference_temperature":
         return noise.has_temperature_coefficient
     return field == "classic" or bool(getattr(noise, field) != getattr(NEUTRAL, field))
 
 
 def change_field(spec: Any, field: str, name: str) -> Any:
-    """Return the spec with one field changed, by the first other value that the spec accepts."""
+    """Return the specification with the first other value of a field that it accepts."""
     return make_first_valid(
         lambda value: replace(spec, **{field: value}), list_other_values(getattr(spec, field), name), name
     )
 
 
 def make_first_valid(make: Callable[[Any], Any], values: tuple[Any, ...], name: str) -> Any:
-    """Return what is made of the first of the values that it can be made of."""
+    """Return the result of `make` for the first value that it accepts."""
     for value in values:
         try:
             return make(value)
         except NavsenseError:
             continue
-    raise LawBrokenError(f"law of no dead parameter: the spec accepts no other {name}")
+    raise LawBrokenError(f"law of no dead parameter: the specification accepts no other value of {name}")
 
 
 def list_other_values(value: Any, name: str) -> tuple[Any, ...]:
-    """Return other values of the same kind, large changes first."""
+    """Return other values of the same type, large changes first."""
     if isinstance(value, bool):
         return (not value,)
     if isinstance(value, int):
@@ -376,21 +370,23 @@ def list_other_values(value: Any, name: str) -> tuple[Any, ...]:
         return tuple(other for other in type(value) if other is not value)
     if isinstance(value, tuple) and len(value) == QUATERNION_SIZE:
         return (poses.normalize((value[0] + 0.3, *value[1:])),)
-    raise LawBrokenError(f"law of no dead parameter: no way is known to change {name} = {value!r}")
+    raise LawBrokenError(
+        f"law of no dead parameter: cannot change {name} = {value!r}; use numbers, enumerations and tuples"
+    )
 
 
 def check_parameters(spec: Sensor) -> None:
-    """Law 4: each field, changed from the witness in which all are active, changes the output."""
+    """Law 4: a change of any field of the example specification, in which all are active, changes the reading."""
     _, reference = measure_case(make_case(spec))
     for name, variant in iter_variants(spec):
         _, other = measure_case(make_case(variant))
-        alike = is_identical(other.arrays, reference.arrays)
-        check_law(not alike, "no dead parameter", f"{name} changes nothing in the readings")
+        is_same = is_identical(other.arrays, reference.arrays)
+        check_law(not is_same, "no dead parameter", f"{name} has no effect on the readings")
 
 
 @dataclass(frozen=True)
 class RotatedMotion:
-    """A motion in a world turned by `rotation`."""
+    """A motion in a world that is rotated."""
 
     base: Motion
     rotation: Quaternion
@@ -401,20 +397,19 @@ class RotatedMotion:
         return self.base.end
 
     def at(self, time: Times) -> MotionBlock:
-        """Return the truth of the base, turned."""
+        """Return the rotated ground truth of the base."""
         block = self.base.at(time)
-        turn = self.rotation
 
-        def vectors(rows: AnyArray) -> AnyArray:
-            return np.array([poses.rotate(turn, (row[0], row[1], row[2])) for row in rows.tolist()])
+        def rotate(rows: AnyArray) -> AnyArray:
+            return np.array([poses.rotate(self.rotation, (row[0], row[1], row[2])) for row in rows.tolist()])
 
-        attitude = [poses.multiply(turn, (q[0], q[1], q[2], q[3])) for q in block.rotation_wb.tolist()]
+        attitude = [poses.multiply(self.rotation, (q[0], q[1], q[2], q[3])) for q in block.rotation_wb.tolist()]
         return replace(
             block,
-            position_w=vectors(block.position_w),
+            position_w=rotate(block.position_w),
             rotation_wb=np.array(attitude),
-            velocity_w=vectors(block.velocity_w),
-            acceleration_w=vectors(block.acceleration_w),
+            velocity_w=rotate(block.velocity_w),
+            acceleration_w=rotate(block.acceleration_w),
         )
 
 
@@ -428,65 +423,59 @@ def iter_rotations(group: str) -> Iterator[Quaternion]:
 
 
 def check_equivariance(spec: Sensor) -> None:
-    """Law 5: turning the whole world by the sensor's group leaves what it reads, to its stated tolerance."""
+    """Law 5: a rotation of the world by the group of the sensor does not change its ideal values, to its tolerance."""
     ticks = Ticks(np.arange(200, dtype=np.int64), RATE)
-    motion, surroundings = example_motion(), EXAMPLE_ENVIRONMENT
+    motion, environment = example_motion(), EXAMPLE_ENVIRONMENT
     if spec.group == "all":
-        surroundings = replace(surroundings, origin=None, current=None)  # the earth and water stay upright
-    reference = spec.ideal(motion, surroundings, ticks)
-    for turn in iter_rotations(spec.group):
-        other = spec.ideal(RotatedMotion(motion, turn), surroundings.rotate(turn), ticks)
+        environment = replace(environment, origin=None, current=None)  # earth and water rotate about the vertical only
+    reference = spec.ideal(motion, environment, ticks)
+    for rotation in iter_rotations(spec.group):
+        other = spec.ideal(RotatedMotion(motion, rotation), environment.rotate(rotation), ticks)
         for output in spec.outputs:
             if output.name not in reference:
                 continue
-            one, two = reference[output.name], other[output.name]
+            expected, values = reference[output.name], other[output.name]
             if output.equivariance == "orientation":
-                one, two = find_relative_rotations(one), find_relative_rotations(two)
-            known = np.isfinite(one)
-            check_law(
-                is_identical(known, np.isfinite(two)),
-                "equivariance",
-                f"{output.name} is not known where it was, by {turn}",
-            )
-            check_law(bool(known.any()), "equivariance", f"{output.name} is nowhere known")
-            scale = max(float(np.abs(one[known]).max()), 1e-300)
-            off = float(np.abs(one[known] - two[known]).max()) / scale
-            check_law(
-                off <= spec.tolerance,
-                "equivariance",
-                f"{output.name} differs by {off:.1e} of its size, turned by {turn}",
-            )
+                expected, values = find_relative_rotations(expected), find_relative_rotations(values)
+            finite = np.isfinite(expected)
+            is_same = is_identical(finite, np.isfinite(values))
+            check_law(is_same, "equivariance", f"{output.name} has other NaN, rotated by {rotation}")
+            check_law(bool(finite.any()), "equivariance", f"{output.name} is NaN everywhere")
+            scale = max(float(np.abs(expected[finite]).max()), 1e-300)
+            error = float(np.abs(expected[finite] - values[finite]).max()) / scale
+            message = f"{output.name} differs by {error:.1e} of its maximum, rotated by {rotation}"
+            check_law(error <= spec.tolerance, "equivariance", message)
 
 
 def find_relative_rotations(orientation: AnyArray) -> AnyArray:
-    """Return each attitude relative to the first (n, 4): free of the reference frame."""
+    """Return the orientations (n, 4) relative to the first, which do not depend on the reference frame."""
     rows = [(q[0], q[1], q[2], q[3]) for q in orientation.tolist()]
     back = poses.conjugate(rows[0])
     return np.array([poses.multiply(back, row) for row in rows])
 
 
 def check_independence(spec: Sensor) -> None:
-    """Law 6: adding, removing or reordering other sensors leaves this one's readings and stamps bitwise equal.
+    """Law 6: adding, removing or reordering other sensors does not change a bit of the readings and stamps.
 
-    The others are of its own and of another kind, slower and much faster, so that blocks are cut elsewhere, and share
-    its clock; the run is several blocks long.
+    The other sensors are of the same and of another type, slower and much faster, so that blocks end elsewhere, and
+    share the clock. The run has several blocks.
     """
     name, duration = "robot::arm::one", 30.0
-    alone = simulate(example_world(("one", spec)), duration, seed=5)[name]
+    single = simulate(example_world(("one", spec)), duration, seed=5)[name]
     other = Magnetometer.example_spec()
-    companies = (
+    worlds = (
         example_world(("one", spec), ("two", spec)),
         set_rates(example_world(("a", other), ("one", spec), ("z", spec)), a=1777.0, z=0.7),
         set_rates(example_world(("z", spec), ("one", spec), ("a", other)), a=1777.0, z=0.7),
     )
-    for number, world in enumerate(companies):
-        among = simulate(world, duration, seed=5, truth_rate=7.0)[name]
-        check_same_reading("independence", among, alone, f"beside other sensors (company {number})")
+    for number, world in enumerate(worlds):
+        reading = simulate(world, duration, seed=5, truth_rate=7.0)[name]
+        check_same_reading("independence", reading, single, f"with other sensors (world {number})")
 
 
 def set_rates(world: World, **rates: float) -> World:
-    """Return the world with other rates (Hz) for the sensors named."""
-    sensors = (replace(s, rate=rates.get(s.name.rpartition("::")[2], s.rate)) for s in world.sensors)
+    """Return the world with other rates (Hz) of sensors, by the last part of their names."""
+    sensors = (replace(one, rate=rates.get(one.name.rpartition("::")[2], one.rate)) for one in world.sensors)
     return replace(world, sensors=tuple(sensors))
 
 
@@ -503,13 +492,13 @@ SENSOR_LAWS = (
 
 
 def check_sensor(kind: type[Sensor]) -> None:
-    """Hold a kind of sensor to the six laws, by its witness. Raises `LawBrokenError`."""
+    """Check the seven laws of a sensor class with its example specification. Raises `LawBrokenError`."""
     for law in SENSOR_LAWS:
         law(kind.example_spec())
 
 
 def check_noise(noise: Noise) -> None:
-    """Hold one channel's noise to cut, ideal, no dead parameter and declared deviation; raise `LawBrokenError`."""
+    """Check the laws of one channel's noise. Raises `LawBrokenError`."""
     check_noise_cut(noise)
     check_noise_ideal(noise)
     check_noise_parameters(noise)
@@ -519,73 +508,70 @@ def check_noise(noise: Noise) -> None:
 def apply_noise(
     noise: Noise, rate: float = RATE, serial: int = 0, values: AnyArray | None = None
 ) -> tuple[AnyArray, AnyArray]:
-    """Return the noisy values and slow errors (n,) of one serial number over `values` (n,), a slow wave by default."""
+    """Return the noisy values and biases (n,) of one serial number; `values` (n,) default to a slow wave."""
     wave = make_wave(noise) if values is None else values
     channel = NoiseChannels(("law",), (noise,))
     source = Draws(channel.processes, 11, (serial, "law"))
     ticks, draws = Ticks(np.arange(wave.size, dtype=np.int64), rate), source.take(wave.size)
-    warm = make_temperature(wave.size)
-    _, out, slow = channel.apply(channel.init(source.initial), ticks, draws, wave, temperature=warm)
-    return out[:, 0], slow[:, 0]
+    temperature = make_temperature(wave.size)
+    _, out, bias = channel.apply(channel.init(source.initial), ticks, draws, wave, temperature=temperature)
+    return out[:, 0], bias[:, 0]
 
 
 def make_temperature(count: int) -> AnyArray:
-    """Return a temperature (count,) K that rises."""
+    """Return a rising temperature (count,) K."""
     return 290.0 + 0.05 * np.arange(count)
 
 
 def make_wave(noise: Noise) -> AnyArray:
-    """Return a slow wave (n,) some times as large as the noise, so that every parameter shows in it."""
+    """Return a slow wave (n,) that is larger than the noise, so that every parameter has an effect."""
     sizes = [abs(getattr(noise, field.name)) for field in fields(noise) if field.name in SIZE_FIELDS]
     amplitude = 3.0 * max((size for size in sizes if math.isfinite(size)), default=0.0) or 1.0
     return np.array([amplitude * math.sin(0.05 * k) for k in range(COUNT)])
 
 
 def check_noise_cut(noise: Noise) -> None:
-    """Cut anywhere, the values and the end state are bitwise the same."""
+    """Check that a record cut anywhere gives bitwise the same values and end state."""
     channel = NoiseChannels(("law",), (noise,))
     source = Draws(channel.processes, 11, (0, "law"))
-    index, wave, warmth = np.arange(COUNT, dtype=np.int64), make_wave(noise), make_temperature(COUNT)
+    index, wave, temperature = np.arange(COUNT, dtype=np.int64), make_wave(noise), make_temperature(COUNT)
     draws, start = source.take(COUNT), channel.init(source.initial)
 
-    def piece(state: NoiseState, first: int, stop: int) -> tuple[NoiseState, AnyArray, AnyArray]:
-        ticks, drawn = Ticks(index[first:stop], RATE), np.ascontiguousarray(draws[:, first:stop])
-        return channel.apply(state, ticks, drawn, wave[first:stop], temperature=warmth[first:stop])
+    def apply(state: NoiseState, first: int, stop: int) -> tuple[NoiseState, AnyArray, AnyArray]:
+        ticks, block_draws = Ticks(index[first:stop], RATE), np.ascontiguousarray(draws[:, first:stop])
+        return channel.apply(state, ticks, block_draws, wave[first:stop], temperature=temperature[first:stop])
 
-    end, whole, _ = piece(start, 0, COUNT)
+    end_state, complete, _ = apply(start, 0, COUNT)
     for cut in (1, 17, COUNT - 1):
-        middle, first, _ = piece(start, 0, cut)
-        last, second, _ = piece(middle, cut, COUNT)
-        check_law(is_identical(np.concatenate((first, second)), whole), "cut", f"values differ, cut at {cut}")
-        check_law(is_identical(last, end), "cut", f"the end state differs, cut at {cut}")
+        middle_state, first, _ = apply(start, 0, cut)
+        last_state, second, _ = apply(middle_state, cut, COUNT)
+        check_law(is_identical(np.concatenate((first, second)), complete), "cut", f"values differ, cut at {cut}")
+        check_law(is_identical(last_state, end_state), "cut", f"the end state differs, cut at {cut}")
 
 
 def check_noise_ideal(noise: Noise) -> None:
-    """Neutral noise leaves every value as it is."""
+    """Check that neutral noise does not change any value."""
     wave = make_wave(noise)
     out, _ = apply_noise(Noise(classic=noise.classic), values=wave)
     check_law(is_identical(out, wave), "ideal", "neutral noise changes the value")
 
 
 def check_noise_parameters(noise: Noise) -> None:
-    """Each field that acts (differs from neutral) changes the output when it changes."""
+    """Check that a change of any active field changes the output."""
     reference, _ = apply_noise(noise)
     for field in fields(noise):
         name, value = field.name, getattr(noise, field.name)
         if value == getattr(NEUTRAL, name) or (name == "classic" and not noise.has_turn_on_bias):
             continue
-        check_law(
-            not is_identical(apply_noise(change_field(noise, name, name))[0], reference),
-            "no dead parameter",
-            f"{name} changes nothing",
-        )
+        is_same = is_identical(apply_noise(change_field(noise, name, name))[0], reference)
+        check_law(not is_same, "no dead parameter", f"{name} has no effect")
 
 
 def check_noise_deviation(noise: Noise, *, serials: int = 2000) -> None:
-    """Over many serial numbers the slow error has the declared variance, at the first sample and later, at two rates.
+    """Check the variance of the bias over many serial numbers, at the first and a later sample, at two rates.
 
     The bounds are those of a chi-squared variance (normal approximation, 5 % skew allowance) at a false-alarm rate of
-    1e-6 a comparison. Classic noise, whose turn-on is the drift's start, is held at its first sample only.
+    1e-6 per comparison. Classic noise, whose dynamic bias starts at the turn-on bias, is checked at its first sample.
     """
     drift = noise.dynamic_bias_stddev**2 * noise.dynamic_bias_correlation_time / 2.0
     flicker = float(np.sum(make_components(noise.bias_instability, *FLICKER_BAND)[1] ** 2))
@@ -594,12 +580,13 @@ def check_noise_deviation(noise: Noise, *, serials: int = 2000) -> None:
     declared = noise.bias_stddev**2 + flicker + (0.0 if noise.classic else drift)
     bound = 4.9 * math.sqrt(2.0 / serials) * 1.05
     for rate in (1.0, 1000.0):
-        slow = np.array([apply_noise(noise, rate, serial, np.zeros(30))[1] for serial in range(serials)])
+        bias = np.array([apply_noise(noise, rate, serial, np.zeros(30))[1] for serial in range(serials)])
         for row in (0,) if noise.classic else (0, 29):
             centre = 0.0 if noise.classic else noise.bias_mean
-            second = float(np.mean((slow[:, row] - centre) ** 2))
+            variance = float(np.mean((bias[:, row] - centre) ** 2))
             expected = declared + noise.random_walk**2 * row / rate + (noise.bias_mean**2 if noise.classic else 0.0)
             if expected == 0.0:
                 continue
-            off = second / expected - 1.0
-            check_law(abs(off) <= bound, "declared deviation", f"variance off by {off:+.3f} at {rate} Hz, sample {row}")
+            error = variance / expected - 1.0
+            message = f"variance wrong by {error:+.3f} at {rate} Hz, sample {row}"
+            check_law(abs(error) <= bound, "declared deviation", message)

@@ -1,6 +1,7 @@
-"""A world as the rest of navsense sees it: models with links, sensors and clocks, all frozen.
+"""Worlds: models with links, sensors and clocks, all frozen.
 
-Built by `sdf`, or by hand. Names are world-relative paths joined by `::` (`outer::inner::link::sensor`).
+`sdf` builds a world from a file; Python code can build one, too. Names are world-relative paths joined by `::`
+(`outer::inner::link::sensor`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from navsense.validation import validate_types
 
 @dataclass(frozen=True)
 class Link:
-    """One link: full name, and its pose in the frame of the top-level model that carries it."""
+    """A link: full name, and pose in the frame of its top-level model."""
 
     name: str
     pose: Pose = Pose()
@@ -38,7 +39,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Solid:
-    """One surface of a link, which rays meet: full name, the link's full name, and `pose` in the link's frame."""
+    """A surface that rays can hit: full name, full name of its link, and `pose` in the frame of the link."""
 
     name: str
     link: str
@@ -53,11 +54,11 @@ class Solid:
 
 @dataclass(frozen=True)
 class Model:
-    """One top-level model: it moves as one rigid body; links of nested models are among its links.
+    """A top-level model, which is one rigid body. Its links include those of nested models.
 
-    `pose` is the model frame's initial pose in the world; `canonical_link` the full name of the link whose motion is
-    the model's; `motion` gives that link's truth in the world, None where the model stands still. `actuators`
-    names the parts that could move the model: drive plug-ins, thrusters, actuated joints. `where` is its declaration.
+    `pose` is the initial pose of the model frame in the world. `canonical_link` is the full name of the link that
+    `motion` moves; a model without a motion is stationary. `actuators` are the parts that could move the model: drive
+    plug-ins, thrusters, actuated joints. `where` is its declaration.
     """
 
     name: str
@@ -74,7 +75,7 @@ class Model:
         validate_types(self, f"of model {self.name}", skip=("motion",))
 
     def link(self, name: str) -> Link:
-        """Return a link by its full name; KeyError where there is none."""
+        """Return a link by its full name. Raises KeyError."""
         for link in self.links:
             if link.name == name:
                 return link
@@ -82,16 +83,16 @@ class Model:
 
 
 class Units(Mapping[str, str]):
-    """Unit of each array by name, read-only: all readings of a sensor have the one."""
+    """Unit of each array by name, read-only. All readings of a sensor share it."""
 
     __slots__ = ("_units",)
 
     def __init__(self, units: Mapping[str, str]) -> None:
-        """Keep a copy."""
+        """Copy the units."""
         self._units = dict(units)
 
     def __repr__(self) -> str:
-        """Return names and units, as a dictionary's."""
+        """Return the repr of a dictionary."""
         return repr(self._units)
 
     def __getitem__(self, name: str) -> str:
@@ -103,17 +104,17 @@ class Units(Mapping[str, str]):
         return iter(self._units)
 
     def __len__(self) -> int:
-        """Return of how many arrays it is."""
+        """Return the number of arrays."""
         return len(self._units)
 
 
 @dataclass(frozen=True)
 class MountedSensor:
-    """One sensor on a link: spec, mounting, rate, names.
+    """A sensor on a link: specification, mounting, rate, names.
 
-    `rate` in Hz is resolved (0 in a file has become 1 / max_step_size); `clock` is a clock's full name or None for
-    global time; `frame` is the frame that a message carries (`<frame_id>`, else the sensor's full name). One that is
-    not `is_on` at the start emits nothing until a live run switches it on.
+    `rate` is in Hz; a rate of 0 in a file is 1 / max_step_size here. `clock` is the full name of a clock, or None for
+    global time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor). A sensor that is not
+    `is_on` at the start publishes nothing until a live run switches it on.
     """
 
     name: str
@@ -142,9 +143,9 @@ class MountedSensor:
 
 @dataclass(frozen=True)
 class Note:
-    """Something a reader of the file should know: an unsupported element with its reason, or a warning.
+    """A note about a world file: an unsupported element with the reason, or a warning.
 
-    Warnings that a world derives name the `sensor` or the `model`.
+    Warnings that a world derives have the name of the `sensor` or `model`.
     """
 
     kind: str
@@ -162,7 +163,7 @@ class Note:
 
 @dataclass(frozen=True)
 class LayersTopic:
-    """Where the current of several depths is recorded: topic, depths (m) below `surface` (m, height in the world)."""
+    """Topic of the current at several depths (m) below `surface` (m, height in the world)."""
 
     topic: str
     depths: tuple[float, ...]
@@ -171,9 +172,9 @@ class LayersTopic:
 
 @dataclass(frozen=True)
 class CurrentTopic:
-    """Where the world's current is recorded: topic, rate (Hz, 0 for not at all), and a fixed position (m).
+    """Topic of the world's current: name, rate (Hz, 0 for no topic), and a fixed position (m).
 
-    With `layers` that of several depths, above and below the position, has a topic of its own.
+    `layers` is a topic with the current at several depths above and below the position.
     """
 
     topic: str = "/hydrodynamics/current_velocity"
@@ -182,10 +183,10 @@ class CurrentTopic:
     layers: LayersTopic | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a topic without a name, and a rate that no sensor has."""
+        """Reject a topic without a name, and an invalid rate."""
         for topic in (self.topic, self.layers.topic if self.layers else self.topic):
             if not topic.strip("/"):
-                raise SimulationError("topic of the current", topic or "empty", allowed="must be a name")
+                raise SimulationError("topic of the current", topic or '""', allowed="must have a name")
         if self.rate != 0.0:
             check_rate(self.rate, f"rate of {self.topic}")
 
@@ -195,37 +196,37 @@ _MUST_BE_LINK = "must be a link of its model, by its full name"
 
 def _check_unique(kind: str, names: list[str]) -> None:
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise SimulationError(f"name of a {kind}", twice, allowed=f"must be unique among the {kind}s of a world")
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise SimulationError(f"name of a {kind}", duplicate, allowed=f"must be unique among the {kind}s of a world")
 
 
 def _initial_pose(model: Model) -> Pose:
-    """Return how a model's frame is turned in the world at t = 0, else where the model is placed."""
+    """Return a pose with the rotation of the model frame at t = 0; without a motion, the pose of the model."""
     if model.motion is not None:
         try:
             w, x, y, z = model.motion.at(np.zeros(1)).rotation_wb[0].tolist()
             return Pose(rotation=(w, x, y, z)) @ model.link(model.canonical_link).pose.inverse()
-        except Exception:  # noqa: BLE001  # a caller's motion may raise anything, and a caution stops no world
+        except Exception:  # noqa: BLE001  # the motion of a caller may raise anything; a warning must not reject the world
             return model.pose
     return model.pose
 
 
 def _stationary_warning(model: Model) -> Iterator[Note]:
-    """Yield the warning about a model that could move and has no motion."""
+    """Yield the warning about a model with actuators and without a motion."""
     if model.static or model.motion is not None or not model.actuators:
         return
     first, more = model.actuators[0], len(model.actuators) - 1
-    has = f"{first} and {more} more" if more else first
-    reason = f"stands still, but could move: it has {has}; give it a motion by --motion or <navsense:motion>"
+    actuators = f"{first} and {more} more" if more else first
+    reason = f"stationary, although it has {actuators}; set --motion or <navsense:motion>"
     yield Note("warning", f"model {model.name}", reason, model.where, model=model.name)
 
 
 @dataclass(frozen=True)
 class World:
-    """One world, validated: every name in it resolves.
+    """A valid world: every name in it resolves.
 
-    Its `notes` include the warnings of mounted sensors (`sensors.base.HasWarnings`), and of models that could move and
-    have no motion. `sources` are the absolute paths of its files; no recording overwrites them.
+    `notes` include the warnings of mounted sensors (`sensors.base.HasWarnings`), and those about models with actuators
+    and without a motion. `sources` are the absolute paths of its files; no recording overwrites them.
     """
 
     name: str
@@ -241,7 +242,7 @@ class World:
     sources: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse a world whose names do not resolve or whose rates no sensor has."""
+        """Reject names that do not resolve, and invalid rates."""
         _check_unique("model", [model.name for model in self.models])
         _check_unique("sensor", [sensor.name for sensor in self.sensors])
         _check_unique("clock", [clock.name for clock in self.clocks])
@@ -251,9 +252,9 @@ class World:
         for model in self.models:
             if model.links and (model.name, model.canonical_link) not in links:
                 raise SimulationError(f"canonical link of {model.name}", model.canonical_link, allowed=_MUST_BE_LINK)
-        carriers = {link for _, link in links}
+        link_names = {link for _, link in links}
         for solid in self.solids:
-            if solid.link not in carriers:
+            if solid.link not in link_names:
                 raise SimulationError(f"link of surface {solid.name}", solid.link, allowed="must be a link of a model")
         for sensor in self.sensors:
             check_rate(sensor.rate, f"rate of sensor {sensor.name}")
@@ -266,7 +267,7 @@ class World:
                         f"signal of sensor {sensor.name}",
                         name,
                         allowed=f"must be one of {known}",
-                        remedy=f'give the world <navsense:signal name="{name}">, or leave out what needs it',
+                        remedy=f'add <navsense:signal name="{name}"> to the world',
                         where=sensor.where,
                     )
             if sensor.clock is not None and sensor.clock not in clocks:
@@ -275,21 +276,20 @@ class World:
         if not 1.0 / MAX_RATE <= self.max_step_size <= 1.0 / MIN_RATE:
             allowed = f"must be from {1.0 / MAX_RATE:g} to {1.0 / MIN_RATE:g} s"
             raise SimulationError("max_step_size", self.max_step_size, allowed=allowed)
-        said = tuple(note for note in self.notes if not (note.sensor or note.model))
-        still = tuple(note for model in self.models for note in _stationary_warning(model))
-        object.__setattr__(
-            self, "notes", (*said, *still, *(n for one in self.sensors for n in self._list_warnings(one)))
-        )
+        notes = [note for note in self.notes if not (note.sensor or note.model)]
+        notes += [note for model in self.models for note in _stationary_warning(model)]
+        notes += [note for sensor in self.sensors for note in self._list_warnings(sensor)]
+        object.__setattr__(self, "notes", tuple(notes))
 
     def _list_warnings(self, sensor: MountedSensor) -> Iterator[Note]:
-        """Yield of what a sensor warns as it is mounted."""
+        """Yield the warnings of a sensor about its mounting."""
         if isinstance(sensor.spec, HasWarnings):
-            facing = self._initial_rotation(sensor)
-            for what, reason in sensor.spec.find_warnings(facing) if facing else ():
+            rotation = self._initial_rotation(sensor)
+            for what, reason in sensor.spec.find_warnings(rotation) if rotation else ():
                 yield Note("warning", f"sensor {sensor.name}: {what}", reason, sensor.where, sensor.name)
 
     def _initial_rotation(self, sensor: MountedSensor) -> Quaternion | None:
-        """Return the rotation of a sensor's coordinates to the world's at the start; None where a pose is none."""
+        """Return the initial rotation, sensor to world; None for an invalid pose."""
         model = self.model(sensor.model)
         try:
             return (_initial_pose(model) @ (model.link(sensor.link).pose @ sensor.pose)).rotation
@@ -297,7 +297,7 @@ class World:
             return None
 
     def model(self, name: str) -> Model:
-        """Return a top-level model by name; KeyError where there is none."""
+        """Return a top-level model by name. Raises KeyError."""
         for model in self.models:
             if model.name == name:
                 return model

@@ -18,8 +18,8 @@ from scipy.stats import binom, norm
 
 import navsense as ns
 from navsense.devices import pd0
+from navsense.devices.encoders import round_heading
 from navsense.devices.measurement import DopplerInstrument
-from navsense.devices.pd0_ensembles import round_heading
 from navsense.environment.base import Environment, UniformField
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
@@ -150,6 +150,6 @@ def test_a_reading_that_says_less_is_refused() -> None:
     less = replace(one, arrays={name: array for name, array in one.arrays.items() if name != "solutions"})
     instrument = DopplerInstrument(world, world.sensors[0])
     instrument.add_truth(run.truth, 0.0)
-    with pytest.raises(SinkError, match=r"arrays of 'auv::base::adcp': without solutions; must all be recorded"):
+    with pytest.raises(SinkError, match=r"arrays of sensor 'auv::base::adcp': without solutions; must be complete"):
         instrument.sample(less)
     assert instrument.sample(one).profile is not None

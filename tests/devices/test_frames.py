@@ -92,5 +92,5 @@ def test_where_beams_are_mounted(first: float, up: bool) -> None:
     ids=["three", "askew", "sideways", "two angles"],
 )
 def test_beams_that_rdi_does_not_have(looks: FloatArray) -> None:
-    with pytest.raises(SinkError, match="'a::b' has not four beams"):
+    with pytest.raises(SinkError, match="beams of sensor 'a::b'; this format requires four beams"):
         rdi_frames.find_mounting(looks, "a::b")

@@ -128,7 +128,7 @@ def test_fields_lie_where_the_manual_has_them() -> None:
         **pd0.encode_rtc(np.full(2, np.datetime64("2026-01-02T03:04:05.666", "ns").astype(np.int64))),
         "velocity": velocity[:, None, :], "bottom_pings": 1, "bottom_velocity": velocity[:, ::-1],
         "bottom_range": np.array([700.0, math.nan, 1e9, 1.0]), "bottom_correlation": np.ones(4),
-        "bottom_percent_good": np.array([0.0, 0.0, 0.0, 1.0]), "layer_least_size": 2.0, "layer_near": 3.0,
+        "bottom_percent_good": np.array([0.0, 0.0, 0.0, 1.0]), "layer_min_size": 2.0, "layer_near": 3.0,
         "layer_far": 9.0, "rest_0600": np.zeros(4),
     }  # fmt: skip
     made = pd0.encode(arrays)
@@ -164,7 +164,7 @@ def test_layouts_may_change_and_bytes_may_be_damaged() -> None:
 
 @pytest.mark.parametrize("data", [b"x", b"\x7f" * 5000, b"\x7f\x7f\x00\x00\x00\x00", b"$SDDPT,1*00\r\n"])
 def test_bytes_without_an_ensemble_are_an_error(data: bytes) -> None:
-    with pytest.raises(SinkError, match=f"no PD0 ensemble in bytes: {len(data)}"):
+    with pytest.raises(SinkError, match=f"bytes without a PD0 ensemble: {len(data)}"):
         pd0.decode(data)
     assert not pd0.decode(b"").blocks
 
@@ -189,7 +189,7 @@ def test_damage_costs_what_it_hits_alone(before: bytes, place: int, patch: bytes
 
 
 def test_an_ensemble_that_is_too_long_is_refused() -> None:
-    with pytest.raises(SinkError, match="PD0 holds 65535: record fewer cells"):
+    with pytest.raises(SinkError, match="must be at most 65535; record fewer cells"):
         pd0.encode({"number": np.arange(2), "velocity": np.zeros((2, 8200, 4))})
 
 
@@ -199,13 +199,13 @@ def test_ensembles_without_a_variable_leader_come_back() -> None:
     (part,) = pd0.decode(made).blocks
     assert (len(part), "number" in part.arrays) == (4, False)
     assert pd0.encode(part.arrays, part.types) == made
-    with pytest.raises(SinkError, match=r"clock of ensembles: none; must hold rtc or rtc_y2k.*variable leader"):
+    with pytest.raises(SinkError, match=r"no clock; must include rtc or rtc_y2k.*variable leader"):
         pd0.decode_stamps(part.arrays)
 
 
 @pytest.mark.parametrize("arrays", [{}, {"cells": np.array(3)}, {"number": np.array(3)}])
 def test_ensembles_that_nothing_counts_are_refused(arrays: dict[str, Any]) -> None:
-    with pytest.raises(SinkError, match=r"how many ensembles there are.*must be told by number or reserved"):
+    with pytest.raises(SinkError, match=r"arrays of ensembles.*must include number or reserved"):
         pd0.encode(arrays)
 
 

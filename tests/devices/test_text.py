@@ -32,7 +32,7 @@ def ping(**changes: Any) -> dict[str, Any]:
     row["stamp"] = np.array([np.datetime64("2022-02-08T12:06:18", "ns").astype(np.int64)])
     for track, value in (("water", math.nan), ("bottom", 0.0)):
         row |= {f"{track}_{name}": np.full((1, n), value) for name, n in pd6.VELOCITY_LINES.values()}
-        row |= {f"{track}_way": np.zeros((1, 3)), f"{track}_range": np.zeros(1), f"{track}_age": np.zeros(1)}
+        row |= {f"{track}_distance": np.zeros((1, 3)), f"{track}_range": np.zeros(1), f"{track}_age": np.zeros(1)}
     return {**row, **{name: np.array([value]) for name, value in changes.items()}}
 
 
@@ -59,7 +59,7 @@ def test_lines_as_teledyne_prints_them() -> None:
     assert found["bottom_instrument"][0] == pytest.approx([0.024, -0.006, -0.020, -0.004], rel=1e-12, abs=0.0)
     assert found["bottom_ship"][0] == pytest.approx([-0.013, 0.021, -0.020], rel=1e-12, abs=0.0)
     assert found["bottom_earth"][0] == pytest.approx([0.017, 0.018, -0.020], rel=1e-12, abs=0.0)
-    assert [*found["bottom_way"][0], found["bottom_range"][0], found["bottom_age"][0]] == pytest.approx(
+    assert [*found["bottom_distance"][0], found["bottom_range"][0], found["bottom_age"][0]] == pytest.approx(
         [-0.02, -0.03, 0.02, 7.13, 0.21], rel=1e-12, abs=0.0
     )
     assert np.isnan(found["water_instrument"]).all()
@@ -75,7 +75,7 @@ def test_pd6_limits_and_damage() -> None:
     found, skipped = pd6.decode(two)
     assert skipped == 2
     assert found["bottom_range"][1] == 7.0
-    with pytest.raises(SinkError, match="no PD6 ping"):
+    with pytest.raises(SinkError, match="without a PD6 ping"):
         pd6.decode(b"noise\n")
 
 
@@ -125,7 +125,7 @@ def test_the_example_of_water_linked() -> None:
 
 def test_a_report_of_no_bottom_is_json_without_nan() -> None:
     arrays = {
-        "stamp": np.array([5000, 6000]), "sent": np.array([7000, 8000]), "elapsed": np.zeros(2),
+        "stamp": np.array([5000, 6000]), "transmission_stamp": np.array([7000, 8000]), "elapsed": np.zeros(2),
         "velocity": np.array([[math.nan] * 3, [1.0, 2.0, 3.0]]), "covariance": np.full((2, 3, 3), math.nan),
         "altitude": np.array([math.nan, 4.0]), "transducer_velocity": np.array([[math.nan] * 4, [1.0] * 4]),
         "transducer_distance": np.full((2, 4), math.nan), "is_water": np.array([False, True]),
@@ -155,7 +155,13 @@ def test_noise_beside_reports_is_skipped(noise: bytes) -> None:
 
 
 def rows(**changes: Any) -> dict[str, Any]:
-    given_ = {"altitude": [12.347], "depth": [3.21], "reach": [90.0], "water": [[1.0, -0.5]], "ground": [[2.0, 0.25]]}
+    given_ = {
+        "altitude": [12.347],
+        "depth": [3.21],
+        "max_range": [90.0],
+        "water": [[1.0, -0.5]],
+        "ground": [[2.0, 0.25]],
+    }
     return {name: np.array(value) for name, value in (given_ | changes).items()}
 
 
@@ -183,9 +189,11 @@ def test_sentences_of_a_ship_and_what_is_not_known() -> None:
     assert skipped == 0
     assert np.isnan(back["altitude"]).all()
     assert np.isnan(back["water"]).all()
-    with pytest.raises(SinkError, match="no DBT, DPT or VBW"):
+    with pytest.raises(SinkError, match="must contain DBT, DPT or VBW"):
         nmea.decode(b"$SDDPT,1,2*00\r\n")
-    assert nmea.encode(rows(altitude=[], depth=[], reach=[], water=np.empty((0, 2)), ground=np.empty((0, 2)))) == b""
+    assert (
+        nmea.encode(rows(altitude=[], depth=[], max_range=[], water=np.empty((0, 2)), ground=np.empty((0, 2)))) == b""
+    )
 
 
 @settings(max_examples=30)

@@ -129,7 +129,7 @@ def test_lengths_of_woods_hole_are_along_the_beam() -> None:
             0.0, abs=1e-12
         )
         assert turn.rotation == conjugate(SHEET.reference)
-    with pytest.raises(SinkError, match="must be of class Adcp"):
+    with pytest.raises(SinkError, match=r"must be an ns\.sensors\.Adcp"):
         adcp.make_layout(MountedSensor("m::l::a", Depth(), "m", "l", 4.0, topic="/a", frame="f"), "reading")
 
 

@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from navsense import messages
 from navsense.errors import SinkError
-from navsense.messages import cdr, clock, depth, navsat, schemas, transforms, truth
+from navsense.messages import cdr, depth, navsat, schemas, world_topics
 from navsense.messages.base import stamp_error
 from navsense.noise.channel import Noise
 from navsense.sensors import SENSORS, AirPressure, Altimeter, NavSat
@@ -221,7 +221,7 @@ def test_hidden_errors_of_a_place_are_metres_and_no_place_is_no_fix() -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @given(stamps, st.lists(st.tuples(words, words, vectors(3), vectors(4)), min_size=1, max_size=3))
 def test_transforms(stamp: int, frames: list[tuple[str, str, list[float], list[float]]]) -> None:
-    message = transforms.make_layout([(parent, child) for parent, child, _, _ in frames])
+    message = world_topics.make_transforms_layout([(parent, child) for parent, child, _, _ in frames])
     parts = [
         T["geometry_msgs/msg/TransformStamped"](
             header=header(stamp, parent),
@@ -237,7 +237,7 @@ def test_transforms(stamp: int, frames: list[tuple[str, str, list[float], list[f
 @given(stamps)
 def test_clock(stamp: int) -> None:
     value = T["rosgraph_msgs/msg/Clock"](clock=time(stamp))
-    assert encoded(clock.make_layout(), stamp) == expected(value, "rosgraph_msgs/msg/Clock")
+    assert encoded(world_topics.make_clock_layout(), stamp) == expected(value, "rosgraph_msgs/msg/Clock")
 
 
 @pytest.mark.requirement("TRU-1")
@@ -247,7 +247,12 @@ def test_truth(
     stamp: int, link: str, turn: list[float], place: list[float], speed: list[float], rate: list[float]
 ) -> None:
     raw = encoded(
-        truth.make_odometry_layout(link), stamp, position=place, orientation=turn, velocity=speed, angular_velocity=rate
+        world_topics.make_odometry_layout(link),
+        stamp,
+        position=place,
+        orientation=turn,
+        velocity=speed,
+        angular_velocity=rate,
     )
     back: Any = STORE.deserialize_cdr(raw, "nav_msgs/msg/Odometry")
     own = turned_back(turn, speed, back.twist.twist.linear)
@@ -262,7 +267,9 @@ def test_truth(
         twist=T["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=zeros),
     )
     assert raw == expected(value, "nav_msgs/msg/Odometry")
-    raw = encoded(truth.make_accel_layout(link), stamp, orientation=turn, acceleration=speed, angular_acceleration=rate)
+    raw = encoded(
+        world_topics.make_accel_layout(link), stamp, orientation=turn, acceleration=speed, angular_acceleration=rate
+    )
     back = STORE.deserialize_cdr(raw, "geometry_msgs/msg/AccelStamped")
     own = turned_back(turn, speed, back.accel.linear)
     accel = T["geometry_msgs/msg/Accel"](linear=vector(own), angular=vector(rate))
@@ -273,13 +280,13 @@ def test_truth(
 def test_velocity_is_turned_into_the_link() -> None:
     half = math.sqrt(0.5)
     yaw = np.array([[half, 0.0, 0.0, half]])  # the link looks along the world's y
-    got = truth.rotate_to_link(yaw, np.array([[0.0, 2.0, 1.0]]))[0]
+    got = world_topics.rotate_to_link(yaw, np.array([[0.0, 2.0, 1.0]]))[0]
     assert np.allclose(got, [2.0, 0.0, 1.0], atol=1e-15, rtol=0.0)
     rng = np.random.default_rng(0)
     turns = rng.standard_normal((50, 4))
     turns /= np.linalg.norm(turns, axis=1, keepdims=True)
     moves = rng.standard_normal((50, 3))
-    for (w, x, y, z), move, own in zip(turns, moves, truth.rotate_to_link(turns, moves), strict=True):
+    for (w, x, y, z), move, own in zip(turns, moves, world_topics.rotate_to_link(turns, moves), strict=True):
         matrix = [
             [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
             [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
@@ -302,7 +309,7 @@ def test_values_for_other_rows_are_refused_before_anything_is_written() -> None:
     for field in (np.zeros((2, 3)), np.zeros((4, 3)), np.zeros((3, 2)), np.zeros(3)):
         with pytest.raises(ValueError, match="magnetic_field"):
             cdr.encode(message, np.arange(3), {"field": field})
-    rows = np.zeros(3, dtype=truth.make_odometry_layout("body").layout.dtype())
+    rows = np.zeros(3, dtype=world_topics.make_odometry_layout("body").layout.dtype())
     with pytest.raises(ValueError, match=r"header\.stamp"):
         cdr.write_stamps(rows, np.arange(4), "clock")
     with pytest.raises(ValueError, match="orientation"):
@@ -359,5 +366,5 @@ def test_what_stands_beside_a_message_is_said_in_the_sensors_own_file() -> None:
 
 @pytest.mark.parametrize("encoder", list(messages.LAYOUT_MAKERS.values()))
 def test_a_sheet_of_another_kind_is_refused(encoder: Callable[..., Any]) -> None:
-    with pytest.raises(SinkError, match=r"m::l::s.*Salinity"):
+    with pytest.raises(SinkError, match=r"m::l::s.*of type conductivity probe"):
         encoder(mounted(Salinity()), "reading")

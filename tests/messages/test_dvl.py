@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 import navsense as ns
 from navsense import messages
 from navsense.errors import SensorError, SinkError
-from navsense.messages import _doppler, cdr, dvl, schemas
+from navsense.messages import cdr, dvl, schemas
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
 from navsense.recordings.static_transforms import list_static_transforms
@@ -234,7 +234,7 @@ def test_a_variance_is_minus_one_if_it_or_its_value_is_unknown(
     variance: list[list[float]], value: list[list[float]], written: list[list[float]]
 ) -> None:
     out = np.full(np.shape(variance), math.inf)
-    _doppler._write_variances(np.array(variance), np.array(value), out)
+    dvl._write_variances(np.array(variance), np.array(value), out)
     assert out.tolist() == written
 
 
@@ -583,7 +583,7 @@ def test_the_message_of_all_arrays_is_the_one_that_the_page_has(count: int) -> N
 
 @pytest.mark.parametrize("maker", [dvl.make_layout, dvl.list_companions])
 def test_another_kind_of_sheet_is_refused(maker: Any) -> None:
-    with pytest.raises(SinkError, match=r"m::l::s.*Depth"):
+    with pytest.raises(SinkError, match=r"m::l::s.*of type depth"):
         maker(mounted(Depth()), "reading")
 
 

@@ -118,7 +118,7 @@ def test_what_is_not_of_its_type_is_refused() -> None:
     }
     values |= {"pair": ((1, 2.0, "d", [3.0]),) * 2, "parts": [], "yes": True, "raw": b"efg"}
     whole = message(NEW, values, old=False)
-    for raw, why in ((whole[:-1], "too early"), (whole + bytes(4), "4 bytes behind"), (b"\0\0" + whole[2:], "CDR")):
+    for raw, why in ((whole[:-1], "too early"), (whole + bytes(4), "4 bytes after"), (b"\0\0" + whole[2:], "CDR")):
         with pytest.raises(ValueError, match=why):
             ShapeCache(KIND, kind.definitions, is_ros1=False).convert([raw])
     with pytest.raises(ValueError, match=r"no definition|defined neither"):

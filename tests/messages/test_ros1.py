@@ -44,13 +44,13 @@ def check(message: MessageLayout, numbered: bool) -> None:
     rows, found = filled(message.layout), make_ros1_packing(message)
     store = get_typestore(Stores.EMPTY)
     store.register(get_types_from_msg(message.schema, message.type))
-    assert (found.sequence >= 0) == numbered
+    assert (found.shape.sequence >= 0) == numbered
     for i, (row, got) in enumerate(zip(rows, found.pack(rows, FIRST), strict=True)):
         expected = bytearray(store.cdr_to_ros1(row.tobytes(), message.type))
         if numbered:
             # rosbags leaves the number of a header, its first field, at zero.
-            assert expected[found.sequence : found.sequence + 4] == bytes(4)
-            expected[found.sequence : found.sequence + 4] = (FIRST + i).to_bytes(4, "little")
+            assert expected[found.shape.sequence : found.shape.sequence + 4] == bytes(4)
+            expected[found.shape.sequence : found.shape.sequence + 4] = (FIRST + i).to_bytes(4, "little")
         assert got.tobytes() == bytes(expected)
 
 
@@ -81,5 +81,5 @@ def test_numbers_begin_anew_behind_the_last() -> None:
         MessageLayout("geometry_msgs/msg/AccelStamped", build_layout("geometry_msgs/msg/AccelStamped"), print)
     )
     rows = filled(build_layout("geometry_msgs/msg/AccelStamped"), rows=3)
-    numbers = found.pack(rows, 2**32 - 2)[:, found.sequence : found.sequence + 4].copy().view("<u4")[:, 0]
+    numbers = found.pack(rows, 2**32 - 2)[:, found.shape.sequence : found.shape.sequence + 4].copy().view("<u4")[:, 0]
     assert numbers.tolist() == [2**32 - 2, 2**32 - 1, 0]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from navsense.errors import SensorError
-from navsense.messages.fault import pack_bits
+from navsense.messages.world_topics import pack_fault_bits
 from navsense.noise.faults import Faults, apply_faults, init_faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.series import FAULT_BITS
@@ -35,7 +35,7 @@ def through(
     for first, stop in zip((0, *cuts), (*cuts, here.size), strict=True):
         ticks, arrays = Ticks(np.arange(first, stop), rate), {"x": ramp[first:stop]}
         state, shown, fault = apply_faults(faults, state, ticks, EMPTY, arrays, here[first:stop])
-        parts.append({**shown, "says": ~fault["dropout"], "fault": pack_bits(fault)})
+        parts.append({**shown, "says": ~fault["dropout"], "fault": pack_fault_bits(fault)})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, state
 
 

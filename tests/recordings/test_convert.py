@@ -30,7 +30,7 @@ from navsense.calibration import files
 from navsense.environment.base import UniformField
 from navsense.environment.current import CurrentReplay
 from navsense.errors import FieldError, MotionError, SdfError, SinkError
-from navsense.messages.fault import pack_bits
+from navsense.messages.world_topics import pack_fault_bits
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
@@ -241,8 +241,8 @@ def test_faults_on_purpose_go_along(tmp_path: Path, size: int, monkeypatch: pyte
     known = open_recording(tmp_path / "a.npz")[IMU]
     for name in ("a.mcap", "a.db3"):
         found = open_recording(tmp_path / name)[IMU]
-        assert np.array_equal(pack_bits(found.fault), pack_bits(known.fault)[known.emitted])
-        assert pack_bits(found.fault).any()
+        assert np.array_equal(pack_fault_bits(found.fault), pack_fault_bits(known.fault)[known.emitted])
+        assert pack_fault_bits(found.fault).any()
 
 
 OTHER = "other_msgs/msg/Leak"

@@ -277,7 +277,7 @@ def test_pd6_has_the_signs_of_the_vehicle_and_the_way_it_made(tmp_path: Path) ->
     water = np.tile(dive.east.apply(dive.water_w), (COUNT, 1))
     assert np.abs(arrays["water_earth"] - water).max() < 0.51e-3
     way = dive.earth * (dive.about - dive.about[0])[:, None]
-    assert np.abs(arrays["bottom_way"] - way).max() < 0.0051
+    assert np.abs(arrays["bottom_distance"] - way).max() < 0.0051
     assert set(arrays["bottom_range"]) == {22.5}
     pd0_own = ensembles(recorded(dive, tmp_path / "a.instrument.pd0"))["bottom_velocity"][:, :3]
     assert np.abs(arrays["bottom_instrument"][:, :3] + pd0_own).max() < 1e-9
@@ -298,7 +298,10 @@ def test_water_linked_is_forward_right_down(tmp_path: Path) -> None:
     turn = Rotation.from_quat(np.roll(spec.reference, -1)).inv().as_matrix() * np.array([[1.0], [-1.0], [-1.0]])
     assert np.abs(arrays["covariance"] - turn @ np.diag((4e-4, 4e-4, 1e-4)) @ turn.T).max() < 1e-15
     assert arrays["stamp"].tolist() == (np.rint((EPOCH + dive.about + 0.125) * 1e6).astype(np.int64) * 1000).tolist()
-    assert arrays["sent"].tolist() == (np.rint((EPOCH + dive.time + 0.125) * 1e6).astype(np.int64) * 1000).tolist()
+    assert (
+        arrays["transmission_stamp"].tolist()
+        == (np.rint((EPOCH + dive.time + 0.125) * 1e6).astype(np.int64) * 1000).tolist()
+    )
     assert arrays["elapsed"].tolist() == pytest.approx([0.0, *[0.25] * (COUNT - 1)], rel=1e-12, abs=0.0)
     azimuth, tilt = np.array(waterlinked.AZIMUTHS), math.radians(22.5)
     axes = np.stack(
@@ -321,7 +324,7 @@ def test_nmea_is_level_and_in_knots(tmp_path: Path) -> None:
     assert np.abs(arrays["ground"] - np.stack((ahead, side), axis=1)).max() < 1e-3
     assert set(arrays["altitude"]) == {22.5}
     assert arrays["depth"] == pytest.approx(np.full(COUNT, 21.0), rel=1e-12, abs=0.0)
-    assert set(arrays["reach"]) == {90.0}
+    assert set(arrays["max_range"]) == {90.0}
 
 
 def adcp_reading(dive: Dive, spec: Adcp, cells: int) -> Reading:
@@ -452,7 +455,7 @@ def test_info_tells_of_what_is_cut_off_and_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty.pd6").write_bytes(b"")
     assert not read_summary(tmp_path / "empty.pd6").entries
     (tmp_path / "other.wl.json").write_bytes(b"{}")
-    with pytest.raises(SinkError, match=r"other\.wl\.json no report"):
+    with pytest.raises(SinkError, match=r"other\.wl\.json bytes without a velocity report: 2"):
         read_summary(tmp_path / "other.wl.json")
 
 
@@ -472,7 +475,7 @@ def test_which_instrument(tmp_path: Path) -> None:
 def test_what_a_format_has_no_words_for(tmp_path: Path) -> None:
     flat = Dvl(beams=make_janus_beams(TWENTY, [0.0, 2.0, 4.0]))
     for suffix in ("pd0", "pd6", "wl.json"):
-        with pytest.raises(SinkError, match="not four beams"):
+        with pytest.raises(SinkError, match="requires four beams"):
             recordings.open_writer(tmp_path / f"a.{suffix}", RecordingHeader(world(flat)))
         assert not (tmp_path / f"a.{suffix}").exists()
     recordings.open_writer(tmp_path / "a.nmea", RecordingHeader(world(flat))).close()

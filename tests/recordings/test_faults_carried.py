@@ -77,7 +77,7 @@ def check(path: Path) -> None:
     assert list_faults(loaded.make_header().world) == known
     assert loaded.metadata["faults"] == known
     assert json.loads(read_summary(path).metadata["faults"]) == known
-    assert f", {len(known)} faults on purpose" in read_summary(path).headline
+    assert f", {len(known)} scheduled faults" in read_summary(path).headline
     assert list(recording_of(str(path)).planned) == known
 
 
@@ -94,7 +94,7 @@ def test_every_kind_goes_along(folder: Path, tmp_path: Path, source: str) -> Non
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 def test_a_format_without_the_list_says_so(folder: Path, tmp_path: Path) -> None:
-    line = "the list of faults on purpose"
+    line = "the list of scheduled faults"
     for name in ("e.euroc", "a.dvl.pd0", "a.dvl.nmea"):
         assert line in convert(folder / MADE[".npz"], tmp_path / name).losses
     ns.record(example_world(("imu", Imu.example_spec())), [tmp_path / "well.npz"], 0.5, seed=5)

@@ -16,7 +16,7 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense.clock import Latency
-from navsense.messages.fault import pack_bits
+from navsense.messages.world_topics import pack_fault_bits
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings import reading_assembler
@@ -104,7 +104,7 @@ def test_all_that_it_tells_comes_back(folder: Path, tmp_path: Path, monkeypatch:
     assert all(np.isfinite(array[told]).any() for array in known.arrays.values())
     assert {"error_velocity", "long_term_velocity", "beam_valid", "water_far"} < known.arrays.keys()
     assert {"beam_velocity", "beam_range"} == known.bias.keys() == known.turn_on_bias.keys()
-    assert set(np.unique(pack_bits(known.fault)[told])) == {0.0, 2.0, 4.0, 16.0}
+    assert set(np.unique(pack_fault_bits(known.fault)[told])) == {0.0, 2.0, 4.0, 16.0}
     for name in MESSAGES:
         assert unlike(open_recording(folder / name)[DVL], known) == [], name
     made = convert(folder / "a.bag", tmp_path / "b.npz")

@@ -16,6 +16,7 @@ import pytest
 
 import navsense as ns
 from navsense import cli, recordings
+from navsense.cli.application import print_library_messages
 from navsense.errors import SinkError
 from navsense.recordings.device_writers import DevicePortWriter, format_url
 from navsense.recordings.mcap import McapWriter
@@ -81,7 +82,7 @@ def test_the_port_that_was_free_is_told_where_nobody_comes(
     ]
     assert "RuntimeWarning" not in err
     assert [line for line in out.splitlines() if line.startswith("wrote ")] == [
-        f"wrote {file}: 2 s simulated, {file.stat().st_size / 1e6:.1f} MB"
+        f"wrote {file}: 2 s simulated, {file.stat().st_size / 1e3:.1f} kB"
     ]
 
 
@@ -213,7 +214,7 @@ def test_warnings_in_python_stay_warnings(world: Path) -> None:
     ):
         ns.record(ns.load(world), "pd0+tcp://127.0.0.1:0?wait=0.01", 0.5)
     before = warnings.showwarning, logging.getLogger("navsense").handlers[:]
-    with cli.print_library_messages():
+    with print_library_messages():
         assert warnings.showwarning is not before[0]
     assert (warnings.showwarning, logging.getLogger("navsense").handlers) == before
 

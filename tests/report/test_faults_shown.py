@@ -11,7 +11,7 @@ import pytest
 
 import navsense as ns
 from navsense.description import describe
-from navsense.messages.fault import pack_bits
+from navsense.messages.world_topics import pack_fault_bits
 from navsense.recordings.summary import format_metadata_item, read_summary
 from navsense.report import write
 from navsense.report.recorded import recording_of
@@ -86,13 +86,13 @@ def test_messages_tell_which_act(folder: Path, name: str) -> None:
     """Of a guessed world too, whose sensors' faults nothing but their topics tells."""
     whole = recording_of(str(folder / "r.npz")).readings["m::l::mag"]
     seen = next(one for one in recording_of(str(folder / name)).readings.values() if "field" in one.arrays)
-    assert np.array_equal(pack_bits(seen.fault), pack_bits(whole.fault)[whole.emitted])
+    assert np.array_equal(pack_fault_bits(seen.fault), pack_fault_bits(whole.fault)[whole.emitted])
 
 
 def test_info_counts_them(folder: Path) -> None:
     """Their list is long, and is read by what reads recordings."""
-    assert ", 7 faults on purpose" in read_summary(folder / "r.mcap").headline
-    assert format_metadata_item("faults", "[]") == "0 faults on purpose"
+    assert ", 7 scheduled faults" in read_summary(folder / "r.mcap").headline
+    assert format_metadata_item("faults", "[]") == "0 scheduled faults"
     assert format_metadata_item("faults", '{"a": 1}') == 'faults {"a": 1}'
 
 
@@ -119,10 +119,10 @@ def test_a_step_moves_stamps_and_no_sample(folder: Path) -> None:
 def test_the_description_says_all_of_them(folder: Path) -> None:
     lines = {line.strip() for line in describe(ns.load(folder / "w.sdf"))}
     assert {
-        "fault on purpose: magnetic_anomaly by 2e-06 0 1e-06 from 10 s to 10.5 s",
-        "fault on purpose: step by 0.5 s from 11 s to 11.5 s",
-        "fault on purpose: spike of field by 0.0001 from 3.03 s to 5 s, again every 0.7 s",
-        "fault on purpose: dropout from 6 s to 7 s",
-        "fault on purpose: lost_lock from 5 s to 8 s",
+        "scheduled fault: magnetic_anomaly by 2e-06 0 1e-06 from 10 s to 10.5 s",
+        "scheduled fault: step by 0.5 s from 11 s to 11.5 s",
+        "scheduled fault: spike of field by 0.0001 from 3.03 s to 5 s, every 0.7 s",
+        "scheduled fault: dropout from 6 s to 7 s",
+        "scheduled fault: lost_lock from 5 s to 8 s",
     } <= lines
     assert not any("Anomaly" in line for line in lines)

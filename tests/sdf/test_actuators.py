@@ -60,7 +60,7 @@ def test_actuators_of_a_model(load: Load, in_world: Text, inside: str, first: st
     warned = [note for note in world.notes if note.model]
     assert [(note.kind, note.what) for note in warned] == ([("warning", "model robot")] if first else [])
     for note in warned:
-        assert note.reason.startswith(f"stands still, but could move: it has {first}")
+        assert note.reason.startswith(f"stationary, although it has {first}")
         assert note.where is not None
 
 
@@ -102,19 +102,19 @@ def test_the_command_line_warns_without_a_motion(files: tuple[str, str], tmp_pat
     world, log = files
     out = ["--duration", "2", "-o", str(tmp_path / "out.npz")]
     for arguments in (["check", world], ["run", world, *out], ["describe", world]):
-        assert "model robot: stands still, but could move" in CliRunner().invoke(cli, arguments).output
+        assert "model robot: stationary, although it has" in CliRunner().invoke(cli, arguments).output
     for arguments in (["run", world, "--motion", log, *out], ["describe", world, "--motion", log]):
         result = CliRunner().invoke(cli, arguments)
         assert result.exit_code == 0
-        assert "could move" not in result.output
+        assert "although it has" not in result.output
 
 
 def test_describe_shows_the_motion_from_the_command_line(files: tuple[str, str]) -> None:
     world, log = files
     lines = CliRunner().invoke(cli, ["describe", world, "--motion", log]).output.splitlines()
     (line,) = [line for line in lines if "robot:" in line and "base" in line and "links" in line]
-    assert line.startswith("  robot: moved by the motion given (log not smoothed")
-    assert not [line for line in lines if "stands still" in line]
+    assert line.startswith("  robot: follows --motion (log not smoothed")
+    assert not [line for line in lines if "stationary" in line]
     refused = CliRunner().invoke(cli, ["describe", world, "--motion", f"boat={log}"])
     assert "boat; must be a model of the world: robot" in str(refused.exception)
 
@@ -130,5 +130,5 @@ def test_the_report_of_a_recording_warns_about_a_stationary_model(
         (tmp_path / "yard.sdf").unlink(missing_ok=True)
         write(str(recording), str(page))
         text = page.read_text(encoding="utf-8")
-        assert ("stands still, but could move: it has plug-in gz-sim-diff-drive-system" in text) == warned
+        assert ("stationary, although it has plug-in gz-sim-diff-drive-system" in text) == warned
         assert ("Nothing to warn of" in text) != warned

@@ -499,7 +499,7 @@ def test_daves_worlds(example_data: Path, dave: Path, file: str) -> None:
     assert world.current_topic.layers == LayersTopic("/hydrodynamics/stratified_current_velocity", layers.depths)  # type: ignore[attr-defined]
     assert not any("libdave_ocean_current_plugin.so" in note for note in notes)
     words = "\n".join(describe(world))
-    assert f"12 layers from 0 to 110 m and tide by table of {len(events)} rows" in words
+    assert f"12 layers from 0 to 110 m and tide of a table of {len(events)} rows" in words
     assert "flood to 255 deg, ebb to 69 deg" in words
 
 
@@ -617,14 +617,14 @@ def test_what_is_not_read_is_named(load: Load, in_world: Text) -> None:
 def test_described(load: Load, in_world: Text, kind: str) -> None:
     (line,) = [one for one in describe(load(in_world(current(KINDS[kind][0], START)))) if "current (m/s)" in one]
     expected = {
-        "uniform": "UniformField value_w (0.1, -0.2, 0.03)",
+        "uniform": "uniform (0.1 -0.2 0.03)",
         "gauss_markov": "Gauss-Markov (wander): speed mean 0.3 minimum 0 maximum 1 correlation_time 600 density 0.01; ",
         "stratified": "2 layers from 0 to 20 m",
-        "wandering layers": "1 layers from 5 to 5 m that wander (layers): speed ",
-        "tidal": "tide by M2, own from 2021-03-04 15:00:00+00:00, flood to 255 deg, ebb to 69 deg",
+        "wandering layers": "1 layer from 5 to 5 m, Gauss-Markov (layers): speed ",
+        "tidal": "tide of M2, own from 2021-03-04 15:00:00+00:00, flood to 255 deg, ebb to 69 deg",
         "tidal ellipses": "tidal ellipses of M2, own from 2021-03-04 15:00:00+00:00, mean 0.02 -0.01 0 m/s",
-        "boundary layer": "in a boundary layer (bed -50 m, thickness 10 m, exponent 0.1): [Uniform",
-        "profile": "times 1 at 0 m to 0.5 at 9 m: [Uniform",
+        "boundary layer": "boundary layer (bed -50 m, thickness 10 m, exponent 0.1) of [uniform",
+        "profile": "scaled by 1 at 0 m to 0.5 at 9 m: [uniform",
     }
     assert expected[kind] in line
 

@@ -201,22 +201,22 @@ def test_from_the_file_to_the_reading(tmp_path: Path) -> None:
     off = (air - 101325.0) / (998.0 * 9.8062)
     np.testing.assert_allclose(reading["depth"], off + 2.0 * gravity / 9.8062, rtol=1e-9, atol=0.0)
     text = "\n".join(describe(world))
-    assert "water: surface at 3 m, 283.15 K and salinity 35 at 0 m (1 points), density 998 kg/m^3" in text
-    assert "depth: by 998 kg/m^3 under 9.8062 m/s^2, with 101325 Pa at the surface" in text
+    assert "water: surface at 3 m, 283.15 K and salinity 35 at 0 m (1 point), density 998 kg/m^3" in text
+    assert "depth: by a density of 998 kg/m^3 and a gravity of 9.8062 m/s^2, with 101325 Pa at the surface" in text
 
 
 @pytest.mark.parametrize(
     ("sheet", "lines"),
     [
-        (Depth(), ("depth: by Unesco's formula for latitude 45 deg, with 101325 Pa at the surface",)),
+        (Depth(), ("depth: by the UNESCO formula for latitude 45 deg, with 101325 Pa at the surface",)),
         (
             Depth(assumed=Saunders(math.radians(-12.5)), surface_pressure=99000.0, gauge=True),
             (
-                "depth: by Saunders's formula for latitude -12.5 deg, with 99000 Pa at the surface",
-                "pressure: above 99000 Pa",
+                "depth: by the Saunders formula for latitude -12.5 deg, with 99000 Pa at the surface",
+                "pressure: gauge, relative to 99000 Pa",
             ),
         ),
-        (Depth(assumed=None), ("depth: by the world's own water",)),
+        (Depth(assumed=None), ("depth: by the water of the world",)),
     ],
 )
 def test_what_is_said_of_it(sheet: Depth, lines: tuple[str, ...]) -> None:

@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 import navsense as ns
 from navsense.environment.current import GriddedCurrent
-from navsense.messages import descriptors, dvl
+from navsense.messages import dvl, gz
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import from_rpy, rotate
@@ -109,7 +109,7 @@ class Going:
 def decoder() -> Any:
     """Return Google's class of Gazebo's message, by the definition that recordings hold."""
     pool = descriptor_pool.DescriptorPool()
-    for file in descriptor_pb2.FileDescriptorSet.FromString(descriptors.encode_descriptor_set()).file:
+    for file in descriptor_pb2.FileDescriptorSet.FromString(gz.encode_descriptor_set()).file:
         pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("gz.msgs.DVLVelocityTracking"))
 

@@ -84,7 +84,7 @@ def test_arguments_in_an_included_robot(ask: Ask, tmp_path: Path, command: str) 
         (("rate",), "--xacro: rate; must be NAME=VALUE"),
         (("=5",), "--xacro: =5; must be NAME=VALUE"),
         (("",), '--xacro: ""; must not be empty'),
-        (("rate=5", "rate=6"), "--xacro: rate=6; names an argument that has its value already"),
+        (("rate=5", "rate=6"), "--xacro: rate=6; must set rate once"),
         (("rat=5",), "auv.urdf.xacro xacro argument: rat; must be one of the files' <xacro:arg>: prefix, rate"),
         (("rate=fast",), "auv.urdf.xacro:4 <sensor><update_rate>: fast; must be a finite number"),
     ],

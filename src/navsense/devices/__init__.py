@@ -1,1 +1,1 @@
-"""What instruments say on a wire or in a file, byte by byte: pure codecs, and what of a reading goes into them."""
+"""Device formats of Doppler instruments: codecs between arrays and bytes, and encoders of readings."""

@@ -1,4 +1,4 @@
-"""What a device's log holds: its records by kind, when they are about, and what is none of them."""
+"""Summaries of device logs: records by kind, their stamps, and skipped bytes or lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from navsense.devices import nmea, pd0, pd6, waterlinked
-from navsense.devices.pd0_ensembles import Pd0Coordinates
+from navsense.devices.encoders import Pd0Coordinates
+from navsense.text import format_count
 from navsense.typing import AnyArray, IntArray
 
 PD0_TYPES: Mapping[str, str] = {
@@ -21,12 +22,12 @@ PD0_TYPES: Mapping[str, str] = {
     "0500": "status profile",
     "0600": "bottom track",
 }
-"""Data types of PD0 by their numbers."""
+"""Number of a PD0 data type -> its name."""
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceLog:
-    """Records: (name, type, how many) of each kind, stamps (n,) ns, coordinates, and what was skipped in words."""
+    """Summary of a log: (name, type, count) of each kind of record, stamps (n,) ns, coordinates, skipped data."""
 
     entries: tuple[tuple[str, str, int], ...] = ()
     stamps: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -34,60 +35,53 @@ class DeviceLog:
     skipped: str = ""
 
 
-def _format_line_count(count: int) -> str:
-    """Return how many lines were skipped, in words."""
-    return f"{count} lines" if count else ""
+def _format_skipped_lines(count: int) -> str:
+    return format_count(count, "line") if count else ""
 
 
 def _summarise_pd0(data: bytes) -> DeviceLog:
-    """Return what PD0 holds."""
-    found = pd0.decode(data)
+    log = pd0.decode(data)
     counts: dict[str, int] = {}
-    frames: dict[str, None] = {}
-    stamps = []
-    for part in found.blocks:
-        for key in part.types:
-            counts[key] = counts.get(key, 0) + len(part)
-        if "coordinates" in part.arrays:
-            frames |= dict.fromkeys(
-                str(list(Pd0Coordinates)[int(code)]) for code in np.unique(part.arrays["coordinates"] >> 3 & 3)
-            )
-        if "rtc" in part.arrays:
-            stamps.append(pd0.decode_stamps(part.arrays))
-    lost = sum(size for _, size in found.skipped)
+    coordinates: dict[str, None] = {}
+    stamps = [np.empty(0, dtype=np.int64)]
+    for block in log.blocks:
+        for key in block.types:
+            counts[key] = counts.get(key, 0) + len(block)
+        if "coordinates" in block.arrays:
+            numbers = np.unique(block.arrays["coordinates"] >> 3 & 3).tolist()
+            coordinates |= dict.fromkeys(str(list(Pd0Coordinates)[number]) for number in numbers)
+        if "rtc" in block.arrays:
+            stamps.append(pd0.decode_stamps(block.arrays))
+    size = sum(size for _, size in log.skipped)
+    skipped = f"{format_count(size, 'byte')} in {format_count(len(log.skipped), 'place')}" if size else ""
     entries = tuple((PD0_TYPES.get(key, "data type"), f"PD0 0x{key[:4]}", count) for key, count in counts.items())
-    known = np.concatenate(stamps) if stamps else np.empty(0, dtype=np.int64)
-    return DeviceLog(entries, known, tuple(frames), f"{lost} bytes in {len(found.skipped)} places" if lost else "")
+    return DeviceLog(entries, np.concatenate(stamps), tuple(coordinates), skipped)
 
 
 def _make_log(arrays: Mapping[str, AnyArray], kinds: Mapping[str, AnyArray], type_name: str, skipped: int) -> DeviceLog:
-    """Return a log of pings: all of them, and of which kinds how many."""
-    stamps = arrays["stamp"]
-    entries = ((name, type_name, int(np.count_nonzero(is_one))) for name, is_one in kinds.items())
-    return DeviceLog(tuple(entries), stamps, (), _format_line_count(skipped))
+    """Return the summary of a log of pings; `kinds` are masks (n,) by name."""
+    entries = ((name, type_name, int(np.count_nonzero(mask))) for name, mask in kinds.items())
+    return DeviceLog(tuple(entries), arrays["stamp"], (), _format_skipped_lines(skipped))
 
 
 def _summarise_pd6(data: bytes) -> DeviceLog:
-    """Return what PD6 holds."""
     arrays, skipped = pd6.decode(data)
-    good = {track: np.isfinite(arrays[f"{track}_earth"][:, 0]) for track in ("bottom", "water")}
-    every = {"pings": np.ones(arrays["stamp"].shape)}
-    return _make_log(arrays, {**every, **{f"{track} track": one for track, one in good.items()}}, "PD6", skipped)
+    kinds: dict[str, AnyArray] = {"pings": np.ones(arrays["stamp"].shape)}
+    kinds |= {f"{track} track": np.isfinite(arrays[f"{track}_earth"][:, 0]) for track in ("bottom", "water")}
+    return _make_log(arrays, kinds, "PD6", skipped)
 
 
 def _summarise_waterlinked(data: bytes) -> DeviceLog:
-    """Return what lines of JSON hold."""
     arrays, skipped = waterlinked.decode(data)
     kinds = {"velocity": ~arrays["is_water"], "velocity_water": arrays["is_water"]}
     return _make_log(arrays, kinds, "Water Linked JSON", skipped)
 
 
 def _summarise_nmea(data: bytes) -> DeviceLog:
-    """Return what sentences there are."""
     arrays, skipped = nmea.decode(data)
     kinds = {"DBT": "altitude", "DPT": "depth", "VBW": "ground"}
     entries = tuple((kind, "NMEA 0183", len(arrays[name])) for kind, name in kinds.items())
-    return DeviceLog(entries, skipped=_format_line_count(skipped))
+    return DeviceLog(entries, skipped=_format_skipped_lines(skipped))
 
 
 SUMMARISERS: Mapping[str, Callable[[bytes], DeviceLog]] = {
@@ -99,5 +93,5 @@ SUMMARISERS: Mapping[str, Callable[[bytes], DeviceLog]] = {
 
 
 def summarise_log(suffix: str, data: bytes) -> DeviceLog:
-    """Return what a log of a format holds, by the format's suffix. Raises `SinkError` where it is none."""
+    """Return the summary of a log in the format of a suffix. Raises `SinkError` for data in another format."""
     return SUMMARISERS[suffix](data) if data else DeviceLog()

@@ -1,55 +1,104 @@
-"""What a Doppler instrument told, as device formats have it: velocities of the vehicle in its own axes, attitude, time.
+"""The data that one Doppler instrument sends: velocities of the vehicle, attitude, water and stamps.
 
-Vehicle axes are starboard, forward, mast: of a DVL those of its link (x forward, z up), of an ADCP those of its
-instrument. The attitude is the true one at the time of validity, what a compass and inclinometers without errors show:
-of a DVL by the truth of its link (`history`), of an ADCP as it tells it. Stamps are what the sensor's clock showed
-then, and when it told.
+Vehicle axes are starboard, forward, mast: for a DVL those of its link (x forward, z up), for an ADCP those of its
+instrument. The attitude is the true one at the time of validity, as an ideal compass and inclinometer show it: for a
+DVL from the ground truth of its link, for an ADCP from its own reading. Stamps are on the clock of the sensor.
+
+The pose of the link between two rows of its ground truth is
+
+    q(t) = q_k exp(w dt + a dt^2 / 2),   p(t) = p_k + v dt + acceleration dt^2 / 2,   dt = t - t_k >= 0
+
+from the last row k at or before t; w and a are in the frame of the link. The error is that of the jerk, dt^3 / 6. Later
+rows are not used, so a run in any blocks gives the same bytes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from navsense.devices import rdi_frames
-from navsense.devices.link_history import LinkHistory, heading_quaternion
 from navsense.devices.rdi_frames import BeamMounting
 from navsense.errors import SinkError
 from navsense.messages.base import compute_stamps, get_clock_name
+from navsense.messages.dvl import time_of_validity
 from navsense.pose import conjugate, normalize
 from navsense.rotation import matrix_python, multiply_arrays
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import CoordinateSystem
 from navsense.sensors.dvl import Dvl
 from navsense.series import Reading, Truth
-from navsense.typing import AnyArray, FloatArray, IntArray, Quaternion, Quaternions, Vectors
+from navsense.typing import AnyArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 from navsense.world import MountedSensor, World
 
 TRACK_ARRAYS = ("velocity", "velocity_covariance", "beam_velocity")
-"""Arrays of a DVL that each of its tracks has; the water's begin with `water_`."""
+"""Arrays of a DVL for each track; those of the water track begin with `water_`."""
+
+TRUTH_ARRAYS = ("position", "orientation", "velocity", "angular_velocity", "acceleration", "angular_acceleration")
 
 BOTTOM, WATER = 1, 2
 """Values of `velocity_mode`."""
 
 VEHICLE = np.array(((0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)))
-"""Takes forward, left, up to starboard, forward, mast."""
+"""Rotation from forward, left, up to starboard, forward, mast."""
 
-SLOWEST_SOUND = 1400.0
-"""m/s: by which the oldest echo is reckoned."""
+MIN_SOUND_SPEED = 1400.0
+"""m/s: determines the age of the oldest echo."""
+
+
+@dataclass(eq=False)
+class LinkHistory:
+    """The ground truth of a link over the last `duration` seconds."""
+
+    duration: float
+    time: Times = field(default_factory=lambda: np.empty(0), init=False)
+    arrays: dict[str, FloatArray] = field(default_factory=dict, init=False)
+
+    def add(self, truth: Truth, start: float) -> None:
+        """Append rows. Later queries are at most `duration` before `start` (s), so older rows are dropped."""
+        if not truth.time.size:
+            return
+        first = int(np.searchsorted(self.time, start - self.duration, side="right")) - 1
+        kept = slice(max(first, 0), None)
+        for name in TRUTH_ARRAYS:
+            new = getattr(truth, name)
+            self.arrays[name] = np.concatenate((self.arrays[name][kept], new)) if name in self.arrays else new
+        self.time = np.concatenate((self.time[kept], truth.time))
+
+    def at(self, time: Times) -> tuple[Vectors, Quaternions]:
+        """Return positions (n, 3) m and orientations (n, 4), link to world, at times (n,) s. Raises `SinkError`."""
+        row = np.searchsorted(self.time, time, side="right") - 1
+        if time.size and (not self.time.size or int(row.min()) < 0):
+            raise SinkError(
+                "ground truth at (s)", float(time.min()), allowed="must be recorded from before the reading"
+            )
+        dt = (time - self.time[row])[:, None]
+        position = self.arrays["position"][row] + self.arrays["velocity"][row] * dt
+        position += 0.5 * self.arrays["acceleration"][row] * dt * dt
+        vector = self.arrays["angular_velocity"][row] * dt + 0.5 * self.arrays["angular_acceleration"][row] * dt * dt
+        return position, apply_rotation_vectors(self.arrays["orientation"][row], vector)
+
+
+def apply_rotation_vectors(quaternions: Quaternions, vectors: Vectors) -> Quaternions:
+    """Return orientations (n, 4) rotated by rotation vectors (n, 3) rad in their own frame."""
+    angle = np.sqrt((vectors * vectors).sum(axis=1))
+    scale = np.where(angle < 1e-8, 0.5, np.sin(0.5 * angle) / np.maximum(angle, 1e-8))
+    parts = (np.cos(0.5 * angle), *(scale[:, None] * vectors).T)
+    return multiply_arrays(quaternions, np.stack(parts, axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
 class ProfileData:
-    """Velocities of the water against the instrument in m cells: (n, m, 3) in `coordinates`, (n, m, k) along beams.
+    """Velocities of the water relative to the instrument in m cells: (n, m, 3) in `coordinates`, (n, m, k) along beams.
 
-    `error` (n, m) m/s, `echo` (n, m, k) dB, `correlation` (n, m, k) from 0 to 1; shares of the pings: in which a beam
-    was good, `beam_good` (n, m, k), `bottom_good` (n, k), and by how they came out, `solutions` (n, m, 4) and
-    `bottom_solutions` (n, 4), as an `Adcp` counts them.
+    `error_velocity` (n, m) m/s, `echo` (n, m, k) dB, `correlation` (n, m, k) from 0 to 1. Shares of the pings: good
+    beams `beam_good` (n, m, k) and `bottom_good` (n, k); outcomes `solutions` (n, m, 4) and `bottom_solutions` (n, 4)
+    as in an `Adcp`.
     """
 
     velocity: FloatArray
@@ -65,12 +114,12 @@ class ProfileData:
 
 @dataclass(frozen=True, eq=False)
 class InstrumentData:
-    """n pings or ensembles of k beams that one sensor told, NaN where nothing is known.
+    """n pings or ensembles of k beams of one sensor; NaN for unknown values.
 
-    `stamp`, `sent` (n,) ns; `attitude` (n, 3, 3) takes vehicle axes to east, north, up; `depth`, `altitude` (n,) m;
-    `bottom`, `water` (n, 3) m/s of the vehicle over the one and through the other, in vehicle axes, and `covariance`
-    (n, 3, 3) of what is told first; `bottom_along`, `water_along` (n, k) m/s along the beams; `range` (n, k) m, slant;
-    `temperature` K, `pressure` Pa.
+    `stamp`, `transmission_stamp` (n,) ns; `attitude` (n, 3, 3), vehicle axes to east, north, up; `depth`, `altitude`
+    (n,) m; `bottom_velocity`, `water_velocity` (n, 3) m/s of the vehicle over the bottom and through the water, in
+    vehicle axes; `covariance` (n, 3, 3) of the reported velocity; `bottom_beam_velocity`, `water_beam_velocity` (n, k)
+    m/s; `beam_range` (n, k) m, slant; `sound_speed` m/s, `temperature` K, `salinity`, `pressure` Pa.
     """
 
     stamp: IntArray
@@ -78,12 +127,12 @@ class InstrumentData:
     attitude: FloatArray
     depth: FloatArray
     altitude: FloatArray
-    bottom: FloatArray
-    water: FloatArray
+    bottom_velocity: FloatArray
+    water_velocity: FloatArray
     covariance: FloatArray
-    bottom_along: FloatArray
-    water_along: FloatArray
-    range: FloatArray
+    bottom_beam_velocity: FloatArray
+    water_beam_velocity: FloatArray
+    beam_range: FloatArray
     sound_speed: FloatArray
     temperature: FloatArray
     salinity: FloatArray
@@ -91,15 +140,14 @@ class InstrumentData:
     profile: ProfileData | None = None
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of pings or ensembles."""
         return int(self.stamp.size)
 
 
 def to_matrices(quaternions: Quaternions) -> FloatArray:
     """Return the rotation matrices (n, 3, 3) of quaternions (n, 4)."""
     w, x, y, z = quaternions.T
-    rows = matrix_python(w, x, y, z)
-    return np.stack(rows, axis=-1).reshape(-1, 3, 3)
+    return np.stack(matrix_python(w, x, y, z), axis=-1).reshape(-1, 3, 3)
 
 
 def _to_matrix(rotation: Quaternion) -> FloatArray:
@@ -108,32 +156,32 @@ def _to_matrix(rotation: Quaternion) -> FloatArray:
 
 
 def rotate_vectors(vectors: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return vectors (..., 3) turned by one matrix (3, 3), or each by its own (n, 3, 3)."""
-    found: FloatArray = (matrix @ vectors[..., None])[..., 0]
-    return found
+    """Return vectors (..., 3) rotated by one matrix (3, 3), or each by its own (n, 3, 3)."""
+    rotated: FloatArray = (matrix @ vectors[..., None])[..., 0]
+    return rotated
 
 
 class DopplerInstrument:
     """One Doppler instrument of a world."""
 
     def __init__(self, world: World, sensor: MountedSensor) -> None:
-        """Note it. Its sheet is a `Dvl` or an `Adcp`."""
+        """Store the sensor, whose specification is a `Dvl` or an `Adcp`."""
         self.world, self.sensor = world, sensor
         spec = sensor.spec
-        age = spec.duration if isinstance(spec, Adcp) else 0.0
+        max_age = spec.duration if isinstance(spec, Adcp) else 0.0
         if isinstance(spec, Dvl):
-            age = 2.0 * spec.maximum_range / SLOWEST_SOUND + spec.processing_time
-        self._history = LinkHistory(1.0 + age)
+            max_age = 2.0 * spec.maximum_range / MIN_SOUND_SPEED + spec.processing_time
+        self._history = LinkHistory(1.0 + max_age)
 
     @cached_property
     def vehicle_rotation(self) -> FloatArray:
         """The rotation (3, 3) from the sensor's frame to vehicle axes."""
         mounting, spec = _to_matrix(self.sensor.pose.rotation), self.sensor.spec
         if isinstance(spec, Adcp):
-            own = _to_matrix(spec.reference)
-            is_upright = float((mounting @ own.T)[2, 2]) >= 0.0
+            reference = _to_matrix(spec.reference)
+            is_upright = float((mounting @ reference.T)[2, 2]) >= 0.0
             flip = np.diag((1.0, 1.0, 1.0) if is_upright else (-1.0, 1.0, -1.0))
-            return np.asarray(flip @ VEHICLE @ own)
+            return np.asarray(flip @ VEHICLE @ reference)
         return np.asarray(VEHICLE @ mounting)
 
     @cached_property
@@ -146,76 +194,81 @@ class DopplerInstrument:
 
     @cached_property
     def mounting(self) -> BeamMounting:
-        """How the beams are RDI's four. Raises `SinkError` where they are not."""
+        """The four beams as RDI's beams 1 to 4. Raises `SinkError` for other beams."""
         return rdi_frames.find_mounting(self.beam_axes, self.sensor.name)
 
     def add_truth(self, truth: Mapping[str, Truth], start: float) -> None:
-        """Take the truth of a slab, which comes before what is told in it from `start` (s) on."""
+        """Add the ground truth of a time slice, before its readings, which begin at `start` (s)."""
         if self.sensor.link in truth:
             self._history.add(truth[self.sensor.link], start)
 
     def sample(self, reading: Reading) -> InstrumentData:
-        """Return what was told of a slab, readings that were not emitted left out. Raises `SinkError`."""
+        """Return the data of the emitted rows of a reading. Raises `SinkError`."""
         rows, clock = np.flatnonzero(reading.emitted), get_clock_name(self.sensor)
         arrays = {name: reading.arrays[name][rows] for name in reading.arrays}
-        validity = reading.arrays["time_of_validity"]
-        about = np.where(np.isfinite(validity), validity, reading.time)
-        # One that is stuck repeats an echo of long ago.
+        validity = time_of_validity(reading)
+        # A stuck sensor repeats an echo that may be older than the history.
         oldest = np.maximum(reading.time - self._history.duration, 0.0)
-        place, turn = self._history.at(np.maximum(about, oldest)[rows])
-        arm = rotate_vectors(np.tile(self.sensor.pose.position, (rows.size, 1)), to_matrices(turn))
-        data = self._sample_adcp(arrays) if isinstance(self.sensor.spec, Adcp) else self._sample_dvl(arrays, turn)
-        stamp, sent = (compute_stamps(reading, clock, when)[rows] for when in (about, reading.arrival))
-        return InstrumentData(stamp, sent, **data, **self._sample_water(place + arm))
+        position, orientation = self._history.at(np.maximum(validity, oldest)[rows])
+        lever_arm = rotate_vectors(np.tile(self.sensor.pose.position, (rows.size, 1)), to_matrices(orientation))
+        is_adcp = isinstance(self.sensor.spec, Adcp)
+        data = self._sample_adcp(arrays) if is_adcp else self._sample_dvl(arrays, orientation)
+        stamp, transmission = (compute_stamps(reading, clock, time)[rows] for time in (validity, reading.arrival))
+        return InstrumentData(stamp, transmission, **data, **self._sample_water(position + lever_arm))
 
-    def _sample_dvl(self, arrays: Mapping[str, AnyArray], turn: Quaternions) -> dict[str, Any]:
-        """Return what a DVL's arrays say, of a link at attitudes (n, 4) in the world."""
+    def _sample_dvl(self, arrays: Mapping[str, AnyArray], orientation: Quaternions) -> dict[str, Any]:
+        """Return the data of a DVL; `orientation` (n, 4) is link to world."""
         spec = self.sensor.spec
         if not isinstance(spec, Dvl):
             raise TypeError(type(spec))
-        own = self.vehicle_rotation @ _to_matrix(conjugate(spec.reference))
-        # Messages of one that does not track the water say nothing of it.
+        rotation = self.vehicle_rotation @ _to_matrix(conjugate(spec.reference))
+        # Messages of a DVL without a water track lack these arrays.
         arrays = {**{f"water_{name}": np.full_like(arrays[name], math.nan) for name in TRACK_ARRAYS}, **arrays}
-        earth = multiply_arrays(heading_quaternion(self.world.environment.heading), turn)
-        velocity, over = rotate_vectors(arrays["velocity"], own), (arrays["velocity_mode"] == BOTTOM)[:, None]
-        first, is_none = arrays["velocity_covariance"], ~(arrays["velocity_mode"] > 0)[:, None, None]
-        through = np.where((arrays["velocity_mode"] == WATER)[:, None], arrays["velocity"], arrays["water_velocity"])
+        heading = self.world.environment.heading
+        to_east_north_up = np.array((math.cos(0.5 * heading), 0.0, 0.0, math.sin(0.5 * heading)))
+        earth, mode = multiply_arrays(to_east_north_up, orientation), arrays["velocity_mode"]
+        is_bottom, has_velocity = (mode == BOTTOM)[:, None], (mode > 0)[:, None, None]
+        water_velocity = np.where((mode == WATER)[:, None], arrays["velocity"], arrays["water_velocity"])
+        covariance = np.where(has_velocity, arrays["velocity_covariance"], arrays["water_velocity_covariance"])
         return {
             "attitude": to_matrices(earth) @ VEHICLE.T,
-            "bottom": np.where(over, velocity, math.nan),
-            "water": rotate_vectors(through, own),
-            "covariance": own @ np.where(is_none, arrays["water_velocity_covariance"], first) @ own.T,
-            "bottom_along": np.where(over, arrays["beam_velocity"], math.nan),
-            "water_along": arrays["water_beam_velocity"],
-            "range": arrays["beam_range"],
+            "bottom_velocity": np.where(is_bottom, rotate_vectors(arrays["velocity"], rotation), math.nan),
+            "water_velocity": rotate_vectors(water_velocity, rotation),
+            "covariance": rotation @ covariance @ rotation.T,
+            "bottom_beam_velocity": np.where(is_bottom, arrays["beam_velocity"], math.nan),
+            "water_beam_velocity": arrays["water_beam_velocity"],
+            "beam_range": arrays["beam_range"],
             "altitude": arrays["altitude"],
             "sound_speed": arrays["sound_speed"],
         }
 
     def _sample_adcp(self, arrays: Mapping[str, AnyArray]) -> dict[str, Any]:
-        """Return what an ADCP's arrays say; its altitude is the mean of its beams' by its own attitude.
+        """Return the data of an ADCP. Its altitude is the mean over the beams with its own attitude.
 
-        Raises `SinkError` where some are missing.
+        Raises `SinkError` if an array is missing.
         """
         spec = self.sensor.spec
         if not isinstance(spec, Adcp):
             raise TypeError(type(spec))
         if missing := [output.name for output in spec.outputs if output.name not in arrays]:
-            what, remedy = f"arrays of {self.sensor.name!r}", "record it anew: this recording is of an older version"
-            raise SinkError(what, f"without {', '.join(missing)}", allowed="must all be recorded", remedy=remedy)
-        own = self.vehicle_rotation @ _to_matrix(conjugate(spec.reference))
-        attitude = to_matrices(arrays["orientation"]) @ own.T
-        bottom, along, slant = (arrays[f"bottom_{name}"] for name in ("velocity", "beam_velocity", "range"))
-        nothing = np.full(bottom.shape, math.nan)
+            remedy = "record the world again; an older version made this recording"
+            what = f"arrays of sensor {self.sensor.name!r}"
+            raise SinkError(what, f"without {', '.join(missing)}", allowed="must be complete", remedy=remedy)
+        rotation = self.vehicle_rotation @ _to_matrix(conjugate(spec.reference))
+        attitude = to_matrices(arrays["orientation"]) @ rotation.T
+        velocity, beam_velocity, beam_range = (
+            arrays[f"bottom_{name}"] for name in ("velocity", "beam_velocity", "range")
+        )
+        unknown = np.full(velocity.shape, math.nan)
         return {
             "attitude": attitude,
-            "bottom": self._to_vehicle_axes(spec, bottom, along, attitude),
-            "water": nothing,
-            "covariance": np.full((*bottom.shape, 3), math.nan),
-            "bottom_along": along,
-            "water_along": np.full(along.shape, math.nan),
-            "range": slant,
-            "altitude": _mean_of_known(-slant * rotate_vectors(self.beam_axes, attitude[:, None])[..., 2]),
+            "bottom_velocity": self._to_vehicle_axes(spec, velocity, beam_velocity, attitude),
+            "water_velocity": unknown,
+            "covariance": np.full((*velocity.shape, 3), math.nan),
+            "bottom_beam_velocity": beam_velocity,
+            "water_beam_velocity": np.full(beam_velocity.shape, math.nan),
+            "beam_range": beam_range,
+            "altitude": _mean_finite(-beam_range * rotate_vectors(self.beam_axes, attitude[:, None])[..., 2]),
             "sound_speed": arrays["sound_speed"],
             "profile": ProfileData(
                 arrays["relative_velocity" if spec.motion_compensated else "velocity"],
@@ -227,12 +280,12 @@ class DopplerInstrument:
     def _to_vehicle_axes(
         self, spec: Adcp, velocity: Vectors, beam_velocity: FloatArray, attitude: FloatArray
     ) -> Vectors:
-        """Return velocities (n, 3) that an ADCP tells in its coordinates, in vehicle axes."""
+        """Return velocities (n, 3) in the coordinates of an ADCP in vehicle axes."""
         if spec.coordinates is CoordinateSystem.INSTRUMENT:
             return rotate_vectors(velocity, self.vehicle_rotation @ _to_matrix(conjugate(spec.reference)))
         if spec.coordinates is CoordinateSystem.BEAM:
-            order, angle, turn = self.mounting[:3]
-            return -rotate_vectors(rdi_frames.solve_velocity(beam_velocity[:, order], angle)[:, :3], turn)
+            order, angle, rotation = self.mounting[:3]
+            return -rotate_vectors(rdi_frames.solve_velocity(beam_velocity[:, order], angle)[:, :3], rotation)
         earth = velocity
         if spec.coordinates is CoordinateSystem.SHIP:
             heading = rdi_frames.compute_angles(attitude)[0]
@@ -241,29 +294,33 @@ class DopplerInstrument:
         return rotate_vectors(earth, attitude.transpose(0, 2, 1))
 
     def to_rdi_axes(self, velocity: FloatArray) -> FloatArray:
-        """Return velocities (n, m, 3) as an ADCP tells them, in RDI's axes of the same coordinates."""
+        """Return velocities (n, m, 3) of an ADCP in RDI's axes of the same coordinates."""
         spec = self.sensor.spec
         if not isinstance(spec, Adcp) or spec.coordinates is CoordinateSystem.EARTH:
             return velocity
         if spec.coordinates is CoordinateSystem.SHIP:
             return rotate_vectors(velocity, VEHICLE)
-        own = self.vehicle_rotation @ _to_matrix(conjugate(spec.reference))
-        return rotate_vectors(velocity, self.mounting.rotation.T @ own)
+        rotation = self.vehicle_rotation @ _to_matrix(conjugate(spec.reference))
+        return rotate_vectors(velocity, self.mounting.rotation.T @ rotation)
 
     def _sample_water(self, position: Vectors) -> dict[str, Any]:
         """Return depth (m, below the surface or the world's 0), temperature, salinity and pressure of the water."""
         water = self.world.environment.water
         depth = np.maximum((water.surface if water else 0.0) - position[:, 2], 0.0)
         if water is None:
-            nothing = np.full(depth.shape, math.nan)
-            return {"depth": depth, "temperature": nothing, "salinity": nothing, "pressure": nothing}
-        warmth, salt = water.temperature_at(depth), water.salinity_at(depth)
-        return {"depth": depth, "temperature": warmth, "salinity": salt, "pressure": water.pressure_at(depth)}
+            unknown = np.full(depth.shape, math.nan)
+            return {"depth": depth, "temperature": unknown, "salinity": unknown, "pressure": unknown}
+        return {
+            "depth": depth,
+            "temperature": water.temperature_at(depth),
+            "salinity": water.salinity_at(depth),
+            "pressure": water.pressure_at(depth),
+        }
 
 
-def _mean_of_known(values: FloatArray) -> FloatArray:
-    """Return the means (n,) of what is known in each row (n, k), NaN where nothing is."""
-    known = np.isfinite(values)
-    count = known.sum(axis=1)
-    total = np.where(known, values, 0.0).sum(axis=1)
+def _mean_finite(values: FloatArray) -> FloatArray:
+    """Return the means (n,) of the finite values in each row (n, k), NaN without any."""
+    is_finite = np.isfinite(values)
+    count = is_finite.sum(axis=1)
+    total = np.where(is_finite, values, 0.0).sum(axis=1)
     return np.where(count > 0, total / np.maximum(count, 1), math.nan)

@@ -1,23 +1,23 @@
 """PD0, the binary format of Teledyne RD Instruments' ADCPs and DVLs: ensembles of little-endian data types.
 
-    7F 7F | bytes without checksum | spare | n types | n offsets | types ... | 2 reserved | sum of all before, mod 65536
+    7F 7F | bytes without checksum | spare | n types | n offsets | types ... | 2 reserved | checksum: sum mod 65536
 
-An ensemble is one row. `decode` gives SI arrays by the names of the tables below (rad, m, m/s, s, K, Pa, shares of 1),
-`encode` takes them back; every byte of a known or unknown type is in some array, so that the bytes come back the same.
+An ensemble is one row. `decode` returns SI arrays by the names of the tables below (rad, m, m/s, s, K, Pa, shares of
+1); `encode` is its inverse. Each byte of a known or unknown type is in an array, so `encode` returns the same bytes.
 
 | array | sign, limits |
 |---|---|
-| `velocity` (n, cells, 4), `bottom_velocity`, `layer_velocity` (n, 4) | m/s of water or bottom past the instrument |
-| `bottom_range` (n, 4) | m along the instrument's axis, 24 bits of centimetres, NaN (0) where there is none |
+| `velocity` (n, cells, 4), `bottom_velocity`, `layer_velocity` (n, 4) | m/s, water or bottom relative to instrument |
+| `bottom_range` (n, 4) | m along the instrument's axis, 24 bits of centimetres, 0 in the file for NaN |
 | `number` (n,) | 24 bits |
 
-In beam coordinates velocities are positive towards the transducer; in others the fourth is the error velocity. One
-beyond 32.767 m/s, or NaN, is -32768: never wrapped. Other numbers end at what their bytes hold. Types are as
-long as the last of their fields that is given, and a field that is not given is 0; what is longer than the tables is in
-`rest_0080` and so on, and a type that is not in the tables is bytes, `type_3001`.
+In beam coordinates, velocities are positive towards the transducer; else the fourth is the error velocity. A velocity
+beyond 32.767 m/s, or NaN, is -32768 in the file. Other numbers are clipped to the range of their bytes. `encode` writes
+each type up to the last field with an array; fields without an array are 0. Bytes after the fields of the tables are in
+arrays such as `rest_0080`. The bytes of an unknown type are in an array such as `type_3001`.
 
 Sources: Teledyne RD Instruments, Pathfinder DVL Guide (April 2018), tables 32 to 40; Workhorse Commands and Output Data
-Format; lengths and signs held against real files.
+Format; lengths and signs were compared with real files.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from navsense.errors import SinkError
 from navsense.typing import AnyArray, BoolArray, ByteArray, FloatArray, IntArray
 
 START_MARK = b"\x7f\x7f"
-"""Of an ensemble."""
+"""First bytes of an ensemble."""
 
 BAD_VELOCITY = -32768
-"""A velocity that is not known."""
+"""Count of an unknown velocity."""
 
 MAX_ENSEMBLE_BYTES = 65535
-"""Of an ensemble without its checksum."""
+"""Largest ensemble without its checksum."""
 
 CENTIDEGREE = math.radians(0.01)
 CENTI, MILLI, DECI = 0.01, 0.001, 0.1
 ECHO_COUNT_DB = 0.45
-"""dB of a count of echo intensity (Workhorse)."""
+"""dB per count of echo intensity (Workhorse)."""
 
 
 class Pd0Field(NamedTuple):
-    """Numbers in one data type: name, offset, element, SI of a count, shape, count that means unknown, SI of 0."""
+    """A field of a data type: name, offset, dtype, SI per count, shape, count of an unknown value, SI of count 0."""
 
     name: str
     offset: int
@@ -61,7 +61,7 @@ class Pd0Field(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Return the offset of the first byte behind it."""
+        """Offset of the first byte after the field."""
         return self.offset + np.dtype(self.dtype).itemsize * math.prod(self.shape)
 
 
@@ -80,9 +80,9 @@ FIELD_TABLES: Mapping[str, tuple[Pd0Field, ...]] = {
         Pd0Field("cell_size", 12, "<u2", CENTI),
         Pd0Field("blank", 14, "<u2", CENTI),
         Pd0Field("profiling_mode", 16),
-        Pd0Field("least_correlation", 17, "u1", 1.0 / 255.0),
+        Pd0Field("min_correlation", 17, "u1", 1.0 / 255.0),
         Pd0Field("code_repetitions", 18),
-        Pd0Field("least_percent_good", 19, "u1", CENTI),
+        Pd0Field("min_percent_good", 19, "u1", CENTI),
         Pd0Field("error_velocity_limit", 20, "<u2", MILLI),
         Pd0Field("ping_spacing", 22, "u1", shape=(3,)),
         Pd0Field("coordinates", 25),
@@ -130,9 +130,9 @@ FIELD_TABLES: Mapping[str, tuple[Pd0Field, ...]] = {
     "0600": (
         Pd0Field("bottom_pings", 2, "<u2"),
         Pd0Field("bottom_delay", 4, "<u2"),
-        Pd0Field("bottom_least_correlation", 6, "u1", 1.0 / 255.0),
-        Pd0Field("bottom_least_amplitude", 7),
-        Pd0Field("bottom_least_percent_good", 8, "u1", CENTI),
+        Pd0Field("bottom_min_correlation", 6, "u1", 1.0 / 255.0),
+        Pd0Field("bottom_min_amplitude", 7),
+        Pd0Field("bottom_min_percent_good", 8, "u1", CENTI),
         Pd0Field("bottom_mode", 9),
         Pd0Field("bottom_error_velocity_limit", 10, "<u2", MILLI),
         Pd0Field("bottom_spare", 12, "u1", shape=FOUR_BEAMS),
@@ -141,7 +141,7 @@ FIELD_TABLES: Mapping[str, tuple[Pd0Field, ...]] = {
         Pd0Field("bottom_correlation", 32, "u1", 1.0 / 255.0, FOUR_BEAMS),
         Pd0Field("bottom_amplitude", 36, "u1", 1.0, FOUR_BEAMS),
         Pd0Field("bottom_percent_good", 40, "u1", CENTI, FOUR_BEAMS),
-        Pd0Field("layer_least_size", 44, "<u2", DECI),
+        Pd0Field("layer_min_size", 44, "<u2", DECI),
         Pd0Field("layer_near", 46, "<u2", DECI),
         Pd0Field("layer_far", 48, "<u2", DECI),
         Pd0Field("layer_velocity", 50, "<i2", MILLI, FOUR_BEAMS, BAD_VELOCITY),
@@ -154,7 +154,7 @@ FIELD_TABLES: Mapping[str, tuple[Pd0Field, ...]] = {
         Pd0Field("bottom_range_high", 77, "u1", shape=FOUR_BEAMS),
     ),
 }
-"""Data types of fixed fields by their numbers: fixed leader, variable leader, bottom track."""
+"""Number of a data type with fixed fields -> its fields: fixed leader, variable leader, bottom track."""
 
 PROFILE_FIELDS: Mapping[str, Pd0Field] = {
     "0100": Pd0Field("velocity", 2, "<i2", MILLI, FOUR_BEAMS, BAD_VELOCITY),
@@ -163,26 +163,26 @@ PROFILE_FIELDS: Mapping[str, Pd0Field] = {
     "0400": Pd0Field("percent_good", 2, "u1", CENTI, FOUR_BEAMS),
     "0500": Pd0Field("status", 2, "u1", 1.0, FOUR_BEAMS),
 }
-"""Data types of four numbers a cell."""
+"""Number of a data type with four numbers per cell -> its field."""
 
 KNOWN_TYPES = ("0000", "0080", *PROFILE_FIELDS, "0600")
-"""The types of the tables, in the order in which instruments write them."""
+"""Numbers of the types in the tables, in the order of instruments."""
 
 SPLIT_ARRAYS: Mapping[str, tuple[str, str, int, float]] = {
     "number": ("number_low", "number_high", 16, 1.0),
     "bottom_range": ("bottom_range_low", "bottom_range_high", 16, CENTI),
 }
-"""Arrays whose bits lie in two places: fields of the low and the high ones, how many are low, SI of a count."""
+"""Array with bits in two fields -> low field, high field, number of low bits, SI per count."""
 
 COUNT_ARRAYS = ("number", "reserved")
-"""Arrays of which there is one row an ensemble."""
+"""Arrays that determine the number of ensembles."""
 
 SPLIT_FIELDS = frozenset(field for low, high, *_ in SPLIT_ARRAYS.values() for field in (low, high))
-"""Fields that are parts of such arrays."""
+"""Fields that are parts of these arrays."""
 
 
 class Pd0DataType(NamedTuple):
-    """One data type of a layout: key (its number, `_2` behind it where it is there twice), offset, fields, bytes."""
+    """A data type of a layout: key (number, with `_2` for a second one), offset, fields, number of other bytes."""
 
     key: str
     offset: int
@@ -191,38 +191,38 @@ class Pd0DataType(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return its bytes."""
+        """Number of bytes."""
         return max((field.end for field in self.fields), default=2) + self.rest
 
 
 @dataclass(frozen=True, eq=False)
 class EnsembleBlock:
-    """Ensembles that follow one another and have the same data types: SI arrays (n, ...) by name, keys in order."""
+    """Consecutive ensembles with the same data types: SI arrays (n, ...) by name, keys of the types in order."""
 
     arrays: Mapping[str, AnyArray]
     types: tuple[str, ...]
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of ensembles."""
         return int(self.arrays["reserved"].shape[0])
 
 
 @dataclass(frozen=True, eq=False)
 class DecodedPd0:
-    """What bytes hold: ensembles, a part for each change of their types; (offset, bytes) of what is none."""
+    """The ensembles in a log: a block for each change of their types; (offset, size) of skipped bytes."""
 
     blocks: tuple[EnsembleBlock, ...]
     skipped: tuple[tuple[int, int], ...]
 
 
 def _make_profile_field(field: Pd0Field, size: int) -> tuple[Pd0Field, ...]:
-    """Return the field of a type of four numbers a cell, of this many bytes."""
+    """Return the field of a profile type with this number of bytes; none without a cell."""
     cells = (size - field.offset) // (field.end - field.offset)
     return (field._replace(shape=(cells, *field.shape)),) if cells > 0 else ()
 
 
 def _make_type(key: str, offset: int, size: int) -> Pd0DataType:
-    """Return a data type of this many bytes."""
+    """Return a data type with this number of bytes."""
     if key in PROFILE_FIELDS:
         fields = _make_profile_field(PROFILE_FIELDS[key], size)
     else:
@@ -231,14 +231,14 @@ def _make_type(key: str, offset: int, size: int) -> Pd0DataType:
 
 
 def _format_rest_name(kind: Pd0DataType) -> str:
-    """Return the name of the bytes of a type that are in no field."""
+    """Return the name of the array for bytes of a type that are in no field."""
     return f"rest_{kind.key}" if kind.key in KNOWN_TYPES else f"type_{kind.key}"
 
 
 @lru_cache(maxsize=64)
 def _make_dtype(layout: tuple[Pd0DataType, ...]) -> np.dtype[np.void]:
-    """Return one ensemble of a layout as a row."""
-    places: list[tuple[str, str, tuple[int, ...], int]] = [
+    """Return the dtype of an ensemble."""
+    columns: list[tuple[str, str, tuple[int, ...], int]] = [
         ("start", "S2", (), 0),
         ("bytes", "<u2", (), 2),
         ("spare", "u1", (), 4),
@@ -247,25 +247,25 @@ def _make_dtype(layout: tuple[Pd0DataType, ...]) -> np.dtype[np.void]:
     ]
     end = 6 + 2 * len(layout)
     for kind in layout:
-        places.append((f"id_{kind.key}", "<u2", (), kind.offset))
-        places += [(field.name, field.dtype, field.shape, kind.offset + field.offset) for field in kind.fields]
+        columns.append((f"id_{kind.key}", "<u2", (), kind.offset))
+        columns += [(field.name, field.dtype, field.shape, kind.offset + field.offset) for field in kind.fields]
         end = kind.offset + kind.size
         if kind.rest:
-            places.append((_format_rest_name(kind), "u1", (kind.rest,), end - kind.rest))
-    places += [("reserved", "u1", (2,), end), ("checksum", "<u2", (), end + 2)]
-    names, forms, shapes, offsets = zip(*places, strict=True)
-    formats = [(form, shape) if shape else form for form, shape in zip(forms, shapes, strict=True)]
+            columns.append((_format_rest_name(kind), "u1", (kind.rest,), end - kind.rest))
+    columns += [("reserved", "u1", (2,), end), ("checksum", "<u2", (), end + 2)]
+    names, dtypes, shapes, offsets = zip(*columns, strict=True)
+    formats = [(dtype, shape) if shape else dtype for dtype, shape in zip(dtypes, shapes, strict=True)]
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": end + 4})
 
 
 def _compute_checksums(rows: ByteArray) -> AnyArray:
-    """Return the checksums of ensembles, one a row of bytes without its own."""
-    found: AnyArray = rows.sum(axis=1, dtype=np.uint32) & 0xFFFF
-    return found
+    """Return the checksums of ensembles, which are rows of bytes without theirs."""
+    checksums: AnyArray = rows.sum(axis=1, dtype=np.uint32) & 0xFFFF
+    return checksums
 
 
 def _to_counts(field: Pd0Field, values: AnyArray) -> AnyArray:
-    """Return SI values as counts of a field: what does not fit is unknown where the field has that, else the end."""
+    """Return SI values as counts of a field. A value that does not fit is unknown, or clipped in fields without it."""
     limits = np.iinfo(field.dtype)
     if values.dtype.kind in "iub" and field.scale == 1.0 and not field.zero:
         return np.clip(values, limits.min, limits.max)
@@ -276,7 +276,7 @@ def _to_counts(field: Pd0Field, values: AnyArray) -> AnyArray:
 
 
 def _from_counts(field: Pd0Field, counts: AnyArray) -> AnyArray:
-    """Return the counts of a field in SI units, whole numbers as they are."""
+    """Return the counts of a field in SI units, as integers without a scale."""
     if field.scale == 1.0 and not field.zero:
         return counts.copy()
     values: FloatArray = counts * field.scale + field.zero
@@ -286,32 +286,32 @@ def _from_counts(field: Pd0Field, counts: AnyArray) -> AnyArray:
 
 
 def _split_arrays(arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Return the arrays, those whose bits lie in two places as two; 0 stands for NaN, the end for what is beyond."""
+    """Return the arrays, with two fields for those of `SPLIT_ARRAYS`: 0 for NaN, clipped."""
     parts = {name: array for name, array in arrays.items() if name not in SPLIT_ARRAYS}
     for name in SPLIT_ARRAYS.keys() & arrays.keys():
         low, high, bits, scale = SPLIT_ARRAYS[name]
         counts = np.nan_to_num(np.rint(np.asarray(arrays[name], dtype=np.float64) / scale), nan=0.0)
-        whole = np.clip(counts, 0, (1 << (bits + 8)) - 1) if name != "number" else counts % (1 << (bits + 8))
-        as_int = whole.astype(np.int64)
-        parts[low], parts[high] = as_int & ((1 << bits) - 1), as_int >> bits
+        limit = 1 << (bits + 8)
+        integers = (counts % limit if name == "number" else np.clip(counts, 0, limit - 1)).astype(np.int64)
+        parts[low], parts[high] = integers & ((1 << bits) - 1), integers >> bits
     return parts
 
 
 def _join_arrays(rows: AnyArray) -> dict[str, AnyArray]:
-    """Return the arrays whose bits lie in two places; a range of 0 is none."""
-    found: dict[str, AnyArray] = {}
+    """Return the arrays of `SPLIT_ARRAYS`; a range of 0 is NaN."""
+    arrays: dict[str, AnyArray] = {}
     for name, (low, high, bits, scale) in SPLIT_ARRAYS.items():
         if rows.dtype.names is None or low not in rows.dtype.names:
             continue
         counts = rows[low].astype(np.int64)
         if high in rows.dtype.names:
             counts += rows[high].astype(np.int64) << bits
-        found[name] = counts if scale == 1.0 else np.where(counts == 0, math.nan, counts * scale)
-    return found
+        arrays[name] = counts if scale == 1.0 else np.where(counts == 0, math.nan, counts * scale)
+    return arrays
 
 
 def _make_written_type(key: str, parts: Mapping[str, AnyArray], offset: int) -> Pd0DataType:
-    """Return the data type that holds what is given: up to the last of its fields, with the bytes behind it."""
+    """Return the data type for the given arrays: up to the last field with an array, and the bytes after it."""
     if key in PROFILE_FIELDS:
         name = PROFILE_FIELDS[key].name
         cells = np.asarray(parts[name]).shape[-2] if name in parts else 0
@@ -326,30 +326,29 @@ def _make_written_type(key: str, parts: Mapping[str, AnyArray], offset: int) -> 
 
 
 def _list_given_types(parts: Mapping[str, AnyArray]) -> tuple[str, ...]:
-    """Return the keys of the types that something is given of, in the order in which instruments write them."""
-    known = {
-        key: {field.name for field in FIELD_TABLES.get(key, (PROFILE_FIELDS.get(key),)) if field} for key in KNOWN_TYPES
-    }
-    keys = [key for key, names in known.items() if names & parts.keys() or f"rest_{key}" in parts]
+    """Return the keys of the types with a given array, in the order of instruments."""
+    tables = {**FIELD_TABLES, **{key: (field,) for key, field in PROFILE_FIELDS.items()}}
+    names = {key: {f"rest_{key}", *(field.name for field in tables[key])} for key in KNOWN_TYPES}
+    keys = [key for key in KNOWN_TYPES if names[key] & parts.keys()]
     return (*keys, *sorted(name.removeprefix("type_") for name in parts if name.startswith("type_")))
 
 
 def _count_ensembles(arrays: Mapping[str, AnyArray]) -> int:
-    """Return how many ensembles there are. Raises `SinkError` where nothing tells it."""
+    """Return the number of ensembles. Raises `SinkError` without an array that determines it."""
     for name in COUNT_ARRAYS:
         if name in arrays and np.ndim(arrays[name]):
             return int(np.shape(arrays[name])[0])
-    allowed = f"must be told by {' or '.join(COUNT_ARRAYS)}, one row each"
-    remedy = "give number, np.arange(1, n + 1) for n ensembles"
-    raise SinkError("how many ensembles there are", ", ".join(arrays) or "nothing", allowed=allowed, remedy=remedy)
+    allowed = f"must include {' or '.join(COUNT_ARRAYS)} with one row per ensemble"
+    remedy = "add number=np.arange(1, n + 1) for n ensembles"
+    raise SinkError("arrays of ensembles", ", ".join(arrays) or "none", allowed=allowed, remedy=remedy)
 
 
 def encode(arrays: Mapping[str, AnyArray], types: Sequence[str] | None = None) -> bytes:
-    """Return ensembles of SI arrays (n, ...) by the names of the tables; one without an axis is the same in each row.
+    """Return the ensembles of SI arrays (n, ...) by the names of the tables. A scalar applies to all rows.
 
-    `types` are the keys of the data types in order; without it those that something is given of. `number` (n,) or what
-    `decode` gives of any ensemble, `reserved` (n, 2), must be given: they tell how many there are. Raises `SinkError`
-    where they do not, and for an ensemble that is longer than its head can say.
+    `types` are the keys of the data types in order; the default is all types with an array. `number` (n,) or
+    `reserved` (n, 2), which `decode` returns, is required. Raises `SinkError` without them, and for an ensemble with
+    too many bytes for its header.
     """
     parts = _split_arrays({name: np.asarray(array) for name, array in arrays.items()})
     count = _count_ensembles(arrays)
@@ -359,9 +358,8 @@ def encode(arrays: Mapping[str, AnyArray], types: Sequence[str] | None = None) -
         layout.append(_make_written_type(key, parts, offset))
         offset += layout[-1].size
     if offset + 2 > MAX_ENSEMBLE_BYTES:
-        raise SinkError(
-            "bytes of an ensemble", offset + 2, allowed=f"PD0 holds {MAX_ENSEMBLE_BYTES}: record fewer cells"
-        )
+        allowed = f"must be at most {MAX_ENSEMBLE_BYTES}"
+        raise SinkError("bytes of an ensemble", offset + 2, allowed=allowed, remedy="record fewer cells")
     dtype = _make_dtype(tuple(layout))
     raw = np.zeros((count, dtype.itemsize), dtype=np.uint8)
     rows = raw.view(dtype)[:, 0]
@@ -382,50 +380,50 @@ def encode(arrays: Mapping[str, AnyArray], types: Sequence[str] | None = None) -
 
 
 def _parse_header(data: ByteArray, offset: int) -> tuple[int, tuple[int, ...]] | None:
-    """Return the bytes of the ensemble that begins here and the offsets of its types; None where none can."""
-    head = data[offset : offset + 6]
-    if head.size < 6 or head[0] != 0x7F or head[1] != 0x7F:
+    """Return the size of the ensemble at an offset and the offsets of its types; None without a valid header."""
+    header = data[offset : offset + 6]
+    if header.size < 6 or header[0] != 0x7F or header[1] != 0x7F:
         return None
-    size, count = int(head[2]) + 256 * int(head[3]), int(head[5])
+    size, count = int(header[2]) + 256 * int(header[3]), int(header[5])
     if not count or offset + size + 2 > data.size or 6 + 2 * count > size - 2:
         return None
     offsets = tuple(data[offset + 6 : offset + 6 + 2 * count].view("<u2").tolist())
-    rises = all(one + 2 <= following for one, following in zip(offsets, (*offsets[1:], size - 2), strict=True))
-    return (size + 2, offsets) if rises and offsets[0] >= 6 + 2 * count else None
+    increases = all(first + 2 <= second for first, second in zip(offsets, (*offsets[1:], size - 2), strict=True))
+    return (size + 2, offsets) if increases and offsets[0] >= 6 + 2 * count else None
 
 
 def _count_run(data: ByteArray, offset: int, size: int, offsets: tuple[int, ...]) -> int:
-    """Return how many good ensembles of the same types begin here, one behind the other."""
-    head = np.arange(6 + 2 * len(offsets))
-    marks = np.concatenate([head, *([offset, offset + 1] for offset in offsets)])
-    first, found, step = data[offset + marks], 0, 8
+    """Return the number of consecutive valid ensembles with the same types from an offset."""
+    header = np.arange(6 + 2 * len(offsets))
+    constant = np.concatenate([header, *([type_offset, type_offset + 1] for type_offset in offsets)])
+    first, total, step = data[offset + constant], 0, 8
     while True:
-        start = offset + found * size
-        some = min((data.size - start) // size, step)
-        rows = data[start : start + some * size].reshape(some, size)
-        good: BoolArray = (rows[:, marks] == first).all(axis=1)
-        good &= _compute_checksums(rows[:, :-2]) == np.ascontiguousarray(rows[:, -2:]).view("<u2")[:, 0]
-        run = some if good.all() else int(np.argmin(good))
-        found += run
+        start = offset + total * size
+        count = min((data.size - start) // size, step)
+        rows = data[start : start + count * size].reshape(count, size)
+        is_valid: BoolArray = (rows[:, constant] == first).all(axis=1)
+        is_valid &= _compute_checksums(rows[:, :-2]) == np.ascontiguousarray(rows[:, -2:]).view("<u2")[:, 0]
+        run = count if is_valid.all() else int(np.argmin(is_valid))
+        total += run
         if run < step:
-            return found
+            return total
         step = min(2 * step, 1 << 14)
 
 
 def _parse_layout(row: ByteArray, offsets: tuple[int, ...]) -> tuple[Pd0DataType, ...]:
-    """Return the types of an ensemble's bytes."""
-    seen: dict[str, int] = {}
+    """Return the data types of an ensemble."""
+    counts: dict[str, int] = {}
     layout = []
     for offset, end in zip(offsets, (*offsets[1:], row.size - 4), strict=True):
         number = f"{int(row[offset]) + 256 * int(row[offset + 1]):04x}"
-        seen[number] = seen.get(number, 0) + 1
-        key = number if seen[number] == 1 else f"{number}_{seen[number]}"
+        counts[number] = counts.get(number, 0) + 1
+        key = number if counts[number] == 1 else f"{number}_{counts[number]}"
         layout.append(_make_type(key, offset, end - offset))
     return tuple(layout)
 
 
 def _extract_arrays(rows: AnyArray, layout: tuple[Pd0DataType, ...]) -> dict[str, AnyArray]:
-    """Return the SI arrays of rows of one layout."""
+    """Return the SI arrays of ensembles with one layout."""
     arrays: dict[str, AnyArray] = {"spare": rows["spare"].copy(), "reserved": rows["reserved"].copy()}
     for kind in layout:
         fields = (field for field in kind.fields if field.name not in SPLIT_FIELDS)
@@ -436,46 +434,43 @@ def _extract_arrays(rows: AnyArray, layout: tuple[Pd0DataType, ...]) -> dict[str
 
 
 def _find_runs(data: ByteArray) -> Iterator[tuple[int, int, int, tuple[int, ...]]]:
-    """Yield (offset, ensembles, bytes of one, offsets of its types) of good ensembles of the same types."""
-    raw, at = data.tobytes(), 0
-    while (at := raw.find(START_MARK, at)) >= 0:
-        head = _parse_header(data, at)
-        count = _count_run(data, at, *head) if head else 0
-        if head and count:
-            yield at, count, *head
-            at += count * head[0]
+    """Yield (offset, count, size, offsets of the types) of consecutive valid ensembles with the same types."""
+    raw, offset = data.tobytes(), 0
+    while (offset := raw.find(START_MARK, offset)) >= 0:
+        header = _parse_header(data, offset)
+        count = _count_run(data, offset, *header) if header else 0
+        if header and count:
+            yield offset, count, *header
+            offset += count * header[0]
         else:
-            at += 1
+            offset += 1
 
 
 def decode(data: bytes) -> DecodedPd0:
-    """Return the ensembles of bytes: what does not begin, add up or end as one is skipped, up to the next that does.
+    """Return the ensembles in bytes. Bytes outside valid ensembles are skipped.
 
-    Raises `SinkError` where bytes hold none.
+    Raises `SinkError` for bytes without an ensemble.
     """
     buffer = np.frombuffer(data, dtype=np.uint8)
-    parts, skipped, at = [], [], 0
+    blocks, skipped, end = [], [], 0
     for start, count, size, offsets in _find_runs(buffer):
-        if start > at:
-            skipped.append((at, start - at))
-        at = start + count * size
-        block = buffer[start:at].reshape(count, size)
-        layout = _parse_layout(block[0], offsets)
-        parts.append(
-            EnsembleBlock(
-                _extract_arrays(block.view(_make_dtype(layout))[:, 0], layout), tuple(kind.key for kind in layout)
-            )
-        )
-    if at < buffer.size:
-        skipped.append((at, buffer.size - at))
-    if not parts and data:
-        allowed = "must hold an ensemble that begins with 7F 7F and ends with the sum of its bytes"
-        raise SinkError("no PD0 ensemble in bytes", len(data), allowed=allowed)
-    return DecodedPd0(tuple(parts), tuple(skipped))
+        if start > end:
+            skipped.append((end, start - end))
+        end = start + count * size
+        rows = buffer[start:end].reshape(count, size)
+        layout = _parse_layout(rows[0], offsets)
+        arrays = _extract_arrays(rows.view(_make_dtype(layout))[:, 0], layout)
+        blocks.append(EnsembleBlock(arrays, tuple(kind.key for kind in layout)))
+    if end < buffer.size:
+        skipped.append((end, buffer.size - end))
+    if not blocks and data:
+        allowed = "must contain an ensemble that begins with 7F 7F and ends with its checksum"
+        raise SinkError("bytes without a PD0 ensemble", len(data), allowed=allowed)
+    return DecodedPd0(tuple(blocks), tuple(skipped))
 
 
 def encode_rtc(stamp: IntArray) -> dict[str, AnyArray]:
-    """Return the clock of the variable leader at stamps (n,) ns: `encode_rtc` (n, 7) and `rtc_y2k` (n, 8), to 10 ms."""
+    """Return the clock of the variable leader at stamps (n,) ns: `rtc` (n, 7) and `rtc_y2k` (n, 8), to 10 ms."""
     centi = np.floor_divide(stamp + 5_000_000, 10_000_000)
     day, rest = np.divmod(centi, 8_640_000)
     date = day.astype("datetime64[D]")
@@ -490,14 +485,14 @@ def encode_rtc(stamp: IntArray) -> dict[str, AnyArray]:
 
 
 def decode_stamps(arrays: Mapping[str, AnyArray]) -> IntArray:
-    """Return what the clock showed (n,) ns. A clock of two digits is of the years 1970 to 2069.
+    """Return the stamps (n,) ns of the clock. Years of two digits are 1970 to 2069.
 
-    Raises `SinkError` for ensembles without one: it is in the variable leader, which a log may leave out.
+    Raises `SinkError` for ensembles without a clock: it is in the variable leader, which a log may lack.
     """
     if "rtc" not in arrays and "rtc_y2k" not in arrays:
-        allowed = "must hold rtc or rtc_y2k, which the variable leader (type 0080) has"
-        remedy = "log the variable leader, or take the time from elsewhere"
-        raise SinkError("clock of ensembles", "none", allowed=allowed, remedy=remedy)
+        allowed = "must include rtc or rtc_y2k of the variable leader (type 0080)"
+        remedy = "log the variable leader, or use another source of time"
+        raise SinkError("arrays of ensembles", "no clock", allowed=allowed, remedy=remedy)
     if "rtc" not in arrays or ("rtc_y2k" in arrays and arrays["rtc_y2k"].any()):
         fields = arrays["rtc_y2k"].astype(np.int64)
         year, fields = 100 * fields[:, 0] + fields[:, 1], fields[:, 2:]
@@ -507,5 +502,5 @@ def decode_stamps(arrays: Mapping[str, AnyArray]) -> IntArray:
     months = ((year - 1970) * 12 + fields[:, 0] - 1).astype("datetime64[M]")
     days = months.astype("datetime64[D]").astype(np.int64) + fields[:, 1] - 1
     seconds = ((days * 24 + fields[:, 2]) * 60 + fields[:, 3]) * 60 + fields[:, 4]
-    found: IntArray = (seconds * 100 + fields[:, 5]) * 10_000_000
-    return found
+    stamp: IntArray = (seconds * 100 + fields[:, 5]) * 10_000_000
+    return stamp

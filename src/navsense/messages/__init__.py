@@ -1,15 +1,19 @@
-"""Readings and truth as messages: pure functions, and one table from a sensor's type to its encoder."""
+"""Readings as messages: pure functions, and tables from the type of a sensor to its encoder.
+
+The module of each sensor type has `make_layout`, `GZ_TYPE` and `encode_gz_messages`. It may have the other names in the
+tables below. A type without a module gets the message of `generic`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import TypeAlias
+from typing import Any
 
 from navsense.messages import generic
 from navsense.messages.base import SeriesKind
-from navsense.messages.cdr import MessageLayout
+from navsense.messages.cdr import LayoutMaker, MessageLayout
 from navsense.pose import Pose
 from navsense.sensors import SENSORS
 from navsense.sensors.base import OpaqueSensor, Sensor
@@ -19,71 +23,62 @@ from navsense.world import MountedSensor
 
 _MODULES = {kind.type: import_module(f"navsense.messages.{kind.type}") for kind in SENSORS}
 
-LAYOUT_MAKERS: Mapping[str, Callable[[MountedSensor, SeriesKind], MessageLayout]] = {
-    kind: module.make_layout for kind, module in _MODULES.items()
-}
-"""Sensor type -> `message` of the file named after it; a type that is not here is written by `generic`."""
 
-LayoutMaker: TypeAlias = Callable[[MountedSensor, SeriesKind], MessageLayout]
+def _collect(name: str) -> dict[str, Any]:
+    """Return the objects of this name by sensor type, where the module has one."""
+    return {kind: vars(module)[name] for kind, module in _MODULES.items() if name in vars(module)}
 
-COMPANIONS: Mapping[str, Mapping[str, LayoutMaker]] = {
-    kind: module.COMPANIONS for kind, module in _MODULES.items() if "COMPANIONS" in vars(module)
-}
-"""Sensor type -> `COMPANIONS` of the file named after it: messages beside the one of its own topic."""
 
-COMPANION_LISTERS: Mapping[str, Callable[[MountedSensor, SeriesKind], Mapping[str, LayoutMaker]]] = {
-    kind: module.list_companions for kind, module in _MODULES.items() if "list_companions" in vars(module)
-}
-"""Sensor type -> `companions` of the file named after it: the same where they go by the sheet or the series."""
+LAYOUT_MAKERS: Mapping[str, LayoutMaker] = _collect("make_layout")
+"""Sensor type -> function that returns the layout of its main message."""
 
-TIME_OF_VALIDITY_READERS: Mapping[str, Callable[[Reading], Times]] = {
-    kind: module.time_of_validity for kind, module in _MODULES.items() if "time_of_validity" in vars(module)
-}
-"""Sensor type -> `about` of the file named after it: the instants that its readings are about."""
+COMPANIONS: Mapping[str, Mapping[str, LayoutMaker]] = _collect("COMPANIONS")
+"""Sensor type -> companion messages by suffix."""
 
-FRAME_LISTERS: Mapping[str, Callable[[MountedSensor], Mapping[str, Pose]]] = {
-    kind: module.list_frames for kind, module in _MODULES.items() if "list_frames" in vars(module)
-}
-"""Sensor type -> `frames` of the file named after it: those that its messages name."""
+COMPANION_LISTERS: Mapping[str, Callable[[MountedSensor, SeriesKind], Mapping[str, LayoutMaker]]] = _collect(
+    "list_companions"
+)
+"""Sensor type -> function that returns the companion messages, if they depend on the specification or the series."""
 
-ARRAY_EXTRACTORS: Mapping[str, Callable[[MountedSensor, AnyArray, SeriesKind, str], dict[str, AnyArray]]] = {
-    kind: module.extract_arrays for kind, module in _MODULES.items() if "extract_arrays" in vars(module)
-}
-"""Sensor type -> `arrays` of the file named after it: what the numbers of its messages say."""
+TIME_OF_VALIDITY_READERS: Mapping[str, Callable[[Reading], Times]] = _collect("time_of_validity")
+"""Sensor type -> function that returns the times of validity (n,) s of a reading."""
 
-HIDDEN: Mapping[str, Mapping[SeriesKind, tuple[str, ...]]] = {
-    kind: module.SERIES_ARRAYS for kind, module in _MODULES.items() if "SERIES_ARRAYS" in vars(module)
-}
-"""Sensor type -> `HIDDEN` of the file named after it: the arrays that truth and hidden errors have."""
+FRAME_LISTERS: Mapping[str, Callable[[MountedSensor], Mapping[str, Pose]]] = _collect("list_frames")
+"""Sensor type -> function that returns the frames in its messages."""
 
-GZ_ENCODERS: Mapping[str, Callable[[MountedSensor, Reading, int], list[bytes]]] = {
-    kind: module.encode_gz_messages for kind, module in _MODULES.items()
-}
-"""Sensor type -> `encode_gz_messages` of the file named after it: a reading as Gazebo's messages, numbered."""
+ARRAY_EXTRACTORS: Mapping[str, Callable[[MountedSensor, AnyArray, SeriesKind, str], dict[str, AnyArray]]] = _collect(
+    "extract_arrays"
+)
+"""Sensor type -> function that returns the arrays in its messages."""
 
-GZ_TYPES: Mapping[str, str] = {kind: module.GZ_TYPE for kind, module in _MODULES.items()}
-"""Sensor type -> `GZ_TYPE` of the file named after it: the full name of these messages."""
+SERIES_ARRAYS: Mapping[str, Mapping[SeriesKind, tuple[str, ...]]] = _collect("SERIES_ARRAYS")
+"""Sensor type -> arrays of ideal values and of biases."""
+
+GZ_ENCODERS: Mapping[str, Callable[[MountedSensor, Reading, int], list[bytes]]] = _collect("encode_gz_messages")
+"""Sensor type -> function that returns Gazebo's messages of a reading, numbered from its last argument."""
+
+GZ_TYPES: Mapping[str, str] = _collect("GZ_TYPE")
+"""Sensor type -> full name of Gazebo's message."""
 
 
 def make_layout(sensor: MountedSensor, series_kind: SeriesKind = "reading", companion: str = "") -> MessageLayout:
-    """Return how one of a sensor's series becomes messages; `beside` names a companion.
+    """Return the layout of the messages of a series; `companion` is the suffix of a companion message.
 
-    Raise `SinkError` for a sheet of a wrong kind.
+    Raises `SinkError` for a specification of another sensor type.
     """
     if companion:
         return list_companions(sensor, series_kind)[companion](sensor, series_kind)
     if isinstance(sensor.spec, OpaqueSensor) and sensor.spec.type in LAYOUT_MAKERS:
-        # Without a specification no message of the type can be filled in; one of all arrays can.
-        return generic.make_layout(
-            replace(sensor, spec=replace(sensor.spec, type=f"{sensor.spec.type}_arrays")), series_kind
-        )
+        # The message of the type needs its specification. The message of `generic` does not.
+        spec = replace(sensor.spec, type=f"{sensor.spec.type}_arrays")
+        return generic.make_layout(replace(sensor, spec=spec), series_kind)
     return LAYOUT_MAKERS.get(sensor.spec.type, generic.make_layout)(sensor, series_kind)
 
 
 def list_companions(sensor: MountedSensor, series_kind: SeriesKind = "reading") -> Mapping[str, LayoutMaker]:
     """Return the companion messages of a sensor by the suffix that `format_companion_topic` takes.
 
-    Raise `SinkError` for a sheet of a wrong kind.
+    Raises `SinkError` for a specification of another sensor type.
     """
     kind = sensor.spec.type
     if isinstance(sensor.spec, OpaqueSensor):
@@ -92,47 +87,44 @@ def list_companions(sensor: MountedSensor, series_kind: SeriesKind = "reading") 
 
 
 def list_companion_topics(sensor: MountedSensor, series_kind: SeriesKind = "reading") -> tuple[str, ...]:
-    """Return a name for each message of one of a sensor's series: nothing for its own, then its companions'."""
+    """Return the suffixes of all messages of a series: "" for the main message, then the companions."""
     return ("", *list_companions(sensor, series_kind))
 
 
 def format_companion_topic(topic: str, companion: str) -> str:
-    """Return the topic of a companion: its name behind the sensor's own, or by itself where it begins with two slashes.
-
-    Of those one is left: `//a/b` is `/a/b`, whatever the sensor's topic.
-    """
+    """Return the topic of a companion: the topic with the suffix. `//a/b` is the topic `/a/b` for any sensor."""
     return companion[1:] if companion.startswith("//") else topic + companion
 
 
 def time_of_validity(reading: Reading) -> Times | None:
-    """Return the instants (n,) s that a reading's messages are about; None where those are its own times."""
+    """Return the times of validity (n,) s of a reading's messages; None if they are the times of the reading."""
     return TIME_OF_VALIDITY_READERS[reading.type](reading) if reading.type in TIME_OF_VALIDITY_READERS else None
 
 
 def extract_arrays(
     sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, companion: str = "", *, is_generic: bool = False
 ) -> dict[str, AnyArray]:
-    """Return what messages say, as rows of numbers by path (`cdr.CdrLayout`); `beside` names a companion's.
+    """Return the arrays in messages, which are rows of numbers by path (`cdr.CdrLayout`).
 
-    Of a sensor without a specification, `is_generic` says that the message is one of all arrays. Raise `SinkError` for
-    a sheet of a wrong kind.
+    For a sensor without a specification, `is_generic` is true for the message of `generic`. Raises `SinkError` for a
+    specification of another sensor type.
     """
     kind = sensor.spec.type
     if isinstance(sensor.spec, OpaqueSensor) and is_generic:
-        found = generic.extract_arrays(sensor, rows, series_kind, companion)
-        kept = HIDDEN.get(kind, {}).get(series_kind, tuple(found))
-        return {name: array for name, array in found.items() if name in kept}
+        arrays = generic.extract_arrays(sensor, rows, series_kind, companion)
+        kept = SERIES_ARRAYS.get(kind, {}).get(series_kind, tuple(arrays))
+        return {name: array for name, array in arrays.items() if name in kept}
     if kind in LAYOUT_MAKERS and kind not in ARRAY_EXTRACTORS:
         return {}
     return ARRAY_EXTRACTORS.get(kind, generic.extract_arrays)(sensor, rows, series_kind, companion)
 
 
 def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
-    """Return the frames that a sensor's messages name and that are not as it is itself, posed in its own."""
+    """Return the frames in a sensor's messages that differ from its own, with their pose in it."""
     kind = sensor.spec.type
     return FRAME_LISTERS[kind](sensor) if kind in FRAME_LISTERS and not isinstance(sensor.spec, OpaqueSensor) else {}
 
 
 def has_gz(spec: Sensor) -> bool:
-    """Return whether Gazebo has a message of a sensor."""
+    """Return True if Gazebo has a message for a sensor."""
     return spec.type in GZ_ENCODERS and not isinstance(spec, OpaqueSensor)

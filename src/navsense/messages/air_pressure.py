@@ -1,6 +1,6 @@
 """Air pressure readings as `sensor_msgs/msg/FluidPressure` and `gz.msgs.FluidPressure`.
 
-The variance is the white noise's deviation squared (Gazebo fills in its square root).
+The variance is that of the white noise. (Gazebo writes the standard deviation there.)
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ from navsense.world import MountedSensor
 TYPE = "sensor_msgs/msg/FluidPressure"
 GZ_TYPE = "gz.msgs.FluidPressure"
 
-
 PressureSpec = type[AirPressure] | type[Depth]
-"""Sheets with a pressure."""
+"""Specifications with a pressure."""
 
 
 def compute_variance(sensor: MountedSensor, series_kind: SeriesKind, spec_class: PressureSpec = AirPressure) -> float:
-    """Return the variance (Pa^2) that a message states. Raise `SinkError` for a sheet of another kind."""
+    """Return the variance (Pa^2) in a message. Raises `SinkError` for a specification of another sensor type."""
     (variance,) = make_covariance(series_kind, require_spec(sensor, spec_class).pressure.white_stddev(sensor.rate))
     return variance
 
@@ -40,9 +39,9 @@ def compute_variance(sensor: MountedSensor, series_kind: SeriesKind, spec_class:
 def make_layout(
     sensor: MountedSensor, series_kind: SeriesKind, spec_class: PressureSpec = AirPressure
 ) -> MessageLayout:
-    """Return how the readings (Pa), the truth or the hidden errors of a sensor of pressure become messages.
+    """Return the layout of `sensor_msgs/msg/FluidPressure` (Pa).
 
-    `SinkError` for a sheet of another kind.
+    Raises `SinkError` for a specification of another sensor type.
     """
     clock, variance = get_clock_name(sensor), compute_variance(sensor, series_kind, spec_class)
 
@@ -62,17 +61,17 @@ def encode_gz_message(stamp: int, frame: str, sequence: int, pressure: float, va
 def encode_gz_messages(
     sensor: MountedSensor, reading: Reading, sequence: int = 0, spec_class: PressureSpec = AirPressure
 ) -> list[bytes]:
-    """Return the `gz.msgs.FluidPressure` messages of a reading, numbered from `sequence` on; dropouts have none."""
+    """Return the `gz.msgs.FluidPressure` messages of the emitted rows, numbered from `sequence`."""
     variance, frame = compute_variance(sensor, "reading", spec_class), get_frame_id(sensor)
-    shown, pressure = compute_stamps(reading, get_clock_name(sensor)).tolist(), reading["pressure"].tolist()
+    stamps, pressure = compute_stamps(reading, get_clock_name(sensor)).tolist(), reading["pressure"].tolist()
     return [
-        encode_gz_message(shown[k], frame, sequence + i, pressure[k], variance)
-        for i, k in enumerate(list_emitted_rows(reading))
+        encode_gz_message(stamps[row], frame, sequence + i, pressure[row], variance)
+        for i, row in enumerate(list_emitted_rows(reading))
     ]
 
 
 def extract_arrays(
     _sensor: MountedSensor, rows: AnyArray, _series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
-    """Return what messages say: the pressure, Pa. The inverse of `message`."""
+    """Return the pressure (Pa) in messages: the inverse of `make_layout`."""
     return {"pressure": rows["fluid_pressure"]}

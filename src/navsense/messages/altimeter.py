@@ -1,6 +1,6 @@
 """Altimeter readings as `ros_gz_interfaces/msg/Altimeter`, `gz.msgs.Altimeter`, `gazebo.msgs.Altimeter`.
 
-All three hold height above the reference (m), vertical velocity (m/s) and the reference (m), in this order.
+Each has the height above the reference (m), the vertical velocity (m/s) and the reference (m), in this order.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ FIELD_NAMES = ("vertical_position", "vertical_velocity", "vertical_reference")
 
 
 def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
-    """Return how the readings, the truth or the hidden errors of an altimeter become messages.
+    """Return the layout of `ros_gz_interfaces/msg/Altimeter`. The reference has no bias: it is 0 there.
 
-    The reference has no error: it is 0 among the hidden errors. `SinkError` for a sheet of another kind.
+    Raises `SinkError` for a specification of another sensor type.
     """
     require_spec(sensor, Altimeter)
     clock = get_clock_name(sensor)
@@ -43,34 +43,34 @@ def encode_gz_message(stamp: int, frame: str, sequence: int, values: Sequence[fl
 
 
 def encode_classic_message(stamp: int, entity: str, values: Sequence[float]) -> bytes:
-    """Return the design's `gazebo.msgs.Altimeter` of a stamp (ns) and height, velocity, reference.
+    """Return `gazebo.msgs.Altimeter` of a stamp (ns) and height, velocity, reference.
 
-    Raise `SinkError` that names the `entity` where the seconds do not fit into 32 bits.
+    Raises `SinkError` with the name of the entity if the seconds do not fit into 32 bits.
     """
     return encode_nested(1, encode_classic_time(stamp, entity)) + encode_doubles(2, values, required=True)
 
 
 def _list_rows(sensor: MountedSensor, reading: Reading) -> list[tuple[int, list[float]]]:
-    """Return stamp (ns) and the three values of each row that is a message."""
+    """Return stamp (ns) and the three values of each emitted row."""
     require_spec(sensor, Altimeter)
-    shown = compute_stamps(reading, get_clock_name(sensor)).tolist()
+    stamps = compute_stamps(reading, get_clock_name(sensor)).tolist()
     columns = [reading[name].tolist() for name in FIELD_NAMES]
-    return [(shown[k], [column[k] for column in columns]) for k in list_emitted_rows(reading)]
+    return [(stamps[row], [column[row] for column in columns]) for row in list_emitted_rows(reading)]
 
 
 def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
-    """Return the `gz.msgs.Altimeter` messages of a reading, numbered from `sequence` on; dropouts have none."""
+    """Return the `gz.msgs.Altimeter` messages of the emitted rows, numbered from `sequence`."""
     rows = enumerate(_list_rows(sensor, reading), sequence)
     return [encode_gz_message(stamp, get_frame_id(sensor), number, values) for number, (stamp, values) in rows]
 
 
 def encode_classic_messages(sensor: MountedSensor, reading: Reading) -> list[bytes]:
-    """Return the `gazebo.msgs.Altimeter` messages of a reading; they carry no number."""
+    """Return the `gazebo.msgs.Altimeter` messages of the emitted rows."""
     return [encode_classic_message(stamp, sensor.name, values) for stamp, values in _list_rows(sensor, reading)]
 
 
 def extract_arrays(
     _sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
-    """Return what messages say: m, m/s, m. The inverse of `message`."""
+    """Return the arrays in messages: m, m/s, m. The inverse of `make_layout`."""
     return {name: rows[name] for name in FIELD_NAMES if (series_kind, name) != ("bias", FIELD_NAMES[2])}

@@ -1,4 +1,4 @@
-"""What the encoders of sensors share."""
+"""Names, stamps and covariances of sensor messages."""
 
 from __future__ import annotations
 
@@ -12,75 +12,74 @@ from navsense.typing import IntArray, Times
 from navsense.world import MountedSensor
 
 SeriesKind: TypeAlias = Literal["reading", "ideal", "bias"]
-"""Which of a reading's three series a message carries: what the instrument says, the truth, the hidden slow error."""
+"""Series of a reading that a message carries: the measurement, its ideal value or its slowly varying bias."""
 
 SpecT = TypeVar("SpecT")
 
 AGE = "age"
-"""Beside the arrays of a series whose messages are about earlier instants: how much earlier (n,) s."""
+"""Name of an additional array: delay (n,) s from the time of validity to the reading."""
 
 GLOBAL_TIME = "global time"
-"""The name of the clock of a sensor that has none."""
+"""Name of the clock of a sensor without a clock."""
 
 
 def get_frame_id(sensor: MountedSensor) -> str:
-    """Return the frame that the sensor's messages carry."""
+    """Return the `frame_id` of a sensor's messages."""
     return sensor.frame or sensor.name
 
 
 def require_spec(sensor: MountedSensor, spec_class: type[SpecT]) -> SpecT:
-    """Return the sensor's sheet, which must be of a kind. Raise `SinkError` where it is another's."""
+    """Return the specification of a sensor. Raises `SinkError` if it is not of class `spec_class`."""
     if not isinstance(sensor.spec, spec_class):
-        what = f"sensor {sensor.name!r} of type {sensor.spec.type}"
-        raise SinkError(what, type(sensor.spec).__name__, allowed=f"must be of class {spec_class.__name__}")
+        what, allowed = f"specification of sensor {sensor.name!r}", f"must be an ns.sensors.{spec_class.__name__}"
+        raise SinkError(what, f"of type {sensor.spec.type}", allowed=allowed)
     return sensor.spec
 
 
 def get_clock_name(sensor: MountedSensor) -> str:
-    """Return the name of the clock that stamps the sensor's messages."""
+    """Return the name of the clock that stamps a sensor's messages."""
     return sensor.clock or GLOBAL_TIME
 
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
-"""Nanoseconds in a second."""
 
 MIN_STAMP_SECONDS, MAX_STAMP_SECONDS = -(2**31), 2**31 - 1
-"""What the seconds of a ROS stamp can hold."""
+"""Limits of the seconds of a ROS stamp."""
 
 MAX_CLOCK_TIME = 2.0 * MAX_STAMP_SECONDS
-"""Seconds that a clock may show away from the run's start before no epoch could bring its stamps into a message."""
+"""Largest distance (s) of a clock from the start of the run: beyond it, no epoch fits its stamps into a message."""
 
 
 def stamp_error(clock: str, seconds: float) -> SinkError:
-    """Return the error of a stamp that no message can hold."""
+    """Return the error of a stamp outside the limits of messages."""
     return SinkError(
         f"stamp of clock {clock!r}, in seconds",
         seconds,
-        allowed=f"a message holds {MIN_STAMP_SECONDS} to {MAX_STAMP_SECONDS}",
+        allowed=f"must be from {MIN_STAMP_SECONDS} to {MAX_STAMP_SECONDS}",
         remedy="choose another --epoch, or a smaller clock error",
     )
 
 
 def compute_stamps(reading: Reading, clock: str, validity: Times | None = None) -> IntArray:
-    """Return what the sensor's clock showed at each row, or at the instants `about` (n,) s, in integer nanoseconds.
+    """Return the time on the sensor's clock at each row, or at its time of validity (n,) s, in integer nanoseconds.
 
-    It is off by the same then as at the row. Raise `SinkError` that names `clock` where a stamp is not finite or
-    beyond all formats.
+    The clock error is that of the row. Raises `SinkError` with the name of the clock for a stamp that is not finite or
+    outside the limits of all formats.
     """
-    shown = (reading.time if validity is None else validity) + reading.clock_error
-    if shown.size and not (shown.min() >= -MAX_CLOCK_TIME and shown.max() <= MAX_CLOCK_TIME):
-        raise stamp_error(clock, float(shown[~(np.abs(shown) <= MAX_CLOCK_TIME)][0]))
-    return to_nanoseconds(reading.epoch, shown)
+    time = (reading.time if validity is None else validity) + reading.clock_error
+    if time.size and not (time.min() >= -MAX_CLOCK_TIME and time.max() <= MAX_CLOCK_TIME):
+        raise stamp_error(clock, float(time[~(np.abs(time) <= MAX_CLOCK_TIME)][0]))
+    return to_nanoseconds(reading.epoch, time)
 
 
 def make_covariance(series_kind: SeriesKind, *stddevs: float) -> tuple[float, ...]:
-    """Return the row-major square covariance (unit squared) with these deviations on its diagonal.
+    """Return the row-major covariance (unit squared) with these standard deviations on its diagonal.
 
-    Only a reading has any; zeros mean "unknown" in ROS.
+    Ideal values and biases have zeros, which mean "unknown" in ROS.
     """
     size = len(stddevs)
-    out = [0.0] * (size * size)
+    covariance = [0.0] * (size * size)
     if series_kind == "reading":
-        for axis, deviation in enumerate(stddevs):
-            out[axis * (size + 1)] = deviation * deviation
-    return tuple(out)
+        for axis, stddev in enumerate(stddevs):
+            covariance[axis * (size + 1)] = stddev * stddev
+    return tuple(covariance)

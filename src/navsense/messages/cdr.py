@@ -1,7 +1,7 @@
-"""CDR, little-endian, of messages whose strings and array lengths are fixed: every message of a channel is one size.
+"""Little-endian CDR of messages with fixed strings and array lengths: all messages of a channel have one size.
 
-A `CdrLayout` is worked out once from the message's definition; after that a block of n messages is n copies of its
-template with numbers written at known places, column by column. Alignment counts from behind the 4-byte
+`build_layout` computes the `CdrLayout` once from the definition of the message. A block of n messages is n copies of
+its template with numbers at known offsets, written column by column. Alignment counts from the end of the 4-byte
 encapsulation header, as in XCDR1 (OMG DDSI-RTPS 2.3, section 10).
 """
 
@@ -10,17 +10,25 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from navsense.kernels import kernel
-from navsense.messages.base import MAX_STAMP_SECONDS, MIN_STAMP_SECONDS, NANOSECONDS_PER_SECOND, stamp_error
+from navsense.messages.base import (
+    MAX_STAMP_SECONDS,
+    MIN_STAMP_SECONDS,
+    NANOSECONDS_PER_SECOND,
+    SeriesKind,
+    stamp_error,
+)
 from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, HUMBLE, format_schema, parse_fields
 from navsense.typing import AnyArray, ByteArray, IntArray
+from navsense.world import MountedSensor
 
 ENCAPSULATION = b"\x00\x01\x00\x00"
-"""CDR, little-endian, no options."""
+"""Encapsulation header of little-endian CDR without options."""
 
 PRIMITIVES: Mapping[str, str] = {
     "bool": "u1",
@@ -45,7 +53,7 @@ SIZES: Mapping[str, int] = {kind: np.dtype(code).itemsize for kind, code in PRIM
 
 @dataclass(frozen=True)
 class FieldOffset:
-    """Where one field lies: NumPy type, number of elements (0: one scalar), offset in bytes in the message."""
+    """Position of a field: NumPy type, number of elements (0 for a scalar), offset in the message (bytes)."""
 
     dtype: str
     count: int
@@ -53,12 +61,12 @@ class FieldOffset:
 
 
 def make_row_dtype(fields: Mapping[str, FieldOffset], size: int) -> np.dtype[np.void]:
-    """Return the type of rows of `size` bytes with fields at the places."""
+    """Return the dtype of rows of `size` bytes with these fields."""
     return np.dtype(
         {
             "names": list(fields),
-            "formats": [(p.dtype, (p.count,)) if p.count else p.dtype for p in fields.values()],
-            "offsets": [p.offset for p in fields.values()],
+            "formats": [(field.dtype, (field.count,)) if field.count else field.dtype for field in fields.values()],
+            "offsets": [field.offset for field in fields.values()],
             "itemsize": size,
         }
     )
@@ -66,25 +74,25 @@ def make_row_dtype(fields: Mapping[str, FieldOffset], size: int) -> np.dtype[np.
 
 @dataclass(frozen=True, eq=False)
 class CdrLayout:
-    """One message type with its strings filled in: `template` is the whole message, numbers zero; `places` by path.
+    """One message type with its strings: `template` is the message with zeros as numbers, `fields` by path.
 
-    Paths are dotted (`header.stamp.sec`, `transforms.0.transform.rotation`). A part made of float64 alone has a place
-    of its own beside its members: `orientation` is (4,) x y z w, `orientation.w` a scalar.
+    Paths are dotted (`header.stamp.sec`, `transforms.0.transform.rotation`). A nested message of float64 fields only is
+    a field itself, in addition to its members: `orientation` is (4,) x y z w, `orientation.w` a scalar.
     """
 
     template: bytes
     fields: Mapping[str, FieldOffset]
 
     def dtype(self) -> np.dtype[np.void]:
-        """Return the row type."""
+        """Return the dtype of a row."""
         return make_row_dtype(self.fields, len(self.template))
 
     def shift_fields(self, header_size: int) -> dict[str, FieldOffset]:
-        """Return the places in a row in which the message lies behind so many bytes."""
-        return {name: FieldOffset(p.dtype, p.count, p.offset + header_size) for name, p in self.fields.items()}
+        """Return the fields of rows in which a header precedes the message."""
+        return {name: replace(field, offset=field.offset + header_size) for name, field in self.fields.items()}
 
     def with_values(self, values: Mapping[str, ArrayLike]) -> CdrLayout:
-        """Return the same layout with numbers that are the same in all messages in its template, by path."""
+        """Return the layout with numbers that are constant in all messages, by path."""
         rows = np.frombuffer(bytearray(self.template), dtype=self.dtype())
         for path, value in values.items():
             rows[path] = value
@@ -93,7 +101,7 @@ class CdrLayout:
 
 @dataclass
 class _LayoutBuilder:
-    """The walk through a definition, writing zeros and strings and noting places."""
+    """Builds the template and the fields of a message from its definition."""
 
     definitions: Mapping[str, str]
     strings: Mapping[str, str]
@@ -106,20 +114,20 @@ class _LayoutBuilder:
         self.data.extend(b"\0" * (-len(self.data) % size))
 
     def add_numbers(self, path: str, kind: str, count: int) -> None:
-        """Lay down one number (`count` 0) or a run of them."""
+        """Add one number (`count` 0) or an array."""
         code, size = PRIMITIVES[kind], SIZES[kind]
         self.align(size)
         self.fields[path] = FieldOffset(code, count, len(ENCAPSULATION) + len(self.data))
         self.data.extend(b"\0" * size * max(count, 1))
 
     def add_string(self, path: str) -> None:
-        """Lay down a string with its length and closing zero."""
+        """Add a string with its length and terminating zero."""
         raw = self.strings.get(path, "").encode() + b"\0"
         self.align(4)
         self.data.extend(struct.pack("<I", len(raw)) + raw)
 
     def add_value(self, path: str, kind: str) -> None:
-        """Lay down one value of any type."""
+        """Add one value of any type."""
         if kind == "string":
             self.add_string(path)
         elif kind in PRIMITIVES:
@@ -128,24 +136,24 @@ class _LayoutBuilder:
             self.add_message(path + ".", kind)
 
     def add_message(self, prefix: str, kind: str) -> None:
-        """Lay down the fields of a message."""
+        """Add the fields of a message."""
         parts = parse_fields(self.definitions[kind])
-        for series_kind in parts:
-            path = prefix + series_kind.name
-            if series_kind.length is None:
-                self.add_value(path, series_kind.type)
+        for part in parts:
+            path = prefix + part.name
+            if part.length is None:
+                self.add_value(path, part.type)
                 continue
-            length = series_kind.length
+            length = part.length
             if length < 0:
                 length = self.lengths.get(path, 0)
                 self.align(4)
                 self.data.extend(struct.pack("<I", length))
-            if series_kind.type in PRIMITIVES:
+            if part.type in PRIMITIVES:
                 if length:
-                    self.add_numbers(path, series_kind.type, length)
+                    self.add_numbers(path, part.type, length)
             else:
                 for i in range(length):
-                    self.add_value(f"{path}.{i}", series_kind.type)
+                    self.add_value(f"{path}.{i}", part.type)
         if prefix and all(part.type == "float64" and part.length is None for part in parts):
             first = self.fields[prefix + parts[0].name]
             self.fields[prefix[:-1]] = FieldOffset(first.dtype, len(parts), first.offset)
@@ -157,19 +165,19 @@ def build_layout(
     lengths: Mapping[str, int] | None = None,
     definitions: Mapping[str, str] = DEFINITIONS,
 ) -> CdrLayout:
-    """Return the layout of the type `kind` (full name); `texts` its strings, `lengths` its array lengths, by path."""
-    build = _LayoutBuilder(definitions, strings or {}, lengths or {})
-    build.add_message("", type_name)
-    return CdrLayout(ENCAPSULATION + bytes(build.data), build.fields)
+    """Return the layout of a type (full name) with its strings and array lengths by path."""
+    builder = _LayoutBuilder(definitions, strings or {}, lengths or {})
+    builder.add_message("", type_name)
+    return CdrLayout(ENCAPSULATION + bytes(builder.data), builder.fields)
 
 
 @dataclass(frozen=True, eq=False)
 class MessageLayout:
-    """How one channel's messages are made: full type name, `ros2msg` schema, layout, and what writes the numbers.
+    """The messages of one channel: full type name, layout, the function that writes the numbers, `ros2msg` schema.
 
-    `fill(rows, stamp, arrays)` gets n rows that hold the template, stamps (n,) in integer nanoseconds, and the arrays
-    by name, time first. It raises `SinkError` for a stamp that does not fit into the message. One that is `constant`
-    is written at every sample, of a sensor that says nothing too; it gets no arrays.
+    `fill(rows, stamp, arrays)` gets n rows with the template, stamps (n,) in integer nanoseconds, and the arrays by
+    name, time first. It raises `SinkError` for a stamp outside the limits of the message. A `constant` message is
+    written at every sample, also without a reading, and gets no arrays.
     """
 
     type: str
@@ -179,30 +187,32 @@ class MessageLayout:
     constant: bool = False
 
     def __post_init__(self) -> None:
-        """Take the schema of the type where none is given."""
+        """Set the default schema of the type."""
         if not self.schema:
             object.__setattr__(self, "schema", format_schema(self.type))
 
 
+LayoutMaker: TypeAlias = Callable[[MountedSensor, SeriesKind], MessageLayout]
+"""A function of a sensor and a series that returns the layout of its messages."""
+
+
 def to_humble(message: MessageLayout) -> MessageLayout:
-    """Return the layout of a channel's messages in ROS 2 Humble, without the fields that later distributions added.
+    """Return the layout in ROS 2 Humble, without the fields that later distributions added.
 
     These fields are the last of their messages, and have constant values.
     """
-    older = DISTRIBUTIONS[HUMBLE]
-    if message.type not in older or message.schema != format_schema(message.type):
+    definitions = DISTRIBUTIONS[HUMBLE]
+    if message.type not in definitions or message.schema != format_schema(message.type):
         return message
-    later = {series_kind.name for series_kind in parse_fields(DEFINITIONS[message.type])} - {
-        one.name for one in parse_fields(older[message.type])
-    }
-    places, template = message.layout.fields, message.layout.template
-    end = min((places[name].offset for name in later), default=len(template))
-    kept = {name: place for name, place in places.items() if name not in later}
-    return replace(message, layout=CdrLayout(template[:end], kept), schema=format_schema(message.type, older))
+    later, older = ({part.name for part in parse_fields(text[message.type])} for text in (DEFINITIONS, definitions))
+    fields, template = message.layout.fields, message.layout.template
+    end = min((fields[name].offset for name in later - older), default=len(template))
+    kept = {name: field for name, field in fields.items() if name not in later - older}
+    return replace(message, layout=CdrLayout(template[:end], kept), schema=format_schema(message.type, definitions))
 
 
 def encode(message: MessageLayout, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> ByteArray:
-    """Return n messages (n, size) as bytes, a row each; `stamp` (n,) in nanoseconds, `arrays` by name, time first."""
+    """Return n messages as bytes (n, size); `stamp` (n,) in nanoseconds, `arrays` by name, time first."""
     out = np.empty((stamp.shape[0], len(message.layout.template)), dtype=np.uint8)
     out[:] = np.frombuffer(message.layout.template, dtype=np.uint8)
     message.fill(out.view(message.layout.dtype())[:, 0], stamp, arrays)
@@ -210,71 +220,73 @@ def encode(message: MessageLayout, stamp: IntArray, arrays: Mapping[str, AnyArra
 
 
 def write_stamps(rows: AnyArray, stamp: IntArray, clock: str, path: str = "header.stamp") -> None:
-    """Write stamps (n,) nanoseconds at `path`, rounded towards the past so that the nanoseconds are never negative.
+    """Write stamps (n,) ns at `path`. Seconds are rounded down, so the nanoseconds are never negative.
 
-    Raises `SinkError` that names `clock` where the seconds do not fit into 32 bits, `ValueError` as `write_vectors`
-    does.
+    Raises `SinkError` with the name of the clock if the seconds do not fit into 32 bits, and `ValueError` for another
+    number of rows.
     """
-    wrong = _write_stamps(stamp, get_field(rows, path + ".sec", stamp), get_field(rows, path + ".nanosec", stamp))
-    if wrong:
-        raise stamp_error(clock, wrong // NANOSECONDS_PER_SECOND)
+    invalid = _write_stamps(stamp, get_field(rows, path + ".sec", stamp), get_field(rows, path + ".nanosec", stamp))
+    if invalid:
+        raise stamp_error(clock, invalid // NANOSECONDS_PER_SECOND)
 
 
 @kernel
-def _write_stamps(stamp: IntArray, seconds: AnyArray, rest: AnyArray) -> int:
-    """Write the seconds and the rest of stamps (n,) ns; return one whose seconds do not fit, 0 where there is none."""
+def _write_stamps(stamp: IntArray, seconds: AnyArray, nanoseconds: AnyArray) -> int:
+    """Write the seconds and nanoseconds of stamps (n,) ns. Return the first stamp that does not fit, else 0."""
     for i in range(stamp.size):
         whole = stamp[i] // NANOSECONDS_PER_SECOND
         if whole < MIN_STAMP_SECONDS or whole > MAX_STAMP_SECONDS:
             return int(stamp[i])
         seconds[i] = whole
-        rest[i] = stamp[i] - whole * NANOSECONDS_PER_SECOND
+        nanoseconds[i] = stamp[i] - whole * NANOSECONDS_PER_SECOND
     return 0
 
 
 def write_vectors(rows: AnyArray, path: str, vector: AnyArray) -> None:
-    """Write vectors (n, 3) at `path`. Raises `ValueError` where they are not as many as there are rows."""
+    """Write vectors (n, 3) at `path`. Raises `ValueError` for another number of rows."""
     _write_vectors(get_field(rows, path, vector), vector)
 
 
 def get_field(rows: AnyArray, path: str, value: AnyArray) -> AnyArray:
-    """Return the numbers at a place, which must be as many as the values: a kernel would write on behind them."""
-    place = rows[path]
-    if place.shape != value.shape:
-        raise ValueError(f"{path}: values {value.shape} for a place {place.shape}")
-    return place
+    """Return the column of a field. Raises `ValueError` unless its shape is that of the values.
+
+    A kernel does not check bounds and would write beyond the column.
+    """
+    column = rows[path]
+    if column.shape != value.shape:
+        raise ValueError(f"{path}: shape {value.shape}; must be {column.shape}")
+    return column
 
 
 @kernel
-def _write_vectors(place: AnyArray, vector: AnyArray) -> None:
-    """Write vectors (n, 3), several times as quick as an assignment of rows so short."""
+def _write_vectors(column: AnyArray, vector: AnyArray) -> None:
+    """Write vectors (n, 3), several times faster than an assignment of such short rows."""
     for i in range(vector.shape[0]):
-        place[i, 0] = vector[i, 0]
-        place[i, 1] = vector[i, 1]
-        place[i, 2] = vector[i, 2]
+        column[i, 0] = vector[i, 0]
+        column[i, 1] = vector[i, 1]
+        column[i, 2] = vector[i, 2]
 
 
 def write_quaternions(rows: AnyArray, path: str, orientation: AnyArray) -> None:
-    """Write quaternions (n, 4), w x y z, in the border's order x y z w. Raises `ValueError` as `write_vectors` does."""
+    """Write quaternions (n, 4) w x y z in the order x y z w of ROS. Raises `ValueError` for another number of rows."""
     _write_quaternions(get_field(rows, path, orientation), orientation)
 
 
 @kernel
-def _write_quaternions(place: AnyArray, orientation: AnyArray) -> None:
-    """Write quaternions (n, 4), w x y z, as x y z w."""
+def _write_quaternions(column: AnyArray, orientation: AnyArray) -> None:
+    """Write quaternions (n, 4) w x y z as x y z w."""
     for i in range(orientation.shape[0]):
-        place[i, 0] = orientation[i, 1]
-        place[i, 1] = orientation[i, 2]
-        place[i, 2] = orientation[i, 3]
-        place[i, 3] = orientation[i, 0]
+        column[i, 0] = orientation[i, 1]
+        column[i, 1] = orientation[i, 2]
+        column[i, 2] = orientation[i, 3]
+        column[i, 3] = orientation[i, 0]
 
 
 def read_stamps(rows: AnyArray, path: str = "header.stamp") -> IntArray:
     """Return the stamps (n,) ns at `path`."""
-    found: IntArray = rows[path + ".sec"].astype(np.int64) * NANOSECONDS_PER_SECOND + rows[path + ".nanosec"].astype(
-        np.int64
-    )
-    return found
+    seconds, nanoseconds = (rows[f"{path}.{part}"].astype(np.int64) for part in ("sec", "nanosec"))
+    stamp: IntArray = seconds * NANOSECONDS_PER_SECOND + nanoseconds
+    return stamp
 
 
 def read_quaternions(rows: AnyArray, path: str) -> AnyArray:

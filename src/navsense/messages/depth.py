@@ -1,8 +1,8 @@
-"""Depth readings as `sensor_msgs/msg/FluidPressure` and `gz.msgs.FluidPressure`, and the depth beside them.
+"""Depth readings as `sensor_msgs/msg/FluidPressure` and `gz.msgs.FluidPressure`, and the depth as a companion.
 
-The pressure is absolute or gauge as the sheet says, its variance the white noise's deviation squared. The depth, which
-a FluidPressure has no place for, is a `geometry_msgs/msg/PointStamped` whose z is m below the surface, positive
-downwards, as DAVE's sensor publishes it; it has no hidden error of its own, and 0 stands there.
+The pressure is absolute or gauge, as the specification sets. Its variance is that of the white noise. FluidPressure has
+no field for the depth: it is a `geometry_msgs/msg/PointStamped` with z in m below the surface, positive downwards, as
+DAVE's sensor publishes it. The depth has no bias of its own: it is 0 there.
 """
 
 from __future__ import annotations
@@ -22,15 +22,12 @@ GZ_TYPE = air_pressure.GZ_TYPE
 
 
 def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return how the pressures (Pa), the true ones or their hidden errors become messages.
-
-    `SinkError` for a sheet of another kind.
-    """
+    """Return the layout of the pressure (Pa). Raises `SinkError` for a specification of another sensor type."""
     return air_pressure.make_layout(sensor, series_kind, Depth)
 
 
 def make_depth_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
-    """Return how the depths (m) or the true ones become messages."""
+    """Return the layout of the depth (m)."""
     clock = get_clock_name(sensor)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
@@ -42,18 +39,18 @@ def make_depth_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> Messag
 
 
 COMPANIONS = {"_depth": make_depth_layout}
-"""Messages beside the one of the sensor's own topic, by what is put behind the topic."""
+"""Companion messages by the suffix of their topic."""
 
 
 def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
-    """Return the `gz.msgs.FluidPressure` messages of a reading, numbered from `sequence` on; dropouts have none."""
+    """Return the `gz.msgs.FluidPressure` messages of the emitted rows, numbered from `sequence`."""
     return air_pressure.encode_gz_messages(sensor, reading, sequence, Depth)
 
 
 def extract_arrays(
     sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, companion: str
 ) -> dict[str, AnyArray]:
-    """Return what messages say: the pressure, Pa, or beside it the depth, m. The inverse of `message`."""
+    """Return the pressure (Pa), or the depth (m) of the companion. The inverse of `make_layout`."""
     if not companion:
         return air_pressure.extract_arrays(sensor, rows, series_kind, companion)
     return {} if series_kind == "bias" else {"depth": rows["point.z"]}

@@ -1,28 +1,34 @@
-"""Readings of a Doppler velocity log as the messages of its dialect.
+"""DVL readings as the messages of several dialects, and back.
 
-| dialect | on the sensor's topic | beside it |
+| dialect | on the sensor's topic | companion topics |
 |---|---|---|
-| `own`, `gz` | `marine_acoustic_msgs/msg/Dvl`, `gz.msgs.DVLVelocityTracking` | `_water`, where both are tracked |
+| `own`, `gz` | `marine_acoustic_msgs/msg/Dvl`, `gz.msgs.DVLVelocityTracking` | `_water` if both tracks are on |
 | `uuv` | `uuv_sensor_ros_plugins_msgs/msg/DVL` | `_twist`, `/state` |
 | `dsros` | `ds_sensor_msgs/msg/Dvl` | the ranges, `_cloud` |
-| each | | all arrays, `_ping` |
+| all | | `_ping`: all arrays as `navsense_msgs/msg/Dvl` with full precision |
 
-All arrays are beside them as `navsense_msgs/msg/Dvl`, with all their bits. What stands below holds of the dialect's.
+Messages of the dialects:
 
-A header's stamp is the time of validity by the sensor's clock, `io_time` when the ping was told. Velocities, beams and
-points are in the frame in which velocities are told. Beam velocities are positive when the sensor moves along the beam,
-and are those of the track that gave the velocity. Ranges are slant ranges, from the transducer.
+- The header stamp is the time of validity on the sensor's clock; `io_time` is the time of transmission.
+- Velocities, beams and points are in the frame of the velocity. Courses are in rad from north, clockwise; in `dsros` in
+  degrees.
+- A beam velocity is positive when the sensor moves along the beam. It belongs to the track that gave the velocity.
+  Ranges are slant ranges from the transducer.
+- Unknown values are NaN, with a (co)variance of -1. In `uuv`, unknown altitudes and ranges are -1, by its definitions.
+  Ground truth and biases have a (co)variance of 0. `velocity_mode` is 0 without a velocity.
+- Arrays of four beams hold the first four; missing beams are unknown and have no direction.
 
-What is not known is NaN, and its (co)variance -1; truth and hidden errors have none, which is 0. In `uuv` an altitude
-or a range that is not known is -1, as its definitions say. `velocity_mode` is 0 where there is no velocity. Courses are
-rad from north, clockwise; in `dsros` degrees. Arrays of four beams hold the first four; missing ones are unknown, and
-have no direction. What a series has no array of is unknown too.
+Reading: `_ping` holds all arrays and has priority. Without it, as in recordings of other programs, the messages of the
+dialect are read. They lack the error velocity, the long-term velocity, the beam flags, the beams of the track that did
+not give the velocity, and every fifth beam.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
@@ -31,21 +37,8 @@ from numpy.typing import ArrayLike
 
 from navsense.kernels import kernel
 from navsense.messages import generic
-from navsense.messages._doppler import (
-    BOTTOM,
-    NONE,
-    UNKNOWN,
-    WATER,
-    DvlMessageInfo,
-    DvlSeries,
-    count_known,
-    nan_to_unknown,
-    nan_to_zero,
-)
-from navsense.messages._doppler_reader import PING_SUFFIX
-from navsense.messages._doppler_reader import SERIES_ARRAYS as SERIES_ARRAYS  # noqa: PLC0414 - one of what such a file has
-from navsense.messages._doppler_reader import extract_arrays as extract_arrays  # noqa: PLC0414 - one of what such a file has
 from navsense.messages.base import (
+    AGE,
     NANOSECONDS_PER_SECOND,
     SeriesKind,
     compute_stamps,
@@ -53,7 +46,7 @@ from navsense.messages.base import (
     get_frame_id,
     require_spec,
 )
-from navsense.messages.cdr import CdrLayout, MessageLayout, build_layout, write_vectors
+from navsense.messages.cdr import CdrLayout, LayoutMaker, MessageLayout, build_layout, write_stamps, write_vectors
 from navsense.messages.gz import (
     encode_doubles,
     encode_header,
@@ -62,11 +55,13 @@ from navsense.messages.gz import (
     encode_packed,
     list_emitted_rows,
 )
-from navsense.pose import Pose, conjugate, ensure_unit, rotate
-from navsense.sensors.doppler import MessageDialect
+from navsense.pose import Pose, conjugate, ensure_unit, multiply, rotate
+from navsense.sensors.adcp import Adcp
+from navsense.sensors.base import OpaqueSensor
+from navsense.sensors.doppler import IDEAL_OUTPUTS, MIN_BEAMS, MessageDialect
 from navsense.sensors.dvl import Dvl, TrackMode, Transducer
 from navsense.series import Reading
-from navsense.typing import AnyArray, FloatArray, IntArray, Times
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
 from navsense.world import MountedSensor
 
 MARINE_TYPE = "marine_acoustic_msgs/msg/Dvl"
@@ -78,124 +73,339 @@ RANGES_TYPE = "ds_sensor_msgs/msg/Ranges3D"
 CLOUD_TYPE = "sensor_msgs/msg/PointCloud"
 GZ_TYPE = "gz.msgs.DVLVelocityTracking"
 
+PING_SUFFIX = "_ping"
+"""Suffix of the topic with all arrays."""
+
 PING_MESSAGE = (PING_SUFFIX, generic.format_type_name(Dvl.type))
-"""What stands behind the topic of the message of all arrays, and its type."""
+"""Suffix of the topic with all arrays, and the type of its messages."""
 
 COORDINATES_INSTRUMENT = 1
-"""Value of `ds_sensor_msgs/Dvl.coordinate_mode`: what velocities are told in turns with the instrument."""
+"""Value of `ds_sensor_msgs/Dvl.coordinate_mode`: axes fixed to the instrument."""
 
 RANGE_INDETERMINANT, RANGE_VALID = 0, 3
 """Values of `Range3D.range_validity`; 1 is below the minimum, 2 above the maximum."""
 
 LOW_QUALITY, HIGH_QUALITY = 10.0, 250.0
-"""Quality of a beam that is not valid and of one that is, as `libdsros_ros_dvl` has them."""
+"""Quality of an invalid and of a valid beam in `libdsros_ros_dvl`."""
 
 REFERENCE_SHIP = 2
-"""Value of `DVLKinematicEstimate.ReferenceType` in Gazebo: a frame that turns with the sensor."""
+"""Value of Gazebo's `DVLKinematicEstimate.ReferenceType`: axes fixed to the sensor."""
 
 MESSAGE_BEAMS = 4
-"""Beams of the messages whose arrays are fixed."""
+"""Number of beams in messages with arrays of a fixed length."""
+
+
+SERIES_ARRAYS: Mapping[SeriesKind, tuple[str, ...]] = {
+    "ideal": (*IDEAL_OUTPUTS, "sound_speed", "time_of_validity"),
+    "bias": ("beam_range", "beam_velocity"),
+}
+"""Arrays of ground truth and of biases."""
+
+UNKNOWN = -1.0
+"""An unknown variance; in `uuv` also an unknown altitude or range."""
+
+NONE, BOTTOM, WATER = 0, 1, 2
+"""Values of `velocity_mode`. Gazebo's `TargetType` has the last two."""
+
+
+@dataclass(frozen=True)
+class DvlMessageInfo:
+    """The constant part of the messages of one series: specification, names, k beams in the frame of the velocity."""
+
+    sensor: MountedSensor
+    series_kind: SeriesKind
+
+    @cached_property
+    def spec(self) -> Dvl:
+        """The specification. Raises `SinkError` if it is of another sensor type."""
+        return require_spec(self.sensor, Dvl)
+
+    @property
+    def strings(self) -> dict[str, str]:
+        """The frame of the header."""
+        return {"header.frame_id": get_frame_id(self.sensor)}
+
+    @cached_property
+    def poses(self) -> tuple[Pose, ...]:
+        """Poses of the transducers, x along the beam."""
+        rotation = self.spec.reference
+        return tuple(
+            Pose(rotate(rotation, beam.position), ensure_unit(multiply(rotation, beam.rotation)))
+            for beam in self.spec.beams.beams
+        )
+
+    @cached_property
+    def axes(self) -> FloatArray:
+        """Unit vectors (k, 3) along the beams."""
+        return np.array([rotate(self.spec.reference, (x, y, z)) for x, y, z in self.spec.beams.axes.tolist()])
+
+    @cached_property
+    def beam_ids(self) -> tuple[int, ...]:
+        """Numbers of the beams. They default to the index."""
+        ids, count = self.spec.message_options.beam_ids, len(self.poses)
+        return (*ids, *range(len(ids), count))[:count]
+
+    @cached_property
+    def beam_frames(self) -> tuple[str, ...]:
+        """Frames of the beams; "" for a beam without a name."""
+        names, count = self.spec.message_options.beam_frames, len(self.poses)
+        return (*names, *[""] * (count - len(names)))[:count]
+
+    @property
+    def range_variance(self) -> float:
+        """The reported variance of a range (m^2)."""
+        return self.spec.range.white_stddev(self.sensor.rate) ** 2 if self.series_kind == "reading" else 0.0
+
+    def write_stamps(self, rows: AnyArray, stamp: IntArray, *paths: str) -> None:
+        """Write stamps (n,) ns at the paths."""
+        for path in paths:
+            write_stamps(rows, stamp, get_clock_name(self.sensor), path)
+
+
+@dataclass(frozen=True, eq=False)
+class DvlSeries:
+    """The columns of n messages with k beams; NaN for an array that the series lacks."""
+
+    info: DvlMessageInfo
+    arrays: Mapping[str, AnyArray]
+    count: int
+
+    def has(self, *names: str) -> bool:
+        """Return True if the series has any of the arrays."""
+        return any(name in self.arrays for name in names)
+
+    def get_column(self, name: str, *axes: int) -> FloatArray:
+        """Return one array (n, *axes)."""
+        shape, values = (self.count, *axes), self.arrays.get(name)
+        return np.full(shape, math.nan) if values is None else np.asarray(values, dtype=np.float64).reshape(shape)
+
+    def get_beam_column(self, name: str) -> FloatArray:
+        """Return one array (n, k)."""
+        return self.get_column(name, len(self.info.poses))
+
+    def get_integers(self, name: str) -> IntArray:
+        """Return one array (n,) of integers, 0 if unknown."""
+        out = np.empty(self.count, dtype=np.int64)
+        _write_integers(self.get_column(name), out)
+        return out
+
+    @cached_property
+    def mode(self) -> IntArray:
+        """Target of the velocity (n,). Without this array: the bottom if enough beams reach it, else the water."""
+        if "velocity_mode" in self.arrays:
+            return self.get_integers("velocity_mode")
+        has_echoes = count_finite(self.get_beam_column("beam_velocity")) >= MIN_BEAMS
+        bottom = has_echoes & (self.info.spec.bottom_mode is not TrackMode.NEVER)
+        return np.where(np.isnan(self.get_column("velocity", 3)[:, 0]), NONE, np.where(bottom, BOTTOM, WATER))
+
+    @cached_property
+    def is_water(self) -> BoolArray | None:
+        """True for velocities through the water (n, 1); None if there is none."""
+        is_water = self.mode == WATER
+        return is_water[:, None] if is_water.any() else None
+
+    def select_track(self, bottom: str, water: str) -> FloatArray:
+        """Return one array (n, k) of the track that gave the velocity."""
+        if self.is_water is None:
+            return self.get_beam_column(bottom)
+        return np.where(self.is_water, self.get_beam_column(water), self.get_beam_column(bottom))
+
+    @cached_property
+    def beam_velocity(self) -> FloatArray:
+        """Velocities (n, k) m/s along the beams."""
+        return self.select_track("beam_velocity", "water_beam_velocity")
+
+    @cached_property
+    def beam_variance(self) -> FloatArray:
+        """Variances (n, k) m^2/s^2 of the velocities along the beams."""
+        return self.report_variance(
+            lambda: self.select_track("beam_deviation", "water_beam_deviation") ** 2, self.beam_velocity
+        )
+
+    @cached_property
+    def beam_range(self) -> FloatArray:
+        """Slant ranges (n, k) m."""
+        return self.get_beam_column("beam_range")
+
+    @cached_property
+    def range_variance(self) -> FloatArray:
+        """Variances (n, k) m^2 of the ranges."""
+        return self.report_variance(lambda: self.info.range_variance, self.beam_range)
+
+    @cached_property
+    def good_beam_count(self) -> IntArray:
+        """Number of good beams (n,). Without this array: of beams with a velocity."""
+        if "num_good_beams" in self.arrays:
+            return self.get_integers("num_good_beams")
+        return count_finite(self.beam_velocity)
+
+    @property
+    def beam_ends(self) -> FloatArray:
+        """Ends of the beams (n, k, 3) m."""
+        starts = np.array([pose.position for pose in self.info.poses])
+        return starts + self.beam_range[:, :, None] * self.info.axes
+
+    def covariance(self, name: str = "velocity") -> FloatArray:
+        """Return the covariance (n, 9) m^2/s^2 of a velocity, row-major."""
+        reported = self.report_variance(
+            lambda: self.get_column(f"{name}_covariance", 9), self.get_column(name, 3)[:, :1]
+        )
+        return reported if reported.shape[1] == 9 else np.repeat(reported, 9, axis=1)
+
+    def report_variance(self, variance: Callable[[], FloatArray | float], value: FloatArray) -> FloatArray:
+        """Return the reported variance: -1 for an unknown value, 0 in ground truth and biases.
+
+        `variance` returns one number, one for each value, or several (n, m) for one value (n, 1).
+        """
+        declared = variance() if self.info.series_kind == "reading" else 0.0
+        if isinstance(declared, float):
+            return np.where(np.isnan(value), UNKNOWN, declared)
+        out = np.empty(declared.shape)
+        _write_variances(declared, value, out)
+        return out
+
+    @property
+    def age(self) -> IntArray:
+        """Delay (n,) ns from the time of validity to the transmission of a ping."""
+        return np.rint(nan_to_zero(self.get_column(AGE)) * NANOSECONDS_PER_SECOND).astype(np.int64)
+
+
+@kernel
+def _write_variances(variance: FloatArray, value: FloatArray, out: FloatArray) -> None:
+    """Write variances (n, m), -1 if the variance or its value is unknown."""
+    step = 1 if value.shape[1] > 1 else 0
+    for i in range(variance.shape[0]):
+        for j in range(variance.shape[1]):
+            is_known = not (math.isnan(variance[i, j]) or math.isnan(value[i, j * step]))
+            out[i, j] = variance[i, j] if is_known else UNKNOWN
+
+
+@kernel
+def _write_integers(values: FloatArray, out: IntArray) -> None:
+    """Write integers (n,), 0 for NaN."""
+    for i in range(values.shape[0]):
+        out[i] = 0 if math.isnan(values[i]) else int(values[i])
+
+
+def count_finite(values: FloatArray) -> IntArray:
+    """Return the number of finite values (n,) in each row (n, k)."""
+    out = np.empty(values.shape[0], dtype=np.int64)
+    _write_counts(values, out)
+    return out
+
+
+@kernel
+def _write_counts(values: FloatArray, out: IntArray) -> None:
+    """Write the number of finite values (n,) in each row (n, k)."""
+    for i in range(values.shape[0]):
+        found = 0
+        for j in range(values.shape[1]):
+            if math.isfinite(values[i, j]):
+                found += 1
+        out[i] = found
+
+
+def nan_to_zero(value: FloatArray) -> FloatArray:
+    """Return the values, 0 for NaN."""
+    return np.where(np.isnan(value), 0.0, value)
+
+
+def nan_to_unknown(value: FloatArray) -> FloatArray:
+    """Return the values, -1 for NaN."""
+    return np.where(np.isnan(value), UNKNOWN, value)
 
 
 def time_of_validity(reading: Reading) -> Times:
-    """Return the instants (n,) s that a reading is about: those of validity, its own where there is none."""
+    """Return the times of validity (n,) s; the time of the reading where there is none."""
     validity = reading.arrays["time_of_validity"]
     return np.where(np.isfinite(validity), validity, reading.time)
 
 
 def _take_four_beams(values: FloatArray, missing: float) -> FloatArray:
-    """Return the numbers (n, k) of the first four beams (n, 4), `missing` where there are fewer."""
+    """Return the first four beams (n, 4) of values (n, k), padded with `missing`."""
     if values.shape[1] >= MESSAGE_BEAMS:
         return values[:, :MESSAGE_BEAMS]
-    found: FloatArray = np.full((values.shape[0], MESSAGE_BEAMS), missing)
-    found[:, : values.shape[1]] = values
-    return found
+    padded: FloatArray = np.full((values.shape[0], MESSAGE_BEAMS), missing)
+    padded[:, : values.shape[1]] = values
+    return padded
 
 
 def _compute_quality(value: FloatArray) -> FloatArray:
-    """Return the quality of beams that have a value or none."""
     return np.where(np.isnan(value), LOW_QUALITY, HIGH_QUALITY)
 
 
 def _instrument_values(info: DvlMessageInfo) -> dict[str, ArrayLike]:
-    """Return the type, and the unit vectors of the first four beams, by path."""
+    """Return the transducer type and the unit vectors of the first four beams by path."""
     directions = {f"beam_unit_vec.{i}": axis for i, axis in enumerate(info.axes[:MESSAGE_BEAMS])}
-    return {"dvl_type": _is_phased(info.spec), **directions}
-
-
-Fill = Callable[[AnyArray, IntArray, Mapping[str, AnyArray]], None]
+    return {"dvl_type": is_phased_array(info.spec), **directions}
 
 
 def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
-    """Return the frames of velocities, of the point cloud and of each beam, x along it, posed in the sensor's own.
+    """Return the frames of the velocity, the point cloud and the beams (x along the beam), in the sensor's frame.
 
-    A beam without a name has that of the frame of velocities, `/beam` and its number behind it. `SinkError` for a sheet
-    of another kind.
+    A beam without a name has the frame of the velocity with `/beam` and its number. Raises `SinkError` for a
+    specification of another sensor type.
     """
     info = DvlMessageInfo(sensor, "reading")
-    names, turned = info.spec.message_options, Pose(rotation=conjugate(ensure_unit(info.spec.reference)))
-    found = {get_frame_id(sensor): turned}
-    if names.pointcloud_frame:
-        found.setdefault(names.pointcloud_frame, turned @ names.pointcloud_pose.inverse())
+    options, velocity_pose = info.spec.message_options, Pose(rotation=conjugate(ensure_unit(info.spec.reference)))
+    frames = {get_frame_id(sensor): velocity_pose}
+    if options.pointcloud_frame:
+        frames.setdefault(options.pointcloud_frame, velocity_pose @ options.pointcloud_pose.inverse())
     for name, number, pose in zip(info.beam_frames, info.beam_ids, info.poses, strict=True):
-        found.setdefault(name or f"{get_frame_id(sensor)}/beam{number}", turned @ pose)
-    return found
+        frames.setdefault(name or f"{get_frame_id(sensor)}/beam{number}", velocity_pose @ pose)
+    return frames
 
 
 def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return how the readings, the truth or the hidden errors of a DVL become messages of its dialect.
+    """Return the layout of the main message of the dialect.
 
-    `SinkError` for a sheet of another kind.
+    Raises `SinkError` for a specification of another sensor type.
     """
     makers = {MessageDialect.UUV: _make_uuv_layout, MessageDialect.DSROS: _make_ds_layout}
     return makers.get(require_spec(sensor, Dvl).dialect, _make_marine_layout)(sensor, series_kind)
 
 
-def list_companions(
-    sensor: MountedSensor, series_kind: SeriesKind
-) -> Mapping[str, Callable[[MountedSensor, SeriesKind], MessageLayout]]:
-    """Return the messages beside the sensor's own: its dialect's, and last, so that it holds, that of all arrays.
+def list_companions(sensor: MountedSensor, series_kind: SeriesKind) -> Mapping[str, LayoutMaker]:
+    """Return the companion messages: those of the dialect, then `_ping`, which replaces one of the same name.
 
-    `SinkError` for a sheet of another kind.
+    Raises `SinkError` for a specification of another sensor type.
     """
     return {**_list_dialect_companions(require_spec(sensor, Dvl), series_kind), PING_SUFFIX: generic.make_layout}
 
 
-def _list_dialect_companions(
-    spec: Dvl, series_kind: SeriesKind
-) -> Mapping[str, Callable[[MountedSensor, SeriesKind], MessageLayout]]:
-    """Return the messages that a dialect has beside the sensor's own."""
+def _list_dialect_companions(spec: Dvl, series_kind: SeriesKind) -> Mapping[str, LayoutMaker]:
     if spec.dialect is MessageDialect.UUV:
         state = {"/state": make_state_layout} if series_kind == "reading" else {}
         return {"_twist": make_twist_layout, **state}
     if spec.dialect is MessageDialect.DSROS:
-        topic = "//" + spec.message_options.ranges_topic.strip("/") if spec.message_options.ranges_topic else "_ranges"
+        ranges_topic = spec.message_options.ranges_topic.strip("/")
+        topic = f"//{ranges_topic}" if spec.message_options.ranges_topic else "_ranges"
         return {topic: make_ranges_layout, "_cloud": make_cloud_layout} if series_kind != "bias" else {}
     return {"_water": make_water_layout} if _tracks_both(spec) and series_kind != "bias" else {}
 
 
 def _tracks_both(spec: Dvl) -> bool:
-    """Tell whether one ping gives two velocities."""
+    """Return True if each ping has a bottom track and a water track."""
     return spec.bottom_mode is not TrackMode.NEVER and spec.water_mode is TrackMode.ALWAYS
 
 
 def _water_track_delay(series: DvlSeries) -> IntArray:
-    """Return how long (n,) ns after the echo from the bottom that from the layer left it; 0 where there is none."""
-    later = series.get_column("water_time_of_validity") - series.get_column("time_of_validity")
-    return np.rint(nan_to_zero(later) * NANOSECONDS_PER_SECOND).astype(np.int64)
+    """Return the delay (n,) ns of the water track's time of validity after the bottom track's; 0 if unknown."""
+    delay = series.get_column("water_time_of_validity") - series.get_column("time_of_validity")
+    return np.rint(nan_to_zero(delay) * NANOSECONDS_PER_SECOND).astype(np.int64)
 
 
-def _is_phased(spec: Dvl) -> int:
-    """Return 1 for a phased array and 0 for pistons, as `dvl_type` and `soundspeed_correction_type` have it."""
+def is_phased_array(spec: Dvl | Adcp) -> int:
+    """Return `dvl_type`, `adcp_type` and `soundspeed_correction_type`: 1 for a phased array, 0 for pistons."""
     return int(spec.transducer is Transducer.PHASED_ARRAY)
 
 
 def _make_marine_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the message of marine robots that reports the velocity."""
+    """Return the layout of `marine_acoustic_msgs/msg/Dvl`."""
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = info.make_series(arrays, stamp.size)
+        series = DvlSeries(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
         rows["velocity_mode"], rows["num_good_beams"] = series.mode, series.good_beam_count
         _write_marine_velocity(rows, series, "velocity")
@@ -206,7 +416,7 @@ def _make_marine_layout(sensor: MountedSensor, series_kind: SeriesKind) -> Messa
         if series.has("course", "speed"):
             rows["course_gnd"], rows["speed_gnd"] = series.get_column("course"), series.get_column("speed")
         if series.has("beam_range"):
-            rows["beam_ranges_valid"] = count_known(series.beam_range) > 0
+            rows["beam_ranges_valid"] = count_finite(series.beam_range) > 0
             rows["range"], rows["range_covar"] = (
                 _take_four_beams(series.beam_range, math.nan),
                 _take_four_beams(series.range_variance, UNKNOWN),
@@ -216,7 +426,7 @@ def _make_marine_layout(sensor: MountedSensor, series_kind: SeriesKind) -> Messa
 
 
 def _build_marine_cdr(info: DvlMessageInfo) -> CdrLayout:
-    """Return the layout of the message of marine robots with nothing in it known but the instrument."""
+    """Return a marine message in which only the instrument is known."""
     values = ("velocity", "altitude", "course_gnd", "speed_gnd", "sound_speed", "range", "beam_velocity")
     variances = dict.fromkeys(("velocity_covar", "range_covar", "beam_velocity_covar"), UNKNOWN)
     unknown = {**dict.fromkeys(values, math.nan), **variances, "beam_quality": LOW_QUALITY}
@@ -224,7 +434,7 @@ def _build_marine_cdr(info: DvlMessageInfo) -> CdrLayout:
 
 
 def _write_marine_velocity(rows: AnyArray, series: DvlSeries, name: str) -> None:
-    """Write one velocity (m/s) with its covariance, and the speed of sound."""
+    """Write a velocity (m/s) with its covariance, and the speed of sound."""
     if series.has(name):
         write_vectors(rows, "velocity", series.get_column(name, 3))
         rows["velocity_covar"] = series.covariance(name)
@@ -233,16 +443,16 @@ def _write_marine_velocity(rows: AnyArray, series: DvlSeries, name: str) -> None
 
 
 def _write_marine_beams(rows: AnyArray, velocity: FloatArray, variance: FloatArray) -> None:
-    """Write of the beams (n, k) velocities (m/s), their variances and qualities."""
-    places = rows["beam_velocities_valid"], rows["beam_velocity"], rows["beam_velocity_covar"], rows["beam_quality"]
-    _write_beams(velocity, variance, *places)
+    """Write velocities (m/s), variances and qualities of beams (n, k)."""
+    fields = rows["beam_velocities_valid"], rows["beam_velocity"], rows["beam_velocity_covar"], rows["beam_quality"]
+    _write_beams(velocity, variance, *fields)
 
 
 @kernel
 def _write_beams(
     velocity: FloatArray, variance: FloatArray, valid: AnyArray, value: AnyArray, reported: AnyArray, quality: AnyArray
 ) -> None:
-    """Write of the beams (n, k) whether one is good (n,), and of the first four velocity, variance and quality."""
+    """Write `valid` (n,) if any beam (n, k) is good; velocity, variance and quality of the first four beams."""
     beams = velocity.shape[1]
     for i in range(velocity.shape[0]):
         valid[i] = 0
@@ -256,15 +466,15 @@ def _write_beams(
 
 
 def make_water_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return how velocities through the water become messages, where the sensor's own are over the bottom."""
+    """Return the layout of the water track if the main message has the bottom track."""
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = info.make_series(arrays, stamp.size)
+        series = DvlSeries(info, arrays, stamp.size)
         velocity, beams = series.get_column("water_velocity", 3), series.get_beam_column("water_beam_velocity")
         info.write_stamps(rows, stamp + _water_track_delay(series), "header.stamp")
         rows["velocity_mode"] = np.where(np.isnan(velocity[:, 0]), NONE, WATER)
-        rows["num_good_beams"] = count_known(beams)
+        rows["num_good_beams"] = count_finite(beams)
         _write_marine_velocity(rows, series, "water_velocity")
         _write_marine_beams(
             rows, beams, series.report_variance(lambda: series.get_beam_column("water_beam_deviation") ** 2, beams)
@@ -274,51 +484,51 @@ def make_water_layout(sensor: MountedSensor, series_kind: SeriesKind) -> Message
 
 
 def _make_uuv_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the message of the UUV Simulator; a beam's pose is stamped with the name of its own frame, as there."""
+    """Return the layout of `uuv_sensor_ros_plugins_msgs/msg/DVL`; each beam has a pose in the beam's own frame."""
     info = DvlMessageInfo(sensor, series_kind)
-    texts = {f"beams.{i}.pose.header.frame_id": name or get_frame_id(sensor) for i, name in enumerate(info.beam_frames)}
+    strings = {
+        f"beams.{i}.pose.header.frame_id": name or get_frame_id(sensor) for i, name in enumerate(info.beam_frames)
+    }
     fixed: dict[str, ArrayLike] = {}
     for i, pose in enumerate(info.poses):
         w, x, y, z = pose.rotation
         fixed |= {f"beams.{i}.pose.pose.position": pose.position, f"beams.{i}.pose.pose.orientation": (x, y, z, w)}
-    made = build_layout(UUV_TYPE, {**info.strings, **texts}, {"beams": len(info.poses)}).with_values(fixed)
+    layout = build_layout(UUV_TYPE, {**info.strings, **strings}, {"beams": len(info.poses)}).with_values(fixed)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = info.make_series(arrays, stamp.size)
+        series = DvlSeries(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
         rows["velocity"], rows["velocity_covariance"] = series.get_column("velocity", 3), series.covariance()
         rows["altitude"] = nan_to_unknown(series.get_column("altitude"))
         for i in range(len(info.poses)):
-            at = f"beams.{i}"
-            info.write_stamps(rows, stamp, f"{at}.pose.header.stamp")
-            rows[f"{at}.range"] = nan_to_unknown(series.beam_range[:, i])
-            rows[f"{at}.range_covariance"] = series.range_variance[:, i]
-            rows[f"{at}.velocity"], rows[f"{at}.velocity_covariance"] = (
-                series.beam_velocity[:, i],
-                series.beam_variance[:, i],
-            )
+            beam = f"beams.{i}"
+            info.write_stamps(rows, stamp, f"{beam}.pose.header.stamp")
+            rows[f"{beam}.range"] = nan_to_unknown(series.beam_range[:, i])
+            rows[f"{beam}.range_covariance"] = series.range_variance[:, i]
+            rows[f"{beam}.velocity"] = series.beam_velocity[:, i]
+            rows[f"{beam}.velocity_covariance"] = series.beam_variance[:, i]
 
-    return MessageLayout(UUV_TYPE, made, fill)
+    return MessageLayout(UUV_TYPE, layout, fill)
 
 
 def make_twist_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return how velocities become twists: nothing is known of the turning, which is 0 with variances of -1."""
+    """Return the layout of velocities as twists. The angular velocity is unknown: 0 with variances of -1."""
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = info.make_series(arrays, stamp.size)
+        series = DvlSeries(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
         rows["twist.twist.linear"] = series.get_column("velocity", 3)
-        whole = np.zeros((stamp.size, 6, 6))
-        whole[:, :3, :3] = series.covariance().reshape(-1, 3, 3)
-        whole[:, (3, 4, 5), (3, 4, 5)] = UNKNOWN
-        rows["twist.covariance"] = whole.reshape(-1, 36)
+        covariance = np.zeros((stamp.size, 6, 6))
+        covariance[:, :3, :3] = series.covariance().reshape(-1, 3, 3)
+        covariance[:, (3, 4, 5), (3, 4, 5)] = UNKNOWN
+        rows["twist.covariance"] = covariance.reshape(-1, 36)
 
     return MessageLayout(TWIST_TYPE, build_layout(TWIST_TYPE, info.strings), fill)
 
 
 def make_state_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
-    """Return the message of whether the sensor is on, which one that is off tells too."""
+    """Return the layout of the on/off state. A sensor that is off also publishes it."""
 
     def fill(rows: AnyArray, _stamp: IntArray, _arrays: Mapping[str, AnyArray]) -> None:
         rows["data"] = sensor.is_on
@@ -327,22 +537,22 @@ def make_state_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> Messag
 
 
 def _write_ds_header(rows: AnyArray, info: DvlMessageInfo, stamp: IntArray, series: DvlSeries) -> None:
-    """Write both headers: the stamp, and when the ping was told."""
+    """Write both headers: time of validity and time of transmission."""
     info.write_stamps(rows, stamp, "header.stamp")
     info.write_stamps(rows, stamp + series.age, "ds_header.io_time")
 
 
-def _source_uuid(info: DvlMessageInfo) -> dict[str, ArrayLike]:
-    """Return the name of the sensor that is a number, by path."""
-    return {"ds_header.source_uuid": list(uuid5(NAMESPACE_URL, info.sensor.name).bytes)}
+def make_source_uuid(sensor: MountedSensor) -> dict[str, ArrayLike]:
+    """Return the UUID of the sensor by path."""
+    return {"ds_header.source_uuid": list(uuid5(NAMESPACE_URL, sensor.name).bytes)}
 
 
 def _make_ds_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the message of `libdsros_ros_dvl`."""
+    """Return the layout of `ds_sensor_msgs/msg/Dvl`."""
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = info.make_series(arrays, stamp.size)
+        series = DvlSeries(info, arrays, stamp.size)
         _write_ds_header(rows, info, stamp, series)
         rows["dvl_time"] = stamp / NANOSECONDS_PER_SECOND
         rows["velocity"], rows["velocity_covar"] = series.get_column("velocity", 3), series.covariance()
@@ -358,30 +568,30 @@ def _make_ds_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLa
         rows["raw_velocity_covar"] = _take_four_beams(series.beam_variance, UNKNOWN)
         rows["velocity_mode"] = series.mode
 
-    fixed = {**_instrument_values(info), **_source_uuid(info), "coordinate_mode": COORDINATES_INSTRUMENT}
+    fixed = {**_instrument_values(info), **make_source_uuid(sensor), "coordinate_mode": COORDINATES_INSTRUMENT}
     return MessageLayout(DS_TYPE, build_layout(DS_TYPE, info.strings).with_values(fixed), fill)
 
 
 def _compute_range_validity(series: DvlSeries) -> FloatArray:
-    """Return the validity (n, k) of ranges; without this array, ranges are valid or indeterminate."""
+    """Return the validity (n, k) of ranges. Without this array, ranges are valid or indeterminate."""
     if not series.has("range_validity"):
         return np.where(np.isnan(series.beam_range), float(RANGE_INDETERMINANT), float(RANGE_VALID))
     return nan_to_zero(series.get_beam_column("range_validity"))
 
 
 def make_ranges_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return how ranges become the places where the beams end."""
+    """Return the layout of `ds_sensor_msgs/msg/Ranges3D`: the ends of the beams."""
     info = DvlMessageInfo(sensor, series_kind)
     frame, count = get_frame_id(sensor), len(info.poses)
-    texts = {f"ranges.{i}.range.header.frame_id": frame for i in range(count)}
+    strings = {f"ranges.{i}.range.header.frame_id": frame for i in range(count)}
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = info.make_series(arrays, stamp.size)
+        series = DvlSeries(info, arrays, stamp.size)
         _write_ds_header(rows, info, stamp, series)
-        quality, points, validity = (
+        quality, validity, points = (
             _compute_quality(series.beam_range),
-            series.beam_ends,
             _compute_range_validity(series),
+            series.beam_ends,
         )
         for i in range(count):
             info.write_stamps(rows, stamp, f"ranges.{i}.range.header.stamp")
@@ -389,37 +599,36 @@ def make_ranges_layout(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
             rows[f"ranges.{i}.range_quality"] = quality[:, i]
             rows[f"ranges.{i}.range_validity"] = validity[:, i]
 
-    made = build_layout(RANGES_TYPE, {**info.strings, **texts}, {"ranges": count})
-    fixed = {**_source_uuid(info), "soundspeed_correction_type": _is_phased(info.spec)}
-    return MessageLayout(RANGES_TYPE, made.with_values(fixed), fill)
+    layout = build_layout(RANGES_TYPE, {**info.strings, **strings}, {"ranges": count})
+    fixed = {**make_source_uuid(sensor), "soundspeed_correction_type": is_phased_array(info.spec)}
+    return MessageLayout(RANGES_TYPE, layout.with_values(fixed), fill)
 
 
 def make_cloud_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return how ranges become points at equal steps along the beams, from the transducers to where they end."""
+    """Return the layout of `sensor_msgs/msg/PointCloud`: equidistant points from transducer to end of each beam."""
     info = DvlMessageInfo(sensor, series_kind)
-    names, count = info.spec.message_options, len(info.poses)
-    texts = {"header.frame_id": names.pointcloud_frame} if names.pointcloud_frame else info.strings
-    steps = [j / (names.cloud_points - 1) if names.cloud_points > 1 else 1.0 for j in range(names.cloud_points)]
-    places = [names.pointcloud_pose @ pose for pose in info.poses]
-    turn = names.pointcloud_pose.rotation
-    axes = [rotate(turn, (x, y, z)) for x, y, z in info.axes.tolist()]
+    options, count = info.spec.message_options, len(info.poses)
+    strings = {"header.frame_id": options.pointcloud_frame} if options.pointcloud_frame else info.strings
+    shares = [j / (options.cloud_points - 1) if options.cloud_points > 1 else 1.0 for j in range(options.cloud_points)]
+    starts = [(options.pointcloud_pose @ pose).position for pose in info.poses]
+    axes = [rotate(options.pointcloud_pose.rotation, (x, y, z)) for x, y, z in info.axes.tolist()]
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = info.make_series(arrays, stamp.size)
+        series = DvlSeries(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
-        for i, (place, axis) in enumerate(zip(places, axes, strict=True)):
-            for j, step in enumerate(steps):
-                at = f"points.{i * len(steps) + j}"
-                for letter, start, along in zip("xyz", place.position, axis, strict=True):
-                    rows[f"{at}.{letter}"] = start + step * series.beam_range[:, i] * along
+        for i, (start, axis) in enumerate(zip(starts, axes, strict=True)):
+            for j, share in enumerate(shares):
+                point = f"points.{i * len(shares) + j}"
+                for letter, origin, direction in zip("xyz", start, axis, strict=True):
+                    rows[f"{point}.{letter}"] = origin + share * series.beam_range[:, i] * direction
 
-    return MessageLayout(CLOUD_TYPE, build_layout(CLOUD_TYPE, texts, {"points": count * len(steps)}), fill)
+    return MessageLayout(CLOUD_TYPE, build_layout(CLOUD_TYPE, strings, {"points": count * len(shares)}), fill)
 
 
 class GzTrack(NamedTuple):
-    """One velocity of each row as Gazebo tells it: what it is against, velocities and covariances of it and its beams.
+    """One track of each row in Gazebo's message: target, velocity, beams and their covariances.
 
-    Lists, row by row and then beam by beam; a beam without a velocity is not locked.
+    The lists are indexed by row, then by beam. A beam without a velocity is not locked.
     """
 
     target: int
@@ -433,54 +642,49 @@ class GzTrack(NamedTuple):
 
 
 def _make_bottom_track(info: DvlMessageInfo, series: DvlSeries) -> GzTrack:
-    """Return the velocity over the bottom."""
     velocity = np.where((series.mode == WATER)[:, None], math.nan, series.get_column("velocity", 3))
     beams = _list_beams(info, series, "beam")
-    return GzTrack(BOTTOM, velocity.tolist(), series.covariance().tolist(), *beams, *_list_ranges(series))
+    ranges = series.beam_range.tolist(), series.range_variance.tolist()
+    return GzTrack(BOTTOM, velocity.tolist(), series.covariance().tolist(), *beams, *ranges)
 
 
 def _make_water_track(info: DvlMessageInfo, series: DvlSeries, name: str) -> GzTrack:
-    """Return a velocity through the water; a beam is as long as to the middle of the layer, within a uniform share."""
+    """Return a water track. A range ends in the middle of the layer; its variance is that of a uniform distribution."""
     layer = info.spec.layer
     beams = _list_beams(info, series, "water_beam")
     near, far = layer.near if layer is not None else math.nan, series.get_column("water_far")[:, None]
     slant = np.array(info.spec.beams.slant_cosines)
-    told = series.get_column(name, 3).tolist(), series.covariance(name).tolist()
-    middle, spread = 0.5 * (near + far) / slant, ((far - near) / slant) ** 2 / 12.0
-    return GzTrack(WATER, *told, *beams, middle.tolist(), spread.tolist())
-
-
-def _list_ranges(series: DvlSeries) -> tuple[list[list[float]], list[list[float]]]:
-    """Return the ranges and their variances."""
-    return series.beam_range.tolist(), series.range_variance.tolist()
+    velocity, covariance = series.get_column(name, 3).tolist(), series.covariance(name).tolist()
+    middle, variance = 0.5 * (near + far) / slant, ((far - near) / slant) ** 2 / 12.0
+    return GzTrack(WATER, velocity, covariance, *beams, middle.tolist(), variance.tolist())
 
 
 def _list_beams(info: DvlMessageInfo, series: DvlSeries, name: str) -> tuple[list[Any], list[Any], list[Any]]:
-    """Return of the beams of one track which are locked, their velocities as vectors and the covariances of these."""
+    """Return lock, velocity vectors and their covariances for the beams of one track."""
     speed, deviation = series.get_beam_column(f"{name}_velocity"), series.get_beam_column(f"{name}_deviation")
-    square = info.axes[:, :, None] * info.axes[:, None, :]
-    covariance = series.report_variance(lambda: deviation**2, speed)[:, :, None] * square.reshape(-1, 9)
+    projection = info.axes[:, :, None] * info.axes[:, None, :]
+    covariance = series.report_variance(lambda: deviation**2, speed)[:, :, None] * projection.reshape(-1, 9)
     return np.isfinite(speed).tolist(), (speed[:, :, None] * info.axes).tolist(), covariance.tolist()
 
 
 def _list_track_selectors(info: DvlMessageInfo, series: DvlSeries) -> list[Callable[[int], GzTrack]]:
-    """Return what chooses the track of a row, once for each message of a row."""
+    """Return one function for each message of a row: it selects the track of the row."""
     bottom = _make_bottom_track(info, series)
     if _tracks_both(info.spec):
         water = _make_water_track(info, series, "water_velocity")
         return [lambda _: bottom, lambda _: water]
     water = _make_water_track(info, series, "velocity")
-    never = info.spec.bottom_mode is TrackMode.NEVER
-    return [lambda row: water if never or series.mode[row] == WATER else bottom]
+    is_water_only = info.spec.bottom_mode is TrackMode.NEVER
+    return [lambda row: water if is_water_only or series.mode[row] == WATER else bottom]
 
 
 def _encode_kinematic(velocity: Sequence[float], covariance: Sequence[float]) -> bytes:
-    """Return `DVLKinematicEstimate` of a velocity (3,) m/s that turns with the sensor, and its covariance (9,)."""
+    """Return `DVLKinematicEstimate` of a velocity (3,) m/s in sensor axes and its covariance (9,)."""
     return encode_int(1, REFERENCE_SHIP) + encode_nested(2, encode_doubles(2, velocity)) + encode_packed(3, covariance)
 
 
 def _encode_beam(number: int, track: GzTrack, row: int, beam: int) -> bytes:
-    """Return `DVLBeamState` of one beam: nothing but its number where it has no lock."""
+    """Return `DVLBeamState` of one beam; only its number without lock."""
     out = encode_int(1, number)
     if not track.locked[row][beam]:
         return out
@@ -490,14 +694,13 @@ def _encode_beam(number: int, track: GzTrack, row: int, beam: int) -> bytes:
 
 
 def encode_gz_message(info: DvlMessageInfo, stamp: int, sequence: int, track: GzTrack, row: int) -> bytes:
-    """Return `gz.msgs.DVLVelocityTracking` of a stamp (ns) and a row of a track; its target is where the nearest is."""
-    out = encode_nested(1, encode_header(stamp, get_frame_id(info.sensor), sequence)) + encode_int(
-        2, 1 + _is_phased(info.spec)
-    )
-    ends = zip(track.range[row], track.range_variance[row], track.locked[row], strict=True)
-    found = [(distance, variance) for distance, variance, locked in ends if locked]
-    if found:
-        out += encode_nested(3, encode_int(1, track.target) + encode_nested(2, encode_doubles(1, min(found))))
+    """Return `gz.msgs.DVLVelocityTracking` of a stamp (ns) and a row of a track. The nearest range is the target."""
+    out = encode_nested(1, encode_header(stamp, get_frame_id(info.sensor), sequence))
+    out += encode_int(2, 1 + is_phased_array(info.spec))
+    ranges = zip(track.range[row], track.range_variance[row], track.locked[row], strict=True)
+    locked_ranges = [(distance, variance) for distance, variance, locked in ranges if locked]
+    if locked_ranges:
+        out += encode_nested(3, encode_int(1, track.target) + encode_nested(2, encode_doubles(1, min(locked_ranges))))
     if not math.isnan(track.velocity[row][0]):
         out += encode_nested(4, _encode_kinematic(track.velocity[row], track.covariance[row]))
     beams = (_encode_beam(number, track, row, beam) for beam, number in enumerate(info.beam_ids))
@@ -505,17 +708,131 @@ def encode_gz_message(info: DvlMessageInfo, stamp: int, sequence: int, track: Gz
 
 
 def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
-    """Return the `gz.msgs.DVLVelocityTracking` of a reading, numbered from `sequence` on; dropouts have none.
+    """Return the `gz.msgs.DVLVelocityTracking` messages of the emitted rows, numbered from `sequence`.
 
-    Where the water is always tracked beside the bottom, each row gives two messages, the bottom's first.
+    With both tracks on, each row has two messages: bottom, then water.
     """
     info, rows = DvlMessageInfo(sensor, "reading"), list_emitted_rows(reading)
-    series = info.make_series(reading.arrays, reading.time.size)
-    shown = compute_stamps(reading, get_clock_name(sensor), time_of_validity(reading))
-    when = {BOTTOM: shown.tolist(), WATER: (shown + _water_track_delay(series)).tolist()}
-    tracks = _list_track_selectors(info, series)
-    each = [(row, track(row)) for row in rows for track in tracks]
+    series = DvlSeries(info, reading.arrays, reading.time.size)
+    stamp = compute_stamps(reading, get_clock_name(sensor), time_of_validity(reading))
+    stamps = {BOTTOM: stamp.tolist(), WATER: (stamp + _water_track_delay(series)).tolist()}
+    selectors = _list_track_selectors(info, series)
+    tracks = [(row, select(row)) for row in rows for select in selectors]
     return [
-        encode_gz_message(info, when[track.target][row], sequence + i, track, row)
-        for i, (row, track) in enumerate(each)
+        encode_gz_message(info, stamps[track.target][row], sequence + i, track, row)
+        for i, (row, track) in enumerate(tracks)
     ]
+
+
+def unknown_to_nan(value: AnyArray) -> FloatArray:
+    """Return numbers, NaN for -1."""
+    number = np.asarray(value, dtype=np.float64)
+    return np.where(number == UNKNOWN, math.nan, number)
+
+
+def _pad_beams(value: AnyArray, count: int) -> FloatArray:
+    """Return four beams (n, 4) as (n, count), padded with NaN."""
+    padded: FloatArray = np.full((value.shape[0], count), math.nan)
+    known = min(count, MESSAGE_BEAMS)
+    padded[:, :known] = value[:, :known]
+    return padded
+
+
+def _split_by_track(mode: AnyArray, velocity: FloatArray, variance: FloatArray) -> dict[str, AnyArray]:
+    """Return beam velocities (n, k) and their deviations under the names of the track that gave them."""
+    is_water, deviation = (mode == WATER)[:, None], np.sqrt(unknown_to_nan(variance))
+    columns = (("beam_velocity", velocity), ("beam_deviation", deviation))
+    bottom = {name: np.where(is_water, math.nan, value) for name, value in columns}
+    water = {f"water_{name}": np.where(is_water, value, math.nan) for name, value in columns}
+    return {**bottom, **water}
+
+
+def _extract_four_beams(rows: AnyArray, count: int, velocity: str, sound: str) -> dict[str, AnyArray]:
+    """Return the arrays of a message of four beams; `velocity` and `sound` name its fields."""
+    mode = rows["velocity_mode"].astype(np.float64)
+    return {
+        "velocity": rows["velocity"],
+        "velocity_covariance": unknown_to_nan(rows["velocity_covar"]).reshape(-1, 3, 3),
+        "altitude": rows["altitude"],
+        "course": rows["course_gnd"],
+        "speed": rows["speed_gnd"],
+        "beam_range": _pad_beams(rows["range"], count),
+        "num_good_beams": rows["num_good_beams"].astype(np.float64),
+        "velocity_mode": mode,
+        "sound_speed": rows[sound].astype(np.float64),
+        **_split_by_track(mode, _pad_beams(rows[velocity], count), _pad_beams(rows[f"{velocity}_covar"], count)),
+    }
+
+
+def _extract_uuv(rows: AnyArray, info: DvlMessageInfo) -> dict[str, AnyArray]:
+    """Return the arrays of the UUV Simulator's message, which has no velocity mode."""
+    beams = [f"beams.{i}" for i in range(len(info.poses))]
+    velocity, variance, distance = (
+        np.stack([rows[f"{beam}.{name}"] for beam in beams], axis=1)
+        for name in ("velocity", "velocity_covariance", "range")
+    )
+    track = WATER if info.spec.bottom_mode is TrackMode.NEVER else BOTTOM
+    mode = np.where(np.isnan(rows["velocity"][:, 0]), NONE, track).astype(np.float64)
+    return {
+        "velocity": rows["velocity"],
+        "velocity_covariance": unknown_to_nan(rows["velocity_covariance"]).reshape(-1, 3, 3),
+        "altitude": unknown_to_nan(rows["altitude"]),
+        "beam_range": unknown_to_nan(distance),
+        "velocity_mode": mode,
+        "num_good_beams": np.isfinite(velocity).sum(axis=1).astype(np.float64),
+        **_split_by_track(mode, velocity, variance),
+    }
+
+
+def _extract_water(rows: AnyArray, count: int) -> dict[str, AnyArray]:
+    """Return the arrays of the message of the water track."""
+    return {
+        "water_velocity": rows["velocity"],
+        "water_velocity_covariance": unknown_to_nan(rows["velocity_covar"]).reshape(-1, 3, 3),
+        "water_beam_velocity": _pad_beams(rows["beam_velocity"], count),
+        "water_beam_deviation": np.sqrt(unknown_to_nan(_pad_beams(rows["beam_velocity_covar"], count))),
+    }
+
+
+def _extract_range_validity(rows: AnyArray, count: int) -> dict[str, AnyArray]:
+    """Return the range validity in a `Ranges3D` message; nothing for another number of beams."""
+    paths = [f"ranges.{i}.range_validity" for i in range(count)]
+    if any(path not in (rows.dtype.names or ()) for path in paths):
+        return {}
+    return {"range_validity": np.stack([rows[path] for path in paths], axis=1).astype(np.float64)}
+
+
+def _extract_all(sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind) -> dict[str, AnyArray]:
+    """Return the arrays of `_ping`; nothing for another number of beams."""
+    widths = {output.name: output.size for output in sensor.spec.outputs if output.axes}
+    names = rows.dtype.names or ()
+    if any(rows[name].shape[1:] != (width,) for name, width in widths.items() if name in names):
+        return {}
+    return generic.extract_arrays(sensor, rows, series_kind, PING_SUFFIX)
+
+
+def extract_arrays(
+    sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, companion: str
+) -> dict[str, AnyArray]:
+    """Return the arrays in messages: the inverse of `make_layout` and of the companions."""
+    if isinstance(sensor.spec, OpaqueSensor):
+        return {}
+    info = DvlMessageInfo(sensor, series_kind)
+    count, dialect = len(info.poses), info.spec.dialect
+    if companion == PING_SUFFIX:
+        found = _extract_all(sensor, rows, series_kind)
+    elif companion == "_water":
+        found = _extract_water(rows, count)
+    elif companion and dialect is MessageDialect.DSROS:
+        found = _extract_range_validity(rows, count)
+    elif companion:
+        found = {}
+    elif dialect is MessageDialect.UUV:
+        found = _extract_uuv(rows, info)
+    elif dialect is MessageDialect.DSROS:
+        found = _extract_four_beams(rows, count, "raw_velocity", "speed_sound")
+        found["course"] = np.radians(found["course"])
+    else:
+        found = _extract_four_beams(rows, count, "beam_velocity", "sound_speed")
+    kept = SERIES_ARRAYS.get(series_kind, tuple(found))
+    return {name: array for name, array in found.items() if name in kept}

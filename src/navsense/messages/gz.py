@@ -1,14 +1,18 @@
-"""The parts of Gazebo's messages in protobuf's wire format: `gz.msgs`, and `gazebo.msgs` of the first design.
+"""The protobuf encoding of Gazebo's messages: `gz.msgs`, and `gazebo.msgs` of Gazebo Classic, and their descriptors.
 
-Fields are numbered as in gz-msgs (`imu.proto`, `magnetometer.proto`, `altimeter.proto`, `fluid_pressure.proto`,
-`navsat.proto`, `laserscan.proto`, `header.proto`). In `gz.msgs` (proto3) a number that is zero is left out; in
-`gazebo.msgs` (proto2, required) every field is written.
+In `gz.msgs` (proto3) fields that are zero are omitted; in `gazebo.msgs` (proto2, required) every field is written.
+
+`encode_descriptor_set` returns a `google.protobuf.FileDescriptorSet` with one file, `gz.msgs`: the `protobuf` schema of
+MCAP. It lacks fields of gz-msgs that navsense never writes. Sources: the files of gz-msgs (`imu.proto`,
+`magnetometer.proto`, `altimeter.proto`, `fluid_pressure.proto`, `navsat.proto`, `laserscan.proto`, `header.proto`), and
+for the DVL those of gz-sensors, whose numbers in `DVLTrackingTarget` differ and apply.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -17,14 +21,14 @@ from navsense.messages.base import MAX_STAMP_SECONDS, MIN_STAMP_SECONDS, NANOSEC
 from navsense.series import Reading
 
 VARINT, FIXED64, LENGTH_DELIMITED = 0, 1, 2
-"""Wire types of protobuf."""
+"""Protobuf wire types."""
 
 ONE_BYTE_VARINTS = tuple(bytes((value,)) for value in range(0x80))
-"""Integers of one byte: nearly all tags and lengths."""
+"""Varints of one byte: nearly all tags and lengths."""
 
 
 def encode_varint(value: int) -> bytes:
-    """Return an integer in seven bits a byte; negative ones as 64-bit two's complement."""
+    """Return an integer with seven bits per byte; negative integers in 64-bit two's complement."""
     if 0 <= value <= 0x7F:
         return ONE_BYTE_VARINTS[value]
     value &= 0xFFFFFFFFFFFFFFFF
@@ -37,38 +41,38 @@ def encode_varint(value: int) -> bytes:
 
 
 def encode_nested(number: int, body: bytes) -> bytes:
-    """Return a field that is a message, a string or packed numbers."""
+    """Return a field with a message, a string or packed numbers."""
     return encode_varint(number << 3 | LENGTH_DELIMITED) + encode_varint(len(body)) + body
 
 
 def encode_int(number: int, value: int, required: bool = False) -> bytes:
-    """Return an integer field; nothing for zero unless it is required."""
+    """Return an integer field. A zero is omitted unless it is required."""
     return encode_varint(number << 3 | VARINT) + encode_varint(value) if value or required else b""
 
 
 def encode_double(number: int, value: float, required: bool = False) -> bytes:
-    """Return a double field; nothing for positive zero unless it is required."""
+    """Return a double field. A positive zero is omitted unless it is required."""
     raw = struct.pack("<d", value)
     return encode_varint(number << 3 | FIXED64) + raw if required or any(raw) else b""
 
 
 def encode_doubles(first: int, values: Sequence[float], required: bool = False) -> bytes:
-    """Return double fields numbered from `first` on."""
+    """Return double fields numbered from `first`."""
     return b"".join(encode_double(first + i, value, required) for i, value in enumerate(values))
 
 
 def encode_packed(number: int, values: Sequence[float]) -> bytes:
-    """Return repeated doubles, packed."""
+    """Return a packed field of doubles."""
     return encode_nested(number, struct.pack(f"<{len(values)}d", *values))
 
 
 def encode_header(stamp: int, frame: str | None, sequence: int) -> bytes:
-    """Return `gz.msgs.Header` of a stamp (ns), with `frame_id` and `seq` among its data as Gazebo has them.
+    """Return `gz.msgs.Header` of a stamp (ns), with `frame_id` and `seq` as data, as Gazebo writes them.
 
-    Without a frame for a message that has a field of its own for it.
+    `frame` is None for messages that have a field for it.
     """
-    seconds, rest = divmod(stamp, NANOSECONDS_PER_SECOND)
-    time = encode_int(1, seconds) + encode_int(2, rest)
+    seconds, nanoseconds = divmod(stamp, NANOSECONDS_PER_SECOND)
+    time = encode_int(1, seconds) + encode_int(2, nanoseconds)
     data = b"".join(
         encode_nested(2, encode_nested(1, key.encode()) + encode_nested(2, value.encode()))
         for key, value in (("frame_id", frame), ("seq", str(sequence)))
@@ -80,21 +84,131 @@ def encode_header(stamp: int, frame: str | None, sequence: int) -> bytes:
 def encode_classic_time(stamp: int, entity: str) -> bytes:
     """Return `gazebo.msgs.Time` of a stamp (ns).
 
-    Raise `SinkError` that names the `entity` where the seconds do not fit into 32 bits.
+    Raises `SinkError` with the name of the entity if the seconds do not fit into 32 bits.
     """
-    seconds, rest = divmod(stamp, NANOSECONDS_PER_SECOND)
+    seconds, nanoseconds = divmod(stamp, NANOSECONDS_PER_SECOND)
     if not MIN_STAMP_SECONDS <= seconds <= MAX_STAMP_SECONDS:
         raise stamp_error(f"of {entity}", seconds)
-    return encode_int(1, seconds, required=True) + encode_int(2, rest, required=True)
+    return encode_int(1, seconds, required=True) + encode_int(2, nanoseconds, required=True)
 
 
 def encode_float_v(values: Sequence[float]) -> bytes:
-    """Return `gz.msgs.Float_V`: single-precision numbers, packed."""
+    """Return `gz.msgs.Float_V`: packed single-precision numbers."""
     return encode_nested(2, struct.pack(f"<{len(values)}f", *values))
 
 
 def list_emitted_rows(reading: Reading) -> list[int]:
-    """Return the rows that are messages. Raise `SinkError` where the reading carries runs."""
+    """Return the emitted rows, which become messages. Raises `SinkError` for readings of several runs."""
     if reading.clock_error.ndim != 1:
-        raise SinkError(f"readings of {reading.name!r} carry a run axis", remedy="encode one run at a time")
+        raise SinkError(f"readings of {reading.name!r} have a run axis", remedy="encode one run at a time")
     return [int(row) for row in np.flatnonzero(reading.emitted)]
+
+
+PACKAGE = "gz.msgs"
+
+MESSAGES: Mapping[str, str] = {
+    "Time": "int64 sec = 1\nint32 nsec = 2",
+    "Header": "Time stamp = 1\nrepeated Header.Map data = 2",
+    "Header.Map": "string key = 1\nrepeated string value = 2",
+    "Vector3d": "Header header = 1\ndouble x = 2\ndouble y = 3\ndouble z = 4",
+    "Quaternion": "Header header = 1\ndouble x = 2\ndouble y = 3\ndouble z = 4\ndouble w = 5",
+    "Float_V": "Header header = 1\nrepeated float data = 2",
+    "IMU": (
+        "Header header = 1\nstring entity_name = 2\nQuaternion orientation = 3\nFloat_V orientation_covariance = 4\n"
+        "Vector3d angular_velocity = 5\nFloat_V angular_velocity_covariance = 6\n"
+        "Vector3d linear_acceleration = 7\nFloat_V linear_acceleration_covariance = 8"
+    ),
+    "Magnetometer": "Header header = 1\nVector3d field_tesla = 2",
+    "Altimeter": (
+        "Header header = 1\ndouble vertical_position = 2\ndouble vertical_velocity = 3\ndouble vertical_reference = 4"
+    ),
+    "FluidPressure": "Header header = 1\ndouble pressure = 2\ndouble variance = 3",
+    "NavSat": (
+        "Header header = 1\ndouble latitude_deg = 2\ndouble longitude_deg = 3\ndouble altitude = 4\n"
+        "double velocity_east = 5\ndouble velocity_north = 6\ndouble velocity_up = 7\nstring frame_id = 8"
+    ),
+    "LaserScan": (
+        "Header header = 1\nstring frame = 2\ndouble angle_min = 4\ndouble angle_max = 5\ndouble angle_step = 6\n"
+        "double range_min = 7\ndouble range_max = 8\nuint32 count = 9\n"
+        "double vertical_angle_min = 10\ndouble vertical_angle_max = 11\ndouble vertical_angle_step = 12\n"
+        "uint32 vertical_count = 13\nrepeated double ranges = 14\nrepeated double intensities = 15"
+    ),
+    "DVLRangeEstimate": "double mean = 1\ndouble variance = 2",
+    "DVLKinematicEstimate": (
+        "DVLKinematicEstimate.ReferenceType reference = 1\nVector3d mean = 2\nrepeated double covariance = 3"
+    ),
+    "DVLTrackingTarget": (
+        "DVLTrackingTarget.TargetType type = 1\nDVLRangeEstimate range = 2\nDVLKinematicEstimate position = 3"
+    ),
+    "DVLBeamState": (
+        "int32 id = 1\nDVLKinematicEstimate velocity = 2\nDVLRangeEstimate range = 3\n"
+        "double rssi = 4\ndouble nsd = 5\nbool locked = 6"
+    ),
+    "DVLVelocityTracking": (
+        "Header header = 1\nDVLVelocityTracking.DVLType type = 2\nDVLTrackingTarget target = 3\n"
+        "DVLKinematicEstimate velocity = 4\nrepeated DVLBeamState beams = 5\nint32 status = 6"
+    ),
+}
+"""Message -> one `type name = number` per line. The name of a nested message has a dot."""
+
+ENUMS: Mapping[str, str] = {
+    "DVLKinematicEstimate.ReferenceType": "DVL_REFERENCE_UNSPECIFIED DVL_REFERENCE_EARTH DVL_REFERENCE_SHIP",
+    "DVLTrackingTarget.TargetType": "DVL_TARGET_UNSPECIFIED DVL_TARGET_BOTTOM DVL_TARGET_WATER_MASS",
+    "DVLVelocityTracking.DVLType": "DVL_TYPE_UNSPECIFIED DVL_TYPE_PISTON DVL_TYPE_PHASED_ARRAY",
+}
+"""Enumeration in a message -> its names, numbered from 0."""
+
+FIELD_TYPES: Mapping[str, int] = {
+    "double": 1,
+    "float": 2,
+    "int64": 3,
+    "int32": 5,
+    "bool": 8,
+    "string": 9,
+    "uint32": 13,
+}
+"""Type -> `FieldDescriptorProto.Type`."""
+
+MESSAGE, ENUM = 11, 14
+"""`FieldDescriptorProto.Type` of messages and enumerations."""
+
+OPTIONAL, REPEATED = 1, 3
+"""`FieldDescriptorProto.Label`."""
+
+
+def _encode_name(name: str) -> bytes:
+    """Return the name of a descriptor, its first field, without the name of the parent."""
+    return encode_nested(1, name.rpartition(".")[2].encode())
+
+
+def _encode_field(line: str) -> bytes:
+    """Return `FieldDescriptorProto` of a line of `MESSAGES`."""
+    left, _, number = line.partition(" = ")
+    *label, kind, name = left.split()
+    out = _encode_name(name) + encode_int(3, int(number)) + encode_int(4, REPEATED if label else OPTIONAL)
+    if kind in FIELD_TYPES:
+        return out + encode_int(5, FIELD_TYPES[kind])
+    return out + encode_int(5, ENUM if kind in ENUMS else MESSAGE) + encode_nested(6, f".{PACKAGE}.{kind}".encode())
+
+
+def _encode_enum(name: str) -> bytes:
+    """Return `EnumDescriptorProto`."""
+    values = enumerate(ENUMS[name].split())
+    return _encode_name(name) + b"".join(
+        encode_nested(2, _encode_name(value) + encode_int(2, i)) for i, value in values
+    )
+
+
+def _encode_message(name: str) -> bytes:
+    """Return `DescriptorProto` of a message with its nested messages and enumerations."""
+    out = _encode_name(name) + b"".join(encode_nested(2, _encode_field(line)) for line in MESSAGES[name].splitlines())
+    out += b"".join(encode_nested(3, _encode_message(inner)) for inner in MESSAGES if inner.rpartition(".")[0] == name)
+    return out + b"".join(encode_nested(4, _encode_enum(inner)) for inner in ENUMS if inner.rpartition(".")[0] == name)
+
+
+@cache
+def encode_descriptor_set() -> bytes:
+    """Return the `FileDescriptorSet` of all messages."""
+    file = encode_nested(1, b"gz/msgs/navsense.proto") + encode_nested(2, PACKAGE.encode())
+    file += b"".join(encode_nested(4, _encode_message(name)) for name in MESSAGES if "." not in name)
+    return encode_nested(1, file + encode_nested(12, b"proto3"))

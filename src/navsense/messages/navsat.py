@@ -1,8 +1,8 @@
 """NavSat readings as `sensor_msgs/msg/NavSatFix`, `geometry_msgs/msg/TwistStamped` and `gz.msgs.NavSat`.
 
-Messages hold degrees. The velocity, which a NavSatFix has no place for, is a message of its own beside it: m/s along
-east, north and up, as receivers' drivers for ROS publish it. The hidden errors of the place are metres east, north and
-up, which no NavSatFix holds: they are a `geometry_msgs/msg/Vector3Stamped`.
+Messages are in degrees. NavSatFix has no field for the velocity: it is a companion message, m/s east, north and up, as
+drivers of receivers publish it. Biases of the position are metres east, north and up, in a
+`geometry_msgs/msg/Vector3Stamped`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ DIAGONAL_KNOWN = 2
 
 
 def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return how places (rad, m), true places or their hidden errors (m) become messages.
+    """Return the layout of positions (rad, m) or of their biases (m).
 
-    The covariance (m^2, east north up) is the white noise of one sample on the diagonal. `SinkError` for a sheet of
-    another kind.
+    The covariance (m^2, east north up) has the variance of the white noise of one sample on the diagonal. Raises
+    `SinkError` for a specification of another sensor type.
     """
     spec, clock = require_spec(sensor, NavSat), get_clock_name(sensor)
     if series_kind == "bias":
@@ -65,7 +65,7 @@ def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout
 
 
 def _make_error_layout(sensor: MountedSensor) -> MessageLayout:
-    """Return how hidden errors of the place become messages, m east, north and up."""
+    """Return the layout of biases of the position, m east, north and up."""
     clock = get_clock_name(sensor)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
@@ -77,7 +77,7 @@ def _make_error_layout(sensor: MountedSensor) -> MessageLayout:
 
 
 def make_velocity_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
-    """Return how velocities, true velocities or their hidden errors become messages, m/s east, north and up."""
+    """Return the layout of velocities, m/s east, north and up."""
     clock = get_clock_name(sensor)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
@@ -88,7 +88,7 @@ def make_velocity_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> Mes
 
 
 COMPANIONS = {"_velocity": make_velocity_layout}
-"""Messages beside the one of the sensor's own topic, by what is put behind the topic."""
+"""Companion messages by the suffix of their topic."""
 
 
 def encode_gz_message(
@@ -96,29 +96,29 @@ def encode_gz_message(
 ) -> bytes:
     """Return `gz.msgs.NavSat` of a stamp (ns), latitude, longitude (degrees), altitude (m) and velocity (m/s).
 
-    The frame stands in a field of its own, as Gazebo's sensor has it.
+    The frame is a field of the message, not of its header, as Gazebo writes it.
     """
     numbers = encode_doubles(2, position) + encode_doubles(5, velocity)
     return encode_nested(1, encode_header(stamp, None, sequence)) + numbers + encode_nested(8, frame.encode())
 
 
 def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
-    """Return the `gz.msgs.NavSat` messages of a reading, numbered from `sequence` on; dropouts have none."""
+    """Return the `gz.msgs.NavSat` messages of the emitted rows, numbered from `sequence`."""
     require_spec(sensor, NavSat)
-    shown, frame = compute_stamps(reading, get_clock_name(sensor)).tolist(), get_frame_id(sensor)
+    stamps, frame = compute_stamps(reading, get_clock_name(sensor)).tolist(), get_frame_id(sensor)
     degrees = (np.degrees(reading["latitude"]), np.degrees(reading["longitude"]))
-    places = np.stack((*degrees, reading["altitude"]), axis=1).tolist()
+    positions = np.stack((*degrees, reading["altitude"]), axis=1).tolist()
     velocity = reading["velocity"].tolist()
     return [
-        encode_gz_message(shown[k], frame, sequence + i, places[k], velocity[k])
-        for i, k in enumerate(list_emitted_rows(reading))
+        encode_gz_message(stamps[row], frame, sequence + i, positions[row], velocity[row])
+        for i, row in enumerate(list_emitted_rows(reading))
     ]
 
 
 def extract_arrays(
     _sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, companion: str
 ) -> dict[str, AnyArray]:
-    """Return what messages say: place (rad, m) or its errors (m), beside it the velocity. The inverse of `message`."""
+    """Return the position (rad, m), its biases (m), or the velocity of the companion. The inverse of `make_layout`."""
     if companion:
         return {"velocity": rows["twist.linear"]}
     if series_kind == "bias":

@@ -1,9 +1,9 @@
-"""Messages as ROS 1 serialises them: the numbers of CDR one behind the other, without the padding.
+"""The ROS 1 serialisation of the messages of a channel: the numbers of CDR without padding.
 
     header: uint32 seq, time stamp, string frame_id     time: uint32 sec, uint32 nsec     string: its length, its bytes
 
-Time is the 8 bytes of a stamp of ROS 2 that is not before 1970, a text has no closing zero, and all else is as in CDR.
-Since every message of a channel is of one size, a block of them is one template with spans of bytes copied into it.
+A time has the 8 bytes of a ROS 2 stamp, which must not be before 1970. A string has no terminating zero. All messages
+of a channel have one size, so a block of them is one template with copies of byte spans.
 Source: the ROS wiki, "msg", and `genpy`.
 """
 
@@ -18,71 +18,51 @@ from importlib.resources import files
 import numpy as np
 
 from navsense.messages.cdr import MessageLayout
-from navsense.messages.repack import ByteSpan, build_shape
+from navsense.messages.repack import MessageShape, build_shape
 from navsense.messages.schemas import ROS1_DEFINITIONS, SEPARATOR, format_schema, parse_fields, to_ros1_definitions
 from navsense.typing import ByteArray
 
 
 @dataclass(frozen=True, eq=False)
 class Ros1Packing:
-    """How the messages of one channel are packed: a whole one, the bytes that change, where its number is (-1: none).
-
-    `definition` is the text that a bag has of its type.
-    """
+    """The ROS 1 definition of the messages of one channel, and their shape."""
 
     definition: str
-    template: bytes
-    spans: tuple[ByteSpan, ...]
-    sequence: int
+    shape: MessageShape
 
     def pack(self, rows: ByteArray, first: int) -> ByteArray:
-        """Return messages (n, size) of CDR as those of ROS 1, numbered from `first` on."""
-        out = np.empty((rows.shape[0], len(self.template)), dtype=np.uint8)
-        out[:] = np.frombuffer(self.template, dtype=np.uint8)
-        for span in self.spans:
-            out[:, span.target : span.target + span.size] = rows[:, span.source : span.source + span.size]
-        if self.sequence >= 0:
-            numbers = ((np.arange(rows.shape[0]) + first) & 0xFFFFFFFF).astype("<u4")
-            out[:, self.sequence : self.sequence + 4] = numbers.view(np.uint8).reshape(-1, 4)
-        return out
+        """Return CDR messages (n, size) in ROS 1, numbered from `first`."""
+        return self.shape.convert(rows, np.arange(first, first + rows.shape[0]))
 
 
 def split_definitions(message: MessageLayout) -> dict[str, str]:
-    """Return the definitions in a message's schema by full type name, as `text` joined them."""
-    own, *others = message.schema.split(f"{SEPARATOR}\nMSG: ")
-    found = {message.type: own.strip()}
+    """Return the definitions in the schema of a message by full type name: the inverse of `format_schema`."""
+    main, *others = message.schema.split(f"{SEPARATOR}\nMSG: ")
+    definitions = {message.type: main.strip()}
     for other in others:
         name, _, definition = other.partition("\n")
-        found["/msg/".join(name.rsplit("/", 1))] = definition.strip()
-    return found
+        definitions["/msg/".join(name.rsplit("/", 1))] = definition.strip()
+    return definitions
 
 
 @cache
 def load_noetic_definitions() -> Mapping[str, str]:
     """Return the published definitions of ROS Noetic with comments: `rosbag check` compares the full text."""
-    found = json.loads((files("navsense.messages") / "noetic.json").read_text(encoding="utf-8"))
-    definitions: dict[str, str] = found["definitions"]
+    file = json.loads((files("navsense.messages") / "noetic.json").read_text(encoding="utf-8"))
+    definitions: dict[str, str] = file["definitions"]
     return definitions
 
 
 def format_definition(type_name: str, definitions: Mapping[str, str] = ROS1_DEFINITIONS) -> str:
-    """Return the text of a type in a ROS 1 bag. Types of Noetic have the published text."""
-    return format_schema(
-        type_name,
-        definitions,
-        {
-            name: body
-            for name, body in load_noetic_definitions().items()
-            if definitions.get(name) == ROS1_DEFINITIONS[name]
-        },
-    )
+    """Return the definition of a type in a ROS 1 bag. Types of Noetic have the published text."""
+    noetic = load_noetic_definitions().items()
+    published = {name: text for name, text in noetic if definitions.get(name) == ROS1_DEFINITIONS[name]}
+    return format_schema(type_name, definitions, published)
 
 
 def make_ros1_packing(message: MessageLayout) -> Ros1Packing:
-    """Return how messages in CDR become those of ROS 1."""
-    known = split_definitions(message)
-    parsed = {kind: parse_fields(definition) for kind, definition in known.items()}
+    """Return the ROS 1 packing of a channel's messages."""
+    definitions = split_definitions(message)
+    parsed = {kind: parse_fields(definition) for kind, definition in definitions.items()}
     shape = build_shape(message.layout.template, message.type, parsed, is_ros1=False)
-    return Ros1Packing(
-        format_definition(message.type, to_ros1_definitions(known)), shape.target, shape.spans, shape.sequence
-    )
+    return Ros1Packing(format_definition(message.type, to_ros1_definitions(definitions)), shape)

@@ -1,9 +1,9 @@
-"""The message definitions that navsense writes, as data: constants, field types and names, in wire order.
+"""The definitions of the ROS messages that navsense writes: constants, field types and names, in wire order.
 
 `DEFINITIONS` holds the definitions of ROS 2 Jazzy and later. `HUMBLE_CHANGES` holds the types that differ in Humble.
-`ROS1` holds all types as in ROS 1, where a stamp is a `time` and a header has a sequence number. `text` joins a type
-and its dependencies into the text that a recording stores: `ros2msg`, or the definition of a connection in a ROS 1 bag.
-Constants are included because the MD5 sum of a ROS 1 type depends on them.
+`ROS1_DEFINITIONS` holds all types as in ROS 1, where a stamp is a `time` and a header has a sequence number.
+`format_schema` joins a type and its dependencies into the text in a recording: the `ros2msg` schema, or the definition
+of a connection in a ROS 1 bag. Constants are included because the MD5 sum of a ROS 1 type depends on them.
 Sources: common_interfaces and ros_gz (ROS 2); uuv_simulator, ds_msgs of Woods Hole, marine_msgs of APL.
 """
 
@@ -129,7 +129,7 @@ DEFINITIONS: Mapping[str, str] = {
         "float32[4] beam_velocity\nfloat32[4] beam_velocity_covar"
     ),
 }
-"""Full type name -> definition in ROS 2 Jazzy and later: one `type name` a line; a constant is a `type NAME=value`."""
+"""Full type name -> definition in ROS 2 Jazzy and later, one `type name` or `type NAME=value` per line."""
 
 RANGE_TYPE, NAVSAT_STATUS_TYPE = "sensor_msgs/msg/Range", "sensor_msgs/msg/NavSatStatus"
 
@@ -148,14 +148,14 @@ DEFAULT_DISTRIBUTION, HUMBLE = DISTRIBUTIONS
 """The default distribution of definitions, and the alternative."""
 
 TIME_TYPE = "builtin_interfaces/Time"
-"""What ROS 1 calls `time`, a primitive."""
+"""The type of stamps; in ROS 1 it is the primitive `time`."""
 
 HEADER_TYPE = "std_msgs/msg/Header"
-"""What ROS 1 numbers."""
+"""The type with a sequence number in ROS 1."""
 
 
 def to_ros1_definitions(definitions: Mapping[str, str]) -> dict[str, str]:
-    """Return definitions of ROS 2 as ROS 1 has them, by the same names."""
+    """Return ROS 2 definitions as they are in ROS 1, by the same names."""
     kept = {
         kind: body.replace(TIME_TYPE, "time")
         for kind, body in definitions.items()
@@ -165,17 +165,17 @@ def to_ros1_definitions(definitions: Mapping[str, str]) -> dict[str, str]:
 
 
 ROS1_DEFINITIONS: Mapping[str, str] = to_ros1_definitions(DISTRIBUTIONS[HUMBLE])
-"""The same in ROS 1."""
+"""Full type name -> definition in ROS 1."""
 
 SEPARATOR = "=" * 80
-"""The line that `ros2msg` texts have between two definitions."""
+"""Line between two definitions in `ros2msg`."""
 
 
 @dataclass(frozen=True)
 class MessageField:
     """One field of a message: `type` is a primitive or a full type name.
 
-    `length` is None for one value, a number for a fixed array, -1 for an array whose length travels with it.
+    `length` is None for one value, a number for a fixed array, -1 for an array with its length in the message.
     """
 
     name: str
@@ -185,8 +185,8 @@ class MessageField:
 
 @lru_cache(maxsize=256)
 def parse_fields(definition: str) -> tuple[MessageField, ...]:
-    """Return the fields of one definition text, in order, without constants; types become full (`pkg/msg/Type`)."""
-    found = []
+    """Return the fields of a definition in order, without constants, with full types (`pkg/msg/Type`)."""
+    parts = []
     for line in definition.splitlines():
         if "=" in line:
             continue
@@ -196,26 +196,26 @@ def parse_fields(definition: str) -> tuple[MessageField, ...]:
             kind, _, count = kind[:-1].partition("[")
             length = int(count) if count else -1
         package, slash, short = kind.partition("/")
-        found.append(MessageField(name, f"{package}/msg/{short}" if slash else kind, length))
-    return tuple(found)
+        parts.append(MessageField(name, f"{package}/msg/{short}" if slash else kind, length))
+    return tuple(parts)
 
 
 def format_schema(
-    type_name: str, definitions: Mapping[str, str] = DEFINITIONS, bodies: Mapping[str, str] | None = None
+    type_name: str, definitions: Mapping[str, str] = DEFINITIONS, texts: Mapping[str, str] | None = None
 ) -> str:
-    """Return the text of a full type name: its definition, then each dependency once.
+    """Return the definition of a full type name, then each dependency once.
 
-    `bodies` replaces the text of some definitions, for example by a text with comments.
+    `texts` replaces the text of some definitions, for example by a text with comments.
     """
-    written = {**definitions, **(bodies or {})}
-    needed: list[str] = []
+    texts = {**definitions, **(texts or {})}
+    dependencies: list[str] = []
 
     def collect(kind: str) -> None:
         for field in parse_fields(definitions[kind]):
-            if "/" in field.type and field.type not in needed:
-                needed.append(field.type)
+            if "/" in field.type and field.type not in dependencies:
+                dependencies.append(field.type)
                 collect(field.type)
 
     collect(type_name)
-    parts = [f"{SEPARATOR}\nMSG: {kind.replace('/msg/', '/')}\n{written[kind]}" for kind in needed]
-    return "\n".join([written[type_name], *parts]) + "\n"
+    parts = [f"{SEPARATOR}\nMSG: {kind.replace('/msg/', '/')}\n{texts[kind]}" for kind in dependencies]
+    return "\n".join([texts[type_name], *parts]) + "\n"

@@ -146,7 +146,7 @@ class UsesBottomEchoes(Protocol):
 def check_fault(spec: object, outputs: Mapping[str, tuple[int, ...]], fault: ScheduledFault) -> None:
     """Raise `SensorError` for a fault that a sensor with these arrays (name: shape of a row) cannot have."""
     if fault.kind == "lost_lock" and not isinstance(spec, UsesBottomEchoes):
-        raise SensorError("lost_lock", type(spec).__name__, allowed="is of a DVL or an ADCP", where=fault.where)
+        raise SensorError("kind of a fault", "lost_lock", allowed="requires a DVL or an ADCP", where=fault.where)
     if fault.kind not in ADDITIVE_KINDS:
         return
     if fault.array not in outputs:

@@ -23,9 +23,8 @@ from urllib.parse import parse_qsl
 import numpy as np
 
 from navsense import outputs
-from navsense.devices.encoders import FORMATS, DeviceFormat
+from navsense.devices.encoders import FORMATS, DeviceFormat, Pd0Coordinates
 from navsense.devices.measurement import DopplerInstrument
-from navsense.devices.pd0_ensembles import Pd0Coordinates
 from navsense.errors import SinkError, Where
 from navsense.recordings.base import (
     RecordingHeader,

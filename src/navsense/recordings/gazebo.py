@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from navsense import messages
-from navsense.messages.descriptors import encode_descriptor_set
+from navsense.messages.gz import encode_descriptor_set
 from navsense.recordings import records
 from navsense.recordings.base import RecordingHeader, add_path_to_errors
 from navsense.recordings.mcap import WORLD_METADATA, check_header, encode_run_metadata, encode_world_metadata

@@ -161,7 +161,7 @@ class ConversionLosses:
         if self._current:
             lines.append("the water's velocity")
         if self._faults and self._suffix != GAZEBO:
-            lines.append("the list of faults on purpose")
+            lines.append("the list of scheduled faults")
         if self._device_format and not self._has_origin:
             lines.append("the heading of the world's axes and its water, which the recording does not say: 0 and none")
         return lines

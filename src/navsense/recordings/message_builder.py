@@ -9,7 +9,7 @@ import numpy as np
 
 from navsense import messages
 from navsense.errors import SinkError
-from navsense.messages import clock, current, fault, transforms, truth
+from navsense.messages import world_topics
 from navsense.messages.base import AGE, GLOBAL_TIME, SeriesKind, compute_stamps, get_clock_name
 from navsense.messages.cdr import MessageLayout, to_humble
 from navsense.messages.schemas import HUMBLE
@@ -105,7 +105,7 @@ class MessageBuilder:
         found = static_transforms.list_static_transforms(self._world)
         if not found:
             return []
-        message = transforms.make_layout([(f.parent, f.child) for f in found])
+        message = world_topics.make_transforms_layout([(f.parent, f.child) for f in found])
         stamp = to_nanoseconds(self._recording.epoch, np.zeros(1))
         arrays = {
             "position": np.array([[f.pose.position for f in found]]),
@@ -166,8 +166,9 @@ class MessageBuilder:
         if not (self._recording.truth and reading.fault):
             return []
         stamp = reading.true_stamp
-        time, acts = stamp.view(np.uint64), {fault.FAULT: fault.pack_bits(reading.fault)}
-        return [MessageBlock(self._get_channel(self._topics.fault(name), fault.make_layout), time, time, stamp, acts)]
+        time, bits = stamp.view(np.uint64), world_topics.pack_fault_bits(reading.fault)
+        channel = self._get_channel(self._topics.fault(name), world_topics.make_fault_layout)
+        return [MessageBlock(channel, time, time, stamp, {world_topics.FAULT: bits})]
 
     def _build_truth(self, name: str, part: Truth) -> list[MessageBlock]:
         """Return the ground truth of one link: of one that never moves its first instant, of a welded one nothing.
@@ -198,14 +199,14 @@ class MessageBuilder:
         }
         return [
             MessageBlock(
-                self._get_channel(pose_topic, lambda: truth.make_odometry_layout(name), latched=still),
+                self._get_channel(pose_topic, lambda: world_topics.make_odometry_layout(name), latched=still),
                 time,
                 time,
                 stamp,
                 pose,
             ),
             MessageBlock(
-                self._get_channel(accel_topic, lambda: truth.make_accel_layout(name), latched=still),
+                self._get_channel(accel_topic, lambda: world_topics.make_accel_layout(name), latched=still),
                 time,
                 time,
                 stamp,
@@ -219,11 +220,11 @@ class MessageBuilder:
             raise SinkError("the current carries a run axis", remedy="write many runs to .npz or .parquet")
         stamp = part.stamp
         time = stamp.view(np.uint64)
-        source = self._get_channel(self._topics.current, current.make_layout)
+        source = self._get_channel(self._topics.current, world_topics.make_current_layout)
         blocks = [MessageBlock(source, time, time, stamp, {"velocity": part.velocity})]
         if part.layers is not None:
             depths = part.layers.depths
-            source = self._get_channel(self._topics.layers, lambda: current.make_layers_layout(depths))
+            source = self._get_channel(self._topics.layers, lambda: world_topics.make_current_layers_layout(depths))
             blocks.append(MessageBlock(source, time, time, stamp, {"velocity": part.layers.velocity}))
         return blocks
 
@@ -237,7 +238,11 @@ class MessageBuilder:
         alike = all(np.array_equal(span, spans[0]) for span in spans[1:])
         stamp = spans[0] if alike else np.unique(np.concatenate(spans))
         time = stamp.view(np.uint64)
-        blocks = [MessageBlock(self._get_channel(self._topics.fixed(CLOCK), clock.make_layout), time, time, stamp, {})]
+        blocks = [
+            MessageBlock(
+                self._get_channel(self._topics.fixed(CLOCK), world_topics.make_clock_layout), time, time, stamp, {}
+            )
+        ]
         groups: dict[bytes, list[Truth]] = {}
         for name in self._moving:
             if name in time_slice.truth:
@@ -246,9 +251,9 @@ class MessageBuilder:
 
     def _build_poses(self, parts: list[Truth]) -> MessageBlock:
         """Return `/tf` of models whose truth has the same instants; each such group has a source of its own."""
-        names = [(truth.WORLD_FRAME, part.name) for part in parts]
+        names = [(world_topics.WORLD_FRAME, part.name) for part in parts]
         source = self._get_channel(
-            self._topics.fixed(TRANSFORMS), lambda: transforms.make_layout(names), key=repr(names)
+            self._topics.fixed(TRANSFORMS), lambda: world_topics.make_transforms_layout(names), key=repr(names)
         )
         stamp = parts[0].stamp
         arrays = {

@@ -19,9 +19,7 @@ import numpy as np
 
 from navsense import inputs, messages
 from navsense.errors import SinkError
-from navsense.messages import current as currents
-from navsense.messages import fault
-from navsense.messages import truth as truths
+from navsense.messages import world_topics
 from navsense.messages.base import NANOSECONDS_PER_SECOND, SeriesKind
 from navsense.motion.attached import attach
 from navsense.motion.base import MotionBlock
@@ -232,11 +230,11 @@ class SensorAssembler:
             self._last_fault_time = int(known.log_time[-1])
             at = np.minimum(np.searchsorted(known.log_time, times), known.log_time.size - 1)
             alike = known.log_time[at] == times
-            told[alike] = known.arrays[fault.FAULT][at[alike]]
+            told[alike] = known.arrays[world_topics.FAULT][at[alike]]
             self.faults.batches = [known.split(int(at[-1]))[1]]
         self._rows += times.size
         self._unmatched += int((~alike).sum())
-        return fault.unpack_bits(told)
+        return world_topics.unpack_fault_bits(told)
 
     @property
     def _has_fault_messages(self) -> bool:
@@ -329,7 +327,9 @@ class LinkAssembler:
         rest: Arrays = {"acceleration": unknown, "angular_acceleration": unknown}
         if found.others:
             rows = found.others["accel"].arrays
-            turned = truths.rotate_to_link(truths.conjugate_quaternions(shown["orientation"]), rows["linear"])
+            turned = world_topics.rotate_to_link(
+                world_topics.conjugate_quaternions(shown["orientation"]), rows["linear"]
+            )
             rest = {"acceleration": turned, "angular_acceleration": rows["angular"]}
         return Truth(self.link, time_base.to_seconds(stamp, 0.0), **shown, **rest, epoch=time_base.epoch)
 
@@ -394,7 +394,9 @@ class ReadingAssembler:
             if (found := self._make_link_assembler(link, topics, lines)) is not None
         ]
         self._current = (
-            self._make_buffer(lines.get(topics.current), currents.TYPE, _extract_velocity) if topics.current else None
+            self._make_buffer(lines.get(topics.current), world_topics.CURRENT_TYPE, _extract_velocity)
+            if topics.current
+            else None
         )
         self._layers = self._make_layers_buffer(lines.get(topics.layers)) if topics.layers else None
         known = IGNORED_TOPICS | {topics.fixed(what) for what in FIXED}
@@ -446,7 +448,9 @@ class ReadingAssembler:
         if sensor.faults.has_faults and (
             sensor.spec.type not in messages.TIME_OF_VALIDITY_READERS or _constant_latency(sensor) is not None
         ):
-            found.faults = self._make_buffer(channels.get(topics.fault(sensor.name)), fault.TYPE, _extract_faults)
+            found.faults = self._make_buffer(
+                channels.get(topics.fault(sensor.name)), world_topics.FAULT_TYPE, _extract_faults
+            )
         return found if ("reading", "") in found.buffers else None
 
     def _make_link_assembler(
@@ -454,8 +458,8 @@ class ReadingAssembler:
     ) -> LinkAssembler | None:
         """Return the topics of one link's truth, None where they are not there."""
         pose_topic, accel_topic = topics.truth(link)
-        pose = self._make_buffer(channels.get(pose_topic), truths.ODOMETRY_TYPE, truths.extract_truth)
-        accel = self._make_buffer(channels.get(accel_topic), truths.ACCEL_TYPE, _extract_acceleration)
+        pose = self._make_buffer(channels.get(pose_topic), world_topics.ODOMETRY_TYPE, world_topics.extract_truth)
+        accel = self._make_buffer(channels.get(accel_topic), world_topics.ACCEL_TYPE, _extract_acceleration)
         return LinkAssembler(link, pose, accel) if pose is not None else None
 
     def _make_layers_buffer(self, channel: MessageChannel | None) -> TopicBuffer | None:
@@ -463,7 +467,9 @@ class ReadingAssembler:
         layers = self.world.current_topic.layers
         count = len(layers.depths) if layers else 0
         return self._make_buffer(
-            channel, currents.LAYERS_TYPE, lambda rows: {"velocity": currents.extract_layer_velocity(rows, count)}
+            channel,
+            world_topics.CURRENT_LAYERS_TYPE,
+            lambda rows: {"velocity": world_topics.extract_current_layers(rows, count)},
         )
 
     def iter_slices(self) -> Iterator[TimeSlice]:
@@ -540,12 +546,12 @@ def _format_empty(buffer: TopicBuffer) -> str:
 
 def _extract_velocity(rows: AnyArray) -> Arrays:
     """Return the velocities of the water."""
-    return {"velocity": currents.extract_velocity(rows)}
+    return {"velocity": world_topics.extract_current(rows)}
 
 
 def _extract_faults(rows: AnyArray) -> Arrays:
     """Return which faults act."""
-    return {fault.FAULT: rows["data"]}
+    return {world_topics.FAULT: rows["data"]}
 
 
 def _extract_acceleration(rows: AnyArray) -> Arrays:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from navsense.errors import MotionError, SinkError, Where
-from navsense.messages import truth
+from navsense.messages import world_topics
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_quaternions
 from navsense.motion.replay import Replay, from_arrays
@@ -49,7 +49,7 @@ def _extract_transform(rows: AnyArray) -> Arrays:
 
 
 POSE_EXTRACTORS = {
-    truth.ODOMETRY_TYPE: _extract_odometry,
+    world_topics.ODOMETRY_TYPE: _extract_odometry,
     "geometry_msgs/msg/PoseStamped": _extract_pose,
     "geometry_msgs/msg/TransformStamped": _extract_transform,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from navsense.messages import list_frames
-from navsense.messages.truth import WORLD_FRAME
+from navsense.messages.world_topics import WORLD_FRAME
 from navsense.pose import IDENTITY, Pose
 from navsense.world import Model, World
 

@@ -28,6 +28,7 @@ from navsense.recordings.rosbag import BAG_METADATA_FILE
 from navsense.recordings.world_json import notes_about
 from navsense.rosbags_limits import limit_rosbags
 from navsense.series import to_nanoseconds
+from navsense.text import format_count
 from navsense.typing import IntArray
 
 
@@ -97,14 +98,14 @@ def format_metadata_item(key: str, value: str) -> str:
 
 
 def format_faults(value: str) -> str:
-    """Return how many faults on purpose a recording lists; what is no list stays as it is."""
+    """Return the number of scheduled faults that a recording lists; an invalid list stays as it is."""
     try:
         faults = inputs.parse_json(value)
     except ValueError:
         faults = None
     if not isinstance(faults, list):
         return f"faults {value}"
-    return f"{len(faults)} fault{'s' * (len(faults) != 1)} on purpose"
+    return format_count(len(faults), "scheduled fault")
 
 
 def read_summary(path: str | os.PathLike[str]) -> RecordingSummary:

@@ -15,7 +15,7 @@ from typing import Any
 from navsense import messages
 from navsense.environment.base import Environment, UniformField
 from navsense.errors import NavsenseError
-from navsense.messages import air_pressure, altimeter, current, depth, dvl, fault, imu, magnetometer, navsat, truth
+from navsense.messages import air_pressure, altimeter, depth, dvl, imu, magnetometer, navsat, world_topics
 from navsense.messages import range as ranges
 from navsense.messages.cdr import read_stamps
 from navsense.messages.repack import MessageShape
@@ -201,7 +201,7 @@ class WorldInference:
         wanted = {line.topic for line in self.sensor_channels} | {
             line.topic
             for line in self.channels.values()
-            if line.type == truth.ODOMETRY_TYPE and line.topic.startswith(TRUTH_PREFIX)
+            if line.type == world_topics.ODOMETRY_TYPE and line.topic.startswith(TRUTH_PREFIX)
         }
         read = (self.channels[topic] for topic in (*wanted, TF_STATIC) if topic in self.channels)
         decoders = {line.topic: MessageDecoder(line) for line in read if line.is_ros and is_readable(line)}
@@ -278,7 +278,9 @@ class WorldInference:
     def _find_current_topic(self) -> str | None:
         """Return the topic of the water's velocity in a recording of navsense: the one twist that is no sensor's."""
         twists = [
-            line.topic for line in self.reader.channels if line.type == current.TYPE and self._is_standalone(line.topic)
+            line.topic
+            for line in self.reader.channels
+            if line.type == world_topics.CURRENT_TYPE and self._is_standalone(line.topic)
         ]
         return twists[0] if len(twists) == 1 and self.reader.is_navsense else None
 
@@ -316,7 +318,8 @@ class WorldInference:
         )
         rate = 1.0 / first.period if first.period > 0.0 else 1.0
         rate = min(max(float(f"{rate:.6g}"), 1.001 * MIN_RATE), MAX_RATE)
-        faults = Faults(recorded=self._topic_type(f"{channel.topic}/{fault.FAULT}") == fault.TYPE)
+        topic_type = self._topic_type(f"{channel.topic}/{world_topics.FAULT}")
+        faults = Faults(recorded=topic_type == world_topics.FAULT_TYPE)
         return MountedSensor(
             name, self._make_spec(channel, first), model, link, rate, pose, topic, frame, faults=faults
         )

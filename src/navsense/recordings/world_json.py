@@ -22,7 +22,7 @@ from navsense.environment.signal import Signal
 from navsense.environment.water import Water
 from navsense.errors import NavsenseError
 from navsense.geodesy import Origin
-from navsense.messages.fault import FAULT
+from navsense.messages.world_topics import FAULT
 from navsense.motion.stationary import Stationary
 from navsense.noise.faults import Faults
 from navsense.pose import Pose

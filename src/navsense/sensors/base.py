@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -115,13 +116,21 @@ def describe_spec(spec: Any, rate: float) -> tuple[str, ...]:
 
 
 def describe_fields(spec: Any) -> tuple[str, ...]:
-    """Return the fields of a sheet that are no noise and not what they are by default."""
+    """Return the fields of a specification that are no noise and differ from their defaults."""
     given = ((field, getattr(spec, field.name)) for field in fields(spec)) if is_dataclass(spec) else ()
     return tuple(
-        f"{field.name}: {value}"
+        f"{field.name}: {_format_value(value)}"
         for field, value in given
         if not isinstance(value, Noise) and field.name != "classic" and value != field.default
     )
+
+
+def _format_value(value: object) -> str:
+    if is_dataclass(value):
+        return ", ".join(f"{field.name} {_format_value(getattr(value, field.name))}" for field in fields(value))
+    if isinstance(value, tuple) and any(map(is_dataclass, value)):
+        return "; ".join(map(_format_value, value))
+    return str(value.value if isinstance(value, Enum) else value)
 
 
 def evaluate_signals(spec: UsesSignals, environment: Environment, time: Times) -> dict[str, AnyArray]:

@@ -109,18 +109,20 @@ class Depth:
     def describe(self, rate: float) -> tuple[str, ...]:
         """Return by what a depth is told, and from where on a gauge tells its pressure."""
         air = "" if self.assumed is None else f", with {self.surface_pressure:g} Pa at the surface"
-        gauge = (f"pressure: above {self.surface_pressure:g} Pa",) if self.gauge else ()
+        gauge = (f"pressure: gauge, relative to {self.surface_pressure:g} Pa",) if self.gauge else ()
         return (f"depth: by {self._formula_text}{air}", *gauge)
 
     @property
     def _formula_text(self) -> str:
         """What makes a depth of a pressure, in words."""
         match self.assumed:
-            case Unesco(latitude) | Saunders(latitude):
-                return f"{type(self.assumed).__name__}'s formula for latitude {math.degrees(latitude):.9g} deg"
+            case Unesco(latitude):
+                return f"the UNESCO formula for latitude {math.degrees(latitude):.9g} deg"
+            case Saunders(latitude):
+                return f"the Saunders formula for latitude {math.degrees(latitude):.9g} deg"
             case ConstantDensity(density, gravity):
-                return f"{density:g} kg/m^3 under {gravity:g} m/s^2"
-        return "the world's own water"
+                return f"a density of {density:g} kg/m^3 and a gravity of {gravity:g} m/s^2"
+        return "the water of the world"
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of the pressure; the depth has none of its own."""

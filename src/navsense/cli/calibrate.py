@@ -1,0 +1,102 @@
+"""`navsense calibrate`: calibrate a magnetometer from a recording."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import click
+
+from navsense.cli.options import CheckedCommand, print_notes
+from navsense.errors import CalibrationError
+
+
+@click.command(cls=CheckedCommand)
+@click.argument("file")
+@click.option(
+    "--sensor",
+    "--topic",
+    "sensor",
+    metavar="NAME",
+    help="Magnetometer: a sensor, a topic, or columns mx,my,mz. Required if FILE has several.",
+)
+@click.option(
+    "--attitude",
+    metavar="none|truth|NAME",
+    default="none",
+    show_default=True,
+    help="Attitude, sensor to world: a topic (Imu, Odometry, PoseStamped, /tf), an IMU, columns qw,qx,qy,qz, or the "
+    "recorded truth.",
+)
+@click.option(
+    "--attitude-stddev",
+    type=float,
+    metavar="DEGREES",
+    help="Standard deviation of the attitude in degrees. Default: 0.5, or 0 for the recorded truth.",
+)
+@click.option(
+    "--mounting",
+    type=(float, float, float),
+    metavar="ROLL PITCH YAW",
+    help="Orientation of the sensor on the body of the attitude, in degrees. Default: that in FILE.",
+)
+@click.option(
+    "--unit",
+    type=click.Choice(["T", "mT", "uT", "nT", "G", "mG", "none"]),
+    help="Unit of the readings; none disables the check of the unit. Default: that in FILE.",
+)
+@click.option("--strength", metavar="NUMBER[UNIT]", help="Strength of the magnetic field at the place, such as 48.3uT.")
+@click.option("--no-soft-iron", is_flag=True, help="Estimate scale and bias only.")
+@click.option("--run", "number", type=int, default=0, show_default=True, help="Number of the run in FILE.")
+@click.option("-o", "--output", metavar="OUT.json", help="Write the calibration.")
+@click.option("--picture", metavar="OUT.png", help="Draw the readings before and after (.png, .svg or .pdf).")
+def calibrate(
+    file: str,
+    sensor: str | None,
+    attitude: str,
+    attitude_stddev: float | None,
+    mounting: tuple[float, float, float] | None,
+    unit: str | None,
+    strength: str | None,
+    no_soft_iron: bool,
+    number: int,
+    output: str | None,
+    picture: str | None,
+) -> None:
+    """Calibrate the magnetometer in FILE: a recording, any ROS bag, or CSV with a header.
+
+    Without --attitude, the calibration fits an ellipsoid to the readings. With it, the calibration compares the
+    readings with the field at each attitude. Exit code 0: the verdict is ok; 1: poor; 2: calibration is impossible.
+    """
+    from navsense.calibration.files import calibrated, check_output, in_options, read
+    from navsense.calibration.picture import draw, draw_refused
+    from navsense.figures import SUFFIXES, require_matplotlib
+
+    for target, suffixes in ((output, (".json",)), (picture, SUFFIXES)):
+        if target is not None:
+            check_output(target, suffixes)
+    if picture is not None:
+        require_matplotlib(CalibrationError)
+    angles = None if mounting is None else [math.radians(angle) for angle in mounting]
+    samples = read(file, sensor=sensor, attitude=attitude, unit=unit, mounting=angles, run=number)
+    click.echo(f"{file}: {samples.source}; attitude: {samples.attitude}")
+    print_notes(samples.notes)
+    try:
+        result, notes = calibrated(
+            samples, strength=strength, soft_iron=not no_soft_iron, attitude_stddev=attitude_stddev
+        )
+    except CalibrationError as error:
+        if picture and len(samples.field):
+            draw_refused(picture, samples.field, str(error), unit=samples.unit)
+            click.echo(f"wrote {picture}: the readings without calibration")
+        raise
+    print_notes(notes)
+    click.echo(in_options(str(result)))
+    if output:
+        result.save(output)
+        click.echo(f"wrote {output}")
+    if picture:
+        draw(picture, samples.field, result, rotation_ws=samples.rotation_ws, noise=samples.noise)
+        click.echo(f"wrote {picture}")
+    if not result.verdict.ok:
+        sys.exit(1)

@@ -1,0 +1,195 @@
+"""Options that several commands share, and tables in their output."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from navsense.errors import SdfError, SimulationError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from navsense.world import World
+
+RIGHT_ALIGNED = frozenset(
+    ("rate (Hz)", "samples", "messages", "ns/sample", "draws alone", "draws/total", "rows", "size")
+)
+"""Columns of tables that hold numbers."""
+
+MOTION_HELP = (
+    "Motion of a model: a motion log or a recording. MODEL is required if several models can move. Repeatable."
+)
+
+
+class CheckedCommand(click.Command):
+    """A command that rejects empty names. An empty path would mean the current folder."""
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Check the arguments and run the command."""
+        for parameter in self.params:
+            value = ctx.params.get(str(parameter.name))
+            if "" in (value if isinstance(value, tuple) else (value,)):
+                name = parameter.opts[-1] if parameter.param_type_name == "option" else parameter.human_readable_name
+                raise SimulationError(name, '""', allowed="must not be empty", remedy="name a file or a value")
+        super().invoke(ctx)
+
+
+expand_xacro_option = click.option(
+    "--expand-xacro", is_flag=True, help="Run xacro also for files whose name does not end in .xacro."
+)
+
+fidelity_option = click.option(
+    "--fidelity",
+    metavar="physical|classic",
+    help="Fidelity of all sensors and currents. Default: what WORLD sets, else physical.",
+)
+
+ros_option = click.option(
+    "--ros", metavar="humble|jazzy", help="ROS 2 distribution of the message definitions. Default: jazzy (and later)."
+)
+
+motion_option = click.option("--motion", multiple=True, metavar="FILE|MODEL=FILE", help=MOTION_HELP)
+
+run_number_option = click.option(
+    "--run", "number", type=int, help="Number of the run in FILE. Required if FILE holds several runs."
+)
+
+
+@dataclass(frozen=True)
+class WorldOptions:
+    """WORLD and the options for reading it."""
+
+    world_file: str
+    path: tuple[str, ...]
+    xacro: tuple[str, ...]
+    expand_xacro: bool
+    skip_missing: bool
+    faults: str | None
+
+    def load(self, fidelity: str | None = None) -> World:
+        """Return the world with the faults of the fault file."""
+        from navsense.sdf import load
+
+        world = load(
+            self.world_file,
+            fidelity=fidelity,
+            path=self.path,
+            xacro=parse_xacro_options(self.xacro),
+            expand_xacro=self.expand_xacro,
+            missing="skip" if self.skip_missing else "error",
+        )
+        if self.faults is None:
+            return world
+        from navsense.faults import with_faults
+
+        return with_faults(world, self.faults)
+
+
+WORLD_OPTIONS = (
+    click.argument("world_file", metavar="WORLD"),
+    click.option("--path", multiple=True, metavar="FOLDER", help="Search FOLDER for included models. Repeatable."),
+    click.option("--xacro", multiple=True, metavar="NAME=VALUE", help="Argument of a xacro file. Repeatable."),
+    expand_xacro_option,
+    click.option(
+        "--skip-missing", is_flag=True, help="Skip models, meshes and heightmaps that do not exist, with a warning."
+    ),
+    click.option("--faults", metavar="FILE", help="Inject the faults in FILE (TOML) in addition to those in WORLD."),
+)
+
+
+def add_world_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add WORLD and the options for reading it. The command gets them as one `WorldOptions`."""
+
+    @functools.wraps(command)
+    def wrapper(
+        world_file: str,
+        path: tuple[str, ...],
+        xacro: tuple[str, ...],
+        expand_xacro: bool,
+        skip_missing: bool,
+        faults: str | None,
+        **arguments: Any,
+    ) -> None:
+        command(WorldOptions(world_file, path, xacro, expand_xacro, skip_missing, faults), **arguments)
+
+    for option in reversed(WORLD_OPTIONS):
+        wrapper = option(wrapper)
+    return wrapper
+
+
+def parse_xacro_options(texts: tuple[str, ...]) -> dict[str, str]:
+    """Return the values of `--xacro` by name."""
+    values: dict[str, str] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
+            raise SdfError("--xacro", text, allowed="must be NAME=VALUE")
+        if name in values:
+            raise SdfError("--xacro", text, allowed=f"must set {name} once")
+        values[name] = value
+    return values
+
+
+def parse_motion_options(texts: tuple[str, ...]) -> str | dict[str, str] | None:
+    """Return the value of `--motion`: one file, or a file for each model (MODEL=FILE)."""
+    if not texts:
+        return None
+    if len(texts) == 1 and "=" not in texts[0]:
+        return texts[0]
+    paths: dict[str, str] = {}
+    for text in texts:
+        model, separator, path = text.partition("=")
+        if not separator or not model or not path:
+            raise SimulationError("--motion", text, allowed="must be FILE for a world of one model, or MODEL=FILE")
+        if model in paths:
+            raise SimulationError("--motion", text, allowed=f"must set the motion of {model} once")
+        paths[model] = path
+    return paths
+
+
+def print_warnings(world: World, *, err: bool) -> None:
+    """Print the warnings of a world and the sensors in it that are not simulated."""
+    for note in world.notes:
+        if note.kind == "warning" or note.what.startswith("<sensor type="):
+            click.echo(f"warning: {note}", err=err)
+
+
+def print_notes(notes: tuple[str, ...]) -> None:
+    """Print the notes about a recording."""
+    for note in notes:
+        click.echo(f"note: {note}")
+
+
+def make_table(*columns: str) -> Table:
+    """Return an empty table."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        right = column in RIGHT_ALIGNED
+        table.add_column(column, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    return table
+
+
+def add_row(table: Table, *cells: str) -> None:
+    """Add a row of plain text: rich would interpret brackets in names as markup."""
+    from rich.text import Text
+
+    table.add_row(*(Text(cell) for cell in cells))
+
+
+def print_table(table: Table) -> None:
+    """Print a table; outside a terminal, as wide as it needs to be."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
+    with console.capture() as captured:
+        console.print(table)
+    click.echo(captured.get(), nl=False)

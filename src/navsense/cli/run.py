@@ -1,0 +1,191 @@
+"""`navsense run`: simulate a world and record it."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+
+import click
+
+from navsense.cli.options import (
+    CheckedCommand,
+    WorldOptions,
+    add_row,
+    add_world_options,
+    fidelity_option,
+    make_table,
+    motion_option,
+    parse_motion_options,
+    print_table,
+    print_warnings,
+    ros_option,
+)
+
+Progress = Callable[[float, float], None]
+"""A function of the simulated and the total duration (s)."""
+
+MAX_LAG = 0.1
+"""The command warns if the run falls further (s) behind its speed."""
+
+REDRAW_PERIOD = 0.1
+"""Seconds between two updates of the progress bar."""
+
+
+def make_progress_bar(stack: ExitStack) -> Progress:
+    """Return a function that shows the simulated time. The bar appears at its first call.
+
+    The calls redraw the bar, so it needs no thread.
+    """
+    update: Callable[..., None] | None = None
+    last_redraw = -math.inf
+
+    def advance(done: float, total: float) -> None:
+        nonlocal update, last_redraw
+        if update is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            seconds = TextColumn("{task.completed:.1f} of {task.total:.1f} s")
+            columns = (TextColumn("{task.description}"), BarColumn(), seconds, TimeRemainingColumn())
+            bar = stack.enter_context(Progress(*columns, console=Console(stderr=True), auto_refresh=False))
+            update = partial(bar.update, bar.add_task("simulated", total=total))
+        refresh = time.monotonic() - last_redraw >= REDRAW_PERIOD
+        last_redraw = time.monotonic() if refresh else last_redraw
+        update(completed=done, total=total, refresh=refresh)
+
+    return advance
+
+
+@contextmanager
+def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
+    """Yield a progress function that ends the run between two time slices after SIGINT or SIGTERM.
+
+    During compilation, the run ends before the next kernel is compiled. An exception inside a callback of compiled code
+    would be lost, so the handler only sets a flag. A second signal ends the run at once.
+    """
+    from navsense.kernels import COMPILATION_CHECKS
+
+    received: list[int] = []
+
+    def handle(number: int, _frame: object) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+
+    def check() -> None:
+        if received:
+            raise KeyboardInterrupt
+
+    def advance_and_check(done: float, total: float) -> None:
+        advance(done, total)
+        check()
+
+    COMPILATION_CHECKS.append(check)
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield advance_and_check
+    finally:
+        COMPILATION_CHECKS.remove(check)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@click.command(cls=CheckedCommand)
+@add_world_options
+@click.option("--duration", type=float, help="Simulated duration in seconds. Default: the end of the motion.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random numbers.")
+@click.option(
+    "--run",
+    "number",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Number of the run: with the same seed, another number simulates other instruments of the same types.",
+)
+@motion_option
+@fidelity_option
+@click.option("--epoch", type=int, default=0, show_default=True, help="Stamp of the start of the run in whole seconds.")
+@click.option(
+    "--truth-rate", type=float, default=100.0, show_default=True, help="Rate of the recorded ground truth in Hz."
+)
+@ros_option
+@click.option(
+    "--speed",
+    type=float,
+    help="Simulated seconds per second of real time; 1 is real time. Default: as fast as possible.",
+)
+@click.option(
+    "-o",
+    "--output",
+    multiple=True,
+    metavar="OUT",
+    help="Recording; the suffix selects the format: .mcap, .gz.mcap, .bag, .db3, .npz, .parquet, .csv, .euroc, .pd0, "
+    ".pd6, .wl.json or .nmea. Or a TCP port: pd0+tcp://:1033. Repeatable.",
+)
+def run(
+    world_options: WorldOptions,
+    duration: float | None,
+    seed: int,
+    number: int,
+    motion: tuple[str, ...],
+    fidelity: str | None,
+    epoch: int,
+    truth_rate: float,
+    ros: str | None,
+    speed: float | None,
+    output: tuple[str, ...],
+) -> None:
+    """Simulate WORLD, record it and print a table of its sensors."""
+    from navsense.description import format_log_noise
+    from navsense.faults import describe_inactive_faults
+    from navsense.messages.schemas import DEFAULT_DISTRIBUTION
+    from navsense.recordings.device_writers import is_port_address
+    from navsense.sensor_run import replace_motions
+    from navsense.simulation import load_motions, record
+    from navsense.text import format_count, format_size
+
+    world = world_options.load(fidelity)
+    motions = load_motions(world, parse_motion_options(motion))
+    print_warnings(replace_motions(world, motions), err=True)
+    for model, given in motions.items():
+        click.echo(f"{model}: follows --motion{format_log_noise(given)}", err=True)
+    with ExitStack() as stack:
+        advance = stack.enter_context(interrupt_between_steps(make_progress_bar(stack)))
+        summary = record(
+            world,
+            output,
+            duration,
+            seed=seed,
+            run=number,
+            motion=motions,
+            fidelity=fidelity,
+            epoch=epoch,
+            truth_rate=truth_rate,
+            speed=speed,
+            ros=ros or DEFAULT_DISTRIBUTION,
+            progress=advance,
+        )
+    table = make_table("sensor", "type", "rate (Hz)", "samples", "clock", "topic")
+    for sensor in world.sensors:
+        samples = str(summary.samples[sensor.name])
+        rate = f"{sensor.rate:g}"
+        add_row(table, sensor.name, sensor.spec.type, rate, samples, sensor.clock or "global time", sensor.topic)
+    print_table(table)
+    for name, count in summary.samples.items():
+        if count and not summary.valid[name]:
+            click.echo(f"warning: {name}: no valid reading in {format_count(count, 'sample')}", err=True)
+    for line in describe_inactive_faults(world, summary.duration):
+        click.echo(f"warning: {line}", err=True)
+    if speed is not None and summary.behind > MAX_LAG:
+        click.echo(f"warning: the run fell up to {summary.behind:.2g} s behind --speed", err=True)
+    for path in summary.paths:
+        if is_port_address(path):
+            continue
+        size = f", {format_size(path.stat().st_size)}" if path.is_file() else ""
+        click.echo(f"wrote {path}: {summary.duration:g} s simulated{size}")
+    if not summary.paths:
+        click.echo(f"{summary.duration:g} s simulated; nothing recorded; write a recording with -o OUT")

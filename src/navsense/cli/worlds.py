@@ -1,0 +1,86 @@
+"""`navsense check` and `navsense describe`: errors and contents of a world."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from navsense.cli.options import (
+    CheckedCommand,
+    WorldOptions,
+    add_world_options,
+    fidelity_option,
+    motion_option,
+    parse_motion_options,
+    print_warnings,
+)
+from navsense.errors import NavsenseError, SdfError, SimulationError
+
+
+@click.command(cls=CheckedCommand)
+@add_world_options
+def check(world_options: WorldOptions) -> None:
+    """Validate WORLD and its fault file.
+
+    Prints one line for each error and exits with code 2 if there is any, else with 0.
+    """
+    try:
+        world = world_options.load()
+    except NavsenseError as error:
+        for problem in (error.problems if isinstance(error, SdfError) else ()) or (error,):
+            click.echo(str(problem))
+        sys.exit(2)
+    from navsense.sensor_run import list_unreadable_surfaces
+    from navsense.text import format_count
+
+    print_warnings(world, err=False)
+    problems = list(list_unreadable_surfaces(world))
+    for problem in problems:
+        click.echo(str(problem))
+    if problems:
+        sys.exit(2)
+    counts = (
+        format_count(len(parts), noun)
+        for parts, noun in ((world.models, "model"), (world.sensors, "sensor"), (world.clocks, "clock"))
+    )
+    click.echo(f"{world_options.world_file}: no errors; {', '.join(counts)}")
+
+
+@click.command(cls=CheckedCommand)
+@add_world_options
+@click.option("--kalibr", metavar="FILE", help="Write the noise of an IMU as Kalibr YAML.")
+@click.option("--sensor", "name", help="The IMU for --kalibr. Required if WORLD has several.")
+@click.option("--picture", metavar="FILE", help="Draw terrain, tracks and current (.png, .svg or .pdf).")
+@motion_option
+@fidelity_option
+@click.option("--duration", type=float, help="Duration of --picture in seconds. Default: the end of each motion.")
+def describe(
+    world_options: WorldOptions,
+    kalibr: str | None,
+    name: str | None,
+    picture: str | None,
+    motion: tuple[str, ...],
+    fidelity: str | None,
+    duration: float | None,
+) -> None:
+    """Print the contents of WORLD: sensors, rates, clocks, topics, noise, and unsupported elements with the reason."""
+    from navsense.description import describe, write_kalibr
+    from navsense.simulation import load_motions
+
+    if picture is not None:
+        from navsense.picture import check as check_picture
+        from navsense.picture import draw
+
+        check_picture(picture)
+    elif duration is not None:
+        raise SimulationError("--duration", duration, allowed="requires --picture")
+    world = world_options.load(fidelity)
+    motions = load_motions(world, parse_motion_options(motion))
+    for line in describe(world, motions):
+        click.echo(line)
+    if kalibr:
+        click.echo(f"wrote {write_kalibr(world, kalibr, name)}")
+    if picture is not None:
+        draw(picture, world, motion=motions, duration=duration)
+        click.echo(f"wrote {picture}")

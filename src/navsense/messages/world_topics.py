@@ -1,0 +1,199 @@
+"""Messages that belong to no sensor: clock, transforms, ground truth, water current and active faults.
+
+    /clock      rosgraph_msgs/msg/Clock                   true time
+    /tf         tf2_msgs/msg/TFMessage                    poses of frames
+    truth       nav_msgs/msg/Odometry                     pose and velocity of a link
+                geometry_msgs/msg/AccelStamped            its acceleration
+    current     geometry_msgs/msg/TwistStamped            velocity of the water, as the UUV Simulator publishes it
+                dave_gazebo_ros_plugins/msg/StratifiedCurrentVelocity    the same at several depths, as DAVE does
+    fault       std_msgs/msg/UInt8                        sum of `series.FAULT_BITS`, or 0
+
+Stamps are true time. Velocities of the water are in the frame `world`; DAVE's are along north and east. Twist and
+acceleration of a link are in its own frame b: ``velocity_b = rotation_wb^-1 velocity_w``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from navsense.kernels import kernel
+from navsense.messages.base import GLOBAL_TIME
+from navsense.messages.cdr import (
+    MessageLayout,
+    build_layout,
+    read_quaternions,
+    write_quaternions,
+    write_stamps,
+    write_vectors,
+)
+from navsense.series import FAULT_BITS
+from navsense.typing import AnyArray, BoolArray, IntArray, Quaternions, Vectors
+
+CLOCK_TYPE = "rosgraph_msgs/msg/Clock"
+TRANSFORM_TYPE = "tf2_msgs/msg/TFMessage"
+ODOMETRY_TYPE = "nav_msgs/msg/Odometry"
+ACCEL_TYPE = "geometry_msgs/msg/AccelStamped"
+CURRENT_TYPE = "geometry_msgs/msg/TwistStamped"
+CURRENT_LAYERS_TYPE = "dave_gazebo_ros_plugins/msg/StratifiedCurrentVelocity"
+FAULT_TYPE = "std_msgs/msg/UInt8"
+
+WORLD_FRAME = "world"
+"""Name of the world frame."""
+
+FAULT = "fault"
+"""Name of the array in a fault message, and of its topic: `<topic>/fault`."""
+
+
+def _fill_clock(rows: AnyArray, stamp: IntArray, _arrays: Mapping[str, AnyArray]) -> None:
+    write_stamps(rows, stamp, GLOBAL_TIME, "clock")
+
+
+def make_clock_layout() -> MessageLayout:
+    """Return the layout of `/clock`. It needs no arrays."""
+    return MessageLayout(CLOCK_TYPE, build_layout(CLOCK_TYPE), _fill_clock)
+
+
+def make_transforms_layout(frames: Sequence[tuple[str, str]]) -> MessageLayout:
+    """Return the layout of k transforms in one message; `frames` are (parent, child).
+
+    Arrays: `position` (n, k, 3) m and `orientation` (n, k, 4) w x y z of the child in its parent.
+    """
+    strings = {}
+    for i, (parent, child) in enumerate(frames):
+        strings[f"transforms.{i}.header.frame_id"] = parent
+        strings[f"transforms.{i}.child_frame_id"] = child
+
+    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+        for i in range(len(frames)):
+            path = f"transforms.{i}"
+            write_stamps(rows, stamp, GLOBAL_TIME, path + ".header.stamp")
+            write_vectors(rows, path + ".transform.translation", arrays["position"][:, i])
+            write_quaternions(rows, path + ".transform.rotation", arrays["orientation"][:, i])
+
+    return MessageLayout(TRANSFORM_TYPE, build_layout(TRANSFORM_TYPE, strings, {"transforms": len(frames)}), fill)
+
+
+def rotate_to_link(orientation: Quaternions, vector_w: Vectors) -> Vectors:
+    """Return vectors (n, 3) in the frame of a link; `orientation` (n, 4) w x y z is link to world."""
+    out: Vectors = np.empty(vector_w.shape)
+    _rotate_to_link(orientation, vector_w, out)
+    return out
+
+
+@kernel
+def _rotate_to_link(orientation: Quaternions, vector_w: Vectors, out: Vectors) -> None:
+    """Write vectors (n, 3) in the frame of a link."""
+    for i in range(vector_w.shape[0]):
+        w, x, y, z = orientation[i, 0], orientation[i, 1], orientation[i, 2], orientation[i, 3]
+        vx, vy, vz = vector_w[i, 0], vector_w[i, 1], vector_w[i, 2]
+        # The conjugate turns back, hence the signs.
+        tx = 2.0 * (z * vy - y * vz)
+        ty = 2.0 * (x * vz - z * vx)
+        tz = 2.0 * (y * vx - x * vy)
+        out[i, 0] = vx + w * tx + (z * ty - y * tz)
+        out[i, 1] = vy + w * ty + (x * tz - z * tx)
+        out[i, 2] = vz + w * tz + (y * tx - x * ty)
+
+
+def conjugate_quaternions(orientation: Quaternions) -> Quaternions:
+    """Return the inverses of unit quaternions (n, 4)."""
+    out: Quaternions = orientation * np.array([1.0, -1.0, -1.0, -1.0])
+    return out
+
+
+def _fill_odometry(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    write_stamps(rows, stamp, GLOBAL_TIME)
+    write_vectors(rows, "pose.pose.position", arrays["position"])
+    write_quaternions(rows, "pose.pose.orientation", arrays["orientation"])
+    write_vectors(rows, "twist.twist.linear", rotate_to_link(arrays["orientation"], arrays["velocity"]))
+    write_vectors(rows, "twist.twist.angular", arrays["angular_velocity"])
+
+
+def make_odometry_layout(link: str) -> MessageLayout:
+    """Return the layout of odometry: pose of `link` in the world, twist (m/s, rad/s) in the frame of the link.
+
+    The arrays are those of a `Truth`. Covariances are zero.
+    """
+    strings = {"header.frame_id": WORLD_FRAME, "child_frame_id": link}
+    return MessageLayout(ODOMETRY_TYPE, build_layout(ODOMETRY_TYPE, strings), _fill_odometry)
+
+
+def extract_truth(rows: AnyArray) -> dict[str, AnyArray]:
+    """Return the arrays of a `Truth` in odometry messages: the inverse of `make_odometry_layout`."""
+    orientation = read_quaternions(rows, "pose.pose.orientation")
+    return {
+        "position": rows["pose.pose.position"],
+        "orientation": orientation,
+        "velocity": rotate_to_link(conjugate_quaternions(orientation), rows["twist.twist.linear"]),
+        "angular_velocity": rows["twist.twist.angular"],
+    }
+
+
+def _fill_accel(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    write_stamps(rows, stamp, GLOBAL_TIME)
+    write_vectors(rows, "accel.linear", rotate_to_link(arrays["orientation"], arrays["acceleration"]))
+    write_vectors(rows, "accel.angular", arrays["angular_acceleration"])
+
+
+def make_accel_layout(link: str) -> MessageLayout:
+    """Return the layout of the acceleration (m/s^2, rad/s^2) of `link` in its own frame, without gravity."""
+    return MessageLayout(ACCEL_TYPE, build_layout(ACCEL_TYPE, {"header.frame_id": link}), _fill_accel)
+
+
+def _fill_current(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    write_stamps(rows, stamp, GLOBAL_TIME)
+    rows["twist.linear"] = arrays["velocity"]
+
+
+def make_current_layout() -> MessageLayout:
+    """Return the layout of the current at one position. Array: `velocity` (n, 3) m/s, world frame."""
+    return MessageLayout(CURRENT_TYPE, build_layout(CURRENT_TYPE, {"header.frame_id": WORLD_FRAME}), _fill_current)
+
+
+def extract_current(rows: AnyArray) -> AnyArray:
+    """Return the velocities (n, 3) m/s in messages: the inverse of `make_current_layout`."""
+    velocity: AnyArray = rows["twist.linear"]
+    return velocity
+
+
+def make_current_layers_layout(depths: tuple[float, ...]) -> MessageLayout:
+    """Return the layout of the current at `depths` (m). Array: `velocity` (n, layer, 3) m/s, world frame."""
+    lengths = {"depths": len(depths), "velocities": len(depths)}
+
+    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+        write_stamps(rows, stamp, GLOBAL_TIME)
+        rows["depths"] = depths
+        for layer in range(len(depths)):
+            rows[f"velocities.{layer}"] = arrays["velocity"][:, layer]
+
+    layout = build_layout(CURRENT_LAYERS_TYPE, {"header.frame_id": WORLD_FRAME}, lengths)
+    return MessageLayout(CURRENT_LAYERS_TYPE, layout, fill)
+
+
+def extract_current_layers(rows: AnyArray, count: int) -> AnyArray:
+    """Return the velocities (n, layer, 3) m/s at `count` depths: the inverse of `make_current_layers_layout`."""
+    return np.stack([rows[f"velocities.{layer}"] for layer in range(count)], axis=1)
+
+
+def pack_fault_bits(fault: Mapping[str, BoolArray]) -> AnyArray:
+    """Return the bits (n,) of the active faults: the sum of `FAULT_BITS`."""
+    bits = np.zeros(next(iter(fault.values())).shape, dtype=np.uint8)
+    for kind, rows in fault.items():
+        bits |= np.uint8(FAULT_BITS[kind]) * rows
+    return bits
+
+
+def unpack_fault_bits(bits: AnyArray) -> dict[str, BoolArray]:
+    """Return the rows (n,) with each kind of fault from their bits (n,)."""
+    return {kind: np.asarray((bits & np.uint8(bit)) != 0) for kind, bit in FAULT_BITS.items()}
+
+
+def _fill_fault(rows: AnyArray, _stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    rows["data"] = arrays[FAULT]
+
+
+def make_fault_layout() -> MessageLayout:
+    """Return the layout of the active faults of a sensor. Array: `FAULT` (n,)."""
+    return MessageLayout(FAULT_TYPE, build_layout(FAULT_TYPE), _fill_fault)

@@ -1,0 +1,16 @@
+"""Counts and sizes in the output of commands and in errors."""
+
+from __future__ import annotations
+
+
+def format_count(count: int, noun: str) -> str:
+    """Return a count with its noun, for example `1 model` or `2 models`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def format_size(size: int) -> str:
+    """Return a size in bytes with a decimal prefix, for example `1 byte`, `1.3 kB` or `20.4 MB`."""
+    if size < 1000:
+        return format_count(size, "byte")
+    factor, unit = (1e3, "kB") if size < 999_950 else (1e6, "MB") if size < 999_950_000 else (1e9, "GB")
+    return f"{size / factor:.1f} {unit}"

@@ -1,0 +1,61 @@
+"""The description of a world: terms of the field, singular and plural, no Python class names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from navsense.description import describe
+from navsense.environment.atmosphere import Atmosphere
+from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
+from navsense.environment.dipole import Dipole
+from navsense.environment.gravity import NormalGravity
+from navsense.environment.magnetic import WorldMagneticModel
+from navsense.geodesy import Origin
+from navsense.pose import Quaternion
+from navsense.sensors import SENSORS
+from navsense.testing import example_world
+from navsense.typing import Times, Vectors
+from navsense.world import World
+
+HERE = Origin(0.8, 0.3, 120.0, 0.5)
+
+
+class SwirlField:
+    """A field of another program."""
+
+    def at(self, position_w: Vectors, time: Times) -> Vectors:
+        return np.zeros((time.size, 3))
+
+    def rotate(self, rotation: Quaternion) -> SwirlField:
+        return self
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        (UniformField((0.0, 0.5, -9.80665)), "uniform (0 0.5 -9.80665)"),
+        (NormalGravity(HERE), "normal gravity of WGS 84"),
+        (WorldMagneticModel(HERE, 2026.5), "World Magnetic Model WMM2025, date 2026.5"),
+        (Dipole((1.0, 2.0, 3.0), (0.0, 0.0, 5.0)), "dipole of 0 0 5 A m^2 at 1 2 3 m"),
+        (SwirlField(), "user-defined"),
+        (FieldSum((UniformField((1.0, 0.0, 0.0)), SwirlField())), "uniform (1 0 0) and user-defined"),
+    ],
+)
+def test_each_field_has_a_noun(field: VectorField, text: str) -> None:
+    world = World("w", environment=Environment(magnetic_field=field, atmosphere=Atmosphere(280.0)))
+    lines = list(describe(world))
+    assert f"  magnetic field (T): {text}" in lines
+    assert "  air at sea level: 280 K, 101325 Pa, temperature gradient -0.0065 K/m" in lines
+    assert {"no models", "no sensors"} <= set(lines)
+
+
+@pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.type)
+def test_no_line_has_the_name_of_a_class(kind: type) -> None:
+    world = example_world(("one", kind.example_spec()), ("other", replace(kind.example_spec())))  # type: ignore[attr-defined]
+    text = "\n".join(describe(world))
+    assert not re.findall(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b|\w+\(\w+=|<\w+\.\w+", text)
+    assert not re.findall(r"\b1 (?:models|links|sensors|rows|points|layers)\b", text)
