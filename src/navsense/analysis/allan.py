@@ -20,7 +20,7 @@ with the differences D2_i = x_(i+2m) - 2 x_(i+m) + x_i and D3_i = x_(i+3m) - 3 x
 are the variances, their roots the deviations. The total deviation goes to spans of the whole record; in flicker and
 random walk it comes out low there (by 0.481 and 0.750 of the span over the record, of the variance).
 
-Degrees of freedom are those of Greenhall and Riley for the power law at each span (`freedom`), the exponent being
+Degrees of freedom are those of Greenhall and Riley for the power law at each span (`allan_dof`), the exponent being
 either given or told from the data by the lag-1 autocorrelation of the m-averages (Riley and Greenhall 2004). Records
 have no gaps: a value that is not finite is refused, since a mean over a span with a hole is another quantity.
 Source: NIST SP 1065 (Riley and Howe 2008), section 5.
@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.analysis import freedom
+from navsense.analysis import allan_dof
 from navsense.errors import AnalysisError
 from navsense.kernels import kernel
 from navsense.ticks import check_rate
@@ -326,11 +326,11 @@ def _freedoms(kind: Kind, exponents: IntArray, factors: IntArray, phases: int) -
     found = []
     for exponent, factor in zip(exponents.tolist(), factors.tolist(), strict=True):
         if kind.reflected:
-            found.append(freedom.of_total(exponent, factor, phases))
+            found.append(allan_dof.of_total(exponent, factor, phases))
         else:
             stride = 1 if kind.overlaps else factor
             found.append(
-                freedom.of_power_law(exponent, factor, phases, kind.order, stride=stride, modified=kind.modified)
+                allan_dof.of_power_law(exponent, factor, phases, kind.order, stride=stride, modified=kind.modified)
             )
     return np.array(found)
 

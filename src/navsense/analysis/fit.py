@@ -26,7 +26,7 @@ its floor falls as 1 / tau, and is counted to N.
 The variance being linear in the squares, these are found by non-negative least squares; T by a search around that. The
 weights are the inverse variances 2 AVAR^2 / freedom of the points, taken at the fitted curve, in a few rounds: taken at
 the measured one they would favour what came out low. The points of an overlapping curve are far from independent, so
-the errors of the figures come from the whole covariance of the points under the fitted terms (`freedom.covariances`):
+the errors of the figures come from the whole covariance of the points under the fitted terms (`allan_dof.covariances`):
 with the design A and the weights W, C_squares = G C G' where G = (A'WA)^-1 A'W. Gaussian noise throughout. The error
 goes by the fitted figures: of a figure that rests on a few degrees of freedom only, the error is as uncertain.
 """
@@ -40,7 +40,7 @@ from functools import partial
 
 import numpy as np
 
-from navsense.analysis import allan, freedom
+from navsense.analysis import allan, allan_dof
 from navsense.analysis.allan import Curve
 from navsense.analysis.theory import (
     Flicker,
@@ -202,7 +202,7 @@ class _Problem:
         tau = np.asarray(factors) / rate
         slope = math.sqrt(sum(term.slope**2 for term in terms if isinstance(term, Ramp)))
         phase = partial(covariance_of, terms, rate=rate)
-        squares = freedom.covariances(phase, factors, self.curve.phases, means=slope * tau**2)
+        squares = allan_dof.covariances(phase, factors, self.curve.phases, means=slope * tau**2)
         return np.asarray(squares / np.outer(2.0 * tau**2, 2.0 * tau**2))
 
     def errors(self, terms: Sequence[Term]) -> FloatArray:

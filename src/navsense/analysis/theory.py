@@ -46,6 +46,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from navsense.noise.channels import FLICKER_BAND
+from navsense.noise.flicker import make_components
 from navsense.typing import FloatArray
 
 
@@ -346,4 +348,15 @@ def oscillator(
         Flicker(math.sqrt(math.pi * flicker)),
         RandomWalk(math.pi * math.sqrt(2.0 * random_walk)),
         Ramp(ageing),
+    )
+
+
+def flicker_terms(
+    instability: float, band: tuple[float, float] = FLICKER_BAND, *, sampled: bool = True
+) -> tuple[GaussMarkov, ...]:
+    """Return the Gauss-Markov processes whose sum the simulator uses for flicker; the sum is flat over `band` (s)."""
+    times, deviations = make_components(instability, *band)
+    return tuple(
+        GaussMarkov(float(deviation) * math.sqrt(2.0 / float(tau)), float(tau), sampled)
+        for tau, deviation in zip(times, deviations, strict=True)
     )

@@ -10,7 +10,6 @@ from html import escape
 import numpy as np
 
 from navsense.analysis import allan, theory
-from navsense.analysis.estimates import flicker_terms
 from navsense.noise.channel import Noise
 from navsense.report.axes import FARTHEST, Axis, Scale, linear, logarithmic, over_time, quantity, titled
 from navsense.report.draw import Figure, Plot, stacked
@@ -266,7 +265,7 @@ def terms_of(noise: Noise, rate: float) -> tuple[theory.Term, ...]:
     if noise.has_dynamic_bias:
         terms.append(theory.GaussMarkov(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time, sampled=True))
     if noise.bias_instability > 0.0:
-        terms += flicker_terms(noise.bias_instability)
+        terms += theory.flicker_terms(noise.bias_instability)
     if noise.random_walk > 0.0:
         terms.append(theory.RandomWalk(noise.random_walk, sampled=True))
     return tuple(terms)

@@ -1,6 +1,6 @@
 """What comes upon a mounted sensor, read back from its blocks: faults and latency.
 
-    from navsense.analysis.mounting import table
+    from tests.verification.faults_latency import table
     rows = table(WITNESS, rates=(5.0, 100.0), seed=1)
 
 The sensor reads the time, without an error of its own: what is shown says since when it is stuck. A fault is a
@@ -25,8 +25,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from navsense.analysis.declared import FEWEST_RUNS, FEWEST_SAMPLES, Row, scaled
-from navsense.analysis.estimates import DIGITS, Estimate
 from navsense.clock import Clock, Latency
 from navsense.noise.faults import RANDOM_KINDS, Faults
 from navsense.random_streams import BLOCK_SAMPLES, check_seed
@@ -35,6 +33,8 @@ from navsense.sensors.air_pressure import AirPressure
 from navsense.ticks import Ticks, check_rate
 from navsense.typing import BoolArray, FloatArray, IntArray
 from navsense.world import MountedSensor
+from tests.verification.declared import FEWEST_RUNS, FEWEST_SAMPLES, Row, scaled
+from tests.verification.estimates import DIGITS, Estimate
 
 SHOWN = "pressure"
 """What the sensor reads: the time of the sample."""

@@ -23,12 +23,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from navsense.analysis.declared import FEWEST_SAMPLES, scaled
-from navsense.analysis.estimates import DIGITS, Estimate, normalised
-from navsense.analysis.stamped import NODES, Instants, Line, Stamped
 from navsense.clock import Clock, Discipline, Oscillator
 from navsense.errors import AnalysisError
 from navsense.typing import FloatArray, IntArray
+from tests.verification.clock_stamps import NODES, Instants, Line, Stamped
+from tests.verification.declared import FEWEST_SAMPLES, scaled
+from tests.verification.estimates import DIGITS, Estimate, normalised
 
 OFFSET = 1e-3
 """Seconds that a clock without noise is off at the start."""

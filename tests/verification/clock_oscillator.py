@@ -8,7 +8,7 @@
     ageing's walk q_3           Hadamard variance 11 q_3 tau^3 / 120
     temperature                 x = integral of a w or b w^2, w the kelvins above turnover, as it gets warmer evenly
 
-The degrees of freedom of the variances are those of the whole covariance (`freedom`); a sum over nodes that takes the
+The degrees of freedom of the variances are those of the whole covariance (`allan_dof`); a sum over nodes that takes the
 integral by its ends adds a straight line only, where the temperature is what acts.
 """
 
@@ -19,21 +19,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from navsense.analysis import theory
-from navsense.analysis.estimates import (
-    FEWEST,
-    FLICKER_FLATNESS,
-    SPANS,
-    Estimate,
-    allan_row,
-    flicker_terms,
-    normalised,
-)
-from navsense.analysis.stamped import LONG, SERIALS, Line, Stamped, at, drawn, lasting
 from navsense.clock import Clock, Oscillator
 from navsense.clock.oscillator import FLICKER_BAND
 from navsense.environment.signal import Signal
 from navsense.noise.channel import NEUTRAL
 from navsense.noise.gauss_markov import stationary_stddev
+from tests.verification.clock_stamps import LONG, SERIALS, Line, Stamped, at, drawn, lasting
+from tests.verification.estimates import (
+    FEWEST,
+    FLICKER_FLATNESS,
+    SPANS,
+    Estimate,
+    allan_row,
+    normalised,
+)
 
 FAR = 1000.0
 """Seconds until a clock without noise is read."""
@@ -137,7 +136,7 @@ def flicker(stamped: Stamped) -> Iterator[Estimate]:
     declared = stamped.oscillator.flicker_frequency
     instability = math.sqrt(math.pi * declared)
     factor = math.ceil(stamped.rate)
-    _, measured, free = stamped.variance_over(factor, flicker_terms(instability, FLICKER_BAND, sampled=False))
+    _, measured, free = stamped.variance_over(factor, theory.flicker_terms(instability, FLICKER_BAND, sampled=False))
     found = measured / (2.0 * math.log(2.0))
     error, allowed = declared * math.sqrt(2.0 / free), 2.0 * FLICKER_FLATNESS * declared
     yield Estimate("flicker_frequency", declared, found, error, allowed, unit="1")
@@ -208,7 +207,7 @@ def terms_of(clock: Clock) -> tuple[theory.Term, ...]:
         tau = noise.dynamic_bias_correlation_time
         terms += (theory.PhaseGaussMarkov(stationary_stddev(noise.dynamic_bias_stddev, tau), tau),)
     if sheet.flicker_frequency > 0.0:
-        terms += flicker_terms(math.sqrt(math.pi * sheet.flicker_frequency), FLICKER_BAND, sampled=False)
+        terms += theory.flicker_terms(math.sqrt(math.pi * sheet.flicker_frequency), FLICKER_BAND, sampled=False)
     return terms
 
 

@@ -1,7 +1,7 @@
 """What the figures of a clock are measured by: the errors of the stamps that a sensor on it makes.
 
 A `Line` says what of a clock acts, when a sensor makes stamps, and how they are looked at. `clocks` runs the lines of
-`oscillators`, `disciplines` and its own.
+`clock_oscillator`, `clock_discipline` and its own.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from navsense.analysis import allan, freedom, theory
-from navsense.analysis.declared import FEWEST_RUNS, FEWEST_SAMPLES, scaled
-from navsense.analysis.estimates import DIGITS, Estimate
-from navsense.analysis.mounting import WITNESS as CARRIER
-from navsense.analysis.mounting import blocks
+from navsense.analysis import allan, allan_dof, theory
 from navsense.clock import Clock, Discipline, Oscillator
 from navsense.noise.faults import Faults
 from navsense.typing import FloatArray, IntArray, Times
+from tests.verification.declared import FEWEST_RUNS, FEWEST_SAMPLES, scaled
+from tests.verification.estimates import DIGITS, Estimate
+from tests.verification.faults_latency import WITNESS as CARRIER
+from tests.verification.faults_latency import blocks
 
 NODES = 1000.0
 """A second: what moves in a clock is summed from node to node."""
@@ -74,7 +74,7 @@ class Stamped:
         def covariance(lag: FloatArray) -> FloatArray:
             return theory.covariance_of(terms, lag, self.rate)
 
-        shared = freedom.shared(covariance, factor, factor, self.time.size, order)
+        shared = allan_dof.shared(covariance, factor, factor, self.time.size, order)
         return declared, measured, len(curves) * 2.0 * square**2 / shared
 
 

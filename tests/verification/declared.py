@@ -1,6 +1,6 @@
 """Declared against measured: every figure of a data sheet, read back from what the sensor simulates with it.
 
-    from navsense.analysis.declared import table
+    from tests.verification.declared import table
     rows = table(Magnetometer.example_spec(), rates=(5.0, 100.0), seed=1)
 
 For each line of `TERMS` the sensor's sheet is left with the line's fields alone, the sensor stands still and
@@ -18,9 +18,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from navsense.analysis import estimates, triads
-from navsense.analysis.doppler import boundless
-from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 from navsense.environment.base import Environment
 from navsense.environment.signal import Signal
 from navsense.environment.terrain.primitives import Sphere
@@ -37,6 +34,9 @@ from navsense.sensors.dvl import Dvl
 from navsense.sensors.magnetometer import MOTOR_CURRENT
 from navsense.ticks import Ticks, check_rate
 from navsense.typing import AnyArray, FloatArray
+from tests.verification import estimates, imu_mag
+from tests.verification.doppler_beams import boundless
+from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 
 LIMIT = 5.0
 """Standard errors beyond which a row is wrong: by chance one row in 1.7 million."""
@@ -56,7 +56,7 @@ FEWEST_SAMPLES, FEWEST_RUNS = 1000, 100
 SHELL_RADIUS = 100.0
 """Metres from the world's origin to what a range sensor meets wherever it looks: far more than its errors come to."""
 
-TERMS: tuple[Term | MovedTerm, ...] = (*estimates.TERMS, *triads.TERMS)
+TERMS: tuple[Term | MovedTerm, ...] = (*estimates.TERMS, *imu_mag.TERMS)
 """All that is measured of a sensor."""
 
 _SHELL = Scene((Body("shell", Sphere(SHELL_RADIUS)),))

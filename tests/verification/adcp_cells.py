@@ -22,7 +22,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm
 from navsense.motion.stationary import Stationary
 from navsense.random_streams import Draws
 from navsense.sensors._doppler.adcp_outputs import (
@@ -41,6 +40,7 @@ from navsense.sensors.doppler import Accuracy, BinMapping, CoordinateSystem, Dep
 from navsense.sensors.dvl import Transducer
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
+from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm
 
 FARTHEST = 1e5
 """m: as far as a beam can be said to reach."""

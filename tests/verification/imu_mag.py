@@ -27,8 +27,6 @@ from typing import Any
 
 import numpy as np
 
-from navsense.analysis import depths, doppler, profiles, ranges
-from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 from navsense.geodesy import EARTH_RATE
 from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
@@ -41,6 +39,8 @@ from navsense.sensors.base import Sensor
 from navsense.sensors.imu import NO_G_SENSITIVITY, NO_MISALIGNMENT, Imu
 from navsense.sensors.magnetometer import MOTOR_CURRENT, Magnetometer
 from navsense.typing import AnyArray, FloatArray, Times
+from tests.verification import adcp_cells, assumed_water, doppler_beams
+from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 
 AXES = "xyz"
 TRIADS = ("angular_velocity", "linear_acceleration")
@@ -391,9 +391,8 @@ TERMS: tuple[Term | MovedTerm, ...] = (
     MovedTerm("increments", increments, 500, _summing, tumbling),
     MovedTerm("earth", earth, 500, _on_earth, tumbling),
     MovedTerm("iron", iron, 500, _ironed, tumbling),
-    *depths.TERMS,
-    *ranges.TERMS,
-    *doppler.TERMS,
-    *profiles.TERMS,
+    *assumed_water.TERMS,
+    *doppler_beams.TERMS,
+    *adcp_cells.TERMS,
 )
 """How each figure of a sheet that is no `Noise` is measured; depth, range and Doppler have files of their own."""

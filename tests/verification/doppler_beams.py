@@ -26,8 +26,6 @@ from typing import Any
 
 import numpy as np
 
-from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial, ones
-from navsense.analysis.ranges import under_water
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
@@ -50,6 +48,8 @@ from navsense.sensors.dvl import IDENTITY_ROTATION, Dvl, TrackMode
 from navsense.sensors.range import Cone
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
+from tests.verification.assumed_water import under_water
+from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial, ones
 
 FARTHEST = 1e5
 """m: as far as a beam can be said to reach."""
