@@ -195,10 +195,10 @@ def moving(clock: Clock) -> Clock | None:
     return None if left == Clock(clock.name, oscillator=_NEUTRAL) else left
 
 
-def terms_of(clock: Clock) -> tuple[theory.Term, ...]:
+def terms_of(clock: Clock) -> tuple[theory.NoiseTerm, ...]:
     """Return what moves of a clock's frequency: jitter with its rounding, drift, and the oscillator's noise."""
     noise, sheet = clock.noise, clock.oscillator or _NEUTRAL
-    terms: tuple[theory.Term, ...] = (
+    terms: tuple[theory.NoiseTerm, ...] = (
         theory.Quantisation(math.sqrt(noise.stddev**2 + noise.precision**2 / 12.0)),
         theory.White(math.sqrt(0.5 * sheet.white_frequency)),
         theory.RandomWalk(math.pi * math.sqrt(2.0 * sheet.random_walk_frequency)),

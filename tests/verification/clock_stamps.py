@@ -58,23 +58,23 @@ class Stamped:
         """Return what an error may be off by (s), being a sum of doubles over the nodes."""
         return DIGITS * float(np.abs(self.error).max()) * math.sqrt(max(1.0, NODES * float(self.time[-1])))
 
-    def variance_over(self, factor: int, terms: tuple[theory.Term, ...], order: int = 2) -> tuple[float, float, float]:
+    def variance_over(
+        self, factor: int, terms: tuple[theory.NoiseTerm, ...], order: int = 2
+    ) -> tuple[float, float, float]:
         """Return the Allan (order 2) or Hadamard (3) variance over a span of `factor` samples: declared and measured.
 
         And its degrees of freedom. `terms` are what the clock's frequency is made of.
         """
-        estimate, form = (
-            (allan.overlapping, theory.allan_of) if order == 2 else (allan.overlapping_hadamard, theory.hadamard_of)
-        )
+        estimate, form = (allan.oadev, theory.allan_variance) if order == 2 else (allan.ohdev, theory.hadamard_variance)
         curves = [estimate(row, self.rate, [factor], phase=True, exponent=0) for row in self.error]
         measured = float(np.mean([curve.variance[0] for curve in curves]))
         declared = float(form(terms, factor, self.rate))
         square = declared * math.factorial(order) * (factor / self.rate) ** 2
 
         def covariance(lag: FloatArray) -> FloatArray:
-            return theory.covariance_of(terms, lag, self.rate)
+            return theory.phase_covariance(terms, lag, self.rate)
 
-        shared = allan_dof.shared(covariance, factor, factor, self.time.size, order)
+        shared = allan_dof.estimate_covariance(covariance, factor, factor, self.time.size, order)
         return declared, measured, len(curves) * 2.0 * square**2 / shared
 
 

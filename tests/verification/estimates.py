@@ -241,14 +241,14 @@ def stationary(trial: Trial) -> Iterator[Estimate]:
     yield spread(trial, "dynamic bias at the start", declared, trial.error[:, 0])
 
 
-def deviation_over(trial: Trial, factor: int, terms: tuple[theory.Term, ...]) -> tuple[float, float]:
+def deviation_over(trial: Trial, factor: int, terms: tuple[theory.NoiseTerm, ...]) -> tuple[float, float]:
     """Return the Allan deviation (runs averaged) at a span of `factor` samples, and its degrees of freedom."""
     runs, count = trial.error.shape
-    curves = [allan.overlapping(row, trial.rate, [factor], exponent=0) for row in trial.error]
+    curves = [allan.oadev(row, trial.rate, [factor], exponent=0) for row in trial.error]
     variance = float(np.mean([curve.variance[0] for curve in curves]))
-    covariance = partial(theory.covariance_of, terms, rate=trial.rate)
-    shared = allan_dof.shared(covariance, factor, factor, count + 1)
-    square = 2.0 * (factor / trial.rate) ** 2 * float(theory.allan_of(terms, factor, trial.rate))
+    covariance = partial(theory.phase_covariance, terms, rate=trial.rate)
+    shared = allan_dof.estimate_covariance(covariance, factor, factor, count + 1)
+    square = 2.0 * (factor / trial.rate) ** 2 * float(theory.allan_variance(terms, factor, trial.rate))
     return math.sqrt(variance), runs * 2.0 * square**2 / shared
 
 
@@ -337,9 +337,9 @@ def precision(trial: Trial) -> Iterator[Estimate]:
     yield certain(trial, "precision", declared, float(steps[steps > 0.5 * declared].min()))
 
 
-def together_terms(noise: Noise, rate: float) -> tuple[theory.Term, ...]:
+def together_terms(noise: Noise, rate: float) -> tuple[theory.NoiseTerm, ...]:
     """Return what moves of a channel: white noise with that of rounding, drift, flicker and random walk."""
-    terms: list[theory.Term] = [
+    terms: list[theory.NoiseTerm] = [
         theory.White(math.sqrt(noise.white_density(rate) ** 2 + noise.precision**2 / 12.0 / rate))
     ]
     if noise.has_dynamic_bias:
@@ -363,7 +363,7 @@ def together(trial: Trial) -> Iterator[Estimate]:
         return
     terms, factor = together_terms(noise, rate), 1
     while factor * FEWEST <= trial.error.size:
-        declared = math.sqrt(float(theory.allan_of(terms, factor, rate)))
+        declared = math.sqrt(float(theory.allan_variance(terms, factor, rate)))
         measured, free = deviation_over(trial, factor, terms)
         yield allan_row(f"Allan deviation over {factor / rate:g} s", declared, measured, free)
         factor *= SPANS

@@ -1,6 +1,6 @@
 """Analysis of records: Allan deviations, spectra, noise terms, and how long a sample takes to simulate.
 
-`allan.overlapping(values, rate)` returns the Allan deviation of a record with confidence intervals. `fit.fit` fits
+`allan.oadev(values, rate)` returns the Allan deviation of a record with confidence intervals. `fit.fit` fits
 noise terms to that curve, `theory` has the variance of declared terms, and `densities.welch` returns a spectrum.
 SciPy is imported when a function needs it.
 """
