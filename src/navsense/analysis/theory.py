@@ -64,7 +64,7 @@ class NoiseTerm(Protocol):
         ...
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
-        """Return the generalised autocovariance of the phase at lags in samples, (unit s)^2, up to a polynomial of degree 2."""
+        """Return the generalised autocovariance of the phase at lags in samples, (unit s)^2, up to a quadratic."""
         ...
 
 

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from navsense.noise.scheduled_faults import FAULT, FAULT_BITS
 from navsense.report.axes import time_axis
 from navsense.report.downsample import find_time_spans
 from navsense.report.draw import Plot, SvgFigure
@@ -20,12 +19,7 @@ STRIP = 26.0
 
 def fault_rows(reading: Reading) -> dict[str, BoolArray]:
     """Return the rows (n,) on which each kind of fault acts; kinds that never act are absent."""
-    flags = reading.errors.get(FAULT)
-    if flags is None:
-        return {}
-    bits = np.nan_to_num(np.asarray(flags, dtype=np.float64)).astype(np.int64).reshape(-1)
-    rows = {kind: (bits & bit) != 0 for kind, bit in FAULT_BITS.items()}
-    return {kind: mask for kind, mask in rows.items() if mask.any()}
+    return {kind: rows for kind, rows in reading.fault.items() if rows.any()}
 
 
 def scheduled_spans(data: ReportData) -> dict[tuple[str, str], list[tuple[float, float]]]:
@@ -35,7 +29,7 @@ def scheduled_spans(data: ReportData) -> dict[tuple[str, str], list[tuple[float,
     dropped has no message.
     """
     spans: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    flagged = {name: fault_rows(reading) for name, reading in data.readings.items() if FAULT in reading.errors}
+    flagged = {name: fault_rows(reading) for name, reading in data.readings.items() if reading.fault}
     for fault in data.scheduled_faults:
         name, kind = str(fault["of"]), str(fault["kind"])
         if name in flagged and (kind != "dropout" or kind in flagged[name]):

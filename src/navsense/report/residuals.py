@@ -24,7 +24,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.noise.scheduled_faults import FAULT
 from navsense.report.labels import axis_labels, ideal_array
 from navsense.sensors.base import HasIndirectNoise
 from navsense.sensors.imu import Imu
@@ -143,7 +142,7 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
 
 def _slow_error(reading: Reading, array: str, rows: BoolArray, measured: FloatArray) -> FloatArray:
     """Return the recorded bias of an array, 0 if it is not recorded."""
-    bias = reading.errors.get(array)
+    bias = reading.bias.get(array)
     if bias is None or array == "orientation":
         return np.zeros_like(measured[:, :3] if array == "orientation" else measured)
     slow = np.asarray(bias)[rows].reshape(measured.shape[0], -1)
@@ -152,10 +151,10 @@ def _slow_error(reading: Reading, array: str, rows: BoolArray, measured: FloatAr
 
 def _has_fault(reading: Reading, rows: BoolArray) -> BoolArray:
     """Return the selected rows (n,) on which a fault acts."""
-    flags = reading.errors.get(FAULT)
-    if flags is None:
-        return np.zeros(int(np.count_nonzero(rows)), dtype=np.bool_)
-    return np.asarray(np.nan_to_num(np.asarray(flags, dtype=np.float64)).reshape(-1)[rows] != 0.0)
+    has_fault = np.zeros(int(np.count_nonzero(rows)), dtype=np.bool_)
+    for flags in reading.fault.values():
+        has_fault |= flags[rows]
+    return has_fault
 
 
 def _display_arrays(
