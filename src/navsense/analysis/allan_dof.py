@@ -183,16 +183,16 @@ def power_law_dof(
     reach = min(terms - 1, kinks[-1] + REACH * per_span)
     places, weights = lag_rule(kinks, 0, reach)
 
-    def along(lag: FloatArray) -> FloatArray:
+    def square_covariance(lag: FloatArray) -> FloatArray:
         out = np.zeros_like(lag)
         for j in range(-order, order + 1):
             tap = (-1) ** j * math.comb(2 * order, order + j)
             out += tap * _phase_covariance(lag / per_span + j, exponent, factor, is_modified)
         return out
 
-    values = along(places)
+    values = square_covariance(places)
     share = np.where(places > 0.0, 2.0, 1.0) * weights * (1.0 - places / terms)
-    first = float(along(np.zeros(1))[0])
+    first = float(square_covariance(np.zeros(1))[0])
     return terms * first * first / float(np.sum(share * values * values))
 
 

@@ -29,17 +29,13 @@ from navsense.series import Reading
 from navsense.typing import FloatArray
 from navsense.world import MountedSensor
 
-IMAGE_HEIGHT = 56.0
+HEIGHT = 56.0
 """Height of the image of one beam (units)."""
 
 QUALITY = (
     ("percent_good", "Percent good", ColourScale("good pings", Scale(100.0, "%"), (0.0, 1.0))),
-    ("echo", "Echo", ColourScale("echo above the noise", Scale(1.0, "dB"), height=IMAGE_HEIGHT)),
-    (
-        "correlation",
-        "Correlation",
-        ColourScale("correlation", Scale(1.0, ""), (0.0, 1.0), height=IMAGE_HEIGHT),
-    ),
+    ("echo", "Echo", ColourScale("echo above the noise", Scale(1.0, "dB"), height=HEIGHT)),
+    ("correlation", "Correlation", ColourScale("correlation", Scale(1.0, ""), (0.0, 1.0), height=HEIGHT)),
 )
 """Arrays with the quality of cells, titles of their figures, and colours."""
 

@@ -10,17 +10,11 @@ import numpy as np
 
 from navsense.analysis import allan, theory
 from navsense.clock import Clock
+from navsense.report import sensors
 from navsense.report.axes import format_quantity, linear_axis, log_axis, time_axis
 from navsense.report.draw import LINE_COLOURS, Plot, SvgFigure
 from navsense.report.faults import scheduled_spans
 from navsense.report.report_data import ReportData
-from navsense.report.sensors import (
-    MIN_ALLAN_ROWS,
-    SPANS_PER_DECADE,
-    averaging_time_axis,
-    format_coverage,
-    longest_even_rows,
-)
 from navsense.series import Reading
 from navsense.typing import FloatArray
 
@@ -94,16 +88,16 @@ def clock_terms(clock: Clock) -> tuple[theory.NoiseTerm, ...]:
 def _allan_figure(section: ClockSection) -> SvgFigure | None:
     """Return the Allan deviation of a clock's frequency outside its faults, or None with too few stamps."""
     reading = section.readings[0]
-    interval = float(np.median(np.diff(reading.time))) if reading.time.size >= MIN_ALLAN_ROWS else 0.0
+    interval = float(np.median(np.diff(reading.time))) if reading.time.size >= sensors.MIN_ALLAN_ROWS else 0.0
     if not interval > 0.0:
         return None
     rate, known = 1.0 / interval, np.isfinite(reading.clock_error)
     for first, last in section.fault_spans:
         known &= (reading.time < first) | (reading.time > last)
-    error = reading.clock_error[longest_even_rows(known, reading.time, rate)]
-    if error.size < MIN_ALLAN_ROWS or not np.any(error):
+    error = reading.clock_error[sensors.longest_even_rows(known, reading.time, rate)]
+    if error.size < sensors.MIN_ALLAN_ROWS or not np.any(error):
         return None
-    factors = allan.log_spaced_factors((error.size - 1) // 3, SPANS_PER_DECADE)
+    factors = allan.log_spaced_factors((error.size - 1) // 3, sensors.SPANS_PER_DECADE)
     curve = allan.oadev(error, rate, factors, phase=True, exponent=0)
     if not np.any(curve.deviation > 0.0):
         return None
@@ -120,8 +114,8 @@ def _allan_figure(section: ClockSection) -> SvgFigure | None:
         declared = np.sqrt(theory.allan_variance(terms, factors, rate))
     y_axis = log_axis("Allan deviation", "", [curve.deviation] if declared is None else [curve.deviation, declared])
     caption = f"Allan deviation of the fractional frequency, from the stamps of {reading.name}. {note}"
-    caption += format_coverage(error.size, reading.time, rate)
-    x_axis = averaging_time_axis(curve.tau)
+    caption += sensors.format_coverage(error.size, reading.time, rate)
+    x_axis = sensors.averaging_time_axis(curve.tau)
     figure = SvgFigure(f"Stability of {section.name}", x_axis, [Plot(y_axis, 210.0)], caption)
     figure.legend = [("c0", "measured")]
     if declared is not None:

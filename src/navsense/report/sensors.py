@@ -12,18 +12,12 @@ import numpy as np
 from navsense.analysis import allan, theory
 from navsense.figures import Scale
 from navsense.noise.channel import Noise
+from navsense.report import residuals
 from navsense.report.axes import LARGEST, Axis, axis_title, format_quantity, linear_axis, log_axis, time_axis
 from navsense.report.downsample import find_time_spans
 from navsense.report.draw import LINE_COLOURS, Plot, SvgFigure, stack_plots
 from navsense.report.labels import is_through_water
-from navsense.report.residuals import (
-    NoiseTest,
-    ResidualChannel,
-    check_noise,
-    make_channels,
-    normalised_residuals,
-    pair_variance,
-)
+from navsense.report.residuals import NoiseTest, ResidualChannel
 from navsense.series import Reading
 from navsense.typing import BoolArray, FloatArray
 from navsense.world import MountedSensor
@@ -90,10 +84,10 @@ def make_sections(reading: Reading, sensor: MountedSensor | None) -> list[ArrayS
     for name in reading.arrays:
         if name in TIMES or (reading.type == "adcp" and name in PER_CELL):
             continue
-        channels = make_channels(reading, name, sensor)
+        channels = residuals.make_channels(reading, name, sensor)
         if not any(np.isfinite(channel.residual).any() for channel in channels) or _are_constant_flags(channels):
             continue
-        tests = [check_noise(channel, sensor) for channel in channels]
+        tests = [residuals.check_noise(channel, sensor) for channel in channels]
         sections.append(ArraySection(name, channels, tests, *_find_water_spans(reading, name)))
     return sorted(sections, key=lambda section: not section.has_declared_noise)
 
@@ -122,7 +116,7 @@ def _find_water_spans(reading: Reading, name: str) -> tuple[tuple[FloatArray, Fl
 def make_figures(section: ArraySection, reading: Reading, span: tuple[float, float]) -> Iterator[SvgFigure]:
     """Yield the figures of one array over a span (s)."""
     x_axis = time_axis(*span)
-    normalised = normalised_residuals(reading, section.name, [channel.label for channel in section.channels])
+    normalised = residuals.normalised_residuals(reading, section.name, [channel.label for channel in section.channels])
     if len(section.channels) > MAX_PLOTS:
         note = f" The figure shows {MAX_PLOTS} of {len(section.channels)} channels; the table has all."
         section = replace(section, channels=section.channels[:MAX_PLOTS], note=section.note + note)
@@ -370,7 +364,7 @@ def make_table(sections: Sequence[ArraySection]) -> str:
 
 def _table_row(title: str, channel: ResidualChannel, test: NoiseTest | None) -> str:
     known = channel.residual[np.isfinite(channel.residual)]
-    white, missing = math.sqrt(pair_variance(channel.white)[0]), channel.residual.size - known.size
+    white, missing = math.sqrt(residuals.pair_variance(channel.white)[0]), channel.residual.size - known.size
     cells = (
         f"{channel.residual.size}",
         f"{100.0 * missing / max(channel.residual.size, 1):.3g} %" if missing else DASH,

@@ -82,20 +82,12 @@ def make_track_map(data: ReportData) -> TrackMap | None:
         scene = static_ground(data.world, resolve_motions(data.world, {}), set(tracks))
         water = data.world.environment.water
         surface = water.surface if water is not None else None
-    view = find_view([_without_repeats(track) for track in tracks.values()], scene)
+    # A view takes a track of one row for a vehicle that stands still.
+    is_still = {m: bool((t.position == t.position[0]).all()) for m, t in tracks.items()}
+    view = find_view([Track(m, t.time[:1], t.position[:1]) if is_still[m] else t for m, t in tracks.items()], scene)
     relief = make_relief(scene, view) if scene.bodies else None
-    model_tracks = [ModelTrack(m, data.tracks[m], t, _ground_heights(scene, t)) for m, t in tracks.items()]
+    model_tracks = [ModelTrack(m, data.tracks[m], t, ground_below(scene, t.position)) for m, t in tracks.items()]
     return TrackMap(model_tracks, view, relief if relief is not None and relief.has_ground else None, surface)
-
-
-def _without_repeats(track: Track) -> Track:
-    """Return a track with one row if it stands still."""
-    is_still = bool((track.position == track.position[0]).all())
-    return Track(track.name, track.time[:1], track.position[:1]) if is_still else track
-
-
-def _ground_heights(scene: Scene, track: Track) -> FloatArray:
-    return ground_below(scene, track.position) if scene.bodies else np.full(track.time.size, math.nan)
 
 
 def format_track(data: ReportData, track: ModelTrack, surface: float | None) -> str:
