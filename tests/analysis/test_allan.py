@@ -305,7 +305,7 @@ def test_compiled_and_interpreted_sums_agree_to_the_last_bit(
     interpreted: Callable[[Any], Callable[..., Any]],
 ) -> None:
     phase = np.cumsum(np.random.default_rng(13).standard_normal(3000))
-    for kernel in (allan._squares, allan._cubes, allan._sums):
+    for kernel in (allan._sum_second_differences, allan._sum_third_differences, allan._sum_modified_differences):
         for factor in (1, 7, 500):
             assert kernel(phase, factor) == interpreted(kernel)(phase, factor)
 

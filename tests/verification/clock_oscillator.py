@@ -24,14 +24,14 @@ from navsense.clock.oscillator import FLICKER_BAND
 from navsense.environment.signal import Signal
 from navsense.noise.channel import NEUTRAL
 from navsense.noise.gauss_markov import stationary_stddev
-from tests.verification.clock_stamps import LONG, SERIALS, Line, Stamped, at, drawn, lasting
+from tests.verification.clock_stamps import LONG, SERIALS, Line, Stamped, at, drawn, evenly_spaced
 from tests.verification.estimates import (
     FEWEST,
     FLICKER_FLATNESS,
     SPANS,
     Estimate,
     allan_row,
-    normalised,
+    variance_z_score,
 )
 
 FAR = 1000.0
@@ -41,7 +41,7 @@ HEATING, RISE = 300.0, (280.0, 320.0)
 """Seconds in which the temperature rises from the one to the other, K."""
 
 SHORT, MANY = 100.0, 100
-"""Seconds over which the walk of the ageing is watched, which soon is large, and in how many runs."""
+"""Duration (s) and number of the runs with a random walk of the ageing, which soon is large."""
 
 AGEING_SPAN = 10
 """Samples of its span."""
@@ -114,7 +114,7 @@ def coefficient(name: str, unit: str, declared: float, variances: tuple[float, f
     expected, measured, free = variances
     ratio = measured / expected
     error = declared * math.sqrt(2.0 / free)
-    return Estimate(name, declared, declared * ratio, error, off=normalised(ratio, free), unit=unit)
+    return Estimate(name, declared, declared * ratio, error, off=variance_z_score(ratio, free), unit=unit)
 
 
 def white(stamped: Stamped) -> Iterator[Estimate]:
@@ -225,7 +225,7 @@ def together(stamped: Stamped) -> Iterator[Estimate]:
 
 
 def _line(name: str, alone: Callable[[Clock], Clock | None], measure: Callable[[Stamped], Iterator[Estimate]]) -> Line:
-    return Line(name, "oscillator", alone, lasting(LONG), measure)
+    return Line(name, "oscillator", alone, evenly_spaced(LONG), measure)
 
 
 _THIRD = HEATING / 3.0
@@ -236,7 +236,7 @@ LINES = (
     _line("white", only("white_frequency"), white),
     _line("flicker", only("flicker_frequency"), flicker),
     _line("random walk", only("random_walk_frequency"), random_walk),
-    Line("ageing walk", "oscillator", only("ageing_random_walk"), lasting(SHORT), ageing_walk, MANY),
+    Line("ageing walk", "oscillator", only("ageing_random_walk"), evenly_spaced(SHORT), ageing_walk, MANY),
     Line("linear", "oscillator", warmed("temperature_linear"), at(0.0, 0.5 * HEATING, HEATING), linear),
     Line(
         "quadratic",
@@ -246,6 +246,6 @@ LINES = (
         quadratic,
     ),
     Line("temperature", "oscillator", constant, at(0.0, FAR), temperature),
-    Line("together", "clock", moving, lasting(LONG), together),
+    Line("together", "clock", moving, evenly_spaced(LONG), together),
 )
 """How each figure of an oscillator is measured, and all that moves together."""

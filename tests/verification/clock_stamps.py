@@ -16,7 +16,7 @@ from navsense.analysis import allan, allan_dof, theory
 from navsense.clock import Clock, Discipline, Oscillator
 from navsense.noise.faults import Faults
 from navsense.typing import FloatArray, IntArray, Times
-from tests.verification.declared import FEWEST_RUNS, FEWEST_SAMPLES, scaled
+from tests.verification.declared import FEWEST_RUNS, FEWEST_SAMPLES, scale_count
 from tests.verification.estimates import DIGITS, Estimate
 from tests.verification.faults_latency import WITNESS as CARRIER
 from tests.verification.faults_latency import blocks
@@ -25,7 +25,7 @@ NODES = 1000.0
 """A second: what moves in a clock is summed from node to node."""
 
 LONG = 10_000.0
-"""Seconds over which noise is watched."""
+"""Duration (s) of the records of noise."""
 
 SERIALS = 1000
 """Runs in each of which something is drawn once."""
@@ -106,14 +106,14 @@ class Line:
         index = self.instants(clock, rate, effort)
         rows = [
             [block.clock_error for _, block in blocks(sensor, acting, index, seed=seed, run=run)]
-            for run in range(scaled(self.runs, effort, FEWEST_RUNS))
+            for run in range(scale_count(self.runs, effort, FEWEST_RUNS))
         ]
         yield from self.measure(Stamped(clock, rate, index / rate, np.stack([np.concatenate(row) for row in rows])))
 
 
-def lasting(seconds: float) -> Instants:
+def evenly_spaced(seconds: float) -> Instants:
     """Stamp every sample for so many seconds."""
-    return lambda _clock, rate, effort: np.arange(scaled(round(seconds * rate), effort, FEWEST_SAMPLES))
+    return lambda _clock, rate, effort: np.arange(scale_count(round(seconds * rate), effort, FEWEST_SAMPLES))
 
 
 def at(*instants: float) -> Instants:

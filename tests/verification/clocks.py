@@ -23,7 +23,7 @@ from navsense.random_streams import check_seed
 from navsense.ticks import check_rate
 from navsense.typing import FloatArray
 from tests.verification import clock_discipline, clock_oscillator, estimates
-from tests.verification.clock_stamps import LONG, SERIALS, Instants, Line, Stamped, at, lasting
+from tests.verification.clock_stamps import LONG, SERIALS, Instants, Line, Stamped, at, evenly_spaced
 from tests.verification.declared import Row
 from tests.verification.estimates import DIGITS, Estimate, Measure, Trial
 from tests.verification.faults_latency import SHOWN
@@ -125,13 +125,13 @@ def _line(
 _TIME = ("dynamic_bias_correlation_time",)
 
 LINES = (
-    _line("mean", only("mean", beside=("stddev",)), lasting(LONG), estimates.mean),
-    _line("stddev", only("stddev"), lasting(LONG), estimates.stddev),
+    _line("mean", only("mean", beside=("stddev",)), evenly_spaced(LONG), estimates.mean),
+    _line("stddev", only("stddev"), evenly_spaced(LONG), estimates.stddev),
     _line("turn_on", only("bias_mean", "bias_stddev"), at(0.0), estimates.turn_on, SERIALS),
-    _line("drift", only("dynamic_bias_stddev", beside=_TIME), lasting(LONG), estimates.drift),
+    _line("drift", only("dynamic_bias_stddev", beside=_TIME), evenly_spaced(LONG), estimates.drift),
     _line("start", only("dynamic_bias_stddev", beside=_TIME), at(0.0), estimates.stationary, SERIALS),
-    _line("limits", only("minimum", "maximum", jitter=True), lasting(BRIEF), estimates.limits),
-    Line("precision", "clock", only("precision", jitter=True), lasting(BRIEF), precision),
+    _line("limits", only("minimum", "maximum", jitter=True), evenly_spaced(BRIEF), estimates.limits),
+    Line("precision", "clock", only("precision", jitter=True), evenly_spaced(BRIEF), precision),
     *clock_oscillator.LINES,
     *clock_discipline.LINES,
 )

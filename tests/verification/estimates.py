@@ -252,7 +252,7 @@ def deviation_over(trial: Trial, factor: int, terms: tuple[theory.NoiseTerm, ...
     return math.sqrt(variance), runs * 2.0 * square**2 / shared
 
 
-def normalised(ratio: float, free: float) -> float:
+def variance_z_score(ratio: float, free: float) -> float:
     """Return how many standard errors a variance lies above its mean, `ratio` times it with `free` degrees of freedom.
 
     Its third root is close to normal (Wilson and Hilferty 1931).
@@ -263,7 +263,7 @@ def normalised(ratio: float, free: float) -> float:
 
 def allan_row(name: str, declared: float, measured: float, free: float) -> Estimate:
     """Return an Allan deviation of so many degrees of freedom, its deviation taken in the third root of the square."""
-    off = normalised((measured / declared) ** 2, free)
+    off = variance_z_score((measured / declared) ** 2, free)
     return Estimate(name, declared, measured, declared / math.sqrt(2.0 * free), off=off)
 
 

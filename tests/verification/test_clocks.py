@@ -271,7 +271,9 @@ def test_what_is_left_has_the_covariance_of_the_loop(alpha: float, beta: float) 
     assert abs(found[-1]) < 1e-7 * found[0]
     if beta > 0.0:
         count = 10**6
-        assert clock_discipline._summed(found, count) == pytest.approx(sheet.stddev**2 / count, rel=1e-3, abs=0.0)
+        assert clock_discipline._mean_variance(found, count) == pytest.approx(
+            sheet.stddev**2 / count, rel=1e-3, abs=0.0
+        )
 
 
 def test_the_declared_errors_are_those_that_seeds_have() -> None:

@@ -131,9 +131,9 @@ def test_the_errors_of_a_telegraph(begins: float, lasts: float, rate: float) -> 
     assert fault.variance(count, fault.kept) == pytest.approx(covariance.mean(), rel=1e-11, abs=0.0)
     gone = 1.0 - fault.kept
     a, b = p * gone, (1.0 - p) * gone
-    assert faults_latency._inverted(a, b, rate) == pytest.approx((begins, 1.0 / lasts), rel=1e-11, abs=0.0)
+    assert faults_latency._invert(a, b, rate) == pytest.approx((begins, 1.0 / lasts), rel=1e-11, abs=0.0)
     for column, (da, db) in enumerate(((1e-6 * a, 0.0), (0.0, 1e-6 * b))):
-        up, down = (np.array(faults_latency._inverted(a + s * da, b + s * db, rate)) for s in (1.0, -1.0))
+        up, down = (np.array(faults_latency._invert(a + s * da, b + s * db, rate)) for s in (1.0, -1.0))
         slope = (up - down) / (2.0 * (da + db))
         assert faults_latency._slopes(a, b, rate)[:, column] == pytest.approx(slope, rel=1e-6, abs=1e-9)
 

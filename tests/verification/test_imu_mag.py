@@ -179,4 +179,4 @@ def test_the_nearest_of_the_frequencies_that_look_alike() -> None:
     for frequency in (0.3, 4.9, 21.0, 133.0, 1004.2):
         angle = 2.0 * math.pi * frequency / 10.0
         folded = math.acos(math.cos(angle))
-        assert imu_mag._unfolded(folded, 10.0, frequency + 0.1) == pytest.approx(frequency, rel=1e-9, abs=0.0)
+        assert imu_mag._unfold(folded, 10.0, frequency + 0.1) == pytest.approx(frequency, rel=1e-9, abs=0.0)
