@@ -25,7 +25,7 @@ import numpy as np
 import navsense as ns
 from navsense.recordings import RecordingHeader, open_writer
 from navsense.report import write
-from navsense.report.recorded import recording_of
+from navsense.report.report_data import read_report_data
 from navsense.series import TRUTH_ARRAYS, Reading, TimeSlice, Truth
 from navsense.world import World
 
@@ -54,7 +54,7 @@ def truth_later(truth: Truth, shift: float, last: float) -> Truth:
 
 def hour_of(path: Path, world: World, target: Path) -> None:
     """Write a recording again and again behind itself until it is an hour."""
-    found = recording_of(str(path))
+    found = read_report_data(str(path))
     span = round(found.span[1])
     with open_writer(target, RecordingHeader(world, 0, 7, HOUR, [0])) as sink:
         for number in range(int(HOUR // span) + 1):

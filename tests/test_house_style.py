@@ -57,8 +57,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 """Files and folders from the definitions upwards; each imports from its own line and the lines above it only."""
 
 PRIVATE: dict[tuple[str, str], str] = {
-    ("analysis.doppler", "sensors._doppler"): "measures each error by what goes into it",
-    ("analysis.profiles", "sensors._doppler"): "measures each error by what goes into it",
     ("sdf.plugins.dsros_dvl", "sdf.parse._mount"): "reads what stands in a file as sensors are read",
     ("sdf.plugins.uuv_dvl", "sdf.parse._mount"): "reads what stands in a file as sensors are read",
     ("sdf.plugins.uuv_dvl", "sdf.parse._plugin_sensor"): "reads what stands in a file as sensors are read",

@@ -27,14 +27,13 @@ from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.errors import FieldError, MotionError, SdfError, SimulationError, SinkError
-from navsense.figures import SUFFIXES
+from navsense.figures import SUFFIXES, length_scale
 from navsense.motion.base import Motion
 from navsense.motion.driven import DrivenMotion, State
 from navsense.picture import draw, ground
-from navsense.picture.chart import Chart, chart_of
-from navsense.picture.ground import LONGEST, Relief, bottom_of, box_of, top_of, view_of
-from navsense.picture.plan import length_scale, round_number, shaded, short, time_scale
-from navsense.picture.profile import clearance_words, limits
+from navsense.picture.chart import WorldChart, make_chart
+from navsense.picture.draw import format_clearance, height_limits, round_down, shade_relief, shorten_name, time_scale
+from navsense.picture.ground import MAX_RATIO, Relief, bounding_box, find_view, ground_below, ground_top
 from navsense.picture.tracks import Track
 from navsense.pose import Pose
 from navsense.typing import FloatArray
@@ -80,8 +79,8 @@ def robot(*points: tuple[float, str], name: str = "auv", link: str = IMU, loop: 
     return f'<model name="{name}"><link name="base">{link}</link>{motion}</model>'
 
 
-def chart(world: World, duration: float | None = None, motions: dict[str, Motion] | None = None) -> Chart:
-    return chart_of(world, motions or {}, duration, 0, 0)
+def chart(world: World, duration: float | None = None, motions: dict[str, Motion] | None = None) -> WorldChart:
+    return make_chart(world, motions or {}, duration, 0, 0)
 
 
 def png(values: FloatArray) -> bytes:
@@ -104,18 +103,18 @@ def test_a_track_is_its_motion_and_its_way_the_length_of_it(world_of: Text) -> N
     points = [(k, f"{50 * math.cos(a)} {50 * math.sin(a)} -3 0 0 {a}") for k, a in enumerate(turn)]
     found = chart(world_of(robot(*points, loop=True)))
     (track,) = found.tracks
-    assert (track.time[0], track.time[-1], found.last) == (0.0, 60.0, 60.0)
-    assert track.way[-1] == pytest.approx(2.0 * math.pi * 50.0, rel=1e-4, abs=0.0)
+    assert (track.time[0], track.time[-1], found.end) == (0.0, 60.0, 60.0)
+    assert track.distance[-1] == pytest.approx(2.0 * math.pi * 50.0, rel=1e-4, abs=0.0)
     radius = np.sqrt((track.position[:, :2] ** 2).sum(axis=1))
     assert np.allclose(radius, 50.0, rtol=1e-4, atol=0.0)
-    assert chart(world_of(robot(*points, loop=True)), 1e9).last == 60.0, "later rounds lie on the first"
-    assert chart(world_of(robot(*points, loop=True)), 15.0).last == 15.0
+    assert chart(world_of(robot(*points, loop=True)), 1e9).end == 60.0, "later rounds lie on the first"
+    assert chart(world_of(robot(*points, loop=True)), 15.0).end == 15.0
 
 
 def test_a_climb_is_a_way(world_of: Text) -> None:
     found = chart(world_of(robot((0, "3 4 0 0 0 0"), (10, "3 4 8 0 0 0"))))
-    assert found.tracks[0].way[-1] == pytest.approx(8.0, rel=1e-12, abs=0.0)
-    assert (found.view.wide, found.view.tall) == pytest.approx((0.8 + 0.0, 0.8), rel=1e-12, abs=0.0), (
+    assert found.tracks[0].distance[-1] == pytest.approx(8.0, rel=1e-12, abs=0.0)
+    assert (found.view.width, found.view.height) == pytest.approx((0.8 + 0.0, 0.8), rel=1e-12, abs=0.0), (
         "a tenth of the climb"
     )
 
@@ -126,7 +125,7 @@ def test_who_is_a_vehicle(world_of: Text) -> None:
     bare = robot(name="dock", link="")
     moving = robot((0, "0 0 0 0 0 0"), (9, "5 0 0 0 0 0"), name="boat", link="")
     everything = chart(world_of(still + bare + moving + bed("<sphere><radius>1</radius></sphere>")))
-    assert [(t.name, t.moves) for t in everything.tracks] == [("mooring", False), ("boat", True)]
+    assert [(t.name, t.is_moving) for t in everything.tracks] == [("mooring", False), ("boat", True)]
     assert [t.name for t in chart(world_of(bare + bed("<sphere><radius>1</radius></sphere>"))).tracks] == ["dock"]
     assert chart(world_of("")).tracks == ()
 
@@ -195,12 +194,12 @@ def test_a_box_holds_its_surface(shape: Any, points: list[list[float]]) -> None:
     """Turned and moved by SciPy, all corners are within; unturned, the box is that of the corners."""
     spin = Rotation.from_euler("xyz", (0.4, -0.7, 2.1))
     x, y, z, w = spin.as_quat().tolist()
-    box = box_of(Body("b", shape, Pose((10.0, -20.0, 30.0), (w, x, y, z))))
+    box = bounding_box(Body("b", shape, Pose((10.0, -20.0, 30.0), (w, x, y, z))))
     placed = spin.apply(np.array(points, dtype=float)) + (10.0, -20.0, 30.0)
     assert box is not None
     assert (placed >= box[0] - 1e-9).all()
     assert (placed <= box[1] + 1e-9).all()
-    still = box_of(Body("b", shape))
+    still = bounding_box(Body("b", shape))
     assert still is not None
     assert np.allclose(still, (np.min(points, axis=0), np.max(points, axis=0)), rtol=1e-12, atol=0.0)
 
@@ -215,10 +214,10 @@ def test_a_box_holds_its_surface(shape: Any, points: list[list[float]]) -> None:
     ],
 )
 def test_boxes_of_round_shapes(shape: Any, half: tuple[float, ...]) -> None:
-    box = box_of(Body("b", shape, Pose((1.0, 1.0, 1.0))))
+    box = bounding_box(Body("b", shape, Pose((1.0, 1.0, 1.0))))
     assert box is not None
     assert np.allclose(box - 1.0, (np.negative(half), half), rtol=1e-12, atol=0.0)
-    assert box_of(Body("b", Plane())) is None
+    assert bounding_box(Body("b", Plane())) is None
 
 
 def test_the_bottom_is_beneath_and_not_the_vehicle_itself(world_of: Text) -> None:
@@ -227,13 +226,13 @@ def test_the_bottom_is_beneath_and_not_the_vehicle_itself(world_of: Text) -> Non
         "<box><size>4 4 1</size></box>", "0 0 5 0 0 0", "bridge"
     )
     found = chart(world_of(body + robot((0, "-8 0 -10 0 0 0"), (10, "8 0 -33 0 0 0"), link=hull)))
-    (track,), (bottom,) = found.tracks, found.bottoms
+    (track,), (bottom,) = found.tracks, found.ground
     above = track.position[:, 2] > -30.0
     assert np.allclose(bottom[above], -30.0, rtol=1e-12, atol=0.0)
     assert np.allclose(bottom[~above & (abs(track.position[:, 0]) > 2.0)], -30.0, rtol=1e-12, atol=0.0), (
         "of the ground above it"
     )
-    assert clearance_words(found) == "least clearance: 3 m UNDER the ground, at 10 s"
+    assert format_clearance(found) == "least clearance: 3 m UNDER the ground, at 10 s"
     assert np.allclose(found.relief.height[:, abs(found.relief.x) > 2.0], -30.0, rtol=1e-12, atol=0.0), (
         "no hull on the chart"
     )
@@ -246,17 +245,17 @@ def test_what_moves_and_what_carries_sensors_is_no_ground(world_of: Text) -> Non
     world = world_of(body)
     passing = Body("passing", Sphere(4.0), motion=chart(world).world.model("auv").motion)
     moved = replace(world, environment=replace(world.environment, scene=Scene((passing,))))
-    assert not chart(moved).relief.there
+    assert not chart(moved).relief.has_ground
     tower = body.replace('<model name="mooring">', '<model name="mooring"><static>true</static>')
     assert float(np.nanmax(chart(world_of(tower)).relief.height)) == pytest.approx(1.0, abs=0.1)
 
 
 def test_where_there_is_no_ground_there_is_no_clearance(world_of: Text) -> None:
     found = chart(world_of(robot((0, "0 0 5 0 0 0"), (10, "8 0 2 0 0 0"))))
-    assert np.isnan(found.bottoms[0]).all()
-    assert clearance_words(found) == ""
-    assert not found.relief.there
-    assert limits(found) == pytest.approx((1.7, 5.3), abs=0.05)
+    assert np.isnan(found.ground[0]).all()
+    assert format_clearance(found) == ""
+    assert not found.relief.has_ground
+    assert height_limits(found) == pytest.approx((1.7, 5.3), abs=0.05)
 
 
 def test_the_nearest_of_several_is_named(world_of: Text) -> None:
@@ -264,7 +263,7 @@ def test_the_nearest_of_several_is_named(world_of: Text) -> None:
     high = robot((0, "0 0 0 0 0 0"), (10, "8 0 0 0 0 0"), name="high")
     low = robot((0, "0 0 -20 0 0 0"), (400, "8 0 -28 0 0 0"), name="low")
     middle = robot((0, "0 0 -20 0 0 0"), (10, "8 0 -15 0 0 0"), name="middle")
-    assert clearance_words(chart(world_of(body + high + low + middle))) == "least clearance: 2 m, low at 6.67 min"
+    assert format_clearance(chart(world_of(body + high + low + middle))) == "least clearance: 2 m, low at 6.67 min"
 
 
 def tracks(*ends: tuple[tuple[float, float], tuple[float, float]]) -> list[Track]:
@@ -278,21 +277,21 @@ places = st.tuples(st.floats(-1e5, 1e5), st.floats(-1e5, 1e5))
 @settings(max_examples=60)
 def test_a_view_holds_all_tracks_and_is_no_ribbon(a: Any, b: Any, c: Any, d: Any) -> None:
     given_tracks = tracks((a, b), (c, d))
-    view = view_of(given_tracks, Scene())
+    view = find_view(given_tracks, Scene())
     for track in given_tracks:
         assert (view.west <= track.position[:, 0]).all()
         assert (track.position[:, 0] <= view.east).all()
         assert (view.south <= track.position[:, 1]).all()
         assert (track.position[:, 1] <= view.north).all()
-    assert max(view.wide, view.tall) > 0.999e-3
-    assert 1.0 / LONGEST - 1e-6 <= view.wide / view.tall <= LONGEST + 1e-6
+    assert max(view.width, view.height) > 0.999e-3
+    assert 1.0 / MAX_RATIO - 1e-6 <= view.width / view.height <= MAX_RATIO + 1e-6
 
 
 def test_ground_widens_a_view_by_half_a_track_at_most() -> None:
     track = tracks(((0.0, 0.0), (100.0, 60.0)))
 
     def sides(size: float) -> tuple[float, ...]:
-        found = view_of(track, Scene((Body("b", Box((size, size, 1.0)), Pose((50.0, 30.0, 0.0))),)))
+        found = find_view(track, Scene((Body("b", Box((size, size, 1.0)), Pose((50.0, 30.0, 0.0))),)))
         return (found.west, found.east, found.south, found.north)
 
     assert sides(10.0) == pytest.approx((-12.0, 112.0, -12.0, 72.0), rel=1e-12, abs=0.0), (
@@ -300,10 +299,10 @@ def test_ground_widens_a_view_by_half_a_track_at_most() -> None:
     )
     assert sides(150.0) == pytest.approx((-25.0, 125.0, -45.0, 105.0), rel=1e-12, abs=0.0), "all of it"
     assert sides(1e5) == pytest.approx((-50.0, 150.0, -50.0, 110.0), rel=1e-12, abs=0.0), "what is around the tracks"
-    whole = view_of([], Scene((Body("b", Box((1000.0, 500.0, 1.0))),)))
-    assert (whole.wide, whole.tall) == pytest.approx((1240.0, 740.0), rel=1e-12, abs=0.0)
-    nothing = view_of([], Scene())
-    assert (nothing.wide, nothing.tall) == pytest.approx((10.0, 10.0), rel=1e-12, abs=0.0)
+    whole = find_view([], Scene((Body("b", Box((1000.0, 500.0, 1.0))),)))
+    assert (whole.width, whole.height) == pytest.approx((1240.0, 740.0), rel=1e-12, abs=0.0)
+    nothing = find_view([], Scene())
+    assert (nothing.width, nothing.height) == pytest.approx((10.0, 10.0), rel=1e-12, abs=0.0)
 
 
 def test_ground_is_seen_from_above_whatever_its_height() -> None:
@@ -311,13 +310,13 @@ def test_ground_is_seen_from_above_whatever_its_height() -> None:
     places = np.array([(0.0, 0.0), (5e4, 0.0), (-5e4, 0.0)])
     for height in (9e3, -11e3):
         assert np.allclose(
-            top_of(Scene((Body("b", Plane(), Pose((0.0, 0.0, height))),)), places), height, atol=1e-6, rtol=0.0
+            ground_top(Scene((Body("b", Plane(), Pose((0.0, 0.0, height))),)), places), height, atol=1e-6, rtol=0.0
         )
-    steep = top_of(Scene((Body("b", Plane((-4.0, 0.0, 1.0))),)), places)
+    steep = ground_top(Scene((Body("b", Plane((-4.0, 0.0, 1.0))),)), places)
     assert np.allclose(steep, (0.0, 2e5, -2e5), rtol=1e-9, atol=1e-6)
     mixed = Scene((Body("b", Box((2.0, 2.0, 2.0)), Pose((0.0, 0.0, 2e6))),))
     assert np.allclose(
-        bottom_of(mixed, np.array([(0.0, 0.0, 3e6), (9.0, 0.0, 0.0)])),
+        ground_below(mixed, np.array([(0.0, 0.0, 3e6), (9.0, 0.0, 0.0)])),
         (2e6 + 1.0, math.nan),
         equal_nan=True,
         rtol=1e-12,
@@ -335,7 +334,7 @@ def test_slopes_that_face_the_light_are_bright() -> None:
     x, y = np.meshgrid(axis, axis)
     height = -np.sqrt((x - 0.25) ** 2 + (y + 0.5) ** 2)  # its top in column 50 and row 20
     height[:4] = math.nan
-    grey = shaded(Relief(axis, axis, height), lambda values: colormaps["gray"](0.0 * values + 0.5), Normalize())
+    grey = shade_relief(Relief(axis, axis, height), lambda values: colormaps["gray"](0.0 * values + 0.5), Normalize())
     bright = grey[:, :, 0]
     assert bright[32, 38] > bright[32, 62] > bright[8, 62], "north-west, north-east, south-east"
     assert bright[32, 62] == pytest.approx(bright[8, 38], abs=0.02), "north-east and south-west, across the light"
@@ -355,7 +354,7 @@ def test_columns_are_the_law_and_arrows_the_flow(world_of: Text) -> None:
     )
     body = current + bed("<plane><normal>0 0 1</normal></plane>", "0 0 -40 0 0 0")
     found = chart(world_of(body + robot((0, "0 0 -30 0 0 0"), (99, "60 0 -25 0 0 0"))))
-    (column,) = found.columns
+    (column,) = found.profiles
     assert (column.height[0], column.height[-1], column.time) == (-40.0, 0.0, 0.0)
     law = 0.5 * np.minimum((column.height + 40.0) / 20.0, 1.0) ** (1.0 / 7.0)
     assert np.allclose(column.speed, law, rtol=1e-12, atol=0.0)
@@ -376,14 +375,14 @@ def test_a_current_by_chance_is_that_of_the_run(world_of: Text) -> None:
         '<speed mean="0.4" stddev="0.2" correlation_time="30"/></gauss_markov></navsense:current>'
     )
     world = world_of(current + robot((0, "0 0 -10 0 0 0"), (60, "60 0 -10 0 0 0")))
-    found = chart_of(world, {}, None, 7, 3)
+    found = make_chart(world, {}, None, 7, 3)
     run = ns.simulate(world, seed=7, runs=[3]).current
     assert run is not None
     recorded = np.sqrt((run.velocity[0] ** 2).sum(axis=1))
-    assert [column.time for column in found.columns] == [0.0, 15.0, 30.0, 45.0, 60.0]
-    for column in found.columns[:4]:
+    assert [column.time for column in found.profiles] == [0.0, 15.0, 30.0, 45.0, 60.0]
+    for column in found.profiles[:4]:
         assert np.allclose(column.speed, recorded[round(column.time)], rtol=1e-12, atol=0.0)
-    assert np.unique([column.speed[0] for column in found.columns]).size == 5
+    assert np.unique([column.speed[0] for column in found.profiles]).size == 5
 
 
 @pytest.mark.requirement("CUR-2")
@@ -394,13 +393,13 @@ def test_where_no_current_is_given_there_is_none_and_the_reason(world_of: Text) 
     )
     body = current + bed("<plane><normal>0 0 1</normal></plane>", "0 0 -80 0 0 0")
     found = chart(world_of(body + robot((0, "0 0 -30 0 0 0"), (99, "60 0 -25 0 0 0"))))
-    column = found.columns[0]
+    column = found.profiles[0]
     given_there = column.height >= -20.0
     assert np.allclose(column.speed[given_there], 0.5 + 0.02 * column.height[given_there], rtol=1e-12, atol=0.0)
     assert np.isnan(column.speed[~given_there]).all()
     assert found.arrows is not None
     assert np.isnan(found.arrows.velocity).all()
-    assert found.untold == "depth (m): 80.0; must be from 0 to 20, as the layers are"
+    assert found.undefined == "depth (m): 80.0; must be from 0 to 20, as the layers are"
 
 
 # Sheets
@@ -442,7 +441,7 @@ def test_what_is_drawn(world_of: Text, tmp_path: Path, monkeypatch: pytest.Monke
     assert heights.get_ylim() == pytest.approx(
         (np.nanmin(found.relief.height), np.nanmax(found.relief.height)), rel=1e-12, abs=0.0
     )
-    (track,), (bottom,) = found.tracks, found.bottoms
+    (track,), (bottom,) = found.tracks, found.ground
     assert time.get_xlim() == pytest.approx((0.0, 10.0), rel=1e-12, abs=0.0)
     assert time.get_xlabel() == "time (min); ○ start, ■ end"
     lines = next(one for one in plan.collections if type(one).__name__ == "LineCollection")
@@ -452,10 +451,10 @@ def test_what_is_drawn(world_of: Text, tmp_path: Path, monkeypatch: pytest.Monke
     assert np.allclose(quiver.U, 0.3, rtol=1e-12, atol=0.0)
     assert np.allclose(quiver.V, 0.4, rtol=1e-12, atol=0.0)
     longest = 0.5 / quiver.scale
-    assert 0.5 * (view.wide / 12.0) < longest < view.wide / 12.0, "arrows meet none of their neighbours"
-    seabed = next(line for line in profile.lines if len(line.get_xdata()) == track.way.size)
-    assert np.allclose(seabed.get_xydata(), np.column_stack((track.way, bottom)), rtol=1e-12, atol=0.0)
-    assert profile.get_xlim() == pytest.approx((0.0, track.way[-1]), rel=1e-12, abs=0.0)
+    assert 0.5 * (view.width / 12.0) < longest < view.width / 12.0, "arrows meet none of their neighbours"
+    seabed = next(line for line in profile.lines if len(line.get_xdata()) == track.distance.size)
+    assert np.allclose(seabed.get_xydata(), np.column_stack((track.distance, bottom)), rtol=1e-12, atol=0.0)
+    assert profile.get_xlim() == pytest.approx((0.0, track.distance[-1]), rel=1e-12, abs=0.0)
     assert profile.get_ylim()[0] < bottom.min() < track.position[:, 2].max() < 0.0 < profile.get_ylim()[1]
     clearance = (track.position[:, 2] - bottom).min()
     assert profile.get_title(loc="left").startswith(f"least clearance: {clearance:.3g} m, at ")
@@ -519,7 +518,7 @@ def test_names_are_on_no_other(world_of: Text, tmp_path: Path, monkeypatch: pyte
         warnings.simplefilter("error")  # a letter that the font has not is no reason for a warning
         draw(tmp_path / "x.png", world_of(body))
     plan = sheets[0].axes[0]
-    written = [text for text in plan.texts if text.get_text() in {short(name) for name in names}]
+    written = [text for text in plan.texts if text.get_text() in {shorten_name(name) for name in names}]
     assert len(written) == len(names)
     boxes = [text.get_window_extent() for text in written]
     assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
@@ -552,15 +551,15 @@ def test_a_view_of_kilometres_is_drawn_in_them(world_of: Text, tmp_path: Path, m
     assert plan.get_xlabel() == "x (km)"
     assert plan.get_xlim() == pytest.approx((-12.0, 112.0), abs=1e-6)
     assert time.get_xlabel().startswith("time (d)")
-    assert profile.get_xlabel() == "way (km)"
+    assert profile.get_xlabel() == "distance (km)"
 
 
 def test_a_surface_far_above_does_not_flatten_a_profile(world_of: Text) -> None:
     body = '<navsense:water surface="0"/>' + bed("<plane><normal>0 0 1</normal></plane>", "0 0 -4000 0 0 0")
     deep = chart(world_of(body + robot((0, "0 0 -3980 0 0 0"), (60, "60 0 -3970 0 0 0"))))
-    assert limits(deep) == pytest.approx((-4003.0, -3967.0), rel=1e-12, abs=0.0)
+    assert height_limits(deep) == pytest.approx((-4003.0, -3967.0), rel=1e-12, abs=0.0)
     shoal = body.replace("-4000", "-60")
-    low, high = limits(chart(world_of(shoal + robot((0, "0 0 -40 0 0 0"), (60, "60 0 -30 0 0 0")))))
+    low, high = height_limits(chart(world_of(shoal + robot((0, "0 0 -40 0 0 0"), (60, "60 0 -30 0 0 0")))))
     assert (low, high) == pytest.approx((-66.0, 6.0), rel=1e-12, abs=0.0)
 
 
@@ -575,10 +574,10 @@ def test_units_and_round_numbers() -> None:
         "d",
     ]
     assert [length_scale(size).unit for size in (1.0, 19e3, 20e3)] == ["m", "m", "km"]
-    assert [round_number(value) for value in (0.5, 0.19, 1.0, 9.99, 0.0205)] == pytest.approx(
+    assert [round_down(value) for value in (0.5, 0.19, 1.0, 9.99, 0.0205)] == pytest.approx(
         [0.5, 0.1, 1.0, 5.0, 0.02], rel=1e-12, abs=0.0
     )
-    assert short("x" * 40) == "x" * 31 + "…"
+    assert shorten_name("x" * 40) == "x" * 31 + "…"
 
 
 # Files

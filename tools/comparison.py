@@ -22,6 +22,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "comparison"
 
+PARTS = ("src", "tests/verification")
+"""Folders that a comparison needs; old commits have only the first."""
+
 WORKING_TREE = "the working tree"
 
 
@@ -46,16 +49,18 @@ def hash_files(folder: Path) -> str:
 
 
 def check_out(commit: str | None) -> Path:
-    """Return the folder with the source of a commit, or of the working tree, in `src`."""
+    """Return the folder with `src` and `tests/verification` of a commit, or of the working tree."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=FOLDER) as temporary:
         copy = Path(temporary, "copy")
         if commit is None:
-            shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__"))
+            for part in PARTS:
+                shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
-            with tarfile.open(fileobj=io.BytesIO(git("archive", commit, "src"))) as archive:
+            parts = git("ls-tree", "--name-only", commit, *PARTS).decode().split()
+            with tarfile.open(fileobj=io.BytesIO(git("archive", commit, *parts))) as archive:
                 archive.extractall(copy, filter="data")
-        target = FOLDER / hash_files(copy / "src")
+        target = FOLDER / hash_files(copy)
         if not target.is_dir():
             copy.rename(target)
     return target

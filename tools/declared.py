@@ -1,11 +1,11 @@
 """Write docs/declared-against-measured.md: every figure of sensors, of what mounts them, and clocks, read back.
 
-The sheets are each kind of sensor's witness, and those of `analysis.mounting` and `analysis.clocks`.
+The specs are the example spec of each sensor type and those of `faults_latency` and `clocks` in `tests/verification`.
 
-Deterministic: one seed, rates and counts as stated on the page. A row beyond five standard errors is an error.
+The page is deterministic: it states its seed, rates and counts. A row beyond five standard errors is an error.
 
-Usage: python tools/declared.py [--check]      --check writes nothing; exit code 1 where a row is wrong or the page is
-out of date
+Usage: python tools/declared.py [--check]      --check writes nothing; the exit code is 1 if a row is wrong or the page
+is out of date
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from navsense.analysis import clocks, mounting
-from navsense.analysis.declared import LIMIT, SHELL_RADIUS, Row, table
 from navsense.sensors import SENSORS
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT))
+
+from tests.verification import clocks, faults_latency  # noqa: E402
+from tests.verification.declared import LIMIT, SHELL_RADIUS, Row, table  # noqa: E402
+
 PAGE = ROOT / "docs" / "declared-against-measured.md"
 
 SEED = 20250101
@@ -35,9 +38,9 @@ Written by `python tools/declared.py`; do not edit. Every figure of the sheet wi
 (its *witness*), isolated where that is possible, is read back from the still sensor at {rates}, seed {seed};
 misalignment, g-sensitivity, iron and increments from one that moves. Then follow the faults and the latency of a
 mounted sensor, and clocks, as a sensor at these rates stamps by them. The estimators and their numbers of samples are
-those of `navsense.analysis`: `estimates` and `triads`, `mounting`, `clocks` with `oscillators` and `disciplines`. A
-range sensor, which gives no number beyond its limits, is read without them, {shell:g} m from what it meets, and so is
-each beam of a DVL (`doppler`), given what it hears.
+in `tests/verification`: `estimates` and `imu_mag`, `faults_latency`, `clocks` with `clock_oscillator` and
+`clock_discipline`. A range sensor, which gives no number beyond its limits, is read without them, {shell:g} m from what
+it meets, and so is each beam of a DVL (`doppler_beams`), given what it hears.
 
 A cell is *measured ± standard error (deviation)*, the values of several axes with one sheet side by side. The standard
 error follows from what is declared and the number of samples; deviations are in standard errors. Beyond {limit:g} of
@@ -118,7 +121,7 @@ def page(rows: Sequence[Row]) -> str:
 def everything() -> list[Row]:
     """Return all rows of the page."""
     rows = [row for kind in SENSORS for row in table(kind.example_spec(), RATES, SEED)]
-    rows += mounting.table(mounting.WITNESS, RATES, SEED)
+    rows += faults_latency.table(faults_latency.WITNESS, RATES, SEED)
     return rows + clocks.table(clocks.WITNESS, RATES, SEED)
 
 

@@ -2,8 +2,9 @@
 
 Usage: python tools/runs_for_comparison.py SOURCE OUTPUT [PATTERN ...]
 
-SOURCE is the folder from which navsense must come. OUTPUT receives {run: {array: digest}} as JSON. With patterns (such
-as `fault/*`) only the runs that match one of them are made.
+SOURCE is the folder from which navsense must come; `tests/verification` of the same commit is in its parent folder.
+OUTPUT receives {run: {array: digest}} as JSON. With patterns (such as `fault/*`) only the runs that match one of them
+are made.
 
 One version of this script runs with both commits. After a renaming, add the new name to `MODULES`, `ATTRIBUTES` or
 `ARRAYS`; the script tries all names in turn. The keys in these tables stay: they name the arrays in the output.
@@ -40,7 +41,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "navsense.messages.fault": ("navsense.messages.world_topics",),
     "navsense.sensors.apply": ("navsense.sensors.user_arrays",),
     "navsense.sensors.catalogue": (),
-    "navsense.analysis.declared": (),
+    "navsense.analysis.declared": ("tests.verification.declared",),
     "navsense.pose": (),
     "navsense.ticks": (),
     "navsense.testing": (),
@@ -568,6 +569,7 @@ def main() -> None:
     """Make the runs and write their digests."""
     source, output, *patterns = sys.argv[1:]
     check_source(source)
+    sys.path.append(str(Path(source).parent))  # for `tests.verification` of that commit
     found = {}
     for name, run in list_runs().items():
         if not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns):

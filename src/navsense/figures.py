@@ -1,9 +1,10 @@
-"""Sheets that pictures are drawn on, and the files that they become. Needs matplotlib, the extra `picture`."""
+"""What all figures share: units of their axes, and files that matplotlib writes (extra `picture`)."""
 
 from __future__ import annotations
 
 import io
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,43 +12,59 @@ from navsense import outputs
 from navsense.errors import NavsenseError, Where
 
 SUFFIXES = (".png", ".svg", ".pdf")
-"""What pictures are written as."""
+"""Formats of pictures."""
 
-Kind = type[NavsenseError]
-"""The class of error that a picture's owner raises."""
+KILOMETRES_FROM = 20e3
+"""Size (m) from which lengths are drawn in kilometres."""
+
+ErrorType = type[NavsenseError]
+"""The class of error that the caller raises."""
 
 
-def require_matplotlib(kind: Kind) -> None:
-    """Raise an error of this class where matplotlib is not there."""
+@dataclass(frozen=True)
+class Scale:
+    """A unit of an axis, and how many of it are one SI unit."""
+
+    factor: float
+    unit: str
+
+
+def length_scale(size: float) -> Scale:
+    """Return the unit for lengths up to a size (m)."""
+    return Scale(1e-3, "km") if size >= KILOMETRES_FROM else Scale(1.0, "m")
+
+
+def require_matplotlib(error_type: ErrorType) -> None:
+    """Raise an error of this class if matplotlib is not installed."""
     try:
-        import matplotlib.figure  # noqa: F401 - whether it can be
+        import matplotlib.figure  # noqa: F401 - only whether it is installed
     except ImportError as error:
-        raise kind("a picture needs matplotlib", remedy="pip install 'navsense[picture]'") from error
+        raise error_type("a picture needs matplotlib", remedy="pip install 'navsense[picture]'") from error
 
 
-def check_figure_path(path: str | os.PathLike[str], kind: Kind) -> Path:
-    """Return where a picture goes. Raises an error of this class for another suffix."""
+def check_figure_path(path: str | os.PathLike[str], error_type: ErrorType) -> Path:
+    """Return the path of a picture. Raises an error of this class for another suffix."""
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
-        raise kind("picture", str(path), allowed=f"must end in {', '.join(SUFFIXES)}")
+        raise error_type("picture", str(path), allowed=f"must end in {', '.join(SUFFIXES)}")
     return target
 
 
-def make_figure(width: float, height: float, kind: Kind) -> Any:
-    """Return an empty sheet of this size (in). Raises an error of this class where matplotlib is not there."""
-    require_matplotlib(kind)
+def make_figure(width: float, height: float, error_type: ErrorType) -> Any:
+    """Return an empty figure of this size (in). Raises an error of this class if matplotlib is not installed."""
+    require_matplotlib(error_type)
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def save_figure(figure: Any, target: Path, kind: Kind) -> None:
-    """Write a sheet. Raises an error of this class where it cannot be written."""
+def save_figure(figure: Any, target: Path, error_type: ErrorType) -> None:
+    """Write a figure to a file. Raises an error of this class if that fails."""
     try:
-        drawn = io.BytesIO()
-        figure.savefig(drawn, dpi=110, format=target.suffix.lower()[1:])
+        content = io.BytesIO()
+        figure.savefig(content, dpi=110, format=target.suffix.lower()[1:])
         with outputs.replace_file(target) as part:
-            part.write_bytes(drawn.getvalue())
+            part.write_bytes(content.getvalue())
     except OSError as error:
-        remedy = "choose a folder that is there and may be written to"
-        raise kind("picture", error.strerror or str(error), where=Where(str(target)), remedy=remedy) from error
+        remedy = "choose a folder that exists and is writable"
+        raise error_type("picture", error.strerror or str(error), where=Where(str(target)), remedy=remedy) from error

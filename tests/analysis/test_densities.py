@@ -42,7 +42,7 @@ def test_white_noise_stands_at_twice_its_density_squared(window: str, overlap: f
     found = densities.welch(values, rate, 128, window=window, overlap=overlap)
     assert found.density.shape == (63, 4)
     relative = found.density / (2.0 * density**2) - 1.0
-    error = math.sqrt(2.0 / found.freedom)
+    error = math.sqrt(2.0 / found.dof)
     assert np.abs(relative).max() < 5.9 * error  # the largest of 252
     # Neighbouring frequencies of a window that is not flat go together: half as many are counted.
     assert abs(relative.mean()) < 4.892 * error / math.sqrt(126)

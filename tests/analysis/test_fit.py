@@ -17,7 +17,7 @@ from navsense.typing import FloatArray
 STANDARD = ("noise_density", "bias_instability", "random_walk")
 
 Z = 5.2
-"""Two-sided normal quantile of a false-alarm rate of 2e-7: 1e-6 over five figures."""
+"""Two-sided normal quantile of a false-alarm rate of 2e-7: 1e-6 over five parameters."""
 
 
 def flicker(count: int, random: np.random.Generator) -> FloatArray:
@@ -34,36 +34,36 @@ def drift(density: float, tau: float, count: int, rate: float) -> FloatArray:
     ]
 
 
-def expected_errors(curve: allan.Curve, figures: dict[str, float], names: tuple[str, ...]) -> dict[str, float]:
+def expected_errors(curve: allan.AllanCurve, parameters: dict[str, float], names: tuple[str, ...]) -> dict[str, float]:
     """Standard errors of the squares, were the declared figures the truth: the fit's own, at these."""
-    ideal = replace(curve, deviation=np.sqrt(theory.allan_of(terms_of(figures), curve.factor, curve.rate)))
+    ideal = replace(curve, deviation=np.sqrt(theory.allan_variance(terms_of(parameters), curve.factor, curve.rate)))
     found = fit.fit(ideal, names, sampled=True)
-    for name, value in figures.items():
+    for name, value in parameters.items():
         assert found[name].value == pytest.approx(value, rel=1e-3, abs=0.0)
-    return {name: found[name].squared_error for name in figures}
+    return {name: found[name].squared_error for name in parameters}
 
 
-def terms_of(figures: dict[str, float]) -> list[theory.Term]:
-    tau = figures.get("dynamic_bias_correlation_time", 1.0)
+def terms_of(parameters: dict[str, float]) -> list[theory.NoiseTerm]:
+    tau = parameters.get("dynamic_bias_correlation_time", 1.0)
     return [
-        fit.term_of(name, value, tau, sampled=True)
-        for name, value in figures.items()
+        fit.make_term(name, value, tau, sampled=True)
+        for name, value in parameters.items()
         if name != "dynamic_bias_correlation_time"
     ]
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6", "CLK-8")
-@pytest.mark.parametrize("names", [STANDARD, fit.FIGURES[:5], (*STANDARD[:2], "dynamic_bias_stddev"), ("ramp",)])
+@pytest.mark.parametrize("names", [STANDARD, fit.PARAMETERS[:5], (*STANDARD[:2], "dynamic_bias_stddev"), ("ramp",)])
 def test_a_curve_without_chance_gives_its_figures(names: tuple[str, ...]) -> None:
     """The declared variance itself, fitted: what is not declared comes out as nothing."""
     declared = {"quantisation": 3e-3, "noise_density": 1e-2, "bias_instability": 2e-3, "random_walk": 1e-4}
     declared |= {"ramp": 2e-7, "dynamic_bias_stddev": 3e-3}
     tau = 40.0
-    empty = allan.overlapping(np.random.default_rng(0).standard_normal(20_000), 10.0, exponent=0)
+    empty = allan.oadev(np.random.default_rng(0).standard_normal(20_000), 10.0, exponent=0)
     for sampled in (False, True):
-        terms = [fit.term_of(name, declared[name], tau, sampled) for name in names]
-        variance = theory.allan_of(terms, empty.factor, empty.rate)
+        terms = [fit.make_term(name, declared[name], tau, sampled) for name in names]
+        variance = theory.allan_variance(terms, empty.factor, empty.rate)
         found = fit.fit(replace(empty, deviation=np.sqrt(variance)), names, sampled=sampled)
         for name in names:
             assert found[name].value == pytest.approx(declared[name], rel=1e-4, abs=0.0), name
@@ -86,7 +86,7 @@ def test_declared_figures_are_recovered(rate: float) -> None:
     density, instability, walk = 1e-2, 4e-3 * math.sqrt(rate), 2e-4 * rate
     values = density * math.sqrt(rate) * random.standard_normal(count) + instability * flicker(count, random)
     values += walk / math.sqrt(rate) * np.cumsum(random.standard_normal(count))
-    curve = allan.overlapping(values, rate)
+    curve = allan.oadev(values, rate)
     found = fit.fit(curve, sampled=True)
     declared = dict(zip(STANDARD, (density, instability, walk), strict=True))
     errors = expected_errors(curve, declared, STANDARD)
@@ -105,7 +105,7 @@ def test_a_drift_as_simulated_is_recovered(rate: float, tau: float) -> None:
     count, density, driving = 100_000, 1e-2, 3e-2
     values = drift(driving, tau, count, rate)
     values = values + density * math.sqrt(rate) * np.random.default_rng(33).standard_normal(count)
-    curve = allan.overlapping(values, rate, allan.spaced(count // 8, 4))
+    curve = allan.oadev(values, rate, allan.log_spaced_factors(count // 8, 4))
     names = ("noise_density", "dynamic_bias_stddev")
     found = fit.fit(curve, names, sampled=True)
     declared = {"noise_density": density, "dynamic_bias_stddev": driving, "dynamic_bias_correlation_time": tau}
@@ -125,7 +125,7 @@ def test_points_fitted_as_means_are_off_as_the_theory_says() -> None:
     """
     rate, tau, driving, count = 10.0, 100.0, 3e-2, 200_000
     values = drift(driving, tau, count, rate)
-    curve = allan.overlapping(values, rate, [1, 2, 4, 8, 16, 32, 64])
+    curve = allan.oadev(values, rate, [1, 2, 4, 8, 16, 32, 64])
     points = fit.fit(curve, ("noise_density", "random_walk"), sampled=True)
     means = fit.fit(curve, ("noise_density", "random_walk"))
     white = driving**2 / rate**2 / 6.0
@@ -149,7 +149,7 @@ def test_figures_scatter_by_their_errors() -> None:
     errors: dict[str, float] = {}
     for _ in range(records):
         values = random.standard_normal(count) + 0.35 * flicker(count, random)
-        curve = allan.overlapping(values, 1.0, [1, 4, 16, 64, 256, 1024], exponent=0)
+        curve = allan.oadev(values, 1.0, [1, 4, 16, 64, 256, 1024], exponent=0)
         errors = errors or expected_errors(curve, declared, names)
         found = fit.fit(curve, names)
         squares.append([found[name].squared for name in names])
@@ -165,11 +165,11 @@ def test_figures_scatter_by_their_errors() -> None:
 
 
 def test_a_figure_says_how_sure_it_is() -> None:
-    figure = fit.Figure(4.0, 0.4)
+    figure = fit.FittedParameter(4.0, 0.4)
     assert figure.value == 2.0
     assert figure.stddev == pytest.approx(0.1, rel=1e-12, abs=0.0)
     assert figure.interval(5.0) == pytest.approx((math.sqrt(2.0), math.sqrt(6.0)), rel=1e-12, abs=0.0)
-    nothing = fit.Figure(0.0, 0.04)
+    nothing = fit.FittedParameter(0.0, 0.04)
     assert (nothing.value, nothing.stddev) == (0.0, 0.2)
     assert nothing.interval(4.0) == (0.0, 0.4)
 
@@ -177,7 +177,7 @@ def test_a_figure_says_how_sure_it_is() -> None:
 @pytest.mark.compiled
 def test_what_is_not_there_comes_out_as_nothing() -> None:
     values = np.random.default_rng(36).standard_normal(20_000)
-    found = fit.fit(allan.overlapping(values, 10.0), ("noise_density", "random_walk", "dynamic_bias_stddev"))
+    found = fit.fit(allan.oadev(values, 10.0), ("noise_density", "random_walk", "dynamic_bias_stddev"))
     assert found["noise_density"].value == pytest.approx(1.0 / math.sqrt(10.0), rel=0.05, abs=0.0)
     for name in ("random_walk", "dynamic_bias_stddev"):
         assert found[name].interval(5.0)[0] == 0.0
@@ -188,24 +188,24 @@ def test_what_is_not_there_comes_out_as_nothing() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (("white",), "figure: white; must be one of quantisation, noise_density"),
-        ((), "figures: .*; must be some, each once"),
-        (("ramp", "ramp"), "must be some, each once"),
+        (("white",), "parameter: white; must be one of quantisation, noise_density"),
+        ((), "parameters: .*; must be at least one, without repetition"),
+        (("ramp", "ramp"), "must be at least one, without repetition"),
     ],
 )
 def test_figures_that_are_none_are_refused(names: tuple[str, ...], message: str) -> None:
-    curve = allan.overlapping(np.random.default_rng(1).standard_normal(100), 1.0)
+    curve = allan.oadev(np.random.default_rng(1).standard_normal(100), 1.0)
     with pytest.raises(AnalysisError, match=message):
         fit.fit(curve, names)
 
 
 def test_curves_that_cannot_be_fitted_are_refused() -> None:
     values = np.random.default_rng(1).standard_normal((100, 2))
-    with pytest.raises(AnalysisError, match=r"curve: hadamard; must be of allan\.overlapping"):
-        fit.fit(allan.hadamard(values[:, 0], 1.0))
-    with pytest.raises(AnalysisError, match=r"take curve\.one"):
-        fit.fit(allan.overlapping(values, 1.0))
+    with pytest.raises(AnalysisError, match=r"curve: hdev; must be of allan\.oadev"):
+        fit.fit(allan.hdev(values[:, 0], 1.0))
+    with pytest.raises(AnalysisError, match=r"take curve\.select"):
+        fit.fit(allan.oadev(values, 1.0))
     with pytest.raises(AnalysisError, match="2 spans; must have at least 3"):
-        fit.fit(allan.overlapping(values[:, 0], 1.0, [1, 2]))
-    with pytest.raises(AnalysisError, match="must be of values that are not all alike"):
-        fit.fit(allan.overlapping(np.ones(100), 1.0))
+        fit.fit(allan.oadev(values[:, 0], 1.0, [1, 2]))
+    with pytest.raises(AnalysisError, match="must be of values that are not all equal"):
+        fit.fit(allan.oadev(np.ones(100), 1.0))

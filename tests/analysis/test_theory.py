@@ -29,7 +29,7 @@ def by_covariance(covariance: Callable[[FloatArray], FloatArray], factor: int, o
     return float(taps @ covariance(lags) @ taps) / math.factorial(order)
 
 
-def variance(term: theory.Term, factor: int, order: int) -> float:
+def variance(term: theory.NoiseTerm, factor: int, order: int) -> float:
     form = term.allan if order == 2 else term.hadamard
     return float(form(factor, RATE))
 
@@ -105,7 +105,7 @@ def test_a_sampled_flicker_is_what_kasdin_filters() -> None:
         theory.Ramp(0.0),
     ],
 )
-def test_variances_are_differences_of_the_covariance_of_the_phase(term: theory.Term, order: int) -> None:
+def test_variances_are_differences_of_the_covariance_of_the_phase(term: theory.NoiseTerm, order: int) -> None:
     """<z^2> = sum_j (-1)^j C(2d, d+j) g(j m), which holds all closed forms to one function each."""
     for factor in (1, 5, 300):
         lags = np.arange(-order, order + 1)
@@ -153,7 +153,7 @@ def test_the_published_table_of_a_drift() -> None:
 def test_the_published_sum_of_three() -> None:
     """N = 1e-3, B = 1e-4, K = 1e-5; and the floor of B, which IEEE 952 rounds to 0.664."""
     terms = (theory.White(1e-3), theory.Flicker(1e-4), theory.RandomWalk(1e-5))
-    found = np.sqrt(theory.allan_of(terms, [1, 10, 100, 1000], 1.0))
+    found = np.sqrt(theory.allan_variance(terms, [1, 10, 100, 1000], 1.0))
     assert found == pytest.approx([1.0022206e-3, 3.2364494e-4, 1.3321428e-4, 1.9684015e-4], rel=1e-7, abs=0.0)
     assert math.sqrt(theory.Flicker(1.0).allan(1, 1.0)) == pytest.approx(0.6642824703, abs=1e-10)
     assert math.sqrt(theory.Ramp(3.0).allan(20, 10.0)) == pytest.approx(3.0 * 2.0 / math.sqrt(2.0), rel=1e-12, abs=0.0)
@@ -176,7 +176,7 @@ def test_the_published_sum_of_three() -> None:
 )
 def test_published_oscillators(h0: float, h1: float, h2: float, table: str) -> None:
     """Brown and Hwang's crystals and rubidium (h_0, h_-1, h_-2): Allan deviation at 1, 10, 100 and 1000 s."""
-    found = np.sqrt(theory.allan_of(theory.oscillator(h0, h1, h2), [1, 10, 100, 1000], 1.0))
+    found = np.sqrt(theory.allan_variance(theory.oscillator_terms(h0, h1, h2), [1, 10, 100, 1000], 1.0))
     assert [f"{deviation:.3e}" for deviation in found] == table.split()
 
 
@@ -184,11 +184,13 @@ def test_published_oscillators(h0: float, h1: float, h2: float, table: str) -> N
 def test_an_oscillator_is_its_power_law() -> None:
     """IEEE 1139's sum for the Allan variance, and the Hadamard variance of white and random-walk frequency."""
     tau = np.array([0.5, 3.0, 200.0])
-    terms = theory.oscillator(2e-19, 7e-21, 2e-20, ageing=3e-12)
+    terms = theory.oscillator_terms(2e-19, 7e-21, 2e-20, ageing=3e-12)
     expected = 2e-19 / (2.0 * tau) + 2.0 * math.log(2.0) * 7e-21 + 2.0 * math.pi**2 / 3.0 * 2e-20 * tau
-    assert theory.allan_of(terms, tau, 1.0) == pytest.approx(expected + (3e-12 * tau) ** 2 / 2.0, rel=1e-12, abs=0.0)
+    assert theory.allan_variance(terms, tau, 1.0) == pytest.approx(
+        expected + (3e-12 * tau) ** 2 / 2.0, rel=1e-12, abs=0.0
+    )
     hadamard = 2e-19 / (2.0 * tau) + 0.5 * math.log(256.0 / 27.0) * 7e-21 + math.pi**2 / 3.0 * 2e-20 * tau
-    assert theory.hadamard_of(terms, tau, 1.0) == pytest.approx(hadamard, rel=1e-12, abs=0.0)
+    assert theory.hadamard_variance(terms, tau, 1.0) == pytest.approx(hadamard, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize("order", [2, 3])

@@ -24,7 +24,7 @@ from navsense.recordings.records import DamagedError
 from navsense.recordings.summary import read_summary
 from navsense.recordings.type_tags import to_json
 from navsense.recordings.world_json import world_from_json, world_to_json
-from navsense.report.recorded import recording_of
+from navsense.report.report_data import read_report_data
 from navsense.sensors import Dvl, Imu, Magnetometer
 from navsense.series import FAULT_BITS, TimeSlice
 from navsense.testing import example_world
@@ -78,7 +78,7 @@ def check(path: Path) -> None:
     assert loaded.metadata["faults"] == known
     assert json.loads(read_summary(path).metadata["faults"]) == known
     assert f", {len(known)} scheduled faults" in read_summary(path).headline
-    assert list(recording_of(str(path)).planned) == known
+    assert list(read_report_data(str(path)).planned) == known
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")

@@ -16,13 +16,13 @@ import pytest
 from scipy import stats
 
 import navsense as ns
-from navsense.report import cells, doppler, raster, residuals
-from navsense.report.draw import INSIDE
-from navsense.report.findings import findings_of
-from navsense.report.frames import labels_of
-from navsense.report.page import page_of
-from navsense.report.recorded import Recorded, recording_of
-from navsense.report.sensors import figures_of, told_of
+from navsense.report import adcp_section, doppler, png, residuals
+from navsense.report.draw import PLOT_WIDTH
+from navsense.report.labels import axis_labels
+from navsense.report.page import make_page
+from navsense.report.report_data import ReportData, read_report_data
+from navsense.report.sensors import make_figures, make_sections
+from navsense.report.warnings import find_warnings
 from navsense.series import Reading
 from navsense.typing import AnyArray
 from navsense.world import MountedSensor
@@ -45,21 +45,23 @@ WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world n
 </adcp></sensor></link></model></world></sdf>"""
 
 
-def recorded(folder: Path, coordinates: str, seconds: float, *, reach: float = 60.0, removes: bool = True) -> Recorded:
+def recorded(
+    folder: Path, coordinates: str, seconds: float, *, reach: float = 60.0, removes: bool = True
+) -> ReportData:
     """Return a recording of a profiler that is moored aslant over a flat bed."""
     file = folder / "w.sdf"
     text = WORLD.format(coordinates=coordinates, reach=reach, removes=str(removes).lower())
     file.write_text(text, encoding="utf-8")
     ns.record(ns.load(file), folder / "r.npz", seconds, seed=3)
-    return recording_of(str(folder / "r.npz"))
+    return read_report_data(str(folder / "r.npz"))
 
 
-def warnings(found: Recorded) -> list[str]:
-    told = {name: told_of(r, found.sensors.get(name)) for name, r in found.readings.items()}
-    return [one.what for one in findings_of(found, told, None) if one.kind == "warning"]
+def warnings(found: ReportData) -> list[str]:
+    told = {name: make_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
+    return [one.text for one in find_warnings(found, told, None) if one.kind == "warning"]
 
 
-def with_reading(found: Recorded, **arrays: AnyArray) -> Recorded:
+def with_reading(found: ReportData, **arrays: AnyArray) -> ReportData:
     """Return a recording whose profiler says other arrays."""
     old = found.readings[NAME]
     return replace(found, readings={NAME: replace(old, arrays={**old.arrays, **arrays})})
@@ -72,8 +74,8 @@ def test_the_declared_deviation_of_a_cell_is_that_of_many_ensembles(tmp_path: Pa
     found = recorded(tmp_path, coordinates, 40.0, removes=coordinates != "beam")
     reading, sensor = found.readings[NAME], found.sensors[NAME]
     name = "beam_velocity" if coordinates == "beam" else "velocity"
-    assert doppler.profiled(reading) == name
-    declared = cells.declared_of(reading, sensor, name)
+    assert doppler.profile_array(reading) == name
+    declared = adcp_section.declared_stddevs(reading, sensor, name)
     assert declared is not None
     rest = reading.arrays[name] - reading.ideal[name]
     assert np.isfinite(rest).all()
@@ -90,9 +92,9 @@ def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
     from scipy.spatial.transform import Rotation
 
     turned = Rotation.random(50, rng=np.random.default_rng(5))
-    earth = cells.turns_of(np.roll(turned.as_quat(), 1, axis=1), "earth")
+    earth = adcp_section.profile_rotations(np.roll(turned.as_quat(), 1, axis=1), "earth")
     assert np.allclose(earth, turned.as_matrix(), atol=1e-14, rtol=0.0)
-    ship = cells.turns_of(np.roll(turned.as_quat(), 1, axis=1), "ship")
+    ship = adcp_section.profile_rotations(np.roll(turned.as_quat(), 1, axis=1), "ship")
     assert np.allclose(ship[:, 1, 0], 0.0, atol=1e-14, rtol=0.0)
     assert (ship[:, 0, 0] > 0.0).all()
     assert np.allclose(ship[:, 2], earth[:, 2], atol=1e-14, rtol=0.0)
@@ -104,7 +106,7 @@ def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
 def test_the_table_of_cells_has_the_errors_of_each(tmp_path: Path) -> None:
     """By NumPy alone from the archive."""
     found = recorded(tmp_path, "earth", 20.0)
-    text = cells.table_of(found.readings[NAME], found.sensors[NAME])
+    text = adcp_section.make_table(found.readings[NAME], found.sensors[NAME])
     with np.load(tmp_path / "r.npz") as archive:
         rest = archive[f"{NAME}/velocity"] - archive[f"{NAME}/ideal/velocity"]
         echo, where = archive[f"{NAME}/echo"], archive[f"{NAME}/cell_distance"][0]
@@ -134,17 +136,20 @@ def test_the_table_of_cells_has_the_errors_of_each(tmp_path: Path) -> None:
 def test_axes_and_beams_are_called_by_their_names(tmp_path: Path, coordinates: str, names: list[str]) -> None:
     found = recorded(tmp_path, coordinates, 3.0)
     reading, sensor = found.readings[NAME], found.sensors[NAME]
-    told = {one.name: [channel.label for channel in one.channels] for one in told_of(reading, sensor)}
+    told = {one.name: [channel.label for channel in one.channels] for one in make_sections(reading, sensor)}
     assert told["bottom_velocity"] == names
     assert told["bottom_range"] == ["beam 1", "beam 2", "beam 3", "beam 4"]
     assert told["bottom_beam_velocity"] == told["bottom_range"]
     assert not {"error_velocity", "percent_good", "time_of_validity"} & set(told)
-    profile, off = doppler.profile_of(reading, sensor, found.span)
-    assert [plot.tag for plot in profile.plots] == [plot.tag for plot in off.plots] == names
-    shown = {figure.title: [plot.tag for plot in figure.plots] for figure in cells.quality_of(reading, sensor, (0, 3))}
+    profile, off = doppler.profile_figures(reading, sensor, found.span)
+    assert [plot.label for plot in profile.plots] == [plot.label for plot in off.plots] == names
+    shown = {
+        figure.title: [plot.label for plot in figure.plots]
+        for figure in adcp_section.quality_figures(reading, sensor, (0, 3))
+    }
     four = told["bottom_range"]
     assert shown == {"Percent good": [""], "Echo": four, "Correlation": four}
-    assert "0 (m/s)" not in page_of(found)
+    assert "0 (m/s)" not in make_page(found)
 
 
 @pytest.mark.compiled
@@ -153,17 +158,20 @@ def test_colours_of_cells_have_a_scale(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     found = recorded(tmp_path, "earth", 3.0)
     reading, sensor = found.readings[NAME], found.sensors[NAME]
-    figures = [*doppler.profile_of(reading, sensor, found.span), *cells.quality_of(reading, sensor, found.span)]
-    titles = ["velocity (m/s)", "reading less truth (m/s)", "good pings (%)", "echo above the noise (dB)"]
-    assert [figure.bar.axis.title for figure in figures if figure.bar] == [*titles, "correlation"]
+    figures = [
+        *doppler.profile_figures(reading, sensor, found.span),
+        *adcp_section.quality_figures(reading, sensor, found.span),
+    ]
+    titles = ["velocity (m/s)", "reading less ideal (m/s)", "good pings (%)", "echo above the noise (dB)"]
+    assert [figure.colour_bar.axis.title for figure in figures if figure.colour_bar] == [*titles, "correlation"]
     for figure in figures:
-        assert figure.bar is not None
+        assert figure.colour_bar is not None
         text = figure.html().partition('<g class="bar"')[2]
         assert len(re.findall(r"<text", text)) >= 3, "two ticks and a title"
         data = text.partition("base64,")[2].partition('"')[0]
         (row,) = np.asarray(image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA"))
-        anchors = raster.SIGNED if "m/s" in figure.bar.axis.title else raster.SPEED
-        assert (row == raster.colours(np.linspace(0.0, 1.0, row.shape[0]), anchors)).all()
+        anchors = png.SIGNED_COLOURS if "m/s" in figure.colour_bar.axis.title else png.MAGNITUDE_COLOURS
+        assert (row == png.colour_pixels(np.linspace(0.0, 1.0, row.shape[0]), anchors)).all()
 
 
 @pytest.mark.compiled
@@ -172,12 +180,12 @@ def test_a_profiler_that_says_no_number_is_warned_of(tmp_path: Path) -> None:
     dead = recorded(tmp_path, "earth", 3.0, reach=5.0)
     assert not dead.readings[NAME].valid.any()
     count = dead.readings[NAME].time.size
-    assert warnings(dead) == [f"not one of its {count} readings is valid"]
+    assert warnings(dead) == [f"none of its {count} readings is valid"]
     sound = recorded(tmp_path, "earth", 3.0)
     assert warnings(sound) == []
     velocity = np.full(sound.readings[NAME].arrays["velocity"].shape, math.nan)
     assert warnings(with_reading(sound, velocity=velocity)) == [
-        f"not one cell of velocity is known, in {count} valid readings"
+        f"no cell of velocity is known, in {count} valid readings"
     ]
     velocity[::2, 0] = 0.1
     missing = 100.0 * (1.0 - math.ceil(count / 2) / (9 * count))
@@ -187,7 +195,7 @@ def test_a_profiler_that_says_no_number_is_warned_of(tmp_path: Path) -> None:
     velocity[:, 0] = 0.1
     assert warnings(with_reading(sound, velocity=velocity)) == [], "one cell of nine is more than a tenth"
     assert warnings(recorded(tmp_path, "beam", 3.0, removes=False)) == [], "it is to have no velocity"
-    assert 'class="fine"' not in page_of(dead)
+    assert 'class="fine"' not in make_page(dead)
 
 
 @pytest.mark.compiled
@@ -195,7 +203,7 @@ def test_a_sensor_of_which_nothing_is_recorded_is_warned_of(tmp_path: Path) -> N
     found = recorded(tmp_path, "earth", 0.5)
     lost = replace(found.sensors[NAME], name="boat::hull::other")
     more = replace(found, sensors={**found.sensors, lost.name: lost})
-    assert warnings(more) == ["not one reading of it is recorded"]
+    assert warnings(more) == ["has no recorded reading"]
 
 
 def log(*, with_water: bool = True) -> Reading:
@@ -213,53 +221,53 @@ def log(*, with_water: bool = True) -> Reading:
     return Reading("a::l::dvl", "dvl", "l", unit, time, np.zeros(300), arrays, truth, {}, every, every)
 
 
-ADRIFT = "has not the bottom for 10 s from 10 s on; 33.3 % of its velocities are through the water"
+ADRIFT = "loses the bottom for 10 s from 10 s; 33.3 % of its velocities are through the water"
 
 
 def test_a_velocity_through_the_water_is_held_against_the_true_one() -> None:
     """The current is no error. False alarms of 5.5 deviations in 300 normal variates: 1e-5 at most."""
     reading = log()
-    (told,) = told_of(reading, None)
+    (told,) = make_sections(reading, None)
     assert max(float(np.abs(c.residual).max()) for c in told.channels) < 5.5e-3
-    assert [float(edge) for (edge,) in told.spans] == pytest.approx([10.0, 20.0], rel=1e-12, abs=0.0)
-    shown = {figure.title: figure for figure in figures_of(told, reading, (0.0, 29.9))}
-    for title in ("Reading and truth", "Residual"):
+    assert [float(edge) for (edge,) in told.water_spans] == pytest.approx([10.0, 20.0], rel=1e-12, abs=0.0)
+    shown = {figure.title: figure for figure in make_figures(told, reading, (0.0, 29.9))}
+    for title in ("Reading and ideal", "Residual"):
         assert "Blue: through the water, 33.3 % of the readings" in shown[title].caption
-        assert ("water", "through the water") in shown[title].keys
+        assert ("water", "through the water") in shown[title].legend
         for plot in shown[title].plots:
-            first, wide = re.findall(r'class="span" d="M([\d.]+),0h([\d.]+)v', plot.drawn[0])[0]
-            assert float(first) == pytest.approx(INSIDE * 10.0 / 29.9, abs=0.1)
-            assert float(wide) == pytest.approx(INSIDE * 10.0 / 29.9, abs=0.1)
+            first, wide = re.findall(r'class="span" d="M([\d.]+),0h([\d.]+)v', plot.elements[0])[0]
+            assert float(first) == pytest.approx(PLOT_WIDTH * 10.0 / 29.9, abs=0.1)
+            assert float(wide) == pytest.approx(PLOT_WIDTH * 10.0 / 29.9, abs=0.1)
 
 
 def test_a_velocity_through_the_water_without_its_truth_is_left_out() -> None:
     reading = log(with_water=False)
-    (told,) = told_of(reading, None)
+    (told,) = make_sections(reading, None)
     water = reading.arrays["velocity_mode"] == 2.0
     for channel in told.channels:
         assert np.array_equal(np.isnan(channel.residual), water)
-    assert told.said.endswith("left out here: the truth through the water is not recorded.")
+    assert told.note.endswith("left out: the ideal velocity through the water is not recorded.")
     stated = replace(reading, arrays={**reading.arrays, "velocity_covariance": np.tile(1e-6 * np.eye(3), (300, 1, 1))})
-    over = residuals.normalised(stated, "velocity", ["x", "y", "z"])
+    over = residuals.normalised_residuals(stated, "velocity", ["x", "y", "z"])
     assert all(np.array_equal(np.isnan(values), water) for values in over.values())
 
 
 def test_velocities_of_satellites_are_called_east_north_up() -> None:
-    assert labels_of("navsat", "velocity", 3, None) == ["east", "north", "up"]
-    assert labels_of("dvl", "velocity", 3, None) == ["x", "y", "z"]
-    assert labels_of("adcp", "bottom_solutions", 4, None)[-1] == "all beams"
+    assert axis_labels("navsat", "velocity", 3, None) == ["east", "north", "up"]
+    assert axis_labels("dvl", "velocity", 3, None) == ["x", "y", "z"]
+    assert axis_labels("adcp", "bottom_solutions", 4, None)[-1] == "all beams"
 
 
 def test_it_is_said_what_a_velocity_is_valid_over() -> None:
-    figure = doppler.beams_of(log(), (0.0, 29.9))
+    figure = doppler.beam_figure(log(), (0.0, 29.9))
     assert figure is not None
-    assert figure.plots[0].tag == "beam 1: 66.67 % valid"
-    assert figure.plots[-1].tag == "velocity: bottom 66.67 %, water 33.33 %"
+    assert figure.plots[0].label == "beam 1: 66.67 % valid"
+    assert figure.plots[-1].label == "velocity: bottom 66.67 %, water 33.33 %"
     none = log()
     none.arrays["velocity_mode"][:] = 0.0
-    figure = doppler.beams_of(none, (0.0, 29.9))
+    figure = doppler.beam_figure(none, (0.0, 29.9))
     assert figure is not None
-    assert figure.plots[-1].tag == "velocity: none"
+    assert figure.plots[-1].label == "velocity: none"
 
 
 @pytest.mark.compiled
@@ -268,11 +276,11 @@ def test_a_beam_that_hears_nothing_is_warned_of(tmp_path: Path) -> None:
     found = recorded(tmp_path, "earth", 3.0)
     heard = found.readings[NAME].arrays["beam_velocity"].copy()
     heard[:, :, 2] = math.nan
-    assert warnings(with_reading(found, beam_velocity=heard)) == ["beam 3 never hears anything"]
+    assert warnings(with_reading(found, beam_velocity=heard)) == ["beam 3 never has a velocity"]
     reading = log()
     reading.arrays["beam_velocity"][:, 0] = math.nan
-    told = Recorded("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})
-    assert warnings(told) == [ADRIFT, "beam 1 never hears anything"]
+    told = ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})
+    assert warnings(told) == [ADRIFT, "beam 1 never has a velocity"]
 
 
 def test_a_bottom_that_is_lost_for_long_is_warned_of() -> None:
@@ -280,14 +288,14 @@ def test_a_bottom_that_is_lost_for_long_is_warned_of() -> None:
     for span, said in (((10.0, 20.0), [ADRIFT]), ((10.0, 15.0), []), ((0.0, 30.0), [])):
         reading = log()
         reading.arrays["velocity_mode"][:] = np.where((reading.time >= span[0]) & (reading.time < span[1]), 2.0, 1.0)
-        assert warnings(Recorded("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})) == said
+        assert warnings(ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})) == said
 
 
 def test_a_log_that_says_no_velocity_is_warned_of() -> None:
     reading = log()
     empty = replace(reading, arrays={**reading.arrays, "velocity": np.full((300, 3), math.nan)})
-    found = Recorded("a.npz", "sea", {reading.name: empty}, {}, None, {}, {}, {})
-    assert "not one number of velocity is known, in 300 valid readings" in warnings(found)
+    found = ReportData("a.npz", "sea", {reading.name: empty}, {}, None, {}, {}, {})
+    assert "no value of velocity is known, in 300 valid readings" in warnings(found)
 
 
 def test_what_is_the_same_as_its_truth_is_left_out() -> None:
@@ -296,25 +304,27 @@ def test_what_is_the_same_as_its_truth_is_left_out() -> None:
     same = {"time_of_validity": reading.time, "out_of_range": np.zeros(300), "depth": np.full(300, 4.0)}
     unit = {**reading.unit, "time_of_validity": "s", "out_of_range": "1", "depth": "m"}
     more: dict[str, Any] = {"arrays": {**reading.arrays, **same}, "ideal": {**reading.ideal, **same}, "unit": unit}
-    told = told_of(replace(reading, **more), None)
+    told = make_sections(replace(reading, **more), None)
     assert [one.name for one in told] == ["velocity", "depth"]
-    assert [figure.title for figure in figures_of(told[1], reading, (0.0, 29.9))] == ["Reading and truth", "Residual"]
+    assert [figure.title for figure in make_figures(told[1], reading, (0.0, 29.9))] == ["Reading and ideal", "Residual"]
     struck = np.zeros(300)
     struck[7] = 1.0
     more["arrays"] = {**more["arrays"], "out_of_range": struck}
-    assert "out_of_range" in [one.name for one in told_of(replace(reading, **more), None)]
+    assert "out_of_range" in [one.name for one in make_sections(replace(reading, **more), None)]
 
 
 def test_more_beams_than_are_drawn_are_told_of() -> None:
     reading = log()
     wide = np.random.default_rng(1).standard_normal((300, 10))
     more = {"arrays": {"beam_velocity": wide}, "ideal": {"beam_velocity": np.zeros((300, 10))}}
-    (told,) = told_of(replace(reading, **more), None)
+    (told,) = make_sections(replace(reading, **more), None)
     assert len(told.channels) == 10
-    figure = next(figures_of(told, reading, (0.0, 29.9)))
+    figure = next(make_figures(told, reading, (0.0, 29.9)))
     assert len(figure.plots) == 8
-    assert figure.caption.endswith("Only the first 8 of 10 are drawn; the table has all.")
-    text = html.unescape(page_of(Recorded("a", "sea", {reading.name: replace(reading, **more)}, {}, None, {}, {}, {})))
+    assert figure.caption.endswith("The figure shows 8 of 10 channels; the table has all.")
+    text = html.unescape(
+        make_page(ReportData("a", "sea", {reading.name: replace(reading, **more)}, {}, None, {}, {}, {}))
+    )
     assert '<th scope="row">beam velocity beam 10</th>' in text
 
 
@@ -323,14 +333,14 @@ def test_cells_without_a_known_distance_are_numbered() -> None:
     every = np.ones(4, dtype=np.bool_)
     arrays = {"velocity": np.ones((4, 2, 3))}
     reading = Reading(NAME, "adcp", "", {}, time, np.zeros(4), arrays, {}, {}, every, every)
-    where, title = doppler.cells_of(reading, None, 2)
+    where, title = doppler.cell_positions(reading, None, 2)
     assert where.tolist() == [1.0, 2.0]
     assert title == "cell"
-    assert cells.table_of(reading, None) == ""
+    assert adcp_section.make_table(reading, None) == ""
     told = replace(reading, ideal={"velocity": np.ones((4, 2, 3))})
-    assert "declared" in cells.table_of(told, None)
-    assert cells.declared_of(told, None, "velocity") is None
-    assert isinstance(page_of(Recorded("a", "sea", {NAME: told}, {}, None, {}, {}, {})), str)
+    assert "declared" in adcp_section.make_table(told, None)
+    assert adcp_section.declared_stddevs(told, None, "velocity") is None
+    assert isinstance(make_page(ReportData("a", "sea", {NAME: told}, {}, None, {}, {}, {})), str)
 
 
 def test_a_mounted_sensor_of_another_kind_declares_nothing(tmp_path: Path) -> None:
@@ -341,4 +351,4 @@ def test_a_mounted_sensor_of_another_kind_declares_nothing(tmp_path: Path) -> No
     arrays = {"velocity": np.ones((1, 1, 3)), "beam_direction": np.ones((1, 4, 3))}
     one = np.ones(1, dtype=np.bool_)
     reading = Reading(NAME, "adcp", "", {}, np.zeros(1), np.zeros(1), arrays, {}, {}, one, one)
-    assert cells.declared_of(reading, other, "velocity") is None
+    assert adcp_section.declared_stddevs(reading, other, "velocity") is None

@@ -14,7 +14,7 @@ from navsense.description import describe
 from navsense.messages.world_topics import pack_fault_bits
 from navsense.recordings.summary import format_metadata_item, read_summary
 from navsense.report import write
-from navsense.report.recorded import recording_of
+from navsense.report.report_data import read_report_data
 from navsense.series import ARRAY_GROUPS
 
 pytestmark = [pytest.mark.requirement("NOI-6", "REC-1"), pytest.mark.compiled]
@@ -84,8 +84,8 @@ def test_the_report_shows_every_kind(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["r.mcap", "r.bag"])
 def test_messages_tell_which_act(folder: Path, name: str) -> None:
     """Of a guessed world too, whose sensors' faults nothing but their topics tells."""
-    whole = recording_of(str(folder / "r.npz")).readings["m::l::mag"]
-    seen = next(one for one in recording_of(str(folder / name)).readings.values() if "field" in one.arrays)
+    whole = read_report_data(str(folder / "r.npz")).readings["m::l::mag"]
+    seen = next(one for one in read_report_data(str(folder / name)).readings.values() if "field" in one.arrays)
     assert np.array_equal(pack_fault_bits(seen.fault), pack_fault_bits(whole.fault)[whole.emitted])
 
 

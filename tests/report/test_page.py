@@ -21,7 +21,7 @@ from navsense.errors import SinkError
 from navsense.faults import with_faults
 from navsense.recordings import rosbag
 from navsense.report import write
-from navsense.report.recorded import recording_of
+from navsense.report.report_data import read_report_data
 
 pytestmark = [pytest.mark.requirement("REC-1"), pytest.mark.compiled]
 
@@ -129,20 +129,20 @@ def test_each_figure_is_sound_and_says_what_it_shows(page: Path) -> None:
 
 def test_every_sensor_and_topic_of_the_page_is_there(survey: Path, outline: Outline) -> None:
     words = " ".join(outline.words)
-    for name, reading in recording_of(str(survey)).readings.items():
+    for name, reading in read_report_data(str(survey)).readings.items():
         assert name in outline.words
         assert f"{reading.type.replace('_', ' ')}, " in words
     titles = {
-        "Track from above", "Depth of the track", "Beams of dvl", "Faults", "Reading and truth", "Residual",
+        "Track from above", "Depth of the track", "Beams of dvl", "Faults", "Reading and ideal", "Residual",
         "Histogram",
         "Allan deviation", "Clock auv::base_link::computer", "Stability of auv::imu_link::inertial",
-        "Residual over its stated deviation", "Current profile", "Profile less truth",
+        "Residual over its reported deviation", "Current profile", "Profile less ideal",
     }  # fmt: skip
     assert titles <= set(outline.words)
     assert "fault: lost lock, once, 32 rows, from 8 s, until 12 s" in outline.words
     assert "fault: step, from 15 s, until 19.995 s" in outline.words
     assert any("stamps are up to" in text and "off true time" in text for text in outline.words)
-    assert any("no valid reading for 8.1 s from 4.9 s on" in text for text in outline.words)
+    assert any("no valid reading for 8.1 s from 4.9 s, " in text for text in outline.words)
 
 
 def test_its_numbers_are_those_of_the_recording(survey: Path, page: Path) -> None:
@@ -163,23 +163,23 @@ def test_its_numbers_are_those_of_the_recording(survey: Path, page: Path) -> Non
 
 
 def test_the_profile_stands_over_the_ground_that_rays_meet(survey: Path, outline: Outline) -> None:
-    """The least clearance is that of the altimeter's true range, which looks down from 0.13 m below the link.
+    """The least min_clearance is that of the altimeter's true range, which looks down from 0.13 m below the link.
 
     It sees a cone of 10 degrees: what is nearest in it is less than 13 m tan(5 deg) away, on slopes below a half.
     """
-    told = next(text for text in outline.words if "comes nearest at" in text)
-    found = re.search(r"auv::base_link comes nearest at (\d+) s: ([\d.]+) m above the ground", told)
+    told = next(text for text in outline.words if "Least clearance of" in text)
+    found = re.search(r"Least clearance of auv::base_link: ([\d.]+) m above the ground, at \d+ s", told)
     assert found is not None
     with np.load(survey) as archive:
         ranges = archive["auv::altimeter_link::altimeter/truth/range"]
-    assert float(found.group(2)) == pytest.approx(float(np.nanmin(ranges)) + 0.13, abs=0.6)
+    assert float(found.group(1)) == pytest.approx(float(np.nanmin(ranges)) + 0.13, abs=0.6)
 
 
 def test_messages_give_the_same_page_as_arrays(tmp_path: Path) -> None:
     world = ns.load(ROOT / "examples" / "quadrotor.sdf")
     for name in ("a.npz", "b.mcap"):
         ns.record(world, tmp_path / name, 2.0, seed=3)
-    arrays, messages = (recording_of(str(tmp_path / name)) for name in ("a.npz", "b.mcap"))
+    arrays, messages = (read_report_data(str(tmp_path / name)) for name in ("a.npz", "b.mcap"))
     assert list(arrays.readings) == list(messages.readings)
     assert arrays.clocks == messages.clocks == {clock.name: replace(clock, where=None) for clock in world.clocks}
     for name, reading in arrays.readings.items():
@@ -203,7 +203,7 @@ def test_a_bag_without_sheets_takes_those_of_its_world(
     assert f"wrote {page}: " in capsys.readouterr().out
     text = page.read_text(encoding="utf-8")
     assert "1000 Hz, clock: quadrotor::base_link::autopilot" in text
-    assert "Dashed: what its sheet gives." in text
+    assert "Dashed: the declared noise." in text
 
 
 def test_names_are_no_markup(tmp_path: Path) -> None:
@@ -222,11 +222,11 @@ def test_the_world_beside_a_recording_is_found(tmp_path: Path) -> None:
     world = tmp_path / "quadrotor.sdf"
     world.write_bytes((ROOT / "examples" / "quadrotor.sdf").read_bytes())
     ns.record(ns.load(world), tmp_path / "a.npz", 0.2)
-    found = recording_of(str(tmp_path / "a.npz"))
+    found = read_report_data(str(tmp_path / "a.npz"))
     assert found.world is not None
     assert any(str(world) in note for note in found.notes)
     (tmp_path / "again.sdf").write_bytes(world.read_bytes())
-    assert recording_of(str(tmp_path / "a.npz")).world is None
+    assert read_report_data(str(tmp_path / "a.npz")).world is None
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_wrong_arguments_are_told(
 
 def test_another_world_is_refused(survey: Path) -> None:
     with pytest.raises(SinkError, match="has no sensor auv"):
-        recording_of(str(survey), str(ROOT / "examples" / "quadrotor.sdf"))
+        read_report_data(str(survey), str(ROOT / "examples" / "quadrotor.sdf"))
 
 
 @pytest.fixture(scope="module")

@@ -15,16 +15,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from navsense.figures import Scale
 from navsense.noise.channel import Noise
-from navsense.report import axes, clocks, decimate, doppler, raster, residuals
-from navsense.report.draw import INSIDE, Figure
-from navsense.report.findings import findings_of
-from navsense.report.page import page_of, placed
-from navsense.report.recorded import Recorded
-from navsense.report.sensors import SHORTEST, figures_of, longest, shares, terms_of, told_of
-from navsense.report.style import COLUMNS, PARTS
-from navsense.report.track import chart_of
-from navsense.report.track import told_of as told_of_way
+from navsense.report import axes, clocks, doppler, downsample, png, residuals
+from navsense.report.draw import PLOT_WIDTH, SvgFigure
+from navsense.report.page import grid_classes, make_page
+from navsense.report.report_data import ReportData
+from navsense.report.sensors import (
+    MIN_ALLAN_ROWS,
+    allan_terms,
+    histogram_density,
+    longest_residuals,
+    make_figures,
+    make_sections,
+)
+from navsense.report.style import COLUMNS, GRID_COLUMNS
+from navsense.report.track import format_track, make_track_map
+from navsense.report.warnings import find_warnings
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.series import ARRAY_GROUPS, Reading, Truth
 from navsense.typing import AnyArray, FloatArray
@@ -56,7 +63,7 @@ def reading(scale: float = 1.0, *, count: int = COUNT, clock_error: float = 0.0,
     return Reading(NAME, "magnetometer", "hull", unit, time, error, arrays, {"field": truth}, errors, **flags)
 
 
-def recorded(found: Reading, height: FloatArray | None = None) -> Recorded:
+def recorded(found: Reading, height: FloatArray | None = None) -> ReportData:
     truth = {}
     if height is not None:
         n = height.size
@@ -64,12 +71,12 @@ def recorded(found: Reading, height: FloatArray | None = None) -> Recorded:
         zero, turn = np.zeros((n, 3)), np.tile((1.0, 0.0, 0.0, 0.0), (n, 1))
         truth["boat::hull"] = Truth("boat::hull", np.linspace(0.0, 400.0, n), place, turn, zero, zero, zero, zero)
     tracks = {"boat": "boat::hull"} if truth else {}
-    return Recorded("boat.npz", "sea", {NAME: found}, truth, None, {NAME: SHEET}, tracks, {})
+    return ReportData("boat.npz", "sea", {NAME: found}, truth, None, {NAME: SHEET}, tracks, {})
 
 
-def warnings(found: Recorded) -> list[str]:
-    told = {name: told_of(r, found.sensors.get(name)) for name, r in found.readings.items()}
-    return [one.what for one in findings_of(found, told, chart_of(found)) if one.kind == "warning"]
+def warnings(found: ReportData) -> list[str]:
+    told = {name: make_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
+    return [one.text for one in find_warnings(found, told, make_track_map(found)) if one.kind == "warning"]
 
 
 def test_no_spike_is_lost_and_nothing_is_made_up() -> None:
@@ -78,12 +85,12 @@ def test_no_spike_is_lost_and_nothing_is_made_up() -> None:
     y = random.standard_normal(x.size)
     y[31_234], y[17], y[-1] = 40.0, -50.0, 60.0
     y[20_000:22_000] = math.nan
-    places, values = decimate.envelope(x, y, 400)
+    places, values = downsample.downsample(x, y, 400)
     assert places.size <= 800
     assert {40.0, -50.0, 60.0} <= set(values[np.isfinite(values)].tolist())
     assert set(values[np.isfinite(values)].tolist()) <= set(y[np.isfinite(y)].tolist())
     edges = np.linspace(x[0], x[-1], 401)
-    middles, low, high = decimate.extremes(x, y, 400)
+    middles, low, high = downsample.column_extremes(x, y, 400)
     for place, least, greatest in zip(middles, low, high, strict=True):
         column = int(np.argmin(np.abs(0.5 * (edges[1:] + edges[:-1]) - place)))
         inside = y[(x >= edges[column]) & ((x < edges[column + 1]) | (column == 399))]
@@ -94,10 +101,10 @@ def test_no_spike_is_lost_and_nothing_is_made_up() -> None:
 
 def test_a_gap_breaks_a_line_and_nothing_else_does() -> None:
     x = np.concatenate((np.arange(10.0), np.arange(30.0, 40.0)))
-    places, values = decimate.opened(x, x)
+    places, values = downsample.insert_gaps(x, x)
     assert np.flatnonzero(np.isnan(values)).tolist() == [10]
     assert places[10] == 19.5
-    assert np.isfinite(decimate.opened(np.arange(50.0), np.ones(50))[1]).all()
+    assert np.isfinite(downsample.insert_gaps(np.arange(50.0), np.ones(50))[1]).all()
 
 
 @pytest.mark.parametrize(
@@ -112,12 +119,12 @@ def test_a_gap_breaks_a_line_and_nothing_else_does() -> None:
     ],
 )
 def test_quantities_are_told_in_units_of_their_size(value: float, unit: str, said: str) -> None:
-    assert axes.quantity(value, unit) == said
+    assert axes.format_quantity(value, unit) == said
 
 
 @pytest.mark.parametrize(("low", "high"), [(-3.2e-9, 8.9e-9), (0.0, 1.0), (57.0, 57.2), (-1e6, 3e6), (20.0, 2.0)])
 def test_ticks_are_round_ordered_and_inside(low: float, high: float) -> None:
-    axis = axes.Axis(low, high, "", axes.Scale(1.0, ""))
+    axis = axes.Axis(low, high, "", Scale(1.0, ""))
     ticks = axis.ticks(6)
     assert 2 <= len(ticks) <= 7
     parts = np.array([at for at, _ in ticks])
@@ -137,7 +144,7 @@ def test_no_axis_has_a_lone_tick(most: int, log: bool) -> None:
     for _ in range(2000):
         low, span = 10.0 ** random.uniform(-4.0, 4.0), 10.0 ** random.uniform(-3.0, 3.0)
         low = low if log else random.choice((-1.0, 0.0, 1.0)) * low
-        ticks = axes.Axis(low, low + span, "", axes.Scale(1.0, ""), log).ticks(most)
+        ticks = axes.Axis(low, low + span, "", Scale(1.0, ""), log).ticks(most)
         assert 2 <= len(ticks) <= 2 * most
         assert all(-1e-9 <= at <= 1.0 + 1e-9 for at, _ in ticks)
         if log:
@@ -149,14 +156,14 @@ def test_no_axis_has_a_lone_tick(most: int, log: bool) -> None:
 @pytest.mark.parametrize("count", range(1, 14))
 def test_no_figure_stands_alone_beside_nothing(count: int) -> None:
     """Rows are full, as many as there must be, and none has more than one figure fewer than another."""
-    classes = [one.split() for one in placed(count)]
+    classes = [one.split() for one in grid_classes(count)]
     assert len(classes) == count
     for place, (letter, most) in enumerate(COLUMNS.items()):
         spans = [int(one[place].removeprefix(letter)) for one in classes]
         sizes = []
         while spans:
-            size = PARTS // spans[0]
-            assert spans[:size] == [PARTS // size] * size
+            size = GRID_COLUMNS // spans[0]
+            assert spans[:size] == [GRID_COLUMNS // size] * size
             sizes.append(size)
             spans = spans[size:]
         assert len(sizes) == math.ceil(count / most)
@@ -170,16 +177,16 @@ def test_the_head_says_how_far_fast_and_deep_a_track_is() -> None:
     velocity = np.zeros((400, 3))
     velocity[7] = 0.0, 0.3, -0.4
     found = replace(found, truth={"boat::hull": replace(truth, velocity=velocity)})
-    chart = chart_of(found)
+    chart = make_track_map(found)
     assert chart is not None
     run = math.hypot(50.0, 25.0)
     start = f"boat: {run:.4g} m in 400 s; mean speed {1e3 * run / 400.0:.4g} mm/s, greatest 500 mm/s; "
-    (way,) = chart.ways
-    assert told_of_way(found, way, None) == start + "height in the world \u221235 m to \u221210 m"
-    assert told_of_way(found, way, 2.0) == start + "depth 12 m to 37 m"
-    over = replace(way, bottom=np.full(way.track.time.size, -40.0))
-    assert told_of_way(found, over, 2.0) == start + "depth 12 m to 37 m; above the ground 5 m to 30 m"
-    assert f'<p class="way">{start}height in the world' in page_of(found)
+    (way,) = chart.tracks
+    assert format_track(found, way, None) == start + "height in the world \u221235 m to \u221210 m"
+    assert format_track(found, way, 2.0) == start + "depth 12 m to 37 m"
+    over = replace(way, ground=np.full(way.track.time.size, -40.0))
+    assert format_track(found, over, 2.0) == start + "depth 12 m to 37 m; above the ground 5 m to 30 m"
+    assert f'<p class="way">{start}height in the world' in make_page(found)
 
 
 @pytest.mark.parametrize("clear", [False, True])
@@ -188,16 +195,16 @@ def test_pictures_are_read_by_another_reader_as_they_were(clear: bool) -> None:
     values = np.linspace(-0.2, 1.2, 35 * 41).reshape(35, 41)
     if clear:
         values[3, 5] = math.nan
-    pixels = raster.colours(values, raster.SPEED)
-    raw = base64.b64decode(raster.uri(pixels).partition(",")[2])
+    pixels = png.colour_pixels(values, png.MAGNITUDE_COLOURS)
+    raw = base64.b64decode(png.png_uri(pixels).partition(",")[2])
     assert np.array_equal(np.asarray(image.open(io.BytesIO(raw)).convert("RGBA")), pixels)
     ends = [f"#{r:02x}{g:02x}{b:02x}" for r, g, b, _ in (pixels[0, 0].tolist(), pixels[-1, -1].tolist())]
-    assert ends == [raster.SPEED[0], raster.SPEED[-1]]
+    assert ends == [png.MAGNITUDE_COLOURS[0], png.MAGNITUDE_COLOURS[-1]]
 
 
 def test_bounds_are_those_of_chi_squared() -> None:
     """Held by SciPy's quantiles; with outliers by the spread of simulated estimates."""
-    low, high = residuals.bounds_of(500, 0.0)
+    low, high = residuals.ratio_bounds(500, 0.0)
     assert low == pytest.approx(stats.chi2.ppf(5e-7, 500) / 500, rel=1e-9, abs=0.0)
     assert high == pytest.approx(stats.chi2.isf(5e-7, 500) / 500, rel=1e-9, abs=0.0)
     noise = Noise(stddev=1.0, outlier_probability=0.05, outlier_stddev=4.0)
@@ -206,7 +213,7 @@ def test_bounds_are_those_of_chi_squared() -> None:
         random.random((4000, 200)) < 0.05, 4.0 * random.standard_normal((4000, 200)), 0.0
     )
     estimates = 0.5 * np.mean(np.diff(values.reshape(4000, 100, 2), axis=2)[..., 0] ** 2, axis=1) / (1.0 + 0.05 * 16.0)
-    _, top = residuals.bounds_of(100, residuals.excess_of(noise, 1.0))
+    _, top = residuals.ratio_bounds(100, residuals.excess_kurtosis(noise, 1.0))
     spread = (top - 1.0) / residuals.NORMAL_BOUND
     # The deviation of 4000 estimates of kurtosis below 5 is off by less than 5 sqrt(4 / 4 / 4000) = 8 %.
     assert float(np.std(estimates)) == pytest.approx(spread, rel=0.08, abs=0.0)
@@ -214,19 +221,19 @@ def test_bounds_are_those_of_chi_squared() -> None:
 
 def test_a_channel_is_split_into_bias_gain_and_noise() -> None:
     """False alarms 1e-6 each: the white part is that of the draws, to what four fitted numbers take from 20,000."""
-    found = residuals.channels_of(reading(), "field", SHEET)
+    found = residuals.make_channels(reading(), "field", SHEET)
     assert [channel.label for channel in found] == ["x", "y", "z"]
     noise = SIZE * np.random.default_rng(8).standard_normal((COUNT, 3))
     for axis, channel in enumerate(found):
-        assert channel.declared == SIZE
+        assert channel.declared_stddev == SIZE
         assert np.allclose(
             channel.residual, reading()["field"][:, axis] - reading().ideal["field"][:, axis], rtol=1e-12, atol=0.0
         )
         rest = channel.white - (noise[:, axis] - noise[:, axis].mean())
         assert float(np.std(rest)) < 5.0 * SIZE * math.sqrt(3.0 / COUNT)
-        verdict = residuals.verdict_of(channel, SHEET)
+        verdict = residuals.check_noise(channel, SHEET)
         assert verdict is not None
-        assert verdict.holds
+        assert verdict.passes
         pairs = noise[:, axis].reshape(-1, 2)
         assert verdict.measured == pytest.approx(
             math.sqrt(0.5 * np.mean((pairs[:, 1] - pairs[:, 0]) ** 2)), rel=1e-4, abs=0.0
@@ -248,19 +255,19 @@ def test_what_an_attitude_is_off_by_is_its_rotation() -> None:
     base = np.array([[math.cos(0.7), 0.0, 0.0, math.sin(0.7)]])
     w, z = base[0, 0], base[0, 3]
     more = np.array([[w * math.cos(half), math.sin(half) * w, math.sin(half) * z, z * math.cos(half)]])
-    assert np.allclose(residuals.turn(base, more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
-    assert np.allclose(residuals.turn(base, -more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
-    assert np.allclose(residuals.angles(base), [[0.0, 0.0, 1.4]], rtol=1e-12, atol=1e-15)
+    assert np.allclose(residuals.rotation_vectors(base, more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
+    assert np.allclose(residuals.rotation_vectors(base, -more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
+    assert np.allclose(residuals.euler_angles(base), [[0.0, 0.0, 1.4]], rtol=1e-12, atol=1e-15)
 
 
 def test_a_silent_sensor_is_warned_of() -> None:
     valid = np.ones(COUNT, dtype=np.bool_)
     valid[5000:7000] = False
     said = " ".join(warnings(recorded(reading(valid=valid))))
-    assert "no valid reading for 40.02 s from 99.98 s on" in said
+    assert "no valid reading for 40.02 s from 99.98 s, the longest such time" in said
     assert "10 % of its readings are not valid" in said
     none = warnings(recorded(reading(valid=np.zeros(COUNT, dtype=np.bool_))))
-    assert none == [f"not one of its {COUNT} readings is valid"]
+    assert none == [f"none of its {COUNT} readings is valid"]
 
 
 @pytest.mark.requirement("CLK-5")
@@ -291,14 +298,14 @@ def test_faults_are_told_and_are_no_noise() -> None:
 
 
 def test_a_recording_that_ends_early_is_warned_of() -> None:
-    found = replace(recorded(reading()), about={"duration_asked": 1000.0, "runs": [0, 1]})
-    assert warnings(found) == ["ends after 399.98 s; 1000 s were asked for"]
+    found = replace(recorded(reading()), metadata={"duration_asked": 1000.0, "runs": [0, 1]})
+    assert warnings(found) == ["ends after 399.98 s; 1000 s were requested"]
 
 
 def test_shares_are_those_of_numpy() -> None:
     values = np.concatenate((np.random.default_rng(1).standard_normal(5000), [math.nan, 80.0]))
     edges = np.linspace(-3.0, 3.0, 31)
-    found = shares(values, edges)
+    found = histogram_density(values, edges)
     assert float(np.sum(found * np.diff(edges))) == pytest.approx(1.0, rel=1e-12, abs=0.0)
     wanted, _ = np.histogram(values[np.isfinite(values) & (np.abs(values) < 2.8)], edges)
     assert np.allclose((found * 5001 * np.diff(edges))[1:-1], wanted[1:-1], rtol=1e-12, atol=0.0)
@@ -307,7 +314,7 @@ def test_shares_are_those_of_numpy() -> None:
 def test_declared_terms_have_the_variance_of_one_sample() -> None:
     noise = Noise(stddev=2.0, noise_density=0.3, precision=0.5, outlier_probability=0.01, outlier_stddev=9.0)
     white = 2.0**2 + 0.3**2 * 100.0 + 0.5**2 / 12.0 + 0.01 * 81.0
-    (term,) = terms_of(noise, 100.0)
+    (term,) = allan_terms(noise, 100.0)
     assert float(term.allan(1, 100.0)) == pytest.approx(white, rel=1e-12, abs=0.0)
 
 
@@ -321,45 +328,45 @@ def test_a_waterfall_has_the_means_of_its_columns() -> None:
     image = pytest.importorskip("PIL.Image")
     shown = []
     for plot in figure.plots:
-        data = plot.drawn[0].partition("base64,")[2].partition('"')[0]
+        data = plot.elements[0].partition("base64,")[2].partition('"')[0]
         shown.append(np.asarray(image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA"))[:: doppler.ROWS])
     assert shown[0].shape == (3, doppler.COLUMNS, 4)
     most = np.percentile(np.abs(velocity[np.isfinite(velocity)]), 99.5)
     for row, value in enumerate((1.0, 2.0, 3.0)):  # the nearest on top
-        assert (shown[0][row] == raster.colours(np.array(0.5 + 0.5 * value / most), raster.SIGNED)).all()
+        assert (shown[0][row] == png.colour_pixels(np.array(0.5 + 0.5 * value / most), png.SIGNED_COLOURS)).all()
     assert (shown[1][:, :, 3] == np.array([255, 0, 255])[:, None]).all()
     assert (shown[2][:, :200] != shown[2][:, -1:]).any()
 
 
 def test_a_track_without_ground_is_shown_alone() -> None:
-    chart = chart_of(recorded(reading(), np.linspace(0.0, -5.0, 400)))
+    chart = make_track_map(recorded(reading(), np.linspace(0.0, -5.0, 400)))
     assert chart is not None
     assert chart.relief is None
-    assert chart.ways[0].clearance is None
-    assert Path(chart.ways[0].link).name == "boat::hull"
+    assert chart.tracks[0].min_clearance is None
+    assert Path(chart.tracks[0].link).name == "boat::hull"
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 60])
 def test_a_page_is_made_of_however_little_there_is(count: int) -> None:
     height = np.zeros(max(count, 1))
-    text = page_of(recorded(reading(count=count), height))
+    text = make_page(recorded(reading(count=count), height))
     assert f"<h2>{NAME}</h2>" in text
     assert not re.search(r'd="[^"]*(nan|inf)', text)
     if not count:
-        assert "has no reading at all" in text
+        assert "has no reading" in text
 
 
 def test_readings_without_truth_or_without_a_number_are_shown() -> None:
     bare = replace(reading(count=200), ideal={}, bias={})
-    assert "its truth is not recorded" in page_of(recorded(bare))
+    assert "its ideal readings are not recorded" in make_page(recorded(bare))
     lost = reading(count=200, valid=np.zeros(200, dtype=np.bool_))
-    assert "not one of its 200 readings is valid" in page_of(recorded(lost))
+    assert "none of its 200 readings is valid" in make_page(recorded(lost))
 
 
 @pytest.mark.compiled
 def test_an_hour_of_a_fast_sensor_is_a_small_page() -> None:
     """Whatever the number of rows, a line has no more points than twice the columns."""
-    short, long = (len(page_of(recorded(reading(count=count)))) for count in (COUNT, 10 * COUNT))
+    short, long = (len(make_page(recorded(reading(count=count)))) for count in (COUNT, 10 * COUNT))
     assert long < 1.2 * short
 
 
@@ -371,13 +378,13 @@ def test_beams_that_gave_no_velocity_are_not_valid() -> None:
     found = Reading(
         "a::dvl", "dvl", "", {}, np.arange(10.0), np.zeros(10), {"beam_velocity": along}, {}, {}, every, every
     )
-    figure = doppler.beams_of(found, (0.0, 10.0))
+    figure = doppler.beam_figure(found, (0.0, 10.0))
     assert figure is not None
-    assert [plot.tag for plot in figure.plots] == ["beam 1: 100 % valid", "beam 2: 80 % valid"]
-    bad = next(part for part in figure.plots[1].drawn if 'class="bad"' in part)
+    assert [plot.label for plot in figure.plots] == ["beam 1: 100 % valid", "beam 2: 80 % valid"]
+    bad = next(part for part in figure.plots[1].elements if 'class="bad"' in part)
     first, wide = re.findall(r"M([\d.]+),0h([\d.]+)v", bad)[0]
-    assert float(first) == pytest.approx(0.4 * INSIDE, abs=0.1)
-    assert float(wide) == pytest.approx(0.2 * INSIDE, abs=0.1)
+    assert float(first) == pytest.approx(0.4 * PLOT_WIDTH, abs=0.1)
+    assert float(wide) == pytest.approx(0.2 * PLOT_WIDTH, abs=0.1)
 
 
 def stuck_for(rows: slice, count: int = COUNT) -> Reading:
@@ -388,18 +395,18 @@ def stuck_for(rows: slice, count: int = COUNT) -> Reading:
     return replace(found, arrays={"field": field}, fault={"stuck": acts})
 
 
-def allan_of(found: Reading) -> Figure:
+def allan_of(found: Reading) -> SvgFigure:
     """Return the figure of the Allan deviation."""
-    (told,) = told_of(found, SHEET)
+    (told,) = make_sections(found, SHEET)
     span = float(found.time[0]), float(found.time[-1])
-    (figure,) = (one for one in figures_of(told, found, span) if one.title == "Allan deviation")
+    (figure,) = (one for one in make_figures(told, found, span) if one.title == "Allan deviation")
     return figure
 
 
 def test_an_allan_deviation_is_of_rows_without_faults() -> None:
     whole, struck = allan_of(reading()), allan_of(stuck_for(slice(2_000, 5_000)))
     assert "longest" not in whole.caption
-    assert struck.caption.endswith("Of the longest time without faults and gaps: 300 s of 400 s.")
+    assert struck.caption.endswith("From the longest time without faults and gaps: 300 s of 400 s.")
     rest = reading()
     tail = replace(
         rest,
@@ -409,8 +416,8 @@ def test_an_allan_deviation_is_of_rows_without_faults() -> None:
     assert struck.html().count('class="c0"') == whole.html().count('class="c0"')
     alone = allan_of(tail)
     assert alone.caption == whole.caption
-    assert struck.plots[0].drawn == alone.plots[0].drawn
-    assert struck.plots[0].up == alone.plots[0].up
+    assert struck.plots[0].elements == alone.plots[0].elements
+    assert struck.plots[0].y_axis == alone.plots[0].y_axis
 
 
 def test_an_allan_deviation_is_of_rows_in_even_steps() -> None:
@@ -424,11 +431,11 @@ def test_an_allan_deviation_is_of_rows_in_even_steps() -> None:
         **{name: getattr(found, name)[kept] for name in ("time", "clock_error", "valid", "emitted")},
         **{name: {k: a[kept] for k, a in getattr(found, name).items()} for name in ARRAY_GROUPS},
     )
-    assert allan_of(gaps).caption.endswith("Of the longest time without faults and gaps: 220 s of 400 s.")
-    (channel, *_) = told_of(gaps, SHEET)[0].channels
-    assert np.array_equal(longest(channel), channel.residual[8_999:])
-    (told,) = told_of(reading(count=SHORTEST - 1), SHEET)
-    assert not any(one.title == "Allan deviation" for one in figures_of(told, reading(count=63), (0.0, 2.0)))
+    assert allan_of(gaps).caption.endswith("From the longest time without faults and gaps: 220 s of 400 s.")
+    (channel, *_) = make_sections(gaps, SHEET)[0].channels
+    assert np.array_equal(longest_residuals(channel), channel.residual[8_999:])
+    (told,) = make_sections(reading(count=MIN_ALLAN_ROWS - 1), SHEET)
+    assert not any(one.title == "Allan deviation" for one in make_figures(told, reading(count=63), (0.0, 2.0)))
 
 
 ODD: Mapping[str, tuple[float, ...]] = {
@@ -454,21 +461,21 @@ ODD: Mapping[str, tuple[float, ...]] = {
 def test_axes_hold_whatever_the_values(values: tuple[float, ...], unit: str) -> None:
     given = np.array(values, dtype=np.float64)
     known = given[np.isfinite(given)]
-    made = [axes.linear("", unit, [given]), axes.linear("", unit, [given], zero=True)]
-    made += [axes.logarithmic("", unit, [np.abs(given)]), axes.logarithmic("", unit, [])]
+    made = [axes.linear_axis("", unit, [given]), axes.linear_axis("", unit, [given], zero=True)]
+    made += [axes.log_axis("", unit, [np.abs(given)]), axes.log_axis("", unit, [])]
     if known.size:
-        made.append(axes.over_time(float(known.min()), float(known.max())))
+        made.append(axes.time_axis(float(known.min()), float(known.max())))
     for axis in made:
         assert -math.inf < axis.low < axis.high < math.inf
         ticks = axis.ticks(6)
         assert len(ticks) <= 8
         assert np.isfinite([at for at, _ in ticks]).all()
-        assert not np.isnan(axis.part(known[known > 0.0] if axis.log else known)).any()
+        assert not np.isnan(axis.fraction(known[known > 0.0] if axis.log else known)).any()
         if not axis.log:
             # What an axis does not reach is shown beyond its end, on its own side.
-            within = np.abs(known) <= axes.FARTHEST
-            assert (np.abs(axis.part(known[within]) - 0.5) <= 0.5).all()
-            assert (np.sign(known[~within]) * (axis.part(known[~within]) - 0.5) > 0.0).all()
+            within = np.abs(known) <= axes.LARGEST
+            assert (np.abs(axis.fraction(known[within]) - 0.5) <= 0.5).all()
+            assert (np.sign(known[~within]) * (axis.fraction(known[~within]) - 0.5) > 0.0).all()
 
 
 @pytest.mark.filterwarnings("error")
@@ -478,7 +485,7 @@ def test_a_page_holds_whatever_the_values(values: tuple[float, ...], where: str)
     for count in (2_000, 2, 1, 0):
         found = reading(count=count)
         odd = np.resize(np.array(values, dtype=np.float64), (count, 3))
-        text = page_of(recorded(replace(found, **{where: {**getattr(found, where), "field": odd}})))
+        text = make_page(recorded(replace(found, **{where: {**getattr(found, where), "field": odd}})))
         assert not re.search(r'(?:\bd|x|y|width|height)="[^"]*(?:nan|inf)', text)
 
 
@@ -489,16 +496,18 @@ def test_the_stability_of_a_clock_is_that_without_its_faults() -> None:
     sheet = replace(SHEET, clock="boat::hull::clock")
     fault = {"of": "boat::hull::clock", "kind": "step", "start": 60.0, "end": 80.0}
 
-    def stability(error: FloatArray, planned: tuple[Mapping[str, Any], ...], rows: slice = slice(None)) -> Figure:
+    def stability(error: FloatArray, planned: tuple[Mapping[str, Any], ...], rows: slice = slice(None)) -> SvgFigure:
         whole = reading()
         found = replace(whole, clock_error=error)
-        cut = replace(recorded(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, planned=planned)
-        (shown,) = clocks.clocks_of(cut)
-        _, figure = clocks.figures_of(shown, cut.span)
+        cut = replace(
+            recorded(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
+        )
+        (shown,) = clocks.make_sections(cut)
+        _, figure = clocks.make_figures(shown, cut.span)
         return figure
 
     struck = stability(walk + step, (fault,))
     alone = stability(walk + step, (), slice(4_001, None))
-    assert struck.plots[0].drawn == alone.plots[0].drawn
-    assert struck.caption == f"{alone.caption} Of the longest time without faults and gaps: 320 s of 400 s."
-    assert stability(walk + step, ()).plots[0].drawn != alone.plots[0].drawn
+    assert struck.plots[0].elements == alone.plots[0].elements
+    assert struck.caption == f"{alone.caption} From the longest time without faults and gaps: 320 s of 400 s."
+    assert stability(walk + step, ()).plots[0].elements != alone.plots[0].elements

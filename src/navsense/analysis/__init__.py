@@ -1,7 +1,6 @@
-"""Measuring: what was simulated, and how long it took.
+"""Analysis of records: Allan deviations, spectra, noise terms, and how long a sample takes to simulate.
 
-`allan.overlapping(values, rate)` gives the Allan deviation of a record with its confidence, `fit.fit` the noise terms
-in it, `theory` what declared ones must give, `densities.welch` a spectrum. `declared.table` gives every figure of a
-sensor's sheet beside what it simulates, `mounting.table` those of faults and latency, `clocks.table` those of a clock.
-Nothing heavy is imported before it is used.
+`allan.oadev(values, rate)` returns the Allan deviation of a record with confidence intervals. `fit.fit` fits
+noise terms to that curve, `theory` has the variance of declared terms, and `densities.welch` returns a spectrum.
+SciPy is imported when a function needs it.
 """

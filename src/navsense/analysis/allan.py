@@ -1,29 +1,28 @@
-"""Allan deviation and its kin: how far the mean over a span lies from the mean over the next, span by span.
+"""Allan deviation and related statistics of a record, with confidence intervals.
 
     from navsense.analysis import allan
-    curve = allan.overlapping(values, rate)              # one call: what a data sheet's plot shows
+    curve = allan.oadev(values, rate)                    # overlapping Allan deviation
     curve.tau, curve.deviation                           # (k,) s, and (k,) or (k, axis) in the unit of the values
     low, high = curve.interval(0.95)                     # confidence interval, same shape
 
-For n values y at `rate` (Hz) the phase is x_0 = 0, x_i = sum_(j<i) y_j / rate, a span tau = m / rate has m samples, and
-with the differences D2_i = x_(i+2m) - 2 x_(i+m) + x_i and D3_i = x_(i+3m) - 3 x_(i+2m) + 3 x_(i+m) - x_i::
+n values y at `rate` (Hz) have the phase x_0 = 0, x_i = sum_(j<i) y_j / rate. A span tau = m / rate has m samples. With
+the differences D2_i = x_(i+2m) - 2 x_(i+m) + x_i and D3_i = x_(i+3m) - 3 x_(i+2m) + 3 x_(i+m) - x_i the variances are::
 
-    plain                   <D2_i^2> / (2 tau^2),  i = 0, m, 2m, ...
-    overlapping             the same for every i
-    modified                <(1/m sum_(j<m) D2_(i+j))^2> / (2 tau^2) for every i
-    time_deviation          tau^2 / 3 times the modified variance, in the unit of the phase
-    hadamard                <D3_i^2> / (6 tau^2),  i = 0, m, 2m, ...
-    overlapping_hadamard    the same for every i
-    total                   as overlapping, for every i + m within the record, the phase continued at both ends by its
-                            reflection in the end point, x_(-j) = 2 x_0 - x_j
+    adev      Allan                   <D2_i^2> / (2 tau^2),  i = 0, m, 2m, ...
+    oadev     overlapping Allan       the same for every i
+    mdev      modified Allan          <(1/m sum_(j<m) D2_(i+j))^2> / (2 tau^2) for every i
+    tdev      time deviation          tau^2 / 3 times the modified variance, in the unit of the phase
+    hdev      Hadamard                <D3_i^2> / (6 tau^2),  i = 0, m, 2m, ...
+    ohdev     overlapping Hadamard    the same for every i
+    totdev    total                   as oadev for every i + m in the record; the phase is extended at both ends by its
+                                      reflection in the end point, x_(-j) = 2 x_0 - x_j
 
-are the variances, their roots the deviations. The total deviation goes to spans of the whole record; in flicker and
-random walk it comes out low there (by 0.481 and 0.750 of the span over the record, of the variance).
+and their roots the deviations. The total deviation has spans up to the full record; there its variance is biased low in
+flicker and random walk (by 0.481 and 0.750 of the span over the record).
 
-Degrees of freedom are those of Greenhall and Riley for the power law at each span (`freedom`), the exponent being
-either given or told from the data by the lag-1 autocorrelation of the m-averages (Riley and Greenhall 2004). Records
-have no gaps: a value that is not finite is refused, since a mean over a span with a hole is another quantity.
-Source: NIST SP 1065 (Riley and Howe 2008), section 5.
+Degrees of freedom are those of Greenhall and Riley for the power law at each span (`allan_dof`). The exponent is an
+argument, or is identified by the lag-1 autocorrelation of the m-averages (Riley and Greenhall 2004). All values must be
+finite: the mean over a span with a gap is another quantity. Source: NIST SP 1065 (Riley and Howe 2008), section 5.
 """
 
 from __future__ import annotations
@@ -31,165 +30,163 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.analysis import freedom
+from navsense.analysis import allan_dof
 from navsense.errors import AnalysisError
 from navsense.kernels import kernel
 from navsense.ticks import check_rate
 from navsense.typing import AnyArray, FloatArray, IntArray
 
-PER_DECADE = 10
-"""Spans a decade where none are given."""
+SPANS_PER_DECADE = 10
+"""Default number of spans per decade."""
 
 ONE_SIGMA = math.erf(math.sqrt(0.5))
-"""Probability of a normal deviate within one deviation: 0.6827."""
+"""Probability that a normal variate is within one deviation: 0.6827."""
 
 WHITE_PHASE = 2
 """The largest exponent of a power law."""
 
-SHORTEST = 30
-"""Averages from which a power law can be told."""
+MIN_AVERAGES = 30
+"""Averages that the identification of a power law needs."""
 
-LONGEST = 1 << 16
-"""Averages from which it is told at most."""
+MAX_AVERAGES = 1 << 16
+"""Averages that it uses at most."""
 
 LANES = 1024
-"""Differences taken side by side: so many sums grow at once, and are added at the end."""
+"""Partial sums that a kernel keeps, one per neighbouring difference, for vector instructions."""
 
 
 @dataclass(frozen=True)
-class Kind:
-    """One statistic: order of its differences, whether they overlap; whether the phase is averaged, reflected."""
+class AllanStatistic:
+    """One statistic: the order of its differences, and its variant."""
 
     name: str
     order: int = 2
-    overlaps: bool = True
-    modified: bool = False
-    of_time: bool = False
-    reflected: bool = False
+    is_overlapping: bool = True
+    is_modified: bool = False
+    is_time: bool = False
+    is_reflected: bool = False
 
     @property
     def length(self) -> int:
-        """Return the spans of the record that one difference covers."""
-        return 1 if self.reflected else self.order + self.modified
+        """Spans of the record that one difference covers."""
+        return 1 if self.is_reflected else self.order + self.is_modified
 
     def longest(self, phases: int) -> int:
-        """Return the largest span (samples) that a record of `phases` phase values has; 0 for none."""
-        return (phases - 1 + self.modified) // self.length if phases > self.order else 0
+        """Return the largest span (samples) of a record of `phases` phase values; 0 if there is none."""
+        return (phases - 1 + self.is_modified) // self.length if phases > self.order else 0
 
     def terms(self, phases: int, factor: int) -> int:
-        """Return how many differences of span `factor` a record of `phases` phase values has."""
-        if self.reflected:
+        """Return the number of differences of span `factor` in a record of `phases` phase values."""
+        if self.is_reflected:
             return phases - 2
-        last = phases - 1 - self.length * factor + self.modified
-        return last // (1 if self.overlaps else factor) + 1
+        last = phases - 1 - self.length * factor + self.is_modified
+        return last // (1 if self.is_overlapping else factor) + 1
 
     def scale(self, tau: FloatArray) -> FloatArray:
-        """Return what turns the mean square of the differences into the variance, at the spans (k,) s."""
-        if self.of_time:
+        """Return the variance over the mean square of the differences, at spans (k,) s."""
+        if self.is_time:
             return np.full_like(tau, 1.0 / 6.0)
         return np.asarray(1.0 / (math.factorial(self.order) * tau**2))
 
 
-PLAIN = Kind("plain", overlaps=False)
-OVERLAPPING = Kind("overlapping")
-MODIFIED = Kind("modified", modified=True)
-TIME = Kind("time_deviation", modified=True, of_time=True)
-HADAMARD = Kind("hadamard", order=3, overlaps=False)
-OVERLAPPING_HADAMARD = Kind("overlapping_hadamard", order=3)
-TOTAL = Kind("total", reflected=True)
+ADEV = AllanStatistic("adev", is_overlapping=False)
+OADEV = AllanStatistic("oadev")
+MDEV = AllanStatistic("mdev", is_modified=True)
+TDEV = AllanStatistic("tdev", is_modified=True, is_time=True)
+HDEV = AllanStatistic("hdev", order=3, is_overlapping=False)
+OHDEV = AllanStatistic("ohdev", order=3)
+TOTDEV = AllanStatistic("totdev", is_reflected=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class AllanCurve:
     """Deviations over spans.
 
-    `factor` (k,) samples in a span, `tau` (k,) s, `terms` (k,) differences averaged; `deviation` (*runs, k, axis) in
-    the unit of the values (of the phase for the time deviation), the axes as the values had them; of the same shape
-    `exponent`, the power law taken, and `freedom`, the equivalent degrees of freedom. `phases` is the number of phase
-    values of the record.
+    phases: number of phase values of the record
+    factor: (k,) samples of a span
+    terms: (k,) differences that were averaged
+    deviation: (*runs, k, axis) in the unit of the values, or of the phase for the time deviation
+    exponent: the power law, same shape
+    dof: equivalent degrees of freedom, same shape
     """
 
-    kind: Kind
+    kind: AllanStatistic
     rate: float
     phases: int
     factor: IntArray
     terms: IntArray
     deviation: FloatArray
     exponent: IntArray
-    freedom: FloatArray
+    dof: FloatArray
 
     @property
     def tau(self) -> FloatArray:
-        """Return the spans (k,) s."""
+        """Spans (k,) s."""
         return self.factor / self.rate
 
     @property
     def variance(self) -> FloatArray:
-        """Return the squares of the deviations."""
+        """Squares of the deviations."""
         return self.deviation**2
 
     def interval(self, confidence: float = ONE_SIGMA) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the two-sided interval that holds the true deviation with the probability `confidence`.
+        """Return the ends of the two-sided interval that contains the true deviation with a probability.
 
-        From the chi-squared distribution of the estimate: NIST SP 1065, section 5.3.
+        It follows from the chi-squared distribution of the estimate: NIST SP 1065, section 5.3.
         """
+        from scipy.special import chdtri
+
         if not 0.0 < confidence < 1.0:
             raise AnalysisError("confidence", confidence, allowed="must be above 0 and below 1")
         tail = 0.5 * (1.0 - confidence)
-        return self.deviation * _stretch(self.freedom, tail), self.deviation * _stretch(self.freedom, 1.0 - tail)
+        low, high = (self.deviation * np.sqrt(self.dof / chdtri(self.dof, p)) for p in (tail, 1.0 - tail))
+        return low, high
 
-    def one(self, axis: int | None = None, *, run: tuple[int, ...] = ()) -> Curve:
-        """Return the curve (k,) of one axis and, where there are runs, of one of these."""
-        place: tuple[int | slice, ...] = (*run, slice(None)) if axis is None else (*run, slice(None), axis)
-        arrays = (self.deviation[place], self.exponent[place], self.freedom[place])
+    def select(self, axis: int | None = None, *, run: tuple[int, ...] = ()) -> AllanCurve:
+        """Return the curve (k,) of one axis and one run."""
+        index: tuple[int | slice, ...] = (*run, slice(None)) if axis is None else (*run, slice(None), axis)
+        arrays = (self.deviation[index], self.exponent[index], self.dof[index])
         if arrays[0].shape != self.factor.shape:
-            allowed = f"must be one for an array {self.deviation.shape}"
-            raise AnalysisError("place of a curve", (*run, axis), allowed=allowed)
-        return replace(self, deviation=arrays[0], exponent=arrays[1], freedom=arrays[2])
+            allowed = f"must select one of an array {self.deviation.shape}"
+            raise AnalysisError("axis and run of a curve", (*run, axis), allowed=allowed)
+        return replace(self, deviation=arrays[0], exponent=arrays[1], dof=arrays[2])
 
 
-def _stretch(free: FloatArray, tail: float) -> FloatArray:
-    """Return sqrt(freedom / x), x being what a chi-squared variate exceeds with the probability `tail`."""
-    from scipy.special import chdtri
-
-    return np.asarray(np.sqrt(free / chdtri(free, tail)))
-
-
-def spaced(largest: int, per_decade: int = PER_DECADE) -> IntArray:
-    """Return whole factors from 1 to `largest`, `per_decade` a decade where there are so many."""
+def log_spaced_factors(largest: int, per_decade: int = SPANS_PER_DECADE) -> IntArray:
+    """Return integer factors from 1 to `largest`, about `per_decade` per decade."""
     count = 1 + math.ceil(math.log10(max(largest, 1)) * per_decade)
     return np.unique(np.rint(np.geomspace(1.0, max(largest, 1), count)).astype(np.int64))
 
 
-def _checked(values: ArrayLike, rate: float) -> AnyArray:
-    """Return the values as an array of floats; raise `AnalysisError` for what is no even record."""
+def _check_values(values: ArrayLike, rate: float) -> AnyArray:
+    """Return the values as an array of floats. Raises `AnalysisError` for an invalid record."""
     check_rate(rate)
-    given = np.asarray(values)
-    if given.dtype.kind not in "fiu" or not given.ndim:
-        raise AnalysisError(
-            "values", f"of type {given.dtype}, shape {given.shape}", allowed="must be (n,) real numbers"
-        )
-    given = given.astype(np.float64, copy=False)
-    finite = np.isfinite(given)
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu" or not array.ndim:
+        found = f"of type {array.dtype}, shape {array.shape}"
+        raise AnalysisError("values", found, allowed="must be (n,) real numbers")
+    array = array.astype(np.float64, copy=False)
+    finite = np.isfinite(array)
     if not finite.all():
-        place = tuple(int(index) for index in np.argwhere(~finite)[0])
-        row = place[0] if given.ndim == 1 else place[-2]
+        index = tuple(int(i) for i in np.argwhere(~finite)[0])
+        row = index[0] if array.ndim == 1 else index[-2]
         remedy = "cut the record at its gaps, or fill them"
-        raise AnalysisError(f"value of row {row}", float(given[place]), allowed="must be finite", remedy=remedy)
-    return given
+        raise AnalysisError(f"value of row {row}", float(array[index]), allowed="must be finite", remedy=remedy)
+    return array
 
 
-def _factors(kind: Kind, phases: int, factors: Sequence[int] | IntArray | None) -> IntArray:
-    """Return the factors asked for, or as many as half the record gives; raise `AnalysisError` for others."""
+def _check_factors(kind: AllanStatistic, phases: int, factors: Sequence[int] | IntArray | None) -> IntArray:
+    """Return the requested factors, or the default ones up to half the record. Raises `AnalysisError`."""
     longest = kind.longest(phases)
     if longest < 1:
-        raise AnalysisError("values", f"{phases} of the phase", allowed=f"must be at least {kind.order + 1} of it")
+        raise AnalysisError("values", f"{phases} phase values", allowed=f"must be at least {kind.order + 1}")
     if factors is None:
-        return spaced(max(1, longest // 2))
+        return log_spaced_factors(max(1, longest // 2))
     given = np.asarray(factors)
     if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
         raise AnalysisError("factors", factors, allowed="must be whole numbers of samples, (k,)")
@@ -200,21 +197,21 @@ def _factors(kind: Kind, phases: int, factors: Sequence[int] | IntArray | None) 
     return given.astype(np.int64)
 
 
-def _phase_of(values: FloatArray, rate: float, phase: bool) -> FloatArray:
-    """Return the phase (n + 1,) of values (n,), or the phase given, without its mean slope: no difference sees that."""
+def _make_phase(values: FloatArray, rate: float, phase: bool) -> FloatArray:
+    """Return the phase (n + 1,) of values (n,), or the given phase, without its mean slope, which cancels."""
     if phase:
         ends = np.linspace(values[0], values[-1], values.size) if values.size > 1 else values
         return values - ends
-    out = np.empty(values.size + 1)
-    out[0] = 0.0
-    np.cumsum(values - values.mean(), out=out[1:])
-    out /= rate
-    return out
+    result = np.empty(values.size + 1)
+    result[0] = 0.0
+    np.cumsum(values - values.mean(), out=result[1:])
+    result /= rate
+    return result
 
 
 @kernel
-def _squares(phase: FloatArray, factor: int) -> float:
-    """Return the sum of the squares of all differences of order 2 and span `factor`, in lanes side by side."""
+def _sum_second_differences(phase: FloatArray, factor: int) -> float:
+    """Return the sum of the squares of all differences of order 2 and span `factor`."""
     count = phase.shape[0] - 2 * factor
     lanes, first = np.zeros(LANES), 0
     while first < count:
@@ -232,8 +229,8 @@ def _squares(phase: FloatArray, factor: int) -> float:
 
 
 @kernel
-def _cubes(phase: FloatArray, factor: int) -> float:
-    """Return the sum of the squares of all differences of order 3 and span `factor`, in lanes side by side."""
+def _sum_third_differences(phase: FloatArray, factor: int) -> float:
+    """Return the sum of the squares of all differences of order 3 and span `factor`."""
     count = phase.shape[0] - 3 * factor
     lanes, first = np.zeros(LANES), 0
     while first < count:
@@ -252,10 +249,10 @@ def _cubes(phase: FloatArray, factor: int) -> float:
 
 
 @kernel
-def _sums(phase: FloatArray, factor: int) -> float:
+def _sum_modified_differences(phase: FloatArray, factor: int) -> float:
     """Return the sum of the squares of all sums of `factor` neighbouring differences of order 2.
 
-    From one sum to the next it is a difference of order 3: the sums are followed, not formed anew.
+    Two neighbouring sums differ by a difference of order 3, which the loop adds.
     """
     m, count, running = factor, phase.shape[0] - 3 * factor + 1, 0.0
     for i in range(m):
@@ -267,196 +264,190 @@ def _sums(phase: FloatArray, factor: int) -> float:
     return total
 
 
-def _reflected(phase: FloatArray, factor: int) -> FloatArray:
-    """Return the phase continued at both ends by factor - 1 values, each end's reflection in its end point."""
+def _extend_by_reflection(phase: FloatArray, factor: int) -> FloatArray:
+    """Return the phase extended at both ends by factor - 1 values, reflected in the end point."""
     before = 2.0 * phase[0] - phase[factor - 1 : 0 : -1]
     after = 2.0 * phase[-1] - phase[-2 : -factor - 1 : -1]
     return np.concatenate((before, phase, after))
 
 
-def _mean_square(phase: FloatArray, factor: int, kind: Kind) -> float:
+def _mean_square(phase: FloatArray, factor: int, kind: AllanStatistic) -> float:
     """Return the mean square of the differences of span `factor` (samples)."""
-    if kind.reflected:
-        phase = _reflected(phase, factor)
-    if not kind.overlaps:
+    if kind.is_reflected:
+        phase = _extend_by_reflection(phase, factor)
+    if not kind.is_overlapping:
         phase, factor = np.ascontiguousarray(phase[::factor]), 1
-    if kind.modified:
-        return _sums(phase, factor) / (phase.size - 3 * factor + 1) / factor**2
-    total = _squares(phase, factor) if kind.order == 2 else _cubes(phase, factor)
+    if kind.is_modified:
+        return _sum_modified_differences(phase, factor) / (phase.size - 3 * factor + 1) / factor**2
+    total = _sum_second_differences(phase, factor) if kind.order == 2 else _sum_third_differences(phase, factor)
     return total / (phase.size - kind.order * factor)
 
 
-def identified(phase: FloatArray, factor: int, order: int = 2) -> int | None:
-    """Return the exponent of the power law that the averages over `factor` samples have; None below 30 averages.
+def identify_exponent(phase: FloatArray, factor: int, order: int = 2) -> int | None:
+    """Return the exponent of the power law of the averages over `factor` samples; None with too few averages.
 
-    With r the lag-1 autocorrelation of the averages, their line taken out, delta = r / (1 + r): a discrete process of
-    spectrum |2 sin(pi f)|^(-2 delta), stationary where delta < 1/4. Until it is, differences are taken, d of them; the
-    exponent is -2 delta - 2 d, rounded.
+    With the lag-1 autocorrelation r of the averages without their line, delta = r / (1 + r): a discrete process with
+    the spectrum |2 sin(pi f)|^(-2 delta), stationary for delta < 1/4. Otherwise it is differenced up to d = `order`
+    times. The exponent is -2 delta - 2 d, rounded.
     """
-    averages = np.diff(phase[::factor][: LONGEST + 1])
-    if averages.size < SHORTEST:
+    averages = np.diff(phase[::factor][: MAX_AVERAGES + 1])
+    if averages.size < MIN_AVERAGES:
         return None
     time = np.arange(averages.size) - 0.5 * (averages.size - 1)
-    rest = averages - averages.mean()
-    rest -= time * (np.sum(time * rest) / np.sum(time * time))
+    series = averages - averages.mean()
+    series -= time * (np.sum(time * series) / np.sum(time * time))
     for differences in range(order + 1):
-        rest = rest - rest.mean()
-        power = float(np.sum(rest * rest))
+        series = series - series.mean()
+        power = float(np.sum(series * series))
         if power == 0.0:
             return None
-        r = float(np.sum(rest[:-1] * rest[1:])) / power
+        r = float(np.sum(series[:-1] * series[1:])) / power
         delta = r / (1.0 + r)
         if delta < 0.25 or differences == order:
             break
-        rest = np.diff(rest)
+        series = np.diff(series)
     return max(2 - 2 * order, min(WHITE_PHASE, -round(2.0 * delta) - 2 * differences))
 
 
-def _exponents(phase: FloatArray, factors: IntArray, order: int) -> IntArray:
-    """Return the exponent (k,) at each span: as it is told, and where none can be, as at the next shorter span."""
-    out, last = np.zeros(factors.size, dtype=np.int64), 0
-    for place in np.argsort(factors):
-        found = identified(phase, int(factors[place]), order)
-        out[place] = last = last if found is None else found
-    return out
+def _identify_exponents(phase: FloatArray, factors: IntArray, order: int) -> IntArray:
+    """Return the exponent (k,) at each span; where it cannot be identified, that of the next shorter span."""
+    exponents, last = np.zeros(factors.size, dtype=np.int64), 0
+    for index in np.argsort(factors):
+        exponent = identify_exponent(phase, int(factors[index]), order)
+        exponents[index] = last = last if exponent is None else exponent
+    return exponents
 
 
-def _freedoms(kind: Kind, exponents: IntArray, factors: IntArray, phases: int) -> FloatArray:
-    """Return the equivalent degrees of freedom (k,)."""
-    found = []
-    for exponent, factor in zip(exponents.tolist(), factors.tolist(), strict=True):
-        if kind.reflected:
-            found.append(freedom.of_total(exponent, factor, phases))
-        else:
-            stride = 1 if kind.overlaps else factor
-            found.append(
-                freedom.of_power_law(exponent, factor, phases, kind.order, stride=stride, modified=kind.modified)
-            )
-    return np.array(found)
+def _degrees_of_freedom(kind: AllanStatistic, exponents: IntArray, factors: IntArray, phases: int) -> FloatArray:
+    pairs = zip(exponents.tolist(), factors.tolist(), strict=True)
+    if kind.is_reflected:
+        return np.array([allan_dof.total_dof(exponent, factor, phases) for exponent, factor in pairs])
+    options: Any = {"order": kind.order, "is_modified": kind.is_modified}
+    return np.array(
+        [
+            allan_dof.power_law_dof(e, factor, phases, stride=1 if kind.is_overlapping else factor, **options)
+            for e, factor in pairs
+        ]
+    )
 
 
 def _curve(
-    kind: Kind,
+    kind: AllanStatistic,
     values: ArrayLike,
     rate: float,
     factors: Sequence[int] | IntArray | None,
     phase: bool,
     exponent: int | None,
-) -> Curve:
-    """Return the curve of every series of the values."""
-    given = _checked(values, rate)
+) -> AllanCurve:
+    array = _check_values(values, rate)
     if exponent is not None and not 2 - 2 * kind.order <= exponent <= WHITE_PHASE:
         allowed = f"must be from {2 - 2 * kind.order} to {WHITE_PHASE}, or None"
         raise AnalysisError("exponent", exponent, allowed=allowed)
-    along = given.ndim - 1 if given.ndim == 1 else given.ndim - 2
-    series = np.moveaxis(given, along, -1)
+    rows = array.ndim - 1 if array.ndim == 1 else array.ndim - 2
+    series = np.moveaxis(array, rows, -1)
     phases = series.shape[-1] + (not phase)
-    chosen = _factors(kind, phases, factors)
-    scale = kind.scale(chosen / rate)
-    shape = (*series.shape[:-1], chosen.size)
-    variance, laws, free = np.empty(shape), np.empty(shape, dtype=np.int64), np.empty(shape)
-    for place in np.ndindex(shape[:-1]):
-        x = _phase_of(np.ascontiguousarray(series[place]), rate, phase)
-        variance[place] = [_mean_square(x, int(factor), kind) for factor in chosen] * scale
-        laws[place] = _exponents(x, chosen, kind.order) if exponent is None else exponent
-        free[place] = _freedoms(kind, laws[place], chosen, phases)
-    return Curve(
-        kind,
-        float(rate),
-        phases,
-        chosen,
-        np.array([kind.terms(phases, int(factor)) for factor in chosen]),
-        np.moveaxis(np.sqrt(variance), -1, along),
-        np.moveaxis(laws, -1, along),
-        np.moveaxis(free, -1, along),
-    )
+    factor = _check_factors(kind, phases, factors)
+    scale = kind.scale(factor / rate)
+    shape = (*series.shape[:-1], factor.size)
+    variance, exponents, dof = np.empty(shape), np.empty(shape, dtype=np.int64), np.empty(shape)
+    for index in np.ndindex(shape[:-1]):
+        x = _make_phase(np.ascontiguousarray(series[index]), rate, phase)
+        variance[index] = [_mean_square(x, int(m), kind) for m in factor] * scale
+        exponents[index] = _identify_exponents(x, factor, kind.order) if exponent is None else exponent
+        dof[index] = _degrees_of_freedom(kind, exponents[index], factor, phases)
+    terms = np.array([kind.terms(phases, int(m)) for m in factor])
+    deviation, exponents, dof = (np.moveaxis(a, -1, rows) for a in (np.sqrt(variance), exponents, dof))
+    return AllanCurve(kind, float(rate), phases, factor, terms, deviation, exponents, dof)
 
 
-def overlapping(
+def oadev(
     values: ArrayLike,
     rate: float,
     factors: Sequence[int] | IntArray | None = None,
     *,
     phase: bool = False,
     exponent: int | None = None,
-) -> Curve:
-    """Return the overlapping Allan deviation of values (n,) or (*runs, n, axis) at `rate` (Hz).
+) -> AllanCurve:
+    """Return the overlapping Allan deviation of a record.
 
-    factors (k,) are the samples of the spans; None takes ten a decade, up to half of what the record allows. With
-    `phase` the values are the phase itself (an angle, a clock's error). `exponent` fixes the power law that the degrees
-    of freedom are for: 2 white phase, 1 flicker phase, 0 white, -1 flicker, -2 random walk; None tells it from the
-    data. Raises `AnalysisError`.
+    values: (n,) or (*runs, n, axis); with `phase` they are the phase itself (an angle, a clock's error)
+    rate: Hz
+    factors: (k,) samples of the spans; by default ten per decade, up to half of the longest span
+    exponent: the power law for the degrees of freedom: 2 white phase, 1 flicker phase, 0 white, -1 flicker, -2 random
+        walk; by default it is identified from the data
+
+    Raises `AnalysisError`.
     """
-    return _curve(OVERLAPPING, values, rate, factors, phase, exponent)
+    return _curve(OADEV, values, rate, factors, phase, exponent)
 
 
-def plain(
+def adev(
     values: ArrayLike,
     rate: float,
     factors: Sequence[int] | IntArray | None = None,
     *,
     phase: bool = False,
     exponent: int | None = None,
-) -> Curve:
-    """Return the Allan deviation of spans side by side; parameters and errors as of `overlapping`."""
-    return _curve(PLAIN, values, rate, factors, phase, exponent)
+) -> AllanCurve:
+    """Return the Allan deviation of spans that do not overlap; arguments as of `oadev`."""
+    return _curve(ADEV, values, rate, factors, phase, exponent)
 
 
-def modified(
+def mdev(
     values: ArrayLike,
     rate: float,
     factors: Sequence[int] | IntArray | None = None,
     *,
     phase: bool = False,
     exponent: int | None = None,
-) -> Curve:
-    """Return the modified Allan deviation, which tells white from flicker phase; parameters as of `overlapping`."""
-    return _curve(MODIFIED, values, rate, factors, phase, exponent)
+) -> AllanCurve:
+    """Return the modified Allan deviation, which separates white from flicker phase; arguments as of `oadev`."""
+    return _curve(MDEV, values, rate, factors, phase, exponent)
 
 
-def time_deviation(
+def tdev(
     values: ArrayLike,
     rate: float,
     factors: Sequence[int] | IntArray | None = None,
     *,
     phase: bool = False,
     exponent: int | None = None,
-) -> Curve:
-    """Return the time deviation, in the unit of the phase; parameters and errors as of `overlapping`."""
-    return _curve(TIME, values, rate, factors, phase, exponent)
+) -> AllanCurve:
+    """Return the time deviation, in the unit of the phase; arguments as of `oadev`."""
+    return _curve(TDEV, values, rate, factors, phase, exponent)
 
 
-def hadamard(
+def hdev(
     values: ArrayLike,
     rate: float,
     factors: Sequence[int] | IntArray | None = None,
     *,
     phase: bool = False,
     exponent: int | None = None,
-) -> Curve:
-    """Return the Hadamard deviation of spans side by side, blind to a ramp; exponents to -4, else as `overlapping`."""
-    return _curve(HADAMARD, values, rate, factors, phase, exponent)
+) -> AllanCurve:
+    """Return the Hadamard deviation, in which a ramp cancels; exponents down to -4, else as `oadev`."""
+    return _curve(HDEV, values, rate, factors, phase, exponent)
 
 
-def overlapping_hadamard(
+def ohdev(
     values: ArrayLike,
     rate: float,
     factors: Sequence[int] | IntArray | None = None,
     *,
     phase: bool = False,
     exponent: int | None = None,
-) -> Curve:
-    """Return the overlapping Hadamard deviation, blind to a ramp; exponents to -4, else as `overlapping`."""
-    return _curve(OVERLAPPING_HADAMARD, values, rate, factors, phase, exponent)
+) -> AllanCurve:
+    """Return the overlapping Hadamard deviation, in which a ramp cancels; exponents down to -4, else as `oadev`."""
+    return _curve(OHDEV, values, rate, factors, phase, exponent)
 
 
-def total(
+def totdev(
     values: ArrayLike,
     rate: float,
     factors: Sequence[int] | IntArray | None = None,
     *,
     phase: bool = False,
     exponent: int | None = None,
-) -> Curve:
-    """Return the total deviation, for spans up to the whole record; parameters and errors as of `overlapping`."""
-    return _curve(TOTAL, values, rate, factors, phase, exponent)
+) -> AllanCurve:
+    """Return the total deviation, for spans up to the full record; arguments as of `oadev`."""
+    return _curve(TOTDEV, values, rate, factors, phase, exponent)

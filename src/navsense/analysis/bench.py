@@ -1,7 +1,7 @@
-"""How long a sample takes: each noise model and each sensor, beside the draws alone that it cannot do without.
+"""Benchmark: time per sample of each noise model and sensor, compared with the time of its random draws.
 
-Beside each noise that has densities stands what its own samples say of them: the noise terms fitted to their Allan
-deviation, as `analysis.fit` does it.
+For noise with densities the table also has the noise terms that `analysis.fit` finds in the Allan deviation of its
+samples.
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ CLOCKS = {
 
 
 DENSITIES = ("noise_density", "bias_instability", "random_walk")
-"""Parameters of a noise that its Allan deviation shows by slopes of their own."""
+"""Parameters of a noise with a slope of their own in the Allan deviation."""
 
 FITTED = frozenset(DENSITIES[1:])
 
 LENGTH = 1_000_000
-"""Samples that the Allan deviation is taken of."""
+"""Samples for the Allan deviation."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of the table: nanoseconds a sample, and of its draws alone; densities, declared and read back."""
+class BenchmarkRow:
+    """One row of the table: nanoseconds per sample and of its draws; densities, declared and fitted."""
 
     name: str
     nanoseconds: float
@@ -79,38 +79,38 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """Return the share of the time that is the draws' own: 1 is the limit."""
+        """Time of the draws over the total time; at most 1."""
         return self.draws / self.nanoseconds
 
 
 def best_time(work: Callable[[], object], *, seconds: float = 0.15, rounds: int = 5) -> float:
-    """Return the seconds of one call of `work`: the best of some rounds, after one call that compiles."""
+    """Return the time (s) of one call of `work`: the best of some rounds, after one call that compiles."""
     work()
-    began = time.perf_counter()
+    start = time.perf_counter()
     work()
-    calls = max(1, int(seconds / rounds / max(time.perf_counter() - began, 1e-9)))
+    calls = max(1, int(seconds / rounds / max(time.perf_counter() - start, 1e-9)))
     best = float("inf")
     for _ in range(rounds):
-        began = time.perf_counter()
+        start = time.perf_counter()
         for _ in range(calls):
             work()
-        best = min(best, (time.perf_counter() - began) / calls)
+        best = min(best, (time.perf_counter() - start) / calls)
     return best
 
 
-def draws_alone(processes: tuple[RandomProcess, ...]) -> float:
-    """Return the nanoseconds a sample that the draws of `processes` take by themselves."""
+def draws_time(processes: tuple[RandomProcess, ...]) -> float:
+    """Return the time (ns) per sample of the draws of `processes`."""
     if not any(process.per_tick for process in processes):
         return 0.0
     source = Draws(processes, 1, (0, "bench"))
     return best_time(lambda: source.take(BLOCK_SAMPLES)) / BLOCK_SAMPLES * 1e9
 
 
-class Counter:
-    """Blocks of ticks, one after the other."""
+class BlockCounter:
+    """Consecutive blocks of ticks."""
 
     def __init__(self) -> None:
-        """Stand at tick 0."""
+        """Start at tick 0."""
         self.first = 0
 
     def block(self) -> Ticks:
@@ -119,81 +119,89 @@ class Counter:
         return Ticks(np.arange(first, first + BLOCK_SAMPLES, dtype=np.int64), RATE)
 
 
-def noise_row(name: str, noise: Noise) -> Row:
-    """Return the cost of one channel's noise, draws included."""
-    channel, counter = NoiseChannels(("bench",), (noise,)), Counter()
+def noise_row(name: str, noise: Noise) -> BenchmarkRow:
+    """Return the cost of one channel's noise, including its draws."""
+    channel, counter = NoiseChannels(("bench",), (noise,)), BlockCounter()
     source = Draws(channel.processes, 1, (0, "bench"))
-    state, ideal, warm = [channel.init(source.initial)], np.zeros((BLOCK_SAMPLES, 1)), np.full(BLOCK_SAMPLES, 300.0)
+    state, ideal, temperature = (
+        [channel.init(source.initial)],
+        np.zeros((BLOCK_SAMPLES, 1)),
+        np.full(BLOCK_SAMPLES, 300.0),
+    )
 
     def work() -> None:
         ticks = counter.block()
-        state[0], _, _ = channel.apply(state[0], ticks, source.take(BLOCK_SAMPLES), ideal, temperature=warm)
+        state[0], _, _ = channel.apply(state[0], ticks, source.take(BLOCK_SAMPLES), ideal, temperature=temperature)
 
-    return Row(name, best_time(work) / BLOCK_SAMPLES * 1e9, draws_alone(channel.processes), read_back(noise))
+    return BenchmarkRow(
+        name, best_time(work) / BLOCK_SAMPLES * 1e9, draws_time(channel.processes), format_fitted_densities(noise)
+    )
 
 
-def read_back(noise: Noise) -> str:
-    """Return the densities of a noise and what `LENGTH` of its samples show of each; nothing where it has none."""
+def format_fitted_densities(noise: Noise) -> str:
+    """Return the densities of a noise, declared and fitted to `LENGTH` samples; empty without densities."""
     declared = {name: getattr(noise, name) for name in DENSITIES if getattr(noise, name)}
     if not declared:
         return ""
     channel = NoiseChannels(("bench",), (noise,))
     source = Draws(channel.processes, 1, (0, "bench"))
-    state, parts, counter = channel.init(source.initial), [], Counter()
+    state, parts, counter = channel.init(source.initial), [], BlockCounter()
     for _ in range(LENGTH // BLOCK_SAMPLES):
         state, values, _ = channel.apply(
             state, counter.block(), source.take(BLOCK_SAMPLES), np.zeros((BLOCK_SAMPLES, 1))
         )
         parts.append(values[:, 0])
-    found = fit.fit(allan.overlapping(np.concatenate(parts), RATE), ("noise_density", *FITTED & declared.keys()))
-    return ", ".join(f"{name} {value:.3g}, shows {found[name].value:.3g}" for name, value in declared.items())
+    fitted = fit.fit(allan.oadev(np.concatenate(parts), RATE), ("noise_density", *FITTED & declared.keys()))
+    return ", ".join(f"{name} {value:.3g}, fitted {fitted[name].value:.3g}" for name, value in declared.items())
 
 
-def clock_row(name: str, noise: Noise) -> Row:
+def clock_row(name: str, noise: Noise) -> BenchmarkRow:
     """Return the cost of a stamp."""
-    stamps, counter = Stamps(Clock("bench", noise), "bench", 1, 0), Counter()
-    return Row(
+    stamps, counter = Stamps(Clock("bench", noise), "bench", 1, 0), BlockCounter()
+    return BenchmarkRow(
         name,
         best_time(lambda: stamps.errors(counter.block().time)) / BLOCK_SAMPLES * 1e9,
-        draws_alone((RandomProcess("clock", "jitter"),)),
+        draws_time((RandomProcess("clock", "jitter"),)),
     )
 
 
 def standard(kind: type[Sensor]) -> Sensor:
-    """Return a sensor with standard noise on every channel and nothing else."""
+    """Return a sensor with standard noise on every channel and no other error."""
     return with_noise(kind(), STANDARD)
 
 
 def with_noise(spec: Sensor, noise: Noise) -> Sensor:
-    """Return a sheet in which every field that is a noise is the one given."""
+    """Return a spec in which all noise is replaced."""
     if not is_dataclass(spec) or isinstance(spec, type):
         return spec
     changed = {field.name: noise for field in fields(spec) if isinstance(getattr(spec, field.name), Noise)}
     return replace(spec, **changed)
 
 
-def sensor_row(spec: Sensor, *, measured_only: bool = False) -> Row:
-    """Return the cost of a sensor standing still: ideal values, noise and a Gaussian clock, in blocks.
+def sensor_row(spec: Sensor, *, measured_only: bool = False) -> BenchmarkRow:
+    """Return the cost of a stationary sensor in blocks: ideal values, noise and a Gaussian clock.
 
-    With `measured_only` the ideal values are made once and only measuring is timed.
+    With `measured_only` the ideal values are computed once, outside the timing.
     """
-    motion, surroundings, counter = Stationary(Pose()), Environment(origin=Origin(0.8, 0.3)), Counter()
+    motion, environment, counter = Stationary(Pose()), Environment(origin=Origin(0.8, 0.3)), BlockCounter()
     source = Draws(spec.processes(), 1, (0, "bench"))
     stamps = Stamps(Clock("bench", CLOCKS["gaussian"]), "bench", 1, 0)
     state = [spec.init(source.initial)]
-    kept = spec.ideal(motion, surroundings, Counter().block())
+    first_ideal = spec.ideal(motion, environment, BlockCounter().block())
 
     def work() -> None:
         ticks = counter.block()
-        ideal = kept if measured_only else spec.ideal(motion, surroundings, ticks)
+        ideal = first_ideal if measured_only else spec.ideal(motion, environment, ticks)
         state[0], _ = spec.measure(state[0], ticks, ideal, source.take(BLOCK_SAMPLES))
         stamps.errors(ticks.time)
 
     processes = (*spec.processes(), RandomProcess("clock", "jitter"))
-    return Row(f"{spec.type}, standard noise and clock", best_time(work) / BLOCK_SAMPLES * 1e9, draws_alone(processes))
+    return BenchmarkRow(
+        f"{spec.type}, standard noise and clock", best_time(work) / BLOCK_SAMPLES * 1e9, draws_time(processes)
+    )
 
 
-def table() -> Iterator[Row]:
+def table() -> Iterator[BenchmarkRow]:
     """Yield the rows of `navsense bench`."""
     for name, noise in NOISES.items():
         yield noise_row(f"noise: {name}", noise)

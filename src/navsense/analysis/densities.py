@@ -1,10 +1,9 @@
-"""Power spectral density of a record, by Welch's averaged periodograms; **one-sided**.
+"""One-sided power spectral density of a record by Welch's averaged periodograms.
 
     S(f) = 2 <|sum_j w_j y_j e^(-2 pi i f j / rate)|^2> / (rate sum_j w_j^2),    0 < f < rate / 2
 
-over segments of `length` values that overlap by `overlap` of it, y without the mean of the record, w the window. The
-integral over 0 to rate / 2 is the variance. White noise of the density N, which is two-sided by this project's
-convention, stands at 2 N^2 in it, and sqrt(S / 2) reads N.
+over segments of `length` values with the share `overlap` in common. y is the record less its mean, w the window. The
+integral over 0 to rate / 2 is the variance. White noise with the two-sided density N has S = 2 N^2, so N = sqrt(S / 2).
 
 Source: Welch 1967, IEEE Trans. Audio Electroacoust. 15(2), 70-73; `scipy.signal`.
 """
@@ -24,18 +23,20 @@ from navsense.typing import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """One-sided density (*runs, k, axis) in the unit squared per hertz, at the frequencies (k,) Hz.
+    """One-sided density of a record.
 
-    `freedom` is the number of degrees of freedom of each value: it lies within sqrt(2 / freedom) of the true one.
+    frequency: (k,) Hz
+    density: (*runs, k, axis) in the unit squared per hertz
+    dof: degrees of freedom of each value; its relative standard error is sqrt(2 / dof)
     """
 
     frequency: FloatArray
     density: FloatArray
-    freedom: float
+    dof: float
 
     @property
     def two_sided_root(self) -> FloatArray:
-        """Return sqrt(density / 2): N where the noise is white, unit per root hertz."""
+        """sqrt(density / 2): N of white noise, unit per root hertz."""
         return np.asarray(np.sqrt(0.5 * self.density))
 
 
@@ -44,36 +45,40 @@ def welch(
 ) -> Spectrum:
     """Return the one-sided density of values (n,) or (*runs, n, axis) at `rate` (Hz).
 
-    length is of a segment (None: an eighth of the record, a power of two), `window` a name that `scipy.signal` knows,
-    overlap from 0 to below 1. The ends, 0 Hz and rate / 2, have half the density by definition and are left out.
-    Raises `AnalysisError`.
+    length: of a segment; by default an eighth of the record, rounded down to a power of two
+    window: a name that `scipy.signal` knows
+    overlap: from 0 to below 1
+
+    The ends, 0 Hz and rate / 2, have half the density by definition and are left out. Raises `AnalysisError`.
     """
     from scipy.signal import get_window, welch
 
-    given = np.asarray(values, dtype=np.float64)
-    along = 0 if given.ndim == 1 else given.ndim - 2
-    if not given.ndim or not np.isfinite(given).all():
-        raise AnalysisError("values", f"shape {given.shape}", allowed="must be (n,) finite numbers")
-    count = given.shape[along]
+    array = np.asarray(values, dtype=np.float64)
+    along = 0 if array.ndim == 1 else array.ndim - 2
+    if not array.ndim or not np.isfinite(array).all():
+        raise AnalysisError("values", f"shape {array.shape}", allowed="must be (n,) finite numbers")
+    count = array.shape[along]
     segment = length or 1 << max(3, int(math.log2(max(count / 8.0, 1.0))))
     if not 8 <= segment <= count:
         raise AnalysisError("length", segment, allowed=f"must be from 8 to {count}, the record's own")
     if not 0.0 <= overlap < 1.0:
         raise AnalysisError("overlap", overlap, allowed="must be from 0 to below 1")
     shared = int(overlap * segment)
-    # The mean of each segment, taken out instead, would take part of the lowest frequency with it.
-    rest = given - given.mean(axis=along, keepdims=True)
+    # Removing the mean of each segment would remove a part of the lowest frequency.
+    series = array - array.mean(axis=along, keepdims=True)
     frequency, density = welch(
-        rest, check_rate(rate), window=window, nperseg=segment, noverlap=shared, detrend=False, axis=along
+        series, check_rate(rate), window=window, nperseg=segment, noverlap=shared, detrend=False, axis=along
     )
     segments = (count - shared) // (segment - shared)
     inner = slice(1, (segment + 1) // 2)
     kept = np.moveaxis(np.moveaxis(density, along, 0)[inner], 0, along)
-    return Spectrum(frequency[inner], kept, _freedom(get_window(window, segment), segment - shared, segments))
+    return Spectrum(
+        frequency[inner], kept, _degrees_of_freedom(get_window(window, segment), segment - shared, segments)
+    )
 
 
-def _freedom(window: FloatArray, step: int, segments: int) -> float:
-    """Return the degrees of freedom of a mean over segments `step` apart: Welch's equation for overlapping ones."""
+def _degrees_of_freedom(window: FloatArray, step: int, segments: int) -> float:
+    """Return the degrees of freedom of a mean over overlapping segments `step` apart (Welch)."""
     total, power = float(segments), float(np.sum(window**2))
     for apart in range(1, min(segments - 1, (window.size - 1) // step) + 1):
         common = float(np.sum(window[apart * step :] * window[: window.size - apart * step])) / power

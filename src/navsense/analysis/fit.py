@@ -1,34 +1,35 @@
-"""The noise terms of a record, fitted to its Allan curve.
+"""Fit of noise terms to the Allan curve of a record.
 
     from navsense.analysis import allan, fit
-    found = fit.fit(allan.overlapping(values, rate), ("noise_density", "bias_instability", "random_walk"))
-    found["noise_density"].value, found["noise_density"].stddev
+    result = fit.fit(allan.oadev(values, rate), ("noise_density", "bias_instability", "random_walk"))
+    result["noise_density"].value, result["noise_density"].stddev
 
-The Allan variance at the span tau is taken as the sum of the terms of IEEE 952-1997, annex C::
+The Allan variance at the span tau is the sum of the terms of IEEE 952-1997, annex C::
 
     AVAR(tau) = 3 Q^2 / tau^2 + N^2 / tau + (2 ln 2 / pi) B^2 + K^2 tau / 3 + R^2 tau^2 / 2
               + (q T)^2 / tau (1 - T / (2 tau) (3 - 4 e^(-tau/T) + e^(-2 tau/T)))
 
-    figure                                       of                                                   unit
+    parameter                                    of                                                   unit
     quantisation Q                               white noise of the phase                             unit s
     noise_density N                              white noise, two-sided spectrum N^2                  unit / root hertz
     bias_instability B                           flicker: the flat part of the deviation is 0.664 B   unit
     random_walk K                                random walk                                          unit / root second
-    ramp R                                       a steady change                                      unit / s
+    ramp R                                       a linear trend                                       unit / s
     dynamic_bias_stddev q, and with it           Gauss-Markov drift                                   unit / root second
     dynamic_bias_correlation_time T                                                                   s
 
-An instrument that integrates over its interval follows these; readings that are points of the process (a simulator's)
-do not at short spans: a drift sampled at dt << T shows sqrt(3/2) too large a deviation at tau = dt. `sampled=True` puts
-the exact variance of points in the place of the lines of K and q (see `theory`); what points of a flicker have above
-its floor falls as 1 / tau, and is counted to N.
+These terms hold for an instrument that integrates over its interval. Simulated readings are points of the process and
+deviate at short spans: a drift sampled at dt << T has a deviation sqrt(3/2) too large at tau = dt. `sampled=True`
+replaces the terms of K and q by the exact variance of points (see `theory`). Points of a flicker exceed its floor by a
+term that falls as 1 / tau; the fit counts it to N.
 
-The variance being linear in the squares, these are found by non-negative least squares; T by a search around that. The
-weights are the inverse variances 2 AVAR^2 / freedom of the points, taken at the fitted curve, in a few rounds: taken at
-the measured one they would favour what came out low. The points of an overlapping curve are far from independent, so
-the errors of the figures come from the whole covariance of the points under the fitted terms (`freedom.covariances`):
-with the design A and the weights W, C_squares = G C G' where G = (A'WA)^-1 A'W. Gaussian noise throughout. The error
-goes by the fitted figures: of a figure that rests on a few degrees of freedom only, the error is as uncertain.
+The variance is linear in the squares of the parameters. Non-negative least squares finds them; a search finds T. The
+weights are the inverse variances 2 AVAR^2 / dof of the points at the fitted curve, in a few iterations; weights at the
+measured curve would favour points that are low by chance. The points of an overlapping curve are correlated, so the
+errors of the parameters come from the full covariance of the points under the fitted terms
+(`allan_dof.estimate_covariances`). With the design A and the weights W, C_squares = G C G' where G = (A'WA)^-1 A'W.
+The errors assume Gaussian noise and the fitted parameters: a parameter with a few degrees of freedom has an uncertain
+error, too.
 """
 
 from __future__ import annotations
@@ -40,96 +41,97 @@ from functools import partial
 
 import numpy as np
 
-from navsense.analysis import allan, freedom
-from navsense.analysis.allan import Curve
+from navsense.analysis import allan, allan_dof
+from navsense.analysis.allan import AllanCurve
 from navsense.analysis.theory import (
     Flicker,
     GaussMarkov,
+    NoiseTerm,
     Quantisation,
     Ramp,
     RandomWalk,
-    Term,
     White,
-    allan_of,
-    covariance_of,
+    allan_variance,
+    phase_covariance,
 )
 from navsense.errors import AnalysisError
 from navsense.typing import FloatArray
 
 DRIFT, TIME = "dynamic_bias_stddev", "dynamic_bias_correlation_time"
 
-FIGURES = ("quantisation", "noise_density", "bias_instability", "random_walk", "ramp", DRIFT)
-"""What can be asked for: figures in whose squares the variance is linear. The correlation time comes with its drift."""
+PARAMETERS = ("quantisation", "noise_density", "bias_instability", "random_walk", "ramp", DRIFT)
+"""Parameters of a fit. The variance is linear in their squares. The correlation time is fitted with its drift."""
 
-ROUNDS = 12
-"""Of weighting: more than ever needed to three digits."""
+MAX_ITERATIONS = 12
+"""Iterations of the weights at most."""
 
-SURE = 1e-6
-"""Relative error of a point below which none is taken to be: a ramp has no chance in it."""
+MIN_ERROR = 1e-6
+"""Least relative error of a point: a ramp has no random error."""
 
-GRID = 24
-"""Correlation times that are tried before the best is refined."""
+GRID_SIZE = 24
+"""Correlation times on the grid before the refinement."""
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One figure as fitted: its square, which can come out negative by chance and is then held at 0, and its error."""
+class FittedParameter:
+    """A fitted parameter: its square, which is at least 0, and the standard error of the square."""
 
     squared: float
     squared_error: float
 
     @property
     def value(self) -> float:
-        """Return the figure."""
+        """The parameter."""
         return math.sqrt(self.squared)
 
     @property
     def stddev(self) -> float:
-        """Return its standard error: half that of the square over the value, or the root where it came out 0."""
+        """Its standard error: half that of the square over the value, at most the root of that of the square."""
         low = math.sqrt(self.squared_error)
         return min(low, 0.5 * self.squared_error / self.value) if self.squared > 0.0 else low
 
     def interval(self, sigmas: float = 1.0) -> tuple[float, float]:
-        """Return the ends between which the figure is, by so many standard errors of its square."""
+        """Return the interval of the parameter for a number of standard errors of its square."""
         spread = sigmas * self.squared_error
         return math.sqrt(max(0.0, self.squared - spread)), math.sqrt(self.squared + spread)
 
 
 @dataclass(frozen=True, eq=False)
-class Fit(Mapping[str, Figure]):
-    """Figures by name; `terms` put together with them; at the curve's spans `variance` (k,), `error` (k,), residuals.
+class NoiseFit(Mapping[str, FittedParameter]):
+    """Fitted parameters by name.
 
-    `error` is the standard error of each point of the curve's variance under the fit, `residuals` is measured less
-    fitted in these errors.
+    terms: the noise terms with these parameters
+    curve: the Allan curve
+    variance, error: (k,) fitted variance at the curve's spans, and the standard error of the measured one
     """
 
-    figures: Mapping[str, Figure]
-    terms: tuple[Term, ...]
-    curve: Curve
+    parameters: Mapping[str, FittedParameter]
+    terms: tuple[NoiseTerm, ...]
+    curve: AllanCurve
     variance: FloatArray
     error: FloatArray
 
     @property
     def residuals(self) -> FloatArray:
-        """Return measured less fitted variance (k,), in standard errors."""
+        """Measured less fitted variance (k,), in standard errors."""
         return np.asarray((self.curve.variance - self.variance) / self.error)
 
-    def __getitem__(self, name: str) -> Figure:
-        """Return one figure."""
-        return self.figures[name]
+    def __getitem__(self, name: str) -> FittedParameter:
+        """Return one parameter."""
+        return self.parameters[name]
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names of the figures."""
-        return iter(self.figures)
+        """Iterate over the names of the parameters."""
+        return iter(self.parameters)
 
     def __len__(self) -> int:
-        """Return how many figures there are."""
-        return len(self.figures)
+        """Return the number of parameters."""
+        return len(self.parameters)
 
 
-def term_of(name: str, value: float, correlation_time: float, sampled: bool) -> Term:
-    """Return one term with its figure."""
-    made: dict[str, Callable[[], Term]] = {
+def make_term(name: str, value: float, correlation_time: float, sampled: bool) -> NoiseTerm:
+    """Return one noise term with its parameter."""
+    factories: dict[str, Callable[[], NoiseTerm]] = {
         "quantisation": lambda: Quantisation(value),
         "noise_density": lambda: White(value),
         "bias_instability": lambda: Flicker(value),
@@ -137,136 +139,138 @@ def term_of(name: str, value: float, correlation_time: float, sampled: bool) -> 
         "ramp": lambda: Ramp(value),
         DRIFT: lambda: GaussMarkov(value, correlation_time, sampled),
     }
-    return made[name]()
+    return factories[name]()
 
 
-def _not_negative(columns: FloatArray, target: FloatArray) -> tuple[FloatArray, float]:
-    """Return the non-negative least squares solution, and the root of what is left."""
+def _solve_nonnegative(columns: FloatArray, target: FloatArray) -> tuple[FloatArray, float]:
+    """Return the non-negative least squares solution and the norm of its residual."""
     from scipy.optimize import nnls
 
-    found, rest = nnls(columns, target)
-    return np.asarray(found), float(rest)
+    solution, residual = nnls(columns, target)
+    return np.asarray(solution), float(residual)
 
 
-def _least(function: Callable[[float], float], ends: tuple[float, float]) -> float:
-    """Return where a function of one number is least between two ends."""
+def _find_minimum(function: Callable[[float], float], ends: tuple[float, float]) -> float:
+    """Return the argument between two ends at which a function has its minimum."""
     from scipy.optimize import minimize_scalar
 
     return float(minimize_scalar(function, bounds=ends, method="bounded", options={"xatol": 1e-6}).x)
 
 
 @dataclass(frozen=True, eq=False)
-class _Problem:
-    """A curve (k,) and the terms asked for."""
+class _FitProblem:
+    """A curve (k,) and the names of the parameters."""
 
-    curve: Curve
+    curve: AllanCurve
     names: tuple[str, ...]
     sampled: bool
 
     def design(self, correlation_time: float) -> FloatArray:
-        """Return the variance of each term of unit figure (k, terms)."""
-        unit = [term_of(name, 1.0, correlation_time, self.sampled) for name in self.names]
+        """Return the variance of each term with the parameter 1 (k, terms)."""
+        unit = [make_term(name, 1.0, correlation_time, self.sampled) for name in self.names]
         return np.stack([term.allan(self.curve.factor, self.curve.rate) for term in unit], axis=-1)
 
-    def solved(self, correlation_time: float, weights: FloatArray) -> tuple[FloatArray, float]:
-        """Return the squares (terms,) of least weighted squares that are not negative, and the root of the rest."""
+    def solve(self, correlation_time: float, weights: FloatArray) -> tuple[FloatArray, float]:
+        """Return the squares (terms,) of the weighted non-negative least squares, and the norm of the residual."""
         columns = self.design(correlation_time) * weights[:, None]
         sizes = np.linalg.norm(columns, axis=0)
-        squares, rest = _not_negative(columns / sizes, self.curve.variance * weights)
-        return squares / sizes, rest
+        squares, residual = _solve_nonnegative(columns / sizes, self.curve.variance * weights)
+        return squares / sizes, residual
 
     def best_time(self, weights: FloatArray) -> float:
-        """Return the correlation time (s) that leaves least; 1 where none is asked for."""
+        """Return the correlation time (s) with the least residual; 1 without a drift."""
         if DRIFT not in self.names:
             return 1.0
 
-        def rest(logarithm: float) -> float:
-            return self.solved(math.exp(logarithm), weights)[1]
+        def residual(logarithm: float) -> float:
+            return self.solve(math.exp(logarithm), weights)[1]
 
         tau = self.curve.tau
-        grid = np.linspace(math.log(tau.min() / 4.0), math.log(4.0 * tau.max()), GRID)
-        place = int(np.argmin([rest(float(point)) for point in grid]))
-        ends = (float(grid[max(place - 1, 0)]), float(grid[min(place + 1, GRID - 1)]))
-        return math.exp(_least(rest, ends))
+        grid = np.linspace(math.log(tau.min() / 4.0), math.log(4.0 * tau.max()), GRID_SIZE)
+        best = int(np.argmin([residual(float(point)) for point in grid]))
+        ends = (float(grid[max(best - 1, 0)]), float(grid[min(best + 1, GRID_SIZE - 1)]))
+        return math.exp(_find_minimum(residual, ends))
 
-    def together(self, squares: FloatArray, correlation_time: float) -> tuple[Term, ...]:
-        """Return the terms with their figures."""
+    def make_terms(self, squares: FloatArray, correlation_time: float) -> tuple[NoiseTerm, ...]:
+        """Return the terms with their parameters."""
         return tuple(
-            term_of(name, math.sqrt(square), correlation_time, self.sampled)
+            make_term(name, math.sqrt(square), correlation_time, self.sampled)
             for name, square in zip(self.names, squares, strict=True)
         )
 
-    def spread(self, terms: Sequence[Term], factors: Sequence[int]) -> FloatArray:
-        """Return the covariance of the measured variance at the factors, (k, k), were `terms` the truth."""
+    def covariance(self, terms: Sequence[NoiseTerm], factors: Sequence[int]) -> FloatArray:
+        """Return the covariance (k, k) of the measured variance at the factors for the noise `terms`."""
         rate = self.curve.rate
         tau = np.asarray(factors) / rate
         slope = math.sqrt(sum(term.slope**2 for term in terms if isinstance(term, Ramp)))
-        phase = partial(covariance_of, terms, rate=rate)
-        squares = freedom.covariances(phase, factors, self.curve.phases, means=slope * tau**2)
+        phase = partial(phase_covariance, terms, rate=rate)
+        squares = allan_dof.estimate_covariances(phase, factors, self.curve.phases, means=slope * tau**2)
         return np.asarray(squares / np.outer(2.0 * tau**2, 2.0 * tau**2))
 
-    def errors(self, terms: Sequence[Term]) -> FloatArray:
-        """Return the standard error (k,) of each point of the variance, were `terms` the truth; never quite 0."""
-        found = [math.sqrt(self.spread(terms, [int(factor)])[0, 0]) for factor in self.curve.factor]
-        return np.maximum(found, SURE * allan_of(terms, self.curve.factor, self.curve.rate))
+    def errors(self, terms: Sequence[NoiseTerm]) -> FloatArray:
+        """Return the standard error (k,) of each point of the variance for the noise `terms`; above 0."""
+        errors = [math.sqrt(self.covariance(terms, [int(factor)])[0, 0]) for factor in self.curve.factor]
+        return np.maximum(errors, MIN_ERROR * allan_variance(terms, self.curve.factor, self.curve.rate))
 
     def sensitivity(self, squares: FloatArray, correlation_time: float) -> FloatArray:
-        """Return the slopes (k, figures) of the variance with each square, and last with the logarithm of T."""
+        """Return the derivatives (k, parameters) of the variance by each square, and last by the logarithm of T."""
         columns = self.design(correlation_time)
         if DRIFT not in self.names:
             return columns
-        place, step = self.names.index(DRIFT), 1e-4
-        up, down = (self.design(correlation_time * math.exp(turn))[:, place] for turn in (step, -step))
-        return np.column_stack((columns, squares[place] * (up - down) / (2.0 * step)))
+        drift, step = self.names.index(DRIFT), 1e-4
+        up, down = (self.design(correlation_time * math.exp(change))[:, drift] for change in (step, -step))
+        return np.column_stack((columns, squares[drift] * (up - down) / (2.0 * step)))
 
 
-def _checked(curve: Curve, figures: Sequence[str]) -> None:
-    """Raise `AnalysisError` unless the figures can be fitted to the curve."""
-    for name in figures:
-        if name not in FIGURES:
-            raise AnalysisError("figure", name, allowed=f"must be one of {', '.join(FIGURES)}")
-    if not figures or len(set(figures)) < len(figures):
-        raise AnalysisError("figures", figures, allowed="must be some, each once")
-    if curve.kind is not allan.OVERLAPPING:
-        raise AnalysisError("curve", curve.kind.name, allowed="must be of allan.overlapping")
+def _check_parameters(curve: AllanCurve, names: Sequence[str]) -> None:
+    """Raise `AnalysisError` unless the parameters can be fitted to the curve."""
+    for name in names:
+        if name not in PARAMETERS:
+            raise AnalysisError("parameter", name, allowed=f"must be one of {', '.join(PARAMETERS)}")
+    if not names or len(set(names)) < len(names):
+        raise AnalysisError("parameters", names, allowed="must be at least one, without repetition")
+    if curve.kind is not allan.OADEV:
+        raise AnalysisError("curve", curve.kind.name, allowed="must be of allan.oadev")
     if curve.deviation.ndim != 1:
         shape = f"shape {curve.deviation.shape}"
-        raise AnalysisError("curve", shape, allowed="must be of one axis", remedy="take curve.one(axis)")
-    least = len(figures) + (DRIFT in figures)
-    if curve.factor.size < least:
-        raise AnalysisError("curve", f"{curve.factor.size} spans", allowed=f"must have at least {least}")
+        raise AnalysisError("curve", shape, allowed="must be of one axis", remedy="take curve.select(axis)")
+    min_spans = len(names) + (DRIFT in names)
+    if curve.factor.size < min_spans:
+        raise AnalysisError("curve", f"{curve.factor.size} spans", allowed=f"must have at least {min_spans}")
     if not (curve.deviation > 0.0).all():
-        raise AnalysisError("curve", "a deviation of 0", allowed="must be of values that are not all alike")
+        raise AnalysisError("curve", "a deviation of 0", allowed="must be of values that are not all equal")
 
 
-def fit(curve: Curve, figures: Sequence[str] = FIGURES[1:4], *, sampled: bool = False) -> Fit:
-    """Return the figures asked for (some of `FIGURES`) as fitted to an overlapping Allan curve (k,).
+def fit(curve: AllanCurve, names: Sequence[str] = PARAMETERS[1:4], *, sampled: bool = False) -> NoiseFit:
+    """Return the noise parameters fitted to an overlapping Allan curve (k,).
 
-    With `sampled` the readings are points of the process, as a simulator's, not means over each interval.
+    names: some of `PARAMETERS`
+    sampled: the readings are points of the process, as a simulator's, not means over each interval
+
     Raises `AnalysisError`.
     """
-    _checked(curve, figures)
-    problem = _Problem(curve, tuple(figures), sampled)
-    error = curve.variance * np.sqrt(2.0 / curve.freedom)
-    squares, time, last = np.zeros(len(figures)), 1.0, np.zeros(0)
-    for _ in range(ROUNDS):
+    _check_parameters(curve, names)
+    problem = _FitProblem(curve, tuple(names), sampled)
+    error = curve.variance * np.sqrt(2.0 / curve.dof)
+    squares, time, last = np.zeros(len(names)), 1.0, np.zeros(0)
+    for _ in range(MAX_ITERATIONS):
         time = problem.best_time(1.0 / error)
-        squares, _ = problem.solved(time, 1.0 / error)
+        squares, _ = problem.solve(time, 1.0 / error)
         if last.size and np.allclose(squares, last, rtol=1e-4, atol=0.0):
             break
-        last, error = squares, problem.errors(problem.together(squares, time))
-    found = problem.together(squares, time)
-    points = [int(factor) for factor in curve.factor]
+        last, error = squares, problem.errors(problem.make_terms(squares, time))
+    terms = problem.make_terms(squares, time)
+    factors = [int(factor) for factor in curve.factor]
     slopes = problem.sensitivity(squares, time) / error[:, None]
     sizes = np.linalg.norm(slopes, axis=0)
     sizes[sizes == 0.0] = 1.0
     solver = np.linalg.pinv(slopes / sizes) / error / sizes[:, None]
-    spread = np.sqrt(np.diag(solver @ problem.spread(found, points) @ solver.T))
-    fitted = {
-        name: Figure(float(square), float(one)) for name, square, one in zip(figures, squares, spread, strict=False)
+    errors = np.sqrt(np.diag(solver @ problem.covariance(terms, factors) @ solver.T))
+    parameters = {
+        name: FittedParameter(float(square), float(stddev))
+        for name, square, stddev in zip(names, squares, errors, strict=False)
     }
-    if DRIFT in figures:
-        square = time**2 if fitted[DRIFT].squared > 0.0 else math.nan
-        fitted[TIME] = Figure(square, 2.0 * square * float(spread[-1]))
-    variance = allan_of(found, curve.factor, curve.rate)
-    return Fit(fitted, found, curve, variance, error)
+    if DRIFT in names:
+        square = time**2 if parameters[DRIFT].squared > 0.0 else math.nan
+        parameters[TIME] = FittedParameter(square, 2.0 * square * float(errors[-1]))
+    return NoiseFit(parameters, terms, curve, allan_variance(terms, curve.factor, curve.rate), error)

@@ -1,11 +1,11 @@
-"""The Allan and Hadamard variance that a declared noise must have, in closed form.
+"""Allan and Hadamard variance of declared noise in closed form.
 
-A term gives its variance for spans of m samples, tau = m / rate; independent terms add. In the frequency (a rate of
-turn, an acceleration, a field), with y = tau / T and the functions of a Gauss-Markov process
+A term has a variance for spans of m samples, tau = m / rate. The variances of independent terms add. In the frequency
+(an angular rate, an acceleration, a field), with y = tau / T and the functions of a Gauss-Markov process
 
     h(y) = 2 y - 3 + 4 e^-y - e^-2y,     p(y) = (6 y - 10 + 15 e^-y - 6 e^-2y + e^-3y) / 3
 
-they are, for means over each sample's interval, as an integrating instrument gives them:
+they are, for means over each sample's interval, as of an integrating instrument:
 
     term                    Allan variance                  Hadamard variance
     Quantisation(Q)         3 Q^2 / tau^2                   10/3 Q^2 / tau^2        white noise of the phase
@@ -14,11 +14,11 @@ they are, for means over each sample's interval, as an integrating instrument gi
     RandomWalk(K)           K^2 tau / 3                     K^2 tau / 6
     Ramp(R)                 R^2 tau^2 / 2                   0
     GaussMarkov(q, T)       s^2 h(y) / y^2                  s^2 p(y) / y^2          s^2 = q^2 T / 2
-    PhaseGaussMarkov(s, T)  s^2 (2 y - h) / tau^2           s^2 (2 y - p) / tau^2   an error of the phase itself
-    AgeingWalk(q)           none: it grows                  11 q^2 tau^3 / 120      random walk of the ageing
+    PhaseGaussMarkov(s, T)  s^2 (2 y - h) / tau^2           s^2 (2 y - p) / tau^2   an error of the phase
+    AgeingWalk(q)           infinite                        11 q^2 tau^3 / 120      random walk of the ageing
 
-A simulated sensor does not average: it gives the process at the instant. `sampled=True` is the exact variance of that,
-for spans of m such samples, e = 1 / (rate T) and phi = e^-e, the drift being b_k = phi b_(k-1) + noise:
+A simulated sensor does not average: it samples the process. `sampled=True` is the exact variance for spans of m such
+samples. With e = 1 / (rate T), phi = e^-e and the drift b_k = phi b_(k-1) + noise:
 
     RandomWalk              K^2 (2 m^2 + 1) / (6 m rate)    K^2 (m^2 + 1) / (6 m rate)
     GaussMarkov             s^2 / m^2 (2 m c + h(m e) d)    s^2 / m^2 (2 m c + p(m e) d)
@@ -27,13 +27,14 @@ for spans of m such samples, e = 1 / (rate T) and phi = e^-e, the drift being b_
                             v_n = (n^2/2 + n (n - 1) - 1/2 - 2 (n^2 - 1/4) O_(n-1)) / pi
                             O_n = sum_(j=1..n) 1 / (2 j - 1)
 
-The line of GaussMarkov is the usual m (1 + phi) / (1 - phi) - phi (3 - 4 phi^m + phi^2m) / (1 - phi)^2, written so that
-no digit is lost where a step is a billionth of T. The sampled flicker is white noise of deviation B filtered to the
-spectrum B^2 / (2 sin(pi f / rate)) a sample (Kasdin 1995).
+The equation of GaussMarkov is the usual m (1 + phi) / (1 - phi) - phi (3 - 4 phi^m + phi^2m) / (1 - phi)^2 in a form
+that loses no digits if a step is a billionth of T. The sampled flicker is white noise of deviation B, filtered to the
+spectrum B^2 / (2 sin(pi f / rate)) per sample (Kasdin 1995).
 
 Spectra are two-sided: White has N^2, Flicker B^2 / (2 pi f), RandomWalk K^2 / (2 pi f)^2. B is the "bias instability"
-of IEEE 952: the flat part of the Allan deviation is 0.664 B. Source: IEEE 952-1997, annex C; IEEE 1139 and NIST SP 1065
-for oscillators; what is sampled, and the Hadamard column, derived here and held by sums over covariances in the tests.
+of IEEE 952: the flat part of the Allan deviation is 0.664 B. Sources: IEEE 952-1997, annex C; IEEE 1139 and NIST SP
+1065 for oscillators. The sampled terms and the Hadamard column are derived here; tests compare them with sums over
+covariances.
 """
 
 from __future__ import annotations
@@ -46,11 +47,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from navsense.noise.channels import FLICKER_BAND
+from navsense.noise.flicker import make_components
 from navsense.typing import FloatArray
 
 
-class Term(Protocol):
-    """One noise term; `factor` is m (any shape), `rate` in Hz."""
+class NoiseTerm(Protocol):
+    """A noise term; `factor` is m (any shape), `rate` in Hz."""
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
@@ -61,49 +64,49 @@ class Term(Protocol):
         ...
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
-        """Return the generalised autocovariance of the phase at lags in samples, (unit s)^2, free up to lag^2."""
+        """Return the generalised autocovariance of the phase at lags in samples, (unit s)^2, up to a quadratic."""
         ...
 
 
-def allan_of(terms: Iterable[Term], factor: ArrayLike, rate: float) -> FloatArray:
-    """Return the Allan variance of independent terms together."""
+def allan_variance(terms: Iterable[NoiseTerm], factor: ArrayLike, rate: float) -> FloatArray:
+    """Return the Allan variance of the sum of independent terms."""
     return np.asarray(np.sum([term.allan(factor, rate) for term in terms], axis=0, dtype=np.float64))
 
 
-def hadamard_of(terms: Iterable[Term], factor: ArrayLike, rate: float) -> FloatArray:
-    """Return the Hadamard variance of independent terms together."""
+def hadamard_variance(terms: Iterable[NoiseTerm], factor: ArrayLike, rate: float) -> FloatArray:
+    """Return the Hadamard variance of the sum of independent terms."""
     return np.asarray(np.sum([term.hadamard(factor, rate) for term in terms], axis=0, dtype=np.float64))
 
 
-def covariance_of(terms: Iterable[Term], lag: ArrayLike, rate: float) -> FloatArray:
-    """Return the generalised autocovariance of the phase of independent terms together, (unit s)^2."""
+def phase_covariance(terms: Iterable[NoiseTerm], lag: ArrayLike, rate: float) -> FloatArray:
+    """Return the generalised autocovariance of the phase of the sum of independent terms, (unit s)^2."""
     return np.asarray(np.sum([term.covariance(lag, rate) for term in terms], axis=0, dtype=np.float64))
 
 
-SERIES = 0.5
-"""Below this argument functions that start with a third power go by their series."""
+SERIES_BELOW = 0.5
+"""Argument below which functions that start with a third power use their series."""
 
 ALLAN_POWERS = ((4.0, 1.0), (-1.0, 2.0))
 HADAMARD_POWERS = ((5.0, 1.0), (-2.0, 2.0), (1.0 / 3.0, 3.0))
-"""(factor, rate of decay) of the exponentials in h and p."""
+"""(factor, decay rate) of the exponentials in h and p."""
 
 
-def _from_third(y: FloatArray, powers: Iterable[tuple[float, float]]) -> FloatArray:
-    """Return 2 y - const + sum factor e^(-decay y), which starts with y^3, without loss of digits."""
+def _exponential_remainder(y: FloatArray, powers: Iterable[tuple[float, float]]) -> FloatArray:
+    """Return 2 y - const + sum factor e^(-decay y), which starts with y^3, without cancellation."""
     powers = tuple(powers)
-    small, large = np.minimum(y, SERIES), np.maximum(y, SERIES)
+    small, large = np.minimum(y, SERIES_BELOW), np.maximum(y, SERIES_BELOW)
     series = np.zeros_like(y)
     for k in range(24, 2, -1):
         share = sum(factor * (-decay) ** k for factor, decay in powers) / math.factorial(k)
         series = series * small + share
-    whole = 2.0 * large - sum(factor for factor, _ in powers)
+    direct = 2.0 * large - sum(factor for factor, _ in powers)
     for factor, decay in powers:
-        whole = whole + factor * np.exp(-decay * large)
-    return np.where(y < SERIES, series * small**3, whole)
+        direct = direct + factor * np.exp(-decay * large)
+    return np.where(y < SERIES_BELOW, series * small**3, direct)
 
 
-def _sinh_rest(e: float) -> float:
-    """Return sinh(e) - e for 0 < e <= 1 without loss of digits."""
+def _sinh_remainder(e: float) -> float:
+    """Return sinh(e) - e for 0 < e <= 1 without cancellation."""
     total = 0.0
     for k in range(21, 1, -2):
         total = total * e * e + 1.0 / math.factorial(k)
@@ -180,7 +183,7 @@ class RandomWalk:
 
 @dataclass(frozen=True)
 class Ramp:
-    """A steady change of the frequency, R in unit per second: no chance, but an Allan variance."""
+    """Linear trend of the frequency, R in unit per second: not random, but with an Allan variance."""
 
     slope: float
 
@@ -189,22 +192,22 @@ class Ramp:
         return np.asarray(0.5 * (self.slope * _floats(factor) / rate) ** 2)
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
-        """Return the Hadamard variance: none."""
+        """Return the Hadamard variance, which is 0."""
         return np.zeros_like(_floats(factor))
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
-        """Return the autocovariance of the phase: none."""
+        """Return the autocovariance of the phase, which is 0."""
         return np.zeros_like(_floats(lag))
 
 
 @dataclass(frozen=True)
 class AgeingWalk:
-    """Random walk of the ageing, q in unit per second and root second: the frequency's is integrated once more."""
+    """Random walk of the ageing, q in unit per second and root second: an integrated random walk of the frequency."""
 
     density: float
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
-        """Return the Allan variance, which no record bounds: infinity."""
+        """Return the Allan variance, which is infinite."""
         return np.full_like(_floats(factor), math.inf if self.density > 0.0 else 0.0)
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
@@ -226,22 +229,22 @@ class GaussMarkov:
 
     @property
     def variance(self) -> float:
-        """Return the stationary variance, the unit squared."""
+        """Stationary variance, the unit squared."""
         return 0.5 * self.density**2 * self.correlation_time
 
     def _variance(self, factor: ArrayLike, rate: float, powers: Iterable[tuple[float, float]]) -> FloatArray:
         m, e = _floats(factor), 1.0 / (rate * self.correlation_time)
-        rest = _from_third(m * e, powers)
+        rest = _exponential_remainder(m * e, powers)
         if not self.sampled:
             return np.asarray(self.variance * rest / (m * e) ** 2)
-        linear, shape = self._discrete(e)
+        linear, shape = self._sampled_coefficients(e)
         return np.asarray(self.variance / m**2 * (2.0 * m * linear + rest * shape))
 
-    def _discrete(self, e: float) -> tuple[float, float]:
+    def _sampled_coefficients(self, e: float) -> tuple[float, float]:
         """Return c and d of the sampled process for a step of e correlation times."""
         shape = math.exp(-e) / math.expm1(-e) ** 2
         if e <= 1.0:
-            return _sinh_rest(e) * shape, shape
+            return _sinh_remainder(e) * shape, shape
         return 0.5 * (1.0 - math.exp(-2.0 * e)) / math.expm1(-e) ** 2 - e * shape, shape
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
@@ -256,12 +259,12 @@ class GaussMarkov:
         """Return the generalised autocovariance of the phase, (unit s)^2."""
         k, e = np.abs(_floats(lag)), 1.0 / (rate * self.correlation_time)
         y = k * e
-        small, large = np.minimum(y, SERIES), np.maximum(y, SERIES)
+        small, large = np.minimum(y, SERIES_BELOW), np.maximum(y, SERIES_BELOW)
         series = np.zeros_like(y)
         for n in range(14, 2, -1):
             series = series * small + (-1.0) ** n / math.factorial(n)
-        rest = np.where(y < SERIES, series * small**3, np.expm1(-large) + large - 0.5 * large**2)
-        linear, shape = self._discrete(e) if self.sampled else (0.0, 1.0 / e**2)
+        rest = np.where(y < SERIES_BELOW, series * small**3, np.expm1(-large) + large - 0.5 * large**2)
+        linear, shape = self._sampled_coefficients(e) if self.sampled else (0.0, 1.0 / e**2)
         return np.asarray(-self.variance / rate**2 * (k * linear + rest * shape))
 
 
@@ -277,7 +280,7 @@ class Flicker:
         m = _floats(factor)
         if not self.sampled:
             return np.full_like(m, 2.0 * math.log(2.0) / math.pi * self.instability**2)
-        sums = 4.0 * _fractional(m) - _fractional(2.0 * m)
+        sums = 4.0 * _flicker_sum_variance(m) - _flicker_sum_variance(2.0 * m)
         return np.asarray(self.instability**2 * sums / (2.0 * m**2))
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
@@ -285,7 +288,7 @@ class Flicker:
         m = _floats(factor)
         if not self.sampled:
             return np.full_like(m, math.log(256.0 / 27.0) / (2.0 * math.pi) * self.instability**2)
-        sums = 15.0 * _fractional(m) - 6.0 * _fractional(2.0 * m) + _fractional(3.0 * m)
+        sums = 15.0 * _flicker_sum_variance(m) - 6.0 * _flicker_sum_variance(2.0 * m) + _flicker_sum_variance(3.0 * m)
         return np.asarray(self.instability**2 * sums / (6.0 * m**2))
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
@@ -293,12 +296,12 @@ class Flicker:
         k = np.abs(_floats(lag))
         scale = 0.5 * (self.instability / rate) ** 2
         if self.sampled:
-            return np.asarray(-scale * _fractional(k))
+            return np.asarray(-scale * _flicker_sum_variance(k))
         return np.asarray(scale / math.pi * k**2 * np.log(np.where(k > 0.0, k, 1.0)))
 
 
-def _fractional(count: FloatArray) -> FloatArray:
-    """Return v_n, what the variance of the sum of n flicker samples of unit instability is, up to n^2."""
+def _flicker_sum_variance(count: FloatArray) -> FloatArray:
+    """Return v_n, the variance of the sum of n flicker samples of unit instability, up to n^2."""
     from scipy.special import digamma
 
     odd = 0.5 * (digamma(np.where(count == 0.5, 1.0, count - 0.5)) + np.euler_gamma) + math.log(2.0)
@@ -307,7 +310,7 @@ def _fractional(count: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class PhaseGaussMarkov:
-    """A Gauss-Markov error of the phase itself, as a clock's dynamic bias is: stationary deviation (unit s), T (s)."""
+    """Gauss-Markov error of the phase, such as a clock's dynamic bias: stationary deviation (unit s), T (s)."""
 
     deviation: float
     correlation_time: float
@@ -315,7 +318,7 @@ class PhaseGaussMarkov:
     def _variance(self, factor: ArrayLike, rate: float, powers: Iterable[tuple[float, float]]) -> FloatArray:
         tau = _floats(factor) / rate
         y = tau / self.correlation_time
-        return np.asarray(self.deviation**2 * (2.0 * y - _from_third(y, powers)) / tau**2)
+        return np.asarray(self.deviation**2 * (2.0 * y - _exponential_remainder(y, powers)) / tau**2)
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
@@ -330,9 +333,9 @@ class PhaseGaussMarkov:
         return np.asarray(self.deviation**2 * np.expm1(-np.abs(_floats(lag)) / (rate * self.correlation_time)))
 
 
-def oscillator(
+def oscillator_terms(
     white: float = 0.0, flicker: float = 0.0, random_walk: float = 0.0, ageing: float = 0.0
-) -> tuple[Term, ...]:
+) -> tuple[NoiseTerm, ...]:
     """Return the terms of an oscillator's fractional frequency from its one-sided power law and its ageing.
 
     white h_0 (s), flicker h_-1 (1), random_walk h_-2 (1/s) of S_y(f) = sum h_a f^a, ageing D (1/s)::
@@ -346,4 +349,15 @@ def oscillator(
         Flicker(math.sqrt(math.pi * flicker)),
         RandomWalk(math.pi * math.sqrt(2.0 * random_walk)),
         Ramp(ageing),
+    )
+
+
+def flicker_terms(
+    instability: float, band: tuple[float, float] = FLICKER_BAND, *, sampled: bool = True
+) -> tuple[GaussMarkov, ...]:
+    """Return the Gauss-Markov processes whose sum the simulator uses for flicker; the sum is flat over `band` (s)."""
+    times, deviations = make_components(instability, *band)
+    return tuple(
+        GaussMarkov(float(deviation) * math.sqrt(2.0 / float(tau)), float(tau), sampled)
+        for tau, deviation in zip(times, deviations, strict=True)
     )

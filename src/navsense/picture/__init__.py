@@ -1,4 +1,4 @@
-"""A world on one sheet: its ground seen from above, the tracks on it, and the water's motion.
+"""A picture of a world: its ground from above, the tracks of its vehicles, and the current.
 
 `draw` writes it; `navsense describe WORLD --picture FILE` does the same. Needs matplotlib, the extra `picture`.
 """

@@ -1,105 +1,177 @@
-"""All that a picture of a world shows, in numbers: worked out before the first line is drawn."""
+"""The numbers of a picture of a world: ground, tracks and current, computed before anything is drawn."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from navsense.environment.base import VectorField
 from navsense.environment.current import realise
+from navsense.errors import FieldError, show
 from navsense.motion.base import Motion
-from navsense.picture.flow import Arrows, Column, arrows_of, columns_of
-from navsense.picture.ground import Relief, View, bottom_of, ground_of, relief_of, top_of, view_of
-from navsense.picture.tracks import Track, tracks_of, vehicles_of
+from navsense.picture.ground import Relief, View, find_view, ground_below, ground_top, make_relief, static_ground
+from navsense.picture.tracks import Track, make_tracks, select_vehicles
 from navsense.sensor_run import check_duration, resolve_motions
 from navsense.session import check_duration_value
-from navsense.typing import FloatArray
+from navsense.typing import FloatArray, Times, Vectors
 from navsense.world import World
 
-DEEP = 50.0
-"""Metres of water that are shown where neither ground nor track is below the surface."""
+DEFAULT_DEPTH = 50.0
+"""Depth (m) of the water if neither ground nor track is below the surface."""
+
+ARROWS = 12
+"""Arrows of the current along the longer side of the view."""
+
+HEIGHTS = 81
+"""Heights of a profile of the current."""
+
+INSTANTS = 5
+"""Profiles over the time of a run."""
 
 
 @dataclass(frozen=True, eq=False)
-class Chart:
-    """A world's ground, tracks and current; `bottoms` (m) are the ground's heights along each track.
+class CurrentArrows:
+    """The current at t = 0 and one height.
 
-    `last` (s) is the last instant of any track; `columns` are of the water over the first track's start, and `untold`
-    says why there is no current, where that is so.
+    place: (n, 2) m
+    velocity: (n, 3) m/s, NaN where the current is undefined
+    height, spacing: m
+    """
+
+    place: FloatArray
+    velocity: Vectors
+    height: float
+    spacing: float
+
+
+@dataclass(frozen=True, eq=False)
+class CurrentProfile:
+    """The speed (n,) m/s of the water at heights (n,) m over one place at a time (s)."""
+
+    time: float
+    height: FloatArray
+    speed: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class WorldChart:
+    """Ground, tracks and current of a world.
+
+    ground: heights (m) of the ground along each track
+    profiles: of the current over the start of the first track; `undefined` says why a part of them is missing
     """
 
     world: World
     tracks: tuple[Track, ...]
-    bottoms: tuple[FloatArray, ...]
+    ground: tuple[FloatArray, ...]
     view: View
     relief: Relief
-    arrows: Arrows | None
-    columns: tuple[Column, ...]
-    untold: str
+    arrows: CurrentArrows | None = None
+    profiles: tuple[CurrentProfile, ...] = ()
+    undefined: str = ""
 
     @property
     def moving(self) -> tuple[tuple[Track, FloatArray], ...]:
-        """Return the tracks of what leaves its place, with the ground's heights (n,) m along them."""
-        return tuple(pair for pair in zip(self.tracks, self.bottoms, strict=True) if pair[0].moves)
+        """Tracks of the vehicles that move, with the heights (n,) m of the ground along them."""
+        return tuple(pair for pair in zip(self.tracks, self.ground, strict=True) if pair[0].is_moving)
 
     @property
-    def last(self) -> float:
-        """Return the last instant (s) of any track."""
+    def end(self) -> float:
+        """Last time (s) of any track."""
         return max((float(track.time[-1]) for track in self.tracks), default=0.0)
 
     @property
     def surface(self) -> float | None:
-        """Return the height (m) of the water's surface; None where there is no water."""
+        """Height (m) of the water surface; None without water."""
         environment = self.world.environment
         if environment.water is not None:
             return environment.water.surface
         return None if environment.current is None else 0.0
 
+    @property
+    def start(self) -> tuple[float, float, float]:
+        """Start (m) of the first vehicle that moves, else place of the first one, else the centre of the view."""
+        track = next((track for track, _ in self.moving), self.tracks[0] if self.tracks else None)
+        if track is not None:
+            x, y, z = track.position[0].tolist()
+            return (x, y, z)
+        view = self.view
+        return (0.5 * (view.west + view.east), 0.5 * (view.south + view.north), self.surface or 0.0)
 
-def chart_of(world: World, given: Mapping[str, Motion], duration: float | None, seed: int, run: int) -> Chart:
-    """Return the chart of a world whose models are moved by the motions `given`, else by their own.
 
-    The current is that of one run. Raises `SimulationError`, `MotionError` for a motion or a duration (s) that cannot
-    be, and `FieldError` for a surface that cannot be read.
+def make_chart(world: World, motions: Mapping[str, Motion], duration: float | None, seed: int, run: int) -> WorldChart:
+    """Return the chart of a world. `motions` replace those of its models.
+
+    The current is that of one run. Raises `SimulationError` and `MotionError` for an invalid motion or duration (s),
+    and `FieldError` for a surface that cannot be read.
     """
-    motions = resolve_motions(world, given)
+    all_motions = resolve_motions(world, motions)
     if duration is not None:
-        check_duration(motions, check_duration_value(duration))
-    vehicles = vehicles_of(world, motions)
-    standing = {m.name for m in vehicles if m.static}
-    ground = ground_of(world, motions, {m.name for m in vehicles} - standing)
-    tracks = tracks_of(vehicles, motions, duration)
-    view = view_of(tracks, ground)
-    relief = relief_of(ground, view)
-    bottoms = tuple(bottom_of(ground, track.position) for track in tracks)
-    chart = Chart(world, tracks, bottoms, view, relief, None, (), "")
-    return _with_current(chart, float(top_of(ground, np.array([_start(chart)[:2]]))[0]), seed, run)
-
-
-def _start(chart: Chart) -> tuple[float, float, float]:
-    """Return where the first vehicle that moves starts, or stands; without any the middle of the water's surface."""
-    track = next((track for track, _ in chart.moving), chart.tracks[0] if chart.tracks else None)
-    if track is not None:
-        x, y, z = track.position[0].tolist()
-        return (x, y, z)
-    view = chart.view
-    return (0.5 * (view.west + view.east), 0.5 * (view.south + view.north), chart.surface or 0.0)
-
-
-def _with_current(chart: Chart, bed: float, seed: int, run: int) -> Chart:
-    """Return the chart with the current over the view, and over its start down to the bed (m), NaN where none is."""
-    current, surface = chart.world.environment.current, chart.surface
+        check_duration(all_motions, check_duration_value(duration))
+    vehicles = select_vehicles(world, all_motions)
+    ground = static_ground(world, all_motions, {model.name for model in vehicles if not model.static})
+    tracks = make_tracks(vehicles, all_motions, duration)
+    view = find_view(tracks, ground)
+    heights = tuple(ground_below(ground, track.position) for track in tracks)
+    chart = WorldChart(world, tracks, heights, view, make_relief(ground, view))
+    current, surface = world.environment.current, chart.surface
     if current is None or surface is None:
         return chart
-    field = realise(current, seed, run)
-    x, y, z = _start(chart)
-    arrows = arrows_of(field, chart.view, min(z, surface))
-    lowest = min((float(track.position[:, 2].min()) for track in chart.tracks), default=surface)
+    x, y, z = chart.start
+    bed = float(ground_top(ground, np.array([[x, y]]))[0])
+    lowest = min((float(track.position[:, 2].min()) for track in tracks), default=surface)
     low = bed if math.isfinite(bed) else surface - 1.2 * (surface - lowest)
     if low >= surface:
-        low = surface - DEEP
-    columns, untold = columns_of(field, (x, y), low, surface, chart.last)
-    parts = (chart.world, chart.tracks, chart.bottoms, chart.view, chart.relief)
-    return Chart(*parts, arrows, columns, untold)
+        low = surface - DEFAULT_DEPTH
+    field = realise(current, seed, run)
+    profiles, undefined = current_profiles(field, (x, y), low, surface, chart.end)
+    arrows = current_arrows(field, view, min(z, surface))
+    return replace(chart, arrows=arrows, profiles=profiles, undefined=undefined)
+
+
+def sample_current(current: VectorField, position: Vectors, time: Times) -> tuple[Vectors, str]:
+    """Return the current (n, 3) m/s, NaN where it is undefined, and the first reason for that."""
+    try:
+        return np.array(current.at(position, time)), ""
+    except FieldError:  # one of the rows
+        pass
+    velocity, reason = np.full(position.shape, math.nan), ""
+    for row in range(len(velocity)):
+        try:
+            velocity[row] = current.at(position[row : row + 1], time[row : row + 1])[0]
+        except FieldError as error:
+            reason = reason or f"{error.quantity}: {show(error.value)}; {error.allowed}"
+    return velocity, reason
+
+
+def current_arrows(current: VectorField, view: View, height: float) -> CurrentArrows:
+    """Return the current over a view at t = 0 and a height (m)."""
+    spacing = max(view.width, view.height) / ARROWS
+    columns, rows = max(round(view.width / spacing), 1), max(round(view.height / spacing), 1)
+    x = view.west + (np.arange(columns) + 0.5) * view.width / columns
+    y = view.south + (np.arange(rows) + 0.5) * view.height / rows
+    place = np.array([(east, north) for north in y for east in x])
+    position = np.concatenate((place, np.full((len(place), 1), height)), axis=1)
+    return CurrentArrows(place, sample_current(current, position, np.zeros(len(place)))[0], height, spacing)
+
+
+def current_profiles(
+    current: VectorField, place: Sequence[float], low: float, high: float, end: float
+) -> tuple[tuple[CurrentProfile, ...], str]:
+    """Return the speed from `low` to `high` (m) over a place (x, y) m, and why it is undefined somewhere.
+
+    The times are 0 and, if the current changes, some until `end` (s).
+    """
+    height = np.linspace(low, high, HEIGHTS)
+    position = np.column_stack((np.full(HEIGHTS, place[0]), np.full(HEIGHTS, place[1]), height))
+    profiles, undefined = [], ""
+    for time in np.linspace(0.0, end, INSTANTS) if end > 0.0 else np.zeros(1):
+        velocity, reason = sample_current(current, position, np.full(HEIGHTS, time))
+        undefined = undefined or reason
+        profiles.append(CurrentProfile(float(time), height, np.sqrt((velocity**2).sum(axis=1))))
+    if all(np.array_equal(profile.speed, profiles[0].speed, equal_nan=True) for profile in profiles):
+        profiles = profiles[:1]
+    return tuple(profiles), undefined

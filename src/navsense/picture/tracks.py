@@ -1,9 +1,4 @@
-"""Where the vehicles of a world go: instants, places, and the way between them.
-
-    way_k = sum of |p_i - p_(i-1)|,  i = 1 .. k
-
-of the model's canonical link in the world, in metres, whatever its direction: a climb counts as a way.
-"""
+"""Tracks of the vehicles of a world: positions of their canonical links over time, and the distance along them."""
 
 from __future__ import annotations
 
@@ -21,65 +16,63 @@ from navsense.sensor_run import Motions
 from navsense.typing import FloatArray, Times, Vectors
 from navsense.world import Model, World
 
-MOST, LEAST, TOGETHER = 4000, 200, 12000
-"""Instants of a track that is alone, of each of many, and of all tracks together."""
+MAX_ROWS, MIN_ROWS, TOTAL_ROWS = 4000, 200, 12000
+"""Rows of a single track, of each of many, and of all tracks together."""
 
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """A vehicle at instants `time` (n,) s: `position` (n, 3) m in the world; one row where it stands still."""
+    """A vehicle at times (n,) s: `position` (n, 3) m in the world; one row if it stands still."""
 
     name: str
     time: Times
     position: Vectors
 
     @cached_property
-    def way(self) -> FloatArray:
-        """Return the way (n,) m from the start on."""
+    def distance(self) -> FloatArray:
+        """Distance (n,) m along the track in three dimensions: the sum of |p_i - p_(i-1)|."""
         steps = np.sqrt((np.diff(self.position, axis=0) ** 2).sum(axis=1))
         return np.concatenate(([0.0], np.cumsum(steps)))
 
     @property
-    def moves(self) -> bool:
-        """Return whether the vehicle leaves its place."""
+    def is_moving(self) -> bool:
+        """True if the vehicle moves."""
         return self.time.size > 1
 
 
-def vehicles_of(world: World, motions: Motions) -> tuple[Model, ...]:
-    """Return the models that move or carry a sensor; where there are none, those without a surface."""
+def select_vehicles(world: World, motions: Motions) -> tuple[Model, ...]:
+    """Return the models that move or carry a sensor; if there are none, the models without a surface."""
     carriers = {sensor.model for sensor in world.sensors}
-    found = [m for m in world.models if m.name in carriers or not isinstance(motions[m.name], Stationary)]
-    solid = {solid.link for solid in world.solids}
-    bare = [m for m in world.models if not solid.intersection(link.name for link in m.links)]
-    return tuple(found or bare)
+    vehicles = [m for m in world.models if m.name in carriers or not isinstance(motions[m.name], Stationary)]
+    solid_links = {solid.link for solid in world.solids}
+    others = [m for m in world.models if not solid_links.intersection(link.name for link in m.links)]
+    return tuple(vehicles or others)
 
 
-def tracks_of(models: tuple[Model, ...], motions: Motions, duration: float | None) -> tuple[Track, ...]:
+def make_tracks(models: tuple[Model, ...], motions: Motions, duration: float | None) -> tuple[Track, ...]:
     """Return the tracks of models from t = 0 to `duration` (s).
 
-    Without a duration each goes to the end of its motion. A loop goes once round at most. Raises `SimulationError` for
-    another motion that never ends.
+    Without a duration each track ends with its motion; a loop is drawn once. Raises `SimulationError` for another
+    motion without an end.
     """
-    count = min(max(TOGETHER // max(len(models), 1), LEAST), MOST)
-    return tuple(_track(model.name, motions[model.name], duration, count) for model in models)
+    count = min(max(TOTAL_ROWS // max(len(models), 1), MIN_ROWS), MAX_ROWS)
+    tracks = []
+    for model in models:
+        motion = motions[model.name]
+        end = _end_time(model.name, motion, duration)
+        time = np.linspace(0.0, end, count) if end > 0.0 else np.zeros(1)
+        position = motion.at(time).position_w
+        if (position == position[0]).all():
+            time, position = time[:1], position[:1]
+        tracks.append(Track(model.name, time, position))
+    return tuple(tracks)
 
 
-def _track(name: str, motion: Motion, duration: float | None, count: int) -> Track:
-    """Return one track of `count` rows, or of one where the vehicle never leaves its place."""
-    last = _last(name, motion, duration)
-    time = np.linspace(0.0, last, count) if last > 0.0 else np.zeros(1)
-    place = motion.at(time).position_w
-    if (place == place[0]).all():
-        time, place = time[:1], place[:1]
-    return Track(name, time, place)
-
-
-def _last(name: str, motion: Motion, duration: float | None) -> float:
-    """Return the last instant (s) of a track."""
+def _end_time(name: str, motion: Motion, duration: float | None) -> float:
     if isinstance(motion, Stationary):
         return 0.0
-    if isinstance(motion, Trajectory) and motion.loop:  # its later rounds lie on the first
-        return min(_round(motion), math.inf if duration is None else duration)
+    if isinstance(motion, Trajectory) and motion.loop:  # later rounds are on the first one
+        return min(_round_time(motion), math.inf if duration is None else duration)
     if duration is not None:
         return duration
     if math.isinf(motion.end):
@@ -88,10 +81,10 @@ def _last(name: str, motion: Motion, duration: float | None) -> float:
     return motion.end
 
 
-def _round(loop: Trajectory) -> float:
-    """Return how long (s) a loop takes to come back on its track: half its period where that goes round twice."""
+def _round_time(loop: Trajectory) -> float:
+    """Return the time (s) of one round of a loop: half its period if a period has two equal rounds."""
     period = float(loop.knots[-1])
-    first = np.linspace(0.0, 0.5 * period, 65)
-    places, again = loop.at(first).position_w, loop.at(first + 0.5 * period).position_w
-    twice = np.allclose(places, again, rtol=0.0, atol=1e-9 * (1.0 + float(np.abs(places).max())))
-    return 0.5 * period if twice else period
+    time = np.linspace(0.0, 0.5 * period, 65)
+    first, second = loop.at(time).position_w, loop.at(time + 0.5 * period).position_w
+    is_equal = np.allclose(first, second, rtol=0.0, atol=1e-9 * (1.0 + float(np.abs(first).max())))
+    return 0.5 * period if is_equal else period

@@ -1,4 +1,4 @@
-"""What a Doppler instrument sees: which beams are valid when, and water's velocity by cell or depth as a waterfall."""
+"""Figures of Doppler instruments: validity of beams, and velocities by cell or depth as waterfalls."""
 
 from __future__ import annotations
 
@@ -8,142 +8,129 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from navsense.report.axes import FARTHEST, NARROWEST, Axis, Scale, bounds, over_time, scale_of, titled
-from navsense.report.draw import Bar, Figure, Plot
-from navsense.report.frames import EARTH, labels_of
-from navsense.report.raster import SIGNED, SPEED, colours, uri
+from navsense.figures import Scale
+from navsense.report.axes import LARGEST, MIN_SPAN, Axis, axis_title, finite_range, scale_for, time_axis
+from navsense.report.downsample import find_time_spans
+from navsense.report.draw import ColourBar, Plot, SvgFigure
+from navsense.report.faults import STRIP
+from navsense.report.labels import EARTH, axis_labels
+from navsense.report.png import MAGNITUDE_COLOURS, SIGNED_COLOURS, colour_pixels, png_uri
 from navsense.sensors.adcp import Adcp
 from navsense.series import Current, Reading
 from navsense.typing import AnyArray, FloatArray
 from navsense.world import MountedSensor
 
 COLUMNS, ROWS = 420, 4
-"""Columns of a waterfall at most, and pixels that a row of it has."""
+"""Columns of a waterfall at most, and pixels per row."""
 
-STRIP = 26.0
-"""Units that the strip of a beam is high."""
+MODES = ((1.0, "good", "bottom"), (2.0, "water", "water"), (0.0, "bad", ""))
+"""Values of `velocity_mode` with the class of their colour and their name."""
 
-MODES = ((1.0, "good"), (2.0, "water"), (0.0, "bad"))
-"""Values of `velocity_mode`, over the bottom, through the water and none, and the classes of their colours."""
+TITLE_HEIGHT = 90.0
+"""Height (units) of an image from which its y axis has the full title, else only the unit."""
 
-
-LONG = 90.0
-"""Units from which on a picture is high enough for the whole title of its axis, else it has the unit alone."""
-
-TRACKS = ((1.0, "bottom"), (2.0, "water"))
-"""Values of `velocity_mode`, and what the velocity is told over."""
+MISSING = np.zeros(0)
+"""Stands for an array that a reading does not have."""
 
 
 @dataclass(frozen=True)
-class Shades:
-    """What the colours of a waterfall mean: their title, unit and scale, and from what to what (SI) they go.
+class ColourScale:
+    """Title and unit of the colours of a waterfall, the limits (SI) of its colours, and its height (units).
 
-    Without `ends` they go from least to greatest, `signed` ones as far to either side of 0, as all but 0.5 % do.
+    Without `limits` they enclose all but 0.5 % of the values, symmetrically about 0 if `signed`.
     """
 
     title: str
     scale: Scale
-    ends: tuple[float, float] | None = None
+    limits: tuple[float, float] | None = None
     signed: bool = False
     height: float = 110.0
 
 
-VELOCITY = Shades("velocity", Scale(1.0, "m/s"), signed=True)
-"""Those of velocities, whose unit has a prefix that suits them."""
-
-NONE = np.zeros(0)
-"""What stands for an array that is not there."""
+VELOCITY = ColourScale("velocity", Scale(1.0, "m/s"), signed=True)
+"""Colours of velocities. The prefix of the unit fits their size."""
 
 
-def beams_of(reading: Reading, span: tuple[float, float]) -> Figure | None:
-    """Return when each beam is valid, and what the velocity is told over; None where the readings do not say it."""
-    heard, good = reading.arrays.get("beam_velocity"), reading.arrays.get("beam_valid")
-    if good is None and heard is None:
+def beam_figure(reading: Reading, span: tuple[float, float]) -> SvgFigure | None:
+    """Return when each beam is valid and what the velocity is relative to; None if the readings do not contain it."""
+    velocity, flags = reading.arrays.get("beam_velocity"), reading.arrays.get("beam_valid")
+    if flags is None and velocity is None:
         return None
     rows = np.asarray(reading.emitted)
     time = reading.time[rows]
-    valid = np.isfinite(np.asarray(heard)[rows]) if good is None else np.asarray(good)[rows] > 0.5
+    valid = np.isfinite(np.asarray(velocity)[rows]) if flags is None else np.asarray(flags)[rows] > 0.5
     count = valid.shape[1]
-    plots = [Plot(None, STRIP, f"beam {beam + 1}: {_share(valid[:, beam])}") for beam in range(count)]
-    mode = reading.arrays.get("velocity_mode")
-    if mode is not None:
-        plots.append(Plot(None, STRIP, f"velocity: {_tracks(np.asarray(mode)[rows])}"))
+    plots = [Plot(None, STRIP, f"beam {beam + 1}: {_format_valid_share(valid[:, beam])}") for beam in range(count)]
     caption = (
         "Green: valid. Red: no echo, out of range, or lost. Blue: velocity through the water instead of the bottom."
     )
-    figure = Figure("Validity of beams", over_time(*span), plots, caption)
+    figure = SvgFigure("Validity of beams", time_axis(*span), plots, caption)
     for beam in range(count):
-        _strip(figure, plots[beam], time, valid[:, beam], "good")
-        _strip(figure, plots[beam], time, ~valid[:, beam], "bad")
-    if mode is not None:
-        for value, kind in MODES:
-            _strip(figure, plots[-1], time, np.asarray(mode)[rows] == value, kind)
-    figure.keys = [("good", "valid"), ("bad", "not valid")] + (
-        [("water", "through the water")] if mode is not None else []
-    )
+        _draw_strip(figure, plots[beam], time, valid[:, beam], "good")
+        _draw_strip(figure, plots[beam], time, ~valid[:, beam], "bad")
+    figure.legend = [("good", "valid"), ("bad", "not valid")]
+    if "velocity_mode" in reading.arrays:
+        mode = np.asarray(reading.arrays["velocity_mode"])[rows]
+        plots.append(Plot(None, STRIP, f"velocity: {_format_mode_shares(mode)}"))
+        for value, css_class, _ in MODES:
+            _draw_strip(figure, plots[-1], time, mode == value, css_class)
+        figure.legend.append(("water", "through the water"))
     return figure
 
 
-def _share(valid: AnyArray) -> str:
-    """Return a share in words."""
-    return f"{100.0 * float(np.mean(valid)):.4g} % valid" if valid.size else "never told"
+def _format_valid_share(valid: AnyArray) -> str:
+    return f"{100.0 * float(np.mean(valid)):.4g} % valid" if valid.size else "no data"
 
 
-def _tracks(mode: AnyArray) -> str:
-    """Return in words over what the velocity is told, and how often."""
+def _format_mode_shares(mode: AnyArray) -> str:
     if not mode.size:
-        return "never told"
-    shares = {name: 100.0 * float(np.mean(mode == value)) for value, name in TRACKS}
+        return "no data"
+    shares = {name: 100.0 * float(np.mean(mode == value)) for value, _, name in MODES if name}
     return ", ".join(f"{name} {share:.4g} %" for name, share in shares.items() if share) or "none"
 
 
-def _strip(figure: Figure, plot: Plot, time: FloatArray, on: AnyArray, kind: str) -> None:
-    """Draw the spans in which something is so, each row until the next."""
-    if not on.any():
-        return
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], on, [False])).astype(np.int8)))
-    step = float(np.median(np.diff(time))) if time.size > 1 else 1.0
-    ends = np.append(time, time[-1] + step)
-    figure.bars(plot, time[edges[::2]], ends[edges[1::2]], kind)
+def _draw_strip(figure: SvgFigure, plot: Plot, time: FloatArray, mask: AnyArray, css_class: str) -> None:
+    if mask.any():
+        figure.spans(plot, *find_time_spans(time, mask), css_class)
 
 
-def cells_of(reading: Reading, sensor: MountedSensor | None, count: int) -> tuple[FloatArray, str]:
-    """Return the distances (m) of an ADCP's cells, or their numbers where nothing tells them; and what they are."""
-    told = reading.arrays.get("cell_distance")
-    if told is not None and told.size and told.shape == (reading.time.size, count) and np.isfinite(told[0]).all():
-        return np.asarray(told[0], dtype=np.float64), "distance (m)"
+def cell_positions(reading: Reading, sensor: MountedSensor | None, count: int) -> tuple[FloatArray, str]:
+    """Return the distances (m) of an ADCP's cells, or their numbers if unknown, and the title of an axis of them."""
+    distance = reading.arrays.get("cell_distance", MISSING)
+    if distance.size and distance.shape == (reading.time.size, count) and np.isfinite(distance[0]).all():
+        return np.asarray(distance[0], dtype=np.float64), "distance (m)"
     if sensor is not None and isinstance(sensor.spec, Adcp):
-        found = np.asarray(sensor.spec.cell_distance, dtype=np.float64)
-        if found.shape == (count,):
-            return found, "distance (m)"
+        declared = np.asarray(sensor.spec.cell_distance, dtype=np.float64)
+        if declared.shape == (count,):
+            return declared, "distance (m)"
     return np.arange(1.0, count + 1.0), "cell"
 
 
-def profile_of(reading: Reading, sensor: MountedSensor | None, span: tuple[float, float]) -> Iterator[Figure]:
-    """Yield the profiles of an ADCP as waterfalls, and what they are off by; along its beams where it has no other."""
-    name = profiled(reading)
+def profile_figures(reading: Reading, sensor: MountedSensor | None, span: tuple[float, float]) -> Iterator[SvgFigure]:
+    """Yield the profiles of an ADCP and their errors as waterfalls."""
+    name = profile_array(reading)
     if name is None:
         return
     velocity, rows = reading.arrays[name], np.asarray(reading.emitted)
-    where, title = cells_of(reading, sensor, velocity.shape[1])
-    names = labels_of(reading.type, name, velocity.shape[2], sensor)
-    of_cells = (where, title, span, names)
-    yield waterfall("Current profile", reading.time[rows], velocity[rows], *of_cells)
-    true = reading.ideal.get(name)
-    if true is not None and true.shape == velocity.shape:
-        off = replace(VELOCITY, title="reading less truth")
-        yield waterfall("Profile less truth", reading.time[rows], velocity[rows] - true[rows], *of_cells, off)
+    distance, title = cell_positions(reading, sensor, velocity.shape[1])
+    labels = axis_labels(reading.type, name, velocity.shape[2], sensor)
+    axes = (distance, title, span, labels)
+    yield waterfall("Current profile", reading.time[rows], velocity[rows], *axes)
+    ideal = reading.ideal.get(name)
+    if ideal is not None and ideal.shape == velocity.shape:
+        colours = replace(VELOCITY, title="reading less ideal")
+        yield waterfall("Profile less ideal", reading.time[rows], velocity[rows] - ideal[rows], *axes, colours)
 
 
-def profiled(reading: Reading) -> str | None:
-    """Return the array with an ADCP's profile: `velocity`, along the beams where it has no number; None for none."""
-    names = [name for name in ("velocity", "beam_velocity") if reading.arrays.get(name, NONE).ndim == 3]
+def profile_array(reading: Reading) -> str | None:
+    """Return the name of the array with an ADCP's profile: `velocity`, or `beam_velocity` if that is all NaN."""
+    names = [name for name in ("velocity", "beam_velocity") if reading.arrays.get(name, MISSING).ndim == 3]
     known = [name for name in names if np.isfinite(reading.arrays[name]).any()]
     return next(iter(known or names), None)
 
 
-def current_of(current: Current, span: tuple[float, float]) -> Figure | None:
-    """Return the water's true velocity by depth as a waterfall; None where it is recorded at one place only."""
+def current_figure(current: Current, span: tuple[float, float]) -> SvgFigure | None:
+    """Return the true current by depth as a waterfall; None if it is recorded at one place only."""
     layers = current.layers
     if layers is None or len(layers.depths) < 2:
         return None
@@ -155,53 +142,50 @@ def waterfall(
     title: str,
     time: FloatArray,
     values: FloatArray,
-    where: FloatArray,
-    upwards: str,
+    positions: FloatArray,
+    y_title: str,
     span: tuple[float, float],
-    names: Sequence[str],
-    shades: Shades | None = None,
-) -> Figure:
-    """Return values (n, k, a) at instants (n,) s and places `where` (k,) m as `a` pictures, what they are called above.
-
-    They are velocities (m/s) where no shades are given.
-    """
-    shades = shades or VELOCITY
-    along, order = over_time(*span), np.argsort(where)
-    half = 0.5 * float(np.median(np.diff(where[order]))) if where.size > 1 else 0.5
-    short = upwards if shades.height > LONG else upwards.partition("(")[2].rstrip(")") or upwards
-    up = Axis(float(where.max()) + half, float(where.min()) - half, short, Scale(1.0, "m"))
-    low, high = shades.ends or _ends(values, signed=shades.signed)
-    anchors = SIGNED if shades.signed else SPEED
+    labels: Sequence[str],
+    colours: ColourScale = VELOCITY,
+) -> SvgFigure:
+    """Return values (n, k, a) at times (n,) s and positions (k,) m as `a` images with labels, the nearest on top."""
+    order = np.argsort(positions)
+    half = 0.5 * float(np.median(np.diff(positions[order]))) if positions.size > 1 else 0.5
+    if colours.height <= TITLE_HEIGHT:
+        y_title = y_title.partition("(")[2].rstrip(")") or y_title
+    y_axis = Axis(float(positions.max()) + half, float(positions.min()) - half, y_title, Scale(1.0, "m"))
+    low, high = colours.limits or _colour_limits(values, signed=colours.signed)
+    anchors = SIGNED_COLOURS if colours.signed else MAGNITUDE_COLOURS
     share = 100.0 * float(np.mean(np.isfinite(values))) if values.size else 0.0
-    caption = f"{share:.3g} % of the cells have a number, the others are grey. The nearest are on top."
-    figure = Figure(title, along, [Plot(up, shades.height, name) for name in names], caption)
-    for axis, plot in enumerate(figure.plots):
-        columns = _columns(time, values[:, order, axis], span)
-        pixels = colours((columns.T - low) / (high - low), anchors)
-        figure.picture(plot, uri(np.repeat(pixels, ROWS, axis=0)), "pixels")
-    scale = scale_of("m/s", max(abs(low), abs(high))) if shades.signed else shades.scale
-    bar = Axis(low * scale.factor, high * scale.factor, titled(shades.title, scale.unit), scale)
-    figure.bar = Bar(uri(colours(np.linspace(0.0, 1.0, 128)[None, :], anchors)), bar)
+    caption = f"{share:.3g} % of the cells have a value, the others are grey. The nearest are on top."
+    plots = [Plot(y_axis, colours.height, label) for label in labels]
+    figure = SvgFigure(title, time_axis(*span), plots, caption)
+    for axis, plot in enumerate(plots):
+        columns = _column_means(time, values[:, order, axis], span)
+        pixels = colour_pixels((columns.T - low) / (high - low), anchors)
+        figure.image(plot, png_uri(np.repeat(pixels, ROWS, axis=0)), "pixels")
+    scale = scale_for("m/s", max(abs(low), abs(high))) if colours.signed else colours.scale
+    axis_of_colours = Axis(low * scale.factor, high * scale.factor, axis_title(colours.title, scale.unit), scale)
+    figure.colour_bar = ColourBar(png_uri(colour_pixels(np.linspace(0.0, 1.0, 128)[None, :], anchors)), axis_of_colours)
     return figure
 
 
-def _ends(values: FloatArray, *, signed: bool) -> tuple[float, float]:
-    """Return from what to what colours go."""
+def _colour_limits(values: FloatArray, *, signed: bool) -> tuple[float, float]:
     known = values[np.isfinite(values)]
     if signed:
-        most = min(float(np.percentile(np.abs(known), 99.5)), FARTHEST) if known.size else 0.0
-        most = most if most > 1.0 / FARTHEST else 1.0
-        return -most, most
-    low, high = bounds([np.percentile(known, (0.5, 99.5))] if known.size else [])
-    return (low, high) if high - low > NARROWEST * max(abs(low), abs(high)) else (low - 0.5, low + 0.5)
+        limit = min(float(np.percentile(np.abs(known), 99.5)), LARGEST) if known.size else 0.0
+        limit = limit if limit > 1.0 / LARGEST else 1.0
+        return -limit, limit
+    low, high = finite_range([np.percentile(known, (0.5, 99.5))] if known.size else [])
+    return (low, high) if high - low > MIN_SPAN * max(abs(low), abs(high)) else (low - 0.5, low + 0.5)
 
 
-def _columns(time: FloatArray, values: FloatArray, span: tuple[float, float]) -> FloatArray:
-    """Return the means (c, k) of values (n, k) in the columns of a picture over a span (s), NaN where there is none."""
-    step = float(np.median(np.diff(time))) if time.size > 1 else 1.0
-    whole = max(span[1] - span[0], 1e-9)
-    count = max(1, min(COLUMNS, math.ceil(whole / step)))
-    column = np.clip(((time - span[0]) / whole * count).astype(np.int64), 0, count - 1)
+def _column_means(time: FloatArray, values: FloatArray, span: tuple[float, float]) -> FloatArray:
+    """Return the means (c, k) of values (n, k) in the columns of an image over a span (s); NaN without a value."""
+    interval = float(np.median(np.diff(time))) if time.size > 1 else 1.0
+    duration = max(span[1] - span[0], 1e-9)
+    count = max(1, min(COLUMNS, math.ceil(duration / interval)))
+    column = np.clip(((time - span[0]) / duration * count).astype(np.int64), 0, count - 1)
     sums, counts = np.zeros((count, values.shape[1])), np.zeros((count, values.shape[1]))
     finite = np.isfinite(values)
     np.add.at(sums, column, np.where(finite, values, 0.0))

@@ -1,7 +1,7 @@
-"""Figures as SVG: plots one above the other that share the axis along, drawn by classes that the page's style colours.
+"""SVG figures: plots one above the other with a common x axis. The style sheet of the page colours their classes.
 
-A figure is 420 units wide whatever the window: it is shown at about that size in one column or in four, so that its
-letters are always of the size of the text. All text is escaped; nothing in it is a script.
+A figure is 420 units wide. The page shows it at about that size in any window, so its letters have the size of the
+text. All text is escaped; nothing in a figure is a script.
 """
 
 from __future__ import annotations
@@ -14,25 +14,27 @@ from html import escape
 import numpy as np
 
 from navsense.report.axes import Axis
-from navsense.report.decimate import COLUMNS, envelope, extremes, opened
+from navsense.report.downsample import COLUMNS, column_extremes, downsample, find_intervals, insert_gaps
 from navsense.typing import FloatArray
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM, GAP = 420.0, 61.0, 10.0, 8.0, 38.0, 11.0
-"""Units: of a figure, around its plots, and between them."""
+"""Width of a figure, margins around its plots, and the gap between them (units)."""
 
-INSIDE = WIDTH - LEFT - RIGHT
-"""Units along."""
+PLOT_WIDTH = WIDTH - LEFT - RIGHT
 
-ALONG, UP = 6, 5
+X_TICKS, Y_TICKS = 6, 5
 """Ticks of the axes at most."""
 
-BAR, UNDER_BAR = 10.0, 36.0
-"""Units that the bar of colours is high, and what stands under it."""
+BAR, BAR_TEXT = 10.0, 36.0
+"""Height of the colour bar and of the text below it (units)."""
+
+LINE_COLOURS = 4
+"""Number of line classes `c0`, `c1`, ..."""
 
 
 @dataclass(frozen=True)
-class Bar:
-    """What the colours of a figure's pictures mean: a picture (data URI) of them in a row, and the axis along it."""
+class ColourBar:
+    """The meaning of colours: an image (data URI) of them in a row, and the axis along it."""
 
     data: str
     axis: Axis
@@ -40,185 +42,176 @@ class Bar:
 
 @dataclass(eq=False)
 class Plot:
-    """One plot of a figure: its axis upwards (None for a strip), its height (units), and what is drawn in it.
+    """One plot of a figure: its y axis (None for a strip), its height (units), a label inside, and its SVG elements.
 
-    `back` is the class of what lies behind it.
+    `background` is the class of a rectangle behind it.
     """
 
-    up: Axis | None
+    y_axis: Axis | None
     height: float = 150.0
-    tag: str = ""
-    drawn: list[str] = field(default_factory=list)
-    back: str = ""
+    label: str = ""
+    elements: list[str] = field(default_factory=list)
+    background: str = ""
 
-    def part(self, values: FloatArray) -> FloatArray:
-        """Return what parts of the axis upwards lie below values (n,); of a strip they are the values themselves."""
-        return values if self.up is None else self.up.part(values)
+    def fraction(self, values: FloatArray) -> FloatArray:
+        """Return the positions of SI values (n,) on the y axis; on a strip the values are positions."""
+        return values if self.y_axis is None else self.y_axis.fraction(values)
 
 
 @dataclass(eq=False)
-class Figure:
-    """Plots over one axis; `title` stands above, `caption` below: what it shows in words, for those who see it or not.
+class SvgFigure:
+    """Plots with a common x axis, a title above and a caption below that describes them in words.
 
-    `keys` are (class, text) of what the colours of lines mean, `bar` what those of pictures do.
+    `legend` lists class and text of the line colours, `colour_bar` has those of images.
     """
 
     title: str
-    along: Axis
+    x_axis: Axis
     plots: list[Plot]
     caption: str = ""
-    keys: list[tuple[str, str]] = field(default_factory=list)
-    bar: Bar | None = None
+    legend: list[tuple[str, str]] = field(default_factory=list)
+    colour_bar: ColourBar | None = None
 
-    def line(self, plot: Plot, x: FloatArray, y: FloatArray, kind: str) -> None:
-        """Draw a series y (n,) over rising places x (n,); NaN breaks the line."""
-        places, values = envelope(x, y)
-        plot.drawn.append(f'<path class="{kind}" d="{self._path(plot, places, values)}"/>')
+    def line(self, plot: Plot, x: FloatArray, y: FloatArray, css_class: str) -> None:
+        """Draw a series y (n,) over increasing x (n,), downsampled; NaN breaks the line."""
+        plot.elements.append(f'<path class="{css_class}" d="{self._path(plot, *downsample(x, y))}"/>')
 
-    def trace(self, plot: Plot, x: FloatArray, y: FloatArray, kind: str, colour: str = "") -> None:
-        """Draw a line through points (n,) in whatever order they lie; NaN breaks it."""
+    def polyline(self, plot: Plot, x: FloatArray, y: FloatArray, css_class: str, colour: str = "") -> None:
+        """Draw a line through points (n,) in any order; NaN breaks it."""
         style = f' style="stroke:{colour}"' if colour else ""
-        plot.drawn.append(f'<path class="{kind}"{style} d="{self._path(plot, x, y)}"/>')
+        plot.elements.append(f'<path class="{css_class}"{style} d="{self._path(plot, x, y)}"/>')
 
-    def mark(self, plot: Plot, x: float, y: float, kind: str) -> None:
-        """Draw a start, a ring, or an end, a square, at a point."""
-        right = float(self.along.part(np.array([x]))[0]) * INSIDE
-        down = (1.0 - float(plot.part(np.array([y]))[0])) * plot.height
-        plot.drawn.append(
-            f'<circle class="{kind}" cx="{right:.1f}" cy="{down:.1f}" r="5"/>'
-            if kind == "start"
-            else f'<rect class="{kind}" x="{right - 4.5:.1f}" y="{down - 4.5:.1f}" width="9" height="9"/>'
+    def marker(self, plot: Plot, x: float, y: float, css_class: str) -> None:
+        """Draw a ring for the class `start`, else a square."""
+        right = float(self.x_axis.fraction(np.array([x]))[0]) * PLOT_WIDTH
+        down = (1.0 - float(plot.fraction(np.array([y]))[0])) * plot.height
+        plot.elements.append(
+            f'<circle class="{css_class}" cx="{right:.1f}" cy="{down:.1f}" r="5"/>'
+            if css_class == "start"
+            else f'<rect class="{css_class}" x="{right - 4.5:.1f}" y="{down - 4.5:.1f}" width="9" height="9"/>'
         )
 
-    def series(self, plot: Plot, x: FloatArray, y: FloatArray, kind: str) -> None:
-        """Draw a series over time as a line that is broken at gaps."""
-        self.line(plot, *opened(x, y), kind)
+    def time_series(self, plot: Plot, x: FloatArray, y: FloatArray, css_class: str) -> None:
+        """Draw a series over time as a line that gaps break."""
+        self.line(plot, *insert_gaps(x, y), css_class)
 
-    def band(self, plot: Plot, x: FloatArray, y: FloatArray, kind: str) -> None:
-        """Draw a series over time as the area between its extremes where it is dense, else as a line."""
+    def band(self, plot: Plot, x: FloatArray, y: FloatArray, css_class: str) -> None:
+        """Draw a series over time as the area between its extremes if it is dense, else as a line."""
         if x.size <= 2 * COLUMNS or not x[-1] > x[0]:
-            self.series(plot, x, y, kind)
-            return
-        places, low, high = extremes(*opened(x, y))
-        self.area(plot, places, low, high, f"{kind} band")
+            self.time_series(plot, x, y, css_class)
+        else:
+            self.area(plot, *column_extremes(*insert_gaps(x, y)), f"{css_class} band")
 
-    def area(self, plot: Plot, x: FloatArray, low: FloatArray, high: FloatArray, kind: str) -> None:
-        """Draw the area between two series over places x (n,), piece by piece where they are finite."""
-        known = np.isfinite(low) & np.isfinite(high)
-        edges = np.flatnonzero(np.diff(np.concatenate(([False], known, [False])).astype(np.int8)))
-        parts = []
-        for first, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-            rows = slice(first, stop)
-            there = self._points(plot, x[rows], low[rows])
-            back = self._points(plot, x[rows][::-1], high[rows][::-1])
-            parts.append("M" + "L".join(there + back) + "Z")
-        plot.drawn.append(f'<path class="{kind}" d="{"".join(parts)}"/>')
+    def area(self, plot: Plot, x: FloatArray, low: FloatArray, high: FloatArray, css_class: str) -> None:
+        """Draw the area between two series (n,) over x (n,) where both are finite."""
+        path = ""
+        for rows in find_intervals(np.isfinite(low) & np.isfinite(high)):
+            lower = self._points(plot, x[rows], low[rows])
+            upper = self._points(plot, x[rows][::-1], high[rows][::-1])
+            path += "M" + "L".join(lower + upper) + "Z"
+        plot.elements.append(f'<path class="{css_class}" d="{path}"/>')
 
     def _points(self, plot: Plot, x: FloatArray, y: FloatArray) -> list[str]:
-        """Return points as SVG has them, kept within reach of the plot."""
-        right = np.clip(self.along.part(x), -0.5, 1.5) * INSIDE
-        down = (1.0 - np.clip(plot.part(y), -1.0, 2.0)) * plot.height
+        """Return points as SVG text, clipped to the surroundings of the plot."""
+        right = np.clip(self.x_axis.fraction(x), -0.5, 1.5) * PLOT_WIDTH
+        down = (1.0 - np.clip(plot.fraction(y), -1.0, 2.0)) * plot.height
         return [f"{a:.1f},{b:.1f}" for a, b in zip(right.tolist(), down.tolist(), strict=True)]
 
     def _path(self, plot: Plot, x: FloatArray, y: FloatArray) -> str:
-        """Return a path through points (n,), broken at those that are not finite; a lone one is a dot."""
-        known = np.isfinite(x) & np.isfinite(y)
-        edges = np.flatnonzero(np.diff(np.concatenate(([False], known, [False])).astype(np.int8)))
-        parts = []
-        for first, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-            points = self._points(plot, x[first:stop], y[first:stop])
-            parts.append("M" + "L".join(points) + ("h0" if len(points) == 1 else ""))
-        return "".join(parts)
+        """Return a line through points as SVG text; a point between two NaN is a dot."""
+        path = ""
+        for rows in find_intervals(np.isfinite(x) & np.isfinite(y)):
+            points = self._points(plot, x[rows], y[rows])
+            path += "M" + "L".join(points) + ("h0" if len(points) == 1 else "")
+        return path
 
-    def across(self, plot: Plot, value: float, kind: str) -> None:
-        """Draw a level line at an SI value."""
-        down = (1.0 - float(plot.part(np.array([value]))[0])) * plot.height
+    def horizontal_line(self, plot: Plot, value: float, css_class: str) -> None:
+        """Draw a horizontal line at an SI value."""
+        down = (1.0 - float(plot.fraction(np.array([value]))[0])) * plot.height
         if 0.0 <= down <= plot.height:
-            plot.drawn.append(f'<path class="{kind}" d="M0,{down:.1f}H{INSIDE:.1f}"/>')
+            plot.elements.append(f'<path class="{css_class}" d="M0,{down:.1f}H{PLOT_WIDTH:.1f}"/>')
 
-    def bars(self, plot: Plot, starts: FloatArray, ends: FloatArray, kind: str) -> None:
-        """Draw spans (k,) of the axis along over the whole height."""
-        left, right = self.along.part(starts) * INSIDE, self.along.part(ends) * INSIDE
-        parts = [
+    def spans(self, plot: Plot, starts: FloatArray, ends: FloatArray, css_class: str) -> None:
+        """Draw spans (k,) of the x axis over the full height."""
+        left, right = self.x_axis.fraction(starts) * PLOT_WIDTH, self.x_axis.fraction(ends) * PLOT_WIDTH
+        path = "".join(
             f"M{a:.1f},0h{max(b - a, 0.6):.1f}v{plot.height:.1f}h{-max(b - a, 0.6):.1f}z"
             for a, b in zip(left.tolist(), right.tolist(), strict=True)
-        ]
-        plot.drawn.append(f'<path class="{kind}" d="{"".join(parts)}"/>')
+        )
+        plot.elements.append(f'<path class="{css_class}" d="{path}"/>')
 
-    def picture(self, plot: Plot, data: str, kind: str = "") -> None:
-        """Draw a picture (data URI) over a whole plot; where it is clear it is seen that nothing is there."""
-        plot.back = "empty"
-        plot.drawn.append(
-            f'<image class="{kind}" width="{INSIDE:.1f}" height="{plot.height:.1f}" preserveAspectRatio="none" '
-            f'href="{data}"/>'
+    def image(self, plot: Plot, data: str, css_class: str = "") -> None:
+        """Draw an image (data URI) over a full plot; the background shows through its transparent pixels."""
+        plot.background = "empty"
+        plot.elements.append(
+            f'<image class="{css_class}" width="{PLOT_WIDTH:.1f}" height="{plot.height:.1f}" '
+            f'preserveAspectRatio="none" href="{data}"/>'
         )
 
-    def html(self, kind: str = "") -> str:
-        """Return the figure as HTML; `kind` are classes of where it stands."""
+    def html(self, css_class: str = "") -> str:
+        """Return the figure as HTML with the classes of its place in the grid."""
         height = TOP + BOTTOM + sum(plot.height for plot in self.plots) + GAP * (len(self.plots) - 1)
         parts, y = [], TOP
         for number, plot in enumerate(self.plots):
-            parts.append(self._plot(plot, y, last=number == len(self.plots) - 1))
+            parts.append(self._plot_svg(plot, y, is_last=number == len(self.plots) - 1))
             y += plot.height + GAP
-        if self.bar is not None:
-            parts.append(_bar(self.bar, height))
-            height += BAR + UNDER_BAR
-        said = escape(f"{self.title}. {self.caption}".strip(), quote=True)
-        drawing = f'<svg viewBox="0 0 {WIDTH:g} {height:.1f}" role="img" aria-label="{said}">{"".join(parts)}</svg>'
-        keys = "".join(f'<span><i class="{kind}"></i>{escape(text)}</span>' for kind, text in self.keys)
+        if self.colour_bar is not None:
+            parts.append(_colour_bar_svg(self.colour_bar, height))
+            height += BAR + BAR_TEXT
+        label = escape(f"{self.title}. {self.caption}".strip(), quote=True)
+        drawing = f'<svg viewBox="0 0 {WIDTH:g} {height:.1f}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+        keys = "".join(f'<span><i class="{key}"></i>{escape(text)}</span>' for key, text in self.legend)
         legend = f'<div class="keys">{keys}</div>' if keys else ""
         caption = f"<figcaption>{escape(self.caption)}</figcaption>" if self.caption else ""
-        return f'<figure class="{kind}"><h4>{escape(self.title)}</h4>{legend}{drawing}{caption}</figure>'
+        return f'<figure class="{css_class}"><h4>{escape(self.title)}</h4>{legend}{drawing}{caption}</figure>'
 
-    def _plot(self, plot: Plot, y: float, *, last: bool) -> str:
+    def _plot_svg(self, plot: Plot, y: float, *, is_last: bool) -> str:
         """Return one plot with its axes at a height of the figure."""
-        lines, words = [], []
-        for at, text in plot.up.ticks(UP if plot.height > 90.0 else 3) if plot.up else ():
-            down = (1.0 - at) * plot.height
-            lines.append(f"M0,{down:.1f}H{INSIDE:.1f}")
-            words.append(f'<text x="-5" y="{down + 4.0:.1f}" text-anchor="end">{text}</text>')
-        for at, text in self.along.ticks(ALONG):
-            lines.append(f"M{at * INSIDE:.1f},0V{plot.height:.1f}")
-            if last:
-                words.append(
-                    f'<text x="{at * INSIDE:.1f}" y="{plot.height + 15.0:.1f}" text-anchor="middle">{text}</text>'
-                )
-        if last:
-            words.append(
-                f'<text x="{0.5 * INSIDE:.1f}" y="{plot.height + 31.0:.1f}" text-anchor="middle" class="title">'
-                f"{escape(self.along.title)}</text>"
-            )
-        if plot.up:
-            words.append(
+        lines, texts = [], []
+        for position, text in plot.y_axis.ticks(Y_TICKS if plot.height > 90.0 else 3) if plot.y_axis else ():
+            down = (1.0 - position) * plot.height
+            lines.append(f"M0,{down:.1f}H{PLOT_WIDTH:.1f}")
+            texts.append(f'<text x="-5" y="{down + 4.0:.1f}" text-anchor="end">{text}</text>')
+        for position, text in self.x_axis.ticks(X_TICKS):
+            right = position * PLOT_WIDTH
+            lines.append(f"M{right:.1f},0V{plot.height:.1f}")
+            if is_last:
+                texts.append(f'<text x="{right:.1f}" y="{plot.height + 15.0:.1f}" text-anchor="middle">{text}</text>')
+        if is_last:
+            texts.append(_title_svg(self.x_axis.title, plot.height + 31.0))
+        if plot.y_axis:
+            texts.append(
                 f'<text transform="translate(-49,{0.5 * plot.height:.1f})rotate(-90)" text-anchor="middle" '
-                f'class="title">'
-                f"{escape(plot.up.title)}</text>"
+                f'class="title">{escape(plot.y_axis.title)}</text>'
             )
-        if plot.tag:
-            words.append(f'<text x="6" y="14" class="tag">{escape(plot.tag)}</text>')
-        behind = f'<rect class="{plot.back}" width="{INSIDE:.1f}" height="{plot.height:.1f}"/>' if plot.back else ""
-        frame = f'<rect class="frame" width="{INSIDE:.1f}" height="{plot.height:.1f}"/>'
-        inner = f'<svg width="{INSIDE:.1f}" height="{plot.height:.1f}" overflow="hidden">{"".join(plot.drawn)}</svg>'
+        if plot.label:
+            texts.append(f'<text x="6" y="14" class="tag">{escape(plot.label)}</text>')
+        size = f'width="{PLOT_WIDTH:.1f}" height="{plot.height:.1f}"'
+        background = f'<rect class="{plot.background}" {size}/>' if plot.background else ""
+        frame = f'<rect class="frame" {size}/>'
+        content = f'<svg {size} overflow="hidden">{"".join(plot.elements)}</svg>'
         grid = f'<path class="grid" d="{"".join(lines)}"/>'
-        return f'<g transform="translate({LEFT:g},{y:.1f})">{behind}{grid}{inner}{frame}{"".join(words)}</g>'
+        return f'<g transform="translate({LEFT:g},{y:.1f})">{background}{grid}{content}{frame}{"".join(texts)}</g>'
 
 
-def _bar(bar: Bar, y: float) -> str:
-    """Return the bar of colours with its ticks, at a height of the figure."""
-    words = [
-        f'<text x="{min(at * INSIDE, INSIDE - 4.0):.1f}" y="{BAR + 14.0:.1f}" text-anchor="middle">{text}</text>'
-        for at, text in bar.axis.ticks(ALONG)
+def _title_svg(title: str, y: float) -> str:
+    return f'<text x="{0.5 * PLOT_WIDTH:.1f}" y="{y:.1f}" text-anchor="middle" class="title">{escape(title)}</text>'
+
+
+def _colour_bar_svg(bar: ColourBar, y: float) -> str:
+    """Return the colour bar with its ticks at a height of the figure."""
+    texts = [
+        f'<text x="{min(position * PLOT_WIDTH, PLOT_WIDTH - 4.0):.1f}" y="{BAR + 14.0:.1f}" '
+        f'text-anchor="middle">{text}</text>'
+        for position, text in bar.axis.ticks(X_TICKS)
     ]
-    words.append(
-        f'<text x="{0.5 * INSIDE:.1f}" y="{BAR + 29.0:.1f}" text-anchor="middle" class="title">'
-        f"{escape(bar.axis.title)}</text>"
-    )
-    size = f'width="{INSIDE:.1f}" height="{BAR:.1f}"'
-    picture = f'<image {size} preserveAspectRatio="none" href="{bar.data}"/><rect class="frame" {size}/>'
-    return f'<g class="bar" transform="translate({LEFT:g},{y:.1f})">{picture}{"".join(words)}</g>'
+    texts.append(_title_svg(bar.axis.title, BAR + 29.0))
+    size = f'width="{PLOT_WIDTH:.1f}" height="{BAR:.1f}"'
+    image = f'<image {size} preserveAspectRatio="none" href="{bar.data}"/><rect class="frame" {size}/>'
+    return f'<g class="bar" transform="translate({LEFT:g},{y:.1f})">{image}{"".join(texts)}</g>'
 
 
-def stacked(title: str, along: Axis, ups: Sequence[Axis], caption: str, total: float = 210.0) -> Figure:
-    """Return a figure of as many plots as there are axes upwards, `total` units high together at least."""
-    height = max(64.0, math.floor(total / len(ups)))
-    return Figure(title, along, [Plot(up, height) for up in ups], caption)
+def stack_plots(title: str, x_axis: Axis, y_axes: Sequence[Axis], caption: str, total: float = 210.0) -> SvgFigure:
+    """Return a figure with one plot per y axis, at least `total` units high together."""
+    height = max(64.0, math.floor(total / len(y_axes)))
+    return SvgFigure(title, x_axis, [Plot(axis, height) for axis in y_axes], caption)

@@ -1,4 +1,4 @@
-"""Faults that a recording tells of: which acted on which sensor, and when."""
+"""Faults of a recording: which acted on which sensor, clock or world, and when."""
 
 from __future__ import annotations
 
@@ -6,63 +6,56 @@ import math
 
 import numpy as np
 
-from navsense.report.axes import over_time
-from navsense.report.draw import Figure, Plot
-from navsense.report.recorded import Recorded
+from navsense.report.axes import time_axis
+from navsense.report.downsample import find_time_spans
+from navsense.report.draw import Plot, SvgFigure
+from navsense.report.report_data import ReportData
 from navsense.series import Reading
-from navsense.typing import BoolArray, FloatArray
+from navsense.typing import BoolArray
 
 STRIP = 26.0
-"""Units that the strip of a fault is high."""
+"""Height of the strip of a fault (units)."""
 
 
-def faults_of(reading: Reading) -> dict[str, BoolArray]:
-    """Return on which rows (n,) each kind of fault acts, by its name; kinds that never act are left out."""
+def fault_rows(reading: Reading) -> dict[str, BoolArray]:
+    """Return the rows (n,) on which each kind of fault acts; kinds that never act are absent."""
     return {kind: rows for kind, rows in reading.fault.items() if rows.any()}
 
 
-def spans_of(time: FloatArray, rows: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Return where the spans (k,) s begin and end in which something acts, each row until the next."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], rows, [False])).astype(np.int8)))
-    step = float(np.median(np.diff(time))) if time.size > 1 else 1.0
-    ends = np.append(time, time[-1] + step)
-    return np.asarray(time[edges[::2]]), np.asarray(ends[edges[1::2]])
+def scheduled_spans(data: ReportData) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """Return the spans (s) of scheduled faults that no reading contains, by name and kind.
 
-
-def others(found: Recorded) -> dict[tuple[str, str], list[tuple[float, float]]]:
-    """Return the spans (s) of faults that no reading tells of, by whose they are and kind: of clocks and the world.
-
-    Of sensors in recordings of messages they are dropouts, of which there are no messages.
+    These are faults of clocks and of the world, and dropouts of sensors in recordings of messages: a sample that was
+    dropped has no message.
     """
-    out: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    told = {name: faults_of(reading) for name, reading in found.readings.items() if reading.fault}
-    for one in found.planned:
-        name, kind = str(one["of"]), str(one["kind"])
-        if name in told and (kind != "dropout" or kind in told[name]):
+    spans: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    flagged = {name: fault_rows(reading) for name, reading in data.readings.items() if reading.fault}
+    for fault in data.scheduled_faults:
+        name, kind = str(fault["of"]), str(fault["kind"])
+        if name in flagged and (kind != "dropout" or kind in flagged[name]):
             continue
-        first, last = max(float(one["start"]), found.span[0]), min(float(one.get("end", math.inf)), found.span[1])
+        first, last = max(float(fault["start"]), data.span[0]), min(float(fault.get("end", math.inf)), data.span[1])
         if last >= first:
-            out.setdefault((name, kind), []).append((first, last))
-    return out
+            spans.setdefault((name, kind), []).append((first, last))
+    return spans
 
 
-def figure_of(found: Recorded) -> Figure | None:
-    """Return when faults acted, a strip for each of whom and each kind; None where none did."""
-    readings, span = found.readings, found.span
-    plots, acted = [], []
-    for name, reading in readings.items():
-        for kind, rows in faults_of(reading).items():
-            plots.append(Plot(None, STRIP, f"{name.rpartition('::')[2]}: {kind.replace('_', ' ')}"))
-            acted.append(spans_of(reading.time, rows))
-    for (name, kind), spans in others(found).items():
-        plots.append(Plot(None, STRIP, f"{name.rpartition('::')[2]}: {kind.replace('_', ' ')}"))
-        acted.append((np.array([first for first, _ in spans]), np.array([last for _, last in spans])))
-    if not plots:
+def make_figure(data: ReportData) -> SvgFigure | None:
+    """Return a figure with one strip per sensor and kind of fault, or None without faults."""
+    spans = [
+        (name, kind, find_time_spans(reading.time, rows))
+        for name, reading in data.readings.items()
+        for kind, rows in fault_rows(reading).items()
+    ]
+    spans += [
+        (name, kind, (np.array([first for first, _ in pairs]), np.array([last for _, last in pairs])))
+        for (name, kind), pairs in scheduled_spans(data).items()
+    ]
+    if not spans:
         return None
-    caption = (
-        "Red: when each fault acted on the sensor, as the recording tells it. None of it is an instrument's own noise."
-    )
-    figure = Figure("Faults", over_time(*span), plots, caption)
-    for plot, (starts, ends) in zip(plots, acted, strict=True):
-        figure.bars(plot, starts, ends, "bad")
+    plots = [Plot(None, STRIP, f"{name.rpartition('::')[2]}: {kind.replace('_', ' ')}") for name, kind, _ in spans]
+    caption = "Red: the time in which each fault acted. Faults are not part of an instrument's noise."
+    figure = SvgFigure("Faults", time_axis(*data.span), plots, caption)
+    for plot, (_, _, (starts, ends)) in zip(plots, spans, strict=True):
+        figure.spans(plot, starts, ends, "bad")
     return figure

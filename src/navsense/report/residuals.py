@@ -1,17 +1,18 @@
-"""Reading less truth, what of it is white, and whether that is as large as declared.
+"""Residuals of readings, their white part, and a test of whether that is as large as declared.
 
-    r_k = y_k - x_k                                     residual; of angles the shortest way round, of places in metres
-    f_k = r_k - slow_k - a - G x_k                      slow: the recorded error; a, G: the best constant and gain
-    s^2 = 1/N sum_j (f_(2j+1) - f_2j)^2 / 2             white part, of N pairs of neighbours that share no row
+    r_k = y_k - x_k                                     residual: reading less ideal reading
+    f_k = r_k - slow_k - a - G x_k                      slow: the recorded bias; a, G: the best constant and gain
+    s^2 = 1/N sum_j (f_(2j+1) - f_2j)^2 / 2             white part, from N pairs of neighbours that share no row
     sigma^2 = stddev^2 + noise_density^2 rate + precision^2 / 12 + outlier_probability outlier_stddev^2
 
-What is slow leaves the pairs' differences, so that N s^2 / sigma^2 is chi-squared of N degrees of freedom where the
-noise is Gaussian; with outliers s^2 / sigma^2 is taken as normal of variance (2 + excess / 2) / N, `excess` being the
-kurtosis of the mixture above 3. A sound recording leaves the bounds once in a million channels.
+Residuals of angles are wrapped to half a turn; those of latitude and longitude are in metres. Slow errors cancel in the
+differences of the pairs. N s^2 / sigma^2 is chi-squared with N degrees of freedom for Gaussian noise. With outliers,
+s^2 / sigma^2 is taken as normal with variance (2 + excess / 2) / N, where `excess` is the excess kurtosis of the
+mixture. A recording without defects fails the test once in a million channels.
 
-Steps of rounding of more than twice the deviation are not tested, nor are noises whose deviation is not one number:
-those of a Doppler log, of a filtered or shaken IMU, of what is clipped at its limits. Rows on which faults act are left
-out. Orientations are told w x y z.
+The test skips noise whose rounding step is more than twice its deviation, and noise without one constant deviation:
+that of a DVL, of a filtered or vibrating IMU, and of clipped readings. Rows with faults are left out. Orientations are
+w x y z.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.report.frames import labels_of, truth_of
+from navsense.report.labels import axis_labels, ideal_array
 from navsense.sensors.base import HasIndirectNoise
 from navsense.sensors.imu import Imu
 from navsense.series import Reading
@@ -31,40 +32,42 @@ from navsense.typing import BoolArray, FloatArray
 from navsense.world import MountedSensor
 
 FALSE_ALARMS = 1e-6
-"""How often a channel whose noise is as declared is reported."""
+"""Probability that a channel with the declared noise fails the test."""
 
 NORMAL_BOUND = 4.891638475
-"""Deviations of a normal variate that both tails of `FALSE_ALARMS` together lie beyond."""
+"""Deviations of a normal variate outside which both tails together have the probability `FALSE_ALARMS`."""
 
-FEWEST = 100
-"""Rows below which nothing is said of a noise."""
+MIN_ROWS = 100
+"""Rows that the test needs."""
 
-COARSE = 2.0
-"""Steps of rounding in a deviation from which on what is rounded is not white any more."""
+MAX_ROUNDING = 2.0
+"""Rounding step over deviation above which a rounded signal is no longer white."""
 
-ONE_NUMBER = frozenset(("imu", "magnetometer", "altimeter", "air_pressure", "depth", "navsat", "range"))
-"""Types whose white noise has one deviation whatever they measure."""
+TESTED_TYPES = frozenset(("imu", "magnetometer", "altimeter", "air_pressure", "depth", "navsat", "range"))
+"""Types whose white noise has one constant deviation."""
 
-TURNS = ("roll", "pitch", "yaw")
-"""What the axes of an orientation are called."""
+EULER_ANGLES = ("roll", "pitch", "yaw")
+"""Axes of an orientation."""
 
-EARTH = 6371e3
-"""m: mean radius, by which small angles of a place become metres."""
+EARTH_RADIUS = 6371e3
+"""Mean radius (m): converts differences of latitude and longitude to metres."""
 
 
 @dataclass(frozen=True, eq=False)
-class Channel:
-    """One axis of one array of a sensor at the rows `time` (n,) s that were emitted; `unit` is of all its values.
+class ResidualChannel:
+    """One axis of one array of a sensor, in the rows (n,) that were emitted.
 
-    `reading`, `truth`, `residual`, `slow` (0 where it is not recorded) and `white` (n,), NaN where there is no number;
-    `noise` is its declared one, NEUTRAL where it has none; `rate` in Hz.
+    time: (n,) s
+    reading, ideal, residual, slow, white: (n,) in `unit`; NaN without a value; `slow` is 0 if it is not recorded
+    noise: the declared one, NEUTRAL if there is none
+    rate: Hz
     """
 
     label: str
     unit: str
     time: FloatArray
     reading: FloatArray
-    truth: FloatArray
+    ideal: FloatArray
     residual: FloatArray
     slow: FloatArray
     white: FloatArray
@@ -72,16 +75,16 @@ class Channel:
     rate: float
 
     @property
-    def declared(self) -> float:
-        """Return the declared deviation of one sample, 0 where none is declared."""
+    def declared_stddev(self) -> float:
+        """Declared deviation of one sample; 0 without declared noise."""
         noise = self.noise
         white = noise.white_stddev(self.rate) ** 2 + noise.precision**2 / 12.0
         return math.sqrt(white + noise.outlier_probability * noise.outlier_stddev**2)
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Whether a white part is as large as declared: its deviation, the declared one, bounds of the variances' ratio."""
+class NoiseTest:
+    """Measured and declared deviation of a white part, and the bounds of the ratio of their variances."""
 
     measured: float
     declared: float
@@ -90,41 +93,42 @@ class Verdict:
 
     @property
     def ratio(self) -> float:
-        """Return the measured variance over the declared one."""
+        """Measured over declared variance."""
         return (self.measured / self.declared) ** 2
 
     @property
-    def holds(self) -> bool:
-        """Return true where the ratio is within its bounds."""
+    def passes(self) -> bool:
+        """True if the ratio is within its bounds."""
         return self.low <= self.ratio <= self.high
 
 
-def channels_of(reading: Reading, name: str, sensor: MountedSensor | None) -> list[Channel]:
-    """Return the channels of one array of a sensor; none where the truth of it is not recorded, or is no number."""
-    told, true = reading.arrays[name], truth_of(reading, name)
-    if true is None or told.dtype.kind != "f" or told.ndim > 2 or true.shape != told.shape:
+def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) -> list[ResidualChannel]:
+    """Return the channels of one array of a sensor; none if it is not numeric or its ideal values are not recorded."""
+    measured, ideal = reading.arrays[array], ideal_array(reading, array)
+    if ideal is None or measured.dtype.kind != "f" or measured.ndim > 2 or ideal.shape != measured.shape:
         return []
     rows = np.asarray(reading.emitted)
     time = reading.time[rows]
     if not time.size:
         return []
-    given, wanted = told[rows].reshape(time.size, -1), true[rows].reshape(time.size, -1)
-    slow = _slow(reading, name, rows, given)
-    labels = list(TURNS) if name == "orientation" else labels_of(reading.type, name, given.shape[1], sensor)
-    noises = sensor.spec.noise().get(name, ()) if sensor else ()
-    if sensor and isinstance(sensor.spec, HasIndirectNoise) and name in sensor.spec.noise_quantities:
+    measured, ideal = measured[rows].reshape(time.size, -1), ideal[rows].reshape(time.size, -1)
+    slow = _slow_error(reading, array, rows, measured)
+    is_orientation = array == "orientation"
+    labels = EULER_ANGLES if is_orientation else axis_labels(reading.type, array, measured.shape[1], sensor)
+    noises = sensor.spec.noise().get(array, ()) if sensor else ()
+    if sensor and isinstance(sensor.spec, HasIndirectNoise) and array in sensor.spec.noise_quantities:
         noises = ()
-    unit, shown, ideal, residual = _kind(reading, name, given, wanted)
-    rate = sensor.rate if sensor else _rate(time)
+    unit, measured, ideal, residual = _display_arrays(reading, array, measured, ideal)
+    rate = sensor.rate if sensor else 1.0 / float(np.median(np.diff(time))) if time.size > 1 else 1.0
     residual = np.where(reading.valid[rows][:, None], residual, math.nan)
-    struck = _struck(reading, rows)
-    white = _white(np.where(struck[:, None], math.nan, residual - slow), ideal)
+    has_fault = _has_fault(reading, rows)
+    white = _white_part(np.where(has_fault[:, None], math.nan, residual - slow), ideal)
     return [
-        Channel(
+        ResidualChannel(
             labels[axis],
             unit,
             time,
-            shown[:, axis],
+            measured[:, axis],
             ideal[:, axis],
             residual[:, axis],
             slow[:, axis] if slow.shape[1] > axis else np.zeros(time.size),
@@ -136,62 +140,56 @@ def channels_of(reading: Reading, name: str, sensor: MountedSensor | None) -> li
     ]
 
 
-def _rate(time: FloatArray) -> float:
-    """Return the rate (Hz) of instants."""
-    return 1.0 / float(np.median(np.diff(time))) if time.size > 1 else 1.0
+def _slow_error(reading: Reading, array: str, rows: BoolArray, measured: FloatArray) -> FloatArray:
+    """Return the recorded bias of an array, 0 if it is not recorded."""
+    bias = reading.bias.get(array)
+    if bias is None or array == "orientation":
+        return np.zeros_like(measured[:, :3] if array == "orientation" else measured)
+    slow = np.asarray(bias)[rows].reshape(measured.shape[0], -1)
+    return np.nan_to_num(slow) if slow.shape == measured.shape else np.zeros_like(measured)
 
 
-def _slow(reading: Reading, name: str, rows: BoolArray, given: FloatArray) -> FloatArray:
-    """Return the recorded slow error of an array, 0 where there is none."""
-    slow = reading.bias.get(name)
-    if slow is None or name == "orientation":
-        return np.zeros_like(given[:, :3] if name == "orientation" else given)
-    found = np.asarray(slow)[rows].reshape(given.shape[0], -1)
-    return np.nan_to_num(found) if found.shape == given.shape else np.zeros_like(given)
+def _has_fault(reading: Reading, rows: BoolArray) -> BoolArray:
+    """Return the selected rows (n,) on which a fault acts."""
+    has_fault = np.zeros(int(np.count_nonzero(rows)), dtype=np.bool_)
+    for flags in reading.fault.values():
+        has_fault |= flags[rows]
+    return has_fault
 
 
-def _struck(reading: Reading, rows: BoolArray) -> BoolArray:
-    """Return on which rows (n,) a fault acts: what they are off by is no noise."""
-    acts = np.zeros(int(np.count_nonzero(rows)), dtype=np.bool_)
-    for kind in reading.fault.values():
-        acts |= kind[rows]
-    return acts
-
-
-def _kind(
-    reading: Reading, name: str, given: FloatArray, wanted: FloatArray
+def _display_arrays(
+    reading: Reading, array: str, measured: FloatArray, ideal: FloatArray
 ) -> tuple[str, FloatArray, FloatArray, FloatArray]:
-    """Return unit, reading, truth and residual (n, axes) of an array as it is shown."""
-    unit = reading.unit.get(name, "")
-    if name == "orientation" and given.shape[1] == 4:
-        return "rad", angles(given), angles(wanted), turn(wanted, given)
-    if name == "course":
-        return unit, given, wanted, np.asarray((given - wanted + math.pi) % (2.0 * math.pi) - math.pi)
-    if name in ("latitude", "longitude") and unit == "rad":
-        start = float(np.nanmean(wanted))
-        metres = EARTH * (math.cos(_latitude(reading)) if name == "longitude" else 1.0)
-        return "m", metres * (given - start), metres * (wanted - start), metres * (given - wanted)
-    return unit, given, wanted, given - wanted
+    """Return unit, reading, ideal reading and residual (n, axes) of an array as the report shows them."""
+    unit = reading.unit.get(array, "")
+    if array == "orientation" and measured.shape[1] == 4:
+        return "rad", euler_angles(measured), euler_angles(ideal), rotation_vectors(ideal, measured)
+    if array == "course":
+        return unit, measured, ideal, np.asarray((measured - ideal + math.pi) % (2.0 * math.pi) - math.pi)
+    if array in ("latitude", "longitude") and unit == "rad":
+        start = float(np.nanmean(ideal))
+        latitude = float(np.nanmean(reading.ideal["latitude"])) if "latitude" in reading.ideal else 0.0
+        metres = EARTH_RADIUS * (math.cos(latitude) if array == "longitude" else 1.0)
+        return "m", metres * (measured - start), metres * (ideal - start), metres * (measured - ideal)
+    return unit, measured, ideal, measured - ideal
 
 
-def _latitude(reading: Reading) -> float:
-    """Return the mean latitude (rad) of a sensor's truth."""
-    return float(np.nanmean(reading.ideal["latitude"])) if "latitude" in reading.ideal else 0.0
-
-
-def angles(attitude: FloatArray) -> FloatArray:
-    """Return roll, pitch and yaw (n, 3) rad of attitudes w x y z: turns about x, then y, then z of the reference."""
-    w, x, y, z = attitude.T
+def euler_angles(orientation: FloatArray) -> FloatArray:
+    """Return roll, pitch and yaw (n, 3) rad of orientations w x y z: rotations about fixed x, then y, then z."""
+    w, x, y, z = orientation.T
     roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
     pitch = np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0))
     yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
     return np.stack((roll, pitch, yaw), axis=1)
 
 
-def turn(base: FloatArray, turned: FloatArray) -> FloatArray:
-    """Return the rotation vectors (n, 3) rad from attitudes `base` to attitudes `turned`, in the axes of the first."""
-    w, v = base[:, :1], base[:, 1:]
-    a, b = turned[:, :1], turned[:, 1:]
+def rotation_vectors(start: FloatArray, end: FloatArray) -> FloatArray:
+    """Return the rotation vectors (n, 3) rad from orientations `start` to `end` (n, 4) w x y z, in the axes of `start`.
+
+    They are 2 atan2(|v|, |s|) v / |v| with (s, v) = start^-1 end.
+    """
+    w, v = start[:, :1], start[:, 1:]
+    a, b = end[:, :1], end[:, 1:]
     scalar = w * a + np.sum(v * b, axis=1, keepdims=True)
     vector = w * b - a * v - np.cross(v, b)
     vector = np.where(scalar < 0.0, -vector, vector)
@@ -200,62 +198,56 @@ def turn(base: FloatArray, turned: FloatArray) -> FloatArray:
     return np.asarray(vector * np.where(size > 0.0, angle / np.where(size > 0.0, size, 1.0), 2.0))
 
 
-def _white(rest: FloatArray, truth: FloatArray) -> FloatArray:
-    """Return residuals (n, k) without the best constant and gain on the truth's axes (n, m)."""
-    out = rest.copy()
-    columns = np.column_stack((np.ones(truth.shape[0]), truth))
+def _white_part(residual: FloatArray, ideal: FloatArray) -> FloatArray:
+    """Return residuals (n, k) without the best constant and gain on the ideal readings' axes (n, m)."""
+    white = residual.copy()
+    columns = np.column_stack((np.ones(ideal.shape[0]), ideal))
     known = np.asarray(np.isfinite(columns).all(axis=1))
-    last, basis = np.zeros(0, dtype=np.bool_), columns
-    for axis in range(rest.shape[1]):
-        rows = known & np.isfinite(rest[:, axis])
-        if np.count_nonzero(rows) < FEWEST:
+    last_rows, basis = np.zeros(0, dtype=np.bool_), columns
+    for axis in range(residual.shape[1]):
+        rows = known & np.isfinite(residual[:, axis])
+        if np.count_nonzero(rows) < MIN_ROWS:
             continue
-        if not np.array_equal(rows, last):
-            last, basis = rows, _basis(columns[rows])
-        found, *_ = np.linalg.lstsq(basis.T @ basis, basis.T @ rest[rows, axis], rcond=1e-12)
-        out[rows, axis] = rest[rows, axis] - basis @ found
-    return out
+        if not np.array_equal(rows, last_rows):
+            last_rows, basis = rows, _normalise_columns(columns[rows])
+        gains, *_ = np.linalg.lstsq(basis.T @ basis, basis.T @ residual[rows, axis], rcond=1e-12)
+        white[rows, axis] = residual[rows, axis] - basis @ gains
+    return white
 
 
-def _basis(columns: FloatArray) -> FloatArray:
-    """Return a constant and those columns (n, m) that change, without their mean and of deviation 1."""
-    centre, size = columns.mean(axis=0), columns.std(axis=0)
-    moving = size > 1e-12 * np.maximum(np.abs(centre), 1e-30)
-    return np.column_stack((np.ones(columns.shape[0]), (columns[:, moving] - centre[moving]) / size[moving]))
+def _normalise_columns(columns: FloatArray) -> FloatArray:
+    """Return a constant and the columns (n, m) that change, with mean 0 and deviation 1."""
+    mean, stddev = columns.mean(axis=0), columns.std(axis=0)
+    changes = stddev > 1e-12 * np.maximum(np.abs(mean), 1e-30)
+    return np.column_stack((np.ones(columns.shape[0]), (columns[:, changes] - mean[changes]) / stddev[changes]))
 
 
-def deviation_of_pairs(values: FloatArray) -> tuple[float, int]:
-    """Return s^2 and N of values (n,): pairs of rows 2j and 2j + 1 that are both numbers."""
-    even = values[: values.size // 2 * 2].reshape(-1, 2)
-    steps = even[:, 1] - even[:, 0]
+def pair_variance(values: FloatArray) -> tuple[float, int]:
+    """Return s^2 and N of values (n,), from the rows 2j and 2j + 1 that are both finite."""
+    pairs = values[: values.size // 2 * 2].reshape(-1, 2)
+    steps = pairs[:, 1] - pairs[:, 0]
     steps = steps[np.isfinite(steps)]
     return (0.5 * float(np.mean(steps**2)) if steps.size else math.nan), int(steps.size)
 
 
-def verdict_of(channel: Channel, sensor: MountedSensor | None) -> Verdict | None:
-    """Return whether a channel's white noise is as declared; None where that cannot be said."""
-    declared = channel.declared
-    if sensor is None or declared == 0.0 or not channel.noise.has_white_noise or sensor.spec.type not in ONE_NUMBER:
+def check_noise(channel: ResidualChannel, sensor: MountedSensor | None) -> NoiseTest | None:
+    """Return the test of a channel's white noise, or None where the test does not apply."""
+    declared, noise = channel.declared_stddev, channel.noise
+    if sensor is None or declared == 0.0 or not noise.has_white_noise or sensor.spec.type not in TESTED_TYPES:
         return None
-    noise = channel.noise
-    if noise.precision > COARSE * noise.white_stddev(channel.rate) or not _constant(sensor):
+    spec = sensor.spec
+    is_filtered = isinstance(spec, Imu) and (spec.bandwidth or spec.vibration or spec.averaged)
+    if noise.precision > MAX_ROUNDING * noise.white_stddev(channel.rate) or is_filtered:
         return None
     clipped = (channel.reading <= noise.minimum) | (channel.reading >= noise.maximum)
-    square, count = deviation_of_pairs(np.where(clipped, math.nan, channel.white))
-    if count < FEWEST // 2 or bool(clipped.any()):
+    variance, count = pair_variance(np.where(clipped, math.nan, channel.white))
+    if count < MIN_ROWS // 2 or bool(clipped.any()):
         return None
-    low, high = bounds_of(count, excess_of(noise, channel.rate))
-    return Verdict(math.sqrt(square), declared, low, high)
+    return NoiseTest(math.sqrt(variance), declared, *ratio_bounds(count, excess_kurtosis(noise, channel.rate)))
 
 
-def _constant(sensor: MountedSensor) -> bool:
-    """Return whether the noise of a sensor is white and of one deviation: no filter, no vibration beside it."""
-    spec = sensor.spec
-    return not (isinstance(spec, Imu) and (spec.bandwidth or spec.vibration or spec.averaged))
-
-
-def excess_of(noise: Noise, rate: float) -> float:
-    """Return the kurtosis above 3 of white noise with outliers."""
+def excess_kurtosis(noise: Noise, rate: float) -> float:
+    """Return the excess kurtosis of white noise with outliers."""
     if not noise.has_outliers:
         return 0.0
     share, inner = noise.outlier_probability, noise.white_stddev(rate) ** 2
@@ -264,25 +256,26 @@ def excess_of(noise: Noise, rate: float) -> float:
     return 3.0 * ((1.0 - share) * inner**2 + share * outer**2) / mean**2 - 3.0
 
 
-def bounds_of(count: int, excess: float) -> tuple[float, float]:
-    """Return the bounds of s^2 / sigma^2 of `count` pairs that are left once in a million channels."""
+def ratio_bounds(count: int, excess: float) -> tuple[float, float]:
+    """Return the bounds of s^2 / sigma^2 of `count` pairs for the probability `FALSE_ALARMS`."""
     from scipy.special import chdtri
 
     if excess > 0.0:
-        wide = NORMAL_BOUND * math.sqrt((2.0 + 0.5 * excess) / count)
-        return max(0.0, 1.0 - wide), 1.0 + wide
-    half = 0.5 * FALSE_ALARMS
-    return float(chdtri(count, 1.0 - half)) / count, float(chdtri(count, half)) / count
+        half_width = NORMAL_BOUND * math.sqrt((2.0 + 0.5 * excess) / count)
+        return max(0.0, 1.0 - half_width), 1.0 + half_width
+    tail = 0.5 * FALSE_ALARMS
+    return float(chdtri(count, 1.0 - tail)) / count, float(chdtri(count, tail)) / count
 
 
-def normalised(reading: Reading, name: str, labels: Sequence[str]) -> Mapping[str, FloatArray]:
-    """Return residuals over the deviations that readings state, by what axes are called; none without a covariance."""
-    stated, true = reading.arrays.get(f"{name}_covariance"), truth_of(reading, name)
-    if stated is None or true is None or stated.ndim != 3:
+def normalised_residuals(reading: Reading, array: str, labels: Sequence[str]) -> Mapping[str, FloatArray]:
+    """Return residuals over the deviations of the reported covariance, by axis; none without a covariance."""
+    covariance, ideal = reading.arrays.get(f"{array}_covariance"), ideal_array(reading, array)
+    if covariance is None or ideal is None or covariance.ndim != 3:
         return {}
     rows = np.asarray(reading.emitted & reading.valid)
-    out = {}
+    normalised = {}
     for axis, label in enumerate(labels):
-        size = np.sqrt(np.where(stated[rows, axis, axis] > 0.0, stated[rows, axis, axis], math.nan))
-        out[label] = (reading.arrays[name][rows, axis] - true[rows, axis]) / size
-    return out
+        variance = covariance[rows, axis, axis]
+        stddev = np.sqrt(np.where(variance > 0.0, variance, math.nan))
+        normalised[label] = (reading.arrays[array][rows, axis] - ideal[rows, axis]) / stddev
+    return normalised

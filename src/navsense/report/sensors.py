@@ -1,4 +1,4 @@
-"""The figures of one sensor: readings against truth, residuals, their histogram and Allan deviation; a table."""
+"""Figures and table of one sensor: readings, residuals, histograms and Allan deviations against the declared noise."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from html import escape
 import numpy as np
 
 from navsense.analysis import allan, theory
-from navsense.analysis.estimates import flicker_terms
+from navsense.figures import Scale
 from navsense.noise.channel import Noise
-from navsense.report.axes import FARTHEST, Axis, Scale, linear, logarithmic, over_time, quantity, titled
-from navsense.report.draw import Figure, Plot, stacked
-from navsense.report.faults import spans_of
-from navsense.report.frames import through_water
-from navsense.report.residuals import Channel, Verdict, channels_of, deviation_of_pairs, normalised, verdict_of
+from navsense.report import residuals
+from navsense.report.axes import LARGEST, Axis, axis_title, format_quantity, linear_axis, log_axis, time_axis
+from navsense.report.downsample import find_time_spans
+from navsense.report.draw import LINE_COLOURS, Plot, SvgFigure, stack_plots
+from navsense.report.labels import is_through_water
+from navsense.report.residuals import NoiseTest, ResidualChannel
 from navsense.series import Reading
 from navsense.typing import BoolArray, FloatArray
 from navsense.world import MountedSensor
@@ -24,348 +25,355 @@ from navsense.world import MountedSensor
 BINS = 61
 """Bars of a histogram."""
 
-WIDE = 4.5
-"""Declared deviations that a histogram shows to either side at least."""
+MIN_REACH = 4.5
+"""Deviations that a histogram shows on either side at least."""
 
-PER_DECADE = 6
-"""Spans of an Allan deviation a decade."""
+SPANS_PER_DECADE = 6
+"""Spans of an Allan deviation per decade."""
 
-SHORTEST = 64
-"""Rows from which on there is an Allan deviation."""
+MIN_ALLAN_ROWS = 64
+"""Rows that an Allan deviation needs."""
 
-UNEVEN = 1e-3
-"""Parts of a step by which the time between two rows may be off in an Allan deviation."""
+MAX_JITTER = 1e-3
+"""Error of the time between two rows, over their interval, that an Allan deviation accepts."""
 
-MOST = 8
+MAX_PLOTS = 8
 """Plots of one figure at most."""
 
 TIMES = frozenset(("time_of_validity", "water_time_of_validity"))
-"""Arrays that say when, not what: a perfect instrument has the same."""
+"""Arrays that have no error of their own."""
 
-BY_CELL = frozenset(("error_velocity", "percent_good", "cell_distance"))
-"""Arrays of a current profiler that have a number for each cell: pictures and a table show them (`cells`)."""
+PER_CELL = frozenset(("error_velocity", "percent_good", "cell_distance"))
+"""Arrays of an ADCP with one value per cell: `adcp_section` shows them."""
 
-ZERO = 1.5
-"""How many times its own range a residual may be away from zero for zero to be shown with it."""
+ZERO_DISTANCE = 1.5
+"""Distance to zero, over its own range, up to which the axis of a residual includes zero."""
+
+DASH = "\u2013"
+"""Text of a table cell without a value."""
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
-    """One array of a sensor with its channels and what is said of their noise.
+class ArraySection:
+    """One array of a sensor with its channels and the tests of their noise.
 
-    `spans` are where (s) a velocity is through the water, and `said` is how that is compared.
+    water_spans: starts and ends (k,) s of the spans in which a velocity is through the water
+    note: how these spans are compared
     """
 
     name: str
-    channels: Sequence[Channel]
-    verdicts: Sequence[Verdict | None]
-    spans: tuple[FloatArray, FloatArray] = (np.zeros(0), np.zeros(0))
-    said: str = ""
+    channels: Sequence[ResidualChannel]
+    tests: Sequence[NoiseTest | None]
+    water_spans: tuple[FloatArray, FloatArray] = (np.zeros(0), np.zeros(0))
+    note: str = ""
+
+    @property
+    def title(self) -> str:
+        """Name of the array as text."""
+        return self.name.replace("_", " ")
+
+    @property
+    def has_declared_noise(self) -> bool:
+        """True if a channel has declared noise."""
+        return any(channel.declared_stddev for channel in self.channels)
 
 
-def told_of(reading: Reading, sensor: MountedSensor | None) -> list[Told]:
-    """Return the arrays of a sensor that have a truth, those of declared noise first."""
-    found = []
+def make_sections(reading: Reading, sensor: MountedSensor | None) -> list[ArraySection]:
+    """Return the arrays of a sensor that have ideal values, those with declared noise first."""
+    sections = []
     for name in reading.arrays:
-        if name in TIMES or (reading.type == "adcp" and name in BY_CELL):
+        if name in TIMES or (reading.type == "adcp" and name in PER_CELL):
             continue
-        channels = channels_of(reading, name, sensor)
-        if not any(np.isfinite(channel.residual).any() for channel in channels) or _is_still(channels):
+        channels = residuals.make_channels(reading, name, sensor)
+        if not any(np.isfinite(channel.residual).any() for channel in channels) or _are_constant_flags(channels):
             continue
-        verdicts = [verdict_of(channel, sensor) for channel in channels]
-        found.append(Told(name, channels, verdicts, *_through_water(reading, name)))
-    return sorted(found, key=lambda one: not any(channel.declared for channel in one.channels))
+        tests = [residuals.check_noise(channel, sensor) for channel in channels]
+        sections.append(ArraySection(name, channels, tests, *_find_water_spans(reading, name)))
+    return sorted(sections, key=lambda section: not section.has_declared_noise)
 
 
-def _is_still(channels: Sequence[Channel]) -> bool:
-    """Return whether they are flags, each of which is always the same as its truth."""
-    return all(c.unit == "1" and not c.declared and not c.residual.any() and not np.ptp(c.reading) for c in channels)
+def _are_constant_flags(channels: Sequence[ResidualChannel]) -> bool:
+    """Return whether the channels are flags that never change and equal their ideal values."""
+    return all(
+        c.unit == "1" and not c.declared_stddev and not c.residual.any() and not np.ptp(c.reading) for c in channels
+    )
 
 
-def _through_water(reading: Reading, name: str) -> tuple[tuple[FloatArray, FloatArray], str]:
-    """Return the spans (s) in which an array is of the water instead of the bottom, and how these are compared."""
-    told = np.asarray(reading.emitted)
-    rows = through_water(reading)[told]
+def _find_water_spans(reading: Reading, name: str) -> tuple[tuple[FloatArray, FloatArray], str]:
+    """Return the spans (s) in which an array is relative to the water, and a note on how they are compared."""
+    emitted = np.asarray(reading.emitted)
+    rows = is_through_water(reading)[emitted]
     if name != "velocity" or not rows.any():
         return (np.zeros(0), np.zeros(0)), ""
     share = f" Blue: through the water, {100.0 * float(np.mean(rows)):.3g} % of the readings"
     if "water_velocity" in reading.ideal:
-        return spans_of(reading.time[told], rows), f"{share}; there the truth is the one through the water."
-    return spans_of(reading.time[told], rows), f"{share}, left out here: the truth through the water is not recorded."
+        note = f"{share}, compared with the ideal velocity through the water."
+    else:
+        note = f"{share}, left out: the ideal velocity through the water is not recorded."
+    return find_time_spans(reading.time[emitted], rows), note
 
 
-def words(name: str) -> str:
-    """Return the name of an array as text."""
-    return name.replace("_", " ")
+def make_figures(section: ArraySection, reading: Reading, span: tuple[float, float]) -> Iterator[SvgFigure]:
+    """Yield the figures of one array over a span (s)."""
+    x_axis = time_axis(*span)
+    normalised = residuals.normalised_residuals(reading, section.name, [channel.label for channel in section.channels])
+    if len(section.channels) > MAX_PLOTS:
+        note = f" The figure shows {MAX_PLOTS} of {len(section.channels)} channels; the table has all."
+        section = replace(section, channels=section.channels[:MAX_PLOTS], note=section.note + note)
+    yield _reading_figure(section, x_axis)
+    yield _residual_figure(section, x_axis)
+    if any(np.nan_to_num(channel.white).any() for channel in section.channels):
+        yield _histogram_figure(section)
+    if normalised:
+        yield _normalised_figure(normalised)
+    allan_figure = _allan_figure(section)
+    if allan_figure is not None:
+        yield allan_figure
 
 
-def figures_of(told: Told, reading: Reading, span: tuple[float, float]) -> Iterator[Figure]:
-    """Yield the figures of one array."""
-    along = over_time(*span)
-    stated = normalised(reading, told.name, [channel.label for channel in told.channels])
-    if len(told.channels) > MOST:
-        only = f" Only the first {MOST} of {len(told.channels)} are drawn; the table has all."
-        told = replace(told, channels=told.channels[:MOST], said=told.said + only)
-    yield _against(told, along)
-    yield _residual(told, along)
-    if any(np.nan_to_num(channel.white).any() for channel in told.channels):
-        yield _histogram(told)
-    if stated:
-        yield _over_stated(stated)
-    deviation = _allan(told)
-    if deviation is not None:
-        yield deviation
+def _colour(number: int) -> str:
+    """Return the class of the line of a channel."""
+    return f"c{number % LINE_COLOURS}"
 
 
-def _against(told: Told, along: Axis) -> Figure:
-    """Return readings with the truth over them."""
-    channels = told.channels
-    ups = [linear(c.label or words(told.name), c.unit, (c.reading, c.truth)) for c in channels]
-    caption = f"What the instrument says of {words(told.name)}, and what a perfect one would have said."
-    figure = stacked("Reading and truth", along, ups, caption + told.said)
-    for place, (plot, channel) in enumerate(zip(figure.plots, channels, strict=True)):
-        _shade(figure, plot, told)
-        figure.band(plot, channel.time, channel.reading, f"c{place % 4}")
-        figure.series(plot, channel.time, channel.truth, "truth")
-    figure.keys = [("c0", "reading"), ("truth", "truth"), *_shaded(told)]
+def _reading_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
+    """Return the readings with the ideal readings over them."""
+    y_axes = [linear_axis(c.label or section.title, c.unit, (c.reading, c.ideal)) for c in section.channels]
+    caption = f"Readings of {section.title}, and the readings of an ideal instrument."
+    figure = stack_plots("Reading and ideal", x_axis, y_axes, caption + section.note)
+    for number, (plot, channel) in enumerate(zip(figure.plots, section.channels, strict=True)):
+        _draw_water_spans(figure, plot, section)
+        figure.band(plot, channel.time, channel.reading, _colour(number))
+        figure.time_series(plot, channel.time, channel.ideal, "ideal")
+    figure.legend = [("c0", "reading"), ("ideal", "ideal"), *_water_legend(section)]
     return figure
 
 
-def _shade(figure: Figure, plot: Plot, told: Told) -> None:
-    """Mark where a velocity is through the water."""
-    if told.spans[0].size:
-        figure.bars(plot, *told.spans, "span")
+def _draw_water_spans(figure: SvgFigure, plot: Plot, section: ArraySection) -> None:
+    if section.water_spans[0].size:
+        figure.spans(plot, *section.water_spans, "span")
 
 
-def _shaded(told: Told) -> list[tuple[str, str]]:
-    """Return the key of what is marked, where anything is."""
-    return [("water", "through the water")] if told.spans[0].size else []
+def _water_legend(section: ArraySection) -> list[tuple[str, str]]:
+    return [("water", "through the water")] if section.water_spans[0].size else []
 
 
-def _residual(told: Told, along: Axis) -> Figure:
-    """Return residuals with the slow error in force and the declared deviation around it."""
-    channels = told.channels
-    centres = [channel.slow + _rest(channel) for channel in channels]
-    reach = [3.0 * c.declared for c in channels]
+def _residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
+    """Return the residuals with the recorded bias and three declared deviations around it."""
+    channels = section.channels
+    centres = [channel.slow + _median_offset(channel) for channel in channels]
+    reach = [3.0 * channel.declared_stddev for channel in channels]
     edges = [(centre - r, centre + r) for centre, r in zip(centres, reach, strict=True)]
-    ups = [
-        linear(c.label or "residual", c.unit, (c.residual, *edge), zero=_near_zero(c))
+    y_axes = [
+        linear_axis(c.label or "residual", c.unit, (c.residual, *edge), zero=_is_near_zero(c))
         for c, edge in zip(channels, edges, strict=True)
     ]
-    slow = any(np.any(channel.slow != 0.0) for channel in channels)
-    declared = any(channel.declared for channel in channels)
-    parts = [f"Reading of {words(told.name)} less its truth."]
-    if slow:
-        parts.append("The dark line is the slow error in force: turn-on bias and drift.")
-    if declared:
-        parts.append("Dashes: three declared deviations of the white noise to either side of what is constant or slow.")
-    figure = stacked("Residual", along, ups, " ".join(parts) + told.said)
-    for place, (plot, channel, edge) in enumerate(zip(figure.plots, channels, edges, strict=True)):
-        _shade(figure, plot, told)
-        figure.band(plot, channel.time, channel.residual, f"c{place % 4}")
-        figure.across(plot, 0.0, "zero")
-        if slow:
-            figure.series(plot, channel.time, channel.slow, "truth")
-        if channel.declared:
+    has_bias = any(np.any(channel.slow != 0.0) for channel in channels)
+    caption = f"Reading of {section.title} less the ideal reading."
+    if has_bias:
+        caption += " The dark line is the bias: turn-on bias and drift."
+    if section.has_declared_noise:
+        caption += " Dashed: three declared deviations of the white noise on either side of the bias."
+    figure = stack_plots("Residual", x_axis, y_axes, caption + section.note)
+    for number, (plot, channel, edge) in enumerate(zip(figure.plots, channels, edges, strict=True)):
+        _draw_water_spans(figure, plot, section)
+        figure.band(plot, channel.time, channel.residual, _colour(number))
+        figure.horizontal_line(plot, 0.0, "zero")
+        if has_bias:
+            figure.time_series(plot, channel.time, channel.slow, "ideal")
+        if channel.declared_stddev:
             for side in edge:
-                figure.series(plot, channel.time, side, "declared")
-    figure.keys = [("c0", "residual"), *([("truth", "slow error")] if slow else [])]
-    figure.keys += [("declared", "3 declared deviations")] if declared else []
-    figure.keys += _shaded(told)
+                figure.time_series(plot, channel.time, side, "declared")
+    figure.legend = [("c0", "residual"), *([("ideal", "bias")] if has_bias else [])]
+    figure.legend += [("declared", "3 declared deviations")] if section.has_declared_noise else []
+    figure.legend += _water_legend(section)
     return figure
 
 
-def _rest(channel: Channel) -> float:
-    """Return the middle of what the recorded slow error does not explain, 0 where there is no number."""
-    rest = channel.residual - channel.slow
-    return float(np.nanmedian(rest)) if np.isfinite(rest).any() else 0.0
+def _median_offset(channel: ResidualChannel) -> float:
+    """Return the median of the residual less the recorded bias, 0 without a value."""
+    offset = channel.residual - channel.slow
+    return float(np.nanmedian(offset)) if np.isfinite(offset).any() else 0.0
 
 
-def _near_zero(channel: Channel) -> bool:
-    """Return whether zero is near enough to a residual to be shown: farther off, what varies would be a line."""
+def _is_near_zero(channel: ResidualChannel) -> bool:
+    """Return whether the axis of a residual includes zero; a distant zero would flatten the curve."""
     known = channel.residual[np.isfinite(channel.residual)]
     if not known.size:
         return True
     low, high = float(known.min()), float(known.max())
-    return max(low, -high, 0.0) <= ZERO * (high - low)
+    return max(low, -high, 0.0) <= ZERO_DISTANCE * (high - low)
 
 
-def _gauss(x: FloatArray, deviation: float) -> FloatArray:
-    """Return the density of a normal variate."""
-    return np.asarray(np.exp(-0.5 * (x / deviation) ** 2) / (deviation * math.sqrt(2.0 * math.pi)))
+def _normal_density(x: FloatArray, stddev: float) -> FloatArray:
+    return np.asarray(np.exp(-0.5 * (x / stddev) ** 2) / (stddev * math.sqrt(2.0 * math.pi)))
 
 
-def shares(values: FloatArray, edges: FloatArray) -> FloatArray:
-    """Return the density (k,) of values among the edges (k + 1,); those beyond are in the outermost bars."""
+def histogram_density(values: FloatArray, edges: FloatArray) -> FloatArray:
+    """Return the density (k,) of values between edges (k + 1,); values outside count in the first or last bar."""
     finite = values[np.isfinite(values)]
     counts, _ = np.histogram(np.clip(finite, edges[0], edges[-1]), edges)
     return np.asarray(counts / (max(finite.size, 1) * np.diff(edges)))
 
 
-def _histogram(told: Told) -> Figure:
-    """Return the histograms of the white parts with the declared Gaussian of each."""
-    channels = told.channels
+def _histogram_figure(section: ArraySection) -> SvgFigure:
+    """Return the histograms of the white parts with the declared normal densities."""
+    channels = section.channels
     sizes = [float(np.nanstd(c.white)) if np.isfinite(c.white).any() else 0.0 for c in channels]
-    reach = max((max(WIDE * c.declared, WIDE * size) for c, size in zip(channels, sizes, strict=True)), default=1.0)
-    reach = min(reach, FARTHEST) if reach > 1.0 / FARTHEST else 1.0
+    reaches = [max(MIN_REACH * c.declared_stddev, MIN_REACH * size) for c, size in zip(channels, sizes, strict=True)]
+    reach = max(reaches, default=1.0)
+    reach = min(reach, LARGEST) if reach > 1.0 / LARGEST else 1.0
     edges = np.linspace(-reach, reach, BINS + 1)
-    unit = channels[0].unit
-    along = linear("residual without its slow part", unit, (edges,))
-    found = [shares(channel.white, edges) for channel in channels]
-    bells = [_gauss(edges, c.declared) if c.declared else np.zeros(edges.size) for c in channels]
-    up = _density(found + bells, along.scale)
-    declared = any(c.declared for c in channels)
-    caption = f"How often each size of residual of {words(told.name)} occurs, slow, constant and gain errors left out."
-    caption += " The dashed bell is the declared noise." if declared else " No noise is declared for this array."
-    figure = Figure("Histogram", along, [Plot(up, 210.0)], caption)
-    plot = figure.plots[0]
-    for place, channel in enumerate(channels):
-        bars = np.repeat(found[place], 2)
-        figure.line(plot, np.repeat(edges, 2)[1:-1], bars, f"c{place % 4}")
-        if channel.declared:
-            fine = np.linspace(edges[0], edges[-1], 241)
-            figure.line(plot, fine, _gauss(fine, channel.declared), "declared")
-    figure.keys = [(f"c{place % 4}", channel.label or "measured") for place, channel in enumerate(channels)]
-    figure.keys += [("declared", "declared")] if declared else []
+    x_axis = linear_axis("residual without its slow part", channels[0].unit, (edges,))
+    bars = [histogram_density(channel.white, edges) for channel in channels]
+    densities = [_normal_density(edges, c.declared_stddev) for c in channels if c.declared_stddev]
+    y_axis = _density_axis(bars + densities, x_axis.scale)
+    caption = f"Distribution of the residuals of {section.title} without bias, constant and gain errors."
+    caption += " Dashed: the declared noise." if densities else " This array has no declared noise."
+    figure = SvgFigure("Histogram", x_axis, [Plot(y_axis, 210.0)], caption)
+    for number, channel in enumerate(channels):
+        figure.line(figure.plots[0], np.repeat(edges, 2)[1:-1], np.repeat(bars[number], 2), _colour(number))
+        if channel.declared_stddev:
+            x = np.linspace(edges[0], edges[-1], 241)
+            figure.line(figure.plots[0], x, _normal_density(x, channel.declared_stddev), "declared")
+    figure.legend = [(_colour(number), channel.label or "measured") for number, channel in enumerate(channels)]
+    figure.legend += [("declared", "declared")] if densities else []
     return figure
 
 
-def _density(series: Sequence[FloatArray], scale: Scale) -> Axis:
-    """Return an axis of densities, a share for each unit that the axis along has."""
+def _density_axis(series: Sequence[FloatArray], scale: Scale) -> Axis:
+    """Return an axis of densities, per unit of the x axis."""
     top = max(float(array.max()) for array in series) or 1.0
     inverse = Scale(1.0 / scale.factor, f"1/{scale.unit}" if scale.unit else "")
-    return Axis(0.0, 1.08 * top * inverse.factor, titled("density", inverse.unit), inverse)
+    return Axis(0.0, 1.08 * top * inverse.factor, axis_title("density", inverse.unit), inverse)
 
 
-def _over_stated(stated: Mapping[str, FloatArray]) -> Figure:
-    """Return the histogram of residuals over the deviations that the readings themselves state."""
-    sizes = [float(np.nanpercentile(np.abs(v), 99.5)) for v in stated.values() if np.isfinite(v).any()]
+def _normalised_figure(normalised: Mapping[str, FloatArray]) -> SvgFigure:
+    """Return the histogram of residuals over their reported deviations."""
+    sizes = [float(np.nanpercentile(np.abs(v), 99.5)) for v in normalised.values() if np.isfinite(v).any()]
     reach = min(max([4.5, *sizes]), 30.0)
     edges = np.linspace(-reach, reach, BINS + 1)
-    found = [shares(values, edges) for values in stated.values()]
-    fine = np.linspace(-reach, reach, 241)
-    along = Axis(-reach, reach, "residual / stated deviation", Scale(1.0, ""))
-    up = _density([*found, _gauss(fine, 1.0)], along.scale)
-    caption = (
-        "The residual over the deviation that the reading states with it: the dashed bell, were all errors in that."
-    )
-    figure = Figure("Residual over its stated deviation", along, [Plot(up, 210.0)], caption)
-    for place, values in enumerate(found):
-        figure.line(figure.plots[0], np.repeat(edges, 2)[1:-1], np.repeat(values, 2), f"c{place % 4}")
-    figure.line(figure.plots[0], fine, _gauss(fine, 1.0), "declared")
-    figure.keys = [(f"c{place % 4}", label) for place, label in enumerate(stated)] + [("declared", "deviation 1")]
+    bars = [histogram_density(values, edges) for values in normalised.values()]
+    x = np.linspace(-reach, reach, 241)
+    x_axis = Axis(-reach, reach, "residual / reported deviation", Scale(1.0, ""))
+    y_axis = _density_axis([*bars, _normal_density(x, 1.0)], x_axis.scale)
+    caption = "The residual over the deviation that the reading reports. Dashed: the standard normal distribution."
+    figure = SvgFigure("Residual over its reported deviation", x_axis, [Plot(y_axis, 210.0)], caption)
+    for number, density in enumerate(bars):
+        figure.line(figure.plots[0], np.repeat(edges, 2)[1:-1], np.repeat(density, 2), _colour(number))
+    figure.line(figure.plots[0], x, _normal_density(x, 1.0), "declared")
+    figure.legend = [(_colour(number), label) for number, label in enumerate(normalised)]
+    figure.legend.append(("declared", "deviation 1"))
     return figure
 
 
-def terms_of(noise: Noise, rate: float) -> tuple[theory.Term, ...]:
-    """Return the terms of the Allan variance of a declared noise, sampled at a rate (Hz); a constant error has none."""
+def allan_terms(noise: Noise, rate: float) -> tuple[theory.NoiseTerm, ...]:
+    """Return the terms of the Allan variance of a declared noise, sampled at a rate (Hz); constant errors have none."""
     white = (
         noise.white_stddev(rate) ** 2 + noise.precision**2 / 12.0 + noise.outlier_probability * noise.outlier_stddev**2
     )
-    terms: list[theory.Term] = [theory.White(math.sqrt(white / rate))] if white > 0.0 else []
+    terms: list[theory.NoiseTerm] = [theory.White(math.sqrt(white / rate))] if white > 0.0 else []
     if noise.has_dynamic_bias:
         terms.append(theory.GaussMarkov(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time, sampled=True))
     if noise.bias_instability > 0.0:
-        terms += flicker_terms(noise.bias_instability)
+        terms += theory.flicker_terms(noise.bias_instability)
     if noise.random_walk > 0.0:
         terms.append(theory.RandomWalk(noise.random_walk, sampled=True))
     return tuple(terms)
 
 
-def stretch(known: BoolArray, time: FloatArray, rate: float) -> slice:
-    """Return the longest stretch of rows that are known and in even steps of a rate (Hz)."""
-    uneven = np.abs(np.diff(time) * rate - 1.0) > UNEVEN
-    after = np.concatenate(([True], uneven | ~known[:-1])) & known
-    before = np.concatenate((uneven | ~known[1:], [True])) & known
-    firsts, lasts = np.flatnonzero(after), np.flatnonzero(before)
+def longest_even_rows(known: BoolArray, time: FloatArray, rate: float) -> slice:
+    """Return the longest run of rows that are known and evenly spaced at a rate (Hz)."""
+    uneven = np.abs(np.diff(time) * rate - 1.0) > MAX_JITTER
+    is_first = np.concatenate(([True], uneven | ~known[:-1])) & known
+    is_last = np.concatenate((uneven | ~known[1:], [True])) & known
+    firsts, lasts = np.flatnonzero(is_first), np.flatnonzero(is_last)
     if not firsts.size:
         return slice(0, 0)
-    best = int(np.argmax(lasts - firsts))
-    return slice(int(firsts[best]), int(lasts[best]) + 1)
+    longest = int(np.argmax(lasts - firsts))
+    return slice(int(firsts[longest]), int(lasts[longest]) + 1)
 
 
-def longest(channel: Channel) -> FloatArray:
-    """Return the residuals of the longest stretch of rows in even steps, all numbers, on which no fault acts."""
-    # The white part is no number where a fault acts.
-    return channel.residual[stretch(np.isfinite(channel.white), channel.time, channel.rate)]
+def longest_residuals(channel: ResidualChannel) -> FloatArray:
+    """Return the residuals of the longest run of evenly spaced rows without faults and missing values."""
+    # The white part is NaN where a fault acts.
+    return channel.residual[longest_even_rows(np.isfinite(channel.white), channel.time, channel.rate)]
 
 
-def of_how_much(count: int, time: FloatArray, rate: float) -> str:
-    """Return what is said of an Allan deviation of some of the rows; nothing where it is of all."""
+def format_coverage(count: int, time: FloatArray, rate: float) -> str:
+    """Return the note about an Allan deviation of `count` of the rows; empty if it has all rows."""
     if count == time.size:
         return ""
-    return f" Of the longest time without faults and gaps: {count / rate:.4g} s of {time[-1] - time[0]:.4g} s."
+    return f" From the longest time without faults and gaps: {count / rate:.4g} s of {time[-1] - time[0]:.4g} s."
 
 
-def _allan(told: Told) -> Figure | None:
-    """Return the Allan deviations of the residuals with those of the declared noise; None where there are too few."""
-    stretches = [longest(c) if c.declared else c.residual[:0] for c in told.channels]
-    curves = [
-        _curve(values, channel) if values.size >= SHORTEST else None
-        for values, channel in zip(stretches, told.channels, strict=True)
-    ]
-    kept = [curve for curve in curves if curve is not None]
-    if not kept:
+def averaging_time_axis(tau: FloatArray) -> Axis:
+    """Return the x axis of an Allan deviation at spans (k,) s."""
+    axis = log_axis("", "", [tau])
+    return Axis(axis.low, axis.high, "averaging time (s)", Scale(1.0, "s"), log=True)
+
+
+def _allan_figure(section: ArraySection) -> SvgFigure | None:
+    """Return measured and declared Allan deviations of the residuals, or None with too few rows."""
+    channels = section.channels
+    records = [longest_residuals(c) if c.declared_stddev else c.residual[:0] for c in channels]
+    curves = {
+        number: _allan_curves(values, channel)
+        for number, (values, channel) in enumerate(zip(records, channels, strict=True))
+        if values.size >= MIN_ALLAN_ROWS
+    }
+    if not curves:
         return None
-    tau = max((curve[0] for curve in kept), key=len)
-    along = logarithmic("averaging time", "", [tau])
-    along = Axis(along.low, along.high, "averaging time (s)", Scale(1.0, "s"), log=True)
-    unit = told.channels[0].unit
-    up = logarithmic("Allan deviation", unit, [array for _, *pair in kept for array in pair])
-    caption = (
-        f"How far the mean residual of {words(told.name)} over a time lies from the next. Dashed: the declared noise."
-    )
-    least = min(values.size for values, curve in zip(stretches, curves, strict=True) if curve is not None)
-    caption += of_how_much(least, told.channels[0].time, told.channels[0].rate)
-    figure = Figure("Allan deviation", along, [Plot(up, 210.0)], caption)
-    for place, curve in enumerate(curves):
-        if curve is not None:
-            figure.line(figure.plots[0], curve[0], curve[2], "declared")
-            figure.line(figure.plots[0], curve[0], curve[1], f"c{place % 4}")
-    figure.keys = [(f"c{p % 4}", c.label or "measured") for p, c in enumerate(told.channels) if curves[p] is not None]
-    figure.keys.append(("declared", "declared"))
+    x_axis = averaging_time_axis(max((tau for tau, _, _ in curves.values()), key=len))
+    deviations = [deviation for _, *pair in curves.values() for deviation in pair]
+    y_axis = log_axis("Allan deviation", channels[0].unit, deviations)
+    caption = f"Allan deviation of the residuals of {section.title}. Dashed: the declared noise."
+    shortest = min(records[number].size for number in curves)
+    caption += format_coverage(shortest, channels[0].time, channels[0].rate)
+    figure = SvgFigure("Allan deviation", x_axis, [Plot(y_axis, 210.0)], caption)
+    for number, (tau, measured, declared) in curves.items():
+        figure.line(figure.plots[0], tau, declared, "declared")
+        figure.line(figure.plots[0], tau, measured, _colour(number))
+    figure.legend = [(_colour(number), channels[number].label or "measured") for number in curves]
+    figure.legend.append(("declared", "declared"))
     return figure
 
 
-def _curve(values: FloatArray, channel: Channel) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _allan_curves(values: FloatArray, channel: ResidualChannel) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return spans (s), measured and declared deviations (k,)."""
-    factors = allan.spaced(values.size // 3, PER_DECADE)
-    found = allan.overlapping(values, channel.rate, factors, exponent=0)
-    expected = np.sqrt(theory.allan_of(terms_of(channel.noise, channel.rate), factors, channel.rate))
-    return found.tau, found.deviation, expected
+    factors = allan.log_spaced_factors(values.size // 3, SPANS_PER_DECADE)
+    curve = allan.oadev(values, channel.rate, factors, exponent=0)
+    declared = np.sqrt(theory.allan_variance(allan_terms(channel.noise, channel.rate), factors, channel.rate))
+    return curve.tau, curve.deviation, declared
 
 
-HEAD = ("", "rows", "no number", "mean residual", "deviation", "white part", "declared", "as declared")
+COLUMNS = ("", "rows", "missing", "mean residual", "deviation", "white part", "declared", "as declared")
 """Columns of the table of a sensor."""
 
 
-def table_of(told: Sequence[Told]) -> str:
-    """Return the figures of all channels of a sensor as an HTML table."""
-    head = "".join(f'<th scope="col">{text}</th>' for text in HEAD)
-    rows = "".join(_row(one.name, c, v) for one in told for c, v in zip(one.channels, one.verdicts, strict=True))
+def make_table(sections: Sequence[ArraySection]) -> str:
+    """Return the statistics of all channels of a sensor as an HTML table."""
+    head = "".join(f'<th scope="col">{text}</th>' for text in COLUMNS)
+    rows = "".join(
+        _table_row(section.title, channel, test)
+        for section in sections
+        for channel, test in zip(section.channels, section.tests, strict=True)
+    )
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
-def white_deviation(channel: Channel) -> float:
-    """Return the deviation of a channel's white part by its pairs of neighbours, NaN where there are none."""
-    square, _ = deviation_of_pairs(channel.white)
-    return math.sqrt(square)
-
-
-def _row(name: str, channel: Channel, verdict: Verdict | None) -> str:
-    """Return one row."""
+def _table_row(title: str, channel: ResidualChannel, test: NoiseTest | None) -> str:
     known = channel.residual[np.isfinite(channel.residual)]
-    white, gone = white_deviation(channel), channel.residual.size - known.size
-    said = "" if verdict is None else f"{'yes' if verdict.holds else 'NO'} ({verdict.ratio:.3f} of the variance)"
+    white, missing = math.sqrt(residuals.pair_variance(channel.white)[0]), channel.residual.size - known.size
     cells = (
         f"{channel.residual.size}",
-        f"{100.0 * gone / max(channel.residual.size, 1):.3g} %" if gone else "\u2013",
-        quantity(float(known.mean()), channel.unit) if known.size else "\u2013",
-        quantity(float(known.std()), channel.unit) if known.size else "\u2013",
-        quantity(white, channel.unit) if math.isfinite(white) else "\u2013",
-        quantity(channel.declared, channel.unit) if channel.declared else "\u2013",
-        said or "\u2013",
+        f"{100.0 * missing / max(channel.residual.size, 1):.3g} %" if missing else DASH,
+        format_quantity(float(known.mean()), channel.unit) if known.size else DASH,
+        format_quantity(float(known.std()), channel.unit) if known.size else DASH,
+        format_quantity(white, channel.unit) if math.isfinite(white) else DASH,
+        format_quantity(channel.declared_stddev, channel.unit) if channel.declared_stddev else DASH,
+        f"{'yes' if test.passes else 'NO'} ({test.ratio:.3f} of the variance)" if test else DASH,
     )
-    mark = ' class="bad"' if verdict is not None and not verdict.holds else ""
-    label = escape(f"{words(name)} {channel.label}".strip())
-    return f'<tr{mark}><th scope="row">{label}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+    css_class = ' class="bad"' if test is not None and not test.passes else ""
+    label = escape(f"{title} {channel.label}".strip())
+    return f'<tr{css_class}><th scope="row">{label}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'

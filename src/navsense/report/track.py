@@ -1,232 +1,220 @@
-"""The tracks of a recording: a map over the ground, with what a Doppler log could not see, and heights over time."""
+"""Figures of the tracks of a recording: a map over the ground with gaps of the DVL, and heights over time."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from navsense.environment.terrain.scene import Scene
-from navsense.picture.ground import Relief, View, bottom_of, ground_of, relief_of, view_of
+from navsense.figures import length_scale
+from navsense.picture.ground import Relief, View, find_view, ground_below, make_relief, static_ground
 from navsense.picture.tracks import Track
-from navsense.report.axes import Axis, Scale, bounds, linear, over_time, quantity
-from navsense.report.draw import INSIDE, Figure, Plot
-from navsense.report.raster import TIMES, hexadecimal, lit, uri
-from navsense.report.recorded import Recorded
+from navsense.report.axes import Axis, finite_range, format_quantity, linear_axis, time_axis
+from navsense.report.draw import PLOT_WIDTH, Plot, SvgFigure
+from navsense.report.png import TIME_COLOURS, hex_colour, png_uri, relief_pixels
+from navsense.report.report_data import ReportData
 from navsense.sensor_run import resolve_motions
 from navsense.typing import BoolArray, FloatArray
 
-POINTS = 3000
+MAX_ROWS = 3000
 """Rows of a track at most: a straight line between two of them is shorter than a pixel."""
 
-PIECES = 48
-"""Colours that a track has along its time."""
+SEGMENTS = 48
+"""Segments of a track, each with the colour of its time."""
 
-TALLEST = 400.0
-"""Units that a map is high at most."""
+MAX_HEIGHT = 400.0
+"""Height of a map at most (units)."""
 
-GONE = 2.0
-"""Seconds without a velocity from which on a Doppler log's gap is marked on the map."""
+MIN_GAP = 2.0
+"""Time (s) without a velocity from which the map marks a gap of the DVL."""
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
-    """One model's track, with the height of the ground beneath it (n,) m, NaN where that is not known."""
+class ModelTrack:
+    """The track of one model, with the height (n,) m of the ground below it, NaN where that is unknown."""
 
     model: str
     link: str
     track: Track
-    bottom: FloatArray
+    ground: FloatArray
 
     @property
-    def clearance(self) -> tuple[float, float] | None:
-        """Return the least height (m) above the ground and when (s); None where there is no ground."""
-        gap = self.track.position[:, 2] - self.bottom
-        if not np.isfinite(gap).any():
+    def min_clearance(self) -> tuple[float, float] | None:
+        """Least height (m) above the ground and its time (s); None without ground."""
+        clearance = self.track.position[:, 2] - self.ground
+        if not np.isfinite(clearance).any():
             return None
-        row = int(np.nanargmin(gap))
-        return float(gap[row]), float(self.track.time[row])
+        row = int(np.nanargmin(clearance))
+        return float(clearance[row]), float(self.track.time[row])
 
 
 @dataclass(frozen=True, eq=False)
-class Chart:
-    """All tracks over the ground that they are over; `relief` is None where the ground is not known."""
+class TrackMap:
+    """All tracks with the view that contains them, the relief if the ground is known, and the water surface (m)."""
 
-    ways: Sequence[Way]
+    tracks: Sequence[ModelTrack]
     view: View
     relief: Relief | None
     surface: float | None
 
 
-def chart_of(found: Recorded) -> Chart | None:
-    """Return the tracks of a recording; None where it has no truth of what moves or carries a sensor.
+def make_track_map(data: ReportData) -> TrackMap | None:
+    """Return the tracks of models that move or carry a sensor; None without any.
 
     Raises `FieldError` for ground that cannot be read.
     """
-    tracks = {model: _track(found, model, link) for model, link in found.tracks.items()}
-    carriers = {name.partition("::")[0] for name in found.readings}
-    tracks = {m: t for m, t in tracks.items() if t.time.size and (m in carriers or np.ptp(t.position, axis=0).any())}
+    carriers = {name.partition("::")[0] for name in data.readings}
+    tracks = {}
+    for model, link in data.tracks.items():
+        truth = data.truth[link]
+        rows = np.unique(np.linspace(0, truth.time.size - 1, min(MAX_ROWS, truth.time.size)).astype(np.int64))
+        track = Track(model, truth.time[rows], np.array(truth.position[rows], dtype=np.float64))
+        if track.time.size and (model in carriers or np.ptp(track.position, axis=0).any()):
+            tracks[model] = track
     if not tracks:
         return None
-    scene = Scene(())
-    surface = None
-    if found.world is not None:
-        motions = resolve_motions(found.world, {})
-        scene = ground_of(found.world, motions, set(tracks))
-        water = found.world.environment.water
+    scene, surface = Scene(()), None
+    if data.world is not None:
+        scene = static_ground(data.world, resolve_motions(data.world, {}), set(tracks))
+        water = data.world.environment.water
         surface = water.surface if water is not None else None
-    view = view_of([_moving(track) for track in tracks.values()], scene)
-    relief = relief_of(scene, view) if scene.bodies else None
-    ways = [Way(m, found.tracks[m], t, _beneath(scene, t)) for m, t in tracks.items()]
-    return Chart(ways, view, relief if relief is not None and relief.there else None, surface)
+    # A view takes a track of one row for a vehicle that stands still.
+    is_still = {m: bool((t.position == t.position[0]).all()) for m, t in tracks.items()}
+    view = find_view([Track(m, t.time[:1], t.position[:1]) if is_still[m] else t for m, t in tracks.items()], scene)
+    relief = make_relief(scene, view) if scene.bodies else None
+    model_tracks = [ModelTrack(m, data.tracks[m], t, ground_below(scene, t.position)) for m, t in tracks.items()]
+    return TrackMap(model_tracks, view, relief if relief is not None and relief.has_ground else None, surface)
 
 
-def _track(found: Recorded, model: str, link: str) -> Track:
-    """Return the track of a model at some rows of its truth."""
-    truth = found.truth[link]
-    rows = np.unique(np.linspace(0, truth.time.size - 1, min(POINTS, truth.time.size)).astype(np.int64))
-    return Track(model, truth.time[rows], np.array(truth.position[rows], dtype=np.float64))
-
-
-def _moving(track: Track) -> Track:
-    """Return a track of one row where it stands still, as a view takes it."""
-    still = bool((track.position == track.position[0]).all())
-    return Track(track.name, track.time[:1], track.position[:1]) if still else track
-
-
-def _beneath(scene: Scene, track: Track) -> FloatArray:
-    """Return the heights of the ground beneath a track, NaN without any."""
-    return bottom_of(scene, track.position) if scene.bodies else np.full(track.time.size, math.nan)
-
-
-def told_of(found: Recorded, way: Way, surface: float | None) -> str:
-    """Return in a line how far, how fast and how deep a track is."""
-    truth = found.truth[way.link]
+def format_track(data: ReportData, track: ModelTrack, surface: float | None) -> str:
+    """Return length, speed, depth or height, and clearance of a track as one line."""
+    truth = data.truth[track.link]
     position, speed = np.asarray(truth.position), np.linalg.norm(truth.velocity, axis=1)
-    run, lasts = float(np.nansum(np.linalg.norm(np.diff(position, axis=0), axis=1))), truth.time[-1] - truth.time[0]
-    mean = run / float(lasts) if lasts > 0.0 else 0.0
-    parts = [f"{way.model}: {quantity(run, 'm')} in {lasts:.6g} s"]
-    parts.append(f"mean speed {quantity(mean, 'm/s')}, greatest {quantity(bounds([speed])[1], 'm/s')}")
-    low, high = bounds([position[:, 2]])
+    length = float(np.nansum(np.linalg.norm(np.diff(position, axis=0), axis=1)))
+    duration = truth.time[-1] - truth.time[0]
+    mean = length / float(duration) if duration > 0.0 else 0.0
+    parts = [f"{track.model}: {format_quantity(length, 'm')} in {duration:.6g} s"]
+    greatest = finite_range([speed])[1]
+    parts.append(f"mean speed {format_quantity(mean, 'm/s')}, greatest {format_quantity(greatest, 'm/s')}")
+    low, high = finite_range([position[:, 2]])
     if surface is not None and high <= surface:
-        parts.append(f"depth {quantity(surface - high, 'm')} to {quantity(surface - low, 'm')}")
+        parts.append(f"depth {format_quantity(surface - high, 'm')} to {format_quantity(surface - low, 'm')}")
     else:
-        parts.append(f"height in the world {quantity(low, 'm')} to {quantity(high, 'm')}")
-    if way.clearance is not None:
-        least, most = bounds([way.track.position[:, 2] - way.bottom])
-        parts.append(f"above the ground {quantity(least, 'm')} to {quantity(most, 'm')}")
+        parts.append(f"height in the world {format_quantity(low, 'm')} to {format_quantity(high, 'm')}")
+    if track.min_clearance is not None:
+        low, high = finite_range([track.track.position[:, 2] - track.ground])
+        parts.append(f"above the ground {format_quantity(low, 'm')} to {format_quantity(high, 'm')}")
     return "; ".join(parts)
 
 
-def blind(found: Recorded, model: str, track: Track) -> BoolArray:
-    """Return at which rows of a track (n,) a Doppler log of the model has been without a valid velocity for a while."""
-    out = np.zeros(track.time.size, dtype=np.bool_)
-    for name, reading in found.readings.items():
+def has_velocity_gap(data: ReportData, model: str, track: Track) -> BoolArray:
+    """Return the rows (n,) of a track at which a DVL of the model had no valid velocity for `MIN_GAP`."""
+    mask = np.zeros(track.time.size, dtype=np.bool_)
+    for name, reading in data.readings.items():
         if reading.type != "dvl" or name.partition("::")[0] != model:
             continue
         times = reading.time[reading.emitted & reading.valid]
         if not times.size:
-            out[:] = True
+            mask[:] = True
             continue
-        after = np.searchsorted(times, track.time)
-        before = times[np.maximum(after - 1, 0)]
-        following = times[np.minimum(after, times.size - 1)]
-        out |= (following - before > GONE) | (track.time > times[-1] + GONE) | (track.time < times[0] - GONE)
-    return out
+        row = np.searchsorted(times, track.time)
+        previous, following = times[np.maximum(row - 1, 0)], times[np.minimum(row, times.size - 1)]
+        mask |= following - previous > MIN_GAP
+        mask |= (track.time > times[-1] + MIN_GAP) | (track.time < times[0] - MIN_GAP)
+    return mask
 
 
-def map_of(found: Recorded, chart: Chart) -> Figure:
-    """Return the chart from above."""
-    view = chart.view
-    scale = Scale(1e-3, "km") if max(view.wide, view.tall) >= 20e3 else Scale(1.0, "m")
-    origin = found.world.environment.origin if found.world else None
+def map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
+    """Return the tracks from above."""
+    view = track_map.view
+    scale = length_scale(max(view.width, view.height))
+    origin = data.world.environment.origin if data.world else None
     east, north = (", east", ", north") if origin is not None and origin.heading == 0.0 else ("", "")
-    along = Axis(view.west * scale.factor, view.east * scale.factor, f"x{east} ({scale.unit})", scale)
-    up = Axis(view.south * scale.factor, view.north * scale.factor, f"y{north} ({scale.unit})", scale)
-    height = INSIDE * view.tall / view.wide
-    if height > TALLEST:  # a tall view gets room to both sides rather than letters that are too small
-        middle, half = 0.5 * (view.west + view.east), 0.5 * view.tall * INSIDE / TALLEST
-        along = Axis((middle - half) * scale.factor, (middle + half) * scale.factor, along.title, scale)
-        height = TALLEST
-    figure = Figure("Track from above", along, [Plot(up, height)])
-    words = []
-    if chart.relief is not None:
-        _ground(figure, chart, along, up)
-        low, high = float(np.nanmin(chart.relief.height)), float(np.nanmax(chart.relief.height))
-        words.append(f"Ground from {quantity(low, 'm')} (dark) to {quantity(high, 'm')} (light).")
-    for way in chart.ways:
-        _way(figure, way, blind(found, way.model, way.track))
-    words.append("The track's colour is the time, dark at the start (ring) and yellow at the end (square).")
-    if any(blind(found, way.model, way.track).any() for way in chart.ways):
-        words.append("Red: the Doppler log has no valid velocity.")
-        figure.keys.append(("blind", "no Doppler velocity"))
-    if chart.relief is None:
-        words.append("There is no ground." if found.world else "The ground is not known: name the world with --world.")
-    figure.caption = " ".join(words)
+    west_end, east_end, height = view.west, view.east, PLOT_WIDTH * view.height / view.width
+    if height > MAX_HEIGHT:  # margins at both sides of a tall view keep its letters legible
+        middle, half = 0.5 * (view.west + view.east), 0.5 * view.height * PLOT_WIDTH / MAX_HEIGHT
+        west_end, east_end, height = middle - half, middle + half, MAX_HEIGHT
+    x_axis = Axis(west_end * scale.factor, east_end * scale.factor, f"x{east} ({scale.unit})", scale)
+    y_axis = Axis(view.south * scale.factor, view.north * scale.factor, f"y{north} ({scale.unit})", scale)
+    figure = SvgFigure("Track from above", x_axis, [Plot(y_axis, height)])
+    caption = []
+    if track_map.relief is not None:
+        _draw_relief(figure, track_map.relief, view, track_map.surface)
+        low, high = float(np.nanmin(track_map.relief.height)), float(np.nanmax(track_map.relief.height))
+        caption.append(f"Ground from {format_quantity(low, 'm')} (dark) to {format_quantity(high, 'm')} (light).")
+    caption.append("The colour of the track is the time: dark at the start (ring), yellow at the end (square).")
+    gaps = [has_velocity_gap(data, track.model, track.track) for track in track_map.tracks]
+    for track, gap in zip(track_map.tracks, gaps, strict=True):
+        _draw_track(figure, track.track, gap)
+    if any(gap.any() for gap in gaps):
+        caption.append("Red: the DVL has no valid velocity.")
+        figure.legend.append(("gap", "no DVL velocity"))
+    if track_map.relief is None:
+        caption.append("There is no ground." if data.world else "The ground is not known: name the world with --world.")
+    figure.caption = " ".join(caption)
     return figure
 
 
-def _ground(figure: Figure, chart: Chart, along: Axis, up: Axis) -> None:
-    """Draw the relief where it lies in the plot."""
-    relief, view = chart.relief, chart.view
-    if relief is None:
-        return
-    under = chart.surface is not None and float(np.nanmedian(relief.height)) < chart.surface
-    left, right = along.part(np.array([view.west, view.east])).tolist()
-    low, high = up.part(np.array([view.south, view.north])).tolist()
+def _draw_relief(figure: SvgFigure, relief: Relief, view: View, surface: float | None) -> None:
+    underwater = surface is not None and float(np.nanmedian(relief.height)) < surface
     plot = figure.plots[0]
-    plot.drawn.append(
-        f'<image x="{left * INSIDE:.1f}" y="{(1.0 - high) * plot.height:.1f}" width="{(right - left) * INSIDE:.1f}" '
-        f'height="{(high - low) * plot.height:.1f}" preserveAspectRatio="none" href="{uri(lit(relief, under=under))}"/>'
+    left, right = figure.x_axis.fraction(np.array([view.west, view.east])).tolist()
+    low, high = plot.fraction(np.array([view.south, view.north])).tolist()
+    plot.elements.append(
+        f'<image x="{left * PLOT_WIDTH:.1f}" y="{(1.0 - high) * plot.height:.1f}" '
+        f'width="{(right - left) * PLOT_WIDTH:.1f}" height="{(high - low) * plot.height:.1f}" '
+        f'preserveAspectRatio="none" href="{png_uri(relief_pixels(relief, underwater=underwater))}"/>'
     )
 
 
-def _way(figure: Figure, way: Way, gone: BoolArray) -> None:
-    """Draw one track in the colours of time over a pale line, its start and its end."""
-    plot, track = figure.plots[0], way.track
-    x, y = track.position[:, 0], track.position[:, 1]
-    figure.trace(plot, x, y, "casing")
-    last = max(track.time.size - 1, 1)
-    edges = np.unique(np.linspace(0, last, PIECES + 1).astype(np.int64))
-    for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        colour = hexadecimal(0.5 * (first + stop) / last, TIMES)
-        figure.trace(plot, x[first : stop + 1], y[first : stop + 1], "way", colour)
-    figure.trace(plot, np.where(gone, x, math.nan), np.where(gone, y, math.nan), "blind")
-    for row, kind in ((0, "start"), (-1, "end")):
-        figure.mark(plot, float(x[row]), float(y[row]), kind)
-
-
-def profile_of(chart: Chart, span: tuple[float, float]) -> Figure:
-    """Return heights over time with the ground beneath."""
-    heights = [way.track.position[:, 2] for way in chart.ways]
-    bottoms = [way.bottom for way in chart.ways]
-    series = [*heights, *bottoms]
-    if chart.surface is not None:
-        low, high = min(float(h.min()) for h in heights), max(float(h.max()) for h in heights)
-        if abs(chart.surface - high) <= 4.0 * max(high - low, 1.0) + 60.0:
-            series.append(np.array([chart.surface]))
-    under = chart.surface is not None and all(float(np.median(h)) < chart.surface for h in heights)
-    title = "Depth of the track" if under else "Height of the track"
-    along, up = over_time(*span), linear("height in the world", "m", series)
-    figure = Figure(title, along, [Plot(up, 230.0)])
+def _draw_track(figure: SvgFigure, track: Track, gap: BoolArray) -> None:
+    """Draw one track in the colours of time over a pale line, with its gaps, start and end."""
     plot = figure.plots[0]
-    words = []
-    for way in chart.ways:
-        floor = np.full(way.track.time.size, up.low / up.scale.factor)
-        figure.area(plot, way.track.time, floor, way.bottom, "earth")
-        figure.line(plot, way.track.time, way.track.position[:, 2], "c0")
-        nearest = way.clearance
-        if nearest is not None:
-            gap, time = nearest
-            told = f"{quantity(gap, 'm')} above the ground" if gap >= 0.0 else f"{quantity(-gap, 'm')} UNDER the ground"
-            words.append(f"{way.link} comes nearest at {time:.0f} s: {told}.")
-    figure.keys = [("c0", "track")]
-    if any(np.isfinite(way.bottom).any() for way in chart.ways):
-        figure.keys.append(("earth", "ground beneath"))
-    if chart.surface is not None:
-        figure.across(plot, chart.surface, "surface")
-        figure.keys.append(("surface", "surface of the water"))
-    figure.caption = " ".join(words) or "Height of the track over time; no ground is known."
+    x, y = track.position[:, 0], track.position[:, 1]
+    figure.polyline(plot, x, y, "casing")
+    last = max(track.time.size - 1, 1)
+    edges = np.unique(np.linspace(0, last, SEGMENTS + 1).astype(np.int64)).tolist()
+    for first, stop in pairwise(edges):
+        colour = hex_colour(0.5 * (first + stop) / last, TIME_COLOURS)
+        figure.polyline(plot, x[first : stop + 1], y[first : stop + 1], "track", colour)
+    figure.polyline(plot, np.where(gap, x, math.nan), np.where(gap, y, math.nan), "gap")
+    for row, css_class in ((0, "start"), (-1, "end")):
+        figure.marker(plot, float(x[row]), float(y[row]), css_class)
+
+
+def height_figure(track_map: TrackMap, span: tuple[float, float]) -> SvgFigure:
+    """Return heights over time with the ground below."""
+    heights = [track.track.position[:, 2] for track in track_map.tracks]
+    series = [*heights, *(track.ground for track in track_map.tracks)]
+    surface = track_map.surface
+    if surface is not None:
+        low, high = min(float(h.min()) for h in heights), max(float(h.max()) for h in heights)
+        if abs(surface - high) <= 4.0 * max(high - low, 1.0) + 60.0:
+            series.append(np.array([surface]))
+    is_underwater = surface is not None and all(float(np.median(h)) < surface for h in heights)
+    y_axis = linear_axis("height in the world", "m", series)
+    title = "Depth of the track" if is_underwater else "Height of the track"
+    figure = SvgFigure(title, time_axis(*span), [Plot(y_axis, 230.0)])
+    plot = figure.plots[0]
+    caption = []
+    for track in track_map.tracks:
+        floor = np.full(track.track.time.size, y_axis.low / y_axis.scale.factor)
+        figure.area(plot, track.track.time, floor, track.ground, "earth")
+        figure.line(plot, track.track.time, track.track.position[:, 2], "c0")
+        if track.min_clearance is not None:
+            clearance, time = track.min_clearance
+            side = "above the ground" if clearance >= 0.0 else "UNDER the ground"
+            distance = format_quantity(abs(clearance), "m")
+            caption.append(f"Least clearance of {track.link}: {distance} {side}, at {time:.0f} s.")
+    figure.legend = [("c0", "track")]
+    if any(np.isfinite(track.ground).any() for track in track_map.tracks):
+        figure.legend.append(("earth", "ground"))
+    if surface is not None:
+        figure.horizontal_line(plot, surface, "surface")
+        figure.legend.append(("surface", "water surface"))
+    figure.caption = " ".join(caption) or "Height of the track over time; no ground is known."
     return figure

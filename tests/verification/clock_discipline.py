@@ -23,12 +23,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from navsense.analysis.declared import FEWEST_SAMPLES, scaled
-from navsense.analysis.estimates import DIGITS, Estimate, normalised
-from navsense.analysis.stamped import NODES, Instants, Line, Stamped
 from navsense.clock import Clock, Discipline, Oscillator
 from navsense.errors import AnalysisError
 from navsense.typing import FloatArray, IntArray
+from tests.verification.clock_stamps import NODES, Instants, Line, Stamped
+from tests.verification.declared import FEWEST_SAMPLES, scale_count
+from tests.verification.estimates import DIGITS, Estimate, variance_z_score
 
 OFFSET = 1e-3
 """Seconds that a clock without noise is off at the start."""
@@ -72,7 +72,7 @@ def polls(count: int) -> Instants:
     """Stamp the samples at so many polls, and at the start."""
 
     def instants(clock: Clock, rate: float, effort: float) -> IntArray:
-        return samples_of(_of(clock), rate) * np.arange(scaled(count, effort, FEWEST_SAMPLES) + 1)
+        return samples_of(_of(clock), rate) * np.arange(scale_count(count, effort, FEWEST_SAMPLES) + 1)
 
     return instants
 
@@ -228,7 +228,7 @@ def variance(sheet: Discipline, intensity: float) -> float:
     return noise / (alpha * (4.0 - 2.0 * alpha - beta))
 
 
-def _summed(covariance: FloatArray, count: int) -> float:
+def _mean_variance(covariance: FloatArray, count: int) -> float:
     """Return the variance of the mean of `count` values with a covariance (k,)."""
     pairs = np.where(np.arange(covariance.size) > 0, 2.0, 1.0) * (1.0 - np.arange(covariance.size) / count)
     return float(np.sum(pairs * covariance)) / count
@@ -246,13 +246,13 @@ def measured(stamped: Stamped) -> Iterator[Estimate]:
     if not rest.size:
         return
     known = covariances(sheet, 0.0)
-    error = math.sqrt(max(0.0, _summed(known, rest.size))) + stamped.rounding
+    error = math.sqrt(max(0.0, _mean_variance(known, rest.size))) + stamped.rounding
     yield Estimate("mean", sheet.mean, -float(np.mean(rest)), error, unit="s")
     if sheet.stddev > 0.0:
-        free = known[0] ** 2 / _summed(known**2, rest.size)
+        free = known[0] ** 2 / _mean_variance(known**2, rest.size)
         ratio = float(np.mean((rest + sheet.mean) ** 2)) / variance(sheet, 0.0)
         found, error = sheet.stddev * math.sqrt(ratio), sheet.stddev / math.sqrt(2.0 * free)
-        yield Estimate("stddev", sheet.stddev, found, error, off=normalised(ratio, free), unit="s")
+        yield Estimate("stddev", sheet.stddev, found, error, off=variance_z_score(ratio, free), unit="s")
 
 
 def left(stamped: Stamped) -> Iterator[Estimate]:
@@ -261,11 +261,11 @@ def left(stamped: Stamped) -> Iterator[Estimate]:
     if not rest.size:
         return
     known, declared = covariances(sheet, intensity), variance(sheet, intensity)
-    free = known[0] ** 2 / _summed(known**2, rest.size)
+    free = known[0] ** 2 / _mean_variance(known**2, rest.size)
     ratio = float(np.mean((rest + sheet.mean) ** 2)) / declared
     figure, size = "rest before a poll (stddev)", math.sqrt(declared)
     error = size / math.sqrt(2.0 * free)
-    yield Estimate(figure, size, size * math.sqrt(ratio), error, off=normalised(ratio, free), unit="s")
+    yield Estimate(figure, size, size * math.sqrt(ratio), error, off=variance_z_score(ratio, free), unit="s")
 
 
 def _line(

@@ -10,7 +10,7 @@ import allantools.ci
 import numpy as np
 import pytest
 
-from navsense.analysis import allan, freedom, theory
+from navsense.analysis import allan, allan_dof, theory
 from navsense.typing import FloatArray
 
 TERMS = {
@@ -35,7 +35,7 @@ def decay(k: FloatArray) -> FloatArray:
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 3), (-7, 12), (-40, 1000), (0, 100_000)])
 def test_a_sum_over_integers_takes_few_of_them(low: int, high: int) -> None:
     kinks = [0, 3, 500]
-    places, weights = freedom.lags(kinks, low, high)
+    places, weights = allan_dof.lag_rule(kinks, low, high)
     every = np.arange(low, high + 1.0)
     for smooth in (cusps, decay):
         assert float(np.sum(weights * smooth(places))) == pytest.approx(float(np.sum(smooth(every))), rel=1e-5, abs=0.0)
@@ -60,7 +60,7 @@ def test_power_laws_have_the_freedom_that_allantools_gives(order: int, overlaps:
                     continue
                 expected = allantools.ci.edf_greenhall(exponent, order, factor, count, overlaps, modified)
                 stride = 1 if overlaps else factor
-                mine = freedom.of_power_law(exponent, factor, count, order, stride=stride, modified=modified)
+                mine = allan_dof.power_law_dof(exponent, factor, count, order, stride=stride, is_modified=modified)
                 assert mine == pytest.approx(expected, rel=0.02, abs=0.0)
                 held += 1
     assert held > 30
@@ -71,7 +71,7 @@ def test_power_laws_have_the_freedom_that_allantools_gives(order: int, overlaps:
 @pytest.mark.parametrize(("overlaps", "modified"), [(True, False), (False, False), (True, True)])
 @pytest.mark.parametrize(("exponent", "term"), [(0, theory.White(1.0)), (-2, theory.RandomWalk(1.0))])
 def test_the_freedom_of_points_is_the_sum_over_all_pairs(
-    exponent: int, term: theory.Term, overlaps: bool, modified: bool, order: int
+    exponent: int, term: theory.NoiseTerm, overlaps: bool, modified: bool, order: int
 ) -> None:
     """White and random-walk frequency at short spans, differences written out: to a part in 1000."""
     count = 120
@@ -90,22 +90,22 @@ def test_the_freedom_of_points_is_the_sum_over_all_pairs(
         square = along[np.searchsorted(lags, apart)] ** 2
         expected = starts.size**2 * along[lags == 0][0] ** 2 / float(np.sum(square))
         stride = 1 if overlaps else factor
-        found = freedom.of_power_law(exponent, factor, count, order, stride=stride, modified=modified)
+        found = allan_dof.power_law_dof(exponent, factor, count, order, stride=stride, is_modified=modified)
         assert found == pytest.approx(expected, rel=1e-3, abs=0.0)
 
 
 @pytest.mark.parametrize("exponent", [0, -1, -2])
 def test_total_variances_have_the_freedom_of_table_7(exponent: int) -> None:
     for factor in (1, 10, 100, 400):
-        assert freedom.of_total(exponent, factor, 1001) == pytest.approx(
+        assert allan_dof.total_dof(exponent, factor, 1001) == pytest.approx(
             allantools.ci.edf_totdev(1000, factor, exponent), rel=1e-12, abs=0.0
         )
-    assert freedom.of_total(exponent, 900, 1001) == freedom.of_total(exponent, 500, 1001) > 1.0
+    assert allan_dof.total_dof(exponent, 900, 1001) == allan_dof.total_dof(exponent, 500, 1001) > 1.0
 
 
 def test_phase_noise_has_no_more_freedom_in_a_total_variance() -> None:
-    assert freedom.of_total(2, 10, 1001) == freedom.of_power_law(2, 10, 1001)
-    assert freedom.of_total(1, 900, 1001) > 0.0
+    assert allan_dof.total_dof(2, 10, 1001) == allan_dof.power_law_dof(2, 10, 1001)
+    assert allan_dof.total_dof(1, 900, 1001) > 0.0
 
 
 def every_lag(covariance: Callable[[FloatArray], FloatArray], one: int, other: int, count: int, order: int) -> float:
@@ -123,9 +123,9 @@ def every_lag(covariance: Callable[[FloatArray], FloatArray], one: int, other: i
 @pytest.mark.parametrize("name", TERMS)
 @pytest.mark.parametrize("order", [2, 3])
 def test_covariances_are_sums_over_all_pairs(name: str, order: int) -> None:
-    covariance = partial(theory.covariance_of, TERMS[name], rate=2.0)
+    covariance = partial(theory.phase_covariance, TERMS[name], rate=2.0)
     count, factors = 400, [1, 3, 30, 100]
-    found = freedom.covariances(covariance, factors, count, order)
+    found = allan_dof.estimate_covariances(covariance, factors, count, order)
     sizes = np.sqrt(np.diag(found))
     for i, one in enumerate(factors):
         for j, other in enumerate(factors):
@@ -136,14 +136,14 @@ def test_covariances_are_sums_over_all_pairs(name: str, order: int) -> None:
 
 def test_a_ramp_adds_its_share() -> None:
     """z = mu + noise: the mean square scatters by 4 mu mu' cov(z, z') more."""
-    covariance = partial(theory.covariance_of, TERMS["white"], rate=2.0)
+    covariance = partial(theory.phase_covariance, TERMS["white"], rate=2.0)
     count, factors, slope = 300, [2, 9], 0.3
     means = slope * (np.array(factors) / 2.0) ** 2
-    found = freedom.covariances(covariance, factors, count, means=means)
+    found = allan_dof.estimate_covariances(covariance, factors, count, means=means)
     for i, one in enumerate(factors):
         for j, other in enumerate(factors):
             lag = np.subtract.outer(np.arange(count - 2 * other), np.arange(count - 2 * one)).astype(np.float64)
-            along = freedom.differenced(covariance, lag.ravel(), one, other, 2)
+            along = allan_dof.difference_covariance(covariance, lag.ravel(), one, other, 2)
             exact = float(np.mean(2.0 * along**2 + 4.0 * means[i] * means[j] * along))
             assert found[i, j] == pytest.approx(exact, rel=1e-6, abs=0.0)
 
@@ -166,11 +166,11 @@ def test_estimates_scatter_by_their_covariance() -> None:
         drift[i] = phi * drift[i - 1] + math.sqrt(0.5 * 0.6**2 * tau * (1 - phi**2)) * random.standard_normal(records)
     values = drift + 0.5 * math.sqrt(rate) * random.standard_normal((count, records))
     factors = [1, 4, 16, 64]
-    curve = allan.overlapping(values, rate, factors, exponent=0)
+    curve = allan.oadev(values, rate, factors, exponent=0)
     unit = 2.0 * curve.tau**2
-    expected = freedom.covariances(partial(theory.covariance_of, terms, rate=rate), factors, count + 1)
+    expected = allan_dof.estimate_covariances(partial(theory.phase_covariance, terms, rate=rate), factors, count + 1)
     expected /= np.outer(unit, unit)
-    mean = theory.allan_of(terms, curve.factor, rate)
+    mean = theory.allan_variance(terms, curve.factor, rate)
     found = np.cov(curve.variance)
     free = 2.0 * mean**2 / np.diag(expected)
     for i in range(4):

@@ -22,7 +22,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm
 from navsense.motion.stationary import Stationary
 from navsense.random_streams import Draws
 from navsense.sensors._doppler.adcp_outputs import (
@@ -41,6 +40,7 @@ from navsense.sensors.doppler import Accuracy, BinMapping, CoordinateSystem, Dep
 from navsense.sensors.dvl import Transducer
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
+from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm
 
 FARTHEST = 1e5
 """m: as far as a beam can be said to reach."""
@@ -87,7 +87,7 @@ def _given(sheet: Adcp, count: int, along: AnyArray | float, bottom: float) -> d
     }
 
 
-def _told(
+def _ping(
     sheet: Adcp, key: tuple[str, int], count: int, along: AnyArray | float = 0.0, bottom: float = 0.0
 ) -> Mapping[str, AnyArray]:
     """Return the readings of `count` ensembles of a serial number."""
@@ -123,15 +123,15 @@ def accuracy(moved: Moved) -> Iterator[tuple[str, Estimate]]:
         per_cell = (
             sheet.cells.size / sheet.reference_cell_size if sheet.reference_cell_size and name == "profile" else 1.0
         )
-        samples = math.sqrt(pings(sheet)) * per_cell * _told(alone, (name, 0), ROWS)[output].reshape(-1)
+        samples = math.sqrt(pings(sheet)) * per_cell * _ping(alone, (name, 0), ROWS)[output].reshape(-1)
         yield output, _deviation(f"{name} stddev", given.stddev, samples, "m/s")
     if given.long_term_scale > 0.0:
         alone = replace(sheet, **{name: Accuracy(0.0, given.long_term_scale)})  # type: ignore[arg-type]
-        found = [float(_told(alone, (name, run), 1, 1.0, 1.0)[output].flat[0]) - 1.0 for run in range(SERIALS)]
+        found = [float(_ping(alone, (name, run), 1, 1.0, 1.0)[output].flat[0]) - 1.0 for run in range(SERIALS)]
         yield output, _deviation(f"{name} long_term_scale", given.long_term_scale, np.array(found), "1")
     if given.long_term_offset > 0.0:
         alone = replace(sheet, **{name: Accuracy(0.0, 0.0, given.long_term_offset)})  # type: ignore[arg-type]
-        rows = [_told(alone, (name, run), 1)[output].reshape(-1, len(sheet.beams.beams))[0] for run in range(SERIALS)]
+        rows = [_ping(alone, (name, run), 1)[output].reshape(-1, len(sheet.beams.beams))[0] for run in range(SERIALS)]
         solved = np.linalg.lstsq(sheet.beams.axes, np.array(rows).T, rcond=None)[0].reshape(-1)
         yield output, _deviation(f"{name} long_term_offset", given.long_term_offset, solved, "m/s")
 
@@ -142,10 +142,10 @@ def ranging(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     if not isinstance(sheet, Adcp):
         return
     if sheet.sound.speed is not None:
-        found = SOUND * float(_told(sheet, ("sound", 0), 1)["bottom_range"][0, 0]) / RANGE
+        found = SOUND * float(_ping(sheet, ("sound", 0), 1)["bottom_range"][0, 0]) / RANGE
         yield "bottom_range", Estimate("sound speed", sheet.sound.speed, found, DIGITS * found, unit="m/s")
     else:
-        off = _told(sheet, ("range", 0), ROWS)["bottom_range"].reshape(-1) - RANGE
+        off = _ping(sheet, ("range", 0), ROWS)["bottom_range"].reshape(-1) - RANGE
         samples = math.sqrt(sheet.bottom_pings) * off
         yield "bottom_range", _deviation("range_stddev", sheet.range_stddev, samples, "m")
 
@@ -168,7 +168,7 @@ def backscatter(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     sheet = moved.sheet
     if not isinstance(sheet, Adcp) or sheet.backscatter is None:
         return
-    given, arrays, k = sheet.backscatter, _told(sheet, ("backscatter", 0), ROWS), 0
+    given, arrays, k = sheet.backscatter, _ping(sheet, ("backscatter", 0), ROWS), 0
     slant = sheet.cells.distances / sheet.beams.slant_cosines[k]
     power = 10.0 ** (arrays["echo"][0, :, k] / 10.0) - 1.0
     strength = 10.0 * np.log10(power) + 20.0 * np.log10(slant)
@@ -202,7 +202,7 @@ def limits(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     if sheet.min_good_share > 0.0:
         pings = int(sheet.pings)
         lost = np.arange(pings)[None, :, None, None] < np.arange(pings + 1)[:, None, None, None]
-        arrays = _told(sheet, ("good", 0), pings + 1, np.where(lost, math.nan, 0.0))
+        arrays = _ping(sheet, ("good", 0), pings + 1, np.where(lost, math.nan, 0.0))
         known = np.isfinite(arrays["velocity"][:, 0, 0])
         last = int(known.sum()) - 1
         measured = (pings - last - 0.5) / pings
@@ -213,8 +213,8 @@ def limits(moved: Moved) -> Iterator[tuple[str, Estimate]]:
         return
     null = np.linalg.svd(sheet.beams.axes.T)[2][-1]
     grow = np.linspace(0.0, 2.0 * sheet.error_velocity_limit, STEPS)[:, None, None, None] * null[None, None, None, :k]
-    free = _told(replace(sheet, error_velocity_limit=math.inf), ("limit", 0), STEPS, grow)["error_velocity"][:, 0]
-    known = np.isfinite(_told(sheet, ("limit", 0), STEPS, grow)["velocity"][:, 0, 0])
+    free = _ping(replace(sheet, error_velocity_limit=math.inf), ("limit", 0), STEPS, grow)["error_velocity"][:, 0]
+    known = np.isfinite(_ping(sheet, ("limit", 0), STEPS, grow)["velocity"][:, 0, 0])
     last, step = int(known.sum()) - 1, abs(float(free[2] - free[1]))
     if last + 1 < STEPS:
         measured = abs(float(free[last])) + 0.5 * step
@@ -232,7 +232,7 @@ def _accurate(spec: Sensor) -> Sequence[Sensor]:
     return [_bare(spec, bottom_pings=bottom, **{name: getattr(spec, name)}) for name in names]
 
 
-def _ranged(spec: Sensor) -> Sequence[Sensor]:
+def _range_specs(spec: Sensor) -> Sequence[Sensor]:
     """Return sheets with the errors of ranges alone."""
     if not isinstance(spec, Adcp):
         return ()
@@ -254,7 +254,7 @@ def _faint(spec: Sensor) -> Sequence[Sensor]:
     return [_bare(spec, cells=cells, pings=50, backscatter=given)]
 
 
-def _limited(spec: Sensor) -> Sequence[Sensor]:
+def _limit_specs(spec: Sensor) -> Sequence[Sensor]:
     """Return sheets with one limit alone, of one ping and of a hundred."""
     if not isinstance(spec, Adcp):
         return ()
@@ -268,8 +268,8 @@ def _limited(spec: Sensor) -> Sequence[Sensor]:
 
 TERMS: tuple[MovedTerm, ...] = (
     MovedTerm("profile accuracy", accuracy, 1, _accurate, Stationary),
-    MovedTerm("profile ranges", ranging, 1, _ranged, Stationary),
+    MovedTerm("profile ranges", ranging, 1, _range_specs, Stationary),
     MovedTerm("backscatter", backscatter, 1, _faint, Stationary),
-    MovedTerm("profile limits", limits, 1, _limited, Stationary),
+    MovedTerm("profile limits", limits, 1, _limit_specs, Stationary),
 )
 """How what a current profiler errs by is measured."""

@@ -27,8 +27,6 @@ from typing import Any
 
 import numpy as np
 
-from navsense.analysis import depths, doppler, profiles, ranges
-from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 from navsense.geodesy import EARTH_RATE
 from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
@@ -41,6 +39,8 @@ from navsense.sensors.base import Sensor
 from navsense.sensors.imu import NO_G_SENSITIVITY, NO_MISALIGNMENT, Imu
 from navsense.sensors.magnetometer import MOTOR_CURRENT, Magnetometer
 from navsense.typing import AnyArray, FloatArray, Times
+from tests.verification import adcp_cells, assumed_water, doppler_beams
+from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 
 AXES = "xyz"
 TRIADS = ("angular_velocity", "linear_acceleration")
@@ -77,7 +77,7 @@ def tumbling() -> Motion:
     return waypoints([0.5 * k for k in range(17)], [*poses[:-1], poses[0]], loop=True)
 
 
-def _solved(columns: FloatArray, values: AnyArray) -> tuple[FloatArray, FloatArray]:
+def _solve(columns: FloatArray, values: AnyArray) -> tuple[FloatArray, FloatArray]:
     """Return the least squares x (c, m) of columns (n, c) x = values (n, m), and what rounding makes of a row (c,)."""
     sizes = np.linalg.norm(columns, axis=0)
     found, _, _, stretch = np.linalg.lstsq(columns / sizes, values, rcond=None)
@@ -94,7 +94,7 @@ def _angle(frequency: float, time: Times) -> FloatArray:
 def _waves(frequency: float, time: Times, values: FloatArray) -> tuple[float, float]:
     """Return the factors of sine and cosine of a frequency (Hz) in values (n,)."""
     angle = _angle(frequency, time)
-    found, _ = _solved(np.stack((np.sin(angle), np.cos(angle)), axis=-1), values[:, None])
+    found, _ = _solve(np.stack((np.sin(angle), np.cos(angle)), axis=-1), values[:, None])
     return float(found[0, 0]), float(found[1, 0])
 
 
@@ -108,17 +108,17 @@ def _bare(spec: Imu, **given: Any) -> Imu:
     return replace(spec.without_errors(), **{"averaged": False, "earth_rotation": False, **given})
 
 
-def _banded(spec: Sensor) -> Sequence[Sensor]:
+def _bandwidth_specs(spec: Sensor) -> Sequence[Sensor]:
     """Return the sheet with its band limit alone."""
     return (_bare(spec, bandwidth=spec.bandwidth),) if isinstance(spec, Imu) and spec.bandwidth else ()
 
 
-def _shaken(spec: Sensor) -> Sequence[Sensor]:
+def _vibration_specs(spec: Sensor) -> Sequence[Sensor]:
     """Return the sheet with each line of vibration alone."""
     return [_bare(spec, vibration=(line,)) for line in spec.vibration] if isinstance(spec, Imu) else ()
 
 
-def _averaging(spec: Sensor) -> Sequence[Sensor]:
+def _averaging_specs(spec: Sensor) -> Sequence[Sensor]:
     """Return the sheet with each line of vibration alone, averaged."""
     if not isinstance(spec, Imu) or not spec.averaged:
         return ()
@@ -210,7 +210,7 @@ def _amplitude(trial: Trial) -> tuple[Vibration, float] | None:
     return None if amplitude == 0.0 or _is_folded(line.frequency, trial.rate) else (line, amplitude)
 
 
-def _unfolded(angle: float, rate: float, near: float) -> float:
+def _unfold(angle: float, rate: float, near: float) -> float:
     """Return the frequency (Hz) next to `near` whose samples at `rate` (Hz) go on by `angle` (rad) or back by it."""
     alias = angle * rate / (2.0 * math.pi)
     return min((alias * sign + rate * round((near - alias * sign) / rate) for sign in (1.0, -1.0)), key=_from(near))
@@ -232,7 +232,7 @@ def vibration(trial: Trial) -> Iterator[Estimate]:
     cosine = 0.5 * float(np.sum(x[1:-1] * (x[2:] + x[:-2])) / np.sum(x[1:-1] ** 2))
     angle, place = math.acos(cosine), f"{line.frequency:g} Hz"
     share = trial.rounding / abs(amplitude) + DIGITS * line.frequency * float(trial.time[-1])
-    found = _unfolded(angle, trial.rate, line.frequency)
+    found = _unfold(angle, trial.rate, line.frequency)
     error = share * trial.rate / (2.0 * math.pi * math.sin(angle))
     yield Estimate(f"vibration (frequency, {place})", line.frequency, found, error, unit="Hz")
     one, other = _waves(line.frequency, trial.time, x)
@@ -255,7 +255,7 @@ def averaged_gain(trial: Trial) -> Iterator[Estimate]:
     yield Estimate(f"averaged (gain at {line.frequency:g} Hz)", declared, measured, error, unit="1")
 
 
-def _mixed(spec: Sensor) -> Sequence[Sensor]:
+def _mixing_specs(spec: Sensor) -> Sequence[Sensor]:
     """Return the sheet with its misalignments and g-sensitivity alone."""
     if not isinstance(spec, Imu):
         return ()
@@ -269,7 +269,7 @@ def mixing(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     if not isinstance(moved.sheet, Imu):
         return
     ideal, read = (np.concatenate([given[triad] for triad in TRIADS], axis=1) for given in (moved.ideal, moved.arrays))
-    found, error = _solved(ideal, read)
+    found, error = _solve(ideal, read)
     for first, triad in zip((0, 3), TRIADS, strict=True):
         name = f"{triad}_misalignment"
         for (row, column), declared in zip(OFF_DIAGONAL, getattr(moved.sheet, name), strict=True):
@@ -305,7 +305,7 @@ def _gravity(moved: Moved) -> AnyArray:
     return moved.environment.gravity.at(moved.truth.position_w, moved.time)
 
 
-def _summing(spec: Sensor) -> Sequence[Sensor]:
+def _increment_specs(spec: Sensor) -> Sequence[Sensor]:
     """Return the sheet that averages, without errors."""
     return (_bare(spec, averaged=True),) if isinstance(spec, Imu) and spec.averaged else ()
 
@@ -333,7 +333,7 @@ def increments(moved: Moved) -> Iterator[tuple[str, Estimate]]:
         yield f"angular_velocity.{AXES[axis]}", found
 
 
-def _on_earth(spec: Sensor) -> Sequence[Sensor]:
+def _earth_specs(spec: Sensor) -> Sequence[Sensor]:
     """Return the sheet on an earth that turns, without errors."""
     return (_bare(spec, earth_rotation=True),) if isinstance(spec, Imu) and spec.earth_rotation else ()
 
@@ -348,7 +348,7 @@ def earth(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     x, y, z = np.moveaxis(2.0 * truth.velocity_w, -1, 0)
     none = np.zeros_like(x)
     columns = np.moveaxis(np.array(((none, z, -y), (-z, none, x), (y, -x, none))), -1, 0).reshape(-1, 3)
-    coriolis, _ = _solved(columns, force.reshape(-1, 1))
+    coriolis, _ = _solve(columns, force.reshape(-1, 1))
     sizes = [float(np.abs(moved.arrays[triad]).max()) for triad in TRIADS]
     found = (np.mean(felt, axis=0), coriolis[:, 0])
     for triad, size, rate in zip(TRIADS, sizes, found, strict=True):
@@ -357,7 +357,7 @@ def earth(moved: Moved) -> Iterator[tuple[str, Estimate]]:
             yield triad, Estimate(figure, declared, float(rate[axis]), DIGITS * size, unit="rad/s")
 
 
-def _ironed(spec: Sensor) -> Sequence[Sensor]:
+def _iron_specs(spec: Sensor) -> Sequence[Sensor]:
     """Return the sheet with what stands around the sensor alone."""
     if not isinstance(spec, Magnetometer):
         return ()
@@ -372,7 +372,7 @@ def iron(moved: Moved) -> Iterator[tuple[str, Estimate]]:
         return
     current = moved.environment.signal(MOTOR_CURRENT, moved.time)
     columns = np.column_stack((moved.ideal["field"], np.ones_like(current), current))
-    found, error = _solved(columns, moved.arrays["field"])
+    found, error = _solve(columns, moved.arrays["field"])
     sheet = moved.sheet
     for row, axis in enumerate(AXES):
         figures = [(f"soft_iron {axis}{AXES[column]}", "1", sheet.soft_iron[3 * row + column]) for column in range(3)]
@@ -382,18 +382,17 @@ def iron(moved: Moved) -> Iterator[tuple[str, Estimate]]:
 
 
 TERMS: tuple[Term | MovedTerm, ...] = (
-    MovedTerm("mixing", mixing, 500, _mixed, tumbling),
-    Term("bandwidth", (), bandwidth, 1000, stimulus=step, prepared=_banded),
+    MovedTerm("mixing", mixing, 500, _mixing_specs, tumbling),
+    Term("bandwidth", (), bandwidth, 1000, stimulus=step, prepared=_bandwidth_specs),
     MovedTerm("pass band", pass_band, 20, probes, Stationary),
-    Term("gain in band", (), gain_in_band, 1000, stimulus=sine, prepared=_banded),
-    Term("vibration", (), vibration, 30, prepared=_shaken),
-    Term("averaged gain", (), averaged_gain, 30, prepared=_averaging),
-    MovedTerm("increments", increments, 500, _summing, tumbling),
-    MovedTerm("earth", earth, 500, _on_earth, tumbling),
-    MovedTerm("iron", iron, 500, _ironed, tumbling),
-    *depths.TERMS,
-    *ranges.TERMS,
-    *doppler.TERMS,
-    *profiles.TERMS,
+    Term("gain in band", (), gain_in_band, 1000, stimulus=sine, prepared=_bandwidth_specs),
+    Term("vibration", (), vibration, 30, prepared=_vibration_specs),
+    Term("averaged gain", (), averaged_gain, 30, prepared=_averaging_specs),
+    MovedTerm("increments", increments, 500, _increment_specs, tumbling),
+    MovedTerm("earth", earth, 500, _earth_specs, tumbling),
+    MovedTerm("iron", iron, 500, _iron_specs, tumbling),
+    *assumed_water.TERMS,
+    *doppler_beams.TERMS,
+    *adcp_cells.TERMS,
 )
 """How each figure of a sheet that is no `Noise` is measured; depth, range and Doppler have files of their own."""

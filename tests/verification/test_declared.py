@@ -15,9 +15,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pytest
 
-from navsense.analysis import doppler, estimates, triads
-from navsense.analysis.declared import LIMIT, Row, channels, table
-from navsense.analysis.estimates import UNITS, Estimate, Term, Trial
 from navsense.errors import AnalysisError
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import NoiseChannels, NoiseState
@@ -29,6 +26,9 @@ from navsense.sensors.base import HasIndirectNoise, Measurement, Output, Sensor
 from navsense.sensors.range import SLOWNESS, Cone, Sound
 from navsense.ticks import Ticks
 from navsense.typing import FloatArray
+from tests.verification import doppler_beams, estimates, imu_mag
+from tests.verification.declared import LIMIT, Row, channels, table
+from tests.verification.estimates import UNITS, Estimate, Term, Trial
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -224,7 +224,7 @@ def test_every_kind_of_sensor_reads_what_its_witness_declares(kind: type[Sensor]
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("kind", SENSORS)
 def test_no_figure_of_a_sheet_goes_unmeasured(kind: type[Sensor]) -> None:
-    """What `neutral` takes away is an error: a noise, or a field with a line of its own in `triads`.
+    """What `neutral` takes away is an error: a noise, or a field with a line of its own in `imu_mag`.
 
     Where it is a Doppler instrument's, with the effort by which `OTHERS` are ten standard errors away.
     """
@@ -233,7 +233,7 @@ def test_no_figure_of_a_sheet_goes_unmeasured(kind: type[Sensor]) -> None:
     told = {field.name for field in fields(sheet) if getattr(sheet, field.name) != getattr(bare, field.name)}
     told -= {name for name in told if isinstance(getattr(sheet, name), Noise)}
     told |= {name for name in ("averaged", "earth_rotation") if hasattr(sheet, name)}
-    rows = table(sheet, (20.0,), 5, effort=0.2 if kind is Dvl else 1.0, terms=triads.TERMS)
+    rows = table(sheet, (20.0,), 5, effort=0.2 if kind is Dvl else 1.0, terms=imu_mag.TERMS)
     assert {row.estimate.parameter.partition(" ")[0] for row in rows} == told
     assert all(row.holds for row in rows)
 
@@ -299,7 +299,7 @@ OTHERS: Mapping[tuple[str, str], Mapping[str, Any]] = {
 @pytest.mark.parametrize(("name", "figure"), OTHERS)
 def test_what_a_doppler_instrument_tells_shows_what_it_has(name: str, figure: str) -> None:
     """Read from an instrument of another figure, it is that one's, and far from the one that was declared."""
-    lines = [term for term in doppler.TERMS if term.name == name]
+    lines = [term for term in doppler_beams.TERMS if term.name == name]
     spec = Dvl.example_spec()
     (declared, *_), (found, *_) = (
         [row for row in table(one, (20.0,), 5, effort=0.2, terms=lines) if row.estimate.parameter == figure]

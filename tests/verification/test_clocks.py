@@ -12,16 +12,16 @@ import pytest
 from scipy.linalg import solve_discrete_lyapunov
 from scipy.stats import chi2
 
-from navsense.analysis import disciplines, mounting
-from navsense.analysis.clocks import LINES, WITNESS, table
-from navsense.analysis.declared import LIMIT, Row
-from navsense.analysis.stamped import Line
 from navsense.clock import GRADES, Clock, Discipline, Oscillator
 from navsense.clock.base import CLOCK_FIELDS
 from navsense.environment.signal import Signal
 from navsense.errors import AnalysisError
 from navsense.noise.channel import Noise
 from navsense.sensor_run import SensorRun
+from tests.verification import clock_discipline, faults_latency
+from tests.verification.clock_stamps import Line
+from tests.verification.clocks import LINES, WITNESS, table
+from tests.verification.declared import LIMIT, Row
 
 pytestmark = [pytest.mark.compiled, pytest.mark.requirement("CLK-8", "NOI-6")]
 
@@ -111,7 +111,7 @@ def test_an_end_between_polls_shows_at_the_next(
     until: float, share: float, holds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = replace(WITNESS, discipline=Discipline(interval=0.5, stddev=2e-5, until=until))
-    monkeypatch.setattr(mounting, "SensorRun", lying("discipline", "until", share))
+    monkeypatch.setattr(faults_latency, "SensorRun", lying("discipline", "until", share))
     (row,) = table(clock, (10.0,), 1, lines=[line for line in LINES if line.name == "until"])
     assert row.holds == holds, row
 
@@ -206,7 +206,7 @@ def test_a_clock_that_goes_by_other_figures_is_caught(channel: str, name: str, m
     lines = [
         line for line in LINES if line.part == channel and acts(line, name) and line.name not in ("together", "left")
     ]
-    monkeypatch.setattr(mounting, "SensorRun", lying(channel, name, share))
+    monkeypatch.setattr(faults_latency, "SensorRun", lying(channel, name, share))
     caught = named(table(WITNESS, (20.0,), 1, effort=0.1, lines=lines), channel, name)
     assert len(caught) == 1
     assert not caught[0].holds, caught[0]
@@ -216,7 +216,7 @@ def test_a_clock_that_goes_by_other_figures_is_caught(channel: str, name: str, m
 
 @pytest.mark.parametrize("share", [0.9999, 0.97])
 def test_a_lower_threshold_is_caught_as_well(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mounting, "SensorRun", lying("discipline", "step_threshold", share))
+    monkeypatch.setattr(faults_latency, "SensorRun", lying("discipline", "step_threshold", share))
     lines = [line for line in LINES if line.name == "threshold"]
     assert not table(WITNESS, (20.0,), 1, lines=lines)[0].holds
 
@@ -228,7 +228,7 @@ def test_noise_that_fits_none_of_the_terms_is_caught_together(monkeypatch: pytes
         ("together", "oscillator", "random_walk_frequency", 3.0, -1),
         ("left", "oscillator", "white_frequency", 20.0, 0),
     ):
-        monkeypatch.setattr(mounting, "SensorRun", lying(channel, name, share))
+        monkeypatch.setattr(faults_latency, "SensorRun", lying(channel, name, share))
         rows = table(WITNESS, (20.0,), 1, lines=[one for one in LINES if one.name == line])
         assert not rows[place].holds, (name, rows)
 
@@ -239,7 +239,7 @@ def test_a_drift_that_starts_at_zero_is_caught(monkeypatch: pytest.MonkeyPatch) 
     def started(sensor: Any, clock: Clock, *rest: Any, **more: Any) -> SensorRun:
         return SensorRun(sensor, replace(clock, noise=classic), *rest, **more)
 
-    monkeypatch.setattr(mounting, "SensorRun", started)
+    monkeypatch.setattr(faults_latency, "SensorRun", started)
     rows = table(WITNESS, (20.0,), 1, lines=[line for line in LINES if line.name == "start"])
     assert not rows[0].holds
 
@@ -259,19 +259,21 @@ def test_what_is_left_has_the_covariance_of_the_loop(alpha: float, beta: float) 
     """SciPy's Lyapunov equation; over many polls the integral averages the measurements' errors, and nothing else."""
     sheet = Discipline(interval=0.5, proportional=alpha, integral=beta, stddev=2e-5)
     intensity = 3e-11
-    matrix, reads = disciplines.matrices(sheet)
+    matrix, reads = clock_discipline.matrices(sheet)
     drive = sheet.stddev**2 * reads @ reads.T
     drive[0, 0] += intensity * sheet.interval
     spread = solve_discrete_lyapunov(matrix, drive)
-    found = disciplines.covariances(sheet, intensity)
-    assert found[0] == pytest.approx(disciplines.variance(sheet, intensity), rel=1e-9, abs=0.0)
+    found = clock_discipline.covariances(sheet, intensity)
+    assert found[0] == pytest.approx(clock_discipline.variance(sheet, intensity), rel=1e-9, abs=0.0)
     for k in (0, 1, 2, 5, 20)[: found.size]:
         expected = (np.linalg.matrix_power(matrix, k) @ spread)[0, 0]
         assert found[k] == pytest.approx(expected, rel=1e-9, abs=1e-12 * spread[0, 0])
     assert abs(found[-1]) < 1e-7 * found[0]
     if beta > 0.0:
         count = 10**6
-        assert disciplines._summed(found, count) == pytest.approx(sheet.stddev**2 / count, rel=1e-3, abs=0.0)
+        assert clock_discipline._mean_variance(found, count) == pytest.approx(
+            sheet.stddev**2 / count, rel=1e-3, abs=0.0
+        )
 
 
 def test_the_declared_errors_are_those_that_seeds_have() -> None:

@@ -1,6 +1,6 @@
 """What comes upon a mounted sensor, read back from its blocks: faults and latency.
 
-    from navsense.analysis.mounting import table
+    from tests.verification.faults_latency import table
     rows = table(WITNESS, rates=(5.0, 100.0), seed=1)
 
 The sensor reads the time, without an error of its own: what is shown says since when it is stuck. A fault is a
@@ -25,8 +25,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from navsense.analysis.declared import FEWEST_RUNS, FEWEST_SAMPLES, Row, scaled
-from navsense.analysis.estimates import DIGITS, Estimate
 from navsense.clock import Clock, Latency
 from navsense.noise.faults import RANDOM_KINDS, Faults
 from navsense.random_streams import BLOCK_SAMPLES, check_seed
@@ -35,6 +33,8 @@ from navsense.sensors.air_pressure import AirPressure
 from navsense.ticks import Ticks, check_rate
 from navsense.typing import BoolArray, FloatArray, IntArray
 from navsense.world import MountedSensor
+from tests.verification.declared import FEWEST_RUNS, FEWEST_SAMPLES, Row, scale_count
+from tests.verification.estimates import DIGITS, Estimate
 
 SHOWN = "pressure"
 """What the sensor reads: the time of the sample."""
@@ -51,7 +51,7 @@ WITNESS = MountedSensor(
 """A mounted sensor in whose faults and latency every figure acts."""
 
 FAULTY, FAULTY_RUNS = 10.0, 1000
-"""Seconds and serial numbers over which faults are watched."""
+"""Duration (s) and number of the runs with faults."""
 
 ON_ITS_WAY = 500_000
 """Samples whose latency is random."""
@@ -109,27 +109,27 @@ class Telegraph:
         gone = -math.expm1(-(self.begins + 1.0 / self.lasts) / self.rate)
         a, b = p * gone, (1.0 - p) * gone
         spread = np.array([a * (1.0 - a) / (1.0 - p), b * (1.0 - b) / p]) / before.size
-        begins, ends = _inverted(float(np.mean(after[~before])), float(np.mean(~after[before])), self.rate)
+        begins, ends = _invert(float(np.mean(after[~before])), float(np.mean(~after[before])), self.rate)
         error = np.sqrt(_slopes(a, b, self.rate) ** 2 @ spread)
         yield Estimate(f"{kind}_rate", self.begins, begins, float(error[0]), unit="1 / s")
         off = (1.0 / self.lasts - ends) / float(error[1])
         yield Estimate(f"{kind}_duration", self.lasts, 1.0 / ends, self.lasts**2 * float(error[1]), off=off, unit="s")
 
 
-def _inverted(a: float, b: float, rate: float) -> tuple[float, float]:
+def _invert(a: float, b: float, rate: float) -> tuple[float, float]:
     """Return how often it begins and ends (1/s) from the chances of both from one sample to the next."""
     pace = -rate * math.log1p(-a - b) / (a + b)
     return a * pace, b * pace
 
 
 def _slopes(a: float, b: float, rate: float) -> FloatArray:
-    """Return the slopes (2, 2) of what `_inverted` gives with a and b."""
+    """Return the derivatives (2, 2) of `_invert` by a and b."""
     both, pace = a + b, -rate * math.log1p(-a - b) / (a + b)
     bend = (rate / (1.0 - both) - pace) / both
     return np.array([[pace + a * bend, a * bend], [b * bend, pace + b * bend]])
 
 
-def watched(sensor: MountedSensor, seed: int, count: int, runs: int) -> tuple[BoolArray, BoolArray]:
+def simulate_flags(sensor: MountedSensor, seed: int, count: int, runs: int) -> tuple[BoolArray, BoolArray]:
     """Return (runs, n) where the sensor says nothing, and where it shows an earlier sample."""
     silent, stale = (np.empty((runs, count), dtype=np.bool_) for _ in range(2))
     for run in range(runs):
@@ -144,17 +144,17 @@ def faults(sensor: MountedSensor, seed: int, effort: float) -> Iterator[Estimate
 
     The first sample that a sensor shows is shown whether it is stuck or not, and tells nothing.
     """
-    count = scaled(round(FAULTY * sensor.rate), effort, FEWEST_SAMPLES)
-    runs, given = scaled(FAULTY_RUNS, effort, FEWEST_RUNS), sensor.faults
+    count = scale_count(round(FAULTY * sensor.rate), effort, FEWEST_SAMPLES)
+    runs, given = scale_count(FAULTY_RUNS, effort, FEWEST_RUNS), sensor.faults
     found = {kind: Telegraph(*given.rate_and_duration(kind), sensor.rate) for kind in given.random_kinds}
     for kind, telegraph in found.items():
         figures = (f"{kind}_rate", f"{kind}_duration")
         alone = Faults(**{name: getattr(given, name) for name in figures})
         mine = replace(sensor, name=f"{sensor.name} {kind}", faults=alone)
-        on = watched(mine, seed, count, runs)[RANDOM_KINDS.index(kind)]
+        on = simulate_flags(mine, seed, count, runs)[RANDOM_KINDS.index(kind)]
         yield from telegraph.estimates(kind, on[:, kind == "stuck" :])
     if len(found) == len(RANDOM_KINDS):
-        silent, stale = watched(replace(sensor, name=f"{sensor.name} both"), seed, count, runs)
+        silent, stale = simulate_flags(replace(sensor, name=f"{sensor.name} both"), seed, count, runs)
         dropout, stuck = (found[kind] for kind in RANDOM_KINDS)
         odds = dropout.share / (1.0 - dropout.share)
         variance = stuck.variance(count, stuck.kept) + odds * stuck.variance(count, stuck.kept * dropout.kept)
@@ -176,7 +176,7 @@ def latency(sensor: MountedSensor, seed: int, effort: float) -> Iterator[Estimat
     Nothing is said of that where a sample might wait for the one before: where the spacing is not `APART` deviations of
     the logarithm above the mean.
     """
-    sheet, count = sensor.latency or Latency(), scaled(ON_ITS_WAY, effort, FEWEST_SAMPLES)
+    sheet, count = sensor.latency or Latency(), scale_count(ON_ITS_WAY, effort, FEWEST_SAMPLES)
     if sheet.fixed > 0.0:
         found = latencies(sensor, seed, Latency(fixed=sheet.fixed), FEWEST_SAMPLES)
         rounding = DIGITS * FEWEST_SAMPLES / sensor.rate

@@ -26,8 +26,6 @@ from typing import Any
 
 import numpy as np
 
-from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial, ones
-from navsense.analysis.ranges import under_water
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
@@ -50,6 +48,8 @@ from navsense.sensors.dvl import IDENTITY_ROTATION, Dvl, TrackMode
 from navsense.sensors.range import Cone
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
+from tests.verification.assumed_water import under_water
+from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial, ones
 
 FARTHEST = 1e5
 """m: as far as a beam can be said to reach."""
@@ -108,7 +108,7 @@ class Boundless(Dvl):
         return {name: arrays[name] - ideal[ACTED_ON[name]] for name in self.noise()}
 
 
-def boundless(spec: Dvl) -> Boundless:
+def remove_limits(spec: Dvl) -> Boundless:
     """Return a sheet with the same errors whose beams, of one ray each, hear all; the water is tracked where it was."""
     beams = Beams(tuple(Beam(_narrow(beam), beam.rotation, beam.position) for beam in spec.beams.beams))
     given = {field.name: getattr(spec, field.name) for field in fields(spec)}
@@ -123,7 +123,7 @@ def _narrow(beam: Beam) -> Cone:
     return replace(ONE_RAY, axis=beam.shape.axis) if isinstance(beam.shape, Cone) else ONE_RAY
 
 
-def _left(*names: str, **given: Any) -> Callable[[Sensor], Sequence[Sensor]]:
+def _only(*names: str, **given: Any) -> Callable[[Sensor], Sequence[Sensor]]:
     """Return what leaves these fields of a sheet alone, beside what is given; none where they do not act."""
 
     def prepared(spec: Sensor) -> Sequence[Sensor]:
@@ -152,7 +152,7 @@ def _tracking(side: str, *names: str) -> Callable[[Sensor], Sequence[Sensor]]:
     return prepared
 
 
-def _told(moved: Moved, key: str, rate: float, count: int, **given: AnyArray) -> Mapping[str, AnyArray]:
+def _ping(moved: Moved, key: str, rate: float, count: int, **given: AnyArray) -> Mapping[str, AnyArray]:
     """Return what the instrument tells `count` times at a rate (Hz) as it stands, of ideal values that are `given`."""
     sheet = moved.sheet
     ideal = {name: np.repeat(array[:1], count, axis=0) for name, array in moved.ideal.items()}
@@ -184,7 +184,7 @@ def _growing(side: str, array: str) -> Callable[[Moved], Iterator[tuple[str, Est
             return
         track = getattr(sheet, side)
         given = _moving(sheet, np.tile([0.6 * SPEED, 0.0, -0.8 * SPEED], (PINGS, 1)))
-        off = (_told(moved, f"{side} speed", moved.rate, PINGS, **given)[array] - given[BOTTOM_BEAM_VELOCITY]).ravel()
+        off = (_ping(moved, f"{side} speed", moved.rate, PINGS, **given)[array] - given[BOTTOM_BEAM_VELOCITY]).ravel()
         share = math.sqrt(moved.rate / track.reference_rate) if track.reference_rate else 1.0
         yield array, _spread(f"{side} per_speed", track.per_speed, off / (SPEED * share), "1")
         if track.reference_rate:
@@ -196,7 +196,7 @@ def _growing(side: str, array: str) -> Callable[[Moved], Iterator[tuple[str, Est
     return measure
 
 
-def _stated(side: str, array: str) -> Callable[[Moved], Iterator[tuple[str, Estimate]]]:
+def _stddev_rows(side: str, array: str) -> Callable[[Moved], Iterator[tuple[str, Estimate]]]:
     """Return what yields the deviation that is stated of a beam."""
 
     def measure(moved: Moved) -> Iterator[tuple[str, Estimate]]:
@@ -217,7 +217,7 @@ def _fastest(side: str, array: str) -> Callable[[Moved], Iterator[tuple[str, Est
         declared = float(getattr(sheet, side).maximum_velocity)
         steps = np.arange(1, 1001) / 500.0 * declared
         given = _moving(sheet, np.outer(steps, (0.6, 0.0, -0.8)))
-        told = _told(moved, f"{side} fastest", moved.rate, steps.size, **given)
+        told = _ping(moved, f"{side} fastest", moved.rate, steps.size, **given)
         lost = int(np.argmax(np.isnan(told[array][:, 0])))
         found, half = 0.5 * (steps[lost] + steps[lost - 1]), 0.5 * (steps[1] - steps[0])
         yield array, Estimate(f"{side} maximum_velocity", declared, float(found), float(half), unit="m/s")
@@ -244,7 +244,7 @@ def sound(moved: Moved) -> Iterator[tuple[str, Estimate]]:
         return
     axis = sheet.beams.axes.mean(axis=0)
     given = _moving(sheet, axis[None, :])
-    told, declared = _told(moved, "sound", moved.rate, 1, **given)["velocity"][0], sheet.sound.speed
+    told, declared = _ping(moved, "sound", moved.rate, 1, **given)["velocity"][0], sheet.sound.speed
     found = float(moved.ideal["sound_speed"][0]) * float(axis @ told) / float(axis @ axis)
     yield "velocity", Estimate("sound speed", declared, found, 10.0 * DIGITS * declared, unit="m/s")
 
@@ -262,7 +262,7 @@ def misalignment(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     """Yield the rotation of how the instrument is mounted."""
     if not isinstance(moved.sheet, Dvl):
         return
-    told = _told(moved, "mounting", moved.rate, 3, **_moving(moved.sheet, np.eye(3)))["velocity"]
+    told = _ping(moved, "mounting", moved.rate, 3, **_moving(moved.sheet, np.eye(3)))["velocity"]
     for axis, declared, found in zip("xyz", moved.sheet.misalignment, _rotation(told), strict=True):
         yield "velocity", Estimate(f"misalignment {axis}", declared, found, 10.0 * DIGITS, unit="rad")
 
@@ -273,7 +273,7 @@ def misalignments(moved: Moved) -> Iterator[tuple[str, Estimate]]:
         return
     given = _moving(moved.sheet, np.eye(3))
     turns = [
-        _rotation(_told(moved, f"mounting {serial}", moved.rate, 3, **given)["velocity"]) for serial in range(SERIALS)
+        _rotation(_ping(moved, f"mounting {serial}", moved.rate, 3, **given)["velocity"]) for serial in range(SERIALS)
     ]
     declared = moved.sheet.misalignment_stddev
     yield "velocity", _spread("misalignment_stddev", declared, np.array(turns), "rad")
@@ -288,10 +288,10 @@ def rejection(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     left = np.linalg.svd(axes)[0][:, -1]
     free = replace(moved, sheet=replace(sheet, error_velocity_limit=math.inf))
     unit = abs(
-        float(_told(free, "rejection", moved.rate, 1, **{BOTTOM_BEAM_VELOCITY: left[None, :]})["error_velocity"][0])
+        float(_ping(free, "rejection", moved.rate, 1, **{BOTTOM_BEAM_VELOCITY: left[None, :]})["error_velocity"][0])
     )
     steps = np.arange(1001) / 500.0 * limit
-    told = _told(moved, "rejection", moved.rate, steps.size, **{BOTTOM_BEAM_VELOCITY: steps[:, None] / unit * left})
+    told = _ping(moved, "rejection", moved.rate, steps.size, **{BOTTOM_BEAM_VELOCITY: steps[:, None] / unit * left})
     rejected = int(np.argmax(told["velocity_mode"] == 0.0))
     found, half = 0.5 * (steps[rejected] + steps[rejected - 1]), 0.5 * (steps[1] - steps[0])
     yield "error_velocity", Estimate("error_velocity_limit", limit, float(found), float(half), unit="m/s")
@@ -302,7 +302,7 @@ def dropouts(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     if not isinstance(moved.sheet, Dvl):
         return
     share = moved.sheet.dropout_probability
-    good = _told(moved, "dropout", moved.rate, PINGS)["beam_valid"]
+    good = _ping(moved, "dropout", moved.rate, PINGS)["beam_valid"]
     error = math.sqrt(share * (1.0 - share) / good.size) + DIGITS
     yield "beam_valid", Estimate("dropout_probability", share, 1.0 - float(good.mean()), error, unit="1")
 
@@ -312,7 +312,7 @@ def reacquisition(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     if not isinstance(moved.sheet, Dvl):
         return
     declared = moved.sheet.reacquisition_time
-    good = _told(moved, "reacquisition", 50.0 / declared, PINGS)["beam_valid"]
+    good = _ping(moved, "reacquisition", 50.0 / declared, PINGS)["beam_valid"]
     shortest = PINGS
     for beam in good.T:
         ends = np.flatnonzero(np.diff(np.concatenate(([1.0], beam, [1.0]))))
@@ -374,7 +374,7 @@ def loudness(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     wanted = (10.0, 0.0, given.threshold, given.threshold + given.slope)
     far = [_distance(given, one, 1.0) for one in wanted]
     heard = [
-        _told(
+        _ping(
             moved, f"strength {i}", moved.rate, PINGS, **{ECHO_RANGE: np.full(shape, r), ECHO_INCIDENCE: np.ones(shape)}
         )
         for i, r in enumerate(far)
@@ -407,7 +407,7 @@ def long_term(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     if not isinstance(moved.sheet, Dvl) or moved.sheet.long_term is None:
         return
     going = _moving(moved.sheet, np.tile([SPEED, 0.0, 0.0], (2, 1)))
-    declared, one, told = moved.sheet.long_term, np.eye(3), _told(moved, "long term", moved.rate, 2, **going)
+    declared, one, told = moved.sheet.long_term, np.eye(3), _ping(moved, "long term", moved.rate, 2, **going)
     ping_, (first, second) = told["velocity_covariance"][0], told["long_term_covariance"]
     u, then = told["long_term_velocity"]
     length, across = float(np.linalg.norm(u)), np.cross(u, [0.0, 0.0, 1.0])
@@ -437,7 +437,7 @@ TERMS: tuple[Term | MovedTerm, ...] = (
         for side, told, _ in _SIDES
     ),
     *(
-        MovedTerm(f"{side} stated", _stated(side, size), 1, _tracking(side, "reported_stddev"), under_water)
+        MovedTerm(f"{side} stated", _stddev_rows(side, size), 1, _tracking(side, "reported_stddev"), under_water)
         for side, _, size in _SIDES
     ),
     *(
@@ -450,15 +450,15 @@ TERMS: tuple[Term | MovedTerm, ...] = (
         for side, told, _ in _SIDES
         for name in ("long_term_offset",)
     ),
-    MovedTerm("doppler", sound, 1, _left("sound"), under_water),
-    MovedTerm("misalignment", misalignment, 1, _left("misalignment"), under_water),
-    MovedTerm("misalignments", misalignments, 1, _left("misalignment_stddev"), under_water),
-    MovedTerm("rejection", rejection, 1, _left("error_velocity_limit"), under_water),
-    MovedTerm("dropouts", dropouts, 1, _left("dropout_probability"), under_water),
-    MovedTerm("reacquisition", reacquisition, 1, _left("reacquisition_time", dropout_probability=0.01), under_water),
-    MovedTerm("propagation", propagation, 100, _left("propagation"), under_water),
-    MovedTerm("processing", processing, 100, _left("processing_time", propagation=True), under_water),
-    MovedTerm("loudness", loudness, 1, _left("strength", bottom=_WHITE), under_water),
-    MovedTerm("long term", long_term, 1, _left("long_term", bottom=_WHITE), under_water),
+    MovedTerm("doppler", sound, 1, _only("sound"), under_water),
+    MovedTerm("misalignment", misalignment, 1, _only("misalignment"), under_water),
+    MovedTerm("misalignments", misalignments, 1, _only("misalignment_stddev"), under_water),
+    MovedTerm("rejection", rejection, 1, _only("error_velocity_limit"), under_water),
+    MovedTerm("dropouts", dropouts, 1, _only("dropout_probability"), under_water),
+    MovedTerm("reacquisition", reacquisition, 1, _only("reacquisition_time", dropout_probability=0.01), under_water),
+    MovedTerm("propagation", propagation, 100, _only("propagation"), under_water),
+    MovedTerm("processing", processing, 100, _only("processing_time", propagation=True), under_water),
+    MovedTerm("loudness", loudness, 1, _only("strength", bottom=_WHITE), under_water),
+    MovedTerm("long term", long_term, 1, _only("long_term", bottom=_WHITE), under_water),
 )
 """How each figure of a Doppler instrument that is no `Noise` is measured."""

@@ -12,13 +12,13 @@ import pytest
 from scipy.stats import chi2
 
 from navsense import sensor_run
-from navsense.analysis import mounting
-from navsense.analysis.declared import LIMIT, Row
-from navsense.analysis.mounting import WITNESS, Telegraph, table
 from navsense.clock import Latency
 from navsense.noise.faults import RANDOM_FIELDS, Faults, init_faults
 from navsense.sensor_run import SensorRun
 from navsense.world import MountedSensor
+from tests.verification import faults_latency
+from tests.verification.declared import LIMIT, Row
+from tests.verification.faults_latency import WITNESS, Telegraph, table
 
 pytestmark = [pytest.mark.compiled, pytest.mark.requirement("NOI-6", "CLK-9")]
 
@@ -31,7 +31,7 @@ def only(rows: list[Row], parameter: str) -> Row:
 
 
 def test_every_figure_is_read_back_at_two_rates() -> None:
-    """A new field of `Faults` or `Latency` needs a line in `mounting`, and a value in its witness.
+    """A new field of `Faults` or `Latency` needs a line in `faults_latency`, and a value in its witness.
 
     Those on purpose, and that there were some, are no figures: `tests/test_faults.py` has them.
     """
@@ -78,14 +78,16 @@ def scaled(sheet: Any, name: str, share: float) -> Any:
 
 @pytest.mark.parametrize("name", RANDOM_FIELDS)
 def test_other_faults_than_declared_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mounting, "SensorRun", lying(lambda one: replace(one, faults=scaled(one.faults, name, 1.25))))
+    monkeypatch.setattr(
+        faults_latency, "SensorRun", lying(lambda one: replace(one, faults=scaled(one.faults, name, 1.25)))
+    )
     assert not only(table(WITNESS, (20.0,), 1, effort=0.3), name).holds
 
 
 @pytest.mark.parametrize(("name", "share"), [("fixed", 1.0001), ("mean", 1.01), ("stddev", 1.02)])
 def test_another_latency_than_declared_is_caught(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        mounting, "SensorRun", lying(lambda one: replace(one, latency=scaled(one.latency, name, share)))
+        faults_latency, "SensorRun", lying(lambda one: replace(one, latency=scaled(one.latency, name, share)))
     )
     estimate = only(table(replace(WITNESS, faults=Faults()), (20.0,), 1), name).estimate
     assert abs(estimate.deviation) > LIMIT
@@ -108,7 +110,7 @@ def test_faults_that_come_together_are_caught(monkeypatch: pytest.MonkeyPatch) -
             monkeypatch.setattr(made._fault_draws, "take", one_row(made._fault_draws.take))
         return made
 
-    monkeypatch.setattr(mounting, "SensorRun", make_faulty_run)
+    monkeypatch.setattr(faults_latency, "SensorRun", make_faulty_run)
     rows = table(WITNESS, (20.0,), 1, effort=0.3)
     assert not only(rows, "stuck share of what is shown").holds
     assert only(rows, "stuck share of the time").holds
@@ -129,11 +131,11 @@ def test_the_errors_of_a_telegraph(begins: float, lasts: float, rate: float) -> 
     assert fault.variance(count, fault.kept) == pytest.approx(covariance.mean(), rel=1e-11, abs=0.0)
     gone = 1.0 - fault.kept
     a, b = p * gone, (1.0 - p) * gone
-    assert mounting._inverted(a, b, rate) == pytest.approx((begins, 1.0 / lasts), rel=1e-11, abs=0.0)
+    assert faults_latency._invert(a, b, rate) == pytest.approx((begins, 1.0 / lasts), rel=1e-11, abs=0.0)
     for column, (da, db) in enumerate(((1e-6 * a, 0.0), (0.0, 1e-6 * b))):
-        up, down = (np.array(mounting._inverted(a + s * da, b + s * db, rate)) for s in (1.0, -1.0))
+        up, down = (np.array(faults_latency._invert(a + s * da, b + s * db, rate)) for s in (1.0, -1.0))
         slope = (up - down) / (2.0 * (da + db))
-        assert mounting._slopes(a, b, rate)[:, column] == pytest.approx(slope, rel=1e-6, abs=1e-9)
+        assert faults_latency._slopes(a, b, rate)[:, column] == pytest.approx(slope, rel=1e-6, abs=1e-9)
 
 
 def test_the_declared_errors_are_those_that_seeds_have() -> None:

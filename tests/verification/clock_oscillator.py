@@ -8,7 +8,7 @@
     ageing's walk q_3           Hadamard variance 11 q_3 tau^3 / 120
     temperature                 x = integral of a w or b w^2, w the kelvins above turnover, as it gets warmer evenly
 
-The degrees of freedom of the variances are those of the whole covariance (`freedom`); a sum over nodes that takes the
+The degrees of freedom of the variances are those of the whole covariance (`allan_dof`); a sum over nodes that takes the
 integral by its ends adds a straight line only, where the temperature is what acts.
 """
 
@@ -19,21 +19,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from navsense.analysis import theory
-from navsense.analysis.estimates import (
-    FEWEST,
-    FLICKER_FLATNESS,
-    SPANS,
-    Estimate,
-    allan_row,
-    flicker_terms,
-    normalised,
-)
-from navsense.analysis.stamped import LONG, SERIALS, Line, Stamped, at, drawn, lasting
 from navsense.clock import Clock, Oscillator
 from navsense.clock.oscillator import FLICKER_BAND
 from navsense.environment.signal import Signal
 from navsense.noise.channel import NEUTRAL
 from navsense.noise.gauss_markov import stationary_stddev
+from tests.verification.clock_stamps import LONG, SERIALS, Line, Stamped, at, drawn, evenly_spaced
+from tests.verification.estimates import (
+    FEWEST,
+    FLICKER_FLATNESS,
+    SPANS,
+    Estimate,
+    allan_row,
+    variance_z_score,
+)
 
 FAR = 1000.0
 """Seconds until a clock without noise is read."""
@@ -42,7 +41,7 @@ HEATING, RISE = 300.0, (280.0, 320.0)
 """Seconds in which the temperature rises from the one to the other, K."""
 
 SHORT, MANY = 100.0, 100
-"""Seconds over which the walk of the ageing is watched, which soon is large, and in how many runs."""
+"""Duration (s) and number of the runs with a random walk of the ageing, which soon is large."""
 
 AGEING_SPAN = 10
 """Samples of its span."""
@@ -115,7 +114,7 @@ def coefficient(name: str, unit: str, declared: float, variances: tuple[float, f
     expected, measured, free = variances
     ratio = measured / expected
     error = declared * math.sqrt(2.0 / free)
-    return Estimate(name, declared, declared * ratio, error, off=normalised(ratio, free), unit=unit)
+    return Estimate(name, declared, declared * ratio, error, off=variance_z_score(ratio, free), unit=unit)
 
 
 def white(stamped: Stamped) -> Iterator[Estimate]:
@@ -137,7 +136,7 @@ def flicker(stamped: Stamped) -> Iterator[Estimate]:
     declared = stamped.oscillator.flicker_frequency
     instability = math.sqrt(math.pi * declared)
     factor = math.ceil(stamped.rate)
-    _, measured, free = stamped.variance_over(factor, flicker_terms(instability, FLICKER_BAND, sampled=False))
+    _, measured, free = stamped.variance_over(factor, theory.flicker_terms(instability, FLICKER_BAND, sampled=False))
     found = measured / (2.0 * math.log(2.0))
     error, allowed = declared * math.sqrt(2.0 / free), 2.0 * FLICKER_FLATNESS * declared
     yield Estimate("flicker_frequency", declared, found, error, allowed, unit="1")
@@ -196,10 +195,10 @@ def moving(clock: Clock) -> Clock | None:
     return None if left == Clock(clock.name, oscillator=_NEUTRAL) else left
 
 
-def terms_of(clock: Clock) -> tuple[theory.Term, ...]:
+def terms_of(clock: Clock) -> tuple[theory.NoiseTerm, ...]:
     """Return what moves of a clock's frequency: jitter with its rounding, drift, and the oscillator's noise."""
     noise, sheet = clock.noise, clock.oscillator or _NEUTRAL
-    terms: tuple[theory.Term, ...] = (
+    terms: tuple[theory.NoiseTerm, ...] = (
         theory.Quantisation(math.sqrt(noise.stddev**2 + noise.precision**2 / 12.0)),
         theory.White(math.sqrt(0.5 * sheet.white_frequency)),
         theory.RandomWalk(math.pi * math.sqrt(2.0 * sheet.random_walk_frequency)),
@@ -208,7 +207,7 @@ def terms_of(clock: Clock) -> tuple[theory.Term, ...]:
         tau = noise.dynamic_bias_correlation_time
         terms += (theory.PhaseGaussMarkov(stationary_stddev(noise.dynamic_bias_stddev, tau), tau),)
     if sheet.flicker_frequency > 0.0:
-        terms += flicker_terms(math.sqrt(math.pi * sheet.flicker_frequency), FLICKER_BAND, sampled=False)
+        terms += theory.flicker_terms(math.sqrt(math.pi * sheet.flicker_frequency), FLICKER_BAND, sampled=False)
     return terms
 
 
@@ -226,7 +225,7 @@ def together(stamped: Stamped) -> Iterator[Estimate]:
 
 
 def _line(name: str, alone: Callable[[Clock], Clock | None], measure: Callable[[Stamped], Iterator[Estimate]]) -> Line:
-    return Line(name, "oscillator", alone, lasting(LONG), measure)
+    return Line(name, "oscillator", alone, evenly_spaced(LONG), measure)
 
 
 _THIRD = HEATING / 3.0
@@ -237,7 +236,7 @@ LINES = (
     _line("white", only("white_frequency"), white),
     _line("flicker", only("flicker_frequency"), flicker),
     _line("random walk", only("random_walk_frequency"), random_walk),
-    Line("ageing walk", "oscillator", only("ageing_random_walk"), lasting(SHORT), ageing_walk, MANY),
+    Line("ageing walk", "oscillator", only("ageing_random_walk"), evenly_spaced(SHORT), ageing_walk, MANY),
     Line("linear", "oscillator", warmed("temperature_linear"), at(0.0, 0.5 * HEATING, HEATING), linear),
     Line(
         "quadratic",
@@ -247,6 +246,6 @@ LINES = (
         quadratic,
     ),
     Line("temperature", "oscillator", constant, at(0.0, FAR), temperature),
-    Line("together", "clock", moving, lasting(LONG), together),
+    Line("together", "clock", moving, evenly_spaced(LONG), together),
 )
 """How each figure of an oscillator is measured, and all that moves together."""

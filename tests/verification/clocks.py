@@ -1,11 +1,12 @@
 """The figures of a clock, read back from the stamps of a sensor on it.
 
-    from navsense.analysis.clocks import WITNESS, table
+    from tests.verification.clocks import WITNESS, table
     rows = table(WITNESS, rates=(5.0, 100.0), seed=1)
 
 For each line of `LINES` the clock's sheet is left with what the line measures and what has to act beside it; a sensor
 at the rate stamps its samples, and the figures are estimated from the errors of the stamps. Jitter, turn-on error,
-drift, limits and rounding go by `estimates`, as a sensor's do; `oscillators` and `disciplines` say how the rest goes.
+drift, limits and rounding are measured by `estimates`, like those of a sensor. `clock_oscillator` and
+`clock_discipline` measure the rest.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from navsense.analysis import disciplines, estimates, oscillators
-from navsense.analysis.declared import Row
-from navsense.analysis.estimates import DIGITS, Estimate, Measure, Trial
-from navsense.analysis.mounting import SHOWN
-from navsense.analysis.mounting import WITNESS as CARRIER
-from navsense.analysis.stamped import LONG, SERIALS, Instants, Line, Stamped, at, lasting
 from navsense.clock import Clock, Discipline, Oscillator
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.random_streams import check_seed
 from navsense.ticks import check_rate
 from navsense.typing import FloatArray
+from tests.verification import clock_discipline, clock_oscillator, estimates
+from tests.verification.clock_stamps import LONG, SERIALS, Instants, Line, Stamped, at, evenly_spaced
+from tests.verification.declared import Row
+from tests.verification.estimates import DIGITS, Estimate, Measure, Trial
+from tests.verification.faults_latency import SHOWN
+from tests.verification.faults_latency import WITNESS as CARRIER
 
 WITNESS = Clock(
     "rig::plate::clock",
@@ -124,15 +125,15 @@ def _line(
 _TIME = ("dynamic_bias_correlation_time",)
 
 LINES = (
-    _line("mean", only("mean", beside=("stddev",)), lasting(LONG), estimates.mean),
-    _line("stddev", only("stddev"), lasting(LONG), estimates.stddev),
+    _line("mean", only("mean", beside=("stddev",)), evenly_spaced(LONG), estimates.mean),
+    _line("stddev", only("stddev"), evenly_spaced(LONG), estimates.stddev),
     _line("turn_on", only("bias_mean", "bias_stddev"), at(0.0), estimates.turn_on, SERIALS),
-    _line("drift", only("dynamic_bias_stddev", beside=_TIME), lasting(LONG), estimates.drift),
+    _line("drift", only("dynamic_bias_stddev", beside=_TIME), evenly_spaced(LONG), estimates.drift),
     _line("start", only("dynamic_bias_stddev", beside=_TIME), at(0.0), estimates.stationary, SERIALS),
-    _line("limits", only("minimum", "maximum", jitter=True), lasting(BRIEF), estimates.limits),
-    Line("precision", "clock", only("precision", jitter=True), lasting(BRIEF), precision),
-    *oscillators.LINES,
-    *disciplines.LINES,
+    _line("limits", only("minimum", "maximum", jitter=True), evenly_spaced(BRIEF), estimates.limits),
+    Line("precision", "clock", only("precision", jitter=True), evenly_spaced(BRIEF), precision),
+    *clock_oscillator.LINES,
+    *clock_discipline.LINES,
 )
 """How each figure of a clock is measured."""
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy.signal import cont2discrete
 
-from navsense.analysis import triads
-from navsense.analysis.declared import Row, table
-from navsense.analysis.triads import TERMS, response_between_samples, tumbling
 from navsense.sensors import Imu, Magnetometer, Vibration
 from navsense.sensors.base import Sensor
+from tests.verification import imu_mag
+from tests.verification.declared import Row, table
+from tests.verification.imu_mag import TERMS, response_between_samples, tumbling
 
 pytestmark = pytest.mark.requirement("NOI-6")
 
@@ -179,4 +179,4 @@ def test_the_nearest_of_the_frequencies_that_look_alike() -> None:
     for frequency in (0.3, 4.9, 21.0, 133.0, 1004.2):
         angle = 2.0 * math.pi * frequency / 10.0
         folded = math.acos(math.cos(angle))
-        assert triads._unfolded(folded, 10.0, frequency + 0.1) == pytest.approx(frequency, rel=1e-9, abs=0.0)
+        assert imu_mag._unfold(folded, 10.0, frequency + 0.1) == pytest.approx(frequency, rel=1e-9, abs=0.0)

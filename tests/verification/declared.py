@@ -1,6 +1,6 @@
 """Declared against measured: every figure of a data sheet, read back from what the sensor simulates with it.
 
-    from navsense.analysis.declared import table
+    from tests.verification.declared import table
     rows = table(Magnetometer.example_spec(), rates=(5.0, 100.0), seed=1)
 
 For each line of `TERMS` the sensor's sheet is left with the line's fields alone, the sensor stands still and
@@ -18,9 +18,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from navsense.analysis import estimates, triads
-from navsense.analysis.doppler import boundless
-from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 from navsense.environment.base import Environment
 from navsense.environment.signal import Signal
 from navsense.environment.terrain.primitives import Sphere
@@ -37,6 +34,9 @@ from navsense.sensors.dvl import Dvl
 from navsense.sensors.magnetometer import MOTOR_CURRENT
 from navsense.ticks import Ticks, check_rate
 from navsense.typing import AnyArray, FloatArray
+from tests.verification import estimates, imu_mag
+from tests.verification.doppler_beams import remove_limits
+from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 
 LIMIT = 5.0
 """Standard errors beyond which a row is wrong: by chance one row in 1.7 million."""
@@ -56,7 +56,7 @@ FEWEST_SAMPLES, FEWEST_RUNS = 1000, 100
 SHELL_RADIUS = 100.0
 """Metres from the world's origin to what a range sensor meets wherever it looks: far more than its errors come to."""
 
-TERMS: tuple[Term | MovedTerm, ...] = (*estimates.TERMS, *triads.TERMS)
+TERMS: tuple[Term | MovedTerm, ...] = (*estimates.TERMS, *imu_mag.TERMS)
 """All that is measured of a sensor."""
 
 _SHELL = Scene((Body("shell", Sphere(SHELL_RADIUS)),))
@@ -139,7 +139,7 @@ def _suffix(output: Output, axis: int) -> str:
     return f".{'xyz'[axis]}" if output.shape == (3,) else f".{axis}"
 
 
-def isolated(spec: Sensor, names: Sequence[str]) -> Sensor:
+def isolate_fields(spec: Sensor, names: Sequence[str]) -> Sensor:
     """Return the sheet with these fields of its noises alone, all else neutral, physical."""
 
     def left(value: Any) -> Any:
@@ -163,7 +163,7 @@ def _noisy(spec: Sensor, name: str) -> bool:
     return any(isinstance(part, Noise | DopplerTrack) for part in (value if isinstance(value, tuple) else (value,)))
 
 
-def surroundings(count: int, rate: float) -> Environment:
+def make_environment(count: int, rate: float) -> Environment:
     """Return where the sensor stands or moves for `count` samples at `rate` (Hz)."""
     ends = (0.0, max(count - 1, 1) / rate)
     signals = {TEMPERATURE: Signal(ends, WARMING), MOTOR_CURRENT: Signal(ends, CURRENT)}
@@ -171,7 +171,7 @@ def surroundings(count: int, rate: float) -> Environment:
 
 
 @dataclass(frozen=True)
-class _Stand:
+class _StillTerm:
     """One term of a sensor that stands still, at one rate (Hz): samples and serial numbers, and what acts alone."""
 
     spec: Sensor
@@ -186,7 +186,7 @@ class _Stand:
     def trials(self) -> Iterator[tuple[Channel, Trial]]:
         """Yield what the term has to measure each channel by, in which it acts."""
         acting = [channel for channel in channels(self.spec) if self.term.acts(channel.noise)]
-        stimuli = self._stimuli(acting)
+        stimuli = self._make_stimuli(acting)
         errors = {channel.name: np.empty((self.runs, self.count)) for channel in acting}
         digits = dict.fromkeys(errors, 0.0)
         for run in range(self.runs if acting else 0):
@@ -196,7 +196,7 @@ class _Stand:
                     errors[channel.name][run, first : first + part.size] = part
                     digits[channel.name] = max(digits[channel.name], channel.rounding(self.sheet, arrays, ideal))
         time = np.arange(self.count) / self.rate
-        warmth = surroundings(self.count, self.rate).signal(TEMPERATURE, time)
+        warmth = make_environment(self.count, self.rate).signal(TEMPERATURE, time)
         for channel in acting:
             given = stimuli.get(channel.name, np.zeros(self.count))
             rounding = digits[channel.name] + DIGITS * float(np.abs(given).max())
@@ -204,7 +204,7 @@ class _Stand:
             place = (self.sheet, channel.output, channel.axis, channel.noise)
             yield channel, Trial(*place, self.rate, time, error, given, warmth, rounding)
 
-    def _stimuli(self, acting: Sequence[Channel]) -> dict[str, FloatArray]:
+    def _make_stimuli(self, acting: Sequence[Channel]) -> dict[str, FloatArray]:
         """Return the ideal values (n,) that channels are given, by name."""
         given = self.term.stimulus
         return {channel.name: given(channel.noise, channel.axis, self.count) for channel in acting} if given else {}
@@ -215,14 +215,18 @@ class _Stand:
         """Yield (first tick, ideal values, readings), block after block."""
         key = (run, "declared", self.spec.type, self.name, repr(self.rate))
         draws = Draws(self.sheet.processes(), self.seed, key)
-        state, motion, environment = self.sheet.init(draws.initial), Stationary(), surroundings(self.count, self.rate)
+        state, motion, environment = (
+            self.sheet.init(draws.initial),
+            Stationary(),
+            make_environment(self.count, self.rate),
+        )
         for first in range(0, self.count, BLOCK_SAMPLES):
             ticks = Ticks(np.arange(first, min(first + BLOCK_SAMPLES, self.count), dtype=np.int64), self.rate)
-            ideal = self._stimulated(self.sheet.ideal(motion, environment, ticks), first, stimuli)
+            ideal = self._replace_ideal(self.sheet.ideal(motion, environment, ticks), first, stimuli)
             state, measured = self.sheet.measure(state, ticks, ideal, draws.take(len(ticks)))
             yield first, ideal, measured.arrays
 
-    def _stimulated(
+    def _replace_ideal(
         self, ideal: Mapping[str, AnyArray], first: int, stimuli: Mapping[str, FloatArray]
     ) -> Mapping[str, AnyArray]:
         """Return the ideal values with those of the stimulated channels in place of the still sensor's."""
@@ -237,12 +241,12 @@ class _Stand:
         return given
 
 
-def _in_motion(spec: Sensor, term: MovedTerm, rate: float, seed: int) -> Iterator[Row]:
+def _measure_moving(spec: Sensor, term: MovedTerm, rate: float, seed: int) -> Iterator[Row]:
     """Yield the rows of a term that takes a sensor in motion."""
     for number, sheet in enumerate(term.prepared(spec)):
         draws = Draws(sheet.processes(), seed, (0, "declared", spec.type, f"{term.name} {number}", repr(rate)))
         ticks = Ticks(np.arange(term.count, dtype=np.int64), rate)
-        environment, motion = surroundings(term.count, rate), term.motion()
+        environment, motion = make_environment(term.count, rate), term.motion()
         ideal = sheet.ideal(motion, environment, ticks)
         _, measured = sheet.measure(sheet.init(draws.initial), ticks, ideal, draws.take(term.count))
         moved = Moved(sheet, rate, ticks.time, environment, motion.at(ticks.time), ideal, measured.arrays)
@@ -251,18 +255,18 @@ def _in_motion(spec: Sensor, term: MovedTerm, rate: float, seed: int) -> Iterato
             yield Row(spec.type, channel, found.unit_in(units[channel.partition(".")[0]]), rate, found)
 
 
-def _standing(spec: Sensor, term: Term, rate: float, seed: int, effort: float) -> Iterator[Row]:
+def _measure_still(spec: Sensor, term: Term, rate: float, seed: int, effort: float) -> Iterator[Row]:
     """Yield the rows of a term that takes a still sensor channel by channel."""
-    count, runs = scaled(term.count, effort, FEWEST_SAMPLES), scaled(term.runs, effort, FEWEST_RUNS)
-    sheets = term.prepared(spec) if term.prepared else (isolated(spec, (*term.fields, *term.beside)),)
+    count, runs = scale_count(term.count, effort, FEWEST_SAMPLES), scale_count(term.runs, effort, FEWEST_RUNS)
+    sheets = term.prepared(spec) if term.prepared else (isolate_fields(spec, (*term.fields, *term.beside)),)
     for number, sheet in enumerate(sheets):
         name = f"{term.name} {number}" if number else term.name
-        for channel, trial in _Stand(spec, sheet, term, name, rate, seed, count, runs).trials():
+        for channel, trial in _StillTerm(spec, sheet, term, name, rate, seed, count, runs).trials():
             for found in term.measure(trial):
                 yield Row(spec.type, channel.name, found.unit_in(channel.unit), rate, found)
 
 
-def scaled(number: int, effort: float, fewest: int) -> int:
+def scale_count(number: int, effort: float, fewest: int) -> int:
     """Return `effort` times a number of samples or runs, at least `fewest` where there are so many."""
     return max(min(number, fewest), int(effort * number))
 
@@ -281,11 +285,13 @@ def table(
     none.
     """
     rows: list[Row] = []
-    free = spec.without_limits() if isinstance(spec, HasLimits) else boundless(spec) if isinstance(spec, Dvl) else spec
+    free = (
+        spec.without_limits() if isinstance(spec, HasLimits) else remove_limits(spec) if isinstance(spec, Dvl) else spec
+    )
     for rate in map(check_rate, rates):
         for term in terms:
             if isinstance(term, Term):
-                rows += _standing(free, term, rate, check_seed(seed), effort)
+                rows += _measure_still(free, term, rate, check_seed(seed), effort)
             else:
-                rows += _in_motion(free, term, rate, check_seed(seed))
+                rows += _measure_moving(free, term, rate, check_seed(seed))
     return rows

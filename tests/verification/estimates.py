@@ -11,7 +11,7 @@ in it (a mean alone, a limit, a step of rounding) has the rounding of doubles fo
 
 A new field of `Noise` is a new line here. A figure of a sheet that is no field of `Noise` is a line without fields but
 with `prepared`, which makes the sheets in which it acts alone, none where it does not; one that is of several axes at
-once, or shows in motion only, is a `MovedTerm`. Those of IMU and magnetometer stand in `triads`.
+once, or shows in motion only, is a `MovedTerm`. Those of IMU and magnetometer stand in `imu_mag`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,10 @@ from functools import partial
 
 import numpy as np
 
-from navsense.analysis import allan, densities, freedom, theory
+from navsense.analysis import allan, allan_dof, densities, theory
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion, MotionBlock
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.noise.channels import FLICKER_BAND
-from navsense.noise.flicker import make_components
 from navsense.sensors.base import Sensor
 from navsense.typing import AnyArray, FloatArray, Times
 
@@ -243,29 +241,18 @@ def stationary(trial: Trial) -> Iterator[Estimate]:
     yield spread(trial, "dynamic bias at the start", declared, trial.error[:, 0])
 
 
-def flicker_terms(
-    instability: float, band: tuple[float, float] = FLICKER_BAND, *, sampled: bool = True
-) -> tuple[theory.Term, ...]:
-    """Return the Gauss-Markov processes that flicker is simulated by, flat over a band (s)."""
-    times, deviations = make_components(instability, *band)
-    return tuple(
-        theory.GaussMarkov(float(deviation) * math.sqrt(2.0 / float(tau)), float(tau), sampled)
-        for tau, deviation in zip(times, deviations, strict=True)
-    )
-
-
-def deviation_over(trial: Trial, factor: int, terms: tuple[theory.Term, ...]) -> tuple[float, float]:
+def deviation_over(trial: Trial, factor: int, terms: tuple[theory.NoiseTerm, ...]) -> tuple[float, float]:
     """Return the Allan deviation (runs averaged) at a span of `factor` samples, and its degrees of freedom."""
     runs, count = trial.error.shape
-    curves = [allan.overlapping(row, trial.rate, [factor], exponent=0) for row in trial.error]
+    curves = [allan.oadev(row, trial.rate, [factor], exponent=0) for row in trial.error]
     variance = float(np.mean([curve.variance[0] for curve in curves]))
-    covariance = partial(theory.covariance_of, terms, rate=trial.rate)
-    shared = freedom.shared(covariance, factor, factor, count + 1)
-    square = 2.0 * (factor / trial.rate) ** 2 * float(theory.allan_of(terms, factor, trial.rate))
+    covariance = partial(theory.phase_covariance, terms, rate=trial.rate)
+    shared = allan_dof.estimate_covariance(covariance, factor, factor, count + 1)
+    square = 2.0 * (factor / trial.rate) ** 2 * float(theory.allan_variance(terms, factor, trial.rate))
     return math.sqrt(variance), runs * 2.0 * square**2 / shared
 
 
-def normalised(ratio: float, free: float) -> float:
+def variance_z_score(ratio: float, free: float) -> float:
     """Return how many standard errors a variance lies above its mean, `ratio` times it with `free` degrees of freedom.
 
     Its third root is close to normal (Wilson and Hilferty 1931).
@@ -276,7 +263,7 @@ def normalised(ratio: float, free: float) -> float:
 
 def allan_row(name: str, declared: float, measured: float, free: float) -> Estimate:
     """Return an Allan deviation of so many degrees of freedom, its deviation taken in the third root of the square."""
-    off = normalised((measured / declared) ** 2, free)
+    off = variance_z_score((measured / declared) ** 2, free)
     return Estimate(name, declared, measured, declared / math.sqrt(2.0 * free), off=off)
 
 
@@ -288,7 +275,7 @@ def bias_instability(trial: Trial) -> Iterator[Estimate]:
     """
     declared = trial.noise.bias_instability
     factor = max(100, math.ceil(trial.rate))
-    measured, free = deviation_over(trial, factor, flicker_terms(declared))
+    measured, free = deviation_over(trial, factor, theory.flicker_terms(declared))
     measured /= math.sqrt(2.0 * math.log(2.0) / math.pi)
     allowed = FLICKER_FLATNESS * declared
     yield Estimate("bias_instability", declared, measured, declared / math.sqrt(2.0 * free), allowed)
@@ -350,16 +337,16 @@ def precision(trial: Trial) -> Iterator[Estimate]:
     yield certain(trial, "precision", declared, float(steps[steps > 0.5 * declared].min()))
 
 
-def together_terms(noise: Noise, rate: float) -> tuple[theory.Term, ...]:
+def together_terms(noise: Noise, rate: float) -> tuple[theory.NoiseTerm, ...]:
     """Return what moves of a channel: white noise with that of rounding, drift, flicker and random walk."""
-    terms: list[theory.Term] = [
+    terms: list[theory.NoiseTerm] = [
         theory.White(math.sqrt(noise.white_density(rate) ** 2 + noise.precision**2 / 12.0 / rate))
     ]
     if noise.has_dynamic_bias:
         sigma, tau = noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time
         terms.append(theory.GaussMarkov(sigma, tau, sampled=True))
     if noise.bias_instability > 0.0:
-        terms += flicker_terms(noise.bias_instability)
+        terms += theory.flicker_terms(noise.bias_instability)
     if noise.random_walk > 0.0:
         terms.append(theory.RandomWalk(noise.random_walk, sampled=True))
     return tuple(terms)
@@ -376,7 +363,7 @@ def together(trial: Trial) -> Iterator[Estimate]:
         return
     terms, factor = together_terms(noise, rate), 1
     while factor * FEWEST <= trial.error.size:
-        declared = math.sqrt(float(theory.allan_of(terms, factor, rate)))
+        declared = math.sqrt(float(theory.allan_variance(terms, factor, rate)))
         measured, free = deviation_over(trial, factor, terms)
         yield allan_row(f"Allan deviation over {factor / rate:g} s", declared, measured, free)
         factor *= SPANS

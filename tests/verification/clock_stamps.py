@@ -1,7 +1,7 @@
 """What the figures of a clock are measured by: the errors of the stamps that a sensor on it makes.
 
 A `Line` says what of a clock acts, when a sensor makes stamps, and how they are looked at. `clocks` runs the lines of
-`oscillators`, `disciplines` and its own.
+`clock_oscillator`, `clock_discipline` and its own.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from navsense.analysis import allan, freedom, theory
-from navsense.analysis.declared import FEWEST_RUNS, FEWEST_SAMPLES, scaled
-from navsense.analysis.estimates import DIGITS, Estimate
-from navsense.analysis.mounting import WITNESS as CARRIER
-from navsense.analysis.mounting import blocks
+from navsense.analysis import allan, allan_dof, theory
 from navsense.clock import Clock, Discipline, Oscillator
 from navsense.noise.faults import Faults
 from navsense.typing import FloatArray, IntArray, Times
+from tests.verification.declared import FEWEST_RUNS, FEWEST_SAMPLES, scale_count
+from tests.verification.estimates import DIGITS, Estimate
+from tests.verification.faults_latency import WITNESS as CARRIER
+from tests.verification.faults_latency import blocks
 
 NODES = 1000.0
 """A second: what moves in a clock is summed from node to node."""
 
 LONG = 10_000.0
-"""Seconds over which noise is watched."""
+"""Duration (s) of the records of noise."""
 
 SERIALS = 1000
 """Runs in each of which something is drawn once."""
@@ -58,23 +58,23 @@ class Stamped:
         """Return what an error may be off by (s), being a sum of doubles over the nodes."""
         return DIGITS * float(np.abs(self.error).max()) * math.sqrt(max(1.0, NODES * float(self.time[-1])))
 
-    def variance_over(self, factor: int, terms: tuple[theory.Term, ...], order: int = 2) -> tuple[float, float, float]:
+    def variance_over(
+        self, factor: int, terms: tuple[theory.NoiseTerm, ...], order: int = 2
+    ) -> tuple[float, float, float]:
         """Return the Allan (order 2) or Hadamard (3) variance over a span of `factor` samples: declared and measured.
 
         And its degrees of freedom. `terms` are what the clock's frequency is made of.
         """
-        estimate, form = (
-            (allan.overlapping, theory.allan_of) if order == 2 else (allan.overlapping_hadamard, theory.hadamard_of)
-        )
+        estimate, form = (allan.oadev, theory.allan_variance) if order == 2 else (allan.ohdev, theory.hadamard_variance)
         curves = [estimate(row, self.rate, [factor], phase=True, exponent=0) for row in self.error]
         measured = float(np.mean([curve.variance[0] for curve in curves]))
         declared = float(form(terms, factor, self.rate))
         square = declared * math.factorial(order) * (factor / self.rate) ** 2
 
         def covariance(lag: FloatArray) -> FloatArray:
-            return theory.covariance_of(terms, lag, self.rate)
+            return theory.phase_covariance(terms, lag, self.rate)
 
-        shared = freedom.shared(covariance, factor, factor, self.time.size, order)
+        shared = allan_dof.estimate_covariance(covariance, factor, factor, self.time.size, order)
         return declared, measured, len(curves) * 2.0 * square**2 / shared
 
 
@@ -106,14 +106,14 @@ class Line:
         index = self.instants(clock, rate, effort)
         rows = [
             [block.clock_error for _, block in blocks(sensor, acting, index, seed=seed, run=run)]
-            for run in range(scaled(self.runs, effort, FEWEST_RUNS))
+            for run in range(scale_count(self.runs, effort, FEWEST_RUNS))
         ]
         yield from self.measure(Stamped(clock, rate, index / rate, np.stack([np.concatenate(row) for row in rows])))
 
 
-def lasting(seconds: float) -> Instants:
+def evenly_spaced(seconds: float) -> Instants:
     """Stamp every sample for so many seconds."""
-    return lambda _clock, rate, effort: np.arange(scaled(round(seconds * rate), effort, FEWEST_SAMPLES))
+    return lambda _clock, rate, effort: np.arange(scale_count(round(seconds * rate), effort, FEWEST_SAMPLES))
 
 
 def at(*instants: float) -> Instants:

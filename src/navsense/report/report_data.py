@@ -1,0 +1,218 @@
+"""A recording of any format as the report needs it: readings and truth of one run, and the specs of the sensors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from navsense import inputs
+from navsense.clock import Clock
+from navsense.errors import NavsenseError, SinkError, Where
+from navsense.faults import list_faults
+from navsense.recordings import message_reader
+from navsense.recordings.base import to_path
+from navsense.recordings.dataset import collect, select_run
+from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.reading_assembler import ReadingAssembler
+from navsense.recordings.records import DamagedError
+from navsense.series import Current, Reading, Truth
+from navsense.world import MountedSensor, Note, World
+
+WORLD_SUFFIXES = (".sdf", ".world")
+"""Suffixes of files that can be the world of a recording in the same folder."""
+
+_WORLD = inputs.FileKind("world", SinkError, "must be a world file")
+
+MAX_WORLD_BYTES = 1 << 22
+"""Larger files in the folder of a recording are not searched for the world."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """One run of a recording.
+
+    readings, truth: by sensor and link name
+    current: the water current
+    sensors: specs by name; `has_recorded_specs` is false if they are inferred, or come from `world`
+    tracks: model -> link whose track is drawn
+    metadata: seed, runs, epoch, version, duration_asked
+    world: the world of the recording, if known; it has the terrain
+    scheduled_faults: the injected faults that the recording lists, with the keys of `navsense.faults`
+    stationary_models: warnings about models with free joints or links and no motion
+    """
+
+    path: str
+    name: str
+    readings: Mapping[str, Reading]
+    truth: Mapping[str, Truth]
+    current: Current | None
+    sensors: Mapping[str, MountedSensor]
+    tracks: Mapping[str, str]
+    metadata: Mapping[str, Any]
+    world: World | None = None
+    notes: tuple[str, ...] = ()
+    scheduled_faults: tuple[Mapping[str, Any], ...] = ()
+    clocks: Mapping[str, Clock] = field(default_factory=dict)
+    has_recorded_specs: bool = False
+    stationary_models: tuple[Note, ...] = ()
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """First and last time (s) of any reading or truth."""
+        times = [part.time for part in (*self.readings.values(), *self.truth.values()) if part.time.size]
+        return min((float(t[0]) for t in times), default=0.0), max((float(t[-1]) for t in times), default=0.0)
+
+
+def read_report_data(path: str, world: str | None = None, *, expand_xacro: bool = False) -> ReportData:
+    """Return the first run of a recording; `world` is the path of the world that was simulated.
+
+    Without `world`, a world file with the world's name in the folder of the recording is used; it never runs xacro.
+    Raises `SinkError` if `path` is not a recording, and the errors of `navsense.load` for `world`.
+    """
+    file = to_path(path)
+    data = _read_messages(file) if message_reader.is_message_recording(file) else _read_arrays(file)
+    if not data.readings and not data.truth:
+        raise SinkError("holds no readings and no truth", where=Where(path), remedy="look at it with: navsense info")
+    return _add_world(data, file, world, expand_xacro=expand_xacro)
+
+
+def _read_arrays(file: Path) -> ReportData:
+    recording = open_recording(file)
+    world: World | None = None
+    clocks: Mapping[str, Clock] = {}
+    notes: tuple[str, ...] = ()
+    try:
+        stored = recording.stored
+        world, clocks, notes = stored.world if stored.topics else None, stored.clocks, stored.notes
+    except DamagedError as error:
+        notes = (str(error),)
+    current = recording.current
+    if current is not None and current.velocity.ndim > 2:
+        current = current.of_run(0)
+    return ReportData(
+        str(file),
+        str(recording.metadata["world"]),
+        {name: select_run(reading, 0) for name, reading in recording.readings.items()},
+        recording.truth,
+        current,
+        {sensor.name: sensor for sensor in world.sensors} if world else {},
+        select_tracks(world, recording.truth),
+        {key: recording.metadata.get(key) for key in ("seed", "runs", "version", "duration_asked", "epoch")},
+        notes=notes,
+        scheduled_faults=_parse_faults(recording.metadata.get("faults", [])),
+        clocks=clocks,
+        has_recorded_specs=world is not None,
+        stationary_models=find_stationary_models(world),
+    )
+
+
+def _read_messages(file: Path) -> ReportData:
+    with message_reader.open_messages(file) as source:
+        reader = ReadingAssembler(source)
+        readings, truth, current = collect(reader.iter_slices())
+        losses, faults = reader.losses, source.metadata.get("faults", "[]")
+    world, header = reader.world, reader.header
+    metadata = {"seed": header.seed, "runs": list(header.runs), "epoch": header.epoch}
+    return ReportData(
+        str(file),
+        world.name,
+        readings,
+        truth,
+        current,
+        {sensor.name: sensor for sensor in world.sensors},
+        select_tracks(world, truth),
+        {**metadata, "duration_asked": header.duration if np.isfinite(header.duration) else None},
+        notes=(*reader.stored.notes, *losses),
+        scheduled_faults=_parse_faults(faults),
+        clocks=reader.stored.clocks,
+        has_recorded_specs=reader.time_base.has_rates,
+        stationary_models=find_stationary_models(world),
+    )
+
+
+def _parse_faults(listed: Any) -> tuple[Mapping[str, Any], ...]:
+    """Return the listed faults that have a name, a kind and a start."""
+    try:
+        listed = inputs.parse_json(listed) if isinstance(listed, str) else listed
+    except ValueError:
+        return ()
+    faults = [fault for fault in listed if isinstance(fault, dict)] if isinstance(listed, list) else []
+    return tuple(fault for fault in faults if {"of", "kind", "start"} <= set(fault))
+
+
+def find_stationary_models(world: World | None) -> tuple[Note, ...]:
+    """Return the warnings about models of a world that could move and have no motion."""
+    return tuple(note for note in world.notes if note.model) if world else ()
+
+
+def select_tracks(world: World | None, truth: Mapping[str, Truth]) -> dict[str, str]:
+    """Return the link whose track is drawn of each model: the canonical link if it is known, else the first one."""
+    canonical = {model.name: model.canonical_link for model in world.models} if world else {}
+    tracks: dict[str, str] = {}
+    for link in truth:
+        model = link.partition("::")[0]
+        if canonical.get(model) == link:
+            tracks[model] = link
+        else:
+            tracks.setdefault(model, link)
+    return tracks
+
+
+def _add_world(data: ReportData, file: Path, path: str | None, *, expand_xacro: bool) -> ReportData:
+    """Return the recording with its world: from `path`, else from its folder."""
+    from navsense.sdf import load as load_world
+
+    if path is not None:
+        world = load_world(path, expand_xacro=expand_xacro)
+        missing = sorted(set(data.readings) - {sensor.name for sensor in world.sensors})
+        if missing:
+            allowed = f"has no sensor {missing[0]}, which the recording has"
+            raise SinkError("the world", path, allowed=allowed, remedy="name the file that it was recorded from")
+        return _use_world(data, world)
+    neighbour = _find_world_file(file, data.name)
+    if neighbour is None:
+        return data
+    try:
+        world = load_world(str(neighbour))
+    except NavsenseError as error:
+        return replace(data, notes=(*data.notes, f"the world {neighbour} cannot be read: {error}"))
+    if not set(data.readings) <= {sensor.name for sensor in world.sensors}:
+        return data
+    return replace(_use_world(data, world), notes=(*data.notes, f"the ground is that of {neighbour}"))
+
+
+def _use_world(data: ReportData, world: World) -> ReportData:
+    """Return the recording with a world, which supplies the clocks, specs and faults that were not recorded."""
+    clocks = {**{clock.name: clock for clock in world.clocks}, **data.clocks}
+    if data.has_recorded_specs:
+        return replace(data, world=world, clocks=clocks)
+    return replace(
+        data,
+        name=world.name,
+        world=world,
+        clocks=clocks,
+        sensors={sensor.name: sensor for sensor in world.sensors if sensor.name in data.readings},
+        tracks=select_tracks(world, data.truth),
+        scheduled_faults=data.scheduled_faults or tuple(list_faults(world)),
+    )
+
+
+def _find_world_file(file: Path, name: str) -> Path | None:
+    """Return the file in the folder of a recording that has a world of this name; None for none or several."""
+    pattern = re.compile(rf"""<world\s[^>]*\bname\s*=\s*["']{re.escape(name)}["']""")
+    matches = []
+    for path in sorted(file.resolve().parent.iterdir()):
+        if path.suffix.lower() not in WORLD_SUFFIXES:
+            continue
+        try:
+            text = inputs.read_bytes(str(path), _WORLD, MAX_WORLD_BYTES).decode(errors="replace")
+        except SinkError:
+            continue
+        if pattern.search(text):
+            matches.append(path)
+    return matches[0] if len(matches) == 1 else None

@@ -1,0 +1,208 @@
+"""The warnings at the top of a report.
+
+The report warns about sensors without valid readings or values for long, white noise that is not as declared
+(`residuals`), stamps that are far off or not monotonic, and faults. It also warns about recordings that end early and
+vehicles under the ground.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from navsense.report.axes import format_quantity
+from navsense.report.downsample import find_time_spans
+from navsense.report.faults import fault_rows, scheduled_spans
+from navsense.report.labels import is_through_water
+from navsense.report.report_data import ReportData
+from navsense.report.sensors import ArraySection
+from navsense.report.track import TrackMap
+from navsense.sensors.adcp import Adcp
+from navsense.series import Reading
+from navsense.world import MountedSensor
+
+MAX_SILENCE, MAX_INTERVALS = 5.0, 10.0
+"""Time (s) and median intervals without a valid reading above which the report warns."""
+
+MAX_INVALID = 0.05
+"""Share of invalid readings above which the report warns."""
+
+MAX_MISSING = 0.9
+"""Share of missing values in valid readings above which the report warns."""
+
+MAIN_ARRAYS: Mapping[str, tuple[str, ...]] = {"dvl": ("velocity",), "adcp": ("velocity",)}
+"""Arrays that must have values, by sensor type; other arrays of these types can be empty by configuration."""
+
+MAX_STAMP_ERROR = 0.01
+"""Error of a stamp (s) above which the report warns; half a sensor's interval if that is less."""
+
+MAX_SHORTFALL = 0.01
+"""Share of the requested duration that a recording may lack."""
+
+
+@dataclass(frozen=True)
+class ReportWarning:
+    """One line of the list: its subject, its text, and its kind, `warning` or `note`."""
+
+    subject: str
+    text: str
+    kind: str = "warning"
+
+
+def find_warnings(
+    data: ReportData, sections: Mapping[str, Sequence[ArraySection]], track_map: TrackMap | None
+) -> list[ReportWarning]:
+    """Return all warnings, then all notes."""
+    found = [ReportWarning(note.what, note.reason) for note in data.stationary_models]
+    found += _check_recording(data, track_map)
+    for name, reading in data.readings.items():
+        texts = chain(
+            _check_silence(reading),
+            _check_values(reading, data.sensors.get(name)),
+            _check_bottom(reading),
+            _check_beams(reading),
+            _check_noise(sections[name]),
+            _check_stamps(reading),
+            _list_faults(reading),
+        )
+        found += [ReportWarning(name, text) for text in texts]
+        if not reading.ideal:
+            found.append(ReportWarning(name, "its ideal readings are not recorded: only readings are shown", "note"))
+    for name in sorted(set(data.sensors) - set(data.readings)):
+        found.append(ReportWarning(name, "has no recorded reading"))
+    for (name, kind), spans in scheduled_spans(data).items():
+        first, last = spans[0][0], spans[-1][1]
+        found.append(ReportWarning(name, f"fault: {kind.replace('_', ' ')}, from {first:.6g} s, until {last:.6g} s"))
+    found += [ReportWarning("recording", text, "note") for text in data.notes]
+    return sorted(found, key=lambda warning: warning.kind != "warning")
+
+
+def _check_recording(data: ReportData, track_map: TrackMap | None) -> Iterator[ReportWarning]:
+    duration, (first, last) = data.metadata.get("duration_asked"), data.span
+    if duration and last - first < (1.0 - MAX_SHORTFALL) * float(duration) - 1.0:
+        yield ReportWarning("recording", f"ends after {last:.6g} s; {float(duration):.6g} s were requested")
+    runs = data.metadata.get("runs") or []
+    if len(runs) > 1:
+        yield ReportWarning("recording", f"has {len(runs)} runs; this page shows run {runs[0]}", "note")
+    for track in track_map.tracks if track_map else ():
+        if track.min_clearance is not None and track.min_clearance[0] < 0.0:
+            clearance, time = track.min_clearance
+            text = f"is under the ground, by {format_quantity(-clearance, 'm')} at {time:.6g} s"
+            yield ReportWarning(track.link, text)
+
+
+def _check_silence(reading: Reading) -> Iterator[str]:
+    """Yield the longest time without a valid reading, and the share of invalid readings."""
+    valid = np.asarray(reading.emitted & reading.valid)
+    times, all_times = reading.time[valid], reading.time
+    if not all_times.size:
+        yield "has no reading"
+        return
+    if not times.size:
+        yield f"none of its {all_times.size} readings is valid"
+        return
+    interval = float(np.median(np.diff(times))) if times.size > 1 else 0.0
+    marks = np.concatenate((all_times[:1], times, all_times[-1:]))
+    gaps = np.diff(marks)
+    longest = int(np.argmax(gaps))
+    if gaps[longest] > max(MAX_SILENCE, MAX_INTERVALS * interval):
+        yield f"no valid reading for {gaps[longest]:.4g} s from {marks[longest]:.6g} s, the longest such time"
+    share = 1.0 - np.count_nonzero(valid) / max(int(np.count_nonzero(reading.emitted)), 1)
+    if share > MAX_INVALID:
+        yield f"{100.0 * share:.3g} % of its readings are not valid"
+
+
+def _check_values(reading: Reading, sensor: MountedSensor | None) -> Iterator[str]:
+    """Yield the main arrays of which valid readings have hardly any value."""
+    valid = np.asarray(reading.emitted & reading.valid)
+    count = int(np.count_nonzero(valid))
+    if not count:
+        return
+    for name in _main_arrays(reading, sensor):
+        missing = 1.0 - float(np.mean(np.isfinite(np.asarray(reading.arrays[name])[valid])))
+        unit, title = "cell" if reading.type == "adcp" else "value", name.replace("_", " ")
+        if missing == 1.0:
+            yield f"no {unit} of {title} is known, in {count} valid readings"
+        elif missing > MAX_MISSING:
+            yield f"{100.0 * missing:.4g} % of the {unit}s of {title} are missing, in {count} valid readings"
+
+
+def _main_arrays(reading: Reading, sensor: MountedSensor | None) -> list[str]:
+    """Return the arrays that must have values: those with ideal values, or all if there are none."""
+    names = MAIN_ARRAYS.get(reading.type, ())
+    if sensor is not None and isinstance(sensor.spec, Adcp) and sensor.spec.coordinates.value == "beam":
+        names = ("beam_velocity",)
+    if not names:
+        names = tuple(set(reading.ideal) & set(reading.arrays) or reading.arrays)
+    return [name for name, array in reading.arrays.items() if name in names and array.dtype.kind == "f" and array.size]
+
+
+def _check_bottom(reading: Reading) -> Iterator[str]:
+    """Yield the longest time in which a DVL that has the bottom at other times reports the velocity through water."""
+    valid = np.asarray(reading.emitted & reading.valid)
+    rows = is_through_water(reading)[valid]
+    if not rows.any() or rows.all():
+        return
+    starts, ends = find_time_spans(reading.time[valid], rows)
+    longest = int(np.argmax(ends - starts))
+    duration = ends[longest] - starts[longest]
+    if duration > MAX_SILENCE:
+        share = f"{100.0 * float(np.mean(rows)):.3g} % of its velocities are through the water"
+        yield f"loses the bottom for {duration:.4g} s from {starts[longest]:.6g} s; {share}"
+
+
+def _check_beams(reading: Reading) -> Iterator[str]:
+    """Yield beams that never have a velocity while others do."""
+    velocity = np.asarray(reading.arrays.get("beam_velocity", np.zeros(0)))
+    if velocity.ndim < 2 or not velocity.shape[0]:
+        return
+    known = np.isfinite(velocity[np.asarray(reading.emitted)]).any(axis=tuple(range(velocity.ndim - 1)))
+    if known.any():
+        yield from (f"beam {beam + 1} never has a velocity" for beam in np.flatnonzero(~known).tolist())
+
+
+def _check_noise(sections: Sequence[ArraySection]) -> Iterator[str]:
+    """Yield channels whose white noise is not as declared."""
+    for section in sections:
+        for channel, test in zip(section.channels, section.tests, strict=True):
+            if test is None or test.passes:
+                continue
+            comparison = "more" if test.ratio > 1.0 else "less"
+            measured, declared = (format_quantity(size, channel.unit) for size in (test.measured, test.declared))
+            yield (
+                f"{section.title} {channel.label}".strip() + f" has {comparison} noise than declared: "
+                f"{measured}, declared {declared}; the ratio of the variances is {test.ratio:.4g}, "
+                f"by chance from {test.low:.4g} to {test.high:.4g}"
+            )
+
+
+def _check_stamps(reading: Reading) -> Iterator[str]:
+    """Yield stamps that are far from true time or not increasing."""
+    error = reading.clock_error
+    if reading.time.size < 2 or not np.isfinite(error).all():
+        return
+    interval = float(np.median(np.diff(reading.time)))
+    row = int(np.argmax(np.abs(error)))
+    size = abs(float(error[row]))
+    if size > min(MAX_STAMP_ERROR, 0.5 * interval):
+        period = format_quantity(interval, "s")
+        yield (
+            f"stamps are up to {format_quantity(size, 's')} off true time, at {reading.time[row]:.6g} s; "
+            f"readings are {period} apart"
+        )
+    count = int(np.count_nonzero(np.diff(reading.time + error) <= 0.0))
+    if count:
+        yield f"{count} stamps are not later than the one before"
+
+
+def _list_faults(reading: Reading) -> Iterator[str]:
+    """Yield kind, number and time of the faults of a sensor."""
+    for kind, rows in fault_rows(reading).items():
+        starts, ends = find_time_spans(reading.time, rows)
+        end = f", until {ends[-1]:.6g} s" if math.isfinite(float(ends[-1])) else ""
+        times = "once" if starts.size == 1 else f"{starts.size} times"
+        yield f"fault: {kind.replace('_', ' ')}, {times}, {np.count_nonzero(rows)} rows, from {starts[0]:.6g} s{end}"
